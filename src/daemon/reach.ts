@@ -9,31 +9,30 @@ import type { NodeRequests } from '../network/node-requests.ts';
 import type { PeerTable } from '../network/peers/peer-table.ts';
 import { ChosenHelpers } from '../network/reachability/chosen-helpers.ts';
 import { ClientPool } from '../network/reachability/client-pool.ts';
+import type { InterfaceAddress } from '../network/reachability/dial-guard.ts';
 import { Helper } from '../network/reachability/helper.ts';
 import { HelperLine, overLiving } from '../network/reachability/helper-line.ts';
-import { Meetings } from '../network/reachability/meetings.ts';
-import { NatLooks } from '../network/reachability/nat-looks.ts';
+import { isPublicIpv6, publicIpv6To } from '../network/reachability/interface-addresses.ts';
+import { NatLooks, observersAmong } from '../network/reachability/nat.ts';
 import type { NetworkChanges } from '../network/reachability/network-changes.ts';
-import { observersAmong } from '../network/reachability/observers.ts';
-import { isTold, type OwnAddress, provableAddresses } from '../network/reachability/own-address.ts';
-import type { OwnAddresses } from '../network/reachability/own-addresses.ts';
+import {
+  isTold,
+  type OwnAddress,
+  type OwnAddresses,
+  provableAddresses,
+} from '../network/reachability/own-addresses.ts';
 import { OwnProof } from '../network/reachability/own-proof.ts';
-import type { InterfaceAddress } from '../network/reachability/path-kind.ts';
 import { OBSERVERS, PortLender } from '../network/reachability/port-lender.ts';
-import { isPublicIpv6 } from '../network/reachability/public-ipv6.ts';
 import { PunchGuard } from '../network/reachability/punch-guard.ts';
 import { PUNCH_DIAL_MS, PunchInitiator, RELAY_DIAL_MS } from '../network/reachability/punch-initiator.ts';
 import { type Introduced, PunchResponder, wayOf } from '../network/reachability/punch-responder.ts';
 import { Punches } from '../network/reachability/punches.ts';
-import { Relay, type RelayUse } from '../network/reachability/relay.ts';
-import { relayLimits } from '../network/reachability/relay-budget.ts';
-import { relayed } from '../network/reachability/relayed.ts';
+import { Relay, type RelayUse, relayLimits } from '../network/reachability/relay.ts';
+import { relayed, turned } from '../network/reachability/relayed.ts';
 import { RememberedHelpers } from '../network/reachability/remembered-helpers.ts';
 import { signalAnswers } from '../network/reachability/signal-answers.ts';
-import { publicIpv6To } from '../network/reachability/source-address.ts';
 import { TurnServers } from '../network/reachability/turn/turn-servers.ts';
-import { TurnRendezvousClient } from '../network/reachability/turn-rendezvous-client.ts';
-import { turned } from '../network/reachability/turned.ts';
+import { Meetings, TurnRendezvousClient } from '../network/reachability/turn-rendezvous.ts';
 import { ownHosts } from '../network/records/own-hosts.ts';
 import type { RecordDht } from '../network/records/record-dht.ts';
 import { isStraight } from '../network/transport/path.ts';

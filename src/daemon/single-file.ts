@@ -13,7 +13,7 @@ const PROGRAMS: Readonly<Record<string, () => Promise<unknown>>> = {
 /** Keyed by the names that `scriptCommand` uses. */
 const SCRIPTS: Readonly<Record<string, () => Promise<string>>> = {
   'script:receive-buffer': async () => (await import('../network/transport/quic/receive-buffer.ts')).SET_RECEIVE_BUFFER,
-  'script:queue-look': async () => (await import('../network/transport/quic/queue-look.ts')).LOOK,
+  'script:queue-look': async () => (await import('../network/transport/quic/initial-guard.ts')).LOOK,
 };
 
 /** The program that a file name stands for: `svcd`, `svcd.exe` and `svcd-0.1.0` are the daemon. */

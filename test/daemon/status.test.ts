@@ -10,7 +10,7 @@ import type { PathKind } from '../../src/foundation/domain/tunnels.ts';
 import { selfDelegation } from '../../src/foundation/identity/delegation.ts';
 import { memberOf } from '../../src/foundation/json.ts';
 import { VERSION } from '../../src/foundation/version.ts';
-import { relayLimits } from '../../src/network/reachability/relay-budget.ts';
+import { relayLimits } from '../../src/network/reachability/relay.ts';
 import { plainPath } from '../../src/network/transport/path.ts';
 import { tunnelHandlers } from '../../src/operations/handlers/tunnels.ts';
 import { nodeOperations } from '../../src/operations/node.ts';

@@ -8,7 +8,7 @@ import { SvcError } from '../../src/foundation/errors.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
 import { asLink } from '../../src/network/links/stream.ts';
 import type { LinkNames, LinkStream, Links, OpenOptions, Purpose } from '../../src/network/links/types.ts';
-import { StreamError } from '../../src/network/transport/stream-error.ts';
+import { StreamError } from '../../src/network/transport/stream.ts';
 import { Random } from './random.ts';
 
 export interface Trouble {

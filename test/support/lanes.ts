@@ -5,7 +5,7 @@ import { systemClock } from '../../src/foundation/clock.ts';
 import { localPair } from '../../src/network/links/local.ts';
 import { asLink } from '../../src/network/links/stream.ts';
 import type { LinkStream } from '../../src/network/links/types.ts';
-import { StreamError } from '../../src/network/transport/stream-error.ts';
+import { StreamError } from '../../src/network/transport/stream.ts';
 import { newIdentity } from './identities.ts';
 
 const [CALLER, CALLED] = [newIdentity().aid, newIdentity().aid];

@@ -6,7 +6,7 @@ import { LastingConnection, type LastingHost } from '../../src/capabilities/tunn
 import { type Clock, systemClock } from '../../src/foundation/clock.ts';
 import type { Quota } from '../../src/foundation/quota.ts';
 import type { LinkStream } from '../../src/network/links/types.ts';
-import { StreamError } from '../../src/network/transport/stream-error.ts';
+import { StreamError } from '../../src/network/transport/stream.ts';
 import { linkEnds } from './lanes.ts';
 import { dial, TcpServer } from './tcp.ts';
 

@@ -5,17 +5,16 @@ import { type Clock, systemClock } from '../../src/foundation/clock.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
 import { awakeClock } from '../../src/foundation/stall.ts';
 import { kindByScope, type Path, plainPath, type Way, wayPath } from '../../src/network/transport/path.ts';
-import { ConnectionTable } from '../../src/network/transport/quic/connection-table.ts';
 import {
   type ConnectionLimits,
+  ConnectionTable,
   DEFAULT_CONNECTION_LIMITS,
   MAX_STREAMS_PER_CONNECTION,
   STREAM_WINDOW_BYTES,
-} from '../../src/network/transport/quic/limits.ts';
+} from '../../src/network/transport/quic/connection-table.ts';
 import { OPEN_STREAM_TIMEOUT_MS } from '../../src/network/transport/quic/native-connection.ts';
-import { StreamError } from '../../src/network/transport/stream-error.ts';
+import { StreamError, WatchedStream } from '../../src/network/transport/stream.ts';
 import type { Connection, ConnectionStats, DialOptions, Endpoint, Stream } from '../../src/network/transport/types.ts';
-import { WatchedStream } from '../../src/network/transport/watched-stream.ts';
 
 /** Size of an acknowledgement for a chunk. */
 const RECEIPT_BYTES = 32;

@@ -15,7 +15,7 @@ import {
 } from '../../foundation/invitation.ts';
 import { canonicalIp, IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import type { JoinedContacts } from '../../network/joined-contacts.ts';
-import type { OwnAddress } from '../../network/reachability/own-address.ts';
+import type { OwnAddress } from '../../network/reachability/own-addresses.ts';
 import type { ContactView } from '../../network/records/bootstrap-nodes.ts';
 import type { RecordDht } from '../../network/records/record-dht.ts';
 

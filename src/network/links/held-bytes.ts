@@ -8,7 +8,7 @@ import type { Duplex } from 'node:stream';
 import { detach } from '../../foundation/detached.ts';
 import { Quota, type QuotaHolder, type QuotaLimits } from '../../foundation/quota.ts';
 import { ResizableShare } from '../../foundation/resizable-share.ts';
-import { STREAM_BUFFER_BYTES } from '../transport/stream-options.ts';
+import { STREAM_BUFFER_BYTES } from '../transport/stream.ts';
 import type { Stream } from '../transport/types.ts';
 
 /** Bytes for the strangers of one node. */

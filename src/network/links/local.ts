@@ -1,7 +1,6 @@
 /** Two ends of a stream inside one process, with the manners of a QUIC stream. */
 import { Duplex } from 'node:stream';
-import { StreamError } from '../transport/stream-error.ts';
-import { STREAM_OPTIONS } from '../transport/stream-options.ts';
+import { STREAM_OPTIONS, StreamError } from '../transport/stream.ts';
 
 type Callback = (error?: Error | null) => void;
 

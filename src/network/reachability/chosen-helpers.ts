@@ -15,8 +15,7 @@ import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/rep
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { NodeAt } from '../node-requests.ts';
 import { apartFirst } from '../records/node-address.ts';
-import { FormerHelpers } from './former-helpers.ts';
-import type { RememberedHelpers } from './remembered-helpers.ts';
+import { FormerHelpers, type RememberedHelpers } from './remembered-helpers.ts';
 
 /** Helpers that a node wants to have. */
 export const WANTED_HELPERS = 3;

@@ -11,9 +11,8 @@ import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
-import type { EngineClient, EngineConnection } from '../transport/quic/engine.ts';
+import { type EngineClient, type EngineConnection, parsePeer } from '../transport/quic/engine.ts';
 import type { EndpointParts } from '../transport/quic/native-endpoint.ts';
-import { parsePeer } from '../transport/quic/peer.ts';
 
 /** Sockets: with 1,024 open ports of 64,512 one of them meets a port in 98.3 % of rounds. */
 export const POOLED_CLIENTS = 256;

@@ -10,8 +10,8 @@ import { LruCache } from '../../foundation/lru-cache.ts';
 import type { QuotaHolder } from '../../foundation/quota.ts';
 import { RateQuota } from '../../foundation/rate-quota.ts';
 import type { KnownNodes } from '../known-nodes.ts';
-import { FIRST_MAPPED_PORT } from '../transport/ports.ts';
-import { perMinute } from './per-minute.ts';
+import { FIRST_MAPPED_PORT } from '../transport/udp-socket.ts';
+import { perMinute } from './punch-guard.ts';
 import type { Relay, RelayOffer } from './relay.ts';
 import {
   decodeHelperRequest,

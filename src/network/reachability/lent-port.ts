@@ -8,11 +8,57 @@ import { abortable } from '../../foundation/deadline.ts';
 import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
-import type { EngineConnection, EngineServer } from '../transport/quic/engine.ts';
+import {
+  type EngineConnection,
+  type EngineConnectionStats,
+  type EngineServer,
+  type EngineStream,
+  parsePeer,
+} from '../transport/quic/engine.ts';
 import { type EndpointParts, SOCKET_BUFFER_BYTES } from '../transport/quic/native-endpoint.ts';
-import { parsePeer } from '../transport/quic/peer.ts';
 import { enlargeReceiveBuffers, udpDescriptors } from '../transport/quic/receive-buffer.ts';
-import { WithFirstStream } from './first-stream.ts';
+
+/* A connection of the engine whose first stream has been taken already, and is given out once more. */
+
+export class WithFirstStream implements EngineConnection {
+  readonly #inner: EngineConnection;
+  #first: EngineStream | null;
+
+  constructor(inner: EngineConnection, first: EngineStream) {
+    this.#inner = inner;
+    this.#first = first;
+  }
+
+  async inboundStream(): Promise<EngineStream> {
+    const first = this.#first;
+    this.#first = null;
+    return first ?? (await this.#inner.inboundStream());
+  }
+
+  outboundStream(): Promise<EngineStream> {
+    return this.#inner.outboundStream();
+  }
+
+  remoteMultiaddr(): string {
+    return this.#inner.remoteMultiaddr();
+  }
+
+  rtt(): number {
+    return this.#inner.rtt();
+  }
+
+  stats(): EngineConnectionStats {
+    return this.#inner.stats();
+  }
+
+  closed(): Promise<void> {
+    return this.#inner.closed();
+  }
+
+  abort(): void {
+    this.#inner.abort();
+  }
+}
 
 /** How long the expected node has to come, milliseconds. */
 export const LENT_PORT_TIMEOUT_MS = 10_000;

@@ -1,6 +1,6 @@
 /** The packets that open our own router's filter for those who will dial a port of ours. */
 import type { Address } from '../../foundation/address.ts';
-import { FIRST_MAPPED_PORT } from '../transport/ports.ts';
+import { FIRST_MAPPED_PORT } from '../transport/udp-socket.ts';
 
 /** How often the one address is written to, as packets get lost. */
 export const OPENING_PACKETS = 3;

@@ -9,10 +9,16 @@ import { ipScope, subscriberOf } from '../../foundation/ip.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import type { QuotaHolder } from '../../foundation/quota.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
-import { RateQuota } from '../../foundation/rate-quota.ts';
+import { type Rate, RateQuota } from '../../foundation/rate-quota.ts';
 import type { KnownNodes } from '../known-nodes.ts';
-import { FIRST_MAPPED_PORT } from '../transport/ports.ts';
-import { perMinute } from './per-minute.ts';
+import { FIRST_MAPPED_PORT } from '../transport/udp-socket.ts';
+
+const SECONDS_PER_MINUTE = 60;
+
+/** A number of times in a minute, all of which may come at once. */
+export function perMinute(times: number): Rate {
+  return { perSecond: times / SECONDS_PER_MINUTE, burst: times };
+}
 
 /** Openings that one peer may cause in a minute, and at once. */
 export const PUNCHES_PER_PEER = 6;

@@ -7,21 +7,20 @@ import { detach } from '../../foundation/detached.ts';
 import type { PathKind } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { NodeAbsent } from '../peers/dial.ts';
-import { FIRST_MAPPED_PORT } from '../transport/ports.ts';
 import type { EngineConnection } from '../transport/quic/engine.ts';
 import type { Connection } from '../transport/types.ts';
+import { FIRST_MAPPED_PORT } from '../transport/udp-socket.ts';
 import { BIRTHDAY_TIMEOUT_MS, type ClientPool } from './client-pool.ts';
 import type { SeenNode } from './helper.ts';
+import { isPublicIpv6 } from './interface-addresses.ts';
 import { keepsPort } from './nat.ts';
 import { randomTargets } from './opening.ts';
 import type { PortLender } from './port-lender.ts';
-import { isPublicIpv6 } from './public-ipv6.ts';
 import { mayDialAt, type PunchGuard } from './punch-guard.ts';
 import type { Introduced } from './punch-responder.ts';
+import { hearWitnesses } from './reachable-helpers.ts';
 import { ATTEMPT_BYTES, decodeHelperReply, encodeHelperRequest, type HelperReply, type Means } from './signals.ts';
-import { overCarrier } from './turn/over-carrier.ts';
-import type { TurnUse } from './turn/turn-servers.ts';
-import { hearWitnesses } from './witnesses.ts';
+import { overCarrier, type TurnUse } from './turn/turn-servers.ts';
 
 /** How long a punched address is dialled, milliseconds; after the first try another port is opened with more hops. */
 export const PUNCH_DIAL_MS = 1_500;

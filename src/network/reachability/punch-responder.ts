@@ -6,19 +6,18 @@ import { SvcError } from '../../foundation/errors.ts';
 import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { Way } from '../transport/path.ts';
-import { FIRST_MAPPED_PORT } from '../transport/ports.ts';
 import type { EngineConnection } from '../transport/quic/engine.ts';
+import { FIRST_MAPPED_PORT } from '../transport/udp-socket.ts';
 import type { ClientPool } from './client-pool.ts';
 import type { SeenNode } from './helper.ts';
-import type { Knock } from './knocks.ts';
 import type { LentPort } from './lent-port.ts';
 import { keepsPort } from './nat.ts';
 import { randomTargets } from './opening.ts';
 import type { PortLender } from './port-lender.ts';
 import type { PunchGuard } from './punch-guard.ts';
 import { type CalledOutcome, type Introduction, type IntroductionAnswer } from './signals.ts';
-import type { TurnCarrier } from './turn/carrier.ts';
-import type { TurnUse } from './turn/turn-servers.ts';
+import type { TurnCarrier, TurnUse } from './turn/turn-servers.ts';
+import type { Knock } from './turn-rendezvous.ts';
 
 /** A connection that came by an introduction. */
 export interface Introduced {

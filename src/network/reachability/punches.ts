@@ -16,12 +16,11 @@ import { type Dialer, NodeAbsent, type NodePlace, race } from '../peers/dial.ts'
 import { HELLO_TIMEOUT_MS } from '../peers/greeter.ts';
 import type { PeerTable } from '../peers/peer-table.ts';
 import type { Connection } from '../transport/types.ts';
-import { askHelpers } from './ask-helpers.ts';
 import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from './client-pool.ts';
-import { needsWitnesses, type OwnSide, punchDelayMs, RELAY_HEAD_START_MS } from './head-starts.ts';
-import { ipv6Between } from './public-ipv6.ts';
+import { ipv6Between } from './interface-addresses.ts';
 import type { PunchInitiator, PunchOptions } from './punch-initiator.ts';
-import { allReachableHelpers, othersHelping } from './reachable-helpers.ts';
+import { allReachableHelpers, askHelpers, othersHelping } from './reachable-helpers.ts';
+import { needsWitnesses, type OwnSide, punchDelayMs, RELAY_HEAD_START_MS } from './relayed.ts';
 
 /** Time to punch a way: its helper is reached, it is asked twice, and a round of random ports may be needed: milliseconds. */
 export const PUNCH_TIMEOUT_MS = 10_000;

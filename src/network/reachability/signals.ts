@@ -9,8 +9,8 @@ import { NAT_MAPPINGS, type NatMapping } from '../../foundation/domain/directory
 import { MAX_PORT } from '../../foundation/domain/tunnels.ts';
 import { PUBLIC_KEY_BYTES } from '../../foundation/identity/ed25519.ts';
 import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
-import { isPublicIpv6 } from './public-ipv6.ts';
-import { RELAY_TOKEN_BYTES } from './relay-session.ts';
+import { isPublicIpv6 } from './interface-addresses.ts';
+import { RELAY_TOKEN_BYTES } from './relay.ts';
 
 /** Largest message, bytes. */
 export const MAX_SIGNAL_BYTES = 512;

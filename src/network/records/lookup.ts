@@ -13,7 +13,7 @@ import { Listeners } from '../../foundation/listeners.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_DATAGRAM_RECORD_BYTES } from '../../foundation/records/types.ts';
 import { Tally } from '../../foundation/tally.ts';
-import { mayDialPort } from '../transport/ports.ts';
+import { mayDialPort } from '../transport/udp-socket.ts';
 import type { FindReply } from './messages.ts';
 import { blockOf, compareDistance, distancePrefix, nodeId, nodeScope } from './node-address.ts';
 import { FAILURES_TO_DROP, type PeerHealth } from './peer-health.ts';

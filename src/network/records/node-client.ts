@@ -10,7 +10,7 @@ import { decodeRecord, MAX_RECORD_BYTES, type SignedRecord } from '../../foundat
 import { MAX_DATAGRAM_RECORD_BYTES } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import type { NodeRequests } from '../node-requests.ts';
-import { mayDialPort } from '../transport/ports.ts';
+import { mayDialPort } from '../transport/udp-socket.ts';
 import type { DhtEngine } from './engine.ts';
 import type { LookupAnswer } from './lookup.ts';
 import type { StoreCode } from './messages.ts';

@@ -7,7 +7,7 @@ import type { Duplex } from 'node:stream';
 import type { Address } from '../../foundation/address.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Path, Way } from './path.ts';
-import type { QueueWatch } from './watched-stream.ts';
+import type { QueueWatch } from './stream.ts';
 
 /**
  * A two-way byte stream with back-pressure. `end()` finishes our half (the other side reads a clean

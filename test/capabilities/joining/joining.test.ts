@@ -8,7 +8,7 @@ import { nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import { formatInvitation, type PinnedContact } from '../../../src/foundation/invitation.ts';
 import { JoinedContacts } from '../../../src/network/joined-contacts.ts';
-import type { OwnAddress } from '../../../src/network/reachability/own-address.ts';
+import type { OwnAddress } from '../../../src/network/reachability/own-addresses.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const { publicKey: OWN_KEY } = KeyPair.generate();

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { LastingCalled } from '../../../src/capabilities/tunnels/lasting/called.ts';
 import { RESUME_MS } from '../../../src/capabilities/tunnels/lasting/resumable.ts';
 import { drawTicket } from '../../../src/capabilities/tunnels/wide/ticket.ts';
-import { StreamError } from '../../../src/network/transport/stream-error.ts';
+import { StreamError } from '../../../src/network/transport/stream.ts';
 import { eventually } from '../../support/eventually.ts';
 import { linkEnds } from '../../support/lanes.ts';
 import { readAll } from '../../support/link-world.ts';

@@ -4,7 +4,7 @@ import { decodeHeader, encodeHeader } from '../../../src/network/links/header.ts
 import { networkId, receiveHello } from '../../../src/network/links/hello.ts';
 import { localPair } from '../../../src/network/links/local.ts';
 import { decodeProof, encodeProof, type Proof } from '../../../src/network/links/proofs.ts';
-import { parsePeer } from '../../../src/network/transport/quic/peer.ts';
+import { parsePeer } from '../../../src/network/transport/quic/engine.ts';
 import { testAgent } from '../engine/agents.ts';
 import { bytesOf, decoder, refusal, shapeOf, textOf } from '../engine/properties.ts';
 import { NEVER, writeInput } from '../engine/streams.ts';

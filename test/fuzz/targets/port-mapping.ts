@@ -1,17 +1,15 @@
 /** Responses of routers, and of hosts that claim to be a router. */
-import { defaultGatewayIn } from '../../../src/network/reachability/port-mapping/default-gateway.ts';
+import { defaultGatewayIn } from '../../../src/network/reachability/port-mapping/gateway.ts';
+import { decodeNatPmpAddress, decodeNatPmpMap } from '../../../src/network/reachability/port-mapping/nat-pmp.ts';
+import { decodePcpMapReply } from '../../../src/network/reachability/port-mapping/pcp.ts';
 import {
-  decodeNatPmpAddress,
-  decodeNatPmpMap,
-} from '../../../src/network/reachability/port-mapping/nat-pmp-messages.ts';
-import { decodePcpMapReply } from '../../../src/network/reachability/port-mapping/pcp-messages.ts';
-import { decodeSearchAnswer, urlAt } from '../../../src/network/reachability/port-mapping/ssdp.ts';
-import {
+  decodeSearchAnswer,
   externalHostIn,
   faultIn,
   reservedPortIn,
+  urlAt,
   wanServiceIn,
-} from '../../../src/network/reachability/port-mapping/upnp-messages.ts';
+} from '../../../src/network/reachability/port-mapping/upnp.ts';
 import { decoder, textOf, violation } from '../engine/properties.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 

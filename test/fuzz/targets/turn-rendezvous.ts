@@ -1,12 +1,13 @@
 /** Messages of callers and others to the TURN rendezvous of a node without helpers. */
+
+import { ATTEMPT_BYTES } from '../../../src/network/reachability/signals.ts';
 import {
   decodeKnock,
   decodeKnockAnswer,
   encodeKnock,
   encodeKnockAnswer,
   MAX_KNOCK_BYTES,
-} from '../../../src/network/reachability/knocks.ts';
-import { ATTEMPT_BYTES } from '../../../src/network/reachability/signals.ts';
+} from '../../../src/network/reachability/turn-rendezvous.ts';
 import { decoder } from '../engine/properties.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 

@@ -5,10 +5,10 @@ import { readJson } from '../../../src/foundation/json.ts';
 import {
   asksForService,
   decodeAnnouncement,
+  decodePacket,
   encodeAnnouncement,
   encodeQuestion,
-} from '../../../src/network/reachability/lan-announcement.ts';
-import { decodePacket } from '../../../src/network/reachability/mdns-messages.ts';
+} from '../../../src/network/reachability/mdns-messages.ts';
 import { SigningKey } from '../../support/npm-registry.ts';
 import { bytesOf, decoder, shapeOf, textOf, violation } from '../engine/properties.ts';
 import type { FuzzTarget } from '../engine/target.ts';

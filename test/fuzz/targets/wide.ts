@@ -1,8 +1,7 @@
 /** A wide tunnel connection whose remote side sends any frames on any number of lanes; and the records of a lane. */
 import type { Duplex } from 'node:stream';
 import { WideStream } from '../../../src/capabilities/tunnels/wide/wide-stream.ts';
-import { PacketWindow } from '../../../src/network/transport/udp-lane/packet-window.ts';
-import { decodeUdxPacket } from '../../../src/network/transport/udp-lane/packets.ts';
+import { decodeUdxPacket, PacketWindow } from '../../../src/network/transport/udp-lane/lane-entrance.ts';
 import {
   BULK_SECRET_BYTES,
   laneKeys,

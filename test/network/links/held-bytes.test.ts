@@ -9,8 +9,7 @@ import {
   MAX_HELD_PER_SOURCE_BYTES,
   MAX_STUCK_PER_NODE_BYTES,
 } from '../../../src/network/links/held-bytes.ts';
-import { STREAM_BUFFER_BYTES } from '../../../src/network/transport/stream-options.ts';
-import { WatchedStream } from '../../../src/network/transport/watched-stream.ts';
+import { STREAM_BUFFER_BYTES, WatchedStream } from '../../../src/network/transport/stream.ts';
 import { eventually } from '../../support/eventually.ts';
 
 const CHUNK = Buffer.alloc(64 * 1024);

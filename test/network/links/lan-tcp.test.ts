@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { test } from 'node:test';
-import { decodeAnswer, encodeAnswer } from '../../../src/network/transport/lan-tcp/agreement.ts';
+import { decodeAnswer, encodeAnswer } from '../../../src/network/transport/lan-tcp/greeting.ts';
 import { LanTcp } from '../../../src/network/transport/lan-tcp/lan-tcp.ts';
-import { LanTcpStream } from '../../../src/network/transport/lan-tcp/lan-tcp-stream.ts';
+import { LanTcpStream } from '../../../src/network/transport/lan-tcp/lan-tcp-connection.ts';
 import { eventually } from '../../support/eventually.ts';
 import { LinkWorld, readAll, settle } from '../../support/link-world.ts';
 import { TcpServer } from '../../support/tcp.ts';

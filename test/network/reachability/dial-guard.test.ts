@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { DialGuard } from '../../../src/network/reachability/dial-guard.ts';
-import type { InterfaceAddress } from '../../../src/network/reachability/path-kind.ts';
+import { DialGuard, type InterfaceAddress } from '../../../src/network/reachability/dial-guard.ts';
 
 const LOOPBACK = { address: '127.0.0.1', cidr: '127.0.0.1/8' };
 const LAN = { address: '192.168.1.7', cidr: '192.168.1.7/24' };

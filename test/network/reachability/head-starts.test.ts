@@ -10,7 +10,7 @@ import {
   RELAY_HEAD_START_MS,
   relayDelayMs,
   UNLIKELY_HEAD_START_MS,
-} from '../../../src/network/reachability/head-starts.ts';
+} from '../../../src/network/reachability/relayed.ts';
 
 const HELPER = { nodeKey: new Uint8Array(32).fill(2), address: { host: '203.0.113.1', port: 4122 } };
 

@@ -1,5 +1,5 @@
 /** The sockets of a relay that drops, replays and spoils what it should hand over. */
-import type { RelaySocket } from '../../../src/network/reachability/relay-session.ts';
+import type { RelaySocket } from '../../../src/network/reachability/relay.ts';
 
 /** Of so many datagrams one is dropped, and one is followed by a spoiled copy. */
 const DROP_EVERY = 97;

@@ -1,16 +1,23 @@
 import assert from 'node:assert/strict';
-import fc from 'fast-check';
 import { createSocket } from 'node:dgram';
 import { EventEmitter, once } from 'node:events';
 import { type TestContext, test } from 'node:test';
+import fc from 'fast-check';
 import type { Address } from '../../../src/foundation/address.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
-import { LanDiscovery } from '../../../src/network/reachability/lan.ts';
-import { decodeAnnouncement, encodeAnnouncement, encodeQuestion } from '../../../src/network/reachability/lan-announcement.ts';
-import { DNS_TYPE, decodePacket, encodeQuery, type MdnsPacket, type MdnsRecord } from '../../../src/network/reachability/mdns-messages.ts';
-import { MdnsSocket } from '../../../src/network/reachability/mdns-socket.ts';
-import type { InterfaceAddress } from '../../../src/network/reachability/path-kind.ts';
+import type { InterfaceAddress } from '../../../src/network/reachability/dial-guard.ts';
+import { LanDiscovery, MdnsSocket } from '../../../src/network/reachability/lan.ts';
+import {
+  DNS_TYPE,
+  decodeAnnouncement,
+  decodePacket,
+  encodeAnnouncement,
+  encodeQuery,
+  encodeQuestion,
+  type MdnsPacket,
+  type MdnsRecord,
+} from '../../../src/network/reachability/mdns-messages.ts';
 import { networkTag } from '../../../src/network/records/node-address.ts';
 import { testKeys } from '../../support/agents.ts';
 import { eventually } from '../../support/eventually.ts';

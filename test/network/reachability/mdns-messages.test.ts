@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   asksForService,
+  DNS_TYPE,
   decodeAnnouncement,
+  decodePacket,
   encodeAnnouncement,
   encodeQuestion,
-} from '../../../src/network/reachability/lan-announcement.ts';
-import { DNS_TYPE, decodePacket } from '../../../src/network/reachability/mdns-messages.ts';
+} from '../../../src/network/reachability/mdns-messages.ts';
 
 /** What multicast-dns 7.2.5 sent for the same announcement and question: other nodes still use it. */
 const ANNOUNCEMENT_OF_MULTICAST_DNS = Buffer.from(

@@ -9,11 +9,17 @@ import { turnRendezvousKey } from '../../../src/foundation/records/keys.ts';
 import type { TurnRendezvous } from '../../../src/foundation/records/payloads.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
 import { UNHELPED } from '../../../src/network/peers/dial.ts';
-import { encodeKnock, type Knock, sealKnock } from '../../../src/network/reachability/knocks.ts';
-import { MEETING_LOOK_MS, Meetings, UNHELPED_LOOKS } from '../../../src/network/reachability/meetings.ts';
 import { ATTEMPT_BYTES } from '../../../src/network/reachability/signals.ts';
 import { TurnServers } from '../../../src/network/reachability/turn/turn-servers.ts';
-import { TurnRendezvousClient } from '../../../src/network/reachability/turn-rendezvous-client.ts';
+import {
+  encodeKnock,
+  type Knock,
+  MEETING_LOOK_MS,
+  Meetings,
+  sealKnock,
+  TurnRendezvousClient,
+  UNHELPED_LOOKS,
+} from '../../../src/network/reachability/turn-rendezvous.ts';
 import { eventually } from '../../support/eventually.ts';
 import { MemoryRecordHub, MemoryRecordNetwork } from '../../support/memory-records.ts';
 import { TestClock } from '../../support/test-clock.ts';

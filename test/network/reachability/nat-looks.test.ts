@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { NatMapping } from '../../../src/foundation/domain/directory.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
-import { NAT_LOOK_AGAIN_MS, NAT_LOOK_MS, NatLooks } from '../../../src/network/reachability/nat-looks.ts';
+import { NAT_LOOK_AGAIN_MS, NAT_LOOK_MS, NatLooks } from '../../../src/network/reachability/nat.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 test('what stands before a node is looked at now and then, sooner where nobody knew, and at once on another network', async () => {

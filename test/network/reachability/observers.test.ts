@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { observersAmong } from '../../../src/network/reachability/observers.ts';
+import { observersAmong } from '../../../src/network/reachability/nat.ts';
 
 const node = (host: string, lastSeen: number, port = 4121) => ({ host, port, lastSeen });
 

@@ -8,7 +8,7 @@ import {
   randomTargets,
   sendOpening,
 } from '../../../src/network/reachability/opening.ts';
-import { FIRST_MAPPED_PORT } from '../../../src/network/transport/ports.ts';
+import { FIRST_MAPPED_PORT } from '../../../src/network/transport/udp-socket.ts';
 
 const HOST = '203.0.113.5';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { OwnAddress } from '../../../src/network/reachability/own-address.ts';
-import { kindOfPath } from '../../../src/network/reachability/path-kind.ts';
+import { kindOfPath } from '../../../src/network/reachability/dial-guard.ts';
+import type { OwnAddress } from '../../../src/network/reachability/own-addresses.ts';
 
 const INTERFACES = [
   { address: '203.0.113.7', cidr: '203.0.113.7/24' },

@@ -15,14 +15,21 @@ import { PooledNodeRequests } from '../../../src/network/links/node-requests.ts'
 import { PeerTable } from '../../../src/network/peers/peer-table.ts';
 import { BIRTHDAY_SPACING_MS, ClientPool } from '../../../src/network/reachability/client-pool.ts';
 import { Helper, type SeenNode } from '../../../src/network/reachability/helper.ts';
+import { isPublicIpv6, publicIpv6To } from '../../../src/network/reachability/interface-addresses.ts';
 import { PortLender } from '../../../src/network/reachability/port-lender.ts';
-import { isPublicIpv6 } from '../../../src/network/reachability/public-ipv6.ts';
 import { PunchGuard } from '../../../src/network/reachability/punch-guard.ts';
 import { PunchInitiator } from '../../../src/network/reachability/punch-initiator.ts';
 import { type Introduced, PunchResponder, wayOf } from '../../../src/network/reachability/punch-responder.ts';
 import { Relay } from '../../../src/network/reachability/relay.ts';
-import { ATTEMPT_BYTES, decodeHelperReply, decodeIntroduction, decodeIntroductionAnswer, encodeHelperRequest, encodeIntroduction, encodeIntroductionAnswer } from '../../../src/network/reachability/signals.ts';
-import { publicIpv6To } from '../../../src/network/reachability/source-address.ts';
+import {
+  ATTEMPT_BYTES,
+  decodeHelperReply,
+  decodeIntroduction,
+  decodeIntroductionAnswer,
+  encodeHelperRequest,
+  encodeIntroduction,
+  encodeIntroductionAnswer,
+} from '../../../src/network/reachability/signals.ts';
 import { TurnServers } from '../../../src/network/reachability/turn/turn-servers.ts';
 import { DhtEngine } from '../../../src/network/records/engine.ts';
 import { networkTag } from '../../../src/network/records/node-address.ts';

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ipv6Between, isPublicIpv6 } from '../../../src/network/reachability/public-ipv6.ts';
-import { publicIpv6To } from '../../../src/network/reachability/source-address.ts';
+import { ipv6Between, isPublicIpv6, publicIpv6To } from '../../../src/network/reachability/interface-addresses.ts';
 
 test('public IPv6 addresses are those of the Internet', () => {
   const are = (...hosts: string[]) => hosts.map((host) => isPublicIpv6({ host }));

@@ -13,7 +13,7 @@ import {
   SPRAYS_PER_PEER,
   WITNESS_TTL_MS,
 } from '../../../src/network/reachability/punch-guard.ts';
-import { FIRST_MAPPED_PORT } from '../../../src/network/transport/ports.ts';
+import { FIRST_MAPPED_PORT } from '../../../src/network/transport/udp-socket.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const HELPER = { host: '203.0.113.10', port: 4000 };

@@ -7,10 +7,8 @@ import { SvcError } from '../../../src/foundation/errors.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { NodeAbsent, type NodePlace } from '../../../src/network/peers/dial.ts';
 import type { NodeSession } from '../../../src/network/peers/session.ts';
-import { SILENT_HELPER_MS } from '../../../src/network/reachability/ask-helpers.ts';
 import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from '../../../src/network/reachability/client-pool.ts';
-import type { OwnSide } from '../../../src/network/reachability/head-starts.ts';
-import type { InterfaceAddress } from '../../../src/network/reachability/path-kind.ts';
+import type { InterfaceAddress } from '../../../src/network/reachability/dial-guard.ts';
 import {
   IMPROVE_AFTER_MS,
   IPV6_HEAD_START_MS,
@@ -18,8 +16,8 @@ import {
   PUNCH_TIMEOUT_MS,
   Punches,
 } from '../../../src/network/reachability/punches.ts';
-import { OTHER_HELPERS_MS } from '../../../src/network/reachability/reachable-helpers.ts';
-import { relayed } from '../../../src/network/reachability/relayed.ts';
+import { OTHER_HELPERS_MS, SILENT_HELPER_MS } from '../../../src/network/reachability/reachable-helpers.ts';
+import { type OwnSide, relayed } from '../../../src/network/reachability/relayed.ts';
 import { plainPath } from '../../../src/network/transport/path.ts';
 import type { Connection } from '../../../src/network/transport/types.ts';
 import { stubSession } from '../../support/stub-session.ts';

@@ -2,16 +2,19 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Address } from '../../../src/foundation/address.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
-import { RELAY_IDLE_MS, RELAY_JOIN_MS, Relay, type RelayOffer } from '../../../src/network/reachability/relay.ts';
 import {
   DEFAULT_RELAY_LIMITS,
   MAX_RELAYED,
   RELAY_BYTES_PER_DAY,
   RELAY_BYTES_PER_S,
+  RELAY_IDLE_MS,
+  RELAY_JOIN_MS,
+  RELAY_TOKEN_BYTES,
+  Relay,
   type RelayLimits,
+  type RelayOffer,
   relayLimits,
-} from '../../../src/network/reachability/relay-budget.ts';
-import { RELAY_TOKEN_BYTES } from '../../../src/network/reachability/relay-session.ts';
+} from '../../../src/network/reachability/relay.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const CALLER = { host: '203.0.113.7', port: 5000 };

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { OTHER_HELPERS_MS } from '../../../src/network/reachability/reachable-helpers.ts';
-import { hearWitnesses } from '../../../src/network/reachability/witnesses.ts';
+import { hearWitnesses, OTHER_HELPERS_MS } from '../../../src/network/reachability/reachable-helpers.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const SILENT = new Promise<boolean>(() => {});

@@ -9,7 +9,7 @@ import type { Quota, QuotaHolder } from '../../../foundation/quota.ts';
 import { resetSocket } from '../../../foundation/reset-socket.ts';
 import { drainAndDestroy } from '../../../network/links/lingering.ts';
 import type { LinkPath, LinkStream } from '../../../network/links/types.ts';
-import { StreamError } from '../../../network/transport/stream-error.ts';
+import { StreamError } from '../../../network/transport/stream.ts';
 import { outcomeOf } from '../preamble.ts';
 import type { SpliceObserver } from '../splice.ts';
 import type { AckTurns } from './ack-turns.ts';

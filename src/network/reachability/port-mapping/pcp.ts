@@ -3,9 +3,98 @@ import type { Address } from '../../../foundation/address.ts';
 import { equalBytes } from '../../../foundation/bytes.ts';
 import type { Clock } from '../../../foundation/clock.ts';
 import { SvcError } from '../../../foundation/errors.ts';
-import { askGateway } from './ask-gateway.ts';
-import { decodePcpMapReply, encodePcpMap, isOtherVersion, PCP_NONCE_BYTES } from './pcp-messages.ts';
-import type { GrantedPort, PortGrantor } from './types.ts';
+import { canonicalIp, ipv4Text } from '../../../foundation/ip.ts';
+import { askGateway, type GrantedPort, type PortGrantor } from './gateway.ts';
+
+/* Messages of the Port Control Protocol (RFC 6887): MAP of a UDP port. Pure. */
+
+const VERSION = 2;
+const OPCODE_MAP = 1;
+const REPLY_BIT = 0x80;
+const PROTOCOL_UDP = 17;
+/** Common header, then the part of MAP, bytes (RFC 6887, 7.1 and 11.1). */
+const HEADER_BYTES = 24;
+const MAP_BYTES = 36;
+/** The longest message (RFC 6887, 7). */
+const MAX_PCP_BYTES = 1100;
+/** Of the nonce that says whose mapping it is. */
+export const PCP_NONCE_BYTES = 12;
+
+export interface PcpMapRequest {
+  readonly nonce: Uint8Array;
+  /** Our IPv4 address, which the router compares with where the request comes from. */
+  readonly ownHost: string;
+  readonly internalPort: number;
+  readonly suggestedPort: number;
+  /** Seconds; 0 releases. */
+  readonly lifetimeS: number;
+}
+
+export interface PcpMapReply {
+  /** 0 for success (RFC 6887, 7.4). */
+  readonly result: number;
+  readonly lifetimeS: number;
+  readonly nonce: Uint8Array;
+  readonly internalPort: number;
+  readonly externalPort: number;
+  readonly externalHost: string;
+}
+
+/** The four bytes of an IPv4 address in its one spelling. */
+function ipv4Bytes(host: string): number[] {
+  return host.split('.').map(Number);
+}
+
+/** Writes an IPv4 address as the IPv4-mapped IPv6 address that PCP has everywhere. */
+function putHost(bytes: Uint8Array, at: number, host: string): void {
+  bytes.set([0xff, 0xff, ...ipv4Bytes(host)], at + 10);
+}
+
+/** The IPv4 or IPv6 address in 16 bytes; null for one that leads nowhere in its form. */
+function hostAt(view: DataView, at: number): string | null {
+  const groups = Array.from({ length: 8 }, (_, i) => view.getUint16(at + 2 * i));
+  if (groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff)
+    return ipv4Text(view.getUint32(at + 12));
+  return canonicalIp(groups.map((group) => group.toString(16)).join(':'));
+}
+
+export function encodePcpMap({ nonce, ownHost, internalPort, suggestedPort, lifetimeS }: PcpMapRequest): Uint8Array {
+  const bytes = new Uint8Array(HEADER_BYTES + MAP_BYTES);
+  const view = new DataView(bytes.buffer);
+  bytes[0] = VERSION;
+  bytes[1] = OPCODE_MAP;
+  view.setUint32(4, lifetimeS);
+  putHost(bytes, 8, ownHost);
+  bytes.set(nonce, HEADER_BYTES);
+  bytes[HEADER_BYTES + 12] = PROTOCOL_UDP;
+  view.setUint16(HEADER_BYTES + 16, internalPort);
+  view.setUint16(HEADER_BYTES + 18, suggestedPort);
+  putHost(bytes, HEADER_BYTES + 20, '0.0.0.0');
+  return bytes;
+}
+
+/** True where the router speaks no version of PCP: another version answers, NAT-PMP's for one (RFC 6887, 9). */
+export function isOtherVersion(bytes: Uint8Array): boolean {
+  return bytes.length >= 4 && bytes[0] !== VERSION && ((bytes[1] ?? 0) & REPLY_BIT) !== 0;
+}
+
+/** What a router answers to a MAP request; null for anything else. Options behind it are left unread. */
+export function decodePcpMapReply(bytes: Uint8Array): PcpMapReply | null {
+  if (bytes.length < HEADER_BYTES + MAP_BYTES || bytes.length > MAX_PCP_BYTES || bytes.length % 4 !== 0) return null;
+  if (bytes[0] !== VERSION || bytes[1] !== (REPLY_BIT | OPCODE_MAP) || bytes[HEADER_BYTES + 12] !== PROTOCOL_UDP)
+    return null;
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const externalHost = hostAt(view, HEADER_BYTES + 20);
+  if (externalHost === null) return null;
+  return {
+    result: view.getUint8(3),
+    lifetimeS: view.getUint32(4),
+    nonce: bytes.slice(HEADER_BYTES, HEADER_BYTES + PCP_NONCE_BYTES),
+    internalPort: view.getUint16(HEADER_BYTES + 16),
+    externalPort: view.getUint16(HEADER_BYTES + 18),
+    externalHost,
+  };
+}
 
 /** How long an answer is awaited, milliseconds: the schedule of RFC 6887, 8.1.1, which would go on for ever. */
 const PCP_WAITS_MS = [3000, 6000];

@@ -1,15 +1,52 @@
 /** Has the router lead ports of its own to ours, keeps them as long as this node runs, and gives them back. */
+import { randomBytes } from 'node:crypto';
 import { type Address, formatAddress } from '../../../foundation/address.ts';
 import { type Backoff, backoff } from '../../../foundation/backoff.ts';
 import type { Clock } from '../../../foundation/clock.ts';
 import { deadline } from '../../../foundation/deadline.ts';
 import type { PortMappingState } from '../../../foundation/domain/directory.ts';
 import type { MappingProtocol } from '../../../foundation/domain/reach.ts';
-import { IP_SCOPE, ipScope } from '../../../foundation/ip.ts';
+import { IP_SCOPE, inIpv4Network, ipScope } from '../../../foundation/ip.ts';
 import type { Component } from '../../../foundation/lifecycle.ts';
 import type { Log } from '../../../foundation/log.ts';
 import { every, type RepeatingTask } from '../../../foundation/repeat.ts';
-import type { Gateway, PortGrantor } from './types.ts';
+import { GATEWAY_PORT, type Gateway, type PortGrantor } from './gateway.ts';
+import { NatPmpGrantor } from './nat-pmp.ts';
+import { PcpGrantor } from './pcp.ts';
+import { UpnpGrantor } from './upnp.ts';
+
+/* Who may grant ports in a network, in the order in which they are asked. */
+
+/** An address of an interface of this machine, with its network: `192.168.1.7/24`. */
+interface InterfaceAddress {
+  readonly address: string;
+  readonly cidr: string | null;
+}
+
+interface GrantorDependencies {
+  readonly clock: Clock;
+  /** A number from 0 to below 1. */
+  readonly random: () => number;
+  readonly interfaces: () => readonly InterfaceAddress[];
+}
+
+/** Ways to a grantor; each is looked for only when those before it grant nothing, and is null where there is none. */
+type GrantorFinder = (signal: AbortSignal) => Promise<PortGrantor | null>;
+
+/** PCP and NAT-PMP at the router of the default route, and UPnP at whoever answers from our own network. */
+export function grantorsAt({ host, ownHost }: Gateway, dependencies: GrantorDependencies): GrantorFinder[] {
+  const { clock, interfaces } = dependencies;
+  const mayBeRouter = (router: string): boolean =>
+    ipScope(router) === IP_SCOPE.private &&
+    router !== ownHost &&
+    interfaces().some(({ address, cidr }) => address === ownHost && cidr !== null && inIpv4Network(router, cidr));
+  const router = host === null ? null : { host, port: GATEWAY_PORT };
+  return [
+    async () => router && new PcpGrantor(router, ownHost, { clock, randomBytes }),
+    async () => router && new NatPmpGrantor(router, { clock }),
+    (signal) => UpnpGrantor.find({ ownHost, mayBeRouter }, dependencies, signal),
+  ];
+}
 
 /** For how long a port is asked for, seconds. A node that ends without a word leaves it open no longer than this. */
 export const MAPPING_LIFETIME_S = 600;

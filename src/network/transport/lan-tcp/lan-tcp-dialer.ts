@@ -5,8 +5,7 @@ import { detach } from '../../../foundation/detached.ts';
 import { every, type RepeatingTask } from '../../../foundation/repeat.ts';
 import { SilenceWatch } from '../../../foundation/stall.ts';
 import type { Connection, Stream, UpgradeState } from '../types.ts';
-import type { AgreementAnswer, AgreementRequest } from './agreement.ts';
-import { greet } from './greeting.ts';
+import { type AgreementAnswer, type AgreementRequest, greet } from './greeting.ts';
 import { LanTcpConnection } from './lan-tcp-connection.ts';
 
 /** Channels that wait for their first or next stream: so many are made ahead … */

@@ -10,9 +10,9 @@ import {
   AGREEMENT_NAME_BYTES,
   type AgreementAnswer,
   type AgreementRequest,
+  awaitGreeting,
   type ConnectionSeals,
-} from './agreement.ts';
-import { awaitGreeting } from './greeting.ts';
+} from './greeting.ts';
 import { LanTcpConnection } from './lan-tcp-connection.ts';
 import { MAX_CHANNELS } from './lan-tcp-dialer.ts';
 

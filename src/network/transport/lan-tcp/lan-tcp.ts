@@ -17,7 +17,7 @@ import {
   encodeRequest,
   MAX_AGREEMENT_REQUEST_BYTES,
   newRequest,
-} from './agreement.ts';
+} from './greeting.ts';
 import { LanTcpDialer, type Made } from './lan-tcp-dialer.ts';
 import { LanTcpListener } from './lan-tcp-listener.ts';
 

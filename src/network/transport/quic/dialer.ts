@@ -9,9 +9,56 @@ import { MAX_PORT } from '../../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { awakeTimeout } from '../../../foundation/stall.ts';
 import type { DialOptions } from '../types.ts';
-import { clientPort } from './client-port.ts';
-import type { EngineClient, EngineConnection, QuicEngine } from './engine.ts';
-import { type Peer, parsePeer } from './peer.ts';
+import {
+  type EngineClient,
+  type EngineConnection,
+  type EngineServer,
+  type Peer,
+  parsePeer,
+  type QuicEngine,
+} from './engine.ts';
+
+/* The port of a client socket, which the engine does not say: a server of our own on this machine is dialled, and sees it. */
+
+/** How long a handshake with oneself may take, milliseconds. */
+const OWN_HANDSHAKE_MS = 3_000;
+const LOOPBACK_V6 = '::1';
+
+/**
+ * The local port of a client for IPv6.
+ * @throws SvcError `connect_failed` where this machine has no IPv6, `timeout`
+ */
+export async function clientPort(
+  client: EngineClient,
+  { engine, config }: { readonly engine: QuicEngine; readonly config: object },
+  clock: Clock,
+): Promise<number> {
+  let server: EngineServer;
+  try {
+    server = new engine.Server(config, LOOPBACK_V6, 0);
+  } catch (cause) {
+    throw new SvcError('connect_failed', { message: 'This machine has no IPv6.', cause });
+  }
+  const ends: EngineConnection[] = [];
+  const keep = (connection: EngineConnection): EngineConnection => {
+    ends.push(connection);
+    return connection;
+  };
+  try {
+    using limit = awakeTimeout(clock, OWN_HANDSHAKE_MS);
+    const dialled = client.outboundConnection(LOOPBACK_V6, server.port()).then(keep);
+    const [out, back] = await abortable(Promise.all([dialled, server.inboundConnection().then(keep)]), limit.signal);
+    const [there, here] = [parsePeer(out.remoteMultiaddr()), parsePeer(back.remoteMultiaddr())];
+    // Another program of this machine may have come to the port first: it has not our key.
+    if (there === null || here === null || !equalBytes(there.key, here.key)) throw new SvcError('connect_failed');
+    return here.address.port;
+  } catch (cause) {
+    throw cause instanceof SvcError ? cause : new SvcError('connect_failed', { cause });
+  } finally {
+    for (const end of ends) end.abort();
+    detach(server.abort());
+  }
+}
 
 /** How long a dial takes at most where the caller does not say. */
 export const DIAL_TIMEOUT_MS = 10_000;

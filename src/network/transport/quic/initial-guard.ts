@@ -5,13 +5,214 @@
  * most of them, for a while. Linux and a Node with `node:ffi` only, as `receive-buffer.ts`; elsewhere a flood holds new
  * connections up.
  */
+import { spawn } from 'node:child_process';
 import { type Backoff, backoff } from '../../../foundation/backoff.ts';
 import { fromHex } from '../../../foundation/bytes.ts';
 import type { Clock, Timer } from '../../../foundation/clock.ts';
 import { detach } from '../../../foundation/detached.ts';
+import { isObject, parseJson } from '../../../foundation/json.ts';
 import type { Log } from '../../../foundation/log.ts';
-import { filterOf, MAX_REFUSED_SOURCES } from './packet-filter.ts';
-import { lookAtQueues } from './queue-look.ts';
+import { scriptCommand } from '../../../foundation/package-file.ts';
+import { SETSOCKOPT_TYPES } from './receive-buffer.ts';
+
+/*
+ * Looks at what stands in the queues of sockets without taking it, and sets their filters, in a short-lived child that
+ * inherits them: what can do it (`node:ffi`) is young and must not endanger this process. Linux only.
+ */
+
+/** With so many packets a look has seen enough at once … */
+const MAX_SEEN = 128;
+/** … with so many after this time, milliseconds; with fewer it says nothing. */
+const MIN_SEEN = 16;
+const SHORT_LOOK_MS = 300;
+
+/** Looks at the queues without taking from them: who sends first packets, by address (IPv4) or /64 (IPv6), in hex. */
+export const LOOK = `
+const [count, lookMs, shortMs, minSeen, maxSeen] = process.argv.slice(1).map(Number);
+const ffi = require('node:ffi');
+const { functions: c } = ffi.dlopen(null, {
+  poll: { arguments: ['buffer', 'u64', 'i32'], return: 'i32' },
+  recvfrom: { arguments: ['i32', 'buffer', 'u64', 'i32', 'buffer', 'buffer'], return: 'i64' },
+  setsockopt: ${SETSOCKOPT_TYPES},
+});
+const fds = Array.from({ length: count }, (_, i) => i + 3);
+const polled = Buffer.alloc(8 * count);
+fds.forEach((fd, i) => { polled.writeInt32LE(fd, 8 * i); polled.writeInt16LE(1, 8 * i + 4); });
+const [head, from, size] = [Buffer.alloc(32), Buffer.alloc(28), Buffer.alloc(4)];
+const [seen, sources] = [new Set(), {}];
+const PEEK_AND_RETURN = 0x42;
+const began = Date.now();
+const isEnough = (ms) => ms >= lookMs || seen.size >= maxSeen || (ms >= shortMs && seen.size >= minSeen);
+while (!isEnough(Date.now() - began)) {
+  c.poll(polled, BigInt(count), 20);
+  for (const fd of fds) {
+    size.writeUInt32LE(from.length);
+    const length = Number(c.recvfrom(fd, head, BigInt(head.length), PEEK_AND_RETURN, from, size));
+    if (length < head.length || (head[0] & 0xb0) !== 0x80) continue;
+    const packet = head.toString('hex', 1);
+    if (seen.has(packet)) continue;
+    seen.add(packet);
+    const source = from.readUInt16LE(0) === 2 ? from.toString('hex', 4, 8) : from.toString('hex', 8, 16);
+    sources[source] = (sources[source] ?? 0) + 1;
+  }
+}
+process.stdout.write(JSON.stringify(seen.size < minSeen ? {} : sources) + '\\n');
+let answer = '';
+process.stdin.on('data', (text) => { answer += text; }).on('end', () => {
+  const filter = Buffer.from(answer, 'hex');
+  const option = Buffer.alloc(16);
+  option.writeUInt16LE(filter.length / 8);
+  if (filter.length > 0) option.writeBigUInt64LE(BigInt(ffi.getRawPointer(filter)), 8);
+  const [attach, detach] = [26, 27];
+  for (const fd of fds) {
+    if (answer.startsWith('none')) c.setsockopt(fd, 1, detach, option, 4);
+    else if (filter.length > 0) c.setsockopt(fd, 1, attach, option, 16);
+  }
+});
+`;
+
+/** What a child says, and what it is told. */
+interface Look {
+  readonly sources: ReadonlyMap<string, number>;
+  /** @param filter as the kernel takes it; null removes the one that is there, an empty one leaves all as it is */
+  answer(filter: Uint8Array | null): Promise<void>;
+}
+
+function readSources(text: string): ReadonlyMap<string, number> {
+  const said = parseJson(text);
+  if (!isObject(said)) return new Map();
+  return new Map(
+    Object.entries(said).flatMap(([source, count]) => (typeof count === 'number' ? [[source, count] as const] : [])),
+  );
+}
+
+/** Looks for so many milliseconds at most; null where this system or this Node cannot. */
+export async function lookAtQueues(descriptors: readonly number[], lookMs: number): Promise<Look | null> {
+  if (process.platform !== 'linux' || descriptors.length === 0) return null;
+  const [program, ...first] = scriptCommand('queue-look', LOOK);
+  const args = [descriptors.length, lookMs, SHORT_LOOK_MS, MIN_SEEN, MAX_SEEN].map(String);
+  const child = spawn(program, [...first, ...args], {
+    env: {},
+    stdio: ['pipe', 'pipe', 'ignore', ...descriptors],
+  });
+  const closed = new Promise<void>((resolve) => {
+    child.on('error', () => resolve());
+    child.once('close', () => resolve());
+  });
+  child.stdin?.on('error', () => {});
+  let output = '';
+  const said = new Promise<void>((resolve) => {
+    child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+      if (output.endsWith('\n')) resolve();
+    });
+  });
+  await Promise.race([said, closed]);
+  if (!output.endsWith('\n')) return null;
+  return {
+    sources: readSources(output),
+    async answer(filter) {
+      child.stdin?.end(filter === null ? 'none' : Buffer.from(filter).toString('hex'));
+      await closed;
+    },
+  };
+}
+
+/**
+ * A filter for the kernel (classic BPF) that keeps first packets of new connections from a socket, those of some
+ * sources or nearly all, and lets everything else pass: connections that stand notice nothing.
+ */
+
+/** Sources that one filter names. */
+export const MAX_REFUSED_SOURCES = 32;
+/** Where no source stands out, one first packet of so many passes. */
+const PASS_ONE_IN = 64;
+
+/** Instructions of classic BPF (linux/bpf_common.h). */
+const LOAD_BYTE = 0x30;
+const LOAD_WORD = 0x20;
+const AND = 0x54;
+const IF_EQUAL = 0x15;
+const IF_GREATER = 0x25;
+const RETURN = 0x06;
+
+/** Where a socket's filter finds the datagram, behind the header of UDP, and offsets of Linux for the header of IP and a random word. */
+const PAYLOAD_AT = 8;
+const IP_HEADER_AT = 0xfff00000;
+const RANDOM_AT = 0xfffff000 + 56;
+const IPV4_SOURCE_AT = IP_HEADER_AT + 12;
+const IPV6_SOURCE_AT = IP_HEADER_AT + 8;
+
+/** A first packet of QUIC: the form is long and the type 0 (RFC 9000, 17.2.2). */
+const FORM_AND_TYPE = 0xb0;
+const INITIAL = 0x80;
+const WHOLE = 0xffffffff;
+const IPV4_BYTES = 4;
+
+type Instruction = readonly [code: number, ifTrue: number, ifFalse: number, operand: number];
+
+const PASS: Instruction = [RETURN, 0, 0, WHOLE];
+const DROP: Instruction = [RETURN, 0, 0, 0];
+
+/** Drops where the words at a place are these, and goes on where they are not. */
+function dropWhere(at: number, words: readonly number[]): Instruction[] {
+  const [word, ...rest] = words;
+  if (word === undefined) return [DROP];
+  const then = dropWhere(at + 4, rest);
+  return [[LOAD_WORD, 0, 0, at], [IF_EQUAL, 0, then.length, word], ...then];
+}
+
+function wordsOf(source: Uint8Array): number[] {
+  const view = new DataView(source.buffer, source.byteOffset, source.length);
+  return Array.from({ length: source.length / 4 }, (_, i) => view.getUint32(4 * i));
+}
+
+/** Passes what is not of this version of IP to what comes behind these instructions. */
+function ofVersion(version: number, instructions: readonly Instruction[]): Instruction[] {
+  if (instructions.length === 0) return [];
+  return [
+    [LOAD_BYTE, 0, 0, IP_HEADER_AT],
+    [AND, 0, 0, 0xf0],
+    [IF_EQUAL, 0, instructions.length, version << 4],
+    ...instructions,
+  ];
+}
+
+export interface Refused {
+  /** IPv4 addresses, four bytes each, and IPv6 networks, eight. */
+  readonly sources: readonly Uint8Array[];
+  /** Whether only few of all others pass. */
+  readonly thinned: boolean;
+}
+
+/** The filter as the kernel takes it, eight bytes an instruction, in the byte order of the platforms that the engine is built for. */
+export function filterOf({ sources, thinned }: Refused): Uint8Array {
+  const named = sources.slice(0, MAX_REFUSED_SOURCES);
+  const ofKind = (isIpv4: boolean, at: number): Instruction[] =>
+    named
+      .filter(({ length }) => (length === IPV4_BYTES) === isIpv4)
+      .flatMap((source) => dropWhere(at, wordsOf(source)));
+  const program: Instruction[] = [
+    [LOAD_BYTE, 0, 0, PAYLOAD_AT],
+    [AND, 0, 0, FORM_AND_TYPE],
+    [IF_EQUAL, 1, 0, INITIAL],
+    PASS,
+    ...ofVersion(4, ofKind(true, IPV4_SOURCE_AT)),
+    ...ofVersion(6, ofKind(false, IPV6_SOURCE_AT)),
+    ...(thinned
+      ? ([[LOAD_WORD, 0, 0, RANDOM_AT], [IF_GREATER, 0, 1, Math.floor(WHOLE / PASS_ONE_IN)], DROP] as const)
+      : []),
+    PASS,
+  ];
+  const bytes = Buffer.alloc(program.length * 8);
+  program.forEach(([code, ifTrue, ifFalse, operand], i) => {
+    bytes.writeUInt16LE(code, 8 * i);
+    bytes.writeUInt8(ifTrue, 8 * i + 2);
+    bytes.writeUInt8(ifFalse, 8 * i + 3);
+    bytes.writeUInt32LE(operand, 8 * i + 4);
+  });
+  return bytes;
+}
 
 /** How long first packets of a source, or most of all, are dropped; longer each time that it goes on behind it, milliseconds. */
 const REFUSE: Backoff = { firstMs: 60_000, maxMs: 600_000 };

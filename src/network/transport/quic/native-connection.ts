@@ -4,10 +4,10 @@ import { detach } from '../../../foundation/detached.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { awakeClock } from '../../../foundation/stall.ts';
 import type { Path } from '../path.ts';
-import { StreamError } from '../stream-error.ts';
+import { StreamError } from '../stream.ts';
 import type { Connection, ConnectionStats, Stream } from '../types.ts';
+import { CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES } from './connection-table.ts';
 import type { EngineConnection, EngineStream } from './engine.ts';
-import { CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES } from './limits.ts';
 import { NativeStream } from './native-stream.ts';
 
 /** How long `openStream` waits where the peer's stream limit is used up. */

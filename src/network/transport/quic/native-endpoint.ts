@@ -11,20 +11,27 @@ import type { Log } from '../../../foundation/log.ts';
 import { kindByScope, type Path, plainPath, type Way, wayPath } from '../path.ts';
 import type { Connection, DialOptions, Endpoint } from '../types.ts';
 import { Acceptor } from './acceptor.ts';
-import { ConnectionTable } from './connection-table.ts';
-import { Dialer } from './dialer.ts';
-import { type EngineConnection, type EngineServer, loadEngine, type QuicEngine } from './engine.ts';
-import { InitialGuard } from './initial-guard.ts';
 import {
   CONNECTION_WINDOW_BYTES,
   type ConnectionLimits,
+  ConnectionTable,
   DEFAULT_CONNECTION_LIMITS,
   MAX_STREAMS_PER_CONNECTION,
+  ReceiveBudget,
   STREAM_WINDOW_BYTES,
-} from './limits.ts';
+} from './connection-table.ts';
+import { Dialer } from './dialer.ts';
+import {
+  type EngineConnection,
+  type EngineServer,
+  loadEngine,
+  type Peer,
+  parsePeer,
+  privateKeyProto,
+  type QuicEngine,
+} from './engine.ts';
+import { InitialGuard } from './initial-guard.ts';
 import { NativeConnection } from './native-connection.ts';
-import { type Peer, parsePeer, privateKeyProto } from './peer.ts';
-import { ReceiveBudget } from './receive-budget.ts';
 import { enlargeReceiveBuffers, udpDescriptors } from './receive-buffer.ts';
 
 /** A peer that is silent for so long is gone. */

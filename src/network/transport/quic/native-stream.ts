@@ -1,9 +1,7 @@
 /** A stream of the engine as a Node Duplex with back-pressure both ways. */
 import { freeMemory } from '../../../foundation/bytes.ts';
-import { streamError } from '../stream-error.ts';
-import { STREAM_OPTIONS } from '../stream-options.ts';
+import { STREAM_OPTIONS, streamError, WatchedStream } from '../stream.ts';
 import type { Connection, Stream } from '../types.ts';
-import { WatchedStream } from '../watched-stream.ts';
 import type { EngineStream } from './engine.ts';
 
 /**

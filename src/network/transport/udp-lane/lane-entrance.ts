@@ -3,12 +3,109 @@
  * reaches directly: the entrance checks each one and hands it over inside this machine. What the streams send leaves by
  * the outer socket as before.
  */
+
 import Udx, { type Stream } from 'udx-native';
 import type { Address } from '../../../foundation/address.ts';
 import type { Clock } from '../../../foundation/clock.ts';
 import type { UdpSocket } from '../udp-socket.ts';
-import { PacketWindow } from './packet-window.ts';
-import { decodeUdxPacket } from './packets.ts';
+
+/** The header of the packets of `udx-native`, as far as a lane looks at it. */
+
+export const UDX_HEADER_BYTES = 20;
+const MAGIC = 255;
+const VERSION = 1;
+
+/** Bits of the type. */
+export const UDX_TYPE = { data: 1, end: 2, sack: 4, message: 8, destroy: 16, heartbeat: 32 } as const;
+/** Types that a lane uses; a heartbeat carries nothing else. */
+const USED: number = UDX_TYPE.data | UDX_TYPE.end | UDX_TYPE.sack | UDX_TYPE.destroy;
+
+export interface UdxPacket {
+  /** Of the stream that receives it. */
+  readonly id: number;
+  /** Bits of `UDX_TYPE`. */
+  readonly type: number;
+  readonly seq: number;
+  readonly payloadBytes: number;
+}
+
+/** Reads a datagram; null for what no lane of ours sends. Runs for each datagram of the record network too. */
+export function decodeUdxPacket(datagram: Uint8Array): UdxPacket | null {
+  const { length } = datagram;
+  if (length < UDX_HEADER_BYTES || datagram[0] !== MAGIC || datagram[1] !== VERSION) return null;
+  const view = new DataView(datagram.buffer, datagram.byteOffset, length);
+  const type = view.getUint8(2);
+  const payloadBytes = length - UDX_HEADER_BYTES - view.getUint8(3);
+  const isUsed = type === UDX_TYPE.heartbeat || (type & ~USED) === 0;
+  // Packets that the stream would not store must not count as delivered, and empty ones cost more than they count.
+  const hasData = (type & UDX_TYPE.data) !== 0;
+  if (!isUsed || payloadBytes < 0 || (hasData && payloadBytes === 0)) return null;
+  if (!hasData && (type & UDX_TYPE.end) !== 0 && payloadBytes > 0) return null;
+  return { id: view.getUint32(4, true), type, seq: view.getUint32(12, true), payloadBytes };
+}
+
+/*
+ * Which packets of one lane may reach `udx-native`. It stores every packet that is out of order, in a table that grows
+ * with the distance between two of them, so one sender could fill the memory, and two packets could ask for gigabytes.
+ * This class follows the sequence numbers and lets in only what an honest sender can have under way.
+ */
+
+/** Packets that may be out of order: more than an honest sender's window of 4 MiB holds. */
+export const MAX_PACKETS_AHEAD = 4096;
+/** Bytes that were let in and not delivered in order. Only packets that were lost inside this machine add up to so many. */
+export const MAX_UNDELIVERED_BYTES: number = 8 * 1024 * 1024;
+/** Memory of one stored packet beside its payload, bytes. */
+const PACKET_OVERHEAD_BYTES = 64;
+
+export class PacketWindow {
+  /** The sequence number that is delivered next. */
+  #next = 0;
+  /** Bytes of the packets behind it that have arrived, by sequence number. */
+  readonly #ahead = new Map<number, number>();
+  #waitingBytes = 0;
+  #admittedBytes = 0;
+  #deliveredBytes = 0;
+
+  /** Memory that packets out of order take, bytes. */
+  get waitingBytes(): number {
+    return this.#waitingBytes;
+  }
+
+  get isBroken(): boolean {
+    return this.#admittedBytes - this.#deliveredBytes > MAX_UNDELIVERED_BYTES;
+  }
+
+  /** Notes bytes that the stream has delivered in order. */
+  delivered(bytes: number): void {
+    this.#deliveredBytes += bytes;
+  }
+
+  /** Decides about a packet; one that is let in is counted. */
+  admit({ type, seq, payloadBytes }: UdxPacket): boolean {
+    if ((type & (UDX_TYPE.data | UDX_TYPE.end)) === 0) return true;
+    const distance = (seq - this.#next) >>> 0;
+    // A repetition: the stream may have missed the first one.
+    if (distance > 0x7fff_ffff || this.#ahead.has(seq)) return true;
+    if (distance >= MAX_PACKETS_AHEAD) return false;
+    this.#admittedBytes += payloadBytes;
+    if (distance > 0) {
+      this.#ahead.set(seq, payloadBytes + PACKET_OVERHEAD_BYTES + UDX_HEADER_BYTES);
+      this.#waitingBytes += payloadBytes + PACKET_OVERHEAD_BYTES + UDX_HEADER_BYTES;
+      return true;
+    }
+    this.#advance();
+    return true;
+  }
+
+  #advance(): void {
+    this.#next = (this.#next + 1) >>> 0;
+    for (let bytes = this.#ahead.get(this.#next); bytes !== undefined; bytes = this.#ahead.get(this.#next)) {
+      this.#ahead.delete(this.#next);
+      this.#waitingBytes -= bytes;
+      this.#next = (this.#next + 1) >>> 0;
+    }
+  }
+}
 
 /** Memory that packets out of order may take, of all lanes together, bytes. */
 export const MAX_OUT_OF_ORDER_BYTES: number = 32 * 1024 * 1024;

@@ -7,8 +7,7 @@ import type { Quota, QuotaHolder } from '../../../foundation/quota.ts';
 import { every, type RepeatingTask } from '../../../foundation/repeat.ts';
 import { ResizableShare } from '../../../foundation/resizable-share.ts';
 import { SilenceWatch } from '../../../foundation/stall.ts';
-import { StreamError } from '../stream-error.ts';
-import { STREAM_OPTIONS } from '../stream-options.ts';
+import { STREAM_OPTIONS, StreamError } from '../stream.ts';
 import type { BulkStream } from '../types.ts';
 import { type LaneRecord, MAX_RECORD_PAYLOAD_BYTES, RecordOpener, RecordSealer } from './records.ts';
 

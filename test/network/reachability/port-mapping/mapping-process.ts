@@ -6,9 +6,8 @@ import { formatAddress } from '../../../../src/foundation/address.ts';
 import { systemClock } from '../../../../src/foundation/clock.ts';
 import { MAPPING_PROTOCOLS } from '../../../../src/foundation/domain/reach.ts';
 import { silentLog } from '../../../../src/foundation/log.ts';
-import { findGateway } from '../../../../src/network/reachability/port-mapping/default-gateway.ts';
-import { grantorsAt } from '../../../../src/network/reachability/port-mapping/grantors.ts';
-import { PortMapper } from '../../../../src/network/reachability/port-mapping/port-mapper.ts';
+import { findGateway } from '../../../../src/network/reachability/port-mapping/gateway.ts';
+import { grantorsAt, PortMapper } from '../../../../src/network/reachability/port-mapping/port-mapper.ts';
 
 const [, , portText = '', protocol = ''] = process.argv;
 const port = Number(portText);

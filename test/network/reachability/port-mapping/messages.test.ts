@@ -1,27 +1,29 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { toHex } from '../../../../src/foundation/bytes.ts';
-import { defaultGatewayIn } from '../../../../src/network/reachability/port-mapping/default-gateway.ts';
+import { defaultGatewayIn } from '../../../../src/network/reachability/port-mapping/gateway.ts';
 import {
   decodeNatPmpAddress,
   decodeNatPmpMap,
   encodeNatPmpAddress,
   encodeNatPmpMap,
-} from '../../../../src/network/reachability/port-mapping/nat-pmp-messages.ts';
+} from '../../../../src/network/reachability/port-mapping/nat-pmp.ts';
 import {
   decodePcpMapReply,
   encodePcpMap,
   isOtherVersion,
-} from '../../../../src/network/reachability/port-mapping/pcp-messages.ts';
-import { decodeSearchAnswer, urlAt } from '../../../../src/network/reachability/port-mapping/ssdp.ts';
+} from '../../../../src/network/reachability/port-mapping/pcp.ts';
 import {
+  decodeSearchAnswer,
+  elementsOf,
+  elementText,
   externalHostIn,
   faultIn,
   reservedPortIn,
   soapRequest,
+  urlAt,
   wanServiceIn,
-} from '../../../../src/network/reachability/port-mapping/upnp-messages.ts';
-import { elementsOf, elementText } from '../../../../src/network/reachability/port-mapping/xml.ts';
+} from '../../../../src/network/reachability/port-mapping/upnp.ts';
 
 const NONCE = '0102030405060708090a0b0c';
 const FROM = '00000000000000000000ffff';

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SvcError } from '../../../../src/foundation/errors.ts';
 import { silentLog } from '../../../../src/foundation/log.ts';
+import type { Gateway, PortGrantor } from '../../../../src/network/reachability/port-mapping/gateway.ts';
 import {
   GATEWAY_LOOK_MS,
   MAPPING_LIFETIME_S,
   type MappedPort,
   PortMapper,
 } from '../../../../src/network/reachability/port-mapping/port-mapper.ts';
-import type { Gateway, PortGrantor } from '../../../../src/network/reachability/port-mapping/types.ts';
 import { TestClock } from '../../../support/test-clock.ts';
 
 const HOME: Gateway = { host: '10.9.0.1', ownHost: '10.9.0.2' };

@@ -5,8 +5,11 @@ import { EventEmitter, once } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import { systemClock } from '../../../../src/foundation/clock.ts';
 import { detach } from '../../../../src/foundation/detached.ts';
-import { type DatagramSocket, TurnAllocation } from '../../../../src/network/reachability/turn/allocation.ts';
-import { longTermKey } from '../../../../src/network/reachability/turn/credentials.ts';
+import {
+  type DatagramSocket,
+  longTermKey,
+  TurnAllocation,
+} from '../../../../src/network/reachability/turn/allocation.ts';
 import {
   ATTRIBUTE,
   attributeOf,

@@ -10,7 +10,7 @@ import {
   encodeRequest,
   MAX_AGREEMENT_REQUEST_BYTES,
   newRequest,
-} from '../../../../src/network/transport/lan-tcp/agreement.ts';
+} from '../../../../src/network/transport/lan-tcp/greeting.ts';
 
 const SECRET = new Uint8Array(32).fill(1);
 const SALT = new Uint8Array(32).fill(2);

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { finished, pipeline } from 'node:stream/promises';
 import { test } from 'node:test';
-import { FrameOpener } from '../../../../src/network/transport/lan-tcp/frames.ts';
+import { FrameOpener } from '../../../../src/network/transport/lan-tcp/greeting.ts';
 import type { Stream } from '../../../../src/network/transport/types.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { LeapClock } from '../../../support/leap-clock.ts';

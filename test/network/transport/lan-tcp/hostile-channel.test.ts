@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
-import type { ConnectionSeals } from '../../../../src/network/transport/lan-tcp/agreement.ts';
+import type { ConnectionSeals } from '../../../../src/network/transport/lan-tcp/greeting.ts';
 import type { Stream } from '../../../../src/network/transport/types.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { LeapClock } from '../../../support/leap-clock.ts';

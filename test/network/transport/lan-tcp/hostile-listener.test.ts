@@ -4,9 +4,13 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { type Clock, systemClock } from '../../../../src/foundation/clock.ts';
-import { type AgreementAnswer, newRequest } from '../../../../src/network/transport/lan-tcp/agreement.ts';
-import { FrameWriter } from '../../../../src/network/transport/lan-tcp/frames.ts';
-import { GREETING_TIMEOUT_MS, greet } from '../../../../src/network/transport/lan-tcp/greeting.ts';
+import {
+  type AgreementAnswer,
+  FrameWriter,
+  GREETING_TIMEOUT_MS,
+  greet,
+  newRequest,
+} from '../../../../src/network/transport/lan-tcp/greeting.ts';
 import { MAX_CHANNELS } from '../../../../src/network/transport/lan-tcp/lan-tcp-dialer.ts';
 import {
   LanTcpListener,

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { type AgreementAnswer, newRequest } from '../../../../src/network/transport/lan-tcp/agreement.ts';
+import { type AgreementAnswer, newRequest } from '../../../../src/network/transport/lan-tcp/greeting.ts';
 import { DIAL_ANEW_MS } from '../../../../src/network/transport/lan-tcp/lan-tcp.ts';
 import { MAX_CHANNELS } from '../../../../src/network/transport/lan-tcp/lan-tcp-dialer.ts';
 import { type Path, wayPath } from '../../../../src/network/transport/path.ts';

@@ -12,8 +12,9 @@ import {
   decodeRequest,
   encodeAnswer,
   encodeRequest,
-} from '../../../../src/network/transport/lan-tcp/agreement.ts';
-import { FrameOpener, FrameWriter } from '../../../../src/network/transport/lan-tcp/frames.ts';
+  FrameOpener,
+  FrameWriter,
+} from '../../../../src/network/transport/lan-tcp/greeting.ts';
 import { LanTcp } from '../../../../src/network/transport/lan-tcp/lan-tcp.ts';
 import { LanTcpConnection } from '../../../../src/network/transport/lan-tcp/lan-tcp-connection.ts';
 import type { Stream, UpgradeCaller, UpgradePeer, UpgradeState } from '../../../../src/network/transport/types.ts';

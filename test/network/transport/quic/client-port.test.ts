@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { base58 } from '@scure/base';
 import { KeyPair } from '../../../../src/foundation/identity/keys.ts';
 import { silentLog as log } from '../../../../src/foundation/log.ts';
-import { clientPort } from '../../../../src/network/transport/quic/client-port.ts';
+import { clientPort } from '../../../../src/network/transport/quic/dialer.ts';
 import type { EngineConnection, QuicEngine } from '../../../../src/network/transport/quic/engine.ts';
 import { NativeQuicEndpoint } from '../../../../src/network/transport/quic/native-endpoint.ts';
 import type { Connection } from '../../../../src/network/transport/types.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { filterOf, MAX_REFUSED_SOURCES } from '../../../../src/network/transport/quic/packet-filter.ts';
+import { filterOf, MAX_REFUSED_SOURCES } from '../../../../src/network/transport/quic/initial-guard.ts';
 
 const PASSED = 0xffffffff;
 

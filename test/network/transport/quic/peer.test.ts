@@ -4,7 +4,7 @@ import { base58 } from '@scure/base';
 import * as fc from 'fast-check';
 import { fromHex, toHex } from '../../../../src/foundation/bytes.ts';
 import { KeyPair } from '../../../../src/foundation/identity/keys.ts';
-import { keyOfPeerId, parsePeer, privateKeyProto } from '../../../../src/network/transport/quic/peer.ts';
+import { keyOfPeerId, parsePeer, privateKeyProto } from '../../../../src/network/transport/quic/engine.ts';
 
 // The Ed25519 vectors of the libp2p peer id specification.
 const PRIVATE_KEY_PROTO =

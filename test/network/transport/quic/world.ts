@@ -6,8 +6,8 @@ import type { TestContext } from 'node:test';
 import type { Address } from '../../../../src/foundation/address.ts';
 import { type Clock, systemClock } from '../../../../src/foundation/clock.ts';
 import { KeyPair } from '../../../../src/foundation/identity/keys.ts';
+import type { ConnectionLimits } from '../../../../src/network/transport/quic/connection-table.ts';
 import { DIAL_TIMEOUT_MS } from '../../../../src/network/transport/quic/dialer.ts';
-import type { ConnectionLimits } from '../../../../src/network/transport/quic/limits.ts';
 import { OPEN_STREAM_TIMEOUT_MS } from '../../../../src/network/transport/quic/native-connection.ts';
 import type { Connection, Endpoint, Stream } from '../../../../src/network/transport/types.ts';
 

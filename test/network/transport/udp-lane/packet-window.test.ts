@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
+  decodeUdxPacket,
   MAX_PACKETS_AHEAD,
   MAX_UNDELIVERED_BYTES,
   PacketWindow,
-} from '../../../../src/network/transport/udp-lane/packet-window.ts';
-import { decodeUdxPacket, UDX_TYPE } from '../../../../src/network/transport/udp-lane/packets.ts';
+  UDX_TYPE,
+} from '../../../../src/network/transport/udp-lane/lane-entrance.ts';
 
 const data = (seq: number, payloadBytes = 1000) => ({ id: 1, type: UDX_TYPE.data, seq: seq >>> 0, payloadBytes });
 
