@@ -16,7 +16,7 @@ import { systemClock } from '../src/foundation/clock.ts';
 import { type Aid, nativeAid } from '../src/foundation/identity/aid.ts';
 import { issueDelegation } from '../src/foundation/identity/delegation.ts';
 import { KeyPair } from '../src/foundation/identity/keys.ts';
-import { NewAids } from '../src/foundation/identity/new-aids.ts';
+import { NewAids } from '../src/foundation/identity/new-identities.ts';
 import { KeyStore } from '../src/foundation/keys/key-store.ts';
 import { silentLog } from '../src/foundation/log.ts';
 import type { SignedRecord } from '../src/foundation/records/record.ts';

@@ -103,7 +103,6 @@ const SHARED_FORMATS: readonly string[] = [
   'src/foundation/identity/aid.ts',
   'src/foundation/identity/delegation.ts',
   'src/foundation/identity/wallet.ts',
-  'src/foundation/identity/wallet-text.ts',
   'src/foundation/records/record.ts',
 ];
 /** Entry points that browsers load: the panel, and the client for browsers. */

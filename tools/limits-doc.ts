@@ -5,7 +5,7 @@
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { countText, sizeText, timeText } from '../src/foundation/quantities.ts';
+import { countText, sizeText, timeText } from '../src/foundation/display-text.ts';
 import { USER_LIMITS } from './user-limits.ts';
 
 /** A top-level numeric constant. */

@@ -25,10 +25,10 @@ export const USER_LIMITS: Readonly<Record<string, readonly UserLimit[]>> = {
   'Call agents': [
     [
       'DEFAULT_CALL_TIMEOUT_MS',
-      'foundation/domain/calls.ts',
+      'foundation/domain/services.ts',
       'default wait of `svc get` for the response, and between two bytes',
     ],
-    ['MAX_CALL_TIMEOUT_MS', 'foundation/domain/calls.ts', 'longest wait that a caller can set'],
+    ['MAX_CALL_TIMEOUT_MS', 'foundation/domain/services.ts', 'longest wait that a caller can set'],
     ['CALL_STALL_MS', 'capabilities/calls/forward.ts', 'a call without any data in both directions ends'],
     ['EVENT_STREAM_STALL_MS', 'capabilities/calls/forward.ts', 'a silent `text/event-stream` ends'],
     ['CONNECT_TIMEOUT_MS', 'capabilities/calls/upstream.ts', 'wait for the bound service to accept a connection'],
@@ -51,7 +51,7 @@ export const USER_LIMITS: Readonly<Record<string, readonly UserLimit[]>> = {
     ['MAX_HTTP_HEADER_BYTES', 'capabilities/calls/headers.ts', 'headers of a request or response'],
     [
       'MAX_FETCHED_BYTES',
-      'foundation/domain/calls.ts',
+      'foundation/domain/services.ts',
       'body that `POST /fetch` and `svc_fetch` return; the rest is cut off',
     ],
     ['MAX_HOPS', 'capabilities/calls/hops.ts', 'agents that one call may pass'],
@@ -65,7 +65,7 @@ export const USER_LIMITS: Readonly<Record<string, readonly UserLimit[]>> = {
     ],
     ['DEFAULT_IDLE_TIMEOUT_S', 'foundation/domain/tunnels.ts', 'a tunnel without connections closes, by default'],
     ['RESUME_MS', 'capabilities/tunnels/lasting/resumable.ts', 'a connection that lost its path waits for a new path'],
-    ['MAX_ORIGINS', 'foundation/domain/origins.ts', 'local addresses of a daemon'],
+    ['MAX_ORIGINS', 'foundation/domain/services.ts', 'local addresses of a daemon'],
   ],
   'Control access': [
     ['MAX_LIST_ENTRIES', 'foundation/domain/access.ts', 'entries of one access list'],
@@ -77,7 +77,7 @@ export const USER_LIMITS: Readonly<Record<string, readonly UserLimit[]>> = {
       'first lock after wrong secrets; it doubles with each further guess',
     ],
     ['MAX_LOCK_MS', 'capabilities/access/guess-limits.ts', 'longest lock'],
-    ['MAX_BOOK_ENTRIES', 'foundation/domain/address-book.ts', 'labels in the address book'],
+    ['MAX_BOOK_ENTRIES', 'foundation/domain/agents.ts', 'labels in the address book'],
   ],
   'Send notes, chat, share groups': [
     ['MAX_NOTE_BODY_BYTES', 'foundation/domain/notes.ts', 'body of a note'],

@@ -4,7 +4,7 @@
  */
 import { subscribe } from 'node:diagnostics_channel';
 import { Socket } from 'node:net';
-import { resetSocket } from '../foundation/reset-socket.ts';
+import { resetSocket } from '../foundation/sockets.ts';
 
 /** Node publishes every accepted connection of this process on this channel. */
 const ACCEPTED = 'net.server.socket';

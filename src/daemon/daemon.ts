@@ -5,8 +5,7 @@
 import type { Supervisor } from '../capabilities/update/types.ts';
 import { formatAddress } from '../foundation/address.ts';
 import type { SharedMcp } from '../foundation/data-dir/daemon-info.ts';
-import { MemoryReleaser, processUsage } from '../foundation/memory-releaser.ts';
-import { releaseMemory } from '../foundation/release-memory.ts';
+import { MemoryReleaser, processUsage, releaseMemory } from '../foundation/release-memory.ts';
 import { VERSION } from '../foundation/version.ts';
 import type { ToolTable } from '../operations/tool-call.ts';
 import { Api, ApiReference } from './api.ts';

@@ -1,8 +1,7 @@
 /** The addresses on which the daemon listens, according to the configuration. */
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
-import { type Address, isLoopbackHost, parseAddress } from '../foundation/address.ts';
-import { type NodeContact, parseContact } from '../foundation/contact.ts';
+import { type Address, isLoopbackHost, type NodeContact, parseAddress, parseContact } from '../foundation/address.ts';
 import { SvcError } from '../foundation/errors.ts';
 
 function parsed(key: string, text: string): Address {

@@ -2,11 +2,10 @@
 import { rmSync } from 'node:fs';
 import { PANEL_CODE_LIFE_MS, PanelLogins } from '../capabilities/panel/panel-logins.ts';
 import type { Clock, Timer } from '../foundation/clock.ts';
-import { PANEL_FILE } from '../foundation/data-dir/names.ts';
+import { PANEL_FILE } from '../foundation/data-dir/paths.ts';
 import { detach } from '../foundation/detached.ts';
 import type { Log } from '../foundation/log.ts';
-import { browserCommand, openInBrowser } from '../foundation/open-browser.ts';
-import { writePanelFile } from '../foundation/panel-file.ts';
+import { browserCommand, openInBrowser, writePanelFile } from '../foundation/panel-access.ts';
 import type { Foundation } from './foundation.ts';
 import { connectable } from './status.ts';
 

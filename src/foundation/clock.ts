@@ -1,3 +1,7 @@
+import { timeText } from './display-text.ts';
+import { CLOCK_SKEW_S } from './domain/time.ts';
+import { SvcError } from './errors.ts';
+
 /** Injected time, so that tests can run a day in a millisecond. */
 export interface Clock {
   /** Milliseconds since the Unix epoch. */
@@ -81,4 +85,46 @@ export function isoTime(ms: number): string {
   const minutes = Math.floor(ofDay / 60_000) % 60;
   const seconds = Math.floor(ofDay / 1000) % 60;
   return `${dateText(day)}T${digits(hours, 2)}:${digits(minutes, 2)}:${digits(seconds, 2)}.${digits(ofDay % 1000, 3)}Z`;
+}
+
+/**
+ * Checks that the clock of this machine can date what is signed for other nodes.
+ * Call before signing anything that other nodes reject if its time is in the future.
+ * @param aheadMs how far this clock is ahead of the clocks of other nodes; 0 if unknown
+ * @throws SvcError `clock_wrong`
+ */
+export function assertClockNotAhead(aheadMs: number): void {
+  if (aheadMs <= CLOCK_SKEW_S * 1000) return;
+  throw new SvcError('clock_wrong', {
+    message: `The clock of this machine is ${timeText(aheadMs)} ahead of the clocks of other nodes, which reject records from the future. Set the clock, then retry.`,
+    details: { offset_s: -aheadMs / 1000 },
+  });
+}
+
+/** Timers that expire in the same millisecond run in one turn of the event loop, so that their work can be batched. */
+export class SharedTimers {
+  readonly #clock: Clock;
+  readonly #tasks = new Map<number, Set<() => void>>();
+
+  constructor({ clock }: { readonly clock: Clock }) {
+    this.#clock = clock;
+  }
+
+  /** Runs `task`, which must not throw, once after `ms` milliseconds. */
+  after(ms: number, task: () => void): Timer {
+    const at = this.#clock.now() + ms;
+    const tasks = this.#tasks.get(at) ?? this.#startTimer(at, ms);
+    tasks.add(task);
+    return { cancel: () => void tasks.delete(task) };
+  }
+
+  #startTimer(at: number, ms: number): Set<() => void> {
+    const tasks = new Set<() => void>();
+    this.#tasks.set(at, tasks);
+    this.#clock.after(ms, () => {
+      this.#tasks.delete(at);
+      for (const task of tasks) task();
+    });
+    return tasks;
+  }
 }

@@ -1,6 +1,7 @@
 /** Sanitizes file names that are sent to or received from other agents. */
+
+import { UNSAFE } from './display-text.ts';
 import { MAX_FILE_NAME_BYTES } from './domain/objects.ts';
-import { UNSAFE } from './log-text.ts';
 
 /** Characters that Windows does not allow in names. */
 const RESERVED_CHARACTERS = /[<>:"|?*]/g;

@@ -4,10 +4,9 @@
  * the keys that they must prove.
  */
 import { createHash } from 'node:crypto';
-import { formatAddress, parseAddress } from './address.ts';
+import { formatAddress, type NodeContact, parseAddress } from './address.ts';
 import { equalBytes } from './bytes.ts';
 import { asMap, decodeCbor, encodeCbor, isBytes } from './cbor.ts';
-import type { NodeContact } from './contact.ts';
 import { NETWORK_NAME } from './domain/directory.ts';
 import { MAX_INVITATION_CHARS, MAX_INVITATION_CONTACTS } from './domain/joining.ts';
 import { SvcError } from './errors.ts';

@@ -1,3 +1,5 @@
+import { sourceGroupOf } from './quota.ts';
+
 /** Counts by key, and stores only keys with a count above 0. */
 export class Tally<K = string> {
   readonly #counts = new Map<K, number>();
@@ -31,4 +33,64 @@ export class Tally<K = string> {
   [Symbol.iterator](): MapIterator<[K, number]> {
     return this.#counts.entries();
   }
+}
+
+// Counts resources per source that outlive the process, such as database rows. It uses the levels of `Quota` from the
+// source up and selects the largest holder by the same rule. The caller removes the rows.
+
+export class SourceTally {
+  readonly #networks = new Map<string, Tally>();
+  #total = 0;
+
+  /** Total of all sources. */
+  get total(): number {
+    return this.#total;
+  }
+
+  /** Amount of a source: an IPv4 address, an IPv6 /64, or another name if the address is unknown. */
+  of(source: string): number {
+    return this.#networkOf(source)?.of(source) ?? 0;
+  }
+
+  /** Amount of the network of a source: its IPv4 /24 or IPv6 /48. */
+  ofNetwork(source: string): number {
+    return this.#networkOf(source)?.total ?? 0;
+  }
+
+  /** Adds to a source, or subtracts if `change` is negative. */
+  add(source: string, change = 1): void {
+    const { network } = sourceGroupOf(source);
+    const tally = this.#networks.get(network) ?? new Tally();
+    const before = tally.total;
+    tally.add(source, change);
+    this.#total += tally.total - before;
+    if (tally.total > 0) this.#networks.set(network, tally);
+    else this.#networks.delete(network);
+  }
+
+  /**
+   * The source to evict for a new entry: the largest source of the largest network. It is the source of the new entry
+   * itself, unless another holds more than it would have after adding `amount`.
+   */
+  largest(newSource: string, amount: number): string {
+    const { network } = sourceGroupOf(newSource);
+    const networks = this.#networks.entries().map(([name, { total }]) => [name, total] as const);
+    const largest = largerThan(networks, network, this.ofNetwork(newSource) + amount);
+    const sources = this.#networks.get(largest) ?? [];
+    // In another network, any source qualifies.
+    if (largest !== network) return largerThan(sources, '', 0);
+    return largerThan(sources, newSource, this.of(newSource) + amount);
+  }
+
+  #networkOf(source: string): Tally | undefined {
+    return this.#networks.get(sourceGroupOf(source).network);
+  }
+}
+
+/** The name of the largest entry if it exceeds `own`; otherwise `own`. */
+function largerThan(entries: Iterable<readonly [string, number]>, own: string, ownAmount: number): string {
+  let largest = own;
+  let most = ownAmount;
+  for (const [name, amount] of entries) if (name !== own && amount > most) [largest, most] = [name, amount];
+  return largest;
 }

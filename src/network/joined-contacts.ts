@@ -1,5 +1,5 @@
 /** The contacts that this node joined with `svc join`, in addition to the configured ones. They survive restarts. */
-import { formatContact, type NodeContact, parseContact } from '../foundation/contact.ts';
+import { formatContact, type NodeContact, parseContact } from '../foundation/address.ts';
 import { isObject } from '../foundation/json.ts';
 
 /** Maximum of stored contacts. A new contact replaces the oldest. */

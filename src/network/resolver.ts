@@ -2,6 +2,7 @@
 import { isIP } from 'node:net';
 import { type Address, parseAddress } from '../foundation/address.ts';
 import { type Clock, unixSeconds } from '../foundation/clock.ts';
+import { SingleFlight } from '../foundation/concurrency.ts';
 import { abortable } from '../foundation/deadline.ts';
 import { detach } from '../foundation/detached.ts';
 import { SvcError } from '../foundation/errors.ts';
@@ -12,7 +13,6 @@ import { agentKey } from '../foundation/records/keys.ts';
 import { decodeEndpointsPayload, ENDPOINT_SCHEME, type EndpointsPayload } from '../foundation/records/payloads.ts';
 import { compareFreshness, expiresAt, type SignedRecord } from '../foundation/records/record.ts';
 import { RECORD, type RecordType } from '../foundation/records/types.ts';
-import { SingleFlight } from '../foundation/single-flight.ts';
 import type { AgentLocation } from './links/types.ts';
 import type { NodeAt } from './node-requests.ts';
 import type { DialAddress } from './peers/dial.ts';

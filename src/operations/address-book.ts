@@ -1,6 +1,6 @@
 /** Operations on the address book: labels for AIDs, and favorites. */
 import { Type } from 'typebox';
-import { MAX_ALIAS_CHARS, MAX_BOOK_ENTRIES } from '../foundation/domain/address-book.ts';
+import { MAX_ALIAS_CHARS, MAX_BOOK_ENTRIES } from '../foundation/domain/agents.ts';
 import { declare } from './declare.ts';
 import { AidText, closed, Timestamp } from './schemas.ts';
 

@@ -1,12 +1,12 @@
 /** Calls: HTTP requests to remote agents. */
 import { Type } from 'typebox';
+import { sizeText } from '../foundation/display-text.ts';
 import {
   DEFAULT_CALL_TIMEOUT_MS,
   MAX_CALL_PATH_CHARS,
   MAX_CALL_TIMEOUT_MS,
   MAX_FETCHED_BYTES,
-} from '../foundation/domain/calls.ts';
-import { sizeText } from '../foundation/quantities.ts';
+} from '../foundation/domain/services.ts';
 import { declare } from './declare.ts';
 import { AidParams, AidText, Base64, closed } from './schemas.ts';
 import { AccessToken, CALL_ERRORS, REACH_ERRORS } from './tunnels.ts';

@@ -1,7 +1,7 @@
 /** Operations on A2A and MCP cards of agents. */
 import { Type } from 'typebox';
 import { CARD_KINDS } from '../foundation/cards/card.ts';
-import { SHA256_PATTERN } from '../foundation/domain/hashes.ts';
+import { SHA256_PATTERN } from '../foundation/domain/objects.ts';
 import { declare } from './declare.ts';
 import { PUBLISH_ERRORS, RESOLVE_ERRORS } from './directory.ts';
 import { AidParams, AidText, closed, freeForm, nullable, Ok, oneOf, Timestamp } from './schemas.ts';

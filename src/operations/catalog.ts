@@ -7,7 +7,7 @@ import {
   MAX_SEARCH_PAGE,
   MAX_SEARCH_TEXT_CHARS,
   SEARCH_PAGE_DEFAULT,
-} from '../foundation/domain/catalog.ts';
+} from '../foundation/domain/directory.ts';
 import { declare } from './declare.ts';
 import { AnyObject, closed, oneOf } from './schemas.ts';
 

@@ -1,5 +1,6 @@
 /** Operations on chat between two agents that accepted each other. */
 import { Type } from 'typebox';
+import { MAX_EXCERPT_CHARS, sizeText, timeText } from '../foundation/display-text.ts';
 import {
   CONTACT_STATES,
   ENTRY_STATUSES,
@@ -7,10 +8,7 @@ import {
   MAX_TEXT_BYTES,
   REQUEST_LIFE_MS,
 } from '../foundation/domain/chat.ts';
-import { SHA256_PATTERN } from '../foundation/domain/hashes.ts';
-import { MAX_FILE_PATH_CHARS } from '../foundation/domain/objects.ts';
-import { MAX_EXCERPT_CHARS } from '../foundation/excerpt.ts';
-import { sizeText, timeText } from '../foundation/quantities.ts';
+import { MAX_FILE_PATH_CHARS, SHA256_PATTERN } from '../foundation/domain/objects.ts';
 import { declare } from './declare.ts';
 import { NextCursor, PAGE_MEMBERS, PageQuery } from './paging.ts';
 import { AidParams, AidText, closed, exactlyOne, nullable, Ok, oneOf, Timestamp } from './schemas.ts';

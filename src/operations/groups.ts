@@ -1,5 +1,6 @@
 /** Operations on groups. REST offers reading and leaving; MCP tools offer the rest. */
 import { Type } from 'typebox';
+import { MAX_EXCERPT_CHARS, sizeText, timeText } from '../foundation/display-text.ts';
 import {
   INVITATION_LIFE_MS,
   KIND_PATTERN,
@@ -12,10 +13,8 @@ import {
   OUTSIDE_STATES,
   ROLES,
 } from '../foundation/domain/groups.ts';
-import { SHA256_PATTERN } from '../foundation/domain/hashes.ts';
 import { NOTE_TYPE } from '../foundation/domain/notes.ts';
-import { MAX_EXCERPT_CHARS } from '../foundation/excerpt.ts';
-import { sizeText, timeText } from '../foundation/quantities.ts';
+import { SHA256_PATTERN } from '../foundation/domain/objects.ts';
 import { declare } from './declare.ts';
 import { NextCursor, PAGE_MEMBERS, PageQuery } from './paging.ts';
 import { AidParams, AidText, Base64, closed, nullable, Ok, oneOf, Timestamp } from './schemas.ts';

@@ -1,6 +1,6 @@
 /** Operations on notes and mailboxes. */
 import { Type } from 'typebox';
-import { SHA256_PATTERN } from '../foundation/domain/hashes.ts';
+import { sizeText, timeText } from '../foundation/display-text.ts';
 import {
   MAX_NOTE_BODY_BYTES,
   MAX_NOTE_TYPE,
@@ -8,7 +8,7 @@ import {
   MAX_NOTES_PAGE_BYTES,
   NOTE_TYPE,
 } from '../foundation/domain/notes.ts';
-import { sizeText, timeText } from '../foundation/quantities.ts';
+import { SHA256_PATTERN } from '../foundation/domain/objects.ts';
 import { MAX_NOTE_TTL_S } from '../foundation/records/types.ts';
 import { declare } from './declare.ts';
 import { AidParams, AidText, Base64, Cursor, closed, Ok, Timestamp } from './schemas.ts';

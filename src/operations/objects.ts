@@ -1,8 +1,7 @@
 /** Objects: bytes named by their hash. */
 import { Type } from 'typebox';
 import { MAX_ACCESS_TOKEN_CHARS } from '../foundation/domain/access.ts';
-import { SHA256_PATTERN } from '../foundation/domain/hashes.ts';
-import { HOLDER_STATUSES, MAX_FILE_PATH_CHARS } from '../foundation/domain/objects.ts';
+import { HOLDER_STATUSES, MAX_FILE_PATH_CHARS, SHA256_PATTERN } from '../foundation/domain/objects.ts';
 import { declare, declareStreams } from './declare.ts';
 import { AidParams, AidText, Base64, closed, NONE, nullable, Ok, oneOf, Timestamp } from './schemas.ts';
 import { REACH_ERRORS } from './tunnels.ts';

@@ -1,6 +1,6 @@
 /** Operations on local addresses of remote agents. */
 import { Type } from 'typebox';
-import { MAX_ORIGINS } from '../foundation/domain/origins.ts';
+import { MAX_ORIGINS } from '../foundation/domain/services.ts';
 import { MAX_PORT } from '../foundation/domain/tunnels.ts';
 import { declare } from './declare.ts';
 import { AidParams, AidText, closed, Id, Ok, Timestamp } from './schemas.ts';

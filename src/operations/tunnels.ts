@@ -1,5 +1,6 @@
 /** Operations on tunnels: TCP connections to remote agents. */
 import { Type } from 'typebox';
+import { timeText } from '../foundation/display-text.ts';
 import { MAX_ACCESS_TOKEN_CHARS } from '../foundation/domain/access.ts';
 import {
   CLIENT_WAIT_MS,
@@ -9,7 +10,6 @@ import {
   MAX_IDLE_TIMEOUT_S,
   MAX_PORT,
 } from '../foundation/domain/tunnels.ts';
-import { timeText } from '../foundation/quantities.ts';
 import { declare } from './declare.ts';
 import { NextCursor, PAGE_MEMBERS, PageQuery } from './paging.ts';
 import { AidParams, AidText, closed, Id, Ok, oneOf, Timestamp } from './schemas.ts';

@@ -13,15 +13,17 @@ import {
   DAEMON_CHALLENGE_HEADER,
   DAEMON_PROOF_HEADER,
   isUnguessable,
+  requireProof,
   TOKEN_CHALLENGE_HEADER,
   tokenProofKey,
   UNGUESSABLE_TOKEN_CHARS,
+  UNPROVEN,
+  UNPROVEN_REASON,
 } from '../foundation/daemon-proof.ts';
 import { readDaemonInfo } from '../foundation/data-dir/daemon-info.ts';
 import { detach } from '../foundation/detached.ts';
 import { codeOf, SvcError } from '../foundation/errors.ts';
 import { canonicalIp } from '../foundation/ip.ts';
-import { requireProof, UNPROVEN, UNPROVEN_REASON } from '../foundation/proven-connection.ts';
 
 /** Idle timeout, milliseconds. The daemon closes idle connections after 30 s. */
 const IDLE_MS = 20_000;

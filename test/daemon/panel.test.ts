@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { PANEL_CODE_LIFE_MS } from '../../src/capabilities/panel/panel-logins.ts';
 import { Panel } from '../../src/daemon/panel.ts';
-import { PANEL_FILE } from '../../src/foundation/data-dir/names.ts';
+import { PANEL_FILE } from '../../src/foundation/data-dir/paths.ts';
 import { silentLog } from '../../src/foundation/log.ts';
-import { writePanelFile } from '../../src/foundation/panel-file.ts';
+import { writePanelFile } from '../../src/foundation/panel-access.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { TestClock } from '../support/test-clock.ts';
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { writeFileAtomic } from '../../src/foundation/atomic-file.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
+import { writeFileAtomic } from '../../src/foundation/files.ts';
 import { recordFileSteps } from '../support/file-steps.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { formatContact, parseContact } from '../../src/foundation/contact.ts';
+import { formatContact, parseContact } from '../../src/foundation/address.ts';
 import { nativeAid } from '../../src/foundation/identity/aid.ts';
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
 

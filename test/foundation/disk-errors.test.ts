@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { describeDiskError } from '../../src/foundation/disk-errors.ts';
+import { describeDiskError } from '../../src/foundation/files.ts';
 import { run } from '../support/programs.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 

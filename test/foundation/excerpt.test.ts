@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { excerpt, MAX_EXCERPT_CHARS } from '../../src/foundation/excerpt.ts';
+import { excerpt, MAX_EXCERPT_CHARS } from '../../src/foundation/display-text.ts';
 
 test('the beginning of a text has whole characters', () => {
   assert.equal(excerpt('short'), 'short');

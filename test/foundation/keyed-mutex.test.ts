@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { KeyedMutex } from '../../src/foundation/keyed-mutex.ts';
+import { KeyedMutex } from '../../src/foundation/concurrency.ts';
 
 test('runs work on one key sequentially, and on different keys concurrently', async () => {
   const mutex = new KeyedMutex();

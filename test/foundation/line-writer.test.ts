@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { systemClock } from '../../src/foundation/clock.ts';
-import { LineWriter } from '../../src/foundation/line-writer.ts';
+import { LineWriter } from '../../src/foundation/logger.ts';
 import { eventually } from '../support/eventually.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
@@ -16,7 +16,7 @@ const MODULE = join(import.meta.dirname, '../../src/foundation');
 const PROGRAM = `
   import { createInterface } from 'node:readline';
   import { systemClock } from '${MODULE}/clock.ts';
-  import { LineWriter } from '${MODULE}/line-writer.ts';
+  import { LineWriter } from '${MODULE}/logger.ts';
   const writer = new LineWriter(2, { clock: systemClock });
   for await (const line of createInterface({ input: process.stdin })) {
     writer.write(line + '\\n');

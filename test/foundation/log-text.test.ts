@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { escapeUnsafe, textLine } from '../../src/foundation/log-text.ts';
+import { escapeUnsafe, textLine } from '../../src/foundation/display-text.ts';
 
 test('characters that move, turn or hide text are escaped', () => {
   assert.equal(escapeUnsafe('a\u001b[2J\n\u0085\u202e\u2028b'), 'a\\u001b[2J\\u000a\\u0085\\u202e\\u2028b');

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { memoizeByObject } from '../../src/foundation/memoize-by-object.ts';
+import { memoizeByObject } from '../../src/foundation/lazy.ts';
 
 test('a result is made once for each object, and equal objects are two', () => {
   let made = 0;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { silentLog } from '../../src/foundation/log.ts';
-import { MemoryReleaser } from '../../src/foundation/memory-releaser.ts';
+import { MemoryReleaser } from '../../src/foundation/release-memory.ts';
 import { TestClock } from '../support/test-clock.ts';
 
 const MIB = 1024 * 1024;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { browserCommand, openInBrowser } from '../../src/foundation/open-browser.ts';
+import { browserCommand, openInBrowser } from '../../src/foundation/panel-access.ts';
 
 const URL = 'http://127.0.0.1:2121/';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { countText, sizeText, timeText } from '../../src/foundation/quantities.ts';
+import { countText, sizeText, timeText } from '../../src/foundation/display-text.ts';
 
 test('uses the largest unit that gives a whole number', () => {
   const cases: [string, string][] = [

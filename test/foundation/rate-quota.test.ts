@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { QuotaHolder } from '../../src/foundation/quota.ts';
-import { RateQuota } from '../../src/foundation/rate-quota.ts';
+import { RateQuota } from '../../src/foundation/rate-limit.ts';
 import { TestClock } from '../support/test-clock.ts';
 
 const LIMITS = {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { resetSocket } from '../../src/foundation/reset-socket.ts';
+import { resetSocket } from '../../src/foundation/sockets.ts';
 import { eventually } from '../support/eventually.ts';
 
 /** Both ends of a connection of this machine. */

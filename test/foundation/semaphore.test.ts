@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
-import { Semaphore } from '../../src/foundation/semaphore.ts';
+import { Semaphore } from '../../src/foundation/concurrency.ts';
 
 test('places are given in order, never more than there are', async () => {
   const slots = new Semaphore(2);

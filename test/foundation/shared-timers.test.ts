@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { SharedTimers } from '../../src/foundation/shared-timers.ts';
+import { SharedTimers } from '../../src/foundation/clock.ts';
 import { TestClock } from '../support/test-clock.ts';
 
 test('timers of the same millisecond run together, canceled ones do not run', async () => {

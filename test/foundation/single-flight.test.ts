@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { SingleFlight } from '../../src/foundation/single-flight.ts';
+import { SingleFlight } from '../../src/foundation/concurrency.ts';
 
 test('a call during the work shares it; a later call starts again', async () => {
   const flights = new SingleFlight<number>();

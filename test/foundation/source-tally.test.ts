@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { SourceTally } from '../../src/foundation/source-tally.ts';
+import { SourceTally } from '../../src/foundation/tally.ts';
 
 function tally(entries: Readonly<Record<string, number>>): SourceTally {
   const made = new SourceTally();

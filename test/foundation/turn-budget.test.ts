@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { TurnBudget } from '../../src/foundation/turn-budget.ts';
+import { TurnBudget } from '../../src/foundation/concurrency.ts';
 
 test('allows a fixed number per turn of the event loop', async () => {
   const allowance = new TurnBudget(2);

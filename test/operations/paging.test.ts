@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseContact } from '../../src/foundation/contact.ts';
+import { parseContact } from '../../src/foundation/address.ts';
 import { joiningHandlers } from '../../src/operations/handlers/joining.ts';
 import { joiningOperations } from '../../src/operations/joining.ts';
 import { listPage, numberCursor } from '../../src/operations/paging.ts';

@@ -1,7 +1,6 @@
 /** Passphrases and secrets with a low cost. */
 import { secretDerivation } from '../../src/capabilities/access/derivations.ts';
-import type { Passphrase } from '../../src/foundation/keys/passphrase.ts';
-import type { ScryptCost } from '../../src/foundation/keys/scrypt.ts';
+import type { Passphrase, ScryptCost } from '../../src/foundation/keys/passphrase.ts';
 
 export const CHEAP_COST: ScryptCost = { N: 2, r: 1, p: 1 };
 

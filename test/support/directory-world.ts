@@ -4,7 +4,7 @@ import { Directory } from '../../src/capabilities/directory/directory.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
 import { selfDelegation } from '../../src/foundation/identity/delegation.ts';
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
-import { NewAids } from '../../src/foundation/identity/new-aids.ts';
+import { NewAids } from '../../src/foundation/identity/new-identities.ts';
 import { silentLog } from '../../src/foundation/log.ts';
 import type { SignedRecord } from '../../src/foundation/records/record.ts';
 import { AgentStore } from '../../src/foundation/store/agents.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { closeSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../../src/foundation/clock.ts';
-import { LineWriter } from '../../src/foundation/line-writer.ts';
+import { LineWriter } from '../../src/foundation/logger.ts';
 import { eventually } from './eventually.ts';
 
 const [disk = ''] = process.argv.slice(2);

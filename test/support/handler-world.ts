@@ -9,7 +9,7 @@ import { discover } from '../../src/capabilities/directory/discovery.ts';
 import type { PendingView } from '../../src/capabilities/events/pending-counters.ts';
 import { selfDelegation } from '../../src/foundation/identity/delegation.ts';
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
-import { NewAids } from '../../src/foundation/identity/new-aids.ts';
+import { NewAids } from '../../src/foundation/identity/new-identities.ts';
 import { silentLog } from '../../src/foundation/log.ts';
 import { AgentStore } from '../../src/foundation/store/agents.ts';
 import { PublicationStore } from '../../src/foundation/store/publications.ts';

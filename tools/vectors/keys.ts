@@ -1,7 +1,7 @@
 import { toHex } from '../../src/foundation/bytes.ts';
 import { KeyPair, parsePrivateKey } from '../../src/foundation/identity/keys.ts';
 import { parseWalletKey, walletAid, walletPublicKey } from '../../src/foundation/identity/wallet-keys.ts';
-import { encryptionKeyId } from '../../src/foundation/records/encryption-keys.ts';
+import { encryptionKeyId } from '../../src/foundation/records/payloads.ts';
 import { phraseBytes, phrasePair } from './common.ts';
 
 /** RFC 8032, section 7.1, tests 1 to 3. */

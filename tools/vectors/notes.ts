@@ -9,8 +9,8 @@ import {
   selfDelegation,
 } from '../../src/foundation/identity/delegation.ts';
 import type { KeyPair } from '../../src/foundation/identity/keys.ts';
-import { encodeEncryptionKeysPayload, encryptionKeyId } from '../../src/foundation/records/encryption-keys.ts';
 import { agentKey, mailboxKey } from '../../src/foundation/records/keys.ts';
+import { encodeEncryptionKeysPayload, encryptionKeyId } from '../../src/foundation/records/payloads.ts';
 import { type SignedRecord, signRecord } from '../../src/foundation/records/record.ts';
 import { RECORD } from '../../src/foundation/records/types.ts';
 import { hexOf, NOW, phraseBytes, phrasePair, turned } from './common.ts';

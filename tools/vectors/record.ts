@@ -3,10 +3,14 @@ import { type CborValue, encodeCbor } from '../../src/foundation/cbor.ts';
 import { type Aid, aidToBytes } from '../../src/foundation/identity/aid.ts';
 import { type Delegation, encodeDelegation, issueDelegation } from '../../src/foundation/identity/delegation.ts';
 import type { KeyPair } from '../../src/foundation/identity/keys.ts';
-import { encodeEncryptionKeysPayload } from '../../src/foundation/records/encryption-keys.ts';
 import { agentKey, mailboxKey, serviceKey } from '../../src/foundation/records/keys.ts';
-import { encodeEndpointsPayload, encodeServicePayload } from '../../src/foundation/records/payloads.ts';
-import { EMPTY_PROFILE, encodeProfilePayload } from '../../src/foundation/records/profile.ts';
+import {
+  EMPTY_PROFILE,
+  encodeEncryptionKeysPayload,
+  encodeEndpointsPayload,
+  encodeProfilePayload,
+  encodeServicePayload,
+} from '../../src/foundation/records/payloads.ts';
 import { recordSigningInput, type SignedRecord, signRecord } from '../../src/foundation/records/record.ts';
 import { RECORD, type RecordType } from '../../src/foundation/records/types.ts';
 import { NOW, phraseBytes, phrasePair, turned } from './common.ts';

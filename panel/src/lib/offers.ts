@@ -1,6 +1,6 @@
 /** The known services of an agent. The network finds records by service, not by agent. */
 import { MAX_NAMES_PER_CALL } from '../../../src/foundation/domain/directory.ts';
-import { isServiceName } from '../../../src/foundation/domain/service-name.ts';
+import { isServiceName } from '../../../src/foundation/domain/services.ts';
 import type { directoryOperations } from '../../../src/operations/directory.ts';
 import type { OutputOf } from '../../../src/operations/operation.ts';
 

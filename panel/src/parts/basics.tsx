@@ -1,6 +1,6 @@
 /** Small components for all screens. */
 import type { ComponentChildren, TargetedInputEvent, VNode } from 'preact';
-import { escapeUnsafe } from '../../../src/foundation/log-text.ts';
+import { escapeUnsafe } from '../../../src/foundation/display-text.ts';
 import type { Known } from '../lib/cache.ts';
 import { failureText } from '../lib/failure-text.ts';
 import * as format from '../lib/format.ts';

@@ -1,9 +1,10 @@
 /** Runs scrypt for presented secrets, one at a time, behind a small queue that no single source or network can fill. */
+
+import { Semaphore } from '../../foundation/concurrency.ts';
 import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { type ScryptCost, scryptHash } from '../../foundation/keys/scrypt.ts';
+import { type ScryptCost, scryptHash } from '../../foundation/keys/passphrase.ts';
 import { Quota, type QuotaHolder } from '../../foundation/quota.ts';
-import { Semaphore } from '../../foundation/semaphore.ts';
 
 /** Cost of the stored hashes: 32 MiB and about 0.1 s of one core. A change makes all stored hashes useless. */
 export const SECRET_COST: ScryptCost = { N: 2 ** 15, r: 8, p: 1 };

@@ -4,10 +4,10 @@
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import type { Clock } from '../../foundation/clock.ts';
+import { SingleFlight } from '../../foundation/concurrency.ts';
 import { MAX_SECRET_CHARS } from '../../foundation/domain/access.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
-import { SingleFlight } from '../../foundation/single-flight.ts';
 import { DerivationQueue, type DeriveSecret } from './derivations.ts';
 import { type Guesser, GuessLimits } from './guess-limits.ts';
 

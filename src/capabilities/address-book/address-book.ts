@@ -1,6 +1,6 @@
 /** The user's address book: labels for AIDs, and favorites. One document, replaced as a whole. */
 import { createHash } from 'node:crypto';
-import { MAX_ALIAS_CHARS, MAX_BOOK_ENTRIES } from '../../foundation/domain/address-book.ts';
+import { MAX_ALIAS_CHARS, MAX_BOOK_ENTRIES } from '../../foundation/domain/agents.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
 

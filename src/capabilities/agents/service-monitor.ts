@@ -4,11 +4,11 @@
  */
 import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { SingleFlight } from '../../foundation/concurrency.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import { addressesOf, parseServiceAddress } from '../../foundation/service-address.ts';
-import { SingleFlight } from '../../foundation/single-flight.ts';
 import type { TcpCheck } from './types.ts';
 
 /** Milliseconds from the end of a round to the next one. */

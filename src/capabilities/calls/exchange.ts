@@ -1,13 +1,11 @@
 /** One HTTP/1.1 request and the head of its response, to a remote daemon or to a bound service. */
-
 import { type ClientRequest, IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { Socket } from 'node:net';
 import type { Duplex, Readable, Writable } from 'node:stream';
 import { freeMemory } from '../../foundation/bytes.ts';
 import { codeOf } from '../../foundation/errors.ts';
-import { flushHead } from '../../foundation/flush-head.ts';
-import { resetSocket } from '../../foundation/reset-socket.ts';
+import { flushHead, resetSocket } from '../../foundation/sockets.ts';
 import { guard, listen } from '../../foundation/stream-listeners.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { filterHeaders, hasHeader, MAX_HEADERS, MAX_HTTP_HEADER_BYTES, pairs, type RawHeaders } from './headers.ts';

@@ -10,7 +10,7 @@ import {
   MAX_CALL_PATH_CHARS,
   MAX_CALL_TIMEOUT_MS,
   MAX_FETCHED_BYTES,
-} from '../../foundation/domain/calls.ts';
+} from '../../foundation/domain/services.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { MAX_HEADERS, pairs, type RawHeaders } from './headers.ts';

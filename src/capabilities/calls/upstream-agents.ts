@@ -3,7 +3,7 @@ import type { Agent, RequestOptions } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../foundation/clock.ts';
-import { type ProofRequirement, requireProof } from '../../foundation/proven-connection.ts';
+import { type ProofRequirement, requireProof } from '../../foundation/daemon-proof.ts';
 import { CHALLENGE_HEADER, SERVICE_PROOF_HEADER, serviceProof } from '../../foundation/service-proof.ts';
 
 /** How long a connection stays idle before it is closed, in milliseconds. Many servers close after 5 s. */

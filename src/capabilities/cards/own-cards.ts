@@ -3,15 +3,14 @@
  * again, because signatures of the old key become invalid.
  */
 import { type CardService, rewriteAddresses, type SkippedInterface } from '../../foundation/cards/addresses.ts';
-import { badCard } from '../../foundation/cards/bad-card.ts';
 import { canonicalJson } from '../../foundation/cards/canonical-json.ts';
-import { type Card, type CardKind, cardKind, MAX_CARD_BYTES, readCard } from '../../foundation/cards/card.ts';
+import { badCard, type Card, type CardKind, cardKind, MAX_CARD_BYTES, readCard } from '../../foundation/cards/card.ts';
 import { type CardSigner, signCard, unsigned } from '../../foundation/cards/signature.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { KeyedMutex } from '../../foundation/concurrency.ts';
 import { detach } from '../../foundation/detached.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import { KeyedMutex } from '../../foundation/keyed-mutex.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { type CardStore, type StoredCard, UNSIGNED } from '../../foundation/store/cards.ts';

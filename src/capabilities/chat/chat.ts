@@ -9,7 +9,7 @@ import {
   MAX_TEXT_BYTES,
   type PairState,
 } from '../../foundation/domain/chat.ts';
-import { isSha256 } from '../../foundation/domain/hashes.ts';
+import { isSha256 } from '../../foundation/domain/objects.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';

@@ -4,15 +4,15 @@
  */
 import { backoff } from '../../foundation/backoff.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { Semaphore } from '../../foundation/concurrency.ts';
 import { detach } from '../../foundation/detached.ts';
 import { CONTROLS } from '../../foundation/domain/chat.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import { Quota, type QuotaShare } from '../../foundation/quota.ts';
-import { RateQuota, type RateQuotaLimits } from '../../foundation/rate-quota.ts';
+import { RateQuota, type RateQuotaLimits } from '../../foundation/rate-limit.ts';
 import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
-import { Semaphore } from '../../foundation/semaphore.ts';
 import { pairHolder } from '../../network/links/holder.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
 import { Courier, type QueuedEntry } from './courier.ts';

@@ -9,9 +9,9 @@ import { STREAM_ID_BYTES } from '../../foundation/domain/chat.ts';
 import { causeOf, type EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { sourceGroupOf, THIS_MACHINE } from '../../foundation/quota.ts';
-import { SourceTally } from '../../foundation/source-tally.ts';
 import type { ChatStore, PairRow } from '../../foundation/store/chat.ts';
 import type { ChatContent, ChatLog } from '../../foundation/store/chat-log.ts';
+import { SourceTally } from '../../foundation/tally.ts';
 import {
   type Answer,
   type Answered,

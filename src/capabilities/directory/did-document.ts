@@ -5,13 +5,10 @@
  */
 import { toBase64 } from '../../foundation/base64.ts';
 import { isoTime } from '../../foundation/clock.ts';
-import type { Aid } from '../../foundation/identity/aid.ts';
-import { nativePublicKey } from '../../foundation/identity/aid.ts';
+import { type Aid, didOf, nativePublicKey } from '../../foundation/identity/aid.ts';
 import { type Delegation, encodeDelegation } from '../../foundation/identity/delegation.ts';
-import { didOf } from '../../foundation/identity/did.ts';
 import { encodeMultikey } from '../../foundation/identity/multikey.ts';
-import { decodeEncryptionKeysPayload } from '../../foundation/records/encryption-keys.ts';
-import { decodeEndpointsPayload } from '../../foundation/records/payloads.ts';
+import { decodeEncryptionKeysPayload, decodeEndpointsPayload } from '../../foundation/records/payloads.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD } from '../../foundation/records/types.ts';
 import { readProfile } from './profile-cards.ts';

@@ -1,13 +1,12 @@
 /** What an agent publishes, for its move to another node. */
 import { toBase64 } from '../../foundation/base64.ts';
 import { MAX_SERVICES } from '../../foundation/domain/directory.ts';
-import { isServiceName } from '../../foundation/domain/service-name.ts';
+import { isServiceName } from '../../foundation/domain/services.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Delegation } from '../../foundation/identity/delegation.ts';
 import type { RecordsPart } from '../../foundation/moving/agent-document.ts';
 import { badDocument, base64At, checkDistinct } from '../../foundation/moving/document-fields.ts';
-import { decodeServicePayload } from '../../foundation/records/payloads.ts';
-import { decodeProfilePayload } from '../../foundation/records/profile.ts';
+import { decodeProfilePayload, decodeServicePayload } from '../../foundation/records/payloads.ts';
 import { payloadBudget } from '../../foundation/records/record.ts';
 import { isCustomType, MAX_CUSTOM_PAYLOAD_BYTES, RECORD } from '../../foundation/records/types.ts';
 import type { Publication, PublicationStore } from '../../foundation/store/publications.ts';

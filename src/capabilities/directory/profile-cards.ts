@@ -2,7 +2,7 @@
 import { RECORD_TTL_S } from '../../foundation/domain/directory.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { parseMeta } from '../../foundation/records/fields.ts';
-import { decodeProfilePayload, EMPTY_PROFILE, encodeProfilePayload } from '../../foundation/records/profile.ts';
+import { decodeProfilePayload, EMPTY_PROFILE, encodeProfilePayload } from '../../foundation/records/payloads.ts';
 import { MAX_CUSTOM_PAYLOAD_BYTES, RECORD } from '../../foundation/records/types.ts';
 import type { Publication } from '../../foundation/store/publications.ts';
 import { metaText } from './service-cards.ts';

@@ -2,11 +2,12 @@
  * Keeps what identities publish: on request, and by itself when its time has come. All work on one
  * identity happens one after the other.
  */
+
+import { KeyedMutex } from '../../foundation/concurrency.ts';
 import { detach } from '../../foundation/detached.ts';
 import { RECORD_TTL_S, REPLICAS } from '../../foundation/domain/directory.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import { KeyedMutex } from '../../foundation/keyed-mutex.ts';
 import { RECORD } from '../../foundation/records/types.ts';
 import type { Publication, PublicationRow, PublishedRow, PublisherRow } from '../../foundation/store/publications.ts';
 import type { LocalIdentity } from '../../network/links/types.ts';

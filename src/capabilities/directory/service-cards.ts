@@ -1,6 +1,6 @@
 /** Turns what users say of their services and themselves into publications, checked against the record limits. */
 
-import { isServiceName } from '../../foundation/domain/service-name.ts';
+import { isServiceName } from '../../foundation/domain/services.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Delegation } from '../../foundation/identity/delegation.ts';
 import { isObject, parseJson } from '../../foundation/json.ts';

@@ -2,7 +2,7 @@
 import type { Clock } from '../../foundation/clock.ts';
 import type { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { NewAids } from '../../foundation/identity/new-aids.ts';
+import type { NewAids } from '../../foundation/identity/new-identities.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { EndpointsPayload } from '../../foundation/records/payloads.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';

@@ -3,6 +3,7 @@
  * to time.
  */
 import { backoff, type JitteredBackoff } from '../../foundation/backoff.ts';
+import { Semaphore, SingleFlight } from '../../foundation/concurrency.ts';
 import { detach } from '../../foundation/detached.ts';
 import type { GroupState } from '../../foundation/domain/groups.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -10,8 +11,6 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
-import { Semaphore } from '../../foundation/semaphore.ts';
-import { SingleFlight } from '../../foundation/single-flight.ts';
 import type { Entry } from './entry.ts';
 import { countFitting } from './exchange.ts';
 import type { GroupLinks } from './group-links.ts';

@@ -4,7 +4,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import { Quota, type QuotaShare } from '../../foundation/quota.ts';
-import { RateQuota, type RateQuotaLimits } from '../../foundation/rate-quota.ts';
+import { RateQuota, type RateQuotaLimits } from '../../foundation/rate-limit.ts';
 import { awakeClock } from '../../foundation/stall.ts';
 import { pairHolder } from '../../network/links/holder.ts';
 import { drainAndDestroy } from '../../network/links/lingering.ts';

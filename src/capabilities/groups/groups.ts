@@ -1,6 +1,6 @@
 /** Groups: signed logs that their members share. See docs/groups.md. */
 
-import { assertClockNotAhead } from '../../foundation/clock-check.ts';
+import { assertClockNotAhead } from '../../foundation/clock.ts';
 import { MAX_HINTS, MAX_TITLE_CHARS } from '../../foundation/domain/groups.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';

@@ -1,6 +1,6 @@
 /** The kinds of entries that have a meaning for the group itself, and their required fields. */
 import { HASH_BYTES, JOIN_SECRET_BYTES, MAX_TITLE_CHARS } from '../../foundation/domain/groups.ts';
-import { isSha256 } from '../../foundation/domain/hashes.ts';
+import { isSha256 } from '../../foundation/domain/objects.ts';
 import { PUBLIC_KEY_BYTES } from '../../foundation/identity/ed25519.ts';
 import type { KeyPair } from '../../foundation/identity/keys.ts';
 import { type EntryContent, groupIdOf, joinKey } from './entry.ts';

@@ -1,6 +1,6 @@
 /** Adds entries to the groups of local agents. */
 import { randomBytes } from 'node:crypto';
-import { assertClockNotAhead } from '../../foundation/clock-check.ts';
+import { assertClockNotAhead } from '../../foundation/clock.ts';
 import { HASH_BYTES, JOIN_SECRET_BYTES } from '../../foundation/domain/groups.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';

@@ -1,9 +1,15 @@
 /** Creates invitations to this node's network, and joins the network of an invitation. */
 
-import { type Address, formatAddress, isEveryInterface } from '../../foundation/address.ts';
+import {
+  type Address,
+  formatAddress,
+  formatContact,
+  isEveryInterface,
+  type NodeContact,
+  parseContact,
+} from '../../foundation/address.ts';
 import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
-import { formatContact, type NodeContact, parseContact } from '../../foundation/contact.ts';
 import { type InvitationReach, MAX_INVITATION_CONTACTS, type MeetingState } from '../../foundation/domain/joining.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, nativePublicKey } from '../../foundation/identity/aid.ts';

@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { asMap, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
+import { TurnBudget } from '../../foundation/concurrency.ts';
 import { MAX_NOTE_BODY_BYTES, MAX_NOTE_TYPE } from '../../foundation/domain/notes.ts';
 import { MAX_UNIX_MS } from '../../foundation/domain/time.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -14,7 +15,6 @@ import type { DelegationVerifier } from '../../foundation/identity/delegation-ve
 import { SIGNATURE_BYTES } from '../../foundation/identity/ed25519.ts';
 import { MAX_VERIFICATIONS_PER_TURN, VerifierKeys } from '../../foundation/identity/keys.ts';
 import { MAX_NOTE_PAYLOAD_BYTES, REMOVAL_TOKEN_BYTES } from '../../foundation/records/types.ts';
-import { TurnBudget } from '../../foundation/turn-budget.ts';
 
 const VERSION = 1;
 const DOMAIN = new TextEncoder().encode('svcd/note/v1\0');

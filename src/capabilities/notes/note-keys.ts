@@ -16,7 +16,7 @@ import type { Delegation } from '../../foundation/identity/delegation.ts';
 import { type KeyStore, MAX_SECRET_BYTES } from '../../foundation/keys/key-store.ts';
 import { type SealingKey, sealingKeyOf } from '../../foundation/keys/sealed-box.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
-import { encryptionKeyId } from '../../foundation/records/encryption-keys.ts';
+import { encryptionKeyId } from '../../foundation/records/payloads.ts';
 import { MAX_NOTE_TTL_S, MAX_TTL_S } from '../../foundation/records/types.ts';
 import { NoteOpener } from './sealing.ts';
 import type { LocalIdentity } from './types.ts';

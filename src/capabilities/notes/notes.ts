@@ -9,7 +9,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
-import { encodeEncryptionKeysPayload } from '../../foundation/records/encryption-keys.ts';
+import { encodeEncryptionKeysPayload } from '../../foundation/records/payloads.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_TTL_S, RECORD } from '../../foundation/records/types.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';

@@ -5,9 +5,9 @@
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
 import { type BoxKey, BoxOpener, type SealingKey, sealTo } from '../../foundation/keys/sealed-box.ts';
-import { encryptionKeyId } from '../../foundation/records/encryption-keys.ts';
 import { mailboxKey } from '../../foundation/records/keys.ts';
 import { encodeNotePayload, type NotePayload, noteHeader, removalHash } from '../../foundation/records/notes.ts';
+import { encryptionKeyId } from '../../foundation/records/payloads.ts';
 import { LENGTH_BYTES } from '../../network/links/wire.ts';
 
 const INFO_DOMAIN = new TextEncoder().encode('svcd/note-seal/v1\0');

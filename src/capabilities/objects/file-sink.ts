@@ -3,10 +3,8 @@ import { createHash, type Hash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { syncDirectory } from '../../foundation/atomic-file.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { PRIVATE_FILE_MODE } from '../../foundation/file-modes.ts';
-import { moveWithoutReplacing } from '../../foundation/move-without-replacing.ts';
+import { moveWithoutReplacing, PRIVATE_FILE_MODE, syncDirectory } from '../../foundation/files.ts';
 import { onDisk, writeError } from './files-root.ts';
 import { hashInto } from './fingerprint.ts';
 

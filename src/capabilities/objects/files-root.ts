@@ -5,10 +5,8 @@
 import { constants, realpathSync } from 'node:fs';
 import { type FileHandle, mkdir, open, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
-import { describeDiskError } from '../../foundation/disk-errors.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
-import { PRIVATE_DIRECTORY_MODE } from '../../foundation/file-modes.ts';
-import { makeDirectory } from '../../foundation/make-directory.ts';
+import { describeDiskError, makeDirectory, PRIVATE_DIRECTORY_MODE } from '../../foundation/files.ts';
 
 /** The folder of the daemon, below files_root. */
 const DAEMON_DIRECTORY = '.svcd';

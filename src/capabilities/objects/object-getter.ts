@@ -2,10 +2,10 @@
 import { open, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../foundation/clock.ts';
+import { KeyedMutex } from '../../foundation/concurrency.ts';
 import { type HolderStatus, MAX_HOLDERS_PER_OBJECT } from '../../foundation/domain/objects.ts';
 import { codeOf, type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import { KeyedMutex } from '../../foundation/keyed-mutex.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { ObjectRepository } from '../../foundation/store/objects.ts';
 import { fileExistsError, PartFile } from './file-sink.ts';

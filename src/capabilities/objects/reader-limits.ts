@@ -2,7 +2,7 @@
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { Quota } from '../../foundation/quota.ts';
-import { type Rate, RateQuota } from '../../foundation/rate-quota.ts';
+import { type Rate, RateQuota } from '../../foundation/rate-limit.ts';
 import { type LinkEnds, pairHolder } from '../../network/links/holder.ts';
 import type { IsNamed } from '../../network/links/http-server.ts';
 

@@ -1,9 +1,9 @@
 /** Opens the bytes of objects, and checks that they are still the hashed bytes. */
 import type { FileHandle } from 'node:fs/promises';
 import type { Clock } from '../../foundation/clock.ts';
+import { SingleFlight } from '../../foundation/concurrency.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
-import { SingleFlight } from '../../foundation/single-flight.ts';
 import type { ObjectRepository, ObjectRow } from '../../foundation/store/objects.ts';
 import type { BlobStore } from './blob-store.ts';
 import type { FilesRoot } from './files-root.ts';

@@ -1,6 +1,6 @@
 /** Export and import of an agent's local addresses, so that programs on the new node keep using the same URLs. */
 import type { Clock } from '../../foundation/clock.ts';
-import { MAX_ORIGINS } from '../../foundation/domain/origins.ts';
+import { MAX_ORIGINS } from '../../foundation/domain/services.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { newId } from '../../foundation/ids.ts';
 import type { OriginsPart } from '../../foundation/moving/agent-document.ts';

@@ -3,11 +3,11 @@
  * agent. They stay open until you close them, and keep their port after a restart.
  */
 import type { Clock } from '../../foundation/clock.ts';
-import { MAX_ORIGINS } from '../../foundation/domain/origins.ts';
+import { KeyedMutex } from '../../foundation/concurrency.ts';
+import { MAX_ORIGINS } from '../../foundation/domain/services.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { newId } from '../../foundation/ids.ts';
-import { KeyedMutex } from '../../foundation/keyed-mutex.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { OriginStore, SavedOrigin } from '../../foundation/store/origins.ts';

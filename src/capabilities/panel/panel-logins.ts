@@ -5,7 +5,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { newId } from '../../foundation/ids.ts';
-import { isPanelToken, PANEL_TOKEN_BYTES, PANEL_TOKEN_PREFIX } from '../../foundation/panel-token.ts';
+import { isPanelToken, PANEL_TOKEN_BYTES, PANEL_TOKEN_PREFIX } from '../../foundation/panel-access.ts';
 
 /** Lifetime of a code, milliseconds. */
 export const PANEL_CODE_LIFE_MS = 60_000;

@@ -1,9 +1,8 @@
 /** Webhooks that svcd replaces, because they are only reachable on this machine or in its network. */
-import { hostOfUrl, isEveryInterface } from '../../foundation/address.ts';
+import { hostOfUrl, isEveryInterface, isPublicHost } from '../../foundation/address.ts';
 import { MAX_WEBHOOK_CHARS } from '../../foundation/domain/push.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { canonicalIp, IP_SCOPE, ipScope } from '../../foundation/ip.ts';
-import { isPublicHost } from '../../foundation/public-host.ts';
 
 /** Cloud metadata services that hand out credentials, at addresses that look private. */
 const METADATA: ReadonlySet<string> = new Set(['100.100.100.200', 'fd00:ec2::254']);

@@ -6,6 +6,7 @@
 import type { JitteredBackoff } from '../../foundation/backoff.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { SingleFlight } from '../../foundation/concurrency.ts';
 import { detach } from '../../foundation/detached.ts';
 import type { AccessDecision } from '../../foundation/domain/access.ts';
 import {
@@ -24,7 +25,6 @@ import type { Log } from '../../foundation/log.ts';
 import { Quota, type QuotaHolder, type QuotaLimits, sourceGroupOf } from '../../foundation/quota.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
-import { SingleFlight } from '../../foundation/single-flight.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { MetaStore } from '../../foundation/store/meta.ts';
 import type { WaitingSum } from '../../foundation/store/notification-row.ts';

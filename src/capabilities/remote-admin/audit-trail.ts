@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../foundation/clock.ts';
 import type { Log } from '../../foundation/log.ts';
-import { type Rate, RateQuota } from '../../foundation/rate-quota.ts';
+import { type Rate, RateQuota } from '../../foundation/rate-limit.ts';
 import type { AuditCaller, AuditStore } from '../../foundation/store/audit.ts';
 
 /** Longest path that is recorded, in characters. */

@@ -1,8 +1,8 @@
 /** The tunnels that closed last: who comes back to one that is gone hears why. */
 import { isoTime } from '../../foundation/clock.ts';
+import { timeText } from '../../foundation/display-text.ts';
 import { type CloseReason, MAX_CLOSED_TUNNELS } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { timeText } from '../../foundation/quantities.ts';
 import type { ClosedTunnel } from './types.ts';
 
 const WHY: Readonly<Record<CloseReason, (end: ClosedTunnel) => string>> = {

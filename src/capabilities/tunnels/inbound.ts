@@ -5,7 +5,7 @@ import type { Address } from '../../foundation/address.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
-import { resetSocket } from '../../foundation/reset-socket.ts';
+import { resetSocket } from '../../foundation/sockets.ts';
 import { type HolderRequest, pairHolder } from '../../network/links/holder.ts';
 import { RefusedStreams } from '../../network/links/lingering.ts';
 import { Refusal, STATUS } from '../../network/links/status.ts';

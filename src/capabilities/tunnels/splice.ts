@@ -5,7 +5,7 @@
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ErrorCode } from '../../foundation/errors.ts';
-import { resetSocket } from '../../foundation/reset-socket.ts';
+import { resetSocket } from '../../foundation/sockets.ts';
 import { outcomeOf } from './preamble.ts';
 
 /** What a joined pair tells while it lives. */

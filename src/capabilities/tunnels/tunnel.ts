@@ -1,5 +1,4 @@
 /** One tunnel: a listener on 127.0.0.1 whose connections go through links to one remote agent. */
-
 import { createServer, type Server, type Socket } from 'node:net';
 import { formatAddress } from '../../foundation/address.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
@@ -7,8 +6,7 @@ import { detach } from '../../foundation/detached.ts';
 import type { CloseReason } from '../../foundation/domain/tunnels.ts';
 import { ERRORS, isErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
-import { describePortError } from '../../foundation/port-errors.ts';
-import { resetSocket } from '../../foundation/reset-socket.ts';
+import { describePortError, resetSocket } from '../../foundation/sockets.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
 import type { LinkPath, LinkPaths, LinkStream } from '../../network/links/types.ts';
 import { type Carrier, join } from './carrier.ts';

@@ -8,8 +8,7 @@ import { join } from 'node:path';
 import semver from 'semver';
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
-import { writeFileAtomic } from '../../foundation/atomic-file.ts';
-import { PRIVATE_DIRECTORY_MODE } from '../../foundation/file-modes.ts';
+import { PRIVATE_DIRECTORY_MODE, writeFileAtomic } from '../../foundation/files.ts';
 import { lazy } from '../../foundation/lazy.ts';
 
 const STATE_FILE = 'state.json';

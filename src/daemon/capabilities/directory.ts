@@ -1,6 +1,6 @@
 /** Publishing of the records of local agents and the node. */
 import { Directory } from '../../capabilities/directory/directory.ts';
-import { NewAids } from '../../foundation/identity/new-aids.ts';
+import { NewAids } from '../../foundation/identity/new-identities.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import { PublicationStore } from '../../foundation/store/publications.ts';

@@ -5,10 +5,9 @@
 import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { syncDirectory, syncFile } from '../../foundation/atomic-file.ts';
 import { LOCK_FILE_NAME } from '../../foundation/data-dir/lock.ts';
-import { DATABASE_FILE, STATE_NUMBER_FILE } from '../../foundation/data-dir/names.ts';
-import { PRIVATE_DIRECTORY_MODE } from '../../foundation/file-modes.ts';
+import { DATABASE_FILE, STATE_NUMBER_FILE } from '../../foundation/data-dir/paths.ts';
+import { PRIVATE_DIRECTORY_MODE, syncDirectory, syncFile } from '../../foundation/files.ts';
 
 /** The schema version. Opening the database also applies its write-ahead log. */
 function schemaOf(file: string): number {

@@ -3,12 +3,10 @@
  * service, under any name of the service's machine, and are rewritten to one address. All other addresses are rejected,
  * so that a card cannot send a program or its credentials to an address that its author chose.
  */
-import { type Address, hostOfUrl, isEveryInterface, isLoopbackHost } from '../address.ts';
+import { type Address, hostOfUrl, isEveryInterface, isLoopbackHost, isPublicHost } from '../address.ts';
 import type { Aid } from '../identity/aid.ts';
 import { isObject } from '../json.ts';
-import { isPublicHost } from '../public-host.ts';
-import { badCard } from './bad-card.ts';
-import type { Card } from './card.ts';
+import { badCard, type Card } from './card.ts';
 
 /** URL scheme of agents: `svc://aid1…/path`. */
 const AGENT_SCHEME = 'svc://';

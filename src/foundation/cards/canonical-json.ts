@@ -1,6 +1,6 @@
 /** Canonical JSON for signatures: RFC 8785, the JSON Canonicalization Scheme (JCS). */
 import canonicalize from 'canonicalize';
-import { badCard } from './bad-card.ts';
+import { badCard } from './card.ts';
 
 /**
  * The canonical text of a JSON value as returned by `JSON.parse`.

@@ -1,10 +1,10 @@
 /** The configuration of a running daemon: file < environment < flags. Changes are validated, then committed. */
 import { basename } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
+import { Type } from 'typebox';
 import { Create } from 'typebox/value';
-import { checkFileMode, parseConfig, readConfigFile, writeConfigFile } from './file.ts';
-import { invalidConfig, type Origin } from './invalid.ts';
-import { containsRedacted, REDACTED, redact, restoreServers } from './redact.ts';
+import { isObject } from '../json.ts';
+import { checkFileMode, invalidConfig, type Origin, parseConfig, readConfigFile, writeConfigFile } from './file.ts';
 import {
   CONFIG_KEYS,
   type Config,
@@ -14,10 +14,100 @@ import {
   isConfigKey,
   LIVE_KEYS,
   PATCHABLE_KEYS,
+  type TurnServer,
 } from './schema.ts';
-import { parseValueText } from './text.ts';
 import { setKeys } from './toml-edit.ts';
 import { checkCombination, checkValue } from './values.ts';
+
+// Hides the secrets of a configuration in output, and restores them in input.
+
+/** Replaces a secret in output. No token contains these characters. */
+const REDACTED = '***';
+
+/** The configuration for display: a secret becomes `***`. */
+function redact(config: Config): Config {
+  return { ...config, api_token: redactSecret(config.api_token), turn_servers: config.turn_servers.map(redactServer) };
+}
+
+/**
+ * Restores the hidden secrets of `turn_servers` in a client's input, from the stored entry with the same URL, user and
+ * type. So a secret cannot be moved to another server. An entry without a match is unchanged, and is then rejected.
+ */
+function restoreServers(sent: unknown, present: readonly TurnServer[]): unknown {
+  if (!Array.isArray(sent)) return sent;
+  return sent.map((entry: unknown) => {
+    if (!isObject(entry)) return entry;
+    const match = present.find((server) => sameServer(entry, redactServer(server)));
+    if (match === undefined) return entry;
+    const hidden = redactServer(match);
+    const restored: Record<string, unknown> = { ...entry };
+    for (const secret of ['credential', 'credential_url'] as const) {
+      if (hidden[secret] !== match[secret] && restored[secret] === hidden[secret]) restored[secret] = match[secret];
+    }
+    return restored;
+  });
+}
+
+/** True if a client's input still contains a hidden secret. */
+function containsRedacted(server: TurnServer): boolean {
+  return server.credential === REDACTED || server.credential_url.includes(REDACTED);
+}
+
+function redactSecret(secret: string): string {
+  return secret === '' ? '' : REDACTED;
+}
+
+function redactServer(server: TurnServer): TurnServer {
+  return { ...server, credential: redactSecret(server.credential), credential_url: hideInUrl(server.credential_url) };
+}
+
+/** User, password and query of a URL may be credentials. */
+function hideInUrl(text: string): string {
+  const url = URL.parse(text);
+  if (url === null || (url.username === '' && url.password === '' && url.search === '' && url.hash === '')) return text;
+  return `${url.protocol}//${url.host}${url.pathname}?${REDACTED}`;
+}
+
+/** Includes `credential_url`: the hidden query must not move to another server. */
+function sameServer(sent: Readonly<Record<string, unknown>>, hidden: TurnServer): boolean {
+  const { url, username = '', credential_type = 'static', credential_url = '' } = sent;
+  return (
+    url === hidden.url &&
+    username === hidden.username &&
+    credential_type === hidden.credential_type &&
+    credential_url === hidden.credential_url
+  );
+}
+
+const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
+  ['true', true],
+  ['1', true],
+  ['false', false],
+  ['0', false],
+]);
+
+/**
+ * Parses the text of an environment variable, a flag or a command line. Lists are separated by commas, and
+ * `turn_servers` is a JSON array. The result still needs validation. Text that cannot be parsed is returned unchanged,
+ * so that validation reports the expected type.
+ */
+export function parseValueText(key: ConfigKey, text: string): unknown {
+  const schema = ConfigSchema.properties[key];
+  const trimmed = text.trim();
+  if (Type.IsBoolean(schema)) return BOOLEANS.get(trimmed.toLowerCase()) ?? text;
+  if (Type.IsInteger(schema)) return /^-?\d{1,9}$/.test(trimmed) ? Number(trimmed) : text;
+  if (!Type.IsArray(schema)) return text;
+  if (key === 'turn_servers') return fromJson(text);
+  return trimmed === '' ? [] : trimmed.split(',').map((part) => part.trim());
+}
+
+function fromJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
 
 interface ConfigServiceOptions {
   /** Path of config.toml, which may not exist. */

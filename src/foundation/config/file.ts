@@ -2,14 +2,33 @@
 import { existsSync, readFileSync, readlinkSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { parse, TomlError } from 'smol-toml';
-import { writeFileAtomic, writeFileInPlace } from '../atomic-file.ts';
-import { describeDiskError } from '../disk-errors.ts';
 import { codeOf, SvcError } from '../errors.ts';
-import { OTHERS_MODE } from '../file-modes.ts';
-import { invalidConfig, type Origin } from './invalid.ts';
+import { describeDiskError, OTHERS_MODE, writeFileAtomic, writeFileInPlace } from '../files.ts';
 import { type Config, type ConfigKey, isConfigKey } from './schema.ts';
 import { lineOf } from './toml-edit.ts';
 import { checkValue } from './values.ts';
+
+/** The source of a value, for the error about it. */
+export interface Origin {
+  readonly source: 'file' | 'environment' | 'flag' | 'patch' | 'combination';
+  /** As text: `config.toml line 3`. */
+  readonly where: string;
+  readonly line?: number;
+}
+
+/** Maximum length of an unknown key in an error, in characters. */
+const MAX_SHOWN_NAME_LENGTH = 64;
+
+/** The error for an invalid key. It names the key, never the value. */
+export function invalidConfig(key: string, problem: string, origin: Origin): SvcError {
+  const shown = key.slice(0, MAX_SHOWN_NAME_LENGTH);
+  const name = /^[a-z_]+$/.test(key) ? shown : JSON.stringify(shown);
+  const { where, ...details } = origin;
+  return new SvcError('config_invalid', {
+    message: `${where}: ${name} ${problem}.`,
+    details: { key: shown, ...details },
+  });
+}
 
 /** Largest config.toml, bytes. */
 const MAX_CONFIG_FILE_BYTES = 256 * 1024;

@@ -1,6 +1,6 @@
 /** Every configuration key with type, default and meaning: the source of the JSON Schema and the reference page. */
 import { type Static, Type } from 'typebox';
-import { DEFAULT_DHT_PORT } from '../contact.ts';
+import { DEFAULT_DHT_PORT } from '../address.ts';
 import { LOG_FORMATS, LOG_LEVELS } from '../log.ts';
 
 /** Longest text of a configuration value, characters. */

@@ -1,8 +1,7 @@
 /** Validates values one key at a time. Errors do not contain the value, which may be a secret. */
 import { isAbsolute } from 'node:path';
 import { Default, Errors } from 'typebox/value';
-import { hostOfUrl, isEveryInterface, isHost, isLoopbackHost, parseAddress } from '../address.ts';
-import { parseContact } from '../contact.ts';
+import { hostOfUrl, isEveryInterface, isHost, isLoopbackHost, parseAddress, parseContact } from '../address.ts';
 import { NETWORK_NAME } from '../domain/directory.ts';
 import { type Config, type ConfigKey, ConfigSchema, NO_FILES_ROOT, type TurnServer } from './schema.ts';
 

@@ -2,15 +2,11 @@
 import { randomBytes } from 'node:crypto';
 import { chmodSync, lstatSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { writeFileAtomic } from '../atomic-file.ts';
 import { type Clock, isoTime } from '../clock.ts';
-import { describeDiskError } from '../disk-errors.ts';
 import { codeOf, SvcError } from '../errors.ts';
-import { OTHERS_MODE, PRIVATE_DIRECTORY_MODE } from '../file-modes.ts';
-import { makeDirectory } from '../make-directory.ts';
+import { describeDiskError, makeDirectory, OTHERS_MODE, PRIVATE_DIRECTORY_MODE, writeFileAtomic } from '../files.ts';
 import { type DaemonInfo, daemonInfoFile, readDaemonInfo, type SharedMcp } from './daemon-info.ts';
-import { finishRestore } from './finish-restore.ts';
-import { removeStaleBackups } from './leftovers.ts';
+import { finishRestore, removeStaleBackups } from './finish-restore.ts';
 import { acquireLock, type Lock } from './lock.ts';
 
 /** Random bytes in the key that proves the identity of the API. */

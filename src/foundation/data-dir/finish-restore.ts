@@ -6,11 +6,27 @@
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { syncDirectory } from '../atomic-file.ts';
-import { describeDiskError } from '../disk-errors.ts';
 import { SvcError } from '../errors.ts';
-import { PRIVATE_DIRECTORY_MODE } from '../file-modes.ts';
-import { CONFIG_FILE, DATABASE_FILE, KEYS_DIRECTORY, STATE_NUMBER_FILE } from './names.ts';
+import { describeDiskError, PRIVATE_DIRECTORY_MODE, syncDirectory } from '../files.ts';
+import { isAlive } from './lock.ts';
+import { CONFIG_FILE, DATABASE_FILE, KEYS_DIRECTORY, STATE_NUMBER_FILE } from './paths.ts';
+
+// Leftovers of a killed backup: a copy of the database.
+
+const NAME = /^backup-(\d+)\.tmp$/;
+
+/** Temporary folder of a backup. Its name contains the process ID of the backup. */
+export function backupDirectory(dataDir: string, pid: number): string {
+  return join(dataDir, `backup-${pid}.tmp`);
+}
+
+/** Removes the copies of stopped processes. */
+export function removeStaleBackups(dataDir: string): void {
+  for (const name of readdirSync(dataDir)) {
+    const pid = Number(NAME.exec(name)?.[1] ?? 0);
+    if (pid > 0 && !isAlive(pid)) rmSync(join(dataDir, name), { recursive: true, force: true });
+  }
+}
 
 export const STAGING = 'restore.new';
 export const READY = 'restore.ready';

@@ -5,9 +5,19 @@
 import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { describeOpenError } from '../disk-errors.ts';
-import { SvcError } from '../errors.ts';
-import { PRIVATE_FILE_MODE } from '../file-modes.ts';
+import { codeOf, SvcError } from '../errors.ts';
+import { describeOpenError, PRIVATE_FILE_MODE } from '../files.ts';
+
+/** True if a process with this ID runs on this machine. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    // A process of another user.
+    return codeOf(error) === 'EPERM';
+  }
+}
 
 /**
  * On POSIX a process loses its locks on a file when it closes *any* descriptor of the file: no other code in the daemon

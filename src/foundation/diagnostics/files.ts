@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CONFIG_FILE, KEYS_DIRECTORY } from '../data-dir/names.ts';
+import { CONFIG_FILE, KEYS_DIRECTORY } from '../data-dir/paths.ts';
 import { type Finding, findingsOf } from '../domain/findings.ts';
-import { OTHERS_MODE, PRIVATE_FILE_MODE } from '../file-modes.ts';
+import { OTHERS_MODE, PRIVATE_FILE_MODE } from '../files.ts';
 import { textMember } from '../json.ts';
 
 /** With less free space the daemon fails soon, bytes. */

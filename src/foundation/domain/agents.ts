@@ -14,3 +14,8 @@ export const MAX_SERVICE_ADDRESS_CHARS = 300;
 export const MAX_AID_CHARS = 100;
 /** `format` of an AID in a schema: surfaces convert it to canonical form. */
 export const AID_FORMAT = 'aid';
+
+/** Maximum number of labels, and of favorites. */
+export const MAX_BOOK_ENTRIES = 10_000;
+/** Longest label, characters. */
+export const MAX_ALIAS_CHARS = 64;

@@ -2,7 +2,6 @@
  * Agent identifiers (AIDs). Canonical bytes are one version byte and a body; the text form depends
  * on the version. See docs/protocol.md, "Agent identifiers".
  */
-
 import { sha256 } from '@noble/hashes/sha2.js';
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bech32, bech32m, createBase58check } from '@scure/base';
@@ -11,7 +10,7 @@ import { AID_SCHEMES, type AidScheme, MAX_AID_CHARS } from '../domain/agents.ts'
 import { SvcError } from '../errors.ts';
 import { LruCache } from '../lru-cache.ts';
 import { isUsablePublicKey } from './ed25519.ts';
-import { decodeEd25519Multikey } from './multikey.ts';
+import { decodeEd25519Multikey, encodeMultikey } from './multikey.ts';
 
 /** An AID in canonical text. Only the functions here create one. */
 export type Aid = string & { readonly brand: 'Aid' };
@@ -189,4 +188,10 @@ export function nativeAid(publicKey: Uint8Array): Aid {
 /** The Ed25519 public key of a native AID; null for other schemes. */
 export function nativePublicKey(aid: Aid): Uint8Array | null {
   return schemeOf(aid) === 'native' ? aidToBytes(aid).subarray(1) : null;
+}
+
+/** `did:key:z6Mk…`; null for wallet agents, whose AIDs are hashes of keys. */
+export function didOf(aid: Aid): string | null {
+  const publicKey = nativePublicKey(aid);
+  return publicKey === null ? null : `${DID_KEY_PREFIX}${encodeMultikey('ed25519', publicKey)}`;
 }

@@ -1,9 +1,8 @@
 /** Verifies delegation proofs and caches valid ones, because every record contains one. */
 import { hash } from 'node:crypto';
+import { Semaphore, SingleFlight } from '../concurrency.ts';
 import type { SvcError } from '../errors.ts';
 import { LruCache } from '../lru-cache.ts';
-import { Semaphore } from '../semaphore.ts';
-import { SingleFlight } from '../single-flight.ts';
 import { nativePublicKey, schemeOf } from './aid.ts';
 import { type Delegation, delegationSigningInput, encodeDelegation } from './delegation.ts';
 import { badDelegation, checkGrant, checkWindow } from './grant.ts';

@@ -42,7 +42,7 @@ import {
   X25519_PRIVATE_KEY_BYTES,
 } from '../domain/notes.ts';
 import { MAX_FILE_NAME_BYTES, OBJECT_ID_BYTES } from '../domain/objects.ts';
-import { MAX_ORIGINS } from '../domain/origins.ts';
+import { MAX_ORIGINS } from '../domain/services.ts';
 import { MAX_UNIX_MS } from '../domain/time.ts';
 import { MAX_IDLE_TIMEOUT_S, MAX_PORT, MAX_TUNNELS } from '../domain/tunnels.ts';
 import {

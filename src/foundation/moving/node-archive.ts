@@ -4,8 +4,8 @@
  */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { CONFIG_FILE, DATABASE_FILE, KEYS_DIRECTORY } from '../data-dir/names.ts';
-import { isSha256 } from '../domain/hashes.ts';
+import { CONFIG_FILE, DATABASE_FILE, KEYS_DIRECTORY } from '../data-dir/paths.ts';
+import { isSha256 } from '../domain/objects.ts';
 import { SvcError } from '../errors.ts';
 import { isObject, readJson } from '../json.ts';
 import { isKeyFile } from '../keys/key-store.ts';

@@ -7,11 +7,10 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:f
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { readConfigFile } from '../config/file.ts';
-import { backupDirectory, removeStaleBackups } from '../data-dir/leftovers.ts';
-import { CONFIG_FILE, DATABASE_FILE, KEYS_DIRECTORY } from '../data-dir/names.ts';
-import { describeDiskError, describeOpenError } from '../disk-errors.ts';
+import { backupDirectory, removeStaleBackups } from '../data-dir/finish-restore.ts';
+import { CONFIG_FILE, DATABASE_FILE, KEYS_DIRECTORY } from '../data-dir/paths.ts';
 import { codeOf, SvcError } from '../errors.ts';
-import { PRIVATE_DIRECTORY_MODE } from '../file-modes.ts';
+import { describeDiskError, describeOpenError, PRIVATE_DIRECTORY_MODE } from '../files.ts';
 import { isKeyFile, keyFileName, NODE_KEY } from '../keys/key-store.ts';
 import type { FileSource } from './node-archive.ts';
 

@@ -19,19 +19,23 @@ import {
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { isDeepStrictEqual } from 'node:util';
-import { syncDirectory, writeFileAtomic } from '../atomic-file.ts';
 import { isoTime } from '../clock.ts';
 import { parseConfig } from '../config/file.ts';
 import { setKeys } from '../config/toml-edit.ts';
 import { finishRestore, READY, REPLACED, REPLACES_FILE, STAGING } from '../data-dir/finish-restore.ts';
 import { acquireLock } from '../data-dir/lock.ts';
-import { CONFIG_FILE, DATABASE_FILE, KEYS_DIRECTORY } from '../data-dir/names.ts';
-import { describeDiskError } from '../disk-errors.ts';
+import { CONFIG_FILE, DATABASE_FILE, KEYS_DIRECTORY } from '../data-dir/paths.ts';
 import { EPOCH_BYTES } from '../domain/groups.ts';
 import { SvcError } from '../errors.ts';
-import { PRIVATE_DIRECTORY_MODE, PRIVATE_FILE_MODE } from '../file-modes.ts';
+import {
+  describeDiskError,
+  makeDirectory,
+  PRIVATE_DIRECTORY_MODE,
+  PRIVATE_FILE_MODE,
+  syncDirectory,
+  writeFileAtomic,
+} from '../files.ts';
 import { keyFileName, NODE_KEY } from '../keys/key-store.ts';
-import { makeDirectory } from '../make-directory.ts';
 import { MIGRATIONS } from '../store/schema.ts';
 import { Store } from '../store/store.ts';
 import type { ByteSource } from './byte-reader.ts';

@@ -9,8 +9,7 @@ import { toHex } from '../bytes.ts';
 import { SvcError } from '../errors.ts';
 import { memberOf, readJson } from '../json.ts';
 import { CIPHER, decrypt, encrypt, NONCE_BYTES, TAG_BYTES } from '../keys/cipher.ts';
-import { deriveKey, PASSPHRASE_SALT_BYTES, type Passphrase } from '../keys/passphrase.ts';
-import type { ScryptCost } from '../keys/scrypt.ts';
+import { deriveKey, PASSPHRASE_SALT_BYTES, type Passphrase, type ScryptCost } from '../keys/passphrase.ts';
 import { ByteReader, type ByteSource } from './byte-reader.ts';
 
 /** Kinds of content. */

@@ -3,8 +3,8 @@
  * token. Format: docs/protocol-notes.md, step 4.
  */
 import { createHash } from 'node:crypto';
-import { KEY_ID_BYTES, X25519_PUBLIC_KEY_BYTES } from './encryption-keys.ts';
 import { KEY_BYTES } from './keys.ts';
+import { KEY_ID_BYTES, X25519_PUBLIC_KEY_BYTES } from './payloads.ts';
 
 const VERSION = 1;
 const REMOVAL_DOMAIN = 'svcd/note-removal/v1\0';

@@ -2,12 +2,15 @@
  * The payloads of endpoint and service records, in deterministic CBOR. Encoders reject invalid values; decoders return
  * null for them. Decoders ignore unknown members, so that later versions can add some. The signature covers all bytes.
  */
+
+import { createHash } from 'node:crypto';
 import { parseAddress } from '../address.ts';
+import { equalBytes } from '../bytes.ts';
 import { type CborValue, encodeCbor, isBytes, isUint } from '../cbor.ts';
 import { MAX_NAT_TYPE } from '../domain/directory.ts';
-import { isServiceName } from '../domain/service-name.ts';
+import { isServiceName } from '../domain/services.ts';
+import { MAX_UNIX_S } from '../domain/time.ts';
 import { PUBLIC_KEY_BYTES } from '../identity/ed25519.ts';
-import { X25519_PUBLIC_KEY_BYTES } from './encryption-keys.ts';
 import {
   checkCount,
   checked,
@@ -20,7 +23,17 @@ import {
   readText,
   readTexts,
 } from './fields.ts';
-import { isCustomType, MAX_BRIEF_BYTES, MAX_DATAGRAM_RECORD_BYTES, MAX_NAME_BYTES, RECORD } from './types.ts';
+import {
+  isCustomType,
+  MAX_BRIEF_BYTES,
+  MAX_CARD_HASH_BYTES,
+  MAX_CUSTOM_PAYLOAD_BYTES,
+  MAX_DATAGRAM_RECORD_BYTES,
+  MAX_NAME_BYTES,
+  MAX_SKILL_BYTES,
+  MAX_SKILLS,
+  RECORD,
+} from './types.ts';
 
 /** A helper: it introduces nodes that strangers cannot reach, and relays their encrypted packets. */
 export interface HelperNode {
@@ -222,4 +235,131 @@ export function decodeServicePayload(bytes: Uint8Array): ServicePayload | null {
   if (typeof service !== 'string' || name === null || brief === null || meta === null) return null;
   if (protocols === null || tags === null) return null;
   return checked({ service, name, protocols, tags, brief, meta }, checkService);
+}
+
+// The profile: custom record 0x02, the public description of an agent. All members are optional.
+
+export interface ProfilePayload {
+  readonly name: string;
+  readonly brief: string;
+  readonly protocols: readonly string[];
+  /** At most 3. */
+  readonly skills: readonly string[];
+  readonly modalities: readonly string[];
+  /** Hash of a more detailed card elsewhere, in the form of its format. */
+  readonly cardHash: string;
+  /** JSON text of the free-form `meta` object; empty if there is none. */
+  readonly meta: string;
+}
+
+/** An empty profile. */
+export const EMPTY_PROFILE: ProfilePayload = {
+  name: '',
+  brief: '',
+  protocols: [],
+  skills: [],
+  modalities: [],
+  cardHash: '',
+  meta: '',
+};
+
+function checkProfile(p: ProfilePayload): void {
+  checkText('name', p.name, MAX_NAME_BYTES);
+  checkText('brief', p.brief, MAX_BRIEF_BYTES);
+  checkLabels('protocols', p.protocols);
+  checkCount('skills', p.skills, MAX_SKILLS);
+  for (const skill of p.skills) checkText('skills', skill, MAX_SKILL_BYTES);
+  checkLabels('modalities', p.modalities);
+  checkText('card_hash', p.cardHash, MAX_CARD_HASH_BYTES);
+  checkMeta(p.meta);
+}
+
+/**
+ * Encodes a profile in deterministic CBOR. The 4 KiB limit is checked when the record is signed.
+ * @throws SvcError `too_large`, `invalid_request`
+ */
+export function encodeProfilePayload(p: ProfilePayload): Uint8Array {
+  checkProfile(p);
+  return encodeCbor({
+    n: emptyToUndefined(p.name),
+    b: emptyToUndefined(p.brief),
+    p: emptyToUndefined(p.protocols),
+    s: emptyToUndefined(p.skills),
+    o: emptyToUndefined(p.modalities),
+    h: emptyToUndefined(p.cardHash),
+    m: emptyToUndefined(p.meta),
+  });
+}
+
+/** Null if the payload is not a profile: applications can put anything into custom records. */
+export function decodeProfilePayload(bytes: Uint8Array): ProfilePayload | null {
+  const map = decodeMap(bytes, MAX_CUSTOM_PAYLOAD_BYTES);
+  if (map === null) return null;
+  const [name, brief] = [readText(map['n']), readText(map['b'])];
+  const [cardHash, meta] = [readText(map['h']), readText(map['m'])];
+  const [protocols, skills, modalities] = [readTexts(map['p']), readTexts(map['s']), readTexts(map['o'])];
+  if (name === null || brief === null || cardHash === null || meta === null) return null;
+  if (protocols === null || skills === null || modalities === null) return null;
+  return checked({ name, brief, protocols, skills, modalities, cardHash, meta }, checkProfile);
+}
+
+// Encryption keys for notes (record 0x11): the X25519 keys that an agent can open notes with.
+
+interface EncryptionKey {
+  /** 8 bytes that identify the key in a note. They are derived from the key and not transmitted. */
+  readonly keyId: Uint8Array;
+  /** 32-byte X25519 public key. */
+  readonly publicKey: Uint8Array;
+  /** Unix seconds. */
+  readonly createdAt: number;
+}
+
+export const KEY_ID_BYTES = 8;
+export const X25519_PUBLIC_KEY_BYTES = 32;
+/** Maximum number of keys per agent: the newest, and older ones for notes in transit. */
+const MAX_ENCRYPTION_KEYS = 4;
+const KEY_ID_DOMAIN = 'svcd/key-id/v1\0';
+
+/** The id of an X25519 public key: the first 8 bytes of its SHA-256 under a prefix. */
+export function encryptionKeyId(publicKey: Uint8Array): Uint8Array {
+  const digest = createHash('sha256').update(KEY_ID_DOMAIN).update(publicKey).digest();
+  return Uint8Array.from(digest.subarray(0, KEY_ID_BYTES));
+}
+
+/** Keys must be newest first and unique. */
+function checkKeys(keys: readonly EncryptionKey[]): void {
+  if (keys.length === 0) throw invalidField('keys', 'is empty');
+  checkCount('keys', keys, MAX_ENCRYPTION_KEYS);
+  for (const [index, key] of keys.entries()) {
+    if (key.publicKey.length !== X25519_PUBLIC_KEY_BYTES) throw invalidField('keys', 'contains an invalid X25519 key');
+    if (!isUint(key.createdAt, MAX_UNIX_S)) throw invalidField('keys', 'contains an invalid time');
+    const earlier = keys.slice(0, index);
+    if (earlier.some((other) => other.createdAt < key.createdAt)) throw invalidField('keys', 'is not newest first');
+    if (earlier.some((other) => equalBytes(other.keyId, key.keyId)))
+      throw invalidField('keys', 'contains a duplicate key');
+  }
+}
+
+/** @throws SvcError `too_large`, `invalid_request` */
+export function encodeEncryptionKeysPayload(keys: readonly Omit<EncryptionKey, 'keyId'>[]): Uint8Array {
+  checkKeys(keys.map(withId));
+  return encodeCbor({ k: keys.map((key) => [key.publicKey, key.createdAt]) });
+}
+
+function withId(key: Omit<EncryptionKey, 'keyId'>): EncryptionKey {
+  return { keyId: encryptionKeyId(key.publicKey), publicKey: key.publicKey, createdAt: key.createdAt };
+}
+
+function readKey(value: unknown): EncryptionKey | null {
+  if (!Array.isArray(value) || value.length !== 2) return null;
+  const [publicKey, createdAt]: unknown[] = value;
+  return isBytes(publicKey, X25519_PUBLIC_KEY_BYTES) && isUint(createdAt) ? withId({ publicKey, createdAt }) : null;
+}
+
+/** Null if the payload is invalid. */
+export function decodeEncryptionKeysPayload(bytes: Uint8Array): readonly EncryptionKey[] | null {
+  const list = decodeMap(bytes, MAX_DATAGRAM_RECORD_BYTES)?.['k'];
+  if (!Array.isArray(list) || list.length > MAX_ENCRYPTION_KEYS) return null;
+  const keys = list.map(readKey);
+  return keys.every((key) => key !== null) ? checked(keys, checkKeys) : null;
 }

@@ -1,11 +1,10 @@
 /** Verifies signed records and caches valid signatures, because the same record arrives from many nodes. */
 import { hash } from 'node:crypto';
+import { SingleFlight, TurnBudget } from '../concurrency.ts';
 import { SvcError } from '../errors.ts';
 import type { DelegationVerifier } from '../identity/delegation-verifier.ts';
 import { MAX_VERIFICATIONS_PER_TURN, VerifierKeys } from '../identity/keys.ts';
 import { LruCache } from '../lru-cache.ts';
-import { SingleFlight } from '../single-flight.ts';
-import { TurnBudget } from '../turn-budget.ts';
 import { badRecordSignature, checkRecord, isSignedLocally, recordSigningInput, type SignedRecord } from './record.ts';
 
 /** Maximum number of cached valid records, about 150 bytes each. */

@@ -4,8 +4,8 @@
  * on disk in the database. So the file is never ahead of the database, even after a crash.
  */
 import { readFileSync } from 'node:fs';
-import { writeFileAtomic } from '../atomic-file.ts';
 import type { Clock } from '../clock.ts';
+import { writeFileAtomic } from '../files.ts';
 import type { Component } from '../lifecycle.ts';
 import type { Log } from '../log.ts';
 import { every, type RepeatingTask } from '../repeat.ts';

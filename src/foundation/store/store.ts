@@ -4,9 +4,8 @@
  */
 import { chmodSync, existsSync } from 'node:fs';
 import { DatabaseSync, type SQLOutputValue, type StatementSync } from 'node:sqlite';
-import { describeDiskError, describeOpenError } from '../disk-errors.ts';
 import { SvcError } from '../errors.ts';
-import { PRIVATE_FILE_MODE } from '../file-modes.ts';
+import { describeDiskError, describeOpenError, PRIVATE_FILE_MODE } from '../files.ts';
 import { Journal } from './journal.ts';
 
 /**

@@ -3,7 +3,7 @@ import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { schemeOf } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
-import { type Rate, RateQuota } from '../../foundation/rate-quota.ts';
+import { type Rate, RateQuota } from '../../foundation/rate-limit.ts';
 import type { KnownNodes } from '../known-nodes.ts';
 import type { NodeSession } from '../peers/session.ts';
 import type { Stream } from '../transport/types.ts';

@@ -2,14 +2,12 @@
  * The door for streams that other nodes open: reads what kind each is and hands it on, with limits
  * on how many may wait, how fast they may come, and how long a header may take.
  */
-
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import { Quota, type QuotaHolder } from '../../foundation/quota.ts';
-import { RateLimiter } from '../../foundation/rate-limit.ts';
-import { type Rate, RateQuota } from '../../foundation/rate-quota.ts';
+import { type Rate, RateLimiter, RateQuota } from '../../foundation/rate-limit.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { KnownNodes } from '../known-nodes.ts';
 import type { NodeSession } from '../peers/session.ts';

@@ -1,7 +1,7 @@
 /** "Are you there?" over a connection that stands: one stream, answered with one byte by any node that is. */
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { type Rate, RateQuota } from '../../foundation/rate-quota.ts';
+import { type Rate, RateQuota } from '../../foundation/rate-limit.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { KnownNodes } from '../known-nodes.ts';
 import { sessionHolder } from '../links/holder.ts';

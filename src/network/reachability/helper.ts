@@ -8,7 +8,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import type { QuotaHolder } from '../../foundation/quota.ts';
-import { RateQuota } from '../../foundation/rate-quota.ts';
+import { RateQuota } from '../../foundation/rate-limit.ts';
 import type { KnownNodes } from '../known-nodes.ts';
 import { FIRST_MAPPED_PORT } from '../transport/udp-socket.ts';
 import { perMinute } from './punch-guard.ts';

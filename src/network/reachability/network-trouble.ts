@@ -3,10 +3,10 @@ import { createSocket } from 'node:dgram';
 import { connect } from 'node:net';
 import { type Address, isLoopbackHost } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { SingleFlight } from '../../foundation/concurrency.ts';
 import { pluralize } from '../../foundation/display-text.ts';
 import { CLOCK_SKEW_S } from '../../foundation/domain/time.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
-import { SingleFlight } from '../../foundation/single-flight.ts';
 import type { RecordDht } from '../records/record-dht.ts';
 
 /** Time for the TCP connection that shows whether only UDP is blocked, milliseconds. */

@@ -8,8 +8,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import { ipScope, subscriberOf } from '../../foundation/ip.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import type { QuotaHolder } from '../../foundation/quota.ts';
-import { RateLimiter } from '../../foundation/rate-limit.ts';
-import { type Rate, RateQuota } from '../../foundation/rate-quota.ts';
+import { type Rate, RateLimiter, RateQuota } from '../../foundation/rate-limit.ts';
 import type { KnownNodes } from '../known-nodes.ts';
 import { FIRST_MAPPED_PORT } from '../transport/udp-socket.ts';
 

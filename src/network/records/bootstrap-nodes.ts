@@ -1,9 +1,8 @@
 /** The nodes to turn to when the routing table is empty: the bootstrap list, what mDNS found, what was known before. */
 import { lookup } from 'node:dns/promises';
 import { isIPv4, isIPv6 } from 'node:net';
-import { type Address, formatAddress } from '../../foundation/address.ts';
+import { type Address, formatAddress, formatContact, type NodeContact } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
-import { formatContact, type NodeContact } from '../../foundation/contact.ts';
 import type { MeetingState, ProofState } from '../../foundation/domain/joining.ts';
 import { IP_SCOPE } from '../../foundation/ip.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';

@@ -14,9 +14,9 @@ import {
   RECORD_DIGEST_BYTES,
   type RecordType,
 } from '../../foundation/records/types.ts';
-import { SourceTally } from '../../foundation/source-tally.ts';
 import { blobOf, integerOf, textOf } from '../../foundation/store/row.ts';
 import type { Row, SqlValue, Store } from '../../foundation/store/store.ts';
+import { SourceTally } from '../../foundation/tally.ts';
 import type { Part } from './messages.ts';
 
 /** Rows of the record store: what they are made of, and what is read of them. */

@@ -3,11 +3,9 @@
  * it at its server socket, from which it has sent nothing: who can be reached by strangers joins the
  * routing tables at once, who cannot stays out and tries again.
  */
-
-import { type Address, formatAddress } from '../../foundation/address.ts';
+import { type Address, formatAddress, type NodeContact } from '../../foundation/address.ts';
 import { backoff } from '../../foundation/backoff.ts';
 import type { Clock } from '../../foundation/clock.ts';
-import type { NodeContact } from '../../foundation/contact.ts';
 import { detach } from '../../foundation/detached.ts';
 import type { MeetingState } from '../../foundation/domain/joining.ts';
 import { IP_SCOPE } from '../../foundation/ip.ts';

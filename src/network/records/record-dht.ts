@@ -1,8 +1,6 @@
 /** The record network: puts the parts of this folder together. */
-
-import { type Address, formatAddress } from '../../foundation/address.ts';
+import { type Address, formatAddress, type NodeContact } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
-import type { NodeContact } from '../../foundation/contact.ts';
 import { detach } from '../../foundation/detached.ts';
 import type { MeetingState } from '../../foundation/domain/joining.ts';
 import type { Log } from '../../foundation/log.ts';

@@ -6,14 +6,14 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { Semaphore } from '../../foundation/concurrency.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
-import { RateQuota, type RateQuotaLimits } from '../../foundation/rate-quota.ts';
+import { RateQuota, type RateQuotaLimits } from '../../foundation/rate-limit.ts';
 import { belongsUnderKey, KEY_BYTES } from '../../foundation/records/keys.ts';
 import { decodeRecord, isValidAt, MAX_RECORD_BYTES } from '../../foundation/records/record.ts';
 import { MAX_DATAGRAM_RECORD_BYTES, RECORD, RECORD_DIGEST_BYTES } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
-import { Semaphore } from '../../foundation/semaphore.ts';
 import { GroupCommit } from '../../foundation/store/group-commit.ts';
 import type { DhtEngine } from './engine.ts';
 import type { StoredRecord } from './key-rows.ts';

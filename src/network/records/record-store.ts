@@ -13,10 +13,10 @@ import { recordDigest } from '../../foundation/records/digest.ts';
 import { decodeNotePayload, removalHash } from '../../foundation/records/notes.ts';
 import { decodeRecord, expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_RECORDS_PER_KEY, RECORD } from '../../foundation/records/types.ts';
-import { SourceTally } from '../../foundation/source-tally.ts';
 import { Journal } from '../../foundation/store/journal.ts';
 import { blobOf, integerOf, orZero, textOf } from '../../foundation/store/row.ts';
 import { type Row, Store } from '../../foundation/store/store.ts';
+import { SourceTally } from '../../foundation/tally.ts';
 import {
   isKept,
   isOfMany,

@@ -2,7 +2,7 @@
 
 import type { Address } from '../../foundation/address.ts';
 import { toHex } from '../../foundation/bytes.ts';
-import { type Clock, type Timer, unixSeconds } from '../../foundation/clock.ts';
+import { type Clock, SharedTimers, type Timer, unixSeconds } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { detach } from '../../foundation/detached.ts';
 import { REPLICAS } from '../../foundation/domain/directory.ts';
@@ -10,12 +10,10 @@ import { SvcError } from '../../foundation/errors.ts';
 import { belongsUnderKey } from '../../foundation/records/keys.ts';
 import { compareFreshness, type SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
-import { SharedTimers } from '../../foundation/shared-timers.ts';
 import { awakeClock, awakeTimeout } from '../../foundation/stall.ts';
 import { GroupCommit } from '../../foundation/store/group-commit.ts';
 import type { DhtEngine } from './engine.ts';
-import type { SharedLookup } from './lookup.ts';
-import { BEYOND, type Lookup, type LookupAnswer, STORE_WIDTH, widthFor } from './lookup.ts';
+import { BEYOND, type Lookup, type LookupAnswer, type SharedLookup, STORE_WIDTH, widthFor } from './lookup.ts';
 import { type Lookups, SEARCH_WIDTH } from './lookups.ts';
 import { encodeRemoveRequest, MAX_REMOVALS } from './messages.ts';
 import type { NodeClient, StoreVerdict } from './node-client.ts';

@@ -6,7 +6,7 @@ import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { IP_SCOPE } from '../../foundation/ip.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
-import { type Rate, RateQuota } from '../../foundation/rate-quota.ts';
+import { type Rate, RateQuota } from '../../foundation/rate-limit.ts';
 import { Tally } from '../../foundation/tally.ts';
 import { hostHolder, hostKeyOf, nodeScope } from './node-address.ts';
 

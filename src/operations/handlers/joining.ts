@@ -1,7 +1,6 @@
 /** Handlers of the operations on joining a network. */
 import type { Joining } from '../../capabilities/joining/joining.ts';
-import { formatAddress } from '../../foundation/address.ts';
-import { formatContact } from '../../foundation/contact.ts';
+import { formatAddress, formatContact } from '../../foundation/address.ts';
 import type { joiningOperations } from '../joining.ts';
 import type { Handlers } from '../operation.ts';
 import { listPage } from '../paging.ts';

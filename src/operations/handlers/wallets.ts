@@ -7,11 +7,10 @@ import { type Aid, schemeOf } from '../../foundation/identity/aid.ts';
 import { encodeDelegation } from '../../foundation/identity/delegation.ts';
 import { badDelegation, checkWindow, type Grant, scopeOf } from '../../foundation/identity/grant.ts';
 import { KeyPair, parsePrivateKey, parsePublicKey, parseSeed } from '../../foundation/identity/keys.ts';
-import type { NewAids } from '../../foundation/identity/new-aids.ts';
-import { issueWalletDelegation, walletDelegation } from '../../foundation/identity/wallet.ts';
+import type { NewAids } from '../../foundation/identity/new-identities.ts';
+import { issueWalletDelegation, walletDelegation, walletText } from '../../foundation/identity/wallet.ts';
 import { makeWalletIdentity } from '../../foundation/identity/wallet-identity.ts';
 import { parseWalletKey, type WalletScheme } from '../../foundation/identity/wallet-keys.ts';
-import { walletText } from '../../foundation/identity/wallet-text.ts';
 import type { Handlers } from '../operation.ts';
 import type { walletOperations } from '../wallets.ts';
 

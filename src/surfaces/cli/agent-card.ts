@@ -2,11 +2,12 @@
  * Drafts a service record from the card of a service: an A2A agent card, or the card of an MCP server. A card is
  * foreign text that goes out under the user's name, so a draft is short, plain, and shown before it is published.
  */
+
+import { isPublicHost } from '../../foundation/address.ts';
 import { type Card, type CardKind, cardKind } from '../../foundation/cards/card.ts';
+import { UNSAFE } from '../../foundation/display-text.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { isObject } from '../../foundation/json.ts';
-import { UNSAFE } from '../../foundation/log-text.ts';
-import { isPublicHost } from '../../foundation/public-host.ts';
 import { MAX_BRIEF_BYTES, MAX_LABEL_BYTES, MAX_NAME_BYTES } from '../../foundation/records/types.ts';
 
 /** The parts of a service record that a card provides. Missing members are absent. */

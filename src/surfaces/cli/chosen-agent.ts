@@ -1,8 +1,8 @@
 /** The agent that `svc use` selected for commands that name none. */
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { writeFileAtomic } from '../../foundation/atomic-file.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { writeFileAtomic } from '../../foundation/files.ts';
 
 /** File with the selection, in the data directory of the daemon. */
 const CHOICE_FILE = 'svc-use';

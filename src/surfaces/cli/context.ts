@@ -1,6 +1,6 @@
 /** The context of a command: the client, the global options, and helpers for output. */
 import type { Command } from 'commander';
-import { recordedDaemonAddress, runningDaemonAddress } from '../../foundation/data-dir/daemon-address.ts';
+import { recordedDaemonAddress, runningDaemonAddress } from '../../foundation/data-dir/daemon-info.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type ClientOptions, createClient } from '../../operations/client.ts';
 import { operations } from '../../operations/index.ts';

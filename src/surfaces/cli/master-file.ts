@@ -1,10 +1,8 @@
 /** Saves a secret, such as a master key, to a file that only its owner can read. */
 import { closeSync, fsyncSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { syncDirectory } from '../../foundation/atomic-file.ts';
-import { describeDiskError } from '../../foundation/disk-errors.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
-import { PRIVATE_FILE_MODE } from '../../foundation/file-modes.ts';
+import { describeDiskError, PRIVATE_FILE_MODE, syncDirectory } from '../../foundation/files.ts';
 import { rejectDash } from './new-file.ts';
 
 /**

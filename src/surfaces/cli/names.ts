@@ -1,5 +1,5 @@
 /** How agents and IDs are shown to people: by name, or by a unique prefix. */
-import { SHA256_PATTERN } from '../../foundation/domain/hashes.ts';
+import { SHA256_PATTERN } from '../../foundation/domain/objects.ts';
 import { LISTED_ID, uniquePrefixLength } from './id-prefix.ts';
 
 /** Shortest AID prefix that is shown. */

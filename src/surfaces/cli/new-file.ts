@@ -1,10 +1,8 @@
 /** Writes files with secrets, whole or not at all, and reads them. */
 import { closeSync, createReadStream, existsSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { syncDirectory } from '../../foundation/atomic-file.ts';
-import { describeDiskError } from '../../foundation/disk-errors.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
-import { PRIVATE_FILE_MODE } from '../../foundation/file-modes.ts';
+import { describeDiskError, PRIVATE_FILE_MODE, syncDirectory } from '../../foundation/files.ts';
 import type { ByteSource } from '../../foundation/moving/byte-reader.ts';
 import { SEALED_PREFIX, type SealedKind, unseal } from '../../foundation/moving/sealed-file.ts';
 import type { CliContext } from './context.ts';

@@ -6,11 +6,9 @@ import { createHash, type Hash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, open, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { syncDirectory } from '../../foundation/atomic-file.ts';
-import { describeDiskError } from '../../foundation/disk-errors.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { numberedName, receivedName } from '../../foundation/file-name.ts';
-import { moveWithoutReplacing } from '../../foundation/move-without-replacing.ts';
+import { describeDiskError, moveWithoutReplacing, syncDirectory } from '../../foundation/files.ts';
 
 /** Names to try for one file. */
 const MAX_NAMES = 1000;

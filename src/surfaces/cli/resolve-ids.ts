@@ -1,6 +1,6 @@
 /** Resolves ID prefixes in the input of operations. */
 import { MAX_ENTRIES_PAGE } from '../../foundation/domain/groups.ts';
-import { SHA256_PATTERN } from '../../foundation/domain/hashes.ts';
+import { SHA256_PATTERN } from '../../foundation/domain/objects.ts';
 import type { Client } from '../../operations/client.ts';
 import type { operations } from '../../operations/index.ts';
 import type { Declaration } from '../../operations/operation.ts';

@@ -1,6 +1,6 @@
 /** Tells whether a local process is the daemon. */
 import { readFileSync } from 'node:fs';
-import { isAlive } from '../../foundation/data-dir/process.ts';
+import { isAlive } from '../../foundation/data-dir/lock.ts';
 
 /**
  * True if the process is svcd. Behind a forwarded port or in a container the same pid belongs to another process, or to

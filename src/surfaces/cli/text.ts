@@ -2,7 +2,7 @@
  * Text for a terminal. Text of other agents is shown but cannot control the terminal: control characters and invisible
  * characters (Unicode bidi controls, zero-width characters) are escaped.
  */
-import { escapeUnsafe, UNSAFE } from '../../foundation/log-text.ts';
+import { escapeUnsafe, UNSAFE } from '../../foundation/display-text.ts';
 import { textWidth } from './text-width.ts';
 import { joinWrapped, WrappedText } from './wrapped-text.ts';
 

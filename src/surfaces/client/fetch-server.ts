@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { flushHead } from '../../foundation/flush-head.ts';
+import { flushHead } from '../../foundation/sockets.ts';
 
 /** Methods whose requests have no body. */
 const BODILESS: ReadonlySet<string> = new Set(['GET', 'HEAD']);

@@ -1,5 +1,5 @@
 /** `svcd/client` for Node, connected to the daemon of this user. */
-import { recordedDaemonAddress, runningDaemonAddress } from '../../foundation/data-dir/daemon-address.ts';
+import { recordedDaemonAddress, runningDaemonAddress } from '../../foundation/data-dir/daemon-info.ts';
 import { defaultDataDir } from '../../foundation/data-dir/paths.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { errorOf } from '../../operations/client.ts';

@@ -1,8 +1,7 @@
 /** Writes a server into the configuration file of an MCP client. */
 import { constants, copyFileSync, existsSync, mkdirSync, readFileSync, realpathSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { writeFileAtomic } from '../../foundation/atomic-file.ts';
-import { PRIVATE_DIRECTORY_MODE } from '../../foundation/file-modes.ts';
+import { PRIVATE_DIRECTORY_MODE, writeFileAtomic } from '../../foundation/files.ts';
 import { type Machine, MCP_CLIENTS, type McpClientName, type ServerEntry, withServer } from './hosts.ts';
 
 /** Reads a file and resolves links. */

@@ -11,7 +11,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { request as secureRequest } from 'node:https';
-import { flushHead } from '../../foundation/flush-head.ts';
+import { flushHead } from '../../foundation/sockets.ts';
 import {
   isMetadataPath,
   MAX_METADATA_BYTES,

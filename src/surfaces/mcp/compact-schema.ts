@@ -2,7 +2,7 @@
 import type { TSchema } from 'typebox';
 import { AID_FORMAT } from '../../foundation/domain/agents.ts';
 import { SERVICE_NAME_FORMAT } from '../../foundation/domain/directory.ts';
-import { SHA256_PATTERN } from '../../foundation/domain/hashes.ts';
+import { SHA256_PATTERN } from '../../foundation/domain/objects.ts';
 import { isObject } from '../../foundation/json.ts';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;

@@ -1,6 +1,6 @@
 /** Text of other agents for a model: fenced by an unguessable mark, with its verified author, and labelled as data. */
 import { randomBytes } from 'node:crypto';
-import { escapeUnsafe } from '../../foundation/log-text.ts';
+import { escapeUnsafe } from '../../foundation/display-text.ts';
 
 type Values = Readonly<Record<string, unknown>>;
 

@@ -1,8 +1,8 @@
 /** Tool results: structured content and text, for success and errors. */
 import type { CallToolResult } from '@modelcontextprotocol/server';
+import { escapeUnsafe } from '../../foundation/display-text.ts';
 import type { SvcError } from '../../foundation/errors.ts';
 import { isObject } from '../../foundation/json.ts';
-import { escapeUnsafe } from '../../foundation/log-text.ts';
 import type { ToolView } from '../../operations/tool-call.ts';
 import { fence, untrustedNote } from './foreign-text.ts';
 import { nextStep } from './next-steps.ts';

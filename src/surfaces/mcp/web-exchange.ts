@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { detach } from '../../foundation/detached.ts';
-import { flushHead } from '../../foundation/flush-head.ts';
+import { flushHead } from '../../foundation/sockets.ts';
 import type { StreamExchange } from '../../operations/handlers/exchange.ts';
 import type { CallContext } from '../../operations/operation.ts';
 

@@ -2,7 +2,6 @@
  * Serves local programs at the local address of a remote agent: HTTP/1.1 requests and protocol upgrades as calls,
  * HTTP/2 as a raw tunnel connection.
  */
-
 import {
   createServer as createHttpServer,
   type Server as HttpServer,
@@ -22,8 +21,7 @@ import { detach } from '../../foundation/detached.ts';
 import { ERRORS, isErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
-import { describePortError } from '../../foundation/port-errors.ts';
-import { resetSocket } from '../../foundation/reset-socket.ts';
+import { describePortError, resetSocket } from '../../foundation/sockets.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
 import type { Upgrade } from '../../operations/handlers/exchange.ts';
 import { MAX_PIPELINED } from '../rest/connections.ts';

@@ -17,7 +17,7 @@ import { detach } from '../../foundation/detached.ts';
 import { MAX_NOTIFICATION_BYTES } from '../../foundation/domain/push.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
-import { describePortError } from '../../foundation/port-errors.ts';
+import { describePortError } from '../../foundation/sockets.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
 import { hostOf } from '../rest/host.ts';
 import { readBytes } from '../rest/json-body.ts';

@@ -9,7 +9,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { canonicalIp, subscriberOf } from '../../foundation/ip.ts';
 import type { QuotaHolder } from '../../foundation/quota.ts';
-import { type Rate, RateQuota } from '../../foundation/rate-quota.ts';
+import { type Rate, RateQuota } from '../../foundation/rate-limit.ts';
 import type { CallContext } from '../../operations/operation.ts';
 import { hostOf, isLoopbackPeer, isSameSite } from './host.ts';
 import { isPanelPage } from './panel-path.ts';

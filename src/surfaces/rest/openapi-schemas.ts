@@ -5,7 +5,7 @@
 import type { TSchema } from 'typebox';
 import { MAX_AID_CHARS } from '../../foundation/domain/agents.ts';
 import { SERVICE_NAME_FORMAT } from '../../foundation/domain/directory.ts';
-import { SERVICE_NAME_FORM } from '../../foundation/domain/service-name.ts';
+import { SERVICE_NAME_FORM } from '../../foundation/domain/services.ts';
 import { isObject } from '../../foundation/json.ts';
 import { lazy } from '../../foundation/lazy.ts';
 import { MAX_SERVICE_NAME_CHARS } from '../../foundation/records/types.ts';

@@ -1,7 +1,7 @@
 /** Checks the API token of a request. */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { isUnguessable } from '../../foundation/daemon-proof.ts';
-import { isPanelToken } from '../../foundation/panel-token.ts';
+import { isPanelToken } from '../../foundation/panel-access.ts';
 
 const COMPARISON_KEY_BYTES = 32;
 

@@ -6,7 +6,7 @@ import { PassThrough } from 'node:stream';
 import { describe, type TestContext, test } from 'node:test';
 import { type FetchRequest, fetchWhole } from '../../../src/capabilities/calls/fetch-service.ts';
 import type { HttpCaller } from '../../../src/capabilities/calls/http-caller.ts';
-import { DEFAULT_CALL_TIMEOUT_MS, MAX_FETCHED_BYTES } from '../../../src/foundation/domain/calls.ts';
+import { DEFAULT_CALL_TIMEOUT_MS, MAX_FETCHED_BYTES } from '../../../src/foundation/domain/services.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { callWorld, webService } from '../../support/call-world.ts';
 import { eventually } from '../../support/eventually.ts';

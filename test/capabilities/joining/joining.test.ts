@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { contactsForInvitation, Joining, type NodeFacts } from '../../../src/capabilities/joining/joining.ts';
-import { formatAddress } from '../../../src/foundation/address.ts';
-import { formatContact, type NodeContact } from '../../../src/foundation/contact.ts';
+import { formatAddress, formatContact, type NodeContact } from '../../../src/foundation/address.ts';
 import type { MeetingState } from '../../../src/foundation/domain/joining.ts';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';

@@ -6,7 +6,7 @@ import { MAX_KEPT_NOTE_KEYS } from '../../../src/foundation/domain/notes.ts';
 import { MAX_UNIX_S } from '../../../src/foundation/domain/time.ts';
 import { KeyStore } from '../../../src/foundation/keys/key-store.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
-import { encryptionKeyId } from '../../../src/foundation/records/encryption-keys.ts';
+import { encryptionKeyId } from '../../../src/foundation/records/payloads.ts';
 import { delegateAnew, localIdentity, newIdentity, type TestIdentity } from '../../support/identities.ts';
 import { MemorySecrets } from '../../support/mail-world.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { NoteKeys } from '../../../src/capabilities/notes/note-keys.ts';
 import { RecipientKeys } from '../../../src/capabilities/notes/recipient-keys.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
-import { encodeEncryptionKeysPayload } from '../../../src/foundation/records/encryption-keys.ts';
+import { encodeEncryptionKeysPayload } from '../../../src/foundation/records/payloads.ts';
 import type { SignedRecord } from '../../../src/foundation/records/record.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
 import { localIdentity, newIdentity } from '../../support/identities.ts';

@@ -12,9 +12,9 @@ import { DelegationVerifier } from '../../../src/foundation/identity/delegation-
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import { sealingKeyOf } from '../../../src/foundation/keys/sealed-box.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
-import { decodeEncryptionKeysPayload, encryptionKeyId } from '../../../src/foundation/records/encryption-keys.ts';
 import { belongsUnderKey } from '../../../src/foundation/records/keys.ts';
 import { decodeNotePayload, noteHeader, removalHash } from '../../../src/foundation/records/notes.ts';
+import { decodeEncryptionKeysPayload, encryptionKeyId } from '../../../src/foundation/records/payloads.ts';
 import { decodeRecord } from '../../../src/foundation/records/record.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
 import { NoteStore } from '../../../src/foundation/store/notes.ts';

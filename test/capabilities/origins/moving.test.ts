@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { exportOrigins, importOrigins } from '../../../src/capabilities/origins/moving.ts';
-import { MAX_ORIGINS } from '../../../src/foundation/domain/origins.ts';
+import { MAX_ORIGINS } from '../../../src/foundation/domain/services.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { OriginStore } from '../../../src/foundation/store/origins.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';

@@ -7,7 +7,7 @@ import {
   signDetached,
   toBase64url,
   verifyDetached,
-} from '../../../src/foundation/cards/jws.ts';
+} from '../../../src/foundation/cards/signature.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 
 /** RFC 8037, appendices A.1 and A.4. */

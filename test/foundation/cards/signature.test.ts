@@ -4,10 +4,15 @@ import { createPublicKey } from 'node:crypto';
 import { test } from 'node:test';
 import { type AgentCard, verifyAgentCardSignature } from '@a2a-js/sdk';
 import fc from 'fast-check';
-import type { CardFault } from '../../../src/foundation/cards/bad-card.ts';
-import type { Card } from '../../../src/foundation/cards/card.ts';
-import { readHeader, toBase64url } from '../../../src/foundation/cards/jws.ts';
-import { type CardCheck, checkSignatures, signCard, verifyCard } from '../../../src/foundation/cards/signature.ts';
+import type { Card, CardFault } from '../../../src/foundation/cards/card.ts';
+import {
+  type CardCheck,
+  checkSignatures,
+  readHeader,
+  signCard,
+  toBase64url,
+  verifyCard,
+} from '../../../src/foundation/cards/signature.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { verifyDelegation } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
+import { parseValueText } from '../../../src/foundation/config/config-service.ts';
 import { CONFIG_KEYS, type ConfigKey, isConfigKey } from '../../../src/foundation/config/schema.ts';
-import { parseValueText } from '../../../src/foundation/config/text.ts';
 import { checkValue } from '../../../src/foundation/config/values.ts';
 
 const good: Partial<Record<ConfigKey, unknown[]>> = {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { backupDirectory, removeStaleBackups } from '../../../src/foundation/data-dir/leftovers.ts';
+import { backupDirectory, removeStaleBackups } from '../../../src/foundation/data-dir/finish-restore.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
 /** No system has processes with such a number. */

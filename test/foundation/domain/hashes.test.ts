@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isSha256 } from '../../../src/foundation/domain/hashes.ts';
+import { isSha256 } from '../../../src/foundation/domain/objects.ts';
 
 test('a hash is 64 lower-case hex characters and nothing else', () => {
   assert.ok(isSha256('0123456789abcdef'.repeat(4)));

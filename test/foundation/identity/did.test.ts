@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { nativeAid, parseAid } from '../../../src/foundation/identity/aid.ts';
-import { didOf } from '../../../src/foundation/identity/did.ts';
+import { didOf, nativeAid, parseAid } from '../../../src/foundation/identity/aid.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import { decodeEd25519Multikey, encodeMultikey } from '../../../src/foundation/identity/multikey.ts';
 import { testAid } from '../../support/agents.ts';
-import { failsWith } from '../../support/vectors.ts';
+import { failsWith } from '../../support/vectors.ts'; /** Seeds and identifiers of the test vectors that come with the did:key method. */
 
-/** Seeds and identifiers of the test vectors that come with the did:key method. */
 const PUBLISHED = [
   [0, 'did:key:z6MkiTBz1ymuepAQ4HEHYSF1H8quG5GLVVQR3djdX3mDooWp'],
   [1, 'did:key:z6MkjchhfUsD6mmvni8mCdXHw216Xrm9bQe2mBH1P5RDjVJG'],

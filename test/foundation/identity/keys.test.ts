@@ -21,7 +21,7 @@ import {
   walletAid,
   walletPublicKey,
 } from '../../../src/foundation/identity/wallet-keys.ts';
-import { encryptionKeyId } from '../../../src/foundation/records/encryption-keys.ts';
+import { encryptionKeyId } from '../../../src/foundation/records/payloads.ts';
 import { keyVectors } from '../../../tools/vectors/keys.ts';
 import { countCrypto } from '../../support/count-calls.ts';
 import { failsWith, hex, readVectors } from '../../support/vectors.ts';

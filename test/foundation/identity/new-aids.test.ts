@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { NewAids } from '../../../src/foundation/identity/new-aids.ts';
+import { NewAids } from '../../../src/foundation/identity/new-identities.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { TestClock } from '../../support/test-clock.ts';
 

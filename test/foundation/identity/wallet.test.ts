@@ -10,13 +10,14 @@ import { verifyDelegation } from '../../../src/foundation/identity/delegation-ve
 import type { Grant } from '../../../src/foundation/identity/grant.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import {
+  parseWalletText,
   signDelegation,
   verifyWalletDelegation,
   type WalletDelegation,
   walletDelegation,
+  walletText,
 } from '../../../src/foundation/identity/wallet.ts';
 import { generateWalletKey, walletAid, walletPublicKey } from '../../../src/foundation/identity/wallet-keys.ts';
-import { parseWalletText, walletText } from '../../../src/foundation/identity/wallet-text.ts';
 import { failsWith, hex, readVectors } from '../../support/vectors.ts';
 
 interface WalletVectors {

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { deriveKey, PASSPHRASE_COST } from '../../../src/foundation/keys/passphrase.ts';
-import { scryptHash } from '../../../src/foundation/keys/scrypt.ts';
+import { deriveKey, PASSPHRASE_COST, scryptHash } from '../../../src/foundation/keys/passphrase.ts';
 import { CHEAP_COST, cheapPassphrase } from '../../support/cheap-scrypt.ts';
 
 const SALT = new Uint8Array(32).fill(1);

@@ -3,16 +3,18 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type CborValue, encodeCbor } from '../../../src/foundation/cbor.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
-import { encodeEncryptionKeysPayload } from '../../../src/foundation/records/encryption-keys.ts';
 import {
   decodeEndpointsPayload,
+  decodeProfilePayload,
   decodeServicePayload,
+  EMPTY_PROFILE,
   type EndpointsPayload,
+  encodeEncryptionKeysPayload,
   encodeEndpointsPayload,
+  encodeProfilePayload,
   encodeServicePayload,
   fitEndpointsPayload,
 } from '../../../src/foundation/records/payloads.ts';
-import { decodeProfilePayload, EMPTY_PROFILE, encodeProfilePayload } from '../../../src/foundation/records/profile.ts';
 import { testKeys } from '../../support/agents.ts';
 
 const KEY = testKeys(1).publicKey;

@@ -2,29 +2,25 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { type CborValue, encodeCbor } from '../../../src/foundation/cbor.ts';
-import { isServiceName } from '../../../src/foundation/domain/service-name.ts';
+import { isServiceName } from '../../../src/foundation/domain/services.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
-import {
-  decodeEncryptionKeysPayload,
-  encodeEncryptionKeysPayload,
-  encryptionKeyId,
-} from '../../../src/foundation/records/encryption-keys.ts';
 import { parseMeta } from '../../../src/foundation/records/fields.ts';
 import {
+  decodeEncryptionKeysPayload,
   decodeEndpointsPayload,
+  decodeProfilePayload,
   decodeServicePayload,
+  EMPTY_PROFILE,
   type EndpointsPayload,
+  encodeEncryptionKeysPayload,
   encodeEndpointsPayload,
+  encodeProfilePayload,
   encodeServicePayload,
+  encryptionKeyId,
   fitEndpointsPayload,
+  type ProfilePayload,
   type ServicePayload,
 } from '../../../src/foundation/records/payloads.ts';
-import {
-  decodeProfilePayload,
-  EMPTY_PROFILE,
-  encodeProfilePayload,
-  type ProfilePayload,
-} from '../../../src/foundation/records/profile.ts';
 import { failsWith, hex, readVectors } from '../../support/vectors.ts';
 
 const KEY = KeyPair.fromSeed(new Uint8Array(32).fill(1)).publicKey;

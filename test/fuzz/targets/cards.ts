@@ -1,13 +1,12 @@
 /** Cards of A2A and MCP agents, as received from services and nodes. */
 import { isDeepStrictEqual } from 'node:util';
-import { hostOfUrl } from '../../../src/foundation/address.ts';
+import { hostOfUrl, isPublicHost } from '../../../src/foundation/address.ts';
 import { rewriteAddresses } from '../../../src/foundation/cards/addresses.ts';
 import { canonicalJson } from '../../../src/foundation/cards/canonical-json.ts';
 import { type Card, readCard } from '../../../src/foundation/cards/card.ts';
 import { signCard, unsigned, verifyCard } from '../../../src/foundation/cards/signature.ts';
 import { verifyDelegation } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { isObject } from '../../../src/foundation/json.ts';
-import { isPublicHost } from '../../../src/foundation/public-host.ts';
 import { localIdentity } from '../../support/identities.ts';
 import { testAgent } from '../engine/agents.ts';
 import { bytesOf, decoder, violation } from '../engine/properties.ts';

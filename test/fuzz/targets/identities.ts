@@ -5,9 +5,8 @@ import { aidFromBytes, aidToBytes, parseAid } from '../../../src/foundation/iden
 import { decodeDelegation, encodeDelegation } from '../../../src/foundation/identity/delegation.ts';
 import { verifyDelegation } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { parsePrivateKey, parsePublicKey, parseSeed } from '../../../src/foundation/identity/keys.ts';
-import { walletDelegation } from '../../../src/foundation/identity/wallet.ts';
+import { parseWalletText, walletDelegation, walletText } from '../../../src/foundation/identity/wallet.ts';
 import { parseWalletKey } from '../../../src/foundation/identity/wallet-keys.ts';
-import { parseWalletText, walletText } from '../../../src/foundation/identity/wallet-text.ts';
 import { bytesOf, decoder, refusal, textOf, violation } from '../engine/properties.ts';
 import { vectorBytes, vectorTexts } from '../engine/seeds.ts';
 import type { FuzzTarget } from '../engine/target.ts';

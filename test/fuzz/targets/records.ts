@@ -1,18 +1,17 @@
 /** Signed records and their payloads. */
 import { equalBytes } from '../../../src/foundation/bytes.ts';
-import {
-  decodeEncryptionKeysPayload,
-  encodeEncryptionKeysPayload,
-} from '../../../src/foundation/records/encryption-keys.ts';
 import { agentKey, belongsUnderKey } from '../../../src/foundation/records/keys.ts';
 import { decodeNotePayload, encodeNotePayload } from '../../../src/foundation/records/notes.ts';
 import {
+  decodeEncryptionKeysPayload,
   decodeEndpointsPayload,
+  decodeProfilePayload,
   decodeServicePayload,
+  encodeEncryptionKeysPayload,
   encodeEndpointsPayload,
+  encodeProfilePayload,
   encodeServicePayload,
 } from '../../../src/foundation/records/payloads.ts';
-import { decodeProfilePayload, encodeProfilePayload } from '../../../src/foundation/records/profile.ts';
 import { decodeRecord, type SignedRecord } from '../../../src/foundation/records/record.ts';
 import { verifyRecord } from '../../support/records.ts';
 import { decoder, refusal, violation } from '../engine/properties.ts';

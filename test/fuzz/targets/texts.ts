@@ -1,14 +1,20 @@
 /** Addresses, headers and other texts from strangers. */
 import { disposition, nameInDisposition } from '../../../src/capabilities/objects/object-response.ts';
 import { matchesTag, parseContentRange, parseRange } from '../../../src/capabilities/objects/range.ts';
-import { formatAddress, hostOfUrl, isHost, parseAddress } from '../../../src/foundation/address.ts';
-import { formatContact, parseContact } from '../../../src/foundation/contact.ts';
+import {
+  formatAddress,
+  formatContact,
+  hostOfUrl,
+  isHost,
+  parseAddress,
+  parseContact,
+} from '../../../src/foundation/address.ts';
+import { escapeUnsafe, UNSAFE } from '../../../src/foundation/display-text.ts';
 import { MAX_INVITATION_CONTACTS } from '../../../src/foundation/domain/joining.ts';
 import { numberedName, receivedName, safeName } from '../../../src/foundation/file-name.ts';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { formatInvitation, parseInvitation } from '../../../src/foundation/invitation.ts';
 import { canonicalIp, inIpv4Network, ipScope, subscriberOf } from '../../../src/foundation/ip.ts';
-import { escapeUnsafe, UNSAFE } from '../../../src/foundation/log-text.ts';
 import { parseServiceAddress } from '../../../src/foundation/service-address.ts';
 import { fence } from '../../../src/surfaces/mcp/foreign-text.ts';
 import { hostOf, isSameSite } from '../../../src/surfaces/rest/host.ts';

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { formatAddress } from '../../../src/foundation/address.ts';
-import type { NodeContact } from '../../../src/foundation/contact.ts';
+import { formatAddress, type NodeContact } from '../../../src/foundation/address.ts';
 import { BootstrapNodes, MAX_ADDRESSES_PER_NAME, type Meeting } from '../../../src/network/records/bootstrap-nodes.ts';
 import { TestClock } from '../../support/test-clock.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Contact } from '../../../src/capabilities/chat/types.ts';
+import { MAX_EXCERPT_CHARS } from '../../../src/foundation/display-text.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
-import { MAX_EXCERPT_CHARS } from '../../../src/foundation/excerpt.ts';
 import type { ChatEntry } from '../../../src/foundation/store/chat-log.ts';
 import { CHAT_PAGE_DEFAULT, CHAT_PAGE_MAX, chatOperations } from '../../../src/operations/chat.ts';
 import { type ChatHandlerDependencies, chatHandlers } from '../../../src/operations/handlers/chat.ts';

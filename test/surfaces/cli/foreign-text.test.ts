@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { Semaphore } from '../../../src/foundation/semaphore.ts';
+import { Semaphore } from '../../../src/foundation/concurrency.ts';
 import { runSvc } from '../../support/cli-run.ts';
 import { commandLines } from '../../support/command-lines.ts';
 import { HOSTILE, hostileDaemon } from '../../support/hostile-daemon.ts';

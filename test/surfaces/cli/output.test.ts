@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
-import { Semaphore } from '../../../src/foundation/semaphore.ts';
+import { Semaphore } from '../../../src/foundation/concurrency.ts';
 import { AnsweringDaemon } from '../../support/answering-daemon.ts';
 import { runSvc } from '../../support/cli-run.ts';
 import { commandLines } from '../../support/command-lines.ts';

@@ -1,5 +1,5 @@
 /** The newest log lines of the daemon, with a filter and a pause button. */
-import { escapeUnsafe } from '../../../../src/foundation/log-text.ts';
+import { escapeUnsafe } from '../../../../src/foundation/display-text.ts';
 import type { Output } from '../../lib/api.ts';
 import { t } from '../../lib/i18n.ts';
 import { keep } from '../../lib/place.ts';

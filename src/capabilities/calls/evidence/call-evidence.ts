@@ -2,8 +2,7 @@
  * Evidence of a call: a signature by the caller's operational key over the request, the called agent and the time, with
  * the delegation that authorizes the key. A service can verify it without svcd. Format: docs/evidence.md.
  */
-import type { Aid } from '../../../foundation/identity/aid.ts';
-import { didOf } from '../../../foundation/identity/did.ts';
+import { type Aid, didOf } from '../../../foundation/identity/aid.ts';
 import { encodeMultikey } from '../../../foundation/identity/multikey.ts';
 import { pairs, type RawHeaders } from '../headers.ts';
 import { type CoveredComponent, signatureParams } from './signature-base.ts';

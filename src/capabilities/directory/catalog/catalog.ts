@@ -1,8 +1,7 @@
 /** Shows the agents of this node, and finds those of others, in the form that registries of agents have agreed on. */
 import type { Clock } from '../../../foundation/clock.ts';
 import { deadline } from '../../../foundation/deadline.ts';
-import { MAX_CATALOG_AGENTS } from '../../../foundation/domain/catalog.ts';
-import { MAX_PROVIDERS } from '../../../foundation/domain/directory.ts';
+import { MAX_CATALOG_AGENTS, MAX_PROVIDERS } from '../../../foundation/domain/directory.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import type { Aid } from '../../../foundation/identity/aid.ts';
 import type { Directory } from '../directory.ts';

@@ -2,8 +2,7 @@
  * What agents offer, as entries of an AI Catalog (Agentic Resource Discovery 0.9, section 4): addresses in them are
  * those of this node's gateway, and what vouches for an entry is the agent's own key.
  */
-import type { Aid } from '../../../foundation/identity/aid.ts';
-import { didOf } from '../../../foundation/identity/did.ts';
+import { type Aid, didOf } from '../../../foundation/identity/aid.ts';
 
 /** A service that an agent offers, from its own records or those of the network. */
 export interface CatalogOffer {

@@ -2,9 +2,8 @@
  * Searches in plain language, answered by a network that knows names: which names a text may mean, and how well what
  * is found under them fits the text.
  */
-import { MAX_SCORE } from '../../../foundation/domain/catalog.ts';
-import { MAX_NAMES_PER_CALL } from '../../../foundation/domain/directory.ts';
-import { isServiceName } from '../../../foundation/domain/service-name.ts';
+import { MAX_NAMES_PER_CALL, MAX_SCORE } from '../../../foundation/domain/directory.ts';
+import { isServiceName } from '../../../foundation/domain/services.ts';
 import type { CatalogEntry, CatalogOffer } from './entries.ts';
 
 /** Words that say nothing of what is sought. */

@@ -6,7 +6,7 @@
 import type { Socket } from 'node:net';
 import type { Clock, Timer } from '../../../foundation/clock.ts';
 import type { Quota, QuotaHolder } from '../../../foundation/quota.ts';
-import { resetSocket } from '../../../foundation/reset-socket.ts';
+import { resetSocket } from '../../../foundation/sockets.ts';
 import { drainAndDestroy } from '../../../network/links/lingering.ts';
 import type { LinkPath, LinkStream } from '../../../network/links/types.ts';
 import { StreamError } from '../../../network/transport/stream.ts';

@@ -1,10 +1,9 @@
 /** Checks of the network: connected, reachable by strangers, clock correct. */
-import { hostOfUrl, isLoopbackHost } from '../../../foundation/address.ts';
+import { hostOfUrl, isLoopbackHost, isPublicHost } from '../../../foundation/address.ts';
 import { networkText, pluralize } from '../../../foundation/display-text.ts';
 import { type Finding, findingsOf } from '../../../foundation/domain/findings.ts';
 import { NO_NODE_KNOWN } from '../../../foundation/domain/joining.ts';
 import { CLOCK_SKEW_S } from '../../../foundation/domain/time.ts';
-import { isPublicHost } from '../../../foundation/public-host.ts';
 import type { Examination, OwnAnswer } from './examination.ts';
 
 type Checked = OwnAnswer<'netcheck'>;

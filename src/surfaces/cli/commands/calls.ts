@@ -1,7 +1,12 @@
 /** `svc get`, `svc post`, `svc inbound bind`: calls to other agents, and the service that answers calls here. */
-import { DEFAULT_CALL_TIMEOUT_MS, MAX_CALL_TIMEOUT_MS, MAX_FETCHED_BYTES } from '../../../foundation/domain/calls.ts';
+
+import { sizeText } from '../../../foundation/display-text.ts';
+import {
+  DEFAULT_CALL_TIMEOUT_MS,
+  MAX_CALL_TIMEOUT_MS,
+  MAX_FETCHED_BYTES,
+} from '../../../foundation/domain/services.ts';
 import { SvcError } from '../../../foundation/errors.ts';
-import { sizeText } from '../../../foundation/quantities.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliIo } from '../io.ts';
 import { ACTING_AGENT, accessToken, repeatable, required, seconds, type ValueOption } from '../options.ts';

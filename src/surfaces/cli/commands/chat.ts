@@ -1,9 +1,7 @@
 /** `svc chat`: conversations between two agents that both accepted. */
-
-import { relativeTime } from '../../../foundation/display-text.ts';
+import { relativeTime, timeText } from '../../../foundation/display-text.ts';
 import { MAX_REQUEST_NOTE_CHARS, REQUEST_LIFE_MS } from '../../../foundation/domain/chat.ts';
 import { SvcError } from '../../../foundation/errors.ts';
-import { timeText } from '../../../foundation/quantities.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { type ACTING_AGENT, integer, nextPageHint, PAGE_OPTIONS } from '../options.ts';

@@ -1,9 +1,7 @@
 /** `svc note`: sealed messages that are stored until their recipient reads them. */
-
-import { pluralize, relativeTime } from '../../../foundation/display-text.ts';
+import { pluralize, relativeTime, sizeText } from '../../../foundation/display-text.ts';
 import { MAX_NOTE_BODY_BYTES, NOTE_TYPE } from '../../../foundation/domain/notes.ts';
 import { SvcError } from '../../../foundation/errors.ts';
-import { sizeText } from '../../../foundation/quantities.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { integer } from '../options.ts';

@@ -1,8 +1,6 @@
 /** `svc panel`: opens the web panel in a browser, and shows its sessions. */
-
 import { relativeTime } from '../../../foundation/display-text.ts';
-import { openInBrowser } from '../../../foundation/open-browser.ts';
-import { writePanelFile } from '../../../foundation/panel-file.ts';
+import { openInBrowser, writePanelFile } from '../../../foundation/panel-access.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { formatTable } from '../text.ts';

@@ -1,10 +1,10 @@
 /** `svc logs`, `svc stop`, `svc restart`: the process of the daemon. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { textLine } from '../../../foundation/display-text.ts';
 import { type ErrorCode, SvcError } from '../../../foundation/errors.ts';
 import { memberOf } from '../../../foundation/json.ts';
 import { LOG_LEVELS } from '../../../foundation/log.ts';
-import { textLine } from '../../../foundation/log-text.ts';
 import { MAX_LOG_LINES } from '../../../foundation/recent-log.ts';
 import { LOG_LINES } from '../../../operations/process.ts';
 import type { AnswerOf } from '../client.ts';

@@ -1,7 +1,8 @@
 /** `svc publish`: publishes that an agent offers a service. */
+
+import { sizeText } from '../../../foundation/display-text.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { isObject } from '../../../foundation/json.ts';
-import { sizeText } from '../../../foundation/quantities.ts';
 import { MAX_BRIEF_BYTES } from '../../../foundation/records/types.ts';
 import type { CardDraft } from '../agent-card.ts';
 import type { CommandGroup } from '../command-group.ts';

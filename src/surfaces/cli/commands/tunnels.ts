@@ -1,8 +1,6 @@
 /** `svc connect`, `svc tunnel`: TCP to remote agents. */
-
-import { relativeTime } from '../../../foundation/display-text.ts';
+import { relativeTime, timeText } from '../../../foundation/display-text.ts';
 import { CLIENT_WAIT_MS } from '../../../foundation/domain/tunnels.ts';
-import { timeText } from '../../../foundation/quantities.ts';
 import { REMOVED_ENTRY } from '../access-text.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';

@@ -2,14 +2,14 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { readConfigFile } from '../../../foundation/config/file.ts';
+import { UNPROVEN_REASON } from '../../../foundation/daemon-proof.ts';
 import { readDaemonInfo } from '../../../foundation/data-dir/daemon-info.ts';
-import { CONFIG_FILE } from '../../../foundation/data-dir/names.ts';
-import { isAlive } from '../../../foundation/data-dir/process.ts';
+import { isAlive } from '../../../foundation/data-dir/lock.ts';
+import { CONFIG_FILE } from '../../../foundation/data-dir/paths.ts';
 import { checkFiles } from '../../../foundation/diagnostics/files.ts';
 import { type Finding, findingsOf } from '../../../foundation/domain/findings.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { textMember } from '../../../foundation/json.ts';
-import { UNPROVEN_REASON } from '../../../foundation/proven-connection.ts';
 import type { ExaminedDaemon } from './examined-daemon.ts';
 
 const daemon = findingsOf('daemon');

@@ -1,4 +1,4 @@
-/** Tracks AIDs whose keys were just created here. The network cannot have records of them or notes for them yet. */
+/** New agents: the makers of their keys, and the AIDs whose keys were just created here. */
 import type { Clock } from '../clock.ts';
 import { LruCache } from '../lru-cache.ts';
 import type { Aid } from './aid.ts';
@@ -8,6 +8,7 @@ const NEW_MS = 2000;
 /** Maximum number of new AIDs. */
 const MAX_NEW = 256;
 
+/** Tracks AIDs whose keys were just created here. The network cannot have records of them or notes for them yet. */
 export class NewAids {
   readonly #clock: Clock;
   /** Creation times in Unix milliseconds. */

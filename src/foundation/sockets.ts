@@ -1,0 +1,28 @@
+/** Small functions for HTTP messages and TCP sockets. */
+import type { OutgoingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { codeOf } from './errors.ts';
+
+/** Sends the head now, with its headers byte for byte. `flushHeaders` of Node would encode their bytes above 0x7F as UTF-8 once more. */
+export function flushHead(message: OutgoingMessage): void {
+  message.write('', 'latin1');
+}
+
+/**
+ * Resets a TCP connection if possible, so that the other side reads an error instead of a clean end.
+ *
+ * If the write side is ending but not finished, the connection is closed instead: libuv rejects a reset then
+ * (`UV_EINVAL`), and Node would never close the socket. The end was already requested.
+ */
+export function resetSocket(socket: Socket): void {
+  if (socket.destroyed) return;
+  if (socket.writableEnded && !socket.writableFinished) socket.destroy();
+  else socket.resetAndDestroy();
+}
+
+/** The reason, which follows "Port 4000 of 127.0.0.1". */
+export function describePortError(error: unknown): string {
+  const code = codeOf(error, 'for an unknown reason');
+  if (code === 'EADDRINUSE') return 'is in use by another program';
+  return code === 'EACCES' ? 'is not allowed for svcd by the system' : `cannot be used (${code})`;
+}
