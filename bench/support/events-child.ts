@@ -35,8 +35,8 @@ async function main(): Promise<void> {
     process.exit(0);
   });
   const store = Store.open(join(directory, 'svcd.db'), MIGRATIONS);
-  const log = new EventLog({ store: new EventStore(store), clock: systemClock, log: silentLog });
-  const streams = new EventStreams({ log, clock: systemClock, logger: silentLog, pending: () => ({}) });
+  const log = new EventLog(new EventStore(store), systemClock, silentLog);
+  const streams = new EventStreams(log, () => ({}), systemClock, silentLog);
   await streams.start();
   const server = new RestServer(
     { apiAddr: '127.0.0.1:0', requireLocalToken: false, version: '0' },

@@ -146,7 +146,7 @@ export function buildSurfaces(
       ...cardHandlers({ ...c, agents: c.registry }),
       ...catalogHandlers({ catalog }),
       ...callHandlers({
-        fetch: (request, signal) => fetchWhole({ caller: c.caller, clock }, request, signal),
+        fetch: (request, signal) => fetchWhole(c.caller, clock, request, signal),
         localAid: c.localAid,
       }),
       ...accessHandlers({

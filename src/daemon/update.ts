@@ -30,7 +30,7 @@ export function buildUpdater(
     platform: () => ({ os: process.platform, cpu: process.arch, libc: libcOfThis() }),
     environment: withoutSvcdSettings(environment),
   };
-  const installer = new Installer(options, { source, npm: npmOf(environment), releases });
+  const installer = new Installer(options, source, npmOf(environment), releases);
   const updater = new Updater(
     { currentVersion: VERSION, disabled: updatesDisabled() },
     { source, installer, releases, supervisor, store: meta, clock, log },

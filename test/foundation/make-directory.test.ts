@@ -48,7 +48,7 @@ test('returns for a folder below /proc, which cannot be created: objects are off
   const store = Store.open(':memory:', MIGRATIONS);
   t.after(() => store.close());
   const repository = new ObjectRepository(store);
-  const objects = new ObjectService({ filesRoot: '/proc/svcd' }, { repository, clock: systemClock, log: silentLog });
+  const objects = new ObjectService({ filesRoot: '/proc/svcd' }, repository, systemClock, silentLog);
   await objects.start();
   await assert.rejects(objects.store(testAid(1), [Buffer.from('x')]), { code: 'not_writable' });
 });

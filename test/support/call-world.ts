@@ -55,19 +55,19 @@ export async function callWorld(t: TestContext, clock: Clock = systemClock): Pro
   const local = near.host().aid;
   const remote = far.host().aid;
   const bound = new Map<Aid, BoundService>();
-  const signer = new CallSigner({
+  const signer = new CallSigner(
     clock,
-    identity: (aid) => (world.givesEvidence ? (near.agents.get(aid) ?? null) : null),
-    random: randomBytes,
-  });
-  const caller = new HttpCaller({ links: near.links, clock, signer });
-  const callers = new Callers({ clock, isNamed: () => false });
+    (aid) => (world.givesEvidence ? (near.agents.get(aid) ?? null) : null),
+    randomBytes,
+  );
+  const caller = new HttpCaller(near.links, clock, { signer });
+  const callers = new Callers(clock, () => false);
   const server = new CallServer({
     links: far.links,
     clock,
     log: silentLog,
     callerKey: () => PROOF_KEY,
-    evidence: new EvidenceCheck({ clock, delegations: new DelegationVerifier(), newest: () => 0 }),
+    evidence: new EvidenceCheck(clock, new DelegationVerifier(), () => 0),
     watch: () => {},
     serviceOf: (aid) => bound.get(aid) ?? null,
     authorize: (request) => world.access(request),
@@ -86,7 +86,7 @@ export async function callWorld(t: TestContext, clock: Clock = systemClock): Pro
     server,
     callers,
     fetch: async (request, signal) => {
-      const result = await fetchWhole({ caller, clock }, request, signal);
+      const result = await fetchWhole(caller, clock, request, signal);
       return { ...result, body: toBase64(result.bytes.bytes()) };
     },
     bound,

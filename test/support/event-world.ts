@@ -39,15 +39,15 @@ const CONTEXT: CallContext = {
 /** The log stores five events per agent. */
 export async function eventWorld(t: TestContext, apiAddr = '127.0.0.1:0') {
   const store = Store.open(join(temporaryDirectory(t), 'svcd.db'), MIGRATIONS);
-  const log = new EventLog({ store: new EventStore(store, 5), clock: systemClock, log: silentLog });
+  const log = new EventLog(new EventStore(store, 5), systemClock, silentLog);
   const pending: PendingView = {};
-  const streams = new EventStreams({ log, clock: systemClock, logger: silentLog, pending: () => pending });
+  const streams = new EventStreams(log, () => pending, systemClock, silentLog);
   const requireAgent = (aid: Aid): Aid => {
     if (aid === unknown) throw new SvcError('not_found');
     return aid;
   };
-  const nodeEvents = new NodeEvents({ clock: systemClock, node: two });
-  const nodeStreams = new EventStreams({ log: nodeEvents, clock: systemClock, logger: silentLog, pending: () => ({}) });
+  const nodeEvents = new NodeEvents(two, systemClock);
+  const nodeStreams = new EventStreams(nodeEvents, () => ({}), systemClock, silentLog);
   await streams.start();
   await nodeStreams.start();
   // Stopped before the server, which waits for open streams.

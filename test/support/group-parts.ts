@@ -2,7 +2,7 @@
 import { decodeEntry, type Entry } from '../../src/capabilities/groups/entry.ts';
 import { Replicas } from '../../src/capabilities/groups/replicas.ts';
 import { GroupWriter } from '../../src/capabilities/groups/writer.ts';
-import type { EventType } from '../../src/foundation/events.ts';
+import type { EventSink, EventType } from '../../src/foundation/events.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
 import { GroupEntryStore } from '../../src/foundation/store/group-entries.ts';
 import { GroupStore } from '../../src/foundation/store/groups.ts';
@@ -29,15 +29,10 @@ export class GroupParts {
     this.clock = clock;
     const { groups, entries } = this;
     this.replicas = new Replicas({ groups, entries, clock, identity: (aid) => this.agents.get(aid) ?? null });
-    this.writer = new GroupWriter({
-      groups,
-      entries,
-      replicas: this.replicas,
-      objects: { has: (_aid, objectId) => this.objects.has(objectId) },
-      events: { emit: (_aid, type) => this.events.push(type) },
-      clock,
-      clockAheadMs: () => this.aheadMs,
-    });
+    const objects = { has: (_aid: Aid, objectId: string) => this.objects.has(objectId) };
+    const events: EventSink = { emit: (_aid, type) => this.events.push(type) };
+    const parts = { groups, entries, objects, events, clock, clockAheadMs: () => this.aheadMs };
+    this.writer = new GroupWriter(parts, this.replicas);
   }
 
   agent(identity: TestIdentity = newIdentity()): Aid {

@@ -89,7 +89,7 @@ export class MoverNode {
         checkTcp: async () => ({ ok: true, ms: 1 }),
       },
     );
-    this.accessLists = new AccessLists({ repository: new AccessRepository(store), clock, derive: cheapDerivation });
+    this.accessLists = new AccessLists(new AccessRepository(store), clock, cheapDerivation);
     this.addressBook = new AddressBook(new MetaStore(store));
     this.noteKeys = new NoteKeys({ vault, clock, identity: (aid) => this.registry.identity(aid) });
     this.mover = buildMover(

@@ -47,7 +47,7 @@ export async function objectService(
   const repository = new ObjectRepository(store);
   const clock = options.clock ?? systemClock;
   const settings = { filesRoot, ...(options.quota === undefined ? {} : { quota: options.quota }) };
-  const objects = new ObjectService(settings, { repository, clock, log: silentLog });
+  const objects = new ObjectService(settings, repository, clock, silentLog);
   await objects.start();
   t.after(() => objects.stop());
   return { directory, filesRoot, store, repository, objects };
@@ -74,7 +74,7 @@ export class ObjectWorld {
   constructor(t: TestContext, clock: Clock = systemClock) {
     this.#t = t;
     this.#clock = clock;
-    this.callers = new Callers({ clock, isNamed: () => false });
+    this.callers = new Callers(clock, () => false);
     this.links = new LinkWorld(clock);
     t.after(() => this.links[Symbol.asyncDispose]());
   }
@@ -96,14 +96,14 @@ export class ObjectWorld {
       callers: this.callers,
     });
     await server.start();
-    const caller = new HttpCaller({ links: node.links, clock, purpose: 'object' });
+    const caller = new HttpCaller(node.links, clock, { purpose: 'object' });
     this.#t.after(async () => {
       caller.stop();
       await server.stop();
     });
     const remote = new RemoteObjects({ caller });
-    const holders = new Holders({ repository: own.repository, remote, objects: own.objects, clock });
-    const getter = new ObjectGetter({ objects: own.objects, holders, remote, clock });
+    const holders = new Holders(own.repository, remote, own.objects, clock);
+    const getter = new ObjectGetter(own.objects, holders, remote, clock);
     return { ...own, node, aid, server, remote, holders, getter };
   }
 }

@@ -54,11 +54,7 @@ export class OfferNode {
     const identity = newIdentity();
     this.aid = identity.aid;
     new AgentStore(this.db).put({ keyName: 'k', delegation: identity.delegation, serviceTcp: '', registeredAt: 0 });
-    this.offered = new OfferAccess({
-      store: this.store,
-      clock: this.clock,
-      isDenied: (_called, caller) => this.blocked.has(caller),
-    });
+    this.offered = new OfferAccess(this.store, this.clock, (_called, caller) => this.blocked.has(caller));
     this.offers = new FileOffers({
       store: this.store,
       offered: this.offered,

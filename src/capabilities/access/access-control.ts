@@ -15,22 +15,17 @@ import { SecretCheck } from './secret-check.ts';
 /** Purposes that the access list of the called agent controls. */
 const CONTROLLED_PURPOSES: ReadonlySet<Purpose> = new Set<Purpose>(['http', ...TUNNEL_PURPOSES, 'object', 'push-box']);
 
-export interface AccessControlDependencies {
-  readonly lists: AccessLists;
-  readonly clock: Clock;
-  /** Hashes presented secrets like the secrets of the lists. */
-  readonly derive: DeriveSecret;
-  /** True while only local agents may call: the access lists may be outdated. */
-  readonly isClosed?: () => boolean;
-}
-
 export class AccessControl {
   readonly #lists: AccessLists;
   readonly #clock: Clock;
   readonly #secrets: SecretCheck;
   readonly #isClosed: () => boolean;
 
-  constructor({ lists, clock, derive, isClosed = () => false }: AccessControlDependencies) {
+  /**
+   * @param derive hashes presented secrets like the secrets of the lists
+   * @param isClosed true while only local agents may call: the access lists may be outdated
+   */
+  constructor(lists: AccessLists, clock: Clock, derive: DeriveSecret, isClosed: () => boolean = () => false) {
     this.#lists = lists;
     this.#clock = clock;
     this.#isClosed = isClosed;

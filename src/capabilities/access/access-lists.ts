@@ -43,13 +43,6 @@ export interface AllowInput {
   readonly expiresAt?: number | undefined;
 }
 
-export interface AccessListsDependencies {
-  readonly repository: AccessRepository;
-  readonly clock: Clock;
-  /** Hashes new secrets. */
-  readonly derive: DeriveSecret;
-}
-
 function invalid(message: string, path: string): SvcError {
   return new SvcError('invalid_request', { message, details: { path } });
 }
@@ -64,7 +57,10 @@ export class AccessLists {
   readonly #changes = new Listeners<[Subject]>();
   readonly #expiries = new Map<Subject, Timer>();
 
-  constructor({ repository, clock, derive }: AccessListsDependencies) {
+  /**
+   * @param derive hashes new secrets
+   */
+  constructor(repository: AccessRepository, clock: Clock, derive: DeriveSecret) {
     this.#repository = repository;
     this.#clock = clock;
     this.#derive = derive;

@@ -42,12 +42,6 @@ type Known = { -readonly [K in keyof KnownCaller]: KnownCaller[K] } & {
   readonly source: string | null;
 };
 
-export interface CallersDependencies {
-  readonly clock: Clock;
-  /** True if the owner allows a caller by its AID. */
-  readonly isNamed: (called: Aid, caller: Aid) => boolean;
-}
-
 function kindOf(purpose: Purpose): CallKind | null {
   if (purpose === 'http') return 'call';
   if (purpose === 'object') return 'object';
@@ -59,16 +53,21 @@ function refusalOf(code: ErrorCode): CallRefusal | null {
 }
 
 export class Callers implements CallerNotes {
-  readonly #deps: CallersDependencies;
+  readonly #clock: Clock;
+  readonly #isNamed: (called: Aid, caller: Aid) => boolean;
   /** By agent, then by caller. The most recent caller is last. */
   readonly #agents = new Map<Aid, Map<Aid, Known>>();
   readonly #refusals = new Listeners<[RefusedCall]>();
   readonly #since: number;
   #count = 0;
 
-  constructor(dependencies: CallersDependencies) {
-    this.#deps = dependencies;
-    this.#since = dependencies.clock.now();
+  /**
+   * @param isNamed true if the owner allows a caller by its AID
+   */
+  constructor(clock: Clock, isNamed: (called: Aid, caller: Aid) => boolean) {
+    this.#clock = clock;
+    this.#isNamed = isNamed;
+    this.#since = clock.now();
   }
 
   /** Start of the counting, Unix milliseconds. */
@@ -125,7 +124,7 @@ export class Callers implements CallerNotes {
 
   /** Returns the caller's entry and marks it as the most recent. */
   #caller({ caller: aid, called, source }: AccessRequest): Known {
-    const now = this.#deps.clock.now();
+    const now = this.#clock.now();
     const callers = this.#agents.get(called) ?? new Map<Aid, Known>();
     this.#agents.set(called, callers);
     const known =
@@ -137,7 +136,7 @@ export class Callers implements CallerNotes {
   }
 
   #newCaller(called: Aid, callers: Map<Aid, Known>, aid: Aid, source: string | null): Known {
-    const now = this.#deps.clock.now();
+    const now = this.#clock.now();
     const entered = { call: 0, tunnel: 0, object: 0 };
     this.#evict(called, callers, aid, source);
     this.#count++;
@@ -145,15 +144,15 @@ export class Callers implements CallerNotes {
   }
 
   #evict(called: Aid, callers: Map<Aid, Known>, aid: Aid, source: string | null): void {
-    const isFree = (known: Known): boolean => !this.#deps.isNamed(called, known.aid);
-    if (source !== null && !this.#deps.isNamed(called, aid)) {
+    const isFree = (known: Known): boolean => !this.#isNamed(called, known.aid);
+    if (source !== null && !this.#isNamed(called, aid)) {
       const fromSource = [...callers.values()].filter((known) => known.source === source && isFree(known));
       if (fromSource.length >= MAX_CALLERS_PER_SOURCE) this.#drop(callers, fromSource[0]);
     }
     if (callers.size >= MAX_CALLERS) this.#dropOldest(callers, isFree);
     if (this.#count < MAX_CALLERS_TOTAL) return;
     const [most, all] = [...this.#agents].reduce((one, other) => (other[1].size > one[1].size ? other : one));
-    this.#dropOldest(all, (known) => !this.#deps.isNamed(most, known.aid));
+    this.#dropOldest(all, (known) => !this.#isNamed(most, known.aid));
   }
 
   #dropOldest(callers: Map<Aid, Known>, isFree: (known: Known) => boolean): void {

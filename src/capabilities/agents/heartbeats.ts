@@ -15,29 +15,24 @@ const FLUSH_BATCH = 500;
 /** Milliseconds between the batches of one flush. */
 const FLUSH_PAUSE_MS = 50;
 
-interface HeartbeatsDependencies {
-  readonly agents: AgentStore;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 export class Heartbeats {
-  readonly #deps: HeartbeatsDependencies;
+  readonly #agents: AgentStore;
+  readonly #clock: Clock;
   readonly #unwritten = new Map<Aid, number>();
   readonly #flush: RepeatingTask;
 
-  constructor(dependencies: HeartbeatsDependencies) {
-    this.#deps = dependencies;
-    const onError = (error: unknown): void =>
-      dependencies.log.warn({ error }, 'failed to write heartbeats; will retry');
-    this.#flush = every(dependencies.clock, { firstMs: UNTIL_REQUESTED, periodMs: FLUSH_INTERVAL_MS, onError }, () => {
+  constructor(agents: AgentStore, clock: Clock, log: Log) {
+    this.#agents = agents;
+    this.#clock = clock;
+    const onError = (error: unknown): void => log.warn({ error }, 'failed to write heartbeats; will retry');
+    this.#flush = every(clock, { firstMs: UNTIL_REQUESTED, periodMs: FLUSH_INTERVAL_MS, onError }, () => {
       this.#write();
       return this.#unwritten.size > 0 ? FLUSH_PAUSE_MS : UNTIL_REQUESTED;
     });
   }
 
   record(aid: Aid): void {
-    this.#unwritten.set(aid, this.#deps.clock.now());
+    this.#unwritten.set(aid, this.#clock.now());
     this.#flush.soon(FLUSH_INTERVAL_MS);
   }
 
@@ -58,7 +53,7 @@ export class Heartbeats {
 
   #write(): void {
     const batch = this.#unwritten.entries().take(FLUSH_BATCH).toArray();
-    this.#deps.agents.setHeartbeats(batch);
+    this.#agents.setHeartbeats(batch);
     for (const [aid] of batch) this.#unwritten.delete(aid);
   }
 }

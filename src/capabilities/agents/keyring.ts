@@ -31,19 +31,17 @@ export function keyName(aid: Aid, operationalKey: Uint8Array): string {
   return `${NAME_PREFIX}${digest.slice(0, 32)}`;
 }
 
-interface KeyringDependencies {
-  readonly agents: AgentStore;
-  readonly vault: KeyVault;
-  readonly log: Log;
-}
-
 export class Keyring {
-  readonly #deps: KeyringDependencies;
+  readonly #agents: AgentStore;
+  readonly #vault: KeyVault;
+  readonly #log: Log;
   readonly #cache = new LruCache<Aid, LocalIdentity>({ maxEntries: MAX_CACHED });
   readonly #absent = new LruCache<Aid, true>({ maxEntries: MAX_ABSENT });
 
-  constructor(dependencies: KeyringDependencies) {
-    this.#deps = dependencies;
+  constructor(agents: AgentStore, vault: KeyVault, log: Log) {
+    this.#agents = agents;
+    this.#vault = vault;
+    this.#log = log;
   }
 
   /** The identity of a local agent. Null if the agent is not registered here or its key file is missing. */
@@ -51,14 +49,14 @@ export class Keyring {
     const cached = this.#cache.get(aid);
     if (cached !== undefined) return cached;
     if (this.#absent.get(aid) !== undefined) return null;
-    const row = this.#deps.agents.get(aid);
+    const row = this.#agents.get(aid);
     if (row === null) {
       this.#absent.set(aid, true);
       return null;
     }
-    const pair = this.#deps.vault.get(row.keyName);
+    const pair = this.#vault.get(row.keyName);
     if (pair === null) {
-      this.#deps.log.error({ aid, key: row.keyName }, 'key file of the agent is missing; register the agent again');
+      this.#log.error({ aid, key: row.keyName }, 'key file of the agent is missing; register the agent again');
       return null;
     }
     const delegation = decodeDelegation(row.delegation);
@@ -70,13 +68,13 @@ export class Keyring {
 
   /** The key pair itself, for export. Null if the file is missing. */
   pair(name: string): KeyPair | null {
-    return this.#deps.vault.get(name);
+    return this.#vault.get(name);
   }
 
   /** Stores a key before the row that names it. If that row is never written, the next start deletes the key. */
   put(name: string, pair: KeyPair): void {
-    this.#deps.agents.expectKey(name);
-    this.#deps.vault.put(name, pair);
+    this.#agents.expectKey(name);
+    this.#vault.put(name, pair);
   }
 
   /** Invalidates the cache of an agent after its row changed. */
@@ -88,10 +86,10 @@ export class Keyring {
   /** Deletes a key that no row names. If this fails, the next start retries it. */
   discard(name: string): void {
     try {
-      this.#deps.vault.delete(name);
-      this.#deps.agents.removeRetiredKey(name);
+      this.#vault.delete(name);
+      this.#agents.removeRetiredKey(name);
     } catch (error) {
-      this.#deps.log.warn({ key: name, error }, 'failed to delete a key file');
+      this.#log.warn({ key: name, error }, 'failed to delete a key file');
     }
   }
 
@@ -100,12 +98,11 @@ export class Keyring {
    * example one that was moved away or will be restored, and may be the only copy.
    */
   deleteUnusedKeys(): void {
-    const { agents, vault, log } = this.#deps;
-    for (const name of agents.retiredKeys()) this.discard(name);
-    const used = agents.keyNames();
-    const foreign = vault.list().filter((name) => name.startsWith(NAME_PREFIX) && !used.has(name));
+    for (const name of this.#agents.retiredKeys()) this.discard(name);
+    const used = this.#agents.keyNames();
+    const foreign = this.#vault.list().filter((name) => name.startsWith(NAME_PREFIX) && !used.has(name));
     if (foreign.length > 0)
-      log.warn(
+      this.#log.warn(
         { keys: foreign.slice(0, MAX_LISTED), count: foreign.length },
         'kept keys of agents that are not registered here',
       );

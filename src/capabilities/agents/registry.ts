@@ -43,7 +43,7 @@ export interface RegistryDependencies {
   readonly log: Log;
   readonly own: OwnApi;
   /** Connects to a bound service and closes the connection. Never rejects. */
-  checkTcp(address: Address, timeoutMs: number): Promise<TcpCheck>;
+  readonly checkTcp: (address: Address, timeoutMs: number) => Promise<TcpCheck>;
 }
 
 export interface RegisterRequest {
@@ -79,10 +79,12 @@ export class AgentRegistry implements Component {
 
   constructor(options: RegistryOptions, dependencies: RegistryDependencies) {
     this.#options = options;
-    this.#deps = { ...dependencies, log: dependencies.log.child('agents') };
-    this.#keyring = new Keyring(this.#deps);
-    this.#heartbeats = new Heartbeats(this.#deps);
-    this.#monitor = new ServiceMonitor({ ...this.#deps, services: () => dependencies.agents.boundServices() });
+    const { agents, vault, clock } = dependencies;
+    const log = dependencies.log.child('agents');
+    this.#deps = { ...dependencies, log };
+    this.#keyring = new Keyring(agents, vault, log);
+    this.#heartbeats = new Heartbeats(agents, clock, log);
+    this.#monitor = new ServiceMonitor(clock, log, () => agents.boundServices(), dependencies.checkTcp);
     this.#monitor.changed.add((state) => this.#restoreAfter(state));
   }
 

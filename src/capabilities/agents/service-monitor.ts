@@ -20,15 +20,6 @@ export const TCP_CHECK_TIMEOUT_MS = 2000;
 /** Milliseconds for which a result is reused. */
 const FRESH_MS = 5000;
 
-interface MonitorDependencies {
-  readonly clock: Clock;
-  readonly log: Log;
-  /** The services to check in the next round. */
-  services(): readonly string[];
-  /** Connects to a bound service and closes the connection. Never rejects. */
-  checkTcp(address: Address, timeoutMs: number): Promise<TcpCheck>;
-}
-
 /** A service started or stopped answering. */
 export interface ServiceState {
   readonly service: string;
@@ -40,19 +31,33 @@ export interface ServiceState {
 export class ServiceMonitor {
   /** Notified of each change, and of a first check that fails. */
   readonly changed: Listeners<[ServiceState]> = new Listeners();
-  readonly #deps: MonitorDependencies;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #services: () => readonly string[];
+  readonly #checkTcp: (address: Address, timeoutMs: number) => Promise<TcpCheck>;
   readonly #known = new Map<string, { readonly check: TcpCheck; readonly at: number }>();
   readonly #checks = new SingleFlight<TcpCheck>();
   #rounds: RepeatingTask | null = null;
 
-  constructor(dependencies: MonitorDependencies) {
-    this.#deps = dependencies;
+  /**
+   * @param services the services to check in the next round
+   * @param checkTcp connects to a bound service and closes the connection. Never rejects
+   */
+  constructor(
+    clock: Clock,
+    log: Log,
+    services: () => readonly string[],
+    checkTcp: (address: Address, timeoutMs: number) => Promise<TcpCheck>,
+  ) {
+    this.#clock = clock;
+    this.#log = log;
+    this.#services = services;
+    this.#checkTcp = checkTcp;
   }
 
   start(): void {
-    const { clock, log } = this.#deps;
-    const onError = (error: unknown): void => log.warn({ error }, 'failed to check the bound services');
-    this.#rounds = every(clock, { firstMs: 0, periodMs: ROUND_INTERVAL_MS, onError }, () => this.#round());
+    const onError = (error: unknown): void => this.#log.warn({ error }, 'failed to check the bound services');
+    this.#rounds = every(this.#clock, { firstMs: 0, periodMs: ROUND_INTERVAL_MS, onError }, () => this.#round());
   }
 
   /** Returns immediately. A running check ends within its timeout and changes nothing. */
@@ -69,7 +74,7 @@ export class ServiceMonitor {
   /** Whether a service answers: a recent result, or a new check. */
   async state(service: string): Promise<boolean> {
     const known = this.#known.get(service);
-    if (known !== undefined && this.#deps.clock.now() - known.at < FRESH_MS) return known.check.ok;
+    if (known !== undefined && this.#clock.now() - known.at < FRESH_MS) return known.check.ok;
     return (await this.check(service)).ok;
   }
 
@@ -78,7 +83,7 @@ export class ServiceMonitor {
     return this.#checks.run(service, async () => {
       const check = await this.#connect(service);
       const before = this.#known.get(service)?.check.ok ?? true;
-      this.#known.set(service, { check, at: this.#deps.clock.now() });
+      this.#known.set(service, { check, at: this.#clock.now() });
       if (check.ok !== before) this.changed.notify({ service, ok: check.ok, error: check.error ?? '' });
       return check;
     });
@@ -87,7 +92,7 @@ export class ServiceMonitor {
   /** Connects to each address of a service. Returns the first failure. */
   async #connect(service: string): Promise<TcpCheck> {
     const [first, second] = addressesOf(parseServiceAddress(service)).map((address) =>
-      this.#deps.checkTcp(address, TCP_CHECK_TIMEOUT_MS),
+      this.#checkTcp(address, TCP_CHECK_TIMEOUT_MS),
     );
     const check = await first;
     if (check === undefined) throw new Error('a service has no address');
@@ -95,7 +100,7 @@ export class ServiceMonitor {
   }
 
   async #round(): Promise<void> {
-    const services = this.#deps.services();
+    const services = this.#services();
     const wanted = new Set(services);
     for (const service of this.#known.keys()) if (!wanted.has(service)) this.#known.delete(service);
     const queue = services.values();

@@ -4,6 +4,7 @@
  */
 
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
@@ -23,7 +24,7 @@ import { feed } from './exchange.ts';
 import { checkForm, type Forwarding, forward, requestUpgrade } from './forward.ts';
 import { MAX_HTTP_HEADER_BYTES, pairs, type RawHeaders, reasonPhrase, withoutDaemonHeaders } from './headers.ts';
 import { maySwitch, protocolsIn } from './upgrades.ts';
-import { type BoundService, Upstreams, type UpstreamsDependencies } from './upstream.ts';
+import { type BoundService, Upstreams } from './upstream.ts';
 
 /** Link streams for calls that one node may have open, not counting event streams. */
 const MAX_STREAMS_PER_NODE = 1024;
@@ -45,7 +46,7 @@ export interface CallServerDependencies {
   /** Verifies the evidence of calls. */
   readonly evidence: Pick<EvidenceCheck, 'check'>;
   /** Observes each new connection to a service. */
-  readonly watch: UpstreamsDependencies['watch'];
+  readonly watch: (socket: Socket) => void;
   /** @throws SvcError `access_denied`, `rate_limited` */
   readonly authorize: (request: AccessRequest) => void | Promise<void>;
   /** True if the owner of the called agent allowed the caller by name. */
@@ -68,9 +69,9 @@ export class CallServer implements Component {
   constructor(dependencies: CallServerDependencies) {
     this.#deps = dependencies;
     this.#log = dependencies.log.child('calls');
-    this.#eventStreams = new EventStreamLimits(dependencies);
+    this.#eventStreams = new EventStreamLimits(dependencies.isNamed);
     this.#streams = new LinkPlaces(MAX_STREAMS_PER_NODE, dependencies.isNamed);
-    this.#upstreams = new Upstreams({ clock: dependencies.clock, watch: dependencies.watch });
+    this.#upstreams = new Upstreams(dependencies.clock, dependencies.watch);
     // Node would silently drop headers over its limit. checkForm rejects such requests instead.
     this.#server = linkHttpServer({
       maxHeaderBytes: MAX_HTTP_HEADER_BYTES,

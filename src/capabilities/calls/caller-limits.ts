@@ -71,21 +71,19 @@ export const MAX_EVENT_STREAMS_PER_SOURCE = 1536;
 /** Concurrent event streams that this daemon forwards. */
 export const MAX_EVENT_STREAMS = 2048;
 
-export interface EventStreamLimitsDependencies {
-  /** True if the owner of the called agent allowed this caller by name. Strangers are evicted in its favor. */
-  isNamed(link: Pick<LinkStream, 'caller' | 'called'>): boolean;
-}
-
 export class EventStreamLimits {
-  readonly #deps: EventStreamLimitsDependencies;
+  readonly #isNamed: (link: Pick<LinkStream, 'caller' | 'called'>) => boolean;
   readonly #quota = new Quota({
     perNode: MAX_EVENT_STREAMS_PER_NODE,
     perSource: MAX_EVENT_STREAMS_PER_SOURCE,
     total: MAX_EVENT_STREAMS,
   });
 
-  constructor(dependencies: EventStreamLimitsDependencies) {
-    this.#deps = dependencies;
+  /**
+   * @param isNamed true if the owner of the called agent allowed this caller by name. Strangers are evicted in its favor
+   */
+  constructor(isNamed: (link: Pick<LinkStream, 'caller' | 'called'>) => boolean) {
+    this.#isNamed = isNamed;
   }
 
   /** Number of open streams. */
@@ -100,7 +98,7 @@ export class EventStreamLimits {
    * @throws SvcError `rate_limited`
    */
   enter(link: LinkStream, cut: () => void): () => void {
-    const share = this.#quota.take(pairHolder(link, this.#deps.isNamed(link)), { onEvict: cut });
+    const share = this.#quota.take(pairHolder(link, this.#isNamed(link)), { onEvict: cut });
     if (share === null)
       throw new SvcError('rate_limited', {
         message: 'Too many concurrent event streams. Try again in a second.',

@@ -31,17 +31,13 @@ export interface FetchResult extends Collected {
   readonly headers: Record<string, string[]>;
 }
 
-interface FetchDependencies {
-  readonly caller: HttpCaller;
-  readonly clock: Clock;
-}
-
 /**
  * Calls a remote agent and collects its response. Redirects are not followed.
  * @throws SvcError `invalid_request`, `too_large`, `timeout`, `cancelled`, and the errors of `HttpCaller.request`
  */
 export async function fetchWhole(
-  { caller, clock }: FetchDependencies,
+  caller: HttpCaller,
+  clock: Clock,
   request: FetchRequest,
   signal: AbortSignal,
 ): Promise<FetchResult> {

@@ -81,9 +81,7 @@ export interface SwitchedCall {
   readonly head: Buffer;
 }
 
-export interface HttpCallerDependencies {
-  readonly links: Links;
-  readonly clock: Clock;
+export interface HttpCallerOptions {
   /** Purpose of the links: a service (`http`, the default), the API of a node, or objects. */
   readonly purpose?: 'http' | 'admin' | 'object';
   /** Signs the calls of agents that give evidence. If omitted, no call is signed. */
@@ -104,12 +102,16 @@ interface Target {
 }
 
 export class HttpCaller {
-  readonly #deps: HttpCallerDependencies;
+  readonly #links: Links;
+  readonly #clock: Clock;
+  readonly #options: HttpCallerOptions;
   readonly #targets = new Map<string, Target>();
   readonly #spare = new SpareStreams();
 
-  constructor(dependencies: HttpCallerDependencies) {
-    this.#deps = dependencies;
+  constructor(links: Links, clock: Clock, options: HttpCallerOptions = {}) {
+    this.#links = links;
+    this.#clock = clock;
+    this.#options = options;
   }
 
   /**
@@ -189,14 +191,14 @@ export class HttpCaller {
   /** Buffers the body of a call that will be signed, if it is short enough to wait for. */
   async #prepare(caller: Aid, call: Call): Promise<Call> {
     const { body, bodyLength, ...rest } = call;
-    const isSigned = this.#deps.signer?.signs(caller) === true;
+    const isSigned = this.#options.signer?.signs(caller) === true;
     return isSigned && isShort(body, bodyLength) ? { ...rest, body: await wholeBody(body) } : call;
   }
 
   /** Headers of a call, created again for each attempt. */
   #headers(caller: Aid, called: Aid, { method, path: target, headers, body }: Call): () => readonly string[] {
     const kept = filterHeaders(endToEnd(headers), (name) => !SET_PER_HOP.has(name));
-    const { signer } = this.#deps;
+    const { signer } = this.#options;
     if (signer?.signs(caller) !== true) return () => kept;
     const known = body instanceof Uint8Array ? body : body === null ? NO_BODY : null;
     return () => signer.sign({ caller, called, method, target, headers: kept, body: known });
@@ -257,7 +259,7 @@ export class HttpCaller {
   #checkReused(request: ClientRequest, open: () => Promise<LinkStream>): void {
     request.once('socket', () => {
       if (!request.reusedSocket) return;
-      const silence = new SilenceWatch(this.#deps.clock, REUSED_SILENCE_MS, () => {
+      const silence = new SilenceWatch(this.#clock, REUSED_SILENCE_MS, () => {
         open().then(
           (link) => link.destroy(),
           (error: unknown) => {
@@ -281,12 +283,7 @@ export class HttpCaller {
     if (known !== undefined) return known;
     const slots = new Semaphore(MAX_CALLS_PER_TARGET);
     const open = (): Promise<LinkStream> => this.#open(local, remote, accessToken);
-    const agent = new LinkAgent({
-      clock: this.#deps.clock,
-      open,
-      closed: () => this.#prune(target),
-      spare: this.#spare,
-    });
+    const agent = new LinkAgent(this.#clock, this.#spare, open, () => this.#prune(target));
     const target: Target = { key, agent, slots, open, switched: 0, eventStreams: 0 };
     this.#targets.set(key, target);
     return target;
@@ -295,7 +292,7 @@ export class HttpCaller {
   async #open(local: Aid, remote: Aid, accessToken: string | undefined): Promise<LinkStream> {
     const options = { timeoutMs: OPEN_TIMEOUT_MS, accessToken };
     try {
-      return await this.#deps.links.open(local, remote, this.#deps.purpose ?? 'http', options);
+      return await this.#links.open(local, remote, this.#options.purpose ?? 'http', options);
     } catch (error) {
       // This timeout covers reaching the node, not the call.
       if (error instanceof SvcError && error.code === 'timeout') throw new SvcError('connect_failed', { cause: error });

@@ -37,26 +37,32 @@ const SOCKET_STUBS = {
   setTimeout: () => {},
 } as const;
 
-export interface LinkAgentDependencies {
-  readonly clock: Clock;
-  open(): Promise<Duplex & Pick<LinkStream, 'isOutdated'>>;
-  /** Called when a stream has closed. */
-  closed(): void;
-  /** Shared by all agents of one caller. */
-  readonly spare: SpareStreams;
-}
-
 export class LinkAgent extends Agent {
-  readonly #deps: LinkAgentDependencies;
+  readonly #clock: Clock;
+  readonly #spare: SpareStreams;
+  readonly #openStream: () => Promise<Duplex & Pick<LinkStream, 'isOutdated'>>;
+  readonly #closed: () => void;
   readonly #idle = new Map<Duplex, { readonly timer: Timer; readonly spoil: () => void }>();
   readonly #openedAt = new WeakMap<Duplex, number>();
   /** Tells whether a faster path has replaced the path of the stream. */
   readonly #isOutdated = new WeakMap<Duplex, () => boolean>();
   #open = 0;
 
-  constructor(dependencies: LinkAgentDependencies) {
+  /**
+   * @param spare shared by all agents of one caller
+   * @param closed called when a stream has closed
+   */
+  constructor(
+    clock: Clock,
+    spare: SpareStreams,
+    openStream: () => Promise<Duplex & Pick<LinkStream, 'isOutdated'>>,
+    closed: () => void,
+  ) {
     super({ keepAlive: true, maxFreeSockets: MAX_IDLE_IN_BURST, scheduling: 'lifo' });
-    this.#deps = dependencies;
+    this.#clock = clock;
+    this.#spare = spare;
+    this.#openStream = openStream;
+    this.#closed = closed;
   }
 
   /** Open streams, in use or idle. */
@@ -80,15 +86,15 @@ export class LinkAgent extends Agent {
   }
 
   override createConnection(_options: unknown, created?: Created): undefined {
-    this.#deps.open().then(
+    this.#openStream().then(
       (stream) => {
         this.#open++;
-        this.#openedAt.set(stream, this.#deps.clock.now());
+        this.#openedAt.set(stream, this.#clock.now());
         this.#isOutdated.set(stream, () => stream.isOutdated?.() === true);
         stream.once('close', () => {
           this.#open--;
           this.#forget(stream);
-          this.#deps.closed();
+          this.#closed();
         });
         created?.(null, Object.assign(stream, SOCKET_STUBS));
       },
@@ -98,15 +104,14 @@ export class LinkAgent extends Agent {
   }
 
   override keepSocketAlive(stream: Duplex): boolean {
-    const { clock } = this.#deps;
-    const left = (this.#openedAt.get(stream) ?? 0) + MAX_AGE_MS - clock.now();
+    const left = (this.#openedAt.get(stream) ?? 0) + MAX_AGE_MS - this.#clock.now();
     const isOver = stream.destroyed || stream.readableEnded || left <= 0 || this.#isOutdated.get(stream)?.() === true;
     if (isOver || !this.#hasRoom()) return false;
     // Data or an end while no request is pending makes the stream unusable.
     const spoil = (): void => void stream.destroy();
     stream.on('data', spoil).on('end', spoil);
-    if (this.#idle.size >= MAX_IDLE) this.#deps.spare.taken++;
-    this.#idle.set(stream, { spoil, timer: clock.after(Math.min(IDLE_MS, left), spoil) });
+    if (this.#idle.size >= MAX_IDLE) this.#spare.taken++;
+    this.#idle.set(stream, { spoil, timer: this.#clock.after(Math.min(IDLE_MS, left), spoil) });
     stream.resume();
     return true;
   }
@@ -121,14 +126,14 @@ export class LinkAgent extends Agent {
   }
 
   #hasRoom(): boolean {
-    return this.#idle.size < MAX_IDLE || this.#deps.spare.taken < MAX_SPARE;
+    return this.#idle.size < MAX_IDLE || this.#spare.taken < MAX_SPARE;
   }
 
   #forget(stream: Duplex): void {
     const idle = this.#idle.get(stream);
     if (idle === undefined) return;
     this.#idle.delete(stream);
-    if (this.#idle.size >= MAX_IDLE) this.#deps.spare.taken--;
+    if (this.#idle.size >= MAX_IDLE) this.#spare.taken--;
     idle.timer.cancel();
     stream.off('data', idle.spoil).off('end', idle.spoil);
   }

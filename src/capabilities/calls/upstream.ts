@@ -45,15 +45,6 @@ export type UpstreamRequest = Pick<HttpExchange, 'headers' | 'body' | 'trailers'
   readonly switches?: boolean;
 };
 
-export interface UpstreamsDependencies {
-  readonly clock: Clock;
-  /**
-   * Receives each new connection. If it destroys the connection during the connect event, the service counts as
-   * unreachable.
-   */
-  readonly watch: (socket: Socket) => void;
-}
-
 /** The `Host` header for a service, without the default port of the scheme. */
 export function hostHeaderOf({ scheme, host, port }: BoundService): string {
   if (port === (scheme === 'http' ? 80 : 443)) return isIP(host) === 6 ? `[${host}]` : host;
@@ -70,7 +61,10 @@ export class Upstreams {
   readonly #http: Agent;
   readonly #https: SecureAgent;
 
-  constructor({ clock, watch }: UpstreamsDependencies) {
+  /**
+   * @param watch receives each new connection. If it destroys the connection during the connect event, the service counts as unreachable
+   */
+  constructor(clock: Clock, watch: (socket: Socket) => void) {
     this.#clock = clock;
     this.#http = upstreamAgent(new Agent(POOL), watch);
     this.#https = upstreamAgent(new SecureAgent(POOL), watch);

@@ -2,7 +2,6 @@
  * The signed cards of other agents: found through their profiles, verified, and cached for the time that their nodes
  * are unreachable.
  */
-
 import { type CardService, type RewrittenCard, rewriteAddresses } from '../../foundation/cards/addresses.ts';
 import { type Card, type CardKind, cardKind, readCard } from '../../foundation/cards/card.ts';
 import {

@@ -11,20 +11,16 @@ import {
 } from '../../foundation/domain/chat.ts';
 import { isSha256 } from '../../foundation/domain/objects.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
-import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
-import type { Log } from '../../foundation/log.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
-import type { ChatCounters, ChatStore, PairRow, ReadState } from '../../foundation/store/chat.ts';
-import type { ChatContent, ChatFile, ChatLog } from '../../foundation/store/chat-log.ts';
-import type { Links } from '../../network/links/types.ts';
-import type { Reachability } from '../../network/records/types.ts';
+import type { ChatCounters, PairRow, ReadState } from '../../foundation/store/chat.ts';
+import type { ChatContent, ChatFile } from '../../foundation/store/chat-log.ts';
 import type { QueuedEntry } from './courier.ts';
 import { Couriers } from './couriers.ts';
 import { applyChange, newStream } from './exchange.ts';
 import { accept, block, type Change, expire, refuse, remove, request } from './relationship.ts';
-import type { ChatObjects, Contact, ConversationPage, LocalIdentity, MessageDraft, SentEntry } from './types.ts';
+import type { ChatDependencies, ChatObjects, Contact, ConversationPage, MessageDraft, SentEntry } from './types.ts';
 import { isFileName, isNote } from './wire.ts';
 
 /** Limit for each of: friends and requests of one agent, blocked peers of one agent. */
@@ -51,26 +47,6 @@ const RECENT_FRIENDS_MS: number = 7 * 24 * 3600 * 1000;
 /** They are contacted over this time, milliseconds. */
 const CONTACT_SPREAD_MS = 20_000;
 
-export interface ChatDependencies {
-  readonly store: ChatStore;
-  readonly entries: ChatLog;
-  readonly links: Links;
-  readonly objects: ChatObjects;
-  readonly events: EventSink;
-  readonly network: {
-    reachability(): Pick<Reachability, 'ready'>;
-    onReachability(handler: () => void): () => void;
-  };
-  readonly clock: Clock;
-  readonly log: Log;
-  /** The identity of a local agent, or null if it does not exist. Never the identity of the node. */
-  identity(aid: Aid): LocalIdentity | null;
-  /** Whether the owner of a local agent knows `peer`. */
-  readonly isKnown: (aid: Aid, peer: Aid) => boolean;
-  /** Returns a number from 0 up to but not including 1. */
-  random(): number;
-}
-
 export class Chat implements Component {
   readonly #deps: ChatDependencies;
   readonly #couriers: Couriers;
@@ -83,10 +59,7 @@ export class Chat implements Component {
     const deps = { ...dependencies, log: dependencies.log.child('chat') };
     this.#deps = deps;
     this.#arrivals = new DeliveryWaits(deps.clock);
-    this.#couriers = new Couriers({
-      ...deps,
-      onSent: (aid, peer, upTo) => this.#arrivals.arrived(aid, peer, upTo),
-    });
+    this.#couriers = new Couriers(deps, (aid, peer, upTo) => this.#arrivals.arrived(aid, peer, upTo));
   }
 
   async start(): Promise<void> {

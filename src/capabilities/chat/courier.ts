@@ -3,9 +3,9 @@ import type { Control } from '../../foundation/domain/chat.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { PairRow } from '../../foundation/store/chat.ts';
 import { type ChatContent, entryBytes } from '../../foundation/store/chat-log.ts';
-import type { ChatExchangeDependencies } from './exchange.ts';
 import { sameOrBothNull } from './relationship.ts';
 import type { ChatSession, SendCursor } from './session.ts';
+import type { ChatDependencies } from './types.ts';
 import type { Frame } from './wire.ts';
 
 /** Limit of links between one agent and one peer. Beyond it, the oldest link is closed. */
@@ -27,7 +27,7 @@ export interface QueuedEntry {
 
 type NumberedContent = ChatContent & { readonly seq: number };
 
-type CourierDependencies = Pick<ChatExchangeDependencies, 'store' | 'entries'>;
+type CourierDependencies = Pick<ChatDependencies, 'store' | 'entries'>;
 
 export class Courier {
   readonly name: string;

@@ -9,15 +9,15 @@ import { detach } from '../../foundation/detached.ts';
 import { CONTROLS } from '../../foundation/domain/chat.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { Log } from '../../foundation/log.ts';
 import { Quota, type QuotaShare } from '../../foundation/quota.ts';
 import { RateQuota, type RateQuotaLimits } from '../../foundation/rate-limit.ts';
 import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import { pairHolder } from '../../network/links/holder.ts';
-import type { LinkStream, Links } from '../../network/links/types.ts';
+import type { LinkStream } from '../../network/links/types.ts';
 import { Courier, type QueuedEntry } from './courier.ts';
-import { type ChatExchangeDependencies, processFrames } from './exchange.ts';
+import { processFrames } from './exchange.ts';
 import { ChatSession } from './session.ts';
+import type { ChatDependencies } from './types.ts';
 import type { Frame } from './wire.ts';
 
 /** Delay of the first retry for an unresponsive peer, milliseconds. */
@@ -69,21 +69,18 @@ const CONTROL_RATES: RateQuotaLimits = {
 };
 const CONTROL_FRAMES: ReadonlySet<Frame['kind']> = new Set<Frame['kind']>(CONTROLS);
 
-interface CouriersDependencies extends ChatExchangeDependencies {
-  readonly links: Links;
-  readonly log: Log;
-  /** Returns a number from 0 up to but not including 1. */
-  random(): number;
-  /** Reports delivery. `upTo` is a position in the log of the conversation. */
-  onSent(aid: Aid, peer: Aid, upTo: number): void;
-}
+type CourierParts = Pick<
+  ChatDependencies,
+  'store' | 'entries' | 'events' | 'clock' | 'isKnown' | 'links' | 'log' | 'random'
+>;
 
 function nameOf(aid: Aid, peer: Aid): string {
   return `${aid} ${peer}`;
 }
 
 export class Couriers {
-  readonly #deps: CouriersDependencies;
+  readonly #deps: CourierParts;
+  readonly #onSent: (aid: Aid, peer: Aid, upTo: number) => void;
   readonly #couriers = new Map<string, Courier>();
   readonly #retries: Retries;
   readonly #stop = new AbortController();
@@ -102,9 +99,13 @@ export class Couriers {
   readonly #controls: RateQuota;
   #sweep: RepeatingTask | null = null;
 
-  /** Accepts the links of purpose `chat`. */
-  constructor(dependencies: CouriersDependencies) {
+  /**
+   * Accepts the links of purpose `chat`.
+   * @param onSent reports delivery. `upTo` is a position in the log of the conversation
+   */
+  constructor(dependencies: CourierParts, onSent: (aid: Aid, peer: Aid, upTo: number) => void) {
     this.#deps = dependencies;
+    this.#onSent = onSent;
     this.#controls = new RateQuota(CONTROL_RATES, dependencies);
     this.#retries = new Retries(dependencies.clock, (name) => this.#retry(name), this.#onError);
     dependencies.links.accept('chat', (link) => this.#accept(link));
@@ -205,7 +206,7 @@ export class Couriers {
     // protocol-chat.md, steps 1 and 3
     const session = new ChatSession(link, outbound, this.#deps.clock, {
       onFrames: (from, frames) => this.#onFrames(courier, from, frames),
-      onArrival: (_, upTo) => this.#deps.onSent(courier.aid, courier.peer, upTo),
+      onArrival: (_, upTo) => this.#onSent(courier.aid, courier.peer, upTo),
       onFailure: (_, error) => this.#onFailure(courier, error),
       onDrain: () => this.#guard(() => this.#pump(courier)),
       onClose: (ended) => this.#guard(() => this.#onClose(courier, ended)),
@@ -222,7 +223,7 @@ export class Couriers {
     if (this.#stop.signal.aborted) return;
     if (!this.#mayControl(session, frames)) return session.cut();
     const { replies, sentUpTo, isBusy } = processFrames(this.#deps, session, frames);
-    if (sentUpTo > 0) this.#deps.onSent(courier.aid, courier.peer, sentUpTo);
+    if (sentUpTo > 0) this.#onSent(courier.aid, courier.peer, sentUpTo);
     if (isBusy) {
       courier.backoffUntil = this.#deps.clock.now() + BUSY_MS;
       this.#retries.within(courier.name, BUSY_MS);

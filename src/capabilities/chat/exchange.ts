@@ -4,13 +4,12 @@
  */
 import { randomBytes } from 'node:crypto';
 import { equalBytes } from '../../foundation/bytes.ts';
-import type { Clock } from '../../foundation/clock.ts';
 import { STREAM_ID_BYTES } from '../../foundation/domain/chat.ts';
-import { causeOf, type EventSink } from '../../foundation/events.ts';
+import { causeOf } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { sourceGroupOf, THIS_MACHINE } from '../../foundation/quota.ts';
-import type { ChatStore, PairRow } from '../../foundation/store/chat.ts';
-import type { ChatContent, ChatLog } from '../../foundation/store/chat-log.ts';
+import type { PairRow } from '../../foundation/store/chat.ts';
+import type { ChatContent } from '../../foundation/store/chat-log.ts';
 import { SourceTally } from '../../foundation/tally.ts';
 import {
   type Answer,
@@ -24,6 +23,7 @@ import {
   onUnknownStream,
 } from './relationship.ts';
 import type { ChatSession } from './session.ts';
+import type { ChatDependencies } from './types.ts';
 import type { Frame, MessageFrame } from './wire.ts';
 
 /** Limit of pending requests to one agent. */
@@ -47,14 +47,7 @@ export function newStream(): Uint8Array {
   return new Uint8Array(randomBytes(STREAM_ID_BYTES));
 }
 
-export interface ChatExchangeDependencies {
-  readonly store: ChatStore;
-  readonly entries: ChatLog;
-  readonly events: EventSink;
-  readonly clock: Clock;
-  /** Whether the owner of a local agent knows `peer`. Part of the requests is reserved for known peers. */
-  readonly isKnown: (aid: Aid, peer: Aid) => boolean;
-}
+type ExchangeParts = Pick<ChatDependencies, 'store' | 'entries' | 'events' | 'clock' | 'isKnown'>;
 
 /** The result of processing frames. */
 export interface Outcome {
@@ -66,7 +59,7 @@ export interface Outcome {
 }
 
 /** Processes received frames. @throws SvcError `not_writable`, `store_corrupt`; nothing has changed then */
-export function processFrames(deps: ChatExchangeDependencies, session: ChatSession, frames: readonly Frame[]): Outcome {
+export function processFrames(deps: ExchangeParts, session: ChatSession, frames: readonly Frame[]): Outcome {
   const work = (): Outcome => {
     const step = new FrameProcessor(deps, session);
     for (const frame of frames) step.take(frame);
@@ -77,7 +70,7 @@ export function processFrames(deps: ChatExchangeDependencies, session: ChatSessi
 
 /** Stores a change of a pair and returns the new row. Runs in a transaction. */
 export function applyChange(
-  { store, entries }: Pick<ChatExchangeDependencies, 'store' | 'entries'>,
+  { store, entries }: Pick<ChatDependencies, 'store' | 'entries'>,
   pair: PairRow,
   { next, dropsQueue }: Change,
 ): PairRow {
@@ -99,7 +92,7 @@ function areReceipts(frames: readonly Frame[]): boolean {
 
 /** Processes the frames of one link in one transaction. */
 class FrameProcessor {
-  readonly #deps: ChatExchangeDependencies;
+  readonly #deps: ExchangeParts;
   readonly #session: ChatSession;
   readonly #replies: Frame[] = [];
   /** Consecutive entries of one stream that are not stored yet. */
@@ -108,7 +101,7 @@ class FrameProcessor {
   #sentUpTo = 0;
   #isBusy = false;
 
-  constructor(deps: ChatExchangeDependencies, session: ChatSession) {
+  constructor(deps: ExchangeParts, session: ChatSession) {
     this.#deps = deps;
     this.#session = session;
     this.#pair = deps.store.pair(session.local, session.peer);

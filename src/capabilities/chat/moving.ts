@@ -11,13 +11,14 @@ import { aidAt, badDocument, checkDistinct, hexBytes } from '../../foundation/mo
 import type { PairRow, Relationship } from '../../foundation/store/chat.ts';
 import type { ChatEntry } from '../../foundation/store/chat-log.ts';
 import { MAX_CONTACTS, MAX_QUEUED } from './chat.ts';
-import { type ChatExchangeDependencies, MAX_INVITES } from './exchange.ts';
+import { MAX_INVITES } from './exchange.ts';
+import type { ChatDependencies } from './types.ts';
 import { isFileName, isNote } from './wire.ts';
 
 /** Limit of queued entries of all conversations, bytes. */
 const MAX_WAITING_BYTES: number = 16 * 1024 * 1024;
 
-type ChatMovingDependencies = Pick<ChatExchangeDependencies, 'store' | 'entries'>;
+type ChatMovingDependencies = Pick<ChatDependencies, 'store' | 'entries'>;
 type PairPart = ChatPart[number];
 type EntryPart = PairPart['entries'][number];
 

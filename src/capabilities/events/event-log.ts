@@ -28,26 +28,23 @@ export interface EventPage {
   readonly truncated: boolean;
 }
 
-export interface EventLogDependencies {
-  readonly store: EventStore;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 export class EventLog implements Component, EventSink {
-  readonly #deps: EventLogDependencies;
+  readonly #store: EventStore;
+  readonly #clock: Clock;
+  readonly #log: Log;
   readonly #appended = new Listeners<[]>();
   #sweep: RepeatingTask | null = null;
 
-  constructor(dependencies: EventLogDependencies) {
-    this.#deps = dependencies;
+  constructor(store: EventStore, clock: Clock, log: Log) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#log = log;
   }
 
   async start(): Promise<void> {
-    const { store, clock, log } = this.#deps;
-    const onError = (error: unknown): void => log.warn({ error }, 'old events could not be deleted');
-    this.#sweep = every(clock, { firstMs: SWEEP_PAUSE_MS, periodMs: SWEEP_MS, onError }, () => {
-      const swept = store.deleteBefore(clock.now() - EVENT_AGE_MS, MAX_SWEPT_AT_ONCE);
+    const onError = (error: unknown): void => this.#log.warn({ error }, 'old events could not be deleted');
+    this.#sweep = every(this.#clock, { firstMs: SWEEP_PAUSE_MS, periodMs: SWEEP_MS, onError }, () => {
+      const swept = this.#store.deleteBefore(this.#clock.now() - EVENT_AGE_MS, MAX_SWEPT_AT_ONCE);
       return swept === MAX_SWEPT_AT_ONCE ? SWEEP_PAUSE_MS : SWEEP_MS;
     });
   }
@@ -57,7 +54,7 @@ export class EventLog implements Component, EventSink {
   }
 
   emit<T extends EventType>(aid: Aid, type: T, data: EventPayloads[T], cause?: EventCause): number {
-    const seq = this.#deps.store.append(aid, type, this.#deps.clock.now(), JSON.stringify(data), cause);
+    const seq = this.#store.append(aid, type, this.#clock.now(), JSON.stringify(data), cause);
     this.#appended.notify();
     return seq;
   }
@@ -78,32 +75,32 @@ export class EventLog implements Component, EventSink {
   page(aid: Aid | null, afterSeq: number, limit: number, types?: readonly EventType[]): EventPage {
     const { oldestSeq, lastSeq, prunedSeq } = this.bounds(aid);
     if (this.misses(afterSeq, prunedSeq)) return { events: [], lastSeq, oldestSeq, truncated: true };
-    const events = this.#deps.store.after(afterSeq, limit, { aid: aid ?? undefined, types });
+    const events = this.#store.after(afterSeq, limit, { aid: aid ?? undefined, types });
     const last = events.length < limit ? undefined : events.at(-1);
     return { events, lastSeq: last?.seq ?? Math.max(lastSeq, afterSeq), oldestSeq, truncated: false };
   }
 
   /** Whether events after a cursor are missing from the log. */
   misses(afterSeq: number, prunedSeq: number): boolean {
-    return (afterSeq !== 0 && afterSeq < prunedSeq) || afterSeq > this.#deps.store.lastSeq();
+    return (afterSeq !== 0 && afterSeq < prunedSeq) || afterSeq > this.#store.lastSeq();
   }
 
   bounds(aid: Aid | null): EventBounds {
-    return this.#deps.store.bounds(aid ?? undefined);
+    return this.#store.bounds(aid ?? undefined);
   }
 
   /** Returns the events after `seq`, without checking for deleted events. */
   after(seq: number, limit: number, filter?: EventFilter): readonly StoredEvent[] {
-    return this.#deps.store.after(seq, limit, filter);
+    return this.#store.after(seq, limit, filter);
   }
 
   /** The number of the newest event. */
   lastSeq(): number {
-    return this.#deps.store.lastSeq();
+    return this.#store.lastSeq();
   }
 
   /** Deletes the events of a deleted agent. */
   forget(aid: Aid): void {
-    this.#deps.store.forget(aid);
+    this.#store.forget(aid);
   }
 }

@@ -54,17 +54,11 @@ export interface EventSource {
   misses(afterSeq: number, prunedSeq: number): boolean;
 }
 
-export interface EventStreamsDependencies {
-  readonly log: EventSource;
-  readonly clock: Clock;
-  /** For errors. `log` is the event log. */
-  readonly logger: Log;
-  /** The pending counters of one agent, or of all. */
-  readonly pending: (aid: Aid | null) => PendingView;
-}
-
 export class EventStreams implements Component {
-  readonly #deps: EventStreamsDependencies;
+  readonly #log: EventSource;
+  readonly #pending: (aid: Aid | null) => PendingView;
+  readonly #clock: Clock;
+  readonly #logger: Log;
   readonly #maxSubscribers: number;
   readonly #subscribers = new Set<Subscriber>();
   readonly #backlog: Backlog;
@@ -75,8 +69,21 @@ export class EventStreams implements Component {
   #forget = (): void => {};
   #stopped = false;
 
-  constructor(dependencies: EventStreamsDependencies, maxSubscribers: number = MAX_SUBSCRIBERS) {
-    this.#deps = dependencies;
+  /**
+   * @param pending the pending counters of one agent, or of all
+   * @param logger for errors. `log` is the event log
+   */
+  constructor(
+    log: EventSource,
+    pending: (aid: Aid | null) => PendingView,
+    clock: Clock,
+    logger: Log,
+    maxSubscribers: number = MAX_SUBSCRIBERS,
+  ) {
+    this.#log = log;
+    this.#pending = pending;
+    this.#clock = clock;
+    this.#logger = logger;
     this.#maxSubscribers = maxSubscribers;
     this.#backlog = {
       read: (filter, seq, until) => this.#readLog(filter, seq, until),
@@ -85,11 +92,10 @@ export class EventStreams implements Component {
   }
 
   async start(): Promise<void> {
-    const { log, clock, logger } = this.#deps;
-    this.#forget = log.onAppended(() => this.#flushSoon());
-    const onError = (error: unknown): void => logger.error({ error }, 'events could not be sent');
-    this.#heartbeat = every(clock, { periodMs: EVENT_HEARTBEAT_MS, onError }, () => this.#beat());
-    this.#flush = every(clock, { periodMs: UNTIL_REQUESTED, onError }, () => this.#send());
+    this.#forget = this.#log.onAppended(() => this.#flushSoon());
+    const onError = (error: unknown): void => this.#logger.error({ error }, 'events could not be sent');
+    this.#heartbeat = every(this.#clock, { periodMs: EVENT_HEARTBEAT_MS, onError }, () => this.#beat());
+    this.#flush = every(this.#clock, { periodMs: UNTIL_REQUESTED, onError }, () => this.#send());
   }
 
   /** Ends all streams. Clients reconnect when the daemon runs again. */
@@ -132,14 +138,14 @@ export class EventStreams implements Component {
       types: types === undefined ? null : new Set(types),
       key: `${aid ?? ''} ${types === undefined ? '' : [...types].sort().join()}`,
     };
-    const now = this.#deps.clock.now();
-    const bounds = this.#deps.log.bounds(aid);
+    const now = this.#clock.now();
+    const bounds = this.#log.bounds(aid);
     const { prunedSeq } = bounds;
-    const missed = after !== undefined && this.#deps.log.misses(after, prunedSeq);
+    const missed = after !== undefined && this.#log.misses(after, prunedSeq);
     const seq = after === undefined ? recent.position : missed ? 0 : after;
     const subscriber = new Subscriber(filter, outlet, seq, prunedSeq);
     this.#subscribers.add(subscriber);
-    const opening = [openingFrame(this.#deps.pending(aid))];
+    const opening = [openingFrame(this.#pending(aid))];
     if (missed) opening.push(truncatedFrame(prunedSeq, bounds, now, aid));
     else if (after === undefined) opening.push(positionFrame(seq));
     subscriber.send(Buffer.concat(opening), now);
@@ -147,7 +153,7 @@ export class EventStreams implements Component {
     return {
       drained: () => {
         subscriber.blockedSince = null;
-        if (this.#subscribers.has(subscriber)) subscriber.pump(this.#catchUp(), this.#backlog, this.#deps.clock.now());
+        if (this.#subscribers.has(subscriber)) subscriber.pump(this.#catchUp(), this.#backlog, this.#clock.now());
       },
       closed: () => this.#leave(subscriber),
     };
@@ -170,9 +176,9 @@ export class EventStreams implements Component {
 
   /** Adds all committed events to the recent events and returns them. */
   #catchUp(): RecentEvents {
-    const recent = (this.#recent ??= new RecentEvents(this.#deps.log.lastSeq()));
+    const recent = (this.#recent ??= new RecentEvents(this.#log.lastSeq()));
     for (;;) {
-      const events = this.#deps.log.after(recent.position, MAX_READ_AT_ONCE);
+      const events = this.#log.after(recent.position, MAX_READ_AT_ONCE);
       recent.add(events);
       if (events.length < MAX_READ_AT_ONCE) return recent;
     }
@@ -181,17 +187,17 @@ export class EventStreams implements Component {
   #flushSoon(): void {
     if (this.#subscribers.size === 0) return;
     const pause = this.#subscribers.size * PAUSE_PER_SUBSCRIBER_MS;
-    this.#flush?.soon(Math.min(pause, Math.max(0, this.#flushedAt + pause - this.#deps.clock.now())));
+    this.#flush?.soon(Math.min(pause, Math.max(0, this.#flushedAt + pause - this.#clock.now())));
   }
 
   #send(): void {
-    this.#flushedAt = this.#deps.clock.now();
+    this.#flushedAt = this.#clock.now();
     const recent = this.#catchUp();
     for (const subscriber of this.#subscribers) subscriber.pump(recent, this.#backlog, this.#flushedAt);
   }
 
   #beat(): void {
-    const now = this.#deps.clock.now();
+    const now = this.#clock.now();
     for (const subscriber of this.#subscribers) {
       const { blockedSince: fullSince } = subscriber;
       if (fullSince === null) subscriber.send(HEARTBEAT, now);
@@ -204,16 +210,16 @@ export class EventStreams implements Component {
 
   #readLog({ aid, types }: SubscriberFilter, seq: number, until: number): { frames: Buffer; seq: number } {
     const filter = { aid: aid ?? undefined, types: types === null ? undefined : [...types] };
-    const events = this.#deps.log.after(seq, MAX_LOG_PAGE, filter);
+    const events = this.#log.after(seq, MAX_LOG_PAGE, filter);
     const last = events.length < MAX_LOG_PAGE ? undefined : events.at(-1);
     const frames = events.filter((event) => event.seq <= until).map(eventFrame);
     return { frames: Buffer.concat(frames), seq: Math.min(until, last?.seq ?? until) };
   }
 
   #loss({ aid }: SubscriberFilter, seq: number, known: number): { frame: Buffer; prunedSeq: number } | null {
-    const bounds = this.#deps.log.bounds(aid);
+    const bounds = this.#log.bounds(aid);
     if (bounds.prunedSeq <= Math.max(seq, known)) return null;
-    return { frame: truncatedFrame(seq, bounds, this.#deps.clock.now(), aid), prunedSeq: bounds.prunedSeq };
+    return { frame: truncatedFrame(seq, bounds, this.#clock.now(), aid), prunedSeq: bounds.prunedSeq };
   }
 }
 

@@ -22,14 +22,9 @@ export const MAX_NODE_EVENTS_PER_KIND = 200;
 export const NODE_EVENTS_BURST = 30;
 export const NODE_EVENTS_PER_HOUR = 1_200;
 
-export interface NodeEventsDependencies {
-  readonly clock: Clock;
-  /** The AID of events that are about no agent. */
-  readonly node: Aid;
-}
-
 export class NodeEvents implements EventSource {
-  readonly #deps: NodeEventsDependencies;
+  readonly #node: Aid;
+  readonly #clock: Clock;
   readonly #rate: RateLimiter;
   readonly #appended = new Listeners<[]>();
   /** Events of a kind that were dropped since the last stored one. */
@@ -39,18 +34,22 @@ export class NodeEvents implements EventSource {
   #lastSeq: number;
   #prunedSeq: number;
 
-  constructor(dependencies: NodeEventsDependencies) {
-    this.#deps = dependencies;
+  /**
+   * @param node the AID of events that are about no agent
+   */
+  constructor(node: Aid, clock: Clock) {
+    this.#node = node;
+    this.#clock = clock;
     const perSecond = NODE_EVENTS_PER_HOUR / 3600;
     const limits = { perSecond, burst: NODE_EVENTS_BURST, maxKeys: NODE_EVENT_TYPES.length };
-    this.#rate = new RateLimiter(limits, dependencies);
+    this.#rate = new RateLimiter(limits, { clock });
     // Starts after all numbers of the last run, because there is less than one event per millisecond.
-    this.#lastSeq = dependencies.clock.now();
+    this.#lastSeq = clock.now();
     this.#prunedSeq = this.#lastSeq;
   }
 
   /** Adds an event. @param aid the local agent that it is about; by default the node */
-  emit<T extends NodeEventType>(type: T, data: NodeEventPayloads[T], aid: Aid = this.#deps.node): void {
+  emit<T extends NodeEventType>(type: T, data: NodeEventPayloads[T], aid: Aid = this.#node): void {
     const missed = this.#dropped.get(type) ?? 0;
     if (!this.#rate.take(type)) {
       this.#dropped.set(type, missed + 1);
@@ -58,7 +57,7 @@ export class NodeEvents implements EventSource {
     }
     this.#dropped.delete(type);
     const text = JSON.stringify(missed === 0 ? data : { ...data, missed });
-    this.#events.push({ seq: ++this.#lastSeq, aid, type, at: this.#deps.clock.now(), data: text });
+    this.#events.push({ seq: ++this.#lastSeq, aid, type, at: this.#clock.now(), data: text });
     const ofKind = (this.#counts.get(type) ?? 0) + 1;
     this.#counts.set(type, ofKind);
     if (ofKind > MAX_NODE_EVENTS_PER_KIND) this.#forget(this.#events.findIndex((one) => one.type === type));

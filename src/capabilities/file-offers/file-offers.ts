@@ -4,6 +4,7 @@
  * docs/files.md.
  */
 
+import { join } from 'node:path';
 import { type Backoff, backoff } from '../../foundation/backoff.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import {
@@ -18,16 +19,23 @@ import {
 import { NOTE_TYPE, type NoteOutcome } from '../../foundation/domain/notes.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import { causeOf, type EventSink } from '../../foundation/events.ts';
-import { receivedName, numberedName } from '../../foundation/file-name.ts';
+import { numberedName, receivedName } from '../../foundation/file-name.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { FileOfferRow, FileOfferStore } from '../../foundation/store/file-offers.ts';
 import type { OfferAccess } from './offer-access.ts';
-import type { FileOffer, OfferNote, OfferNotes, OfferObjects, OfferRequest, OfferedBytes, OfferSources } from './types.ts';
+import type {
+  FileOffer,
+  OfferedBytes,
+  OfferNote,
+  OfferNotes,
+  OfferObjects,
+  OfferRequest,
+  OfferSources,
+} from './types.ts';
 import { decodeEndNotice, decodeOffer, encodeEndNotice, encodeOffer, type OfferEnd } from './wire.ts';
-import { join } from 'node:path';
 
 /** Interval of the check for expired offers and pending notifications, milliseconds. */
 const OFFERS_TICK_MS = 15_000;
@@ -64,10 +72,12 @@ export class FileOffers implements Component {
 
   /** Registers the handlers for notes about files. */
   constructor(dependencies: FileOffersDependencies) {
-    this.#deps = { ...dependencies, log: dependencies.log.child('files') };
-    this.#teller = new OfferEndNotifier(this.#deps);
-    dependencies.notes.claim(NOTE_TYPE.fileOffer, (recipient, note) => this.#offerReceived(recipient, note));
-    dependencies.notes.claim(NOTE_TYPE.fileNews, (recipient, note) => this.#endReceived(recipient, note));
+    const { store, notes, clock } = dependencies;
+    const log = dependencies.log.child('files');
+    this.#deps = { ...dependencies, log };
+    this.#teller = new OfferEndNotifier(store, notes, clock, log);
+    notes.claim(NOTE_TYPE.fileOffer, (recipient, note) => this.#offerReceived(recipient, note));
+    notes.claim(NOTE_TYPE.fileNews, (recipient, note) => this.#endReceived(recipient, note));
   }
 
   async start(): Promise<void> {
@@ -303,41 +313,43 @@ const RETRY: Backoff = { firstMs: 30_000, maxMs: 3600_000 };
 /** Notes that are sent concurrently. */
 const MAX_CONCURRENT_NOTES = 8;
 
-export interface OfferEndNotifierDependencies {
-  readonly store: Pick<FileOfferStore, 'dueNotifications' | 'scheduleNotification'>;
-  readonly notes: Pick<OfferNotes, 'send'>;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 class OfferEndNotifier {
-  readonly #deps: OfferEndNotifierDependencies;
+  readonly #store: Pick<FileOfferStore, 'dueNotifications' | 'scheduleNotification'>;
+  readonly #notes: Pick<OfferNotes, 'send'>;
+  readonly #clock: Clock;
+  readonly #log: Log;
 
-  constructor(dependencies: OfferEndNotifierDependencies) {
-    this.#deps = dependencies;
+  constructor(
+    store: Pick<FileOfferStore, 'dueNotifications' | 'scheduleNotification'>,
+    notes: Pick<OfferNotes, 'send'>,
+    clock: Clock,
+    log: Log,
+  ) {
+    this.#store = store;
+    this.#notes = notes;
+    this.#clock = clock;
+    this.#log = log;
   }
 
   /** Sends all due notifications. */
   async sendDue(): Promise<void> {
-    const { store, clock } = this.#deps;
     for (;;) {
-      const due = store.dueNotifications(clock.now(), MAX_CONCURRENT_NOTES);
+      const due = this.#store.dueNotifications(this.#clock.now(), MAX_CONCURRENT_NOTES);
       await Promise.all(due.map((row) => this.#notify(row)));
       if (due.length < MAX_CONCURRENT_NOTES) return;
     }
   }
 
   async #notify({ aid, id, peer, state, expiresAt, attempts }: FileOfferRow): Promise<void> {
-    const { store, notes, clock, log } = this.#deps;
-    if (state === 'open' || state === 'expired' || expiresAt <= clock.now())
-      return store.scheduleNotification(aid, id, null);
+    if (state === 'open' || state === 'expired' || expiresAt <= this.#clock.now())
+      return this.#store.scheduleNotification(aid, id, null);
     // Stored before the note is sent, so that a crash in between cannot cause a flood of notes.
-    store.scheduleNotification(aid, id, clock.now() + backoff(RETRY, attempts + 1));
+    this.#store.scheduleNotification(aid, id, this.#clock.now() + backoff(RETRY, attempts + 1));
     try {
-      await notes.send(aid, peer, NOTE_TYPE.fileNews, encodeEndNotice({ id, end: state }));
-      store.scheduleNotification(aid, id, null);
+      await this.#notes.send(aid, peer, NOTE_TYPE.fileNews, encodeEndNotice({ id, end: state }));
+      this.#store.scheduleNotification(aid, id, null);
     } catch (error) {
-      log.debug({ aid, error }, 'the end of a file offer could not be reported, will retry');
+      this.#log.debug({ aid, error }, 'the end of a file offer could not be reported, will retry');
     }
   }
 }
@@ -349,15 +361,13 @@ const RECEIVED = 'received';
 /** Limit of names that are tried for one file. */
 const MAX_NAMES = 100;
 
-export interface OfferTakerDependencies<B extends OfferedBytes> extends OfferSources<B> {
-  readonly offers: Pick<FileOffers, 'acceptable' | 'taken'>;
-}
-
 export class OfferReceiver<B extends OfferedBytes> {
-  readonly #deps: OfferTakerDependencies<B>;
+  readonly #offers: FileOffers;
+  readonly #sources: OfferSources<B>;
 
-  constructor(dependencies: OfferTakerDependencies<B>) {
-    this.#deps = dependencies;
+  constructor(offers: FileOffers, sources: OfferSources<B>) {
+    this.#offers = offers;
+    this.#sources = sources;
   }
 
   /**
@@ -367,22 +377,21 @@ export class OfferReceiver<B extends OfferedBytes> {
    *   getting an object
    */
   async accept(aid: Aid, id: string, signal: AbortSignal): Promise<string> {
-    const { offers } = this.#deps;
-    const { path } = await this.#get(aid, offers.acceptable(aid, id), signal);
-    offers.taken(aid, id);
+    const { path } = await this.#get(aid, this.#offers.acceptable(aid, id), signal);
+    this.#offers.taken(aid, id);
     return path;
   }
 
   /** Downloaded bytes of an offer to a local agent, or null if it is not being downloaded below files_root. */
   received({ direction, state, objectId }: FileOffer): number | null {
-    return direction === 'in' && state === 'open' ? this.#deps.progress(objectId) : null;
+    return direction === 'in' && state === 'open' ? this.#sources.progress(objectId) : null;
   }
 
   async #get(aid: Aid, { objectId, size, name, peer: hint }: FileOffer, signal: AbortSignal) {
     for (let number = 0; ; number++) {
       const dest = join(RECEIVED, numberedName(name, number));
       try {
-        return await this.#deps.get({ aid, objectId, size, hint, dest, register: false, force: false, signal });
+        return await this.#sources.get({ aid, objectId, size, hint, dest, register: false, force: false, signal });
       } catch (error) {
         // Another file has this name.
         const isTaken = error instanceof SvcError && error.code === 'wrong_state';
@@ -398,9 +407,9 @@ export class OfferReceiver<B extends OfferedBytes> {
    *   reading from a holder
    */
   async read(aid: Aid, id: string, range: string | undefined, signal: AbortSignal) {
-    const { objectId, peer: holder, size } = this.#deps.offers.acceptable(aid, id);
+    const { objectId, peer: holder, size } = this.#offers.acceptable(aid, id);
     const headers = range === undefined ? {} : { range };
-    const object = await this.#deps.read({ local: aid, holder, objectId, method: 'GET', headers, signal });
+    const object = await this.#sources.read({ local: aid, holder, objectId, method: 'GET', headers, signal });
     if (object.size === size && object.status !== 304) return { object, objectId };
     object.body.destroy();
     throw new SvcError('protocol_error', { message: 'The size of the file differs from the offer.' });

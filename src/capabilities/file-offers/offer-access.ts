@@ -7,20 +7,20 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { FileOfferStore } from '../../foundation/store/file-offers.ts';
 import type { AccessRequest } from '../../network/links/types.ts';
 
-export interface OfferAccessDependencies {
-  readonly store: Pick<FileOfferStore, 'isOffered'>;
-  readonly clock: Clock;
-  /** Whether the owner of an agent has denied a caller by its AID. */
-  readonly isDenied: (called: Aid, caller: Aid) => boolean;
-}
-
 export class OfferAccess {
-  readonly #deps: OfferAccessDependencies;
+  readonly #store: Pick<FileOfferStore, 'isOffered'>;
+  readonly #clock: Clock;
+  readonly #isDenied: (called: Aid, caller: Aid) => boolean;
   /** Bytes read of offered objects, by sender, recipient and object. */
   readonly #read = new Map<Aid, Map<string, number>>();
 
-  constructor(dependencies: OfferAccessDependencies) {
-    this.#deps = dependencies;
+  /**
+   * @param isDenied whether the owner of an agent has denied a caller by its AID
+   */
+  constructor(store: Pick<FileOfferStore, 'isOffered'>, clock: Clock, isDenied: (called: Aid, caller: Aid) => boolean) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#isDenied = isDenied;
   }
 
   /**
@@ -29,14 +29,16 @@ export class OfferAccess {
    */
   mayRead({ purpose, called, caller }: AccessRequest, objectId: string | null): boolean {
     // protocol-notes.md, step 15
-    const { store, clock, isDenied } = this.#deps;
-    return purpose === 'object' && !isDenied(called, caller) && store.isOffered(called, caller, objectId, clock.now());
+    return (
+      purpose === 'object' &&
+      !this.#isDenied(called, caller) &&
+      this.#store.isOffered(called, caller, objectId, this.#clock.now())
+    );
   }
 
   /** Returns a callback for the progress of reading an object, or null if the object is not offered to the reader. */
   reading({ called, caller }: AccessRequest, objectId: string): ((bytes: number) => void) | null {
-    const { store, clock } = this.#deps;
-    if (!store.isOffered(called, caller, objectId, clock.now())) return null;
+    if (!this.#store.isOffered(called, caller, objectId, this.#clock.now())) return null;
     return (bytes) => {
       const ofAgent = this.#read.get(called) ?? new Map<string, number>();
       this.#read.set(called, ofAgent.set(keyOf(caller, objectId), bytes));

@@ -47,15 +47,12 @@ const MAX_BACKED_OFF = 16_384;
 /** After an agent leaves a group, its replica still syncs for this time to spread the `leave` entry, milliseconds. */
 const ANNOUNCE_LEAVE_MS: number = 7 * 24 * 3600_000;
 
-interface AntiEntropyDependencies extends Pick<GroupsDependencies, 'clock' | 'log' | 'random'> {
-  readonly links: Pick<GroupLinks, 'sync' | 'push'>;
+type SyncParts = Pick<GroupsDependencies, 'clock' | 'log' | 'random'> & {
   readonly groups: {
-    /** Numbers of the groups that local agents are in, or left at or after `leftSince` (Unix milliseconds). */
     syncedRids(leftSince: number): readonly number[];
     byRid(rid: number): { readonly state: GroupState } | null;
   };
-  readonly replicas: Pick<Replicas, 'byRid' | 'peers'>;
-}
+};
 
 interface Queue {
   readonly entries: Uint8Array[];
@@ -65,7 +62,9 @@ interface Queue {
 export class AntiEntropy {
   /** Notified of each replica after a successful sync. */
   readonly synced: Listeners<[Replica]> = new Listeners();
-  readonly #deps: AntiEntropyDependencies;
+  readonly #deps: SyncParts;
+  readonly #replicas: Pick<Replicas, 'byRid' | 'peers'>;
+  readonly #links: Pick<GroupLinks, 'sync' | 'push'>;
   readonly #queues = new Map<string, Queue>();
   readonly #backedOff = new LruCache<Aid, { readonly fails: number; readonly until: number }>({
     maxEntries: MAX_BACKED_OFF,
@@ -78,8 +77,14 @@ export class AntiEntropy {
   readonly #stop = new AbortController();
   #ticker: RepeatingTask | null = null;
 
-  constructor(dependencies: AntiEntropyDependencies) {
+  constructor(
+    dependencies: SyncParts,
+    replicas: Pick<Replicas, 'byRid' | 'peers'>,
+    links: Pick<GroupLinks, 'sync' | 'push'>,
+  ) {
     this.#deps = dependencies;
+    this.#replicas = replicas;
+    this.#links = links;
   }
 
   start(): void {
@@ -100,7 +105,7 @@ export class AntiEntropy {
   broadcast(replica: Replica, entries: readonly Entry[], from: Aid | null): void {
     // protocol-groups.md, step 10
     if (this.#stop.signal.aborted) return;
-    const others = this.#deps.replicas.peers(replica).filter((aid) => aid !== from);
+    const others = this.#replicas.peers(replica).filter((aid) => aid !== from);
     this.#syncWithJoiners(replica, entries, others.length);
     if (from === null) this.#notifyRemoved(replica, entries);
     if (from !== null && others.length <= FAN_OUT) return;
@@ -125,7 +130,7 @@ export class AntiEntropy {
   #notifyRemoved(replica: Replica, entries: readonly Entry[]): void {
     for (const { kind, to: [subject] = [], encoded } of entries) {
       if (kind !== 'remove' || subject === undefined) continue;
-      const told = this.#runSession(subject, () => this.#deps.links.push(replica, subject, [encoded]));
+      const told = this.#runSession(subject, () => this.#links.push(replica, subject, [encoded]));
       told.catch((error: unknown) => this.#failed(subject, error));
     }
   }
@@ -134,7 +139,7 @@ export class AntiEntropy {
   peerSeen(peer: Aid): void {
     if (!this.#backedOff.delete(peer)) return;
     for (const rid of this.#dueAt.keys()) {
-      const replica = this.#deps.replicas.byRid(rid);
+      const replica = this.#replicas.byRid(rid);
       if (replica !== null && replica.role(peer) !== null) detach(this.#sync(replica, peer));
     }
   }
@@ -147,7 +152,7 @@ export class AntiEntropy {
   /** Syncs a replica with a peer now, or waits for the running sync. @throws SvcError as `GroupLinks.sync` */
   syncNow(replica: Replica, peer: Aid): Promise<void> {
     return this.#syncing.run(keyOf(replica, peer), async () => {
-      await this.#runSession(peer, () => this.#deps.links.sync(replica, peer));
+      await this.#runSession(peer, () => this.#links.sync(replica, peer));
       this.synced.notify(replica);
     });
   }
@@ -166,12 +171,12 @@ export class AntiEntropy {
 
   #startSync(rid: number, now: number): void {
     // protocol-groups.md, step 11
-    const replica = this.#deps.replicas.byRid(rid);
+    const replica = this.#replicas.byRid(rid);
     if (replica === null) return;
     const isJoining = this.#deps.groups.byRid(rid)?.state === 'joining';
     const period = isJoining ? JOINING_PERIOD_MS : PERIOD_MS;
     this.#dueAt.set(rid, now + period * (0.5 + this.#deps.random()));
-    const peers = this.#deps.replicas.peers(replica);
+    const peers = this.#replicas.peers(replica);
     // A joining agent fetches the group from one member, not from several at once.
     if (isJoining && peers.some((peer) => this.#syncing.has(keyOf(replica, peer)))) return;
     for (const peer of this.#sample(peers, PEERS_PER_SYNC)) detach(this.#sync(replica, peer));
@@ -199,7 +204,7 @@ export class AntiEntropy {
     try {
       while (queue.entries.length > 0) {
         const batch = queue.entries.splice(0, countFitting(queue.entries));
-        const complete = await this.#runSession(peer, () => this.#deps.links.push(replica, peer, batch));
+        const complete = await this.#runSession(peer, () => this.#links.push(replica, peer, batch));
         if (complete && !queue.overflowed) continue;
         queue.overflowed = false;
         await this.#sync(replica, peer);

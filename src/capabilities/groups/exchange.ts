@@ -30,18 +30,17 @@ const PULL_WITHIN = 128;
 /** A sync ends after this many rejected entries. */
 const MAX_REFUSED = 100;
 
-export interface GroupExchangeDependencies
-  extends Pick<GroupsDependencies, 'groups' | 'entries' | 'delegations' | 'clock'> {
-  readonly writer: Pick<GroupWriter, 'admit'>;
-}
+type ExchangeParts = Pick<GroupsDependencies, 'groups' | 'entries' | 'delegations' | 'clock'>;
 
 export class GroupExchange {
-  readonly #deps: GroupExchangeDependencies;
+  readonly #deps: ExchangeParts;
+  readonly #writer: GroupWriter;
   readonly #stop: AbortSignal;
   readonly #keys = new VerifierKeys();
 
-  constructor(dependencies: GroupExchangeDependencies, stop: AbortSignal) {
+  constructor(dependencies: ExchangeParts, writer: GroupWriter, stop: AbortSignal) {
     this.#deps = dependencies;
+    this.#writer = writer;
     this.#stop = stop;
   }
 
@@ -132,7 +131,7 @@ export class GroupExchange {
     });
     const entries = (await Promise.all(checked)).flat();
     this.#stop.throwIfAborted();
-    const admission = this.#deps.writer.admit(replica, entries, peer);
+    const admission = this.#writer.admit(replica, entries, peer);
     return { ...admission, refused: admission.refused + refused };
   }
 

@@ -10,12 +10,13 @@ import { pairHolder } from '../../network/links/holder.ts';
 import { drainAndDestroy } from '../../network/links/lingering.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { decodeEntry, provesSecret, verifyEntry } from './entry.ts';
-import { GroupExchange, type GroupExchangeDependencies } from './exchange.ts';
+import { GroupExchange } from './exchange.ts';
 import { markRemoved } from './notices.ts';
 import type { Replica } from './replica.ts';
 import type { Replicas } from './replicas.ts';
 import type { GroupsDependencies } from './types.ts';
 import { send } from './wire.ts';
+import type { GroupWriter } from './writer.ts';
 
 /** Timeout for connecting to the node of a member, milliseconds. */
 const OPEN_TIMEOUT_MS = 8000;
@@ -54,16 +55,17 @@ const MAX_ACTIVE_OF_SOURCE = 32;
 /** Active sessions reserved for members. Agents that only know the join secret cannot use them. */
 const RESERVED_ACTIVE = 64;
 
-interface GroupLinksDependencies
-  extends GroupExchangeDependencies,
-    Pick<GroupsDependencies, 'links' | 'log' | 'events' | 'isKnown'> {
-  readonly replicas: Pick<Replicas, 'served' | 'proof'>;
-}
+type LinkParts = Pick<
+  GroupsDependencies,
+  'groups' | 'entries' | 'delegations' | 'clock' | 'links' | 'log' | 'events' | 'isKnown'
+>;
 
 export class GroupLinks {
   /** Notified of an agent that has called and is therefore reachable. */
   readonly peerSeen: Listeners<[peer: Aid]> = new Listeners();
-  readonly #deps: GroupLinksDependencies;
+  readonly #deps: LinkParts;
+  readonly #replicas: Replicas;
+  readonly #writer: GroupWriter;
   readonly #exchange: GroupExchange;
   readonly #stop = new AbortController();
   readonly #sessionRates: RateQuota;
@@ -86,9 +88,11 @@ export class GroupLinks {
   });
 
   /** Accepts the links of purpose `room`. */
-  constructor(dependencies: GroupLinksDependencies) {
+  constructor(dependencies: LinkParts, replicas: Replicas, writer: GroupWriter) {
     this.#deps = dependencies;
-    this.#exchange = new GroupExchange(dependencies, this.#stop.signal);
+    this.#replicas = replicas;
+    this.#writer = writer;
+    this.#exchange = new GroupExchange(dependencies, writer, this.#stop.signal);
     this.#sessionRates = new RateQuota(SESSION_RATES, dependencies);
     this.#pushRates = new RateQuota(PUSH_RATES, dependencies);
     dependencies.links.accept('room', (link) => detach(this.#answer(link)));
@@ -105,7 +109,7 @@ export class GroupLinks {
   async sync(replica: Replica, peer: Aid): Promise<void> {
     // protocol-groups.md, steps 6 and 9
     await this.#call(replica, peer, async (link) => {
-      const proof = this.#deps.replicas.proof(replica);
+      const proof = this.#replicas.proof(replica);
       const have = this.#exchange.have(replica);
       send(link, { type: 'hello', groupId: replica.groupId, have, proof });
       const answer = await this.#exchange.next(link);
@@ -155,7 +159,7 @@ export class GroupLinks {
       await verifyEntry(entry, this.#deps.delegations);
       const isOurs = entry.groupId === replica.groupId && entry.kind === 'remove' && entry.to?.[0] === replica.aid;
       if (isOurs && mayRemove(replica, entry.author) && !replica.has(entry.id)) {
-        const { added } = this.#deps.writer.admit(replica, [entry], peer);
+        const { added } = this.#writer.admit(replica, [entry], peer);
         // The parents of the removal are missing here, and no member sends them to a removed agent.
         if (added.length === 0) markRemoved(replica, entry.author, this.#deps);
       }
@@ -187,7 +191,7 @@ export class GroupLinks {
     const peer = link.caller;
     const first = await this.#exchange.next(link);
     if (first.type !== 'hello' && first.type !== 'push') throw new SvcError('protocol_error');
-    const replica = this.#deps.replicas.served(link.called, first.groupId);
+    const replica = this.#replicas.served(link.called, first.groupId);
     const proof = first.type === 'hello' ? first.proof : undefined;
     if (replica === null || !this.#mayRead(replica, peer, proof)) return this.#refuse(link, replica, peer);
     pendingShare.release();

@@ -33,20 +33,19 @@ export class Groups implements Component {
   readonly #joiner: Joiner;
 
   constructor(dependencies: GroupsDependencies) {
-    const log = dependencies.log.child('groups');
-    const replicas = new Replicas(dependencies);
-    const common = { ...dependencies, log, replicas };
-    const writer = new GroupWriter(common);
-    const links = new GroupLinks({ ...common, writer });
-    const antiEntropy = new AntiEntropy({ ...common, links });
-    const joiner = new Joiner({ ...common, writer, antiEntropy: antiEntropy });
+    const parts = { ...dependencies, log: dependencies.log.child('groups') };
+    const replicas = new Replicas(parts);
+    const writer = new GroupWriter(parts, replicas);
+    const links = new GroupLinks(parts, replicas, writer);
+    const antiEntropy = new AntiEntropy(parts, replicas, links);
+    const joiner = new Joiner(parts, replicas, writer, antiEntropy);
     writer.added.add((replica, entries, from) => antiEntropy.broadcast(replica, entries, from));
     links.peerSeen.add((peer) => antiEntropy.peerSeen(peer));
     antiEntropy.synced.add((replica) => joiner.synced(replica));
-    this.#deps = dependencies;
+    this.#deps = parts;
     this.#replicas = replicas;
     this.#writer = writer;
-    this.#invitations = new Invitations({ ...common, writer });
+    this.#invitations = new Invitations(parts, replicas, writer);
     this.#links = links;
     this.#antiEntropy = antiEntropy;
     this.#joiner = joiner;
@@ -195,17 +194,24 @@ interface JoinInfo extends GroupLink {
   readonly hints: readonly Aid[];
 }
 
-interface JoinerDependencies extends Pick<GroupsDependencies, 'groups' | 'log' | 'clockAheadMs'> {
-  readonly replicas: Replicas;
-  readonly writer: Pick<GroupWriter, 'write'>;
-  readonly antiEntropy: Pick<AntiEntropy, 'scheduleSync' | 'syncNow'>;
-}
+type JoinerParts = Pick<GroupsDependencies, 'groups' | 'log' | 'clockAheadMs'>;
 
 export class Joiner {
-  readonly #deps: JoinerDependencies;
+  readonly #deps: JoinerParts;
+  readonly #replicas: Replicas;
+  readonly #writer: GroupWriter;
+  readonly #antiEntropy: Pick<AntiEntropy, 'scheduleSync' | 'syncNow'>;
 
-  constructor(dependencies: JoinerDependencies) {
+  constructor(
+    dependencies: JoinerParts,
+    replicas: Replicas,
+    writer: GroupWriter,
+    antiEntropy: Pick<AntiEntropy, 'scheduleSync' | 'syncNow'>,
+  ) {
     this.#deps = dependencies;
+    this.#replicas = replicas;
+    this.#writer = writer;
+    this.#antiEntropy = antiEntropy;
   }
 
   /**
@@ -213,8 +219,8 @@ export class Joiner {
    * @throws SvcError `clock_wrong` if the clock of this machine prevents joining; as `Groups.join`
    */
   async join(aid: Aid, request: JoinRequest): Promise<{ groupId: string; joined: boolean; title: string }> {
-    const { groups, replicas, antiEntropy: spread } = this.#deps;
-    replicas.requireLocal(aid);
+    const { groups } = this.#deps;
+    this.#replicas.requireLocal(aid);
     const link = request.link === undefined ? null : parseGroupLink(request.link);
     const groupId = link?.groupId ?? request.groupId;
     if (groupId === undefined || (request.groupId !== undefined && request.groupId !== groupId))
@@ -223,11 +229,11 @@ export class Joiner {
     // A member needs no invitation, and the stored one may be from anyone.
     const invite = known?.state === 'member' ? null : groups.inviteIn(aid, groupId);
     const way = joinInfoOf(aid, groupId, request, link, invite);
-    if (known === null) replicas.add({ ...way, aid, state: 'joining' });
+    if (known === null) this.#replicas.add({ ...way, aid, state: 'joining' });
     else this.#rejoin(known, way);
-    const clockWrong = await this.#tryPeers(replicas.open(replicas.row(aid, groupId)));
-    const row = replicas.row(aid, groupId);
-    if (row.state === 'joining' || known !== null) spread.scheduleSync(row.rid);
+    const clockWrong = await this.#tryPeers(this.#replicas.open(this.#replicas.row(aid, groupId)));
+    const row = this.#replicas.row(aid, groupId);
+    if (row.state === 'joining' || known !== null) this.#antiEntropy.scheduleSync(row.rid);
     if (row.state === 'joining') {
       // Joining completes when the clock is right. Until then, no attempt can succeed.
       assertClockNotAhead(this.#deps.clockAheadMs?.() ?? 0);
@@ -238,15 +244,15 @@ export class Joiner {
 
   /** Must be called after each sync. If a joining agent has the log now, writes its `join` entry. */
   synced(replica: Replica): void {
-    const { groups, replicas, writer, log } = this.#deps;
+    const { groups, log } = this.#deps;
     const row = groups.byRid(replica.rid);
-    const identity = replicas.identity(replica.aid);
+    const identity = this.#replicas.identity(replica.aid);
     if (row?.state !== 'joining' || identity === null || replica.maxSeq === 0) return;
     if (replica.role(replica.aid) !== null) return groups.setState(row.rid, 'member');
     const view = replica.control.everything();
-    const proof = replica.control.isInvited(view, replica.aid) ? undefined : replicas.proof(replica);
+    const proof = replica.control.isInvited(view, replica.aid) ? undefined : this.#replicas.proof(replica);
     try {
-      writer.write(replica, identity, { kind: 'join', proof });
+      this.#writer.write(replica, identity, { kind: 'join', proof });
     } catch (error) {
       log.debug({ aid: replica.aid, error }, 'the group did not admit this agent');
     }
@@ -254,9 +260,9 @@ export class Joiner {
 
   /** The information from the last attempt may be wrong, for example from a false invitation. */
   #rejoin(known: GroupRow, { creator, hints, secret }: JoinInfo): void {
-    const { groups, replicas } = this.#deps;
+    const { groups } = this.#deps;
     const { rid, maxSeq, state } = known;
-    if (state === 'left' || state === 'removed') replicas.checkCount(known.aid);
+    if (state === 'left' || state === 'removed') this.#replicas.checkCount(known.aid);
     const all = [...new Set([...hints, ...known.hints])].slice(0, MAX_HINTS);
     // As soon as the replica has an entry, the creator is certain.
     const maker = maxSeq === 0 ? creator : known.creator;
@@ -264,17 +270,17 @@ export class Joiner {
       groups.setJoinInfo(rid, { creator: maker, hints: all }, secret);
       if (state !== 'member') groups.setState(rid, 'joining');
     });
-    if (maker !== known.creator) replicas.reopen(rid);
+    if (maker !== known.creator) this.#replicas.reopen(rid);
   }
 
   /** @returns the `clock_wrong` error of an attempt, or null */
   async #tryPeers(replica: Replica): Promise<SvcError | null> {
-    const { groups, replicas, antiEntropy: spread, log } = this.#deps;
+    const { groups, log } = this.#deps;
     let clockWrong: SvcError | null = null;
-    for (const peer of replicas.peers(replica).slice(0, MAX_TRIED)) {
+    for (const peer of this.#replicas.peers(replica).slice(0, MAX_TRIED)) {
       if (groups.byRid(replica.rid)?.state !== 'joining') break;
       try {
-        await spread.syncNow(replica, peer);
+        await this.#antiEntropy.syncNow(replica, peer);
       } catch (error) {
         log.debug({ aid: replica.aid, peer, error }, 'joining a group through this agent failed');
         if (error instanceof SvcError && error.code === 'clock_wrong') clockWrong = error;

@@ -35,18 +35,19 @@ const BATCH = 16;
 /** Interval of the check for due invitations, milliseconds. */
 const TICK_MS = 15_000;
 
-interface InvitationsDependencies extends Pick<GroupsDependencies, 'groups' | 'notes' | 'clock' | 'log' | 'isKnown'> {
-  readonly replicas: Replicas;
-  readonly writer: Pick<GroupWriter, 'appendAny'>;
-}
+type InvitationParts = Pick<GroupsDependencies, 'groups' | 'notes' | 'clock' | 'log' | 'isKnown'>;
 
 export class Invitations {
-  readonly #deps: InvitationsDependencies;
+  readonly #deps: InvitationParts;
+  readonly #replicas: Replicas;
+  readonly #writer: GroupWriter;
   #repeating: RepeatingTask | null = null;
 
   /** Registers the handler for notes of type 0x10. */
-  constructor(dependencies: InvitationsDependencies) {
+  constructor(dependencies: InvitationParts, replicas: Replicas, writer: GroupWriter) {
     this.#deps = dependencies;
+    this.#replicas = replicas;
+    this.#writer = writer;
     dependencies.notes.onNote(NOTE_TYPE.invitation, (recipient, note) => this.#received(recipient, note));
   }
 
@@ -62,16 +63,16 @@ export class Invitations {
 
   /** See `Groups.invite`. */
   async invite(aid: Aid, groupId: string, target: Aid): Promise<boolean> {
-    const { replicas, writer, clock } = this.#deps;
+    const { clock } = this.#deps;
     if (target === aid) throw new SvcError('self');
-    const row = replicas.row(aid, groupId);
-    const replica = replicas.open(row);
+    const row = this.#replicas.row(aid, groupId);
+    const replica = this.#replicas.open(row);
     if (replica.role(target) !== null)
       throw new SvcError('wrong_state', { message: 'This agent is already a member of the group.' });
     if (replica.members().length >= MAX_MEMBERS)
       throw new SvcError('quota_exceeded', { message: `A group can have at most ${MAX_MEMBERS} members.` });
     if (!replica.control.isInvited(replica.control.everything(), target))
-      writer.appendAny(aid, groupId, { kind: 'invite', to: [target] });
+      this.#writer.appendAny(aid, groupId, { kind: 'invite', to: [target] });
     return this.#attempt(row, { target, until: clock.now() + INVITATION_LIFE_MS, attempts: 0 });
   }
 

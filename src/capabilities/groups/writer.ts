@@ -27,10 +27,7 @@ export interface Written {
   readonly at: number;
 }
 
-interface GroupWriterDependencies
-  extends Pick<GroupsDependencies, 'groups' | 'entries' | 'objects' | 'events' | 'clock' | 'clockAheadMs'> {
-  readonly replicas: Replicas;
-}
+type WriterParts = Pick<GroupsDependencies, 'groups' | 'entries' | 'objects' | 'events' | 'clock' | 'clockAheadMs'>;
 
 export class GroupWriter {
   /**
@@ -38,23 +35,25 @@ export class GroupWriter {
    * them.
    */
   readonly added: Listeners<[replica: Replica, entries: readonly Entry[], from: Aid | null]> = new Listeners();
-  readonly #deps: GroupWriterDependencies;
+  readonly #deps: WriterParts;
+  readonly #replicas: Replicas;
 
-  constructor(dependencies: GroupWriterDependencies) {
+  constructor(dependencies: WriterParts, replicas: Replicas) {
     this.#deps = dependencies;
+    this.#replicas = replicas;
   }
 
   /** See `Groups.create`. */
   create(aid: Aid, title: string): { groupId: string; link: string } {
-    const { groups, replicas } = this.#deps;
-    const identity = replicas.requireLocal(aid);
+    const { groups } = this.#deps;
+    const identity = this.#replicas.requireLocal(aid);
     const nonce = new Uint8Array(randomBytes(HASH_BYTES));
     const secret = new Uint8Array(randomBytes(JOIN_SECRET_BYTES));
     const groupId = groupIdOf(aid, nonce);
     groups.transaction(() => {
-      const row = replicas.add({ aid, groupId, creator: aid, title, secret, hints: [], state: 'member' });
+      const row = this.#replicas.add({ aid, groupId, creator: aid, title, secret, hints: [], state: 'member' });
       const proof = Buffer.concat([nonce, joinKey(secret).publicKey]);
-      this.write(replicas.open(row), identity, { kind: 'create', body: new TextEncoder().encode(title), proof });
+      this.write(this.#replicas.open(row), identity, { kind: 'create', body: new TextEncoder().encode(title), proof });
     });
     return { groupId, link: groupLinkText({ creator: aid, groupId, secret }) };
   }
@@ -79,11 +78,11 @@ export class GroupWriter {
 
   /** See `Groups.retract`. */
   retract(aid: Aid, groupId: string, entryId: string): Written {
-    const { entries, replicas } = this.#deps;
-    const row = replicas.row(aid, groupId);
+    const { entries } = this.#deps;
+    const row = this.#replicas.row(aid, groupId);
     const stored = entries.entry(row.rid, entryId);
     if (stored === null) throw new SvcError('not_found', { thing: 'entry', message: 'The group has no such entry.' });
-    const role = replicas.open(row).role(aid);
+    const role = this.#replicas.open(row).role(aid);
     if (entryView(stored).author !== aid && role !== 'admin' && role !== 'creator')
       throw new SvcError(role === null ? 'not_member' : 'access_denied', {
         message: 'Only the author of an entry or an admin of the group can retract it.',
@@ -93,7 +92,7 @@ export class GroupWriter {
 
   /** See `Groups.leave`. */
   leave(aid: Aid, groupId: string): void {
-    const row = this.#deps.replicas.row(aid, groupId);
+    const row = this.#replicas.row(aid, groupId);
     if (row.creator === aid) throw new SvcError('creator_cannot_leave');
     if (row.state === 'joining') return this.#deps.groups.setState(row.rid, 'left');
     this.appendAny(aid, groupId, { kind: 'leave' });
@@ -104,12 +103,11 @@ export class GroupWriter {
    * @throws SvcError `not_found`, `not_member`, `quota_exceeded`, and as `write`
    */
   appendAny(aid: Aid, groupId: string, draft: EntryDraft, ...behind: readonly EntryDraft[]): Written {
-    const { replicas } = this.#deps;
-    const row = replicas.row(aid, groupId);
+    const row = this.#replicas.row(aid, groupId);
     if (row.state !== 'member') throw new SvcError('not_member');
     if (row.maxSeq >= MAX_APPENDED)
       throw new SvcError('quota_exceeded', { message: `A group can have at most ${MAX_APPENDED} entries.` });
-    return this.write(replicas.open(row), replicas.requireLocal(aid), draft, ...behind);
+    return this.write(this.#replicas.open(row), this.#replicas.requireLocal(aid), draft, ...behind);
   }
 
   /**

@@ -41,25 +41,24 @@ export interface GetRequest {
   readonly signal: AbortSignal;
 }
 
-export interface ObjectGetterDependencies {
-  readonly objects: ObjectService;
-  readonly holders: Holders;
-  readonly remote: RemoteObjects;
-  readonly clock: Clock;
-}
-
 /** If several holders fail, the first of these codes is reported. */
 const ERROR_PRIORITY: readonly ErrorCode[] = ['access_denied', 'rate_limited', 'timeout', 'protocol_error', 'gone'];
 
 export class ObjectGetter {
-  readonly #deps: ObjectGetterDependencies;
+  readonly #objects: ObjectService;
+  readonly #holders: Holders;
+  readonly #remote: RemoteObjects;
+  readonly #clock: Clock;
   /** Serializes downloads of the same object, because they use the same temporary file. */
   readonly #turns = new KeyedMutex();
   /** Downloads in progress, by object. */
   readonly #parts = new Map<string, PartFile>();
 
-  constructor(dependencies: ObjectGetterDependencies) {
-    this.#deps = dependencies;
+  constructor(objects: ObjectService, holders: Holders, remote: RemoteObjects, clock: Clock) {
+    this.#objects = objects;
+    this.#holders = holders;
+    this.#remote = remote;
+    this.#clock = clock;
   }
 
   /**
@@ -80,39 +79,37 @@ export class ObjectGetter {
   }
 
   async #get(request: GetRequest) {
-    const { objects } = this.#deps;
     const { objectId, force, register, aid } = request;
     if (request.signal.aborted) throw new SvcError('cancelled');
-    const { root } = objects.files();
+    const { root } = this.#objects.files();
     const target = await root.destination(request.dest ?? join(DOWNLOADS, objectId));
     const there = force ? null : await hashExisting(target);
     if (there !== null && there.objectId !== objectId) throw fileExistsError(target);
     const from = there === null ? await this.#download(request, target) : null;
-    if (register) await objects.register(aid, target, from?.name);
+    if (register) await this.#objects.register(aid, target, from?.name);
     const size = there?.size ?? from?.size ?? 0;
     return { objectId, size, path: target, from: from?.from ?? null, registered: register };
   }
 
   async #download(request: GetRequest, target: string): Promise<Downloaded & { readonly size: number }> {
-    const { objects, holders, remote, clock } = this.#deps;
     const { aid, objectId, hint, size, accessToken, signal, force } = request;
-    const { root } = objects.files();
+    const { root } = this.#objects.files();
     const part = await PartFile.open(join(root.parts, objectId));
     this.#parts.set(objectId, part);
     try {
       const failures: Failures = new Map();
       const own = force ? null : await this.#copyOwn(aid, objectId, part);
-      const candidates = holders.candidates(aid, objectId, hint);
+      const candidates = this.#holders.candidates(aid, objectId, hint);
       const admit = (bytes: number): Promise<void> => checkFreeSpace(root.parts, bytes);
       const wanted = { local: aid, objectId, holders: candidates, size, accessToken, signal };
-      const transferred = own ?? (await new Transfer({ remote, clock, admit }, wanted, part).run(failures));
+      const transferred = own ?? (await new Transfer(this.#remote, this.#clock, admit, wanted, part).run(failures));
       // `force` prefers a copy of another agent. Without any, the agent's own copy is used.
       const brought = transferred ?? (force ? await this.#copyOwn(aid, objectId, part) : null);
       for (const [holder, { code }] of failures)
-        if (code === 'not_found' || code === 'gone') holders.learn(objectId, holder, false);
+        if (code === 'not_found' || code === 'gone') this.#holders.learn(objectId, holder, false);
       if (brought === null) throw combinedError(failures);
       await part.moveTo(target, force, () => root.checkDestination(target));
-      if (brought.from !== aid) holders.learn(objectId, brought.from, true);
+      if (brought.from !== aid) this.#holders.learn(objectId, brought.from, true);
       return { ...brought, size: part.length };
     } finally {
       this.#parts.delete(objectId);
@@ -122,7 +119,7 @@ export class ObjectGetter {
 
   /** Copies the agent's own object. Null if it has none or the file has changed. */
   async #copyOwn(aid: Aid, objectId: string, part: PartFile): Promise<Downloaded | null> {
-    const object = await this.#deps.objects.open(aid, objectId).catch(nullIfAbsent);
+    const object = await this.#objects.open(aid, objectId).catch(nullIfAbsent);
     if (object === null) return null;
     await using handle = object.handle;
     await part.reset();
@@ -195,13 +192,6 @@ interface HolderView {
   readonly name?: string;
 }
 
-export interface HolderDependencies {
-  readonly repository: ObjectRepository;
-  readonly remote: RemoteObjects;
-  readonly objects: { stat(aid: Aid, objectId: string): ObjectInfo | null };
-  readonly clock: Clock;
-}
-
 const STATUS_OF: Partial<Record<ErrorCode, HolderStatus>> = {
   access_denied: 'denied',
   not_found: 'not_found',
@@ -209,28 +199,37 @@ const STATUS_OF: Partial<Record<ErrorCode, HolderStatus>> = {
 };
 
 export class Holders {
-  readonly #deps: HolderDependencies;
+  readonly #repository: ObjectRepository;
+  readonly #remote: RemoteObjects;
+  readonly #objects: { stat(aid: Aid, objectId: string): ObjectInfo | null };
+  readonly #clock: Clock;
 
-  constructor(dependencies: HolderDependencies) {
-    this.#deps = dependencies;
+  constructor(
+    repository: ObjectRepository,
+    remote: RemoteObjects,
+    objects: { stat(aid: Aid, objectId: string): ObjectInfo | null },
+    clock: Clock,
+  ) {
+    this.#repository = repository;
+    this.#remote = remote;
+    this.#objects = objects;
+    this.#clock = clock;
   }
 
   /** Agents that may have an object, most likely first: the hint, earlier holders, other local agents. */
   candidates(aid: Aid, objectId: string, hint?: Aid): readonly Aid[] {
-    const { repository } = this.#deps;
     const all = [
       ...(hint === undefined ? [] : [hint]),
-      ...repository.holders(objectId),
-      ...repository.agentsWith(objectId, MAX_HOLDERS_PER_OBJECT),
+      ...this.#repository.holders(objectId),
+      ...this.#repository.agentsWith(objectId, MAX_HOLDERS_PER_OBJECT),
     ];
     return [...new Set(all)].filter((one) => one !== aid).slice(0, MAX_HOLDERS_PER_OBJECT);
   }
 
   /** Stores whether an agent has the object. */
   learn(objectId: string, holder: Aid, has: boolean): void {
-    const { repository, clock } = this.#deps;
-    if (has) repository.addHolder(objectId, holder, clock.now());
-    else repository.removeHolder(objectId, holder);
+    if (has) this.#repository.addHolder(objectId, holder, this.#clock.now());
+    else this.#repository.removeHolder(objectId, holder);
   }
 
   /**
@@ -239,14 +238,14 @@ export class Holders {
    */
   async locate(aid: Aid, objectId: string, hint: Aid | undefined, signal: AbortSignal) {
     const asked = this.candidates(aid, objectId, hint).map((holder) => this.#ask(aid, holder, objectId, signal));
-    return { local: this.#deps.objects.stat(aid, objectId), holders: await Promise.all(asked) };
+    return { local: this.#objects.stat(aid, objectId), holders: await Promise.all(asked) };
   }
 
   async #ask(local: Aid, holder: Aid, objectId: string, outer: AbortSignal): Promise<HolderView> {
-    using limit = awakeTimeout(this.#deps.clock, ASK_TIMEOUT_MS, outer);
+    using limit = awakeTimeout(this.#clock, ASK_TIMEOUT_MS, outer);
     try {
       const request = { local, holder, objectId, method: 'HEAD', headers: {}, signal: limit.signal } as const;
-      const { body, size, name } = await this.#deps.remote.read(request);
+      const { body, size, name } = await this.#remote.read(request);
       body.resume();
       this.learn(objectId, holder, true);
       return { aid: holder, status: 'available', size, name };

@@ -21,12 +21,6 @@ export interface ObjectServiceOptions {
   readonly quota?: Partial<ObjectQuota>;
 }
 
-export interface ObjectServiceDependencies {
-  readonly repository: ObjectRepository;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 /** Everything that needs the folder. */
 export interface ObjectFiles {
   readonly root: FilesRoot;
@@ -43,7 +37,7 @@ export class ObjectService implements Component {
   #filesRoot: string;
   #files: ObjectFiles | null = null;
 
-  constructor(options: ObjectServiceOptions, { repository, clock, log }: ObjectServiceDependencies) {
+  constructor(options: ObjectServiceOptions, repository: ObjectRepository, clock: Clock, log: Log) {
     this.#filesRoot = options.filesRoot;
     this.#repository = repository;
     this.#clock = clock;
@@ -110,7 +104,7 @@ export class ObjectService implements Component {
   #open(): ObjectFiles {
     const root = FilesRoot.open(this.#filesRoot);
     const blobs = new BlobStore(root);
-    const registered = new RegisteredFiles({ root, blobs, repository: this.#repository, clock: this.#clock });
+    const registered = new RegisteredFiles(root, blobs, this.#repository, this.#clock);
     this.#files = { root, blobs, registered };
     return this.#files;
   }

@@ -22,13 +22,6 @@ export interface OpenedObject {
   readonly isIntact: () => Promise<boolean>;
 }
 
-export interface RegisteredFilesDependencies {
-  readonly root: FilesRoot;
-  readonly blobs: BlobStore;
-  readonly repository: ObjectRepository;
-  readonly clock: Clock;
-}
-
 function gone(row: ObjectRow): SvcError {
   return new SvcError('gone', {
     message: 'The file of this object was changed or removed.',
@@ -37,13 +30,19 @@ function gone(row: ObjectRow): SvcError {
 }
 
 export class RegisteredFiles {
-  readonly #deps: RegisteredFilesDependencies;
+  readonly #root: FilesRoot;
+  readonly #blobs: BlobStore;
+  readonly #repository: ObjectRepository;
+  readonly #clock: Clock;
   /** Object and fingerprint of files with different bytes. */
   readonly #changed = new LruCache<string, true>({ maxEntries: MAX_KNOWN_CHANGES });
   readonly #checks = new SingleFlight<boolean>();
 
-  constructor(dependencies: RegisteredFilesDependencies) {
-    this.#deps = dependencies;
+  constructor(root: FilesRoot, blobs: BlobStore, repository: ObjectRepository, clock: Clock) {
+    this.#root = root;
+    this.#blobs = blobs;
+    this.#repository = repository;
+    this.#clock = clock;
   }
 
   /**
@@ -67,14 +66,13 @@ export class RegisteredFiles {
   }
 
   async #openFile(row: ObjectRow): Promise<FileHandle> {
-    const { root, blobs } = this.#deps;
     if (row.path === null) {
-      const handle = await blobs.open(row.objectId);
+      const handle = await this.#blobs.open(row.objectId);
       if (handle === null) throw gone(row);
       return handle;
     }
     try {
-      return (await root.open(row.path)).handle;
+      return (await this.#root.open(row.path)).handle;
     } catch (error) {
       // The registered file was removed, or replaced by a folder or a link to the outside.
       if (error instanceof SvcError) throw gone(row);
@@ -90,11 +88,10 @@ export class RegisteredFiles {
   }
 
   async #hashAgain(row: ObjectRow, handle: FileHandle, key: string): Promise<boolean> {
-    const { repository, clock } = this.#deps;
-    const startedAt = clock.now();
+    const startedAt = this.#clock.now();
     const hashed = await hashFile(handle);
     if (hashed?.objectId === row.objectId) {
-      repository.setFingerprint(row, hashed.fingerprint, startedAt);
+      this.#repository.setFingerprint(row, hashed.fingerprint, startedAt);
       return true;
     }
     if (hashed !== null) this.#changed.set(key, true);

@@ -16,13 +16,6 @@ export const MIN_PROGRESS_BYTES = 64 * 1024;
 /** An interrupted holder is tried again this many times, if each attempt made progress. */
 export const MAX_RESUMES = 8;
 
-export interface TransferDependencies {
-  readonly remote: RemoteObjects;
-  readonly clock: Clock;
-  /** Called with the size before the first byte is accepted. If it throws, the transfer ends. */
-  readonly admit: (bytes: number) => Promise<void>;
-}
-
 export interface TransferRequest {
   readonly local: Aid;
   readonly objectId: string;
@@ -55,15 +48,29 @@ function isLocalError(error: SvcError): boolean {
 }
 
 export class Transfer {
-  readonly #deps: TransferDependencies;
+  readonly #remote: RemoteObjects;
+  readonly #clock: Clock;
+  readonly #admit: (bytes: number) => Promise<void>;
   readonly #request: TransferRequest;
   readonly #part: PartFile;
   /** The file contains bytes of several holders or of an earlier download, so the source of wrong bytes is unknown. */
   #mixed: boolean;
   #last: Aid | null = null;
 
-  constructor(dependencies: TransferDependencies, request: TransferRequest, part: PartFile) {
-    this.#deps = dependencies;
+  /**
+   * @param admit called with the number of missing bytes before the first one is accepted. If it throws, the transfer
+   *   ends
+   */
+  constructor(
+    remote: RemoteObjects,
+    clock: Clock,
+    admit: (bytes: number) => Promise<void>,
+    request: TransferRequest,
+    part: PartFile,
+  ) {
+    this.#remote = remote;
+    this.#clock = clock;
+    this.#admit = admit;
     this.#request = request;
     this.#part = part;
     this.#mixed = part.length > 0;
@@ -116,7 +123,7 @@ export class Transfer {
     const headers = offset === 0 ? {} : { range: `bytes=${offset}-`, 'if-range': `"${objectId}"` };
     const watch = this.#watch(stalled);
     try {
-      const answer = await this.#deps.remote.read({
+      const answer = await this.#remote.read({
         local,
         holder,
         objectId,
@@ -151,7 +158,7 @@ export class Transfer {
         throw new SvcError('protocol_error', { message: 'The holder sent a different part than requested.' });
       if (this.#last !== null && this.#last !== holder) this.#mixed = true;
       this.#last = holder;
-      await this.#deps.admit(size - this.#part.length);
+      await this.#admit(size - this.#part.length);
       await this.#copy(answer);
     } finally {
       body.destroy();
@@ -185,7 +192,7 @@ export class Transfer {
   #watch(stalled: AbortController): RepeatingTask {
     let before = this.#part.length;
     const onError = (error: unknown): void => stalled.abort(error);
-    return every(awakeClock(this.#deps.clock), { periodMs: PROGRESS_MS, onError }, () => {
+    return every(awakeClock(this.#clock), { periodMs: PROGRESS_MS, onError }, () => {
       if (this.#part.length - before < MIN_PROGRESS_BYTES) stalled.abort();
       before = this.#part.length;
     });

@@ -12,15 +12,15 @@ import { PUSH_RESPONSE_MS } from './queue-limits.ts';
 import type { PostToWebhook, WebhookPost } from './types.ts';
 import { isLocalIp } from './webhook-address.ts';
 
-export interface WebhookPostDependencies {
-  readonly clock: Clock;
-  /** Receives each new connection before it is connected. */
-  readonly watch: (socket: Socket) => void;
-  /** True if svcd itself listens there. svcd is never a webhook. */
-  readonly isOurs: (ip: string, port: number) => boolean;
-}
-
-export function createWebhookPoster({ clock, watch, isOurs }: WebhookPostDependencies): PostToWebhook {
+/**
+ * @param watch receives each new connection before it is connected
+ * @param isOurs true if svcd itself listens there. svcd is never a webhook
+ */
+export function createWebhookPoster(
+  clock: Clock,
+  watch: (socket: Socket) => void,
+  isOurs: (ip: string, port: number) => boolean,
+): PostToWebhook {
   const guarded = (socket: Socket): void => {
     watch(socket);
     socket.prependOnceListener('connect', () => {

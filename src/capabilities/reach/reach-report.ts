@@ -26,7 +26,11 @@ import type { Neighbour } from '../../network/records/types.ts';
 import { type Sides, whyNotDirect } from './not-direct.ts';
 import { type PathAttempt, pathAttempts } from './path-attempts.ts';
 
-export interface ReachDependencies extends CurrentLinksDependencies {
+export interface ReachDependencies {
+  readonly links: Pick<AgentLinks, 'pairsWith'>;
+  readonly helpers: Pick<ChosenHelpers, 'has' | 'addresses' | 'current'>;
+  /** Labels of the address book, by AID. */
+  readonly labels: () => Readonly<Record<string, string>>;
   readonly clock: Clock;
   /** This node's public key. */
   readonly nodeKey: Uint8Array;
@@ -287,15 +291,6 @@ interface KnownPeer extends Neighbour {
   readonly isHelper: boolean;
 }
 
-export interface CurrentLinksDependencies {
-  readonly pool: Pick<PeerTable, 'connections'>;
-  readonly links: Pick<AgentLinks, 'pairsWith'>;
-  readonly records: Pick<RecordDht, 'neighbours'>;
-  readonly helpers: Pick<ChosenHelpers, 'has' | 'addresses' | 'current'>;
-  /** Labels of the address book, by AID. */
-  readonly labels: () => Readonly<Record<string, string>>;
-}
-
 function agentsIn(pairs: readonly AgentPair[], labels: Readonly<Record<string, string>>): RemoteAgent[] {
   const locals = Map.groupBy(pairs, ({ remote }) => remote);
   return [...locals].map(([aid, met]) => ({
@@ -306,7 +301,7 @@ function agentsIn(pairs: readonly AgentPair[], labels: Readonly<Record<string, s
 }
 
 /** The open connections, grouped by node. */
-function listLinks({ pool, links, helpers, labels }: CurrentLinksDependencies): readonly LinkSummary[] {
+function listLinks({ pool, links, helpers, labels }: ReachDependencies): readonly LinkSummary[] {
   const names = labels();
   const standing = pool.connections().map((view): LinkSummary => {
     const key = nativePublicKey(view.node);
@@ -318,7 +313,7 @@ function listLinks({ pool, links, helpers, labels }: CurrentLinksDependencies): 
 }
 
 /** The nodes of the routing table, most recently heard first. */
-function listPeers({ records, helpers }: CurrentLinksDependencies): readonly KnownPeer[] {
+function listPeers({ records, helpers }: ReachDependencies): readonly KnownPeer[] {
   const isHelper = ({ host, port, nodeKey }: Neighbour): boolean =>
     (nodeKey !== null && helpers.has(nodeKey)) ||
     helpers.addresses.some((helper) => helper.host === host && helper.port === port);
@@ -329,7 +324,7 @@ function listPeers({ records, helpers }: CurrentLinksDependencies): readonly Kno
 }
 
 /** The connection that new streams to a node use; null if there is none. */
-function currentLink(pool: CurrentLinksDependencies['pool'], nodeKey: Uint8Array): ConnectionView | null {
+function currentLink(pool: Pick<PeerTable, 'connections'>, nodeKey: Uint8Array): ConnectionView | null {
   const aid = nativeAid(nodeKey);
   return pool.connections().find(({ current, node }) => current && node === aid) ?? null;
 }

@@ -25,26 +25,23 @@ export interface TrafficSample extends TrafficReading {
   readonly at: number;
 }
 
-export interface TrafficDependencies {
-  readonly clock: Clock;
-  readonly read: () => TrafficReading;
-  readonly log: Log;
-}
-
 export class TrafficHistory implements Component {
-  readonly #deps: TrafficDependencies;
+  readonly #clock: Clock;
+  readonly #read: () => TrafficReading;
+  readonly #log: Log;
   readonly #samples: TrafficSample[] = [];
   #before = { bytesUp: 0, bytesDown: 0 };
   #sampling: RepeatingTask | null = null;
 
-  constructor(dependencies: TrafficDependencies) {
-    this.#deps = dependencies;
+  constructor(clock: Clock, read: () => TrafficReading, log: Log) {
+    this.#clock = clock;
+    this.#read = read;
+    this.#log = log;
   }
 
   async start(): Promise<void> {
-    const { clock, log } = this.#deps;
-    const onError = (error: unknown): void => log.error({ error }, 'cannot read the traffic of the last minute');
-    this.#sampling = every(clock, { periodMs: TRAFFIC_SAMPLE_MS, onError }, () => this.#sample());
+    const onError = (error: unknown): void => this.#log.error({ error }, 'cannot read the traffic of the last minute');
+    this.#sampling = every(this.#clock, { periodMs: TRAFFIC_SAMPLE_MS, onError }, () => this.#sample());
   }
 
   async stop(): Promise<void> {
@@ -53,16 +50,16 @@ export class TrafficHistory implements Component {
 
   /** The minutes of the last hours, oldest first. */
   samples(hours: number): readonly TrafficSample[] {
-    const since = this.#deps.clock.now() - hours * 3_600_000;
+    const since = this.#clock.now() - hours * 3_600_000;
     return this.#samples.filter(({ at }) => at > since);
   }
 
   #sample(): void {
-    const reading = this.#deps.read();
+    const reading = this.#read();
     const { bytesUp, bytesDown } = reading;
     this.#samples.push({
       ...reading,
-      at: this.#deps.clock.now(),
+      at: this.#clock.now(),
       // The total may shrink when closed connections drop out of it.
       bytesUp: Math.max(0, bytesUp - this.#before.bytesUp),
       bytesDown: Math.max(0, bytesDown - this.#before.bytesDown),

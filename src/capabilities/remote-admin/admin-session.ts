@@ -10,14 +10,6 @@ import type { ObservedRequest } from './audit-trail.ts';
 /** Called for each request. Returns the observer of its outcome. */
 export type RequestObserver = (method: string, path: string) => ObservedRequest;
 
-export interface AdminSessionDependencies {
-  readonly clock: Clock;
-  /** Records a request. If it throws, the request is rejected. */
-  readonly record: RequestObserver;
-  /** Serves HTTP on the stream. */
-  readonly serve: (stream: Duplex, observer: RequestObserver) => void;
-}
-
 export class AdminSession {
   readonly link: LinkStream;
   readonly #clock: Clock;
@@ -26,7 +18,16 @@ export class AdminSession {
   #cut = false;
   #timer: Timer;
 
-  constructor(link: LinkStream, { clock, record, serve }: AdminSessionDependencies) {
+  /**
+   * @param record records a request. If it throws, the request is rejected
+   * @param serve serves HTTP on the stream
+   */
+  constructor(
+    link: LinkStream,
+    clock: Clock,
+    record: RequestObserver,
+    serve: (stream: Duplex, observer: RequestObserver) => void,
+  ) {
     this.link = link;
     this.#clock = clock;
     this.#record = record;

@@ -33,12 +33,6 @@ export type RefusalReason = 'disabled' | 'access_denied' | 'rate_limited';
 /** Stores the entries. */
 export type AuditStorage = Pick<AuditStore, keyof AuditStore>;
 
-export interface AuditTrailDependencies {
-  readonly memory: AuditStorage;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 export interface LastRefusal {
   readonly caller: AuditCaller['caller'];
   /** Milliseconds since the Unix epoch. */
@@ -55,7 +49,7 @@ export class AuditTrail {
   /** The latest refusal, even if it was not recorded. */
   #lastRefusal: LastRefusal | null = null;
 
-  constructor({ memory, clock, log }: AuditTrailDependencies) {
+  constructor(memory: AuditStorage, clock: Clock, log: Log) {
     this.memory = memory;
     this.#clock = clock;
     this.#log = log;

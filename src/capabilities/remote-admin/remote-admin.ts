@@ -52,7 +52,7 @@ export class RemoteAdmin {
     const { memory, audit, clock, log } = dependencies;
     this.#deps = dependencies;
     this.#log = log.child('remote-admin');
-    this.trail = new AuditTrail({ memory: audit, clock, log: this.#log });
+    this.trail = new AuditTrail(audit, clock, this.#log);
     this.#enabled = memberOf(memory.get(KEY), 'enabled') === true;
   }
 
@@ -96,11 +96,12 @@ export class RemoteAdmin {
       return;
     }
     const caller = callerOf(accessRequestOf(link));
-    const session = new AdminSession(link, {
-      clock: this.#deps.clock,
-      record: (method, path) => this.trail.request(caller, method, path),
-      serve: (stream, observer) => this.#deps.serve(stream, observer),
-    });
+    const session = new AdminSession(
+      link,
+      this.#deps.clock,
+      (method, path) => this.trail.request(caller, method, path),
+      (stream, observer) => this.#deps.serve(stream, observer),
+    );
     this.#sessions.add(session);
     link.once('close', () => this.#sessions.delete(session));
   }

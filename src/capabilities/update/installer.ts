@@ -22,19 +22,22 @@ export interface InstallerOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-export interface InstallerDependencies {
-  readonly source: Pick<ReleaseSource, 'tarball'>;
-  readonly npm: Pick<Npm, 'install'>;
-  readonly releases: Releases;
-}
-
 export class Installer {
   readonly #options: InstallerOptions;
-  readonly #deps: InstallerDependencies;
+  readonly #source: Pick<ReleaseSource, 'tarball'>;
+  readonly #npm: Pick<Npm, 'install'>;
+  readonly #releases: Releases;
 
-  constructor(options: InstallerOptions, dependencies: InstallerDependencies) {
+  constructor(
+    options: InstallerOptions,
+    source: Pick<ReleaseSource, 'tarball'>,
+    npm: Pick<Npm, 'install'>,
+    releases: Releases,
+  ) {
     this.#options = options;
-    this.#deps = dependencies;
+    this.#source = source;
+    this.#npm = npm;
+    this.#releases = releases;
   }
 
   /**
@@ -43,12 +46,11 @@ export class Installer {
    */
   async install(release: Release, signal: AbortSignal): Promise<void> {
     const { name, nodeVersion } = this.#options;
-    const { source, releases } = this.#deps;
     if (!semver.satisfies(nodeVersion, release.node))
       throw new SvcError('protocol_error', {
         message: `${name} ${release.version} needs Node ${release.node}, but this is Node ${nodeVersion}.`,
       });
-    const tarball = await source.tarball(release, signal);
+    const tarball = await this.#source.tarball(release, signal);
     checkIntegrity(tarball, release.integrity);
     try {
       await this.#stage(release, tarball, signal);
@@ -60,31 +62,30 @@ export class Installer {
         cause: error,
       });
     } finally {
-      releases.unstage();
+      this.#releases.unstage();
     }
   }
 
   async #stage({ version }: Release, tarball: Buffer, signal: AbortSignal): Promise<void> {
     const { name, node, platform, environment } = this.#options;
-    const { npm, releases } = this.#deps;
-    const staging = releases.stage();
+    const staging = this.#releases.stage();
     const directory = join(staging, 'package');
     const cache = join(staging, 'cache');
     await unpack(tarball, directory);
     checkManifest(directory, name, version);
     writeFileSync(join(directory, 'package-lock.json'), readLock(directory, platform()));
-    await npm.install(directory, cache, signal);
+    await this.#npm.install(directory, cache, signal);
     const run = { signal, directory, environment };
     const said = await runProgram(node, [join(directory, 'bin', 'svcd'), '--version'], run);
     if (said.trim() !== version)
       throw new SvcError('protocol_error', { message: `The release ${version} reports a different version.` });
     // Flush before the release can be switched to. A power failure must not leave it with empty files.
     flushTree(directory);
-    const target = releases.pathOf(version);
+    const target = this.#releases.pathOf(version);
     // An earlier attempt may have left this directory. It cannot be replaced in one step, so it is renamed first.
     renameQuietly(target, join(staging, 'old'));
     renameSync(directory, target);
-    syncDirectory(releases.directory);
+    syncDirectory(this.#releases.directory);
   }
 }
 

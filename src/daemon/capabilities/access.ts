@@ -21,11 +21,11 @@ export function buildAccess(
   api: ApiReference,
 ) {
   const derive = secretDerivation(SECRET_COST);
-  const accessLists = new AccessLists({ repository: new AccessRepository(store), clock, derive });
+  const accessLists = new AccessLists(new AccessRepository(store), clock, derive);
   life.defer(() => accessLists.stop());
   onDeleted((aid) => accessLists.removeSubject(aid));
-  const access = new AccessControl({ lists: accessLists, clock, derive, isClosed: () => rollback.isRolledBack });
-  const callers = new Callers({ clock, isNamed: (called, caller) => access.isNamed(called, caller) });
+  const access = new AccessControl(accessLists, clock, derive, () => rollback.isRolledBack);
+  const callers = new Callers(clock, (called, caller) => access.isNamed(called, caller));
   onDeleted((aid) => callers.drop(aid));
   const remoteAdmin = new RemoteAdmin({
     memory: { get: (key) => meta.get(key), set: (key, value) => store.durableTransaction(() => meta.set(key, value)) },

@@ -33,7 +33,7 @@ export function buildCalls(
     log,
     callers,
     callerKey: keyOf,
-    evidence: new EvidenceCheck({ clock, delegations, newest: (aid) => seen.newest(aid) }),
+    evidence: new EvidenceCheck(clock, delegations, (aid) => seen.newest(aid)),
     watch: (socket) => serviceSockets.watch(socket),
     authorize: (request) => access.authorize(request),
     isNamed: ({ caller, called }) => access.isNamed(called, caller),
@@ -45,13 +45,9 @@ export function buildCalls(
   life.add('answering', callServer);
   keepChecked(callServer);
   onDeleted((aid) => callServer.drop(aid));
-  const signer = new CallSigner({
-    clock,
-    identity: (aid) => (evidence.isOn(aid) ? registry.identity(aid) : null),
-    random: randomBytes,
-  });
-  const caller = new HttpCaller({ links, clock, signer });
-  const adminCaller = new HttpCaller({ links, clock, purpose: 'admin' });
+  const signer = new CallSigner(clock, (aid) => (evidence.isOn(aid) ? registry.identity(aid) : null), randomBytes);
+  const caller = new HttpCaller(links, clock, { signer });
+  const adminCaller = new HttpCaller(links, clock, { purpose: 'admin' });
   life.defer(() => caller.stop());
   life.defer(() => adminCaller.stop());
   return { callServer, caller, adminCaller, callerKey: keyOf };

@@ -9,7 +9,7 @@ import type { Agents } from './agents.ts';
 import type { Messages } from './messages.ts';
 
 export function buildEventLog({ life, clock, log, store }: Foundation): EventLog {
-  const eventLog = new EventLog({ store: new EventStore(store), clock, log });
+  const eventLog = new EventLog(new EventStore(store), clock, log);
   life.add('answering', eventLog);
   return eventLog;
 }
@@ -25,12 +25,7 @@ export function buildEventStreams(
     () => new Map([...notes.pending()].map(([aid, mailbox]) => [aid, { mailbox }])),
     () => new Map([...chat.pending()].map(([aid, c]) => [aid, { chat_invites: c.invites, chat_unread: c.unread }])),
   ]);
-  const eventStreams = new EventStreams({
-    log: eventLog,
-    clock: immediateClock(clock),
-    logger: log,
-    pending: (aid) => pending.view(aid ?? undefined),
-  });
+  const eventStreams = new EventStreams(eventLog, (aid) => pending.view(aid ?? undefined), immediateClock(clock), log);
   onDeleted((aid) => {
     eventStreams.endStreamsOf(aid);
     eventLog.forget(aid);

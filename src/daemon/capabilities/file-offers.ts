@@ -20,11 +20,7 @@ export type Offered = ReturnType<typeof buildOffered>;
 /** Access to offered objects, which access lists do not cover. */
 export function buildOffered({ clock, store }: Foundation, { access }: Access) {
   const offerStore = new FileOfferStore(store);
-  const offered = new OfferAccess({
-    store: offerStore,
-    clock,
-    isDenied: (called, caller) => access.isDenied(called, caller),
-  });
+  const offered = new OfferAccess(offerStore, clock, (called, caller) => access.isDenied(called, caller));
   return {
     offerStore,
     offered,
@@ -64,8 +60,7 @@ export function buildFileOffers({ life, clock, log }: Foundation, { registry }: 
   });
   life.add('acting', fileOffers);
   life.defer(objects.onStored((aid, objectId) => offered.offerStore.keepObject(aid, objectId)));
-  const offerTaker = new OfferReceiver({
-    offers: fileOffers,
+  const offerTaker = new OfferReceiver(fileOffers, {
     get: (request) => objectGetter.get(request),
     progress: (objectId) => objectGetter.progress(objectId),
     read: (request) => remoteObjects.read(request),

@@ -32,7 +32,7 @@ export function buildNodeEvents(
   { registry }: Agents,
   { links, access, directory }: Parts,
 ) {
-  const nodeEvents = new NodeEvents({ clock, node: node.aid });
+  const nodeEvents = new NodeEvents(node.aid, clock);
   life.defer(
     access.callers.onRefused(({ caller, called, kind, code }) =>
       nodeEvents.emit('call.refused', { caller, kind, code }, called),
@@ -72,10 +72,7 @@ export function buildNodeEvents(
       nodeEvents.emit('link.path', { ...now, before: before.kind });
   };
   life.defer(pool.onPathChange(onPath));
-  const nodeEventStreams = new EventStreams(
-    { log: nodeEvents, clock: immediateClock(clock), logger: log, pending: () => ({}) },
-    MAX_NODE_SUBSCRIBERS,
-  );
+  const nodeEventStreams = new EventStreams(nodeEvents, () => ({}), immediateClock(clock), log, MAX_NODE_SUBSCRIBERS);
   return { nodeEvents, nodeEventStreams };
 }
 

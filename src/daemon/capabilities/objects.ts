@@ -21,7 +21,7 @@ export function buildObjects(
 ) {
   const repository = new ObjectRepository(store);
   const filesRoot = resolveFilesRoot(config.files_root, dataDir.path);
-  const objects = new ObjectService({ filesRoot }, { repository, clock, log });
+  const objects = new ObjectService({ filesRoot }, repository, clock, log);
   life.add('answering', objects);
   const own = { dataDir: dataDir.path, keys: keyDirectory };
   const filesRootSetting = new FilesRootSetting({ configuration, objects, own, log });
@@ -39,10 +39,10 @@ export function buildObjects(
   });
   life.add('answering', objectServer);
   keepChecked(objectServer);
-  const caller = new HttpCaller({ links, clock, purpose: 'object' });
+  const caller = new HttpCaller(links, clock, { purpose: 'object' });
   life.defer(() => caller.stop());
   const remoteObjects = new RemoteObjects({ caller });
-  const holders = new Holders({ repository, remote: remoteObjects, objects, clock });
-  const objectGetter = new ObjectGetter({ objects, holders, remote: remoteObjects, clock });
+  const holders = new Holders(repository, remoteObjects, objects, clock);
+  const objectGetter = new ObjectGetter(objects, holders, remoteObjects, clock);
   return { objects, filesRootSetting, objectServer, remoteObjects, holders, objectGetter };
 }

@@ -47,11 +47,11 @@ export function buildPush(
   const webhooks = new Webhooks({
     store: new WebhookStore(store),
     links,
-    post: createWebhookPoster({
+    post: createWebhookPoster(
       clock,
-      watch: (socket) => serviceSockets.watch(socket),
-      isOurs: (ip, port) => isLoopbackHost(ip) && ownPorts.some((ports) => ports().includes(port)),
-    }),
+      (socket) => serviceSockets.watch(socket),
+      (ip, port) => isLoopbackHost(ip) && ownPorts.some((ports) => ports().includes(port)),
+    ),
     clock,
     log,
     randomBytes,

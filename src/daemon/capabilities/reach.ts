@@ -29,8 +29,7 @@ export function buildReachReport(
   const pathEvents = new PathEvents({ clock, log: log.child('links'), pairsWith, isAgent, isKnown, events: eventLog });
   life.defer(pool.onPathChange((change) => pathEvents.onChange(change)));
   life.defer(() => pathEvents.stop());
-  const agentsOn = (nodeKey: Uint8Array) => links.agentsOn(nodeKey);
-  pool.locateBy((nodeKey, signal) => locateNode(nodeKey, { resolver, agentsOn }, signal));
+  pool.locateBy((nodeKey, signal) => locateNode(nodeKey, links.agentsOn(nodeKey), resolver, signal));
   return new ReachReport({
     clock,
     nodeKey: node.key.publicKey,
@@ -71,7 +70,7 @@ export function buildTraffic(
       ready,
     };
   };
-  const traffic = new TrafficHistory({ clock, read, log });
+  const traffic = new TrafficHistory(clock, read, log);
   life.add('acting', traffic);
   return traffic;
 }

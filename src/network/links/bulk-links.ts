@@ -24,11 +24,7 @@ function bulkLink(stream: BulkStream, { caller, called, purpose, accessToken, no
  * Asks the other side of a link for a link for bulk data.
  * @throws SvcError `connect_failed` if none is possible, `protocol_error`, or the signal's reason
  */
-export async function askForBulkLink(
-  link: LinkStream,
-  streams: BulkStreams,
-  signal: AbortSignal,
-): Promise<LinkStream> {
+export async function askForBulkLink(link: LinkStream, streams: BulkStreams, signal: AbortSignal): Promise<LinkStream> {
   const path = pathOf(link);
   const offered = path === null ? null : streams.offer(path);
   if (path === null || offered === null)

@@ -26,9 +26,9 @@ function world() {
     derived++;
     return Promise.resolve(new Uint8Array(createHash('sha256').update(salt).update(secret).digest()));
   };
-  const lists = new AccessLists({ repository, clock, derive });
+  const lists = new AccessLists(repository, clock, derive);
   const state = { isClosed: false };
-  const control = new AccessControl({ lists, clock, derive, isClosed: () => state.isClosed });
+  const control = new AccessControl(lists, clock, derive, () => state.isClosed);
   const request = (more: Partial<AccessRequest> = {}): AccessRequest => ({
     caller: CALLER,
     called: AGENT,
@@ -166,7 +166,7 @@ test('a guesser is locked out even with the valid secret; other callers of its n
 
 test('a lock reports how long to wait', async () => {
   const { lists, clock, repository, derive } = world();
-  const control = new AccessControl({ lists, clock, derive });
+  const control = new AccessControl(lists, clock, derive);
   repository.create(AGENT, 'deny', new Uint8Array(16));
   lists.setDefault(AGENT, 'deny');
   await lists.allow(AGENT, { secret: SECRET });
@@ -315,7 +315,7 @@ test('a denial during the derivation of a secret takes effect', async () => {
     });
     return derive(secret, salt);
   };
-  const control = new AccessControl({ lists, clock, derive: slow });
+  const control = new AccessControl(lists, clock, slow);
   lists.setDefault(AGENT, 'deny');
   await lists.allow(AGENT, { secret: SECRET });
   const asked = control.authorize({

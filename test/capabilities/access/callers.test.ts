@@ -21,7 +21,7 @@ function asks(caller: Aid, purpose: Purpose = 'http', more: Partial<AccessReques
 
 function setUp(named: readonly Aid[] = []) {
   const clock = new TestClock();
-  return { clock, callers: new Callers({ clock, isNamed: (_called, caller) => named.includes(caller) }) };
+  return { clock, callers: new Callers(clock, (_called, caller) => named.includes(caller)) };
 }
 
 test('lists accepted and refused callers with reasons, the most recent first', () => {

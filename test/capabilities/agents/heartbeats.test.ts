@@ -12,7 +12,7 @@ test('many heartbeats are written in small batches', () => {
   const store = Store.open(':memory:', MIGRATIONS);
   const agents = new AgentStore(store);
   const clock = new TestClock();
-  const heartbeats = new Heartbeats({ agents, clock, log: silentLog });
+  const heartbeats = new Heartbeats(agents, clock, silentLog);
   const identities = Array.from({ length: 1200 }, () => newIdentity());
   for (const [i, { delegation, aid }] of identities.entries()) {
     agents.put({ keyName: `k${i}`, delegation, serviceTcp: '', registeredAt: 0 });
@@ -34,7 +34,7 @@ test('no heartbeat is lost while the disk fails temporarily', () => {
   const store = Store.open(':memory:', MIGRATIONS);
   const agents = new AgentStore(store);
   const clock = new TestClock();
-  const heartbeats = new Heartbeats({ agents, clock, log: silentLog });
+  const heartbeats = new Heartbeats(agents, clock, silentLog);
   const { delegation, aid } = newIdentity();
   agents.put({ keyName: 'k', delegation, serviceTcp: '', registeredAt: 0 });
   const at = clock.now();

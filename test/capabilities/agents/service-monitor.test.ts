@@ -11,11 +11,11 @@ function world(services: string[]) {
   const seen: number[] = [];
   let open = 0;
   let most = 0;
-  const monitor = new ServiceMonitor({
+  const monitor = new ServiceMonitor(
     clock,
-    log: silentLog,
-    services: () => services,
-    checkTcp: async ({ port }) => {
+    silentLog,
+    () => services,
+    async ({ port }) => {
       seen.push(port);
       open += 1;
       most = Math.max(most, open);
@@ -23,7 +23,7 @@ function world(services: string[]) {
       open -= 1;
       return { ok: port % 2 === 0, ms: 1 };
     },
-  });
+  );
   return { clock, seen, monitor, most: () => most };
 }
 
@@ -88,13 +88,13 @@ test('a stop ends a running round', async () => {
 
 test('notifies of services that start or stop answering, and of new ones that do not answer', async () => {
   const answers = new Map([['127.0.0.1:2', true]]);
-  const monitor = new ServiceMonitor({
-    clock: new TestClock(),
-    log: silentLog,
-    services: () => [],
-    checkTcp: async ({ host, port }) =>
+  const monitor = new ServiceMonitor(
+    new TestClock(),
+    silentLog,
+    () => [],
+    async ({ host, port }) =>
       answers.get(`${host}:${port}`) === true ? { ok: true, ms: 1 } : { ok: false, ms: 1, error: 'refused' },
-  });
+  );
   const told: unknown[] = [];
   monitor.changed.add(({ service, ok, error }) => told.push([service, ok, error]));
   for (const service of ['127.0.0.1:1', '127.0.0.1:2', '127.0.0.1:2']) await monitor.check(service);

@@ -14,8 +14,8 @@ test('calls under real access control: denied, allowed by access token and by AI
   const world = await callWorld(t);
   const { clock } = world;
   const repository = new AccessRepository(Store.open(':memory:', MIGRATIONS));
-  const lists = new AccessLists({ repository, clock, derive: cheapDerivation });
-  const control = new AccessControl({ lists, clock, derive: cheapDerivation });
+  const lists = new AccessLists(repository, clock, cheapDerivation);
+  const control = new AccessControl(lists, clock, cheapDerivation);
   world.access = (request) => control.authorize(request);
   lists.onChange((subject) => {
     if (subject !== 'node') void world.server.recheck(subject);

@@ -182,7 +182,7 @@ test('a call to an agent on the same daemon works the same way, with the same ru
   const { world, asked } = await bound(t);
   const neighbour = world.far.host().aid;
   const request = { method: 'GET', path: '/near', headers: ['Svc-Caller-Aid', 'evil'], body: null };
-  const caller = new HttpCaller({ links: world.far.links, clock: world.clock });
+  const caller = new HttpCaller(world.far.links, world.clock);
   t.after(() => caller.stop());
   assert.equal(await textOf(await caller.request(neighbour, world.remote, request)), '/near');
   assert.deepEqual(asked, ['GET /near']);

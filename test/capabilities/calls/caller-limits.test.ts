@@ -100,7 +100,7 @@ function placesOf(): {
   cut: string[];
   hold: (link: LinkStream, count: number) => (() => void)[];
 } {
-  const places = new EventStreamLimits({ isNamed: ({ caller }) => caller === testAid(NAMED) });
+  const places = new EventStreamLimits(({ caller }) => caller === testAid(NAMED));
   const cut: string[] = [];
   const hold = (link: LinkStream, count: number): (() => void)[] =>
     Array.from({ length: count }, () => places.enter(link, () => void cut.push(`${link.nodeKey?.[0]}`)));

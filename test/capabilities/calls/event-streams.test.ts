@@ -51,7 +51,7 @@ test('event streams do not block calls of their caller, and have their own limit
 
 test('one more stream than a node may have is rejected and its service connection closed', async (t) => {
   const { world, open } = await eventWorld(t);
-  const another = new HttpCaller({ links: world.near.links, clock: world.clock });
+  const another = new HttpCaller(world.near.links, world.clock);
   t.after(() => another.stop());
   const call = (caller: HttpCaller) =>
     caller.request(world.local, world.remote, { method: 'GET', path: '/events', headers: [], body: null });

@@ -230,7 +230,7 @@ describe('the time limit', () => {
     const caller = { request: async () => answer } as unknown as HttpCaller;
     const { aid } = newIdentity();
     const request = { local: aid, remote: aid, path: '/', timeoutMs };
-    const outcome = fetchWhole({ caller, clock }, request, new AbortController().signal);
+    const outcome = fetchWhole(caller, clock, request, new AbortController().signal);
     outcome.catch(() => {});
     const say = async (text: string): Promise<void> => {
       // Let the body reader start first.

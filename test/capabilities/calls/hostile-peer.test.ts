@@ -21,7 +21,7 @@ async function hostile(t: TestContext, behave: (link: LinkStream, n: number) => 
     link.on('error', () => {});
     behave(link, ++streams);
   });
-  const caller = new HttpCaller({ links: near.links, clock: systemClock });
+  const caller = new HttpCaller(near.links, systemClock);
   t.after(async () => {
     caller.stop();
     await world[Symbol.asyncDispose]();

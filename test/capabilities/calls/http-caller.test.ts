@@ -328,7 +328,7 @@ test('errors on the way keep their codes', async (t) => {
 test('an unresponsive node is a connect error, not a call timeout', async (t) => {
   const { world } = await recorded(t);
   const open = () => Promise.reject(new SvcError('timeout'));
-  const caller = new HttpCaller({ links: { open, accept: () => {}, reset: () => {} }, clock: world.clock });
+  const caller = new HttpCaller({ open, accept: () => {}, reset: () => {} }, world.clock);
   const request = { method: 'GET', path: '/', headers: [], body: null };
   await assert.rejects(caller.request(world.local, world.remote, request), { code: 'connect_failed' });
 });
@@ -340,7 +340,7 @@ test('a failed call frees one slot, while running calls still count', async (t) 
     opens.push(opening);
     return opening.promise;
   };
-  const caller = new HttpCaller({ links: { open, accept: () => {}, reset: () => {} }, clock: new TestClock() });
+  const caller = new HttpCaller({ open, accept: () => {}, reset: () => {} }, new TestClock());
   t.after(() => caller.stop());
   const [local, remote] = [newIdentity().aid, newIdentity().aid];
   const call = () => caller.request(local, remote, { method: 'GET', path: '/', headers: [], body: null });

@@ -135,11 +135,8 @@ test('each new connection is observed, and a destroyed one carries no request', 
     });
     const service = { ...(await listening(t, server, scheme)), verifyCertificate: false };
     let ends = false;
-    const upstreams = new Upstreams({
-      clock: systemClock,
-      watch: (socket) => {
-        if (ends) socket.prependOnceListener('connect', () => socket.destroy(new Error('it led elsewhere')));
-      },
+    const upstreams = new Upstreams(systemClock, (socket) => {
+      if (ends) socket.prependOnceListener('connect', () => socket.destroy(new Error('it led elsewhere')));
     });
     t.after(() => upstreams.stop());
     const first = await upstreams.send(service, request);

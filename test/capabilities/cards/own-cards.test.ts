@@ -29,7 +29,9 @@ function homeOf(t: TestContext, identity: TestIdentity) {
   const cards = new CardStore(store);
   const objects = new ObjectService(
     { filesRoot: temporaryDirectory(t) },
-    { repository: new ObjectRepository(store), clock, log: silentLog },
+    new ObjectRepository(store),
+    clock,
+    silentLog,
   );
   /** The object ID in the profile. */
   const named: (string | null)[] = [];

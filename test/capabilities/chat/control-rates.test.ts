@@ -29,17 +29,19 @@ function setUp() {
   new AgentStore(db).put({ keyName: aid, delegation, serviceTcp: '', registeredAt: 0 });
   const handlers: ((link: LinkStream) => void)[] = [];
   const events: { readonly cause: EventCause | undefined }[] = [];
-  const couriers = new Couriers({
-    store,
-    entries: new ChatLog(db),
-    events: { emit: (_aid, _type, _data, cause) => events.push({ cause }) },
-    clock: new TestClock(),
-    log: silentLog,
-    links: { open: () => assert.fail(), accept: (_, handler) => void handlers.push(handler), reset: () => {} },
-    random: () => 0.5,
-    onSent: () => {},
-    isKnown: (_, peer) => peer === KNOWN,
-  });
+  const couriers = new Couriers(
+    {
+      store,
+      entries: new ChatLog(db),
+      events: { emit: (_aid, _type, _data, cause) => events.push({ cause }) },
+      clock: new TestClock(),
+      log: silentLog,
+      links: { open: () => assert.fail(), accept: (_, handler) => void handlers.push(handler), reset: () => {} },
+      random: () => 0.5,
+      isKnown: (_, peer) => peer === KNOWN,
+    },
+    () => {},
+  );
   const call = (caller: Aid, source = SOURCE) => {
     const [near, far] = localPair();
     near.resume();

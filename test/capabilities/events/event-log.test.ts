@@ -18,7 +18,7 @@ function world(t: TestContext, maxPerAgent?: number) {
   const clock = new TestClock();
   const open = () => {
     const store = Store.open(file, MIGRATIONS);
-    return { store, log: new EventLog({ store: new EventStore(store, maxPerAgent), clock, log: silentLog }) };
+    return { store, log: new EventLog(new EventStore(store, maxPerAgent), clock, silentLog) };
   };
   return { clock, open, ...open() };
 }

@@ -48,9 +48,9 @@ class Client {
 async function world(t: TestContext, limits: { perAgent?: number; subscribers?: number } = {}) {
   const clock = new TestClock();
   const store = Store.open(join(temporaryDirectory(t), 'svcd.db'), MIGRATIONS);
-  const log = new EventLog({ store: new EventStore(store, limits.perAgent), clock, log: silentLog });
+  const log = new EventLog(new EventStore(store, limits.perAgent), clock, silentLog);
   const pending: PendingView = {};
-  const streams = new EventStreams({ log, clock, logger: silentLog, pending: () => pending }, limits.subscribers);
+  const streams = new EventStreams(log, () => pending, clock, silentLog, limits.subscribers);
   await streams.start();
   t.after(async () => {
     await streams.stop();

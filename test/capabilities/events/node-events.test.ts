@@ -24,7 +24,7 @@ const ONE_MORE_MS = 3_600_000 / NODE_EVENTS_PER_HOUR;
 
 test('a flood of one kind is counted and evicts no other kind', () => {
   const clock = new TestClock();
-  const events = new NodeEvents({ clock, node: NODE });
+  const events = new NodeEvents(NODE, clock);
   let told = 0;
   events.onAppended(() => told++);
   events.emit('config', { keys: ['log_level'] });
@@ -51,7 +51,7 @@ test('a flood of one kind is counted and evicts no other kind', () => {
 
 test('all kinds together are limited, and can be filtered', () => {
   const clock = new TestClock();
-  const events = new NodeEvents({ clock, node: NODE });
+  const events = new NodeEvents(NODE, clock);
   for (let i = 0; i < MAX_NODE_EVENTS_PER_KIND; i++) {
     clock.advance(ONE_MORE_MS);
     for (const type of NODE_EVENT_TYPES) events.emit(type, {});

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AntiEntropy } from '../../../src/capabilities/groups/anti-entropy.ts';
 import { decodeEntry, signEntry } from '../../../src/capabilities/groups/entry.ts';
+import type { GroupLinks } from '../../../src/capabilities/groups/group-links.ts';
 import { Replica } from '../../../src/capabilities/groups/replica.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
@@ -23,24 +24,26 @@ async function spreadTo(members: readonly Aid[], isJoining = false) {
     open = resolve;
   });
   const silent = new Set<Aid>();
-  const spread = new AntiEntropy({
-    links: {
-      push: async (_, peer) => {
-        told.push(peer);
-        if (silent.has(peer)) throw new SvcError('connect_failed');
-        return true;
-      },
-      sync: async (_, peer) => {
-        compared.push(peer);
-        await gate;
-      },
+  const groups = {
+    syncedRids: () => [replica.rid],
+    byRid: () => ({ state: isJoining ? ('joining' as const) : ('member' as const) }),
+  };
+  const links: Pick<GroupLinks, 'push' | 'sync'> = {
+    push: async (_, peer) => {
+      told.push(peer);
+      if (silent.has(peer)) throw new SvcError('connect_failed');
+      return true;
     },
-    clock: world.clock,
-    log: silentLog,
-    random: () => world.links.random.next(),
-    groups: { syncedRids: () => [replica.rid], byRid: () => ({ state: isJoining ? 'joining' : 'member' }) },
-    replicas: { byRid: () => replica, peers: () => [...members] },
-  });
+    sync: async (_, peer) => {
+      compared.push(peer);
+      await gate;
+    },
+  };
+  const spread = new AntiEntropy(
+    { clock: world.clock, log: silentLog, random: () => world.links.random.next(), groups },
+    { byRid: () => replica, peers: () => [...members] },
+    links,
+  );
   const tell = async (from: Aid | null): Promise<Aid[]> => {
     told.length = 0;
     spread.broadcast(replica, entries(), from);

@@ -21,18 +21,20 @@ function setUp() {
   const { groupId } = parts.writer.create(aid, 'Plans');
   parts.groups.setCursor(parts.replicas.row(aid, groupId).rid, MEMBER, new Uint8Array(8), 0);
   const handlers: ((link: LinkStream) => void)[] = [];
-  const links = new GroupLinks({
-    groups: parts.groups,
-    entries: parts.entries,
-    replicas: parts.replicas,
-    writer: parts.writer,
-    delegations: new DelegationVerifier(),
-    clock: parts.clock,
-    log: silentLog,
-    events: { emit: () => 0 },
-    links: { open: () => assert.fail(), accept: (_, handler) => void handlers.push(handler), reset: () => {} },
-    isKnown: () => false,
-  });
+  const links = new GroupLinks(
+    {
+      groups: parts.groups,
+      entries: parts.entries,
+      delegations: new DelegationVerifier(),
+      clock: parts.clock,
+      log: silentLog,
+      events: { emit: () => 0 },
+      links: { open: () => assert.fail(), accept: (_, handler) => void handlers.push(handler), reset: () => {} },
+      isKnown: () => false,
+    },
+    parts.replicas,
+    parts.writer,
+  );
   const call = (caller: Aid, source: string) => {
     const [near, far] = localPair();
     near.on('error', () => {});

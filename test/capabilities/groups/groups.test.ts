@@ -360,11 +360,11 @@ function setUp() {
   const soon: number[] = [];
   const answering = new Set([ann]);
   const failure = { next: new SvcError('connect_failed') };
-  const joiner = new Joiner({
-    groups: here.groups,
-    replicas: here.replicas,
-    writer: here.writer,
-    antiEntropy: {
+  const joiner: Joiner = new Joiner(
+    { groups: here.groups, log: silentLog, clockAheadMs: () => here.aheadMs },
+    here.replicas,
+    here.writer,
+    {
       scheduleSync: (rid) => void soon.push(rid),
       syncNow: async (replica: Replica, peer: Aid) => {
         asked.push(peer);
@@ -373,9 +373,7 @@ function setUp() {
         joiner.synced(replica);
       },
     },
-    log: silentLog,
-    clockAheadMs: () => here.aheadMs,
-  });
+  );
   return { there, ann, groupId, link, here, ben, asked, soon, answering, failure, joiner };
 }
 

@@ -20,22 +20,24 @@ function setUp() {
   const mail = { delivers: true, fails: false };
   const handlers: NoteHandler[] = [];
   const { groups, replicas, writer, clock } = parts;
-  const invitations = new Invitations({
-    isKnown: () => false,
-    groups,
+  const invitations = new Invitations(
+    {
+      isKnown: () => false,
+      groups,
+      clock,
+      notes: {
+        send: async (_sender, to, _type, body) => {
+          sent.push({ to, body });
+          if (mail.fails) throw new SvcError('connect_failed');
+          return { delivered: mail.delivers };
+        },
+        onNote: (_type, handler) => void handlers.push(handler),
+      },
+      log: silentLog,
+    },
     replicas,
     writer,
-    clock,
-    notes: {
-      send: async (_sender, to, _type, body) => {
-        sent.push({ to, body });
-        if (mail.fails) throw new SvcError('connect_failed');
-        return { delivered: mail.delivers };
-      },
-      onNote: (_type, handler) => void handlers.push(handler),
-    },
-    log: silentLog,
-  });
+  );
   const { rid } = parts.replicas.row(ann, groupId);
   const receive: NoteHandler = (recipient, note) => handlers[0]?.(recipient, note);
   return { parts, ann, groupId, rid, sent, mail, invitations, receive };

@@ -33,7 +33,7 @@ async function work(t: TestContext, point: CrashPoint): Promise<number> {
   const filesRoot = join(directory, 'files');
   mkdirSync(filesRoot);
   const service = (store: Store): ObjectService =>
-    new ObjectService({ filesRoot }, { repository: new ObjectRepository(store), clock: systemClock, log: silentLog });
+    new ObjectService({ filesRoot }, new ObjectRepository(store), systemClock, silentLog);
   const file = join(directory, 'svcd.db');
   const crashing = crashingStore(file, point);
   const objects = service(crashing.store);

@@ -41,7 +41,7 @@ test('after SIGKILL at any moment, acknowledged objects are complete and no part
   t.after(() => store.close());
   const repository = new ObjectRepository(store);
   const filesRoot = join(directory, 'files');
-  const objects = new ObjectService({ filesRoot }, { repository, clock: systemClock, log: silentLog });
+  const objects = new ObjectService({ filesRoot }, repository, systemClock, silentLog);
   await objects.start();
   for (const objectId of acknowledged) {
     const { handle } = await objects.open(aid, objectId);

@@ -21,7 +21,7 @@ async function pair(t: import('node:test').TestContext, clock?: TestClock) {
   const world = new ObjectWorld(t, ...(clock === undefined ? [] : [clock]));
   const [near, far] = [await world.node(), await world.node()];
   await far.objects.put(far.aid, { bytes: Buffer.from(TEXT) }, 'füchse "1".txt');
-  const caller = new HttpCaller({ links: near.node.links, clock: world.links.clock, purpose: 'object' });
+  const caller = new HttpCaller(near.node.links, world.links.clock, { purpose: 'object' });
   t.after(() => caller.stop());
   const ask = (headers: Record<string, string> = {}, path = `/cas/${ID}`, method = 'GET') =>
     caller.request(near.aid, far.aid, { method, path, headers: Object.entries(headers).flat(), body: null });

@@ -24,7 +24,9 @@ if (import.meta.main) {
   const store = Store.open(join(directory, 'svcd.db'), MIGRATIONS);
   const objects = new ObjectService(
     { filesRoot: join(directory, 'files') },
-    { repository: new ObjectRepository(store), clock: systemClock, log: silentLog },
+    new ObjectRepository(store),
+    systemClock,
+    silentLog,
   );
   await objects.start();
   for (let i = 0; ; i++) {

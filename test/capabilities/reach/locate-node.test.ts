@@ -21,8 +21,7 @@ async function find(agents: ReadonlyMap<Aid, Uint8Array | null>, own = false, si
       return { aid, nodeKey, addresses: [], ...UNHELPED, delegationIssuedAt: 0 };
     },
   };
-  const agentsOn = () => [...agents.keys()];
-  return { place: await locateNode(NODE, { resolver, agentsOn }, signal), asked };
+  return { place: await locateNode(NODE, [...agents.keys()], resolver, signal), asked };
 }
 
 test("a node's own record gives its location", async () => {

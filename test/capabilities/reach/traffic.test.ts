@@ -8,7 +8,7 @@ import { TestClock } from '../../support/test-clock.ts';
 async function setUp() {
   const clock = new TestClock();
   const reading = { bytesUp: 0, bytesDown: 0, links: 1, peers: 2, tunnels: 0, ready: true };
-  const traffic = new TrafficHistory({ clock, read: () => ({ ...reading }), log: silentLog });
+  const traffic = new TrafficHistory(clock, () => ({ ...reading }), silentLog);
   await traffic.start();
   const minute = async (): Promise<void> => {
     clock.advance(TRAFFIC_SAMPLE_MS);

@@ -23,7 +23,7 @@ function sessionWorld(record: RequestObserver = () => ({ tool: () => {}, answere
   const link = asLink(far, names, () => ({ kind: 'local', remote: null, source: null, rttMs: 0 }));
   const served: { stream: Duplex; observer: RequestObserver }[] = [];
   const serve = (stream: Duplex, observer: RequestObserver): void => void served.push({ stream, observer });
-  const session = new AdminSession(link, { clock, record, serve });
+  const session = new AdminSession(link, clock, record, serve);
   near.on('error', () => {});
   const [first] = served;
   assert.ok(first);

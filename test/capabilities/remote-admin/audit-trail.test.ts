@@ -12,7 +12,7 @@ import { TestClock } from '../../support/test-clock.ts';
 function trailWorld() {
   const clock = new TestClock();
   const memory = new AuditStore(Store.open(':memory:', MIGRATIONS));
-  return { clock, memory, trail: new AuditTrail({ memory, clock, log: silentLog }) };
+  return { clock, memory, trail: new AuditTrail(memory, clock, silentLog) };
 }
 
 const caller = (n: number) => ({

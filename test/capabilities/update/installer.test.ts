@@ -41,13 +41,11 @@ function setUp(t: TestContext) {
   const install = (tarball: Buffer, more: Partial<Release> = {}): Promise<void> => {
     const installer = new Installer(
       { name: 'svcd', node: process.execPath, nodeVersion: '24.11.0', platform: () => PLATFORM, environment: {} },
+      { tarball: async () => tarball },
       {
-        source: { tarball: async () => tarball },
-        npm: {
-          install: async (folder) => void installed.push(readFileSync(join(folder, 'package-lock.json'), 'utf8')),
-        },
-        releases,
+        install: async (folder) => void installed.push(readFileSync(join(folder, 'package-lock.json'), 'utf8')),
       },
+      releases,
     );
     const url = new URL('http://127.0.0.1/x.tgz');
     const release = { version: VERSION, tarball: url, integrity: sha512(tarball), node: '*', ...more };

@@ -79,7 +79,7 @@ const requests: FuzzTarget = {
       callers: { entered: () => {}, refused: () => {} },
       watch: () => {},
       callerKey: () => new Uint8Array(32).fill(6),
-      evidence: new EvidenceCheck({ clock: systemClock, delegations: new DelegationVerifier(), newest: () => 0 }),
+      evidence: new EvidenceCheck(systemClock, new DelegationVerifier(), () => 0),
     });
     await server.start();
     return {
@@ -152,7 +152,7 @@ const answers: FuzzTarget = {
   words: HTTP_WORDS,
   prepare: () => {
     const links = new HostileLinks();
-    const caller = new HttpCaller({ links, clock: systemClock });
+    const caller = new HttpCaller(links, systemClock);
     return {
       seeds: HTTP_ANSWERS,
       run: async (input) => {

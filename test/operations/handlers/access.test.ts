@@ -27,11 +27,11 @@ const CONTEXT: CallContext = {
 function surface() {
   const clock = new TestClock();
   const repository = new AccessRepository(Store.open(':memory:', MIGRATIONS));
-  const callers = new Callers({ clock, isNamed: () => false });
+  const callers = new Callers(clock, () => false);
   const handlers = bind(
     accessOperations,
     accessHandlers({
-      access: new AccessLists({ repository, clock, derive: cheapDerivation }),
+      access: new AccessLists(repository, clock, cheapDerivation),
       callers,
       decide: (_called, caller) => (caller === FRIEND ? 'allow' : 'deny'),
       labels: () => ({ [FRIEND]: 'bob' }),

@@ -14,8 +14,7 @@ function surfaceOf(node: OfferNode) {
   /** Results of the next transfers, by destination. */
   const brings: (() => Promise<{ path: string }>)[] = [];
   const progress = new Map<string, number>();
-  const taker = new OfferReceiver<RemoteObject>({
-    offers: node.offers,
+  const taker = new OfferReceiver<RemoteObject>(node.offers, {
     get: async ({ dest }) => {
       asked.push(dest);
       return brings.shift()?.() ?? { path: `/root/${dest}` };

@@ -23,7 +23,7 @@ const CALLER = { caller: FRIEND, address: '192.0.2.1', nodeKey: '09'.repeat(32) 
 function setUp() {
   const clock = new TestClock();
   const store = Store.open(':memory:', MIGRATIONS);
-  const access = new AccessLists({ repository: new AccessRepository(store), clock, derive: cheapDerivation });
+  const access = new AccessLists(new AccessRepository(store), clock, cheapDerivation);
   const remoteAdmin = new RemoteAdmin({
     memory: new MetaStore(store),
     audit: new AuditStore(store),

@@ -51,8 +51,8 @@ export async function adminWorld(t: TestContext, file = ':memory:'): Promise<Adm
   const [near, far] = [await links.node(), await links.node()];
   const [nearAid, agentAid, farAid] = [near.host().aid, near.host().aid, far.host().aid];
   const store = Store.open(file, MIGRATIONS);
-  const lists = new AccessLists({ repository: new AccessRepository(store), clock, derive: cheapDerivation });
-  const access = new AccessControl({ lists, clock, derive: cheapDerivation });
+  const lists = new AccessLists(new AccessRepository(store), clock, cheapDerivation);
+  const access = new AccessControl(lists, clock, cheapDerivation);
   const audit = new AuditStore(store);
   const remoteAdmin: RemoteAdmin = new RemoteAdmin({
     memory: new MetaStore(store),
@@ -95,7 +95,7 @@ export async function adminWorld(t: TestContext, file = ':memory:'): Promise<Adm
   );
   const farApi = await startWorld(t, { operations, streams: farVia, token: 'the-far-token' });
 
-  const caller = new HttpCaller({ links: near.links, clock, purpose: 'admin' });
+  const caller = new HttpCaller(near.links, clock, { purpose: 'admin' });
   const requireLocal = (aid: Aid): void => {
     if (aid !== agentAid) throw new SvcError('not_found');
   };

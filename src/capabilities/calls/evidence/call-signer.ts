@@ -27,13 +27,6 @@ export interface CallToSign {
   readonly body: Uint8Array | null;
 }
 
-export interface CallSignerDependencies {
-  readonly clock: Clock;
-  /** The identity of an agent, or null if it gives no evidence. */
-  identity(caller: Aid): LocalIdentity | null;
-  random(bytes: number): Uint8Array;
-}
-
 /** The part of an agent's evidence that does not change between calls. */
 interface Credentials {
   readonly keyId: string;
@@ -41,16 +34,23 @@ interface Credentials {
 }
 
 export class CallSigner {
-  readonly #deps: CallSignerDependencies;
+  readonly #clock: Clock;
+  readonly #identity: (caller: Aid) => LocalIdentity | null;
+  readonly #random: (bytes: number) => Uint8Array;
   readonly #credentials = new WeakMap<LocalIdentity, Credentials>();
 
-  constructor(dependencies: CallSignerDependencies) {
-    this.#deps = dependencies;
+  /**
+   * @param identity the identity of an agent, or null if it gives no evidence
+   */
+  constructor(clock: Clock, identity: (caller: Aid) => LocalIdentity | null, random: (bytes: number) => Uint8Array) {
+    this.#clock = clock;
+    this.#identity = identity;
+    this.#random = random;
   }
 
   /** True if the calls of an agent carry evidence. */
   signs(caller: Aid): boolean {
-    return this.#deps.identity(caller) !== null;
+    return this.#identity(caller) !== null;
   }
 
   /**
@@ -59,7 +59,7 @@ export class CallSigner {
    */
   sign(call: CallToSign): string[] {
     const { caller, called, method, target, body } = call;
-    const identity = this.#deps.identity(caller);
+    const identity = this.#identity(caller);
     // Evidence was switched off after `signs`.
     if (identity === null) return [...call.headers];
     const { keyId, delegation } = this.#of(identity);
@@ -67,9 +67,9 @@ export class CallSigner {
     const own = fieldValue(headers, 'content-digest');
     if (own === null && body !== null) headers.push('Content-Digest', contentDigest(body));
     const digest = fieldValue(headers, 'content-digest');
-    const nonce = Buffer.from(this.#deps.random(EVIDENCE_NONCE_BYTES)).toString('base64url');
+    const nonce = Buffer.from(this.#random(EVIDENCE_NONCE_BYTES)).toString('base64url');
     const components = componentsOf({ caller, called, method, target, digest, delegation });
-    const params = paramsOf(components, { created: unixSeconds(this.#deps.clock), nonce, keyId });
+    const params = paramsOf(components, { created: unixSeconds(this.#clock), nonce, keyId });
     const signature = identity.sign(signatureBase(components, params));
     return [...headers, ...evidenceHeaders(params, byteSequence(signature), delegation)];
   }

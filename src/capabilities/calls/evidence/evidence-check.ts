@@ -42,13 +42,6 @@ export interface IncomingCall {
   readonly headers: RawHeaders;
 }
 
-export interface EvidenceCheckDependencies {
-  readonly clock: Clock;
-  readonly delegations: Pick<DelegationVerifier, 'verifyAsync'>;
-  /** `issuedAt` of the newest known delegation of an agent, in Unix seconds; 0 if none is known. */
-  newest(aid: Aid): number;
-}
-
 /** A parsed delegation and the ID of the key that it authorizes. */
 interface ParsedDelegation {
   readonly delegation: Delegation;
@@ -58,14 +51,20 @@ interface ParsedDelegation {
 }
 
 export class EvidenceCheck {
-  readonly #deps: EvidenceCheckDependencies;
+  readonly #clock: Clock;
+  readonly #delegations: Pick<DelegationVerifier, 'verifyAsync'>;
+  readonly #newest: (aid: Aid) => number;
   readonly #keys = new VerifierKeys();
   readonly #read = new LruCache<string, ParsedDelegation>({ maxEntries: MAX_CACHED_DELEGATIONS });
   readonly #nonces: LruCache<string, true>;
 
-  constructor(dependencies: EvidenceCheckDependencies) {
-    this.#deps = dependencies;
-    const { clock } = dependencies;
+  /**
+   * @param newest `issuedAt` of the newest known delegation of an agent, in Unix seconds; 0 if none is known
+   */
+  constructor(clock: Clock, delegations: Pick<DelegationVerifier, 'verifyAsync'>, newest: (aid: Aid) => number) {
+    this.#clock = clock;
+    this.#delegations = delegations;
+    this.#newest = newest;
     // Covers every moment at which some clock may accept the signature.
     const ttlMs = (MAX_EVIDENCE_AGE_S + 2 * CLOCK_SKEW_S) * 1000;
     this.#nonces = new LruCache({ maxEntries: MAX_NONCES, ttlMs }, { clock });
@@ -99,7 +98,7 @@ export class EvidenceCheck {
   }
 
   #checkTime({ created }: Evidence): void {
-    const now = unixSeconds(this.#deps.clock);
+    const now = unixSeconds(this.#clock);
     if (created > now + CLOCK_SKEW_S) throw refused('it is dated in the future');
     if (created < now - MAX_EVIDENCE_AGE_S - CLOCK_SKEW_S) throw refused('it is too old');
   }
@@ -115,12 +114,12 @@ export class EvidenceCheck {
 
   async #checkDelegation(read: ParsedDelegation): Promise<void> {
     const { delegation, isSigned } = read;
-    if (delegation.issuedAt < this.#deps.newest(delegation.agent))
+    if (delegation.issuedAt < this.#newest(delegation.agent))
       throw refused('a newer delegation replaces its delegation');
     try {
-      const now = unixSeconds(this.#deps.clock);
+      const now = unixSeconds(this.#clock);
       if (isSigned) return checkWindow(delegation, now);
-      await this.#deps.delegations.verifyAsync(delegation, now);
+      await this.#delegations.verifyAsync(delegation, now);
       read.isSigned = true;
     } catch (cause) {
       throw refused('its delegation is invalid', cause);

@@ -24,11 +24,11 @@ const callers = [newIdentity(), newIdentity()].map(localIdentity);
 const called = [newIdentity().aid, newIdentity().aid];
 const provenCaller = await documentedVerifier();
 
-const signer = new CallSigner({
+const signer = new CallSigner(
   clock,
-  identity: (aid) => callers.find((one) => one.aid === aid) ?? null,
-  random: (bytes) => Uint8Array.from({ length: bytes }, () => random.below(256)),
-});
+  (aid) => callers.find((one) => one.aid === aid) ?? null,
+  (bytes) => Uint8Array.from({ length: bytes }, () => random.below(256)),
+);
 
 type Signed = IncomingCall & { readonly body: Uint8Array };
 
@@ -114,7 +114,7 @@ function atService({ method, target: url, caller, headers, called: local }: Sign
 
 /** The calls that a new check accepts as evidence. */
 async function takenOf(calls: readonly Signed[]): Promise<readonly Signed[]> {
-  const check = new EvidenceCheck({ clock, delegations: new DelegationVerifier(), newest: () => 0 });
+  const check = new EvidenceCheck(clock, new DelegationVerifier(), () => 0);
   const looked = calls.map(async (call) => {
     try {
       return (await check.check(call)).length > 0;
