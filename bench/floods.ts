@@ -183,7 +183,10 @@ export async function run(): Promise<BenchTable> {
   const target = await targetOf(daemon, floodedPort);
   const called = await daemon.newAgent(`127.0.0.1:${plainPort}`);
   await daemon.call('POST', `/agents/${called}/publish`);
+  // The owner of the flooded agent names the honest caller.
   await honest.newAgent();
+  const { node_aid: caller } = await honest.call<{ node_aid: string }>('GET', '/status');
+  await daemon.call('POST', `/agents/${called}/acl/allow`, { aid: caller });
   await fill(target, RECORDS);
   const world = { daemon, target, plainPort, call: new URL(`/aid/${called}/`, honest.api) };
   const only = process.env['FLOODS']?.split(',');
