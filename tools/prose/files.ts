@@ -5,7 +5,12 @@ import type { Passage } from './passage.ts';
 import { pagePassages, sourcePassages, stylePassages } from './source.ts';
 
 const PAGES = ['*.md', 'docs/**/*.md', 'docs/man/*'];
-const SOURCES = ['{src,test,tools,bench}/**/*.ts', 'panel/src/**/*.{ts,tsx}', 'panel/style/**/*.css', 'panel/*.html'];
+const SOURCES = [
+  '{src,test,tools,bench,sim}/**/*.ts',
+  'panel/src/**/*.{ts,tsx}',
+  'panel/style/**/*.css',
+  'panel/*.html',
+];
 /** Texts of the panel in other languages, which English rules and dictionaries do not fit. */
 const TRANSLATION = /^panel\/src\/words\/(?!en\b)/;
 const ENGLISH_WORDS = /^panel\/src\/words\/en\b/;

@@ -1,0 +1,174 @@
+/**
+ * Datagrams between simulated machines. Each pair of machines has a delay; datagrams are lost, duplicated and reordered
+ * with given probabilities. Machines behind a NAT share its public address.
+ */
+import { EventEmitter } from 'node:events';
+import { type Address, formatAddress } from '../src/foundation/address.ts';
+import type { SocketFactory, UdpSocket } from '../src/network/transport/udp-socket.ts';
+import type { Nat } from './nat.ts';
+import type { Random } from './random.ts';
+import type { Schedule } from './schedule.ts';
+
+/** Ports that the system chooses from (RFC 6335). */
+const FIRST_DYNAMIC_PORT = 49_152;
+const DYNAMIC_PORTS = 16_384;
+const ANY_HOST = '0.0.0.0';
+
+export interface PathQuality {
+  /** Probability that a datagram is lost, and that it arrives twice. From 0 to 1. */
+  readonly loss: number;
+  readonly duplication: number;
+  /** Maximum random addition to the delay of a datagram, in milliseconds. It reorders datagrams. */
+  readonly jitterMs: number;
+  /** Milliseconds from any machine to its access network and on; and across the whole map. */
+  readonly minDelayMs: number;
+  readonly mapMs: number;
+}
+
+export const GOOD_PATHS: PathQuality = { loss: 0, duplication: 0, jitterMs: 2, minDelayMs: 2, mapMs: 60 };
+
+/** A machine with one address. It loses all datagrams while it is not online. */
+export class Machine {
+  readonly host: string;
+  readonly nat: Nat | null;
+  /** Position on a square map with sides of length 1. */
+  readonly position: readonly [number, number];
+  readonly sockets = new Map<number, SimulatedSocket>();
+  isOnline = true;
+  readonly createSocket: SocketFactory;
+
+  constructor(host: string, nat: Nat | null, network: UdpNetwork) {
+    this.host = host;
+    this.nat = nat;
+    this.position = nat?.position ?? network.newPosition();
+    this.createSocket = () => new SimulatedSocket(this, network);
+  }
+}
+
+class SimulatedSocket extends EventEmitter implements UdpSocket {
+  readonly #machine: Machine;
+  readonly #network: UdpNetwork;
+  #address: Address | null = null;
+
+  constructor(machine: Machine, network: UdpNetwork) {
+    super();
+    this.#machine = machine;
+    this.#network = network;
+  }
+
+  bind(port: number, host: string): void {
+    const { sockets, host: own } = this.#machine;
+    if (host !== ANY_HOST && host !== own) throw new Error(`EADDRNOTAVAIL ${host}`);
+    const chosen = port === 0 ? this.#network.freePort(this.#machine) : port;
+    if (sockets.has(chosen)) throw new Error(`EADDRINUSE ${chosen}`);
+    sockets.set(chosen, this);
+    this.#address = { host, port: chosen };
+  }
+
+  address(): Address | null {
+    return this.#address;
+  }
+
+  async close(): Promise<void> {
+    if (this.#address !== null) this.#machine.sockets.delete(this.#address.port);
+    this.#address = null;
+  }
+
+  trySend(datagram: Uint8Array, port: number, host: string): void {
+    if (this.#address === null) throw new Error('The socket is not bound.');
+    this.#network.send(this.#machine, this.#address.port, { host, port }, Uint8Array.from(datagram));
+  }
+
+  async send(datagram: Uint8Array, port: number, host: string): Promise<boolean> {
+    this.trySend(datagram, port, host);
+    return true;
+  }
+}
+
+export class UdpNetwork {
+  readonly #schedule: Schedule;
+  readonly #random: Random;
+  readonly #machines = new Map<string, Machine>();
+  readonly #nats = new Map<string, Nat>();
+  quality: PathQuality;
+  /** Whether datagrams from one machine to another are lost. Can be replaced at any time. */
+  isCut: (from: Machine, to: Machine) => boolean = () => false;
+  /** Datagrams and bytes that were sent. */
+  sent = 0;
+  sentBytes = 0;
+
+  constructor(schedule: Schedule, random: Random, quality: PathQuality = GOOD_PATHS) {
+    this.#schedule = schedule;
+    this.#random = random;
+    this.quality = quality;
+  }
+
+  /** A machine with a public address, or with a private one behind a NAT. */
+  machine(host: string, nat: Nat | null = null): Machine {
+    const machine = new Machine(host, nat, this);
+    if (nat === null) this.#machines.set(host, machine);
+    else {
+      nat.inside.set(host, machine);
+      this.#nats.set(nat.host, nat);
+    }
+    return machine;
+  }
+
+  newPosition(): readonly [number, number] {
+    return [this.#random.next(), this.#random.next()];
+  }
+
+  freePort({ sockets }: Machine): number {
+    let port: number;
+    do port = FIRST_DYNAMIC_PORT + this.#random.below(DYNAMIC_PORTS);
+    while (sockets.has(port));
+    return port;
+  }
+
+  send(from: Machine, fromPort: number, to: Address, datagram: Uint8Array): void {
+    const { loss, duplication } = this.quality;
+    this.sent++;
+    this.sentBytes += datagram.length;
+    if (!from.isOnline) return;
+    const inner: Address = { host: from.host, port: fromPort };
+    const neighbor = from.nat?.inside.get(to.host);
+    if (neighbor !== undefined) return this.#carry(from, neighbor, inner, to.port, datagram);
+    const source = from.nat === null ? inner : from.nat.outbound(inner, to, this.#schedule.now());
+    if (this.#random.chance(loss)) return;
+    const copies = this.#random.chance(duplication) ? 2 : 1;
+    for (let i = 0; i < copies; i++) this.#route(from, source, to, datagram);
+  }
+
+  #route(from: Machine, source: Address, to: Address, datagram: Uint8Array): void {
+    const machine = this.#machines.get(to.host);
+    if (machine !== undefined) return this.#carry(from, machine, source, to.port, datagram);
+    const nat = this.#nats.get(to.host);
+    if (nat === undefined) return;
+    this.#schedule.after(this.#delayMs(from.position, nat.position), () => {
+      const inner = nat.inbound(to.port, source, this.#schedule.now());
+      const machine = inner === null ? undefined : nat.inside.get(inner.host);
+      if (inner !== null && machine !== undefined && !this.isCut(from, machine))
+        this.#deliver(machine, source, inner.port, datagram);
+    });
+  }
+
+  #carry(from: Machine, to: Machine, source: Address, port: number, datagram: Uint8Array): void {
+    this.#schedule.after(this.#delayMs(from.position, to.position), () => {
+      if (!this.isCut(from, to)) this.#deliver(to, source, port, datagram);
+    });
+  }
+
+  #delayMs([x1, y1]: readonly [number, number], [x2, y2]: readonly [number, number]): number {
+    const { minDelayMs, mapMs, jitterMs } = this.quality;
+    return minDelayMs + mapMs * Math.hypot(x1 - x2, y1 - y2) + jitterMs * this.#random.next();
+  }
+
+  #deliver(to: Machine, source: Address, port: number, datagram: Uint8Array): void {
+    const socket = to.isOnline ? to.sockets.get(port) : undefined;
+    if (socket === undefined) return;
+    const { fingerprint } = this.#schedule;
+    fingerprint.add(`${this.#schedule.elapsedMs} ${formatAddress(source)} ${to.host}:${port}`);
+    fingerprint.addBytes(datagram);
+    socket.emit('message', datagram, source);
+  }
+}

@@ -1,0 +1,39 @@
+/** The simulator: equal seeds give equal events, and agents are found while nodes come and go. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { run } from '../support/programs.ts';
+
+interface Figures {
+  readonly lookups: number;
+  readonly found: number;
+  readonly left: number;
+  readonly eventHash: string;
+}
+
+async function simulate(...options: string[]): Promise<Figures> {
+  const { code, stdout, stderr } = await run(process.execPath, ['sim/run.ts', 'records', ...options]);
+  assert.equal(code, 0, stderr);
+  return JSON.parse(stdout);
+}
+
+test('agents are found while nodes come and go, and one seed gives one sequence of events', async () => {
+  const options = ['--nodes', '25', '--hours', '0.1', '--session', '10', '--lookups', '1'];
+  const [first, second, other] = await Promise.all([
+    simulate(...options, '--seed', '1'),
+    simulate(...options, '--seed', '1'),
+    simulate(...options, '--seed', '2'),
+  ]);
+  assert.deepEqual(first, second);
+  assert.notEqual(first.eventHash, other.eventHash);
+  for (const { left, found, lookups } of [first, other]) {
+    assert.ok(left > 0);
+    assert.ok(lookups > 200);
+    assert.equal(found, lookups);
+  }
+});
+
+test('a wrong option ends the simulator with a message', async () => {
+  const { code, stderr } = await run(process.execPath, ['sim/run.ts', 'records', '--nodes', 'many']);
+  assert.equal(code, 1);
+  assert.match(stderr, /--nodes: a number from 2 to 100000, not "many"/);
+});
