@@ -39,12 +39,6 @@ export class MemorySecrets {
     this.secrets.set(name, Uint8Array.from(secret));
   }
 
-  putSecretDeferred(name: string, secret: Uint8Array): void {
-    this.putSecret(name, secret);
-  }
-
-  flush(): void {}
-
   getSecret(name: string): Uint8Array | null {
     return this.secrets.get(name) ?? null;
   }
@@ -133,6 +127,7 @@ export class MailNode {
   register(agent: TestIdentity, kind: 'registered' | 'rotated' = 'registered'): void {
     const { aid, delegation } = agent;
     const keyName = `${aid} ${delegation.issuedAt}`;
+    if (kind === 'rotated') this.notes.beforeRotation(aid);
     this.agents.put({ keyName, delegation, serviceTcp: '', registeredAt: this.world.clock.now() });
     this.#identities.set(aid, localIdentity(agent));
     this.links.agents.add(aid);
@@ -217,5 +212,5 @@ class KeyRecords implements KeyDirectory {
 
 /** Keys of a node without agents. */
 export function keysOfNone(clock: Clock): NoteKeys {
-  return new NoteKeys({ vault: new MemorySecrets(), clock, identity: () => null });
+  return new NoteKeys(new MemorySecrets(), clock, () => null);
 }

@@ -45,12 +45,6 @@ class Vault extends MemoryVault {
     this.secrets.set(name, secret);
   }
 
-  putSecretDeferred(name: string, secret: Uint8Array): void {
-    this.putSecret(name, secret);
-  }
-
-  flush(): void {}
-
   getSecret(name: string): Uint8Array | null {
     return this.secrets.get(name) ?? null;
   }
@@ -91,7 +85,7 @@ export class MoverNode {
     );
     this.accessLists = new AccessLists(new AccessRepository(store), clock, cheapDerivation);
     this.addressBook = new AddressBook(new MetaStore(store));
-    this.noteKeys = new NoteKeys({ vault, clock, identity: (aid) => this.registry.identity(aid) });
+    this.noteKeys = new NoteKeys(vault, clock, (aid) => this.registry.identity(aid));
     this.mover = buildMover(
       { store, clock, delegations: new DelegationVerifier() },
       {
@@ -167,7 +161,7 @@ export async function furnish(node: MoverNode, agent: TestIdentity, peers: reado
   new OriginStore(store).save({ ...origin, port: 4343 });
   new AgentStore(store).setEvidence(aid, true);
   furnishCard(node, agent);
-  node.noteKeys.current(aid);
+  node.noteKeys.secure(aid);
   const note = { aid, sender: friend.aid, msgType: 3, body: Uint8Array.of(7), sentAt: now, receivedAt: now };
   const ids = { messageId: new Uint8Array(32).fill(1), digest: new Uint8Array(8).fill(2), token: new Uint8Array(16) };
   new NoteStore(store).add({ ...note, ...ids }, now + 1000);

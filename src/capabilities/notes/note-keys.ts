@@ -1,8 +1,7 @@
 /**
- * The encryption keys of local agents. A key follows from the operational key and the month, so
- * that an identity which is imported on another machine opens the notes that wait for it; it is
- * kept as well, so that they stay readable when the operational key changes. See
- * docs/notes-and-chat.md, "Keys".
+ * The encryption keys of local agents. A key derives from the operational key and the month, so an identity imported on
+ * another machine opens its pending notes. Keys are stored when the operational key is replaced, because they cannot be
+ * derived after that. See docs/protocol-notes.md, "Encryption keys".
  */
 import { createHash, hkdfSync } from 'node:crypto';
 import { equalBytes, fromHex, toHex } from '../../foundation/bytes.ts';
@@ -21,11 +20,11 @@ import { MAX_NOTE_TTL_S, MAX_TTL_S } from '../../foundation/records/types.ts';
 import { NoteOpener } from './sealing.ts';
 import type { LocalIdentity } from './types.ts';
 
-/** How long a key is the newest one, seconds. */
+/** Seconds for which a key is the newest one. */
 export const KEY_PERIOD_S: number = 30 * 24 * 3600;
-/** How long a key that is no longer the newest may still be needed, seconds: the life of the record that named it, of a note, and a day. */
+/** Seconds for which a retired key may be needed: the lifetime of the record that published it, of a note, and a day. */
 export const KEY_RETENTION_S: number = MAX_TTL_S + MAX_NOTE_TTL_S + 24 * 3600;
-/** Periods before the present one whose keys may still be needed. */
+/** Earlier periods whose keys may still be needed. */
 const EARLIER_PERIODS = 2;
 /** Agents whose keys are in memory. */
 const MAX_CACHED_AGENTS = 2000;
@@ -33,15 +32,8 @@ const NAME_PREFIX = 'notes-';
 const SECRET_DOMAIN = new TextEncoder().encode('svcd/note-key/v1\0');
 const FORMAT = 1;
 
-/** Where secrets are kept: files that only their owner reads. */
-export type SecretVault = Pick<KeyStore, 'putSecret' | 'putSecretDeferred' | 'flush' | 'getSecret' | 'delete'>;
-
-export interface NoteKeysDependencies {
-  readonly vault: SecretVault;
-  readonly clock: Clock;
-  /** The identity of a local agent; null where it is not here. */
-  identity(aid: Aid): LocalIdentity | null;
-}
+/** Files that only their owner can read. */
+export type SecretVault = Pick<KeyStore, 'putSecret' | 'getSecret' | 'delete'>;
 
 /** A key that is published. */
 export interface CurrentKey {
@@ -50,14 +42,16 @@ export interface CurrentKey {
   readonly createdAt: number;
 }
 
-/** A private key as it is kept. Unix seconds. */
-interface KeptKey extends Omit<CurrentKey, 'publicKey'> {
+/** A stored private key. */
+interface StoredKey {
   readonly privateKey: Uint8Array;
-  /** Since when it is no longer the newest; 0 while it is. */
+  /** Unix seconds. */
+  readonly createdAt: number;
+  /** Since when it is no longer published, in Unix seconds. */
   readonly retiredAt: number;
 }
 
-/** What an export of an agent carries beside its operational key. */
+/** A key in an export of an agent, in addition to its operational key. */
 export interface ExportedNoteKey {
   readonly privateKeyHex: string;
   /** Unix seconds. */
@@ -65,144 +59,166 @@ export interface ExportedNoteKey {
 }
 
 interface Ring {
-  readonly kept: readonly KeptKey[];
-  /** The newest key, with the operational key that it follows from: a publication asks for it twice. Null until then. */
+  readonly stored: readonly StoredKey[];
+  /** The newest key, with the operational key that it derives from; null until it is needed. */
   newest: (CurrentKey & Pick<Delegation, 'operationalKey'>) | null;
-  /** By the id of the key, in hex. */
+  /** By the ID of the key, in hex. */
   readonly openers: Map<string, NoteOpener>;
 }
 
 export class NoteKeys {
-  readonly #deps: NoteKeysDependencies;
+  readonly #vault: SecretVault;
+  readonly #clock: Clock;
+  readonly #identity: (aid: Aid) => LocalIdentity | null;
   readonly #rings = new LruCache<Aid, Ring>({ maxEntries: MAX_CACHED_AGENTS });
 
-  constructor(dependencies: NoteKeysDependencies) {
-    this.#deps = dependencies;
+  /** @param identity the identity of a local agent; null for others */
+  constructor(vault: SecretVault, clock: Clock, identity: (aid: Aid) => LocalIdentity | null) {
+    this.#vault = vault;
+    this.#clock = clock;
+    this.#identity = identity;
   }
 
   /**
-   * The key that notes for an agent are sealed to now. Nobody waits until it is kept: as long as the operational key is
-   * the same, it follows from that (see `secure`). Keys that are no longer needed are deleted.
-   * @throws SvcError `not_found` where the agent is not here; `key_damaged`, `not_writable`
+   * The key that notes for an agent are sealed to now. Deletes stored keys that are no longer needed.
+   * @throws SvcError `not_found` if the agent is not here; `key_damaged`, `not_writable`
    */
   current(aid: Aid): CurrentKey {
     // protocol-notes.md, step 1
-    const identity = this.#deps.identity(aid);
+    const identity = this.#identity(aid);
     if (identity === null) throw noSuchAgent(aid);
-    const now = unixSeconds(this.#deps.clock);
+    const now = unixSeconds(this.#clock);
+    const { stored } = this.#ring(aid);
+    if (!stored.every((key) => isNeeded(key, now))) this.#write(aid, stored);
+    const ring = this.#ring(aid);
     const createdAt = periodStart(aid, now);
     const { operationalKey } = identity.delegation;
-    let ring = this.#ring(aid);
-    const areNeeded = ring.kept.every((key) => isNeeded(key, now));
-    if (areNeeded && ring.newest?.createdAt === createdAt && equalBytes(ring.newest.operationalKey, operationalKey))
-      return ring.newest;
-    const newest = ring.kept.find((key) => key.retiredAt === 0);
-    const privateKey = derive(identity, createdAt);
-    const pair = sealingKeyOf(privateKey);
-    if (newest === undefined || !equalBytes(newest.privateKey, privateKey)) {
-      const retired = ring.kept.map((key) => (key.retiredAt === 0 ? { ...key, retiredAt: now } : key));
-      ring = this.#keep(aid, [{ privateKey, createdAt, retiredAt: 0 }, ...retired], 'soon', pair);
-    } else if (!areNeeded) ring = this.#keep(aid, ring.kept, 'soon', pair);
-    ring.newest = { publicKey: pair.publicKey, createdAt, operationalKey };
-    return ring.newest;
+    const { newest } = ring;
+    if (newest?.createdAt === createdAt && equalBytes(newest.operationalKey, operationalKey)) return newest;
+    const pair = sealingKeyOf(derive(identity, createdAt));
+    remember(ring, pair);
+    const current = { publicKey: pair.publicKey, createdAt, operationalKey };
+    ring.newest = current;
+    return current;
   }
 
   /**
-   * Keeps the key that was published, durably: to be called before the operational key changes from which it follows.
+   * Stores the keys that derive from the operational key, durably. Call it before the operational key is replaced.
    * @throws SvcError as `current`
    */
   secure(aid: Aid): void {
-    this.current(aid);
-    this.#deps.vault.flush();
+    const identity = this.#identity(aid);
+    if (identity === null) throw noSuchAgent(aid);
+    this.#add(aid, this.#derived(identity));
   }
 
-  /** What opens the notes that are sealed to a key; null where it is none of this agent's. */
+  /** Opens the notes that are sealed to a key; null if the agent does not have the key. */
   opener(aid: Aid, keyId: Uint8Array): NoteOpener | null {
     const ring = this.#ring(aid);
     const name = toHex(keyId);
     const known = ring.openers.get(name);
     if (known !== undefined) return known;
-    const identity = this.#deps.identity(aid);
+    const identity = this.#identity(aid);
     if (identity === null) return null;
-    const start = periodStart(aid, unixSeconds(this.#deps.clock));
-    for (let i = 0; i <= EARLIER_PERIODS; i++) remember(ring, sealingKeyOf(derive(identity, start - i * KEY_PERIOD_S)));
+    for (const { privateKey } of this.#derived(identity)) remember(ring, sealingKeyOf(privateKey));
     return ring.openers.get(name) ?? null;
   }
 
-  /** The private keys that an export carries: those that do not follow from the operational key as well. */
+  /** The private keys of an agent, so that another node can open its notes even with another operational key. */
   export(aid: Aid): ExportedNoteKey[] {
-    return this.#ring(aid).kept.map((key) => ({ privateKeyHex: toHex(key.privateKey), createdAt: key.createdAt }));
+    const identity = this.#identity(aid);
+    const derived = identity === null ? [] : this.#derived(identity);
+    return [...derived, ...without(this.#ring(aid).stored, derived)]
+      .slice(0, MAX_KEPT_NOTE_KEYS)
+      .map((key) => ({ privateKeyHex: toHex(key.privateKey), createdAt: key.createdAt }));
   }
 
   /**
-   * Takes in the keys of an export, so that notes sealed to them can be opened here.
+   * Stores the private keys of an export, so that notes sealed to them can be opened here.
    * @throws SvcError `bad_key`, `too_large`
    */
   import(aid: Aid, keys: readonly ExportedNoteKey[]): void {
     if (keys.length > MAX_KEPT_NOTE_KEYS)
-      throw new SvcError('too_large', { message: `An export carries at most ${MAX_KEPT_NOTE_KEYS} note keys.` });
-    const now = unixSeconds(this.#deps.clock);
+      throw new SvcError('too_large', { message: `An export can contain up to ${MAX_KEPT_NOTE_KEYS} note keys.` });
+    const now = unixSeconds(this.#clock);
     const given = keys.map(({ privateKeyHex, createdAt }) => {
       const privateKey = fromHex(privateKeyHex.trim());
       if (privateKey === null || privateKey.length !== X25519_PRIVATE_KEY_BYTES || !isUint(createdAt, MAX_UNIX_S))
         throw new SvcError('bad_key', { message: 'A note key is 32 bytes, 64 hex characters, with its time.' });
       return { privateKey, createdAt, retiredAt: now };
     });
-    const { kept } = this.#ring(aid);
-    const fresh = given.filter((key) => !kept.some((own) => equalBytes(own.privateKey, key.privateKey)));
-    if (fresh.length > 0) this.#keep(aid, [...kept, ...fresh], 'now');
+    this.#add(aid, given);
   }
 
-  /** Deletes the keys of an agent that is no longer here. */
+  /** Deletes the keys of a deleted agent. */
   forget(aid: Aid): void {
     this.#rings.delete(aid);
-    this.#deps.vault.delete(nameOf(aid));
+    this.#vault.delete(nameOf(aid));
+  }
+
+  /** The keys of this period and the earlier ones, as if they were replaced now. */
+  #derived(identity: LocalIdentity): StoredKey[] {
+    const now = unixSeconds(this.#clock);
+    const start = periodStart(identity.aid, now);
+    const starts = Array.from({ length: 1 + EARLIER_PERIODS }, (_, i) => start - i * KEY_PERIOD_S);
+    return starts
+      .filter((createdAt) => createdAt >= 0)
+      .map((createdAt) => ({
+        privateKey: derive(identity, createdAt),
+        createdAt,
+        retiredAt: Math.min(now, createdAt + KEY_PERIOD_S),
+      }));
   }
 
   #ring(aid: Aid): Ring {
     const cached = this.#rings.get(aid);
     if (cached !== undefined) return cached;
-    const secret = this.#deps.vault.getSecret(nameOf(aid));
-    return this.#hold(aid, secret === null ? [] : decodeKept(secret));
+    const secret = this.#vault.getSecret(nameOf(aid));
+    return this.#cache(aid, secret === null ? [] : decodeStored(secret));
   }
 
-  /** @param known the pair of one of them: working it out takes longer than the rest */
-  #hold(aid: Aid, kept: readonly KeptKey[], known?: SealingKey): Ring {
-    const ring: Ring = { kept, newest: null, openers: new Map() };
-    for (const { privateKey } of kept)
-      remember(ring, privateKey === known?.privateKey ? known : sealingKeyOf(privateKey));
+  #cache(aid: Aid, stored: readonly StoredKey[]): Ring {
+    const ring: Ring = { stored, newest: null, openers: new Map() };
+    for (const { privateKey } of stored) remember(ring, sealingKeyOf(privateKey));
     this.#rings.set(aid, ring);
     return ring;
   }
 
-  #keep(aid: Aid, keys: readonly KeptKey[], when: 'now' | 'soon', known?: SealingKey): Ring {
-    const now = unixSeconds(this.#deps.clock);
-    const needed = keys.filter((key) => isNeeded(key, now)).slice(0, MAX_KEPT_NOTE_KEYS);
-    const { vault } = this.#deps;
-    if (when === 'now') vault.putSecret(nameOf(aid), encodeKept(needed));
-    else vault.putSecretDeferred(nameOf(aid), encodeKept(needed));
-    return this.#hold(aid, needed, known);
+  #add(aid: Aid, keys: readonly StoredKey[]): void {
+    const { stored } = this.#ring(aid);
+    const added = without(keys, stored);
+    if (added.length > 0) this.#write(aid, [...stored, ...added]);
+  }
+
+  /** If there are too many keys, those retired first are dropped. */
+  #write(aid: Aid, keys: readonly StoredKey[]): void {
+    const now = unixSeconds(this.#clock);
+    const needed = keys.filter((key) => isNeeded(key, now)).sort((a, b) => b.retiredAt - a.retiredAt);
+    const stored = needed.slice(0, MAX_KEPT_NOTE_KEYS);
+    this.#vault.putSecret(nameOf(aid), encodeStored(stored));
+    this.#cache(aid, stored);
   }
 }
 
-function isNeeded({ retiredAt }: KeptKey, now: number): boolean {
-  return retiredAt === 0 || retiredAt + KEY_RETENTION_S >= now;
+function without<T extends { readonly privateKey: Uint8Array }>(keys: readonly T[], others: readonly T[]): T[] {
+  return keys.filter(({ privateKey }) => !others.some((other) => equalBytes(other.privateKey, privateKey)));
+}
+
+function isNeeded({ retiredAt }: StoredKey, now: number): boolean {
+  return retiredAt + KEY_RETENTION_S >= now;
 }
 
 function remember(ring: Ring, key: SealingKey): void {
   ring.openers.set(toHex(encryptionKeyId(key.publicKey)), new NoteOpener(key));
 }
 
-/** The start of an agent's present period, Unix seconds: not all agents change their key at once. */
+/** The start of an agent's current period in Unix seconds. It differs between agents, so that not all keys change at once. */
 function periodStart(aid: Aid, now: number): number {
   const offset = createHash('sha256').update(aidToBytes(aid)).digest().readUInt32BE(0) % KEY_PERIOD_S;
   return Math.max(0, Math.floor((now + offset) / KEY_PERIOD_S) * KEY_PERIOD_S - offset);
 }
 
-/**
- * A private key that nobody else can make: Ed25519 signatures are deterministic, so a signature
- * that never leaves this function is a secret that the operational key determines.
- */
+/** Ed25519 signatures are deterministic, so a signature that never leaves this function is a secret. */
 function derive(identity: LocalIdentity, createdAt: number): Uint8Array {
   const time = Buffer.alloc(8);
   time.writeBigUInt64BE(BigInt(Math.max(0, createdAt)));
@@ -214,12 +230,12 @@ function nameOf(aid: Aid): string {
   return NAME_PREFIX + createHash('sha256').update(aidToBytes(aid)).digest('hex').slice(0, 32);
 }
 
-function encodeKept(keys: readonly KeptKey[]): Uint8Array {
+function encodeStored(keys: readonly StoredKey[]): Uint8Array {
   const list: CborValue[] = keys.map((key) => [key.privateKey, key.createdAt, key.retiredAt]);
   return encodeCbor({ v: FORMAT, k: list });
 }
 
-function decodeKept(bytes: Uint8Array): KeptKey[] {
+function decodeStored(bytes: Uint8Array): StoredKey[] {
   const damaged = (): SvcError => new SvcError('key_damaged', { message: 'The note keys of an agent are damaged.' });
   let map: Readonly<Record<string, unknown>> | null;
   try {

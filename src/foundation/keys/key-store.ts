@@ -172,22 +172,6 @@ export class KeyStore {
     this.#directory.write(fileOf(name), this.#textOf(name, secret));
   }
 
-  /**
-   * Like `putSecret` for secrets that can be recreated: returns before the disk write, and several writes share the
-   * cost. They are durable after `flush`, or shortly afterwards on their own.
-   */
-  putSecretDeferred(name: string, secret: Uint8Array): void {
-    this.#directory.writeDeferred(fileOf(name), this.#textOf(name, secret));
-  }
-
-  /**
-   * Makes deferred secrets durable. Call it before deleting the data from which they can be recreated. @throws SvcError
-   * `not_writable`
-   */
-  flush(): void {
-    this.#directory.flush();
-  }
-
   #textOf(name: string, secret: Uint8Array): string {
     if (secret.length > MAX_SECRET_BYTES) throw new RangeError(`a secret of ${secret.length} bytes is too long`);
     const content =

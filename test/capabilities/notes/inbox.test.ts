@@ -40,13 +40,9 @@ class World {
   readonly newest = new Map<Aid, number>();
   readonly events: unknown[] = [];
   readonly strangers = new Set<Aid>();
-  readonly keys = new NoteKeys({
-    vault: new MemorySecrets(),
-    clock: this.clock,
-    identity: (aid) => {
-      const one = this.identities.get(aid);
-      return one === undefined ? null : { ...one, sign: (message) => one.operational.sign(message) };
-    },
+  readonly keys = new NoteKeys(new MemorySecrets(), this.clock, (aid) => {
+    const one = this.identities.get(aid);
+    return one === undefined ? null : { ...one, sign: (message) => one.operational.sign(message) };
   });
   readonly inbox = new Inbox({
     store: this.store,

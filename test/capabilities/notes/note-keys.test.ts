@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { NoteKeys } from '../../../src/capabilities/notes/note-keys.ts';
+import { KEY_PERIOD_S, KEY_RETENTION_S, NoteKeys } from '../../../src/capabilities/notes/note-keys.ts';
 import { MAX_KEPT_NOTE_KEYS } from '../../../src/foundation/domain/notes.ts';
 import { MAX_UNIX_S } from '../../../src/foundation/domain/time.ts';
 import { KeyStore } from '../../../src/foundation/keys/key-store.ts';
@@ -15,16 +15,13 @@ import { TestClock } from '../../support/test-clock.ts';
 function setUp() {
   const agent = newIdentity();
   const vault = new MemorySecrets();
-  const keys = new NoteKeys({
-    vault,
-    clock: new TestClock(),
-    identity: (aid) => (aid === agent.aid ? localIdentity(agent) : null),
-  });
-  return { aid: agent.aid, vault, keys };
+  const clock = new TestClock();
+  const keys = new NoteKeys(vault, clock, (aid) => (aid === agent.aid ? localIdentity(agent) : null));
+  return { agent, aid: agent.aid, vault, clock, keys };
 }
 
 test('an export of keys is taken in whole, or not at all', () => {
-  const { aid, keys } = setUp();
+  const { aid, vault, keys } = setUp();
   const good = { privateKeyHex: 'ab'.repeat(32), createdAt: MAX_UNIX_S };
   const bad = [
     { ...good, privateKeyHex: 'ab'.repeat(31) },
@@ -36,37 +33,72 @@ test('an export of keys is taken in whole, or not at all', () => {
   for (const one of bad) assert.throws(() => keys.import(aid, [good, one]), { code: 'bad_key' }, JSON.stringify(one));
   const many = Array.from({ length: MAX_KEPT_NOTE_KEYS + 1 }, () => good);
   assert.throws(() => keys.import(aid, many), { code: 'too_large' });
-  assert.deepEqual(keys.export(aid), []);
+  assert.equal(vault.secrets.size, 0);
+  const own = keys.export(aid);
   keys.import(aid, [good]);
   keys.import(aid, [good]);
-  assert.deepEqual(keys.export(aid), [good]);
+  assert.deepEqual(keys.export(aid), [...own, good]);
 });
 
-test('what is kept of keys is read again, and damage is said', () => {
-  const { aid, vault, keys } = setUp();
-  const { publicKey } = keys.current(aid);
+test('stored keys are read again, and damage is reported', () => {
+  const { aid, vault, clock, keys } = setUp();
+  const derived = keys.export(aid);
+  keys.secure(aid);
+  const again = () => new NoteKeys(vault, clock, () => null);
+  const stored = again().export(aid);
+  // The oldest one may be past its retention.
+  assert.ok(stored.length >= 2);
+  assert.deepEqual(stored, derived.slice(0, stored.length));
   const [name = '', secret = new Uint8Array()] = [...vault.secrets][0] ?? [];
   vault.secrets.set(name, secret.subarray(0, secret.length - 1));
-  assert.deepEqual(keys.current(aid).publicKey, publicKey, 'it is in memory');
-  const again = new NoteKeys({ vault, clock: new TestClock(), identity: () => null });
-  assert.throws(() => again.export(aid), { code: 'key_damaged' });
-  assert.throws(() => again.current(aid), { code: 'not_found' });
+  assert.throws(() => again().export(aid), { code: 'key_damaged' });
+  assert.throws(() => again().current(aid), { code: 'not_found' });
 });
 
-test('a key is on the disk before the operational key goes from which it follows', async (t) => {
+test('a key needs no file while it derives from the operational key', () => {
+  const { agent, aid, vault, clock, keys } = setUp();
+  const { publicKey } = keys.current(aid);
+  assert.equal(vault.secrets.size, 0);
+  const elsewhere = new NoteKeys(new MemorySecrets(), clock, () => localIdentity(agent));
+  assert.deepEqual(elsewhere.current(aid).publicKey, publicKey);
+  assert.ok(elsewhere.opener(aid, encryptionKeyId(publicKey)) !== null);
+});
+
+test('the key changes every period, and the keys of two earlier periods open notes', () => {
+  const { agent, aid, vault, clock, keys } = setUp();
+  const published: Uint8Array[] = [];
+  for (let i = 0; i < 4; i++) {
+    published.push(keys.current(aid).publicKey);
+    clock.jump(KEY_PERIOD_S * 1000);
+  }
+  published.push(keys.current(aid).publicKey);
+  const restarted = new NoteKeys(vault, clock, () => localIdentity(agent));
+  assert.deepEqual(
+    published.map((key) => restarted.opener(aid, encryptionKeyId(key)) !== null),
+    [false, false, true, true, true],
+  );
+});
+
+test('keys are on disk before their operational key is replaced, until no note can need them', async (t) => {
   const directory = join(temporaryDirectory(t), 'keys');
   const agent = newIdentity();
   const clock = new TestClock();
-  const open = () => KeyStore.open({ directory }, { log: silentLog });
-  const keysOf = (vault: KeyStore, identity: TestIdentity) =>
-    new NoteKeys({ vault, clock, identity: () => localIdentity(identity) });
-  const before = keysOf(await open(), agent);
+  const open = async (identity: TestIdentity) =>
+    new NoteKeys(await KeyStore.open({ directory }, { log: silentLog }), clock, () => localIdentity(identity));
+  const before = await open(agent);
+  const earlier = before.current(agent.aid);
+  clock.jump((earlier.createdAt + KEY_PERIOD_S) * 1000 - clock.now());
   const { publicKey } = before.current(agent.aid);
-  // As after a power cut: another process finds no file yet, and makes the same key again.
-  assert.deepEqual(keysOf(await open(), agent).current(agent.aid).publicKey, publicKey);
   before.secure(agent.aid);
   const rotated = delegateAnew(agent.master, agent.delegation.issuedAt + 10);
-  const after = keysOf(await open(), rotated);
+  const after = await open(rotated);
   assert.notDeepEqual(after.current(agent.aid).publicKey, publicKey);
-  assert.ok(after.opener(agent.aid, encryptionKeyId(publicKey)) !== null);
+  const opens = (key: Uint8Array): boolean => after.opener(agent.aid, encryptionKeyId(key)) !== null;
+  assert.ok(opens(publicKey) && opens(earlier.publicKey));
+  clock.jump(KEY_RETENTION_S * 1000);
+  after.current(agent.aid);
+  assert.ok(opens(publicKey));
+  clock.jump(1000);
+  after.current(agent.aid);
+  assert.ok(!opens(publicKey) && !opens(earlier.publicKey));
 });

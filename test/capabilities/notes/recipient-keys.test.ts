@@ -32,7 +32,7 @@ function setUp() {
   const [alice, bob] = [newIdentity(), newIdentity()];
   const clock = new TestClock();
   const identity = (aid: string) => (aid === alice.aid ? localIdentity(alice) : null);
-  const keys = new NoteKeys({ vault: new MemorySecrets(), clock, identity });
+  const keys = new NoteKeys(new MemorySecrets(), clock, identity);
   const world: World = { records: [], answer: null, asked: 0, looks: 0, newest: 0 };
   const recipients = new RecipientKeys({
     keys,

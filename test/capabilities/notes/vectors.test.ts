@@ -78,7 +78,7 @@ function identityOf(seedHex: string, delegationHex: string): LocalIdentity {
 const recipient = identityOf(vectors.recipient.operational_seed_hex, vectors.recipient.delegation_hex);
 
 function keysOf(identity: (aid: Aid) => LocalIdentity | null, clock: TestClock): NoteKeys {
-  return new NoteKeys({ vault: new MemorySecrets(), clock, identity });
+  return new NoteKeys(new MemorySecrets(), clock, identity);
 }
 
 test('the file is what the tool makes', () => {
