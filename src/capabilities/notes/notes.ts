@@ -101,7 +101,7 @@ export class Notes implements Component {
   constructor(dependencies: NotesDependencies) {
     const deps = { ...dependencies, log: dependencies.log.child('notes') };
     this.#deps = deps;
-    this.#keys = new NoteKeys(deps.vault, deps.clock, deps.identity);
+    this.#keys = new NoteKeys(deps.vault, deps.clock, (aid) => deps.identity(aid));
     this.#inbox = new Inbox({ ...deps, keys: this.#keys });
     const inbox: Pick<Inbox, 'accept'> = { accept: (aid, records) => this.#accept(aid, records) };
     this.#links = new NoteLinks({ ...deps, inbox, keys: this.#keys });
