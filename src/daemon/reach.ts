@@ -26,7 +26,7 @@ import { OBSERVERS, PortLender } from '../network/reachability/port-lender.ts';
 import { PunchGuard } from '../network/reachability/punch-guard.ts';
 import { PUNCH_DIAL_MS, PunchInitiator, RELAY_DIAL_MS } from '../network/reachability/punch-initiator.ts';
 import { type Introduced, PunchResponder, wayOf } from '../network/reachability/punch-responder.ts';
-import { Punches } from '../network/reachability/punches.ts';
+import { punched } from '../network/reachability/punches.ts';
 import { Relay, type RelayUse, relayLimits } from '../network/reachability/relay.ts';
 import { relayed, turned } from '../network/reachability/relayed.ts';
 import { RememberedHelpers } from '../network/reachability/remembered-helpers.ts';
@@ -184,9 +184,8 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     },
     adopt: (introduced) => adopt(introduced),
   });
-  const punches = new Punches({ clock, log, pool, own: ownSide, caller });
-  pool.addDialer(punches);
-  pool.addDialer(relayed({ clock, pool, own: ownSide, caller, reached: (place) => punches.improve(place) }));
+  pool.addDialer(punched({ clock, pool, own: ownSide, caller }));
+  pool.addDialer(relayed({ clock, pool, own: ownSide, caller }));
   const nodeKey = node.key.publicKey;
   const seenHost = (): string | null => records.seenHost;
   const turnRendezvous = new TurnRendezvousClient({
@@ -254,7 +253,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
   const onNetwork = (): void => {
     helpers.onNetwork();
     looks.onNetwork();
-    punches.onNetwork();
+    pool.improveRelayed();
   };
   let endpoints = '';
   const onAddresses = (): void => {
@@ -270,13 +269,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
   life.defer(records.onReachability(onNetwork));
   life.defer(ownAddresses.onChange(onAddresses));
   life.defer(pool.onPathChange(({ nodeKey, path }) => (path === null ? helpers.onLost(nodeKey) : undefined)));
-  const ends = [
-    () => lender.stop(),
-    () => clients.stop(),
-    () => relay?.stop(),
-    () => turn.stop(),
-    () => punches.stop(),
-  ];
+  const ends = [() => lender.stop(), () => clients.stop(), () => relay?.stop(), () => turn.stop()];
   for (const part of [new ReleaseOnly(ends), looks, proof, helpers, meetings]) life.add('network', part);
   return {
     helpers,

@@ -70,6 +70,7 @@ export class PeerWorld {
       greet: async (connection) => this.take(connection),
       locate: (nodeKey, signal) => this.locate(nodeKey, signal),
       lookups: 0,
+      improved: 0,
       onActivity: () => {},
       onPathChange: (change) => void this.pathChanges.push(change),
       onDeadPath: () => {

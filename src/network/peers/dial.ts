@@ -77,6 +77,18 @@ export function tryRelays(diallers: readonly Dialer[]): boolean {
   return diallers.some(({ kind }) => kind === 'relay');
 }
 
+/** When a way is tried again while a relay carries. Milliseconds. */
+export interface Rounds {
+  /** From the hello over the relay to the first round. */
+  readonly firstMs: number;
+  /** How many rounds follow soon. */
+  readonly soon: number;
+  /** From the end of a round to the next of those. */
+  readonly periodMs: number;
+  /** The same for the rounds after them. */
+  readonly laterMs: number;
+}
+
 /** One way to reach nodes. */
 export interface Dialer {
   /** What its paths are; the way that needs nobody else is called direct, whatever its addresses are. */
@@ -97,6 +109,12 @@ export interface Dialer {
    * @throws SvcError `connect_failed` where it does not lead there, or the signal's reason; `NodeAbsent`
    */
   dial(place: NodePlace, signal: AbortSignal): Promise<Connection>;
+  /**
+   * Only for a way that may lead there after a relay did. If another way wins the race, its dial goes on, and while a relay
+   * carries it is tried again in rounds: new streams move to the connection that it leads to.
+   * @param isUnderWay a dial of this way is under way
+   */
+  rounds?(place: NodePlace, isUnderWay: boolean): Rounds;
 }
 
 /** Refuses a connection that is not to the node. */

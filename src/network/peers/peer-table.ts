@@ -133,6 +133,7 @@ export class PeerTable implements Component {
       greet: (connection, signal) => this.#greeter.greet(connection, signal),
       locate: (there, signal) => this.#locate(there, signal),
       lookups: 0,
+      improved: 0,
       onActivity: (peer) => this.#file(peer),
       onPathChange: (change) => this.#pathChanges.notify(change),
       onDeadPath: () => this.#doubtAll(),
@@ -223,6 +224,11 @@ export class PeerTable implements Component {
   /** To be called when this machine may be on another network: connections that do not answer are replaced or closed. */
   onNetwork(): void {
     for (const peer of this.#active.values()) peer.onNetwork();
+  }
+
+  /** To be called when what stands before this machine may be another: paths without a relay are searched for again. */
+  improveRelayed(): void {
+    for (const peer of this.#active.values()) peer.improveSoon();
   }
 
   /** Calls back on path changes. Returns a function that ends that. */

@@ -2,7 +2,7 @@
  * One other node, and everything that can happen to it. In the order of this file:
  * somebody needs a connection (`connect`); ways to the node are raced (`#attempt`, `#dial`) and its newest place is looked
  * for meanwhile (`#seek`); a connection stands (`take`) and one of several counts (`#choose`); a better one comes beside it
- * (`upgrade`); the connection is idle or its path dies (`look`) and another path is found (`#recover`); it ends (`#ended`).
+ * (`upgrade`, `#improve`); the connection is idle or its path dies (`look`) and another path is found (`#recover`); it ends (`#ended`).
  * `PeerTable` finds the peer of a node and calls `look`.
  */
 import { formatAddress } from '../../foundation/address.ts';
@@ -13,12 +13,12 @@ import { detach } from '../../foundation/detached.ts';
 import { isRelayed } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
-import { every, type RepeatingTask } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { Path } from '../transport/path.ts';
 import type { Connection } from '../transport/types.ts';
 import { DialAttempt } from './attempt.ts';
-import { type Dialer, knownOf, NodeAbsent, type NodePlace, raceDialers, tryRelays } from './dial.ts';
+import { type Dialer, knownOf, NodeAbsent, type NodePlace, type Rounds, raceDialers, tryRelays } from './dial.ts';
 import { HELLO_TIMEOUT_MS } from './greeter.ts';
 import { PathHealth } from './path-health.ts';
 import { probe } from './probe.ts';
@@ -41,6 +41,8 @@ export const MAX_PER_NODE = 4;
 export const IDLE_MS: number = 5 * 60_000;
 /** The same if another connection has replaced it. */
 export const SPARE_IDLE_MS = 5_000;
+/** Peers that a better path than a relay is searched for at the same time. */
+export const MAX_IMPROVED = 32;
 /** Time to find another path to a node, milliseconds. */
 const RECOVERY_MS = 10_000;
 
@@ -78,6 +80,8 @@ export interface PeerContext {
   locate(nodeKey: Uint8Array, signal: AbortSignal): Promise<NodePlace | null>;
   /** Lookups in progress. */
   lookups: number;
+  /** Peers that a better path is searched for. */
+  improved: number;
   /** Hears that `isAtRest` may have changed. */
   onActivity(peer: Peer): void;
   onPathChange(change: PathChange): void;
@@ -95,6 +99,15 @@ interface PlaceSearch {
   readonly lookups: RepeatingTask;
   waiters: number;
   hasLooked: boolean;
+}
+
+/** The search for a better path than a relay. */
+interface Improvement {
+  place: NodePlace;
+  plan: Rounds;
+  /** Rounds that follow soon. */
+  left: number;
+  readonly rounds: RepeatingTask;
 }
 
 export class Peer {
@@ -122,7 +135,10 @@ export class Peer {
   /** Connections with a dead path that a replacement is searched for. */
   readonly #recovering = new Set<NodeSession>();
   #recovery = new AbortController();
-  #isStopped = false;
+  #improvement: Improvement | null = null;
+  /** Dials under way of the way that is tried again while a relay carries. */
+  #improving = 0;
+  readonly #end = new AbortController();
 
   constructor(nodeKey: Uint8Array, context: PeerContext) {
     this.nodeKey = nodeKey;
@@ -147,8 +163,9 @@ export class Peer {
 
   /** Closes everything and starts nothing more. */
   stop(): void {
-    this.#isStopped = true;
+    this.#end.abort(new SvcError('cancelled'));
     this.#recovery.abort();
+    this.#endImprovement();
     for (const attempt of this.#attempts) attempt.cancel();
     for (const session of this.#sessions.keys()) session.close();
   }
@@ -161,7 +178,7 @@ export class Peer {
    *   not allowed is left
    */
   async connect(place: NodePlace, signal: AbortSignal, options: ConnectOptions = {}): Promise<NodeSession> {
-    if (this.#isStopped) throw new SvcError('cancelled');
+    if (this.#end.signal.aborted) throw new SvcError('cancelled');
     const { insteadOf, isFresh = false } = options;
     const relays = this.#mayRelay(options.relays);
     this.#notePlace(place);
@@ -238,7 +255,8 @@ export class Peer {
     using limit = awakeTimeout(clock, limitMs, cancelled);
     let connection: Connection;
     try {
-      connection = await raceDialers(allowed, place, { clock, signal: limit.signal });
+      const ways = allowed.map((dialer) => (dialer.rounds === undefined ? dialer : this.#goingOn(dialer)));
+      connection = await raceDialers(ways, place, { clock, signal: limit.signal });
     } catch (cause) {
       // A relay does not lead to a node that is not there either.
       if (cancelled.aborted || allowed.length === leading.length || cause instanceof NodeAbsent) throw cause;
@@ -249,8 +267,11 @@ export class Peer {
       connection.close();
       throw new SvcError('relay_required');
     }
-    if (!connection.outbound) return await this.#greeted(connection, limit.signal);
-    return await this.#context.greet(connection, limit.signal);
+    const session = connection.outbound
+      ? await this.#context.greet(connection, limit.signal)
+      : await this.#greeted(connection, limit.signal);
+    if (session.connection.path.kind === 'relay') this.#improve(place);
+    return session;
   }
 
   /** The session of a connection that the node dialled because we asked it to: the node says hello. */
@@ -357,7 +378,7 @@ export class Peer {
   /** Takes in a connection after its hellos, whoever dialled it. It serves everybody who waits for the node. */
   take(session: NodeSession): void {
     const { connection } = session;
-    if (this.#isStopped) session.close();
+    if (this.#end.signal.aborted) session.close();
     for (const [older, health] of this.#sessions) {
       // protocol-links.md, step 4: the node has restarted. Its former connections are dead.
       if (older.instance !== session.instance) older.close();
@@ -438,6 +459,7 @@ export class Peer {
       const left = [...this.#sessions.keys()].filter(isUsable);
       this.#current = left.findLast((other) => !isRelay(other)) ?? left.at(-1) ?? null;
     }
+    if (this.#sessions.size === 0) this.#endImprovement();
     this.#context.onEnded(session);
     this.#reportPath();
     this.#context.onActivity(this);
@@ -460,8 +482,8 @@ export class Peer {
   async upgrade(connection: Connection, signal?: AbortSignal): Promise<NodeSession> {
     const standing = this.current();
     const isWorse = standing !== null && isRelayed(connection.path.kind) && !isRelay(standing);
-    if (this.#isStopped || isWorse) connection.close();
-    if (this.#isStopped) throw new SvcError('cancelled');
+    if (this.#end.signal.aborted || isWorse) connection.close();
+    if (this.#end.signal.aborted) throw new SvcError('cancelled');
     if (isWorse) return standing;
     using limit = awakeTimeout(this.#context.clock, HELLO_TIMEOUT_MS, signal);
     this.#upgrades++;
@@ -473,6 +495,106 @@ export class Peer {
       this.#upgrades--;
       this.#context.onActivity(this);
     }
+  }
+
+  // Better paths than a relay.
+
+  /** A way whose dial goes on when another way wins. */
+  #goingOn(dialer: Dialer): Dialer {
+    const { kind, timeoutMs } = dialer;
+    return {
+      kind,
+      timeoutMs,
+      delayMs: (place, relays) => dialer.delayMs(place, relays),
+      mayLead: (place) => dialer.mayLead(place),
+      dial: async (place, signal) => {
+        const dialing = this.#dialToImprove(dialer, place);
+        dialing.then(
+          (connection) => (signal.aborted ? detach(this.#offer(connection)) : undefined),
+          () => {},
+        );
+        return await abortable(dialing, signal);
+      },
+    };
+  }
+
+  /** Dials as long as the way may take, whoever waits for it. */
+  async #dialToImprove(dialer: Dialer, place: NodePlace): Promise<Connection> {
+    using limit = awakeTimeout(this.#context.clock, dialer.timeoutMs, this.#end.signal);
+    this.#improving++;
+    const dialing = dialer.dial(place, limit.signal);
+    try {
+      // A dial that does not end by itself would hold up all later rounds.
+      return await abortable(dialing, limit.signal);
+    } catch (error) {
+      dialing.then(
+        (late) => late.close(),
+        () => {},
+      );
+      throw error;
+    } finally {
+      this.#improving--;
+    }
+  }
+
+  /** Moves new streams to a connection, unless one without a relay stands. */
+  async #offer(connection: Connection): Promise<void> {
+    const standing = this.current();
+    if (standing !== null && !isRelay(standing)) return connection.close();
+    // If the node dialled, it says hello.
+    if (!connection.outbound) return;
+    try {
+      await this.upgrade(connection, this.#end.signal);
+    } catch (error) {
+      this.#context.log.debug({ node: this.nodeId, error }, 'a better path led to nobody');
+    }
+  }
+
+  /** A relay leads to the node: searches for a better path, soon and then seldom. */
+  #improve(place: NodePlace): void {
+    const context = this.#context;
+    const dialer = context.dialers.find((one) => one.rounds !== undefined);
+    const plan = dialer?.rounds?.(place, this.#improving > 0);
+    if (dialer === undefined || plan === undefined || this.#end.signal.aborted) return;
+    const next = { place, plan, left: plan.soon };
+    if (this.#improvement !== null) {
+      Object.assign(this.#improvement, next);
+      return this.#improvement.rounds.soon(plan.firstMs);
+    }
+    if (context.improved >= MAX_IMPROVED) return;
+    context.improved++;
+    const onError = (error: unknown): void => context.log.debug({ error }, 'a relayed connection was not improved');
+    const rounds = every(context.clock, { ...plan, onError }, () => this.#improveOnce(dialer));
+    this.#improvement = { ...next, rounds };
+  }
+
+  /** @returns milliseconds to the next round */
+  async #improveOnce(dialer: Dialer): Promise<number> {
+    const improvement = this.#improvement;
+    const standing = this.current();
+    if (improvement === null || standing === null || !isRelay(standing)) {
+      this.#endImprovement();
+      return UNTIL_REQUESTED;
+    }
+    improvement.left--;
+    try {
+      await this.#offer(await this.#dialToImprove(dialer, improvement.place));
+    } catch (error) {
+      this.#context.log.debug({ node: this.nodeId, error }, 'no better path than a relay was found yet');
+    }
+    return improvement.left > 0 ? improvement.plan.periodMs : improvement.plan.laterMs;
+  }
+
+  #endImprovement(): void {
+    if (this.#improvement === null) return;
+    this.#improvement.rounds.stop();
+    this.#improvement = null;
+    this.#context.improved--;
+  }
+
+  /** What stands before this machine may be another: a better path may be found now. */
+  improveSoon(): void {
+    this.#improvement?.rounds.soon(this.#improvement.plan.periodMs);
   }
 
   // Idle connections and dead paths.
@@ -519,7 +641,7 @@ export class Peer {
    * outlive a break of the network. Never rejects.
    */
   async #recover(session: NodeSession): Promise<void> {
-    if (this.#recovering.has(session) || this.#isStopped || session.closed) return;
+    if (this.#recovering.has(session) || this.#end.signal.aborted || session.closed) return;
     this.#recovering.add(session);
     const { clock, log } = this.#context;
     const { signal } = this.#recovery;

@@ -20,12 +20,10 @@ interface RelayedDependencies {
   readonly pool: Pick<PeerTable, 'connect' | 'nodeKey'>;
   readonly own: OwnSide;
   readonly caller: Pick<PunchInitiator, 'relay'>;
-  /** Told where a relay leads to a node, so that a better way is looked for. */
-  readonly reached: (place: NodePlace) => void;
 }
 
 /** Dials by a relay: the first of the node's helpers that is reached, answers and has room. */
-export function relayed({ clock, pool, own, caller, reached }: RelayedDependencies): Dialer {
+export function relayed({ clock, pool, own, caller }: RelayedDependencies): Dialer {
   return {
     kind: 'relay',
     delayMs: (place) => relayDelayMs(place, own),
@@ -33,9 +31,7 @@ export function relayed({ clock, pool, own, caller, reached }: RelayedDependenci
     mayLead: (place) => othersHelping(place, pool.nodeKey).length > 0,
     dial: async (place, signal) => {
       const ask = (helper: NodeAt, given: AbortSignal) => caller.relay(place.nodeKey, helper, given);
-      const connection = await askHelpers(place, { ask }, { clock, pool, signal });
-      reached(place);
-      return connection;
+      return await askHelpers(place, { ask }, { clock, pool, signal });
     },
   };
 }

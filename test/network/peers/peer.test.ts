@@ -1,12 +1,14 @@
 /** Attempts to connect to a node, its connections, and what it does about a dead path or another place. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { SvcError } from '../../../src/foundation/errors.ts';
 import { NODE_DIAL_TIMEOUT_MS, NodeAbsent, type NodePlace } from '../../../src/network/peers/dial.ts';
 import { LOOK_MS, UNANSWERED_MS } from '../../../src/network/peers/path-health.ts';
 import {
   IDLE_MS,
   JOINED_MS,
   LOOK_ELSEWHERE_MS,
+  MAX_IMPROVED,
   MAX_LOOKED_FOR,
   MAX_PER_NODE,
   Peer,
@@ -14,6 +16,7 @@ import {
   SPARE_IDLE_MS,
 } from '../../../src/network/peers/peer.ts';
 import type { NodeSession } from '../../../src/network/peers/session.ts';
+import type { Connection } from '../../../src/network/transport/types.ts';
 import { settle, withCode } from '../../support/link-world.ts';
 import { arrival, dialer, PeerWorld, PLACE, placeAt } from '../../support/peer-world.ts';
 
@@ -291,6 +294,133 @@ describe('connections', () => {
     const worse = arrival(world.clock, 'turn');
     assert.equal(await world.peer.upgrade(worse.session.connection), better);
     assert.equal(worse.isClosed(), true);
+  });
+});
+
+const ROUNDS = { firstMs: 1_000, soon: 3, periodMs: 20_000, laterMs: 600_000 };
+
+/** A peer that a relay leads to, and a way that is tried again while it carries. */
+function improvable() {
+  const world = new PeerWorld();
+  const { clock } = world;
+  const punches: { readonly arrive: (connection: Connection) => void; readonly fail: () => void }[] = [];
+  const plans: boolean[] = [];
+  world.dialers.push(
+    {
+      ...dialer('punched', 0, () => {
+        const { promise, resolve, reject } = Promise.withResolvers<Connection>();
+        punches.push({ arrive: resolve, fail: () => reject(new SvcError('connect_failed')) });
+        return promise;
+      }),
+      timeoutMs: 10_000,
+      rounds: (_place, isUnderWay) => {
+        plans.push(isUnderWay);
+        return ROUNDS;
+      },
+    },
+    dialer('relay', 0, async () => arrival(clock, 'relay').session.connection),
+  );
+  /** Lets the relay win the race. */
+  const connect = async (): Promise<NodeSession> => {
+    const connecting = world.peer.connect(PLACE, never);
+    await clock.run(0);
+    return await connecting;
+  };
+  /** As `connect`, and all dials of the other way fail so far. */
+  const relayed = async (): Promise<NodeSession> => {
+    const session = await connect();
+    for (const { fail } of punches) fail();
+    await settle();
+    return session;
+  };
+  return { world, clock, punches, plans, connect, relayed };
+}
+
+describe('better paths than a relay', () => {
+  test('a way that leads there after the relay takes the new streams', async () => {
+    const { world, clock, punches, plans, connect } = improvable();
+    await connect();
+    assert.deepEqual([world.peer.current()?.connection.path.kind, punches.length, plans], ['relay', 1, [true]]);
+    const { session, isClosed } = arrival(clock, 'punched');
+    punches[0]?.arrive(session.connection);
+    await settle();
+    assert.equal(world.peer.current()?.connection, session.connection);
+    assert.equal(isClosed(), false);
+    world.peer.stop();
+  });
+
+  test('one that leads there after a direct one is closed', async () => {
+    const { world, clock, punches, connect } = improvable();
+    await connect();
+    world.add(true);
+    const { session, isClosed } = arrival(clock, 'punched');
+    punches[0]?.arrive(session.connection);
+    await settle();
+    assert.equal(isClosed(), true);
+    world.peer.stop();
+  });
+
+  test('it is tried a few times soon, then seldom, and soon after a change, until the relay is gone', async () => {
+    const { world, clock, punches, relayed } = improvable();
+    const session = await relayed();
+    const tried = async (ms: number): Promise<number> => {
+      const before = punches.length;
+      for (let passed = 0; passed < ms; passed += 1_000) {
+        await clock.run(1_000);
+        for (const { fail } of punches) fail();
+      }
+      return punches.length - before;
+    };
+    assert.equal(await tried(10 * ROUNDS.periodMs), ROUNDS.soon);
+    assert.equal(await tried(ROUNDS.laterMs), 1);
+    world.peer.improveSoon();
+    world.peer.improveSoon();
+    assert.equal(await tried(2 * ROUNDS.periodMs), 1);
+    session.close();
+    await settle();
+    assert.deepEqual([clock.timers, world.context.improved, world.peer.isAtRest], [0, 0, true]);
+  });
+
+  test('each time that the relay leads there the rounds begin again', async () => {
+    const { clock, punches, relayed, world } = improvable();
+    const first = await relayed();
+    await clock.run(ROUNDS.firstMs);
+    assert.equal(punches.length, 2);
+    first.drain();
+    await relayed();
+    await clock.run(ROUNDS.firstMs);
+    assert.equal(punches.length, 4, 'a race and a round each');
+    assert.equal(world.context.improved, 1);
+    world.peer.stop();
+  });
+
+  test('a round that does not end by itself holds up none of the next, and its late connection is closed', async () => {
+    const { world, clock, punches, relayed } = improvable();
+    await relayed();
+    await clock.run(ROUNDS.firstMs);
+    const round = punches.at(-1);
+    await clock.run(10_000 + ROUNDS.periodMs);
+    assert.equal(punches.length, 3);
+    const { session, isClosed } = arrival(clock, 'punched');
+    round?.arrive(session.connection);
+    await settle();
+    assert.equal(isClosed(), true);
+    world.peer.stop();
+  });
+
+  test('few nodes are improved at the same time, and none after stop', async () => {
+    const { world, clock, punches, relayed } = improvable();
+    world.context.improved = MAX_IMPROVED;
+    await relayed();
+    await clock.run(10 * ROUNDS.periodMs);
+    assert.equal(punches.length, 1);
+    world.context.improved = 0;
+    world.peer.reset();
+    await relayed();
+    assert.equal(world.context.improved, 1);
+    world.peer.stop();
+    await settle();
+    assert.deepEqual([world.context.improved, clock.timers], [0, 0]);
   });
 });
 

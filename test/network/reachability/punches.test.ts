@@ -1,21 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { setImmediate as turn } from 'node:timers/promises';
 import { detach } from '../../../src/foundation/detached.ts';
 import type { NatMapping } from '../../../src/foundation/domain/directory.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
-import { silentLog } from '../../../src/foundation/log.ts';
 import { NodeAbsent, type NodePlace } from '../../../src/network/peers/dial.ts';
 import type { NodeSession } from '../../../src/network/peers/session.ts';
 import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from '../../../src/network/reachability/client-pool.ts';
 import type { InterfaceAddress } from '../../../src/network/reachability/dial-guard.ts';
-import {
-  IMPROVE_AFTER_MS,
-  IPV6_HEAD_START_MS,
-  PUNCH_AGAIN_MS,
-  PUNCH_TIMEOUT_MS,
-  Punches,
-} from '../../../src/network/reachability/punches.ts';
+import { IMPROVE_AFTER_MS, IPV6_HEAD_START_MS, punched } from '../../../src/network/reachability/punches.ts';
 import { OTHER_HELPERS_MS, SILENT_HELPER_MS } from '../../../src/network/reachability/reachable-helpers.ts';
 import { type OwnSide, relayed } from '../../../src/network/reachability/relayed.ts';
 import { plainPath } from '../../../src/network/transport/path.ts';
@@ -49,10 +41,9 @@ function world() {
   const asked: Uint8Array[][] = [];
   const overIpv6: string[] = [];
   const punchingOverIpv6 = Promise.withResolvers<Connection>();
-  const upgraded: Connection[] = [];
   let punching = Promise.withResolvers<Connection>();
   const own: OwnSide = { interfaces: () => state.interfaces, mapping: () => state.mapping };
-  const pool: ConstructorParameters<typeof Punches>[0]['pool'] = {
+  const pool: Parameters<typeof punched>[0]['pool'] = {
     nodeKey: OWN,
     current: () => state.current,
     connect: ({ nodeKey }) => {
@@ -61,14 +52,9 @@ function world() {
       if (nodeKey === NEAR) return Promise.resolve(session);
       return new Promise((resolve) => clock.after(2 * OTHER_HELPERS_MS, () => resolve(session)));
     },
-    upgrade: async (connection) => {
-      upgraded.push(connection);
-      return stubSession(CALLED, true, clock).session;
-    },
   };
-  const punches = new Punches({
+  const punches = punched({
     clock,
-    log: silentLog,
     pool,
     own,
     caller: {
@@ -97,7 +83,6 @@ function world() {
     asked,
     overIpv6,
     punchingOverIpv6,
-    upgraded,
     punches,
     stub,
     punching: () => punching,
@@ -191,133 +176,23 @@ test('a node that none of its helpers knows of is absent, and one that refuses i
   assert.deepEqual(asked, [[NEAR]]);
 });
 
-test('a punched way that comes after a relay takes the new streams', async () => {
-  const { clock, punches, punching, upgraded, state, stub } = world();
-  const won = new AbortController();
-  const dialling = punches.dial(place(NEAR), won.signal);
-  await clock.run(OTHER_HELPERS_MS);
-  won.abort();
-  await assert.rejects(dialling, { code: 'cancelled' });
-  state.current = stub(RELAYED).session;
-  const { connection } = stub().session;
-  punching().resolve(connection);
-  await turn();
-  assert.deepEqual(upgraded, [connection]);
+test('the first round of random ports follows a relay at once, unless they are being tried or are not needed', () => {
+  for (const [mapping, isUnderWay, firstMs, soon] of [
+    ['symmetric', false, IMPROVE_AFTER_MS, BIRTHDAY_ROUNDS],
+    ['symmetric', true, BIRTHDAY_SPACING_MS, BIRTHDAY_ROUNDS - 1],
+    ['cone', false, BIRTHDAY_SPACING_MS, BIRTHDAY_ROUNDS - 1],
+  ] as const) {
+    const { punches, state } = world();
+    state.mapping = mapping;
+    const rounds = punches.rounds?.(place(NEAR), isUnderWay);
+    assert.deepEqual([rounds?.firstMs, rounds?.soon], [firstMs, soon]);
+  }
 });
 
-test('a punched way that comes after a direct one is closed', async () => {
-  const { clock, punches, punching, upgraded, state, stub } = world();
-  const won = new AbortController();
-  const dialling = punches.dial(place(NEAR), won.signal);
-  await clock.run(OTHER_HELPERS_MS);
-  won.abort();
-  await assert.rejects(dialling, { code: 'cancelled' });
-  state.current = stub(plainPath('direct', AT)).session;
-  const { session, isClosed } = stub();
-  punching().resolve(session.connection);
-  await turn();
-  assert.deepEqual([upgraded, isClosed()], [[], true]);
-});
-
-test('while a relay carries, a way is punched a few times soon, then seldom, and soon after a change of network', async () => {
-  const { clock, punches, asked, nextPunch, state, stub } = world();
-  state.current = stub(RELAYED).session;
-  state.mapping = 'cone';
-  nextPunch().reject(new SvcError('connect_failed'));
-  punches.improve(place(NEAR));
-  punches.improve(place(NEAR));
-  await clock.run(10 * BIRTHDAY_SPACING_MS);
-  assert.equal(asked.length, BIRTHDAY_ROUNDS - 1);
-  await clock.run(PUNCH_AGAIN_MS);
-  assert.equal(asked.length, BIRTHDAY_ROUNDS);
-  punches.onNetwork();
-  punches.onNetwork();
-  await clock.run(2 * BIRTHDAY_SPACING_MS);
-  assert.equal(asked.length, BIRTHDAY_ROUNDS + 1);
-  state.current = null;
-  await clock.run(2 * PUNCH_AGAIN_MS);
-  assert.equal(asked.length, BIRTHDAY_ROUNDS + 1);
-  assert.equal(clock.timers, 0);
-});
-
-test('random ports are tried a moment after a relay leads to a node, at each call that it leads there', async () => {
-  const { clock, punches, asked, nextPunch, state, stub } = world();
-  state.current = stub(RELAYED).session;
-  nextPunch().reject(new SvcError('connect_failed'));
-  punches.improve(place(NEAR));
-  await clock.run(IMPROVE_AFTER_MS - 1);
-  assert.equal(asked.length, 0);
-  await clock.run(1 + 10 * BIRTHDAY_SPACING_MS);
-  assert.equal(asked.length, BIRTHDAY_ROUNDS);
-  punches.improve(place(NEAR));
-  await clock.run(IMPROVE_AFTER_MS);
-  assert.equal(asked.length, BIRTHDAY_ROUNDS + 1);
-  punches.stop();
-});
-
-test('a round that does not end by itself holds up none of the next ones, and what comes of it too late is closed', async () => {
-  const { clock, punches, asked, punching, upgraded, state, stub } = world();
-  state.current = stub(RELAYED).session;
-  punches.improve(place(NEAR));
-  await clock.run(10 * (BIRTHDAY_SPACING_MS + PUNCH_TIMEOUT_MS));
-  assert.equal(asked.length, BIRTHDAY_ROUNDS);
-  const { session, isClosed } = stub();
-  punching().resolve(session.connection);
-  await turn();
-  assert.deepEqual([upgraded, isClosed()], [[], true]);
-  punches.stop();
-});
-
-test('a round of random ports that runs when a relay leads to the node is the first one', async () => {
-  const { clock, punches, asked, state, stub } = world();
-  const dialling = punches.dial(place(NEAR), new AbortController().signal);
-  dialling.catch(() => {});
-  await clock.run(OTHER_HELPERS_MS);
-  state.current = stub(RELAYED).session;
-  punches.improve(place(NEAR));
-  await clock.run(BIRTHDAY_SPACING_MS - 1);
-  assert.equal(asked.length, 1);
-  await clock.run(1);
-  assert.equal(asked.length, 2);
-  punches.stop();
-});
-
-test('random ports wait for a hello over the relay that takes its time', async () => {
-  const { clock, punches, asked, state, stub } = world();
-  punches.improve(place(NEAR));
-  await clock.run(2 * IMPROVE_AFTER_MS);
-  state.current = stub(RELAYED).session;
-  await clock.run(IMPROVE_AFTER_MS + OTHER_HELPERS_MS);
-  assert.equal(asked.length, 1);
-  punches.stop();
-});
-
-test('no way is punched to a node that is reached without a relay by then, or by nobody', async () => {
-  const { clock, punches, asked, state, stub } = world();
-  state.current = stub(RELAYED).session;
-  punches.improve(place(NEAR));
-  state.current = stub().session;
-  await clock.run(10 * BIRTHDAY_SPACING_MS);
-  punches.improve(place(NEAR));
-  state.current = null;
-  await clock.run(10 * BIRTHDAY_SPACING_MS);
-  assert.equal(asked.length, 0);
-});
-
-test('nothing goes on after a stop', async () => {
-  const { clock, punches, state, stub } = world();
-  state.current = stub(RELAYED).session;
-  punches.improve(place(NEAR));
-  punches.stop();
-  punches.improve(place(NEAR));
-  assert.equal(clock.timers, 0);
-});
-
-test('a relay is asked for at one helper after the other, and what it leads to is to be improved', async () => {
+test('a relay is asked for at one helper after the other', async () => {
   const { stub, pool, own, clock } = world();
   const { connection } = stub(RELAYED).session;
   const asked: Uint8Array[] = [];
-  const reached: NodePlace[] = [];
   const dialler = relayed({
     clock,
     pool,
@@ -328,14 +203,13 @@ test('a relay is asked for at one helper after the other, and what it leads to i
         return nodeKey === FAR ? Promise.resolve(connection) : Promise.reject(new SvcError('rate_limited'));
       },
     },
-    reached: (there) => void reached.push(there),
   });
   const { signal } = new AbortController();
   const there = place(FAR, OWN, DEAD, NEAR);
   const dialling = dialler.dial(there, signal);
   await clock.run(2 * OTHER_HELPERS_MS);
   assert.equal(await dialling, connection);
-  assert.deepEqual([asked, reached], [[NEAR, FAR], [there]], 'who is reached first is asked first');
+  assert.deepEqual(asked, [NEAR, FAR], 'who is reached first is asked first');
   await assert.rejects(dialler.dial(place(NEAR), signal), { code: 'rate_limited' });
   await assert.rejects(dialler.dial(place(DEAD), signal), { code: 'connect_failed' });
   assert.equal(dialler.mayLead(place(OWN)), false);
@@ -355,7 +229,6 @@ test('a helper that says nothing holds up a relay at another one for a moment on
         return nodeKey === FAR ? Promise.resolve(connection) : new Promise(() => {});
       },
     },
-    reached: () => {},
   });
   const dialling = dialler.dial(place(FAR, NEAR), new AbortController().signal);
   await clock.run(SILENT_HELPER_MS - 1);
