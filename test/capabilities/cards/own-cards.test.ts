@@ -1,10 +1,11 @@
-/** Other agents can read the card of an agent that moved here, even if the daemon was killed during the import. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { exportCard, importCard } from '../../../src/capabilities/cards/moving.ts';
 import { OwnCards } from '../../../src/capabilities/cards/own-cards.ts';
 import { ObjectService } from '../../../src/capabilities/objects/object-service.ts';
+import { MAX_CARD_BYTES } from '../../../src/foundation/cards/card.ts';
 import { unixSeconds } from '../../../src/foundation/clock.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
 import { verifyDelegation } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
@@ -35,6 +36,7 @@ function homeOf(t: TestContext, identity: TestIdentity) {
   );
   /** The object ID in the profile. */
   const named: (string | null)[] = [];
+  const home = { fails: false };
   const own = new OwnCards({
     clock,
     log: silentLog,
@@ -43,13 +45,14 @@ function homeOf(t: TestContext, identity: TestIdentity) {
     serviceOf: () => ({ host: '127.0.0.1', port: 8080, tunnels: null }),
     objects,
     setProfileCard: async (_aid, objectId) => {
+      if (home.fails) throw new SvcError('not_acknowledged');
       named.push(objectId);
       return { seq: named.length, replicas: 0 };
     },
   });
   const take = (text: string | undefined): void =>
     importCard({ store: cards, now: unixSeconds(clock), verifyDelegation }, aid, text, delegation)();
-  return { cards, objects, named, own, take };
+  return Object.assign(home, { clock, cards, objects, named, own, take });
 }
 
 test('a card without its object is stored as an object at the next start, and the profile does not change', async (t) => {
@@ -84,4 +87,89 @@ test('a card that an earlier key signed is signed again and named in the profile
   // Only once: a complete card does not change.
   await home.own.complete(aid);
   assert.equal(home.named.length, 1);
+});
+
+test('a card is published with the address of the agent, and a new one replaces its object', async (t) => {
+  const identity = newIdentity();
+  const { aid } = identity;
+  const { own, objects, named } = homeOf(t, identity);
+  assert.equal(own.find(aid), null);
+  assert.throws(() => own.get(aid), { code: 'not_found' });
+  const foreign = { url: 'http://127.0.0.1:9999/x', protocolBinding: 'JSONRPC' };
+  const first = await own.set(aid, { ...CARD, additionalInterfaces: [foreign] });
+  assert.deepEqual([first.kind, first.seq, first.card['url']], ['a2a', 1, `svc://${aid}/a2a`]);
+  assert.equal(first.left.length, 1, 'an interface of another service is removed');
+  assert.notEqual(objects.stat(aid, first.objectId), null);
+  const second = await own.set(aid, { ...CARD, name: 'Other' });
+  assert.deepEqual(named, [first.objectId, second.objectId]);
+  assert.equal(objects.stat(aid, first.objectId), null);
+  assert.notEqual(objects.stat(aid, second.objectId), null);
+  assert.equal(own.get(aid).objectId, second.objectId);
+});
+
+test('a card without a change keeps its object', async (t) => {
+  const identity = newIdentity();
+  const { aid } = identity;
+  const { own, objects } = homeOf(t, identity);
+  const { objectId } = await own.set(aid, CARD);
+  assert.equal((await own.set(aid, CARD)).objectId, objectId);
+  assert.notEqual(objects.stat(aid, objectId), null);
+});
+
+test('a deleted card leaves no object and no entry in the profile, even if the owner deleted the object', async (t) => {
+  const identity = newIdentity();
+  const { aid } = identity;
+  const { own, objects, named } = homeOf(t, identity);
+  const { objectId } = await own.set(aid, CARD);
+  await own.delete(aid);
+  assert.equal(objects.stat(aid, objectId), null);
+  assert.equal(own.find(aid), null);
+  assert.deepEqual(named, [objectId, null]);
+  await assert.rejects(own.delete(aid), { code: 'not_found' });
+  const again = await own.set(aid, CARD);
+  objects.delete(aid, again.objectId);
+  await own.delete(aid);
+  assert.equal(own.find(aid), null);
+});
+
+test('only cards of known kinds and of registered agents are signed', async (t) => {
+  const identity = newIdentity();
+  const { own, named } = homeOf(t, identity);
+  await assert.rejects(own.set(identity.aid, { name: 'x' }), { code: 'bad_card', status: 400 });
+  await assert.rejects(own.set(newIdentity().aid, CARD), { code: 'not_found' });
+  const large = { ...CARD, description: 'x'.repeat(MAX_CARD_BYTES - 4096) };
+  await own.set(identity.aid, large);
+  await assert.rejects(own.set(identity.aid, { ...large, description: 'x'.repeat(MAX_CARD_BYTES) }), {
+    code: 'bad_card',
+  });
+  assert.equal(named.length, 1);
+});
+
+test('a new key signs the card again, and a failure does not reject', async (t) => {
+  const identity = newIdentity();
+  const { aid } = identity;
+  const home = homeOf(t, identity);
+  await home.own.resign(aid);
+  assert.deepEqual(home.named, [], 'an agent without a card');
+  await home.own.set(aid, CARD);
+  home.clock.advance(1000);
+  await home.own.resign(aid);
+  assert.equal(home.own.get(aid).signedAt, unixSeconds(home.clock));
+  assert.equal(home.named.length, 2);
+  home.fails = true;
+  await home.own.resign(aid);
+  await home.own.complete(aid);
+});
+
+test('a card that is no card, or that another agent signed, is not imported', async (t) => {
+  const [identity, other] = [newIdentity(), newIdentity()];
+  const home = homeOf(t, identity);
+  const foreign = homeOf(t, other);
+  await foreign.own.set(other.aid, CARD);
+  assert.equal(exportCard(home.cards, identity.aid), undefined);
+  home.take(undefined);
+  for (const text of ['nonsense', '{}', '{"name": "x"}', `${exportCard(foreign.cards, other.aid)} `])
+    assert.throws(() => home.take(text), { code: 'bad_file' }, text.slice(0, 20));
+  assert.throws(() => home.take(exportCard(foreign.cards, other.aid)), { code: 'bad_file' });
+  assert.equal(home.cards.own(identity.aid), null);
 });

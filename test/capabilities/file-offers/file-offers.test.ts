@@ -1,6 +1,7 @@
 /** Offers between two nodes. The test delivers the notes. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { OfferReceiver } from '../../../src/capabilities/file-offers/file-offers.ts';
 import { decodeEndNotice, encodeEndNotice } from '../../../src/capabilities/file-offers/wire.ts';
 import {
   FILE_OFFER_LIFE_MS,
@@ -259,4 +260,131 @@ test('deleting an agent deletes its offers', () => {
   world.strange(newIdentity().aid, 1);
   world.db.run`DELETE FROM agents WHERE aid = ${world.aid}`;
   assert.deepEqual(world.store.list(world.aid, undefined, false), []);
+});
+
+/** Receives the offers of a node. Each source call takes the next prepared result. */
+function receiverOf(node: OfferNode) {
+  const asked: string[] = [];
+  const gets: (() => Promise<{ path: string }>)[] = [];
+  const responses: { status: number; size: number }[] = [];
+  const destroyed: number[] = [];
+  const headers: object[] = [];
+  const receiver = new OfferReceiver(node.offers, {
+    get: async ({ dest }) => {
+      asked.push(dest);
+      return (await gets.shift()?.()) ?? { path: `/root/${dest}` };
+    },
+    progress: (objectId) => (objectId === OBJECT ? 2 : null),
+    read: async (request) => {
+      headers.push({ ...request.headers, holder: request.holder, objectId: request.objectId });
+      const response = responses.shift() ?? { status: 200, size: 3 };
+      return { ...response, body: { destroy: () => destroyed.push(response.status) } };
+    },
+  });
+  return { receiver, asked, gets, responses, destroyed, headers };
+}
+
+async function receivedOffer() {
+  const [near, far] = offerNodes();
+  const { offer } = await near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: false });
+  near.deliver(far);
+  return { near, far, id: offer.id, ...receiverOf(far) };
+}
+
+test('an accepted file gets a free name, and the offer ends when the file is complete', async () => {
+  const { far, id, receiver, asked, gets } = await receivedOffer();
+  const taken = () => Promise.reject(new SvcError('wrong_state'));
+  gets.push(taken, taken, () => {
+    assert.equal(far.offers.get(far.aid, id).state, 'open');
+    return Promise.resolve({ path: '/root/x' });
+  });
+  assert.equal(await receiver.accept(far.aid, id, new AbortController().signal), '/root/x');
+  assert.deepEqual(asked, ['received/plan.pdf', 'received/plan (1).pdf', 'received/plan (2).pdf']);
+  assert.equal(far.offers.get(far.aid, id).state, 'taken');
+});
+
+test('an offer stays open if its file cannot be downloaded, and names are tried up to a limit', async () => {
+  const { far, id, receiver, asked, gets } = await receivedOffer();
+  const accept = () => receiver.accept(far.aid, id, new AbortController().signal);
+  gets.push(() => Promise.reject(new SvcError('connect_failed')));
+  await assert.rejects(accept(), fails('connect_failed'));
+  assert.equal(asked.length, 1);
+  gets.push(...Array.from({ length: 101 }, () => () => Promise.reject(new SvcError('wrong_state'))));
+  await assert.rejects(accept(), fails('wrong_state'));
+  assert.equal(asked.length, 101);
+  assert.equal(far.offers.get(far.aid, id).state, 'open');
+});
+
+test('progress is reported only for open offers to a local agent', async () => {
+  const { near, far, id, receiver } = await receivedOffer();
+  const offer = far.offers.get(far.aid, id);
+  assert.equal(receiver.received(offer), 2);
+  assert.equal(receiver.received(near.offers.get(near.aid, id)), null);
+  assert.equal(receiver.received({ ...offer, state: 'taken' }), null);
+});
+
+test('the bytes of an offer are read from its sender, and a file of another size is rejected', async () => {
+  const { near, far, id, receiver, responses, destroyed, headers } = await receivedOffer();
+  const read = (range?: string) => receiver.read(far.aid, id, range, new AbortController().signal);
+  const { object, objectId } = await read();
+  assert.deepEqual([object.size, objectId], [3, OBJECT]);
+  responses.push({ status: 206, size: 3 });
+  await read('bytes=1-');
+  assert.deepEqual(headers, [
+    { holder: near.aid, objectId: OBJECT },
+    { range: 'bytes=1-', holder: near.aid, objectId: OBJECT },
+  ]);
+  assert.deepEqual(destroyed, []);
+  responses.push({ status: 200, size: 4 }, { status: 304, size: 3 });
+  await assert.rejects(read(), fails('protocol_error'));
+  await assert.rejects(read(), fails('protocol_error'));
+  assert.deepEqual(destroyed, [200, 304]);
+  far.offers.decline(far.aid, id);
+  await assert.rejects(read(), fails('wrong_state'));
+});
+
+test('only a recipient can accept, and not after the end of the offer', async () => {
+  const { near, far, id } = await receivedOffer();
+  assert.throws(() => near.offers.acceptable(near.aid, id), fails('wrong_state'));
+  assert.equal(far.offers.acceptable(far.aid, id).id, id);
+  far.clock.advance(FILE_OFFER_LIFE_MS);
+  assert.throws(() => far.offers.acceptable(far.aid, id), fails('wrong_state'));
+});
+
+test('the other side is told nothing about an offer that has expired meanwhile', async (t) => {
+  const { far, id } = await receivedOffer();
+  far.failure = new SvcError('not_acknowledged');
+  await far.offers.start();
+  t.after(() => far.offers.stop());
+  far.offers.decline(far.aid, id);
+  await far.clock.run(0);
+  far.failure = null;
+  far.clock.jump(FILE_OFFER_LIFE_MS);
+  await far.clock.run(3600_000);
+  assert.deepEqual(far.sent, []);
+});
+
+test('ends of more offers than one batch are all reported, and retries back off', async (t) => {
+  const [near, far] = offerNodes();
+  for (let i = 0; i < 20; i++)
+    await near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: false });
+  near.deliver(far);
+  for (const { id } of far.offers.list(far.aid, 'in', true)) far.offers.decline(far.aid, id);
+  await far.offers.start();
+  t.after(() => far.offers.stop());
+  await far.clock.run(0);
+  assert.equal(far.sent.length, 20);
+
+  const [again] = near.offers.list(near.aid, 'out', true);
+  assert.ok(again);
+  near.failure = new SvcError('not_acknowledged');
+  await near.offers.start();
+  t.after(() => near.offers.stop());
+  near.offers.withdraw(near.aid, again.id);
+  await near.clock.run(0);
+  near.failure = null;
+  await near.clock.run(20_000);
+  assert.equal(near.sent.length, 0, 'not before the delay of the retry');
+  await near.clock.run(40_000);
+  assert.equal(near.sent.length, 1);
 });

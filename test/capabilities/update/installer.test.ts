@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { create } from 'tar';
-import { Installer } from '../../../src/capabilities/update/installer.ts';
+import { Installer, Npm } from '../../../src/capabilities/update/installer.ts';
 import { Releases } from '../../../src/capabilities/update/releases.ts';
 import type { Release } from '../../../src/capabilities/update/types.ts';
 import { sha512 } from '../../support/npm-registry.ts';
@@ -129,4 +130,55 @@ test('an invalid version never becomes a path', (t) => {
   const { releases } = setUp(t);
   for (const version of ['../../etc', '1.0', '', '.staging', 'v1.0.0', '1.0.0/..'])
     assert.throws(() => releases.pathOf(version), RangeError);
+});
+
+/** npm in a folder of its own: a program that records its arguments. */
+function npmWith(t: TestContext, script: string) {
+  const root = temporaryDirectory(t);
+  const program = join(root, 'lib', 'node_modules', 'npm', 'bin', 'npm-cli.js');
+  mkdirSync(dirname(program), { recursive: true });
+  writeFileSync(program, script);
+  const directory = join(root, 'project');
+  mkdirSync(directory);
+  const environment = { PATH: ['', join(root, 'bin')].join(delimiter), MARK: 'seen' };
+  // No npm is next to this Node.
+  const node = join(root, 'other', 'bin', 'node');
+  mkdirSync(dirname(node), { recursive: true });
+  symlinkSync(process.execPath, node);
+  return { npm: new Npm({ node, directory, environment }), directory };
+}
+
+test('npm of PATH reports its registry', async (t) => {
+  const { npm } = npmWith(
+    t,
+    "console.log(process.argv[3] === 'get' && process.env.MARK ? ' https://r.example/ ' : '')",
+  );
+  assert.equal((await npm.registry(new AbortController().signal)).href, 'https://r.example/');
+  const bad = npmWith(t, "console.log('undefined')");
+  await assert.rejects(bad.npm.registry(new AbortController().signal), { code: 'config_invalid' });
+});
+
+test('npm installs the lock file without scripts, in the folder of the release', async (t) => {
+  const { npm, directory } = npmWith(
+    t,
+    "require('node:fs').writeFileSync('args', process.argv.slice(2).join(' ')); console.log(process.cwd())",
+  );
+  await npm.install(directory, '/cache', new AbortController().signal);
+  const args = readFileSync(join(directory, 'args'), 'utf8');
+  assert.match(args, new RegExp(`^ci --omit=dev --ignore-scripts --prefix ${directory} --cache /cache `));
+});
+
+test('a failed npm, a missing one and a cancelled one are different errors', async (t) => {
+  const run = (npm: Npm, signal = new AbortController().signal) => npm.registry(signal);
+  const failing = npmWith(t, "console.log('out'); console.error('no network'); process.exit(1)");
+  await assert.rejects(run(failing.npm), { code: 'protocol_error', message: /failed: no network$/ });
+  const quiet = npmWith(t, "console.log('only out'); process.exit(1)");
+  await assert.rejects(run(quiet.npm), { message: /failed: only out$/ });
+  const missing = new Npm({ node: '/nowhere/bin/node', directory: tmpdir(), environment: {} });
+  await assert.rejects(run(missing), { code: 'not_found' });
+  const hanging = npmWith(t, 'setInterval(() => {}, 1000)');
+  const stop = new AbortController();
+  const outcome = run(hanging.npm, stop.signal);
+  stop.abort();
+  await assert.rejects(outcome, { code: 'cancelled' });
 });
