@@ -64,7 +64,7 @@ export const USER_LIMITS: Readonly<Record<string, readonly UserLimit[]>> = {
       'connections of one agent to one called agent',
     ],
     ['DEFAULT_IDLE_TIMEOUT_S', 'foundation/domain/tunnels.ts', 'a tunnel without connections closes, by default'],
-    ['RESUME_MS', 'capabilities/tunnels/lasting/resumable.ts', 'a connection that lost its path waits for a new path'],
+    ['RESUME_MS', 'capabilities/tunnels/connection.ts', 'a connection that lost its path waits for a new path'],
     ['MAX_ORIGINS', 'foundation/domain/services.ts', 'local addresses of a daemon'],
   ],
   'Control access': [

@@ -9,8 +9,7 @@ import { SvcError } from '../../src/foundation/errors.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
 import { silentLog } from '../../src/foundation/log.ts';
 import type { SavedTunnel } from '../../src/foundation/store/tunnels.ts';
-import { Refusal, STATUS } from '../../src/network/links/status.ts';
-import { type Purpose, TUNNEL_PURPOSES } from '../../src/network/links/types.ts';
+import { TUNNEL_PURPOSES } from '../../src/network/links/types.ts';
 import { NO_LANES } from './bulk.ts';
 import { type LinkNode, LinkWorld } from './link-world.ts';
 import { TcpServer } from './tcp.ts';
@@ -35,8 +34,8 @@ export class TunnelWorld {
   maxConnections = Number.POSITIVE_INFINITY;
   /** True if the remote node accepts tunnel links and never responds. */
   silent = false;
-  /** Purposes that the remote node does not know. */
-  readonly unknown = new Set<Purpose>();
+  /** Number of connections that callers began. */
+  entered = 0;
   /** Number of links accepted without a response. */
   unanswered = 0;
   /** True if tunnels to it are allowed. */
@@ -66,7 +65,10 @@ export class TunnelWorld {
       if (this.refused) throw new SvcError('access_denied');
     };
     this.inbound = new TunnelInbound({
-      lanes: NO_LANES,
+      bulk: NO_LANES,
+      entered: () => {
+        this.entered++;
+      },
       clock: clocks.inboundClock,
       log: silentLog,
       serviceOf: (aid) =>
@@ -87,10 +89,7 @@ export class TunnelWorld {
           if (this.silent) this.unanswered++;
           else this.inbound.accept(link);
         },
-        (request) => {
-          if (this.unknown.has(request.purpose)) throw new Refusal(STATUS.unknownPurpose);
-          this.inbound.check(request);
-        },
+        (request) => this.inbound.check(request),
       );
     this.tunnels = this.newService();
   }
@@ -116,7 +115,7 @@ export class TunnelWorld {
       list: () => [...this.saved.values()],
     };
     return new TunnelService({
-      lanes: NO_LANES,
+      bulk: NO_LANES,
       clock: this.#clock,
       log: silentLog,
       links: this.near.links,

@@ -15,8 +15,6 @@ import { householdPrefix } from './guess-limits.ts';
 export const MAX_CALLERS_PER_SOURCE = 16;
 /** Callers kept for all agents together. */
 export const MAX_CALLERS_TOTAL = 16_384;
-/** The first link of a tunnel has one of these purposes. Its other links are not counted. */
-const TUNNEL_OPENERS: ReadonlySet<Purpose> = new Set<Purpose>(['tcp', 'tcp-wide', 'tcp-lasting']);
 
 /** A caller was refused. */
 export interface RefusedCall {
@@ -102,8 +100,8 @@ export class Callers implements CallerNotes {
   }
 
   /**
-   * Authorizes a link and records the outcome: every refusal, and each accepted tunnel. Accepted calls and objects are
-   * recorded by the code that handles them.
+   * Authorizes a link and records a refusal. Accepted calls, tunnel connections and objects are recorded by the code that
+   * handles them.
    * @throws any error of `authorize`
    */
   async authorize(request: AccessRequest, authorize: (request: AccessRequest) => void | Promise<void>): Promise<void> {
@@ -113,7 +111,6 @@ export class Callers implements CallerNotes {
       if (error instanceof SvcError) this.refused(request, error.code);
       throw error;
     }
-    if (TUNNEL_OPENERS.has(request.purpose)) this.entered(request);
   }
 
   /** Drops the callers of a deleted agent. */

@@ -1,47 +1,38 @@
 /**
- * Whose connections to bound services are held. Descriptors are few, and an AID, a node key and an idle connection cost
- * a stranger nothing. If a level is full, the stranger that holds most loses its connection that was idle longest.
+ * Limits the connections to bound services. Descriptors are few, and AIDs, node keys and idle connections cost a stranger
+ * nothing. If a level is full, the stranger with the most connections loses the one that was idle longest.
  */
 import type { Clock } from '../../foundation/clock.ts';
-import { Quota, type QuotaShare } from '../../foundation/quota.ts';
-import { type LinkEnds, pairHolder } from '../../network/links/holder.ts';
-import type { LinkStream } from '../../network/links/types.ts';
+import { Quota, type QuotaHolder, type QuotaShare } from '../../foundation/quota.ts';
 
-/** Connections that one calling agent may hold at once to one called agent. */
+/** Connections of one calling agent to one called agent. */
 export const MAX_CONNECTIONS_PER_CALLER = 6000;
 
-/** A connection counts as used again if the last time is this long ago, milliseconds. */
+/** Shortest time between two reports of use, milliseconds. */
 const USED_AGAIN_MS = 1000;
 
-/** Parts of all places: of one node, of the strangers of one source, and what strangers leave to callers let in by name. */
+/** Parts of all places: for one node, for the strangers of one source, and reserved for callers allowed by name. */
 const NODE_PART = 1 / 2;
 const SOURCE_PART = 3 / 4;
 const RESERVED_PART = 1 / 8;
 
-export interface InboundPlacesDependencies {
-  readonly clock: Clock;
-  /** Connections to services at one time, of all callers together; the process needs descriptors for more than these. */
-  maxConnections(): number;
-  /** True if the owner of the called agent let this caller in by name: strangers make room for it. */
-  isNamed(link: Pick<LinkStream, 'caller' | 'called'>): boolean;
-}
-
-/** A connection that is held. */
+/** The place of a connection. */
 export interface InboundPlace {
-  /** A byte has passed. */
+  /** Reports use. */
   readonly used: () => void;
-  /** Gives the place back; again: nothing. */
+  /** Gives the place back. No effect if called again. */
   readonly leave: () => void;
 }
 
 export class InboundPlaces {
-  readonly #deps: InboundPlacesDependencies;
+  readonly #clock: Clock;
   readonly #quota: Quota;
 
-  constructor(dependencies: InboundPlacesDependencies) {
-    this.#deps = dependencies;
+  /** @param maxConnections connections of all callers: the process needs descriptors for other things too */
+  constructor(clock: Clock, maxConnections: () => number) {
+    this.#clock = clock;
     this.#quota = new Quota(() => {
-      const total = dependencies.maxConnections();
+      const total = maxConnections();
       return {
         perKey: MAX_CONNECTIONS_PER_CALLER,
         perNode: Math.ceil(total * NODE_PART),
@@ -53,12 +44,12 @@ export class InboundPlaces {
   }
 
   /**
-   * A place for a connection; null if none is left for its caller, its node or its network.
-   * @param cut ends the connection; called if it has to make room
+   * A place for a connection. Null if none is left for its caller, its node or its network.
+   * @param cut ends the connection to make room
    */
-  take(link: LinkEnds, cut: () => void): InboundPlace | null {
-    const { clock } = this.#deps;
-    const share: QuotaShare | null = this.#quota.take(pairHolder(link, this.#deps.isNamed(link)), { onEvict: cut });
+  take(holder: QuotaHolder, cut: () => void): InboundPlace | null {
+    const clock = this.#clock;
+    const share: QuotaShare | null = this.#quota.take(holder, { onEvict: cut });
     if (share === null) return null;
     let usedAt = clock.now();
     return {

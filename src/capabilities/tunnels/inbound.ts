@@ -1,30 +1,29 @@
 /** The called side of tunnels: connects links to the bound service of the called agent. */
 import type { Socket, TcpNetConnectOpts } from 'node:net';
-import type { Duplex } from 'node:stream';
 import type { Address } from '../../foundation/address.ts';
+import type { Clock } from '../../foundation/clock.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
+import type { QuotaHolder } from '../../foundation/quota.ts';
 import { resetSocket } from '../../foundation/sockets.ts';
-import { type HolderRequest, pairHolder } from '../../network/links/holder.ts';
+import { pairHolder } from '../../network/links/holder.ts';
 import { RefusedStreams } from '../../network/links/lingering.ts';
-import { Refusal, STATUS } from '../../network/links/status.ts';
 import type { AccessRequest, LinkStream } from '../../network/links/types.ts';
 import { lingerThenDestroy } from '../../network/links/wire.ts';
-import { type Carrier, join } from './carrier.ts';
-import { InboundPlaces, type InboundPlacesDependencies } from './inbound-places.ts';
-import { LastingCalled } from './lasting/called.ts';
-import { LastingConnection } from './lasting/lasting-connection.ts';
-import { statusByte } from './preamble.ts';
+import type { BulkStreams } from '../../network/transport/types.ts';
+import type { TunnelConnection } from './connection.ts';
+import { statusByte } from './frames.ts';
+import { InboundConnections } from './inbound-connections.ts';
+import { InboundPlaces } from './inbound-places.ts';
 import type { TunnelSession } from './types.ts';
-import { WideCalled, type WideCalledDependencies } from './wide/called.ts';
 
-/** How long the bound service may take to accept a connection, milliseconds. */
+/** Time for the bound service to accept a connection, milliseconds. */
 const CONNECT_TIMEOUT_MS = 5000;
-/** Attempts to get a source port of this machine that no other connection to a service has. */
+/** Attempts to find a local port that no other connection to a service has. */
 const MAX_PORT_ATTEMPTS = 16;
 
-/** Where a service listens, and whether tunnels may lead there. */
+/** The address of a service, and whether it accepts tunnels. */
 interface Endpoint extends Address {
   readonly takesTunnels: boolean;
 }
@@ -32,19 +31,27 @@ interface Endpoint extends Address {
 /** A connection that is joined to the bound service. */
 interface Joined {
   readonly socket: Socket;
-  readonly stream: Carrier;
+  readonly connection: TunnelConnection;
 }
 
-export interface TunnelInboundDependencies extends InboundPlacesDependencies, WideCalledDependencies {
+export interface TunnelInboundDependencies {
+  readonly clock: Clock;
   readonly log: Log;
-  /** Where the service of a local agent listens; null where none is bound. */
+  readonly bulk: BulkStreams;
+  /** The service of a local agent. Null if none is bound. */
   serviceOf(aid: Aid): Endpoint | null;
   /**
-   * Asks again whether a caller may speak to an agent, after a change of its access list.
+   * Checks again that a caller may use an agent, after its access list changed.
    * @throws SvcError `access_denied`, `rate_limited`
    */
   authorize(link: LinkStream): void | Promise<void>;
-  /** Connects to a service, and to nothing else: what it destroys in the moment that it connects is none. */
+  /** A caller begins a connection. */
+  entered(link: LinkStream): void;
+  /** True if the owner of the called agent allowed the caller by name. */
+  isNamed(link: Pick<LinkStream, 'caller' | 'called'>): boolean;
+  /** Connections of all callers to services. */
+  maxConnections(): number;
+  /** Connects to services only. A socket that is destroyed as it connects never reached one. */
   readonly connect: (options: TcpNetConnectOpts) => Socket;
 }
 
@@ -52,38 +59,33 @@ export class TunnelInbound {
   readonly #deps: TunnelInboundDependencies;
   readonly #sessions = new Map<number, TunnelSession>();
   readonly #links = new Map<LinkStream, Joined>();
-  readonly #lasting: LastingCalled;
-  readonly #wide: WideCalled;
+  readonly #connections: InboundConnections;
   readonly #places: InboundPlaces;
   readonly #lingering = new RefusedStreams();
 
   constructor(dependencies: TunnelInboundDependencies) {
     this.#deps = dependencies;
-    this.#lasting = new LastingCalled(dependencies);
-    this.#wide = new WideCalled(this.#lasting, dependencies);
-    this.#places = new InboundPlaces(dependencies);
+    const { clock, bulk } = dependencies;
+    this.#connections = new InboundConnections(clock, bulk, (link) => dependencies.isNamed(link));
+    this.#places = new InboundPlaces(clock, () => dependencies.maxConnections());
   }
 
   /**
-   * Checks a link before it is let in, so that a link that leads nowhere costs nothing.
-   * @throws SvcError `no_inbound`, `calls_only`; Refusal of wide connections where no more are kept: the caller then
-   *   opens a plain one
+   * Refuses a link that leads to no service, before it costs anything.
+   * @throws SvcError `no_inbound`, `calls_only`
    */
-  check(request: HolderRequest & Pick<AccessRequest, 'purpose'>): void {
-    const { purpose, called } = request;
+  check(request: AccessRequest): void {
     // protocol-tunnels.md, step 1
-    // A connection that was joined before the service was unbound may still change its path.
-    const code = purpose === 'tcp-resume' ? null : this.#unserved(called);
-    if (code !== null) throw new SvcError(code);
-    if (purpose === 'tcp-wide' && !this.#wide.hasRoom(request)) throw new Refusal(STATUS.unknownPurpose);
+    const code = this.#unserved(request.called);
+    if (code !== null && !this.#connections.hasAny(request)) throw new SvcError(code);
   }
 
-  /** Counts of connections that outlive their links. */
-  get lasting(): LastingCalled['counts'] {
-    return this.#lasting.counts;
+  /** Connections, and the bytes kept for them. */
+  get connections(): InboundConnections['counts'] {
+    return this.#connections.counts;
   }
 
-  /** Connections that end with an outcome that the caller has not read. */
+  /** Refused connections whose caller has not read the outcome. */
   get lingering(): number {
     return this.#lingering.size;
   }
@@ -97,12 +99,12 @@ export class TunnelInbound {
     });
   }
 
-  /** Who speaks through a connection from `port` of this machine to a bound service; null where the daemon has none. */
+  /** Who uses a connection from a local port to a bound service. Null if it is not a connection of the daemon. */
   session(port: number): TunnelSession | null {
     return this.#sessions.get(port) ?? null;
   }
 
-  /** Cuts the live connections to an agent that its access list no longer allows. */
+  /** Ends the connections to an agent that its access list no longer allows. */
   async recheck(called: Aid): Promise<void> {
     for (const [link, joined] of this.#links) {
       if (link.called !== called) continue;
@@ -114,76 +116,82 @@ export class TunnelInbound {
     }
   }
 
-  /** Cuts the live connections to an agent that is no longer here. */
+  /** Ends the connections to an agent that is no longer here. */
   drop(called: Aid): void {
     for (const [link, joined] of this.#links) if (link.called === called) cut(joined);
   }
 
-  /** Cuts every live connection. */
+  /** Ends all connections. */
   stop(): void {
     for (const joined of this.#links.values()) cut(joined);
   }
 
   async #take(link: LinkStream): Promise<void> {
-    if (link.purpose === 'tcp-lane') {
-      await this.#wide.join(link);
-      this.#countLingering(link, link);
-    } else if (link.purpose === 'tcp-resume') await this.#lasting.resume(link);
-    else await this.#serve(link, await this.#carrier(link));
+    if (link.purpose === 'tcp-probe') return await this.#probe(link);
+    const connection = await this.#connections.take(link);
+    if (connection === null) return;
+    this.#deps.entered(link);
+    await this.#serve(link, connection);
   }
 
-  async #carrier(link: LinkStream): Promise<Carrier> {
-    if (link.purpose === 'tcp-lasting') return await this.#lasting.accept(link);
-    return link.purpose === 'tcp-wide' ? await this.#wide.accept(link) : link;
+  /** Says whether the service would accept a connection. */
+  async #probe(link: LinkStream): Promise<void> {
+    const reached = await this.#reach(link, () => link.destroy());
+    if (typeof reached !== 'string') reached.socket.destroy();
+    if (link.destroyed) return;
+    link.end(Uint8Array.of(statusByte(typeof reached === 'string' ? reached : null)));
+    link.resume();
+    this.#linger(link);
   }
 
-  async #serve(link: LinkStream, stream: Carrier): Promise<void> {
+  async #serve(link: LinkStream, connection: TunnelConnection): Promise<void> {
+    const reached = await this.#reach(link, () => connection.destroy());
+    if (typeof reached === 'string') return this.#refuse(link, connection, reached);
+    const { socket, used } = reached;
+    // The rules may have changed since the link was opened, and the agent may be gone.
+    const refusal = connection.destroyed ? null : await this.#refusal(link);
+    if (refusal !== null || connection.destroyed) {
+      socket.destroy();
+      if (refusal !== null) this.#refuse(link, connection, refusal);
+      return;
+    }
+    connection.write(Uint8Array.of(statusByte(null)));
+    this.#join(link, { socket, connection }, used);
+  }
+
+  /** A connection to the service that counts for the link, or why there is none. */
+  async #reach(link: LinkStream, cut: () => void): Promise<ErrorCode | { socket: Socket; used: () => void }> {
     // protocol-tunnels.md, steps 1 and 2
     const service = this.#deps.serviceOf(link.called);
-    if (service === null) return this.#refuse(link, stream, 'no_inbound');
-    if (!service.takesTunnels) return this.#refuse(link, stream, 'calls_only');
-    const place = this.#places.take(link, () => stream.destroy());
-    if (place === null) return this.#refuse(link, stream, 'rate_limited');
-    let socket: Socket;
+    if (service === null) return 'no_inbound';
+    if (!service.takesTunnels) return 'calls_only';
+    const place = this.#places.take(this.#holder(link), cut);
+    if (place === null) return 'rate_limited';
     try {
-      socket = await this.#connectApart(link, service);
+      const socket = await this.#connectApart(link, service);
+      socket.once('close', place.leave);
+      return { socket, used: place.used };
     } catch {
       place.leave();
-      return this.#refuse(link, stream, 'inbound_unreachable');
+      return 'inbound_unreachable';
     }
-    socket.once('close', place.leave);
-    if (link.purpose === 'tcp-probe' || stream.destroyed) {
-      socket.destroy();
-      if (!stream.destroyed) this.#endWith(link, stream, null);
-      return;
-    }
-    // The rules may have changed since the link was opened, and the agent may have gone.
-    const refusal = await this.#refusal(link);
-    if (refusal !== null || stream.destroyed) {
-      socket.destroy();
-      if (refusal !== null && !stream.destroyed) this.#refuse(link, stream, refusal);
-      return;
-    }
-    stream.write(Uint8Array.of(statusByte(null)));
-    this.#join(link, { socket, stream }, place.used);
   }
 
-  #refuse(link: LinkStream, stream: Carrier, code: ErrorCode): void {
-    this.#endWith(link, stream, code);
-    stream.resume();
+  /** Sends the outcome and nothing else. The caller has a moment to read it. */
+  #refuse(link: LinkStream, connection: TunnelConnection, code: ErrorCode): void {
+    if (connection.destroyed) return;
+    connection.end(Uint8Array.of(statusByte(code)));
+    connection.resume();
+    this.#linger(link);
   }
 
-  /** Says the outcome and nothing else; the caller has a moment to read it. */
-  #endWith(link: LinkStream, stream: Carrier, code: ErrorCode | null): void {
-    stream.end(Uint8Array.of(statusByte(code)));
-    if (stream.destroyed) return;
-    const carrier = stream instanceof LastingConnection ? link : stream;
-    lingerThenDestroy(carrier, this.#deps.clock);
-    this.#countLingering(link, carrier);
+  #linger(link: LinkStream): void {
+    lingerThenDestroy(link, this.#deps.clock);
+    if (!link.destroyed) this.#lingering.count(link, this.#holder(link));
   }
 
-  #countLingering(link: LinkStream, carrier: Duplex): void {
-    if (!carrier.destroyed) this.#lingering.count(carrier, pairHolder(link, this.#deps.isNamed(link)));
+  #holder(link: LinkStream): QuotaHolder {
+    return pairHolder(link, this.#deps.isNamed(link));
   }
 
   async #refusal(link: LinkStream): Promise<ErrorCode | null> {
@@ -195,24 +203,21 @@ export class TunnelInbound {
     return this.#unserved(link.called);
   }
 
-  /** Why no tunnel leads to an agent; null if one does. */
+  /** Why no tunnel leads to an agent. Null if one does. */
   #unserved(called: Aid): ErrorCode | null {
     const service = this.#deps.serviceOf(called);
     if (service === null) return 'no_inbound';
     return service.takesTunnels ? null : 'calls_only';
   }
 
-  /**
-   * Connects from a port that says who speaks: the system gives one port to connections to several
-   * services at a time.
-   */
+  /** Connects from a port that identifies the caller: the system may use one port for connections to several services. */
   async #connectApart(link: LinkStream, service: Address): Promise<Socket> {
     const held: Socket[] = [];
     try {
       while (held.length < MAX_PORT_ATTEMPTS) {
         const socket = await this.#connect(service);
         if (this.#enter(socket, link)) return socket;
-        // Keeps its port until another one is found.
+        // It keeps its port until another one is found.
         held.push(socket);
       }
       throw new Error('no port is free');
@@ -221,7 +226,7 @@ export class TunnelInbound {
     }
   }
 
-  /** Notes who speaks through a connection, until it closes; false where its port is another's too. */
+  /** Notes who uses a connection until it closes. False if another connection has the same port. */
   #enter(socket: Socket, { caller, called }: LinkStream): boolean {
     const port = socket.localPort;
     if (port === undefined) throw new Error('the connection is gone');
@@ -237,10 +242,10 @@ export class TunnelInbound {
       const timer = this.#deps.clock.after(CONNECT_TIMEOUT_MS, () => socket.destroy(new Error('connect timed out')));
       socket.once('connect', () => {
         timer.cancel();
-        // Where it was destroyed, its error comes next.
+        // If it was destroyed, its error follows.
         if (!socket.destroyed) resolve(socket);
       });
-      // Stays on: what fails later is heard by who uses the connection.
+      // Stays: the user of the connection handles later errors.
       socket.on('error', (error) => {
         timer.cancel();
         reject(error);
@@ -250,7 +255,7 @@ export class TunnelInbound {
 
   #join(link: LinkStream, joined: Joined, used: () => void): void {
     this.#links.set(link, joined);
-    join(joined.socket, joined.stream, {
+    joined.connection.join(joined.socket, {
       sent: used,
       received: used,
       closed: () => {
@@ -260,7 +265,7 @@ export class TunnelInbound {
   }
 }
 
-function cut({ socket, stream }: Joined): void {
+function cut({ socket, connection }: Joined): void {
   resetSocket(socket);
-  stream.destroy();
+  connection.destroy();
 }

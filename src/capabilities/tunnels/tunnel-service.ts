@@ -13,12 +13,11 @@ import { awakeTimeout } from '../../foundation/stall.ts';
 import type { SavedTunnel, TunnelStore } from '../../foundation/store/tunnels.ts';
 import type { LinkPath, LinkPaths, LinkStream, Links } from '../../network/links/types.ts';
 import type { BulkStreams } from '../../network/transport/types.ts';
-import { join } from './carrier.ts';
 import { ClosedTunnels } from './closed-tunnels.ts';
-import { readStatus } from './preamble.ts';
+import { readStatus } from './frames.ts';
+import { OutboundConnections } from './outbound.ts';
 import { Tunnel } from './tunnel.ts';
 import type { ClosedTunnel, TunnelInfo, TunnelRequest, TunnelWish } from './types.ts';
-import { WideCaller } from './wide/caller.ts';
 
 /** How long the first contact with the remote agent may take, milliseconds. */
 export const PROBE_TIMEOUT_MS = 30_000;
@@ -36,12 +35,12 @@ export interface TunnelServiceDependencies {
   readonly clock: Clock;
   readonly log: Log;
   readonly links: Links & LinkPaths;
-  readonly lanes: BulkStreams;
+  readonly bulk: BulkStreams;
   readonly memory: TunnelMemory;
 }
 
 export class TunnelService {
-  readonly #deps: TunnelServiceDependencies & { readonly connections: WideCaller };
+  readonly #deps: TunnelServiceDependencies & { readonly connections: OutboundConnections };
   readonly #tunnels = new Map<string, Tunnel>();
   /** Tunnels for one TCP connection: each waits for its client, then lives as long as that connection. */
   readonly #oneShots = new Set<Tunnel>();
@@ -51,7 +50,8 @@ export class TunnelService {
   #stopping = false;
 
   constructor(dependencies: TunnelServiceDependencies) {
-    this.#deps = { ...dependencies, connections: new WideCaller(dependencies) };
+    const { clock, links, bulk } = dependencies;
+    this.#deps = { ...dependencies, connections: new OutboundConnections(clock, links, bulk) };
   }
 
   /** Listens again on the ports of the saved tunnels; their remote side is dialled when a client comes. */
@@ -118,13 +118,11 @@ export class TunnelService {
     const gone = new AbortController();
     const onGone = (): void => gone.abort();
     socket.once('close', onGone);
-    const { connections, links } = this.#deps;
-    const path = links.path(remoteAid, false) ?? NO_PATH;
     const options = { timeoutMs: PROBE_TIMEOUT_MS, signal: gone.signal, accessToken };
-    const { stream } = await connections.open(localAid, remoteAid, path, options);
-    if (socket.destroyed) return void stream.destroy();
+    const connection = await this.#deps.connections.open(localAid, remoteAid, options);
+    if (socket.destroyed) return connection.destroy();
     socket.off('close', onGone);
-    join(socket, stream, { refused }, true);
+    connection.join(socket, { refused }, true);
   }
 
   /** Asks a remote agent whether a connection would be served. @throws SvcError what keeps it from that */
@@ -161,8 +159,8 @@ export class TunnelService {
     this.#deps.links.reset(tunnel.request.remoteAid);
   }
 
-  /** Counts of connections that outlive their links. */
-  get lasting(): WideCaller['counts'] {
+  /** Connections, and the bytes kept for them. */
+  get connections(): OutboundConnections['counts'] {
     return this.#deps.connections.counts;
   }
 

@@ -8,38 +8,38 @@ import { ERRORS, isErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import { describePortError, resetSocket } from '../../foundation/sockets.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
-import type { LinkPath, LinkPaths, LinkStream } from '../../network/links/types.ts';
-import { type Carrier, join } from './carrier.ts';
+import type { LinkPath, LinkPaths } from '../../network/links/types.ts';
+import { RESUME_MS, type TunnelConnection } from './connection.ts';
 import { MAX_CONNECTIONS_PER_CALLER } from './inbound-places.ts';
-import { EarlyBytes } from './lasting/early-bytes.ts';
-import { LinkAhead } from './lasting/link-ahead.ts';
-import { RESUME_MS } from './lasting/resumable.ts';
+import { LinkAhead } from './link-ahead.ts';
+import { EarlyBytes } from './opening.ts';
+import type { OutboundConnections } from './outbound.ts';
 import type { ClosedTunnel, NoPath, TunnelFailure, TunnelInfo, TunnelRequest } from './types.ts';
-import type { WideCaller } from './wide/caller.ts';
 
 /** How long a client waits for its link, milliseconds. */
 const LINK_TIMEOUT_MS = 30_000;
 const HOST = '127.0.0.1';
 
-export interface TunnelDependencies {
+/** What the tunnels of a node share. */
+export interface TunnelParts {
   readonly clock: Clock;
   readonly log: Log;
-  readonly connections: WideCaller;
+  readonly connections: OutboundConnections;
   readonly links: LinkPaths;
 }
 
 export class Tunnel {
   readonly id: string;
   #request: TunnelRequest;
-  readonly #deps: TunnelDependencies;
+  readonly #parts: TunnelParts;
   readonly #onClosed: (end: ClosedTunnel) => void;
   readonly #server: Server;
-  readonly #clients = new Map<Socket, Carrier | null>();
+  readonly #clients = new Map<Socket, TunnelConnection | null>();
   readonly #openedAt: number;
   /** The last path that was seen. */
   #path: LinkPath;
-  /** The connection that was opened last, while it stands. */
-  #newest: { readonly socket: Socket; readonly path: () => LinkPath } | null = null;
+  /** The newest connection, while it is open. */
+  #newest: { readonly socket: Socket; readonly connection: TunnelConnection } | null = null;
   #lastActivityAt: number;
   #bytesUp = 0;
   #bytesDown = 0;
@@ -53,16 +53,16 @@ export class Tunnel {
     id: string,
     request: TunnelRequest,
     path: LinkPath,
-    dependencies: TunnelDependencies,
+    parts: TunnelParts,
     onClosed: (end: ClosedTunnel) => void,
   ) {
     this.id = id;
     this.#request = request;
     this.#path = path;
-    this.#deps = dependencies;
+    this.#parts = parts;
     this.#onClosed = onClosed;
-    this.#ahead = new LinkAhead(() => this.#openAhead(), dependencies);
-    this.#openedAt = dependencies.clock.now();
+    this.#ahead = new LinkAhead(parts.clock, () => this.#openAhead());
+    this.#openedAt = parts.clock.now();
     this.#lastActivityAt = this.#openedAt;
     this.#server = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (socket) =>
       this.#client(socket),
@@ -87,7 +87,7 @@ export class Tunnel {
     }
     // The listener may fail later too, when descriptors run out: the tunnel stays.
     this.#server.on('error', (error) =>
-      this.#deps.log.warn({ tunnel: this.id, error: error.message }, 'tunnel listener failed'),
+      this.#parts.log.warn({ tunnel: this.id, error: error.message }, 'tunnel listener failed'),
     );
     this.#armIdleTimer();
   }
@@ -111,7 +111,7 @@ export class Tunnel {
   /** The path of the newest connection; without any, that which the next one would take. */
   #currentPath(): LinkPath {
     const { remoteAid, disableRelay } = this.request;
-    this.#path = this.#newest?.path() ?? this.#deps.links.path(remoteAid, disableRelay) ?? this.#path;
+    this.#path = this.#newest?.connection.path() ?? this.#parts.links.path(remoteAid, disableRelay) ?? this.#path;
     return this.#path;
   }
 
@@ -137,9 +137,9 @@ export class Tunnel {
   }
 
   #noPath(): NoPath | null {
-    const { connections } = this.#deps;
-    const carriers = [...this.#clients.values()];
-    const lost = carriers.map((one) => (one === null ? null : connections.lostAt(one))).filter((at) => at !== null);
+    const lost = [...this.#clients.values()]
+      .map((one) => (one === null ? null : this.#parts.connections.lostAt(one)))
+      .filter((at) => at !== null);
     if (lost.length === 0) return null;
     const since = Math.min(...lost);
     return { since, heldUntil: since + RESUME_MS, connections: lost.length };
@@ -154,9 +154,9 @@ export class Tunnel {
   /** Drops the clients; new ones are served as before. */
   reset(): void {
     this.#ahead.drop();
-    for (const [socket, stream] of this.#clients) {
+    for (const [socket, connection] of this.#clients) {
       resetSocket(socket);
-      stream?.destroy();
+      connection?.destroy();
     }
   }
 
@@ -164,7 +164,7 @@ export class Tunnel {
   async close(reason: CloseReason): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    const end = { ...this.info(), activeConns: 0, closedAt: this.#deps.clock.now(), reason };
+    const end = { ...this.info(), activeConns: 0, closedAt: this.#parts.clock.now(), reason };
     this.#idleTimer?.cancel();
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     this.reset();
@@ -202,13 +202,13 @@ export class Tunnel {
       early,
       ahead: this.#ahead,
     };
-    const { stream, path } = await this.#deps.connections.open(localAid, remoteAid, this.#path, options);
+    const connection = await this.#parts.connections.open(localAid, remoteAid, options);
     early.stop();
-    if (socket.destroyed) return void stream.destroy();
-    this.#path = path();
+    if (socket.destroyed) return connection.destroy();
+    this.#path = connection.path();
     if (this.#path.isUpgraded === true && !this.#isOneShot) this.#ahead.prepare();
-    this.#newest = { socket, path };
-    this.#clients.set(socket, stream);
+    this.#newest = { socket, connection };
+    this.#clients.set(socket, connection);
     socket.off('close', onGone);
     const observer = {
       sent: (bytes: number) => {
@@ -221,30 +221,30 @@ export class Tunnel {
       },
       refused: (code: string) => this.#failed(code),
     };
-    join(socket, stream, observer, true);
+    connection.join(socket, observer, true);
   }
 
-  #openAhead(): Promise<LinkStream> {
+  #openAhead() {
     const { localAid, remoteAid, accessToken, disableRelay } = this.request;
     const options = { timeoutMs: LINK_TIMEOUT_MS, accessToken, disableRelay };
-    return this.#deps.connections.openAhead(localAid, remoteAid, options);
+    return this.#parts.connections.openAhead(localAid, remoteAid, options);
   }
 
   #failed(code: string): void {
     // The words of the catalogue, not of an error: assistants read them, and nobody on the network chooses them.
     const { message } = ERRORS[isErrorCode(code) ? code : 'protocol_error'];
     // Who hung up himself knows it.
-    if (code !== 'cancelled') this.#lastError = { code, message, at: this.#deps.clock.now() };
-    this.#deps.log.info({ tunnel: this.id, code }, 'tunnel connection failed');
+    if (code !== 'cancelled') this.#lastError = { code, message, at: this.#parts.clock.now() };
+    this.#parts.log.info({ tunnel: this.id, code }, 'tunnel connection failed');
   }
 
   #touch(): void {
-    this.#lastActivityAt = this.#deps.clock.now();
+    this.#lastActivityAt = this.#parts.clock.now();
   }
 
   #clientGone(socket: Socket): void {
-    const carrier = this.#clients.get(socket) ?? null;
-    if (carrier !== null && this.#deps.connections.isGivenUp(carrier)) this.#failed('connect_failed');
+    const connection = this.#clients.get(socket) ?? null;
+    if (connection !== null && this.#parts.connections.isGivenUp(connection)) this.#failed('connect_failed');
     this.#clients.delete(socket);
     if (this.#newest?.socket === socket) this.#newest = null;
     this.#touch();
@@ -257,7 +257,7 @@ export class Tunnel {
     this.#idleTimer?.cancel();
     const { idleTimeoutSec } = this.request;
     if (this.#closed || idleTimeoutSec === -1) return;
-    this.#idleTimer = this.#deps.clock.after(idleTimeoutSec * 1000, () => {
+    this.#idleTimer = this.#parts.clock.after(idleTimeoutSec * 1000, () => {
       if (this.#clients.size === 0) detach(this.close('idle'));
     });
   }

@@ -16,7 +16,7 @@ import type { Agents } from './agents.ts';
 export function buildTunnels(
   { life, clock, log: parent, store }: Foundation,
   { boundService, onDeleted, serviceSockets }: Agents,
-  { access, keepChecked }: Access,
+  { access, callers, keepChecked }: Access,
   links: AgentLinks,
   { lanes }: Pick<Network, 'lanes'>,
 ) {
@@ -26,7 +26,7 @@ export function buildTunnels(
   const tunnelInbound = new TunnelInbound({
     clock,
     log,
-    lanes,
+    bulk: lanes,
     serviceOf: (aid) => {
       const service = boundService(aid);
       return service === null ? null : { ...(service.tunnels ?? service), takesTunnels: service.tunnels !== null };
@@ -35,6 +35,7 @@ export function buildTunnels(
     isNamed: ({ caller, called }) => access.isNamed(called, caller),
     maxConnections: () => maxConnections,
     authorize: (link) => access.authorize(accessRequestOf(link)),
+    entered: (link) => callers.entered(accessRequestOf(link)),
   });
   life.defer(() => tunnelInbound.stop());
   for (const purpose of TUNNEL_PURPOSES) {
@@ -49,7 +50,7 @@ export function buildTunnels(
     clock,
     log,
     links,
-    lanes,
+    bulk: lanes,
     memory: new TunnelStore(store),
   });
   life.add('acting', tunnels);

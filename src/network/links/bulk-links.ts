@@ -1,6 +1,6 @@
 /**
  * Links for bulk data. Both sides exchange an offer and an answer over an open link, which then has no other use, and
- * continue on a new stream between the same agents. docs/protocol-tunnels.md, steps 16 to 18.
+ * continue on a new stream between the same agents. docs/protocol-tunnels.md, steps 13 to 15.
  */
 import { SvcError } from '../../foundation/errors.ts';
 import type { Path } from '../transport/path.ts';

@@ -11,10 +11,6 @@ export const PURPOSES = [
   'http',
   'tcp',
   'tcp-probe',
-  'tcp-wide',
-  'tcp-lane',
-  'tcp-lasting',
-  'tcp-resume',
   'admin',
   'note',
   'chat',
@@ -24,15 +20,8 @@ export const PURPOSES = [
   'push',
 ] as const;
 export type Purpose = (typeof PURPOSES)[number];
-/** Those that bring TCP connections. */
-export const TUNNEL_PURPOSES = [
-  'tcp',
-  'tcp-probe',
-  'tcp-wide',
-  'tcp-lane',
-  'tcp-lasting',
-  'tcp-resume',
-] as const satisfies readonly Purpose[];
+/** The purposes of tunnels: a connection, and the question whether one would be accepted. */
+export const TUNNEL_PURPOSES = ['tcp', 'tcp-probe'] as const satisfies readonly Purpose[];
 
 /** How a link reaches the other agent: the `Path` of its connection, or none on the same daemon. */
 export interface LinkPath {

@@ -58,10 +58,10 @@ test('lists accepted and refused callers with reasons, the most recent first', (
   assert.deepEqual(callers.list(AGENT), []);
 });
 
-test('links count refusals and new tunnels', async () => {
+test('links count refusals only', async () => {
   const { callers } = setUp();
   const bob = testAid(2);
-  for (const purpose of ['http', 'object', 'tcp', 'tcp-lane', 'tcp-resume', 'tcp-probe', 'tcp-lasting'] as const)
+  for (const purpose of ['http', 'object', 'tcp', 'tcp-probe'] as const)
     await callers.authorize(asks(bob, purpose), () => {});
   const deny = async (): Promise<void> => {
     throw new SvcError('access_denied');
@@ -69,7 +69,7 @@ test('links count refusals and new tunnels', async () => {
   for (const purpose of ['http', 'tcp-probe'] as const)
     await assert.rejects(callers.authorize(asks(bob, purpose), deny), { code: 'access_denied' });
   const [one] = callers.list(AGENT);
-  assert.deepEqual([one?.entered, one?.refused], [{ call: 0, tunnel: 2, object: 0 }, 2]);
+  assert.deepEqual([one?.entered, one?.refused], [{ call: 0, tunnel: 0, object: 0 }, 2]);
 });
 
 test('a stranger with many AIDs evicts only its own entries, and no caller on the access list', () => {

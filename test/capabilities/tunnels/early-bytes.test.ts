@@ -4,25 +4,26 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
-import { join } from '../../../src/capabilities/tunnels/carrier.ts';
-import { LastingCalled, USED_MS } from '../../../src/capabilities/tunnels/lasting/called.ts';
-import { EarlyBytes, MAX_EARLY_BYTES } from '../../../src/capabilities/tunnels/lasting/early-bytes.ts';
-import { FirstWords } from '../../../src/capabilities/tunnels/lasting/first-words.ts';
-import { framedData } from '../../../src/capabilities/tunnels/lasting/frames.ts';
-import { LONG_PATH_MS, WideCaller } from '../../../src/capabilities/tunnels/wide/caller.ts';
-import { drawTicket } from '../../../src/capabilities/tunnels/wide/ticket.ts';
-import { systemClock } from '../../../src/foundation/clock.ts';
+import { framedData } from '../../../src/capabilities/tunnels/frames.ts';
+import { InboundConnections, USED_MS } from '../../../src/capabilities/tunnels/inbound-connections.ts';
+import {
+  drawTicket,
+  EarlyBytes,
+  FirstWords,
+  MAX_EARLY_BYTES,
+  OPENING,
+  OPENING_BYTES,
+  openingOf,
+} from '../../../src/capabilities/tunnels/opening.ts';
 import { NO_LANES } from '../../support/bulk.ts';
 import { eventually } from '../../support/eventually.ts';
-import { linkEnds } from '../../support/lanes.ts';
-import { tcpPair } from '../../support/lasting.ts';
+import { linkEnds } from '../../support/link-ends.ts';
 import { readAll, settle, withCode } from '../../support/link-world.ts';
 import { dial, endOf } from '../../support/tcp.ts';
 import { TestClock } from '../../support/test-clock.ts';
 import { TunnelWorld } from '../../support/tunnel-world.ts';
 
 const HELLO = Buffer.from('hello');
-const TICKET_BYTES = 16;
 
 const echo = (socket: Socket): void => void socket.pipe(socket);
 
@@ -63,37 +64,6 @@ test('what a client says does not wait for the answer of the other side', async 
   assert.equal(world.tunnels.list()[0]?.bytesUp, 1 + HELLO.length);
 });
 
-test('nor does it on a long path, whatever the other side knows', async () => {
-  for (const [unknown, purpose] of [
-    [[], 'tcp-wide'],
-    [['tcp-wide'], 'tcp-lasting'],
-    [['tcp-wide', 'tcp-lasting'], 'tcp'],
-  ] as const) {
-    await using world = await TunnelWorld.start(echo);
-    await ready(world);
-    for (const one of unknown) world.unknown.add(one);
-    const connections = new WideCaller({ lanes: NO_LANES, clock: systemClock, links: world.near.links });
-    const path = { kind: 'direct', rttMs: LONG_PATH_MS } as const;
-    const [client, joined, server] = await tcpPair();
-    let taken = 0;
-    const early = new EarlyBytes(joined.pause(), (bytes) => {
-      taken += bytes;
-    });
-    world.far.authorize = async () => {
-      await eventually('what it says has gone out', () => taken === HELLO.length);
-    };
-    client.write(HELLO);
-    const { link, stream } = await connections.open(world.local, world.remote, path, { early });
-    early.stop();
-    assert.equal(link.purpose, purpose);
-    join(joined, stream, {}, true);
-    client.end(' again');
-    assert.equal(String(await readAll(client)), 'hello again', purpose);
-    connections.stop();
-    await server[Symbol.asyncDispose]();
-  }
-});
-
 test('a client that has said all and ended before its link stands gets the whole answer', async () => {
   for (const size of [0, 1, 16 * 1024, 300 * 1024]) {
     await using world = await TunnelWorld.start(echo);
@@ -105,17 +75,6 @@ test('a client that has said all and ended before its link stands gets the whole
   }
 });
 
-test('a node that knows no lasting connections gets it over a plain link', async () => {
-  await using world = await TunnelWorld.start(echo);
-  const listen = await ready(world);
-  world.unknown.add('tcp-lasting');
-  for (let i = 0; i < 2; i++) {
-    const client = await dial(listen);
-    client.end(HELLO);
-    assert.deepEqual(await readAll(client), HELLO);
-  }
-});
-
 /** A client that says something, and its opening. */
 function opening(...said: readonly Buffer[]) {
   const client = new PassThrough();
@@ -124,7 +83,7 @@ function opening(...said: readonly Buffer[]) {
   const early = new EarlyBytes(client, (bytes) => {
     taken += bytes;
   });
-  return { client, opened: new FirstWords(early, framedData), taken: () => taken };
+  return { client, opened: new FirstWords(early), taken: () => taken };
 }
 
 const FRESH = { instance: 'a', isFresh: true } as const;
@@ -133,7 +92,7 @@ const STALE = { ...FRESH, isFresh: false } as const;
 test('an attempt that may have come is repeated by its own ticket, at the same process only', () => {
   const { opened, taken } = opening(HELLO);
   const first = Buffer.from(opened.bytes(FRESH));
-  assert.deepEqual(first.subarray(TICKET_BYTES), framedData(HELLO));
+  assert.deepEqual(first.subarray(OPENING_BYTES), framedData(HELLO));
   assert.deepEqual(Buffer.from(opened.bytes(STALE)), first);
   const elsewhere = { ...FRESH, instance: 'b' };
   assert.throws(() => opened.bytes(elsewhere), withCode('connect_failed'));
@@ -141,21 +100,21 @@ test('an attempt that may have come is repeated by its own ticket, at the same p
   assert.throws(() => opened.bytes(elsewhere), withCode('connect_failed'), 'one may have come');
   opened.refused();
   const second = Buffer.from(opened.bytes(elsewhere));
-  assert.notDeepEqual(second.subarray(0, TICKET_BYTES), first.subarray(0, TICKET_BYTES));
-  assert.deepEqual(second.subarray(TICKET_BYTES), framedData(HELLO));
+  assert.notDeepEqual(second.subarray(0, OPENING_BYTES), first.subarray(0, OPENING_BYTES));
+  assert.deepEqual(second.subarray(OPENING_BYTES), framedData(HELLO));
   assert.equal(taken(), HELLO.length);
 });
 
 test('what is said while an attempt waits goes out on it, and on another one from its beginning', async () => {
   const { client, opened } = opening();
-  assert.equal(opened.bytes(FRESH).length, TICKET_BYTES);
+  assert.equal(opened.bytes(FRESH).length, OPENING_BYTES);
   const more: Buffer[] = [];
   opened.follow((bytes) => void more.push(Buffer.from(bytes)));
   client.write(HELLO);
   await eventually('it has gone out', () => more.length === 1);
   assert.deepEqual(more, [framedData(HELLO)]);
   // Now both carry the same, and what comes later waits.
-  assert.deepEqual(Buffer.from(opened.bytes(FRESH)).subarray(TICKET_BYTES), framedData(HELLO));
+  assert.deepEqual(Buffer.from(opened.bytes(FRESH)).subarray(OPENING_BYTES), framedData(HELLO));
   opened.follow((bytes) => void more.push(Buffer.from(bytes)));
   client.write(HELLO);
   await settle();
@@ -179,11 +138,11 @@ test('no more is taken early than a beginning', async () => {
 
 test('a node of which nothing was heard lately gets a ticket and no more', async () => {
   const { client, opened, taken } = opening(HELLO);
-  assert.equal(opened.bytes(STALE).length, TICKET_BYTES);
+  assert.equal(opened.bytes(STALE).length, OPENING_BYTES);
   opened.follow(() => assert.fail('nothing goes out'));
   client.write(HELLO);
   await settle();
-  assert.equal(opened.bytes({ ...STALE, instance: 'b' }).length, TICKET_BYTES);
+  assert.equal(opened.bytes({ ...STALE, instance: 'b' }).length, OPENING_BYTES);
   assert.equal(taken(), 0);
   assert.equal(opened.isEarly, false);
 });
@@ -192,25 +151,25 @@ test('what was refused with its first bytes still reaches who is asked next, whe
   const { opened } = opening(HELLO);
   opened.bytes(FRESH);
   opened.refused();
-  assert.equal(opened.bytes({ ...STALE, instance: 'b' }).length, TICKET_BYTES);
+  assert.equal(opened.bytes({ ...STALE, instance: 'b' }).length, OPENING_BYTES);
   assert.deepEqual([opened.isEarly, opened.said], [false, [HELLO]]);
 });
 
 test('a ticket is taken once, also for a while after its connection has ended', async () => {
   const clock = new TestClock();
-  const called = new LastingCalled({ clock, isNamed: () => false });
+  const called = new InboundConnections(clock, NO_LANES, () => false);
   const ticket = drawTicket();
   const accept = async () => {
     const [near, far] = linkEnds();
-    near.write(ticket);
-    return await called.accept(far);
+    near.write(openingOf(OPENING.connect, ticket));
+    return await called.take(far);
   };
   const connection = await accept();
   await assert.rejects(accept(), withCode('protocol_error'));
-  connection.destroy();
+  connection?.destroy();
   await assert.rejects(accept(), withCode('protocol_error'));
   clock.advance(USED_MS + 1);
-  (await accept()).destroy();
+  (await accept())?.destroy();
 });
 
 test('a service gets the first bytes once, whenever the connection is lost that brought them', async () => {

@@ -6,6 +6,7 @@ import {
   MAX_CONNECTIONS_PER_CALLER,
 } from '../../../src/capabilities/tunnels/inbound-places.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import { pairHolder } from '../../../src/network/links/holder.ts';
 import { plainPath } from '../../../src/network/transport/path.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -31,11 +32,7 @@ class World {
   readonly places: InboundPlaces;
 
   constructor(maxConnections: number) {
-    this.places = new InboundPlaces({
-      clock: this.clock,
-      maxConnections: () => maxConnections,
-      isNamed: ({ caller }) => this.named.has(caller),
-    });
+    this.places = new InboundPlaces(this.clock, () => maxConnections);
   }
 
   take(who: Who): InboundPlace | null {
@@ -46,7 +43,7 @@ class World {
       nodeKey: node === null ? null : Uint8Array.of(node),
       path: () => ({ ...plainPath('direct', { host, port: 1 }), rttMs: 0 }),
     };
-    return this.places.take(link, () => this.cut.push(who));
+    return this.places.take(pairHolder(link, this.named.has(aid)), () => this.cut.push(who));
   }
 
   /** How many places somebody gets until there are no more. */

@@ -1,10 +1,10 @@
 /** A link for the next connection of a tunnel: who gets it, and when it is of no more use. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { KEPT_MS, LinkAhead } from '../../../src/capabilities/tunnels/lasting/link-ahead.ts';
+import { KEPT_MS, LinkAhead } from '../../../src/capabilities/tunnels/link-ahead.ts';
 import type { LinkStream } from '../../../src/network/links/types.ts';
-import { linkEnds } from '../../support/lanes.ts';
 import { LeapClock } from '../../support/leap-clock.ts';
+import { linkEnds } from '../../support/link-ends.ts';
 import { settle } from '../../support/link-world.ts';
 
 const MOMENT_MS = 100;
@@ -19,7 +19,7 @@ function setUp(isUpgraded = true) {
     opened.push(link);
     return link;
   };
-  const ahead = new LinkAhead(open, { clock });
+  const ahead = new LinkAhead(clock, open);
   const prepare = async (): Promise<void> => {
     ahead.prepare();
     clock.pass(MOMENT_MS);

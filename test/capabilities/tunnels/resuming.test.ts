@@ -4,12 +4,14 @@ import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { test } from 'node:test';
-import { LastingCalled } from '../../../src/capabilities/tunnels/lasting/called.ts';
-import { RESUME_MS } from '../../../src/capabilities/tunnels/lasting/resumable.ts';
-import { drawTicket } from '../../../src/capabilities/tunnels/wide/ticket.ts';
+import { RESUME_MS } from '../../../src/capabilities/tunnels/connection.ts';
+import { receivedFrame } from '../../../src/capabilities/tunnels/frames.ts';
+import { InboundConnections } from '../../../src/capabilities/tunnels/inbound-connections.ts';
+import { drawTicket, OPENING, openingOf } from '../../../src/capabilities/tunnels/opening.ts';
 import { StreamError } from '../../../src/network/transport/stream.ts';
+import { NO_LANES } from '../../support/bulk.ts';
 import { eventually } from '../../support/eventually.ts';
-import { linkEnds } from '../../support/lanes.ts';
+import { linkEnds } from '../../support/link-ends.ts';
 import { readAll } from '../../support/link-world.ts';
 import { dial, endOf } from '../../support/tcp.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -48,8 +50,11 @@ test('an interactive connection and a bulk transfer go on when the path is lost,
   chat.end('bye');
   assert.equal((await readAll(chat)).toString(), 'bye');
   await eventually('nothing is left', () => {
-    const { known, waiting, keptBytes } = world.inbound.lasting;
-    return known + waiting + keptBytes === 0 && world.tunnels.lasting.standing + world.tunnels.lasting.keptBytes === 0;
+    const { known, waiting, keptBytes } = world.inbound.connections;
+    return (
+      known + waiting + keptBytes === 0 &&
+      world.tunnels.connections.standing + world.tunnels.connections.keptBytes === 0
+    );
   });
 });
 
@@ -124,29 +129,12 @@ test('a node that knows the connection no more resets it at once', async () => {
   assert.equal(await ended, 'ECONNRESET');
 });
 
-test('a node that does not know lasting connections gets plain ones', async () => {
-  await using world = await TunnelWorld.start(echo);
-  world.unknown.add('tcp-lasting');
-  const { tunnel } = await world.tunnels.open(world.request());
-  for (const text of ['first', 'second']) {
-    const client = await dial(tunnel.listen);
-    client.end(text);
-    assert.equal((await readAll(client)).toString(), text);
-  }
-  assert.equal(world.tunnels.lasting.standing, 0);
-  const client = await dial(tunnel.listen);
-  client.write('x');
-  await once(client, 'data');
-  lose(world);
-  assert.equal(await endOf(client), 'ECONNRESET');
-});
-
 test('nobody but its own caller can take a connection up, whatever it shows', async () => {
   await using world = await TunnelWorld.start(echo);
   const { near, local, remote } = world;
   const ticket = drawTicket();
-  const first = await near.links.open(local, remote, 'tcp-lasting');
-  first.write(ticket);
+  const first = await near.links.open(local, remote, 'tcp');
+  first.write(openingOf(OPENING.connect, ticket));
   const [status]: Buffer[] = await once(first, 'data');
   assert.ok(status !== undefined);
   const stranger = near.host().aid;
@@ -156,36 +144,49 @@ test('nobody but its own caller can take a connection up, whatever it shows', as
     [local, drawTicket()],
     [local, new Uint8Array(16)],
   ] as const) {
-    const link = await near.links.open(caller, remote, 'tcp-resume');
+    const link = await near.links.open(caller, remote, 'tcp');
     resets.push(once(link, 'error'));
-    link.resume().write(shown);
+    link.resume().write(openingOf(OPENING.resume, shown));
   }
   await Promise.all(resets);
   assert.equal(first.destroyed, false);
   // A flood of them costs the connection nothing either.
-  const flood = await Promise.all(Array.from({ length: 200 }, () => near.links.open(stranger, remote, 'tcp-resume')));
-  for (const link of flood) link.resume().write(ticket);
+  const flood = await Promise.all(Array.from({ length: 200 }, () => near.links.open(stranger, remote, 'tcp')));
+  for (const link of flood) link.resume().write(openingOf(OPENING.resume, ticket));
   await eventually('all are cut off', () => flood.every((link) => link.destroyed));
   assert.equal(first.destroyed, false);
-  assert.equal(world.inbound.lasting.known, 1);
+  assert.equal(world.inbound.connections.known, 1);
   first.destroy();
 });
 
+test('an unknown first byte is refused', async () => {
+  await using world = await TunnelWorld.start(echo);
+  const link = await world.near.links.open(world.local, world.remote, 'tcp');
+  const broken = once(link, 'error');
+  link.resume().write(Buffer.concat([Buffer.of(9), drawTicket()]));
+  await broken;
+  assert.equal(world.entered, 0);
+});
+
+/** Begins a connection at the called side. */
+async function begin(called: InboundConnections, ticket: Uint8Array) {
+  const [near, far] = linkEnds();
+  near.write(openingOf(OPENING.connect, ticket));
+  const connection = await called.take(far);
+  assert.ok(connection !== null);
+  return { near, far, connection };
+}
+
 test('who waits for another link waits for so long, and gives all back', async () => {
   const clock = new TestClock();
-  const called = new LastingCalled({ clock, isNamed: () => false });
-  const ticket = drawTicket();
-  const [near, far] = linkEnds();
-  near.write(ticket);
-  const connection = await called.accept(far);
+  const called = new InboundConnections(clock, NO_LANES, () => false);
+  const { far, connection } = await begin(called, drawTicket());
   connection.write(Buffer.from('kept'));
   far.destroy(new StreamError('stream_reset'));
   await eventually('the reset is seen', () => connection.destroyed);
   assert.deepEqual(called.counts, { known: 0, waiting: 0, keptBytes: 0 });
 
-  const [again, lost] = linkEnds();
-  again.write(drawTicket());
-  const other = await called.accept(lost);
+  const { far: lost, connection: other } = await begin(called, drawTicket());
   other.write(Buffer.from('kept'));
   lost.destroy(new StreamError('connection_lost'));
   await eventually('it waits', () => called.counts.waiting === 1);
@@ -195,4 +196,31 @@ test('who waits for another link waits for so long, and gives all back', async (
   clock.advance(1);
   assert.equal(other.destroyed, true);
   assert.deepEqual(called.counts, { known: 0, waiting: 0, keptBytes: 0 });
+});
+
+test('a caller that gives a new link up before it uses it keeps the old one', async () => {
+  const called = new InboundConnections(new TestClock(), NO_LANES, () => false);
+  const ticket = drawTicket();
+  const { near, connection } = await begin(called, ticket);
+  const [again, resumed] = linkEnds();
+  again.write(openingOf(OPENING.resume, ticket));
+  const taken = called.take(resumed);
+  assert.deepEqual(await once(again, 'data'), [Buffer.of(0)]);
+  again.destroy();
+  await assert.rejects(taken, { code: 'protocol_error' });
+  connection.resume();
+  connection.write(Buffer.from('still here'));
+  await once(near, 'data');
+  assert.equal(connection.destroyed, false);
+  // Whoever uses it moves the connection.
+  const [third, last] = linkEnds();
+  third.write(openingOf(OPENING.resume, ticket));
+  const moved = called.take(last);
+  await once(third, 'data');
+  third.write(receivedFrame(0));
+  assert.equal(await moved, null);
+  const [frames]: Buffer[] = await once(third, 'data');
+  assert.deepEqual(frames?.subarray(0, 7), receivedFrame(0));
+  assert.equal(near.destroyed || near.readableEnded || (await once(near, 'error')).length > 0, true);
+  connection.destroy();
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { drawTicket } from '../../../src/capabilities/tunnels/wide/ticket.ts';
+import { drawTicket } from '../../../src/capabilities/tunnels/opening.ts';
 import { toHex } from '../../../src/foundation/bytes.ts';
 
 test('no two tickets are alike, and each has its bytes to itself', () => {

@@ -3,18 +3,14 @@ import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { test } from 'node:test';
-import { outcomeOf } from '../../../src/capabilities/tunnels/preamble.ts';
+import { framedData, statusByte } from '../../../src/capabilities/tunnels/frames.ts';
+import { drawTicket, OPENING, openingOf } from '../../../src/capabilities/tunnels/opening.ts';
 import { PROBE_TIMEOUT_MS } from '../../../src/capabilities/tunnels/tunnel-service.ts';
-import { LONG_PATH_MS, WideCaller } from '../../../src/capabilities/tunnels/wide/caller.ts';
-import { FrameParser, type LaneFrame } from '../../../src/capabilities/tunnels/wide/frames.ts';
-import { drawTicket } from '../../../src/capabilities/tunnels/wide/ticket.ts';
-import { MAX_WINDOWS_PER_NODE_BYTES, NEW_BYTES } from '../../../src/capabilities/tunnels/wide/window-budget.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { CLIENT_WAIT_MS } from '../../../src/foundation/domain/tunnels.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { type Purpose, TUNNEL_PURPOSES } from '../../../src/network/links/types.ts';
 import { LINGER_MS } from '../../../src/network/links/wire.ts';
-import { NO_LANES } from '../../support/bulk.ts';
 import { eventually } from '../../support/eventually.ts';
 import { readAll, settle } from '../../support/link-world.ts';
 import { quietPort } from '../../support/programs.ts';
@@ -62,30 +58,28 @@ test('no tunnel leads to a service that takes calls only, and one that stands en
 test('a link to an agent that serves no tunnels is refused before anything is kept for it', async () => {
   await using world = await TunnelWorld.start(echo);
   const open = (purpose: Purpose) => world.near.links.open(world.local, world.remote, purpose, { timeoutMs: 5000 });
-  const purposes = TUNNEL_PURPOSES.filter((purpose) => purpose !== 'tcp-resume');
   world.bound = false;
-  for (const purpose of purposes) await assert.rejects(open(purpose), { code: 'no_inbound' }, purpose);
+  for (const purpose of TUNNEL_PURPOSES) await assert.rejects(open(purpose), { code: 'no_inbound' }, purpose);
   world.bound = true;
   world.takesTunnels = false;
-  for (const purpose of purposes) await assert.rejects(open(purpose), { code: 'calls_only' }, purpose);
-  assert.deepEqual(world.inbound.lasting, { known: 0, waiting: 0, keptBytes: 0 });
+  for (const purpose of TUNNEL_PURPOSES) await assert.rejects(open(purpose), { code: 'calls_only' }, purpose);
+  assert.deepEqual(world.inbound.connections, { known: 0, waiting: 0, keptBytes: 0 });
 });
 
 test('a refused connection ends soon, though its caller never ends it', async () => {
   const clock = new TestClock();
   await using world = await TunnelWorld.start(echo, systemClock, clock);
   world.maxConnections = 0;
-  const purposes = ['tcp', 'tcp-lasting', 'tcp-wide'] as const;
-  for (const purpose of purposes) {
+  for (const purpose of TUNNEL_PURPOSES) {
     const link = await world.near.links.open(world.local, world.remote, purpose);
     link.on('error', () => {}).resume();
-    if (purpose !== 'tcp') link.write(drawTicket());
+    if (purpose === 'tcp') link.write(openingOf(OPENING.connect, drawTicket()));
   }
-  await eventually('all are refused', () => world.inbound.lingering === purposes.length);
+  await eventually('all are refused', () => world.inbound.lingering === TUNNEL_PURPOSES.length);
   clock.advance(LINGER_MS);
   await eventually('all have ended', () => world.far.pool.stats().streams === 0);
   assert.equal(world.inbound.lingering, 0);
-  assert.equal(world.inbound.lasting.known, 0);
+  assert.equal(world.inbound.connections.known, 0);
 });
 
 test('a server that speaks first is heard', async () => {
@@ -205,16 +199,13 @@ test('an access list that changes cuts live connections', async () => {
 
 test('a link that was let in before the access list changed gets no connection after it', async () => {
   await using world = await TunnelWorld.start(echo);
-  const waiting = await world.near.links.open(world.local, world.remote, 'tcp-wide');
+  const waiting = await world.near.links.open(world.local, world.remote, 'tcp');
   world.refused = true;
   await world.inbound.recheck(world.remote);
-  const frames: LaneFrame[] = [];
-  const parser = new FrameParser();
-  waiting.on('data', (chunk: Buffer) => frames.push(...parser.feed(chunk)));
-  waiting.write(drawTicket());
-  const answer = await eventually('the answer', () => frames.find(({ kind }) => kind === 'data'));
-  assert.ok(answer.kind === 'data');
-  assert.equal(outcomeOf(answer.payload[0]), 'access_denied');
+  waiting.write(openingOf(OPENING.connect, drawTicket()));
+  const [answer]: Buffer[] = await once(waiting, 'data');
+  const refusal = framedData(Buffer.of(statusByte('access_denied')));
+  assert.deepEqual(answer?.subarray(0, refusal.length), refusal);
   waiting.destroy();
   await eventually('nothing is left at the service', () => world.service.sockets.size === 0);
 });
@@ -276,23 +267,37 @@ test('connections to two services never have one port, so each service learns wh
   client.destroy();
 });
 
-test('where the called node keeps no more wide connections, new ones are plain', async () => {
+test('a connection that stands may change its path after its service was unbound, and no new one begins', async () => {
   await using world = await TunnelWorld.start(echo);
-  const room = MAX_WINDOWS_PER_NODE_BYTES / NEW_BYTES;
-  const held = await Promise.all(
-    Array.from({ length: room }, () => world.near.links.open(world.local, world.remote, 'tcp-wide')),
-  );
-  const connections = new WideCaller({ lanes: NO_LANES, clock: systemClock, links: world.near.links });
-  const path = { kind: 'direct', rttMs: LONG_PATH_MS } as const;
-  const { link, stream } = await connections.open(world.local, world.remote, path, {});
-  assert.equal(link.purpose, 'tcp-lasting');
-  stream.destroy();
-  for (const one of held) one.destroy();
-  await eventually('there is room again', async () => {
-    const again = await world.near.links.open(world.local, world.remote, 'tcp-wide').catch(() => null);
-    again?.destroy();
-    return again !== null;
-  });
+  const { tunnel } = await world.tunnels.open(world.request());
+  const client = await dial(tunnel.listen);
+  client.write('x');
+  await once(client, 'data');
+  world.bound = false;
+  world.near.pool.current(world.far.key.publicKey)?.close();
+  client.write('y');
+  assert.equal(String((await once(client, 'data'))[0]), 'y');
+  assert.equal(await endOf((await dial(tunnel.listen)).resume()), 'ECONNRESET');
+  client.destroy();
+  await eventually('nothing is left', () => world.inbound.connections.known === 0);
+  const open = world.near.links.open(world.local, world.remote, 'tcp', { timeoutMs: 5000 });
+  await assert.rejects(open, { code: 'no_inbound' });
+});
+
+test('each connection counts once for its caller, and neither a probe nor a change of path counts', async () => {
+  await using world = await TunnelWorld.start(echo);
+  const { tunnel } = await world.tunnels.open(world.request());
+  assert.equal(world.entered, 0);
+  const client = await dial(tunnel.listen);
+  for (const text of ['a', 'b']) {
+    client.write(text);
+    assert.equal(String((await once(client, 'data'))[0]), text);
+    world.near.pool.current(world.far.key.publicKey)?.close();
+  }
+  client.write('c');
+  await once(client, 'data');
+  assert.equal(world.entered, 1);
+  client.destroy();
 });
 
 test('a tunnel keeps its port when the path breaks, and serves the next client', async () => {

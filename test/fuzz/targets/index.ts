@@ -15,6 +15,7 @@ import { fileOfferTargets } from './file-offers.ts';
 import { groupLinkTargets } from './group-links.ts';
 import { groupTargets } from './groups.ts';
 import { identityTargets } from './identities.ts';
+import { laneTargets } from './lanes.ts';
 import { linkStreamTargets } from './link-streams.ts';
 import { linkTargets } from './links.ts';
 import { noteTargets } from './notes.ts';
@@ -29,7 +30,6 @@ import { tunnelTargets } from './tunnels.ts';
 import { turnTargets } from './turn.ts';
 import { turnRendezvousTargets } from './turn-rendezvous.ts';
 import { updateTargets } from './updates.ts';
-import { wideTargets } from './wide.ts';
 
 export const TARGETS: readonly FuzzTarget[] = [
   ...basicTargets,
@@ -52,7 +52,7 @@ export const TARGETS: readonly FuzzTarget[] = [
   ...datagramTargets,
   ...archiveTargets,
   ...linkStreamTargets,
-  ...wideTargets,
+  ...laneTargets,
   ...updateTargets,
   ...documentTargets,
   ...eventTargets,

@@ -3,6 +3,7 @@
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { TunnelInbound } from '../../../src/capabilities/tunnels/inbound.ts';
+import { OPENING } from '../../../src/capabilities/tunnels/opening.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { TUNNEL_PURPOSES } from '../../../src/network/links/types.ts';
@@ -12,10 +13,12 @@ import { untilQuiet } from '../engine/http.ts';
 import { violation } from '../engine/properties.ts';
 import { collectResponse, linkPair, writeInput } from '../engine/streams.ts';
 import type { FuzzTarget } from '../engine/target.ts';
-import { LANE_SEEDS, LASTING_SEEDS } from './tunnels.ts';
+import { TUNNEL_SEEDS } from './tunnels.ts';
 
 const NAMES = { caller: testAgent(1).aid, called: testAgent(2).aid };
 const TICKET = new Uint8Array(16).fill(7);
+const OPENINGS: readonly number[] = [...Object.values(OPENING), 0];
+const DATA_HEAD_BYTES = 4;
 
 /** The first byte selects the purpose of the link. */
 const inbound: FuzzTarget = {
@@ -30,7 +33,8 @@ const inbound: FuzzTarget = {
     const port = typeof address === 'object' && address !== null ? address.port : 0;
     let open = true;
     const tunnels = new TunnelInbound({
-      lanes: NO_LANES,
+      bulk: NO_LANES,
+      entered: () => {},
       clock: systemClock,
       log: silentLog,
       serviceOf: () => (open ? { host: '127.0.0.1', port, takesTunnels: true } : null),
@@ -41,27 +45,22 @@ const inbound: FuzzTarget = {
     });
     return {
       seeds: TUNNEL_PURPOSES.flatMap((_, i) =>
-        [...LANE_SEEDS, ...LASTING_SEEDS].map(
-          (seed) => new Uint8Array(Buffer.concat([Uint8Array.of(i), TICKET, seed])),
+        OPENINGS.flatMap((opening) =>
+          TUNNEL_SEEDS.map((seed) => new Uint8Array(Buffer.concat([Uint8Array.of(i, opening), TICKET, seed]))),
         ),
       ),
       run: async (input) => {
         const first = input[0] ?? 0;
         open = (first & 16) === 0;
-        const [near, link] = linkPair(NAMES, TUNNEL_PURPOSES[(first & 7) % TUNNEL_PURPOSES.length] ?? 'tcp');
+        const [near, link] = linkPair(NAMES, TUNNEL_PURPOSES[first % TUNNEL_PURPOSES.length] ?? 'tcp');
         const answer = collectResponse(near);
         tunnels.accept(link);
         writeInput(input.subarray(1), near);
         await untilQuiet(near, () => answer().length);
         const response = answer();
-        if (
-          !open &&
-          response.length > 0 &&
-          response[0] === 0 &&
-          link.purpose !== 'tcp-wide' &&
-          link.purpose !== 'tcp-resume'
-        )
-          throw violation('a service that is not bound', input);
+        // The outcome is the only byte of a probe, and the first one behind the head of a data frame.
+        const outcome = response[link.purpose === 'tcp' ? DATA_HEAD_BYTES : 0];
+        if (!open && outcome === 0) throw violation('a service that is not bound', input);
         near.destroy();
         return `${link.purpose} ${response[0]} ${Math.ceil(Math.log2(response.length + 1))}`;
       },

@@ -168,7 +168,7 @@ export class UdpLanes implements Component, BulkStreams {
   }
 
   offer(path: Path): OfferedBulkStream | null {
-    // protocol-tunnels.md, step 16
+    // protocol-tunnels.md, step 13
     const end = this.#open(path, 'offered');
     if (end === null) return null;
     const secret = new Uint8Array(randomBytes(BULK_SECRET_BYTES));
@@ -193,7 +193,7 @@ export class UdpLanes implements Component, BulkStreams {
    * know the port of an end, it is that one which goes.
    */
   async #meet(end: End, lane: UdpLane, there: LaneAnswer, role: Role, signal: AbortSignal): Promise<UdpLane> {
-    // protocol-tunnels.md, steps 17 and 18
+    // protocol-tunnels.md, steps 14 and 15
     const goes = there.port !== 0 && (role === 'offered' || end.port === 0);
     const isWrong =
       there.id === 0 || (there.port !== 0 && there.port < MIN_PORT) || (there.port === 0 && end.port === 0);

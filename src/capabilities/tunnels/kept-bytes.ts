@@ -1,26 +1,26 @@
-/** What one end of a lasting connection has sent and the other has not acknowledged: it goes again after a change of path. */
-import { freeMemory } from '../../../foundation/bytes.ts';
-import { Quota, type QuotaHolder } from '../../../foundation/quota.ts';
-import { ResizableShare } from '../../../foundation/resizable-share.ts';
+/** The bytes that one end of a tunnel connection has sent and the other has not acknowledged. Another link sends them again. */
+import { freeMemory } from '../../foundation/bytes.ts';
+import { Quota, type QuotaHolder } from '../../foundation/quota.ts';
+import { ResizableShare } from '../../foundation/resizable-share.ts';
 
-/** What a connection may have unacknowledged, bytes: more than one stream's window, so that it bounds no path that QUIC does not. */
+/** Unacknowledged bytes of a connection: more than the window of a QUIC stream, so that this never limits its speed. */
 export const MAX_KEPT_BYTES: number = 4 * 1024 * 1024;
-/** With one other node, bytes. A connection beyond it goes on, and does not outlive its path. */
+/** The same of all connections with one node, bytes. A connection without room continues, and ends with its path. */
 export const MAX_KEPT_PER_NODE_BYTES: number = 64 * 1024 * 1024;
-/** With the strangers on one IPv4 address or IPv6 /64, or in one IPv4 /24 or IPv6 /48, bytes. */
+/** The same with the strangers on one IPv4 address or IPv6 /64, or in one IPv4 /24 or IPv6 /48, bytes. */
 export const MAX_KEPT_PER_SOURCE_BYTES: number = 48 * 1024 * 1024;
-/** With all nodes, bytes. */
+/** The same with all nodes, bytes. */
 export const MAX_KEPT_ALL_BYTES: number = 256 * 1024 * 1024;
-/** Of these, the ones that are only for callers let in by name and for agents that are called. */
+/** The part reserved for callers allowed by name and for called agents. */
 export const RESERVED_KEPT_BYTES: number = 192 * 1024 * 1024;
-/** What each piece costs beside its own bytes. */
+/** Memory of a piece in addition to its bytes. */
 const PIECE_BYTES = 256;
-/** Pieces that were let go before the list of them is cut. */
+/** Dropped pieces before the list is shortened. */
 const MAX_GAP = 64;
-/** Stands for a piece that was let go. */
+/** The place of a dropped piece. */
 const NONE: Buffer = Buffer.alloc(0);
 
-/** What all lasting connections of one side keep together. */
+/** Limits the kept bytes of all connections of one side. */
 export function keptQuota(): Quota {
   return new Quota({
     perNode: MAX_KEPT_PER_NODE_BYTES,
@@ -34,12 +34,12 @@ export function keptQuota(): Quota {
 export class KeptBytes {
   readonly #share: ResizableShare;
   #pieces: Buffer[] = [];
-  /** Index of the first piece that is still kept. */
+  /** Index of the first kept piece. */
   #first = 0;
   /** Offset of that piece. */
   #from = 0;
 
-  /** @param onEvict called when it has to make room for another: nothing is kept then */
+  /** @param onEvict called when all pieces were dropped to make room for another connection */
   constructor(quota: Quota, holder: QuotaHolder, onEvict: () => void) {
     this.#share = new ResizableShare(quota, holder, () => {
       this.#forget();
@@ -47,12 +47,12 @@ export class KeptBytes {
     });
   }
 
-  /** True where the other side must acknowledge before more is sent. */
+  /** True if the other side must acknowledge before more is kept. */
   get isFull(): boolean {
     return this.#share.amount >= MAX_KEPT_BYTES;
   }
 
-  /** Keeps the piece that follows; false where there is no room for it. */
+  /** Keeps the next piece. False if there is no room. */
   add(piece: Buffer): boolean {
     if (!this.#share.set(this.#share.amount + piece.length + PIECE_BYTES)) return false;
     this.#pieces.push(piece);
@@ -60,8 +60,8 @@ export class KeptBytes {
   }
 
   /**
-   * Lets go of what stands before an offset.
-   * @param written where pieces stand whose memory nobody looks at any more, so that it can be freed at once
+   * Drops the bytes before an offset.
+   * @param written offsets of pieces that nobody reads any more, so that their memory is freed at once
    */
   letGo(offset: number, written: { readonly from: number; readonly to: number }): void {
     let { amount } = this.#share;
@@ -82,7 +82,7 @@ export class KeptBytes {
     this.#first = 0;
   }
 
-  /** What stands at an offset and behind it. */
+  /** The bytes from an offset on. */
   *after(offset: number): Generator<Buffer> {
     let from = this.#from;
     for (const piece of this.#pieces.slice(this.#first)) {
@@ -92,7 +92,7 @@ export class KeptBytes {
     }
   }
 
-  /** Lets go of everything, and keeps nothing that was sent before. */
+  /** Drops everything. */
   clear(): void {
     this.#share.set(0);
     this.#forget();

@@ -1,34 +1,72 @@
 /**
- * What a lasting tunnel connection carries on each of its links, both ways: docs/protocol-tunnels.md, step 7.
- * Payloads are handed on piece by piece as they come, so that no length makes us keep anything.
+ * What a tunnel connection sends over its link, in both directions: docs/protocol-tunnels.md, steps 2 and 7. Payloads are
+ * passed on in pieces as they arrive, so a length reserves no memory.
  */
-import { SvcError } from '../../../foundation/errors.ts';
-import { OFFSET_BYTES } from '../wide/frames.ts';
+import type { Duplex } from 'node:stream';
+import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 
-const KIND = { data: 1, ack: 2, end: 3 } as const;
+/** The first byte of the called side, by position: did the service accept? */
+const OUTCOMES: readonly (ErrorCode | null)[] = [
+  null,
+  'no_inbound',
+  'inbound_unreachable',
+  'access_denied',
+  'rate_limited',
+  'protocol_error',
+  'calls_only',
+];
 
+const KIND = { data: 1, ack: 2, end: 3, lossy: 4 } as const;
+
+/** Bytes of an offset in a stream. */
+const OFFSET_BYTES = 6;
 const LENGTH_BYTES = 3;
 const DATA_HEAD_BYTES = 1 + LENGTH_BYTES;
-const ACK_BYTES = 1 + OFFSET_BYTES;
+/** Size of an acknowledgement. */
+export const ACK_FRAME_BYTES: number = 1 + OFFSET_BYTES;
 
-/** Payloads up to this length go in one write with their head, bytes: a copy costs less than a second write. */
+/** Payloads up to this length are copied behind their head, bytes: a copy costs less than a second write. */
 const JOINED_BYTES = 4096;
 
-/** Bytes of a frame before its payload, by its kind; undefined for a kind that there is not. */
+/** Bytes before the payload, by kind. */
 const HEAD_BYTES: Readonly<Record<number, number>> = {
   [KIND.data]: DATA_HEAD_BYTES,
-  [KIND.ack]: ACK_BYTES,
+  [KIND.ack]: ACK_FRAME_BYTES,
   [KIND.end]: 1,
+  [KIND.lossy]: 1,
 };
 
-/** Where frames are written to. */
+/** The byte of an outcome. Null is success. */
+export function statusByte(code: ErrorCode | null): number {
+  const byte = OUTCOMES.indexOf(code);
+  return byte < 0 ? OUTCOMES.indexOf('protocol_error') : byte;
+}
+
+/** The outcome of a byte. Null is success. */
+export function outcomeOf(byte: number | undefined): ErrorCode | null {
+  const code = byte === undefined ? undefined : OUTCOMES[byte];
+  return code === undefined ? 'protocol_error' : code;
+}
+
+/**
+ * Reads the outcome from a link that carries nothing else.
+ * @throws SvcError with the code of the called side; `protocol_error` if it sends no outcome
+ */
+export async function readStatus(link: Duplex): Promise<void> {
+  const code = await new Promise<ErrorCode | null>((resolve) => {
+    link.once('data', (chunk: Buffer) => resolve(outcomeOf(chunk[0])));
+    link.once('close', () => resolve('protocol_error'));
+  });
+  if (code !== null) throw new SvcError(code);
+}
+
 interface FrameSink {
   write(bytes: Uint8Array): boolean;
   cork(): void;
   uncork(): void;
 }
 
-/** A data frame of memory of its own. */
+/** A data frame in memory of its own. */
 export function framedData(payload: Buffer): Buffer {
   const frame = Buffer.allocUnsafe(DATA_HEAD_BYTES + payload.length);
   frame.writeUInt32BE((KIND.data << 24) | payload.length);
@@ -36,7 +74,7 @@ export function framedData(payload: Buffer): Buffer {
   return frame;
 }
 
-/** Writes a data frame; false where the stream wants no more for now. */
+/** Writes a data frame. False if the stream takes no more for now. */
 export function writeData(stream: FrameSink, payload: Buffer): boolean {
   const { length } = payload;
   if (length <= JOINED_BYTES) return stream.write(framedData(payload));
@@ -49,9 +87,9 @@ export function writeData(stream: FrameSink, payload: Buffer): boolean {
   return wantsMore;
 }
 
-/** @param received how many bytes have come; the end counts as one more */
+/** @param received bytes received; an end counts as one more */
 export function receivedFrame(received: number): Buffer {
-  const frame = Buffer.alloc(ACK_BYTES);
+  const frame = Buffer.alloc(ACK_FRAME_BYTES);
   frame[0] = KIND.ack;
   frame.writeUIntBE(received, 1, OFFSET_BYTES);
   return frame;
@@ -62,21 +100,27 @@ export function lastFrame(): Buffer {
   return Buffer.of(KIND.end);
 }
 
-/** Is told of frames as they come. */
+/** Packet loss slows the sender of this frame down. */
+export function lossyFrame(): Buffer {
+  return Buffer.of(KIND.lossy);
+}
+
+/** Receives frames as they arrive. */
 export interface FrameTaker {
-  /** The next bytes: a part of the chunk that was fed. */
+  /** The next bytes: part of the chunk that was fed. */
   onData(piece: Buffer): void;
   onAck(received: number): void;
   onEnd(): void;
+  onLossy(): void;
 }
 
-/** Takes the frames off the bytes of one link, however these are cut. */
+/** Reads the frames of one link. Chunks may split them anywhere. */
 export class FrameReader {
   readonly #taker: FrameTaker;
-  /** The beginning of a head that is not whole yet. */
+  /** An incomplete head. */
   #head: Buffer | null = null;
   #headBytes = 0;
-  /** What is still to come of the payload. */
+  /** Bytes of the payload that have not arrived. */
   #payloadBytes = 0;
 
   constructor(taker: FrameTaker) {
@@ -106,7 +150,7 @@ export class FrameReader {
   }
 
   #collect(byte: number): void {
-    this.#head ??= Buffer.alloc(ACK_BYTES);
+    this.#head ??= Buffer.alloc(ACK_FRAME_BYTES);
     this.#head[this.#headBytes++] = byte;
     const kind = this.#head[0] ?? 0;
     const length = HEAD_BYTES[kind];
@@ -117,6 +161,7 @@ export class FrameReader {
     this.#headBytes = 0;
     if (kind === KIND.data) this.#payload(head.readUIntBE(1, LENGTH_BYTES));
     else if (kind === KIND.ack) this.#taker.onAck(head.readUIntBE(1, OFFSET_BYTES));
-    else this.#taker.onEnd();
+    else if (kind === KIND.end) this.#taker.onEnd();
+    else this.#taker.onLossy();
   }
 }

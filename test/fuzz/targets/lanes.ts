@@ -1,6 +1,5 @@
-/** A wide tunnel connection whose remote side sends any frames on any number of lanes; and the records of a lane. */
-import type { Duplex } from 'node:stream';
-import { WideStream } from '../../../src/capabilities/tunnels/wide/wide-stream.ts';
+/** A tunnel connection, and the packets and records of lanes. */
+import { TunnelConnection } from '../../../src/capabilities/tunnels/connection.ts';
 import { decodeUdxPacket, PacketWindow } from '../../../src/network/transport/udp-lane/lane-entrance.ts';
 import {
   BULK_SECRET_BYTES,
@@ -8,55 +7,51 @@ import {
   RecordOpener,
   RecordSealer,
 } from '../../../src/network/transport/udp-lane/records.ts';
-import { linkEnds } from '../../support/lanes.ts';
+import { linkEnds } from '../../support/link-ends.ts';
 import { TestClock } from '../../support/test-clock.ts';
+import { testSide } from '../../support/tunnel-pair.ts';
 import { refusal, violation } from '../engine/properties.ts';
 import { splitInput } from '../engine/streams.ts';
 import type { FuzzTarget } from '../engine/target.ts';
-import { LANE_SEEDS } from './tunnels.ts';
+import { TUNNEL_SEEDS } from './tunnels.ts';
 
 /** Event loop turns until all effects are done. */
 const TURNS = 12;
-const MAX_LANES_HERE = 3;
+const HOLDER = { node: 'peer', source: '192.0.2.1', named: false };
 
-/** The first byte: the number of lanes, whether the reader pauses, whether the local side writes. */
-const wide: FuzzTarget = {
-  name: 'wide-stream',
+/** A tunnel connection whose remote side sends any frames, on two links in turn. The first byte: does it read, write, move? */
+const connection: FuzzTarget = {
+  name: 'tunnel-connection',
   inputs: 800,
   edit: () => null,
   prepare: () => ({
-    seeds: LANE_SEEDS.flatMap((seed) => [0, 1, 2, 4, 6, 8, 13].map((first) => Uint8Array.of(first, ...seed))),
+    seeds: TUNNEL_SEEDS.flatMap((seed) => [0, 1, 2, 4, 5, 6, 7].map((first) => Uint8Array.of(first, ...seed))),
     run: async (input) => {
       const clock = new TestClock();
       const first = input[0] ?? 0;
-      const lanes = Array.from({ length: 1 + (first % MAX_LANES_HERE) }, linkEnds);
-      for (const end of lanes.flat()) end.on('error', () => {});
-      const far = lanes.map(([, end]) => end);
-      const [main, ...others] = far;
-      if (main === undefined) return '';
-      const stream: WideStream = new WideStream(main, { clock, widen: () => true });
-      for (const lane of others) stream.add(lane);
-      let read = 0;
-      stream.on('data', (chunk: Buffer) => {
-        read += chunk.length;
-        if ((first & 4) !== 0) stream.pause();
-      });
-      if ((first & 8) !== 0) stream.end('what we say');
+      const side = { ...testSide(clock), lost: () => true };
+      const [[near, far], [nextNear, nextFar]] = [linkEnds(), linkEnds()];
+      const tunnel = new TunnelConnection(far, HOLDER, side);
+      if ((first & 1) !== 0) tunnel.resume();
+      if ((first & 2) !== 0) tunnel.write(Buffer.from('what we say'));
       let received = 0;
-      const near: Duplex[] = lanes.map(([end]) => end.on('data', (chunk: Buffer) => (received += chunk.length)));
-      for (const [i, piece] of splitInput(input.subarray(1)).entries()) near[i % near.length]?.write(piece);
-      near.at(-1)?.end();
+      for (const end of [near, nextNear]) end.on('data', (chunk: Buffer) => (received += chunk.length));
+      for (const [i, piece] of splitInput(input.subarray(1)).entries()) {
+        if ((first & 4) !== 0 && i === 1) tunnel.attach(nextFar);
+        (i === 0 || (first & 4) === 0 ? near : nextNear).write(piece);
+      }
       for (let turn = 0; turn < TURNS; turn++) {
         clock.advance(10);
         await new Promise((resolve) => {
           setImmediate(resolve);
         });
       }
-      if (read > input.length) throw violation('more bytes were read than received', input);
-      const outcome = `${stream.destroyed} ${Math.ceil(Math.log2(read + 1))} ${Math.ceil(Math.log2(received + 1))}`;
-      stream.destroy();
-      for (const end of lanes.flat()) end.destroy();
-      return outcome;
+      const { destroyed } = tunnel;
+      tunnel.destroy();
+      for (const end of [near, far, nextNear, nextFar]) end.destroy();
+      if (side.kept.used !== 0) throw violation('bytes are kept after the end', input);
+      if (clock.timers !== 0) throw violation('a timer is left', input);
+      return `${destroyed} ${Math.ceil(Math.log2(received + 1))}`;
     },
   }),
 };
@@ -125,4 +120,4 @@ const records: FuzzTarget = {
   }),
 };
 
-export const wideTargets: readonly FuzzTarget[] = [wide, packets, records];
+export const laneTargets: readonly FuzzTarget[] = [connection, packets, records];

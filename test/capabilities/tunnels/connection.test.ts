@@ -2,14 +2,15 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
-import { AckTurns } from '../../../src/capabilities/tunnels/lasting/ack-turns.ts';
+import { HELD_MS, TunnelConnection } from '../../../src/capabilities/tunnels/connection.ts';
 import {
   FrameReader,
   framedData,
   lastFrame,
+  lossyFrame,
   receivedFrame,
   writeData,
-} from '../../../src/capabilities/tunnels/lasting/frames.ts';
+} from '../../../src/capabilities/tunnels/frames.ts';
 import {
   KeptBytes,
   keptQuota,
@@ -18,16 +19,15 @@ import {
   MAX_KEPT_PER_NODE_BYTES,
   MAX_KEPT_PER_SOURCE_BYTES,
   RESERVED_KEPT_BYTES,
-} from '../../../src/capabilities/tunnels/lasting/kept-bytes.ts';
-import { HELD_MS, LastingConnection } from '../../../src/capabilities/tunnels/lasting/lasting-connection.ts';
+} from '../../../src/capabilities/tunnels/kept-bytes.ts';
 import type { Quota, QuotaHolder } from '../../../src/foundation/quota.ts';
 import { eventually } from '../../support/eventually.ts';
-import { linkEnds } from '../../support/lanes.ts';
-import { LastingPair, tcpPair } from '../../support/lasting.ts';
+import { linkEnds } from '../../support/link-ends.ts';
 import { readAll, settle } from '../../support/link-world.ts';
 import { Random } from '../../support/random.ts';
 import { endOf } from '../../support/tcp.ts';
 import { TestClock } from '../../support/test-clock.ts';
+import { TunnelPair, tcpPair, testSide } from '../../support/tunnel-pair.ts';
 
 const MIB = 1024 * 1024;
 const PEER: QuotaHolder = { node: 'peer', source: null, named: true };
@@ -39,7 +39,7 @@ function sample(length: number, seed = length): Buffer {
 
 /** Sends both ways, each half ending by itself, and checks what comes; the number of pieces that came over links. */
 async function exchange(cutAt: readonly number[], size: number): Promise<{ arrivals: number; resumptions: number }> {
-  await using pair = await LastingPair.open(cutAt);
+  await using pair = await TunnelPair.open(cutAt);
   const [up, down] = [sample(size, 1), sample(size, 2)];
   const [there, back] = [readAll(pair.service), readAll(pair.client)];
   pair.client.write(up.subarray(0, 10));
@@ -71,7 +71,7 @@ test('cut again and again, also while it is being resumed', async () => {
 });
 
 test('a connection whose link stands goes over to another one, under load', async () => {
-  await using pair = await LastingPair.open();
+  await using pair = await TunnelPair.open();
   const up = sample(3_000_000);
   const there = readAll(pair.service);
   pair.client.end(up);
@@ -93,9 +93,7 @@ test('what is said before goes with the first words that were asked for, or a mo
     const [near, far] = linkEnds();
     near.write(framedData(Buffer.from('are you there?')));
     await eventually('it has come', () => far.readableLength > 0);
-    const acks = new AckTurns({ clock });
-    const told = { lost: () => false, resumed: () => {}, over: () => {} };
-    const connection = new LastingConnection(far, PEER, { clock, kept: keptQuota(), acks, ...told });
+    const connection = new TunnelConnection(far, PEER, testSide(clock));
     connection.write(Uint8Array.of(0));
     const [service, end, server] = await tcpPair();
     connection.join(end, {});
@@ -117,9 +115,7 @@ test('what is said while something waits for the first words goes behind it', as
   const [near, far] = linkEnds();
   near.write(framedData(Buffer.from('are you there?')));
   await eventually('it has come', () => far.readableLength > 0);
-  const acks = new AckTurns({ clock });
-  const told = { lost: () => false, resumed: () => {}, over: () => {} };
-  const connection = new LastingConnection(far, PEER, { clock, kept: keptQuota(), acks, ...told });
+  const connection = new TunnelConnection(far, PEER, testSide(clock));
   connection.write(Uint8Array.of(1));
   connection.write(Uint8Array.of(2));
   const [chunk]: unknown[] = await once(near, 'data');
@@ -130,7 +126,7 @@ test('what is said while something waits for the first words goes behind it', as
 
 test('an end goes out together with what has come', async () => {
   const clock = new TestClock();
-  await using pair = await LastingPair.open([], clock);
+  await using pair = await TunnelPair.open([], clock);
   const [near] = pair.link;
   const chunks: Buffer[] = [];
   near.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -146,7 +142,7 @@ test('a reset of either end resets the other one, and is no lost path', async ()
     ['client', 'service'],
     ['service', 'client'],
   ] as const) {
-    await using pair = await LastingPair.open();
+    await using pair = await TunnelPair.open();
     pair.client.write('x');
     await once(pair.service, 'data');
     const ended = endOf(pair[effect]);
@@ -159,7 +155,7 @@ test('a reset of either end resets the other one, and is no lost path', async ()
 
 test('an other side that says it has what it cannot have is cut off', async () => {
   for (const received of [1000, 3]) {
-    await using pair = await LastingPair.open();
+    await using pair = await TunnelPair.open();
     pair.client.write('hello');
     await once(pair.service, 'data');
     await eventually('all is acknowledged', () => pair.kept.used === 0);
@@ -169,9 +165,23 @@ test('an other side that says it has what it cannot have is cut off', async () =
   }
 });
 
+test('on another link too, an other side that says it has what it cannot have is cut off', async () => {
+  for (const received of [1000, 3]) {
+    await using pair = await TunnelPair.open();
+    pair.client.write('hello');
+    await once(pair.service, 'data');
+    await eventually('all is acknowledged', () => pair.kept.used === 0);
+    const ended = endOf(pair.client);
+    const [near, far] = linkEnds();
+    pair.near.attach(near);
+    far.write(receivedFrame(received));
+    assert.equal(await ended, 'ECONNRESET');
+  }
+});
+
 test('nothing comes behind the end, and the end comes once', async () => {
   for (const frame of [lastFrame(), Buffer.from([1, 0, 0, 1, 7])]) {
-    await using pair = await LastingPair.open();
+    await using pair = await TunnelPair.open();
     const ended = endOf(pair.client);
     pair.link[1].write(Buffer.concat([lastFrame(), frame]));
     assert.equal(await ended, 'ECONNRESET');
@@ -179,7 +189,7 @@ test('nothing comes behind the end, and the end comes once', async () => {
 });
 
 test('while there is no link, a writer is held back and nothing is lost', async () => {
-  await using pair = await LastingPair.open();
+  await using pair = await TunnelPair.open();
   pair.client.write('x');
   await once(pair.service, 'data');
   pair.lose();
@@ -190,6 +200,30 @@ test('while there is no link, a writer is held back and nothing is lost', async 
   const there = readAll(pair.service);
   pair.resume();
   assert.deepEqual(await there, up);
+});
+
+test('a connection that keeps nothing is held back all the same by an other side that acknowledges nothing', async () => {
+  await using pair = await TunnelPair.open();
+  for (let i = 0; pair.kept.used < MAX_KEPT_ALL_BYTES - MIB; i++) fill(pair.kept, { ...PEER, node: `named ${i}` });
+  fill(pair.kept, { ...PEER, node: 'last' });
+  pair.far.destroy();
+  const [near, far] = linkEnds();
+  const [client, end, server] = await tcpPair();
+  const connection = new TunnelConnection(near, PEER, { ...testSide(new TestClock()), kept: pair.kept });
+  connection.join(end, {});
+  let received = 0;
+  far.on('data', (chunk: Buffer) => {
+    received += chunk.length;
+  });
+  client.write(sample(4 * MIB));
+  client.write(Buffer.alloc(12 * MIB));
+  await eventually('it is held back', () => end.isPaused() && received >= MAX_KEPT_BYTES);
+  await settle(50);
+  assert.equal(connection.mayMove, false);
+  assert.ok(received <= MAX_KEPT_BYTES + MIB, `${received} bytes`);
+  connection.destroy();
+  client.destroy();
+  await server[Symbol.asyncDispose]();
 });
 
 /** Keeps pieces of a mebibyte until there is no room; how many there are. */
@@ -225,7 +259,7 @@ test('free node keys of one network keep little together, and the largest makes 
 });
 
 test('a connection whose kept bytes make room for another goes on, and ends with its path', async () => {
-  await using pair = await LastingPair.open();
+  await using pair = await TunnelPair.open();
   const { kept } = pair;
   pair.link[0].cork();
   // The other side acknowledges nothing that it does not get.
@@ -248,6 +282,7 @@ test('frames are the same however their bytes are cut', () => {
   writeData(sink, short);
   sink.write(receivedFrame(2 ** 41 + 3));
   writeData(sink, long);
+  sink.write(lossyFrame());
   sink.write(lastFrame());
   const stream = Buffer.concat(written);
   for (const size of [1, 2, 3, 7, 100, stream.length]) {
@@ -257,13 +292,17 @@ test('frames are the same however their bytes are cut', () => {
       onData: (piece) => void data.push(piece),
       onAck: (received) => void said.push(received),
       onEnd: () => void said.push('end'),
+      onLossy: () => void said.push('lossy'),
     });
     for (let at = 0; at < stream.length; at += size) reader.feed(stream.subarray(at, at + size));
     assert.deepEqual(Buffer.concat(data), Buffer.concat([short, long]));
-    assert.deepEqual(said, [2 ** 41 + 3, 'end']);
+    assert.deepEqual(said, [2 ** 41 + 3, 'lossy', 'end']);
   }
   for (const bytes of [[0], [9], [1, 0, 0, 0]])
-    assert.throws(() => new FrameReader({ onData() {}, onAck() {}, onEnd() {} }).feed(Buffer.from(bytes)), {
-      code: 'protocol_error',
-    });
+    assert.throws(
+      () => new FrameReader({ onData() {}, onAck() {}, onEnd() {}, onLossy() {} }).feed(Buffer.from(bytes)),
+      {
+        code: 'protocol_error',
+      },
+    );
 });

@@ -1,13 +1,13 @@
-/** Both ends of an in-memory resumable connection, each with a TCP connection, over links that the test cuts. */
+/** Both ends of an in-memory tunnel connection, each with a TCP connection, over links that the test cuts. */
 import type { Socket } from 'node:net';
-import { AckTurns } from '../../src/capabilities/tunnels/lasting/ack-turns.ts';
-import { keptQuota } from '../../src/capabilities/tunnels/lasting/kept-bytes.ts';
-import { LastingConnection, type LastingHost } from '../../src/capabilities/tunnels/lasting/lasting-connection.ts';
+import { AckTurns, type ConnectionSide, TunnelConnection } from '../../src/capabilities/tunnels/connection.ts';
+import { keptQuota } from '../../src/capabilities/tunnels/kept-bytes.ts';
+import { lossyNodes } from '../../src/capabilities/tunnels/loss-watch.ts';
 import { type Clock, systemClock } from '../../src/foundation/clock.ts';
 import type { Quota } from '../../src/foundation/quota.ts';
 import type { LinkStream } from '../../src/network/links/types.ts';
 import { StreamError } from '../../src/network/transport/stream.ts';
-import { linkEnds } from './lanes.ts';
+import { linkEnds } from './link-ends.ts';
 import { dial, TcpServer } from './tcp.ts';
 
 /** A TCP connection: the user's end, and the tunnel's end. */
@@ -19,9 +19,23 @@ export async function tcpPair(): Promise<readonly [Socket, Socket, TcpServer]> {
   return [user, await promise, server];
 }
 
-export class LastingPair implements AsyncDisposable {
-  readonly near: LastingConnection;
-  readonly far: LastingConnection;
+/** A side whose connections end with their links. */
+export function testSide(clock: Clock): ConnectionSide {
+  return {
+    clock,
+    kept: keptQuota(),
+    acks: new AckTurns(clock),
+    lossy: lossyNodes(clock),
+    lost: () => false,
+    resumed: () => {},
+    slowed: () => {},
+    over: () => {},
+  };
+}
+
+export class TunnelPair implements AsyncDisposable {
+  readonly near: TunnelConnection;
+  readonly far: TunnelConnection;
   /** The user's ends of both TCP connections. */
   readonly client: Socket;
   readonly service: Socket;
@@ -44,24 +58,17 @@ export class LastingPair implements AsyncDisposable {
     this.kept = keptQuota();
     this.#servers = [one, other];
     this.#cutAt = cutAt;
-    const host: LastingHost = {
-      clock,
-      kept: this.kept,
-      acks: new AckTurns({ clock }),
-      lost: () => true,
-      resumed: () => {},
-      over: () => {},
-    };
+    const side: ConnectionSide = { ...testSide(clock), kept: this.kept, lost: () => true };
     this.#link = this.#newLink();
-    this.near = new LastingConnection(this.#link[0], { node: 'near', source: null, named: true }, host);
-    this.far = new LastingConnection(this.#link[1], { node: 'far', source: '192.0.2.1', named: false }, host);
+    this.near = new TunnelConnection(this.#link[0], { node: 'near', source: null, named: true }, side);
+    this.far = new TunnelConnection(this.#link[1], { node: 'far', source: '192.0.2.1', named: false }, side);
     this.near.join(near, {});
     this.far.join(far, {});
   }
 
   /** @param cutAt numbers of the chunks that break the link */
-  static async open(cutAt: readonly number[] = [], clock: Clock = systemClock): Promise<LastingPair> {
-    return new LastingPair(clock, cutAt, await tcpPair(), await tcpPair());
+  static async open(cutAt: readonly number[] = [], clock: Clock = systemClock): Promise<TunnelPair> {
+    return new TunnelPair(clock, cutAt, await tcpPair(), await tcpPair());
   }
 
   /** Number of chunks received over links. */

@@ -1,15 +1,14 @@
 /**
- * A link that stands before there is a connection for it: the called side waits for its ticket, so that a new connection
- * begins with the client's own bytes. Only where a link that is lost is known at once to be lost, and for as long as the
- * called side waits.
+ * A link that is open before a connection needs it, so that the next connection begins with the client's own bytes. It
+ * exists only on transports that report a lost link immediately, and not longer than the called side waits for a ticket.
  */
-import type { Clock, Timer } from '../../../foundation/clock.ts';
-import { detach } from '../../../foundation/detached.ts';
-import type { LinkStream } from '../../../network/links/types.ts';
+import type { Clock, Timer } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
+import type { LinkStream } from '../../network/links/types.ts';
 
-/** A link is opened so long after the last connection began, so that it is not in its way: milliseconds. */
+/** Time from the start of a connection to the opening of the next link, which must not delay it: milliseconds. */
 const OPEN_AFTER_MS = 2;
-/** How long it is kept, milliseconds: less than the called side waits for a ticket. */
+/** How long the link is kept, milliseconds: less than the called side waits for a ticket. */
 export const KEPT_MS = 8_000;
 
 export class LinkAhead {
@@ -18,16 +17,15 @@ export class LinkAhead {
   #link: LinkStream | null = null;
   #timer: Timer | null = null;
   #isOpening = false;
-  /** Counts what makes a link that is being opened of no use. */
+  /** Increases when a link that is being opened is not wanted any more. */
   #round = 0;
 
-  /** @param open opens a link of purpose `tcp-lasting` */
-  constructor(open: () => Promise<LinkStream>, { clock }: { readonly clock: Clock }) {
+  constructor(clock: Clock, open: () => Promise<LinkStream>) {
     this.#open = open;
     this.#clock = clock;
   }
 
-  /** The link, for one connection; null where none stands. */
+  /** The link, for one connection. Null if there is none. */
   take(): LinkStream | null {
     const link = this.#link;
     this.#link = null;
@@ -37,7 +35,7 @@ export class LinkAhead {
     return link.destroyed || link.readableEnded ? null : link;
   }
 
-  /** A connection has begun: soon there may be another one. */
+  /** Called when a connection has begun: another one may follow soon. */
   prepare(): void {
     if (this.#link !== null || this.#timer !== null || this.#isOpening) return;
     this.#timer = this.#clock.after(OPEN_AFTER_MS, () => {
@@ -46,7 +44,7 @@ export class LinkAhead {
     });
   }
 
-  /** Ends the link that stands, and the one that is being opened. */
+  /** Ends the link, also while it is being opened. */
   drop(): void {
     this.#round++;
     this.#timer?.cancel();

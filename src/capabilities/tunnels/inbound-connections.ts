@@ -1,0 +1,164 @@
+/** The called side of tunnel connections: knows them by their tickets, and lets them wait for another link. */
+import { toHex } from '../../foundation/bytes.ts';
+import type { Clock, Timer } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
+import { Quota } from '../../foundation/quota.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
+import { answerForBulkLink } from '../../network/links/bulk-links.ts';
+import { pairHolder } from '../../network/links/holder.ts';
+import { drainAndDestroy } from '../../network/links/lingering.ts';
+import type { LinkNames, LinkStream } from '../../network/links/types.ts';
+import { readExactly } from '../../network/links/wire.ts';
+import type { BulkStreams } from '../../network/transport/types.ts';
+import { AckTurns, type ConnectionSide, RESUME_MS, TunnelConnection } from './connection.ts';
+import { ACK_FRAME_BYTES } from './frames.ts';
+import { keptQuota } from './kept-bytes.ts';
+import { lossyNodes } from './loss-watch.ts';
+import { OPENING, OPENING_BYTES } from './opening.ts';
+
+/** Time for each message of a caller, milliseconds. */
+export const OPENING_TIMEOUT_MS = 10_000;
+/** The answer to a caller that resumes a connection. */
+const KNOWN = 0;
+/** Tickets of ended connections that are remembered … */
+const MAX_USED = 8192;
+/** … and for how long, milliseconds: longer than a caller tries to open a connection. */
+export const USED_MS = 60_000;
+/** Connections of one node that wait for a link: all that one tunnel has. */
+export const MAX_LOST_PER_NODE = 6000;
+/** The same of the strangers on one IPv4 address or IPv6 /64. */
+export const MAX_LOST_PER_SOURCE = 8000;
+/** The same of all nodes. */
+export const MAX_LOST = 16_000;
+
+type Names = Pick<LinkNames, 'caller' | 'called' | 'nodeKey'>;
+
+/** Who calls whom, and from which node. No other pair can name its connections. */
+function pairOf({ nodeKey, caller, called }: Names): string {
+  return `${toHex(nodeKey ?? new Uint8Array())} ${caller} ${called}`;
+}
+
+export class InboundConnections {
+  readonly #clock: Clock;
+  readonly #bulk: BulkStreams;
+  readonly #isNamed: (link: Pick<LinkNames, 'caller' | 'called'>) => boolean;
+  /** By pair, then by ticket. */
+  readonly #known = new Map<string, Map<string, TunnelConnection>>();
+  /** Tickets of ended connections: an attempt to open one may still arrive. */
+  readonly #used: LruCache<string, true>;
+  readonly #places = new Quota({ perNode: MAX_LOST_PER_NODE, perSource: MAX_LOST_PER_SOURCE, total: MAX_LOST });
+  readonly #waiting = new Map<TunnelConnection, { readonly timer: Timer; readonly leave: () => void }>();
+  readonly #side: Omit<ConnectionSide, 'over'>;
+
+  /** @param isNamed true if the owner of the called agent allowed the caller by name */
+  constructor(clock: Clock, bulk: BulkStreams, isNamed: (link: Pick<LinkNames, 'caller' | 'called'>) => boolean) {
+    this.#clock = clock;
+    this.#bulk = bulk;
+    this.#isNamed = isNamed;
+    this.#used = new LruCache({ maxEntries: MAX_USED, ttlMs: USED_MS }, { clock });
+    this.#side = {
+      clock,
+      kept: keptQuota(),
+      acks: new AckTurns(clock),
+      lossy: lossyNodes(clock),
+      lost: (connection) => this.#wait(connection),
+      resumed: (connection) => this.#waitNoMore(connection),
+      slowed: (connection, direction) => {
+        if (direction === 'sending') connection.tellLossy();
+      },
+    };
+  }
+
+  /** Connections that can be resumed, those that wait for a link, and the bytes kept for all. */
+  get counts(): { readonly known: number; readonly waiting: number; readonly keptBytes: number } {
+    const known = this.#known.values().reduce((sum, { size }) => sum + size, 0);
+    return { known, waiting: this.#waiting.size, keptBytes: this.#side.kept.used };
+  }
+
+  /** True if a caller has a connection that it could resume. */
+  hasAny(names: Names): boolean {
+    return this.#known.has(pairOf(names));
+  }
+
+  /**
+   * Takes a link of purpose `tcp`. Returns the connection that it begins; null if it resumes one or asks for a lane.
+   * @throws SvcError `protocol_error`, `connect_failed`, `timeout`
+   */
+  async take(link: LinkStream): Promise<TunnelConnection | null> {
+    // protocol-tunnels.md, steps 3 and 6
+    using limit = awakeTimeout(this.#clock, OPENING_TIMEOUT_MS);
+    const message = await readExactly(link, OPENING_BYTES, limit.signal);
+    const ticket = toHex(message.subarray(1));
+    if (message[0] === OPENING.connect) return this.#begin(link, ticket);
+    const connection = this.#known.get(pairOf(link))?.get(ticket);
+    if (connection === undefined) throw new SvcError('protocol_error');
+    if (message[0] === OPENING.resume) {
+      link.write(Uint8Array.of(KNOWN));
+      await this.#moveTo(link, connection);
+    } else if (message[0] === OPENING.lane) await this.#openLane(link, connection);
+    else throw new SvcError('protocol_error');
+    return null;
+  }
+
+  #begin(link: LinkStream, ticket: string): TunnelConnection {
+    const pair = pairOf(link);
+    const ofPair = this.#known.get(pair) ?? new Map<string, TunnelConnection>();
+    const name = `${pair} ${ticket}`;
+    if (ofPair.has(ticket) || this.#used.has(name)) throw new SvcError('protocol_error');
+    const over = (connection: TunnelConnection): void => {
+      ofPair.delete(ticket);
+      if (ofPair.size === 0) this.#known.delete(pair);
+      this.#used.set(name, true);
+      this.#waitNoMore(connection);
+    };
+    const holder = pairHolder(link, this.#isNamed(link));
+    const connection = new TunnelConnection(link, holder, { ...this.#side, over });
+    ofPair.set(ticket, connection);
+    this.#known.set(pair, ofPair);
+    return connection;
+  }
+
+  async #openLane(link: LinkStream, connection: TunnelConnection): Promise<void> {
+    // protocol-tunnels.md, step 14
+    using limit = awakeTimeout(this.#clock, OPENING_TIMEOUT_MS);
+    let lane: LinkStream | null;
+    try {
+      lane = await answerForBulkLink(link, this.#bulk, limit.signal);
+    } finally {
+      link.end();
+      drainAndDestroy(link, this.#clock);
+    }
+    if (lane !== null) await this.#moveTo(lane, connection);
+  }
+
+  /** Moves a connection once its caller uses the new link. Until then the caller may give the link up, and keep the old one. */
+  async #moveTo(link: LinkStream, connection: TunnelConnection): Promise<void> {
+    // protocol-tunnels.md, step 11
+    using limit = awakeTimeout(this.#clock, OPENING_TIMEOUT_MS);
+    try {
+      link.unshift(await readExactly(link, ACK_FRAME_BYTES, limit.signal));
+    } catch (error) {
+      link.destroy();
+      throw error;
+    }
+    connection.attach(link);
+  }
+
+  #wait(connection: TunnelConnection): boolean {
+    if (this.#waiting.has(connection)) return true;
+    const holder = pairHolder(connection.first, this.#isNamed(connection.first));
+    const share = this.#places.take(holder, { onEvict: () => connection.destroy() });
+    if (share === null) return false;
+    const timer = this.#clock.after(RESUME_MS, () => connection.destroy());
+    this.#waiting.set(connection, { timer, leave: () => share.release() });
+    return true;
+  }
+
+  #waitNoMore(connection: TunnelConnection): void {
+    const waits = this.#waiting.get(connection);
+    this.#waiting.delete(connection);
+    waits?.timer.cancel();
+    waits?.leave();
+  }
+}
