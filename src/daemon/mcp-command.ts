@@ -1,8 +1,8 @@
 /** `svcd mcp print|add`: adds svcd to the configuration of MCP clients. */
 import { Argument, Command } from 'commander';
-import { exampleHelp } from '../surfaces/cli/examples.ts';
-import { addServer } from '../surfaces/mcp-hosts/add.ts';
+import { exampleHelp } from '../surfaces/cli/command-group.ts';
 import {
+  addServer,
   type ClientLaunch,
   isMcpClient,
   type Machine,

@@ -2,7 +2,6 @@
  * `svcd --mcp-stdio`: a proxy to the running daemon, or without a daemon a node without API and panel. Several
  * processes on one data directory share one node: the first runs it, and later processes connect to it. When the first exits, another process takes its role.
  */
-
 import { setTimeout as delay } from 'node:timers/promises';
 import { systemClock } from '../foundation/clock.ts';
 import { readDaemonInfo } from '../foundation/data-dir/daemon-info.ts';
@@ -13,8 +12,7 @@ import { VERSION } from '../foundation/version.ts';
 import { safeText } from '../surfaces/cli/text.ts';
 import { DaemonLink } from '../surfaces/mcp/daemon-link.ts';
 import { SharedNode } from '../surfaces/mcp/shared-node.ts';
-import { type StdioSession, type StdioStreams, serveProxy, serveTools } from '../surfaces/mcp/stdio.ts';
-import { serveFailure } from '../surfaces/mcp/stdio-failure.ts';
+import { type StdioSession, type StdioStreams, serveFailure, serveProxy, serveTools } from '../surfaces/mcp/stdio.ts';
 import { claimStdout } from '../surfaces/mcp/stdout.ts';
 import type { DaemonArguments } from './args.ts';
 import type { Daemon } from './daemon.ts';

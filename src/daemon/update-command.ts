@@ -7,9 +7,9 @@ import { VERSION } from '../foundation/version.ts';
 import { createClient } from '../operations/client.ts';
 import { updateOperations } from '../operations/update.ts';
 import { type UpdateView, updateAndFollow } from '../operations/update-client.ts';
+import { exampleHelp } from '../surfaces/cli/command-group.ts';
 import { updateText } from '../surfaces/cli/commands/update.ts';
 import { daemonFetch } from '../surfaces/cli/daemon-fetch.ts';
-import { exampleHelp } from '../surfaces/cli/examples.ts';
 import { releaseSource, updatesDisabled } from './package.ts';
 
 export interface UpdateCommandDependencies {

@@ -8,7 +8,7 @@ import { changeLabels } from '../../src/operations/address-book-client.ts';
 import { createClient } from '../../src/operations/client.ts';
 import { addressBookHandlers } from '../../src/operations/handlers/address-book.ts';
 import { bind } from '../../src/operations/operation.ts';
-import { httpFetch } from '../../src/surfaces/cli/http-fetch.ts';
+import { httpFetch } from '../../src/surfaces/cli/daemon-fetch.ts';
 import { testAid } from '../support/agents.ts';
 import { startWorld } from '../surfaces/rest/support.ts';
 

@@ -3,7 +3,7 @@ import { existsSync, realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { Command } from 'commander';
 import { SvcError } from '../../foundation/errors.ts';
-import { exampleHelp } from '../../surfaces/cli/examples.ts';
+import { exampleHelp } from '../../surfaces/cli/command-group.ts';
 import { launchdService } from './launchd.ts';
 import { describe, execute, type ServiceManager, type Step } from './plan.ts';
 import { SYSTEM_DATA_DIR, systemdService } from './systemd.ts';

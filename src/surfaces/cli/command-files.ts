@@ -65,7 +65,7 @@ export const COMMAND_FILES: readonly Part[] = [
   {
     heading: AGENTS,
     names: ['access'],
-    add: async (svc) => (await import('./commands/access.ts')).accessCommands(svc),
+    add: async (svc) => (await import('./commands/callers.ts')).accessCommands(svc),
   },
   {
     heading: AGENTS,

@@ -3,14 +3,114 @@
  * what all commands have in common: find the acting agent, resolve labels, show progress, and print the response in the
  * requested format.
  */
+
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Command } from 'commander';
+import { SvcError } from '../../foundation/errors.ts';
 import type { AnswerOf, Inputs, OperationName } from './client.ts';
-import { type Confirmation, confirmOrThrow, YES_OPTION } from './confirmation.ts';
 import type { CliContext, ContextOf } from './context.ts';
-import { exampleHelp, sampleCommandLine } from './examples.ts';
-import { ACTING_AGENT, addOptions, type CommandOptions, type ParsedOptions, parseOptions } from './options.ts';
-import { type OutputFormats, render, show } from './output-formats.ts';
-import { refreshUntilInterrupted, WATCH_OPTIONS } from './watch.ts';
+import { promptYes } from './input.ts';
+import { ACTING_AGENT, addOptions, type CommandOptions, type ParsedOptions, parseOptions, seconds } from './options.ts';
+import { type OutputFormats, render, show } from './output.ts';
+import { safeText } from './text.ts';
+
+// Examples at the end of a command's help. A test parses each example.
+
+/** Sample arguments by name. All others are AIDs. */
+const ARGUMENTS: Readonly<Record<string, string>> = {
+  entry: '4be1…',
+  group: '9f2c…',
+  id: '3',
+  label: 'bob',
+  object: '9f2c…',
+  service: 'lang.translate',
+};
+
+/**
+ * The text for `addHelpText('after', …)`.
+ * @param lines command lines; a comment may follow after `#`
+ */
+export function exampleHelp(...lines: readonly string[]): string {
+  return `\n${lines.length === 1 ? 'Example' : 'Examples'}:\n${lines.map((line) => `  ${line}`).join('\n')}`;
+}
+
+/** A command line with only the required arguments. @param path the words before the command's name */
+function sampleCommandLine(command: Command, path: string): string {
+  const needed = command.registeredArguments.filter(({ required }) => required);
+  return [path, command.name(), ...needed.map((one) => ARGUMENTS[one.name()] ?? 'aid1…')].join(' ');
+}
+
+// Refreshes a response until interrupted: `--watch`.
+
+/** Default refresh interval, milliseconds. */
+const EVERY_MS = 2000;
+
+/** Moves the cursor to the top left and clears the screen. */
+const CLEAR = '\u001b[H\u001b[2J';
+
+const WATCH_OPTIONS = {
+  '--watch': 'refresh until interrupted',
+  '--every <seconds>': seconds(`refresh interval with --watch; default ${EVERY_MS / 1000}`, {
+    minMs: 100,
+    maxMs: 3_600_000,
+  }),
+} as const;
+
+/**
+ * Refreshes until the command is interrupted. A terminal shows the latest response, a pipe receives each change. Waits
+ * for a daemon that goes away.
+ * @throws errors of the first request, and later ones unless the daemon is unreachable
+ */
+async function refreshUntilInterrupted(
+  context: CliContext,
+  look: () => Promise<string | Uint8Array>,
+  everyMs: number = EVERY_MS,
+): Promise<void> {
+  const { stdout, signal } = context.io;
+  const isOver = (): boolean => signal?.aborted === true;
+  let before: string | undefined;
+  while (!isOver()) {
+    const text = await look().catch((error: unknown) => {
+      if (before === undefined || !(error instanceof SvcError) || error.code !== 'daemon_unreachable') throw error;
+      return `${error.message} Retrying.\n`;
+    });
+    if (stdout.isTTY === true) stdout.write(`${CLEAR}${String(text)}`);
+    else if (String(text) !== before) stdout.write(text);
+    before = String(text);
+    await pause(everyMs, undefined, signal === undefined ? {} : { signal }).catch(() => {});
+  }
+}
+
+// Confirmation of destructive commands.
+
+export interface Confirmation {
+  /** The question, such as `Delete the agent …?`. */
+  readonly question: string;
+  /** How to restore what is destroyed, or that it cannot be restored. */
+  readonly consequence: string;
+}
+
+/** The option that answers yes. */
+const YES_OPTION = { '-y, --yes': 'do not ask' } as const;
+
+/**
+ * Waits until the user agrees. `-y` agrees in advance.
+ * @throws SvcError `invalid_request` without a terminal, `cancelled` if the answer is no
+ */
+async function confirmOrThrow(
+  context: CliContext,
+  { question, consequence: back }: Confirmation,
+  agreed: boolean,
+): Promise<void> {
+  if (agreed) return;
+  if (!context.interactive)
+    throw new SvcError('invalid_request', {
+      message: `Nothing was done: this cannot be undone, and there is no terminal to ask. ${back} Use -y to confirm.`,
+    });
+  context.info(back);
+  if (!(await promptYes(context.io, safeText(question))))
+    throw new SvcError('cancelled', { message: 'Nothing was done.' });
+}
 
 /** Aliases of commands that users of other programs type. */
 const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {

@@ -1,20 +1,85 @@
 /** The context of a command: the client, the global options, and helpers for output. */
+
+import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Command } from 'commander';
 import { recordedDaemonAddress, runningDaemonAddress } from '../../foundation/data-dir/daemon-info.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { writeFileAtomic } from '../../foundation/files.ts';
 import { type ClientOptions, createClient } from '../../operations/client.ts';
 import { operations } from '../../operations/index.ts';
-import { Aliases } from './aliases.ts';
-import { chosenAgent } from './chosen-agent.ts';
 import { cliClient, type OperationName, type SvcClient } from './client.ts';
 import { daemonFetch } from './daemon-fetch.ts';
-import type { CliIo } from './io.ts';
-import { aidsIn, Names } from './names.ts';
-import { pipedSecret } from './piped-secret.ts';
-import { withProgress } from './progress.ts';
-import { prompt } from './prompt.ts';
-import { readStandardInput } from './standard-input.ts';
+import { type CliIo, prompt, readStandardInput } from './input.ts';
+import { Aliases, aidsIn, Names } from './names.ts';
 import { safeText } from './text.ts';
+
+// The rule for secrets on standard input.
+
+/** The rule, as help shows it. */
+export const PIPED_SECRETS = 'Secrets from standard input: the first line is the secret. A second line must repeat it.';
+
+/**
+ * The secret in piped text.
+ * @throws SvcError `invalid_request` if anything but a repetition follows: its owner would not know the actual secret
+ */
+function pipedSecret(text: string): string {
+  const [secret = '', ...others] = text.split(/\r?\n/);
+  if (others.every((line) => line === '' || line === secret)) return secret;
+  throw new SvcError('invalid_request', { message: `Nothing was done: the lines differ. ${PIPED_SECRETS}` });
+}
+
+// The agent that `svc use` selected for commands that name none.
+
+/** File with the selection, in the data directory of the daemon. */
+const CHOICE_FILE = 'svc-use';
+
+function fileIn(dataDir: string): string {
+  return join(dataDir, CHOICE_FILE);
+}
+
+/** The selected AID of a data directory, unchecked. */
+function chosenAgent(dataDir: string): string | undefined {
+  try {
+    return readFileSync(fileIn(dataDir), 'utf8').trim() || undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Stores the selection. Undefined clears it. @throws SvcError `not_found`, `not_writable` */
+export function chooseAgent(dataDir: string, aid: string | undefined): void {
+  if (!existsSync(dataDir))
+    throw new SvcError('not_found', { message: `The data directory ${dataDir} does not exist. Set SVC_AID instead.` });
+  if (aid === undefined) rmSync(fileIn(dataDir), { force: true });
+  else writeFileAtomic(fileIn(dataDir), `${aid}\n`);
+}
+
+// Shows a spinner on a terminal during long work. Silent in a pipe, and for short work.
+
+const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+const FRAME_MS = 80;
+/** Delay before the spinner, milliseconds. */
+const SHOW_AFTER_MS = 300;
+
+/** Runs `work` with a spinner on stderr. */
+async function withProgress<T>(io: CliIo, what: string, work: Promise<T>): Promise<T> {
+  if (io.stderr.isTTY !== true) return work;
+  let frame = 0;
+  let shown = false;
+  const started = Date.now();
+  const timer = setInterval(() => {
+    if (Date.now() - started < SHOW_AFTER_MS) return;
+    shown = true;
+    io.stderr.write(`\r${FRAMES[frame++ % FRAMES.length]} ${what} …`);
+  }, FRAME_MS);
+  try {
+    return await work;
+  } finally {
+    clearInterval(timer);
+    if (shown) io.stderr.write('\r\u001b[2K');
+  }
+}
 
 /** Largest secret that is read, bytes. */
 const MAX_SECRET_BYTES = 64 * 1024;

@@ -1,6 +1,136 @@
 /** How agents and IDs are shown to people: by name, or by a unique prefix. */
 import { SHA256_PATTERN } from '../../foundation/domain/objects.ts';
-import { LISTED_ID, uniquePrefixLength } from './id-prefix.ts';
+import { SvcError } from '../../foundation/errors.ts';
+
+// Resolves prefixes of IDs: a prefix stands for the only ID that starts with it.
+
+/** Shortest prefix that is shown. */
+const SHOWN_ID_CHARS = 8;
+/** Shortest prefix that is accepted. */
+const TYPED_ID_CHARS = 4;
+
+/** IDs of tunnels and of access list entries. */
+export const LISTED_ID = /^[0-9a-f]{16}$/;
+
+/** A kind of ID, and the command that lists existing IDs. */
+export interface IdSource {
+  /** The kind in words, such as `group`. */
+  readonly noun: string;
+  /** The command that lists them. */
+  readonly command: string;
+  readonly ids: () => Promise<readonly string[]>;
+}
+
+/** Length of the shortest prefix that is unique among these IDs, at least `SHOWN_ID_CHARS`. */
+export function uniquePrefixLength(ids: Iterable<string>): number {
+  const sorted = [...new Set(ids)].sort();
+  const shared = sorted.map((id, i) => {
+    const next = sorted[i + 1] ?? '';
+    let same = 0;
+    while (same < id.length && id[same] === next[same]) same++;
+    return same + 1;
+  });
+  return Math.max(SHOWN_ID_CHARS, ...shared);
+}
+
+/**
+ * The ID for a text, which may be a prefix.
+ * @param whole pattern of a complete ID, which is returned unchanged
+ * @throws SvcError `invalid_request` if it is not a prefix or matches several IDs, `not_found` if it matches none
+ */
+export async function resolveId(text: string, whole: RegExp, { noun, command, ids }: IdSource): Promise<string> {
+  const typed = text.trim().replace(/…$/, '').toLowerCase();
+  if (whole.test(typed)) return typed;
+  if (!/^[0-9a-f]+$/.test(typed) || typed.length < TYPED_ID_CHARS)
+    throw new SvcError('invalid_request', {
+      message: `"${text}" is not a ${noun}. Type its ID, or at least its first ${TYPED_ID_CHARS} characters. ${command} lists them.`,
+    });
+  const found = [...new Set(await ids())].filter((id) => id.startsWith(typed));
+  const [only, ...others] = found;
+  if (only === undefined)
+    throw new SvcError('not_found', { message: `No ${noun} starts with "${typed}". ${command} lists them.` });
+  if (others.length > 0)
+    throw new SvcError('invalid_request', {
+      message: `"${typed}" matches ${found.length} IDs: ${found.map((id) => id.slice(0, uniquePrefixLength(found))).join(', ')}. Type more characters.`,
+    });
+  return only;
+}
+
+// Resolves what a user may type in place of an AID: a label of the address book, the name of a local agent, or a
+// prefix of an AID.
+
+/** AID to label. */
+type Labels = Readonly<Record<string, string>>;
+type Own = readonly { readonly aid: string; readonly name?: string | undefined }[];
+
+/** Sources of names and AIDs. Each is read at most once, and only if the text is not an AID. */
+interface AliasSources {
+  readonly labels: () => Promise<Labels>;
+  /** The agents of the node. */
+  readonly own: () => Promise<Own>;
+  /** AIDs that the node has seen. */
+  readonly known: (own: Own) => Promise<Iterable<string>>;
+}
+
+const BEGINNING = /^(?:aid1|0x|bc1q)[0-9a-z]*$/;
+
+export class Aliases {
+  readonly #sources: AliasSources;
+  #labels: Promise<Labels> | undefined;
+  #own: Promise<Own> | undefined;
+
+  constructor(sources: AliasSources) {
+    this.#sources = sources;
+  }
+
+  /** The names to show for agents. @throws SvcError if they cannot be read */
+  async names(): Promise<Map<string, string>> {
+    this.#labels ??= this.#sources.labels();
+    this.#own ??= this.#sources.own();
+    const [labels, own] = await Promise.all([this.#labels, this.#own]);
+    return mergeNames(labels, own);
+  }
+
+  /**
+   * The AID for a text. Names are case-insensitive.
+   * @throws SvcError `bad_aid` if it is unknown, `invalid_request` if it is the prefix of several AIDs
+   */
+  async aid(text: string): Promise<string> {
+    // Loads hashes and encodings that commands without an AID do not need.
+    const { parseAid } = await import('../../foundation/identity/aid.ts');
+    try {
+      return parseAid(text);
+    } catch (error) {
+      if (!(error instanceof SvcError)) throw error;
+    }
+    const typed = text.trim().replace(/…$/, '').toLowerCase();
+    this.#labels ??= this.#sources.labels();
+    const labels = Object.entries(await this.#labels);
+    const found = labels.find(([, label]) => label.toLowerCase() === typed)?.[0] ?? (await this.#named(typed));
+    if (found !== undefined) return found;
+    if (typed.startsWith('aid1'))
+      throw new SvcError('bad_aid', {
+        message: `"${text}" is not a valid AID: it has a typo, or a part is missing. Copy the whole AID. "svc agents --full" prints your own.`,
+      });
+    throw new SvcError('bad_aid', {
+      message: `"${text}" is neither an AID nor a label in your address book (svc alias list). Check it for typos, or add the label with "svc alias add".`,
+    });
+  }
+
+  /** The local agent with this name, or the only AID with this prefix. */
+  async #named(typed: string): Promise<string | undefined> {
+    const names = await this.names().catch(() => new Map<string, string>());
+    for (const [aid, name] of names) if (name.toLowerCase() === typed) return aid;
+    if (!BEGINNING.test(typed) || typed.length < SHOWN_AID_CHARS) return undefined;
+    const known = await this.#sources.known(await (this.#own ?? []));
+    const found = [...new Set([...names.keys(), ...known])].filter((aid) => aid.toLowerCase().startsWith(typed));
+    if (found.length > 1)
+      throw new SvcError('invalid_request', {
+        message: `"${typed}" matches ${found.length} AIDs: ${found.join(', ')}. Type more characters.`,
+      });
+    return found[0];
+  }
+}
 
 /** Shortest AID prefix that is shown. */
 export const SHOWN_AID_CHARS = 12;

@@ -2,8 +2,154 @@
 import { fstatSync, fsyncSync, statSync, writeSync } from 'node:fs';
 import { devNull } from 'node:os';
 import { Writable } from 'node:stream';
-import { codeOf, SvcError } from '../../foundation/errors.ts';
-import type { CliIo } from './io.ts';
+import { codeOf, EXIT, SvcError } from '../../foundation/errors.ts';
+import type { CliContext } from './context.ts';
+import type { CliIo } from './input.ts';
+import type { Names } from './names.ts';
+import { type OutputText, renderText, safeJson, safeText } from './text.ts';
+
+// How responses are printed: as JSON, as text for people, or as a single value for scripts.
+
+/** Ends a command that printed its result but failed. Programs read the result. */
+export class CommandFailure extends Error {
+  override readonly name = 'Unsuccessful';
+  /** Exit code of the command. */
+  readonly exit: number;
+
+  /** @param message the reason for people; empty if the executed program has printed it */
+  constructor(message: string, exit: number = EXIT.failed) {
+    super(message);
+    this.exit = exit;
+  }
+}
+
+/** The output formats of a response `A`. `W` is the parsed command line. */
+export interface OutputFormats<A, W> {
+  /** For people. AIDs are replaced by names, unless `aids` says otherwise. */
+  text(answer: A, typed: W, names: Names): OutputText;
+  /** `whole`: AIDs are the result and are not replaced. `told`: `text` inserts the labels itself. */
+  readonly aids?: 'whole' | 'told';
+  /** The essential value, on one or several lines. Default: the text. */
+  quiet?(answer: A, typed: W): string;
+  /** Replaces the response for programs. */
+  json?(answer: A, typed: W): unknown;
+  /** Replaces the text in a pipe. */
+  bytes?(answer: A): Uint8Array;
+  /** A list or a state that `--watch` can refresh. */
+  readonly watch?: true;
+  /** Colors the text for people, after it was made safe. */
+  paint?(text: string, stream: NodeJS.WritableStream): string;
+  /** A hint for people after the response. */
+  remark?(answer: A, typed: W): string | false | undefined;
+  /** Why the command fails in spite of a response. */
+  fails?(answer: A, typed: W): string | false | undefined;
+  /** Exit code of the executed program. */
+  exit?(answer: A): number;
+  /** The response may contain a secret that is shown only once. */
+  once?: Once<A, W>;
+}
+
+/** Handling of a response with a secret. */
+interface Once<A, W> {
+  /** True if this response contains a secret. */
+  holds(answer: A): boolean;
+  /** Reverts the operation if the secret could not be printed. */
+  undo?(this: void, context: CliContext, answer: A, typed: W): Promise<unknown>;
+}
+
+async function textFor<A, W>(context: CliContext, answer: A, typed: W, shown: OutputFormats<A, W>): Promise<string> {
+  const names = await context.names(shown.aids === 'whole' ? null : answer);
+  const text = renderText(
+    shown.text(shown.aids === undefined ? names.in(answer) : answer, typed, names),
+    context.width,
+  );
+  return shown.paint?.(safeText(text), context.io.stdout) ?? safeText(text);
+}
+
+/** A response in the requested format. */
+export async function render<A, W>(context: CliContext, answer: A, typed: W, shown: OutputFormats<A, W>) {
+  const { io, options } = context;
+  if (options.json === true) return `${safeJson(shown.json === undefined ? answer : shown.json(answer, typed), 2)}\n`;
+  if (shown.bytes !== undefined && io.stdout.isTTY !== true) return shown.bytes(answer);
+  const quiet = options.quiet === true && shown.quiet !== undefined;
+  const text = quiet
+    ? safeText(shown.quiet?.(answer, typed) ?? '')
+    : await textFor(context, answer, typed, options.quiet === true ? { ...shown, aids: 'whole' } : shown);
+  return text === '' ? '' : `${text}\n`;
+}
+
+/**
+ * Prints a response in the requested format. Foreign text is made safe for the terminal.
+ * @throws Unsuccessful if the response reports a failure
+ */
+export async function show<A, W>(context: CliContext, answer: A, typed: W, shown: OutputFormats<A, W>): Promise<void> {
+  const text = await render(context, answer, typed, shown);
+  if (context.printedPart !== undefined) await showRest(context, context.printedPart, String(text));
+  else if (shown.once?.holds(answer) === true) await showOnce(context, text, shown.once, answer, typed);
+  else context.io.stdout.write(text);
+  const remark = shown.remark?.(answer, typed);
+  if (typeof remark === 'string') context.info(remark);
+  const failure = shown.fails?.(answer, typed);
+  if (typeof failure === 'string') throw new CommandFailure(failure);
+  const exit = shown.exit?.(answer) ?? 0;
+  if (exit !== 0) throw new CommandFailure('', exit);
+}
+
+/** End of a JSON document. */
+const JSON_END = '\n}\n';
+
+/**
+ * Prints the first part of a response and waits until it is written: a new key must be printed before it is used.
+ * `show` prints the rest, which must begin with the same members.
+ * @param made what to report if the rest cannot be printed
+ * @throws SvcError `not_writable`
+ */
+export async function showFirstPart<A, W>(
+  context: CliContext,
+  answer: A,
+  typed: W,
+  shown: OutputFormats<A, W>,
+  made: string,
+): Promise<void> {
+  const whole = String(await render(context, answer, typed, shown));
+  const text = context.options.json === true ? whole.slice(0, -JSON_END.length) : whole;
+  await writeOnce(context.io.stdout, text);
+  context.printedPart = { text, made };
+}
+
+/** Completes a response after its first part, so that programs can parse it. */
+export function closeFirstPart(context: CliContext): void {
+  if (context.printedPart !== undefined && context.options.json === true) context.io.stdout.write(JSON_END);
+}
+
+async function showRest(context: CliContext, { text: begun, made }: { text: string; made: string }, text: string) {
+  const rest = text.startsWith(begun) ? text.slice(begun.length) : text;
+  await writeOnce(context.io.stdout, rest).catch((error: unknown) => {
+    const message = `${error instanceof Error ? error.message : 'The output cannot be written.'} ${made}`;
+    throw new SvcError('not_writable', { message, cause: error });
+  });
+}
+
+/** @throws SvcError `not_writable` */
+async function showOnce<A, W>(
+  context: CliContext,
+  text: string | Uint8Array,
+  { undo }: Once<A, W>,
+  answer: A,
+  typed: W,
+): Promise<void> {
+  try {
+    await writeOnce(context.io.stdout, text);
+  } catch (error) {
+    if (!(error instanceof SvcError) || undo === undefined) throw error;
+    const after = await undo(context, answer, typed).then(
+      () => 'Nothing was changed.',
+      (failure: unknown) =>
+        `The change could not be undone: ${failure instanceof Error ? failure.message : 'unknown failure'}`,
+    );
+    throw new SvcError('not_writable', { message: `${error.message} ${after}`, cause: error });
+  }
+}
 
 /**
  * A regular file or a device as standard output. Node's own stream ignores short writes, so a full disk would truncate

@@ -1,19 +1,62 @@
 /** The command line: global options, the commands, and error handling. */
 import { Command, CommanderError } from 'commander';
 import { EXIT, SvcError } from '../../foundation/errors.ts';
+import { VIA_HEADERS } from '../../operations/via-headers.ts';
 import { commandFilesFor } from './command-files.ts';
-import { CommandGroup } from './command-group.ts';
+import { CommandGroup, exampleHelp } from './command-group.ts';
 import { completionCommands } from './commands/completion.ts';
-import { CliContext, type ContextOf, type GlobalOptions, type Via } from './context.ts';
-import { variableHints } from './environment.ts';
-import { explainError, nextStepHint } from './error-hints.ts';
-import { exampleHelp } from './examples.ts';
-import type { CliIo } from './io.ts';
-import { OutputWatch } from './output.ts';
-import { CommandFailure } from './output-formats.ts';
-import { PIPED_SECRETS } from './piped-secret.ts';
+import { CliContext, type ContextOf, type GlobalOptions, PIPED_SECRETS, type Via } from './context.ts';
+import { closestWord, explainError, nextStepHint } from './error-hints.ts';
+import type { CliIo } from './input.ts';
+import { CommandFailure, OutputWatch } from './output.ts';
 import { safeJson, safeText } from './text.ts';
-import { readVia } from './via.ts';
+
+// `--via`: sends commands to a remote node through the local daemon.
+
+/**
+ * The password to present, from the prompt, the environment, or standard input.
+ * @throws SvcError `invalid_request` if a password was requested and is empty
+ */
+async function readPassword(local: CliContext, via: string, ask: boolean): Promise<string | undefined> {
+  const { env, stdin } = local.io;
+  const kept = env['SVC_VIA_PASSWORD'] || undefined;
+  if (!ask || (stdin.isTTY !== true && kept !== undefined)) return kept;
+  const typed = await local.readSecret(`password of ${via}: `);
+  if (typed !== '') return typed;
+  const message = 'The password is empty. Type it, pipe it, or set SVC_VIA_PASSWORD.';
+  throw new SvcError('invalid_request', { message });
+}
+
+/**
+ * The target of a command. Undefined for the local daemon.
+ * @param local the context of the local daemon, whose address book has the labels
+ */
+export async function readVia(local: CliContext, options: GlobalOptions): Promise<Via | undefined> {
+  const { via, viaAs, viaPassword } = options;
+  if (via === undefined) return undefined;
+  const aid = await local.aid(via);
+  const password = await readPassword(local, via, viaPassword === true);
+  return {
+    aid,
+    headers: {
+      ...(password === undefined ? {} : { [VIA_HEADERS.accessToken]: password }),
+      ...(viaAs === undefined ? {} : { [VIA_HEADERS.localAid]: await local.aid(viaAs) }),
+    },
+  };
+}
+
+// Environment variables of `svc`, and hints about mistyped ones.
+
+const VARIABLES = ['SVC_API', 'SVC_TOKEN', 'SVC_ACCESS_TOKEN', 'SVC_VIA_PASSWORD', 'SVC_AID'];
+
+/** A hint for each variable that is probably mistyped. */
+function variableHints({ env }: CliIo): string[] {
+  const strange = Object.keys(env).filter((name) => name.startsWith('SVC_') && !VARIABLES.includes(name));
+  return strange.flatMap((name) => {
+    const meant = closestWord(name, VARIABLES);
+    return meant === undefined ? [] : [`svc: ${name} is unknown. Did you mean ${meant}?`];
+  });
+}
 
 export interface ProgramOptions {
   readonly version: string;

@@ -1,10 +1,8 @@
 /** How links, peers and paths are shown to people. */
-
 import { networkText, pluralize, relativeTime } from '../../foundation/display-text.ts';
 import type { PortMappingState } from '../../foundation/domain/directory.ts';
 import type { AnswerOf } from './client.ts';
-import { formatFields, formatTable, safeLine } from './text.ts';
-import type { OutputText, WrappedText } from './wrapped-text.ts';
+import { formatFields, formatTable, type OutputText, safeLine, type WrappedText } from './text.ts';
 
 type Links = AnswerOf<'nodeLinks'>['links'];
 type Checked = AnswerOf<'netcheck'>;

@@ -3,6 +3,24 @@ import { type CallOptions, type Client, type ClientOptions, createClient } from 
 import { operations } from '../../operations/index.ts';
 import type { Declaration } from '../../operations/operation.ts';
 
+/** The address of a daemon. */
+export interface DaemonOptions {
+  /** Such as `http://127.0.0.1:2121`. */
+  readonly baseUrl: string;
+  /** The API token. Omit it if the daemon requires none. */
+  readonly token?: string;
+}
+
+// Base64 of the API.
+
+/** UTF-8 in standard base64, in Node and in browsers. */
+export function base64Of(text: string | Uint8Array): string {
+  const bytes = typeof text === 'string' ? new TextEncoder().encode(text) : text;
+  let binary = '';
+  for (const byte of bytes) binary += String.fromCharCode(byte);
+  return btoa(binary);
+}
+
 /** All operations, with the names of the API reference. */
 export type SvcApi = Client<typeof operations>;
 

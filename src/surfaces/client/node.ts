@@ -4,13 +4,11 @@ import { defaultDataDir } from '../../foundation/data-dir/paths.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { errorOf } from '../../operations/client.ts';
 import { provenAgent } from '../proven-agent.ts';
-import type { SvcApi } from './api.ts';
+import type { DaemonOptions, SvcApi } from './api.ts';
 import { SvcDaemon } from './daemon.ts';
 import type { Group, GroupOptions } from './group.ts';
 import type { InboxOptions, ReceivedNote } from './inbox.ts';
-import type { DaemonOptions } from './place.ts';
-import type { AgentOptions, RemoteAgent, SendCall } from './remote-agent.ts';
-import { sendThroughApi } from './send-call.ts';
+import { type AgentOptions, type RemoteAgent, type SendCall, sendThroughApi } from './remote-agent.ts';
 import { type App, type ServeOptions, type Serving, serveApp } from './serve.ts';
 import { unlimitedFetch } from './unlimited-fetch.ts';
 

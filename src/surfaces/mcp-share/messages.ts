@@ -1,5 +1,93 @@
 /** MCP messages in a share: JSON-RPC, with the fields that the share adds. */
-import { isObject } from '../../foundation/json.ts';
+
+import type { ServerResponse } from 'node:http';
+import { SvcError } from '../../foundation/errors.ts';
+import { hasMoreValues, isObject } from '../../foundation/json.ts';
+import { parseJsonBody, readBytes } from '../rest/json-body.ts';
+import type { SharedRequest } from './backend.ts';
+import { parseExact } from './exact-json.ts';
+import { type Backlog, MAX_ID_CHARS, MAX_MESSAGE_VALUES, MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
+
+// HTTP responses of a share with one JSON-RPC message, and parsing of incoming messages.
+
+export function sendMessage(response: ServerResponse, status: number, message: RpcMessage): void {
+  const body = JSON.stringify(message);
+  response
+    .writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) })
+    .end(body);
+}
+
+/** Rejects a request that exceeds a limit, without reading the rest of its body. */
+export function sendRejection(response: ServerResponse, status: number, code: number, message: string): void {
+  sendMessage(response, status, rpcError(null, code, message));
+}
+
+/** A message of a caller. Its bytes count until `release` is called. */
+interface ReadMessage {
+  readonly message: RpcMessage;
+  readonly release: () => void;
+}
+
+/** False if the ID or the progress token of a message is too long to store. */
+function hasShortNames(message: RpcMessage): boolean {
+  return [message['id'], metaOf(message)['progressToken']].every(
+    (name) => typeof name !== 'string' || name.length <= MAX_ID_CHARS,
+  );
+}
+
+/**
+ * The message of a POST request, or null if it was rejected with a response. Batches are rejected: only one short-lived
+ * revision had them.
+ */
+export async function readMessage(
+  { request, response, caller }: Pick<SharedRequest, 'request' | 'response' | 'caller'>,
+  backlog: Backlog,
+): Promise<ReadMessage | null> {
+  const refused = (status: number, code: number, why: string): null => {
+    response.setHeader('connection', 'close');
+    sendRejection(response, status, code, why);
+    return null;
+  };
+  if (!/^application\/json\s*(?:;|$)/i.test(request.headers['content-type'] ?? ''))
+    return refused(415, RPC.serverGone, 'Unsupported Media Type: Content-Type must be application/json');
+  const share = backlog.begin(caller, () => request.destroy());
+  const release = (): void => share.release();
+  const counted = async function* (): AsyncGenerator<Buffer> {
+    for await (const chunk of request) {
+      if (!share.grow(chunk.length)) throw new SvcError('rate_limited');
+      yield chunk;
+    }
+  };
+  try {
+    const bytes = await readBytes(counted(), MAX_SHARED_MESSAGE_BYTES);
+    const text = bytes.toString('utf8');
+    // Parsing it would delay all other callers.
+    if (hasMoreValues(text, MAX_MESSAGE_VALUES)) {
+      release();
+      return refused(413, RPC.invalidRequest, `A message can have at most ${MAX_MESSAGE_VALUES} values.`);
+    }
+    // All foreign JSON is checked by the same parser.
+    const checked = parseJsonBody(bytes);
+    const message = checked === undefined ? undefined : parseExact(text);
+    const isOne = isObject(message);
+    if (isOne && hasShortNames(message)) return { message, release };
+    release();
+    return refused(
+      400,
+      RPC.invalidRequest,
+      isOne
+        ? `An ID and a progress token can have at most ${MAX_ID_CHARS} characters.`
+        : 'The body must be one JSON-RPC message. Batches are not supported.',
+    );
+  } catch (error) {
+    release();
+    if (!(error instanceof SvcError)) throw error;
+    if (error.code === 'too_large') return refused(413, RPC.invalidRequest, error.message);
+    if (error.code === 'rate_limited')
+      return refused(429, RPC.busy, 'Too many bytes of your messages are queued for the server. Try again later.');
+    return refused(400, RPC.parse, error.message);
+  }
+}
 
 export type RpcMessage = Readonly<Record<string, unknown>>;
 export type RpcId = string | number;

@@ -1,11 +1,10 @@
 /** Opens a port for sharing an MCP server from the arguments of the command. */
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { Gate, type GateParts } from './gate.ts';
+import { Gate, type GateParts, type ToolLists, ToolRules } from './gate.ts';
 import { type Inspection, inspectCommand, inspectUrl } from './inspect.ts';
 import { serverEnvironment } from './server-process.ts';
 import { StdioShare } from './stdio-share.ts';
-import { type ToolLists, ToolRules } from './tool-rules.ts';
 import { UrlShare } from './url-share.ts';
 
 export interface ShareOptions {

@@ -1,7 +1,147 @@
 /** One process of a wrapped stdio MCP server, for one caller, with the caller's AID in its environment. */
-import { type JSONRPCMessage, parseJSONRPCMessage } from '@modelcontextprotocol/server';
+
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { PassThrough, type Stream } from 'node:stream';
+import { setTimeout as pause } from 'node:timers/promises';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { type JSONRPCMessage, parseJSONRPCMessage, serializeMessage } from '@modelcontextprotocol/server';
+import { ExactLines } from './exact-json.ts';
 import type { RpcMessage } from './messages.ts';
-import { ProcessTree } from './process-tree.ts';
+
+// The transport of a wrapped server's process. Wrappers such as `npx` and `sh -c` start the server as a child
+// process, so the process gets its own process group, and the whole group is stopped.
+
+/** Grace period after closing the server's stdin, and again after SIGTERM, in milliseconds. */
+const END_GRACE_MS = 2_000;
+const POLL_MS = 20;
+
+interface TreeOptions {
+  readonly command: string;
+  readonly args: string[];
+  readonly env: Record<string, string>;
+  readonly graceMs?: number | undefined;
+}
+
+/** Signals a process group. Returns false if it is empty. */
+function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    return process.kill(-pid, signal);
+  } catch {
+    return false;
+  }
+}
+
+/** Waits until a process group is empty. Returns false after the timeout. */
+async function isEmptyAfter(pid: number, ms: number): Promise<boolean> {
+  const giveUpAt = performance.now() + ms;
+  while (signalGroup(pid, 0)) {
+    if (performance.now() >= giveUpAt) return false;
+    await pause(POLL_MS);
+  }
+  return true;
+}
+
+/** Running processes. They must not outlive this process, even if it exits without a signal. */
+const running = new Set<ProcessTree>();
+process.once('exit', () => {
+  for (const tree of running) tree.kill();
+});
+
+/**
+ * Extends the transport of the SDK. By the class and its `_dispose`, the SDK knows that it may start a second process
+ * to find out which revisions the server supports.
+ */
+class ProcessTree extends StdioClientTransport {
+  readonly #options: TreeOptions;
+  readonly #lines = new ExactLines();
+  readonly #stderr = new PassThrough();
+  #child: ChildProcess | null = null;
+  #ending: Promise<void> | null = null;
+
+  constructor(options: TreeOptions) {
+    super({ ...options, stderr: 'pipe' });
+    this.#options = options;
+  }
+
+  override get stderr(): Stream {
+    return this.#stderr;
+  }
+
+  override get pid(): number | null {
+    return this.#child?.pid ?? null;
+  }
+
+  /** @throws the error of Node for a program that cannot be run */
+  override async start(): Promise<void> {
+    const { command, args, env } = this.#options;
+    const isWindows = process.platform === 'win32';
+    // On Windows, programs such as npx are scripts and need a shell.
+    const child = spawn(command, args, { env, detached: !isWindows, shell: isWindows, windowsHide: true });
+    this.#child = child;
+    child.stdin.on('error', (error) => this.onerror?.(error));
+    child.stdout.on('error', (error) => this.onerror?.(error)).on('data', (chunk: Buffer) => this.#take(chunk));
+    child.stderr.on('error', (error) => this.onerror?.(error)).pipe(this.#stderr);
+    child.once('close', () => {
+      running.delete(this);
+      this.onclose?.();
+    });
+    await new Promise<void>((resolve, reject) => {
+      child.once('spawn', resolve).on('error', reject);
+    });
+    running.add(this);
+  }
+
+  override send(message: JSONRPCMessage): Promise<void> {
+    const stdin = this.#child?.stdin;
+    if (stdin === null || stdin === undefined || !stdin.writable) return Promise.reject(new Error('not connected'));
+    // Resolves even if the write fails, because the process has exited then.
+    return new Promise((resolve) => void stdin.write(serializeMessage(message), () => resolve()));
+  }
+
+  override close(): Promise<void> {
+    return (this.#ending ??= this.#end());
+  }
+
+  /** Closes stdin, then terminates the group, then kills it. */
+  async #end(): Promise<void> {
+    const child = this.#child;
+    const { pid } = child ?? {};
+    if (child === null || pid === undefined) return;
+    const { graceMs = END_GRACE_MS } = this.#options;
+    child.stdin?.end();
+    if (process.platform === 'win32') this.kill();
+    else if (!(await isEmptyAfter(pid, graceMs))) {
+      signalGroup(pid, 'SIGTERM');
+      if (!(await isEmptyAfter(pid, graceMs))) this.kill();
+    }
+    // A process that left the group may still have the pipes open.
+    for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy();
+  }
+
+  /** Kills it immediately. */
+  kill(): void {
+    const { pid } = this;
+    if (pid === null) return;
+    if (process.platform === 'win32') spawnSync('taskkill', ['/pid', String(pid), '/t', '/f'], { stdio: 'ignore' });
+    else signalGroup(pid, 'SIGKILL');
+  }
+
+  #take(chunk: Buffer): void {
+    try {
+      this.#lines.append(chunk);
+      for (let message = this.#lines.readMessage(); message !== null; message = this.#lines.readMessage())
+        this.onmessage?.(message);
+    } catch (error) {
+      this.onerror?.(error instanceof Error ? error : new Error('the server wrote an invalid message'));
+      this.close().catch(() => {});
+    }
+  }
+}
+
+// The SDK stops its second process with this method, which its declarations mark as private.
+Reflect.set(ProcessTree.prototype, '_dispose', function dispose(this: ProcessTree): Promise<void> {
+  return this.close();
+});
 
 /** The environment variable with the caller's AID. */
 const CALLER_VARIABLE = 'SVC_CALLER_AID';

@@ -2,7 +2,6 @@
  * Shares a wrapped Streamable HTTP server at a URL. Requests to the server and to its OAuth metadata are forwarded, and
  * no other paths. Bytes pass unchanged, except for the caller's identity and filtered tools.
  */
-
 import { once } from 'node:events';
 import {
   type IncomingHttpHeaders,
@@ -11,6 +10,8 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { request as secureRequest } from 'node:https';
+import { createParser } from 'eventsource-parser';
+import { isObject, readJson } from '../../foundation/json.ts';
 import { flushHead } from '../../foundation/sockets.ts';
 import {
   isMetadataPath,
@@ -21,13 +22,60 @@ import {
 } from '../origin/oauth-addresses.ts';
 import { readBytes } from '../rest/json-body.ts';
 import type { Backend, SharedRequest } from './backend.ts';
-import { Backlog } from './backlog.ts';
-import { changeMessage, LimitedStream } from './limited-stream.ts';
-import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
-import { fromCaller, idOf, RPC, type RpcMessage, rpcError } from './messages.ts';
-import { readMessage, sendMessage, sendRejection } from './rpc-response.ts';
-import { MCP_PATH } from './shared-path.ts';
-import type { ToolRules } from './tool-rules.ts';
+import { parseExact } from './exact-json.ts';
+import type { ToolRules } from './gate.ts';
+import { Backlog, MAX_SHARED_MESSAGE_BYTES, MCP_PATH } from './limits.ts';
+import {
+  fromCaller,
+  idOf,
+  RPC,
+  type RpcMessage,
+  readMessage,
+  rpcError,
+  sendMessage,
+  sendRejection,
+} from './messages.ts';
+
+// An event stream with messages that are filtered before they reach the caller.
+
+/** Applies `change` to a text if it is a message. */
+function changeMessage(text: string, change: (message: RpcMessage) => RpcMessage): string {
+  if (!isObject(readJson(text))) return text;
+  const message = parseExact(text);
+  if (!isObject(message)) return text;
+  const after = change(message);
+  return after === message ? text : JSON.stringify(after);
+}
+
+/** Transforms the bytes of an event stream into a stream with changed messages. */
+class LimitedStream {
+  readonly #decoder = new TextDecoder();
+  readonly #parser: ReturnType<typeof createParser>;
+  #out: string[] = [];
+
+  constructor(change: (message: RpcMessage) => RpcMessage) {
+    const line = (name: string, value: string): void => void this.#out.push(`${name}: ${value}\n`);
+    this.#parser = createParser({
+      maxBufferSize: MAX_SHARED_MESSAGE_BYTES,
+      onEvent: ({ id, event, data }) => {
+        if (id !== undefined) line('id', id);
+        if (event !== undefined) line('event', event);
+        for (const part of changeMessage(data, change).split('\n')) line('data', part);
+        this.#out.push('\n');
+      },
+      onRetry: (ms) => this.#out.push(`retry: ${ms}\n\n`),
+      onComment: (text) => this.#out.push(`: ${text}\n\n`),
+    });
+  }
+
+  /** Returns the complete events of the input so far; empty if no event is complete. */
+  push(chunk: Uint8Array): string {
+    this.#parser.feed(this.#decoder.decode(chunk, { stream: true }));
+    const text = this.#out.join('');
+    this.#out = [];
+    return text;
+  }
+}
 
 /** Hop-by-hop headers, and headers for the local daemon only. */
 const DROPPED_HEADERS: ReadonlySet<string> = new Set([

@@ -1,16 +1,67 @@
 /** MCP over stdin and stdout, for the client that started this process. */
+
+import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
-import type { Server } from '@modelcontextprotocol/server';
+import { isJSONRPCRequest, ProtocolError, ProtocolErrorCode, type Server } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import type { Clock } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { isObject } from '../../foundation/json.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { ToolTable } from '../../operations/tool-call.ts';
 import { ToolCatalog } from './catalog.ts';
 import type { DaemonLink } from './daemon-link.ts';
-import { finishingInput, PendingRequests } from './finish-input.ts';
-import { createProxyServer } from './proxy.ts';
-import { createMcpServer, type McpServerOptions } from './server.ts';
-import { StdioTransport } from './stdio-transport.ts';
+import { failure } from './results.ts';
+import { bareServer, createMcpServer, type McpServerOptions } from './server.ts';
+import { finishingInput, PendingRequests, StdioTransport } from './stdio-transport.ts';
+
+// Responds to an MCP client if svcd cannot start: clients show protocol errors, but not why a process exited.
+
+function requestIn(line: string): unknown {
+  try {
+    const message: unknown = JSON.parse(line);
+    return isObject(message) && isJSONRPCRequest(message) ? message.id : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Responds to every request with the error. Resolves when the client disconnects. */
+export async function serveFailure({ input, output }: StdioStreams, failure: SvcError): Promise<void> {
+  output.on('error', () => {});
+  const message = `svcd cannot start (${failure.code}): ${failure.message}`;
+  for await (const line of createInterface({ input })) {
+    const id = requestIn(line);
+    if (id === undefined) continue;
+    output.write(
+      `${JSON.stringify({ jsonrpc: '2.0', id, error: { code: ProtocolErrorCode.InternalError, message } })}\n`,
+    );
+  }
+}
+
+// The server of a stdio process next to a running daemon. It forwards every request.
+
+function createProxyServer({ version }: Pick<McpServerOptions, 'version'>, link: DaemonLink): Server {
+  const server = bareServer(version);
+  server.setRequestHandler('tools/list', async (_request, { mcpReq: { signal } }) => {
+    try {
+      return await link.listTools(signal);
+    } catch (error) {
+      if (error instanceof SvcError)
+        throw new ProtocolError(ProtocolErrorCode.InternalError, `${error.code}: ${error.message}`);
+      throw error;
+    }
+  });
+  server.setRequestHandler('tools/call', async ({ params }, { mcpReq: { signal } }) => {
+    try {
+      return await link.callTool(params.name, params.arguments ?? {}, signal);
+    } catch (error) {
+      if (error instanceof SvcError) return failure(error);
+      throw error;
+    }
+  });
+  return server;
+}
 
 export interface StdioStreams {
   readonly input: Readable;

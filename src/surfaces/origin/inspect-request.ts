@@ -2,14 +2,12 @@
  * Finds out what a request at a local address needs from this daemon. Bodies that may be relevant are buffered. Other
  * bodies are streamed.
  */
-
 import type { IncomingMessage } from 'node:http';
 import { isJsonType } from '../../capabilities/calls/headers.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { listen } from '../../foundation/stream-listeners.ts';
 import { type CardRequestKind, isCardCall, isCardRequest } from './cards.ts';
-import { isFirstValueOver } from './json-texts.ts';
-import { isPushPath, mayBeWebhookCall } from './webhook-requests.ts';
+import { isFirstValueOver, isPushPath, mayBeWebhookCall } from './webhook-requests.ts';
 
 /** Largest body that is inspected, bytes. Larger ones are streamed. */
 export const MAX_INSPECTED_BYTES: number = 4 * 1024 * 1024;

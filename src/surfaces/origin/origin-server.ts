@@ -15,6 +15,7 @@ import type { CallResponse } from '../../capabilities/calls/http-caller.ts';
 import { maySwitch } from '../../capabilities/calls/upgrades.ts';
 import type { CardAdmission, LocalCard } from '../../capabilities/cards/remote-cards.ts';
 import type { OriginFailure, OriginListener, OriginTarget, ServeOrigin } from '../../capabilities/origins/origins.ts';
+import { isLoopbackHost } from '../../foundation/address.ts';
 import type { Card } from '../../foundation/cards/card.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
@@ -25,17 +26,87 @@ import { describePortError, resetSocket } from '../../foundation/sockets.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
 import type { Upgrade } from '../../operations/handlers/exchange.ts';
 import { MAX_PIPELINED } from '../rest/connections.ts';
+import { hostOf, isSameSite, namesManyHosts } from '../rest/host.ts';
 import { rejectOnSocket } from '../rest/listener.ts';
 import { callRemote, type RemoteCaller } from '../rest/remote-call.ts';
 import type { ResponsePlace } from '../rest/remote-headers.ts';
 import { publicError, sendError } from '../rest/response.ts';
 import { canUseSignedCard, cardNote, cardRequestHeaders, sendLocalCard, withLocalCard } from './cards.ts';
-import { checkRequester, isFromBrowser } from './check-requester.ts';
-import { firstBytes } from './first-bytes.ts';
-import { headersForAgent, headersForProgram, type OriginClient, PAGE_POLICY } from './headers.ts';
+import {
+  headersForAgent,
+  headersForProgram,
+  isMetadataRequest,
+  type OriginClient,
+  PAGE_POLICY,
+  withLocalMetadata,
+} from './headers.ts';
 import { inspectRequest } from './inspect-request.ts';
-import { isMetadataRequest, withLocalMetadata } from './oauth.ts';
 import { handleWebhooks, type PushRegistry } from './webhooks.ts';
+
+// Distinguishes HTTP/2 with prior knowledge (RFC 9113, section 3.3), as gRPC uses it, from HTTP/1.1 by the first
+// bytes.
+
+/** The connection preface of HTTP/2. */
+const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1');
+
+/**
+ * Reads as many bytes as necessary and puts them back. The connection is paused afterwards.
+ * @returns null if it closed before
+ */
+async function firstBytes(socket: Socket): Promise<'http' | 'http2' | null> {
+  return new Promise((resolve) => {
+    let seen = Buffer.alloc(0);
+    const over = (kind: 'http' | 'http2' | null): void => {
+      socket.off('data', look).off('close', gone).off('end', gone).pause();
+      if (seen.length > 0 && !socket.destroyed) socket.unshift(seen);
+      resolve(kind);
+    };
+    const gone = (): void => over(null);
+    const look = (chunk: Buffer): void => {
+      seen = Buffer.concat([seen, chunk]);
+      const compared = Math.min(seen.length, PREFACE.length);
+      if (!seen.subarray(0, compared).equals(PREFACE.subarray(0, compared))) over('http');
+      else if (compared === PREFACE.length) over('http2');
+    };
+    socket.on('data', look).once('close', gone).once('end', gone).resume();
+  });
+}
+
+// Access control of a local address: all local programs, and in a browser the pages of the agent itself and direct
+// navigation. Pages of other sites are rejected, because they would act as the local agent.
+
+/**
+ * True for requests of browsers: a browser always states the origin of a request, and no script can remove it. Node's
+ * `fetch` states only the mode.
+ */
+function isFromBrowser({ headers }: IncomingMessage): boolean {
+  return headers['sec-fetch-site'] !== undefined;
+}
+
+/** Navigation to a page: a link or a typed address. No other page can read the response. */
+function isVisit({ method, headers }: IncomingMessage): boolean {
+  const { 'sec-fetch-mode': mode, 'sec-fetch-dest': destination } = headers;
+  return (method === 'GET' || method === 'HEAD') && mode === 'navigate' && destination === 'document';
+}
+
+/** @throws SvcError `invalid_request`, `forbidden_host`, `forbidden_origin`, `access_denied` */
+function checkRequester(request: IncomingMessage): void {
+  const { url = '', headers } = request;
+  if (!url.startsWith('/') && !(url === '*' && request.method === 'OPTIONS'))
+    throw new SvcError('invalid_request', { message: 'A request target must be a path: this is not a proxy.' });
+  if (namesManyHosts(request))
+    throw new SvcError('invalid_request', { message: 'A request must have exactly one Host header.' });
+  // Another site could make its own host name resolve to this address, which would make its pages same-origin.
+  const host = hostOf(headers.host ?? '');
+  if (host === null || !isLoopbackHost(host)) throw new SvcError('forbidden_host');
+  // A service worker outlives this address in the browser, and would respond for the next agent on its port.
+  if (headers['service-worker'] !== undefined)
+    throw new SvcError('access_denied', { message: 'Pages at a local address cannot install service workers.' });
+  const { origin, 'sec-fetch-site': site = 'none' } = headers;
+  const isOwn =
+    (site === 'none' || site === 'same-origin') && (origin === undefined || isSameSite(origin, headers.host));
+  if (!isOwn && !isVisit(request)) throw new SvcError('forbidden_origin');
+}
 
 const HOST = '127.0.0.1';
 /** Largest number of connections to one address: enough for the event streams and WebSockets of one pair of agents. */

@@ -1,12 +1,80 @@
 /** The gateway: `/aid/{AID}/…` calls the service of an agent, as this node or as a local agent. */
+
+import type { IncomingHttpHeaders } from 'node:http';
 import { SvcError } from '../../foundation/errors.ts';
-import { parseAid } from '../../foundation/identity/aid.ts';
+import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
 import type { gatewayStreams } from '../../operations/gateway.ts';
 import type { StreamExchange, StreamHandlers } from '../../operations/handlers/exchange.ts';
-import { actingIdentity, type LocalIdentities } from './acting-identity.ts';
+import type { remoteAdminStreams } from '../../operations/remote-admin.ts';
+import { VIA_HEADERS } from '../../operations/via-headers.ts';
 import { isPeerPath } from './peer-path.ts';
 import { callRemote, pathBelow, type RemoteCaller } from './remote-call.ts';
 import { hasUnreadBody } from './response.ts';
+
+// `/via/{AID}/…` is the API of a remote node, if its remote administration allows it.
+
+interface ViaDependencies extends LocalIdentities {
+  /** Sends calls over links with the purpose `admin`. */
+  readonly caller: RemoteCaller;
+}
+
+/** Adapts a rejection to remote administration. The error catalog refers to agents. */
+function asAdminError(error: unknown): unknown {
+  if (!(error instanceof SvcError) || error.code !== 'access_denied') return error;
+  return new SvcError('access_denied', {
+    message:
+      'The remote node does not allow this identity to administer it. Its owner can enable remote administration and allow the AID, or give you a password.',
+    cause: error,
+  });
+}
+
+export function viaHandlers(dependencies: ViaDependencies): StreamHandlers<typeof remoteAdminStreams> {
+  const { caller } = dependencies;
+  return {
+    via: async (exchange) => {
+      const { headers, url = '' } = exchange.request;
+      const acting = actingIdentity(headers, dependencies);
+      const remote = parseAid(String(exchange.input['aid']));
+      const target = { caller, ...acting, remote, prefix: `/via/${remote}`, path: pathBelow(url) };
+      try {
+        await callRemote(exchange, target);
+      } catch (error) {
+        throw asAdminError(error);
+      }
+    },
+  };
+}
+
+// The identity with which a request goes to a remote node. Its headers may name a local agent and an access token.
+
+export interface LocalIdentities {
+  /** The node's own identity, used if no agent is named. */
+  readonly nodeAid: Aid;
+  /** @throws SvcError `not_found` if it is not an agent of this daemon */
+  readonly requireLocal: (aid: Aid) => void;
+}
+
+/** The caller and the access token that it presents to the remote access list. */
+interface ActingIdentity {
+  readonly local: Aid;
+  readonly accessToken: string | undefined;
+}
+
+function single(headers: IncomingHttpHeaders, name: string): string | undefined {
+  const value = headers[name];
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+/** @throws SvcError `bad_aid`, `not_found` */
+export function actingIdentity(
+  headers: IncomingHttpHeaders,
+  { nodeAid, requireLocal }: LocalIdentities,
+): ActingIdentity {
+  const named = single(headers, VIA_HEADERS.localAid);
+  const local = named === undefined ? nodeAid : parseAid(named);
+  if (local !== nodeAid) requireLocal(local);
+  return { local, accessToken: single(headers, VIA_HEADERS.accessToken) };
+}
 
 /** Objects of an agent, which its service does not serve. */
 const OBJECT_PATH = /^\/cas\/[^/?]+(?:\?|$)/;

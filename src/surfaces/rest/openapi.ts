@@ -1,14 +1,222 @@
 /** Creates the OpenAPI 3.1 document of the whole API from the operations table. */
 import type { TObject, TSchema } from 'typebox';
+import { MAX_AID_CHARS } from '../../foundation/domain/agents.ts';
+import { SERVICE_NAME_FORMAT } from '../../foundation/domain/directory.ts';
+import { SERVICE_NAME_FORM } from '../../foundation/domain/services.ts';
 import { ERRORS, type ErrorCode } from '../../foundation/errors.ts';
+import { isObject } from '../../foundation/json.ts';
 import { lazy } from '../../foundation/lazy.ts';
+import { MAX_SERVICE_NAME_CHARS } from '../../foundation/records/types.ts';
+import { AclView, Agent, Profile } from '../../operations/agents.ts';
+import { NodeStatus } from '../../operations/node.ts';
+import { StoredObject } from '../../operations/objects.ts';
 import type { Declaration } from '../../operations/operation.ts';
-import { hasAid } from '../../operations/schemas.ts';
+import { AidText, ErrorBody, hasAid, Ok, Pending, Timestamp } from '../../operations/schemas.ts';
 import type { StreamDeclaration } from '../../operations/stream.ts';
+import { TunnelView } from '../../operations/tunnels.ts';
 import { WIRE_REFUSALS } from './listener.ts';
-import { schemaExample } from './openapi-examples.ts';
-import { type Document, documentSchema, sharedSchemas } from './openapi-schemas.ts';
-import { TAG_DESCRIPTIONS } from './openapi-tags.ts';
+
+// Schemas for the OpenAPI document. Schemas that several operations share are named. Constraints that the code checks
+// (formats of AIDs and hex, ranges of integers) are added for generators and tests.
+
+/** A JSON document. */
+type Document = Readonly<Record<string, unknown>>;
+
+/** The position of a schema. Numbers in a path or query are parsed from text with at most 15 digits. */
+type Place = 'text' | 'json' | 'answer';
+
+/** Highest integer in a path or query. */
+const MAX_TEXT_INTEGER = 999_999_999_999_999;
+/** Pattern for the text of every kind of AID. */
+const AID_PATTERN = `^(?:aid1|AID1|0x|bc1|BC1|pr1|PR1|1|did:key:z)[0-9A-Za-z]{20,${MAX_AID_CHARS}}$`;
+const HEX_PATTERN = '^(?:0[xX])?(?:[0-9a-fA-F]{2})*$';
+
+/** Names of shared schemas. Containing schemas precede the schemas that they contain. */
+const NAMED: Readonly<Record<string, TSchema>> = {
+  NodeStatus,
+  Agent,
+  Tunnel: TunnelView,
+  AccessList: AclView,
+  ProfileCard: Profile,
+  StoredObject,
+  Pending,
+  Ok,
+  Aid: AidText,
+  Timestamp,
+  Error: ErrorBody,
+};
+
+const nameOf = lazy(() => new Map(Object.entries(NAMED).map(([name, schema]) => [JSON.stringify(schema), name])));
+
+/** Adds the constraints that code checks to a schema. */
+function addConstraints(schema: Document, place: Place, key: string): Document {
+  const { type, format, pattern, maximum, minimum } = schema;
+  if (format === 'aid') return { ...schema, pattern: AID_PATTERN };
+  if (format === SERVICE_NAME_FORMAT)
+    return { ...schema, pattern: SERVICE_NAME_FORM.source, minLength: 1, maxLength: MAX_SERVICE_NAME_CHARS };
+  const isHex = type === 'string' && key.endsWith('_hex') && pattern === undefined;
+  if (isHex && place !== 'answer') return { ...schema, pattern: HEX_PATTERN };
+  if (type !== 'integer') return schema;
+  const limit = place === 'text' ? MAX_TEXT_INTEGER : Number.MAX_SAFE_INTEGER;
+  return {
+    ...schema,
+    ...(minimum === undefined ? { minimum: -limit } : {}),
+    ...(maximum === undefined ? { maximum: limit } : {}),
+  };
+}
+
+function documentMember(value: unknown, place: Place, key: string, isProperties: boolean): unknown {
+  if (Array.isArray(value)) return value.map((one) => documentMember(one, place, key, false));
+  if (!isObject(value)) return value;
+  if (isProperties)
+    return Object.fromEntries(
+      Object.entries(value).map(([name, one]) => [name, documentMember(one, place, name, false)]),
+    );
+  return documentSchema(value, place, key);
+}
+
+function inside(schema: Document, place: Place, key: string): Document {
+  const members = Object.entries(schema).map(([name, value]) => [
+    name,
+    ['default', 'const', 'enum'].includes(name) ? value : documentMember(value, place, key, name === 'properties'),
+  ]);
+  return addConstraints(Object.fromEntries(members), place, key);
+}
+
+/**
+ * A schema for the document.
+ * @param key the field that uses it
+ */
+function documentSchema(schema: Document, place: Place = 'json', key = ''): Document {
+  const name = place !== 'text' ? nameOf().get(JSON.stringify(schema)) : undefined;
+  return name === undefined ? inside(schema, place, key) : { $ref: `#/components/schemas/${name}` };
+}
+
+/** The shared schemas by name. */
+function sharedSchemas(): Document {
+  return Object.fromEntries(Object.entries(NAMED).map(([name, schema]) => [name, inside({ ...schema }, 'json', '')]));
+}
+
+/** Descriptions of the sections of the API. */
+const TAG_DESCRIPTIONS: Readonly<Record<string, string>> = {
+  'Access control': 'Access lists of agents.',
+  'Address book': 'Labels and favorites of this node.',
+  Agents: 'Agents on this node and their services.',
+  Calls: 'HTTP requests to remote agents.',
+  Chat: 'Conversations between two agents.',
+  Configuration: 'The settings of the daemon.',
+  Diagnostics: 'Internal state for troubleshooting.',
+  Directory: 'Publishing and finding agents.',
+  Documentation: 'This document and its page.',
+  Events: 'Events of agents and of the node.',
+  Gateway: 'Web services of remote agents below a path of this API.',
+  Groups: 'Groups of agents. MCP tools offer more than reading.',
+  Identity: 'New identities and their keys.',
+  MCP: 'Tools for assistants.',
+  Mailbox: 'Sealed notes, also for agents that are offline.',
+  Node: 'State of this node.',
+  Objects: 'Bytes named by their hash.',
+  Files: 'File offers between agents.',
+  Panel: 'The web panel.',
+  Reach: 'Paths to other nodes.',
+  'Remote administration': 'Managing this node from another machine.',
+  Tunnels: 'TCP connections to remote agents.',
+  Updates: 'Updates of svcd.',
+  Wallets: 'Agents whose master key is a wallet.',
+};
+
+// Generates examples for all requests and responses of the OpenAPI document from their schemas.
+
+const AID = 'aid1fj66ha4d08alt2auet7vy6wctnfx28k5hzzmtp5lysdwmu99hg5spq62xc';
+/** The did:key of that agent. */
+const DID = 'did:key:z6MkjchhfUsD6mmvni8mCdXHw216Xrm9bQe2mBH1P5RDjVJG';
+const HASH_DIGITS = 64;
+/** Deeper than any schema, so that recursive schemas end. */
+const MAX_DEPTH = 12;
+
+/** Example values by field name. */
+const BY_NAME: Readonly<Record<string, string>> = {
+  listen: '127.0.0.1:40123',
+  tunnel: '127.0.0.1:40123',
+  service_tcp: '127.0.0.1:8080',
+  endpoints: 'quic://192.0.2.1:4122',
+  path: '/',
+  method: 'GET',
+  kind: 'msg',
+  cursor: '7',
+  next_cursor: '7',
+};
+
+function text(schema: Document, key: string): string {
+  const { format, pattern, contentEncoding, minLength } = schema;
+  if (format === 'aid') return AID;
+  if (format === 'service-name') return 'lang.translate';
+  if (typeof pattern === 'string' && pattern.startsWith('^did:key:')) return DID;
+  if (format === 'date-time') return '2026-11-22T20:00:00.000Z';
+  if (contentEncoding === 'base64') return Buffer.from('hello').toString('base64');
+  const digits = typeof pattern === 'string' ? /\[0-9a-f\]\{(\d+)\}\$$/.exec(pattern)?.[1] : undefined;
+  if (digits !== undefined) return '9f'.repeat(Number(digits) / 2);
+  if (key.endsWith('_hex')) return '9f'.repeat(HASH_DIGITS / 2);
+  if (key.endsWith('_base64')) return Buffer.from('hello').toString('base64');
+  return (
+    BY_NAME[key] ?? (typeof minLength === 'number' && minLength > key.length ? 'x'.repeat(minLength) : key || 'text')
+  );
+}
+
+function number({ minimum, type }: Document): number {
+  const least = typeof minimum === 'number' ? minimum : 0;
+  return type === 'integer' ? Math.max(least, 1) : Math.max(least, 1.5);
+}
+
+/**
+ * A value that matches a schema.
+ * @param shared the schemas that it may refer to
+ */
+function schemaExample(schema: Document, shared: Document, key = '', depth = 0): unknown {
+  const { $ref, anyOf, allOf, type, properties, items } = schema;
+  if (typeof $ref === 'string') return schemaExample(named($ref, shared), shared, key, depth + 1);
+  if ('const' in schema) return schema['const'];
+  if ('default' in schema) return schema['default'];
+  if (Array.isArray(schema['enum'])) return schema['enum'][0];
+  const [first]: unknown[] = Array.isArray(anyOf) ? anyOf : Array.isArray(allOf) ? allOf : [];
+  if (isObject(first)) return schemaExample(first, shared, key, depth + 1);
+  switch (type) {
+    case 'string':
+      return text(schema, key);
+    case 'integer':
+    case 'number':
+      return number(schema);
+    case 'boolean':
+      return true;
+    case 'null':
+      return null;
+    case 'array':
+      return isObject(items) && depth < MAX_DEPTH ? [schemaExample(items, shared, key, depth + 1)] : [];
+    default:
+      return isObject(properties) ? object(schema, properties, shared, depth) : {};
+  }
+}
+
+function object(schema: Document, properties: Document, shared: Document, depth: number): Document {
+  const [form]: unknown[] = Array.isArray(schema['oneOf']) ? schema['oneOf'] : [];
+  const required = new Set([schema, form].flatMap(requiredOf));
+  const members = Object.entries(properties).flatMap(([name, member]) => {
+    const isShown = required.has(name) || required.size === 0;
+    return isObject(member) && isShown && depth < MAX_DEPTH
+      ? [[name, schemaExample(member, shared, name, depth + 1)]]
+      : [];
+  });
+  return Object.fromEntries(members);
+}
+
+function requiredOf(schema: unknown): unknown[] {
+  return isObject(schema) && Array.isArray(schema['required']) ? schema['required'] : [];
+}
+
+function named(ref: string, shared: Document): Document {
+  const schema = shared[ref.slice(ref.lastIndexOf('/') + 1)];
+  return isObject(schema) ? schema : {};
+}
 
 interface Api {
   readonly version: string;

@@ -1,5 +1,4 @@
 /** The REST surface: serves the operations table over HTTP behind the gate. */
-
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -16,17 +15,14 @@ import { rememberingParseAid } from '../../operations/input.ts';
 import type { BoundOperation } from '../../operations/operation.ts';
 import { pageStreams } from '../../operations/pages.ts';
 import { DaemonProver, isProofRequest } from '../daemon-prover.ts';
-import { ConnectionLimit } from './connections.ts';
+import { ConnectionLimit, Lingering } from './connections.ts';
 import { docsHandlers, openApiHandler } from './docs-page.ts';
 import { type AdmittedRequest, RequestGate } from './gate.ts';
 import { namesManyHosts } from './host.ts';
-import { HttpMetrics } from './http-metrics.ts';
-import { Lingering } from './lingering.ts';
 import { createHttpServer, MAX_HEADER_COUNT } from './listener.ts';
-import { metricsHandler } from './metrics-page.ts';
+import { HttpMetrics, metricsHandler, ProcessMetrics } from './metrics.ts';
 import { openApiDocument } from './openapi.ts';
 import { isOpenPath } from './panel-path.ts';
-import { ProcessMetrics } from './process-metrics.ts';
 import { type RequestState, RequestStates } from './request-state.ts';
 import {
   hasUnreadBody,

@@ -16,7 +16,7 @@ import { nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { formatInvitation, parseInvitation } from '../../../src/foundation/invitation.ts';
 import { canonicalIp, inIpv4Network, ipScope, subscriberOf } from '../../../src/foundation/ip.ts';
 import { parseServiceAddress } from '../../../src/foundation/service-address.ts';
-import { fence } from '../../../src/surfaces/mcp/foreign-text.ts';
+import { fence } from '../../../src/surfaces/mcp/results.ts';
 import { hostOf, isSameSite } from '../../../src/surfaces/rest/host.ts';
 import { isPeerPath } from '../../../src/surfaces/rest/peer-path.ts';
 import { pathBelow } from '../../../src/surfaces/rest/remote-call.ts';

@@ -8,9 +8,7 @@ import { type ErrorCode, SvcError } from '../../../src/foundation/errors.ts';
 import { encodeServicePayload } from '../../../src/foundation/records/payloads.ts';
 import { payloadBudget } from '../../../src/foundation/records/record.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
-import { draftFromCard } from '../../../src/surfaces/cli/agent-card.ts';
-import { draftFromService } from '../../../src/surfaces/cli/find-card.ts';
-import { fetchSmallJson } from '../../../src/surfaces/cli/small-json.ts';
+import { draftFromCard, draftFromService, fetchSmallJson } from '../../../src/surfaces/cli/find-card.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { quietPort } from '../../support/programs.ts';
 

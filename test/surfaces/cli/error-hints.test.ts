@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ERRORS, SvcError } from '../../../src/foundation/errors.ts';
-import { closestWord } from '../../../src/surfaces/cli/closest-word.ts';
-import { explainError, nextStepHint } from '../../../src/surfaces/cli/error-hints.ts';
+import { closestWord, explainError, nextStepHint } from '../../../src/surfaces/cli/error-hints.ts';
 import { AnsweringDaemon } from '../../support/answering-daemon.ts';
 import { runSvc } from '../../support/cli-run.ts';
 import { newIdentity } from '../../support/identities.ts';

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { createClient } from '../../../src/operations/client.ts';
 import { operations } from '../../../src/operations/index.ts';
-import { httpFetch } from '../../../src/surfaces/cli/http-fetch.ts';
+import { httpFetch } from '../../../src/surfaces/cli/daemon-fetch.ts';
 import { quietPort } from '../../support/programs.ts';
 
 async function daemon(t: TestContext, listener: RequestListener) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { resolveId, uniquePrefixLength } from '../../../src/surfaces/cli/id-prefix.ts';
+import { resolveId, uniquePrefixLength } from '../../../src/surfaces/cli/names.ts';
 import { AnsweringDaemon } from '../../support/answering-daemon.ts';
 import { runSvc } from '../../support/cli-run.ts';
 import { newIdentity } from '../../support/identities.ts';

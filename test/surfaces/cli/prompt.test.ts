@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { test } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
-import { prompt, promptYes } from '../../../src/surfaces/cli/prompt.ts';
+import { prompt, promptYes } from '../../../src/surfaces/cli/input.ts';
 
 /** A terminal with typed text. Without text the input ends immediately. */
 function person(typed: string) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { textWidth } from '../../../src/surfaces/cli/text-width.ts';
+import { textWidth } from '../../../src/surfaces/cli/text.ts';
 
 /** Texts and their width in terminal columns. */
 const TEXTS: readonly (readonly [string, number])[] = [

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
-import { ProgressLine, progressText, TransferSpeed } from '../../../src/surfaces/cli/transfer-progress.ts';
+import { ProgressLine, progressText, TransferSpeed } from '../../../src/surfaces/cli/file-transfer.ts';
 
 const MIB = 1024 ** 2;
 

@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { CliContext } from '../../../src/surfaces/cli/context.ts';
-import { readVia } from '../../../src/surfaces/cli/via.ts';
+import { readVia } from '../../../src/surfaces/cli/program.ts';
 import { one } from '../../support/event-world.ts';
 
 function local(env: Readonly<Record<string, string>>, input?: string): CliContext {

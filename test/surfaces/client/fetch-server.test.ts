@@ -7,8 +7,7 @@ import { text } from 'node:stream/consumers';
 import { describe, type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { callerProof } from '../../../src/capabilities/calls/caller-proof.ts';
-import { sendResponse, toRequest } from '../../../src/surfaces/client/fetch-server.ts';
-import { callServer } from '../../../src/surfaces/client/serve.ts';
+import { callServer, sendResponse, toRequest } from '../../../src/surfaces/client/serve.ts';
 import { newIdentity } from '../../support/identities.ts';
 
 /** The URL of a server that responds with the result of a function, and its failures. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ExactLines } from '../../../src/surfaces/mcp-share/exact-lines.ts';
+import { ExactLines } from '../../../src/surfaces/mcp-share/exact-json.ts';
 
 const MESSAGE = { jsonrpc: '2.0', method: 'notifications/x' };
 

@@ -6,7 +6,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { type Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { systemClock } from '../../../src/foundation/clock.ts';
-import { Gate } from '../../../src/surfaces/mcp-share/gate.ts';
+import { Gate, ToolRules } from '../../../src/surfaces/mcp-share/gate.ts';
 import {
   MAX_CALLER_BACKLOG_BYTES,
   MAX_ID_CHARS,
@@ -19,7 +19,6 @@ import {
 import { open } from '../../../src/surfaces/mcp-share/open.ts';
 import { serverEnvironment } from '../../../src/surfaces/mcp-share/server-process.ts';
 import { StdioShare } from '../../../src/surfaces/mcp-share/stdio-share.ts';
-import { ToolRules } from '../../../src/surfaces/mcp-share/tool-rules.ts';
 import { eventually } from '../../support/eventually.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { LeapClock } from '../../support/leap-clock.ts';

@@ -6,8 +6,7 @@ import { operations } from '../../../src/operations/index.ts';
 import { MCP_PROFILES } from '../../../src/operations/mcp.ts';
 import type { Declaration } from '../../../src/operations/operation.ts';
 import { ToolTable } from '../../../src/operations/tool-call.ts';
-import { ToolCatalog } from '../../../src/surfaces/mcp/catalog.ts';
-import { isShown } from '../../../src/surfaces/mcp/profiles.ts';
+import { isShown, ToolCatalog } from '../../../src/surfaces/mcp/catalog.ts';
 import { bindAll } from './world.ts';
 
 interface Surface {

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ToolTable, type ToolView } from '../../../src/operations/tool-call.ts';
-import { writerOf } from '../../../src/surfaces/mcp/foreign-text.ts';
-import { success } from '../../../src/surfaces/mcp/results.ts';
+import { success, writerOf } from '../../../src/surfaces/mcp/results.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { bindAll } from './world.ts';
 

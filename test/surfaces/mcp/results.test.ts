@@ -4,9 +4,8 @@ import { ClosedTunnels } from '../../../src/capabilities/tunnels/closed-tunnels.
 import { ERRORS, isErrorCode, noSuchAgent, SvcError } from '../../../src/foundation/errors.ts';
 import { memberOf } from '../../../src/foundation/json.ts';
 import { ToolTable } from '../../../src/operations/tool-call.ts';
-import { INSTRUCTIONS } from '../../../src/surfaces/mcp/instructions.ts';
-import { nextStep } from '../../../src/surfaces/mcp/next-steps.ts';
-import { failure, success } from '../../../src/surfaces/mcp/results.ts';
+import { failure, nextStep, success } from '../../../src/surfaces/mcp/results.ts';
+import { INSTRUCTIONS } from '../../../src/surfaces/mcp/server.ts';
 import { bindAll } from './world.ts';
 
 const views = new ToolTable({ operations: bindAll(), pending: () => ({}) }).list();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { isFirstValueOver, withTexts } from '../../../src/surfaces/origin/json-texts.ts';
+import { isFirstValueOver, withTexts } from '../../../src/surfaces/origin/webhook-requests.ts';
 
 test('replaces strings and keeps every other byte', () => {
   const json =

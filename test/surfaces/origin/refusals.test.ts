@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { test } from 'node:test';
-import { onRefused } from '../../../src/surfaces/origin/refusals.ts';
+import { onRefused } from '../../../src/surfaces/origin/webhooks.ts';
 
 const ERROR = '{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"é no such task"}}';
 const RESULT = '{"jsonrpc":"2.0","id":1,"result":{"error":"none"}}';

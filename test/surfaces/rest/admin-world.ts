@@ -17,7 +17,7 @@ import { bindStreams } from '../../../src/operations/handlers/exchange.ts';
 import { remoteAdminHandlers } from '../../../src/operations/handlers/remote-admin.ts';
 import { type BoundOperation, bind, type CallContext } from '../../../src/operations/operation.ts';
 import { remoteAdminOperations, remoteAdminStreams } from '../../../src/operations/remote-admin.ts';
-import { viaHandlers } from '../../../src/surfaces/rest/via.ts';
+import { viaHandlers } from '../../../src/surfaces/rest/gateway.ts';
 import { cheapDerivation } from '../../support/cheap-scrypt.ts';
 import { type LinkNode, LinkWorld } from '../../support/link-world.ts';
 import { type Answer, type Ask, startWorld, testOperations, type World } from './support.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { writeBase64 } from '../../../src/foundation/base64.ts';
 import { CollectedBytes } from '../../../src/foundation/collected-bytes.ts';
-import { InlinedBytes } from '../../../src/surfaces/rest/inlined-bytes.ts';
+import { InlinedBytes } from '../../../src/surfaces/rest/context.ts';
 
 function bytesOf(length: number): Uint8Array {
   return Uint8Array.from({ length }, (_, i) => (i * 7 + (i >> 8)) & 255);

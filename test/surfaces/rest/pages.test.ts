@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { metricsText } from '../../../src/surfaces/rest/metrics-page.ts';
-import { ProcessMetrics } from '../../../src/surfaces/rest/process-metrics.ts';
+import { metricsText, ProcessMetrics } from '../../../src/surfaces/rest/metrics.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startWorld } from './support.ts';
 

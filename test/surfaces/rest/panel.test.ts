@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { bindStreams } from '../../../src/operations/handlers/exchange.ts';
 import { panelStreams } from '../../../src/operations/panel.ts';
-import { PanelFiles } from '../../../src/surfaces/rest/panel-files.ts';
-import { panelPageHandlers } from '../../../src/surfaces/rest/panel-page.ts';
+import { PanelFiles, panelPageHandlers } from '../../../src/surfaces/rest/panel-page.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { startWorld, type WorldOptions } from './support.ts';
 

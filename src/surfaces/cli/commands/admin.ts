@@ -1,13 +1,11 @@
 /** `svc admin`: remote administration of this node. */
 import { relativeTime } from '../../../foundation/display-text.ts';
-import { accessTable, hasSecret, NEW_ENTRY, REMOVED_ENTRY, removalConfirmation } from '../access-text.ts';
-import { ALLOW, allowInput } from '../allow-options.ts';
+import { ALLOW, accessTable, allowInput, hasSecret, NEW_ENTRY, REMOVED_ENTRY, removalConfirmation } from '../access.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { choice, integer } from '../options.ts';
-import { formatTable, safeLine } from '../text.ts';
-import { type OutputText, WrappedText } from '../wrapped-text.ts';
+import { formatTable, type OutputText, safeLine, WrappedText } from '../text.ts';
 
 type State = AnswerOf<'remoteAdminGet'>;
 

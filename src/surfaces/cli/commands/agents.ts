@@ -1,20 +1,130 @@
 /** `svc agents`: the agents of this daemon. */
 import { pluralize, relativeTime } from '../../../foundation/display-text.ts';
+import { ALLOW, accessTable, allowInput, hasSecret, NEW_ENTRY, REMOVED_ENTRY, removalConfirmation } from '../access.ts';
 import type { AnswerOf, SvcClient } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import type { Names } from '../names.ts';
-import { required } from '../options.ts';
-import { storedText } from '../publication.ts';
-import { formatFields, formatTable } from '../text.ts';
-import { WALLET_KINDS } from '../wallet-options.ts';
-import type { WrappedText } from '../wrapped-text.ts';
-import { aclCommands } from './acl.ts';
+import { WALLET_KINDS } from '../new-identity.ts';
+import { choice, nextPageHint, PAGE_OPTIONS, repeatable, required } from '../options.ts';
+import { publishResultText, storedText } from '../publication.ts';
+import { formatFields, formatTable, type WrappedText } from '../text.ts';
 import { ownCardCommands } from './cards.ts';
 import { WITHDRAWN_OUTPUT } from './directory.ts';
 import { addRegister } from './identity.ts';
 import { moveCommands } from './move.ts';
-import { PUBLISHED_OUTPUT, profileCommands } from './profile.ts';
+
+// `svc agents profile`: the public profile of an agent.
+
+type Published = AnswerOf<'serviceRegister'>;
+
+/** Output after publication. */
+const PUBLISHED_OUTPUT = {
+  text: (answer: Published): string => publishResultText('the record', answer),
+  quiet: ({ seq }: Published): string => String(seq),
+};
+
+/** Adds the commands below `svc agents`. */
+function profileCommands(agents: CommandGroup): void {
+  const profile = agents.group('profile', 'the public profile of an agent', [
+    'svc agents profile set aid1… --name "Translator" --brief "40 languages"',
+  ]);
+  profile.call('set <aid>', 'publish a profile and replace the previous one', {
+    examples: ['svc agents profile set aid1… --name "Translator" --skill translate --modality text'],
+    options: {
+      '--name <text>': 'display name',
+      '--brief <text>': 'one or two sentences',
+      '--protocol <name>': repeatable('a protocol that it speaks; repeatable'),
+      '--skill <name>': repeatable('a skill; repeatable, at most three'),
+      '--modality <name>': repeatable('such as text or audio; repeatable'),
+    },
+    operation: 'profileSet',
+    progress: 'Publishing',
+    input: ({ protocol: protocols, skill: skills, modality: modalities, ...rest }) => ({
+      ...rest,
+      protocols,
+      skills,
+      modalities,
+    }),
+    ...PUBLISHED_OUTPUT,
+  });
+  profile.call('clear <aid>', 'publish an empty profile', {
+    confirmation: ({ aid }) => ({
+      question: `Clear the profile of ${aid}?`,
+      consequence:
+        'svcd stores no copy. To restore it, use "svc agents profile set"; "svc info" shows the current one.',
+    }),
+    operation: 'profileDelete',
+    progress: 'Publishing',
+    ...PUBLISHED_OUTPUT,
+  });
+}
+
+// `svc agents acl`: access lists of local agents.
+
+/** Adds the commands below `svc agents`. */
+function aclCommands(agents: CommandGroup): void {
+  const acl = agents.group('acl', 'access lists for calls, tunnels and objects', [
+    'svc agents acl default aid1… deny',
+    'svc agents acl allow aid1… --aid bob --expires 7d',
+    'svc agents acl allow aid1… --secret   # prompts for it',
+  ]);
+  acl.call('show <agent>', 'show the access list without its secrets', {
+    options: PAGE_OPTIONS,
+    operation: 'aclGet',
+    input: ({ agent: aid, ...page }) => ({ aid, ...page }),
+    remark: (page) => nextPageHint(page),
+    text: (lists) => {
+      const others =
+        lists.default === 'public' ? 'Everyone may call, except denied agents.' : 'Only allowed callers may call.';
+      return [others, ...(lists.allow.length + lists.deny.length === 0 ? [] : [accessTable(lists)])];
+    },
+    quiet: (lists) => lists.default,
+  });
+  acl.call('default <agent>', 'set the default for callers without an entry: public or deny', {
+    examples: ['svc agents acl default aid1… deny'],
+    options: { '<policy>': choice('public', 'deny') },
+    operation: 'aclPatch',
+    input: ({ agent: aid, policy }) => ({ aid, default: policy }),
+    json: (_, { policy }) => ({ ok: true, default: policy }),
+    text: (_, { policy }) => `Default: ${policy}.`,
+    quiet: (_, { policy }) => policy,
+  });
+  acl.call('allow <agent>', 'allow an AID, or callers that present a secret', {
+    examples: [
+      'svc agents acl allow aid1… --aid bob --expires 7d',
+      'svc agents acl allow aid1… --secret   # prompts for it',
+      'svc agents acl allow aid1… --generate --label "for the build server"',
+    ],
+    options: { '--aid <aid>': 'the AID to allow', ...ALLOW },
+    operation: 'aclAllow',
+    input: async ({ agent, aid, ...way }, context) => ({
+      aid: agent,
+      body_aid: aid,
+      ...(await allowInput(context, aid, way)),
+    }),
+    ...NEW_ENTRY,
+    once: { holds: hasSecret, undo: ({ client }, { id }, { agent: aid }) => client.aclAllowDelete({ aid, id }) },
+  });
+  acl.call('deny <agent>', 'deny an AID and close its open connections', {
+    examples: ['svc agents acl deny aid1… aid1…'],
+    options: { '<aid>': 'the AID to deny; overrides every other entry' },
+    operation: 'aclDeny',
+    input: ({ agent, aid }) => ({ aid: agent, body_aid: aid }),
+    ...NEW_ENTRY,
+    remark: ({ id }, { agent }) =>
+      `It overrides every allow entry. To remove it: svc agents acl del ${agent} deny ${id}`,
+  });
+  acl.run('del <agent>', 'remove an entry from a list', {
+    examples: ['svc agents acl del aid1… allow 7f3a…'],
+    options: { '<list>': choice('allow', 'deny'), '<id>': 'entry ID, as shown by "show"' },
+    confirmation: ({ agent, list, id }) =>
+      removalConfirmation(list, id, `svc agents acl ${list} ${agent} ${list === 'allow' ? '--aid <aid>' : '<aid>'}`),
+    run: ({ client }, { agent: aid, list, id }) =>
+      list === 'allow' ? client.aclAllowDelete({ aid, id }) : client.aclDenyDelete({ aid, id }),
+    ...REMOVED_ENTRY,
+  });
+}
 
 type Agent = AnswerOf<'agentGet'>;
 type Probe = AnswerOf<'agentProbe'>;

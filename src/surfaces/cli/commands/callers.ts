@@ -2,8 +2,18 @@
 import { relativeTime } from '../../../foundation/display-text.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
-import { formatTable } from '../text.ts';
-import type { WrappedText } from '../wrapped-text.ts';
+import { formatTable, type WrappedText } from '../text.ts';
+
+// `svc access`: reopens agents after the database lost changes.
+
+export function accessCommands(svc: CommandGroup): void {
+  const access = svc.group('access', 'reopen the agents after the database lost changes', ['svc access confirm']);
+  access.call('confirm', 'confirm the access lists, so that other nodes may call the agents again', {
+    operation: 'accessConfirm',
+    text: ({ was_closed }) => (was_closed ? 'The agents accept calls again.' : 'The agents were not closed.'),
+    quiet: () => 'ok',
+  });
+}
 
 type Caller = AnswerOf<'agentCallers'>['callers'][number];
 

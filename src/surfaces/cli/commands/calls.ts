@@ -8,9 +8,9 @@ import {
 } from '../../../foundation/domain/services.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import type { CommandGroup } from '../command-group.ts';
-import type { CliIo } from '../io.ts';
+import type { CliIo } from '../input.ts';
+import { readStandardInput } from '../input.ts';
 import { ACTING_AGENT, accessToken, repeatable, required, seconds, type ValueOption } from '../options.ts';
-import { readStandardInput } from '../standard-input.ts';
 
 /** Largest body, bytes. In base64 the request stays below the limit of the daemon. */
 const MAX_BODY_BYTES = 1024 * 1024;

@@ -1,9 +1,7 @@
 /** `svc card` and `svc agents card`: cards of agents for programs that speak other protocols. */
-
 import { relativeTime } from '../../../foundation/display-text.ts';
 import type { CommandGroup } from '../command-group.ts';
-import { findCard } from '../find-card.ts';
-import { missingInterfacesText } from '../missing-interfaces.ts';
+import { findCard, missingInterfacesText } from '../find-card.ts';
 import { formatFields } from '../text.ts';
 
 /** A text member of a card. */

@@ -4,11 +4,10 @@ import { MAX_REQUEST_NOTE_CHARS, REQUEST_LIFE_MS } from '../../../foundation/dom
 import { SvcError } from '../../../foundation/errors.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
+import { addFile } from '../file-transfer.ts';
 import { type ACTING_AGENT, integer, nextPageHint, PAGE_OPTIONS } from '../options.ts';
 import { shortSize } from '../reach-text.ts';
-import { formatTable } from '../text.ts';
-import { addFile } from '../upload.ts';
-import type { WrappedText } from '../wrapped-text.ts';
+import { formatTable, type WrappedText } from '../text.ts';
 
 type Entry = AnswerOf<'chatRead'>['entries'][number];
 

@@ -1,8 +1,8 @@
 /** `completion`: completion scripts for bash, zsh and fish. */
 import { Argument, type Command } from 'commander';
-import type { Candidate, CursorPlace } from '../completion/cursor-place.ts';
+import { exampleHelp } from '../command-group.ts';
+import type { Candidate, CursorPlace } from '../completion/complete.ts';
 import { completionScript, SHELLS, type Shell } from '../completion/scripts.ts';
-import { exampleHelp } from '../examples.ts';
 
 interface Completing {
   readonly print: (text: string) => void;

@@ -5,9 +5,9 @@ import { pluralize } from '../../../foundation/display-text.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { isObject, memberOf, readJson } from '../../../foundation/json.ts';
 import type { AnswerOf } from '../client.ts';
-import { closestWord } from '../closest-word.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
+import { closestWord } from '../error-hints.ts';
 import { formatFields } from '../text.ts';
 
 /** Parses a value: JSON (numbers, booleans, lists), comma-separated lists for list keys, text otherwise. */

@@ -18,7 +18,7 @@ function isHere({ connection, options }: CliContext): boolean {
 /** The checks load slowly, so only this command loads them. */
 async function findingsOn(context: CliContext, version: string): Promise<readonly Finding[]> {
   if (context.addressError !== null) {
-    const { examineDirectory } = await import('../doctor/missing-daemon.ts');
+    const { examineDirectory } = await import('../doctor/diagnose.ts');
     return examineDirectory(resolve(context.dataDir));
   }
   const { client, connection, dataDir } = context;

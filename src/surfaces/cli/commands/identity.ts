@@ -1,18 +1,23 @@
 /** `svc register`, `svc identity`: create identities. */
-
 import { SvcError } from '../../../foundation/errors.ts';
 import { parseServiceAddress } from '../../../foundation/service-address.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { discardSecret, saveMasterKey } from '../master-file.ts';
-import { EXPIRES_OPTION, type IdentityOptions, MASTER_OPTION, type NewIdentity, newIdentity } from '../new-identity.ts';
+import {
+  EXPIRES_OPTION,
+  type IdentityOptions,
+  MASTER_OPTION,
+  type NewIdentity,
+  newIdentity,
+  WALLET_KINDS,
+  WALLET_OPTIONS,
+  type WalletKind,
+} from '../new-identity.ts';
 import type { ParsedOptions } from '../options.ts';
-import { writeOnce } from '../output.ts';
-import { closeFirstPart, showFirstPart } from '../output-formats.ts';
+import { closeFirstPart, showFirstPart, writeOnce } from '../output.ts';
 import { type PublishAttempt, publishedText, tryPublish } from '../publication.ts';
-import { formatFields } from '../text.ts';
-import { WALLET_KINDS, WALLET_OPTIONS, type WalletKind } from '../wallet-options.ts';
-import type { WrappedText } from '../wrapped-text.ts';
+import { formatFields, type WrappedText } from '../text.ts';
 import { rejectUsedLabel, setLabel } from './alias.ts';
 
 /** A new identity is published after registration unless this option is set. */

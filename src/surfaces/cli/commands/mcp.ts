@@ -1,7 +1,357 @@
 /** `svc mcp`: shares local MCP servers with other agents, and uses servers of other agents. */
+
+import { resolve } from 'node:path';
+import { systemClock } from '../../../foundation/clock.ts';
+import { homeDirectory } from '../../../foundation/data-dir/paths.ts';
+import { SvcError } from '../../../foundation/errors.ts';
+import { parseAid } from '../../../foundation/identity/aid.ts';
+import { addServer, type ClientLaunch, isMcpClient, type Machine, MCP_CLIENTS } from '../../mcp-hosts/hosts.ts';
+import type { Gate } from '../../mcp-share/gate.ts';
+import type { Inspection } from '../../mcp-share/inspect.ts';
+import { MCP_PATH } from '../../mcp-share/limits.ts';
+import { provenService } from '../../proven-caller.ts';
 import type { CommandGroup } from '../command-group.ts';
-import { addShareCommand } from './mcp-share.ts';
-import { addUseCommand } from './mcp-use.ts';
+import type { CliContext } from '../context.ts';
+import { accessToken, type ParsedOptions, repeatable, type ValueOption } from '../options.ts';
+import { type OutputFormats, show, showFirstPart } from '../output.ts';
+import { publishedText, tryPublish } from '../publication.ts';
+import { untilSignal } from '../signals.ts';
+import { formatFields, safeText } from '../text.ts';
+import { type CreatedAgent, MASTER_WARNING, masterKeyText, register, type ShowKey } from './identity.ts';
+import { confirmReplacement, nameAgent, serviceAgent } from './serve.ts';
+
+// `svc mcp use`: makes the MCP server that another agent shares available to local programs.
+
+const INTO: ValueOption<string | undefined> = {
+  about: 'add it to the configuration of a client, which then starts it',
+  choices: Object.keys(MCP_CLIENTS),
+  conflicts: ['stdio'],
+};
+
+const USE_OPTIONS = {
+  '--into <client>': INTO,
+  '--name <name>': 'with --into, its name in that client; default: its name here',
+  '--dry-run': 'with --into, only print what would be written',
+  '--stdio': 'act as the server on standard input and output; clients start this',
+  '--local-aid <aid>': 'the calling agent; optional if there is only one',
+  '--access-token <secret>': accessToken('access token that the remote agent requires'),
+} as const;
+
+type Using = ParsedOptions<'<agent>', typeof USE_OPTIONS>;
+type Way = Pick<Using, 'local_aid' | 'access_token'>;
+
+/** The local URL of an agent's server. @throws SvcError as `originOpen` */
+async function addressOf(context: CliContext, aid: string, { local_aid, access_token }: Way): Promise<URL> {
+  const { url } = await context.client.originOpen({
+    aid,
+    ...(local_aid === undefined ? {} : { local_aid }),
+    ...(access_token === undefined ? {} : { access_token }),
+  });
+  return new URL(MCP_PATH, url);
+}
+
+async function beServer(context: CliContext, aid: string, way: Way): Promise<undefined> {
+  const { Bridge } = await import('../../mcp-share/bridge.ts');
+  const { stdin: input, stdout: output } = context.io;
+  const bridge = await Bridge.start({ input, output, address: () => addressOf(context, aid, way), clock: systemClock });
+  await Promise.race([bridge.closed, untilSignal(context.io.signal).then(() => bridge.close())]);
+  return undefined;
+}
+
+/** The command that a client runs: the absolute path of this program, because desktop programs have another PATH. */
+function launchFor(context: CliContext, aid: string, { local_aid }: Way): ClientLaunch {
+  const [command = 'node', script = 'svc'] = process.argv;
+  const api = context.options.api ?? context.io.env['SVC_API'];
+  const dataDir = context.io.env['SVCD_DATA_DIR'];
+  const args = [
+    ...[resolve(script), 'mcp', 'use', aid, '--stdio'],
+    ...(local_aid === undefined ? [] : ['--local-aid', local_aid]),
+    ...(api === undefined ? [] : ['--api', context.api]),
+  ];
+  // A daemon that restarts on another port is found through its data directory.
+  return {
+    command,
+    args,
+    ...(api === undefined && dataDir !== undefined ? { env: { SVCD_DATA_DIR: resolve(dataDir) } } : {}),
+  };
+}
+
+function thisMachine({ io }: CliContext): Machine {
+  return { platform: process.platform, home: io.env['HOME'] ?? homeDirectory(), environment: io.env };
+}
+
+/** A name that every client configuration accepts. */
+function entryName(text: string): string {
+  return text.replaceAll(/[^A-Za-z0-9_-]+/g, '-').slice(0, 64) || 'friend';
+}
+
+async function use(context: CliContext, typed: Using) {
+  if (context.options.via !== undefined)
+    throw new SvcError('local_only', { message: 'MCP clients run on this machine. Omit --via.' });
+  const aid = await context.aid(typed.agent);
+  const way: Way = {
+    local_aid: typed.local_aid === undefined ? undefined : await context.aid(typed.local_aid),
+    access_token: typed.access_token,
+  };
+  if (typed.stdio === true) return beServer(context, aid, way);
+  const url = await context.progress('Connecting', addressOf(context, aid, way));
+  const { added, aside } = into(context, aid, typed);
+  const { inspectUrl: lookAtUrl } = await import('../../mcp-share/inspect.ts');
+  const used = { aid, url: url.href, into: typed.into, added, aside };
+  try {
+    const { title, tools } = await context.progress('Connecting to the server', lookAtUrl(url));
+    return { ...used, server: title, tools, problem: undefined };
+  } catch (error) {
+    // The entry is added even if the server is offline now.
+    const problem = error instanceof Error ? error.message : 'unknown failure';
+    return { ...used, server: null, tools: [], problem };
+  }
+}
+
+/** Adds the server to the configuration of a client, if requested. @throws SvcError `config_invalid` */
+function into(context: CliContext, aid: string, { into: client, name, agent, dry_run, ...way }: Using) {
+  if (client === undefined || !isMcpClient(client)) return { added: undefined, aside: undefined };
+  const called = entryName(name ?? agent);
+  const entry = { name: called, launch: launchFor(context, aid, way), shownBy: 'svc mcp use --into cursor --dry-run' };
+  return { added: addServer(client, entry, thisMachine(context), dry_run === true), aside: called };
+}
+
+function addUseCommand(mcp: CommandGroup): void {
+  mcp.run('use <agent>', 'use an MCP server that another agent shares', {
+    examples: ['svc mcp use bob --into claude-code', 'svc mcp use bob', 'svc mcp use bob --stdio'],
+    options: USE_OPTIONS,
+    run: use,
+    json: ({ aid, url, server, tools, problem, into: client, aside }) => ({
+      aid,
+      url,
+      server,
+      tools,
+      ...(problem === undefined ? {} : { problem }),
+      ...(client === undefined ? {} : { into: client, name: aside }),
+    }),
+    text: ({ url, server, tools, problem, added }) => [
+      formatFields({
+        address: url,
+        server:
+          problem === undefined
+            ? (server ?? 'requires authorization: configure clients with the URL')
+            : `no response now (${problem})`,
+        tools: tools.length === 0 ? undefined : tools.join(', '),
+      }),
+      ...(added === undefined ? [] : [added.trimEnd()]),
+    ],
+    quiet: ({ url }) => url,
+    remark: ({ added }, { agent }) =>
+      added === undefined &&
+      `Clients that accept a URL can use this one. Others start "svc mcp use ${agent} --stdio", which --into configures.`,
+  });
+}
+
+// `svc mcp share`: shares an MCP server of this machine with allowed agents while the command runs.
+
+// The agent of a shared MCP server. It is created if necessary, and closed to all but the allowed agents.
+
+/** Deadline for each request while the command stops, milliseconds. */
+const UNBIND_MS = 5_000;
+
+interface ShareAgentOptions {
+  readonly aid: string | undefined;
+  readonly name: string | undefined;
+  readonly save_master: string | undefined;
+  readonly replace: true | undefined;
+}
+
+interface ShareAgent {
+  readonly aid: string;
+  /** The service that the share replaces, or null. */
+  readonly replaced: string | null;
+  readonly master_private_key_hex?: string | undefined;
+  readonly master_file?: string | undefined;
+}
+
+/**
+ * The agent, not bound to a service yet.
+ * @throws SvcError `wrong_state` if another service is bound and may not be replaced
+ */
+async function shareAgent(context: CliContext, options: ShareAgentOptions, showKey: ShowKey): Promise<ShareAgent> {
+  const { name, save_master } = options;
+  const known = await serviceAgent(context, options);
+  const replaced = known === undefined ? null : await confirmReplacement(context, known, options.replace === true);
+  const made =
+    known === undefined
+      ? await register(context, { save_master, publish: false, service_tcp: undefined }, showKey)
+      : undefined;
+  const aid = made?.aid ?? known ?? '';
+  if (name !== undefined) await nameAgent(context, aid, name);
+  // The key comes first: it was printed before the rest was known.
+  return { aid, master_private_key_hex: made?.master_private_key_hex, master_file: made?.master_file, replaced };
+}
+
+/** Allows these agents and those already on the list, and denies all others. @returns the AIDs that may call */
+async function allowOnly(context: CliContext, aid: string, allowed: readonly string[]): Promise<string[]> {
+  const { client } = context;
+  await client.aclPatch({ aid, default: 'deny' });
+  const before = await client.aclGet({ aid });
+  const known = new Set<string>(before.allow.flatMap((entry) => (entry.aid === undefined ? [] : [entry.aid])));
+  for (const one of allowed) if (!known.has(one)) await client.aclAllow({ aid, body_aid: parseAid(one) });
+  return [...new Set([...known, ...allowed])];
+}
+
+/**
+ * Binds the agent to a local port for calls. If this command is killed, another program on the port cannot act as the
+ * agent.
+ */
+async function bindShare(context: CliContext, aid: string, address: string): Promise<void> {
+  await context.client.agentPatch({ aid, service_tcp: provenService(address), temporary: true });
+}
+
+/** Binds the previous service again, unless another one was bound since. */
+async function unbindShare(context: CliContext, aid: string, address: string): Promise<void> {
+  const limit = { timeoutMs: UNBIND_MS };
+  const { service_tcp } = await context.client.agentGet({ aid }, limit);
+  if (service_tcp === provenService(address))
+    await context.client.agentPatch({ aid, service_tcp: '', temporary: true }, limit);
+}
+
+const SHARE_OPTIONS = {
+  '<server...>': 'the command that starts the server, after "--", or the URL of a running server',
+  '--name <name>': 'the name that others see, and its label here; an existing agent with this name is reused',
+  '--aid <aid>': 'the agent to use; default: the only agent, or a new one',
+  '--allow <agent>': repeatable('an agent that may use it; repeatable. All others are denied'),
+  '--tools <agent=tool,…>': repeatable('an agent that may use only these tools; repeatable'),
+  '--replace': 'replace the service of the agent while this command runs',
+  '--save-master <file>': 'save the master key of a new agent to a new file with mode 0600 instead of printing it',
+} as const;
+
+type Sharing = Omit<ParsedOptions<'', typeof SHARE_OPTIONS>, 'server'>;
+
+interface Shared extends ShareAgent {
+  readonly name?: string | undefined;
+  readonly server: string | null;
+  readonly tools: readonly string[];
+  readonly allowed: readonly string[];
+  readonly service_tcp: string;
+  readonly published: boolean;
+  readonly publish_error?: string | undefined;
+}
+
+/** AID → tools, from `agent=tool,tool`. @throws SvcError `invalid_request`, `bad_aid` */
+async function toolLists(context: CliContext, texts: readonly string[]): Promise<Map<string, Set<string>>> {
+  const lists = new Map<string, Set<string>>();
+  for (const text of texts) {
+    const [, agent, names] = /^([^=]+)=(.+)$/.exec(text) ?? [];
+    if (agent === undefined || names === undefined)
+      throw new SvcError('invalid_request', {
+        message: 'Use --tools <agent>=<tool>,<tool>, such as --tools bob=search.',
+      });
+    const aid = await context.aid(agent);
+    const tools = names.split(',').map((name) => name.trim());
+    lists.set(aid, new Set([...(lists.get(aid) ?? []), ...tools.filter((name) => name !== '')]));
+  }
+  return lists;
+}
+
+/** Rejects unknown tool names, which would silently allow nothing. @throws SvcError `invalid_request` */
+function checkTools({ tools, title }: Inspection, lists: ReadonlyMap<string, ReadonlySet<string>>): void {
+  if (title === null || tools.length === 0) return;
+  const unknown = [...lists.values()].flatMap((names) => [...names]).find((name) => !tools.includes(name));
+  if (unknown !== undefined)
+    throw new SvcError('invalid_request', {
+      message: `The server has no tool "${unknown}". Its tools: ${tools.join(', ')}.`,
+    });
+}
+
+/** The server to share: a command or a URL. */
+function serverOf(words: readonly string[]): { command: string; args: string[] } | URL {
+  const [first = '', ...args] = words;
+  if (!/^https?:\/\//i.test(first)) return { command: first, args };
+  const url = URL.parse(first);
+  if (url === null || args.length > 0)
+    throw new SvcError('invalid_request', {
+      message: 'Pass one valid URL and nothing after it, such as http://127.0.0.1:3000/mcp.',
+    });
+  return url;
+}
+
+async function share(context: CliContext, words: readonly string[], options: Sharing): Promise<undefined> {
+  if (context.options.via !== undefined)
+    throw new SvcError('local_only', { message: 'A server can only be shared by its own machine. Omit --via.' });
+  const server = serverOf(words);
+  const lists = await toolLists(context, options.tools ?? []);
+  const named = await Promise.all((options.allow ?? []).map((agent) => context.aid(agent)));
+  const { io } = context;
+  const log = (text: string): void => void io.stderr.write(safeText(text));
+  // From here on a signal must also stop the processes of the server.
+  const end = new AbortController();
+  const ending = untilSignal(io.signal).then(() => end.abort());
+  const { open } = await import('../../mcp-share/open.ts');
+  const opening = open(server, { environment: io.env, log, lists, clock: systemClock, signal: end.signal });
+  const { seen, begin } = await context.progress('Starting the server', opening);
+  if (end.signal.aborted) throw new SvcError('cancelled');
+  checkTools(seen, lists);
+  const agent = await shareAgent(context, options, (made, said) => showFirstPart(context, made, options, SHARED, said));
+  const { aid } = agent;
+  const allowed = await allowOnly(context, aid, [...new Set([...named, ...lists.keys()])]);
+  const { caller_key_hex } = await context.client.agentCallerKey({ aid });
+  const gate: Gate = await begin({ aid, key: Buffer.from(caller_key_hex, 'hex') });
+  try {
+    await bindShare(context, aid, gate.address);
+    const publishing = Promise.race([tryPublish(context, aid), ending]);
+    const state = (await context.progress('Publishing', publishing)) ?? { published: false };
+    const { title, tools } = seen;
+    const service_tcp = provenService(gate.address);
+    const shared: Shared = { ...agent, name: options.name, server: title, tools, allowed, service_tcp, ...state };
+    await show(context, shared, options, SHARED);
+    await ending;
+  } finally {
+    // The daemon may be stopped. A stale binding is harmless, because no other process can prove to be this one.
+    await unbindShare(context, aid, gate.address).catch(() => {});
+    await gate.close();
+  }
+  return undefined;
+}
+
+const SHARED: OutputFormats<Partial<Shared> & CreatedAgent, unknown> = {
+  aids: 'told',
+  text: (one, _, names) => {
+    const { master_private_key_hex: key, allowed, tools } = one;
+    const lets = allowed?.map((aid) => names.nameOf(aid) ?? aid).join(', ');
+    // Before the agent is registered only its key can be shown.
+    const isMade = one.service_tcp !== undefined;
+    return formatFields({
+      ...(key === undefined ? {} : { aid: one.aid, 'master key': key }),
+      name: isMade ? one.name : undefined,
+      server: isMade ? (one.server ?? 'requires authorization') : undefined,
+      tools: tools?.length === 0 ? 'none shown' : tools?.join(', '),
+      allowed: lets === '' ? 'no one yet' : lets,
+      replaces: one.replaced ?? undefined,
+      ...(key === undefined ? { aid: one.aid } : {}),
+      ...(key === undefined && one.master_file !== undefined ? { 'master key': masterKeyText(one) } : {}),
+      published: publishedText(one),
+    });
+  },
+  quiet: ({ aid }) => aid,
+  remark: ({ aid, allowed, master_private_key_hex }) =>
+    [
+      master_private_key_hex !== undefined && MASTER_WARNING,
+      allowed?.length === 0 && `Allow an agent: "svc agents acl allow ${aid} --aid <agent>".`,
+      `Others use it with "svc mcp use ${aid} --into claude-code". It is shared until this command stops.`,
+    ]
+      .filter((line) => typeof line === 'string')
+      .join('\n'),
+};
+
+function addShareCommand(mcp: CommandGroup): void {
+  mcp.run('share', 'share an MCP server of this machine with other agents while this command runs', {
+    examples: [
+      'svc mcp share --name notes --allow bob -- npx my-notes-server',
+      'svc mcp share http://127.0.0.1:3000/mcp --name notes --tools bob=search,read',
+    ],
+    options: SHARE_OPTIONS,
+    run: (context, { server, ...options }) => share(context, server, options),
+    text: () => '',
+  });
+}
 
 export function mcpCommands(svc: CommandGroup): void {
   const mcp = svc.group('mcp', 'share MCP servers with other agents, and use shared servers', [

@@ -6,13 +6,12 @@ import { seal } from '../../../foundation/moving/sealed-file.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
+import { readAll } from '../input.ts';
 import { openFile, rejectExisting, writeNewFile } from '../new-file.ts';
 import type { ParsedOptions } from '../options.ts';
 import { writeOnce } from '../output.ts';
 import { newPassword, type PasswordOptions } from '../password.ts';
-import { readAll } from '../standard-input.ts';
-import { formatFields, safeJson } from '../text.ts';
-import type { WrappedText } from '../wrapped-text.ts';
+import { formatFields, safeJson, type WrappedText } from '../text.ts';
 
 type AgentDocument = AnswerOf<'agentBundle'>;
 type Imported = AnswerOf<'agentImport'>;

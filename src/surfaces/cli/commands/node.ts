@@ -1,8 +1,118 @@
 /** `svc status`, `svc version`: the daemon itself. */
+
+import { networkText, pluralize, relativeTime } from '../../../foundation/display-text.ts';
+import { DELEGATION_WARN_MS } from '../../../foundation/domain/agents.ts';
 import { NO_NODE_KNOWN } from '../../../foundation/domain/joining.ts';
+import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import { type StatusData, statusText } from '../status-text.ts';
+import type { Names } from '../names.ts';
+import { shortSize } from '../reach-text.ts';
+import { formatFields, type WrappedText } from '../text.ts';
+
+// The state of the node at a glance: problems first, then pending items, then details.
+
+type Status = AnswerOf<'status'>;
+type Agent = AnswerOf<'agentGet'>;
+
+/** Number of agents that are named. The rest is counted. */
+const MAX_NAMED = 5;
+
+/** The data of `svc status`. */
+interface StatusData {
+  readonly status: Status;
+  readonly agents: readonly Agent[];
+  /** There are more agents. */
+  readonly more: boolean;
+}
+
+/** In the two largest units: `12 days 3 h`, `2 min 5 s`, `15 s`. */
+function uptime(seconds: number): string {
+  const [days, hours] = [Math.floor(seconds / 86_400), Math.floor(seconds / 3600) % 24];
+  const [minutes, rest] = [Math.floor(seconds / 60) % 60, Math.floor(seconds) % 60];
+  if (days > 0) return `${pluralize(days, 'day')} ${hours} h`;
+  if (hours > 0) return `${hours} h ${minutes} min`;
+  return minutes > 0 ? `${minutes} min ${rest} s` : `${rest} s`;
+}
+
+function mappedText({ port_mapping, mapped_addrs }: Status): string {
+  const ports = mapped_addrs.join(', ');
+  return port_mapping === 'double_nat' ? `${ports}, behind another router` : ports;
+}
+
+/** Why an agent cannot be found or called, now or soon. */
+function agentProblems(agent: Agent, { auto_publish }: Status, names: Names, now: number): string[] {
+  const { aid, service_tcp, service_tcp_ok, published, delegation } = agent;
+  const [who, typed] = [names.shown(aid), names.nameOf(aid) ?? aid];
+  const ends = delegation.expires_at;
+  return [
+    ...(service_tcp !== '' && !service_tcp_ok ? [`${who}: its service at ${service_tcp} does not respond`] : []),
+    ...(published || (auto_publish && agent.last_publish_at === null)
+      ? []
+      : [`${who}: not published, so others cannot find it (svc agents publish ${typed})`]),
+    ...(ends !== null && Date.parse(ends) < now + DELEGATION_WARN_MS
+      ? [`${who}: its key ${Date.parse(ends) < now ? 'expired' : 'expires'} ${relativeTime(ends, now)}`]
+      : []),
+  ];
+}
+
+function problems({ status, agents }: StatusData, names: Names, now: number): string[] {
+  const { dht_peers: peers, dht_clients: clients, network_ready: ready, update_state: update } = status;
+  return [
+    ...(peers + clients === 0 ? ['no other node is known'] : ready ? [] : ['still joining the network']),
+    ...(status.database_rolled_back === true
+      ? [
+          'the database lost changes, so agents are closed to other nodes: check the access lists, then run "svc access confirm"',
+        ]
+      : []),
+    ...(update === 'failed' || update === 'rolled_back' ? ['the last update failed (see svc update)'] : []),
+    ...agents.flatMap((agent) => agentProblems(agent, status, names, now)),
+  ];
+}
+
+/** Pending items, one line per agent. */
+function waiting({ pending = {} }: Status, names: Names): string[] {
+  return Object.entries(pending).map(([aid, { chat_invites: asks, chat_unread: unread, mailbox: notes }]) => {
+    const what = [
+      ...(asks > 0 ? [pluralize(asks, 'chat request')] : []),
+      ...(unread > 0 ? [pluralize(unread, 'unread message')] : []),
+      ...(notes > 0 ? [pluralize(notes, 'note')] : []),
+    ];
+    return `${names.shown(aid)}: ${what.join(', ')}`;
+  });
+}
+
+function agentsText({ agents, more }: StatusData, names: Names): string {
+  if (agents.length === 0) return 'none yet; create one with "svc register"';
+  const published = agents.filter((agent) => agent.published).length;
+  const named = agents.slice(0, MAX_NAMED).map(({ aid }) => names.shown(aid));
+  const left = agents.length > MAX_NAMED || more ? ', …' : '';
+  return `${agents.length}${more ? ' or more' : ''}, ${published} published: ${named.join(', ')}${left}`;
+}
+
+function statusText(glance: StatusData, names: Names, now: number): WrappedText {
+  const { status: s } = glance;
+  return formatFields({
+    problems: problems(glance, names, now),
+    pending: waiting(s, names),
+    node: s.node_aid,
+    version: `${s.version}, up ${uptime(s.uptime_s)}`,
+    agents: agentsText(glance, names),
+    network: s.network_ready ? `ready, ${networkText(s.dht_peers, s.dht_clients)}` : 'not ready',
+    reachability: s.nat_type_label,
+    helpers: s.helpers.join(', '),
+    'listens on': s.listen_addrs.join(', '),
+    'external address': s.observed_addrs.join(', '),
+    ...(s.mapped_addrs.length === 0 ? {} : { 'port mapping': mappedText(s) }),
+    published: s.node_last_publish_at === null ? 'not yet' : relativeTime(s.node_last_publish_at, now),
+    tunnels: s.tunnels_active === 0 ? 'none open' : `${s.tunnels_active} open (svc tunnel status)`,
+    traffic: `${shortSize(s.bytes_up)} up, ${shortSize(s.bytes_down)} down`,
+    'relayed for others': s.relayed.helps
+      ? `${pluralize(s.relayed.sessions, 'session')}, ${shortSize(s.relayed.bytes)}`
+      : '',
+    data: s.data_dir,
+  });
+}
 
 /** Null if the daemon does not answer. */
 async function daemonVersion(context: CliContext): Promise<string | null> {

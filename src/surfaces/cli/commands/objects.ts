@@ -3,11 +3,10 @@ import { basename } from 'node:path';
 import { relativeTime } from '../../../foundation/display-text.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
+import { addFile, type Stored, uploadFile } from '../file-transfer.ts';
 import { type ACTING_AGENT, accessToken, integer } from '../options.ts';
 import { shortSize } from '../reach-text.ts';
-import { formatFields, formatTable } from '../text.ts';
-import { addFile, type Stored, uploadFile } from '../upload.ts';
-import type { OutputText } from '../wrapped-text.ts';
+import { formatFields, formatTable, type OutputText } from '../text.ts';
 
 const STORED = {
   text: ({ object_id, size, url }: Stored) => formatFields({ object: object_id, size: shortSize(size), url }),

@@ -1,6 +1,7 @@
 /** `svc logs`, `svc stop`, `svc restart`: the process of the daemon. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isAlive } from '../../../foundation/data-dir/lock.ts';
 import { textLine } from '../../../foundation/display-text.ts';
 import { type ErrorCode, SvcError } from '../../../foundation/errors.ts';
 import { memberOf } from '../../../foundation/json.ts';
@@ -11,8 +12,23 @@ import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { choice, integer, type ParsedOptions } from '../options.ts';
-import { isSvcd } from '../svcd-process.ts';
 import { safeJson, safeLine } from '../text.ts';
+
+// Tells whether a local process is the daemon.
+
+/**
+ * True if the process is svcd. Behind a forwarded port or in a container the same pid belongs to another process, or to
+ * none.
+ */
+function isSvcd(pid: number): boolean {
+  if (!isAlive(pid)) return false;
+  if (process.platform !== 'linux') return true;
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('svcd');
+  } catch {
+    return false;
+  }
+}
 
 /** Polling interval, milliseconds. */
 const QUESTION_MS = 400;

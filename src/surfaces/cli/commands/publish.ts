@@ -1,16 +1,13 @@
 /** `svc publish`: publishes that an agent offers a service. */
-
 import { sizeText } from '../../../foundation/display-text.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { isObject } from '../../../foundation/json.ts';
 import { MAX_BRIEF_BYTES } from '../../../foundation/records/types.ts';
-import type { CardDraft } from '../agent-card.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import { draftFromService } from '../find-card.ts';
-import { missingInterfacesText } from '../missing-interfaces.ts';
+import { type CardDraft, draftFromService, missingInterfacesText } from '../find-card.ts';
+import { promptYes } from '../input.ts';
 import { ACTING_AGENT, integer, type ParsedOptions, repeatable } from '../options.ts';
-import { promptYes } from '../prompt.ts';
 import { publishResultText } from '../publication.ts';
 import { formatFields } from '../text.ts';
 

@@ -1,13 +1,12 @@
 /** `svc connect`, `svc tunnel`: TCP to remote agents. */
 import { relativeTime, timeText } from '../../../foundation/display-text.ts';
 import { CLIENT_WAIT_MS } from '../../../foundation/domain/tunnels.ts';
-import { REMOVED_ENTRY } from '../access-text.ts';
+import { REMOVED_ENTRY } from '../access.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { accessToken, integer, nextPageHint, PAGE_OPTIONS, type ParsedOptions } from '../options.ts';
 import { shortSize } from '../reach-text.ts';
-import { formatTable } from '../text.ts';
-import type { OutputText } from '../wrapped-text.ts';
+import { formatTable, type OutputText } from '../text.ts';
 
 const REACH = {
   '--local-aid <aid>': 'the connecting agent; optional if there is only one',

@@ -1,7 +1,7 @@
 /** `svc use`, `svc whoami`: the agent in use, for commands that name none. */
 import { resolve } from 'node:path';
-import { chooseAgent } from '../chosen-agent.ts';
 import type { CommandGroup } from '../command-group.ts';
+import { chooseAgent } from '../context.ts';
 import { formatFields } from '../text.ts';
 
 const WHY = {

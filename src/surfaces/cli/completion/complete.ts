@@ -1,8 +1,85 @@
 /** Completion candidates at the cursor, in the format that the shell scripts read. */
 import { Argument, type Command, type Option } from 'commander';
 import { safeLine } from '../text.ts';
-import { type Candidate, type CursorPlace, cursorPlace } from './cursor-place.ts';
 import { FILES } from './scripts.ts';
+
+// The place of the cursor in a command line, and the commands and options possible there.
+
+/** A candidate with its description. */
+export interface Candidate {
+  readonly word: string;
+  readonly about: string;
+}
+
+export interface CursorPlace {
+  /** Command words up to the place, such as `tunnel close`. Empty at the top. */
+  readonly path: string;
+  /** The argument or option value that is being typed. */
+  readonly taking: Argument | Option | null;
+  /** Values of earlier options, by long name without dashes. */
+  readonly given: Readonly<Record<string, string>>;
+  /** Commands and options possible here. */
+  readonly offered: readonly Candidate[];
+}
+
+/** A command and its parents, nearest first. */
+function lineage(command: Command): Command[] {
+  return command.parent === null ? [command] : [command, ...lineage(command.parent)];
+}
+
+function takesValue({ required, optional }: Option): boolean {
+  return required || optional;
+}
+
+/** @param words the words before the cursor and the word at the cursor, which may be empty */
+function cursorPlace(program: Command, words: readonly string[]): CursorPlace {
+  const current = words.at(-1) ?? '';
+  const given: Record<string, string> = {};
+  const path: string[] = [];
+  let command = program;
+  let positionals = 0;
+  let open: Option | null = null;
+  for (const word of words.slice(0, -1)) {
+    if (open !== null) {
+      given[open.name()] = word;
+      open = null;
+    } else if (word.startsWith('-')) {
+      const [flag = '', value] = word.split('=', 2);
+      const option = optionsOf(command).find(({ short, long }) => flag === long || flag === short);
+      if (option === undefined || !takesValue(option)) continue;
+      if (value === undefined) open = option;
+      else given[option.name()] = value;
+    } else {
+      const next =
+        positionals > 0
+          ? undefined
+          : command.commands.find((one) => one.name() === word || one.aliases().includes(word));
+      if (next === undefined) positionals++;
+      else {
+        command = next;
+        path.push(next.name());
+      }
+    }
+  }
+  const place = { path: path.join(' '), given };
+  if (open !== null) return { ...place, taking: open, offered: [] };
+  if (current.startsWith('-')) return { ...place, taking: null, offered: optionWords(command) };
+  const help = command.createHelp();
+  const commands = positionals > 0 ? [] : help.visibleCommands(command).filter((one) => one.name() !== 'help');
+  const offered = commands.map((one) => ({ word: one.name(), about: help.subcommandDescription(one) }));
+  const last = command.registeredArguments.at(-1);
+  const taking = command.registeredArguments[positionals] ?? (last?.variadic === true ? last : null);
+  return { ...place, taking, offered };
+}
+
+function optionsOf(command: Command): readonly Option[] {
+  return lineage(command).flatMap(({ options }) => options);
+}
+
+function optionWords(command: Command): Candidate[] {
+  const shown = optionsOf(command).filter(({ hidden }) => !hidden);
+  return shown.flatMap(({ long, description }) => (long === undefined ? [] : [{ word: long, about: description }]));
+}
 
 /** Longest wait of a shell for the daemon, milliseconds. */
 const KNOWN_TIMEOUT_MS = 2_000;

@@ -1,8 +1,8 @@
 /** Candidates from the daemon: labels, agents, groups, tunnels, services, objects. */
 import { CONFIG_KEYS, PATCHABLE_KEYS } from '../../../foundation/config/schema.ts';
 import type { CliContext } from '../context.ts';
-import { uniquePrefixLength } from '../id-prefix.ts';
-import type { Candidate, CursorPlace } from './cursor-place.ts';
+import { uniquePrefixLength } from '../names.ts';
+import type { Candidate, CursorPlace } from './complete.ts';
 
 /** Names of arguments and options with an AID. */
 const AIDS: ReadonlySet<string> = new Set([

@@ -1,2 +1,0 @@
-/** Path of a shared server at its agent. The path of the original server may differ. */
-export const MCP_PATH = '/mcp';
