@@ -3,14 +3,6 @@ import { type CallOptions, type Client, type ClientOptions, createClient } from 
 import { operations } from '../../operations/index.ts';
 import type { Declaration } from '../../operations/operation.ts';
 
-/** The address of a daemon. */
-export interface DaemonOptions {
-  /** Such as `http://127.0.0.1:2121`. */
-  readonly baseUrl: string;
-  /** The API token. Omit it if the daemon requires none. */
-  readonly token?: string;
-}
-
 // Base64 of the API.
 
 /** UTF-8 in standard base64, in Node and in browsers. */

@@ -1,7 +1,7 @@
 /** `svcd/client` in a browser. */
 
-import type { DaemonOptions } from './api.ts';
 import { SvcDaemon } from './daemon.ts';
+import type { DaemonOptions } from './place.ts';
 
 export { SvcError } from '../../foundation/errors.ts';
 export type { SvcDaemon } from './daemon.ts';

@@ -1,9 +1,10 @@
 /** A daemon for programs: its operations, remote agents, notes and groups. */
 import { followEvents } from '../../operations/event-client.ts';
-import { apiOf, type DaemonOptions, type SvcApi } from './api.ts';
+import { apiOf, type SvcApi } from './api.ts';
 import { Group, type GroupOptions } from './group.ts';
 import { type InboxOptions, iterateNotes, type ReceivedNote } from './inbox.ts';
 import { actingAgent } from './names.ts';
+import type { DaemonOptions } from './place.ts';
 import { type AgentOptions, RemoteAgent, type SendCall, sendThroughApi } from './remote-agent.ts';
 
 export interface EventsOptions {

@@ -1,9 +1,10 @@
 /** A group for programs: write entries and read new ones. */
 import { fromBase64 } from '../../foundation/bytes.ts';
 import type { CallOptions } from '../../operations/client.ts';
-import { base64Of, type DaemonOptions, type SvcApi } from './api.ts';
+import { base64Of, type SvcApi } from './api.ts';
 import { rerunAfterEvents } from './inbox.ts';
 import { actingAgent } from './names.ts';
+import type { DaemonOptions } from './place.ts';
 
 export interface GroupOptions {
   /** AID or label of the local member. Optional if there is only one. */

@@ -3,8 +3,9 @@ import { fromBase64 } from '../../foundation/bytes.ts';
 import { NOTE_TYPE } from '../../foundation/domain/notes.ts';
 import type { CallOptions } from '../../operations/client.ts';
 import { followEvents } from '../../operations/event-client.ts';
-import { base64Of, type DaemonOptions, type SvcApi } from './api.ts';
+import { base64Of, type SvcApi } from './api.ts';
 import { actingAgent } from './names.ts';
+import type { DaemonOptions } from './place.ts';
 
 // Runs a query again after each event.
 
