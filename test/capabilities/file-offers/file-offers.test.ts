@@ -351,7 +351,7 @@ test('only a recipient can accept, and not after the end of the offer', async ()
   assert.throws(() => far.offers.acceptable(far.aid, id), fails('wrong_state'));
 });
 
-test('the other side is told nothing about an offer that has expired meanwhile', async (t) => {
+test('no notification is sent for an offer that has expired meanwhile', async (t) => {
   const { far, id } = await receivedOffer();
   far.failure = new SvcError('not_acknowledged');
   await far.offers.start();
@@ -384,7 +384,7 @@ test('ends of more offers than one batch are all reported, and retries back off'
   await near.clock.run(0);
   near.failure = null;
   await near.clock.run(20_000);
-  assert.equal(near.sent.length, 0, 'not before the delay of the retry');
+  assert.equal(near.sent.length, 0, 'the retry waits for its delay');
   await near.clock.run(40_000);
   assert.equal(near.sent.length, 1);
 });

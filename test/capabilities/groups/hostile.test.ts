@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Entry, type EntryContent, proveSecret, signEntry } from '../../../src/capabilities/groups/entry.ts';
-import { Replica } from '../../../src/capabilities/groups/replica.ts';
+import { MAX_GROUP_ENTRIES, Replica } from '../../../src/capabilities/groups/replica.ts';
 import { type Message, receive, send } from '../../../src/capabilities/groups/wire.ts';
 import { encodeCbor } from '../../../src/foundation/cbor.ts';
 import { u32 } from '../../../src/network/links/wire.ts';
@@ -383,5 +383,42 @@ test('no cursors are stored for strangers that only know the link', async () => 
   const peers = () => ann.store.all('SELECT peer FROM room_peers').map(({ peer }) => peer);
   await world.until('a cursor for ben is stored', () => peers().includes(ben.aid));
   assert.deepEqual(peers(), [ben.aid]);
+  await world.stop();
+});
+
+test('a peer that announces too many entries, makes no progress or gives a wrong answer ends the sync', async () => {
+  const world = new GroupWorld();
+  const [ann, ben] = [await world.node(), await world.node()];
+  const groupId = await groupOf(world, [ann, ben]);
+  await world.until('ben is a member', () => ann.groups.head(ann.aid, groupId).members.length === 2);
+  const asked: string[] = [];
+  const have = { heads: ['11'.repeat(32)], maxSeq: 128, epoch: new Uint8Array(16) };
+  const answers: { first: Message; later?: Message } = { first: { type: 'have', have } };
+  ben.links.accept('room', (link) => {
+    link.on('error', () => {});
+    void (async () => {
+      for (;;) {
+        const { type } = await receive(link, never);
+        asked.push(type);
+        send(link, type === 'hello' ? answers.first : (answers.later ?? { type: 'done' }));
+      }
+    })().catch(() => link.destroy());
+  });
+  const sync = () =>
+    assert.rejects(world.during(ann.groups.sync(ann.aid, groupId, ben.aid)), { code: 'protocol_error' });
+  answers.first = { type: 'taken', complete: true };
+  await sync();
+  assert.deepEqual(asked.splice(0), ['hello']);
+  answers.first = { type: 'have', have: { ...have, maxSeq: MAX_GROUP_ENTRIES + 1 } };
+  await sync();
+  assert.deepEqual(asked.splice(0), ['hello'], 'no entries are requested');
+  answers.first = { type: 'have', have };
+  answers.later = { type: 'entries', upTo: 0, entries: [] };
+  await sync();
+  assert.deepEqual(asked.splice(0), ['hello', 'pull']);
+  answers.first = { type: 'have', have: { ...have, maxSeq: 1000 } };
+  answers.later = { type: 'ids', upTo: 0, ids: [] };
+  await sync();
+  assert.deepEqual(asked.splice(0), ['hello', 'list'], 'a long list is compared before entries are fetched');
   await world.stop();
 });

@@ -109,7 +109,7 @@ test('a port that is in use changes nothing', async () => {
   assert.deepEqual([[...open.keys()], memory.list()[0]?.port], [[5000], 5000]);
 });
 
-test('saved addresses keep their port after a restart, and one whose port is in use is opened later', async () => {
+test('saved addresses keep their port after a restart; if a port is in use, the address is opened later', async () => {
   const before = setUp();
   const ports = [request(), request({ remoteAid: testAid(3) })];
   for (const one of ports) await before.origins.open(one);

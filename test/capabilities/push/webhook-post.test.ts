@@ -30,7 +30,7 @@ test('a webhook gets the headers and the body, and only its status counts', asyn
   const { send, port, count } = await setUp(t, (request, response) => {
     const { method, url, headers } = request;
     got.push([method, url, headers['content-type'], headers.host, headers['content-length']]);
-    response.writeHead(302, { Location: '/elsewhere' }).end('a body that nobody reads');
+    response.writeHead(302, { Location: '/elsewhere' }).end('an ignored body');
   });
   assert.equal(await send(), 302);
   assert.deepEqual(got, [['POST', '/hook?a=1', 'application/json', `127.0.0.1:${port}`, '2']]);

@@ -240,7 +240,7 @@ test('queued notifications of an agent that the owner then denies are deleted', 
   assert.equal(posts.length, 1);
 });
 
-test('only the agent with the webhook can deliver, and nobody whom the owner denies', async (t) => {
+test('only the agent with the webhook can deliver, and not after the owner denies it', async (t) => {
   const { name, offer, state, posts } = await registered(t);
   await assert.rejects(offer({ webhook: name }, STRANGER), { code: 'access_denied' });
   assert.equal(await offer({}), 'gone');
@@ -313,7 +313,7 @@ test('a notification waits while the program is unreachable, until it is too old
   assert.equal(posts.length, 1);
 });
 
-test('a program that is back tells the server, which delivers at once', async (t) => {
+test('a program that is back tells the server, which delivers immediately', async (t) => {
   const { clock, reach, webhooks, posts, posted, notify, address } = await registered(t);
   reach.program = false;
   notify(address);

@@ -58,3 +58,19 @@ test('an impossible path has a reason', () => {
   assert.match(ways[0]?.note ?? '', /Only a relay/);
   assert.match(ways[1]?.note ?? '', /disable_relay/);
 });
+
+test('a path over servers says what is missing', () => {
+  const ways = [
+    { kind: 'relay', delayMs: 0, mayLead: false },
+    { kind: 'turn', delayMs: 0, mayLead: false },
+    { kind: 'turn', delayMs: 0, mayLead: true },
+  ] as const;
+  assert.deepEqual(
+    pathAttempts({ ...FACTS, ways }).map(({ note }) => note),
+    [
+      'No relay is known.',
+      'Neither node has a TURN server.',
+      'A helper forwards encrypted packets until another path works.',
+    ],
+  );
+});

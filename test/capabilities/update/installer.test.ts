@@ -132,7 +132,7 @@ test('an invalid version never becomes a path', (t) => {
     assert.throws(() => releases.pathOf(version), RangeError);
 });
 
-/** npm in a folder of its own: a program that records its arguments. */
+/** A separate folder with a script in place of npm. */
 function npmWith(t: TestContext, script: string) {
   const root = temporaryDirectory(t);
   const program = join(root, 'lib', 'node_modules', 'npm', 'bin', 'npm-cli.js');
