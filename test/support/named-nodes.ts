@@ -1,6 +1,6 @@
 /** Fake nodes of the record network, and their answers. */
 import type { Address } from '../../src/foundation/address.ts';
-import type { LookupAnswer } from '../../src/network/records/lookup.ts';
+import type { NodeAnswer } from '../../src/network/records/closest-nodes.ts';
 import type { FindReply } from '../../src/network/records/messages.ts';
 
 /** Each number is another public host, up to 1,024 in different blocks. */
@@ -9,7 +9,7 @@ export function nodeAddress(n: number): Address {
 }
 
 /** A node that has nothing unless configured otherwise. */
-export function answerOf(to: Address, id: Uint8Array, says: Partial<FindReply> = {}): LookupAnswer {
+export function answerOf(to: Address, id: Uint8Array, says: Partial<FindReply> = {}): NodeAnswer {
   const reply = {
     nodeKey: new Uint8Array(32),
     quicPort: 1,

@@ -1,61 +1,336 @@
 /**
- * The nodes around a key, asked once: who publishes looks first what they hold, and gives his record to the same nodes
- * afterwards. Two searches would ask everybody twice, and wait twice.
+ * The iterative search for the nodes closest to a key. Several nodes are asked at once, each answer names closer ones,
+ * and nobody is waited for who takes much longer than the others. Of each block of public addresses one node counts
+ * (`network-blocks.ts`), so that whoever has many addresses in a few blocks neither leads the search astray nor takes
+ * all places; where the nodes stand much denser than the others around them, the search goes on beyond them. And names
+ * cost nothing: who names nodes that do not answer is soon believed no more.
  */
-import type { Clock } from '../../foundation/clock.ts';
+
+import { type Address, formatAddress } from '../../foundation/address.ts';
+import type { Clock, Timer } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
+import { Listeners } from '../../foundation/listeners.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
-import type { RecordType } from '../../foundation/records/types.ts';
-import { SharedLookup } from './lookup.ts';
-import type { Lookups } from './lookups.ts';
-import type { RecordReader } from './record-reader.ts';
-import type { RecordWriter } from './record-writer.ts';
-import type { GetOptions, NearbyNodes, PutOptions, PutResult } from './types.ts';
+import { MAX_DATAGRAM_RECORD_BYTES } from '../../foundation/records/types.ts';
+import { Tally } from '../../foundation/tally.ts';
+import { mayDialPort } from '../transport/udp-socket.ts';
+import type { FindReply } from './messages.ts';
+import { blockOf, compareDistance, distancePrefix, nodeId, nodeScope } from './node-address.ts';
+import { FAILURES_TO_DROP, type PeerHealth } from './peer-health.ts';
+import { MAX_NODES_PER_HOST, mayHoldMany } from './routing-admission.ts';
 
-/** One search of the nodes around a key for several who want something of them: what is read there, and what is put. */
+/** How many of the nodes closest to its key are given a record, and how many have to keep it. */
 
-/**
- * So long after the search records are given to the nodes that it found, milliseconds: the tokens by which they know our
- * address hold for 7.5 s at least. Later it takes a search of its own.
- */
-const FRESH_MS = 5000;
+/** How many of the closest nodes are given a record: with a third of them dead, enough are left. */
+export const STORE_WIDTH = 16;
+/** As many for a record that goes over QUIC. */
+export const LARGE_STORE_WIDTH = 10;
 
-interface VicinityDependencies {
-  readonly clock: Clock;
-  readonly lookups: Pick<Lookups, 'forGiving'>;
-  readonly reader: Pick<RecordReader, 'get'>;
-  readonly writer: Pick<RecordWriter, 'put'>;
+/** How many of the closest nodes are given this record. */
+export function widthFor({ encoded }: SignedRecord): number {
+  return encoded.length <= MAX_DATAGRAM_RECORD_BYTES ? STORE_WIDTH : LARGE_STORE_WIDTH;
 }
 
-export class ClosestNodes implements NearbyNodes {
-  readonly #key: Uint8Array;
-  readonly #type: RecordType | null;
-  readonly #deps: VicinityDependencies;
-  readonly #shared: SharedLookup;
+/** Most nodes that one search asks, whatever the answers claim. */
+const MAX_ASKED = 160;
+/** Most nodes that one search remembers, and of those that one block has named and that were not asked. */
+const MAX_CANDIDATES = 800;
+const MAX_NEW_OF_NAMER = 40;
+/** Nodes of one block that are asked or have answered, while there are others to ask. */
+const MAX_ASKED_OF_BLOCK = 4;
+/** Nodes named by one block that were asked and have not answered, while there are others to ask. */
+const MAX_UNANSWERED_OF_NAMER = 6;
+/** How much longer slow nodes get while there are not enough answers, ms. */
+const PATIENCE_MS = 300;
+/** Nodes that are looked at to see whether those closest to the key stand too dense, and what they are measured by. */
+const DENSITY_WINDOW = 24;
+/** So many times as far as the last of the closest must the last of that window be: 1.5 times is what chance makes. */
+const DENSE = 1.8;
+/** How many times as many nodes count as the closest where they stand too dense. */
+export const BEYOND = 3;
+
+/** Records are given to the nodes that a search found this long after its start, in ms. Their tokens hold for at least 7.5 s. */
+const FRESH_MS = 5000;
+
+/** What a node said. */
+export interface NodeAnswer {
+  readonly address: Address;
+  readonly id: Uint8Array;
+  readonly reply: FindReply;
+  /** Proves our address to this node for a few seconds. */
+  readonly token: Uint8Array | null;
+}
+
+/** A node on the way to the key. `slow` and `late` ones may still answer, and count no longer. */
+interface Candidate {
+  readonly address: Address;
+  readonly id: Uint8Array;
+  /** Where it counts for one with others; null where it counts alone. */
+  readonly block: string | null;
+  /** The blocks that have named it; none for what we knew ourselves. */
+  readonly namers: Set<string>;
+  /** The one of them on whose word it was asked. */
+  believed: string | null;
+  state: 'new' | 'asked' | 'slow' | 'late' | 'answered' | 'failed';
+  answer: NodeAnswer | null;
+}
+
+export interface SearchOptions {
+  readonly target: Uint8Array;
+  /** How many of the closest nodes must have answered. */
+  readonly width: number;
+  /** How many are asked at once. */
+  readonly parallel: number;
+  /** Answers with which slow nodes are no longer waited for. */
+  readonly enough: number;
+  readonly start: readonly Address[];
+}
+
+interface SearchDependencies {
+  readonly clock: Clock;
+  readonly health: PeerHealth;
+  /** Asks one node; null where it does not answer. */
+  readonly ask: (address: Address, id: Uint8Array) => Promise<NodeAnswer | null>;
+  /** Whom not to ask: ourselves, and who is out of reach. */
+  readonly skips: (address: Address) => boolean;
+  readonly isOwnHost: (host: string) => boolean;
+}
+
+function counts({ state }: Candidate): boolean {
+  return state === 'new' || state === 'asked' || state === 'answered';
+}
+
+export class ClosestNodes {
+  readonly #options: SearchOptions;
+  readonly #deps: SearchDependencies;
+  /** By distance, closest first. */
+  readonly #candidates: Candidate[] = [];
+  readonly #known = new Map<string, Candidate>();
+  readonly #hosts = new Tally();
+  /** As the candidates stand: those that were asked and are not late, by block; those that have not answered, by who named them. */
+  readonly #askedOfBlock = new Tally();
+  readonly #unansweredOfNamer = new Tally();
+  #asked = 0;
+  #answered = 0;
+  #isDense = false;
+  #stopped = false;
+  readonly #end = Promise.withResolvers<void>();
+  /** Settles when the closest nodes have answered, or nobody is left to wait for, or it was stopped. */
+  readonly finished: Promise<void> = this.#end.promise;
+  /** All answers so far, in the order in which they came; late ones included. */
+  readonly answers: NodeAnswer[] = [];
+  readonly #listeners = new Listeners<[NodeAnswer]>();
   readonly #began: number;
 
-  /** Begins to search. @param type of records that will be read; null where none are */
-  constructor(key: Uint8Array, type: RecordType | null, dependencies: VicinityDependencies) {
-    this.#key = key;
-    this.#type = type;
+  constructor(options: SearchOptions, dependencies: SearchDependencies) {
+    this.#options = options;
     this.#deps = dependencies;
     this.#began = dependencies.clock.now();
-    const request = { types: type === null ? [] : [type], wantsRecords: type !== null };
-    this.#shared = new SharedLookup((onAnswer) => dependencies.lookups.forGiving(key, request, onAnswer));
+    for (const address of options.start) this.#add(address, null);
+    this.#step();
   }
 
-  /** @throws SvcError `cancelled` */
-  async get(type: RecordType, options: GetOptions): Promise<SignedRecord | null> {
-    return await this.#deps.reader.get(this.#key, type, options, type === this.#type ? this.#shared : null);
-  }
-
-  /** @throws as `RecordWriter.put` */
-  async put(record: SignedRecord, options: PutOptions): Promise<PutResult> {
-    const age = this.#deps.clock.now() - this.#began;
-    const isFresh = age >= 0 && age < FRESH_MS;
-    return await this.#deps.writer.put(this.#key, record, options, isFresh ? this.#shared : null);
-  }
-
+  /** Ends the search; answers that are still under way are reported no more. */
   stop(): void {
-    this.#shared.lookup.stop();
+    this.#stopped = true;
+    this.#end.resolve();
+  }
+
+  /** Calls back with each further answer, until the returned function is called. */
+  onAnswer(listener: (answer: NodeAnswer) => void): () => void {
+    return this.#listeners.add(listener);
+  }
+
+  /** Whether the nodes that answered still accept our tokens. */
+  get isFresh(): boolean {
+    const age = this.#deps.clock.now() - this.#began;
+    return age >= 0 && age < FRESH_MS;
+  }
+
+  /**
+   * Whether the closest nodes that are known so far stand so dense that somebody may have put himself in front of those
+   * who belong there. While few are known it may seem so.
+   */
+  get looksDense(): boolean {
+    return this.#isDense || this.#standsDense(this.#byBlock()[0]);
+  }
+
+  /** How many nodes count as the `width` closest: more where too many stand in front of those who belong there. */
+  beyond(width: number): number {
+    return this.#isDense ? width * BEYOND : width;
+  }
+
+  /** The closest nodes that have answered, one of each block, closest first; then others of these blocks. */
+  closest(max: number): NodeAnswer[] {
+    const [apart, crowd] = this.#byBlock();
+    const answers = [...apart, ...crowd].map(({ answer }) => answer);
+    return answers.filter((answer) => answer !== null).slice(0, max);
+  }
+
+  /** Those of them that stand among the first `beyond(width)` known ones, without those that take too long. */
+  within(width: number): NodeAnswer[] {
+    const [apart, crowd] = this.#byBlock();
+    const first = [...apart, ...crowd].filter(counts).slice(0, this.beyond(width));
+    return first.map(({ answer }) => answer).filter((answer) => answer !== null);
+  }
+
+  /** Those who stand for their blocks, and the others; both closest first. Who counts no longer stands for nobody. */
+  #byBlock(): [apart: Candidate[], crowd: Candidate[]] {
+    this.#count();
+    const taken = new Set<string>();
+    const apart: Candidate[] = [];
+    const crowd: Candidate[] = [];
+    for (const candidate of this.#candidates) {
+      const { block, state } = candidate;
+      if (block === null) apart.push(candidate);
+      else if (taken.has(block) || (state === 'new' && !this.#mayAsk(candidate))) crowd.push(candidate);
+      else {
+        apart.push(candidate);
+        if (counts(candidate)) taken.add(block);
+      }
+    }
+    return [apart, crowd];
+  }
+
+  #count(): void {
+    this.#askedOfBlock.clear();
+    this.#unansweredOfNamer.clear();
+    for (const { block, believed, state } of this.#candidates) {
+      if (block !== null && (state === 'asked' || state === 'answered')) this.#askedOfBlock.add(block);
+      if (believed !== null && state !== 'answered') this.#unansweredOfNamer.add(believed);
+    }
+  }
+
+  /** Whether a node is asked before those who are asked when nobody else is left. */
+  #mayAsk({ block, namers }: Candidate): boolean {
+    if (block !== null && this.#askedOfBlock.of(block) >= MAX_ASKED_OF_BLOCK) return false;
+    return namers.size === 0 || this.#believed(namers) !== null;
+  }
+
+  /** Of those who named a node, one whose names have answered well enough. */
+  #believed(namers: ReadonlySet<string>): string | null {
+    return namers.values().find((namer) => this.#unansweredOfNamer.of(namer) < MAX_UNANSWERED_OF_NAMER) ?? null;
+  }
+
+  /** @param namer the block that names it; null for what we know ourselves */
+  #add(address: Address, namer: string | null): void {
+    const { isOwnHost, skips, health } = this.#deps;
+    const key = formatAddress(address);
+    const known = this.#known.get(key);
+    if (known !== undefined && namer !== null && known.namers.size > 0) known.namers.add(namer);
+    if (known !== undefined || skips(address) || health.failures(address) >= FAILURES_TO_DROP) return;
+    if (this.#hosts.of(address.host) >= MAX_NODES_PER_HOST && !mayHoldMany(address.host, isOwnHost)) return;
+    const id = nodeId(address);
+    if (!this.#makeRoom(namer, id)) return;
+    this.#hosts.add(address.host);
+    const { target } = this.#options;
+    const before = this.#candidates.findLastIndex((other) => compareDistance(target, other.id, id) < 0);
+    const namers = new Set(namer === null ? [] : [namer]);
+    const block = blockOf(address, isOwnHost);
+    const candidate: Candidate = { address, id, block, namers, believed: null, state: 'new', answer: null };
+    this.#candidates.splice(before + 1, 0, candidate);
+    this.#known.set(key, candidate);
+  }
+
+  /** Where one has named too many, forgets the farthest of them that was not asked; false where there is no room. */
+  #makeRoom(namer: string | null, id: Uint8Array): boolean {
+    if (this.#candidates.length >= MAX_CANDIDATES) return false;
+    if (namer === null) return true;
+    const isItsOwn = ({ state, namers }: Candidate): boolean =>
+      state === 'new' && namers.size === 1 && namers.has(namer);
+    if (this.#candidates.filter(isItsOwn).length < MAX_NEW_OF_NAMER) return true;
+    const last = this.#candidates.findLastIndex(isItsOwn);
+    const farthest = this.#candidates[last];
+    if (farthest === undefined || compareDistance(this.#options.target, farthest.id, id) < 0) return false;
+    this.#candidates.splice(last, 1);
+    this.#known.delete(formatAddress(farthest.address));
+    this.#hosts.add(farthest.address.host, -1);
+    return true;
+  }
+
+  #step(): void {
+    // protocol-dht.md, step 9
+    if (this.#stopped) return;
+    const { parallel } = this.#options;
+    const width = this.beyond(this.#options.width);
+    // Where the closest may be in league, those whom they have put behind are waited for, too.
+    const enough = this.#isDense ? width : this.#options.enough;
+    let active = this.#candidates.filter(({ state }) => state === 'asked').length;
+    let open = 0;
+    let waiting = 0;
+    let window = 0;
+    const [apart, crowd] = this.#byBlock();
+    const look = (candidates: readonly Candidate[]): void => {
+      for (const candidate of candidates) {
+        if (window >= width) break;
+        if (candidate.state === 'new' && candidates === apart && !this.#mayAsk(candidate)) continue;
+        if (candidate.state === 'new' && active < parallel && this.#asked < MAX_ASKED) {
+          this.#visit(candidate);
+          active++;
+        }
+        if (candidate.state === 'slow') waiting++;
+        if (candidate.state === 'asked' || (candidate.state === 'new' && this.#asked < MAX_ASKED)) open++;
+        if (counts(candidate)) window++;
+      }
+    };
+    look(apart);
+    // Others of the same blocks are asked where there are not enough blocks.
+    if (open === 0) look(crowd);
+    if (open > 0 || (waiting > 0 && this.#answered < enough)) return;
+    if (!this.#isDense && this.#standsDense(apart)) {
+      this.#isDense = true;
+      this.#step();
+    } else this.#end.resolve();
+  }
+
+  #standsDense(apart: readonly Candidate[]): boolean {
+    const near = apart.filter(counts).slice(0, DENSITY_WINDOW);
+    const [edge, last] = [near[STORE_WIDTH - 1], near.at(-1)];
+    // On one machine and in one's own network nobody pays for places.
+    if (edge === undefined || last === undefined || near.some(({ block }) => block === null)) return false;
+    const { target } = this.#options;
+    return distancePrefix(target, last.id) > DENSE * distancePrefix(target, edge.id);
+  }
+
+  #visit(candidate: Candidate): void {
+    const { clock, health, ask } = this.#deps;
+    const { block, namers } = candidate;
+    this.#asked++;
+    candidate.state = 'asked';
+    candidate.believed = this.#believed(namers);
+    if (candidate.believed !== null) this.#unansweredOfNamer.add(candidate.believed);
+    if (block !== null) this.#askedOfBlock.add(block);
+    let timer: Timer;
+    const setAside = (): void => {
+      candidate.state = 'slow';
+      timer = clock.after(PATIENCE_MS, () => {
+        candidate.state = 'late';
+        this.#step();
+      });
+    };
+    if (health.failures(candidate.address) > 0) setAside();
+    else
+      timer = clock.after(health.slowAfterMs, () => {
+        setAside();
+        this.#step();
+      });
+    detach(
+      ask(candidate.address, candidate.id).then((answer) => {
+        timer.cancel();
+        candidate.state = answer === null ? 'failed' : 'answered';
+        if (this.#stopped) return;
+        if (answer !== null) {
+          candidate.answer = answer;
+          this.#answered++;
+          const scope = nodeScope(candidate.address.host);
+          const teller = block ?? formatAddress(candidate.address);
+          for (const node of answer.reply.nodes)
+            if (nodeScope(node.host) >= scope && mayDialPort(node.port)) this.#add(node, teller);
+          this.answers.push(answer);
+          this.#listeners.notify(answer);
+        }
+        this.#step();
+      }),
+    );
   }
 }

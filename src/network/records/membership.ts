@@ -61,9 +61,9 @@ export interface MembershipDependencies {
   readonly observed: ObservedAddresses;
   /** True for the IPv4 addresses of this machine. */
   readonly isOwnHost: (host: string) => boolean;
-  readonly lookups: Meeting & {
+  readonly searches: Meeting & {
     /** Searches for the nodes closest to an id, and so makes itself known to them. */
-    survey(id: Uint8Array): { readonly finished: Promise<void> };
+    forWrite(id: Uint8Array): { readonly finished: Promise<void> };
   };
 }
 
@@ -123,11 +123,11 @@ export class Membership {
 
   /** Asks every contact, joins the tables where it can, and comes back later where nobody answered. */
   async #enter(): Promise<number> {
-    const { bootstrapNodes, engine, lookups } = this.#deps;
-    const greeted = await anyOf(bootstrapNodes.meet(lookups));
+    const { bootstrapNodes, engine, searches } = this.#deps;
+    const greeted = await anyOf(bootstrapNodes.meet(searches));
     if (this.#stopped) return UNTIL_REQUESTED;
     if (greeted || engine.peerCount > 0) {
-      await lookups.survey(engine.id).finished;
+      await searches.forWrite(engine.id).finished;
       this.#searched = true;
       this.#probes.soon(await this.#probe());
     } else if (engine.ownAddress === null && nodeScope(engine.address.host) !== IP_SCOPE.none) {
@@ -146,15 +146,15 @@ export class Membership {
    * only the nodes of one side of a partition: those of the other side left it, and nothing else leads to them.
    */
   async #reunite(): Promise<void> {
-    const { bootstrapNodes, engine, lookups } = this.#deps;
+    const { bootstrapNodes, engine, searches } = this.#deps;
     if (!this.#searched || engine.peerCount === 0) return;
     const known = new Set(engine.nodes().map(({ node }) => formatAddress(node)));
     const isInTable = (address: Address): boolean => known.has(formatAddress(address)) || engine.isOwn(address);
-    const met = await anyOf(bootstrapNodes.meetAgain(lookups, isInTable));
+    const met = await anyOf(bootstrapNodes.meetAgain(searches, isInTable));
     if (!met || this.#stopped) return;
-    await lookups.survey(engine.id).finished;
+    await searches.forWrite(engine.id).finished;
     const own = engine.ownAddress;
-    if (own !== null) await lookups.survey(oppositeOf(nodeId(own))).finished;
+    if (own !== null) await searches.forWrite(oppositeOf(nodeId(own))).finished;
   }
 
   /** Makes a node known, found on the LAN for example. */
@@ -166,8 +166,8 @@ export class Membership {
 
   /** Turns to a contact, and comes in by it where it is met: then it stays one. */
   async join(contact: NodeContact): Promise<MeetingState> {
-    const { bootstrapNodes, lookups } = this.#deps;
-    const state = await bootstrapNodes.join(contact, lookups);
+    const { bootstrapNodes, searches } = this.#deps;
+    const state = await bootstrapNodes.join(contact, searches);
     if (state !== 'met' || this.#stopped) return state;
     this.#failedEntries = 0;
     this.#entries.soon();
@@ -265,14 +265,14 @@ export class Membership {
     this.#report();
     this.#pauses = [...ANNOUNCEMENTS_MS];
     this.#announcements.plan(await this.#announce());
-    await this.#deps.lookups.survey(oppositeOf(nodeId(address))).finished;
+    await this.#deps.searches.forWrite(oppositeOf(nodeId(address))).finished;
   }
 
   /** Makes itself known to the nodes near it, and again to those that were coming in at the same time. */
   async #announce(): Promise<number> {
     const own = this.#deps.engine.ownAddress;
     if (own === null) return UNTIL_REQUESTED;
-    await this.#deps.lookups.survey(nodeId(own)).finished;
+    await this.#deps.searches.forWrite(nodeId(own)).finished;
     return this.#pauses.shift() ?? UNTIL_REQUESTED;
   }
 

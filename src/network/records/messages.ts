@@ -19,7 +19,7 @@ import { NETWORK_TAG_BYTES, PACKED_ADDRESS_BYTES, packAddresses, unpackAddresses
 import type { NoteRemoval } from './types.ts';
 
 /** Command numbers of our own requests. */
-export const COMMAND = { find: 1, store: 2, probe: 3, remove: 4, storeSeveral: 5 } as const;
+export const COMMAND = { find: 1, store: 2, probe: 3, remove: 4 } as const;
 
 /** Largest datagram that we send, bytes: it crosses every usual path in one piece. */
 export const MAX_DATAGRAM_BYTES = 1232;
@@ -39,10 +39,6 @@ export const MAX_NODES_PER_REPLY = 20;
 export const MAX_SUMMARIES = 16;
 /** Most types that one request asks for. */
 const MAX_TYPES = 16;
-/** The first byte of the padding of who understands an answer that says its version: others would not read such an answer. */
-const ASKS_VERSION = 1;
-/** What a node says that takes several records in one datagram. */
-const VERSION = 1;
 /** Maximum number of parts that the records under a key are divided into. Part numbers have 32 bits. */
 export const MAX_PARTS: number = 2 ** 30;
 
@@ -61,8 +57,6 @@ export interface FindRequest {
   /** Whether the records are wanted, or only what there is and who is near. */
   readonly wantsRecords: boolean;
   readonly part?: Part;
-  /** Whether its answer may say a version; it may where this is left out. */
-  readonly asksVersion?: boolean;
 }
 
 /** What a node holds and did not send: a record too large for the answer. */
@@ -88,8 +82,6 @@ export interface FindReply {
   readonly summaries: readonly Summary[];
   /** What its clock shows, Unix seconds. */
   readonly time: number;
-  /** Whether it takes several records in one datagram; said to who asks. */
-  readonly takesSeveral?: boolean;
 }
 
 /** What a node did with a record. The last ones are refusals. */
@@ -157,10 +149,7 @@ export function encodeFindRequest(request: FindRequest): Uint8Array {
   };
   const bare = encodeCbor({ ...map, z: new Uint8Array() });
   const missing = (request.wantsRecords ? PADDED_FIND_BYTES : PADDED_SURVEY_BYTES) - bare.length;
-  if (missing <= 0) return bare;
-  const padding = new Uint8Array(missing);
-  if (request.asksVersion !== false) padding[0] = ASKS_VERSION;
-  return encodeCbor({ ...map, z: padding });
+  return missing <= 0 ? bare : encodeCbor({ ...map, z: new Uint8Array(missing) });
 }
 
 function decodePart(value: unknown): Part | null {
@@ -172,7 +161,7 @@ export function decodeFindRequest(bytes: Uint8Array): FindRequest | null {
   const { i: wantsRecords, t, z, p } = readMap(bytes, MAX_DATAGRAM_BYTES, ['i', 't', 'z'], ['p']) ?? {};
   const types = decodeTypes(t);
   if (types === null || typeof wantsRecords !== 'boolean' || !isBytes(z)) return null;
-  const request = { types, wantsRecords, asksVersion: z[0] === ASKS_VERSION };
+  const request = { types, wantsRecords };
   if (p === undefined) return request;
   const part = decodePart(p);
   return part === null ? null : { ...request, part };
@@ -194,7 +183,6 @@ export function encodeFindReply(reply: FindReply): Uint8Array {
     r: reply.records,
     s: reply.summaries.map((s) => [s.type, s.issuedAt, s.seq, s.timestamp, s.digest]),
     t: reply.time,
-    v: reply.takesSeveral === true ? VERSION : undefined,
     x: reply.digest,
   });
 }
@@ -204,18 +192,16 @@ function asRecordBytes(value: unknown): Uint8Array | null {
 }
 
 export function decodeFindReply(bytes: Uint8Array): FindReply | null {
-  const map = readMap(bytes, MAX_DATAGRAM_BYTES, ['c', 'k', 'n', 'q', 'r', 's', 't', 'x'], ['v']);
+  const map = readMap(bytes, MAX_DATAGRAM_BYTES, ['c', 'k', 'n', 'q', 'r', 's', 't', 'x']);
   if (map === null) return null;
-  const { c: count, k: nodeKey, q: quicPort, t: time, x: digest, v: version } = map;
+  const { c: count, k: nodeKey, q: quicPort, t: time, x: digest } = map;
   if (!isUint(count) || !isBytes(nodeKey, PUBLIC_KEY_BYTES) || !isUint(quicPort, 0xffff)) return null;
-  if (version !== undefined && !isUint(version)) return null;
   if (!isUint(time, MAX_UNIX_S) || !isBytes(digest, RECORD_DIGEST_BYTES)) return null;
   const nodes = isBytes(map['n']) ? unpackAddresses(map['n'], MAX_NODES_PER_REPLY) : null;
   const records = decodeAll(map['r'], asRecordBytes);
   const summaries = decodeAll(map['s'], decodeSummary, MAX_SUMMARIES);
   if (nodes === null || records === null || summaries === null) return null;
-  const takesSeveral = version === undefined ? {} : { takesSeveral: version >= VERSION };
-  return { nodeKey, quicPort, nodes, count, digest, records, summaries, time, ...takesSeveral };
+  return { nodeKey, quicPort, nodes, count, digest, records, summaries, time };
 }
 
 /** How many bytes of records, and after them of nodes, an answer of `valueBytes` has room for. */
@@ -224,8 +210,6 @@ export function replyRoom(valueBytes: number): number {
 }
 /** A FIND answer without records, nodes and summaries, bytes: its keys, lengths, counters, the node's key and time. */
 const FIND_REPLY_FRAME_BYTES = 97;
-/** What such an answer takes more that says its version, bytes. */
-export const VERSION_BYTES = 3;
 /** What a list adds to each record, bytes. */
 export const RECORD_FRAME_BYTES = 3;
 /** The most that a summary takes, bytes. */

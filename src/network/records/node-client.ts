@@ -1,8 +1,6 @@
 /** What this node asks of others: what they hold near a key, and to keep a record. */
 import { type Address, formatAddress } from '../../foundation/address.ts';
-import { equalBytes } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
-import { detach } from '../../foundation/detached.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { belongsUnderKey } from '../../foundation/records/keys.ts';
@@ -11,8 +9,8 @@ import { MAX_DATAGRAM_RECORD_BYTES } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import type { NodeRequests } from '../node-requests.ts';
 import { mayDialPort } from '../transport/udp-socket.ts';
+import type { NodeAnswer } from './closest-nodes.ts';
 import type { DhtEngine } from './engine.ts';
-import type { LookupAnswer } from './lookup.ts';
 import type { StoreCode } from './messages.ts';
 import {
   COMMAND,
@@ -26,7 +24,6 @@ import {
   type StoreReply,
 } from './messages.ts';
 import { PeerClocks } from './peer-health.ts';
-import { decodeSeveralReply, encodeSeveralRequest, fitting } from './several-messages.ts';
 
 /** Time to hand over a record that no datagram holds, milliseconds. */
 const LARGE_STORE_TIMEOUT_MS = 5000;
@@ -57,18 +54,13 @@ export class NodeClient {
   /** The key that each node last said it has; nobody has proven it. By address. */
   readonly #keys = new LruCache<string, Uint8Array>({ maxEntries: MAX_KEYS });
   readonly #deps: NodeClientDependencies;
-  readonly #batches: StoreBatches;
 
   constructor(dependencies: NodeClientDependencies) {
     this.#deps = dependencies;
-    this.#batches = new StoreBatches({
-      one: (at, key, record) => this.#storeSmall(at, key, record),
-      several: (at, key, records) => this.#storeSeveral(at, key, records),
-    });
   }
 
   /** Asks a node about a key, with a request that `encodeFindRequest` made; null where it gives no valid answer. */
-  async find(address: Address, id: Uint8Array, key: Uint8Array, value: Uint8Array): Promise<LookupAnswer | null> {
+  async find(address: Address, id: Uint8Array, key: Uint8Array, value: Uint8Array): Promise<NodeAnswer | null> {
     const { clock, engine } = this.#deps;
     const askedAt = clock.now();
     const reply = await engine.request(address, { command: COMMAND.find, target: key, value });
@@ -89,41 +81,36 @@ export class NodeClient {
   }
 
   /** As `find`, of a node that has answered before. */
-  async ask(at: LookupAnswer, key: Uint8Array, request: FindRequest): Promise<FindReply | null> {
+  async ask(at: NodeAnswer, key: Uint8Array, request: FindRequest): Promise<FindReply | null> {
     return (await this.find(at.address, at.id, key, encodeFindRequest(request)))?.reply ?? null;
   }
 
   /** Hands a record to a node, in a datagram where it fits; null where the node gives no valid answer. */
-  async store(at: LookupAnswer, key: Uint8Array, record: SignedRecord): Promise<StoreVerdict | null> {
+  async store(at: NodeAnswer, key: Uint8Array, record: SignedRecord): Promise<StoreVerdict | null> {
     const isSmall = record.encoded.length <= MAX_DATAGRAM_RECORD_BYTES;
-    const reply = await (isSmall ? this.#batches.store(at, key, record) : this.#storeLarge(at, key, record));
+    const reply = await (isSmall ? this.#storeSmall(at, key, record) : this.#storeLarge(at, key, record));
     if (reply === null) return null;
     return { code: reply.code, newer: this.#readNewer(reply, key, record), token: reply.token ?? null };
   }
 
   /** Asks a node to drop notes, with a request that `encodeRemoveRequest` made; how many it had. */
-  async removeNotes(at: LookupAnswer, key: Uint8Array, value: Uint8Array): Promise<number> {
+  async removeNotes(at: NodeAnswer, key: Uint8Array, value: Uint8Array): Promise<number> {
     const reply = await this.#change(at, COMMAND.remove, key, value);
     return (reply && decodeRemoveReply(reply)) ?? 0;
   }
 
-  async #storeSmall(at: LookupAnswer, key: Uint8Array, record: SignedRecord): Promise<StoreReply | null> {
+  async #storeSmall(at: NodeAnswer, key: Uint8Array, record: SignedRecord): Promise<StoreReply | null> {
     const reply = await this.#change(at, COMMAND.store, key, record.encoded);
     return reply && decodeStoreReply(reply);
   }
 
-  async #storeSeveral(at: LookupAnswer, key: Uint8Array, records: readonly SignedRecord[]) {
-    const reply = await this.#change(at, COMMAND.storeSeveral, key, encodeSeveralRequest(records));
-    return reply && decodeSeveralReply(reply);
-  }
-
   /** Asks a node that knows our address to change what it holds; null where it does not answer. */
-  async #change({ address, token }: LookupAnswer, command: number, target: Uint8Array, value: Uint8Array) {
+  async #change({ address, token }: NodeAnswer, command: number, target: Uint8Array, value: Uint8Array) {
     const reply = await this.#deps.engine.request(address, { command, target, value, token }, { retry: true });
     return reply?.value ?? null;
   }
 
-  async #storeLarge(at: LookupAnswer, key: Uint8Array, record: SignedRecord): Promise<StoreReply | null> {
+  async #storeLarge(at: NodeAnswer, key: Uint8Array, record: SignedRecord): Promise<StoreReply | null> {
     const { nodeRequests, tag } = this.#deps;
     const { nodeKey, quicPort } = at.reply;
     if (quicPort === 0) return null;
@@ -149,73 +136,6 @@ export class NodeClient {
       return newer;
     } catch {
       return null;
-    }
-  }
-}
-
-interface StoreBatchesDependencies {
-  /** Hands one record to a node; null where it gives no valid answer. */
-  readonly one: (at: LookupAnswer, key: Uint8Array, record: SignedRecord) => Promise<StoreReply | null>;
-  /** Hands over as many as `fitting` said; what became of each, or null where there is no valid answer. */
-  readonly several: (
-    at: LookupAnswer,
-    key: Uint8Array,
-    records: readonly SignedRecord[],
-  ) => Promise<readonly StoreCode[] | null>;
-}
-
-interface Waiting {
-  readonly record: SignedRecord;
-  readonly resolve: (reply: StoreReply | null) => void;
-}
-
-interface Batch {
-  readonly key: Uint8Array;
-  readonly waiting: Waiting[];
-}
-
-export class StoreBatches {
-  readonly #deps: StoreBatchesDependencies;
-  readonly #batches = new Map<LookupAnswer, Batch>();
-
-  constructor(dependencies: StoreBatchesDependencies) {
-    this.#deps = dependencies;
-  }
-
-  /** Hands a record that a datagram holds to a node; null where it gives no valid answer. */
-  store(at: LookupAnswer, key: Uint8Array, record: SignedRecord): Promise<StoreReply | null> {
-    const begun = this.#batches.get(at);
-    if (at.reply.takesSeveral !== true || (begun !== undefined && !equalBytes(begun.key, key)))
-      return this.#deps.one(at, key, record);
-    const batch = begun ?? { key, waiting: [] };
-    if (begun === undefined) {
-      this.#batches.set(at, batch);
-      // As soon as all that is handed over now has been.
-      process.nextTick(() => this.#send(at, batch));
-    }
-    const { promise, resolve } = Promise.withResolvers<StoreReply | null>();
-    batch.waiting.push({ record, resolve });
-    return promise;
-  }
-
-  #send(at: LookupAnswer, { key, waiting }: Batch): void {
-    this.#batches.delete(at);
-    while (waiting.length > 0) {
-      const together = waiting.splice(0, fitting(waiting.map(({ record }) => record)));
-      detach(this.#sendTogether(at, key, together));
-    }
-  }
-
-  async #sendTogether(at: LookupAnswer, key: Uint8Array, together: readonly Waiting[]): Promise<void> {
-    const { one, several } = this.#deps;
-    const records = together.map(({ record }) => record);
-    const codes = records.length === 1 ? [undefined] : await several(at, key, records);
-    const isValid = codes?.length === records.length;
-    for (const [i, { record, resolve }] of together.entries()) {
-      if (!isValid) resolve(null);
-      else if (codes[i] === 'kept') resolve({ code: 'kept' });
-      // Why not, and what it holds instead, is told of one record.
-      else resolve(await one(at, key, record));
     }
   }
 }

@@ -6,8 +6,8 @@ import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { recordDigest } from '../../foundation/records/digest.ts';
 import { decodeRecord, type SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
+import type { NodeAnswer } from './closest-nodes.ts';
 import { isOfMany, noteOf } from './key-rows.ts';
-import type { LookupAnswer } from './lookup.ts';
 import type { Summary } from './messages.ts';
 import { voterOf } from './node-address.ts';
 
@@ -17,7 +17,7 @@ const OWN = '';
 /** One version of one record, and who has it. */
 export interface Claim extends Summary {
   /** The nodes that hold it; our own store is none of them. */
-  readonly holders: LookupAnswer[];
+  readonly holders: NodeAnswer[];
   /** Whose word it is that it is there: many nodes of one host or block have one vote. */
   readonly voters: Set<string>;
   /** The record itself once it was seen and verified. */
@@ -61,7 +61,7 @@ export class Quorum {
   }
 
   /** Takes in what a node has; `null` stands for our own store. */
-  add(records: readonly Uint8Array[], summaries: readonly Summary[], holder: LookupAnswer | null): void {
+  add(records: readonly Uint8Array[], summaries: readonly Summary[], holder: NodeAnswer | null): void {
     // A node holds one record of each type: who promises several versions of it makes them up.
     const promised = new Set<RecordType>();
     for (const encoded of records) {
@@ -95,7 +95,7 @@ export class Quorum {
   }
 
   /** Takes in a record that the caller has verified. */
-  addVerified(record: SignedRecord, holder: LookupAnswer | null): void {
+  addVerified(record: SignedRecord, holder: NodeAnswer | null): void {
     this.#judged.set(toHex(recordDigest(record.encoded)), record);
     this.#vote(slotOf(record), summaryOf(record), holder, record);
   }
@@ -120,7 +120,7 @@ export class Quorum {
     return record;
   }
 
-  #vote(slot: Slot, summary: Summary, holder: LookupAnswer | null, record: SignedRecord | null): void {
+  #vote(slot: Slot, summary: Summary, holder: NodeAnswer | null, record: SignedRecord | null): void {
     let versions = this.#slots.get(slot);
     if (versions === undefined) this.#slots.set(slot, (versions = new Map()));
     const name = versionOf(summary);

@@ -11,9 +11,7 @@ import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { NodeAt, NodeRequests } from '../node-requests.ts';
 import type { UdpSocket } from '../transport/udp-socket.ts';
 import { BootstrapNodes, type ContactView } from './bootstrap-nodes.ts';
-import { ClosestNodes } from './closest-nodes.ts';
 import { DhtEngine } from './engine.ts';
-import { Lookups } from './lookups.ts';
 import { Membership } from './membership.ts';
 import { networkTag, sourceKeyOf } from './node-address.ts';
 import { NodeClient } from './node-client.ts';
@@ -27,6 +25,7 @@ import { RecordStore } from './record-store.ts';
 import { RecordWriter } from './record-writer.ts';
 import { Replication } from './replication.ts';
 import { machine, type RpcWorld } from './rpc/world.ts';
+import { Searches } from './searches.ts';
 import type {
   DhtPeer,
   GetOptions,
@@ -149,7 +148,7 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
   const host = new RecordHost({ nodeKey, tag }, { clock, log, verifier, quicPort, store, engine });
   const server = new NodeServer({ log, host, engine });
   const client = new NodeClient({ clock, verifier, nodeRequests, tag, engine });
-  const lookups = new Lookups({ clock, health, engine, bootstrapNodes, client, isOwnHost, proveKey });
+  const searches = new Searches({ clock, health, engine, bootstrapNodes, client, isOwnHost, proveKey });
 
   // Our place in the network, our reads and writes, and the records that are in our care.
   const observed = new ObservedAddresses({ clock });
@@ -161,13 +160,13 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
     bootstrapNodes,
     observed,
     isOwnHost,
-    lookups,
+    searches,
   });
   const fetcher = new RecordSetFetcher({ clock, verifier, nodeRequests, tag, client });
   const readRepair = new ReadRepair({ clock, client });
-  const reader = new RecordReader({ clock, verifier, fetcher, store, lookups, readRepair });
-  const writer = new RecordWriter({ clock, verifier, store, engine, lookups, client, health });
-  const replication = new Replication({ clock, log, store, random, engine, lookups, client });
+  const reader = new RecordReader({ clock, verifier, fetcher, store, searches, readRepair });
+  const writer = new RecordWriter({ clock, verifier, store, engine, searches, client });
+  const replication = new Replication({ clock, log, store, random, engine, searches, client });
   const housekeeping = new Housekeeping({ clock, log, store, nodes: () => engine.nodes().map(({ node }) => node) });
 
   nodeRequests.onRequest('record', (body, { path }) => host.answerNode(body, sourceKeyOf(path)));
@@ -178,7 +177,7 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
   events.serverAnswer.add((from) => membership.onServerAnswer(from));
   events.node.add((node) => replication.onNode(node));
   events.tableChange.add(() => membership.onTableChange());
-  events.refresh.add((id) => detach(lookups.survey(id).finished));
+  events.refresh.add((id) => detach(searches.forWrite(id).finished));
   events.left.add((node) => bootstrapNodes.left(node));
   return {
     clock,
@@ -187,12 +186,26 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
     store,
     engine,
     client,
-    lookups,
+    searches,
     membership,
     reader,
     writer,
     replication,
     housekeeping,
+  };
+}
+
+/** As `RecordNetwork.near`: one search whose nodes are read from and written to. */
+export function nearbyNodes(
+  key: Uint8Array,
+  type: RecordType | null,
+  { searches, reader, writer }: { searches: Pick<Searches, 'forWrite'>; reader: RecordReader; writer: RecordWriter },
+): NearbyNodes {
+  const search = searches.forWrite(key, { types: type === null ? [] : [type], wantsRecords: type !== null });
+  return {
+    get: (wanted, options) => reader.get(key, wanted, options, wanted === type ? search : null),
+    put: (record, options) => writer.put(key, record, options, search.isFresh ? search : null),
+    stop: () => search.stop(),
   };
 }
 
@@ -244,11 +257,11 @@ export class RecordDht implements RecordNetwork {
   }
 
   holders(key: Uint8Array, type: RecordType): Promise<HolderCount> {
-    return this.#parts.lookups.holders(key, type);
+    return this.#parts.searches.holders(key, type);
   }
 
   near(key: Uint8Array, type: RecordType | null): NearbyNodes {
-    return new ClosestNodes(key, type, this.#parts);
+    return nearbyNodes(key, type, this.#parts);
   }
 
   removeNotes(key: Uint8Array, removals: readonly NoteRemoval[]): Promise<number> {
@@ -285,7 +298,7 @@ export class RecordDht implements RecordNetwork {
 
   /** Asks a node for its key, and where it is reached over QUIC; null where it does not answer or has no such port. */
   async identify(node: Address): Promise<NodeAt | null> {
-    return await this.#parts.lookups.identify(node);
+    return await this.#parts.searches.identify(node);
   }
 
   /** When another node was heard last, Unix milliseconds. */

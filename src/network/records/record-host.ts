@@ -38,16 +38,13 @@ import {
   RECORD_FRAME_BYTES,
   REQUEST_OVERHEAD_BYTES,
   replyRoom,
-  type StoreCode,
   type StoreReply,
   SUMMARY_BYTES,
   type Summary,
-  VERSION_BYTES,
 } from './messages.ts';
 import { hostHolder, hostKeyOf } from './node-address.ts';
-import type { Offer, RecordStore } from './record-store.ts';
+import { type Offer, RECORDS_PER_COMMIT, type RecordStore } from './record-store.ts';
 import type { RpcRequest } from './rpc/rpc.ts';
-import { decodeSeveralRequest, encodeSeveralReply, MAX_SEVERAL } from './several-messages.ts';
 import type { NoteRemoval } from './types.ts';
 
 /** Records that one address may hand us, and the addresses of one network together. */
@@ -116,7 +113,7 @@ export class RecordHost {
   constructor(options: RecordHostOptions, dependencies: RecordHostDependencies) {
     this.#options = options;
     this.#deps = dependencies;
-    this.#offers = new GroupCommit((work) => dependencies.store.transaction(work), { maxWrites: MAX_SEVERAL });
+    this.#offers = new GroupCommit((work) => dependencies.store.transaction(work), { maxWrites: RECORDS_PER_COMMIT });
     this.#storeRate = new RateQuota(STORE_RATES, dependencies);
     this.#pageRate = new RateQuota(PAGE_RATES, dependencies);
     this.#rowRate = new RateQuota(ROW_RATES, dependencies);
@@ -131,8 +128,7 @@ export class RecordHost {
     const { store, engine, quicPort } = this.#deps;
     if (request.wantsRecords && !this.#mayRead(key, from)) return null;
     const largest = proven ? MAX_DATAGRAM_BYTES : Math.min(MAX_DATAGRAM_BYTES, requestBytes * MAX_REFLECTION_FACTOR);
-    const version = request.asksVersion === true ? { takesSeveral: true } : {};
-    let room = replyRoom(largest - DATAGRAM_OVERHEAD_BYTES) - (request.asksVersion === true ? VERSION_BYTES : 0);
+    let room = replyRoom(largest - DATAGRAM_OVERHEAD_BYTES);
     const { count, digest } = request.wantsRecords ? store.summarize(key, request) : NOTHING;
     const describes = count <= MAX_SUMMARIES;
     const found = count === 0 ? [] : store.find(key, request, describes ? MAX_SUMMARIES : MAX_INLINE);
@@ -153,7 +149,7 @@ export class RecordHost {
     const { nodeKey } = this.#options;
     const time = unixSeconds(this.#deps.clock);
     const held = { count, digest, records, summaries };
-    const reply = encodeFindReply({ nodeKey, quicPort: quicPort(), nodes, ...held, time, ...version });
+    const reply = encodeFindReply({ nodeKey, quicPort: quicPort(), nodes, ...held, time });
     // What is always told is too much for the smallest requests; no node of ours sends such.
     return reply.length + DATAGRAM_OVERHEAD_BYTES <= largest ? reply : null;
   }
@@ -176,16 +172,6 @@ export class RecordHost {
     const reply = await this.#offer(key, encoded, publisher);
     const fits = (reply.record?.length ?? 0) <= maxRecordBytes;
     return encodeStoreReply(fits ? reply : { code: reply.code });
-  }
-
-  /** As `store`, of several records that came together; what became of each. */
-  async storeSeveral(
-    key: Uint8Array,
-    records: readonly Uint8Array[],
-    publisher: string,
-  ): Promise<readonly StoreCode[]> {
-    const replies = await Promise.all(records.map((encoded) => this.#offer(key, encoded, publisher)));
-    return replies.map(({ code }) => code);
   }
 
   async #offer(key: Uint8Array, encoded: Uint8Array, publisher: string): Promise<StoreReply> {
@@ -296,7 +282,6 @@ export class NodeServer {
     // Who wants something changed has to show that he is where he says.
     if (token === null) return;
     if (command === COMMAND.store) return await this.#onStore(request, target, value);
-    if (command === COMMAND.storeSeveral) return await this.#onStoreSeveral(request, target, value);
     if (command === COMMAND.remove) return this.#onRemove(request, target, value);
   }
 
@@ -321,13 +306,6 @@ export class NodeServer {
     if (value.length > MAX_DATAGRAM_RECORD_BYTES) return;
     const reply = await this.#deps.host.store(key, value, hostKeyOf(request.from), MAX_DATAGRAM_RECORD_BYTES);
     request.reply(reply, { token: false });
-  }
-
-  async #onStoreSeveral(request: RpcRequest, key: Uint8Array, value: Uint8Array): Promise<void> {
-    const records = decodeSeveralRequest(value);
-    if (records === null) return;
-    const codes = await this.#deps.host.storeSeveral(key, records, hostKeyOf(request.from));
-    request.reply(encodeSeveralReply(codes), { token: false });
   }
 
   #onRemove(request: RpcRequest, key: Uint8Array, value: Uint8Array): void {

@@ -10,15 +10,14 @@ import { expiresAt, type SignedRecord } from '../../foundation/records/record.ts
 import { MAX_DATAGRAM_RECORD_BYTES, RECORD_DIGEST_BYTES, type RecordType } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
+import { type ClosestNodes, type NodeAnswer, STORE_WIDTH } from './closest-nodes.ts';
 import { isOfMany } from './key-rows.ts';
-import type { SharedLookup } from './lookup.ts';
-import { type Lookup, type LookupAnswer, STORE_WIDTH } from './lookup.ts';
-import type { Lookups } from './lookups.ts';
 import { type FindReply, PAGE_BYTES } from './messages.ts';
 import type { NodeClient } from './node-client.ts';
 import { type Claim, Quorum } from './quorum.ts';
 import type { Collection, RecordSetFetcher } from './record-set-fetcher.ts';
 import type { RecordStore } from './record-store.ts';
+import type { Searches } from './searches.ts';
 import type { GetOptions, ListOptions } from './types.ts';
 
 /** Read repair: gives what was read to nodes near its key that lack it or hold an older one. */
@@ -44,14 +43,14 @@ export class ReadRepair {
   }
 
   /** To be called with what was read, and who held it. */
-  onRead(key: Uint8Array, record: SignedRecord, lookup: Lookup, holders: readonly LookupAnswer[]): void {
+  onRead(key: Uint8Array, record: SignedRecord, search: ClosestNodes, holders: readonly NodeAnswer[]): void {
     // protocol-dht.md, step 13
     const name = `${toHex(key)}.${record.type}`;
     const life = expiresAt(record) - unixSeconds(this.#deps.clock);
     if (record.encoded.length > MAX_DATAGRAM_RECORD_BYTES || life < MIN_REPAIR_LIFE_S || this.#repaired.has(name))
       return;
-    const lacking = lookup
-      .closest(lookup.beyond(STORE_WIDTH))
+    const lacking = search
+      .closest(search.beyond(STORE_WIDTH))
       .filter((answer) => answer.token !== null && !holders.includes(answer));
     if (lacking.length === 0) return;
     this.#repaired.set(name, true);
@@ -77,7 +76,7 @@ interface RecordReaderDependencies {
   readonly store: RecordStore;
   readonly verifier: RecordVerifier;
   readonly fetcher: RecordSetFetcher;
-  readonly lookups: Pick<Lookups, 'forRead'>;
+  readonly searches: Pick<Searches, 'forRead'>;
   readonly readRepair: Pick<ReadRepair, 'onRead'>;
 }
 
@@ -97,7 +96,7 @@ export class RecordReader {
     key: Uint8Array,
     type: RecordType,
     options: GetOptions,
-    shared: SharedLookup | null = null,
+    shared: ClosestNodes | null = null,
   ): Promise<SignedRecord | null> {
     const { clock, store } = this.#deps;
     using limit = awakeTimeout(clock, options.timeoutMs ?? READ_TIMEOUT_MS, options.signal);
@@ -113,30 +112,30 @@ export class RecordReader {
     quorum.add(store.page(key, { types: [type] }, 0, 0).records, [], null);
     tell();
     const enough = Promise.withResolvers<void>();
-    const hear = (answer: LookupAnswer): void => {
+    const hear = (answer: NodeAnswer): void => {
       // protocol-dht.md, step 11
       quorum.add(answer.reply.records, answer.reply.summaries, answer);
       tell();
       if (options.thorough === true || quorum.agreement(slot) < AGREEMENT) return;
       // A few who agree on an older version must not be believed because they were the first.
-      if (lookup.within(CLOSEST_HEARD).length < CLOSEST_HEARD || lookup.looksDense) return;
-      if (shared === null) lookup.stop();
+      if (search.within(CLOSEST_HEARD).length < CLOSEST_HEARD || search.looksDense) return;
+      if (shared === null) search.stop();
       enough.resolve();
     };
     const request = { types: [type], wantsRecords: true };
-    const lookup = shared?.lookup ?? this.#deps.lookups.forRead(key, request, hear);
-    for (const answer of shared?.answers ?? []) hear(answer);
-    const leave = shared?.follow(hear);
+    const search = shared ?? this.#deps.searches.forRead(key, request);
+    for (const answer of search.answers) hear(answer);
+    const leave = search.onAnswer(hear);
     try {
-      const ended = Promise.race([lookup.finished, enough.promise]);
-      await this.#finish(ended, shared === null ? lookup : null, limit.signal, options.signal);
+      const ended = Promise.race([search.finished, enough.promise]);
+      await this.#finish(ended, shared === null ? search : null, limit.signal, options.signal);
     } finally {
-      leave?.();
+      leave();
     }
     const newest = await this.#redeem(quorum, slot, key, limit.signal);
     if (newest === null) return null;
     // Who shares the search is about to put a newer one there.
-    if (shared === null) this.#deps.readRepair.onRead(key, newest.record, lookup, newest.claim.holders);
+    if (shared === null) this.#deps.readRepair.onRead(key, newest.record, search, newest.claim.holders);
     return newest.record;
   }
 
@@ -148,17 +147,18 @@ export class RecordReader {
   async list(key: Uint8Array, types: readonly RecordType[], options: ListOptions): Promise<readonly SignedRecord[]> {
     // protocol-dht.md, step 12
     using limit = awakeTimeout(this.#deps.clock, options.timeoutMs ?? READ_TIMEOUT_MS, options.signal);
-    const answers: LookupAnswer[] = [];
+    const answers: NodeAnswer[] = [];
     const quorum = this.#newQuorum(key, types);
     const { known = NOTHING, limit: max } = options;
     const wanted = { key, types, answers, quorum, max, known };
-    const lookup = this.#deps.lookups.forRead(key, { types, wantsRecords: true }, (answer) => {
+    const search = this.#deps.searches.forRead(key, { types, wantsRecords: true });
+    search.onAnswer((answer) => {
       if (answer.reply.count === 0) return;
       answers.push(answer);
       quorum.add([], answer.reply.summaries, answer);
     });
-    await this.#finish(lookup.finished, lookup, limit.signal, options.signal);
-    lookup.stop();
+    await this.#finish(search.finished, search, limit.signal, options.signal);
+    search.stop();
     const { fetcher } = this.#deps;
     await this.#takeOwn(wanted);
     if (answers.some(({ reply }) => hasMore(reply, known))) await fetcher.collect(wanted, limit.signal);
@@ -194,7 +194,7 @@ export class RecordReader {
   /** @param own the search where it is nobody else's: it ends with the time for it */
   async #finish(
     ended: Promise<void>,
-    own: Lookup | null,
+    own: ClosestNodes | null,
     limit: AbortSignal,
     outer: AbortSignal | undefined,
   ): Promise<void> {

@@ -14,7 +14,7 @@ import type { RecordType } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import { awakeClock } from '../../foundation/stall.ts';
 import type { NodeRequests } from '../node-requests.ts';
-import type { LookupAnswer } from './lookup.ts';
+import type { NodeAnswer } from './closest-nodes.ts';
 import type { Page } from './messages.ts';
 import { decodePage, encodeNodeRequest, MAX_KNOWN, MAX_PARTS, type Part } from './messages.ts';
 import { voterOf } from './node-address.ts';
@@ -53,7 +53,7 @@ interface Wanted {
 
 export interface Collection extends Required<Wanted> {
   /** The nodes that hold something under the key. */
-  readonly answers: readonly LookupAnswer[];
+  readonly answers: readonly NodeAnswer[];
   readonly quorum: Quorum;
   readonly max: number | undefined;
 }
@@ -74,7 +74,7 @@ export class RecordSetFetcher {
   }
 
   /** One page of a node's records under a key, over QUIC; null where it does not come. */
-  async page(from: LookupAnswer, wanted: Wanted, start: number, signal: AbortSignal): Promise<Page | null> {
+  async page(from: NodeAnswer, wanted: Wanted, start: number, signal: AbortSignal): Promise<Page | null> {
     const { nodeRequests, tag } = this.#deps;
     const { key, types, known = new Set() } = wanted;
     const { nodeKey, quicPort } = from.reply;
@@ -105,7 +105,7 @@ export class RecordSetFetcher {
     const ended = Promise.withResolvers<void>();
     within.addEventListener('abort', () => ended.resolve(), { once: true });
     const started = clock.now();
-    const asked = new Set<readonly LookupAnswer[]>();
+    const asked = new Set<readonly NodeAnswer[]>();
     const graces: Timer[] = [];
     let lanes = 0;
     const lane = async (): Promise<void> => {
@@ -136,7 +136,7 @@ export class RecordSetFetcher {
   }
 
   /** Fetches all that a group says it has, from one of its nodes. False if none of them gave it. */
-  async #drainGroup(group: readonly LookupAnswer[], wanted: Collection, signal: AbortSignal): Promise<boolean> {
+  async #drainGroup(group: readonly NodeAnswer[], wanted: Collection, signal: AbortSignal): Promise<boolean> {
     for (const answer of group.slice(0, MAX_OF_GROUP)) {
       if (signal.aborted) return false;
       if ((await this.#drain(answer, wanted, signal)) || (await this.#drainParts(answer, wanted, signal))) return true;
@@ -145,7 +145,7 @@ export class RecordSetFetcher {
   }
 
   /** All pages of one node. False where it gives less than it claims. */
-  async #drain(from: LookupAnswer, wanted: Collection, signal: AbortSignal): Promise<boolean> {
+  async #drain(from: NodeAnswer, wanted: Collection, signal: AbortSignal): Promise<boolean> {
     const known = new Set([...wanted.known, ...wanted.quorum.digests()]);
     let valid = 0;
     let start = 0;
@@ -161,7 +161,7 @@ export class RecordSetFetcher {
   }
 
   /** The same in datagrams: many small requests, each for those records whose hash falls into its part. */
-  async #drainParts(first: LookupAnswer, wanted: Collection, signal: AbortSignal): Promise<boolean> {
+  async #drainParts(first: NodeAnswer, wanted: Collection, signal: AbortSignal): Promise<boolean> {
     const { count } = first.reply;
     const of = Math.min(MAX_FIRST_PARTS, Math.max(1, Math.ceil(count / RECORDS_PER_PART)));
     const parts: Part[] = Array.from({ length: of }, (_, index) => ({ index, of }));
@@ -187,7 +187,7 @@ export class RecordSetFetcher {
   }
 
   /** Verifies records on other threads and takes in the good ones; returns how many are good or were known. */
-  async take(encoded: readonly Uint8Array[], from: LookupAnswer | null, wanted: Collection): Promise<number> {
+  async take(encoded: readonly Uint8Array[], from: NodeAnswer | null, wanted: Collection): Promise<number> {
     const { quorum } = wanted;
     const unknown = encoded.filter((bytes) => !quorum.knows(bytes) && !wanted.known.has(toHex(recordDigest(bytes))));
     const batches: Promise<number>[] = [];
@@ -199,7 +199,7 @@ export class RecordSetFetcher {
     return good.reduce((sum, n) => sum + n, encoded.length - unknown.length);
   }
 
-  async #verify(encoded: readonly Uint8Array[], from: LookupAnswer | null, wanted: Collection): Promise<number> {
+  async #verify(encoded: readonly Uint8Array[], from: NodeAnswer | null, wanted: Collection): Promise<number> {
     const { verifier, clock } = this.#deps;
     const records = encoded.map(read).filter((record) => record !== null);
     const fitting = records.filter((record) => wants(wanted, record));
@@ -231,12 +231,12 @@ function isFull({ quorum, max }: Collection): boolean {
 }
 
 /** The nodes that say the same, the group with most voters first, then the one that claims most. */
-function groupsOf(answers: readonly LookupAnswer[]): LookupAnswer[][] {
+function groupsOf(answers: readonly NodeAnswer[]): NodeAnswer[][] {
   const groups = Map.groupBy(answers, ({ reply }) => `${reply.count}.${toHex(reply.digest)}`);
-  const claims = (group: readonly LookupAnswer[]): number => group[0]?.reply.count ?? 0;
+  const claims = (group: readonly NodeAnswer[]): number => group[0]?.reply.count ?? 0;
   return [...groups.values()].sort((a, b) => votersOf(b) - votersOf(a) || claims(b) - claims(a));
 }
 
-function votersOf(group: readonly LookupAnswer[]): number {
+function votersOf(group: readonly NodeAnswer[]): number {
   return new Set(group.map(({ address }) => voterOf(address))).size;
 }

@@ -121,6 +121,8 @@ export function openRecords(file: string, onAnew: (aside: string) => void): Open
   }
 }
 
+/** Records that one transaction writes at most, so that other work has its turn in between. */
+export const RECORDS_PER_COMMIT = 4;
 /** Most notes that one sending node may have waiting for one recipient. */
 export const MAX_NOTES_PER_SENDER = 100;
 /** Expired rows that one purge removes, so that it never blocks for long. */

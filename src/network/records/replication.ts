@@ -15,9 +15,8 @@ import { recordDigest } from '../../foundation/records/digest.ts';
 import { decodeRecord } from '../../foundation/records/record.ts';
 import { MAX_DATAGRAM_RECORD_BYTES, type RecordType } from '../../foundation/records/types.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
+import { LARGE_STORE_WIDTH, type NodeAnswer, STORE_WIDTH } from './closest-nodes.ts';
 import type { DhtEngine } from './engine.ts';
-import { LARGE_STORE_WIDTH, type LookupAnswer, STORE_WIDTH } from './lookup.ts';
-import type { Lookups } from './lookups.ts';
 import {
   encodeFindRequest,
   type FindReply,
@@ -30,6 +29,7 @@ import { compareDistance, hostKeyOf, nodeId } from './node-address.ts';
 import type { NodeClient, StoreVerdict } from './node-client.ts';
 import type { RecordStore } from './record-store.ts';
 import type { ReplicationRow } from './replication-queue.ts';
+import type { Searches } from './searches.ts';
 
 /** Set reconciliation: finds out which records another node has, without fetching them. */
 
@@ -47,7 +47,7 @@ interface ReconcileDependencies {
  * @param at its answer to a request for all types of these records
  */
 export async function reconcile(
-  at: LookupAnswer,
+  at: NodeAnswer,
   key: Uint8Array,
   rows: readonly ReplicationRow[],
   { store, client }: ReconcileDependencies,
@@ -112,7 +112,7 @@ interface ReplicationDependencies {
   /** A number from 0 to below 1. */
   readonly random: () => number;
   readonly engine: Pick<DhtEngine, 'ownAddress' | 'id' | 'closest'>;
-  readonly lookups: Pick<Lookups, 'forWrite'>;
+  readonly searches: Pick<Searches, 'forWrite'>;
   readonly client: Pick<NodeClient, 'find' | 'ask' | 'store'>;
 }
 
@@ -230,12 +230,12 @@ export class Replication {
   /** Asks the nodes that should have what we keep under a key, and gives it to those that lack it. */
   async #lookAfter(key: Uint8Array, own: Uint8Array, now: number): Promise<boolean> {
     // protocol-dht.md, step 16
-    const { store, lookups, random, engine } = this.#deps;
+    const { store, searches, random, engine } = this.#deps;
     const rows = store.replicationQueue.under(key, now + MIN_LIFE_LEFT_S, MAX_ROWS);
-    const lookup = lookups.forWrite(key, wanting(rows));
-    await lookup.finished;
-    lookup.stop();
-    const near = lookup.closest(lookup.beyond(STORE_WIDTH)).filter(({ token }) => token !== null);
+    const search = searches.forWrite(key, wanting(rows));
+    await search.finished;
+    search.stop();
+    const near = search.closest(search.beyond(STORE_WIDTH)).filter(({ token }) => token !== null);
     if (near.length === 0) return false;
     const isSmall = ({ bytes }: ReplicationRow): boolean => bytes <= MAX_DATAGRAM_RECORD_BYTES;
     const isCloser = ({ id }: { readonly id: Uint8Array }): boolean => compareDistance(key, id, own) < 0;
@@ -243,8 +243,8 @@ export class Replication {
       near.map(async (answer, i) => {
         // Where this node is the closer one, it stands in the circle before the other.
         const rank = isCloser(answer) ? i : i + 1;
-        if (rank >= lookup.beyond(STORE_WIDTH)) return false;
-        return this.#give(answer, key, rank < lookup.beyond(LARGE_STORE_WIDTH) ? rows : rows.filter(isSmall));
+        if (rank >= search.beyond(STORE_WIDTH)) return false;
+        return this.#give(answer, key, rank < search.beyond(LARGE_STORE_WIDTH) ? rows : rows.filter(isSmall));
       }),
     );
     if (this.#stopped) return false;
@@ -260,7 +260,7 @@ export class Replication {
   }
 
   /** Gives a node what it lacks of these records; true where it has all of them then. */
-  async #give(at: LookupAnswer, key: Uint8Array, rows: readonly ReplicationRow[]): Promise<boolean> {
+  async #give(at: NodeAnswer, key: Uint8Array, rows: readonly ReplicationRow[]): Promise<boolean> {
     const { store, client } = this.#deps;
     const held = await reconcile(at, key, rows, this.#deps);
     if (held === null) return false;

@@ -71,7 +71,7 @@ export interface Neighbour extends DhtPeer {
 
 /** What a node knows of itself from what others see. */
 export interface Reachability {
-  /** At least one peer and a finished first lookup, or nodes that use this one. */
+  /** At least one peer and a finished first search, or nodes that use this one. */
   readonly ready: boolean;
   readonly peers: number;
   /** Nodes that use this one and stand in no routing table, such as those behind NATs. */

@@ -16,7 +16,6 @@ import { NETWORK_TAG_BYTES, networkTag, nodeId } from '../../../src/network/reco
 import { PeerHealth } from '../../../src/network/records/peer-health.ts';
 import { NodeServer, RecordHost } from '../../../src/network/records/record-host.ts';
 import { RecordStore } from '../../../src/network/records/record-store.ts';
-import { encodeSeveralRequest } from '../../../src/network/records/several-messages.ts';
 import { rawRequest } from '../../support/hostile-dht.ts';
 import { TestClock } from '../../support/test-clock.ts';
 import { violation } from '../engine/properties.ts';
@@ -123,11 +122,6 @@ const datagrams: FuzzTarget = {
       seeds: [
         rawRequest(TO, { command: COMMAND.find, target: TARGET, value: find }),
         rawRequest(TO, { command: COMMAND.store, target: TARGET, value: record }),
-        rawRequest(TO, {
-          command: COMMAND.storeSeveral,
-          target: TARGET,
-          value: encodeSeveralRequest([{ encoded: record }]),
-        }),
         rawRequest(TO, { command: COMMAND.remove, target: TARGET, value: removal }),
         rawRequest(TO, { command: COMMAND.probe, value: encodeProbeRequest({ port: 9, otherSocket: true }) }),
         ...[0, 1, 2, 3, 4].map((command) => rawRequest(TO, { command, internal: true, target: TARGET })),

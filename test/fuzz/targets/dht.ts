@@ -18,12 +18,6 @@ import {
   encodeStoreReply,
 } from '../../../src/network/records/messages.ts';
 import { packAddresses, unpackAddresses } from '../../../src/network/records/node-address.ts';
-import {
-  decodeSeveralReply,
-  decodeSeveralRequest,
-  encodeSeveralReply,
-  encodeSeveralRequest,
-} from '../../../src/network/records/several-messages.ts';
 import { decoder } from '../engine/properties.ts';
 import { vectorBytes } from '../engine/seeds.ts';
 import type { FuzzTarget } from '../engine/target.ts';
@@ -76,24 +70,6 @@ const storeReply = decoder({
   ],
   decode: decodeStoreReply,
   encode: encodeStoreReply,
-  canonical: true,
-});
-
-const severalRequest = decoder({
-  name: 'several-request',
-  inputs: 5000,
-  seeds: () => [encodeSeveralRequest([{ encoded: firstRecord() }, { encoded: new Uint8Array(9) }])],
-  decode: decodeSeveralRequest,
-  encode: (records) => encodeSeveralRequest(records.map((encoded) => ({ encoded }))),
-  canonical: true,
-});
-
-const severalReply = decoder({
-  name: 'several-reply',
-  inputs: 5000,
-  seeds: () => [encodeSeveralReply(['kept', 'newer'])],
-  decode: decodeSeveralReply,
-  encode: encodeSeveralReply,
   canonical: true,
 });
 
@@ -172,8 +148,6 @@ export const dhtTargets: readonly FuzzTarget[] = [
   findRequest,
   findReply,
   storeReply,
-  severalRequest,
-  severalReply,
   probeRequest,
   removeRequest,
   removeReply,

@@ -1,284 +1,264 @@
+/** Whom a search asks, and when it ends. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { unixSeconds } from '../../../src/foundation/clock.ts';
-import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
-import { silentLog } from '../../../src/foundation/log.ts';
-import { RECORD } from '../../../src/foundation/records/types.ts';
-import { RecordVerifier } from '../../../src/foundation/records/verifier.ts';
-import { ClosestNodes } from '../../../src/network/records/closest-nodes.ts';
-import { Lookup, type LookupAnswer } from '../../../src/network/records/lookup.ts';
-import type { FindReply } from '../../../src/network/records/messages.ts';
-import { nodeId } from '../../../src/network/records/node-address.ts';
-import type { StoreVerdict } from '../../../src/network/records/node-client.ts';
+import type { Address } from '../../../src/foundation/address.ts';
+import { ClosestNodes, type NodeAnswer } from '../../../src/network/records/closest-nodes.ts';
+import { closestTo, compareDistance, nodeId } from '../../../src/network/records/node-address.ts';
 import { PeerHealth } from '../../../src/network/records/peer-health.ts';
-import { RecordReader } from '../../../src/network/records/record-reader.ts';
-import { RecordSetFetcher } from '../../../src/network/records/record-set-fetcher.ts';
-import { RecordStore } from '../../../src/network/records/record-store.ts';
-import { FEWEST_REPLICAS, HOLD_MS, RecordWriter } from '../../../src/network/records/record-writer.ts';
-import type { PutResult } from '../../../src/network/records/types.ts';
-import { newIdentity } from '../../support/identities.ts';
 import { idle } from '../../support/idle.ts';
 import { answerOf, nodeAddress } from '../../support/named-nodes.ts';
-import { endpointRecord } from '../../support/records.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
-const NODES = 7;
-const KEPT: StoreVerdict = { code: 'kept', newer: null, token: null };
+const TARGET = new Uint8Array(32).fill(7);
+const OWN_HOST = '198.52.100.9';
 
-/** A node among seven others, which say what the test wants. */
+type Ask = (to: Address, id: Uint8Array) => Promise<NodeAnswer | null>;
+
 function setUp(
-  says: (n: number) => Partial<FindReply> = () => ({}),
-  verdict: () => Promise<StoreVerdict> = async () => KEPT,
-  rttMsOf: (n: number) => number | null = () => null,
+  start: readonly Address[],
+  options: { ask?: Ask; width?: number; parallel?: number; enough?: number } = {},
 ) {
   const clock = new TestClock();
-  const verifier = new RecordVerifier({}, { delegations: new DelegationVerifier() });
-  const store = new RecordStore({ file: ':memory:', maxBytes: 1 << 24 }, { clock, log: silentLog });
-  const asked: { types: readonly number[]; wantsRecords: boolean }[] = [];
-  const given: string[] = [];
-  const others = Array.from({ length: NODES }, (_, n) => nodeAddress(n + 1));
-  const search = (
-    target: Uint8Array,
-    request: { types: readonly number[]; wantsRecords: boolean },
-    onAnswer: (answer: LookupAnswer) => void,
-  ): Lookup => {
-    asked.push(request);
-    return new Lookup(
-      { target, width: 20, parallel: 20, enough: 20, start: others },
+  const health = new PeerHealth({ clock });
+  const asked: Address[] = [];
+  const heard: NodeAnswer[] = [];
+  const { ask = async (to, id) => answerOf(to, id), width = 20, parallel = 20, enough = 8 } = options;
+  const lookup = () => {
+    const search = new ClosestNodes(
+      { target: TARGET, width, parallel, enough, start },
       {
         clock,
-        health: new PeerHealth({ clock }),
-        ask: async (to, id) => answerOf(to, id, { nodeKey: nodeId(to), ...says(others.findIndex((at) => at === to)) }),
-        skips: () => false,
-        isOwnHost: () => false,
-        onAnswer,
+        health,
+        ask: (to, id) => {
+          asked.push(to);
+          return ask(to, id);
+        },
+        skips: ({ port }) => port === 9999,
+        isOwnHost: (host) => host === OWN_HOST,
       },
     );
+    search.onAnswer((answer) => heard.push(answer));
+    return search;
   };
-  const nodeRequests = { request: async () => new Uint8Array(), onRequest: () => {} };
-  const fetcher = new RecordSetFetcher({
-    clock,
-    verifier,
-    nodeRequests,
-    tag: new Uint8Array(8),
-    client: { ask: async () => null },
-  });
-  let repairs = 0;
-  const reader = new RecordReader({
-    clock,
-    store,
-    verifier,
-    fetcher,
-    lookups: { forRead: search },
-    readRepair: { onRead: () => void repairs++ },
-  });
-  const writer = new RecordWriter({
-    clock,
-    verifier,
-    store,
-    engine: { ownAddress: null, peerCount: NODES, closerThanSelf: () => NODES },
-    lookups: { forWrite: search, survey: (key) => search(key, { types: [], wantsRecords: false }, () => {}) },
-    health: { rttMsOf: (node) => rttMsOf(others.findIndex((at) => at === node)) },
-    client: {
-      store: async (at) => {
-        given.push(at.address.host);
-        return await verdict();
-      },
-      removeNotes: async () => 0,
-    },
-  });
-  const near = (key: Uint8Array, type: number | null) =>
-    new ClosestNodes(key, type, { clock, lookups: { forGiving: search }, reader, writer });
-  const record = (seq: number, by = agent) => endpointRecord(by, { timestamp: unixSeconds(clock), seq });
-  const agent = newIdentity();
-  return { clock, asked, given, near, record, repairs: () => repairs };
+  return { clock, health, asked, heard, lookup };
 }
 
-test('what is read and what is put there afterwards take one search, and every node gets all', async () => {
-  const world = setUp();
-  const { key, record } = world.record(1);
-  const nearby = world.near(key, RECORD.endpoints);
-  assert.equal(await nearby.get(RECORD.endpoints, { thorough: true }), null);
-  const results = await Promise.all([nearby.put(record, {}), nearby.put(world.record(2).record, {})]);
-  assert.deepEqual(
-    results.map(({ replicas }) => replicas),
-    [NODES, NODES],
-  );
-  assert.deepEqual(world.asked, [{ types: [RECORD.endpoints], wantsRecords: true }]);
-  assert.equal(world.given.length, 2 * NODES);
-});
+function portsOf(host: string, count: number): Address[] {
+  return Array.from({ length: count }, (_, i) => ({ host, port: 4121 + i }));
+}
 
-test('a read finds the newest that any of the nodes holds, and repairs nothing', async () => {
-  const held: Uint8Array[] = [];
-  const world = setUp((n) => (n === NODES - 1 && held.length > 0 ? { count: 1, records: held } : {}));
-  const { key, record } = world.record(7);
-  held.push(record.encoded);
-  const found = await world.near(key, RECORD.endpoints).get(RECORD.endpoints, { thorough: true });
-  assert.equal(found?.seq, 7);
-  assert.equal(world.repairs(), 0);
-});
-
-test('what is not read there is not asked for, and another type takes a search of its own', async () => {
-  const world = setUp();
-  const { key, record } = world.record(1);
-  const nearby = world.near(key, null);
-  assert.equal((await nearby.put(record, {})).replicas, NODES);
-  await nearby.get(RECORD.endpoints, {});
-  assert.deepEqual(
-    world.asked.map(({ wantsRecords }) => wantsRecords),
-    [false, true],
-  );
-});
-
-test('once the nodes may have forgotten our address, a record goes out with a search of its own', async () => {
-  const world = setUp();
-  const { key, record } = world.record(1);
-  const nearby = world.near(key, RECORD.endpoints);
-  await nearby.get(RECORD.endpoints, {});
-  await world.clock.run(5000);
-  assert.equal((await nearby.put(record, {})).replicas, NODES);
-  assert.equal(world.asked.length, 2);
-});
-
-test('a search that was stopped gives its records to nobody more', async () => {
-  const world = setUp();
-  const { key, record } = world.record(1);
-  const nearby = world.near(key, RECORD.endpoints);
-  nearby.stop();
-  assert.equal((await nearby.put(record, {})).replicas, 0);
-  assert.deepEqual(world.given, []);
-});
-
-test('who wants to be told of the rest has the answer once half of them keep it; others wait for all', async () => {
-  const answers: ((verdict: StoreVerdict) => void)[] = [];
-  const world = setUp(undefined, () => new Promise((resolve) => answers.push(resolve)));
-  const { key, record } = world.record(1);
-  const nearby = world.near(key, null);
-  const whole: PutResult[] = [];
-  const results: number[] = [];
-  const early = nearby.put(record, { onWhole: (result) => whole.push(result) });
-  const patient = nearby.put(world.record(2).record, {});
-  patient.then(({ replicas }) => results.push(replicas)).catch(assert.fail);
-  await idle();
-  assert.equal(answers.length, 2 * NODES, 'all are given it at once');
-  for (const answer of answers.slice(0, FEWEST_REPLICAS - 1)) answer(KEPT);
-  for (const answer of answers.slice(NODES, 2 * NODES - 1)) answer(KEPT);
-  await idle();
-  answers[FEWEST_REPLICAS - 1]?.(KEPT);
-  assert.equal((await early).replicas, FEWEST_REPLICAS);
-  assert.deepEqual([whole, results], [[], []]);
-  answers[FEWEST_REPLICAS]?.({ code: 'full', newer: null, token: null });
-  for (const answer of answers.slice(FEWEST_REPLICAS + 1)) answer(KEPT);
-  assert.equal((await patient).replicas, NODES);
-  await idle();
-  assert.deepEqual(whole, [{ replicas: NODES - 1, newer: null, refused: { full: 1 } }]);
-});
-
-test('where all have answered by then, nobody is told again; one who does not answer is not waited for', async () => {
-  const world = setUp();
-  const { key, record } = world.record(1);
-  const whole: PutResult[] = [];
-  const onWhole = (result: PutResult): void => void whole.push(result);
-  const { replicas } = await world.near(key, null).put(record, { onWhole });
-  await idle();
-  assert.equal(whole.at(-1)?.replicas ?? replicas, NODES);
-  let calls = 0;
-  const slow = setUp(undefined, () => (++calls > FEWEST_REPLICAS ? new Promise(() => {}) : Promise.resolve(KEPT)));
-  const next = slow.record(1);
-  whole.length = 0;
-  assert.equal((await slow.near(next.key, null).put(next.record, { onWhole })).replicas, FEWEST_REPLICAS);
-  assert.deepEqual(whole, []);
-  await slow.clock.run(1000);
-  await idle();
-  assert.deepEqual(whole, [{ replicas: FEWEST_REPLICAS, newer: null, refused: {} }]);
-});
-
-test('of nodes nearby as many as are needed are given it at first, and the others a moment later, whatever is due together', async () => {
-  const world = setUp(undefined, undefined, () => HOLD_MS - 1);
-  const { key, record } = world.record(1);
-  const nearby = world.near(key, null);
-  await idle();
-  const whole: PutResult[] = [];
-  const onWhole = (result: PutResult): void => void whole.push(result);
-  const results = await Promise.all([
-    nearby.put(record, { onWhole }),
-    nearby.put(world.record(2).record, { onWhole }),
-    nearby.put(world.record(3).record, {}),
-  ]);
-  assert.deepEqual(
-    results.map(({ replicas }) => replicas),
-    [FEWEST_REPLICAS, FEWEST_REPLICAS, NODES],
-    'who wants no word of the rest gives it to all',
-  );
-  assert.equal(world.given.length, 2 * FEWEST_REPLICAS + NODES);
-  await world.clock.run(HOLD_MS - 1);
-  assert.equal(world.given.length, 2 * FEWEST_REPLICAS + NODES);
-  assert.deepEqual(whole, []);
-  await world.clock.run(1);
-  await idle();
-  assert.equal(world.given.length, 3 * NODES);
-  assert.deepEqual(
-    whole.map(({ replicas }) => replicas),
-    [NODES, NODES],
-  );
-});
-
-test('the others are given it at once where one refuses, and where they are further away, or are not known', async () => {
-  let calls = 0;
-  const verdicts: Record<string, () => Promise<StoreVerdict>> = {
-    refuses: async () => (++calls === 1 ? { code: 'full', newer: null, token: null } : KEPT),
-    keeps: async () => KEPT,
-  };
-  for (const [verdict, rttMsOf] of [
-    [verdicts['refuses'], () => 1],
-    [verdicts['keeps'], () => HOLD_MS],
-    [verdicts['keeps'], () => null],
+test('one public host has few places in a search; a machine or network of one’s own as many as it likes', async () => {
+  for (const [host, places] of [
+    [nodeAddress(1).host, 3],
+    ['127.0.0.1', 10],
+    ['192.168.1.5', 10],
+    [OWN_HOST, 10],
   ] as const) {
-    const world = setUp(undefined, verdict, rttMsOf);
-    const { key, record } = world.record(1);
-    const nearby = world.near(key, null);
-    await idle();
-    const { replicas } = await nearby.put(record, { onWhole: () => {} });
-    await idle();
-    assert.ok(replicas >= FEWEST_REPLICAS);
-    assert.ok(world.given.length > FEWEST_REPLICAS, `${world.given.length} nodes`);
+    const { asked, lookup } = setUp(portsOf(host, 10));
+    await lookup().finished;
+    assert.equal(asked.length, places, host);
   }
 });
 
-test('nodes that are silent are not waited for alone', async () => {
-  let calls = 0;
-  const silent = setUp(
-    undefined,
-    () => (++calls <= FEWEST_REPLICAS ? new Promise(() => {}) : Promise.resolve(KEPT)),
-    () => 1,
+test('answers of one host fill no more places either, and name nobody who reaches less far', async () => {
+  const named = [...portsOf(nodeAddress(2).host, 10), { host: '192.168.1.5', port: 4121 }, nodeAddress(3)];
+  const { asked, lookup } = setUp([nodeAddress(1)], { ask: async (to, id) => answerOf(to, id, { nodes: named }) });
+  await lookup().finished;
+  assert.deepEqual(
+    asked.map(({ host }) => host).sort(),
+    [1, 2, 2, 2, 3].map((n) => nodeAddress(n).host),
   );
-  const { key, record } = silent.record(1);
-  const nearby = silent.near(key, null);
-  await idle();
-  const put = nearby.put(record, { onWhole: () => {} });
-  await idle();
-  assert.equal(silent.given.length, FEWEST_REPLICAS);
-  await silent.clock.run(HOLD_MS);
-  await idle();
-  assert.equal(silent.given.length, NODES);
-  await silent.clock.run(1000);
-  assert.equal((await put).replicas, NODES - FEWEST_REPLICAS);
 });
 
-test('a publication that was given up gives its record to nobody more', async () => {
-  const given = new AbortController();
-  const world = setUp(
-    undefined,
-    () => new Promise(() => {}),
-    () => 1,
+test('nodes that are named at ports of services are not asked', async () => {
+  const { host } = nodeAddress(2);
+  const named = [53, 443, 1023].map((port) => ({ host, port }));
+  const { asked, lookup } = setUp([nodeAddress(1)], { ask: async (to, id) => answerOf(to, id, { nodes: named }) });
+  await lookup().finished;
+  assert.deepEqual(asked, [nodeAddress(1), { host, port: 443 }]);
+});
+
+test('nobody is asked twice, nor this node itself, nor who has failed twice of late', async () => {
+  const { health, asked, lookup } = setUp([
+    nodeAddress(1),
+    nodeAddress(1),
+    { host: nodeAddress(2).host, port: 9999 },
+    nodeAddress(3),
+  ]);
+  for (let i = 0; i < 2; i++) health.failed(nodeAddress(3));
+  await lookup().finished;
+  assert.deepEqual(asked, [nodeAddress(1)]);
+});
+
+test('so many are asked at once, the closest first, and so many in all', async () => {
+  const nodes = Array.from({ length: 300 }, (_, n) => ({ ...nodeAddress(n), id: nodeId(nodeAddress(n)) }));
+  const waiting = setUp(nodes, { ask: () => new Promise(() => {}), parallel: 5 });
+  waiting.lookup();
+  assert.deepEqual(
+    waiting.asked.map(({ host }) => host),
+    closestTo(TARGET, nodes, 5).map(({ host }) => host),
   );
-  const { key, record } = world.record(1);
-  const nearby = world.near(key, null);
+  const silent = setUp(nodes, { ask: async () => null });
+  await silent.lookup().finished;
+  assert.equal(silent.asked.length, 160);
+});
+
+test('it ends with the closest that have answered, and ranks by those that still count', async () => {
+  const nodes = Array.from({ length: 30 }, (_, n) => ({ ...nodeAddress(n), id: nodeId(nodeAddress(n)) }));
+  const near = closestTo(TARGET, nodes, 30);
+  const [first, second, third] = near;
+  assert.ok(first && second && third);
+  const ask: Ask = async (to, id) => (to.host === first.host ? null : answerOf(to, id));
+  const { heard, lookup } = setUp(nodes, { ask, width: 10 });
+  const search = lookup();
+  await search.finished;
+  assert.deepEqual(
+    search.closest(2).map(({ address }) => address.host),
+    [second.host, third.host],
+  );
+  assert.deepEqual(
+    search.within(2).map(({ address }) => address.host),
+    [second.host, third.host],
+    'who failed does not count',
+  );
+  assert.ok(heard.length >= 10);
+});
+
+test('who is slow is not waited for once enough have answered, and a little longer before', async () => {
+  const nodes = Array.from({ length: 4 }, (_, n) => nodeAddress(n));
+  const ask: Ask = (to, id) =>
+    to.host === nodeAddress(0).host ? new Promise(() => {}) : Promise.resolve(answerOf(to, id));
+  const ends = async (enough: number): Promise<number> => {
+    const { clock, lookup } = setUp(nodes, { ask, enough });
+    const state = { ended: false };
+    void lookup().finished.then(() => {
+      state.ended = true;
+    });
+    const started = clock.now();
+    await idle();
+    while (!state.ended && clock.now() - started < 5000) await clock.run(10);
+    assert.equal(clock.timers, state.ended && enough > 3 ? 0 : 1);
+    return clock.now() - started;
+  };
+  const soon = await ends(3);
+  const late = await ends(4);
+  assert.ok(soon > 0 && soon <= 500, `${soon} ms`);
+  assert.equal(late, soon + 300);
+});
+
+test('who failed lately is not waited for', async () => {
+  const { health, clock, lookup } = setUp([nodeAddress(1)], { ask: () => new Promise(() => {}), enough: 1 });
+  health.failed(nodeAddress(1));
+  const search = lookup();
+  await clock.run(300);
+  await search.finished;
+});
+
+test('after a stop nothing is asked or told', async () => {
+  const answer = Promise.withResolvers<void>();
+  const ask: Ask = async (to, id) => {
+    await answer.promise;
+    return answerOf(to, id, { nodes: [nodeAddress(7)] });
+  };
+  const { asked, heard, lookup } = setUp([nodeAddress(1)], { ask });
+  const search = lookup();
+  search.stop();
+  await search.finished;
+  answer.resolve();
   await idle();
-  const put = nearby.put(record, { onWhole: () => {}, signal: given.signal });
-  await idle();
-  given.abort(new Error('given up'));
-  await assert.rejects(put);
-  await world.clock.run(HOLD_MS);
-  assert.equal(world.given.length, FEWEST_REPLICAS);
+  assert.deepEqual([asked.length, heard.length, search.closest(5).length], [1, 0, 0]);
+});
+
+/** Nodes of other blocks than those of `nodeAddress`, each nearer to the target than the one before it. */
+function nearer(blocks: number, perBlock: number): Address[] {
+  const ids = Array.from({ length: blocks * 256 }, (_, n) => {
+    const address = { host: `60.${n % blocks}.${(n / blocks) & 255}.1`, port: 4121 };
+    return { ...address, id: nodeId(address) };
+  });
+  return Array.from({ length: blocks }, (_, block) => {
+    const ofBlock = ids.filter(({ host }) => host.startsWith(`60.${block}.`));
+    return closestTo(TARGET, ofBlock, perBlock).map(({ host, port }) => ({ host, port }));
+  }).flat();
+}
+
+test('a block with many addresses near the key has one place, and is asked a few times', async () => {
+  const honest = Array.from({ length: 40 }, (_, n) => nodeAddress(n));
+  const crowd = nearer(1, 50);
+  const ask: Ask = async (to, id) => answerOf(to, id, { nodes: to.host.startsWith('60.') ? crowd : honest });
+  const { asked, lookup } = setUp([...crowd.slice(0, 10), ...honest.slice(0, 10)], { ask });
+  const search = lookup();
+  await search.finished;
+  const blocks = search.closest(search.beyond(16)).map(({ address }) => address.host.split('.').slice(0, 2).join('.'));
+  assert.equal(blocks.filter((block) => block === '60.0').length, 1);
+  assert.equal(new Set(blocks).size, blocks.length);
+  assert.ok(asked.filter(({ host }) => host.startsWith('60.')).length <= 4);
+});
+
+test('where many blocks stand in front of the others, more nodes count as the closest', async () => {
+  const honest = Array.from({ length: 60 }, (_, n) => nodeAddress(n));
+  const crowd = nearer(16, 4);
+  const ask: Ask = async (to, id) => answerOf(to, id, { nodes: to.host.startsWith('60.') ? crowd : honest });
+  const attacked = setUp([...crowd, ...honest.slice(0, 4)], { ask, width: 24 }).lookup();
+  await attacked.finished;
+  assert.equal(attacked.beyond(16), 48);
+  const near = attacked.closest(attacked.beyond(16)).map(({ address }) => address.host);
+  assert.ok(near.filter((host) => !host.startsWith('60.')).length >= 24);
+  const calm = setUp(honest, { ask, width: 24 }).lookup();
+  await calm.finished;
+  assert.equal(calm.beyond(16), 16);
+});
+
+test('where all nodes are of one block, they are found as before', async () => {
+  const nodes = Array.from({ length: 30 }, (_, n) => ({ host: `61.7.${n}.1`, port: 4121 }));
+  const located = nodes.map((node) => ({ ...node, id: nodeId(node) }));
+  const { lookup } = setUp(nodes.slice(0, 3), { ask: async (to, id) => answerOf(to, id, { nodes }), width: 10 });
+  const search = lookup();
+  await search.finished;
+  assert.deepEqual(
+    new Set(search.closest(10).map(({ address }) => address.host)),
+    new Set(closestTo(TARGET, located, 10).map(({ host }) => host)),
+  );
+});
+
+/** Addresses at which nobody is, each nearer to the target than any node of the test. */
+function phantoms(count: number): Address[] {
+  return Array.from({ length: count * 20 }, (_, n) => {
+    const address = { host: `${45 + ((n >> 8) & 3)}.${n & 255}.77.${1 + (n >> 10)}`, port: 4121 };
+    return { ...address, id: nodeId(address) };
+  })
+    .sort((a, b) => compareDistance(TARGET, a.id, b.id))
+    .slice(0, count)
+    .map(({ host, port }) => ({ host, port }));
+}
+
+test('who names nodes that are not there is soon believed no more, and those who are there are found', async () => {
+  const honest = Array.from({ length: 60 }, (_, n) => nodeAddress(n));
+  const named = phantoms(200);
+  const nobody = new Set(named.map(({ host }) => host));
+  const liar = { host: '60.1.0.1', port: 4121 };
+  const ask: Ask = async (to, id) => {
+    if (nobody.has(to.host)) return null;
+    return answerOf(to, id, { nodes: to.host === liar.host ? named : honest });
+  };
+  const { asked, lookup } = setUp([liar, ...honest.slice(0, 5)], { ask, width: 24 });
+  const search = lookup();
+  await search.finished;
+  const located = honest.map((node) => ({ ...node, id: nodeId(node) }));
+  const found = new Set(search.closest(24).map(({ address }) => address.host));
+  for (const { host } of closestTo(TARGET, located, 20)) assert.ok(found.has(host), host);
+  assert.equal(asked.filter(({ host }) => nobody.has(host)).length, 6);
+});
+
+test('where a third of what is named is gone, everybody else is still found', async () => {
+  const nodes = Array.from({ length: 90 }, (_, n) => nodeAddress(n));
+  const gone = new Set(nodes.filter((_, n) => n % 3 === 0).map(({ host }) => host));
+  const ask: Ask = async (to, id) => (gone.has(to.host) ? null : answerOf(to, id, { nodes }));
+  const { lookup } = setUp(nodes.slice(0, 20), { ask, width: 24 });
+  const search = lookup();
+  await search.finished;
+  const alive = nodes.filter(({ host }) => !gone.has(host)).map((node) => ({ ...node, id: nodeId(node) }));
+  assert.deepEqual(
+    search.closest(20).map(({ address }) => address.host),
+    closestTo(TARGET, alive, 20).map(({ host }) => host),
+  );
 });

@@ -108,13 +108,13 @@ class World {
         bootstrapNodes: new BootstrapNodes(bootstrap, { clock: this.clock }),
         observed: new ObservedAddresses({ clock: this.clock }),
         isOwnHost: (host) => OWN_HOSTS.includes(host),
-        lookups: {
+        searches: {
           greet: async (contact) => {
             this.greeted++;
             return engine.answer(contact) !== undefined;
           },
           prove: async () => 'silent',
-          survey: () => {
+          forWrite: () => {
             if (this.broken) throw new Error('broken');
             this.searches++;
             for (const peer of engine.table()) engine.answer(peer);

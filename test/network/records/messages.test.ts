@@ -69,15 +69,13 @@ test('every message comes back as it went', () => {
   fc.assert(
     fc.property(findReply, (reply) => {
       assert.deepEqual(decodeFindReply(encodeFindReply(reply)), reply);
-      const later = { ...reply, takesSeveral: true };
-      assert.deepEqual(decodeFindReply(encodeFindReply(later)), later);
     }),
     SEED,
   );
   for (const part of [undefined, { index: 2, of: 5 }])
     for (const wantsRecords of [true, false]) {
       const request = { types: [1, 0x80], wantsRecords, ...(part === undefined ? {} : { part }) };
-      assert.deepEqual(decodeFindRequest(encodeFindRequest(request)), { ...request, asksVersion: true });
+      assert.deepEqual(decodeFindRequest(encodeFindRequest(request)), request);
     }
   for (const code of STORE_CODES) assert.deepEqual(decodeStoreReply(encodeStoreReply({ code })), { code });
   const probe = { port: 4121, otherSocket: true };

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { recordDigest } from '../../../src/foundation/records/digest.ts';
 import type { SignedRecord } from '../../../src/foundation/records/record.ts';
 import { RECORD, type RecordType } from '../../../src/foundation/records/types.ts';
-import type { LookupAnswer } from '../../../src/network/records/lookup.ts';
+import type { NodeAnswer } from '../../../src/network/records/closest-nodes.ts';
 import type { Summary } from '../../../src/network/records/messages.ts';
 import { nodeId } from '../../../src/network/records/node-address.ts';
 import { Quorum } from '../../../src/network/records/quorum.ts';
@@ -13,7 +13,7 @@ import { endpointRecord, serviceRecord } from '../../support/records.ts';
 
 const ENDPOINTS = String(RECORD.endpoints);
 
-function holder(n: number): LookupAnswer {
+function holder(n: number): NodeAnswer {
   return answerOf(nodeAddress(n), nodeId(nodeAddress(n)));
 }
 

@@ -13,27 +13,17 @@ import { RecordVerifier } from '../../../src/foundation/records/verifier.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import {
   decodeFindReply,
-  decodeFindRequest,
   decodePage,
   decodeStoreReply,
-  encodeFindRequest,
   encodeNodeRequest,
   type FindRequest,
-  readMap,
 } from '../../../src/network/records/messages.ts';
 import { hostKeyOf, networkTag } from '../../../src/network/records/node-address.ts';
 import { type Asking, RecordHost } from '../../../src/network/records/record-host.ts';
 import { RecordStore } from '../../../src/network/records/record-store.ts';
 import { eventually } from '../../support/eventually.ts';
 import { newIdentity } from '../../support/identities.ts';
-import {
-  endpointRecord,
-  largeRecord,
-  noteRecord,
-  type Published,
-  serviceRecord,
-  testRecord,
-} from '../../support/records.ts';
+import { endpointRecord, largeRecord, noteRecord, type Published, serviceRecord } from '../../support/records.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -212,40 +202,6 @@ test('a record goes with the answer as soon as there is room for it, to the byte
     return decodeFindReply(world.find(fitting.key, { types: [], wantsRecords: true }, asking))?.records.length;
   };
   assert.deepEqual([least - 1, least].map(records), [0, 1]);
-});
-
-test('an answer says its version to who asks for it, and to others what they know', () => {
-  const world = new World();
-  const { key, record } = endpointRecord(newIdentity(), { timestamp: world.now });
-  world.store.offer(key, record, 'a');
-  const asking = { from: source(1), bytes: 411, proven: true };
-  for (const wantsRecords of [true, false]) {
-    const asked = decodeFindRequest(encodeFindRequest({ types: [], wantsRecords }));
-    assert.ok(asked);
-    const { asksVersion: _, ...asBefore } = asked;
-    assert.equal(decodeFindReply(world.find(key, asked, asking))?.takesSeveral, true);
-    const answer = world.find(key, asBefore, asking);
-    assert.deepEqual(Object.keys(readMap(answer, 1232, 'c k n q r s t x'.split(' ')) ?? {}).length, 8);
-  }
-});
-
-test('several records that come together have their rates and their verdicts each', async () => {
-  const world = new World();
-  const owner = newIdentity();
-  const { key, record } = endpointRecord(owner, { timestamp: world.now });
-  const other = testRecord(owner, RECORD.encryptionKeys, { timestamp: world.now });
-  const elsewhere = endpointRecord(newIdentity(), { timestamp: world.now }).record;
-  const forged = Uint8Array.from(other.encoded);
-  const at = Buffer.from(forged).indexOf(other.signature);
-  forged.set([(forged[at] ?? 0) ^ 1], at);
-  const together = [record.encoded, forged, elsewhere.encoded, other.encoded];
-  assert.deepEqual(await world.host.storeSeveral(key, together, 'a'), ['kept', 'bad', 'misplaced', 'kept']);
-  assert.equal(world.store.usage().records, 2);
-  const verdicts: string[] = [];
-  // All of a burst, in datagrams of four.
-  const four = Array.from({ length: 4 }, () => record.encoded);
-  for (let i = 0; i < 400; i++) verdicts.push(...(await world.host.storeSeveral(key, four, 'b')));
-  assert.deepEqual([verdicts.indexOf('limited'), verdicts.length], [1500, 1600]);
 });
 
 /** A key with so many records, of which this node has read nothing yet. */

@@ -9,7 +9,7 @@ import { agentKey, serviceKey } from '../../../src/foundation/records/keys.ts';
 import type { SignedRecord } from '../../../src/foundation/records/record.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
 import { RecordVerifier } from '../../../src/foundation/records/verifier.ts';
-import { Lookup } from '../../../src/network/records/lookup.ts';
+import { ClosestNodes } from '../../../src/network/records/closest-nodes.ts';
 import { encodePage, type FindReply } from '../../../src/network/records/messages.ts';
 import { PeerHealth } from '../../../src/network/records/peer-health.ts';
 import { RecordReader } from '../../../src/network/records/record-reader.ts';
@@ -48,9 +48,9 @@ function setUp(says: Partial<FindReply>, answers: (n: number) => Promise<void> =
     store,
     verifier,
     fetcher,
-    lookups: {
-      forRead: (target, _request, onAnswer) =>
-        new Lookup(
+    searches: {
+      forRead: (target) =>
+        new ClosestNodes(
           { target, width: 20, parallel: 8, enough: 8, start: [nodeAddress(1)] },
           {
             clock,
@@ -61,7 +61,6 @@ function setUp(says: Partial<FindReply>, answers: (n: number) => Promise<void> =
             },
             skips: () => false,
             isOwnHost: () => false,
-            onAnswer,
           },
         ),
     },

@@ -6,7 +6,7 @@ import { DelegationVerifier } from '../../../src/foundation/identity/delegation-
 import { serviceKey } from '../../../src/foundation/records/keys.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
 import { RecordVerifier } from '../../../src/foundation/records/verifier.ts';
-import type { LookupAnswer } from '../../../src/network/records/lookup.ts';
+import type { NodeAnswer } from '../../../src/network/records/closest-nodes.ts';
 import { decodeNodeRequest, encodePage, type FindReply } from '../../../src/network/records/messages.ts';
 import { nodeId } from '../../../src/network/records/node-address.ts';
 import { Quorum } from '../../../src/network/records/quorum.ts';
@@ -21,7 +21,7 @@ const KEY = serviceKey('lang.translate');
 const never = new AbortController().signal;
 
 /** A node that claims something of the key. */
-function claims(n: number, says: Partial<FindReply>): LookupAnswer {
+function claims(n: number, says: Partial<FindReply>): NodeAnswer {
   return answerOf(nodeAddress(n), nodeId(nodeAddress(n)), says);
 }
 
@@ -46,7 +46,7 @@ class World {
     return serviceRecord('lang.translate', newIdentity(), { timestamp: unixSeconds(this.clock) }).record.encoded;
   }
 
-  collection(answers: readonly LookupAnswer[], max?: number): Collection {
+  collection(answers: readonly NodeAnswer[], max?: number): Collection {
     const quorum = new Quorum([RECORD.service], () => true);
     return { key: KEY, types: [RECORD.service], answers, quorum, max, known: new Set() };
   }

@@ -9,7 +9,7 @@ import { silentLog } from '../../../src/foundation/log.ts';
 import { recordDigest } from '../../../src/foundation/records/digest.ts';
 import { mailboxKey } from '../../../src/foundation/records/keys.ts';
 import { RecordVerifier } from '../../../src/foundation/records/verifier.ts';
-import { LARGE_STORE_WIDTH, Lookup, type LookupAnswer, STORE_WIDTH } from '../../../src/network/records/lookup.ts';
+import { ClosestNodes, LARGE_STORE_WIDTH, STORE_WIDTH } from '../../../src/network/records/closest-nodes.ts';
 import { decodeRemoveRequest, MAX_REMOVALS } from '../../../src/network/records/messages.ts';
 import { nodeId } from '../../../src/network/records/node-address.ts';
 import type { StoreVerdict } from '../../../src/network/records/node-client.ts';
@@ -48,11 +48,9 @@ class World {
       verifier: new RecordVerifier({}, { delegations: new DelegationVerifier() }),
       store: this.store,
       engine: this.engine,
-      lookups: {
-        forWrite: (key, _request, onAnswer) => this.#search(key, onAnswer),
-        survey: (key) => this.#search(key),
+      searches: {
+        forWrite: (key) => this.#search(key),
       },
-      health: { rttMsOf: () => null },
       client: {
         store: async (at) => {
           this.given.push(at.address.host);
@@ -66,9 +64,9 @@ class World {
     });
   }
 
-  #search(target: Uint8Array, onAnswer?: (answer: LookupAnswer) => void): Lookup {
+  #search(target: Uint8Array): ClosestNodes {
     this.searches++;
-    return new Lookup(
+    return new ClosestNodes(
       { target, width: 20, parallel: 20, enough: 8, start: this.others },
       {
         clock: this.clock,
@@ -77,7 +75,6 @@ class World {
         ask: async (to, id) => answerOf(to, id, { nodeKey: nodeId(to) }),
         skips: () => false,
         isOwnHost: () => false,
-        onAnswer: (answer) => onAnswer?.(answer),
       },
     );
   }

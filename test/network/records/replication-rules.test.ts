@@ -8,7 +8,7 @@ import { unixSeconds } from '../../../src/foundation/clock.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { recordDigest } from '../../../src/foundation/records/digest.ts';
 import type { SignedRecord } from '../../../src/foundation/records/record.ts';
-import { Lookup } from '../../../src/network/records/lookup.ts';
+import { ClosestNodes } from '../../../src/network/records/closest-nodes.ts';
 import { closestTo, nodeId } from '../../../src/network/records/node-address.ts';
 import type { StoreVerdict } from '../../../src/network/records/node-client.ts';
 import { PeerHealth } from '../../../src/network/records/peer-health.ts';
@@ -50,7 +50,7 @@ class World {
       store: this.store,
       random: () => 0,
       engine: { ownAddress: own, id: nodeId(own), closest: (key, max) => closestTo(key, located(), max) },
-      lookups: { forWrite: (target) => this.#search(target) },
+      searches: { forWrite: (target) => this.#search(target) },
       client: {
         find: async (to, id) => answerOf(to, id),
         ask: async () => null,
@@ -63,17 +63,16 @@ class World {
     this.replication.start();
   }
 
-  #search(target: Uint8Array): Lookup {
+  #search(target: Uint8Array): ClosestNodes {
     this.searches++;
     this.onSearch();
     const options = { target, width: 20, parallel: 20, enough: 8, start: this.nodes };
-    return new Lookup(options, {
+    return new ClosestNodes(options, {
       clock: this.clock,
       health: new PeerHealth({ clock: this.clock }),
       ask: async (to, id) => answerOf(to, id),
       skips: () => false,
       isOwnHost: () => false,
-      onAnswer: () => {},
     });
   }
 

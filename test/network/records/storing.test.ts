@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { agentKey, mailboxKey, serviceKey } from '../../../src/foundation/records/keys.ts';
-import type { SignedRecord } from '../../../src/foundation/records/record.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
 import type { DhtEngine } from '../../../src/network/records/engine.ts';
 import {
@@ -14,7 +13,6 @@ import {
   type StoreReply,
 } from '../../../src/network/records/messages.ts';
 import type { RpcMessage } from '../../../src/network/records/rpc/rpc.ts';
-import { decodeSeveralReply, encodeSeveralRequest } from '../../../src/network/records/several-messages.ts';
 import { hostileNode } from '../../support/hostile-dht.ts';
 import { delegateAnew, newIdentity } from '../../support/identities.ts';
 import { endpointRecord, noteRecord, serviceRecord, testRecord } from '../../support/records.ts';
@@ -137,29 +135,6 @@ test('takes no record in a datagram that is too large for one', async (t) => {
   const found = await stranger.request(node.dht.address, { command: COMMAND.find, target, value: SURVEY });
   await assertUnanswered({ command: COMMAND.store, target, value, token: found?.token ?? null });
   assert.equal(node.dht.usage().records, 0);
-});
-
-test('takes several records in one datagram, and says of each what became of it', async (t) => {
-  const { node, stranger, assertUnanswered } = await world(t);
-  const owner = newIdentity();
-  const { key: target, record } = endpointRecord(owner, { seq: 2, payload: new Uint8Array(20) });
-  const older = endpointRecord(owner, { seq: 1, payload: new Uint8Array(20) }).record;
-  const keys = testRecord(owner, RECORD.encryptionKeys, { payload: new Uint8Array(20) });
-  const found = await stranger.request(node.dht.address, { command: COMMAND.find, target, value: SURVEY });
-  const message = { command: COMMAND.storeSeveral, target, token: found?.token ?? null };
-  const hand = async (records: SignedRecord[]) => {
-    const reply = await stranger.request(node.dht.address, { ...message, value: encodeSeveralRequest(records) });
-    return decodeSeveralReply(reply?.value ?? new Uint8Array());
-  };
-  assert.deepEqual(await hand([record, keys]), ['kept', 'kept']);
-  assert.deepEqual(await hand([older, keys]), ['newer', 'kept']);
-  assert.equal(node.dht.usage().records, 2);
-  const value = encodeSeveralRequest([record]);
-  await assertUnanswered({ ...message, value, token: null });
-  await assertUnanswered({ ...message, value, token: new Uint8Array(32) });
-  await assertUnanswered({ ...message, value: record.encoded });
-  await assertUnanswered({ ...message, value: encodeSeveralRequest([]) });
-  await assertUnanswered({ ...message, value: encodeSeveralRequest([record, record, record, record, record]) });
 });
 
 test('takes no record from an address that has not proven itself', async (t) => {

@@ -1,5 +1,5 @@
 /** Starts every search of this node: from the closest nodes that it knows, at the pace of what it is for. */
-import { type Address, formatAddress } from '../../foundation/address.ts';
+import type { Address } from '../../foundation/address.ts';
 import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { REPLICAS } from '../../foundation/domain/directory.ts';
@@ -8,13 +8,12 @@ import type { RecordType } from '../../foundation/records/types.ts';
 import { awakeClock } from '../../foundation/stall.ts';
 import type { NodeAt } from '../node-requests.ts';
 import type { BootstrapNodes } from './bootstrap-nodes.ts';
+import { ClosestNodes, type NodeAnswer, type SearchOptions, STORE_WIDTH } from './closest-nodes.ts';
 import type { DhtEngine } from './engine.ts';
-import { Lookup, type LookupAnswer, type LookupOptions, STORE_WIDTH } from './lookup.ts';
 import { encodeFindRequest, type FindRequest } from './messages.ts';
 import { nodeId } from './node-address.ts';
 import type { NodeClient } from './node-client.ts';
 import type { PeerHealth } from './peer-health.ts';
-import { RecentSearches } from './recent-searches.ts';
 import type { HolderCount } from './types.ts';
 
 /** How many of the closest nodes a thorough search hears. */
@@ -26,10 +25,9 @@ const WRITE_PACE: Pace = { parallel: SEARCH_WIDTH, enough: REPLICAS };
 /** Asks only who is near. */
 const SURVEY: FindRequest = { types: [], wantsRecords: false };
 
-type Pace = Pick<LookupOptions, 'parallel' | 'enough'>;
-type OnAnswer = (answer: LookupAnswer) => void;
+type Pace = Pick<SearchOptions, 'parallel' | 'enough'>;
 
-interface LookupsDependencies {
+interface SearchesDependencies {
   readonly clock: Clock;
   readonly health: PeerHealth;
   readonly engine: Pick<DhtEngine, 'closest' | 'id' | 'isOwn' | 'canReach' | 'drop'>;
@@ -40,47 +38,29 @@ interface LookupsDependencies {
   readonly proveKey: (node: NodeAt) => Promise<boolean>;
 }
 
-export class Lookups {
-  readonly #deps: LookupsDependencies;
-  readonly #recent: RecentSearches;
+export class Searches {
+  readonly #deps: SearchesDependencies;
 
-  constructor(dependencies: LookupsDependencies) {
+  constructor(dependencies: SearchesDependencies) {
     this.#deps = dependencies;
-    this.#recent = new RecentSearches(dependencies);
   }
 
-  /** For a read. */
-  forRead(key: Uint8Array, request: FindRequest, onAnswer: OnAnswer): Lookup {
-    return this.#start(key, request, READ_PACE, onAnswer);
+  /** For a read that may end with the first answers that agree. */
+  forRead(key: Uint8Array, request: FindRequest): ClosestNodes {
+    return this.#start(key, request, READ_PACE);
   }
 
-  /** For what is to be given to the nodes closest to a key, or asked of all of them. */
-  forWrite(key: Uint8Array, request: FindRequest, onAnswer: OnAnswer = () => {}): Lookup {
-    return this.#start(key, request, WRITE_PACE, onAnswer);
-  }
-
-  /**
-   * As `forWrite`. Where nothing is to be read, nodes that a search met in the last two seconds are not asked again: what
-   * they said then is their answer, which proves our address for 5.5 s more.
-   */
-  forGiving(key: Uint8Array, request: FindRequest, onAnswer: OnAnswer): Lookup {
-    const recent = request.wantsRecords || request.types.length > 0 ? null : this.#recent.around(key);
-    const lookup = this.#start(key, request, WRITE_PACE, onAnswer, recent);
-    if (recent === null) this.#recent.follow(key, lookup);
-    return lookup;
-  }
-
-  /** For the nodes closest to an id alone. */
-  survey(id: Uint8Array): Lookup {
-    return this.forWrite(id, SURVEY);
+  /** For requests to all of the nodes closest to a key. By default they are asked for no records. */
+  forWrite(key: Uint8Array, request: FindRequest = SURVEY): ClosestNodes {
+    return this.#start(key, request, WRITE_PACE);
   }
 
   /** As `RecordNetwork.holders`. */
   async holders(key: Uint8Array, type: RecordType): Promise<HolderCount> {
-    const lookup = this.forWrite(key, { types: [type], wantsRecords: true });
-    await lookup.finished;
-    lookup.stop();
-    const near = lookup.closest(lookup.beyond(STORE_WIDTH));
+    const search = this.forWrite(key, { types: [type], wantsRecords: true });
+    await search.finished;
+    search.stop();
+    const near = search.closest(search.beyond(STORE_WIDTH));
     return { answered: near.length, holding: near.filter(({ reply }) => reply.count > 0).length };
   }
 
@@ -109,31 +89,24 @@ export class Lookups {
     return 'other_key';
   }
 
-  async #meet(node: Address): Promise<LookupAnswer | null> {
+  async #meet(node: Address): Promise<NodeAnswer | null> {
     const { client, engine } = this.#deps;
     return await client.find(node, nodeId(node), engine.id, encodeFindRequest(SURVEY));
   }
 
-  #start(
-    key: Uint8Array,
-    request: FindRequest,
-    pace: Pace,
-    onAnswer: OnAnswer,
-    recent: ReadonlyMap<string, LookupAnswer> | null = null,
-  ): Lookup {
+  #start(key: Uint8Array, request: FindRequest, pace: Pace): ClosestNodes {
     const { clock, health, engine, bootstrapNodes, client, isOwnHost } = this.#deps;
     const value = encodeFindRequest(request);
     // Twice as many as have to answer, and those that its owner has named: a table may be full of nodes in league, or dead.
     const start = [...engine.closest(key, 2 * SEARCH_WIDTH), ...bootstrapNodes.addresses()];
-    return new Lookup(
+    return new ClosestNodes(
       { target: key, width: SEARCH_WIDTH, ...pace, start },
       {
         clock: awakeClock(clock),
         health,
-        ask: async (address, id) => recent?.get(formatAddress(address)) ?? (await client.find(address, id, key, value)),
+        ask: (address, id) => client.find(address, id, key, value),
         skips: (address) => engine.isOwn(address) || !engine.canReach(address),
         isOwnHost,
-        onAnswer,
       },
     );
   }

@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Address } from '../../../src/foundation/address.ts';
+import { RECORD } from '../../../src/foundation/records/types.ts';
+import type { NodeAnswer } from '../../../src/network/records/closest-nodes.ts';
+import { decodeFindRequest } from '../../../src/network/records/messages.ts';
+import { closestTo, nodeId } from '../../../src/network/records/node-address.ts';
+import { PeerHealth } from '../../../src/network/records/peer-health.ts';
+import { SEARCH_WIDTH, Searches } from '../../../src/network/records/searches.ts';
+import { answerOf, nodeAddress } from '../../support/named-nodes.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const KEY = new Uint8Array(32).fill(7);
+const OWN_ID = new Uint8Array(32).fill(1);
+
+interface Asked {
+  readonly host: string;
+  readonly key: Uint8Array;
+  readonly value: Uint8Array;
+}
+
+/** Searches among nodes that answer when the test says so. */
+function setUp(table: number, bootstrapNodes: readonly Address[] = []) {
+  const clock = new TestClock();
+  const nodes = Array.from({ length: table }, (_, n) => ({ ...nodeAddress(n), id: nodeId(nodeAddress(n)) }));
+  const asked: Asked[] = [];
+  let answers: (address: Address, id: Uint8Array) => Promise<NodeAnswer | null> = () => new Promise(() => {});
+  const searches = new Searches({
+    clock,
+    health: new PeerHealth({ clock }),
+    engine: {
+      id: OWN_ID,
+      closest: (key, max) => closestTo(key, nodes, max),
+      canReach: () => true,
+      isOwn: ({ host }) => host === nodeAddress(300).host,
+      drop: () => {},
+    },
+    bootstrapNodes: { addresses: () => [...bootstrapNodes] },
+    client: {
+      find: (address, id, key, value) => {
+        asked.push({ host: address.host, key, value });
+        return answers(address, id);
+      },
+    },
+    isOwnHost: () => false,
+    proveKey: async () => true,
+  });
+  const hosts = (): Set<string> => new Set(asked.map(({ host }) => host));
+  return { searches, clock, asked, hosts, nodes, answer: (how: typeof answers) => void (answers = how) };
+}
+
+test('a read asks fewer nodes at once than a write', () => {
+  const request = { types: [RECORD.profile], wantsRecords: true };
+  const read = setUp(30);
+  read.searches.forRead(KEY, request);
+  assert.equal(read.asked.length, 8);
+  const write = setUp(30);
+  write.searches.forWrite(KEY, request);
+  assert.equal(write.asked.length, SEARCH_WIDTH);
+  for (const { key, value } of [...read.asked, ...write.asked]) {
+    assert.equal(key, KEY);
+    assert.deepEqual(decodeFindRequest(value), request);
+  }
+});
+
+test('nobody is taken for slow who was not heard while this node stalled', () => {
+  const { searches, asked, clock } = setUp(30);
+  searches.forRead(KEY, { types: [], wantsRecords: true });
+  clock.jump(60_000);
+  clock.advance(0);
+  assert.equal(asked.length, 8);
+  clock.advance(150);
+  assert.equal(asked.length, 16, 'others are asked instead of those who are slow');
+});
+
+test('it begins at the nodes of the table and the contacts that are closest to the key', () => {
+  const contacts = [nodeAddress(200), nodeAddress(201)];
+  const { searches, hosts, nodes } = setUp(60, contacts);
+  searches.forWrite(KEY);
+  const known = [...nodes, ...contacts.map((contact) => ({ ...contact, id: nodeId(contact) }))];
+  assert.deepEqual(hosts(), new Set(closestTo(KEY, known, SEARCH_WIDTH).map(({ host }) => host)));
+});
+
+test('where nobody of those answers, others of the table are asked', async () => {
+  const { searches, hosts, nodes, answer } = setUp(60);
+  const silent = new Set(closestTo(KEY, nodes, SEARCH_WIDTH).map(({ host }) => host));
+  answer(async (address, id) => (silent.has(address.host) ? null : answerOf(address, id)));
+  await searches.forWrite(KEY).finished;
+  assert.equal(hosts().size, 2 * SEARCH_WIDTH);
+});
+
+test('contacts are asked where the table holds too few nodes, and never this node itself', () => {
+  const { searches, hosts } = setUp(2, [nodeAddress(200), nodeAddress(300)]);
+  searches.forWrite(KEY);
+  assert.deepEqual(hosts(), new Set([0, 1, 200].map((n) => nodeAddress(n).host)));
+});
+
+test('a survey asks only who is near, and follows what it is told', async () => {
+  const { searches, asked, hosts, answer } = setUp(1);
+  answer(async (address, id) =>
+    answerOf(address, id, address.host === nodeAddress(0).host ? { nodes: [nodeAddress(9)] } : {}),
+  );
+  const lookup = searches.forWrite(KEY);
+  await lookup.finished;
+  assert.deepEqual(hosts(), new Set([0, 9].map((n) => nodeAddress(n).host)));
+  for (const { value } of asked) assert.deepEqual(decodeFindRequest(value), { types: [], wantsRecords: false });
+  assert.equal(lookup.closest(SEARCH_WIDTH).length, 2);
+});
+
+test('who searches is told of each answer', async () => {
+  const { searches, answer } = setUp(3);
+  answer(async (address, id) => answerOf(address, id));
+  const heard: string[] = [];
+  const request = { types: [], wantsRecords: true };
+  const search = searches.forRead(KEY, request);
+  search.onAnswer(({ address }) => heard.push(address.host));
+  await search.finished;
+  assert.deepEqual(new Set(heard), new Set([0, 1, 2].map((n) => nodeAddress(n).host)));
+});
+
+test('a greeting asks one node for those closest to us, and says whether it answers', async () => {
+  const { searches, asked, answer } = setUp(5);
+  answer(async (address, id) => answerOf(address, id));
+  assert.equal(await searches.greet(nodeAddress(8)), true);
+  answer(async () => null);
+  assert.equal(await searches.greet(nodeAddress(8)), false);
+  assert.deepEqual(
+    asked.map(({ host, key }) => [host, key]),
+    [
+      [nodeAddress(8).host, OWN_ID],
+      [nodeAddress(8).host, OWN_ID],
+    ],
+  );
+});
