@@ -32,11 +32,8 @@ export interface Meeting {
   prove(address: Address, nodeKey: Uint8Array): Promise<ProofState>;
 }
 
-interface BootstrapNodesDependencies {
-  readonly clock: Clock;
-  /** The IP addresses of a host name; the system's resolver where left out. */
-  readonly resolveName?: (name: string) => Promise<readonly string[]>;
-}
+/** The IP addresses of a host name. */
+type ResolveName = (name: string) => Promise<readonly string[]>;
 
 async function systemResolver(name: string): Promise<string[]> {
   return (await lookup(name, { all: true })).map(({ address }) => address);
@@ -69,7 +66,7 @@ class Listed {
   }
 
   /** Looks the name up where that has not been done, is long ago, or led nowhere. What it led to before stays where nothing comes. */
-  async #resolve({ clock, resolveName = systemResolver }: BootstrapNodesDependencies): Promise<void> {
+  async #resolve(clock: Clock, resolveName: ResolveName): Promise<void> {
     const { host } = this.contact;
     const isFresh = this.state === 'met' && clock.now() - this.#resolvedAt < NAME_TTL_MS;
     if (isIPv4(host) || isFresh) return;
@@ -81,8 +78,8 @@ class Listed {
   }
 
   /** Turns to it: true as soon as a node has answered, and proven the key where one is asked for. */
-  async meet(meeting: Meeting, dependencies: BootstrapNodesDependencies): Promise<boolean> {
-    await this.#resolve(dependencies);
+  async meet(meeting: Meeting, clock: Clock, resolveName: ResolveName): Promise<boolean> {
+    await this.#resolve(clock, resolveName);
     if (this.hosts.length === 0) return false;
     const states = await Promise.all(this.all.map((address) => this.#turnTo(address, meeting)));
     const [best = 'silent'] = (['met', 'other_key'] as const).filter((state) => states.includes(state));
@@ -101,14 +98,17 @@ class Listed {
 }
 
 export class BootstrapNodes {
-  readonly #deps: BootstrapNodesDependencies;
+  readonly #clock: Clock;
+  readonly #resolveName: ResolveName;
   /** By their texts, in the order of the list. */
   readonly #listed: Map<string, Listed>;
   readonly #found = new LruCache<string, Address>({ maxEntries: MAX_FOUND });
   readonly #left = new LruCache<string, Address>({ maxEntries: MAX_LEFT });
 
-  constructor(bootstrap: readonly NodeContact[], dependencies: BootstrapNodesDependencies) {
-    this.#deps = dependencies;
+  /** @param resolveName default: the resolver of the system */
+  constructor(bootstrap: readonly NodeContact[], clock: Clock, resolveName: ResolveName = systemResolver) {
+    this.#clock = clock;
+    this.#resolveName = resolveName;
     this.#listed = new Map(bootstrap.map((contact) => [formatContact(contact), new Listed(contact)]));
   }
 
@@ -125,7 +125,7 @@ export class BootstrapNodes {
   async join(contact: NodeContact, meeting: Meeting): Promise<MeetingState> {
     const key = formatContact(contact);
     const listed = this.#listed.get(key) ?? new Listed(contact);
-    if (await listed.meet(meeting, this.#deps)) this.list(contact, listed);
+    if (await listed.meet(meeting, this.#clock, this.#resolveName)) this.list(contact, listed);
     return listed.state;
   }
 
@@ -148,7 +148,7 @@ export class BootstrapNodes {
   /** Turns to all of them at once, each by itself: a slow name holds up no other. True for each that answers. */
   meet(meeting: Meeting): Promise<boolean>[] {
     return [
-      ...[...this.#listed.values()].map((listed) => listed.meet(meeting, this.#deps)),
+      ...[...this.#listed.values()].map((listed) => listed.meet(meeting, this.#clock, this.#resolveName)),
       ...[...this.#found.values()].map((address) => meeting.greet(address)),
     ];
   }
@@ -164,7 +164,7 @@ export class BootstrapNodes {
     const others = [...this.#found.values(), ...this.#left.values()].filter((address) => !isInTable(address));
     const once = new Map(others.map((address) => [formatAddress(address), address]));
     return [
-      ...listed.map((one) => one.meet(meeting, this.#deps)),
+      ...listed.map((one) => one.meet(meeting, this.#clock, this.#resolveName)),
       ...[...once.values()].map((address) => meeting.greet(address)),
     ];
   }

@@ -120,7 +120,7 @@ export class DhtEngine {
     this.#world = world;
     const greet = async (stranger: Address) => await this.#rpc.ping(stranger, { retry: false });
     this.#clients = new DhtClients(dependencies);
-    this.#admission = new RoutingAdmission({ ...dependencies, greet });
+    this.#admission = new RoutingAdmission(dependencies.clock, dependencies.isOwnHost, greet);
     this.#rpc = this.#makeRpc(world);
     this.#keeper = this.#makeKeeper(world);
   }

@@ -38,14 +38,6 @@ export interface StoreVerdict {
   readonly token: Uint8Array | null;
 }
 
-interface NodeClientDependencies {
-  readonly clock: Clock;
-  readonly engine: Pick<DhtEngine, 'request'>;
-  readonly verifier: RecordVerifier;
-  readonly nodeRequests: NodeRequests;
-  readonly tag: Uint8Array;
-}
-
 export class NodeClient {
   /** How our clock compares with those of the nodes that answered lately. */
   readonly clocks = new PeerClocks();
@@ -53,22 +45,35 @@ export class NodeClient {
   readonly observed: Listeners<[reporter: Address, seen: Address]> = new Listeners();
   /** The key that each node last said it has; nobody has proven it. By address. */
   readonly #keys = new LruCache<string, Uint8Array>({ maxEntries: MAX_KEYS });
-  readonly #deps: NodeClientDependencies;
+  readonly #clock: Clock;
+  readonly #verifier: RecordVerifier;
+  readonly #nodeRequests: NodeRequests;
+  readonly #tag: Uint8Array;
+  readonly #engine: Pick<DhtEngine, 'request'>;
 
-  constructor(dependencies: NodeClientDependencies) {
-    this.#deps = dependencies;
+  constructor(
+    clock: Clock,
+    verifier: RecordVerifier,
+    nodeRequests: NodeRequests,
+    tag: Uint8Array,
+    engine: Pick<DhtEngine, 'request'>,
+  ) {
+    this.#clock = clock;
+    this.#verifier = verifier;
+    this.#nodeRequests = nodeRequests;
+    this.#tag = tag;
+    this.#engine = engine;
   }
 
   /** Asks a node about a key, with a request that `encodeFindRequest` made; null where it gives no valid answer. */
   async find(address: Address, id: Uint8Array, key: Uint8Array, value: Uint8Array): Promise<NodeAnswer | null> {
-    const { clock, engine } = this.#deps;
-    const askedAt = clock.now();
-    const reply = await engine.request(address, { command: COMMAND.find, target: key, value });
+    const askedAt = this.#clock.now();
+    const reply = await this.#engine.request(address, { command: COMMAND.find, target: key, value });
     if (!reply?.value) return null;
     this.observed.notify(address, reply.to);
     const found = decodeFindReply(reply.value);
     if (found === null) return null;
-    this.clocks.heard(address, found.time, askedAt, clock.now());
+    this.clocks.heard(address, found.time, askedAt, this.#clock.now());
     this.#keys.set(formatAddress(address), found.nodeKey);
     // A node chooses the port that others dial: one of a service on a host that it shares counts as none.
     const known = mayDialPort(found.quicPort) ? found : { ...found, quicPort: 0 };
@@ -106,18 +111,17 @@ export class NodeClient {
 
   /** Asks a node that knows our address to change what it holds; null where it does not answer. */
   async #change({ address, token }: NodeAnswer, command: number, target: Uint8Array, value: Uint8Array) {
-    const reply = await this.#deps.engine.request(address, { command, target, value, token }, { retry: true });
+    const reply = await this.#engine.request(address, { command, target, value, token }, { retry: true });
     return reply?.value ?? null;
   }
 
   async #storeLarge(at: NodeAnswer, key: Uint8Array, record: SignedRecord): Promise<StoreReply | null> {
-    const { nodeRequests, tag } = this.#deps;
     const { nodeKey, quicPort } = at.reply;
     if (quicPort === 0) return null;
     try {
       const address = { host: at.address.host, port: quicPort };
-      const body = encodeNodeRequest({ kind: 'store', tag, key, record: record.encoded });
-      const reply = await nodeRequests.request('record', { nodeKey, address }, body, {
+      const body = encodeNodeRequest({ kind: 'store', tag: this.#tag, key, record: record.encoded });
+      const reply = await this.#nodeRequests.request('record', { nodeKey, address }, body, {
         timeoutMs: LARGE_STORE_TIMEOUT_MS,
       });
       return decodeStoreReply(reply, MAX_RECORD_BYTES + 256);
@@ -132,7 +136,7 @@ export class NodeClient {
     try {
       const newer = decodeRecord(Uint8Array.from(reply.record));
       if (newer.aid !== ours.aid || newer.type !== ours.type || !belongsUnderKey(newer, key)) return null;
-      this.#deps.verifier.verify(newer, unixSeconds(this.#deps.clock));
+      this.#verifier.verify(newer, unixSeconds(this.#clock));
       return newer;
     } catch {
       return null;

@@ -50,31 +50,34 @@ const PURGE_AGAIN_MS = 200;
 const SAVE_NODES_INTERVAL_MS = 300_000;
 const MAX_SAVED_NODES = 50;
 
-export interface HousekeepingDependencies {
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly store: Pick<RecordStore, 'purge' | 'saveNodes'>;
-  /** The nodes of the routing table. */
-  readonly nodes: () => readonly Address[];
-}
-
 export class Housekeeping {
-  readonly #deps: HousekeepingDependencies;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #store: Pick<RecordStore, 'purge' | 'saveNodes'>;
+  /** The nodes of the routing table. */
+  readonly #nodes: () => readonly Address[];
   readonly #repeating: RepeatingTask[] = [];
 
-  constructor(dependencies: HousekeepingDependencies) {
-    this.#deps = dependencies;
+  constructor(
+    clock: Clock,
+    log: Log,
+    store: Pick<RecordStore, 'purge' | 'saveNodes'>,
+    nodes: () => readonly Address[],
+  ) {
+    this.#clock = clock;
+    this.#log = log;
+    this.#store = store;
+    this.#nodes = nodes;
   }
 
   start(): void {
-    const { clock, log, store } = this.#deps;
     // What the disk refuses is tried later.
-    const onError = (error: unknown): void => log.warn({ error }, 'the store of records could not be written');
+    const onError = (error: unknown): void => this.#log.warn({ error }, 'the store of records could not be written');
     this.#repeating.push(
-      every(clock, { periodMs: PURGE_INTERVAL_MS, onError }, () =>
-        store.purge() ? PURGE_AGAIN_MS : PURGE_INTERVAL_MS,
+      every(this.#clock, { periodMs: PURGE_INTERVAL_MS, onError }, () =>
+        this.#store.purge() ? PURGE_AGAIN_MS : PURGE_INTERVAL_MS,
       ),
-      every(clock, { periodMs: SAVE_NODES_INTERVAL_MS, onError }, () => this.#saveNodes()),
+      every(this.#clock, { periodMs: SAVE_NODES_INTERVAL_MS, onError }, () => this.#saveNodes()),
     );
   }
 
@@ -85,8 +88,8 @@ export class Housekeeping {
   }
 
   #saveNodes(): void {
-    const nodes = this.#deps.nodes();
-    if (nodes.length > 0) this.#deps.store.saveNodes(nodes.slice(-MAX_SAVED_NODES));
+    const nodes = this.#nodes();
+    if (nodes.length > 0) this.#store.saveNodes(nodes.slice(-MAX_SAVED_NODES));
   }
 }
 
@@ -137,7 +140,7 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
   const own = ownHosts({ clock });
   const isOwnHost = (host: string): boolean => own.has(host);
   const health = new PeerHealth({ clock });
-  const bootstrapNodes = new BootstrapNodes(options.bootstrap, dependencies);
+  const bootstrapNodes = new BootstrapNodes(options.bootstrap, clock, dependencies.resolveName);
   const store = new RecordStore({ file: options.storeFile, maxBytes: options.maxStoreBytes }, { clock, log });
   const engine = new DhtEngine(
     { ...options.listen, tag },
@@ -145,9 +148,9 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
   );
 
   // What we do for others, and what others do for us.
-  const host = new RecordHost({ nodeKey, tag }, { clock, log, verifier, quicPort, store, engine });
-  const server = new NodeServer({ log, host, engine });
-  const client = new NodeClient({ clock, verifier, nodeRequests, tag, engine });
+  const host = new RecordHost({ nodeKey, tag }, clock, log, verifier, quicPort, store, engine);
+  const server = new NodeServer(log, host, engine);
+  const client = new NodeClient(clock, verifier, nodeRequests, tag, engine);
   const searches = new Searches({ clock, health, engine, bootstrapNodes, client, isOwnHost, proveKey });
 
   // Our place in the network, our reads and writes, and the records that are in our care.
@@ -162,12 +165,12 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
     isOwnHost,
     searches,
   });
-  const fetcher = new RecordSetFetcher({ clock, verifier, nodeRequests, tag, client });
-  const readRepair = new ReadRepair({ clock, client });
-  const reader = new RecordReader({ clock, verifier, fetcher, store, searches, readRepair });
-  const writer = new RecordWriter({ clock, verifier, store, engine, searches, client });
+  const fetcher = new RecordSetFetcher(clock, verifier, nodeRequests, tag, client);
+  const readRepair = new ReadRepair(clock, client);
+  const reader = new RecordReader(clock, verifier, store, searches, fetcher, readRepair);
+  const writer = new RecordWriter(clock, verifier, store, engine, searches, client);
   const replication = new Replication({ clock, log, store, random, engine, searches, client });
-  const housekeeping = new Housekeeping({ clock, log, store, nodes: () => engine.nodes().map(({ node }) => node) });
+  const housekeeping = new Housekeeping(clock, log, store, () => engine.nodes().map(({ node }) => node));
 
   nodeRequests.onRequest('record', (body, { path }) => host.answerNode(body, sourceKeyOf(path)));
   client.observed.add((reporter, seen) => membership.onObserved(reporter, seen));

@@ -87,19 +87,15 @@ interface RecordHostOptions {
   readonly tag: Uint8Array;
 }
 
-interface RecordHostDependencies {
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly store: RecordStore;
-  readonly verifier: RecordVerifier;
-  /** The port at which other nodes reach us over QUIC; 0 while there is none. */
-  readonly quicPort: () => number;
-  readonly engine: Pick<DhtEngine, 'ownAddress' | 'closerThanSelf' | 'closest'>;
-}
-
 export class RecordHost {
   readonly #options: RecordHostOptions;
-  readonly #deps: RecordHostDependencies;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #verifier: RecordVerifier;
+  /** The port at which other nodes reach us over QUIC; 0 while there is none. */
+  readonly #quicPort: () => number;
+  readonly #store: RecordStore;
+  readonly #engine: Pick<DhtEngine, 'ownAddress' | 'closerThanSelf' | 'closest'>;
   readonly #storeRate: RateQuota;
   readonly #pageRate: RateQuota;
   readonly #rowRate: RateQuota;
@@ -110,13 +106,26 @@ export class RecordHost {
   /** Records that other threads look at right now. */
   #verifying = 0;
 
-  constructor(options: RecordHostOptions, dependencies: RecordHostDependencies) {
+  constructor(
+    options: RecordHostOptions,
+    clock: Clock,
+    log: Log,
+    verifier: RecordVerifier,
+    quicPort: () => number,
+    store: RecordStore,
+    engine: Pick<DhtEngine, 'ownAddress' | 'closerThanSelf' | 'closest'>,
+  ) {
     this.#options = options;
-    this.#deps = dependencies;
-    this.#offers = new GroupCommit((work) => dependencies.store.transaction(work), { maxWrites: RECORDS_PER_COMMIT });
-    this.#storeRate = new RateQuota(STORE_RATES, dependencies);
-    this.#pageRate = new RateQuota(PAGE_RATES, dependencies);
-    this.#rowRate = new RateQuota(ROW_RATES, dependencies);
+    this.#clock = clock;
+    this.#log = log;
+    this.#verifier = verifier;
+    this.#quicPort = quicPort;
+    this.#store = store;
+    this.#engine = engine;
+    this.#offers = new GroupCommit((work) => store.transaction(work), { maxWrites: RECORDS_PER_COMMIT });
+    this.#storeRate = new RateQuota(STORE_RATES, { clock });
+    this.#pageRate = new RateQuota(PAGE_RATES, { clock });
+    this.#rowRate = new RateQuota(ROW_RATES, { clock });
   }
 
   /**
@@ -125,18 +134,17 @@ export class RecordHost {
    * than an address that has not proven itself may get.
    */
   find(key: Uint8Array, request: FindRequest, { from, bytes: requestBytes, proven }: Asking): Uint8Array | null {
-    const { store, engine, quicPort } = this.#deps;
     if (request.wantsRecords && !this.#mayRead(key, from)) return null;
     const largest = proven ? MAX_DATAGRAM_BYTES : Math.min(MAX_DATAGRAM_BYTES, requestBytes * MAX_REFLECTION_FACTOR);
     let room = replyRoom(largest - DATAGRAM_OVERHEAD_BYTES);
-    const { count, digest } = request.wantsRecords ? store.summarize(key, request) : NOTHING;
+    const { count, digest } = request.wantsRecords ? this.#store.summarize(key, request) : NOTHING;
     const describes = count <= MAX_SUMMARIES;
-    const found = count === 0 ? [] : store.find(key, request, describes ? MAX_SUMMARIES : MAX_INLINE);
+    const found = count === 0 ? [] : this.#store.find(key, request, describes ? MAX_SUMMARIES : MAX_INLINE);
     const records: Uint8Array[] = [];
     const left: StoredRecord[] = [];
     for (const row of found) {
       const bytes = row.bytes + RECORD_FRAME_BYTES;
-      const encoded = bytes <= room ? store.encoded(row) : null;
+      const encoded = bytes <= room ? this.#store.encoded(row) : null;
       if (encoded === null) left.push(row);
       else {
         records.push(encoded);
@@ -145,22 +153,21 @@ export class RecordHost {
     }
     const summaries: Summary[] = describes && left.length * SUMMARY_BYTES <= room ? left : [];
     room -= summaries.length * SUMMARY_BYTES;
-    const nodes = engine.closest(key, Math.max(0, Math.min(MAX_NODES_PER_REPLY, Math.floor(room / NODE_BYTES))));
+    const nodes = this.#engine.closest(key, Math.max(0, Math.min(MAX_NODES_PER_REPLY, Math.floor(room / NODE_BYTES))));
     const { nodeKey } = this.#options;
-    const time = unixSeconds(this.#deps.clock);
+    const time = unixSeconds(this.#clock);
     const held = { count, digest, records, summaries };
-    const reply = encodeFindReply({ nodeKey, quicPort: quicPort(), nodes, ...held, time });
+    const reply = encodeFindReply({ nodeKey, quicPort: this.#quicPort(), nodes, ...held, time });
     // What is always told is too much for the smallest requests; no node of ours sends such.
     return reply.length + DATAGRAM_OVERHEAD_BYTES <= largest ? reply : null;
   }
 
   /** Whether what is asked of a key is in memory, or may be read into it for this reader. */
   #mayRead(key: Uint8Array, reader: string): boolean {
-    const { store } = this.#deps;
-    if (store.isAtHand(key)) return true;
+    if (this.#store.isAtHand(key)) return true;
     const holder = hostHolder(reader);
     if (!this.#rowRate.take(holder, LOOK_ROWS)) return false;
-    this.#rowRate.spend(holder, store.readAhead(key));
+    this.#rowRate.spend(holder, this.#store.readAhead(key));
     return true;
   }
 
@@ -176,24 +183,24 @@ export class RecordHost {
 
   async #offer(key: Uint8Array, encoded: Uint8Array, publisher: string): Promise<StoreReply> {
     // protocol-dht.md, step 6
-    const { clock, log, store, verifier, engine } = this.#deps;
     if (this.#verifying >= MAX_VERIFYING || !this.#storeRate.take(hostHolder(publisher))) return { code: 'limited' };
-    if (engine.ownAddress !== null && engine.closerThanSelf(key) >= MAX_CLOSER_NODES) return { code: 'misplaced' };
+    if (this.#engine.ownAddress !== null && this.#engine.closerThanSelf(key) >= MAX_CLOSER_NODES)
+      return { code: 'misplaced' };
     this.#verifying++;
-    const now = unixSeconds(clock);
+    const now = unixSeconds(this.#clock);
     let isUntimely = false;
     try {
       const record = decodeRecord(Uint8Array.from(encoded));
       isUntimely = !isValidAt(record, now);
       if (!belongsUnderKey(record, key)) return { code: 'misplaced' };
-      await verifier.verifyAsync(record, now);
-      const offer = await this.#offers.run(() => store.offer(key, record, publisher));
+      await this.#verifier.verifyAsync(record, now);
+      const offer = await this.#offers.run(() => this.#store.offer(key, record, publisher));
       // A note is not put again once it is acknowledged; its publisher renews every other record.
       if (record.type === RECORD.note && offer.code === 'kept' && !(await this.#isSure())) return { code: 'full' };
       return replyTo(offer);
     } catch (error) {
       if (!(error instanceof SvcError)) throw error;
-      log.debug({ from: publisher, reason: error.message }, 'refused a record that does not verify');
+      this.#log.debug({ from: publisher, reason: error.message }, 'refused a record that does not verify');
       // The publisher learns that the clocks disagree.
       return { code: isUntimely ? 'not_now' : 'bad' };
     } finally {
@@ -203,12 +210,11 @@ export class RecordHost {
 
   /** Waits until the disk has what was kept; false if it refuses. */
   async #isSure(): Promise<boolean> {
-    const { store, log } = this.#deps;
     try {
-      await store.sure();
+      await this.#store.sure();
       return true;
     } catch (error) {
-      log.warn({ error }, 'a note that was kept for others is not on disk');
+      this.#log.warn({ error }, 'a note that was kept for others is not on disk');
       return false;
     }
   }
@@ -224,14 +230,13 @@ export class RecordHost {
     return await this.#pages.run(async () => {
       await turn();
       if (!this.#mayRead(request.key, from)) return nothing;
-      return encodePage(this.#deps.store.page(request.key, selection, request.from, PAGE_BYTES));
+      return encodePage(this.#store.page(request.key, selection, request.from, PAGE_BYTES));
     });
   }
 
   /** Drops the notes whose tokens are shown; how many there were, or null for who asks too often. */
   removeNotes(key: Uint8Array, removals: readonly NoteRemoval[], from: string): number | null {
-    const { store } = this.#deps;
-    return this.#storeRate.take(hostHolder(from), removals.length) ? store.removeNotes(key, removals) : null;
+    return this.#storeRate.take(hostHolder(from), removals.length) ? this.#store.removeNotes(key, removals) : null;
   }
 }
 
@@ -251,17 +256,15 @@ function knownDigests(known: Uint8Array = new Uint8Array()): ReadonlySet<string>
 
 /** Hands the datagrams that come in to those who answer them. What is not understood gets no answer. */
 
-interface NodeServerDependencies {
-  readonly log: Log;
-  readonly host: RecordHost;
-  readonly engine: Pick<DhtEngine, 'answerProbe'>;
-}
-
 export class NodeServer {
-  readonly #deps: NodeServerDependencies;
+  readonly #log: Log;
+  readonly #host: RecordHost;
+  readonly #engine: Pick<DhtEngine, 'answerProbe'>;
 
-  constructor(dependencies: NodeServerDependencies) {
-    this.#deps = dependencies;
+  constructor(log: Log, host: RecordHost, engine: Pick<DhtEngine, 'answerProbe'>) {
+    this.#log = log;
+    this.#host = host;
+    this.#engine = engine;
   }
 
   /** Answers a request that came in a datagram; never rejects. */
@@ -269,7 +272,7 @@ export class NodeServer {
     try {
       await this.#answer(request);
     } catch (error) {
-      this.#deps.log.warn({ error }, 'a request could not be answered');
+      this.#log.warn({ error }, 'a request could not be answered');
     }
   }
 
@@ -287,7 +290,7 @@ export class NodeServer {
 
   #onProbe(request: RpcRequest, value: Uint8Array): void {
     const probe = decodeProbeRequest(value);
-    if (probe !== null) this.#deps.engine.answerProbe(request, probe.port, probe.otherSocket);
+    if (probe !== null) this.#engine.answerProbe(request, probe.port, probe.otherSocket);
   }
 
   #onFind(request: RpcRequest, key: Uint8Array, value: Uint8Array): void {
@@ -298,19 +301,19 @@ export class NodeServer {
       bytes: value.length + REQUEST_OVERHEAD_BYTES,
       proven: request.token !== null,
     };
-    const answer = this.#deps.host.find(key, find, asking);
+    const answer = this.#host.find(key, find, asking);
     if (answer !== null) request.reply(answer);
   }
 
   async #onStore(request: RpcRequest, key: Uint8Array, value: Uint8Array): Promise<void> {
     if (value.length > MAX_DATAGRAM_RECORD_BYTES) return;
-    const reply = await this.#deps.host.store(key, value, hostKeyOf(request.from), MAX_DATAGRAM_RECORD_BYTES);
+    const reply = await this.#host.store(key, value, hostKeyOf(request.from), MAX_DATAGRAM_RECORD_BYTES);
     request.reply(reply, { token: false });
   }
 
   #onRemove(request: RpcRequest, key: Uint8Array, value: Uint8Array): void {
     const removals = decodeRemoveRequest(value);
-    const count = removals === null ? null : this.#deps.host.removeNotes(key, removals, hostKeyOf(request.from));
+    const count = removals === null ? null : this.#host.removeNotes(key, removals, hostKeyOf(request.from));
     if (count !== null) request.reply(encodeRemoveReply(count), { token: false });
   }
 }

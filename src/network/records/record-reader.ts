@@ -28,25 +28,22 @@ const REPAIR_PAUSE_MS = 60_000;
 const MIN_REPAIR_LIFE_S = 60;
 const MAX_REPAIRS_REMEMBERED = 2000;
 
-interface ReadRepairDependencies {
-  readonly clock: Clock;
-  readonly client: Pick<NodeClient, 'store'>;
-}
-
 export class ReadRepair {
-  readonly #deps: ReadRepairDependencies;
+  readonly #clock: Clock;
+  readonly #client: Pick<NodeClient, 'store'>;
   readonly #repaired: LruCache<string, true>;
 
-  constructor(dependencies: ReadRepairDependencies) {
-    this.#deps = dependencies;
-    this.#repaired = new LruCache({ maxEntries: MAX_REPAIRS_REMEMBERED, ttlMs: REPAIR_PAUSE_MS }, dependencies);
+  constructor(clock: Clock, client: Pick<NodeClient, 'store'>) {
+    this.#clock = clock;
+    this.#client = client;
+    this.#repaired = new LruCache({ maxEntries: MAX_REPAIRS_REMEMBERED, ttlMs: REPAIR_PAUSE_MS }, { clock });
   }
 
   /** To be called with what was read, and who held it. */
   onRead(key: Uint8Array, record: SignedRecord, search: ClosestNodes, holders: readonly NodeAnswer[]): void {
     // protocol-dht.md, step 13
     const name = `${toHex(key)}.${record.type}`;
-    const life = expiresAt(record) - unixSeconds(this.#deps.clock);
+    const life = expiresAt(record) - unixSeconds(this.#clock);
     if (record.encoded.length > MAX_DATAGRAM_RECORD_BYTES || life < MIN_REPAIR_LIFE_S || this.#repaired.has(name))
       return;
     const lacking = search
@@ -54,7 +51,7 @@ export class ReadRepair {
       .filter((answer) => answer.token !== null && !holders.includes(answer));
     if (lacking.length === 0) return;
     this.#repaired.set(name, true);
-    for (const answer of lacking.slice(0, MAX_REPAIRS)) detach(this.#deps.client.store(answer, key, record));
+    for (const answer of lacking.slice(0, MAX_REPAIRS)) detach(this.#client.store(answer, key, record));
   }
 }
 
@@ -71,20 +68,28 @@ const MAX_HOLDERS = 3;
 
 const NOTHING: ReadonlySet<string> = new Set();
 
-interface RecordReaderDependencies {
-  readonly clock: Clock;
-  readonly store: RecordStore;
-  readonly verifier: RecordVerifier;
-  readonly fetcher: RecordSetFetcher;
-  readonly searches: Pick<Searches, 'forRead'>;
-  readonly readRepair: Pick<ReadRepair, 'onRead'>;
-}
-
 export class RecordReader {
-  readonly #deps: RecordReaderDependencies;
+  readonly #clock: Clock;
+  readonly #verifier: RecordVerifier;
+  readonly #store: RecordStore;
+  readonly #searches: Pick<Searches, 'forRead'>;
+  readonly #fetcher: RecordSetFetcher;
+  readonly #readRepair: Pick<ReadRepair, 'onRead'>;
 
-  constructor(dependencies: RecordReaderDependencies) {
-    this.#deps = dependencies;
+  constructor(
+    clock: Clock,
+    verifier: RecordVerifier,
+    store: RecordStore,
+    searches: Pick<Searches, 'forRead'>,
+    fetcher: RecordSetFetcher,
+    readRepair: Pick<ReadRepair, 'onRead'>,
+  ) {
+    this.#clock = clock;
+    this.#verifier = verifier;
+    this.#store = store;
+    this.#searches = searches;
+    this.#fetcher = fetcher;
+    this.#readRepair = readRepair;
   }
 
   /**
@@ -98,8 +103,7 @@ export class RecordReader {
     options: GetOptions,
     shared: ClosestNodes | null = null,
   ): Promise<SignedRecord | null> {
-    const { clock, store } = this.#deps;
-    using limit = awakeTimeout(clock, options.timeoutMs ?? READ_TIMEOUT_MS, options.signal);
+    using limit = awakeTimeout(this.#clock, options.timeoutMs ?? READ_TIMEOUT_MS, options.signal);
     const slot = String(type);
     const quorum = this.#newQuorum(key, [type]);
     let isTold = false;
@@ -109,7 +113,7 @@ export class RecordReader {
       isTold = true;
       options.onFirst?.(first);
     };
-    quorum.add(store.page(key, { types: [type] }, 0, 0).records, [], null);
+    quorum.add(this.#store.page(key, { types: [type] }, 0, 0).records, [], null);
     tell();
     const enough = Promise.withResolvers<void>();
     const hear = (answer: NodeAnswer): void => {
@@ -123,7 +127,7 @@ export class RecordReader {
       enough.resolve();
     };
     const request = { types: [type], wantsRecords: true };
-    const search = shared ?? this.#deps.searches.forRead(key, request);
+    const search = shared ?? this.#searches.forRead(key, request);
     for (const answer of search.answers) hear(answer);
     const leave = search.onAnswer(hear);
     try {
@@ -135,7 +139,7 @@ export class RecordReader {
     const newest = await this.#redeem(quorum, slot, key, limit.signal);
     if (newest === null) return null;
     // Who shares the search is about to put a newer one there.
-    if (shared === null) this.#deps.readRepair.onRead(key, newest.record, search, newest.claim.holders);
+    if (shared === null) this.#readRepair.onRead(key, newest.record, search, newest.claim.holders);
     return newest.record;
   }
 
@@ -146,12 +150,12 @@ export class RecordReader {
    */
   async list(key: Uint8Array, types: readonly RecordType[], options: ListOptions): Promise<readonly SignedRecord[]> {
     // protocol-dht.md, step 12
-    using limit = awakeTimeout(this.#deps.clock, options.timeoutMs ?? READ_TIMEOUT_MS, options.signal);
+    using limit = awakeTimeout(this.#clock, options.timeoutMs ?? READ_TIMEOUT_MS, options.signal);
     const answers: NodeAnswer[] = [];
     const quorum = this.#newQuorum(key, types);
     const { known = NOTHING, limit: max } = options;
     const wanted = { key, types, answers, quorum, max, known };
-    const search = this.#deps.searches.forRead(key, { types, wantsRecords: true });
+    const search = this.#searches.forRead(key, { types, wantsRecords: true });
     search.onAnswer((answer) => {
       if (answer.reply.count === 0) return;
       answers.push(answer);
@@ -159,10 +163,9 @@ export class RecordReader {
     });
     await this.#finish(search.finished, search, limit.signal, options.signal);
     search.stop();
-    const { fetcher } = this.#deps;
     await this.#takeOwn(wanted);
-    if (answers.some(({ reply }) => hasMore(reply, known))) await fetcher.collect(wanted, limit.signal);
-    for (const answer of answers) await fetcher.take(answer.reply.records, answer, wanted);
+    if (answers.some(({ reply }) => hasMore(reply, known))) await this.#fetcher.collect(wanted, limit.signal);
+    for (const answer of answers) await this.#fetcher.take(answer.reply.records, answer, wanted);
     await Promise.all(quorum.slots.map((slot) => this.#redeem(quorum, slot, key, limit.signal)));
     if (options.signal?.aborted === true) throw abortError(options.signal);
     return quorum
@@ -172,21 +175,19 @@ export class RecordReader {
   }
 
   #newQuorum(key: Uint8Array, types: readonly RecordType[]): Quorum {
-    const { verifier, clock } = this.#deps;
     return new Quorum(types, (record) => {
       if (!belongsUnderKey(record, key)) return false;
-      verifier.verify(record, unixSeconds(clock));
+      this.#verifier.verify(record, unixSeconds(this.#clock));
       return true;
     });
   }
 
   /** Takes in all that our own store holds. */
   async #takeOwn(wanted: Collection): Promise<void> {
-    const { store, fetcher } = this.#deps;
     let from = 0;
     do {
-      const page = store.page(wanted.key, wanted, from, PAGE_BYTES);
-      await fetcher.take(page.records, null, wanted);
+      const page = this.#store.page(wanted.key, wanted, from, PAGE_BYTES);
+      await this.#fetcher.take(page.records, null, wanted);
       from = page.next;
     } while (from !== 0);
   }
@@ -226,8 +227,8 @@ export class RecordReader {
   async #fetch(quorum: Quorum, claim: Claim, key: Uint8Array, signal: AbortSignal): Promise<void> {
     for (const holder of claim.holders.slice(0, MAX_HOLDERS)) {
       if (claim.record !== null || signal.aborted) return;
-      using limit = awakeTimeout(this.#deps.clock, BODY_TIMEOUT_MS, signal);
-      const page = await this.#deps.fetcher.page(holder, { key, types: [claim.type] }, 0, limit.signal);
+      using limit = awakeTimeout(this.#clock, BODY_TIMEOUT_MS, signal);
+      const page = await this.#fetcher.page(holder, { key, types: [claim.type] }, 0, limit.signal);
       for (const encoded of page?.records ?? []) quorum.fulfil(encoded);
     }
   }

@@ -58,33 +58,38 @@ export interface Collection extends Required<Wanted> {
   readonly max: number | undefined;
 }
 
-interface RecordSetFetcherDependencies {
-  readonly clock: Clock;
-  readonly verifier: RecordVerifier;
-  readonly nodeRequests: NodeRequests;
-  readonly tag: Uint8Array;
-  readonly client: Pick<NodeClient, 'ask'>;
-}
-
 export class RecordSetFetcher {
-  readonly #deps: RecordSetFetcherDependencies;
+  readonly #clock: Clock;
+  readonly #verifier: RecordVerifier;
+  readonly #nodeRequests: NodeRequests;
+  readonly #tag: Uint8Array;
+  readonly #client: Pick<NodeClient, 'ask'>;
 
-  constructor(dependencies: RecordSetFetcherDependencies) {
-    this.#deps = dependencies;
+  constructor(
+    clock: Clock,
+    verifier: RecordVerifier,
+    nodeRequests: NodeRequests,
+    tag: Uint8Array,
+    client: Pick<NodeClient, 'ask'>,
+  ) {
+    this.#clock = clock;
+    this.#verifier = verifier;
+    this.#nodeRequests = nodeRequests;
+    this.#tag = tag;
+    this.#client = client;
   }
 
   /** One page of a node's records under a key, over QUIC; null where it does not come. */
   async page(from: NodeAnswer, wanted: Wanted, start: number, signal: AbortSignal): Promise<Page | null> {
-    const { nodeRequests, tag } = this.#deps;
     const { key, types, known = new Set() } = wanted;
     const { nodeKey, quicPort } = from.reply;
     if (quicPort === 0) return null;
     try {
       const address = { host: from.address.host, port: quicPort };
       const except = known.size === 0 ? {} : { known: packDigests(known) };
-      const body = encodeNodeRequest({ kind: 'page', tag, key, types, from: start, ...except });
+      const body = encodeNodeRequest({ kind: 'page', tag: this.#tag, key, types, from: start, ...except });
       return decodePage(
-        await nodeRequests.request('record', { nodeKey, address }, body, { signal, timeoutMs: PAGE_TIMEOUT_MS }),
+        await this.#nodeRequests.request('record', { nodeKey, address }, body, { signal, timeoutMs: PAGE_TIMEOUT_MS }),
       );
     } catch {
       return null;
@@ -98,7 +103,7 @@ export class RecordSetFetcher {
    * that takes long, and where one has given all, those of no more voters have little more time.
    */
   async collect(wanted: Collection, signal: AbortSignal): Promise<void> {
-    const clock = awakeClock(this.#deps.clock);
+    const clock = awakeClock(this.#clock);
     const groups = groupsOf(wanted.answers).slice(0, MAX_GROUPS).values();
     const stop = new AbortController();
     const within = AbortSignal.any([signal, stop.signal]);
@@ -173,7 +178,7 @@ export class RecordSetFetcher {
         if (part === undefined) return;
         asked++;
         const request = { types: wanted.types, wantsRecords: true, part };
-        const reply = await this.#deps.client.ask(first, wanted.key, request);
+        const reply = await this.#client.ask(first, wanted.key, request);
         const valid = reply === null ? 0 : await this.take(reply.records, first, wanted);
         if (reply === null || (valid === 0 && reply.count > 0)) missed++;
         if (missed >= MAX_MISSED_PARTS) return;
@@ -200,10 +205,9 @@ export class RecordSetFetcher {
   }
 
   async #verify(encoded: readonly Uint8Array[], from: NodeAnswer | null, wanted: Collection): Promise<number> {
-    const { verifier, clock } = this.#deps;
     const records = encoded.map(read).filter((record) => record !== null);
     const fitting = records.filter((record) => wants(wanted, record));
-    const errors = await verifier.verifyAll(fitting, unixSeconds(clock));
+    const errors = await this.#verifier.verifyAll(fitting, unixSeconds(this.#clock));
     const good = fitting.filter((_, i) => errors[i] === null);
     for (const record of good) wanted.quorum.addVerified(record, from);
     return good.length;

@@ -169,23 +169,31 @@ class PutOperation {
   }
 }
 
-interface RecordWriterDependencies {
-  readonly clock: Clock;
-  readonly verifier: Pick<RecordVerifier, 'verifyAsync'>;
-  readonly store: Pick<RecordStore, 'newer' | 'offer' | 'transaction' | 'removeNotes'>;
-  readonly engine: Pick<DhtEngine, 'ownAddress' | 'closerThanSelf' | 'peerCount'>;
-  readonly searches: Pick<Searches, 'forWrite'>;
-  readonly client: Pick<NodeClient, 'store' | 'removeNotes'>;
-}
-
 export class RecordWriter {
-  readonly #deps: RecordWriterDependencies;
+  readonly #clock: Clock;
+  readonly #verifier: Pick<RecordVerifier, 'verifyAsync'>;
+  readonly #store: Pick<RecordStore, 'newer' | 'offer' | 'transaction' | 'removeNotes'>;
+  readonly #engine: Pick<DhtEngine, 'ownAddress' | 'closerThanSelf' | 'peerCount'>;
+  readonly #searches: Pick<Searches, 'forWrite'>;
+  readonly #client: Pick<NodeClient, 'store' | 'removeNotes'>;
   /** Own records that are published together are stored in one transaction. */
   readonly #commits: GroupCommit;
 
-  constructor(dependencies: RecordWriterDependencies) {
-    this.#deps = dependencies;
-    this.#commits = new GroupCommit((work) => dependencies.store.transaction(work), { maxWrites: RECORDS_PER_COMMIT });
+  constructor(
+    clock: Clock,
+    verifier: Pick<RecordVerifier, 'verifyAsync'>,
+    store: Pick<RecordStore, 'newer' | 'offer' | 'transaction' | 'removeNotes'>,
+    engine: Pick<DhtEngine, 'ownAddress' | 'closerThanSelf' | 'peerCount'>,
+    searches: Pick<Searches, 'forWrite'>,
+    client: Pick<NodeClient, 'store' | 'removeNotes'>,
+  ) {
+    this.#clock = clock;
+    this.#verifier = verifier;
+    this.#store = store;
+    this.#engine = engine;
+    this.#searches = searches;
+    this.#client = client;
+    this.#commits = new GroupCommit((work) => store.transaction(work), { maxWrites: RECORDS_PER_COMMIT });
   }
 
   /**
@@ -199,16 +207,21 @@ export class RecordWriter {
     options: PutOptions = {},
     shared: ClosestNodes | null = null,
   ): Promise<PutResult> {
-    const { clock, verifier, searches, client, store } = this.#deps;
     if (!belongsUnderKey(record, key))
       throw new SvcError('bad_record', { message: 'The record belongs under another key.' });
-    await verifier.verifyAsync(record, unixSeconds(clock));
+    await this.#verifier.verifyAsync(record, unixSeconds(this.#clock));
     const isOurs = this.#isOurs(key);
-    const newer = isOurs ? store.newer(key, record) : null;
+    const newer = isOurs ? this.#store.newer(key, record) : null;
     if (newer !== null) return { replicas: 0, newer: newer.held, refused: { newer: 1 } };
-    using limit = awakeTimeout(clock, PUT_TIMEOUT_MS, options.signal);
-    const search = shared ?? searches.forWrite(key);
-    const put = new PutOperation(clock, search, widthFor(record), (at) => client.store(at, key, record), options);
+    using limit = awakeTimeout(this.#clock, PUT_TIMEOUT_MS, options.signal);
+    const search = shared ?? this.#searches.forWrite(key);
+    const put = new PutOperation(
+      this.#clock,
+      search,
+      widthFor(record),
+      (at) => this.#client.store(at, key, record),
+      options,
+    );
     limit.signal.addEventListener('abort', () => {
       search.stop();
       put.stop();
@@ -219,25 +232,26 @@ export class RecordWriter {
 
   /** Whether this node is among those that should keep what is under a key, or is the only node. */
   #isOurs(key: Uint8Array): boolean {
-    const { engine } = this.#deps;
-    return engine.peerCount === 0 || (engine.ownAddress !== null && engine.closerThanSelf(key) < STORE_WIDTH);
+    return (
+      this.#engine.peerCount === 0 ||
+      (this.#engine.ownAddress !== null && this.#engine.closerThanSelf(key) < STORE_WIDTH)
+    );
   }
 
   async #keepOwn(key: Uint8Array, record: SignedRecord): Promise<boolean> {
-    const { code } = await this.#commits.run(() => this.#deps.store.offer(key, record, OWN_PUBLISHER));
+    const { code } = await this.#commits.run(() => this.#store.offer(key, record, OWN_PUBLISHER));
     return code === 'kept';
   }
 
   /** As `RecordNetwork.removeNotes`. */
   async removeNotes(key: Uint8Array, removals: readonly NoteRemoval[]): Promise<number> {
-    const { store, searches, client } = this.#deps;
-    let removed = store.removeNotes(key, removals);
-    const search = searches.forWrite(key);
+    let removed = this.#store.removeNotes(key, removals);
+    const search = this.#searches.forWrite(key);
     await search.finished;
     for (let at = 0; at < removals.length; at += MAX_REMOVALS) {
       const value = encodeRemoveRequest(removals.slice(at, at + MAX_REMOVALS));
       const near = search.closest(search.beyond(SEARCH_WIDTH)).filter(({ token }) => token !== null);
-      const counts = await Promise.all(near.map((answer) => client.removeNotes(answer, key, value)));
+      const counts = await Promise.all(near.map((answer) => this.#client.removeNotes(answer, key, value)));
       removed += counts.reduce((sum, count) => sum + count, 0);
     }
     return removed;

@@ -36,11 +36,6 @@ import type { Searches } from './searches.ts';
 /** Records that one part should hold: an answer describes at most twice as many. */
 const RECORDS_PER_PART = 8;
 
-interface ReconcileDependencies {
-  readonly store: Pick<RecordStore, 'summarize'>;
-  readonly client: Pick<NodeClient, 'ask'>;
-}
-
 /**
  * The digests, in hex, of those of our records that a node has, and of others perhaps; null where it
  * does not say.
@@ -50,7 +45,8 @@ export async function reconcile(
   at: NodeAnswer,
   key: Uint8Array,
   rows: readonly ReplicationRow[],
-  { store, client }: ReconcileDependencies,
+  store: Pick<RecordStore, 'summarize'>,
+  client: Pick<NodeClient, 'ask'>,
 ): Promise<ReadonlySet<string> | null> {
   const types = [...new Set<RecordType>(rows.map(({ type }) => type))];
   const { count, digest } = at.reply;
@@ -262,7 +258,7 @@ export class Replication {
   /** Gives a node what it lacks of these records; true where it has all of them then. */
   async #give(at: NodeAnswer, key: Uint8Array, rows: readonly ReplicationRow[]): Promise<boolean> {
     const { store, client } = this.#deps;
-    const held = await reconcile(at, key, rows, this.#deps);
+    const held = await reconcile(at, key, rows, store, client);
     if (held === null) return false;
     for (const row of rows) {
       if (this.#stopped) return false;

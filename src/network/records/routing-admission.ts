@@ -94,28 +94,24 @@ const MAX_GREETINGS = 32;
 const GREET_AGAIN_MS = 10_000;
 const MAX_REMEMBERED = 1024;
 
-interface RoutingAdmissionDependencies {
-  readonly clock: Clock;
-  /** Asks an address for an answer; who gives one enters the table. */
-  readonly greet: (stranger: Address) => Promise<unknown>;
-  readonly isOwnHost: (host: string) => boolean;
-}
-
 /** True where many nodes behind one address are no attack: on one machine, in one's own network. */
 export function mayHoldMany(host: string, isOwnHost: (host: string) => boolean): boolean {
   return nodeScope(host) !== IP_SCOPE.public || isOwnHost(host);
 }
 
 export class RoutingAdmission {
-  readonly #deps: RoutingAdmissionDependencies;
+  readonly #isOwnHost: (host: string) => boolean;
+  /** Asks an address for an answer; who gives one enters the table. */
+  readonly #greet: (stranger: Address) => Promise<unknown>;
   readonly #nodes = new Set<string>();
   readonly #hosts = new Tally();
   readonly #greeted: LruCache<string, true>;
   #greetings = 0;
 
-  constructor(dependencies: RoutingAdmissionDependencies) {
-    this.#deps = dependencies;
-    this.#greeted = new LruCache({ maxEntries: MAX_REMEMBERED, ttlMs: GREET_AGAIN_MS }, dependencies);
+  constructor(clock: Clock, isOwnHost: (host: string) => boolean, greet: (stranger: Address) => Promise<unknown>) {
+    this.#isOwnHost = isOwnHost;
+    this.#greet = greet;
+    this.#greeted = new LruCache({ maxEntries: MAX_REMEMBERED, ttlMs: GREET_AGAIN_MS }, { clock });
   }
 
   has(node: Address): boolean {
@@ -143,7 +139,7 @@ export class RoutingAdmission {
   /** Whether a node may stand in the table. */
   admits(node: Address): boolean {
     if (node.port < 1 || nodeScope(node.host) === IP_SCOPE.none) return false;
-    if (this.has(node) || mayHoldMany(node.host, this.#deps.isOwnHost)) return true;
+    if (this.has(node) || mayHoldMany(node.host, this.#isOwnHost)) return true;
     return this.#hosts.of(node.host) < MAX_NODES_PER_HOST;
   }
 
@@ -155,7 +151,7 @@ export class RoutingAdmission {
     this.#greetings++;
     const greeted = () => void this.#greetings--;
     // Where it fails nobody is there, or not at this address.
-    this.#deps.greet(stranger).then(greeted, greeted);
+    this.#greet(stranger).then(greeted, greeted);
   }
 }
 

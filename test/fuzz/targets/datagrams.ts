@@ -45,9 +45,14 @@ async function liveNode() {
   const verifier = new RecordVerifier({}, { delegations: new DelegationVerifier() });
   const host = new RecordHost(
     { nodeKey: new Uint8Array(32), tag: TAG },
-    { ...common, store, verifier, quicPort: () => 4122, engine },
+    clock,
+    common.log,
+    verifier,
+    () => 4122,
+    store,
+    engine,
   );
-  const server = new NodeServer({ ...common, host, engine });
+  const server = new NodeServer(common.log, host, engine);
   const introduced: unknown[] = [];
   engine.events.request.add((request) => {
     if (request.from.id !== null) introduced.push(request.from);

@@ -13,14 +13,11 @@ function setUp(bootstrap: readonly NodeContact[]) {
   const names = new Map<string, readonly string[]>();
   const there = new Map<string, 'met' | 'other_key'>();
   const asked: string[] = [];
-  const nodes = new BootstrapNodes(bootstrap, {
-    clock,
-    resolveName: async (name) => {
-      asked.push(name);
-      const found = names.get(name);
-      if (found === undefined) throw new Error('no such name');
-      return found;
-    },
+  const nodes = new BootstrapNodes(bootstrap, clock, async (name) => {
+    asked.push(name);
+    const found = names.get(name);
+    if (found === undefined) throw new Error('no such name');
+    return found;
   });
   const meeting: Meeting = {
     greet: async (address) => there.has(formatAddress(address)),

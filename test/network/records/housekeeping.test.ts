@@ -25,7 +25,7 @@ function setUp() {
       world.saved.push([...nodes]);
     },
   };
-  return { clock, warnings, world, keeping: new Housekeeping({ clock, log, store, nodes: () => world.nodes }) };
+  return { clock, warnings, world, keeping: new Housekeeping(clock, log, store, () => world.nodes) };
 }
 
 test('expired records are removed every minute, and at once again where many are left', () => {

@@ -105,7 +105,7 @@ class World {
         clock: this.clock,
         random: () => 0,
         log: { ...silentLog, warn: (_fields, message) => void this.warnings.push(message) },
-        bootstrapNodes: new BootstrapNodes(bootstrap, { clock: this.clock }),
+        bootstrapNodes: new BootstrapNodes(bootstrap, this.clock),
         observed: new ObservedAddresses({ clock: this.clock }),
         isOwnHost: (host) => OWN_HOSTS.includes(host),
         searches: {

@@ -58,36 +58,25 @@ function setUp(
     );
   };
   const nodeRequests = { request: async () => new Uint8Array(), onRequest: () => {} };
-  const fetcher = new RecordSetFetcher({
-    clock,
-    verifier,
-    nodeRequests,
-    tag: new Uint8Array(8),
-    client: { ask: async () => null },
-  });
+  const fetcher = new RecordSetFetcher(clock, verifier, nodeRequests, new Uint8Array(8), { ask: async () => null });
   let repairs = 0;
-  const reader = new RecordReader({
-    clock,
-    store,
-    verifier,
-    fetcher,
-    searches: { forRead: search },
-    readRepair: { onRead: () => void repairs++ },
+  const reader = new RecordReader(clock, verifier, store, { forRead: search }, fetcher, {
+    onRead: () => void repairs++,
   });
-  const writer = new RecordWriter({
+  const writer = new RecordWriter(
     clock,
     verifier,
     store,
-    engine: { ownAddress: null, peerCount: NODES, closerThanSelf: () => NODES },
-    searches: { forWrite: search },
-    client: {
+    { ownAddress: null, peerCount: NODES, closerThanSelf: () => NODES },
+    { forWrite: search },
+    {
       store: async (at) => {
         given.push(at.address.host);
         return await verdict();
       },
       removeNotes: async () => 0,
     },
-  });
+  );
   const near = (key: Uint8Array, type: number | null) =>
     nearbyNodes(key, type, { searches: { forWrite: search }, reader, writer });
   const record = (seq: number, by = agent) => endpointRecord(by, { timestamp: unixSeconds(clock), seq });

@@ -39,14 +39,12 @@ class World {
     this.store = new RecordStore({ file, maxBytes: 64 * 1024 * 1024 }, { clock: this.clock, log: silentLog });
     this.host = new RecordHost(
       { nodeKey: new Uint8Array(32), tag: TAG },
-      {
-        clock: this.clock,
-        log: silentLog,
-        store: this.store,
-        verifier: new RecordVerifier({}, { delegations: new DelegationVerifier() }),
-        quicPort: () => 0,
-        engine: { ownAddress: { host: source(250), port: 4121 }, closest: () => [], closerThanSelf: () => this.closer },
-      },
+      this.clock,
+      silentLog,
+      new RecordVerifier({}, { delegations: new DelegationVerifier() }),
+      () => 0,
+      this.store,
+      { ownAddress: { host: source(250), port: 4121 }, closest: () => [], closerThanSelf: () => this.closer },
     );
   }
 

@@ -36,19 +36,14 @@ function setUp(says: Partial<FindReply>, answers: (n: number) => Promise<void> =
     pages++;
     return encodePage({ records: own.map(({ encoded }) => encoded), next: 0 });
   };
-  const fetcher = new RecordSetFetcher({
-    clock,
-    verifier,
-    nodeRequests: { request, onRequest: () => {} },
-    tag: new Uint8Array(8),
-    client: { ask: async () => null },
+  const fetcher = new RecordSetFetcher(clock, verifier, { request, onRequest: () => {} }, new Uint8Array(8), {
+    ask: async () => null,
   });
-  const reader = new RecordReader({
+  const reader = new RecordReader(
     clock,
-    store,
     verifier,
-    fetcher,
-    searches: {
+    store,
+    {
       forRead: (target) =>
         new ClosestNodes(
           { target, width: 20, parallel: 8, enough: 8, start: [nodeAddress(1)] },
@@ -64,8 +59,9 @@ function setUp(says: Partial<FindReply>, answers: (n: number) => Promise<void> =
           },
         ),
     },
-    readRepair: { onRead: () => {} },
-  });
+    fetcher,
+    { onRead: () => {} },
+  );
   const digests = own.map(({ encoded }) => recordDigest(encoded));
   return { reader, own, known: new Set(digests.map(toHex)), pages: () => pages };
 }

@@ -33,13 +33,13 @@ class World {
   parts: () => FindReply | null = () => null;
 
   constructor() {
-    this.fetcher = new RecordSetFetcher({
-      clock: this.clock,
-      verifier: new RecordVerifier({}, { delegations: new DelegationVerifier() }),
-      nodeRequests: { request: (_kind, { address }, body) => this.pages(body, address.host), onRequest: () => {} },
-      tag: new Uint8Array(8),
-      client: { ask: async () => this.parts() },
-    });
+    this.fetcher = new RecordSetFetcher(
+      this.clock,
+      new RecordVerifier({}, { delegations: new DelegationVerifier() }),
+      { request: (_kind, { address }, body) => this.pages(body, address.host), onRequest: () => {} },
+      new Uint8Array(8),
+      { ask: async () => this.parts() },
+    );
   }
 
   record(): Uint8Array {

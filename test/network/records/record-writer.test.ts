@@ -43,15 +43,15 @@ class World {
   verdict: () => Promise<StoreVerdict | null> = async () => KEPT;
 
   constructor() {
-    this.writing = new RecordWriter({
-      clock: this.clock,
-      verifier: new RecordVerifier({}, { delegations: new DelegationVerifier() }),
-      store: this.store,
-      engine: this.engine,
-      searches: {
+    this.writing = new RecordWriter(
+      this.clock,
+      new RecordVerifier({}, { delegations: new DelegationVerifier() }),
+      this.store,
+      this.engine,
+      {
         forWrite: (key) => this.#search(key),
       },
-      client: {
+      {
         store: async (at) => {
           this.given.push(at.address.host);
           return await this.verdict();
@@ -61,7 +61,7 @@ class World {
           return 1;
         },
       },
-    });
+    );
   }
 
   #search(target: Uint8Array): ClosestNodes {

@@ -18,7 +18,7 @@ function world(): { readonly clock: TestClock; readonly admission: RoutingAdmiss
   const clock = new TestClock();
   const greetings: Greeting[] = [];
   const greet = (to: Address): Promise<void> => new Promise((end) => greetings.push({ to, end }));
-  const admission = new RoutingAdmission({ clock, greet, isOwnHost: (host) => host === '198.52.100.9' });
+  const admission = new RoutingAdmission(clock, (host) => host === '198.52.100.9', greet);
   return { clock, admission, greetings };
 }
 

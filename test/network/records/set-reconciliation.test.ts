@@ -34,7 +34,7 @@ function setUp(count: number) {
       const part = parts(request);
       return part === null ? null : answer(part).reply;
     };
-    return reconcile(answer(reply), key, rows, { store, client: { ask } });
+    return reconcile(answer(reply), key, rows, store, { ask });
   };
   return { store, key, rows, asked, says, all: new Set(rows.map(({ digest }) => toHex(digest))) };
 }
