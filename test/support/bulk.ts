@@ -1,7 +1,11 @@
 /** Bulk lanes over real local sockets. */
+import type { Duplex } from 'node:stream';
 import { type Clock, systemClock } from '../../src/foundation/clock.ts';
+import { SvcError } from '../../src/foundation/errors.ts';
+import { localPair } from '../../src/network/links/local.ts';
 import type { Path } from '../../src/network/transport/path.ts';
-import type { BulkStreams, OfferedBulkStream, TakenBulkStream } from '../../src/network/transport/types.ts';
+import { StreamError } from '../../src/network/transport/stream.ts';
+import type { BulkStream, BulkStreams, OfferedBulkStream, TakenBulkStream } from '../../src/network/transport/types.ts';
 import { UdpLane } from '../../src/network/transport/udp-lane/udp-lane.ts';
 import { UdpLanes } from '../../src/network/transport/udp-lane/udp-lanes.ts';
 import { type UdpSocket, udxSockets } from '../../src/network/transport/udp-socket.ts';
@@ -10,6 +14,48 @@ const HOST = '127.0.0.1';
 
 /** A node without free lanes. */
 export const NO_LANES: BulkStreams = { offerBytes: 38, answerBytes: 6, offer: () => null, take: () => null };
+
+/** One end of an in-memory stream. Each side gets memory of its own, as over a network. */
+function bulkStream(end: Duplex): BulkStream {
+  const push = end.push.bind(end);
+  end.push = (chunk: unknown) => push(chunk instanceof Buffer ? Buffer.from(chunk) : chunk);
+  return Object.assign(
+    end.on('error', () => {}),
+    { rtt: () => 1, release: () => {} },
+  );
+}
+
+/** In-memory lanes that two nodes share. */
+export class MemoryLanes implements BulkStreams {
+  readonly offerBytes = 1;
+  readonly answerBytes = 1;
+  /** Both ends of every lane. */
+  readonly lanes: (readonly [BulkStream, BulkStream])[] = [];
+  /** True if the side that asks never hears from the other. */
+  isOneWay = false;
+
+  offer(): OfferedBulkStream {
+    const [near, far] = localPair();
+    const id = this.lanes.push([bulkStream(near), bulkStream(far)]) - 1;
+    const answered: OfferedBulkStream['answered'] = async () => {
+      const lane = this.lanes[id]?.[0];
+      if (lane !== undefined && !this.isOneWay) return lane;
+      lane?.destroy();
+      throw new SvcError('connect_failed');
+    };
+    return { offer: Uint8Array.of(id), answered, cancel: () => {} };
+  }
+
+  take(offer: Uint8Array): TakenBulkStream | null {
+    const lane = this.lanes[offer[0] ?? -1]?.[1];
+    return lane === undefined ? null : { answer: Uint8Array.of(1), stream: Promise.resolve(lane) };
+  }
+
+  /** Breaks the newest lane. Data in transit is lost, and both ends notice. */
+  lose(): void {
+    for (const end of this.lanes.at(-1) ?? []) end.destroy(new StreamError('connection_lost'));
+  }
+}
 
 /** The lanes of a node on its own socket. */
 export class TestLanes implements BulkStreams {

@@ -226,6 +226,50 @@ test('a connection that keeps nothing is held back all the same by an other side
   await server[Symbol.asyncDispose]();
 });
 
+test('on a long path, little is sent ahead at first, and more while acknowledgements come quickly', async () => {
+  const clock = new TestClock();
+  const [near, far] = linkEnds();
+  const path = near.path();
+  Object.assign(near, { packets: () => ({ sent: 0, lost: 0 }), path: () => ({ ...path, rttMs: 40 }) });
+  const [client, end, server] = await tcpPair();
+  const connection = new TunnelConnection(near, PEER, testSide(clock));
+  connection.join(end, {});
+  let bytes = 0;
+  const reader = new FrameReader({
+    onData: (piece) => {
+      bytes += piece.length;
+    },
+    onAck: () => {},
+    onEnd: () => {},
+    onLossy: () => {},
+  });
+  far.on('data', (chunk: Buffer) => reader.feed(chunk));
+  client.write(Buffer.alloc(8 * MIB));
+  let acknowledged = 0;
+  /** How much comes until the sender waits. */
+  const ahead = async (): Promise<number> => {
+    await eventually('it waits', () => end.isPaused() && bytes > acknowledged);
+    await settle(20);
+    return bytes - acknowledged;
+  };
+  const acknowledge = (ms: number): void => {
+    clock.advance(ms);
+    acknowledged = bytes;
+    far.write(receivedFrame(bytes));
+  };
+  const first = await ahead();
+  assert.ok(first >= MIB / 4 && first < MIB / 2, `${first} bytes`);
+  acknowledge(100);
+  const second = await ahead();
+  assert.ok(second >= MIB / 2 && second < MIB, `${second} bytes`);
+  acknowledge(2000);
+  const third = await ahead();
+  assert.ok(third >= MIB / 4 && third < MIB / 2, `${third} bytes`);
+  connection.destroy();
+  client.destroy();
+  await server[Symbol.asyncDispose]();
+});
+
 /** Keeps pieces of a mebibyte until there is no room; how many there are. */
 function fill(quota: Quota, holder: QuotaHolder, onEvict = (): void => {}): [KeptBytes, number] {
   const kept = new KeptBytes(quota, holder, onEvict);
