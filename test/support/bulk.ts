@@ -2,7 +2,7 @@
 import type { Duplex } from 'node:stream';
 import { type Clock, systemClock } from '../../src/foundation/clock.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
-import { localPair } from '../../src/network/links/local.ts';
+import { localPair } from '../../src/network/links/stream.ts';
 import type { Path } from '../../src/network/transport/path.ts';
 import { StreamError } from '../../src/network/transport/stream.ts';
 import type { BulkStream, BulkStreams, OfferedBulkStream, TakenBulkStream } from '../../src/network/transport/types.ts';

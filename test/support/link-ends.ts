@@ -1,6 +1,5 @@
 /** Both ends of an in-memory link. */
-import { localPair } from '../../src/network/links/local.ts';
-import { asLink } from '../../src/network/links/stream.ts';
+import { asLink, localPair } from '../../src/network/links/stream.ts';
 import type { LinkStream } from '../../src/network/links/types.ts';
 import { newIdentity } from './identities.ts';
 

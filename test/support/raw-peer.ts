@@ -1,18 +1,17 @@
 /** A peer that writes the link protocol byte by byte, for messages that a correct implementation never sends. */
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
 import { encodeHeader, type LinkHeader } from '../../src/network/links/header.ts';
+import type { ConnectionEnd } from '../../src/network/links/proofs.ts';
+import { KIND, readExactly, u16 } from '../../src/network/links/wire.ts';
 import {
   acceptHello,
   HELLO_NONCE_BYTES,
-  type Hello,
   INSTANCE_BYTES,
   networkId,
   receiveHello,
   sayHello,
-} from '../../src/network/links/hello.ts';
-import type { ConnectionEnd } from '../../src/network/links/proofs.ts';
-import { KIND } from '../../src/network/links/stream-dispatcher.ts';
-import { readExactly, u16 } from '../../src/network/links/wire.ts';
+} from '../../src/network/peers/greeter.ts';
+import type { Hello } from '../../src/network/peers/session.ts';
 import type { Connection, Endpoint, Stream } from '../../src/network/transport/types.ts';
 import type { LinkNode, LinkWorld } from './link-world.ts';
 

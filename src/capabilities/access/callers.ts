@@ -7,8 +7,7 @@ import { CALL_REFUSALS, type CallKind, type CallRefusal, MAX_CALLERS } from '../
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { Listeners } from '../../foundation/listeners.ts';
-import type { CallerNotes } from '../../network/links/access-request.ts';
-import { type AccessRequest, type Purpose, TUNNEL_PURPOSES } from '../../network/links/types.ts';
+import { type AccessRequest, type CallerNotes, type Purpose, TUNNEL_PURPOSES } from '../../network/links/types.ts';
 import { householdPrefix } from './guess-limits.ts';
 
 /** Callers from one source that are kept per agent. Callers that the access list names do not count. */

@@ -13,9 +13,15 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { awakeClock } from '../../foundation/stall.ts';
-import { accessRequestOf, askAgain, type CallerNotes } from '../../network/links/access-request.ts';
 import { LinkPlaces, linkHttpServer, NEXT_REQUEST_MS } from '../../network/links/http-server.ts';
-import type { AccessRequest, LinkStream, Links } from '../../network/links/types.ts';
+import {
+  type AccessRequest,
+  accessRequestOf,
+  askAgain,
+  type CallerNotes,
+  type LinkStream,
+  type Links,
+} from '../../network/links/types.ts';
 import { lingerThenDestroy } from '../../network/links/wire.ts';
 import { CallerLimits, EventStreamLimits } from './caller-limits.ts';
 import { daemonErrorResponse } from './error-response.ts';

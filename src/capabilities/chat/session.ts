@@ -3,7 +3,7 @@ import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { QuotaShare } from '../../foundation/quota.ts';
-import { drainAndDestroy } from '../../network/links/lingering.ts';
+import { drainAndDestroy } from '../../network/links/stream-dispatcher.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import type { SentControl } from './relationship.ts';
 import { CHAT_VERSION, ChatFrameReader, encodeFrame, type Frame } from './wire.ts';

@@ -7,7 +7,7 @@ import { Quota, type QuotaShare } from '../../foundation/quota.ts';
 import { RateQuota, type RateQuotaLimits } from '../../foundation/rate-limit.ts';
 import { awakeClock } from '../../foundation/stall.ts';
 import { pairHolder } from '../../network/links/holder.ts';
-import { drainAndDestroy } from '../../network/links/lingering.ts';
+import { drainAndDestroy } from '../../network/links/stream-dispatcher.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { decodeEntry, provesSecret, verifyEntry } from './entry.ts';
 import { GroupExchange } from './exchange.ts';

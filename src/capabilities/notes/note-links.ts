@@ -13,7 +13,7 @@ import { checkRecord, decodeRecord, type SignedRecord } from '../../foundation/r
 import { RECORD } from '../../foundation/records/types.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import { pairHolder } from '../../network/links/holder.ts';
-import { drainAndDestroy } from '../../network/links/lingering.ts';
+import { drainAndDestroy } from '../../network/links/stream-dispatcher.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
 import type { Inbox } from './inbox.ts';
 import type { NoteKeys } from './note-keys.ts';

@@ -10,7 +10,6 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
-import { accessRequestOf, askAgain, type CallerNotes } from '../../network/links/access-request.ts';
 import {
   ERROR_HEADER,
   type IsNamed,
@@ -18,7 +17,14 @@ import {
   linkHttpServer,
   NEXT_REQUEST_MS,
 } from '../../network/links/http-server.ts';
-import type { AccessRequest, LinkStream, Links } from '../../network/links/types.ts';
+import {
+  type AccessRequest,
+  accessRequestOf,
+  askAgain,
+  type CallerNotes,
+  type LinkStream,
+  type Links,
+} from '../../network/links/types.ts';
 import { sendObject } from './object-response.ts';
 import { ReaderLimits } from './reader-limits.ts';
 import type { OpenedObject } from './registered-files.ts';

@@ -30,9 +30,9 @@ import type { MetaStore } from '../../foundation/store/meta.ts';
 import type { WaitingSum } from '../../foundation/store/notification-row.ts';
 import type { WebhookUrlRow, WebhookUrlStore } from '../../foundation/store/webhook-urls.ts';
 import { pairHolder } from '../../network/links/holder.ts';
-import { drainAndDestroy } from '../../network/links/lingering.ts';
-import { Refusal, STATUS } from '../../network/links/status.ts';
+import { drainAndDestroy } from '../../network/links/stream-dispatcher.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
+import { Refusal, STATUS } from '../../network/links/wire.ts';
 import { KeyedQueues } from './keyed-queues.ts';
 import {
   mayQueue,

@@ -22,7 +22,7 @@ import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { NewNotification, WebhookRow, WebhookStore } from '../../foundation/store/webhooks.ts';
 import { Tally } from '../../foundation/tally.ts';
-import { drainAndDestroy } from '../../network/links/lingering.ts';
+import { drainAndDestroy } from '../../network/links/stream-dispatcher.ts';
 import type { AccessRequest, LinkStream, Links } from '../../network/links/types.ts';
 import { KeyedQueues } from './keyed-queues.ts';
 import { mayQueue, NOTIFICATIONS_BURST, NOTIFICATIONS_PER_S, PUSH_CLEANUP_MS } from './queue-limits.ts';

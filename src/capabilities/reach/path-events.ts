@@ -7,7 +7,7 @@ import { type Aid, nativeAid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
-import type { AgentPair } from '../../network/links/met-agents.ts';
+import type { AgentPair } from '../../network/links/proven.ts';
 import type { PathChange } from '../../network/peers/peer.ts';
 import type { Path } from '../../network/transport/path.ts';
 

@@ -13,7 +13,7 @@ import { type Aid, nativeAid, nativePublicKey } from '../../foundation/identity/
 import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { AgentLinks } from '../../network/links/links.ts';
-import type { AgentPair } from '../../network/links/met-agents.ts';
+import type { AgentPair } from '../../network/links/proven.ts';
 import type { AgentLocation } from '../../network/links/types.ts';
 import type { DialAddress } from '../../network/peers/dial.ts';
 import type { ConnectionView, PeerTable } from '../../network/peers/peer-table.ts';

@@ -8,8 +8,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import { memberOf } from '../../foundation/json.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { AuditCaller } from '../../foundation/store/audit.ts';
-import { accessRequestOf, askAgain } from '../../network/links/access-request.ts';
-import type { AccessRequest, LinkStream } from '../../network/links/types.ts';
+import { type AccessRequest, accessRequestOf, askAgain, type LinkStream } from '../../network/links/types.ts';
 import { AdminSession, type RequestObserver } from './admin-session.ts';
 import { type AuditStorage, AuditTrail } from './audit-trail.ts';
 

@@ -9,7 +9,7 @@ import type { Clock, Timer } from '../../foundation/clock.ts';
 import type { LruCache } from '../../foundation/lru-cache.ts';
 import type { Quota, QuotaHolder } from '../../foundation/quota.ts';
 import { resetSocket } from '../../foundation/sockets.ts';
-import { drainAndDestroy } from '../../network/links/lingering.ts';
+import { drainAndDestroy } from '../../network/links/stream-dispatcher.ts';
 import type { LinkPath, LinkStream } from '../../network/links/types.ts';
 import { StreamError } from '../../network/transport/stream.ts';
 import { FrameReader, type FrameTaker, lastFrame, lossyFrame, outcomeOf, receivedFrame, writeData } from './frames.ts';

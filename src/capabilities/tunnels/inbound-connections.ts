@@ -7,7 +7,7 @@ import { Quota } from '../../foundation/quota.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import { answerForBulkLink } from '../../network/links/bulk-links.ts';
 import { pairHolder } from '../../network/links/holder.ts';
-import { drainAndDestroy } from '../../network/links/lingering.ts';
+import { drainAndDestroy } from '../../network/links/stream-dispatcher.ts';
 import type { LinkNames, LinkStream } from '../../network/links/types.ts';
 import { readExactly } from '../../network/links/wire.ts';
 import type { BulkStreams } from '../../network/transport/types.ts';

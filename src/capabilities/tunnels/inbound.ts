@@ -8,7 +8,7 @@ import type { Log } from '../../foundation/log.ts';
 import type { QuotaHolder } from '../../foundation/quota.ts';
 import { resetSocket } from '../../foundation/sockets.ts';
 import { pairHolder } from '../../network/links/holder.ts';
-import { RefusedStreams } from '../../network/links/lingering.ts';
+import { RefusedStreams } from '../../network/links/stream-dispatcher.ts';
 import type { AccessRequest, LinkStream } from '../../network/links/types.ts';
 import { lingerThenDestroy } from '../../network/links/wire.ts';
 import type { BulkStreams } from '../../network/transport/types.ts';

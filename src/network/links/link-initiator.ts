@@ -10,14 +10,11 @@ import type { PeerTable } from '../peers/peer-table.ts';
 import { type NodeSession, openStreamWithin } from '../peers/session.ts';
 import type { Stream } from '../transport/types.ts';
 import { encodeHeader } from './header.ts';
-import type { OpenLinks } from './open-links.ts';
 import { decodeProof, isCurrent, MAX_PROOF_BYTES, NOT_YET_VALID, type ProvenWindow } from './proofs.ts';
-import type { ProvenAgents } from './proven.ts';
-import { Refusal, STATUS } from './status.ts';
+import type { OpenLinks, ProvenAgents } from './proven.ts';
 import { asQuicLink } from './stream.ts';
-import { KIND } from './stream-dispatcher.ts';
 import type { FirstBytes, FirstPlace, LinkNames, LinkStream, LocalIdentity } from './types.ts';
-import { readExactly, readFrame, u16 } from './wire.ts';
+import { KIND, Refusal, readExactly, readFrame, STATUS, u16 } from './wire.ts';
 
 /** Silence of the other node, right after a header, that makes us dial beside the old connection: milliseconds … */
 export const SILENCE_MS = 1_000;

@@ -10,14 +10,11 @@ import type { Stream } from '../transport/types.ts';
 import { decodeHeader, type LinkHeader, MAX_LINK_HEADER_BYTES } from './header.ts';
 import { HeldBytes } from './held-bytes.ts';
 import { pairHolder, sessionHolder } from './holder.ts';
-import type { MetAgents } from './met-agents.ts';
-import type { OpenLinks } from './open-links.ts';
 import { encodeProof, makeProof, type ProvenWindow } from './proofs.ts';
-import type { ProvenAgents } from './proven.ts';
-import { ProtocolBreach, Refusal, STATUS } from './status.ts';
+import type { MetAgents, OpenLinks, ProvenAgents } from './proven.ts';
 import { asQuicLink, isPurpose } from './stream.ts';
 import type { AccessRequest, LinkNames, LinkStream, LinksDependencies, LocalIdentity, Purpose } from './types.ts';
-import { readFrame, u16 } from './wire.ts';
+import { ProtocolBreach, Refusal, readFrame, STATUS, u16 } from './wire.ts';
 
 /** Proofs of one node that are verified: each costs two signature checks. */
 export const PROOF_RATE: Rate = { perSecond: 100, burst: 500 };

@@ -13,17 +13,11 @@ import { awakeTimeout } from '../../foundation/stall.ts';
 import { guard } from '../../foundation/stream-listeners.ts';
 import { knownOf } from '../peers/dial.ts';
 import type { PeerTable } from '../peers/peer-table.ts';
-import { DelegationFloor } from './floor.ts';
 import { LinkInitiator, type Opening } from './link-initiator.ts';
 import { type LinkCheck, type LinkHandler, LinkResponder } from './link-responder.ts';
-import { localPair } from './local.ts';
-import { type AgentPair, MetAgents } from './met-agents.ts';
-import { OpenLinks } from './open-links.ts';
 import { isCurrent } from './proofs.ts';
-import { ProvenAgents } from './proven.ts';
-import { Refusal, STATUS } from './status.ts';
-import { asLink, pathOf } from './stream.ts';
-import { KIND } from './stream-dispatcher.ts';
+import { type AgentPair, DelegationFloor, MetAgents, OpenLinks, ProvenAgents } from './proven.ts';
+import { asLink, localPair, pathOf } from './stream.ts';
 import {
   type AgentLocation,
   type LinkNames,
@@ -38,6 +32,7 @@ import {
   type Purpose,
   TUNNEL_PURPOSES,
 } from './types.ts';
+import { KIND, Refusal, STATUS } from './wire.ts';
 
 /** Time to find an agent, reach its node and be let in, where the caller names none: milliseconds. */
 export const OPEN_TIMEOUT_MS = 15_000;

@@ -17,9 +17,17 @@ import type { PeerTable } from '../peers/peer-table.ts';
 import { type NodeSession, openStreamWithin } from '../peers/session.ts';
 import type { Stream } from '../transport/types.ts';
 import { sessionHolder } from './holder.ts';
-import { ProtocolBreach, Refusal, STATUS } from './status.ts';
-import { KIND, type Kind } from './stream-dispatcher.ts';
-import { BinaryReader, LENGTH_BYTES, readExactly, u32 } from './wire.ts';
+import {
+  BinaryReader,
+  KIND,
+  type Kind,
+  LENGTH_BYTES,
+  ProtocolBreach,
+  Refusal,
+  readExactly,
+  STATUS,
+  u32,
+} from './wire.ts';
 
 /** Largest request about records and largest answer to one, bytes. */
 const MAX_RECORD_MESSAGE_BYTES: number = 256 * 1024;

@@ -15,9 +15,8 @@ import type { DelegationVerifier } from '../../foundation/identity/delegation-ve
 import { SIGNATURE_BYTES } from '../../foundation/identity/ed25519.ts';
 import { isWindowOpen } from '../../foundation/identity/grant.ts';
 import { verifySignatureAsync } from '../../foundation/identity/keys.ts';
-import { ProtocolBreach, STATUS } from './status.ts';
 import type { LocalIdentity } from './types.ts';
-import { BinaryReader, u16 } from './wire.ts';
+import { BinaryReader, ProtocolBreach, STATUS, u16 } from './wire.ts';
 
 const DOMAIN = new TextEncoder().encode('svcd/link-proof/v1\0');
 /** Largest encoded proof, bytes. */

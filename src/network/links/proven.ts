@@ -1,10 +1,13 @@
 /** Who has been proven on which connection: proofs are made and verified once, then only named. */
+
+import type { Duplex } from 'node:stream';
+import { toHex } from '../../foundation/bytes.ts';
+import type { Clock } from '../../foundation/clock.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Delegation } from '../../foundation/identity/delegation.ts';
 import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import type { NodeSession } from '../peers/session.ts';
-import type { DelegationFloor } from './floor.ts';
 import {
   isCurrent,
   makeProof,
@@ -14,7 +17,7 @@ import {
   sameDelegation,
   verifyProof,
 } from './proofs.ts';
-import type { LocalIdentity } from './types.ts';
+import type { LinksDependencies, LocalIdentity } from './types.ts';
 
 /** Agents of the other node that are remembered as proven on one connection, in each role. */
 export const MAX_PROVEN = 1024;
@@ -95,5 +98,113 @@ export class ProvenAgents {
     const made: Remembered = { theirs, ours: new LruCache({ maxEntries }) };
     this.#ofSession.set(session, made);
     return made;
+  }
+}
+
+/** Agents remembered; the least recently met one is forgotten first. */
+export const MAX_AGENTS = 65_536;
+
+interface FloorDependencies extends Pick<LinksDependencies, 'noteDelegation' | 'newestDelegation'> {
+  /**
+   * Told of a delegation that is newer than all that are remembered of its agent: also of the first
+   * one, as those before it may have been forgotten.
+   */
+  raised?(aid: Aid, issuedAt: number): void;
+}
+
+export class DelegationFloor {
+  readonly #newest = new LruCache<Aid, number>({ maxEntries: MAX_AGENTS });
+  readonly #dependencies: FloorDependencies;
+
+  constructor(dependencies: FloorDependencies = {}) {
+    this.#dependencies = dependencies;
+  }
+
+  /** Unix seconds: an older `issuedAt` no longer counts. */
+  of(aid: Aid): number {
+    return Math.max(this.#newest.get(aid) ?? 0, this.#dependencies.newestDelegation?.(aid) ?? 0);
+  }
+
+  /** Remembers a verified delegation of a caller that was not let in yet, if it is known already. */
+  meet(aid: Aid, issuedAt: number, source: string): void {
+    if (this.of(aid) > 0) this.note(aid, issuedAt, source);
+  }
+
+  /**
+   * Remembers a verified delegation.
+   * @param source the address of a caller that was let in; null if this node called the agent
+   */
+  note(aid: Aid, issuedAt: number, source: string | null): void {
+    const known = this.#newest.get(aid);
+    if (known !== undefined && known >= issuedAt) return;
+    this.#newest.set(aid, issuedAt);
+    this.#dependencies.noteDelegation?.(aid, issuedAt, source);
+    this.#dependencies.raised?.(aid, issuedAt);
+  }
+}
+
+export class OpenLinks {
+  /** The links of each agent, with the `issuedAt` of the delegation that it was proven with: Unix seconds. */
+  readonly #links = new Map<Aid, Map<Duplex, number>>();
+
+  /** Agents with a link that stands. */
+  get agents(): number {
+    return this.#links.size;
+  }
+
+  /**
+   * Keeps a link in mind until it closes.
+   * @param issuedAt of the delegation that the agent was proven with, Unix seconds
+   */
+  add(aid: Aid, link: Duplex, issuedAt: number): void {
+    const links = this.#links.get(aid) ?? new Map<Duplex, number>();
+    this.#links.set(aid, links.set(link, issuedAt));
+    link.once('close', () => {
+      links.delete(link);
+      if (links.size === 0 && this.#links.get(aid) === links) this.#links.delete(aid);
+    });
+  }
+
+  /** Ends the links with an agent that were proven with a delegation older than `issuedAt`, Unix seconds. */
+  endOlder(aid: Aid, issuedAt: number): void {
+    // protocol-links.md, step 14
+    for (const [link, provenWith] of this.#links.get(aid) ?? []) if (provenWith < issuedAt) link.destroy();
+  }
+}
+
+/** Nodes of which it is remembered. */
+const MAX_MET_NODES = 256;
+/** Pairs of agents that are remembered of one node. */
+export const MAX_MET_PAIRS = 32;
+/** For how long a pair is remembered after its last link was opened, milliseconds. */
+export const MET_MS = 3_600_000;
+
+/** An agent here, and one of the other node; both were proven. */
+export interface AgentPair {
+  readonly local: Aid;
+  readonly remote: Aid;
+}
+
+export class MetAgents {
+  readonly #clock: Clock;
+  /** By the hex of the node's key, then by both AIDs. */
+  readonly #nodes = new LruCache<string, LruCache<string, AgentPair>>({ maxEntries: MAX_MET_NODES });
+
+  constructor(dependencies: { readonly clock: Clock }) {
+    this.#clock = dependencies.clock;
+  }
+
+  /** A link between the two was opened. */
+  note(nodeKey: Uint8Array, pair: AgentPair): void {
+    const node = toHex(nodeKey);
+    const options = { maxEntries: MAX_MET_PAIRS, ttlMs: MET_MS };
+    const pairs = this.#nodes.get(node) ?? new LruCache<string, AgentPair>(options, { clock: this.#clock });
+    pairs.set(`${pair.local} ${pair.remote}`, pair);
+    this.#nodes.set(node, pairs);
+  }
+
+  /** Those who spoke lately, the last to begin comes last. */
+  with(nodeKey: Uint8Array): readonly AgentPair[] {
+    return this.#nodes.peek(toHex(nodeKey))?.values() ?? [];
   }
 }

@@ -2,6 +2,8 @@
  * The door for streams that other nodes open: reads what kind each is and hands it on, with limits
  * on how many may wait, how fast they may come, and how long a header may take.
  */
+
+import type { Duplex } from 'node:stream';
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
@@ -13,13 +15,7 @@ import type { KnownNodes } from '../known-nodes.ts';
 import type { NodeSession } from '../peers/session.ts';
 import type { Stream } from '../transport/types.ts';
 import { sessionHolder } from './holder.ts';
-import { RefusedStreams } from './lingering.ts';
-import { ProtocolBreach, STATUS, statusOf } from './status.ts';
-import { endWith, readExactly } from './wire.ts';
-
-/** What the first byte of a stream says; a hello is 1 or 4, and only ever the first stream. */
-export const KIND = { link: 0x02, nodeRequest: 0x03, signal: 0x05, probe: 0x06, near: 0x07 } as const;
-export type Kind = (typeof KIND)[keyof typeof KIND];
+import { endWith, type Kind, ProtocolBreach, readExactly, STATUS, statusOf } from './wire.ts';
 
 /** Time for the header of a stream to be whole, milliseconds. */
 export const HEADER_TIMEOUT_MS = 10_000;
@@ -174,5 +170,60 @@ export class StreamDispatcher {
     const gone = error instanceof SvcError && GONE.has(error.code);
     if (gone) stream.destroy();
     else endWith(stream, statusOf(error), this.#deps.clock);
+  }
+}
+
+/** Lingering streams of one node. */
+export const MAX_LINGERING_PER_NODE = 512;
+/** The same of the strangers on one IPv4 address or IPv6 /64. */
+export const MAX_LINGERING_PER_SOURCE = 768;
+/** The same of those in one IPv4 /24 or IPv6 /48. */
+export const MAX_LINGERING_PER_NETWORK = 1024;
+/** The same of all nodes together. */
+export const MAX_LINGERING = 2048;
+/** Of these, the ones that only known nodes may have. */
+export const RESERVED_LINGERING = 512;
+
+/** Time for the other side to end its half of a stream that is done with, milliseconds. */
+const DRAIN_TIMEOUT_MS = 5000;
+
+/** A stream that counts itself while it lingers, as links do that another node opened. */
+interface Lingering extends Duplex {
+  lingers?(): void;
+}
+
+/** Lets go of a link whose own half has ended: discards the rest of it, and destroys it if the other side does not end it in time. */
+export function drainAndDestroy(link: Lingering, clock: Clock): void {
+  if (link.destroyed) return;
+  const timer = clock.after(DRAIN_TIMEOUT_MS, () => link.destroy());
+  link.once('close', () => timer.cancel());
+  link.resume();
+  link.lingers?.();
+}
+
+export class RefusedStreams {
+  readonly #quota = new Quota(
+    {
+      perNode: MAX_LINGERING_PER_NODE,
+      perSource: MAX_LINGERING_PER_SOURCE,
+      perNetwork: MAX_LINGERING_PER_NETWORK,
+      total: MAX_LINGERING,
+      reserved: RESERVED_LINGERING,
+    },
+    { ownYields: true },
+  );
+  readonly #counted = new WeakSet<Duplex>();
+
+  get size(): number {
+    return this.#quota.used;
+  }
+
+  /** Counts a stream once, until it closes; one without room is cut off at once. */
+  count(stream: Duplex, holder: QuotaHolder): void {
+    if (stream.destroyed || this.#counted.has(stream)) return;
+    this.#counted.add(stream);
+    const share = this.#quota.take(holder, { onEvict: () => stream.destroy() });
+    if (share === null) stream.destroy();
+    else stream.once('close', () => share.release());
   }
 }

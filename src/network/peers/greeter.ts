@@ -1,23 +1,16 @@
 /** The hello on each new connection, whoever dialled it; afterwards its streams go through the gate. */
 
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
+import type { Duplex } from 'node:stream';
+import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import { guard } from '../../foundation/stream-listeners.ts';
-import {
-  acceptHello,
-  HELLO_NONCE_BYTES,
-  type Hello,
-  INSTANCE_BYTES,
-  networkId,
-  receiveHello,
-  sayHello,
-} from '../links/hello.ts';
 import type { StreamDispatcher } from '../links/stream-dispatcher.ts';
-import { endWith } from '../links/wire.ts';
+import { endWith, ProtocolBreach, Refusal, type ReplyStatus, readExactly, STATUS } from '../links/wire.ts';
 import type { Connection, Stream } from '../transport/types.ts';
-import type { NodeSession } from './session.ts';
+import type { Hello, NodeSession } from './session.ts';
 
 /** Time for both hellos after the handshake, milliseconds. */
 export const HELLO_TIMEOUT_MS = 5_000;
@@ -134,4 +127,76 @@ export class Greeter {
   #ourHello(): Hello {
     return { nonce: new Uint8Array(randomBytes(HELLO_NONCE_BYTES)), instance: this.#instance };
   }
+}
+
+/** The version of everything in docs/protocol-links.md. */
+export const LINK_VERSION = 1;
+/** The first byte of the first stream, now and in every later version. */
+export const KIND_HELLO = 0x01;
+export const HELLO_NONCE_BYTES = 32;
+export const INSTANCE_BYTES = 16;
+const NETWORK_BYTES = 32;
+
+/** What keeps networks apart: a hash, since the name of a private network need not be shown to strangers. */
+export function networkId(name: string): Uint8Array {
+  return new Uint8Array(createHash('sha256').update(`svcd/network/v1\0${name}`).digest());
+}
+
+/**
+ * Says hello on a connection that we dialled.
+ * @throws SvcError `connect_failed` where the other node is on another network, `protocol_error`
+ *   where it speaks another version or nonsense, or the signal's reason
+ */
+export async function sayHello(
+  connection: Connection,
+  ours: Hello,
+  network: Uint8Array,
+  signal: AbortSignal,
+): Promise<Hello> {
+  // protocol-links.md, step 2
+  const stream = await connection.openStream();
+  guard(stream);
+  try {
+    stream.end(Buffer.concat([Uint8Array.of(KIND_HELLO, LINK_VERSION), network, ours.nonce, ours.instance]));
+    const [status = STATUS.failed] = await readExactly(stream, 1, signal);
+    if (status !== STATUS.ok) throw new Refusal(status);
+    return await readHello(stream, signal);
+  } finally {
+    // The other node has ended its half by now, or what follows is of no interest.
+    stream.destroy();
+  }
+}
+
+/**
+ * Reads the dialler's hello from its first stream. What to answer is the status; with `ok`, the
+ * caller answers through `acceptHello` once it is ready for streams.
+ * @throws SvcError as `readExactly`
+ */
+export async function receiveHello(
+  stream: Duplex,
+  network: Uint8Array,
+  signal: AbortSignal,
+): Promise<{ readonly status: ReplyStatus; readonly hello: Hello | null }> {
+  const [kind, version] = await readExactly(stream, 2, signal);
+  if (kind !== KIND_HELLO) throw new ProtocolBreach('The other node did not say hello.');
+  if (version !== LINK_VERSION) return { status: STATUS.otherVersion, hello: null };
+  const theirs = await readExactly(stream, NETWORK_BYTES, signal);
+  if (!equalBytes(theirs, network)) return { status: STATUS.otherNetwork, hello: null };
+  return { status: STATUS.ok, hello: await readHello(stream, signal) };
+}
+
+/** Answers a hello with our own. */
+export function acceptHello(stream: Duplex, ours: Hello): void {
+  // protocol-links.md, step 3
+  stream.end(Buffer.concat([Uint8Array.of(STATUS.ok), ours.nonce, ours.instance]));
+  stream.resume();
+}
+
+async function readHello(stream: Duplex, signal: AbortSignal): Promise<Hello> {
+  const bytes = await readExactly(stream, HELLO_NONCE_BYTES + INSTANCE_BYTES, signal);
+  // Copies: the bytes are a view of a large buffer, which should not live as long as the connection.
+  return {
+    nonce: Uint8Array.from(bytes.subarray(0, HELLO_NONCE_BYTES)),
+    instance: Uint8Array.from(bytes.subarray(HELLO_NONCE_BYTES)),
+  };
 }

@@ -5,8 +5,7 @@
  */
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
-import { probe } from './probe.ts';
-import type { NodeSession } from './session.ts';
+import { type NodeSession, probe } from './session.ts';
 
 /** Interval of the looks at all connections, milliseconds. */
 export const LOOK_MS = 250;

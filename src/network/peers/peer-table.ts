@@ -9,19 +9,30 @@ import type { Component } from '../../foundation/lifecycle.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
+import { type Rate, RateQuota } from '../../foundation/rate-limit.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
-import { SLEEP_MS } from '../../foundation/stall.ts';
+import { awakeTimeout, SLEEP_MS } from '../../foundation/stall.ts';
 import { KnownNodes } from '../known-nodes.ts';
-import { KIND, type Kind, StreamDispatcher, type StreamHandler } from '../links/stream-dispatcher.ts';
-import { StreamUpgrades } from '../links/stream-upgrades.ts';
+import { sessionHolder } from '../links/holder.ts';
+import { StreamDispatcher, type StreamHandler } from '../links/stream-dispatcher.ts';
+import {
+  endWith,
+  KIND,
+  type Kind,
+  ProtocolBreach,
+  Refusal,
+  readExactly,
+  readFrame,
+  STATUS,
+  u16,
+} from '../links/wire.ts';
 import type { Path } from '../transport/path.ts';
 import type { Connection, ConnectionStats, Endpoint, Stream, StreamUpgrade } from '../transport/types.ts';
 import { type Dialer, directly, type NodePlace } from './dial.ts';
 import { type Greeted, Greeter } from './greeter.ts';
 import { LOOK_MS } from './path-health.ts';
 import { type ConnectOptions, type PathChange, Peer, type PeerContext } from './peer.ts';
-import { type Probed, probe, probeAnswers } from './probe.ts';
-import { NodeSession } from './session.ts';
+import { NodeSession, openStreamWithin, type Probed, probe } from './session.ts';
 
 /** Peers at rest whose place is remembered. The least recently used one is forgotten first. */
 const MAX_AT_REST = 1024;
@@ -318,5 +329,101 @@ export class PeerTable implements Component {
     if (now >= this.#doubtedAt && now - this.#doubtedAt < DOUBT_MS) return;
     this.#doubtedAt = now;
     for (const peer of this.#active.values()) peer.doubt();
+  }
+}
+
+/** Probes of one node that are answered; more are refused, which is an answer too. */
+export const PROBE_RATE: Rate = { perSecond: 20, burst: 100 };
+/** The same of the strangers on one IPv4 address or IPv6 /64. */
+export const PROBE_RATE_PER_SOURCE: Rate = { perSecond: 40, burst: 200 };
+/** The same of those in one IPv4 /24 or IPv6 /48. */
+export const PROBE_RATE_PER_NETWORK: Rate = { perSecond: 80, burst: 400 };
+/** The same of all strangers. */
+export const PROBE_RATE_OF_STRANGERS: Rate = { perSecond: 500, burst: 2000 };
+
+interface ProbeAnswersDependencies {
+  readonly clock: Clock;
+  readonly known: Pick<KnownNodes, 'has'>;
+}
+
+/** Answers the probes of other nodes, within limits. */
+export function probeAnswers({ clock, known }: ProbeAnswersDependencies): StreamHandler {
+  const rate = new RateQuota(
+    {
+      perKey: PROBE_RATE,
+      perSource: PROBE_RATE_PER_SOURCE,
+      perNetwork: PROBE_RATE_PER_NETWORK,
+      strangers: PROBE_RATE_OF_STRANGERS,
+    },
+    { clock },
+  );
+  return async (stream: Stream, session) => {
+    if (!rate.take(sessionHolder(session, known))) throw new SvcError('rate_limited');
+    endWith(stream, STATUS.ok, clock);
+  };
+}
+
+/** Deadline for the response of a peer, milliseconds. */
+const REQUEST_TIMEOUT_MS = 5_000;
+
+interface StreamUpgradesDependencies {
+  readonly upgrade: StreamUpgrade;
+  readonly gate: Pick<StreamDispatcher, 'admit'>;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** New links to a node use the faster transport from now on. */
+  readonly onReady: (session: NodeSession) => void;
+}
+
+export class StreamUpgrades {
+  readonly #deps: StreamUpgradesDependencies;
+
+  constructor(dependencies: StreamUpgradesDependencies) {
+    this.#deps = dependencies;
+  }
+
+  /** A new stream to a node over the faster transport, or null if the connection must carry it. */
+  open(session: NodeSession): Stream | null {
+    const stream = this.#deps.upgrade.open({
+      connection: session.connection,
+      state: session.upgrade,
+      request: (body) => this.#request(session, body),
+      onReady: () => this.#deps.onReady(session),
+    });
+    if (stream !== null) session.adopt(stream);
+    return stream;
+  }
+
+  /** Handles the streams of kind "near". */
+  readonly answer: StreamHandler = async (stream, session, signal) => {
+    const { upgrade, gate } = this.#deps;
+    const request = await readFrame(stream, upgrade.maxRequestBytes, signal);
+    const answer = await upgrade
+      .answer(request, {
+        connection: session.connection,
+        state: session.upgrade,
+        onStream: (opened) => gate.admit(opened, session),
+      })
+      .catch((error: unknown) => {
+        const isMalformed = error instanceof SvcError && error.code === 'protocol_error';
+        throw isMalformed ? new ProtocolBreach(error.message) : error;
+      });
+    if (answer === null) throw new Refusal(STATUS.unknownPurpose);
+    stream.end(Buffer.concat([Uint8Array.of(STATUS.ok), answer]));
+    stream.resume();
+  };
+
+  async #request(session: NodeSession, body: Uint8Array): Promise<Uint8Array | null> {
+    using limit = awakeTimeout(this.#deps.clock, REQUEST_TIMEOUT_MS);
+    const stream = await openStreamWithin(session, limit.signal);
+    try {
+      stream.end(Buffer.concat([Uint8Array.of(KIND.near), u16(body.length), body]));
+      const [status] = await readExactly(stream, 1, limit.signal);
+      if (status === STATUS.ok) return await readExactly(stream, this.#deps.upgrade.responseBytes, limit.signal);
+      this.#deps.log.debug({ node: session.nodeId }, 'the peer declines a faster transport');
+      return null;
+    } finally {
+      stream.destroy();
+    }
   }
 }

@@ -21,8 +21,7 @@ import { DialAttempt } from './attempt.ts';
 import { type Dialer, knownOf, NodeAbsent, type NodePlace, type Rounds, raceDialers, tryRelays } from './dial.ts';
 import { HELLO_TIMEOUT_MS } from './greeter.ts';
 import { PathHealth } from './path-health.ts';
-import { probe } from './probe.ts';
-import type { NodeSession } from './session.ts';
+import { type NodeSession, probe } from './session.ts';
 
 /**
  * An attempt older than this is not joined, milliseconds: the node may have come back meanwhile, and a handshake that nobody

@@ -5,10 +5,20 @@ import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import { guard } from '../../foundation/stream-listeners.ts';
-import type { Hello } from '../links/hello.ts';
 import type { ConnectionEnd } from '../links/proofs.ts';
+import { KIND, readExactly } from '../links/wire.ts';
+import type { Path } from '../transport/path.ts';
 import type { Connection, ConnectionStats, Stream, UpgradeState } from '../transport/types.ts';
+
+/** What one node says of itself on one connection. */
+export interface Hello {
+  /** Fresh for this connection. */
+  readonly nonce: Uint8Array;
+  /** Drawn when the node's process started: another one means that it has restarted. */
+  readonly instance: Uint8Array;
+}
 
 interface SessionOptions {
   readonly connection: Connection;
@@ -147,5 +157,38 @@ export async function openStreamWithin(session: NodeSession, signal: AbortSignal
       () => {},
     );
     throw error;
+  }
+}
+
+/** Time for the answer to a probe, milliseconds. */
+export const ANSWERED_MS = 5_000;
+/** What came back. */
+export interface Probed {
+  /** From the question to the answer, milliseconds with fractions: of the network and of both processes. */
+  readonly rttMs: number;
+  readonly path: Path;
+}
+
+/**
+ * Asks the other node over a connection whether it is there. Whatever status it answers with, it is: so does one that
+ * does not know the question, and one that we ask too often.
+ * @throws SvcError `connect_failed` where the connection has ended; `timeout` after `ANSWERED_MS`, in which we could
+ *   have heard it; `protocol_error` where it resets the stream; or the signal's reason
+ */
+export async function probe(session: NodeSession, clock: Clock, signal?: AbortSignal): Promise<Probed> {
+  // protocol-links.md, step 17
+  using limit = awakeTimeout(clock, ANSWERED_MS, signal);
+  const stream = await openStreamWithin(session, limit.signal);
+  try {
+    // Not the time of day, which may be set meanwhile.
+    const askedAt = performance.now();
+    stream.end(Uint8Array.of(KIND.probe));
+    await readExactly(stream, 1, limit.signal);
+    return { rttMs: performance.now() - askedAt, path: session.connection.path };
+  } catch (error) {
+    const isLate = error instanceof SvcError && error.code === 'timeout';
+    throw isLate ? new SvcError('timeout', { message: 'The other node does not answer.', cause: error }) : error;
+  } finally {
+    stream.destroy();
   }
 }

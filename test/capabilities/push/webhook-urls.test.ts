@@ -14,8 +14,7 @@ import {
 } from '../../../src/foundation/domain/push.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { WebhookUrlStore } from '../../../src/foundation/store/webhook-urls.ts';
-import { localPair } from '../../../src/network/links/local.ts';
-import { asLink } from '../../../src/network/links/stream.ts';
+import { asLink, localPair } from '../../../src/network/links/stream.ts';
 import type { LinkStream } from '../../../src/network/links/types.ts';
 import { plainPath } from '../../../src/network/transport/path.ts';
 import { storeWithAgents } from '../../foundation/store/store-with-agents.ts';

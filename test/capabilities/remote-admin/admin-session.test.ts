@@ -5,8 +5,7 @@ import { test } from 'node:test';
 import { AdminSession, type RequestObserver } from '../../../src/capabilities/remote-admin/admin-session.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { NEXT_REQUEST_MS } from '../../../src/network/links/http-server.ts';
-import { localPair } from '../../../src/network/links/local.ts';
-import { asLink } from '../../../src/network/links/stream.ts';
+import { asLink, localPair } from '../../../src/network/links/stream.ts';
 import { testAid } from '../../support/agents.ts';
 import { TestClock } from '../../support/test-clock.ts';
 

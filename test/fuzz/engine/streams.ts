@@ -2,8 +2,7 @@
 import type { Duplex } from 'node:stream';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
-import { localPair } from '../../../src/network/links/local.ts';
-import { asLink } from '../../../src/network/links/stream.ts';
+import { asLink, localPair } from '../../../src/network/links/stream.ts';
 import type { LinkStream, Links, Purpose } from '../../../src/network/links/types.ts';
 import { plainPath } from '../../../src/network/transport/path.ts';
 import { idle } from '../../support/idle.ts';

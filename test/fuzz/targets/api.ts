@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { isLoopbackHost } from '../../../src/foundation/address.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
-import { localPair } from '../../../src/network/links/local.ts';
+import { localPair } from '../../../src/network/links/stream.ts';
 import { type AdmittedRequest, RequestGate } from '../../../src/surfaces/rest/gate.ts';
 import { hostOf } from '../../../src/surfaces/rest/host.ts';
 import { TestClock } from '../../support/test-clock.ts';

@@ -1,9 +1,9 @@
 /** The first bytes of connections and of link streams. */
 import { encodeDelegation } from '../../../src/foundation/identity/delegation.ts';
 import { decodeHeader, encodeHeader } from '../../../src/network/links/header.ts';
-import { networkId, receiveHello } from '../../../src/network/links/hello.ts';
-import { localPair } from '../../../src/network/links/local.ts';
 import { decodeProof, encodeProof, type Proof } from '../../../src/network/links/proofs.ts';
+import { localPair } from '../../../src/network/links/stream.ts';
+import { networkId, receiveHello } from '../../../src/network/peers/greeter.ts';
 import { parsePeer } from '../../../src/network/transport/quic/engine.ts';
 import { testAgent } from '../engine/agents.ts';
 import { bytesOf, decoder, refusal, shapeOf, textOf } from '../engine/properties.ts';

@@ -3,23 +3,20 @@ import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { decodeHeader, type LinkHeader, MAX_LINK_HEADER_BYTES } from '../../../src/network/links/header.ts';
-import { LINK_VERSION, networkId } from '../../../src/network/links/hello.ts';
-import { MAX_LINGERING_PER_NODE } from '../../../src/network/links/lingering.ts';
 import { PROOF_RATE } from '../../../src/network/links/link-responder.ts';
 import { MAX_NODE_MESSAGE_BYTES } from '../../../src/network/links/node-requests.ts';
 import { encodeProof, makeProof, type Proof, type ProofRole } from '../../../src/network/links/proofs.ts';
-import { STATUS } from '../../../src/network/links/status.ts';
 import {
   HEADER_TIMEOUT_MS,
-  KIND,
+  MAX_LINGERING_PER_NODE,
   MAX_WAITING_PER_NODE,
   MAX_WAITING_PER_SOURCE,
   OFFENCES_BURST,
   STREAM_RATE_BURST,
 } from '../../../src/network/links/stream-dispatcher.ts';
-import { LINGER_MS, readExactly, readFrame, u16, u32 } from '../../../src/network/links/wire.ts';
+import { KIND, LINGER_MS, readExactly, readFrame, STATUS, u16, u32 } from '../../../src/network/links/wire.ts';
 import { UNHELPED } from '../../../src/network/peers/dial.ts';
-import { HELLO_TIMEOUT_MS } from '../../../src/network/peers/greeter.ts';
+import { HELLO_TIMEOUT_MS, LINK_VERSION, networkId } from '../../../src/network/peers/greeter.ts';
 import type { Stream } from '../../../src/network/transport/types.ts';
 import { newIdentity, type TestIdentity } from '../../support/identities.ts';
 import { LinkWorld, readAll, settle, withCode } from '../../support/link-world.ts';

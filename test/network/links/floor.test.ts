@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { DelegationFloor } from '../../../src/network/links/floor.ts';
+import { DelegationFloor } from '../../../src/network/links/proven.ts';
 import { newIdentity } from '../../support/identities.ts';
 
 test('the newest delegation of an agent counts, and only a newer one is told', () => {

@@ -10,7 +10,7 @@ import {
   MAX_LINGERING_PER_SOURCE,
   RESERVED_LINGERING,
   RefusedStreams,
-} from '../../../src/network/links/lingering.ts';
+} from '../../../src/network/links/stream-dispatcher.ts';
 import type { LinkStream } from '../../../src/network/links/types.ts';
 import { LinkWorld } from '../../support/link-world.ts';
 import { TestClock } from '../../support/test-clock.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { test } from 'node:test';
-import { localPair } from '../../../src/network/links/local.ts';
+import { localPair } from '../../../src/network/links/stream.ts';
 import { readAll } from '../../support/link-world.ts';
 
 function quietPair(): readonly [Duplex, Duplex] {

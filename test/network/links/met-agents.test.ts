@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { MAX_MET_PAIRS, MET_MS, MetAgents } from '../../../src/network/links/met-agents.ts';
+import { MAX_MET_PAIRS, MET_MS, MetAgents } from '../../../src/network/links/proven.ts';
 import { testAid, testKeys } from '../../support/agents.ts';
 import { LinkWorld } from '../../support/link-world.ts';
 import { TestClock } from '../../support/test-clock.ts';

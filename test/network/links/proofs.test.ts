@@ -14,8 +14,8 @@ import {
   proofInput,
   verifyProof,
 } from '../../../src/network/links/proofs.ts';
-import { ProtocolBreach } from '../../../src/network/links/status.ts';
 import type { LocalIdentity } from '../../../src/network/links/types.ts';
+import { ProtocolBreach } from '../../../src/network/links/wire.ts';
 import { delegateAnew, newIdentity, type TestIdentity } from '../../support/identities.ts';
 
 const NOW = Date.UTC(2026, 0, 2) / 1000;
