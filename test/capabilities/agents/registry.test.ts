@@ -25,6 +25,13 @@ function failsWith(code: string, status: number): (error: unknown) => boolean {
   return (error) => error instanceof SvcError && error.code === code && error.status === status;
 }
 
+/** Fails at each write of an agent. */
+class FailingAgentStore extends AgentStore {
+  override put(): void {
+    throw new Error('crash');
+  }
+}
+
 describe('the agent registry', () => {
   let clock: TestClock;
   let store: Store;
@@ -195,8 +202,8 @@ describe('the agent registry', () => {
     const [kept, lost] = [newIdentity(), newIdentity()];
     await registry.register(kept.credentials);
     vault.put('node', KeyPair.generate());
-    store.run("CREATE TRIGGER crash BEFORE INSERT ON agents BEGIN SELECT raise(ABORT, 'crash'); END");
-    await assert.rejects(registry.register(lost.credentials), /crash/);
+    const failing = build({ agents: new FailingAgentStore(store) });
+    await assert.rejects(failing.register(lost.credentials), /crash/);
     assert.equal(vault.seeds.size, 3);
     const restarted = build();
     await restarted.start();
@@ -268,8 +275,8 @@ describe('the agent registry', () => {
     const old = newIdentity();
     await registry.register(old.credentials);
     const fresh = delegateAnew(old.master, old.delegation.issuedAt + 1);
-    store.run("CREATE TRIGGER crash BEFORE UPDATE ON agents BEGIN SELECT raise(ABORT, 'crash'); END");
-    await assert.rejects(registry.register(fresh.credentials), /crash/);
+    const failing = build({ agents: new FailingAgentStore(store) });
+    await assert.rejects(failing.register(fresh.credentials), /crash/);
     const restarted = build();
     await restarted.start();
     await restarted.stop();

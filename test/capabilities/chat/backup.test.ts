@@ -87,3 +87,40 @@ test('entries sent before a power loss remain at the friend, and later entries a
   await world.during(b.say(bob, alice, 'b1'));
   assert.deepEqual(back.heard(alice, bob), ['b1']);
 });
+
+test('a side restored from an older backup recovers: no new entry is treated as a duplicate', async (t) => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.friends();
+  for (let i = 0; i < 3; i++) await world.during(a.say(alice, bob, `before ${i}`));
+  const backup = backupOf(t, a.store);
+  for (let i = 0; i < 3; i++) await world.during(a.say(alice, bob, `lost ${i}`));
+  const again = await a.restart(backup);
+  const backupOfBob = backupOf(t, b.store);
+  for (let i = 0; i < 2; i++) await world.during(again.say(alice, bob, `after ${i}`));
+  await world.until('the new entries', () => b.heard(bob, alice).includes('after 1'));
+  // Now Bob loses the last entries.
+  const reborn = await b.restart(backupOfBob);
+  await world.during(again.say(alice, bob, 'the latest'));
+  await world.until('the latest', () => reborn.heard(bob, alice).includes('the latest'));
+  assert.equal(again.state(alice, bob), 'friends');
+});
+
+test('a peer that has lost everything ends the friendship, and a new request creates another one', async (t) => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.two();
+  const empty = backupOf(t, b.store);
+  a.chat.request(alice, bob, '');
+  await world.until('the request', () => b.state(bob, alice) === 'in_pending');
+  b.chat.accept(bob, alice);
+  await world.until('friends', () => a.state(alice, bob) === 'friends');
+  await world.during(a.say(alice, bob, 'hello'));
+  const again = await b.restart(empty);
+  await world.during(a.say(alice, bob, 'are you there?'));
+  await world.until('the end', () => a.state(alice, bob) === 'none');
+  assert.deepEqual(
+    a.log(alice, bob).map(({ status }) => status),
+    ['sent', 'dropped'],
+  );
+  again.chat.request(bob, alice, 'I lost my phone');
+  await world.until('the new request', () => a.state(alice, bob) === 'in_pending');
+});

@@ -14,6 +14,7 @@ import {
 import { NOTE_TYPE } from '../../../src/foundation/domain/notes.ts';
 import { type ErrorCode, SvcError } from '../../../src/foundation/errors.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import { AgentStore } from '../../../src/foundation/store/agents.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { OBJECT, OfferNode, offerNodes } from '../../support/offer-nodes.ts';
 
@@ -258,7 +259,7 @@ test('offers expire, and the notification is repeated until the note is stored',
 test('deleting an agent deletes its offers', () => {
   const world = new OfferNode();
   world.strange(newIdentity().aid, 1);
-  world.db.run`DELETE FROM agents WHERE aid = ${world.aid}`;
+  new AgentStore(world.db).delete(world.aid);
   assert.deepEqual(world.store.list(world.aid, undefined, false), []);
 });
 

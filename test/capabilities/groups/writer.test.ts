@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { MAX_APPENDED } from '../../../src/capabilities/groups/writer.ts';
+import { Replicas } from '../../../src/capabilities/groups/replicas.ts';
+import { GroupWriter, MAX_APPENDED } from '../../../src/capabilities/groups/writer.ts';
 import { unixSeconds } from '../../../src/foundation/clock.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import type { GroupRow } from '../../../src/foundation/store/groups.ts';
 import { GroupParts } from '../../support/group-parts.ts';
 import { delegateAnew, newIdentity } from '../../support/identities.ts';
 
@@ -98,13 +100,24 @@ test('a newer key of the author is announced before it writes again', () => {
   assert.throws(() => parts.writer.append(ann, groupId, MESSAGE), { code: 'invalid_request' });
 });
 
+/** Replicas with as many entries as a group may have. */
+class FullReplicas extends Replicas {
+  size = MAX_APPENDED;
+
+  override row(aid: Aid, groupId: string): GroupRow {
+    return { ...super.row(aid, groupId), maxSeq: this.size };
+  }
+}
+
 test('a group has a limited number of entries, and only local agents add to it', () => {
   const { parts, ann, groupId } = setUp();
-  const { rid } = parts.replicas.row(ann, groupId);
-  parts.store.run('UPDATE rooms SET max_seq = ? WHERE rid = ?', MAX_APPENDED, rid);
+  const { groups, entries, clock } = parts;
+  const replicas = new FullReplicas({ groups, entries, clock, identity: (aid) => parts.agents.get(aid) ?? null });
+  const writer = new GroupWriter({ groups, entries, events: { emit: () => 0 }, clock }, replicas);
+  assert.throws(() => writer.append(ann, groupId, MESSAGE), { code: 'quota_exceeded' });
+  replicas.size = MAX_APPENDED - 1;
+  writer.append(ann, groupId, MESSAGE);
   assert.throws(() => parts.writer.append(ann, groupId, MESSAGE), { code: 'quota_exceeded' });
-  parts.store.run('UPDATE rooms SET max_seq = ? WHERE rid = ?', 1, rid);
-  parts.writer.append(ann, groupId, MESSAGE);
   parts.agents.delete(ann);
   assert.throws(() => parts.writer.append(ann, groupId, MESSAGE), { code: 'not_found' });
 });

@@ -16,6 +16,7 @@ import { CardStore, UNSIGNED } from '../../../src/foundation/store/cards.ts';
 import { ChatStore } from '../../../src/foundation/store/chat.ts';
 import { ChatLog } from '../../../src/foundation/store/chat-log.ts';
 import { NoteStore } from '../../../src/foundation/store/notes.ts';
+import { TunnelStore } from '../../../src/foundation/store/tunnels.ts';
 import { compileInput } from '../../../src/operations/input.ts';
 import { movingOperations } from '../../../src/operations/moving.ts';
 import { delegateAnew, newIdentity, type TestIdentity } from '../../support/identities.ts';
@@ -187,10 +188,11 @@ describe('moving an agent', () => {
     const other = newIdentity();
     await home.registry.register(other.credentials);
     await furnish(home, other, [newIdentity(), newIdentity(), newIdentity()]);
-    const before = JSON.stringify(home.store.all('SELECT * FROM tunnels'));
+    const tunnels = new TunnelStore(home.store);
+    const before = tunnels.list();
     const { portsTaken } = await home.mover.import(throughJson(document));
     assert.deepEqual(portsTaken, { tunnels: [4242], origins: [4343] });
-    assert.equal(JSON.stringify(home.store.all('SELECT * FROM tunnels')), before);
+    assert.deepEqual(tunnels.list(), before);
   });
 
   test('a failure of the last step reverts all other steps', async () => {

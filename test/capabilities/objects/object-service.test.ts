@@ -14,8 +14,11 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { ObjectService } from '../../../src/capabilities/objects/object-service.ts';
+import { ObjectService } from '../../../src/capabilities/objects/object-service.ts';
+import { systemClock } from '../../../src/foundation/clock.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { ObjectRepository } from '../../../src/foundation/store/objects.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { withCode } from '../../support/link-world.ts';
 import { objectService, sha256, someBytes } from '../../support/object-world.ts';
@@ -214,6 +217,13 @@ test('edited stored bytes are unavailable until the next upload', async (t) => {
   assert.deepEqual(await read(objects, one, objectId), bytes);
 });
 
+/** Fails at each write of an object. */
+class FailingRepository extends ObjectRepository {
+  override put(): void {
+    throw new Error('crash');
+  }
+}
+
 test('a start removes partial uploads and bytes without a row, and no complete object', async (t) => {
   const { objects, filesRoot, store } = await objectService(t);
   const { objectId } = await objects.put(one, { bytes: someBytes(100) });
@@ -222,9 +232,8 @@ test('a start removes partial uploads and bytes without a row, and no complete o
   writeFileSync(join(own, 'parts', sha256('new')), 'new');
   writeFileSync(join(own, 'parts', sha256('old')), 'old');
   utimesSync(join(own, 'parts', sha256('old')), new Date(0), new Date(0));
-  store.run("CREATE TRIGGER crash BEFORE INSERT ON objects BEGIN SELECT raise(ABORT, 'crash'); END");
-  await assert.rejects(objects.put(one, { bytes: someBytes(50, 1) }), /crash/);
-  store.run('DROP TRIGGER crash');
+  const failing = new ObjectService({ filesRoot }, new FailingRepository(store), systemClock, silentLog);
+  await assert.rejects(failing.put(one, { bytes: someBytes(50, 1) }), /crash/);
   assert.equal(filesIn(join(own, 'objects')).length, 2);
   await objects.start();
   const left = filesIn(own).map((file) => file.slice(own.length + 1));
