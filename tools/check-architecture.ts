@@ -35,6 +35,31 @@ const RULES: readonly Rule[] = [
     to: '^src/network/(?!transport/)',
   },
   {
+    name: 'adapters of the transport do not import each other',
+    from: /^src\/network\/transport\/(quic|lan-tcp|udp-lane|memory)\//,
+    to: '^src/network/transport/(?!$1/)(quic|lan-tcp|udp-lane|memory)/',
+  },
+  {
+    name: 'only tests and simulations use the in-memory transport',
+    from: /^src\/(?!network\/transport\/memory\/)/,
+    to: '^src/network/transport/memory/',
+  },
+  {
+    name: 'of the adapters, reachability imports only QUIC, whose ports it lends',
+    from: /^src\/network\/reachability\//,
+    to: '^src/network/transport/(lan-tcp|udp-lane)/',
+  },
+  {
+    name: 'TURN and port mapping import nothing of the rest of reachability',
+    from: /^src\/network\/reachability\/(turn|port-mapping)\//,
+    to: '^src/network/(?!reachability/$1/|transport/)',
+  },
+  {
+    name: 'the contracts between the parts of the network import only the transport',
+    from: /^src\/network\/(known-nodes|node-requests)\.ts$/,
+    to: '^src/network/(?!transport/[^/]+$)',
+  },
+  {
     name: 'only the composition root, reachability and tests choose an adapter of the transport',
     from: /^src\/(?!network\/transport\/|network\/reachability\/|daemon\/)/,
     to: '^src/network/transport/(quic|lan-tcp|udp-lane)/',

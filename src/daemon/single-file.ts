@@ -12,7 +12,7 @@ const PROGRAMS: Readonly<Record<string, () => Promise<unknown>>> = {
 
 /** Keyed by the names that `scriptCommand` uses. */
 const SCRIPTS: Readonly<Record<string, () => Promise<string>>> = {
-  'script:receive-buffer': async () => (await import('../network/transport/quic/receive-buffer.ts')).SET_RECEIVE_BUFFER,
+  'script:receive-buffer': async () => (await import('../network/transport/quic/receive-memory.ts')).SET_RECEIVE_BUFFER,
   'script:queue-look': async () => (await import('../network/transport/quic/initial-guard.ts')).LOOK,
 };
 

@@ -19,9 +19,9 @@ import type {
 import { UNHELPED } from '../../src/network/peers/dial.ts';
 import { PeerTable } from '../../src/network/peers/peer-table.ts';
 import type { LanTcp } from '../../src/network/transport/lan-tcp/lan-tcp.ts';
+import { type MemoryEndpointOptions, MemoryNetwork } from '../../src/network/transport/memory/memory-network.ts';
 import type { Endpoint } from '../../src/network/transport/types.ts';
 import { newIdentity, type TestIdentity } from './identities.ts';
-import { type MemoryEndpointOptions, MemoryQuicNetwork } from './memory-quic.ts';
 
 interface NodeOptions extends Omit<MemoryEndpointOptions, 'publicKey'> {
   readonly key?: KeyPair;
@@ -35,7 +35,7 @@ interface NodeOptions extends Omit<MemoryEndpointOptions, 'publicKey'> {
 
 export class LinkWorld {
   readonly clock: Clock;
-  readonly network: MemoryQuicNetwork;
+  readonly network: MemoryNetwork;
   /** Results of `locate`. */
   readonly directory = new Map<Aid, AgentLocation>();
   /** Different results of a fresh lookup. */
@@ -49,7 +49,7 @@ export class LinkWorld {
 
   constructor(clock: Clock = systemClock) {
     this.clock = clock;
-    this.network = new MemoryQuicNetwork(clock);
+    this.network = new MemoryNetwork({ clock });
   }
 
   async node({

@@ -16,7 +16,7 @@ import {
   parsePeer,
 } from '../transport/quic/engine.ts';
 import { type EndpointParts, SOCKET_BUFFER_BYTES } from '../transport/quic/native-endpoint.ts';
-import { enlargeReceiveBuffers, udpDescriptors } from '../transport/quic/receive-buffer.ts';
+import { enlargeReceiveBuffers, udpDescriptors } from '../transport/quic/receive-memory.ts';
 
 /* A connection of the engine whose first stream has been taken already, and is given out once more. */
 

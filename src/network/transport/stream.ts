@@ -1,25 +1,23 @@
+/** The base class, options and errors of the streams of all adapters. */
 import { Duplex } from 'node:stream';
-
-/** Options that the streams of all adapters share. */
 
 /** Bytes that each half of a stream buffers in JavaScript before back-pressure. */
 export const STREAM_BUFFER_BYTES: number = 256 * 1024;
 
-/** Node stream options. The two halves end separately. */
+/** Options of Node streams whose halves end separately. */
 export const STREAM_OPTIONS = {
   allowHalfOpen: true,
   readableHighWaterMark: STREAM_BUFFER_BYTES,
   writableHighWaterMark: STREAM_BUFFER_BYTES,
 } as const;
 
-/** Why a stream broke: the other side reset it, or the whole connection went away. */
 const MESSAGES = {
   stream_reset: 'The other side reset the stream.',
-  connection_lost: 'The connection under the stream has ended.',
+  connection_lost: 'The connection of the stream was lost.',
 } as const;
 type StreamErrorCode = keyof typeof MESSAGES;
 
-/** The error that a broken stream is destroyed with. A clean end never carries one. */
+/** The error of a stream that did not end cleanly: the peer reset it, or the connection was lost. */
 export class StreamError extends Error {
   readonly code: StreamErrorCode;
 
@@ -30,36 +28,26 @@ export class StreamError extends Error {
   }
 }
 
-/** The engine's texts for a reset and for "stop sending"; every other failure is the connection's. */
-const RESET_TEXT = /reset by peer|stopped by peer/;
-
-/** Translates a failed read or write of the engine. */
-export function streamError(cause: unknown): StreamError {
-  const reset = cause instanceof Error && RESET_TEXT.test(cause.message);
-  return new StreamError(reset ? 'stream_reset' : 'connection_lost', cause);
-}
-
-/* A stream that says how many of its written bytes the other side has not taken, and that can be told to queue fewer. */
-
 type Callback = (error?: Error | null) => void;
 
-/** Hears of the bytes that are queued in a stream. */
+/** Receives changes of the bytes queued in a stream, and can limit them. */
 export interface QueueWatch {
-  /** Bytes from which on the stream holds its writer back; asked before each write. */
+  /** The queue length at which the writer must wait, bytes. Called before each write. */
   buffer(): number;
   /** Bytes were written. */
   added(): void;
-  /** Bytes were taken. */
+  /** Written bytes were sent. */
   taken(): void;
 }
 
+/** A stream that reports its queued bytes, and whose queue can be limited below Node's high-water mark. */
 export abstract class WatchedStream extends Duplex {
   #watch: QueueWatch | null = null;
-  /** The writer was held back before Node would have done it, so it waits for a `drain` of ours. */
+  /** The writer waits for `drain`, though Node's own limit is not reached. */
   #owesDrain = false;
 
   static {
-    // The types call it a field, which no getter may override; it is a getter of Node's.
+    // In Node it is a getter. The type declarations call it a field, so TypeScript does not allow an override.
     Object.defineProperty(this.prototype, 'writableNeedDrain', {
       configurable: true,
       get(this: WatchedStream): boolean {
@@ -69,7 +57,7 @@ export abstract class WatchedStream extends Duplex {
     });
   }
 
-  /** Names who hears of what is queued from now on. */
+  /** Sets the watch of the queue. */
   watchQueue(watch: QueueWatch): void {
     this.#watch = watch;
   }

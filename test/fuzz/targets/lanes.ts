@@ -6,7 +6,7 @@ import {
   laneKeys,
   RecordOpener,
   RecordSealer,
-} from '../../../src/network/transport/udp-lane/records.ts';
+} from '../../../src/network/transport/sealed-records.ts';
 import { linkEnds } from '../../support/link-ends.ts';
 import { TestClock } from '../../support/test-clock.ts';
 import { testSide } from '../../support/tunnel-pair.ts';

@@ -16,7 +16,7 @@ import {
   type RecordKind,
   RecordOpener,
   RecordSealer,
-} from '../udp-lane/records.ts';
+} from '../sealed-records.ts';
 
 /*
  * How two neighbours agree, over the QUIC connection that proves both, on TCP connections beside it: the one that will

@@ -6,9 +6,9 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { freeMemory } from '../../../foundation/bytes.ts';
 import type { Clock, Timer } from '../../../foundation/clock.ts';
+import { MAX_RECORD_PAYLOAD_BYTES, type RecordKind } from '../sealed-records.ts';
 import { STREAM_OPTIONS, StreamError, WatchedStream } from '../stream.ts';
 import type { Connection, Stream, UpgradeState } from '../types.ts';
-import { MAX_RECORD_PAYLOAD_BYTES, type RecordKind } from '../udp-lane/records.ts';
 import type { ConnectionSeals } from './greeting.ts';
 
 /* One stream on a channel between neighbours: what `Stream` promises, over a TCP connection. */

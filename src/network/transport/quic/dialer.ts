@@ -1,4 +1,5 @@
 /** Dials through one client socket of the engine per address family, opened when first needed. */
+
 import { isIP } from 'node:net';
 import { type Address, formatAddress } from '../../../foundation/address.ts';
 import { equalBytes } from '../../../foundation/bytes.ts';
@@ -8,6 +9,7 @@ import { detach } from '../../../foundation/detached.ts';
 import { MAX_PORT } from '../../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { awakeTimeout } from '../../../foundation/stall.ts';
+import { DIAL_TIMEOUT_MS } from '../connection-limits.ts';
 import type { DialOptions } from '../types.ts';
 import {
   type EngineClient,
@@ -59,9 +61,6 @@ export async function clientPort(
     detach(server.abort());
   }
 }
-
-/** How long a dial takes at most where the caller does not say. */
-export const DIAL_TIMEOUT_MS = 10_000;
 
 /** Time between two changes of the local port of a family, milliseconds. */
 export const FRESH_PORT_PAUSE_MS = 5_000;

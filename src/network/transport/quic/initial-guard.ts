@@ -13,7 +13,7 @@ import { detach } from '../../../foundation/detached.ts';
 import { isObject, parseJson } from '../../../foundation/json.ts';
 import type { Log } from '../../../foundation/log.ts';
 import { scriptCommand } from '../../../foundation/package-file.ts';
-import { SETSOCKOPT_TYPES } from './receive-buffer.ts';
+import { SETSOCKOPT_TYPES } from './receive-memory.ts';
 
 /*
  * Looks at what stands in the queues of sockets without taking it, and sets their filters, in a short-lived child that

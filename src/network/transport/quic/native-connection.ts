@@ -3,15 +3,12 @@ import type { Clock, Timer } from '../../../foundation/clock.ts';
 import { detach } from '../../../foundation/detached.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { awakeClock } from '../../../foundation/stall.ts';
+import { CONNECTION_WINDOW_BYTES, OPEN_STREAM_TIMEOUT_MS, STREAM_WINDOW_BYTES } from '../connection-limits.ts';
 import type { Path } from '../path.ts';
 import { StreamError } from '../stream.ts';
 import type { Connection, ConnectionStats, Stream } from '../types.ts';
-import { CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES } from './connection-table.ts';
 import type { EngineConnection, EngineStream } from './engine.ts';
 import { NativeStream } from './native-stream.ts';
-
-/** How long `openStream` waits where the peer's stream limit is used up. */
-export const OPEN_STREAM_TIMEOUT_MS = 10_000;
 
 /**
  * Destroyed streams that the engine cannot let go of, because the peer neither reads nor writes on

@@ -8,18 +8,17 @@ import type { PathKind } from '../../../foundation/domain/tunnels.ts';
 import { SECOND_DAEMON_COMMAND, SvcError } from '../../../foundation/errors.ts';
 import type { KeyPair } from '../../../foundation/identity/keys.ts';
 import type { Log } from '../../../foundation/log.ts';
-import { kindByScope, type Path, plainPath, type Way, wayPath } from '../path.ts';
-import type { Connection, DialOptions, Endpoint } from '../types.ts';
-import { Acceptor } from './acceptor.ts';
 import {
   CONNECTION_WINDOW_BYTES,
   type ConnectionLimits,
   ConnectionTable,
   DEFAULT_CONNECTION_LIMITS,
   MAX_STREAMS_PER_CONNECTION,
-  ReceiveBudget,
   STREAM_WINDOW_BYTES,
-} from './connection-table.ts';
+} from '../connection-limits.ts';
+import { kindByScope, type Path, plainPath, type Way, wayPath } from '../path.ts';
+import type { Connection, DialOptions, Endpoint } from '../types.ts';
+import { Acceptor } from './acceptor.ts';
 import { Dialer } from './dialer.ts';
 import {
   type EngineConnection,
@@ -32,7 +31,7 @@ import {
 } from './engine.ts';
 import { InitialGuard } from './initial-guard.ts';
 import { NativeConnection } from './native-connection.ts';
-import { enlargeReceiveBuffers, udpDescriptors } from './receive-buffer.ts';
+import { enlargeReceiveBuffers, ReceiveBudget, udpDescriptors } from './receive-memory.ts';
 
 /** A peer that is silent for so long is gone. */
 export const IDLE_TIMEOUT_MS = 15_000;

@@ -1,6 +1,6 @@
 /** A stream of the engine as a Node Duplex with back-pressure both ways. */
 import { freeMemory } from '../../../foundation/bytes.ts';
-import { STREAM_OPTIONS, streamError, WatchedStream } from '../stream.ts';
+import { STREAM_OPTIONS, StreamError, WatchedStream } from '../stream.ts';
 import type { Connection, Stream } from '../types.ts';
 import type { EngineStream } from './engine.ts';
 
@@ -22,6 +22,15 @@ const WELL_FILLED = 0.25;
 
 /** The most that one write hands to the engine; smaller chunks are joined up to it. */
 const WRITE_BYTES = 256 * 1024;
+
+/** The engine's errors for a reset and for "stop sending". All other errors mean that the connection was lost. */
+const RESET_TEXT = /reset by peer|stopped by peer/;
+
+/** Converts an error of a read or write of the engine. */
+function streamError(cause: unknown): StreamError {
+  const reset = cause instanceof Error && RESET_TEXT.test(cause.message);
+  return new StreamError(reset ? 'stream_reset' : 'connection_lost', cause);
+}
 
 export class NativeStream extends WatchedStream implements Stream {
   readonly connection: Connection;

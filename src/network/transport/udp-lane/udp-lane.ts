@@ -7,9 +7,9 @@ import type { Quota, QuotaHolder } from '../../../foundation/quota.ts';
 import { every, type RepeatingTask } from '../../../foundation/repeat.ts';
 import { ResizableShare } from '../../../foundation/resizable-share.ts';
 import { SilenceWatch } from '../../../foundation/stall.ts';
+import { type LaneRecord, MAX_RECORD_PAYLOAD_BYTES, RecordOpener, RecordSealer } from '../sealed-records.ts';
 import { STREAM_OPTIONS, StreamError } from '../stream.ts';
 import type { BulkStream } from '../types.ts';
-import { type LaneRecord, MAX_RECORD_PAYLOAD_BYTES, RecordOpener, RecordSealer } from './records.ts';
 
 /** A lane on which something is under way and nothing comes back for so long is lost: milliseconds. */
 export const LANE_SILENCE_MS = 5_000;
@@ -105,19 +105,20 @@ export class UdpLane extends Duplex implements BulkStream {
 
   override _final(callback: Callback): void {
     this.#stream.write(this.#sealer.seal('end'));
-    this.#stream.end();
+    // Until the other side has ended too, a record may still have to say that we stopped reading.
+    if (this.#theyEnded) this.#stream.end();
     callback();
   }
 
   /**
-   * After both ends, data in transit still arrives before the lane closes. Without an error, the other side hears of a
-   * reset: nothing else tells it from a lost lane.
+   * After both ends, data in transit still arrives before the lane closes. A lane that is destroyed before that sends a
+   * reset, which tells it from a lost lane. After our own end, the reset says only that we stopped reading.
    */
   override _destroy(error: Error | null, callback: Callback): void {
     this.#met.reject(error ?? new StreamError('connection_lost'));
     this.#unread.set(0);
     const isWhole = this.writableFinished && this.#theyEnded;
-    if (error === null && this.#idle !== null && !this.writableFinished) {
+    if (error === null && this.#idle !== null && !isWhole) {
       this.#stream.write(this.#sealer.seal('reset'));
       this.#stream.end();
     } else if (!isWhole) this.#stream.destroy();
@@ -162,14 +163,23 @@ export class UdpLane extends Duplex implements BulkStream {
   }
 
   #take({ kind, payload }: LaneRecord): void {
-    if (this.destroyed || this.#theyEnded) return;
-    if (kind === 'reset') return void this.destroy(new StreamError('stream_reset'));
+    if (this.destroyed) return;
+    if (kind === 'reset') return this.#reset();
+    if (this.#theyEnded) return;
     this.#met.resolve();
     if (kind === 'end') {
       this.#theyEnded = true;
+      if (this.writableFinished) this.#stream.end();
       this.push(null);
     } else if (kind === 'data' && payload.length > 0) this.push(payload);
     this.#countUnread();
+  }
+
+  /** Bytes before a clean end are read first. */
+  #reset(): void {
+    const reset = (): void => void this.destroy(new StreamError('stream_reset'));
+    if (!this.#theyEnded || this.readableEnded) reset();
+    else if (!this.writableFinished) this.once('end', reset);
   }
 
   /** A lane without room for what has arrived is lost: the connection goes on over its link. */

@@ -13,10 +13,10 @@ import type { Component } from '../../../foundation/lifecycle.ts';
 import { Quota } from '../../../foundation/quota.ts';
 import { awakeTimeout } from '../../../foundation/stall.ts';
 import type { Path } from '../path.ts';
+import { BULK_SECRET_BYTES, laneKeys } from '../sealed-records.ts';
 import type { BulkStreams, OfferedBulkStream, TakenBulkStream } from '../types.ts';
 import type { UdpSocket } from '../udp-socket.ts';
 import { LaneEntrance } from './lane-entrance.ts';
-import { BULK_SECRET_BYTES, laneKeys } from './records.ts';
 import { UdpLane } from './udp-lane.ts';
 
 /** Lanes of this node at one time, and of those the ones to or from one source. */

@@ -8,7 +8,7 @@ import { FrameOpener } from '../../../../src/network/transport/lan-tcp/greeting.
 import type { Stream } from '../../../../src/network/transport/types.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { LeapClock } from '../../../support/leap-clock.ts';
-import { failure, MIB, readAll } from '../quic/world.ts';
+import { failure, MIB, readAll } from '../world.ts';
 import { type ChannelPair, channelEnd, channelPair, quicPair, sealsOf, socketPair } from './world.ts';
 
 /** Longer than a side lingers for the other one, milliseconds. */

@@ -7,7 +7,7 @@ import type { ConnectionSeals } from '../../../../src/network/transport/lan-tcp/
 import type { Stream } from '../../../../src/network/transport/types.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { LeapClock } from '../../../support/leap-clock.ts';
-import { failure, inbox } from '../quic/world.ts';
+import { failure, inbox } from '../world.ts';
 import { channelEnd, type End, quicPair, sealsOf, socketPair } from './world.ts';
 
 /** Longer than a side lingers for the other one, milliseconds. */

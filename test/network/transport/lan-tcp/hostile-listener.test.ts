@@ -22,7 +22,7 @@ import type { Connection, Stream } from '../../../../src/network/transport/types
 import { eventually } from '../../../support/eventually.ts';
 import { LeapClock } from '../../../support/leap-clock.ts';
 import { TcpServer } from '../../../support/tcp.ts';
-import { inbox } from '../quic/world.ts';
+import { inbox } from '../world.ts';
 import { HOST, Neighbours, newUpgradeState, quicPair } from './world.ts';
 
 const REQUEST = newRequest(HOST);

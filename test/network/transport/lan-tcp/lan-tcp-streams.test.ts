@@ -1,7 +1,7 @@
 /** Streams between neighbours are as those of a QUIC connection. */
-import { streamCompliance } from '../quic/stream-compliance.ts';
+import { streamConformance } from '../conformance.ts';
 import { channelStreams, Neighbours } from './world.ts';
 
-streamCompliance('channels in the open', (t) => channelStreams(t, false));
-streamCompliance('sealed channels', (t) => channelStreams(t, true));
-streamCompliance('neighbours on one machine', (t) => Neighbours.start(t));
+streamConformance('channels in the open', (t) => channelStreams(t, false));
+streamConformance('sealed channels', (t) => channelStreams(t, true));
+streamConformance('neighbours on one machine', (t) => Neighbours.start(t));

@@ -13,7 +13,7 @@ import { LeapClock } from '../../../support/leap-clock.ts';
 import { settle } from '../../../support/link-world.ts';
 import { TcpServer } from '../../../support/tcp.ts';
 import { failsWith } from '../../../support/vectors.ts';
-import { failure, readAll } from '../quic/world.ts';
+import { failure, readAll } from '../world.ts';
 import { HOST, Neighbours, quicPair } from './world.ts';
 
 const TEN_MINUTES_MS = 600_000;

@@ -8,7 +8,7 @@ import { eventually } from '../../../support/eventually.ts';
 import { LeapClock } from '../../../support/leap-clock.ts';
 import { settle } from '../../../support/link-world.ts';
 import { TcpServer } from '../../../support/tcp.ts';
-import { failure, readAll } from '../quic/world.ts';
+import { failure, readAll } from '../world.ts';
 import { HOST, Neighbours } from './world.ts';
 
 /** Channels ahead, and the one in use. */

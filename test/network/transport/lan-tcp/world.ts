@@ -17,16 +17,16 @@ import {
 } from '../../../../src/network/transport/lan-tcp/greeting.ts';
 import { LanTcp } from '../../../../src/network/transport/lan-tcp/lan-tcp.ts';
 import { LanTcpConnection } from '../../../../src/network/transport/lan-tcp/lan-tcp-connection.ts';
+import { MemoryNetwork } from '../../../../src/network/transport/memory/memory-network.ts';
 import type { Stream, UpgradeCaller, UpgradePeer, UpgradeState } from '../../../../src/network/transport/types.ts';
 import { eventually } from '../../../support/eventually.ts';
-import { MemoryQuicNetwork } from '../../../support/memory-quic.ts';
-import { connectedPair, type Harness, inbox, type Pair, type StreamPair } from '../quic/world.ts';
+import { connectedPair, type Harness, inbox, type Pair, type StreamPair } from '../world.ts';
 
 export const HOST = '127.0.0.1';
 /** Descriptors of a process that has as many as it needs. */
 export const MANY = 65_536;
 
-const network = new MemoryQuicNetwork();
+const network = new MemoryNetwork({ clock: systemClock });
 const memory: Harness = {
   create: (key, options) => network.endpoint({ publicKey: key.publicKey, ...options }),
   silentAddress: async () => ({ host: HOST, port: network.freePort() }),

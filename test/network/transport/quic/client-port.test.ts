@@ -10,7 +10,7 @@ import { NativeQuicEndpoint } from '../../../../src/network/transport/quic/nativ
 import type { Connection } from '../../../../src/network/transport/types.ts';
 import { idle } from '../../../support/idle.ts';
 import { TestClock } from '../../../support/test-clock.ts';
-import { patient as clock } from './world.ts';
+import { patient as clock } from '../world.ts';
 
 const OURS = KeyPair.generate().publicKey;
 const PEER_ID_HEADER = Uint8Array.of(0x00, 0x24, 0x08, 0x01, 0x12, 0x20);

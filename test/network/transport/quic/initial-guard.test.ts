@@ -8,11 +8,11 @@ import { silentLog } from '../../../../src/foundation/log.ts';
 import { Tally } from '../../../../src/foundation/tally.ts';
 import { InitialGuard } from '../../../../src/network/transport/quic/initial-guard.ts';
 import { NativeQuicEndpoint } from '../../../../src/network/transport/quic/native-endpoint.ts';
-import { udpDescriptors } from '../../../../src/network/transport/quic/receive-buffer.ts';
+import { udpDescriptors } from '../../../../src/network/transport/quic/receive-memory.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { InitialForge } from '../../../support/quic-initial.ts';
 import { TestClock } from '../../../support/test-clock.ts';
-import { patient } from './world.ts';
+import { patient } from '../world.ts';
 
 const FLOODER = '127.0.0.9';
 const FLOODER_HEX = '7f000009';

@@ -2,8 +2,8 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { silentLog } from '../../../../src/foundation/log.ts';
 import { NativeQuicEndpoint } from '../../../../src/network/transport/quic/native-endpoint.ts';
-import { quicCompliance } from './compliance.ts';
-import { type Harness, patient } from './world.ts';
+import { endpointConformance } from '../conformance.ts';
+import { type Harness, patient } from '../world.ts';
 
 /** No test waits for it, however long the machine lets a process stand still. */
 const IDLE_TIMEOUT_MS = 600_000;
@@ -22,4 +22,4 @@ const harness: Harness = {
   },
 };
 
-quicCompliance('native engine', harness);
+endpointConformance('native engine', harness);

@@ -15,8 +15,8 @@ import { NativeQuicEndpoint } from '../../../../src/network/transport/quic/nativ
 import type { Connection } from '../../../../src/network/transport/types.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { standsStill } from '../../../support/stands-still.ts';
+import { connect, type Harness, openPair, patient, readAll, startNode } from '../world.ts';
 import type { Command, Reply } from './child-node.ts';
-import { connect, type Harness, openPair, patient, readAll, startNode } from './world.ts';
 
 const MIB = 1024 * 1024;
 /** So long that a test which waits for it is given up … */

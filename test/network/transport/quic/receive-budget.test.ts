@@ -8,7 +8,7 @@ import {
   MAX_HELD_BACK_PER_NODE_BYTES,
   MAX_HELD_BACK_PER_SOURCE_BYTES,
   ReceiveBudget,
-} from '../../../../src/network/transport/quic/connection-table.ts';
+} from '../../../../src/network/transport/quic/receive-memory.ts';
 import { TestClock } from '../../../support/test-clock.ts';
 
 class Connection implements Holder {

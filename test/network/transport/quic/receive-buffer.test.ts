@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import { KeyPair } from '../../../../src/foundation/identity/keys.ts';
 import { silentLog } from '../../../../src/foundation/log.ts';
 import { NativeQuicEndpoint } from '../../../../src/network/transport/quic/native-endpoint.ts';
-import { enlargeReceiveBuffers, udpDescriptors } from '../../../../src/network/transport/quic/receive-buffer.ts';
+import { enlargeReceiveBuffers, udpDescriptors } from '../../../../src/network/transport/quic/receive-memory.ts';
 import { eventually } from '../../../support/eventually.ts';
 
 /** The receive buffer of a descriptor, as a child that inherits it sees it. */

@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import { SvcError } from '../../../../src/foundation/errors.ts';
 import { type Path, plainPath } from '../../../../src/network/transport/path.ts';
+import { BULK_SECRET_BYTES } from '../../../../src/network/transport/sealed-records.ts';
 import { MAX_PACKETS_AHEAD } from '../../../../src/network/transport/udp-lane/lane-entrance.ts';
-import { BULK_SECRET_BYTES } from '../../../../src/network/transport/udp-lane/records.ts';
 import { LANE_IDLE_MS, UdpLane } from '../../../../src/network/transport/udp-lane/udp-lane.ts';
 import {
   decodeLaneAnswer,

@@ -1,20 +1,20 @@
 /** Nodes, connections and streams for the tests of this folder. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import type { Duplex } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import type { TestContext } from 'node:test';
-import type { Address } from '../../../../src/foundation/address.ts';
-import { type Clock, systemClock } from '../../../../src/foundation/clock.ts';
-import { KeyPair } from '../../../../src/foundation/identity/keys.ts';
-import type { ConnectionLimits } from '../../../../src/network/transport/quic/connection-table.ts';
-import { DIAL_TIMEOUT_MS } from '../../../../src/network/transport/quic/dialer.ts';
-import { OPEN_STREAM_TIMEOUT_MS } from '../../../../src/network/transport/quic/native-connection.ts';
-import type { Connection, Endpoint, Stream } from '../../../../src/network/transport/types.ts';
+import type { Address } from '../../../src/foundation/address.ts';
+import { type Clock, systemClock } from '../../../src/foundation/clock.ts';
+import { KeyPair } from '../../../src/foundation/identity/keys.ts';
+import type { ConnectionLimits } from '../../../src/network/transport/connection-limits.ts';
+import { DIAL_TIMEOUT_MS, OPEN_STREAM_TIMEOUT_MS } from '../../../src/network/transport/connection-limits.ts';
+import type { Connection, Endpoint, Stream } from '../../../src/network/transport/types.ts';
 
-/** What is given up on a machine that has too much other work, and only there. */
+/** Timeouts that can expire on an overloaded machine. */
 const LIMITS_MS: ReadonlySet<number> = new Set([DIAL_TIMEOUT_MS, OPEN_STREAM_TIMEOUT_MS]);
 
-/** The system's clock, by which no dial and no opening of a stream is given up: tests wait until it is done. */
+/** The system clock without timeouts of dials and of opening streams. */
 export const patient: Clock = {
   now: () => systemClock.now(),
   after: (ms, run) => (LIMITS_MS.has(ms) ? { cancel: () => {} } : systemClock.after(ms, run)),
@@ -27,9 +27,9 @@ export interface EndpointOptions {
 }
 
 export interface Harness {
-  /** A fresh endpoint on a free loopback port, not started. */
+  /** A new endpoint on a free loopback port, not started. */
   create(key: KeyPair, options: EndpointOptions): Endpoint;
-  /** An address from which no answer ever comes. */
+  /** An address that does not answer. */
   silentAddress(t: TestContext): Promise<Address>;
 }
 
@@ -44,7 +44,7 @@ export interface Node {
   readonly stop: () => Promise<void>;
 }
 
-/** A queue of what arrives through a handler, to be awaited one by one. */
+/** Queues the items of a handler, so that a test can wait for each. */
 export function inbox<T>(): { push: (item: T) => void; next: () => Promise<T> } {
   const items: T[] = [];
   const waiting: ((item: T) => void)[] = [];
@@ -77,11 +77,11 @@ export async function startNode(t: TestContext, harness: Harness, options: Endpo
 }
 
 /** Two nodes between which streams can be opened. */
-export interface StreamPair {
-  readonly client: Pick<Connection, 'openStream' | 'stats' | 'close' | 'closed'>;
+export interface StreamPair<S extends Duplex = Stream> {
+  readonly client: Pick<Connection, 'stats' | 'close' | 'closed'> & { openStream(): Promise<S> };
   readonly server: Pick<Connection, 'closed'>;
   /** The next stream that the client has opened. */
-  readonly incoming: () => Promise<Stream>;
+  readonly incoming: () => Promise<S>;
 }
 
 export interface Pair extends StreamPair {
@@ -105,8 +105,8 @@ export async function connectedPair(t: TestContext, harness: Harness, options: E
   return await connect(a, b);
 }
 
-/** A stream with its two ends; the first byte, which makes it known to the other side, is already read. */
-export async function openPair({ client, incoming }: StreamPair): Promise<{ ours: Stream; theirs: Stream }> {
+/** Both ends of a stream. The first byte, which announces the stream to the other side, is already read. */
+export async function openPair<S extends Duplex>({ client, incoming }: StreamPair<S>): Promise<{ ours: S; theirs: S }> {
   const ours = await client.openStream();
   ours.write('!');
   const theirs = await incoming();
@@ -116,15 +116,15 @@ export async function openPair({ client, incoming }: StreamPair): Promise<{ ours
   return { ours, theirs };
 }
 
-export async function readAll(stream: Stream): Promise<Buffer> {
+export async function readAll(stream: Duplex): Promise<Buffer> {
   const chunks: Buffer[] = [];
   stream.on('data', (chunk: Buffer) => chunks.push(chunk)).resume();
   await finished(stream, { writable: false });
   return Buffer.concat(chunks);
 }
 
-/** The code of the error that ends a stream; fails where it ends without one. */
-export async function failure(stream: Stream): Promise<unknown> {
+/** The code of the error that ends a stream. Fails if the stream ends without an error. */
+export async function failure(stream: Duplex): Promise<unknown> {
   stream.resume();
   const error: unknown = await finished(stream).then(
     () => null,

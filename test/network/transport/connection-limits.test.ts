@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { plainPath, wayPath } from '../../../../src/network/transport/path.ts';
-import { ConnectionTable, DEFAULT_CONNECTION_LIMITS } from '../../../../src/network/transport/quic/connection-table.ts';
-import type { Connection } from '../../../../src/network/transport/types.ts';
+import { ConnectionTable, DEFAULT_CONNECTION_LIMITS } from '../../../src/network/transport/connection-limits.ts';
+import { plainPath, wayPath } from '../../../src/network/transport/path.ts';
+import type { Connection } from '../../../src/network/transport/types.ts';
 
 interface Fake extends Connection {
   wasClosed: boolean;

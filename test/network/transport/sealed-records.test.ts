@@ -7,7 +7,7 @@ import {
   MAX_RECORD_PAYLOAD_BYTES,
   RecordOpener,
   RecordSealer,
-} from '../../../../src/network/transport/udp-lane/records.ts';
+} from '../../../src/network/transport/sealed-records.ts';
 
 const SECRET = new Uint8Array(BULK_SECRET_BYTES).fill(5);
 

@@ -6,8 +6,8 @@
  * additional data and the record's number as nonce. Each direction of each lane has a key of its own.
  */
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto';
-import { SvcError } from '../../../foundation/errors.ts';
-import { CIPHER, CIPHER_KEY_BYTES, NONCE_BYTES, TAG_BYTES } from '../../../foundation/keys/cipher.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { CIPHER, CIPHER_KEY_BYTES, NONCE_BYTES, TAG_BYTES } from '../../foundation/keys/cipher.ts';
 
 /** Bytes of the secret that a lane's keys come from. */
 export const BULK_SECRET_BYTES = 32;

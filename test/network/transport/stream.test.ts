@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { test } from 'node:test';
-import { WatchedStream } from '../../../../src/network/transport/stream.ts';
+import { WatchedStream } from '../../../src/network/transport/stream.ts';
 
 const BUFFER = 1000;
 const CHUNK = Buffer.alloc(400);
