@@ -6,6 +6,7 @@
 import type { Address } from '../../../foundation/address.ts';
 import { equalBytes } from '../../../foundation/bytes.ts';
 import type { Clock, Timer } from '../../../foundation/clock.ts';
+import { detach } from '../../../foundation/detached.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { awakeClock } from '../../../foundation/stall.ts';
 import {
@@ -272,7 +273,7 @@ export class MemoryEndpoint implements Endpoint {
     const connection = this.#connection(from.key, from.address, false, from.way);
     connection.join(caller);
     if (this.#handler === undefined || this.#accepted.admit(connection) !== null) return null;
-    void connection.closed.then(() => this.#accepted.remove(connection));
+    detach(connection.closed.then(() => this.#accepted.remove(connection)));
     const handler = this.#handler;
     queueMicrotask(() => handler(connection));
     return connection;
@@ -297,7 +298,7 @@ export class MemoryEndpoint implements Endpoint {
     const accepted = target.accept(connection, { key: this.publicKey, address: this.#address, way: options.way });
     if (accepted !== null) connection.join(accepted);
     this.#dialled.add(connection);
-    void connection.closed.then(() => this.#dialled.delete(connection));
+    detach(connection.closed.then(() => this.#dialled.delete(connection)));
     if (!equalBytes(target.publicKey, expectedKey)) {
       connection.close();
       throw new SvcError('connect_failed');
