@@ -215,6 +215,14 @@ export function streamConformance<S extends Duplex>(
       assert.equal(String(await readAll(theirs)), 'understood');
     });
 
+    test('both sides may end in the same turn, and both ends close', async (t) => {
+      const { ours, theirs } = await openPair(await connect(t));
+      const closed = [ours, theirs].map((stream) => once(stream, 'close'));
+      theirs.on('data', () => theirs.end()).resume();
+      ours.resume().end('the last word');
+      await Promise.all(closed);
+    });
+
     test('destroying a stream is a reset on the other side, never a clean end', async (t) => {
       const pair = await connect(t);
       for (const destroyer of ['ours', 'theirs'] as const) {

@@ -42,7 +42,8 @@ export class UdpLane extends Duplex implements BulkStream {
   #silence: SilenceWatch | null = null;
   #idle: SilenceWatch | null = null;
   #heard = 0;
-  /** The other side has ended its half, and said so. */
+  /** Each side has sent its end. */
+  #weEnded = false;
   #theyEnded = false;
   #drained: Callback | null = null;
   #isClosed = false;
@@ -104,6 +105,7 @@ export class UdpLane extends Duplex implements BulkStream {
   }
 
   override _final(callback: Callback): void {
+    this.#weEnded = true;
     this.#stream.write(this.#sealer.seal('end'));
     // Until the other side has ended too, a record may still have to say that we stopped reading.
     if (this.#theyEnded) this.#stream.end();
@@ -169,7 +171,7 @@ export class UdpLane extends Duplex implements BulkStream {
     this.#met.resolve();
     if (kind === 'end') {
       this.#theyEnded = true;
-      if (this.writableFinished) this.#stream.end();
+      if (this.#weEnded) this.#stream.end();
       this.push(null);
     } else if (kind === 'data' && payload.length > 0) this.push(payload);
     this.#countUnread();
@@ -179,7 +181,7 @@ export class UdpLane extends Duplex implements BulkStream {
   #reset(): void {
     const reset = (): void => void this.destroy(new StreamError('stream_reset'));
     if (!this.#theyEnded || this.readableEnded) reset();
-    else if (!this.writableFinished) this.once('end', reset);
+    else if (!this.#weEnded) this.once('end', reset);
   }
 
   /** A lane without room for what has arrived is lost: the connection goes on over its link. */
