@@ -54,13 +54,6 @@ function nextStep(error: unknown, tried: Tried): 'prove again' | 'use another co
   return tried.isReplaced || (tried.isPooled && isLost) ? 'use another connection' : 'give up';
 }
 
-interface OpeningDependencies {
-  readonly pool: PeerTable;
-  readonly proven: ProvenAgents;
-  readonly standing: OpenLinks;
-  readonly clock: Clock;
-}
-
 /** Where a stream leads; the end of a TCP connection to a process that is gone would have come. */
 function placeOf(session: NodeSession, stream: Stream): FirstPlace {
   const isFresh = stream.isUpgraded || session.heardWithin(FRESH_MS);
@@ -155,10 +148,16 @@ class AnswerWatch {
 }
 
 export class LinkInitiator {
-  readonly #deps: OpeningDependencies;
+  readonly #peers: PeerTable;
+  readonly #proven: ProvenAgents;
+  readonly #open: OpenLinks;
+  readonly #clock: Clock;
 
-  constructor(dependencies: OpeningDependencies) {
-    this.#deps = dependencies;
+  constructor(peers: PeerTable, proven: ProvenAgents, open: OpenLinks, clock: Clock) {
+    this.#peers = peers;
+    this.#proven = proven;
+    this.#open = open;
+    this.#clock = clock;
   }
 
   /**
@@ -167,16 +166,15 @@ export class LinkInitiator {
    * @throws SvcError as `Links.open`; `Refusal` if the other side refuses
    */
   async open(opening: Opening): Promise<LinkStream> {
-    const { pool, proven, clock } = this.#deps;
     const { place, caller, relays, signal } = opening;
-    const pooled = pool.current(place.nodeKey, relays);
-    let session = pooled ?? (await pool.connect(place, signal, { relays }));
+    const pooled = this.#peers.current(place.nodeKey, relays);
+    let session = pooled ?? (await this.#peers.connect(place, signal, { relays }));
     const tried: Tried = { isPooled: pooled !== null, isReplaced: false, isProofRepeated: false };
     const dialBeside = async (limit: AbortSignal): Promise<void> => {
       tried.isReplaced = true;
-      await pool.connect(place, limit, { relays, insteadOf: session });
+      await this.#peers.connect(place, limit, { relays, insteadOf: session });
     };
-    let watch: AnswerWatch | null = new AnswerWatch(clock, session, signal, dialBeside);
+    let watch: AnswerWatch | null = new AnswerWatch(this.#clock, session, signal, dialBeside);
     try {
       for (;;) {
         try {
@@ -186,11 +184,11 @@ export class LinkInitiator {
           if (next === 'give up') throw error;
           tried.isProofRepeated = next === 'prove again';
           if (next === 'prove again') {
-            proven.forgotten(session, caller);
+            this.#proven.forgotten(session, caller);
           } else {
             watch?.stop();
             watch = null;
-            session = await pool.connect(place, signal, { relays, insteadOf: session });
+            session = await this.#peers.connect(place, signal, { relays, insteadOf: session });
             Object.assign(tried, { isPooled: false, isReplaced: false });
           }
         }
@@ -204,11 +202,10 @@ export class LinkInitiator {
     // protocol-links.md, step 6
     const { caller, names, first } = opening;
     const signal = watch?.signal ?? opening.signal;
-    const { proven, standing, clock } = this.#deps;
-    const known = proven.find('called', session, names.called, unixSeconds(clock));
+    const known = this.#proven.find('called', session, names.called, unixSeconds(this.#clock));
     const wantsProof = known === null;
-    const header = encodeHeader({ ...names, proof: proven.callerProof(session, caller), wantsProof });
-    const stream = this.#deps.pool.openUpgraded(session) ?? (await this.#openOnQuic(session, signal, watch));
+    const header = encodeHeader({ ...names, proof: this.#proven.callerProof(session, caller), wantsProof });
+    const stream = this.#peers.openUpgraded(session) ?? (await this.#openOnQuic(session, signal, watch));
     try {
       // Nothing but the header goes to a node that has not proven yet that the called agent is on it.
       const early = known === null ? undefined : first?.bytes(placeOf(session, stream));
@@ -221,11 +218,11 @@ export class LinkInitiator {
         if (early !== undefined) first?.refused?.();
         throw this.#refusal(status, caller);
       }
-      proven.accepted(session, caller);
+      this.#proven.accepted(session, caller);
       const window = known ?? (await this.#checkCalled(stream, session, names.called, signal));
       // A newer delegation was met meanwhile: who answers has to prove himself once more.
-      if (!proven.stands(names.called, window, unixSeconds(clock))) throw new Refusal(STATUS.proofNeeded);
-      standing.add(names.called, stream, window.issuedAt);
+      if (!this.#proven.stands(names.called, window, unixSeconds(this.#clock))) throw new Refusal(STATUS.proofNeeded);
+      this.#open.add(names.called, stream, window.issuedAt);
       if (first !== undefined && early === undefined)
         say(stream, first.bytes(placeOf(session, stream)), first.isAll === true);
       return asQuicLink(stream, { ...names, nodeKey: session.there.nodeKey }, session.upgrade);
@@ -237,7 +234,7 @@ export class LinkInitiator {
 
   /** What a status means: a delegation that has expired by our own clock too says nothing about clocks. */
   #refusal(status: number, { delegation }: LocalIdentity): Refusal {
-    const isValid = isCurrent(delegation, 0, unixSeconds(this.#deps.clock));
+    const isValid = isCurrent(delegation, 0, unixSeconds(this.#clock));
     return new Refusal(status === STATUS.clockWrong && !isValid ? STATUS.badProof : status);
   }
 
@@ -250,11 +247,10 @@ export class LinkInitiator {
 
   async #checkCalled(stream: Stream, session: NodeSession, called: Aid, signal: AbortSignal): Promise<ProvenWindow> {
     // protocol-links.md, step 10
-    const { proven, clock } = this.#deps;
     const proof = decodeProof(await readFrame(stream, MAX_PROOF_BYTES, signal));
     if (proof === null) throw new SvcError('protocol_error', { message: "The called agent's proof is malformed." });
     try {
-      return await proven.verify('called', session, called, proof, unixSeconds(clock));
+      return await this.#proven.verify('called', session, called, proof, unixSeconds(this.#clock));
     } catch (cause) {
       if (cause instanceof SvcError && cause.details?.['reason'] === NOT_YET_VALID) throw cause;
       const message = 'The node that answers does not prove that the called agent is on it.';

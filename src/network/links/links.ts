@@ -75,8 +75,8 @@ export class AgentLinks implements Links, LinkPaths {
     const raised = (aid: Aid, issuedAt: number): void => standing.endOlder(aid, issuedAt);
     this.#floor = new DelegationFloor({ ...dependencies, raised });
     const verifier = dependencies.verifier ?? new DelegationVerifier();
-    const proven = new ProvenAgents({ floor: this.#floor, verifier });
-    this.#opening = new LinkInitiator({ pool, proven, standing, clock });
+    const proven = new ProvenAgents(this.#floor, verifier);
+    this.#opening = new LinkInitiator(pool, proven, standing, clock);
     this.#answering = new LinkResponder({
       ...dependencies,
       proven,

@@ -29,24 +29,21 @@ interface Remembered {
   readonly ours: LruCache<Aid, Delegation>;
 }
 
-interface ProvenAgentsDependencies {
-  readonly floor: DelegationFloor;
-  readonly verifier: Pick<DelegationVerifier, 'verifyAsync'>;
-}
-
 export class ProvenAgents {
-  readonly #deps: ProvenAgentsDependencies;
+  readonly #floor: DelegationFloor;
+  readonly #verifier: Pick<DelegationVerifier, 'verifyAsync'>;
   readonly #ofSession = new WeakMap<NodeSession, Remembered>();
 
-  constructor(dependencies: ProvenAgentsDependencies) {
-    this.#deps = dependencies;
+  constructor(floor: DelegationFloor, verifier: Pick<DelegationVerifier, 'verifyAsync'>) {
+    this.#floor = floor;
+    this.#verifier = verifier;
   }
 
   /** Verifies a proof and remembers it; returns when it counts. Rejects as `verifyProof`. */
   async verify(role: ProofRole, session: NodeSession, aid: Aid, proof: Proof, now: number): Promise<ProvenWindow> {
-    const { floor, verifier } = this.#deps;
+    const floor = this.#floor;
     const context = { here: session.here, there: session.there, oldest: floor.of(aid), now };
-    const window = await verifyProof(role, aid, proof, context, verifier);
+    const window = await verifyProof(role, aid, proof, context, this.#verifier);
     if (role === 'called') floor.note(aid, window.issuedAt, null);
     else floor.meet(aid, window.issuedAt, session.connection.path.source);
     this.#of(session).theirs[role].set(aid, window);
@@ -62,12 +59,12 @@ export class ProvenAgents {
 
   /** True where what an agent was proven with still counts. */
   stands(aid: Aid, window: ProvenWindow, now: number): boolean {
-    return isCurrent(window, this.#deps.floor.of(aid), now);
+    return isCurrent(window, this.#floor.of(aid), now);
   }
 
   /** A caller was let in. */
   admit(session: NodeSession, aid: Aid, { issuedAt }: ProvenWindow): void {
-    this.#deps.floor.note(aid, issuedAt, session.connection.path.source);
+    this.#floor.note(aid, issuedAt, session.connection.path.source);
   }
 
   /** The proof that one of our callers must show; null where the other node has accepted it before. */
@@ -104,7 +101,7 @@ export class ProvenAgents {
 /** Agents remembered; the least recently met one is forgotten first. */
 export const MAX_AGENTS = 65_536;
 
-interface FloorDependencies extends Pick<LinksDependencies, 'noteDelegation' | 'newestDelegation'> {
+interface FloorStore extends Pick<LinksDependencies, 'noteDelegation' | 'newestDelegation'> {
   /**
    * Told of a delegation that is newer than all that are remembered of its agent: also of the first
    * one, as those before it may have been forgotten.
@@ -114,15 +111,15 @@ interface FloorDependencies extends Pick<LinksDependencies, 'noteDelegation' | '
 
 export class DelegationFloor {
   readonly #newest = new LruCache<Aid, number>({ maxEntries: MAX_AGENTS });
-  readonly #dependencies: FloorDependencies;
+  readonly #store: FloorStore;
 
-  constructor(dependencies: FloorDependencies = {}) {
-    this.#dependencies = dependencies;
+  constructor(store: FloorStore = {}) {
+    this.#store = store;
   }
 
   /** Unix seconds: an older `issuedAt` no longer counts. */
   of(aid: Aid): number {
-    return Math.max(this.#newest.get(aid) ?? 0, this.#dependencies.newestDelegation?.(aid) ?? 0);
+    return Math.max(this.#newest.get(aid) ?? 0, this.#store.newestDelegation?.(aid) ?? 0);
   }
 
   /** Remembers a verified delegation of a caller that was not let in yet, if it is known already. */
@@ -138,8 +135,8 @@ export class DelegationFloor {
     const known = this.#newest.get(aid);
     if (known !== undefined && known >= issuedAt) return;
     this.#newest.set(aid, issuedAt);
-    this.#dependencies.noteDelegation?.(aid, issuedAt, source);
-    this.#dependencies.raised?.(aid, issuedAt);
+    this.#store.noteDelegation?.(aid, issuedAt, source);
+    this.#store.raised?.(aid, issuedAt);
   }
 }
 

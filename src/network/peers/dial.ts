@@ -167,16 +167,11 @@ export async function raceDialers(
   }
 }
 
-interface DirectDependencies {
-  readonly endpoint: Pick<Endpoint, 'dial'>;
-  readonly clock: Clock;
-}
-
 /**
  * The way that needs nobody else: dials the node's own addresses in their order, each a little after
  * the one before or as soon as one has failed (RFC 8305, section 5).
  */
-export function directly({ endpoint, clock }: DirectDependencies): Dialer {
+export function directly(endpoint: Pick<Endpoint, 'dial'>, clock: Clock): Dialer {
   return {
     kind: 'direct',
     delayMs: () => 0,

@@ -26,24 +26,29 @@ export interface Greeted {
   readonly theirs: Hello;
 }
 
-interface GreeterDependencies {
-  readonly clock: Clock;
-  readonly gate: Pick<StreamDispatcher, 'admit'>;
-  /** Takes the connection into the pool; what it returns is closed where there is no place for it. */
-  readonly take: (greeted: Greeted) => NodeSession;
-}
-
 export class Greeter {
   readonly #network: Uint8Array;
   readonly #instance = new Uint8Array(randomBytes(INSTANCE_BYTES));
-  readonly #deps: GreeterDependencies;
+  readonly #gate: Pick<StreamDispatcher, 'admit'>;
+  readonly #take: (greeted: Greeted) => NodeSession;
+  readonly #clock: Clock;
   readonly #ungreeted = new Set<Connection>();
   #stopped = false;
 
-  /** @param network name of the network; nodes of another one are refused */
-  constructor(network: string, dependencies: GreeterDependencies) {
+  /**
+   * @param network name of the network; nodes of another one are refused
+   * @param take hands the connection to its peer
+   */
+  constructor(
+    network: string,
+    gate: Pick<StreamDispatcher, 'admit'>,
+    take: (greeted: Greeted) => NodeSession,
+    clock: Clock,
+  ) {
     this.#network = networkId(network);
-    this.#deps = dependencies;
+    this.#gate = gate;
+    this.#take = take;
+    this.#clock = clock;
   }
 
   /** Takes no more connections, and closes those that have not said hello. */
@@ -67,11 +72,10 @@ export class Greeter {
       deliver(stream);
     });
     try {
-      const { gate, take } = this.#deps;
       const ours = this.#ourHello();
       const theirs = await sayHello(connection, ours, this.#network, signal);
-      const session = take({ connection, ours, theirs });
-      deliver = (stream) => gate.admit(stream, session);
+      const session = this.#take({ connection, ours, theirs });
+      deliver = (stream) => this.#gate.admit(stream, session);
       for (const stream of early) deliver(stream);
       return session;
     } catch (error) {
@@ -84,7 +88,7 @@ export class Greeter {
   receive(connection: Connection): void {
     if (this.#stopped || this.#ungreeted.size >= MAX_UNGREETED) return connection.close();
     this.#ungreeted.add(connection);
-    const limit = awakeTimeout(this.#deps.clock, HELLO_TIMEOUT_MS);
+    const limit = awakeTimeout(this.#clock, HELLO_TIMEOUT_MS);
     limit.signal.addEventListener('abort', () => connection.close());
     const greeted = (): void => {
       this.#ungreeted.delete(connection);
@@ -96,7 +100,7 @@ export class Greeter {
       deliver = () => connection.close();
       this.#answer(connection, first, limit.signal, (session) => {
         greeted();
-        deliver = (stream) => this.#deps.gate.admit(stream, session);
+        deliver = (stream) => this.#gate.admit(stream, session);
       }).catch(() => connection.close());
     };
     connection.onStream((stream) => {
@@ -115,10 +119,10 @@ export class Greeter {
     if (theirs === null) {
       // The refusal must reach the other node before the connection ends; it hangs up when it has read it.
       stream.once('close', () => connection.close());
-      return endWith(stream, status, this.#deps.clock);
+      return endWith(stream, status, this.#clock);
     }
     const ours = this.#ourHello();
-    const session = this.#deps.take({ connection, ours, theirs });
+    const session = this.#take({ connection, ours, theirs });
     if (session.closed) return;
     greeted(session);
     acceptHello(stream, ours);

@@ -125,16 +125,15 @@ export class PeerTable implements Component {
     this.#log = log;
     this.known = dependencies.known ?? new KnownNodes();
     this.gate = new StreamDispatcher({ clock, log, known: this.known });
-    this.handle(KIND.probe, probeAnswers({ clock, known: this.known }));
-    this.#greeter = new Greeter(network, { clock, gate: this.gate, take: (greeted) => this.#take(greeted) });
+    this.handle(KIND.probe, probeAnswers(clock, this.known));
+    this.#greeter = new Greeter(network, this.gate, (greeted) => this.#take(greeted), clock);
     const onReady = ({ nodeId: node, there }: NodeSession): void => {
       log.debug({ node }, 'new links to a neighbor use TCP');
       this.upgraded.notify(there.nodeKey);
     };
-    this.#upgrades =
-      upgrade === undefined ? null : new StreamUpgrades({ upgrade, gate: this.gate, clock, log, onReady });
+    this.#upgrades = upgrade === undefined ? null : new StreamUpgrades(upgrade, this.gate, { clock, log }, onReady);
     if (this.#upgrades !== null) this.handle(KIND.near, this.#upgrades.answer);
-    this.#dialers = [directly({ endpoint, clock })];
+    this.#dialers = [directly(endpoint, clock)];
     this.#context = {
       localKey: nodeKey,
       clock,
@@ -341,13 +340,8 @@ export const PROBE_RATE_PER_NETWORK: Rate = { perSecond: 80, burst: 400 };
 /** The same of all strangers. */
 export const PROBE_RATE_OF_STRANGERS: Rate = { perSecond: 500, burst: 2000 };
 
-interface ProbeAnswersDependencies {
-  readonly clock: Clock;
-  readonly known: Pick<KnownNodes, 'has'>;
-}
-
 /** Answers the probes of other nodes, within limits. */
-export function probeAnswers({ clock, known }: ProbeAnswersDependencies): StreamHandler {
+function probeAnswers(clock: Clock, known: Pick<KnownNodes, 'has'>): StreamHandler {
   const rate = new RateQuota(
     {
       perKey: PROBE_RATE,
@@ -366,29 +360,34 @@ export function probeAnswers({ clock, known }: ProbeAnswersDependencies): Stream
 /** Deadline for the response of a peer, milliseconds. */
 const REQUEST_TIMEOUT_MS = 5_000;
 
-interface StreamUpgradesDependencies {
-  readonly upgrade: StreamUpgrade;
-  readonly gate: Pick<StreamDispatcher, 'admit'>;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** New links to a node use the faster transport from now on. */
-  readonly onReady: (session: NodeSession) => void;
-}
+/** Opens streams of a connection over a faster transport, and answers nodes that request one. */
+class StreamUpgrades {
+  readonly #upgrade: StreamUpgrade;
+  readonly #gate: StreamDispatcher;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #onReady: (session: NodeSession) => void;
 
-export class StreamUpgrades {
-  readonly #deps: StreamUpgradesDependencies;
-
-  constructor(dependencies: StreamUpgradesDependencies) {
-    this.#deps = dependencies;
+  constructor(
+    upgrade: StreamUpgrade,
+    gate: StreamDispatcher,
+    { clock, log }: { readonly clock: Clock; readonly log: Log },
+    onReady: (session: NodeSession) => void,
+  ) {
+    this.#upgrade = upgrade;
+    this.#gate = gate;
+    this.#clock = clock;
+    this.#log = log;
+    this.#onReady = onReady;
   }
 
   /** A new stream to a node over the faster transport, or null if the connection must carry it. */
   open(session: NodeSession): Stream | null {
-    const stream = this.#deps.upgrade.open({
+    const stream = this.#upgrade.open({
       connection: session.connection,
       state: session.upgrade,
       request: (body) => this.#request(session, body),
-      onReady: () => this.#deps.onReady(session),
+      onReady: () => this.#onReady(session),
     });
     if (stream !== null) session.adopt(stream);
     return stream;
@@ -396,13 +395,12 @@ export class StreamUpgrades {
 
   /** Handles the streams of kind "near". */
   readonly answer: StreamHandler = async (stream, session, signal) => {
-    const { upgrade, gate } = this.#deps;
-    const request = await readFrame(stream, upgrade.maxRequestBytes, signal);
-    const answer = await upgrade
+    const request = await readFrame(stream, this.#upgrade.maxRequestBytes, signal);
+    const answer = await this.#upgrade
       .answer(request, {
         connection: session.connection,
         state: session.upgrade,
-        onStream: (opened) => gate.admit(opened, session),
+        onStream: (opened) => this.#gate.admit(opened, session),
       })
       .catch((error: unknown) => {
         const isMalformed = error instanceof SvcError && error.code === 'protocol_error';
@@ -414,13 +412,13 @@ export class StreamUpgrades {
   };
 
   async #request(session: NodeSession, body: Uint8Array): Promise<Uint8Array | null> {
-    using limit = awakeTimeout(this.#deps.clock, REQUEST_TIMEOUT_MS);
+    using limit = awakeTimeout(this.#clock, REQUEST_TIMEOUT_MS);
     const stream = await openStreamWithin(session, limit.signal);
     try {
       stream.end(Buffer.concat([Uint8Array.of(KIND.near), u16(body.length), body]));
       const [status] = await readExactly(stream, 1, limit.signal);
-      if (status === STATUS.ok) return await readExactly(stream, this.#deps.upgrade.responseBytes, limit.signal);
-      this.#deps.log.debug({ node: session.nodeId }, 'the peer declines a faster transport');
+      if (status === STATUS.ok) return await readExactly(stream, this.#upgrade.responseBytes, limit.signal);
+      this.#log.debug({ node: session.nodeId }, 'the peer declines a faster transport');
       return null;
     } finally {
       stream.destroy();

@@ -52,7 +52,7 @@ const streams: FuzzTarget = {
     const log = { ...silentLog, error: (fields: object) => void errors.push(fields) };
     const identity = localIdentity(ALICE);
     let opened: LinkStream[] = [];
-    const proven = new ProvenAgents({ floor: new DelegationFloor(), verifier: new DelegationVerifier() });
+    const proven = new ProvenAgents(new DelegationFloor(), new DelegationVerifier());
     const responder = new LinkResponder({
       proven,
       standing: new OpenLinks(),

@@ -14,7 +14,7 @@ test('of the callers that a node has accepted, so many need no new proof', async
   const [a, b] = [await world.node(), await world.node()];
   const place = { nodeKey: b.key.publicKey, addresses: [b.endpoint.address], ...UNHELPED };
   const session = await a.pool.connect(place, new AbortController().signal);
-  const proven = new ProvenAgents({ floor: new DelegationFloor(), verifier: new DelegationVerifier() });
+  const proven = new ProvenAgents(new DelegationFloor(), new DelegationVerifier());
   const anyone = localIdentity(newIdentity());
   const caller = (): LocalIdentity => ({ ...anyone, aid: nativeAid(KeyPair.generate().publicKey) });
   const needsProof = (one: LocalIdentity): boolean => proven.callerProof(session, one) !== null;

@@ -145,7 +145,7 @@ test('addresses at which strangers do not reach a node by its own word are given
       if (signal !== undefined) given.push(signal);
       return new Promise(() => {});
     };
-    const outcome = assert.rejects(directly({ endpoint: { dial }, clock }).dial(place, never));
+    const outcome = assert.rejects(directly({ dial }, clock).dial(place, never));
     await clock.run(afterMs - 1);
     assert.equal(given[0]?.aborted, false);
     await clock.run(1);
