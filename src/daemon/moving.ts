@@ -5,7 +5,7 @@ import { exportChat, importChat } from '../capabilities/chat/moving.ts';
 import { exportRecords, importRecords } from '../capabilities/directory/moving.ts';
 import { exportGroups, importGroups } from '../capabilities/groups/moving.ts';
 import { AgentMover } from '../capabilities/moving/agent-mover.ts';
-import { exportNotes, importNotes } from '../capabilities/notes/moving.ts';
+import { exportNotes, importNotes } from '../capabilities/notes/notes.ts';
 import { exportOrigins, importOrigins } from '../capabilities/origins/moving.ts';
 import { exportTunnels, importTunnels } from '../capabilities/tunnels/moving.ts';
 import { unixSeconds } from '../foundation/clock.ts';

@@ -1,66 +1,52 @@
-/**
- * Takes in notes, by whatever way they came: opens them, verifies who wrote them, and keeps each
- * once, within what a mailbox holds.
- */
+/** Receives notes from links and from the record network: opens them, verifies their senders, and stores each once. */
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
-import type { Clock } from '../../foundation/clock.ts';
 import { MAX_MAILBOX_NOTES } from '../../foundation/domain/notes.ts';
 import { CLOCK_SKEW_S } from '../../foundation/domain/time.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { causeOf, type EventCause, type EventSink, STRANGERS } from '../../foundation/events.ts';
+import { causeOf, type EventCause, STRANGERS } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
-import type { Log } from '../../foundation/log.ts';
 import { recordDigest } from '../../foundation/records/digest.ts';
 import { mailboxKey } from '../../foundation/records/keys.ts';
 import { decodeNotePayload, removalHash } from '../../foundation/records/notes.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_NOTE_TTL_S } from '../../foundation/records/types.ts';
-import { type MailboxLoad, type NewNote, type NoteStore, noteSize } from '../../foundation/store/notes.ts';
+import { type MailboxLoad, type NewNote, noteSize } from '../../foundation/store/notes.ts';
 import { decodeLetter, type Letter, LetterVerifier, messageId } from './letter.ts';
 import type { NoteKeys } from './note-keys.ts';
-import type { Note, NoteHandler, NoteTaker } from './types.ts';
+import type { Note, NoteHandler, NotesDependencies, NoteTaker } from './types.ts';
 
-/** Bytes that wait in one mailbox. */
+/** Bytes in one mailbox. */
 export const MAX_MAILBOX_BYTES: number = 16 * 1024 * 1024;
-/** Notes of one sender that wait in one mailbox. */
+/** Notes of one sender in one mailbox. */
 export const MAX_SENDER_NOTES = 300;
-/** Notes of all senders that the owner does not know that wait in one mailbox. */
+/** Notes of all strangers in one mailbox. Strangers are senders that the owner does not know. */
 export const MAX_STRANGERS_NOTES = 800;
-/** Bytes of all senders that the owner does not know that wait in one mailbox. */
+/** Bytes of all strangers in one mailbox. */
 export const MAX_STRANGERS_BYTES: number = 12 * 1024 * 1024;
-/** Bytes of one sender that wait in one mailbox. */
+/** Bytes of one sender in one mailbox. */
 export const MAX_SENDER_BYTES: number = 6 * 1024 * 1024;
-/** How long a message id is remembered after it was sent, milliseconds: longer than any copy of it lives. */
+/** Milliseconds for which a message ID is stored after it was sent: longer than the lifetime of any copy. */
 export const SEEN_MS: number = 9 * 24 * 3600 * 1000;
 const LIFE_MS: number = MAX_NOTE_TTL_S * 1000;
 const SKEW_MS: number = CLOCK_SKEW_S * 1000;
 
 /**
- * `kept`: new and on disk. `known`: it was here before. `full`: the mailbox has no room for it now.
- * `unknown_key`: it is sealed to a key that we do not have. `refused`: it is not what it says.
+ * `kept`: new and on disk. `known`: stored before. `full`: the mailbox has no room. `unknown_key`: it is sealed to a key
+ * that the agent does not have. `refused`: it is invalid.
  */
 export type Verdict = 'kept' | 'known' | 'full' | 'unknown_key' | 'refused';
 
-/** What became of a note, and what removes the copies of it where it was opened. */
+/** The result for one note. */
 export interface Receipt {
   readonly verdict: Verdict;
-  /** Its reader has taken the note: the copies of it are of no more use. */
+  /** Removes the copies of a note that was read; null for others. */
   readonly removal: { readonly digest: Uint8Array; readonly token: Uint8Array } | null;
 }
 
-interface InboxDependencies {
-  readonly store: NoteStore;
-  readonly keys: NoteKeys;
-  readonly delegations: DelegationVerifier;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly events: EventSink;
-  /** Unix seconds of the newest delegation that was seen of an agent; 0 where none was. */
-  newestDelegation(aid: Aid): number;
-  /** The owner of an agent knows the sender: strangers leave room for its notes. */
-  isKnown(recipient: Aid, sender: Aid): boolean;
-}
+type InboxParts = Pick<
+  NotesDependencies,
+  'store' | 'delegations' | 'clock' | 'log' | 'events' | 'newestDelegation' | 'isKnown'
+> & { readonly keys: NoteKeys };
 
 interface Opened {
   readonly note: NewNote;
@@ -70,31 +56,31 @@ interface Opened {
 const REFUSED: Receipt = { verdict: 'refused', removal: null };
 
 export class Inbox {
-  readonly #deps: InboxDependencies;
+  readonly #deps: InboxParts;
   readonly #verifier: LetterVerifier;
   readonly #handlers = new Map<number, NoteHandler>();
   readonly #takers = new Map<number, NoteTaker>();
 
-  constructor(dependencies: InboxDependencies) {
+  constructor(dependencies: InboxParts) {
     this.#deps = dependencies;
     this.#verifier = new LetterVerifier(dependencies);
   }
 
-  /** Names who is told of the notes of a type; once each. */
+  /** Sets the handler for the notes of a type, once. */
   onNote(msgType: number, handler: NoteHandler): void {
-    if (this.#handlers.has(msgType)) throw new Error(`notes of type ${msgType} are already taken`);
+    if (this.#handlers.has(msgType)) throw new Error(`notes of type ${msgType} already have a receiver`);
     this.#handlers.set(msgType, handler);
   }
 
-  /** Names who takes the notes of a type in place of the mailbox; once each. */
+  /** Sets the receiver of the notes of a type instead of the mailbox, once. */
   claim(msgType: number, taker: NoteTaker): void {
-    if (this.#takers.has(msgType)) throw new Error(`notes of type ${msgType} are already taken`);
+    if (this.#takers.has(msgType)) throw new Error(`notes of type ${msgType} already have a receiver`);
     this.#takers.set(msgType, taker);
   }
 
   /**
-   * Takes in records of the mailbox of a local agent; returns a receipt for each, in their order. Who has signed a record
-   * is of no account here: anybody can make an identity that signs one, and the letter inside has its own signature.
+   * Receives records of the mailbox of a local agent. Returns a receipt for each, in the same order. The signer of a
+   * record does not matter: anyone can create an identity for it, and the letter inside has its own signature.
    */
   async accept(aid: Aid, records: readonly SignedRecord[]): Promise<Receipt[]> {
     const opened = await Promise.all(records.map((record) => this.#open(aid, record)));
@@ -120,7 +106,7 @@ export class Inbox {
     }, 'now');
   }
 
-  /** Opens and verifies; a receipt where that decides already. */
+  /** Opens and verifies a note. Returns a receipt if it is not stored. */
   async #open(aid: Aid, record: SignedRecord): Promise<Opened | Receipt> {
     // protocol-notes.md, steps 6 to 12
     const { keys, store, clock, log } = this.#deps;
@@ -133,7 +119,6 @@ export class Inbox {
       if (!equalBytes(removalHash(letter.nonce), sealed.removalHash)) return REFUSED;
       const id = messageId(letter);
       const digest = recordDigest(record.encoded);
-      // Where its reader has taken it, the copies of it are of no more use.
       const removal = { digest, token: letter.nonce };
       if (store.seen(aid, id)) return { verdict: 'known', removal: store.isStored(aid, id) ? null : removal };
       this.#checkTime(letter);
@@ -158,7 +143,7 @@ export class Inbox {
       throw new SvcError('bad_record', { message: 'The note was signed with a key that had been replaced.' });
   }
 
-  /** Keeps a note where there is room; in a transaction. */
+  /** Stores a note if there is room. Runs in a transaction. */
   #keep({ note, seenUntil }: Opened): Verdict {
     const { store } = this.#deps;
     if (store.seen(note.aid, note.messageId)) return 'known';
@@ -182,7 +167,7 @@ export class Inbox {
     return sum(({ count }) => count) < MAX_STRANGERS_NOTES && sum(({ bytes }) => bytes) + size <= MAX_STRANGERS_BYTES;
   }
 
-  /** Gives a note to who takes its type, once; in a transaction. What removes its copies is of use at once. */
+  /** Gives a note to the receiver of its type, once. Runs in a transaction. */
   #handOver({ note, seenUntil }: Opened, taker: NoteTaker): Receipt {
     const { store, log } = this.#deps;
     const { aid, messageId: id, digest, token, msgType } = note;
@@ -196,7 +181,7 @@ export class Inbox {
         return { verdict: 'kept', removal };
       });
     } catch (error) {
-      log.error({ aid, msgType, error }, 'the taker of a note failed');
+      log.error({ aid, msgType, error }, 'the receiver of a note failed');
       return REFUSED;
     }
   }
@@ -213,7 +198,7 @@ export class Inbox {
   }
 }
 
-/** A note as it is shown. */
+/** A note as callers see it. */
 export function viewOf({ messageId: id, sender, msgType, body, sentAt }: Omit<NewNote, 'aid' | 'receivedAt'>): Note {
   return { messageId: toHex(id), sender, msgType, body, sentAt };
 }

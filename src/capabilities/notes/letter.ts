@@ -1,7 +1,7 @@
 /**
- * What stands inside a sealed note: the sender with its proof, the body, and the sender's signature
- * over all of it, the recipient and the key that it is sealed to included, so that nobody can hand
- * it on as if it had been written to another one. Format: docs/protocol-notes.md, step 3.
+ * Letters: the content of a note, signed by its sender for one recipient and one key, so that the recipient cannot
+ * forward it as a note to others. A letter is sealed to the recipient's key with HPKE (RFC 9180, base mode): a storage
+ * node sees only the mailbox key. Format: docs/protocol-notes.md, steps 3 and 4.
  */
 import { createHash } from 'node:crypto';
 import { asMap, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
@@ -14,13 +14,18 @@ import { type Delegation, decodeDelegation, encodeDelegation } from '../../found
 import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
 import { SIGNATURE_BYTES } from '../../foundation/identity/ed25519.ts';
 import { MAX_VERIFICATIONS_PER_TURN, VerifierKeys } from '../../foundation/identity/keys.ts';
+import { type BoxKey, BoxOpener, type SealingKey, sealTo } from '../../foundation/keys/sealed-box.ts';
+import { mailboxKey } from '../../foundation/records/keys.ts';
+import { encodeNotePayload, type NotePayload, noteHeader, removalHash } from '../../foundation/records/notes.ts';
+import { encryptionKeyId } from '../../foundation/records/payloads.ts';
 import { MAX_NOTE_PAYLOAD_BYTES, REMOVAL_TOKEN_BYTES } from '../../foundation/records/types.ts';
+import { LENGTH_BYTES } from '../../network/links/wire.ts';
 
 const VERSION = 1;
 const DOMAIN = new TextEncoder().encode('svcd/note/v1\0');
 const ID_DOMAIN = 'svcd/note-id/v1\0';
 
-/** What a letter says. */
+/** The content of a letter. */
 export interface LetterContent {
   readonly sender: Aid;
   readonly recipient: Aid;
@@ -28,30 +33,30 @@ export interface LetterContent {
   readonly sentAt: number;
   readonly msgType: number;
   readonly body: Uint8Array;
-  /** Bytes that no other letter has: they make its id unique, and remove its note. */
+  /** Random bytes. They make the ID unique, and they are the token that removes the note. */
   readonly nonce: Uint8Array;
 }
 
-/** A letter as it is read: who signed it is still to be verified. */
+/** A decoded letter. Its signature is not verified yet. */
 export interface Letter extends LetterContent {
   readonly delegation: Delegation;
   readonly signature: Uint8Array;
 }
 
-/** Who signs a letter. */
+/** The signer of a letter. */
 export interface LetterWriter {
   readonly delegation: Delegation;
   sign(message: Uint8Array): Uint8Array;
 }
 
-/** The same for every copy of a letter, whatever it is sealed to: 32 bytes. */
+/** 32 bytes, the same for every copy of a letter, also if it is sealed to another key. */
 export function messageId(letter: LetterContent): Uint8Array {
   const { sender, recipient, sentAt, msgType, body, nonce } = letter;
   const content = { f: aidToBytes(sender), r: aidToBytes(recipient), t: sentAt, y: msgType, b: body, n: nonce };
   return new Uint8Array(createHash('sha256').update(ID_DOMAIN).update(encodeCbor(content)).digest());
 }
 
-/** What travels, without the signature. */
+/** The encoded members, without the signature. */
 function bodyOf(letter: LetterContent, delegation: Delegation) {
   const { sentAt, msgType, body, nonce } = letter;
   return { v: VERSION, d: encodeDelegation(delegation), t: sentAt, y: msgType, b: body, n: nonce };
@@ -73,7 +78,7 @@ export function encodeLetter(letter: LetterContent, writer: LetterWriter, sealed
 }
 
 function refused(reason: string): SvcError {
-  return new SvcError('bad_record', { message: `The note is refused: ${reason}.`, details: { reason } });
+  return new SvcError('bad_record', { message: `The note is invalid: ${reason}.`, details: { reason } });
 }
 
 /**
@@ -98,10 +103,9 @@ export function decodeLetter(bytes: Uint8Array, recipient: Aid): Letter {
   return { sender: delegation.agent, recipient, sentAt, msgType, body, nonce, delegation, signature };
 }
 
-/** Verifies who wrote letters. */
+/** Verifies the senders of letters. */
 export class LetterVerifier {
   readonly #delegations: DelegationVerifier;
-  /** Who writes once mostly writes again. */
   readonly #keys = new VerifierKeys();
   readonly #here = new TurnBudget(MAX_VERIFICATIONS_PER_TURN);
 
@@ -111,7 +115,7 @@ export class LetterVerifier {
 
   /**
    * Verifies that the proof in a letter was in force when it was sent, and that its signature is for this recipient and
-   * this key: on other threads where more than a few letters come together.
+   * this key. Uses other threads if many letters arrive at the same time.
    * @throws SvcError `bad_record`, `bad_delegation`
    */
   async verify(letter: Letter, sealedTo: Uint8Array): Promise<void> {
@@ -123,6 +127,85 @@ export class LetterVerifier {
     const signed = signingInput(letter, delegation, sealedTo);
     const verify = isHere ? this.#keys.verifySync.bind(this.#keys) : this.#keys.verify.bind(this.#keys);
     if (!(await verify(delegation.operationalKey, signed, signature)))
-      throw refused("the signature is not its sender's for this recipient");
+      throw refused('the signature is not valid for its sender and this recipient');
+  }
+}
+
+const INFO_DOMAIN = new TextEncoder().encode('svcd/note-seal/v1\0');
+/** A letter is padded to a multiple of this, so that its length says little. */
+const PADDING_BYTES = 256;
+function infoOf(recipient: Aid): Uint8Array {
+  return Buffer.concat([INFO_DOMAIN, aidToBytes(recipient)]);
+}
+
+/** The letter with its length before it and zeros behind it. */
+function pad(letter: Uint8Array): Uint8Array {
+  const whole = Math.ceil((LENGTH_BYTES + letter.length) / PADDING_BYTES) * PADDING_BYTES;
+  const padded = Buffer.alloc(whole);
+  padded.writeUInt32BE(letter.length);
+  padded.set(letter, LENGTH_BYTES);
+  return padded;
+}
+
+function unpad(padded: Uint8Array): Uint8Array {
+  const view = Buffer.from(padded.buffer, padded.byteOffset, padded.byteLength);
+  const length = view.length < LENGTH_BYTES ? view.length : view.readUInt32BE(0);
+  if (length > view.length - LENGTH_BYTES) throw malformed();
+  return Uint8Array.from(view.subarray(LENGTH_BYTES, LENGTH_BYTES + length));
+}
+
+function malformed(cause?: unknown): SvcError {
+  return new SvcError('bad_record', { message: 'The sealed note is malformed.', cause });
+}
+
+/**
+ * Seals a letter; returns the payload of a note record.
+ * @param once the ephemeral key; a new one by default
+ * @throws SvcError `bad_record` if the recipient's key is invalid
+ */
+export function sealLetter(
+  letter: Uint8Array,
+  nonce: Uint8Array,
+  recipient: Aid,
+  sealedTo: Uint8Array,
+  once?: BoxKey,
+): Uint8Array {
+  const shown = {
+    mailbox: mailboxKey(recipient),
+    removalHash: removalHash(nonce),
+    keyId: encryptionKeyId(sealedTo),
+  };
+  try {
+    const context = { info: infoOf(recipient), aad: noteHeader(shown) };
+    return encodeNotePayload({ ...shown, ...sealTo(sealedTo, pad(letter), context, once) });
+  } catch (error) {
+    throw new SvcError('bad_record', { message: "The recipient's encryption key cannot be used.", cause: error });
+  }
+}
+
+/** Opens notes with one key. */
+export class NoteOpener {
+  readonly #box: BoxOpener;
+
+  constructor(key: SealingKey) {
+    this.#box = new BoxOpener(key);
+  }
+
+  get publicKey(): Uint8Array {
+    return this.#box.publicKey;
+  }
+
+  /**
+   * The letter in a note.
+   * @throws SvcError `bad_record` if it was not sealed to this key for this recipient, or was changed
+   */
+  open(note: NotePayload, recipient: Aid): Uint8Array {
+    let padded: Uint8Array;
+    try {
+      padded = this.#box.open(note, { info: infoOf(recipient), aad: noteHeader(note) });
+    } catch (error) {
+      throw malformed(error);
+    }
+    return unpad(padded);
   }
 }

@@ -1,85 +1,67 @@
 /**
- * The copies of notes that their recipients' nodes have: the record network gets them a moment later, those for one
- * mailbox together. Who sends does not wait for them, and what comes next does not compete with them. They are on disk
- * before the note counts as sent, so that they go out whatever becomes of this daemon.
+ * Copies of delivered notes in the record network: sends them a moment after the note, all copies for one mailbox over one
+ * search, and removes copies of notes that were read.
  */
 import { backoff } from '../../foundation/backoff.ts';
-import type { Clock } from '../../foundation/clock.ts';
-import { abortable } from '../../foundation/deadline.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { Log } from '../../foundation/log.ts';
 import { mailboxKey } from '../../foundation/records/keys.ts';
 import { decodeRecord, expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
 import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
-import type { NoteCopy, NoteCopyStore } from '../../foundation/store/note-copies.ts';
+import type { NoteCopy } from '../../foundation/store/note-copies.ts';
+import type { StoredNote } from '../../foundation/store/notes.ts';
 import type { NearbyNodes } from '../../network/records/types.ts';
-import type { MailNetwork } from './types.ts';
+import type { NotesDependencies } from './types.ts';
 
-/** Milliseconds without a further note after which copies go out … */
+/** Milliseconds without another note after which copies are sent. */
 export const QUIET_MS = 250;
-/** … and those that they wait at most. */
+/** Maximum milliseconds for which copies wait for that. */
 export const MAX_GATHER_MS = 3000;
-/** Copies that go out over one search: the answers of a search are of use for 5 s. */
+/** Copies over one search, whose result is fresh for 5 seconds. */
 const COPIES_PER_SEARCH = 32;
-/** A copy that goes out while notes are sent is followed by a rest that is so many times as long, and milliseconds at most. */
-const REST_FACTOR = 2;
-const MAX_REST_MS = 100;
-/** Copies that wait at most, and their bytes: what comes beyond goes out at once. */
+/** Maximum number and bytes of waiting copies. */
 export const MAX_COPIES = 10_000;
 export const MAX_COPY_BYTES: number = 64 * 1024 * 1024;
-/** Milliseconds after which a copy goes out of which nobody has said what became of its note: longer than sending takes. */
+/** Milliseconds that a put by the sender has before the copy is sent too: longer than sending takes. */
 const HELD_MS = 30_000;
-/** Milliseconds until a copy that nobody took is tried again: the first time, and at most. */
+/** Milliseconds until a failed copy is sent again. */
 const RETRY = { firstMs: 10_000, maxMs: 3600_000, jitter: 0.3 } as const;
-
-interface NoteCopiesDependencies {
-  readonly copies: NoteCopyStore;
-  readonly network: Pick<MailNetwork, 'near' | 'reachability' | 'onReachability'>;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** A number from 0 to below 1. */
-  random(): number;
-}
-
-/** A copy that was left here. */
-export interface LeftCopy {
-  readonly id: number;
-}
+/** Milliseconds after a note arrived until all its copies exist. */
+export const COPIES_FOLLOW_MS = 10_000;
+/** Delayed removals. Above this, copies are removed immediately, and later ones when they are found. */
+const MAX_WAITING = 10_000;
 
 export class NoteCopies {
-  readonly #deps: NoteCopiesDependencies;
+  readonly #deps: Pick<NotesDependencies, 'copies' | 'network' | 'clock' | 'log' | 'random'>;
   readonly #turns: RepeatingTask;
   readonly #stop = new AbortController();
   #load: { count: number; bytes: number };
-  /** Copies whose notes are with their recipients, and are not marked as due yet. */
-  #released: number[] = [];
-  /** Since when they are gathered, and when the last one came: Unix milliseconds. */
-  #gathering: { readonly since: number; last: number } | null = null;
-  /** What was due by then goes out just now; null while nothing does. */
+  /** When the first and the last note of this burst were sent, in Unix milliseconds. */
+  #burst: { readonly since: number; last: number } | null = null;
+  /** Copies that were due at this time are being sent; null if none are. */
   #draining: number | null = null;
   #unsubscribe: () => void = () => {};
   #ready = false;
 
-  constructor(dependencies: NoteCopiesDependencies) {
+  constructor(dependencies: Pick<NotesDependencies, 'copies' | 'network' | 'clock' | 'log' | 'random'>) {
     this.#deps = dependencies;
     this.#load = dependencies.copies.load();
     const onError = (error: unknown): void => {
       this.#draining = null;
-      dependencies.log.warn({ error }, 'copies of notes could not go out');
+      dependencies.log.warn({ error }, 'note copies could not be sent');
     };
     this.#turns = every(dependencies.clock, { periodMs: RETRY.firstMs, firstMs: UNTIL_REQUESTED, onError }, () =>
       this.#turn(),
     );
   }
 
-  /** Goes on with what was left. */
+  /** Continues with the copies from before the restart. */
   start(): void {
     const { network } = this.#deps;
     this.#unsubscribe = network.onReachability(() => this.#networkChanged());
     this.#networkChanged();
   }
 
-  /** Starts nothing more, and waits for what is under way. */
+  /** Waits for the running request, then stops. */
   async stop(): Promise<void> {
     this.#unsubscribe();
     this.#stop.abort();
@@ -88,42 +70,41 @@ export class NoteCopies {
   }
 
   /**
-   * Leaves a note to be copied; what it is called once it is on disk, null where there is no room for more.
+   * Writes a copy to disk, to be sent later.
+   * @param isNeeded false while the sender also stores the note on the network: the copy waits longer, and is dropped if that succeeds
+   * @returns its ID; null if there is no room
    * @throws SvcError `not_writable`
    */
-  async leave(recipient: Aid, record: SignedRecord): Promise<LeftCopy | null> {
+  async leave(recipient: Aid, record: SignedRecord, isNeeded: boolean): Promise<number | null> {
     const { copies, clock } = this.#deps;
     const bytes = record.encoded.length;
     if (this.#load.count >= MAX_COPIES || this.#load.bytes + bytes > MAX_COPY_BYTES) return null;
-    const until = expiresAt(record) * 1000;
     this.#load.count++;
     this.#load.bytes += bytes;
+    const now = clock.now();
+    const dueAt = isNeeded ? now : now + HELD_MS;
     try {
-      return { id: await copies.add(mailboxKey(recipient), record.encoded, until, clock.now() + HELD_MS) };
+      return await copies.add(mailboxKey(recipient), record.encoded, expiresAt(record) * 1000, dueAt);
     } catch (error) {
       // The copy may be stored or not.
       this.#load = copies.load();
       throw error;
+    } finally {
+      this.#burst ??= { since: now, last: now };
+      this.#burst.last = now;
+      this.#turns.plan(this.#quietIn(now));
     }
   }
 
-  /** The recipient's node has the note: its copies go out soon. */
-  release({ id }: LeftCopy): void {
-    const now = this.#deps.clock.now();
-    this.#released.push(id);
-    this.#gathering ??= { since: now, last: now };
-    this.#gathering.last = now;
-    this.#turns.plan(this.#restMs(now));
-  }
-
-  /** The note needs no copies any more: some are there, or it was never sent. */
-  drop({ id }: LeftCopy): void {
+  /** The network stores the note already. */
+  drop(id: number): void {
     this.#settle([id], []);
   }
 
-  /** Milliseconds for which copies are gathered still. */
-  #restMs(now: number): number {
-    const { since, last } = this.#gathering ?? { since: now, last: now };
+  /** Milliseconds until the burst is over. */
+  #quietIn(now: number): number {
+    if (this.#burst === null) return 0;
+    const { since, last } = this.#burst;
     return Math.max(0, Math.min(last + QUIET_MS, since + MAX_GATHER_MS) - now);
   }
 
@@ -136,21 +117,19 @@ export class NoteCopies {
     try {
       copies.makeAllDue(clock.now());
     } catch (error) {
-      log.warn({ error }, 'copies of notes wait for their next time');
+      log.warn({ error }, 'note copies are not sent immediately, but at their next retry');
     }
     this.#turns.soon(QUIET_MS);
   }
 
-  /** Sends what is due of one mailbox; returns the milliseconds until there is more to do. */
+  /** Sends the due copies of one mailbox. Returns the milliseconds until the next step. */
   async #turn(): Promise<number> {
     const { copies, clock, network } = this.#deps;
     const now = clock.now();
     if (!network.reachability().ready || this.#stop.signal.aborted) return UNTIL_REQUESTED;
     if (this.#draining === null) {
-      if (this.#gathering !== null && this.#restMs(now) > 0) return this.#restMs(now);
-      copies.release(this.#released, now);
-      this.#released = [];
-      this.#gathering = null;
+      if (this.#quietIn(now) > 0) return this.#quietIn(now);
+      this.#burst = null;
       this.#draining = now;
     }
     const due = copies.due(this.#draining, COPIES_PER_SEARCH);
@@ -159,9 +138,8 @@ export class NoteCopies {
       return 0;
     }
     this.#draining = null;
-    if (this.#gathering !== null) return this.#restMs(now);
     const next = copies.nextDue();
-    return next === null ? UNTIL_REQUESTED : Math.max(0, next - now);
+    return next === null ? UNTIL_REQUESTED : Math.max(this.#quietIn(now), next - now);
   }
 
   async #send(mailbox: Uint8Array, copies: readonly NoteCopy[]): Promise<void> {
@@ -171,10 +149,9 @@ export class NoteCopies {
     const again: { id: number; at: number }[] = [];
     try {
       for (const { id, record, until, attempts } of copies) {
-        const began = clock.now();
-        if (until <= began || (await this.#put(near, record))) done.push(id);
+        const isOver = until <= clock.now() || (await this.#put(near, record));
+        if (isOver) done.push(id);
         else again.push({ id, at: clock.now() + backoff(RETRY, attempts + 1, this.#deps.random()) });
-        await this.#giveWay(clock.now() - began);
       }
     } finally {
       near.stop();
@@ -182,16 +159,7 @@ export class NoteCopies {
     }
   }
 
-  /** While notes are being sent, most of the time is theirs: rests behind a copy that took so many milliseconds. */
-  async #giveWay(tookMs: number): Promise<void> {
-    const { clock } = this.#deps;
-    if (this.#gathering === null || clock.now() - this.#gathering.last >= QUIET_MS) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    clock.after(Math.min(MAX_REST_MS, REST_FACTOR * tookMs), resolve);
-    await abortable(promise, this.#stop.signal);
-  }
-
-  /** True where somebody keeps the note, or its reader has had it and its copies were removed. */
+  /** True if a node stores the note, or its copies were removed because it was read. */
   async #put(near: NearbyNodes, encoded: Uint8Array): Promise<boolean> {
     const { signal } = this.#stop;
     try {
@@ -199,15 +167,72 @@ export class NoteCopies {
       return replicas > 0 || (refused['removed'] ?? 0) > 0;
     } catch (error) {
       if (signal.aborted) throw error;
-      this.#deps.log.debug({ error }, 'a copy of a note was not stored');
+      this.#deps.log.debug({ error }, 'a note copy was not stored');
       return false;
     }
   }
 
   #settle(done: readonly number[], again: readonly { readonly id: number; readonly at: number }[]): void {
-    // One that went out while its note was under way has gone already when that is known to have arrived.
+    // A copy may have been sent and deleted before it is dropped.
     const gone = this.#deps.copies.settle(done, again);
     this.#load.count -= gone.count;
     this.#load.bytes -= gone.bytes;
+  }
+}
+
+interface Waiting {
+  readonly aid: Aid;
+  readonly note: Pick<StoredNote, 'digest' | 'token'>;
+  /** Unix milliseconds. */
+  readonly at: number;
+}
+
+/** Removes copies of notes that were read from the record network. */
+export class CopyRemovals {
+  readonly #deps: Pick<NotesDependencies, 'network' | 'clock' | 'log'>;
+  readonly #turns: RepeatingTask;
+  #waiting: Waiting[] = [];
+
+  constructor(dependencies: Pick<NotesDependencies, 'network' | 'clock' | 'log'>) {
+    this.#deps = dependencies;
+    const onError = (error: unknown): void => dependencies.log.error({ error }, 'note copies could not be removed');
+    this.#turns = every(dependencies.clock, { periodMs: UNTIL_REQUESTED, onError }, () => this.#turn());
+  }
+
+  stop(): void {
+    this.#turns.stop();
+  }
+
+  /** Removes the copies of notes that were read. A recent note is delayed, since its copies may still be sent. */
+  add(aid: Aid, notes: readonly StoredNote[]): void {
+    const now = this.#deps.clock.now();
+    const isRecent = ({ receivedAt }: StoredNote): boolean => receivedAt + COPIES_FOLLOW_MS > now && receivedAt <= now;
+    const room = MAX_WAITING - this.#waiting.length;
+    const recent = notes.filter(isRecent).slice(0, room);
+    for (const note of recent) this.#waiting.push({ aid, note, at: note.receivedAt + COPIES_FOLLOW_MS });
+    const others = notes.filter((note) => !recent.includes(note));
+    if (others.length > 0) this.#remove(aid, others);
+    if (recent.length > 0) this.#turns.soon(COPIES_FOLLOW_MS);
+  }
+
+  /** Removes due copies. Returns the milliseconds until the next ones are due. */
+  #turn(): number {
+    const now = this.#deps.clock.now();
+    const due = this.#waiting.filter(({ at }) => at <= now);
+    this.#waiting = this.#waiting.filter(({ at }) => at > now);
+    for (const [aid, all] of Map.groupBy(due, (one) => one.aid))
+      this.#remove(
+        aid,
+        all.map(({ note }) => note),
+      );
+    return Math.max(0, Math.min(...this.#waiting.map(({ at }) => at)) - now);
+  }
+
+  #remove(aid: Aid, notes: readonly Waiting['note'][]): void {
+    // protocol-notes.md, step 13
+    const { network, log } = this.#deps;
+    network
+      .removeNotes(mailboxKey(aid), notes)
+      .catch((error: unknown) => log.debug({ aid, error }, 'note copies were not removed and will expire'));
   }
 }

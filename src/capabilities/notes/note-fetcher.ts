@@ -1,11 +1,11 @@
 /**
- * Fetches the notes that wait in the record network: of every agent in turn, of some before the
- * others, a few at a time, so that ten thousand agents do not flood the network.
+ * Fetches notes from the record network: for each agent in turn, for some agents first, and for a few at a time, so that ten
+ * thousand agents do not flood the network.
  */
 import { toHex } from '../../foundation/bytes.ts';
-import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { unixSeconds } from '../../foundation/clock.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { Log } from '../../foundation/log.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { recordDigest } from '../../foundation/records/digest.ts';
 import { mailboxKey } from '../../foundation/records/keys.ts';
@@ -13,60 +13,46 @@ import { expiresAt, type SignedRecord } from '../../foundation/records/record.ts
 import { RECORD } from '../../foundation/records/types.ts';
 import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import type { Inbox, Verdict } from './inbox.ts';
-import { KnownRecords } from './known-records.ts';
-import type { MailNetwork } from './types.ts';
+import type { NotesDependencies } from './types.ts';
 
-/** Milliseconds between the end of a round over all agents and the next one … */
+/** Milliseconds between two rounds over all agents. */
 const ROUND_PAUSE_MS = 60_000;
-/** … which may be shorter by up to this part, so that daemons do not move in step. */
+/** The pause is shortened by up to this part, so that daemons do not synchronize. */
 const JITTER = 0.25;
-/** Mailboxes that are looked at side by side. */
+/** Mailboxes that are fetched concurrently. */
 const CONCURRENCY = 4;
-/** Mailboxes that are looked at per second, and at once after a quiet time. */
+/** Rate and burst of mailboxes that are fetched. */
 const LOOKS_PER_S = 20;
 const LOOK_BURST = 40;
-/** Milliseconds for one look into the network. */
+/** Milliseconds for one request to the network. */
 const LOOK_TIMEOUT_MS = 10_000;
-/** Notes that are fetched at once. */
+/** Notes per request. */
 const NOTES_PER_LOOK = 64;
-/** Looks at one mailbox in a row: more than its notes take. */
+/** Consecutive requests for one mailbox: more than its notes need. */
 const MAX_LOOKS_IN_A_ROW = 40;
-/** Agents that are read from the database at once. */
+/** Agents per page of the database. */
 const PAGE = 200;
 
-export interface AgentsPage {
-  readonly aids: readonly Aid[];
-  /** Where the next page begins; null where this is the last. */
-  readonly next: string | null;
-}
-
-interface NoteFetcherDependencies {
-  readonly network: MailNetwork;
+type FetcherParts = Pick<NotesDependencies, 'network' | 'clock' | 'log' | 'random' | 'agents'> & {
   readonly inbox: Pick<Inbox, 'accept'>;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** A number from 0 to below 1. */
-  random(): number;
-  /** The local agents, in a stable order. */
-  agents(cursor: string | undefined, limit: number): AgentsPage;
-}
+};
 
 export class NoteFetcher {
-  readonly #deps: NoteFetcherDependencies;
+  readonly #deps: FetcherParts;
   readonly #rate: RateLimiter;
   readonly #known = new KnownRecords();
   readonly #stop = new AbortController();
   readonly #running = new Map<Aid, Promise<void>>();
-  /** Agents whose mailbox is looked at before the others, and from when on, in the clock's time. */
+  /** Agents that are next, with the earliest time in Unix milliseconds. */
   readonly #soon = new Map<Aid, number>();
-  /** The rest of the present round; null between two rounds. */
+  /** The rest of the current round; null between rounds. */
   #round: Iterator<Aid> | null = null;
   readonly #rounds: RepeatingTask;
   readonly #turns: RepeatingTask;
   #unsubscribe: () => void = () => {};
   #ready = false;
 
-  constructor(dependencies: NoteFetcherDependencies) {
+  constructor(dependencies: FetcherParts) {
     this.#deps = dependencies;
     this.#rate = new RateLimiter({ perSecond: LOOKS_PER_S, burst: LOOK_BURST, maxKeys: 1 }, dependencies);
     const onError = (error: unknown): void => {
@@ -81,13 +67,13 @@ export class NoteFetcher {
     });
   }
 
-  /** Begins as soon as the network is ready. */
+  /** Begins when the network is ready. */
   start(): void {
     this.#unsubscribe = this.#deps.network.onReachability(() => this.#networkChanged());
     this.#networkChanged();
   }
 
-  /** Starts nothing more and waits for what is under way. */
+  /** Waits for running requests, then stops. */
   async stop(): Promise<void> {
     this.#unsubscribe();
     this.#stop.abort();
@@ -96,19 +82,19 @@ export class NoteFetcher {
     await Promise.all(this.#running.values());
   }
 
-  /** Looks at an agent's mailbox before the others, in `ms` milliseconds at the earliest. */
+  /** Fetches an agent's mailbox before other mailboxes, after at least `ms` milliseconds. */
   soon(aid: Aid, ms = 0): void {
     const at = this.#deps.clock.now() + ms;
     this.#soon.set(aid, Math.min(at, this.#soon.get(aid) ?? at));
     this.#turns.soon(ms);
   }
 
-  /** There may be room, or a key, for what was passed over for that reason. */
+  /** Fetches the notes with this verdict again, because its reason may not apply now. */
   reconsider(aid: Aid, verdict: Extract<Verdict, 'full' | 'unknown_key'>): void {
     if (this.#known.reconsider(aid, verdict)) this.soon(aid);
   }
 
-  /** Forgets an agent that is no longer here. */
+  /** Forgets a deleted agent. */
   forget(aid: Aid): void {
     this.#soon.delete(aid);
     this.#known.forget(aid);
@@ -120,7 +106,7 @@ export class NoteFetcher {
     this.#ready = ready;
   }
 
-  /** The next round begins after a pause, or where one is planned already, with that. */
+  /** Plans the next round, unless one is planned. */
   #pause(): void {
     this.#rounds.soon(Math.ceil(ROUND_PAUSE_MS * (1 - JITTER * this.#deps.random())));
   }
@@ -134,7 +120,7 @@ export class NoteFetcher {
     } while (cursor !== undefined);
   }
 
-  /** Starts what may start. The end of one that runs is the next occasion; after the last one there is a pause. */
+  /** Starts as many requests as are allowed. It runs again when one ends. After the last one there is a pause. */
   #turn(): number | void {
     while (this.#running.size < CONCURRENCY) {
       if (!this.#deps.network.reachability().ready) return;
@@ -152,7 +138,7 @@ export class NoteFetcher {
     return next - now;
   }
 
-  /** Who is next; null where nobody is, or all that are wait for a look that is under way. */
+  /** The next agent; null if there is none, or all of them are being fetched. */
   #next(): Aid | null {
     const now = this.#deps.clock.now();
     for (const [aid, at] of this.#soon) {
@@ -171,9 +157,9 @@ export class NoteFetcher {
   }
 
   #start(aid: Aid): void {
-    const work = this.#look(aid)
+    const work = this.#fetch(aid)
       .catch((error: unknown) => {
-        if (!this.#stop.signal.aborted) this.#deps.log.warn({ aid, error }, 'a mailbox could not be looked at');
+        if (!this.#stop.signal.aborted) this.#deps.log.warn({ aid, error }, 'a mailbox could not be fetched');
       })
       .finally(() => {
         this.#running.delete(aid);
@@ -182,7 +168,7 @@ export class NoteFetcher {
     this.#running.set(aid, work);
   }
 
-  async #look(aid: Aid): Promise<void> {
+  async #fetch(aid: Aid): Promise<void> {
     const { network, clock } = this.#deps;
     const key = mailboxKey(aid);
     for (let i = 0; i < MAX_LOOKS_IN_A_ROW; i++) {
@@ -199,7 +185,7 @@ export class NoteFetcher {
   }
 
   async #accept(aid: Aid, key: Uint8Array, records: readonly SignedRecord[]): Promise<void> {
-    // The newest come first; in a mailbox they stand in the order in which they were sent.
+    // The network returns the newest first. Mailboxes are in the order of sending.
     const ordered = records.toReversed();
     const receipts = await this.#deps.inbox.accept(aid, ordered);
     for (const [i, record] of ordered.entries()) {
@@ -208,5 +194,49 @@ export class NoteFetcher {
     }
     const removals = receipts.flatMap(({ removal }) => removal ?? []);
     if (removals.length > 0) await this.#deps.network.removeNotes(key, removals);
+  }
+}
+
+// Records that need not be fetched again.
+
+/** Agents with remembered records. */
+const MAX_AGENTS = 10_000;
+/** Remembered records of one agent: more than a mailbox of the network holds. */
+const MAX_PER_AGENT = 3000;
+
+interface Known {
+  readonly verdict: Verdict;
+  /** Unix seconds when the record expires. */
+  readonly until: number;
+}
+
+class KnownRecords {
+  readonly #agents = new LruCache<Aid, Map<string, Known>>({ maxEntries: MAX_AGENTS });
+
+  /** The digests of the records of an agent that have not expired. */
+  digests(aid: Aid, now: number): Set<string> {
+    const known = this.#agents.get(aid) ?? new Map<string, Known>();
+    for (const [digest, { until }] of known) if (until < now) known.delete(digest);
+    if (known.size === 0) this.#agents.delete(aid);
+    return new Set(known.keys());
+  }
+
+  add(aid: Aid, digest: string, verdict: Verdict, until: number): void {
+    const known = this.#agents.get(aid) ?? new Map<string, Known>();
+    if (known.size >= MAX_PER_AGENT) known.clear();
+    known.set(digest, { verdict, until });
+    this.#agents.set(aid, known);
+  }
+
+  /** Forgets the records with this verdict. True if there were any. */
+  reconsider(aid: Aid, verdict: Verdict): boolean {
+    const known = this.#agents.get(aid);
+    const found = [...(known ?? [])].filter(([, record]) => record.verdict === verdict);
+    for (const [digest] of found) known?.delete(digest);
+    return found.length > 0;
+  }
+
+  forget(aid: Aid): void {
+    this.#agents.delete(aid);
   }
 }

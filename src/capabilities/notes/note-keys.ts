@@ -17,8 +17,8 @@ import { type SealingKey, sealingKeyOf } from '../../foundation/keys/sealed-box.
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { encryptionKeyId } from '../../foundation/records/payloads.ts';
 import { MAX_NOTE_TTL_S, MAX_TTL_S } from '../../foundation/records/types.ts';
-import { NoteOpener } from './sealing.ts';
-import type { LocalIdentity } from './types.ts';
+import type { LocalIdentity } from '../../network/links/types.ts';
+import { NoteOpener } from './letter.ts';
 
 /** Seconds for which a key is the newest one. */
 export const KEY_PERIOD_S: number = 30 * 24 * 3600;
@@ -212,7 +212,7 @@ function remember(ring: Ring, key: SealingKey): void {
   ring.openers.set(toHex(encryptionKeyId(key.publicKey)), new NoteOpener(key));
 }
 
-/** The start of an agent's current period in Unix seconds. It differs between agents, so that not all keys change at once. */
+/** The start of an agent's current period in Unix seconds. It differs between agents, so that not all keys change at the same time. */
 function periodStart(aid: Aid, now: number): number {
   const offset = createHash('sha256').update(aidToBytes(aid)).digest().readUInt32BE(0) % KEY_PERIOD_S;
   return Math.max(0, Math.floor((now + offset) / KEY_PERIOD_S) * KEY_PERIOD_S - offset);

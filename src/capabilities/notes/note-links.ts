@@ -1,69 +1,59 @@
-/** Notes from node to node: hands them over when the recipient is there, and takes them in. */
-
-import { setImmediate } from 'node:timers/promises';
-import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+/**
+ * Notes from node to node over links: sends a note to the recipient's node, and receives notes. Asks a recipient's node for
+ * its keys. Format: docs/protocol-notes.md, "Note links".
+ */
+import { unixSeconds } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { Log } from '../../foundation/log.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
 import { Quota } from '../../foundation/quota.ts';
 import { RateQuota } from '../../foundation/rate-limit.ts';
-import { encodeEncryptionKeysPayload } from '../../foundation/records/payloads.ts';
+import { agentKey } from '../../foundation/records/keys.ts';
+import { decodeEncryptionKeysPayload, encodeEncryptionKeysPayload } from '../../foundation/records/payloads.ts';
 import { checkRecord, decodeRecord, type SignedRecord } from '../../foundation/records/record.ts';
-import { RECORD } from '../../foundation/records/types.ts';
+import { MAX_DATAGRAM_RECORD_BYTES, MAX_RECORD_BYTES, RECORD } from '../../foundation/records/types.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import { pairHolder } from '../../network/links/holder.ts';
 import { drainAndDestroy } from '../../network/links/stream-dispatcher.ts';
-import type { LinkStream, Links } from '../../network/links/types.ts';
-import type { Inbox } from './inbox.ts';
+import type { LinkStream } from '../../network/links/types.ts';
+import { BinaryReader, readExactly, readFrame, u16 } from '../../network/links/wire.ts';
+import type { RecordNetwork } from '../../network/records/types.ts';
+import type { Inbox, Verdict } from './inbox.ts';
 import type { NoteKeys } from './note-keys.ts';
-import {
-  answerKeys,
-  answerNote,
-  keysRequest,
-  type NoteAnswer,
-  noteRequest,
-  readAnswer,
-  readKeys,
-  readRequest,
-} from './wire.ts';
+import type { NotesDependencies } from './types.ts';
 
-/** Milliseconds for a request to be whole, and for its answer. */
+/** Milliseconds for a complete request, and for its answer. */
 const REQUEST_TIMEOUT_MS = 10_000;
 /** Milliseconds to reach the recipient's node. */
 const OPEN_TIMEOUT_MS = 8000;
-/** Notes that one agent may hand over per second, and at once. */
+/** Rate and burst of notes from one agent. */
 const CALLER_PER_S = 20;
 const CALLER_BURST = 200;
-/** Notes that all strangers of one IPv4 address or IPv6 /64 may hand over per second, and at once. */
+/** The same for all strangers at one IPv4 address or IPv6 /64. */
 const SOURCE_PER_S = 50;
 const SOURCE_BURST = 500;
-/** The same of one IPv4 /24 or IPv6 /48. */
+/** The same for one IPv4 /24 or IPv6 /48. */
 const NETWORK_PER_S = 100;
 const NETWORK_BURST = 1000;
-/** The same of all strangers. */
+/** The same for all strangers. */
 const STRANGERS_PER_S = 200;
 const STRANGERS_BURST = 2000;
-/** Notes that are opened at one time: of all, of one pair of agents, of the strangers of one source and of one network. */
+/** Notes opened concurrently: in total, of one pair of agents, of strangers at one source and in one network. */
 const MAX_OPENING = 512;
 const MAX_OPENING_OF_PAIR = 64;
 const MAX_OPENING_OF_SOURCE = 128;
 const MAX_OPENING_OF_NETWORK = 256;
-/** Places among them that strangers leave to agents that the recipient's owner knows. */
+/** Reserved for agents that the recipient's owner knows. */
 const RESERVED_OPENING = 128;
 
-interface NoteLinksDependencies {
-  readonly links: Links;
+type LinkParts = Pick<NotesDependencies, 'links' | 'clock' | 'log' | 'isKnown'> & {
   readonly inbox: Pick<Inbox, 'accept'>;
   readonly keys: NoteKeys;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** As `NotesDependencies.isKnown`. */
-  isKnown(aid: Aid, peer: Aid): boolean;
-}
+};
 
 export class NoteLinks {
-  readonly #deps: NoteLinksDependencies;
+  readonly #deps: LinkParts;
   readonly #rate: RateQuota;
   readonly #opening = new Quota({
     perKey: MAX_OPENING_OF_PAIR,
@@ -74,8 +64,8 @@ export class NoteLinks {
   });
   readonly #stop = new AbortController();
 
-  /** Takes the links of purpose `note`. */
-  constructor(dependencies: NoteLinksDependencies) {
+  /** Accepts links of purpose `note`. */
+  constructor(dependencies: LinkParts) {
     this.#deps = dependencies;
     this.#rate = new RateQuota(
       {
@@ -89,46 +79,37 @@ export class NoteLinks {
     dependencies.links.accept('note', (link) => detach(this.#serve(link)));
   }
 
-  /** Gives up what is under way. */
+  /** Cancels running requests. */
   stop(): void {
     this.#stop.abort();
   }
 
   /**
-   * Hands a note over to the recipient's node.
-   * @param onGone called when it is about to be written, once or more often
+   * Sends a note to the recipient's node.
    * @throws SvcError as `Links.open`; `protocol_error`
    */
-  async offer(
-    sender: Aid,
-    recipient: Aid,
-    record: SignedRecord,
-    { signal, onGone }: { readonly signal: AbortSignal; readonly onGone: () => void },
-  ): Promise<NoteAnswer> {
-    const request = (): Uint8Array => {
-      onGone();
-      return noteRequest(record.encoded);
-    };
-    const answer = await this.#call(sender, recipient, signal, { request, read: readAnswer });
+  async offer(sender: Aid, recipient: Aid, record: SignedRecord, signal: AbortSignal): Promise<NoteAnswer> {
+    const answer = await this.#call(sender, recipient, signal, noteRequest(record.encoded), readAnswer);
     if (answer === null) throw new SvcError('protocol_error');
     return answer;
   }
 
   /** The payload of the recipient's encryption key record. @throws as `offer` */
   async askKeys(sender: Aid, recipient: Aid, signal: AbortSignal): Promise<Uint8Array> {
-    return this.#call(sender, recipient, signal, { request: keysRequest, read: readKeys });
+    return this.#call(sender, recipient, signal, keysRequest(), readKeys);
   }
 
   async #call<T>(
     sender: Aid,
     recipient: Aid,
     signal: AbortSignal,
-    { request, read }: { request: () => Uint8Array; read: (link: LinkStream, signal: AbortSignal) => Promise<T> },
+    request: Uint8Array,
+    read: (link: LinkStream, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     const { links, clock } = this.#deps;
     const either = AbortSignal.any([signal, this.#stop.signal]);
-    // A note that comes twice is one, so that it may go with the header of its link.
-    const options = { signal: either, timeoutMs: OPEN_TIMEOUT_MS, first: { bytes: request, isAll: true } };
+    // A repeated request does no harm, so it may be sent with the header of the link.
+    const options = { signal: either, timeoutMs: OPEN_TIMEOUT_MS, first: { bytes: () => request, isAll: true } };
     const link = await links.open(sender, recipient, 'note', options);
     using limit = awakeTimeout(clock, REQUEST_TIMEOUT_MS, either);
     try {
@@ -149,29 +130,22 @@ export class NoteLinks {
       const request = await readRequest(link, limit.signal);
       if (request === null) return void link.destroy();
       if (request === 'keys') answerKeys(link, encodeEncryptionKeysPayload([this.#deps.keys.current(link.called)]));
-      else await this.#answer(link, request);
+      else answerNote(link, await this.#take(link, request));
       drainAndDestroy(link, this.#deps.clock);
     } catch (error) {
-      this.#deps.log.debug({ caller: link.caller, error }, 'a link with a note failed');
+      this.#deps.log.debug({ caller: link.caller, error }, 'a note link failed');
       link.destroy();
     }
-  }
-
-  /** The event of the note goes out first: who sent it has copies to spread once it is answered, and on one machine that is in its way. */
-  async #answer(link: LinkStream, request: Uint8Array): Promise<void> {
-    const answer = await this.#take(link, request);
-    await setImmediate();
-    answerNote(link, answer);
   }
 
   async #take(link: LinkStream, encoded: Uint8Array): Promise<NoteAnswer> {
     const holder = pairHolder(link, this.#deps.isKnown(link.called, link.caller));
     const share = this.#opening.take(holder);
     if (share === null) return 'limited';
-    // Agents of this daemon are limited where they send.
-    const mayGoOn = link.nodeKey === null || this.#rate.take({ ...holder, key: link.caller });
+    // Local agents are limited when they send.
+    const isAllowed = link.nodeKey === null || this.#rate.take({ ...holder, key: link.caller });
     try {
-      if (!mayGoOn) return 'limited';
+      if (!isAllowed) return 'limited';
       const record = decodeRecord(Uint8Array.from(encoded));
       if (record.type !== RECORD.note) return 'refused';
       checkRecord(record, unixSeconds(this.#deps.clock));
@@ -184,4 +158,123 @@ export class NoteLinks {
       share.release();
     }
   }
+}
+
+// Wire format.
+
+/** First byte of a request. */
+const REQUEST = { note: 1, keys: 2 } as const;
+/** Answers to a note. */
+const ANSWERS = ['kept', 'known', 'full', 'unknown_key', 'refused', 'limited'] as const;
+/** The answer of a recipient's node to a note. */
+export type NoteAnswer = Verdict | 'limited';
+
+export function noteRequest(record: Uint8Array): Uint8Array {
+  return Buffer.concat([Uint8Array.of(REQUEST.note), u16(record.length), record]);
+}
+
+export function keysRequest(): Uint8Array {
+  return Uint8Array.of(REQUEST.keys);
+}
+
+/** The answer to a note; null if it is invalid. Rejects as `readExactly`. */
+export async function readAnswer(link: LinkStream, signal: AbortSignal): Promise<NoteAnswer | null> {
+  const [answer = 255] = await readExactly(link, 1, signal);
+  return ANSWERS[answer] ?? null;
+}
+
+/** The payload of the encryption key record. Rejects as `readFrame`. */
+export function readKeys(link: LinkStream, signal: AbortSignal): Promise<Uint8Array> {
+  return readFrame(link, MAX_DATAGRAM_RECORD_BYTES, signal);
+}
+
+/** Reads a request: the record of a note, or `keys`. Rejects as `readFrame`. */
+export async function readRequest(link: LinkStream, signal: AbortSignal): Promise<Uint8Array | 'keys' | null> {
+  const kind = new BinaryReader(await readExactly(link, 1, signal)).u8();
+  if (kind === REQUEST.keys) return 'keys';
+  return kind === REQUEST.note ? readFrame(link, MAX_RECORD_BYTES, signal) : null;
+}
+
+export function answerNote(link: LinkStream, answer: NoteAnswer): void {
+  link.end(Uint8Array.of(ANSWERS.indexOf(answer)));
+}
+
+export function answerKeys(link: LinkStream, payload: Uint8Array): void {
+  link.end(Buffer.concat([u16(payload.length), payload]));
+}
+
+/** Recipients with cached keys. */
+const MAX_CACHED = 4096;
+/** Milliseconds for which a cached key is used. */
+const FRESH_MS = 10 * 60_000;
+/** Milliseconds for a lookup. */
+const LOOKUP_TIMEOUT_MS = 5000;
+
+type RecipientParts = Pick<NotesDependencies, 'clock' | 'identity' | 'newestDelegation'> & {
+  readonly network: Pick<RecordNetwork, 'list'>;
+  readonly keys: NoteKeys;
+  readonly links: Pick<NoteLinks, 'askKeys'>;
+};
+
+/** Finds the key that a note is sealed to: the newest one that its recipient has published. */
+export class RecipientKeys {
+  readonly #deps: RecipientParts;
+  readonly #cache: LruCache<Aid, Uint8Array>;
+
+  constructor(dependencies: RecipientParts) {
+    this.#deps = dependencies;
+    this.#cache = new LruCache({ maxEntries: MAX_CACHED, ttlMs: FRESH_MS }, dependencies);
+  }
+
+  /**
+   * The X25519 key that notes of `sender` for `recipient` are sealed to.
+   * @param asksAgain the recipient does not know the key that was found before: ask its node
+   * @throws SvcError `resolve_failed` if the recipient has published none and does not answer; `cancelled`
+   */
+  async find(sender: Aid, recipient: Aid, asksAgain: boolean, signal: AbortSignal): Promise<Uint8Array> {
+    // protocol-notes.md, step 2
+    if (this.#deps.identity(recipient) !== null) return this.#deps.keys.current(recipient).publicKey;
+    const cached = asksAgain ? undefined : this.#cache.get(recipient);
+    if (cached !== undefined) return cached;
+    const published = asksAgain ? null : await this.#lookup(recipient, signal);
+    const key = published ?? (await this.#ask(sender, recipient, signal));
+    this.#cache.set(recipient, key);
+    return key;
+  }
+
+  async #lookup(recipient: Aid, signal: AbortSignal): Promise<Uint8Array | null> {
+    const { network } = this.#deps;
+    const types = [RECORD.endpoints, RECORD.encryptionKeys];
+    const found = await network.list(agentKey(recipient), types, { timeoutMs: LOOKUP_TIMEOUT_MS, signal });
+    const records = found.filter((record) => record.aid === recipient);
+    // A record under a replaced delegation may come from a thief of the old key.
+    const seen = records.map(({ delegation }) => delegation.issuedAt);
+    const newest = Math.max(this.#deps.newestDelegation(recipient), ...seen);
+    const keys = records.find(
+      ({ type, delegation }) => type === RECORD.encryptionKeys && delegation.issuedAt >= newest,
+    );
+    return keys === undefined ? null : firstKey(keys.payload);
+  }
+
+  /** A published key may not have reached every node yet. The recipient itself knows it. */
+  async #ask(sender: Aid, recipient: Aid, signal: AbortSignal): Promise<Uint8Array> {
+    let cause: unknown;
+    try {
+      const key = firstKey(await this.#deps.links.askKeys(sender, recipient, signal));
+      if (key !== null) return key;
+    } catch (error) {
+      if (signal.aborted) throw error;
+      cause = error;
+    }
+    throw new SvcError('resolve_failed', {
+      message:
+        'This agent has no encryption key on the network and does not answer, so a note cannot be sealed for it. Try again when it is online.',
+      details: { aid: recipient },
+      cause,
+    });
+  }
+}
+
+function firstKey(payload: Uint8Array): Uint8Array | null {
+  return decodeEncryptionKeysPayload(payload)?.[0]?.publicKey ?? null;
 }

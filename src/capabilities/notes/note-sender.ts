@@ -1,106 +1,146 @@
 /**
- * Sends notes: sealed to the recipient's key, straight to its node where it answers, and always
- * also to the record network, where they wait. Where the recipient's node has one, its copies follow (`note-copies.ts`).
+ * Sends notes: sealed to the recipient's key, over a link to its node and to the record network. A note that no other
+ * node stores is queued on disk and sent again.
+ *
+ * One attempt to send a sealed record (`Delivery`) has these states. The steps are in docs/protocol-notes.md, "Send".
+ *
+ * | State | Link to the recipient's node | Record network | Next state |
+ * |---|---|---|---|
+ * | offering | no answer yet | no request | copying, both, storing, done |
+ * | both | no answer yet | request sent | copying, waiting, storing |
+ * | waiting | no answer yet | final result | copying, done |
+ * | copying | it has the note | maybe a request | done when the copies are on disk here, otherwise storing |
+ * | storing | final result | request sent | done |
+ * | done | | | |
+ *
+ * | Event | What happens |
+ * |---|---|
+ * | the recipient's node has the note | copying: the copies for the network are written to disk |
+ * | it does not know the key, and the note can be sealed again | done |
+ * | another answer, or the link fails | storing; from waiting: done |
+ * | 100 ms in offering | both |
+ * | the network has its final result | from both: waiting; from storing: done |
+ * | two nodes of the network and the recipient's node have the note | done |
+ * | 1.5 s after one side succeeded | done |
  */
 import { createHash, randomBytes } from 'node:crypto';
-import { setImmediate as turn } from 'node:timers/promises';
+import { backoff, type JitteredBackoff } from '../../foundation/backoff.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import { encodeCbor } from '../../foundation/cbor.ts';
-import { assertClockNotAhead, type Clock, type Timer, unixSeconds } from '../../foundation/clock.ts';
+import { assertClockNotAhead, type Timer, unixSeconds } from '../../foundation/clock.ts';
 import { abortable, deadline } from '../../foundation/deadline.ts';
-import { detach } from '../../foundation/detached.ts';
-import { MAX_NOTE_BODY_BYTES, MAX_NOTE_TYPE } from '../../foundation/domain/notes.ts';
+import { MAX_NOTE_BODY_BYTES, MAX_NOTE_TYPE, MAX_QUEUED_NOTES } from '../../foundation/domain/notes.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
+import { selfDelegation } from '../../foundation/identity/delegation.ts';
 import { checkWindow } from '../../foundation/identity/grant.ts';
-import type { Log } from '../../foundation/log.ts';
+import { KeyPair } from '../../foundation/identity/keys.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { mailboxKey } from '../../foundation/records/keys.ts';
 import { type SignedRecord, signRecord } from '../../foundation/records/record.ts';
 import { MAX_NOTE_TTL_S, RECORD, REMOVAL_TOKEN_BYTES } from '../../foundation/records/types.ts';
-import type { NoteStore } from '../../foundation/store/notes.ts';
-import { EphemeralIdentities } from './ephemeral-identities.ts';
-import { encodeLetter, type LetterContent, messageId } from './letter.ts';
-import type { LeftCopy, NoteCopies } from './note-copies.ts';
-import type { NoteLinks } from './note-links.ts';
-import type { NoteOutbox } from './note-outbox.ts';
-import type { RecipientKeys } from './recipient-keys.ts';
-import { sealLetter } from './sealing.ts';
-import type { LocalIdentity, MailNetwork, SendResult } from './types.ts';
-import type { NoteAnswer } from './wire.ts';
+import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
+import type { QueuedNote } from '../../foundation/store/note-outbox.ts';
+import { noteSize } from '../../foundation/store/notes.ts';
+import { encodeLetter, type LetterContent, messageId, sealLetter } from './letter.ts';
+import type { NoteCopies } from './note-copies.ts';
+import type { NoteAnswer, NoteLinks, RecipientKeys } from './note-links.ts';
+import type { LocalIdentity, NotesDependencies } from './types.ts';
 
-/** Notes that one local agent may send per second, and at once. */
+/** Rate and burst of notes from one local agent. */
 const SENDS_PER_S = 20;
 const SEND_BURST = 300;
 const MAX_SENDERS = 16_384;
-/** Milliseconds that the recipient's node has for its answer before the note goes to the network as well. */
+/** Milliseconds without an answer of the recipient's node after which the note is sent to the network too. */
 export const HEAD_START_MS = 100;
-/** Milliseconds that the slower of the two ways may take once the other has worked. */
+/** Milliseconds that the slower side has after the other one succeeded. */
 const GRACE_MS = 1500;
-/** Where the recipient's node has the note and it cannot be left to be copied, so many nodes of the network are enough to answer. */
+/** Nodes of the network that are enough if the recipient's node has the note and no copies can be written to disk. */
 const ENOUGH_REPLICAS = 2;
-/** Milliseconds for both ways together. */
+/** Milliseconds for one note. */
 const SEND_TIMEOUT_MS = 20_000;
-/** Milliseconds for which sending the same content again goes on with a failed attempt. */
+/** Milliseconds for which sending the same content again continues a failed attempt. */
 export const RETRY_MS: number = 3600_000;
-/** How often a note is sealed anew because the recipient has another key by now. */
+/** The recipient may have another key than the one found first. */
 const MAX_SEALINGS = 2;
 
-interface NoteSenderDependencies {
-  readonly network: Pick<MailNetwork, 'put' | 'reachability'>;
-  readonly links: NoteLinks;
-  readonly recipients: RecipientKeys;
-  readonly copies: Pick<NoteCopies, 'leave' | 'release' | 'drop'>;
-  readonly outbox: Pick<NoteOutbox, 'add'>;
-  readonly store: NoteStore;
-  readonly clock: Clock;
-  readonly log: Log;
-  identity(aid: Aid): LocalIdentity | null;
-  /** See `NotesDependencies`. */
-  clockAheadMs?(): number;
+/** Queued bytes of one agent. */
+export const MAX_QUEUED_NOTE_BYTES: number = 16 * 1024 * 1024;
+/** Queued notes and bytes of all agents. */
+const MAX_ALL_QUEUED_NOTES = 10_000;
+const MAX_ALL_QUEUED_BYTES: number = 128 * 1024 * 1024;
+/** Milliseconds until a note expires. */
+export const QUEUED_LIFE_MS: number = MAX_NOTE_TTL_S * 1000;
+/** Milliseconds until the next attempt. */
+const RETRY: JitteredBackoff = { firstMs: 5000, maxMs: 300_000, jitter: 0.3 };
+/** Notes that are sent concurrently. */
+const CONCURRENCY = 4;
+
+/** How sending went. */
+export interface SendResult {
+  readonly messageId: string;
+  /** Nodes of the record network that store the note. */
+  readonly replicas: number;
+  /** The recipient's node has it. */
+  readonly delivered: boolean;
+  /** No other node has it. It is on disk here, and sent again until another node has it or it expires. */
+  readonly queued: boolean;
 }
 
 export interface Posted extends SendResult {
-  /** To be called once: whether who asked for it has heard that the note was sent. */
+  /** Call it once, with whether the client received the result. */
   readonly settle: (heard: boolean) => void;
 }
 
-export class NoteSender {
-  readonly #deps: NoteSenderDependencies;
-  readonly #rate: RateLimiter;
-  /** Contents that are under way: the same content beside them is another note. */
-  readonly #underWay = new Set<string>();
-  readonly #identities = new EphemeralIdentities();
+type SenderParts = Pick<
+  NotesDependencies,
+  'store' | 'network' | 'clock' | 'log' | 'identity' | 'clockAheadMs' | 'outbox' | 'events' | 'random'
+> & {
+  readonly links: Pick<NoteLinks, 'offer'>;
+  readonly recipients: Pick<RecipientKeys, 'find'>;
+  readonly copies: Pick<NoteCopies, 'leave' | 'drop'>;
+};
 
-  constructor(dependencies: NoteSenderDependencies) {
-    this.#deps = dependencies;
-    this.#rate = new RateLimiter({ perSecond: SENDS_PER_S, burst: SEND_BURST, maxKeys: MAX_SENDERS }, dependencies);
+export class NoteSender {
+  readonly #deps: SenderParts;
+  readonly #rate: RateLimiter;
+  /** Contents being sent. The same content is another note meanwhile. */
+  readonly #underWay = new Set<string>();
+  readonly #outbox: NoteOutbox;
+
+  constructor(parts: SenderParts) {
+    this.#deps = parts;
+    this.#rate = new RateLimiter({ perSecond: SENDS_PER_S, burst: SEND_BURST, maxKeys: MAX_SENDERS }, parts);
+    this.#outbox = new NoteOutbox(parts, (letter, signal) => this.#deliver(letter, signal));
+  }
+
+  /** The notes that no other node stores yet. */
+  get outbox(): NoteOutbox {
+    return this.#outbox;
   }
 
   /**
-   * Sends a note. It is sent once another node keeps it: the recipient's node or a node of the network. If it fails, or
-   * the caller never hears that it was sent, sending the same content again within an hour continues with the same note:
-   * a copy that did arrive is not shown twice.
-   * @param queues if no other node keeps the note for now, it is queued instead
+   * Sends a note, and resolves when another node stores it: the recipient's node or a node of the network. If it fails,
+   * or the client never receives the result, sending the same content within an hour continues with the same note, so
+   * the recipient does not see it twice.
+   * @param queues queue the note if no other node stores it
    * @throws SvcError `not_found`, `too_large`, `invalid_request`, `rate_limited`, `resolve_failed`,
    *   `bad_delegation`, `not_acknowledged`, `quota_exceeded`, `timeout`, `clock_wrong`
    */
   async send(sender: Aid, recipient: Aid, msgType: number, body: Uint8Array, queues: boolean): Promise<Posted> {
-    const identity = this.#check(sender, msgType, body);
+    this.#check(sender, msgType, body);
     const { store, clock } = this.#deps;
     const fresh = { nonce: new Uint8Array(randomBytes(REMOVAL_TOKEN_BYTES)), sentAt: clock.now() };
     const fingerprint = fingerprintOf(recipient, msgType, body);
     const name = `${sender} ${toHex(fingerprint)}`;
     if (this.#underWay.has(name)) {
-      const letter = { sender, recipient, msgType, body, ...fresh };
-      const result = await this.#deliverOrQueue(identity, letter, queues);
+      const result = await this.#deliverOrQueue({ sender, recipient, msgType, body, ...fresh }, queues);
       return { ...result, settle: () => {} };
     }
     this.#underWay.add(name);
     try {
       const attempt = await store.attempt(sender, fingerprint, fresh, clock.now() - RETRY_MS);
-      const letter = { sender, recipient, msgType, body, ...attempt };
-      const result = await this.#deliverOrQueue(identity, letter, queues);
+      const result = await this.#deliverOrQueue({ sender, recipient, msgType, body, ...attempt }, queues);
       const settle = (heard: boolean): void => {
         this.#underWay.delete(name);
         if (heard) store.endAttempt(sender, fingerprint);
@@ -112,32 +152,8 @@ export class NoteSender {
     }
   }
 
-  /** Sends a queued note again, under the id that it has. @throws SvcError as `send` */
-  async resend(letter: LetterContent, signal: AbortSignal): Promise<SendResult> {
-    return await this.#deliver(this.#identity(letter.sender), letter, signal);
-  }
-
-  async #deliverOrQueue(identity: LocalIdentity, letter: LetterContent, queues: boolean): Promise<SendResult> {
-    const { outbox, log, network } = this.#deps;
-    try {
-      return await this.#deliver(identity, letter);
-    } catch (error) {
-      if (!queues || !isPassing(error, network.reachability().ready)) throw error;
-      log.debug({ aid: letter.sender, error }, 'a note is queued');
-      outbox.add(letter);
-      return { messageId: toHex(messageId(letter)), replicas: 0, delivered: false, queued: true };
-    }
-  }
-
-  #identity(sender: Aid): LocalIdentity {
-    const identity = this.#deps.identity(sender);
-    if (identity === null) throw noSuchAgent(sender);
-    checkWindow(identity.delegation, unixSeconds(this.#deps.clock));
-    return identity;
-  }
-
-  #check(sender: Aid, msgType: number, body: Uint8Array): LocalIdentity {
-    const identity = this.#identity(sender);
+  #check(sender: Aid, msgType: number, body: Uint8Array): void {
+    this.#identity(sender);
     if (!Number.isSafeInteger(msgType) || msgType < 0 || msgType > MAX_NOTE_TYPE)
       throw new SvcError('invalid_request', { message: `msg_type is 0 to ${MAX_NOTE_TYPE}.` });
     if (body.length > MAX_NOTE_BODY_BYTES)
@@ -150,155 +166,209 @@ export class NoteSender {
         message: 'This agent sends too many notes.',
         details: { retry_after_s: Math.ceil(this.#rate.retryAfterMs(sender) / 1000) },
       });
+  }
+
+  #identity(sender: Aid): LocalIdentity {
+    const identity = this.#deps.identity(sender);
+    if (identity === null) throw noSuchAgent(sender);
+    checkWindow(identity.delegation, unixSeconds(this.#deps.clock));
     return identity;
   }
 
-  async #deliver(identity: LocalIdentity, letter: LetterContent, outer?: AbortSignal): Promise<SendResult> {
+  async #deliverOrQueue(letter: LetterContent, queues: boolean): Promise<SendResult> {
+    const { log, network } = this.#deps;
+    try {
+      return await this.#deliver(letter);
+    } catch (error) {
+      if (!queues || !isTemporary(error, network.reachability().ready)) throw error;
+      log.debug({ aid: letter.sender, error }, 'a note is queued');
+      this.#outbox.add(letter);
+      return { messageId: toHex(messageId(letter)), replicas: 0, delivered: false, queued: true };
+    }
+  }
+
+  /** Seals a note and sends it. If the recipient does not know the key, once more with the key that its node names. */
+  async #deliver(letter: LetterContent, outer?: AbortSignal): Promise<SendResult> {
     using limit = deadline(this.#deps.clock, SEND_TIMEOUT_MS, outer);
     const { signal } = limit;
     for (let sealing = 1; ; sealing++) {
-      const record = await this.#seal(identity, letter, sealing > 1, signal);
+      const record = await this.#seal(letter, sealing > 1, signal);
       const isLast = sealing === MAX_SEALINGS;
-      const { replicas, answer } = await this.#bothWays(letter, record, isLast, signal);
-      // A copy that its recipient cannot open is of no use, wherever it is kept.
+      const delivery = new Delivery(this.#deps, letter, record, isLast);
+      const { replicas, answer } = await delivery.run(signal);
+      // The recipient cannot open this copy, wherever it is stored.
       if (answer === 'unknown_key' && !isLast) continue;
       const delivered = isTaken(answer);
-      // Once the answer is on its way.
-      setImmediate(() => this.#identities.prepare());
       if (replicas > 0 || delivered) return { messageId: toHex(messageId(letter)), replicas, delivered, queued: false };
       throw undelivered(answer);
     }
   }
 
-  async #seal(
-    identity: LocalIdentity,
-    letter: LetterContent,
-    anew: boolean,
-    signal: AbortSignal,
-  ): Promise<SignedRecord> {
-    const { recipients } = this.#deps;
-    const key = await recipients.find(letter.sender, letter.recipient, anew, signal);
-    // The search for the key has brought the times of other nodes.
+  /** @param asksAgain the recipient does not know the key that was found before */
+  async #seal(letter: LetterContent, asksAgain: boolean, signal: AbortSignal): Promise<SignedRecord> {
+    const { recipients, clock } = this.#deps;
+    const identity = this.#identity(letter.sender);
+    const key = await recipients.find(letter.sender, letter.recipient, asksAgain, signal);
+    // The lookup also brought timestamps of other nodes.
     assertClockNotAhead(this.#deps.clockAheadMs?.() ?? 0);
-    const { key: once, delegation, box } = this.#identities.take();
-    const payload = sealLetter(encodeLetter(letter, identity, key), letter.nonce, letter.recipient, key, box);
-    const timestamp = unixSeconds(this.#deps.clock);
+    const payload = sealLetter(encodeLetter(letter, identity, key), letter.nonce, letter.recipient, key);
+    // The record is signed by an identity made for it, so that it does not show its sender.
+    const once = KeyPair.generate();
+    const delegation = selfDelegation(once);
+    const timestamp = unixSeconds(clock);
     const ttl = MAX_NOTE_TTL_S;
     return signRecord({ aid: delegation.agent, type: RECORD.note, seq: 1, timestamp, ttl, payload, delegation }, once);
   }
+}
 
-  /**
-   * Hands the note over, and stores it on the network as well where the recipient's node does not answer soon. Once one
-   * has worked, the other one gets a moment more; what is handed over and left to be copied needs none.
-   */
-  async #bothWays(letter: LetterContent, record: SignedRecord, isLast: boolean, signal: AbortSignal) {
+/** One attempt to send a sealed record. The states are in the table at the top of this file. */
+class Delivery {
+  readonly #deps: SenderParts;
+  readonly #letter: LetterContent;
+  readonly #record: SignedRecord;
+  readonly #isLast: boolean;
+  readonly #done = Promise.withResolvers<void>();
+  #state: 'offering' | 'both' | 'waiting' | 'copying' | 'storing' | 'done' = 'offering';
+  #answer: NoteAnswer | null = null;
+  #replicas = 0;
+  /** The request to the network. */
+  #put: 'none' | 'running' | 'ended' = 'none';
+  #copy: number | null = null;
+  /** The end of the head start, or of the grace period. */
+  #timer: Timer | null = null;
+
+  constructor(parts: SenderParts, letter: LetterContent, record: SignedRecord, isLast: boolean) {
+    this.#deps = parts;
+    this.#letter = letter;
+    this.#record = record;
+    this.#isLast = isLast;
+  }
+
+  /** The nodes of the network that store the note, and the answer of the recipient's node; null if it did not answer. */
+  async run(signal: AbortSignal): Promise<{ readonly replicas: number; readonly answer: NoteAnswer | null }> {
     // protocol-notes.md, step 5
-    const outcome: Outcome = { replicas: 0, answer: null };
-    const { network, links, clock, log } = this.#deps;
-    const { sender, recipient } = letter;
-    const enough = Promise.withResolvers<void>();
-    const stored = Promise.withResolvers<void>();
-    const timers: Timer[] = [];
-    const after = (ms: number, work: () => void) => timers.push(clock.after(ms, work));
-    const grace = () => after(GRACE_MS, () => enough.resolve());
-    const kept = (replicas: number): void => {
-      outcome.replicas = replicas;
-      if (isTaken(outcome.answer) && replicas >= ENOUGH_REPLICAS) enough.resolve();
-    };
-    let isStoring = false;
-    const store = (): void => {
-      if (isStoring) return;
-      isStoring = true;
-      const storing = network.put(mailboxKey(recipient), record, { signal, onKept: kept }).then(
-        ({ replicas }) => {
-          kept(replicas);
-          if (replicas > 0) grace();
-        },
-        (error: unknown) => log.debug({ aid: sender, error }, 'a note was not stored'),
-      );
-      stored.resolve(storing);
-    };
-    after(HEAD_START_MS, store);
-    const isGone = Promise.withResolvers<boolean>();
-    const offering = links.offer(sender, recipient, record, { signal, onGone: () => isGone.resolve(true) });
-    const handed = offering.then(
-      (answer) => {
-        outcome.answer = answer;
-        kept(outcome.replicas);
-        if (answer === 'unknown_key' && !isLast) enough.resolve();
-      },
+    const { links, clock, log } = this.#deps;
+    const { sender, recipient } = this.#letter;
+    this.#timer = clock.after(HEAD_START_MS, () => this.#onHeadStartOver(signal));
+    links.offer(sender, recipient, this.#record, signal).then(
+      (answer) => this.#onAnswer(answer, signal),
       (error: unknown) => {
-        log.debug({ aid: sender, error }, 'a note was not handed over');
-        isGone.resolve(false);
+        log.debug({ aid: sender, error }, 'a note was not delivered over a link');
+        this.#onLinkEnded(signal);
       },
     );
-    const left = this.#leave(letter, record, isGone.promise);
-    const taken = Promise.all([left, handed]).then(([copy]) => {
-      if (outcome.answer === 'unknown_key' && !isLast) return;
-      if (!isTaken(outcome.answer)) store();
-      else if (copy !== null) enough.resolve();
-      else {
-        store();
-        grace();
-      }
-    });
     try {
-      await abortable(Promise.race([Promise.all([stored.promise, taken]), enough.promise]), signal);
+      await abortable(this.#done.promise, signal);
+      return { replicas: this.#replicas, answer: this.#answer };
     } finally {
-      for (const timer of timers) timer.cancel();
-      const isStored = isStoring ? stored.promise.then(() => outcome.replicas > 0) : Promise.resolve(false);
-      detach(this.#settleCopy(left, isTaken(outcome.answer), isStored));
-    }
-    return { ...outcome };
-  }
-
-  /** Leaves a note to be copied, once it is on its way to the recipient; null where it never was, or that cannot be. */
-  async #leave(
-    { sender, recipient }: LetterContent,
-    record: SignedRecord,
-    isGone: Promise<boolean>,
-  ): Promise<LeftCopy | null> {
-    if (!(await isGone)) return null;
-    // What is about to be written leaves first.
-    await turn();
-    try {
-      return await this.#deps.copies.leave(recipient, record);
-    } catch (error) {
-      this.#deps.log.debug({ aid: sender, error }, 'a note cannot be left to be copied');
-      return null;
+      this.#finish();
     }
   }
 
-  /** Has the copies go out of what its recipient has, unless that was done already. */
-  async #settleCopy(left: Promise<LeftCopy | null>, isDelivered: boolean, isStored: Promise<boolean>): Promise<void> {
+  #onHeadStartOver(signal: AbortSignal): void {
+    if (this.#state !== 'offering') return;
+    this.#state = 'both';
+    this.#store(signal);
+  }
+
+  #onAnswer(answer: NoteAnswer, signal: AbortSignal): void {
+    if (this.#state === 'done') return;
+    this.#answer = answer;
+    if (answer === 'unknown_key' && !this.#isLast) return this.#finish();
+    if (!isTaken(answer)) return this.#onLinkEnded(signal);
+    if (this.#replicas >= ENOUGH_REPLICAS) return this.#finish();
+    this.#state = 'copying';
+    this.#deps.copies.leave(this.#letter.recipient, this.#record, this.#put === 'none').then(
+      (copy) => this.#onCopied(copy, signal),
+      (error: unknown) => {
+        this.#deps.log.debug({ aid: this.#letter.sender, error }, 'the copies of a note cannot be written to disk');
+        this.#onCopied(null, signal);
+      },
+    );
+  }
+
+  /** The recipient's node does not have the note. */
+  #onLinkEnded(signal: AbortSignal): void {
+    if (this.#state === 'done') return;
+    if (this.#put === 'ended') return this.#finish();
+    this.#state = 'storing';
+    this.#store(signal);
+  }
+
+  #onCopied(copy: number | null, signal: AbortSignal): void {
+    this.#copy = copy;
+    this.#dropCopy();
+    if (this.#state !== 'copying') return;
+    if (copy !== null || this.#put === 'ended') return this.#finish();
+    this.#state = 'storing';
+    this.#store(signal);
+    this.#allowGrace();
+  }
+
+  /** Sends the note to the network, unless that happened before. */
+  #store(signal: AbortSignal): void {
+    if (this.#put !== 'none') return;
+    this.#put = 'running';
+    const { network, log } = this.#deps;
+    const onKept = (replicas: number): void => this.#onKept(replicas);
+    network.put(mailboxKey(this.#letter.recipient), this.#record, { signal, onKept }).then(
+      ({ replicas }) => this.#onStored(replicas),
+      (error: unknown) => {
+        log.debug({ aid: this.#letter.sender, error }, 'the network did not store a note');
+        this.#onStored(this.#replicas);
+      },
+    );
+  }
+
+  #onKept(replicas: number): void {
+    this.#replicas = replicas;
+    if (isTaken(this.#answer) && replicas >= ENOUGH_REPLICAS) this.#finish();
+  }
+
+  #onStored(replicas: number): void {
+    this.#put = 'ended';
+    this.#onKept(replicas);
+    this.#dropCopy();
+    if (this.#state === 'storing') return this.#finish();
+    if (this.#state !== 'both') return;
+    this.#state = 'waiting';
+    if (replicas > 0) this.#allowGrace();
+  }
+
+  #allowGrace(): void {
+    this.#timer?.cancel();
+    this.#timer = this.#deps.clock.after(GRACE_MS, () => this.#finish());
+  }
+
+  #finish(): void {
+    this.#state = 'done';
+    this.#timer?.cancel();
+    this.#done.resolve();
+  }
+
+  /** The network stores the note already. */
+  #dropCopy(): void {
     const { copies, log } = this.#deps;
+    if (this.#copy === null || this.#put !== 'ended' || this.#replicas === 0) return;
     try {
-      const copy = await left;
-      if (copy === null) return;
-      if (isDelivered && !(await isStored)) copies.release(copy);
-      else copies.drop(copy);
+      copies.drop(this.#copy);
     } catch (error) {
-      log.warn({ error }, 'what becomes of the copies of a note could not be written down');
+      log.warn({ error }, 'a note copy that is no longer needed cannot be deleted');
     }
+    this.#copy = null;
   }
 }
 
-/** What has become of a note so far. */
-interface Outcome {
-  replicas: number;
-  answer: NoteAnswer | null;
-}
-
-/** True where the recipient's node has the note on disk. */
+/** True if the recipient's node has the note on disk. */
 function isTaken(answer: NoteAnswer | null): boolean {
   return answer === 'kept' || answer === 'known';
 }
 
 /** True if the same note may be sent later: no node has refused it. */
-function isPassing(error: unknown, isReady: boolean): boolean {
+function isTemporary(error: unknown, isReady: boolean): boolean {
   if (!(error instanceof SvcError)) return false;
   if (error.code === 'not_acknowledged') return error.details?.['recipient_says'] === undefined;
-  // Without another node, nothing is known of whether the recipient exists.
+  // Without another node, it is unknown whether the recipient exists.
   if (error.code === 'resolve_failed') return !isReady;
   return error.code === 'timeout' || error.code === 'network_not_ready' || error.code === 'network_unavailable';
 }
@@ -306,11 +376,11 @@ function isPassing(error: unknown, isReady: boolean): boolean {
 function undelivered(answer: NoteAnswer | null): SvcError {
   if (answer === 'full')
     return new SvcError('quota_exceeded', {
-      message: "The recipient's mailbox is full, and no node of the network keeps the note. Send it again later.",
+      message: "The recipient's mailbox is full, and no node of the network stores the note. Send it again later.",
     });
   return new SvcError('not_acknowledged', {
     message:
-      'Neither the recipient nor a node of the network took the note. Send it again later; it will not be shown twice.',
+      'Neither the recipient nor a node of the network took the note. Send it again later; the recipient will not see it twice.',
     details: answer === null ? {} : { recipient_says: answer },
   });
 }
@@ -318,4 +388,135 @@ function undelivered(answer: NoteAnswer | null): SvcError {
 function fingerprintOf(recipient: Aid, msgType: number, body: Uint8Array): Uint8Array {
   const content = encodeCbor({ r: aidToBytes(recipient), y: msgType, b: body });
   return new Uint8Array(createHash('sha256').update(content).digest());
+}
+
+/**
+ * The notes that no other node stores yet: on disk before the client gets its answer, and sent again, after restarts
+ * too, until another node has them or they expire.
+ */
+export class NoteOutbox {
+  readonly #deps: Pick<NotesDependencies, 'outbox' | 'network' | 'clock' | 'log' | 'events' | 'random'>;
+  readonly #send: (letter: LetterContent, signal: AbortSignal) => Promise<SendResult>;
+  readonly #turns: RepeatingTask;
+  readonly #stop = new AbortController();
+  #unsubscribe: () => void = () => {};
+  #ready = false;
+
+  /** @param send rejects if no other node stores the note */
+  constructor(parts: SenderParts, send: (letter: LetterContent, signal: AbortSignal) => Promise<SendResult>) {
+    this.#deps = parts;
+    this.#send = send;
+    const onError = (error: unknown): void => parts.log.warn({ error }, 'queued notes could not be sent');
+    this.#turns = every(parts.clock, { periodMs: RETRY.firstMs, firstMs: UNTIL_REQUESTED, onError }, () =>
+      this.#turn(),
+    );
+  }
+
+  /** Continues with the notes from before the restart. */
+  start(): void {
+    this.#unsubscribe = this.#deps.network.onReachability(() => this.#networkChanged());
+    this.#networkChanged();
+  }
+
+  /** Waits for running attempts, then stops. */
+  async stop(): Promise<void> {
+    this.#unsubscribe();
+    this.#stop.abort();
+    this.#turns.stop();
+    await this.#turns.idle();
+  }
+
+  /**
+   * Queues a note: it is on disk when this returns.
+   * @throws SvcError `quota_exceeded`, `not_writable`
+   */
+  add(letter: LetterContent): void {
+    const { outbox, clock } = this.#deps;
+    const { sender, recipient, msgType, body, nonce, sentAt } = letter;
+    const size = noteSize(body);
+    const [own, all] = [outbox.load(sender), outbox.load()];
+    const isFull = own.count >= MAX_QUEUED_NOTES || own.bytes + size > MAX_QUEUED_NOTE_BYTES;
+    if (isFull || all.count >= MAX_ALL_QUEUED_NOTES || all.bytes + size > MAX_ALL_QUEUED_BYTES)
+      throw new SvcError('quota_exceeded', {
+        message: `No other node stores the note, and ${own.count} notes of this agent are queued already. Send it again when the network is back.`,
+      });
+    const dueAt = clock.now() + backoff(RETRY, 1, this.#deps.random());
+    const until = sentAt + QUEUED_LIFE_MS;
+    const id = messageId(letter);
+    outbox.add({ aid: sender, messageId: id, recipient, msgType, body, nonce, sentAt, until, dueAt, attempts: 0 });
+    this.#turns.soon(Math.max(0, dueAt - clock.now()));
+  }
+
+  #networkChanged(): void {
+    const { network, outbox, clock, log } = this.#deps;
+    const { ready } = network.reachability();
+    const isNew = ready && !this.#ready;
+    this.#ready = ready;
+    if (!isNew) return;
+    try {
+      outbox.makeAllDue(clock.now());
+    } catch (error) {
+      log.warn({ error }, 'queued notes are not sent immediately, but at their next retry');
+    }
+    this.#turns.soon(0);
+  }
+
+  /** Sends due notes. Returns the milliseconds until the next one is due. */
+  async #turn(): Promise<number> {
+    const { outbox, clock, network } = this.#deps;
+    if (this.#stop.signal.aborted) return UNTIL_REQUESTED;
+    const due = outbox.due(clock.now(), CONCURRENCY);
+    const isReady = network.reachability().ready;
+    await Promise.all(due.map((note) => this.#attempt(note, isReady)));
+    const next = outbox.nextDue();
+    return next === null ? UNTIL_REQUESTED : Math.max(0, next - clock.now());
+  }
+
+  async #attempt(note: QueuedNote, isReady: boolean): Promise<void> {
+    const { outbox, clock, log } = this.#deps;
+    const { id, aid, recipient, until } = note;
+    if (until <= clock.now()) return this.#end(note, () => this.#expired(note));
+    try {
+      if (!isReady) throw new SvcError('network_not_ready');
+      const { replicas, delivered } = await this.#send({ ...note, sender: aid }, this.#stop.signal);
+      this.#end(note, () => this.#sent(note, replicas, delivered));
+    } catch (error) {
+      if (this.#stop.signal.aborted) return;
+      log.debug({ aid, recipient, error }, 'a queued note was not sent; svcd will retry');
+      const at = clock.now() + backoff(RETRY, note.attempts + 2, this.#deps.random());
+      outbox.postpone(id, Math.min(at, until));
+    }
+  }
+
+  /** Removes a note in one transaction with its event, unless it was deleted with its agent meanwhile. */
+  #end({ aid, messageId: id }: QueuedNote, emit: () => void): void {
+    const { outbox } = this.#deps;
+    outbox.transaction(() => {
+      if (outbox.remove(aid, id)) emit();
+    });
+  }
+
+  #sent({ aid, messageId: id, recipient }: QueuedNote, replicas: number, delivered: boolean): void {
+    const data = { message_id: toHex(id), recipient, replicas, delivered };
+    this.#deps.events.emit(aid, 'mailbox.sent', data);
+  }
+
+  #expired({ aid, messageId: id, recipient }: QueuedNote): void {
+    this.#deps.events.emit(aid, 'mailbox.expired', { message_id: toHex(id), recipient });
+  }
+
+  /** Sends due notes now: an agent moved here with its queue. */
+  soon(): void {
+    this.#turns.soon();
+  }
+
+  /** Queued notes of an agent with an id above `afterId`, oldest first. */
+  page(aid: Aid, afterId: number, limit: number): QueuedNote[] {
+    return this.#deps.outbox.page(aid, afterId, limit);
+  }
+
+  /** Cancels a queued note; false if it is not queued. A running attempt may still arrive. */
+  cancel(aid: Aid, id: Uint8Array): boolean {
+    return this.#deps.outbox.remove(aid, id);
+  }
 }

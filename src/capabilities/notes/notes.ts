@@ -1,85 +1,57 @@
-/** Notes: sealed messages that wait for their recipient. See docs/notes-and-chat.md. */
+/** Notes: sealed messages that recipients collect. See docs/notes-and-chat.md. */
 import type { AgentChange } from '../../foundation/agent-change.ts';
-import { fromHex } from '../../foundation/bytes.ts';
-import type { Clock } from '../../foundation/clock.ts';
-import { MAX_NOTES_PAGE, MAX_NOTES_PAGE_BYTES } from '../../foundation/domain/notes.ts';
+import { toBase64 } from '../../foundation/base64.ts';
+import { fromHex, toHex } from '../../foundation/bytes.ts';
+import {
+  MAX_NOTE_BODY_BYTES,
+  MAX_NOTES_PAGE,
+  MAX_NOTES_PAGE_BYTES,
+  MAX_QUEUED_NOTES,
+} from '../../foundation/domain/notes.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
-import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
-import type { Log } from '../../foundation/log.ts';
+import { MAX_MOVED_SEEN, type NotesPart } from '../../foundation/moving/agent-document.ts';
+import { aidAt, base64At, checkDistinct, hexBytes } from '../../foundation/moving/document-fields.ts';
 import { encodeEncryptionKeysPayload } from '../../foundation/records/payloads.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_TTL_S, RECORD } from '../../foundation/records/types.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
-import type { NoteCopyStore } from '../../foundation/store/note-copies.ts';
-import type { NoteOutboxStore, QueuedNote } from '../../foundation/store/note-outbox.ts';
-import type { NoteStore, StoredNote } from '../../foundation/store/notes.ts';
+import type { NewQueuedNote, NoteOutboxStore, QueuedNote } from '../../foundation/store/note-outbox.ts';
+import type { NewNote, NoteStore, StoredNote } from '../../foundation/store/notes.ts';
 import type { Publication } from '../../foundation/store/publications.ts';
-import type { Links } from '../../network/links/types.ts';
-import { CopyRemovals } from './copy-removals.ts';
-import { Inbox, viewOf } from './inbox.ts';
-import { NoteCopies } from './note-copies.ts';
-import { type AgentsPage, NoteFetcher } from './note-fetcher.ts';
-import { type ExportedNoteKey, NoteKeys, type SecretVault } from './note-keys.ts';
-import { NoteLinks } from './note-links.ts';
-import { NoteOutbox } from './note-outbox.ts';
-import { NoteSender, type Posted } from './note-sender.ts';
-import { RecipientKeys } from './recipient-keys.ts';
-import type { KeyDirectory, LocalIdentity, MailNetwork, Note, NoteHandler, NoteTaker, SendResult } from './types.ts';
+import { Inbox, SEEN_MS, viewOf } from './inbox.ts';
+import { messageId } from './letter.ts';
+import { CopyRemovals, NoteCopies } from './note-copies.ts';
+import { NoteFetcher } from './note-fetcher.ts';
+import { type ExportedNoteKey, NoteKeys } from './note-keys.ts';
+import { NoteLinks, RecipientKeys } from './note-links.ts';
+import { type NoteOutbox, NoteSender, type Posted, QUEUED_LIFE_MS, type SendResult } from './note-sender.ts';
+import type { Note, NoteHandler, NotesDependencies, NoteTaker } from './types.ts';
 
-/** Milliseconds after which published keys go out again, well within their life: nodes that keep them come and go. */
+/** Milliseconds after which keys are published again, well within their lifetime, because storage nodes change. */
 const REPUBLISH_KEYS_MS: number = 24 * 3600 * 1000;
-/** Milliseconds between the removals of message ids whose time is over, and where many are left. */
+/** Milliseconds between deletions of expired message IDs, and if more remain. */
 const PURGE_PAUSE_MS = 3600_000;
 const PURGE_AGAIN_MS = 200;
 const PURGE_BATCH = 1000;
-/** Milliseconds until the mailbox of an agent that was registered is looked at: most clients publish at once, and wait for that. */
+/** Milliseconds until the mailbox of a new agent is fetched, because most clients publish first. */
 const FIRST_LOOK_MS = 1000;
-
-export interface NotesDependencies {
-  readonly store: NoteStore;
-  readonly copies: NoteCopyStore;
-  readonly outbox: NoteOutboxStore;
-  readonly network: MailNetwork;
-  readonly links: Links;
-  readonly vault: SecretVault;
-  readonly directory: KeyDirectory;
-  readonly delegations: DelegationVerifier;
-  readonly events: EventSink;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** The identity of an agent here; null where it is not here. Never the node's own. */
-  identity(aid: Aid): LocalIdentity | null;
-  /** The local agents, in a stable order. */
-  agents(cursor: string | undefined, limit: number): AgentsPage;
-  /** True of an AID whose keys were made here a moment ago: nobody has written to it yet. */
-  isNew(aid: Aid): boolean;
-  /** Unix seconds of the newest delegation that was seen of an agent; 0 where none was. */
-  newestDelegation(aid: Aid): number;
-  /** The owner of an agent here knows another one: it let that in by name, labelled it, or they are friends in chat. */
-  isKnown(aid: Aid, peer: Aid): boolean;
-  /** A number from 0 to below 1. */
-  random(): number;
-  /** By how much this clock is ahead of the clocks of other nodes, milliseconds; 0 if that is not known. */
-  clockAheadMs?(): number;
-}
 
 /** A page of a mailbox. */
 export interface NotePage {
   readonly notes: readonly Note[];
-  /** Where the next page begins; null where this is the last. */
+  /** The cursor of the next page; null on the last one. */
   readonly nextCursor: string | null;
 }
 
-/** Notes that were handed out: exactly one of the two is to be called. */
+/** Notes that a client collects. Call exactly one of the two functions. */
 export interface TakenNotes {
   readonly notes: readonly Note[];
   readonly more: boolean;
-  /** The answer has reached the client: the notes are gone, here and on the network. */
+  /** The client received the notes: they are deleted here and on the network. */
   readonly confirm: () => void;
-  /** It has not: the notes wait again. */
+  /** It did not: the notes are pending again. */
   readonly giveBack: () => void;
 }
 
@@ -88,12 +60,12 @@ export class Notes implements Component {
   readonly #keys: NoteKeys;
   readonly #inbox: Inbox;
   readonly #links: NoteLinks;
-  readonly #noteSender: NoteSender;
+  readonly #sender: NoteSender;
   readonly #fetcher: NoteFetcher;
   readonly #copies: NoteCopies;
   readonly #outbox: NoteOutbox;
   readonly #removals: CopyRemovals;
-  /** How many notes wait, of those agents that have some. */
+  /** Pending notes of each agent that has some. */
   readonly #waiting = new Map<Aid, number>();
   #purge: RepeatingTask | null = null;
   #stopped = false;
@@ -108,18 +80,17 @@ export class Notes implements Component {
     const recipients = new RecipientKeys({ ...deps, keys: this.#keys, links: this.#links });
     this.#copies = new NoteCopies(deps);
     this.#removals = new CopyRemovals(deps);
-    this.#outbox = new NoteOutbox({ ...deps, send: (letter, signal) => this.#noteSender.resend(letter, signal) });
-    const parts = { copies: this.#copies, outbox: this.#outbox, links: this.#links, recipients };
-    this.#noteSender = new NoteSender({ ...deps, ...parts });
+    this.#sender = new NoteSender({ ...deps, copies: this.#copies, links: this.#links, recipients });
+    this.#outbox = this.#sender.outbox;
     this.#fetcher = new NoteFetcher({ ...deps, inbox });
   }
 
   async start(): Promise<void> {
     const { store, clock, log } = this.#deps;
     const back = store.requeueAll();
-    if (back > 0) log.info({ notes: back }, 'notes whose answer may not have arrived wait again');
+    if (back > 0) log.info({ notes: back }, 'notes that a client may not have received are pending again');
     for (const [aid, count] of store.pendingCounts()) this.#waiting.set(aid, count);
-    const onError = (error: unknown): void => log.error({ error }, 'old message ids could not be forgotten');
+    const onError = (error: unknown): void => log.error({ error }, 'expired message IDs could not be deleted');
     this.#purge = every(clock, { firstMs: PURGE_AGAIN_MS, periodMs: PURGE_PAUSE_MS, onError }, () =>
       store.purgeSeen(clock.now(), PURGE_BATCH) ? PURGE_AGAIN_MS : PURGE_PAUSE_MS,
     );
@@ -136,34 +107,34 @@ export class Notes implements Component {
     await Promise.all([this.#fetcher.stop(), this.#copies.stop(), this.#outbox.stop()]);
   }
 
-  /** Names who is told of the notes of a type; once each, before `start`. */
+  /** Sets the handler for the notes of a type; once each, before `start`. */
   onNote(msgType: number, handler: NoteHandler): void {
     this.#inbox.onNote(msgType, handler);
   }
 
-  /** Names who takes the notes of a type, which do not come into mailboxes then; once each, before `start`. */
+  /** Sets the receiver of the notes of a type instead of mailboxes; once each, before `start`. */
   claim(msgType: number, taker: NoteTaker): void {
     this.#inbox.claim(msgType, taker);
   }
 
-  /** A taker has room again: looks for what it passed over. */
+  /** A receiver has room again: fetches the notes that it had no room for. */
   roomAgain(aid: Aid): void {
     this.#fetcher.reconsider(aid, 'full');
   }
 
-  /** Sends a note for a capability, which sends it again by itself if that fails. See `NoteSender.send`. */
+  /** Sends a note for a capability, which retries if that fails. See `NoteSender.send`. */
   async send(sender: Aid, recipient: Aid, msgType: number, body: Uint8Array): Promise<SendResult> {
-    const { settle, ...result } = await this.#noteSender.send(sender, recipient, msgType, body, false);
+    const { settle, ...result } = await this.#sender.send(sender, recipient, msgType, body, false);
     this.#guard(sender, () => settle(true));
     return result;
   }
 
   /**
-   * Sends a note for a client whose answer may be lost. It is queued if no other node keeps it for now.
+   * Sends a note for a client, which may not receive the answer. It is queued if no other node stores it.
    * See `NoteSender.send`.
    */
   async post(sender: Aid, recipient: Aid, msgType: number, body: Uint8Array): Promise<Posted> {
-    const { settle, ...result } = await this.#noteSender.send(sender, recipient, msgType, body, true);
+    const { settle, ...result } = await this.#sender.send(sender, recipient, msgType, body, true);
     return { ...result, settle: (heard) => this.#guard(sender, () => settle(heard)) };
   }
 
@@ -192,7 +163,7 @@ export class Notes implements Component {
 
   /**
    * The notes that wait for an agent, oldest first. Nothing changes.
-   * @throws SvcError `not_found`; `invalid_request` where the cursor is none of ours
+   * @throws SvcError `not_found`; `invalid_request` if the cursor is invalid
    */
   list(aid: Aid, limit: number, cursor?: string): NotePage {
     this.#mustBeHere(aid);
@@ -202,8 +173,8 @@ export class Notes implements Component {
   }
 
   /**
-   * Hands out the oldest notes, in one durable step: nobody gets them a second time, unless they are
-   * given back or the daemon ends before it knows that they arrived.
+   * Returns the oldest notes and marks them as delivered, durably. No client gets them a second time, unless they are
+   * given back or the daemon stops before it knows that they arrived.
    * @throws SvcError `not_found`
    */
   take(aid: Aid): TakenNotes {
@@ -225,26 +196,26 @@ export class Notes implements Component {
   }
 
   /**
-   * Deletes one note that waits; it is not shown again where another copy of it comes.
+   * Deletes one pending note. Further copies of it are ignored.
    * @param messageId in hex
-   * @throws SvcError `not_found` where the agent is not here, or no such note waits
+   * @throws SvcError `not_found` if the agent is not here or the note is not pending
    */
   remove(aid: Aid, messageId: string): void {
     this.#mustBeHere(aid);
     const { store, clock } = this.#deps;
     const id = fromHex(messageId);
     const note = id === null ? null : store.takeOne(aid, id, clock.now());
-    if (note === null) throw new SvcError('not_found', { message: 'No such note waits for this agent.' });
+    if (note === null) throw new SvcError('not_found', { message: 'This agent has no such note.' });
     this.#recount(aid);
     this.#confirm(aid, [note]);
   }
 
-  /** How many notes wait, of those agents that have some. */
+  /** Pending notes of each agent that has some. */
   pending(): ReadonlyMap<Aid, number> {
     return this.#waiting;
   }
 
-  /** Takes notice of what happened to an agent. */
+  /** Handles a change of an agent. */
   agentChanged({ aid, kind }: AgentChange): void {
     if (kind === 'registered' || kind === 'rotated') {
       this.#recount(aid);
@@ -260,8 +231,8 @@ export class Notes implements Component {
   }
 
   /**
-   * What goes out beside the endpoint record of an agent: where it can be found, its key can be as well. Null where the
-   * key that is published will do.
+   * The key record to publish with the endpoint record of an agent, so that senders find both. Null if the published one
+   * is recent.
    * @throws SvcError `key_damaged`
    */
   keyToPublish(aid: Aid): Publication | null {
@@ -274,15 +245,15 @@ export class Notes implements Component {
     return isNew || isOld ? { type: RECORD.encryptionKeys, name: '', payload, ttl: MAX_TTL_S } : null;
   }
 
-  /** Takes notice of a record that was published here: a key that should have gone out beside it goes out now. */
+  /** Handles a published record: publishes the key after an endpoint record, unless that was done with it. */
   published({ aid, type }: SignedRecord): void {
     if (type !== RECORD.endpoints || this.#deps.identity(aid) === null) return;
     this.#publishKey(aid).catch((error: unknown) =>
-      this.#deps.log.warn({ aid, error }, 'the encryption key of this agent was not published; it is tried again'),
+      this.#deps.log.warn({ aid, error }, 'the encryption key of this agent was not published, svcd will retry'),
     );
   }
 
-  /** To be called before an agent gets another operational key: notes that are sealed to what follows from it wait. */
+  /** Call it before the operational key of an agent is replaced: pending notes are sealed to keys that derive from it. */
   beforeRotation(aid: Aid): void {
     if (this.#deps.identity(aid) === null) return;
     try {
@@ -302,7 +273,7 @@ export class Notes implements Component {
   }
 
   /**
-   * Takes in the private keys of an export.
+   * Stores the private keys of an export.
    * @throws SvcError `bad_key`, `too_large`
    */
   importSecrets(aid: Aid, keys: readonly ExportedNoteKey[]): void {
@@ -310,7 +281,7 @@ export class Notes implements Component {
     this.#fetcher.reconsider(aid, 'unknown_key');
   }
 
-  /** Undoes `importSecrets` where the agent did not come here after all. */
+  /** Reverts `importSecrets` after a failed import of the agent. */
   discardSecrets(aid: Aid): void {
     this.#keys.forget(aid);
   }
@@ -334,13 +305,13 @@ export class Notes implements Component {
     this.#removals.add(aid, notes);
   }
 
-  /** What comes after an answer: nobody waits for it, and after a stop it is left to the next start. */
+  /** Runs work that follows an answer. After a stop, the next start does it. */
   #guard(aid: Aid, work: () => void): void {
     if (this.#stopped) return;
     try {
       work();
     } catch (error) {
-      this.#deps.log.error({ aid, error }, 'what became of notes could not be written down');
+      this.#deps.log.error({ aid, error }, 'the result of a delivery could not be stored');
     }
   }
 
@@ -359,4 +330,79 @@ export class Notes implements Component {
 function numberOf(cursor = '0'): number {
   if (/^\d{1,15}$/.test(cursor)) return Number(cursor);
   throw new SvcError('invalid_request', { message: 'Invalid cursor.', details: { in: 'query', path: '/cursor' } });
+}
+
+type NotesMovingParts = Pick<Notes, 'exportSecrets' | 'importSecrets'> & {
+  readonly store: NoteStore;
+  readonly outbox: NoteOutboxStore;
+};
+
+/** The mailbox of an agent and its keys, for its move to another node. */
+export function exportNotes(deps: NotesMovingParts, aid: Aid): NotesPart {
+  const { store, outbox } = deps;
+  const queued = outbox.page(aid, 0, MAX_QUEUED_NOTES).map((note) => ({
+    recipient: note.recipient,
+    msg_type: note.msgType,
+    body_base64: toBase64(note.body),
+    nonce_hex: toHex(note.nonce),
+    sent_at: note.sentAt,
+  }));
+  return {
+    ...(queued.length === 0 ? {} : { queued }),
+    keys: deps.exportSecrets(aid).map((key) => ({ private_key_hex: key.privateKeyHex, created_at: key.createdAt })),
+    waiting: store.all(aid).map((note) => ({
+      message_id: toHex(note.messageId),
+      sender: note.sender,
+      msg_type: note.msgType,
+      body_base64: toBase64(note.body),
+      sent_at: note.sentAt,
+      received_at: note.receivedAt,
+      digest_hex: toHex(note.digest),
+      token_hex: toHex(note.token),
+    })),
+    seen: store.seenOf(aid, MAX_MOVED_SEEN).map(({ messageId, until }) => ({ id: toHex(messageId), until })),
+  };
+}
+
+/**
+ * Checks a mailbox from another node.
+ * @param now Unix milliseconds
+ * @returns a function that stores it
+ * @throws SvcError `bad_file`
+ */
+export function importNotes(deps: NotesMovingParts, aid: Aid, part: NotesPart, now: number): () => void {
+  const notes = part.waiting.map((one, i): NewNote => {
+    const path = `/notes/waiting/${i}`;
+    return {
+      aid,
+      messageId: hexBytes(one.message_id),
+      sender: aidAt(`${path}/sender`, one.sender),
+      msgType: one.msg_type,
+      body: base64At(`${path}/body_base64`, one.body_base64, MAX_NOTE_BODY_BYTES),
+      sentAt: one.sent_at,
+      receivedAt: one.received_at,
+      digest: hexBytes(one.digest_hex),
+      token: hexBytes(one.token_hex),
+    };
+  });
+  const queued = (part.queued ?? []).map((one, i): NewQueuedNote => {
+    const path = `/notes/queued/${i}`;
+    const recipient = aidAt(`${path}/recipient`, one.recipient);
+    const body = base64At(`${path}/body_base64`, one.body_base64, MAX_NOTE_BODY_BYTES);
+    const sentAt = Math.min(one.sent_at, now);
+    const letter = { recipient, msgType: one.msg_type, body, nonce: hexBytes(one.nonce_hex), sentAt };
+    const id = messageId({ ...letter, sender: aid });
+    return { ...letter, aid, messageId: id, until: sentAt + QUEUED_LIFE_MS, dueAt: now, attempts: 0 };
+  });
+  const ids = part.waiting.map((one) => one.message_id);
+  checkDistinct('/notes/waiting', ids);
+  const latest = now + SEEN_MS;
+  const seen = new Map(part.seen.map(({ id, until }) => [id, Math.min(until, latest)]));
+  const keys = part.keys.map((key) => ({ privateKeyHex: key.private_key_hex, createdAt: key.created_at }));
+  return () => {
+    deps.importSecrets(aid, keys);
+    for (const note of notes) deps.store.add(note, seen.get(toHex(note.messageId)) ?? latest);
+    for (const note of queued) deps.outbox.add(note);
+    for (const [id, until] of seen) deps.store.markSeen(aid, hexBytes(id), until);
+  };
 }

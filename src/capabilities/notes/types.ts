@@ -1,8 +1,17 @@
-/** What notes need from others, and what others see of them. */
+/** The dependencies of notes, and the types that callers see. */
+import type { Clock } from '../../foundation/clock.ts';
 import type { NoteOutcome } from '../../foundation/domain/notes.ts';
+import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
+import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
+import type { Log } from '../../foundation/log.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
+import type { NoteCopyStore } from '../../foundation/store/note-copies.ts';
+import type { NoteOutboxStore } from '../../foundation/store/note-outbox.ts';
+import type { NoteStore } from '../../foundation/store/notes.ts';
+import type { Links, LocalIdentity } from '../../network/links/types.ts';
 import type { RecordNetwork } from '../../network/records/types.ts';
+import type { SecretVault } from './note-keys.ts';
 
 export type { LocalIdentity } from '../../network/links/types.ts';
 
@@ -12,51 +21,74 @@ export type MailNetwork = Pick<
   'put' | 'list' | 'near' | 'removeNotes' | 'reachability' | 'onReachability'
 >;
 
-/** What the directory keeps on the network for an agent. */
+/** A published record. */
 export interface KeyPublication {
   readonly payload: Uint8Array;
-  /** Unix milliseconds of the last acknowledged publication; null where there was none. */
+  /** Unix milliseconds of the last acknowledged publication; null if there was none. */
   readonly publishedAt: number | null;
 }
 
-/** The directory, as far as encryption keys are concerned. */
+/** The part of the directory that publishes encryption keys. */
 export interface KeyDirectory {
-  /** The record of a type that is kept for an agent; null where there is none. */
+  /** The record of a type that is published for an agent; null if there is none. */
   published(aid: Aid, type: RecordType): KeyPublication | null;
-  /** Publishes a record under the agent's key and keeps it there. `ttl` in seconds. */
+  /** Publishes a record under the agent's key and renews it. `ttl` in seconds. */
   publishRecord(aid: Aid, type: RecordType, payload: Uint8Array, ttl: number): Promise<unknown>;
 }
 
-/** A note that waits in a mailbox. */
+export interface AgentsPage {
+  readonly aids: readonly Aid[];
+  /** The cursor of the next page; null on the last one. */
+  readonly next: string | null;
+}
+
+export interface NotesDependencies {
+  readonly store: NoteStore;
+  readonly copies: NoteCopyStore;
+  readonly outbox: NoteOutboxStore;
+  readonly network: MailNetwork;
+  readonly links: Links;
+  readonly vault: SecretVault;
+  readonly directory: KeyDirectory;
+  readonly delegations: DelegationVerifier;
+  readonly events: EventSink;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** The identity of a local agent, without the node's own; null for others. */
+  identity(aid: Aid): LocalIdentity | null;
+  /** The local agents, in a stable order. */
+  agents(cursor: string | undefined, limit: number): AgentsPage;
+  /** True if the AID was created here a moment ago, so it has no notes yet. */
+  isNew(aid: Aid): boolean;
+  /** Unix seconds of the newest delegation seen of an agent; 0 if none was. */
+  newestDelegation(aid: Aid): number;
+  /** The owner of a local agent knows a peer: it is in the access list, has a label, or is a friend in chat. */
+  isKnown(aid: Aid, peer: Aid): boolean;
+  /** A number from 0 up to 1, exclusive. */
+  random(): number;
+  /** Milliseconds that this clock is ahead of the clocks of other nodes; 0 if unknown. */
+  clockAheadMs?(): number;
+}
+
+/** A note in a mailbox. */
 export interface Note {
   /** Lower-case hex. */
   readonly messageId: string;
   readonly sender: Aid;
   readonly msgType: number;
   readonly body: Uint8Array;
-  /** Unix milliseconds, as the sender says. */
+  /** Unix milliseconds, according to the sender. */
   readonly sentAt: number;
 }
 
 /**
- * Told of each new note of one type, in the transaction that keeps it: what it writes to the
- * database is kept with the note or not at all. Where it throws, the note is kept without it.
+ * Notified of each new note of one type, in the transaction that stores it: its own changes are stored with the note or
+ * not at all. If it throws, the note is stored without them.
  */
 export type NoteHandler = (recipient: Aid, note: Note) => void;
 
 /**
- * Takes the notes of one type in place of the mailbox, in the transaction that remembers their ids. Where it throws, the
- * note is refused.
+ * Takes the notes of one type instead of the mailbox, in the transaction that stores their IDs. If it throws, the note is
+ * refused.
  */
 export type NoteTaker = (recipient: Aid, note: Note) => NoteOutcome;
-
-/** How sending went. */
-export interface SendResult {
-  readonly messageId: string;
-  /** Nodes of the record network that keep the note. */
-  readonly replicas: number;
-  /** The recipient's node has it. */
-  readonly delivered: boolean;
-  /** No other node has it yet. It is on disk here and sent again until one does, or it expires. */
-  readonly queued: boolean;
-}

@@ -36,13 +36,6 @@ export class NoteCopyStore {
     return { count: orZero(row, 'n'), bytes: orZero(row, 'bytes') };
   }
 
-  /** Makes copies due at the given time. */
-  release(ids: readonly number[], at: number): void {
-    this.#store.commit(() => {
-      for (const id of ids) this.#store.run`UPDATE note_copies SET due_at = ${at} WHERE id = ${id}`;
-    }, 'soon');
-  }
-
   /** The time of the next due copy; null if there is none. */
   nextDue(): number | null {
     return orNull(integerOf, this.#store.one('SELECT min(due_at) AS at FROM note_copies'), 'at');

@@ -1,8 +1,7 @@
 /** When a note counts as sent. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { HEAD_START_MS } from '../../../src/capabilities/notes/note-sender.ts';
-import type { SendResult } from '../../../src/capabilities/notes/types.ts';
+import { HEAD_START_MS, type SendResult } from '../../../src/capabilities/notes/note-sender.ts';
 import type { PutResult } from '../../../src/network/records/types.ts';
 import { idle } from '../../support/idle.ts';
 import { type MailNode, MailWorld } from '../../support/mail-world.ts';
@@ -10,7 +9,7 @@ import { type MailNode, MailWorld } from '../../support/mail-world.ts';
 const text = (value: string): Uint8Array => new TextEncoder().encode(value);
 const copiesOf = ({ store }: MailNode): number => Number(store.one('SELECT count(*) AS n FROM note_copies')?.['n']);
 
-/** A node whose network says nothing until it is told to. */
+/** Makes the network of a node answer only on request of the test. */
 function silentNetwork(node: MailNode): {
   tell: ((replicas: number) => void)[];
   rest: PromiseWithResolvers<PutResult>;
@@ -24,7 +23,7 @@ function silentNetwork(node: MailNode): {
   return { tell, rest };
 }
 
-test('what the recipient has is sent as soon as it is on disk that its copies follow', async () => {
+test('a note counts as sent when the recipient has it and its copy is on disk', async () => {
   const world = new MailWorld();
   const [a, b] = [await world.node('a'), await world.node('b')];
   const [alice, bob] = [await a.host(), await b.host()];
@@ -35,10 +34,10 @@ test('what the recipient has is sent as soon as it is on disk that its copies fo
   const sent = await world.during(a.notes.send(alice.aid, bob.aid, 1, text('hello')));
   assert.ok(world.clock.now() - before < HEAD_START_MS);
   assert.deepEqual([sent.delivered, sent.replicas, b.waiting(bob.aid).length], [true, 0, 2]);
-  assert.deepEqual([tell.length, copiesOf(a)], [0, 1], 'nobody was asked to keep it, and that is not forgotten');
+  assert.deepEqual([tell.length, copiesOf(a)], [0, 1], 'the network has no request, and the copy is on disk');
 });
 
-test('a recipient that takes its time has the network asked as well', async () => {
+test('if the recipient is slow, the note is sent to the network too', async () => {
   const world = new MailWorld();
   const [a, b] = [await world.node('a'), await world.node('b')];
   const [alice, bob] = [await a.host(), await b.host()];
@@ -49,16 +48,16 @@ test('a recipient that takes its time has the network asked as well', async () =
   const sent: SendResult[] = [];
   a.links.open = () => new Promise(() => {});
   const sending = a.notes.send(alice.aid, bob.aid, 1, text('hello')).then((result) => sent.push(result));
-  await world.until('the network is asked', () => tell.length === 1);
+  await world.until('the network has the request', () => tell.length === 1);
   tell[0]?.(8);
   rest.resolve({ replicas: 8, newer: null, refused: {} });
   await world.during(sending);
   assert.deepEqual([sent[0]?.delivered, sent[0]?.replicas], [false, 8]);
   await idle();
-  assert.equal(copiesOf(a), 0, 'what the network has needs no copies');
+  assert.equal(copiesOf(a), 0, 'the network has the note, so no copy is needed');
 });
 
-test('a note that can be left to nobody to be copied is answered once two nodes keep it', async () => {
+test('if the copy cannot be written to disk, a note counts as sent when two nodes store it', async () => {
   const world = new MailWorld();
   const [a, b] = [await world.node('a'), await world.node('b')];
   const [alice, bob] = [await a.host(), await b.host()];
@@ -68,10 +67,7 @@ test('a note that can be left to nobody to be copied is answered once two nodes 
   a.store.run('DROP TABLE note_copies');
   const sent: SendResult[] = [];
   const sending = a.notes.send(alice.aid, bob.aid, 1, text('hello')).then((result) => sent.push(result));
-  await world.until(
-    'it is with bob, and the network is asked',
-    () => b.waiting(bob.aid).length === 2 && tell.length === 1,
-  );
+  await world.until('bob and the network have it', () => b.waiting(bob.aid).length === 2 && tell.length === 1);
   tell[0]?.(1);
   await world.clock.run(500);
   assert.equal(sent.length, 0);

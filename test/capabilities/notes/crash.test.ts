@@ -11,7 +11,7 @@ import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
 const NOTES = 3;
 
-/** Notes from one node to another, of which one loses power at a point; the number of its commits. */
+/** Sends notes from one node to another while one of them loses power. Returns the number of its commits. */
 async function exchange(t: TestContext, side: 'a' | 'b', point: CrashPoint): Promise<number> {
   const file = join(temporaryDirectory(t), 'svcd.db');
   const world = new MailWorld();
@@ -32,7 +32,7 @@ async function exchange(t: TestContext, side: 'a' | 'b', point: CrashPoint): Pro
     if (b.store === crashing.store) b = await b.restart(open());
   };
   const received: string[] = [];
-  /** Takes what waits as a client does: what its answer held is here, whatever becomes of the daemon then. */
+  /** Collects notes like a client, which has the answer even if the daemon stops then. */
   const poll = (node: MailNode): void => {
     try {
       const taken = node.notes.take(bob.aid);
@@ -47,7 +47,7 @@ async function exchange(t: TestContext, side: 'a' | 'b', point: CrashPoint): Pro
     for (;;) {
       try {
         const { messageId, settle } = await world.during(a.notes.post(alice.aid, bob.aid, 1, Uint8Array.of(i)));
-        // The client has the answer, whatever becomes of the daemon then.
+        // The client has the answer even if the daemon stops then.
         sent.push(messageId);
         settle(true);
         break;

@@ -1,4 +1,4 @@
-/** What a recipient asks of the record in which a note is handed over. */
+/** How a recipient checks the record of a note that arrives over a link. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
@@ -14,7 +14,7 @@ import { MailWorld } from '../../support/mail-world.ts';
 /** Bytes before the record in a request. */
 const REQUEST_HEAD = 3;
 
-/** Two agents, and a sender whose notes stand in other records than it made; the network is away. */
+/** Two agents without a network. The sender's notes are in records that were changed. */
 async function tamperedWorld(change: (record: SignedRecord) => Partial<RecordContent>) {
   const world = new MailWorld();
   const [a, b] = [await world.node('a'), await world.node('b')];
@@ -27,7 +27,7 @@ async function tamperedWorld(change: (record: SignedRecord) => Partial<RecordCon
     const bytes: NonNullable<typeof options>['first'] = {
       bytes: (place) => {
         const record = decodeRecord(options?.first?.bytes(place).subarray(REQUEST_HEAD) ?? new Uint8Array());
-        // Signed by somebody else than the identity that its delegation names.
+        // Not signed by the identity that its delegation names.
         const { encoded } = signRecord({ ...record, ...change(record) }, KeyPair.generate());
         return Buffer.concat([Uint8Array.of(1, encoded.length >> 8, encoded.length & 0xff), encoded]);
       },
@@ -38,7 +38,7 @@ async function tamperedWorld(change: (record: SignedRecord) => Partial<RecordCon
   return { world, b, bob, send };
 }
 
-test('who signed the record is of no account: the letter inside says and proves who wrote it', async () => {
+test('the signer of the record does not matter: the letter inside proves its sender', async () => {
   const { b, bob, send } = await tamperedWorld(() => ({}));
   const { delivered, messageId } = await send();
   assert.ok(delivered);

@@ -1,6 +1,6 @@
 /**
  * Notes in a network that loses, delays, duplicates, reorders and partitions, between daemons that
- * restart: what was acknowledged arrives, and nothing arrives twice.
+ * restart: every acknowledged note arrives, and no note arrives twice.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

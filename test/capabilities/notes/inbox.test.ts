@@ -1,4 +1,4 @@
-/** What a mailbox takes in, and what it refuses: forgeries, replays, floods. */
+/** Notes that a mailbox accepts and refuses: forgeries, replays, floods. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
@@ -9,9 +9,8 @@ import {
   MAX_SENDER_NOTES,
   MAX_STRANGERS_NOTES,
 } from '../../../src/capabilities/notes/inbox.ts';
-import { encodeLetter, type LetterContent } from '../../../src/capabilities/notes/letter.ts';
+import { encodeLetter, type LetterContent, sealLetter } from '../../../src/capabilities/notes/letter.ts';
 import { NoteKeys } from '../../../src/capabilities/notes/note-keys.ts';
-import { sealLetter } from '../../../src/capabilities/notes/sealing.ts';
 import { unixSeconds } from '../../../src/foundation/clock.ts';
 import { MAX_MAILBOX_NOTES } from '../../../src/foundation/domain/notes.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
@@ -88,10 +87,10 @@ class World {
   }
 }
 
-test('a letter that another one than its sender signed is refused', async () => {
+test('a letter that its sender did not sign is refused', async () => {
   const world = new World();
   const [bob, alice, eve] = [world.host(), newIdentity(), newIdentity()];
-  // Eve signs with her key and shows Alice's proof.
+  // Eve signs with another key and shows Alice's proof.
   const forged = { ...eve, delegation: alice.delegation };
   assert.equal(await world.verdict(bob.aid, await world.note(forged, bob.aid)), 'refused');
   // Eve makes a proof for Alice with a master key that is not Alice's.
@@ -101,7 +100,7 @@ test('a letter that another one than its sender signed is refused', async () => 
   assert.equal(await world.verdict(bob.aid, await world.note(alice, bob.aid)), 'kept');
 });
 
-test('what was sealed for one cannot be handed on to another as if it were for him', async () => {
+test('a note for one recipient cannot be forwarded as a note to another', async () => {
   const world = new World();
   const [bob, carol, alice] = [world.host(), world.host(), newIdentity()];
   const letter = world.content(alice.aid, bob.aid);
@@ -111,18 +110,18 @@ test('what was sealed for one cannot be handed on to another as if it were for h
   const moved = encodeNotePayload({ ...parts, mailbox: mailboxKey(carol.aid) });
   assert.equal(await world.verdict(carol.aid, world.record(moved)), 'unknown_key');
   assert.equal(await world.verdict(carol.aid, world.record(payload)), 'refused');
-  // Bob opens the letter and seals it anew, signature and all, to Carol's key.
+  // Bob opens the letter and seals it to Carol's key, with the signature.
   const bobs = world.keys.current(bob.aid).publicKey;
   const signer = { delegation: alice.delegation, sign: (m: Uint8Array) => alice.operational.sign(m) };
   const inner = encodeLetter(letter, signer, bobs);
   const again = sealLetter(inner, letter.nonce, carol.aid, world.keys.current(carol.aid).publicKey);
   assert.equal(await world.verdict(carol.aid, world.record(again)), 'refused');
-  // To Bob himself it is what it was.
+  // It is still valid for Bob.
   const resealed = sealLetter(inner, letter.nonce, bob.aid, bobs);
   assert.equal(await world.verdict(bob.aid, world.record(resealed)), 'kept');
 });
 
-test('a changed bit anywhere makes a note worthless', async () => {
+test('a note with any changed bit is refused', async () => {
   const world = new World();
   const [bob, alice] = [world.host(), newIdentity()];
   const payload = await world.seal(alice, world.content(alice.aid, bob.aid));
@@ -152,7 +151,7 @@ test('a note in another record is the same note, for as long as a copy can live'
   assert.ok(together.every(({ verdict }) => verdict !== 'kept'));
 });
 
-test('two copies that come at the same time are one note', async () => {
+test('two copies that arrive at the same time are one note', async () => {
   const world = new World();
   const [bob, alice] = [world.host(), newIdentity()];
   const payload = await world.seal(alice, world.content(alice.aid, bob.aid));
@@ -179,7 +178,7 @@ test('a letter from another time is refused', async () => {
   assert.equal(await world.verdict(bob.aid, await world.note(expired, bob.aid, { sentAt: late - 4000_000 })), 'kept');
 });
 
-test('a key that was replaced signs nothing new, and what it signed before still arrives', async () => {
+test('a replaced key cannot sign new notes, and older notes still arrive', async () => {
   const world = new World();
   const [bob, alice] = [world.host(), newIdentity()];
   const before = world.clock.now();
@@ -194,7 +193,7 @@ test('a key that was replaced signs nothing new, and what it signed before still
   assert.equal(await world.verdict(bob.aid, await world.note(alice, bob.aid, { sentAt: before })), 'kept');
 });
 
-test('a note that comes again may be removed where it was found once its reader has taken it, not before', async () => {
+test('a copy of a known note is removed after the note was read', async () => {
   const world = new World();
   const [bob, alice] = [world.host(), newIdentity()];
   const letter = world.content(alice.aid, bob.aid);
@@ -209,7 +208,7 @@ test('a note that comes again may be removed where it was found once its reader 
   assert.deepEqual(await again(), [{ verdict: 'known', removal }]);
 });
 
-test('a mailbox holds so much of one sender and so much of all; what is taken makes room', async () => {
+test('a mailbox has limits for one sender and in total, and reading notes frees space', async () => {
   const world = new World();
   const bob = world.host();
   const from = async (sender: TestIdentity, count: number): Promise<string[]> => {
@@ -232,7 +231,7 @@ test('a mailbox holds so much of one sender and so much of all; what is taken ma
   assert.equal(world.store.load(bob.aid).count, MAX_MAILBOX_NOTES);
 });
 
-test('strangers leave room in a mailbox for those whom the owner knows', async () => {
+test('strangers leave room in a mailbox for senders that the owner knows', async () => {
   const world = new World();
   const [bob, alice] = [world.host(), newIdentity()];
   const senders = Array.from({ length: 3 }, () => newIdentity());
@@ -246,7 +245,7 @@ test('strangers leave room in a mailbox for those whom the owner knows', async (
   assert.equal(await world.verdict(bob.aid, await world.note(alice, bob.aid)), 'kept');
 });
 
-test('a mailbox holds so many bytes of one sender and so many of all, to the byte', async () => {
+test('a mailbox has exact byte limits for one sender and in total', async () => {
   const world = new World();
   const [bob, alice] = [world.host(), newIdentity()];
   const empty = noteSize(new Uint8Array());
@@ -267,7 +266,7 @@ test('a mailbox holds so many bytes of one sender and so many of all, to the byt
   assert.equal(await offer(newIdentity(), 10), 'kept');
 });
 
-test('a note for an agent that was deleted meanwhile is not kept', async () => {
+test('a note for an agent that was deleted meanwhile is not stored', async () => {
   const world = new World();
   const [bob, alice] = [world.host(), newIdentity()];
   const record = await world.note(alice, bob.aid);
@@ -277,7 +276,7 @@ test('a note for an agent that was deleted meanwhile is not kept', async () => {
   assert.equal(world.db.one('SELECT count(*) AS n FROM notes_seen')?.['n'], 0);
 });
 
-test('what somebody takes in place of the mailbox is handed over once, and its copies are of no more use', async () => {
+test('a receiver that replaces the mailbox gets each note once, and its copies are removed', async () => {
   const world = new World();
   const [bob, alice] = [world.host(), newIdentity()];
   const taken: string[] = [];
@@ -302,7 +301,7 @@ test('what somebody takes in place of the mailbox is handed over once, and its c
   assert.deepEqual(world.events, []);
 });
 
-test('a note that its taker drops leaves no row, and its sender does not learn that', async () => {
+test('a note that its receiver drops leaves no row, and the sender is not notified', async () => {
   const world = new World();
   const [bob, eve] = [world.host(), newIdentity()];
   world.inbox.claim(7, () => 'dropped');
@@ -311,7 +310,7 @@ test('a note that its taker drops leaves no row, and its sender does not learn t
   assert.equal(world.db.one('SELECT count(*) AS n FROM notes_seen')?.['n'], 0);
 });
 
-test('a note whose taker fails is refused, and leaves nothing', async () => {
+test('a note whose receiver fails is refused and leaves nothing', async () => {
   const world = new World();
   const [bob, alice] = [world.host(), newIdentity()];
   world.inbox.claim(7, () => {

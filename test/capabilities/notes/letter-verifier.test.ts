@@ -1,4 +1,4 @@
-/** Who verifies letters: this thread a few, other threads the rest, with the same verdicts. */
+/** The threads that verify letters: this thread a few, other threads the rest, with the same results. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';

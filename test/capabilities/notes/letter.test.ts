@@ -25,12 +25,12 @@ function changed(key: string, value: CborValue | undefined): Uint8Array {
   return encodeCbor({ v: 1, d, t: sentAt, y: msgType, b: body, n: nonce, g: new Uint8Array(64), [key]: value });
 }
 
-test('the largest letter is read as it was written', () => {
+test('the largest letter is decoded unchanged', () => {
   const { signature: _signature, delegation: _delegation, ...read } = decodeLetter(letter, recipient);
   assert.deepEqual(read, content);
 });
 
-test('each member of a letter is checked by itself', () => {
+test('each member of a letter is checked separately', () => {
   assert.equal(decodeLetter(changed('t', 1), recipient).sentAt, 1);
   const wrong: readonly (readonly [string, CborValue | undefined])[] = [
     ['v', 2],

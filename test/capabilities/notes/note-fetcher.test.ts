@@ -9,7 +9,7 @@ import { newIdentity } from '../../support/identities.ts';
 import { MemoryRecordHub, MemoryRecordNetwork } from '../../support/memory-records.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
-/** A fetcher of nobody's mailboxes but those that it is told of, and which it looked at, in their order. */
+/** A fetcher without agents, and the mailboxes that it fetched on request, in order. */
 async function newFetcher(t: TestContext) {
   const clock = new TestClock();
   const hub = new MemoryRecordHub(clock);
@@ -36,7 +36,7 @@ async function newFetcher(t: TestContext) {
   return { clock, fetcher, looks, mailbox };
 }
 
-test('a mailbox that may wait is looked at after that time, and others meanwhile', async (t) => {
+test('a mailbox with a delay is fetched after it, and other mailboxes meanwhile', async (t) => {
   const { clock, fetcher, looks, mailbox } = await newFetcher(t);
   const [later, now] = [newIdentity().aid, newIdentity().aid];
   fetcher.soon(later, 1000);
@@ -51,7 +51,7 @@ test('a mailbox that may wait is looked at after that time, and others meanwhile
   assert.equal(clock.timers, 0);
 });
 
-test('of two wishes for one mailbox the sooner one counts', async (t) => {
+test('of two requests for one mailbox, the earlier time counts', async (t) => {
   const { clock, fetcher, looks, mailbox } = await newFetcher(t);
   const { aid } = newIdentity();
   fetcher.soon(aid, 1000);

@@ -20,7 +20,7 @@ function setUp() {
   return { agent, aid: agent.aid, vault, clock, keys };
 }
 
-test('an export of keys is taken in whole, or not at all', () => {
+test('an export of keys is imported completely or not at all', () => {
   const { aid, vault, keys } = setUp();
   const good = { privateKeyHex: 'ab'.repeat(32), createdAt: MAX_UNIX_S };
   const bad = [

@@ -1,8 +1,7 @@
-/** How many notes a node opens of whom: each is refused as soon as it is opened, since it is none. */
+/** Limits for notes that a node opens. All notes here are invalid, so they are refused when they are opened. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { NoteLinks } from '../../../src/capabilities/notes/note-links.ts';
-import { noteRequest, readAnswer } from '../../../src/capabilities/notes/wire.ts';
+import { NoteLinks, noteRequest, readAnswer } from '../../../src/capabilities/notes/note-links.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { asLink, localPair } from '../../../src/network/links/stream.ts';

@@ -18,7 +18,7 @@ function withCode(code: ErrorCode): (error: unknown) => boolean {
   return (error) => error instanceof SvcError && error.code === code;
 }
 
-test('a note reaches an agent that is there at once, once, and waits on the network as well', async () => {
+test('a note reaches an online agent immediately and once, and is stored on the network too', async () => {
   const world = new MailWorld();
   const [a, b] = [await world.node('a'), await world.node('b')];
   const [alice, bob] = [await a.host(), await b.host()];
@@ -42,7 +42,7 @@ test('a note reaches an agent that is there at once, once, and waits on the netw
   assert.equal(b.events.length, 1);
 });
 
-test('one note is deleted without the others, and is not shown again', async () => {
+test('one note is deleted without other notes, and is not shown again', async () => {
   const world = new MailWorld();
   const [a, b] = [await world.node('a'), await world.node('b')];
   const [alice, bob] = [await a.host(), await b.host()];
@@ -59,7 +59,7 @@ test('one note is deleted without the others, and is not shown again', async () 
   assert.deepEqual(b.waiting(bob.aid), [first, third]);
 });
 
-test('polling hands out each note once, and removes its copies from the network', async () => {
+test('polling returns each note once, and removes its copies from the network', async () => {
   const world = new MailWorld();
   const [a, b] = [await world.node('a'), await world.node('b')];
   const [alice, bob] = [await a.host(), await b.host()];
@@ -80,14 +80,14 @@ test('polling hands out each note once, and removes its copies from the network'
   assert.deepEqual(b.poll(bob.aid), ids);
   assert.equal(b.notes.pending().size, 0);
   await world.until(
-    'the copies are gone',
+    'the copies are removed',
     () => world.hub.store.find(mailboxKey(bob.aid), { types: [] }, 10).length === 0,
   );
   await world.clock.run(300_000);
   assert.deepEqual(b.waiting(bob.aid), []);
 });
 
-test('a recipient that is away gets its notes when it is back, though the sender is gone by then', async () => {
+test('an offline recipient gets its notes later, even if the sender is offline then', async () => {
   const world = new MailWorld();
   const [a, c] = [await world.node('a'), await world.node('c')];
   let b = await world.node('b');
@@ -110,7 +110,7 @@ test('a recipient that is away gets its notes when it is back, though the sender
   await c.down();
 });
 
-test('an identity that moves to another machine gets what waits for it, with its operational key alone', async () => {
+test('an identity on another machine gets its pending notes with its operational key alone', async () => {
   const world = new MailWorld();
   const [a, b] = [await world.node('a'), await world.node('b'), await world.node('keeper')];
   const [alice, bob] = [await a.host(), await b.host()];
@@ -122,7 +122,7 @@ test('an identity that moves to another machine gets what waits for it, with its
   assert.deepEqual(elsewhere.waiting(bob.aid), [messageId]);
 });
 
-test('the private keys of a replaced operational key are deleted when no note can need them any more', async () => {
+test('the private keys of a replaced operational key are deleted when no note can need them', async () => {
   const world = new MailWorld();
   const node = await world.node('a');
   const agent = await node.host();
@@ -142,7 +142,7 @@ test('the private keys of a replaced operational key are deleted when no note ca
   assert.deepEqual([isKept(), keys()], [false, own]);
 });
 
-test('a new operational key leaves waiting notes readable; so does moving it with an export', async () => {
+test('pending notes stay readable after a new operational key, and after a move with an export', async () => {
   const world = new MailWorld();
   const [a, b] = [await world.node('a'), await world.node('b')];
   const [alice, bob] = [await a.host(), await b.host()];
@@ -162,10 +162,10 @@ test('a new operational key leaves waiting notes readable; so does moving it wit
 
   const bare = await world.node('bare');
   bare.register(rotated);
-  await world.until('what follows from the new key', () => bare.waiting(bob.aid).length === 1);
+  await world.until('the note for the new key', () => bare.waiting(bob.aid).length === 1);
   assert.deepEqual(bare.waiting(bob.aid), [second.messageId]);
   bare.notes.importSecrets(bob.aid, secrets);
-  await world.until('what the old key opens', () => bare.waiting(bob.aid).length === 2);
+  await world.until('the note for the old key', () => bare.waiting(bob.aid).length === 2);
   assert.throws(() => bare.notes.importSecrets(bob.aid, [{ privateKeyHex: 'ab', createdAt: 0 }]), withCode('bad_key'));
 
   b.records.setReachability({ ready: true });
@@ -173,7 +173,7 @@ test('a new operational key leaves waiting notes readable; so does moving it wit
   assert.deepEqual(new Set(b.waiting(bob.aid)), new Set([first.messageId, second.messageId]));
 });
 
-test('keys change every month, and notes sealed to the one before are still opened', async () => {
+test('keys change every month, and the previous key still opens notes', async () => {
   const world = new MailWorld();
   const [a, b] = [await world.node('a'), await world.node('b')];
   const [alice, bob] = [await a.host(), await b.host()];
@@ -208,7 +208,7 @@ test('agents of one daemon write to each other, with or without a network', asyn
   assert.deepEqual(a.waiting(bob.aid), [sent.messageId]);
 });
 
-test('a note that nobody took is an error, and the next attempt is the same note', async () => {
+test('a note that no node stored is an error, and the next attempt is the same note', async () => {
   const world = new MailWorld();
   const [a, b] = [await world.node('a'), await world.node('b')];
   const [alice, bob] = [await a.host(), await b.host()];
@@ -236,7 +236,7 @@ test('a note that nobody took is an error, and the next attempt is the same note
   await world.until('all are there', () => b.waiting(bob.aid).length === 5);
 });
 
-test('the mailbox of an agent is looked at a second after it was registered, unless its keys were just made', async () => {
+test('the mailbox of an agent is fetched a second after it was registered, unless its keys are new', async () => {
   const world = new MailWorld();
   const [, b] = [await world.node('a'), await world.node('b')];
   const [known, made] = [newIdentity().aid, newIdentity().aid];
@@ -279,7 +279,7 @@ test('a failed attempt keeps its id over a restart of the sender, for an hour', 
   assert.equal(b.waiting(bob.aid).length, 2);
 });
 
-test('what does not fit is refused with its limit', async () => {
+test('a note above a limit is refused with the limit', async () => {
   const world = new MailWorld();
   const a = await world.node('a');
   const alice = await a.host();
@@ -297,7 +297,7 @@ test('what does not fit is refused with its limit', async () => {
   assert.throws(() => a.notes.take(other), withCode('not_found'));
 });
 
-test('an agent sends so many notes at once, and is told when it may go on', async () => {
+test('an agent has a limited rate of notes, and the error contains the time to retry', async () => {
   const world = new MailWorld();
   const a = await world.node('a');
   const { aid } = await a.host();
@@ -324,7 +324,7 @@ test('deleting an agent deletes its notes and its keys', async () => {
     assert.equal(a.store.one(`SELECT count(*) AS n FROM ${table}`)?.['n'], 0, table);
 });
 
-test('who waits for notes of a type is told of each, in the transaction that keeps it', async () => {
+test('a handler gets each note of its type, in the transaction that stores the note', async () => {
   const world = new MailWorld();
   const a = await world.node('a');
   const [alice, bob] = [await a.host(), await a.host()];
@@ -359,7 +359,7 @@ test('a stopped node leaves no timer behind', async () => {
   assert.equal(world.clock.timers, 0);
 });
 
-test('what waits is counted over a restart as well', async () => {
+test('pending notes are counted after a restart too', async () => {
   const world = new MailWorld();
   const [a, b] = [await world.node('a'), await world.node('b')];
   const [alice, bob] = [await a.host(), await b.host()];
@@ -369,11 +369,11 @@ test('what waits is counted over a restart as well', async () => {
   assert.deepEqual([...back.notes.pending()], [[bob.aid, 1]]);
 });
 
-test('the encryption key of an agent goes out again once a day', async () => {
+test('the encryption key of an agent is published once a day', async () => {
   const world = new MailWorld();
   const a = await world.node('a');
   const put: number[] = [];
-  // Its key changes in the second week from here: a day in which it does is one on which it goes out twice.
+  // Its key changes in the second week. On that day it is published twice.
   const alice = delegateAnew(KeyPair.fromSeed(new Uint8Array(32).fill(2)));
   const store = a.records.put.bind(a.records);
   a.records.put = (key, record, options) => {

@@ -1,7 +1,7 @@
 /** Notes that no other node keeps yet: queued on disk, and sent again until one does. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { QUEUED_LIFE_MS } from '../../../src/capabilities/notes/note-outbox.ts';
+import { QUEUED_LIFE_MS } from '../../../src/capabilities/notes/note-sender.ts';
 import { MAX_QUEUED_NOTES } from '../../../src/foundation/domain/notes.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { type MailNode, MailWorld } from '../../support/mail-world.ts';
@@ -73,22 +73,22 @@ test('without another node a note is queued even if the key of its recipient is 
   const back = await b.restart();
   const restarted = world.clock.now();
   await world.until('the note arrives', () => back.waiting(bob).includes(messageId));
-  assert.ok(world.clock.now() - restarted < 5000, 'at once when a node appears');
+  assert.ok(world.clock.now() - restarted < 5000, 'immediately when a node appears');
 });
 
-test('a queued note expires after as long as the network would keep it, and its sender is told', async () => {
+test('a queued note expires after the lifetime of notes on the network, and its sender gets an event', async () => {
   const { world, a, alice, bob, post, cut } = await setUp();
   cut();
   const { messageId } = await post('never arrives');
   const [note] = a.notes.queued(alice, 10).notes;
   assert.equal((note?.until ?? 0) - (note?.sentAt ?? 0), QUEUED_LIFE_MS);
   world.clock.jump(QUEUED_LIFE_MS);
-  await world.until('it is gone', () => queuedIds(a, alice).length === 0);
+  await world.until('it is deleted', () => queuedIds(a, alice).length === 0);
   assert.deepEqual(eventsOf(a, 'mailbox.expired'), [{ message_id: messageId, recipient: bob }]);
   assert.deepEqual(eventsOf(a, 'mailbox.sent'), []);
 });
 
-test('a client that did not hear of it sends the same note again, and it is queued once', async () => {
+test('a client without an answer sends the same note again, and it is queued once', async () => {
   const { a, alice, post, cut } = await setUp();
   cut();
   const { messageId } = await post('unheard', false);
@@ -98,7 +98,7 @@ test('a client that did not hear of it sends the same note again, and it is queu
   assert.equal(queuedIds(a, alice).length, 2);
 });
 
-test('queued notes are listed in pages, taken back, and go with their agent', async () => {
+test('queued notes are listed in pages, canceled, and deleted with their agent', async () => {
   const { a, alice, post, cut } = await setUp();
   cut();
   const ids = [];
@@ -116,7 +116,7 @@ test('queued notes are listed in pages, taken back, and go with their agent', as
   assert.equal(Number(a.store.one('SELECT count(*) AS n FROM note_outbox')?.['n']), 0);
 });
 
-test('a note that does not fit the queue is refused, and capabilities that send again by themselves do not queue', async () => {
+test('a note that does not fit the queue is refused, and capabilities that retry do not queue', async () => {
   const { world, a, alice, bob, post, cut } = await setUp();
   cut();
   await assert.rejects(world.during(a.notes.send(alice, bob, 3, text('by a capability'))), {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { NoteKeys } from '../../../src/capabilities/notes/note-keys.ts';
-import { RecipientKeys } from '../../../src/capabilities/notes/recipient-keys.ts';
+import { RecipientKeys } from '../../../src/capabilities/notes/note-links.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { encodeEncryptionKeysPayload } from '../../../src/foundation/records/payloads.ts';
 import type { SignedRecord } from '../../../src/foundation/records/record.ts';
@@ -18,7 +18,7 @@ function keyPayload(byte: number): Uint8Array {
   return encodeEncryptionKeysPayload([{ publicKey: new Uint8Array(32).fill(byte), createdAt: 1 }]);
 }
 
-/** What others say, and how often they were asked. */
+/** The answers of other nodes, and the number of requests. */
 interface World {
   records: SignedRecord[];
   answer: Uint8Array | null;
@@ -58,7 +58,7 @@ function setUp() {
   return { alice, bob, clock, keys, recipients, world, find, published };
 }
 
-test('the key that was published is used, for a while without another look', async () => {
+test('the published key is used, and cached for a while', async () => {
   const { clock, world, find, published } = setUp();
   world.records = [testRecord(newIdentity(), RECORD.encryptionKeys, { payload: keyPayload(9) }), published(1)];
   assert.equal(await find(), 1);
@@ -70,14 +70,14 @@ test('the key that was published is used, for a while without another look', asy
   assert.deepEqual([world.looks, world.asked], [2, 0]);
 });
 
-test('of agents here the key is known', async () => {
+test('the keys of local agents are known', async () => {
   const { alice, keys, recipients, world } = setUp();
   const found = await recipients.find(alice.aid, alice.aid, false, signal);
   assert.deepEqual(found, keys.current(alice.aid).publicKey);
   assert.equal(world.looks, 0);
 });
 
-test('a key under a replaced delegation is not used, and where a key has changed its owner is asked', async () => {
+test('a key under a replaced delegation is not used, and the recipient names a changed key', async () => {
   const { bob, world, find, published } = setUp();
   world.records = [published(1)];
   world.answer = keyPayload(2);
@@ -90,7 +90,7 @@ test('a key under a replaced delegation is not used, and where a key has changed
   assert.equal(await other.find(), 3);
 });
 
-test('who has published no key and tells none cannot be written to', async () => {
+test('an agent without a published key that does not answer gets no notes', async () => {
   const { world, find } = setUp();
   await assert.rejects(find(), { code: 'resolve_failed' });
   world.answer = new Uint8Array([1, 2, 3]);

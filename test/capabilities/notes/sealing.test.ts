@@ -1,7 +1,7 @@
 /** Letters of every length around the padding come out as they went in. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { NoteOpener, sealLetter } from '../../../src/capabilities/notes/sealing.ts';
+import { NoteOpener, sealLetter } from '../../../src/capabilities/notes/letter.ts';
 import { sealingKeyOf } from '../../../src/foundation/keys/sealed-box.ts';
 import { decodeNotePayload } from '../../../src/foundation/records/notes.ts';
 import { newIdentity } from '../../support/identities.ts';

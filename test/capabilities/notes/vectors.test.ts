@@ -1,10 +1,16 @@
-/** What notes are to the byte, as test/vectors/notes.json has it for every implementation. */
+/** The exact bytes of notes, from test/vectors/notes.json, for every implementation. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Inbox } from '../../../src/capabilities/notes/inbox.ts';
-import { decodeLetter, encodeLetter, LetterVerifier, messageId } from '../../../src/capabilities/notes/letter.ts';
+import {
+  decodeLetter,
+  encodeLetter,
+  LetterVerifier,
+  messageId,
+  NoteOpener,
+  sealLetter,
+} from '../../../src/capabilities/notes/letter.ts';
 import { NoteKeys } from '../../../src/capabilities/notes/note-keys.ts';
-import { NoteOpener, sealLetter } from '../../../src/capabilities/notes/sealing.ts';
 import { toHex } from '../../../src/foundation/bytes.ts';
 import { type Aid, parseAid } from '../../../src/foundation/identity/aid.ts';
 import { decodeDelegation } from '../../../src/foundation/identity/delegation.ts';
@@ -81,7 +87,7 @@ function keysOf(identity: (aid: Aid) => LocalIdentity | null, clock: TestClock):
   return new NoteKeys(new MemorySecrets(), clock, identity);
 }
 
-test('the file is what the tool makes', () => {
+test('the file is the output of the tool', () => {
   assert.deepEqual(JSON.parse(JSON.stringify(noteVectors())), vectors);
 });
 
@@ -138,7 +144,7 @@ for (const note of vectors.notes)
     await new LetterVerifier({ delegations: new DelegationVerifier() }).verify(letter, sealedTo);
     assert.deepEqual({ ...content, delegation: letter.delegation, signature: letter.signature }, letter);
 
-    // Sealed by the product, with a key of its own choice, it has the same header, length and content.
+    // Sealed by this code with a random key, it has the same header, length and content.
     const own = sealLetter(hex(note.letter_hex), content.nonce, RECIPIENT, sealedTo);
     assert.equal(own.length, record.payload.length);
     assert.equal(toHex(noteHeader(decodeNotePayload(own) ?? assert.fail())), note.header_hex);

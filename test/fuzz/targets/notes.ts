@@ -1,7 +1,6 @@
 /** Notes: sealed payloads, their contents, and their delivery. */
-import { decodeLetter, LetterVerifier, messageId } from '../../../src/capabilities/notes/letter.ts';
-import { NoteOpener } from '../../../src/capabilities/notes/sealing.ts';
-import { readRequest } from '../../../src/capabilities/notes/wire.ts';
+import { LetterVerifier, NoteOpener, decodeLetter, messageId } from '../../../src/capabilities/notes/letter.ts';
+import { readRequest } from '../../../src/capabilities/notes/note-links.ts';
 import { equalBytes } from '../../../src/foundation/bytes.ts';
 import { parseAid } from '../../../src/foundation/identity/aid.ts';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
@@ -11,7 +10,7 @@ import { encryptionKeyId } from '../../../src/foundation/records/payloads.ts';
 import { testAgent } from '../engine/agents.ts';
 import { refusal, shapeOf, violation } from '../engine/properties.ts';
 import { vectorBytes, vectorTexts } from '../engine/seeds.ts';
-import { linkPair, NEVER, writeInput } from '../engine/streams.ts';
+import { NEVER, linkPair, writeInput } from '../engine/streams.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 
 const NAMES = { caller: testAgent(1).aid, called: testAgent(2).aid };
