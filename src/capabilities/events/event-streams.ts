@@ -277,26 +277,22 @@ class Subscriber {
       if (recent.reaches(this.#seq)) {
         const { bytes, seq } = recent.batch(this.filter, this.#seq);
         this.#seq = seq;
-        this.#write(bytes, now);
+        this.send(bytes, now);
         continue;
       }
       const loss = backlog.loss(this.filter, this.#seq, this.#knownLoss);
       if (loss !== null) {
         this.#knownLoss = loss.prunedSeq;
-        this.#write(loss.frame, now);
+        this.send(loss.frame, now);
       }
       const { frames, seq } = backlog.read(this.filter, this.#seq, recent.position);
       this.#seq = seq;
-      this.#write(frames, now);
+      this.send(frames, now);
     }
   }
 
-  /** Sends other frames, such as a heartbeat, if the outlet accepts any. */
+  /** Sends frames. The outlet must not be blocked. */
   send(frames: Buffer, now: number): void {
-    if (this.blockedSince === null) this.#write(frames, now);
-  }
-
-  #write(frames: Buffer, now: number): void {
     if (frames.length > 0 && !this.outlet.write(frames)) this.blockedSince ??= now;
   }
 }

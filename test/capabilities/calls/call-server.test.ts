@@ -266,6 +266,23 @@ test('pipelined requests on one stream are served in order, each with its own ac
   link.destroy();
 });
 
+test('a stream stays open after a rejected request that was read completely', async (t) => {
+  const { world, asked } = await bound(t);
+  const link = await rawLink(world);
+  let denials = 1;
+  world.access = async () => {
+    await new Promise((resolve) => setImmediate(resolve));
+    if (denials-- > 0) throw new SvcError('access_denied');
+  };
+  link.write('GET /1 HTTP/1.1\r\nHost: x\r\n\r\n');
+  await eventually('the rejection', () => /^HTTP\/1\.1 403 /.test(link.text()));
+  assert.doesNotMatch(link.text(), /connection: close/i);
+  link.write('GET /2 HTTP/1.1\r\nHost: x\r\n\r\n');
+  await eventually('the response', () => link.text().includes('HTTP/1.1 200'));
+  assert.equal(asked.length, 1);
+  link.destroy();
+});
+
 test('an incomplete head times out, on a new stream and on a reused one', async (t) => {
   const clock = new TestClock();
   const { world, asked } = await bound(t, clock);

@@ -259,3 +259,28 @@ test('events without subscribers are not sent to the next live subscriber', asyn
   flush();
   assert.deepEqual(client.ids, [6]);
 });
+
+test('a client that is blocked from the start receives its events after the drain', async (t) => {
+  const { streams, emit, flush } = await world(t);
+  emit(one, 3);
+  let isBlocked = true;
+  let text = '';
+  const handle = streams.subscribe(
+    { aid: one, after: 0 },
+    {
+      write: (frames) => {
+        text += frames.toString();
+        return !isBlocked;
+      },
+      end: () => {},
+      destroy: () => {},
+    },
+  );
+  assert.doesNotMatch(text, /event: chat/);
+  emit();
+  flush();
+  assert.doesNotMatch(text, /event: chat/);
+  isBlocked = false;
+  handle.drained();
+  assert.equal(text.match(/event: chat/g)?.length, 4);
+});

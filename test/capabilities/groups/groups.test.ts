@@ -406,6 +406,15 @@ test('an agent that is not admitted stays outside with the entries it has fetche
   assert.equal(here.replicas.row(ben, groupId).state, 'joining');
 });
 
+test('an invited agent joins by its invitation, even with an outdated link', async () => {
+  const { there, here, ann, ben, groupId, joiner } = setUp();
+  there.writer.appendAny(ann, groupId, { kind: 'invite', to: [ben] });
+  const outdated = `svc://${ann}/groups/${groupId}#${'A'.repeat(43)}`;
+  assert.equal((await joiner.join(ben, { link: outdated, hints: [] })).joined, true);
+  assert.deepEqual(here.kinds(ben, groupId), ['create', 'invite', 'join']);
+  assert.equal(here.log(ben, groupId).at(-1)?.proof, undefined);
+});
+
 test('an invited agent needs no secret, and false data of an invitation is corrected', async () => {
   const { there, here, ann, ben, groupId, asked, joiner } = setUp();
   const eve = newIdentity().aid;

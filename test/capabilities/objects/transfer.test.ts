@@ -16,7 +16,10 @@ import { createServer, type RequestListener } from 'node:http';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { PartFile } from '../../../src/capabilities/objects/file-sink.ts';
 import { MAX_DOWNLOADS, MIN_FREE_BYTES } from '../../../src/capabilities/objects/object-getter.ts';
+import { Transfer } from '../../../src/capabilities/objects/transfer.ts';
+import { systemClock } from '../../../src/foundation/clock.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -356,4 +359,33 @@ test('concurrent downloads are limited, and a download of the same object waits 
   gone.abort();
   for (const one of await ended) assert.ok(one.status === 'rejected' && withCode('cancelled')(one.reason));
   await assert.rejects(get(near, { signal: gone.signal }), withCode('cancelled'));
+});
+
+test('a transfer asks for room for the missing bytes only, and ends if there is none', async (t) => {
+  const world = new ObjectWorld(t);
+  const near = await world.node();
+  const file = join(near.filesRoot, '.svcd', 'parts', ID);
+  const from = await holder(world, t, serving(BYTES));
+  const asked: number[] = [];
+  const download = async (admit: (bytes: number) => Promise<void>) => {
+    const part = await PartFile.open(file);
+    try {
+      const request = { local: near.aid, objectId: ID, holders: [from], signal };
+      return await new Transfer(near.remote, systemClock, admit, request, part).run(new Map());
+    } finally {
+      await part.close();
+    }
+  };
+  writeFileSync(file, BYTES.subarray(0, 1000));
+  const full = new SvcError('not_writable');
+  await assert.rejects(
+    download(async (bytes) => {
+      asked.push(bytes);
+      throw full;
+    }),
+    full,
+  );
+  const done = await download(async (bytes) => void asked.push(bytes));
+  assert.equal(done?.from, from);
+  assert.deepEqual(asked, [BYTES.length - 1000, BYTES.length - 1000]);
 });
