@@ -1,4 +1,4 @@
-/** The tunnels that closed last: who comes back to one that is gone hears why. */
+/** The tunnels that closed last, and why. */
 import { isoTime } from '../../foundation/clock.ts';
 import { timeText } from '../../foundation/display-text.ts';
 import { type CloseReason, MAX_CLOSED_TUNNELS } from '../../foundation/domain/tunnels.ts';
@@ -8,13 +8,13 @@ import type { ClosedTunnel } from './types.ts';
 const WHY: Readonly<Record<CloseReason, (end: ClosedTunnel) => string>> = {
   idle: ({ idleTimeoutSec }) =>
     `nothing connected to it for ${timeText(idleTimeoutSec * 1000)}, its idle_timeout_sec; open it again, with -1 to keep it`,
-  asked: () => 'it was asked to',
+  asked: () => 'on request',
   agent_gone: () => 'its agent was unregistered here',
   port_in_use: () => 'its port was taken when the daemon started again; open it again when the port is free',
 };
 
 export class ClosedTunnels {
-  /** The latest at the end. */
+  /** The newest is last. */
   readonly #ends = new Map<string, ClosedTunnel>();
 
   add(end: ClosedTunnel): void {
@@ -23,15 +23,16 @@ export class ClosedTunnels {
     if (this.#ends.size > MAX_CLOSED_TUNNELS && oldest !== undefined) this.#ends.delete(oldest);
   }
 
-  /** The latest first. */
+  /** Newest first. */
   list(): ClosedTunnel[] {
     return [...this.#ends.values()].reverse();
   }
 
-  /** The error of a tunnel that is not there: why it closed, where that is known. */
+  /** The error for an unknown tunnel. It gives the reason if the tunnel closed recently. */
   missing(id: string): SvcError {
     const end = this.#ends.get(id);
-    if (end === undefined) return new SvcError('not_found', { thing: 'tunnel', message: 'There is no such tunnel.' });
+    if (end === undefined)
+      return new SvcError('not_found', { thing: 'tunnel', message: 'This tunnel does not exist.' });
     const closed_at = isoTime(end.closedAt);
     return new SvcError('not_found', {
       thing: 'tunnel',

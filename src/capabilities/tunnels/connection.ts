@@ -29,13 +29,13 @@ const SHORT_BYTES = 4096;
 const FIRST_WINDOW_BYTES: number = 256 * 1024;
 /** An acknowledgement that takes two round trips and this much longer has waited in a queue, milliseconds … */
 const QUEUE_MS: number = ACK_DELAY_MS + 50;
-/** … and in a long one if it takes this many times as long. */
+/** … and in a long queue if its delay is this many times longer. */
 const LONG_QUEUE_TIMES = 2;
 
 /** How long a connection waits for another link, milliseconds. */
 export const RESUME_MS = 60_000;
 
-/** What the connections of one side share, and what they report. */
+/** The shared state of all connections of one side, and their reports. */
 export interface ConnectionSide {
   readonly clock: Clock;
   /** Limits the kept bytes: `keptQuota`. */
@@ -49,11 +49,11 @@ export interface ConnectionSide {
   resumed(connection: TunnelConnection): void;
   /** Packet loss slows one direction down. */
   slowed(connection: TunnelConnection, direction: 'sending' | 'receiving'): void;
-  /** It has ended, cleanly or not. Called once. */
+  /** Reports its end, clean or not. Called once. */
   over(connection: TunnelConnection): void;
 }
 
-/** Is told of a joined connection. */
+/** Receives the reports of a joined connection. */
 export interface ConnectionObserver {
   /** Bytes from the TCP connection to the link. */
   sent?(bytes: number): void;
@@ -61,7 +61,7 @@ export interface ConnectionObserver {
   received?(bytes: number): void;
   /** The called side could not connect. Both ends are reset. */
   refused?(code: string): void;
-  /** The TCP connection and the link are gone. Called once. */
+  /** The TCP connection and the link are closed. Called once. */
   closed?(): void;
 }
 
@@ -109,7 +109,7 @@ export class TunnelConnection implements FrameTaker {
   /** The newest link, and its last known path. */
   #newest: LinkStream;
   #path: LinkPath;
-  /** False until the other side has told on the link which bytes it has. */
+  /** False until the other side has acknowledged its bytes on this link. */
   #isSynced = true;
   #reader = new FrameReader(this);
   /** Unacknowledged bytes that the link may have. Null until that matters. */
@@ -200,7 +200,7 @@ export class TunnelConnection implements FrameTaker {
 
   /**
    * Joins it with a TCP connection, which has no other use afterwards.
-   * @param awaitsStatus true if the first received byte says whether the called side could connect
+   * @param awaitsStatus true if the first received byte is the outcome of the called side
    */
   join(socket: Socket, observer: ConnectionObserver, awaitsStatus = false): void {
     this.#socket = socket;
@@ -419,7 +419,7 @@ export class TunnelConnection implements FrameTaker {
     this.#kept.clear();
   }
 
-  /** The kept bytes were dropped to make room for another connection. */
+  /** Another connection has evicted the kept bytes. */
   #evicted(): void {
     this.#keeps = false;
     if (this.#link === null || !this.#isSynced) this.destroy();

@@ -1,5 +1,5 @@
 /**
- * What a tunnel connection sends over its link, in both directions: docs/protocol-tunnels.md, steps 2 and 7. Payloads are
+ * The frames of a tunnel connection, in both directions: docs/protocol-tunnels.md, steps 2 and 7. Payloads are
  * passed on in pieces as they arrive, so a length reserves no memory.
  */
 import type { Duplex } from 'node:stream';
@@ -66,7 +66,7 @@ interface FrameSink {
   uncork(): void;
 }
 
-/** A data frame in memory of its own. */
+/** A data frame with its own memory. */
 export function framedData(payload: Buffer): Buffer {
   const frame = Buffer.allocUnsafe(DATA_HEAD_BYTES + payload.length);
   frame.writeUInt32BE((KIND.data << 24) | payload.length);
@@ -74,7 +74,7 @@ export function framedData(payload: Buffer): Buffer {
   return frame;
 }
 
-/** Writes a data frame. False if the stream takes no more for now. */
+/** Writes a data frame. False if the writer must wait for the stream. */
 export function writeData(stream: FrameSink, payload: Buffer): boolean {
   const { length } = payload;
   if (length <= JOINED_BYTES) return stream.write(framedData(payload));

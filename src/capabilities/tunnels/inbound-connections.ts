@@ -25,7 +25,7 @@ const KNOWN = 0;
 const MAX_USED = 8192;
 /** … and for how long, milliseconds: longer than a caller tries to open a connection. */
 export const USED_MS = 60_000;
-/** Connections of one node that wait for a link: all that one tunnel has. */
+/** Connections of one node that wait for a link: as many as one tunnel may have. */
 export const MAX_LOST_PER_NODE = 6000;
 /** The same of the strangers on one IPv4 address or IPv6 /64. */
 export const MAX_LOST_PER_SOURCE = 8000;
@@ -34,7 +34,7 @@ export const MAX_LOST = 16_000;
 
 type Names = Pick<LinkNames, 'caller' | 'called' | 'nodeKey'>;
 
-/** Who calls whom, and from which node. No other pair can name its connections. */
+/** Both agents and the caller's node. Only they can name a connection. */
 function pairOf({ nodeKey, caller, called }: Names): string {
   return `${toHex(nodeKey ?? new Uint8Array())} ${caller} ${called}`;
 }
@@ -70,7 +70,7 @@ export class InboundConnections {
     };
   }
 
-  /** Connections that can be resumed, those that wait for a link, and the bytes kept for all. */
+  /** Known connections, waiting connections, and the bytes kept for both. */
   get counts(): { readonly known: number; readonly waiting: number; readonly keptBytes: number } {
     const known = this.#known.values().reduce((sum, { size }) => sum + size, 0);
     return { known, waiting: this.#waiting.size, keptBytes: this.#side.kept.used };
@@ -82,7 +82,7 @@ export class InboundConnections {
   }
 
   /**
-   * Takes a link of purpose `tcp`. Returns the connection that it begins; null if it resumes one or asks for a lane.
+   * Takes a link of purpose `tcp`. Returns the connection that it begins; null if it resumes one or requests a lane.
    * @throws SvcError `protocol_error`, `connect_failed`, `timeout`
    */
   async take(link: LinkStream): Promise<TunnelConnection | null> {

@@ -1,17 +1,17 @@
 /**
  * Limits the connections to bound services. Descriptors are few, and AIDs, node keys and idle connections cost a stranger
- * nothing. If a level is full, the stranger with the most connections loses the one that was idle longest.
+ * nothing. If a level is full, the stranger with the most connections loses its idlest connection.
  */
 import type { Clock } from '../../foundation/clock.ts';
 import { Quota, type QuotaHolder, type QuotaShare } from '../../foundation/quota.ts';
 
-/** Connections of one calling agent to one called agent. */
+/** Largest number of connections from one calling agent to one called agent. */
 export const MAX_CONNECTIONS_PER_CALLER = 6000;
 
 /** Shortest time between two reports of use, milliseconds. */
 const USED_AGAIN_MS = 1000;
 
-/** Parts of all places: for one node, for the strangers of one source, and reserved for callers allowed by name. */
+/** Parts of all places: for one node, for the strangers of one source, and reserved for callers on the access list. */
 const NODE_PART = 1 / 2;
 const SOURCE_PART = 3 / 4;
 const RESERVED_PART = 1 / 8;
@@ -44,8 +44,8 @@ export class InboundPlaces {
   }
 
   /**
-   * A place for a connection. Null if none is left for its caller, its node or its network.
-   * @param cut ends the connection to make room
+   * A place for a connection. Null if its caller, its node or its network has no room.
+   * @param cut ends the connection if it is evicted
    */
   take(holder: QuotaHolder, cut: () => void): InboundPlace | null {
     const clock = this.#clock;

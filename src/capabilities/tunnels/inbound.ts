@@ -99,7 +99,7 @@ export class TunnelInbound {
     });
   }
 
-  /** Who uses a connection from a local port to a bound service. Null if it is not a connection of the daemon. */
+  /** The agents of a connection from a local port to a bound service. Null if it is not a connection of the daemon. */
   session(port: number): TunnelSession | null {
     return this.#sessions.get(port) ?? null;
   }
@@ -134,7 +134,7 @@ export class TunnelInbound {
     await this.#serve(link, connection);
   }
 
-  /** Says whether the service would accept a connection. */
+  /** Reports if the service accepts connections. */
   async #probe(link: LinkStream): Promise<void> {
     const reached = await this.#reach(link, () => link.destroy());
     if (typeof reached !== 'string') reached.socket.destroy();
@@ -148,7 +148,7 @@ export class TunnelInbound {
     const reached = await this.#reach(link, () => connection.destroy());
     if (typeof reached === 'string') return this.#refuse(link, connection, reached);
     const { socket, used } = reached;
-    // The rules may have changed since the link was opened, and the agent may be gone.
+    // The rules may have changed since the link was opened, and the agent may be deleted.
     const refusal = connection.destroyed ? null : await this.#refusal(link);
     if (refusal !== null || connection.destroyed) {
       socket.destroy();
@@ -229,7 +229,7 @@ export class TunnelInbound {
   /** Notes who uses a connection until it closes. False if another connection has the same port. */
   #enter(socket: Socket, { caller, called }: LinkStream): boolean {
     const port = socket.localPort;
-    if (port === undefined) throw new Error('the connection is gone');
+    if (port === undefined) throw new Error('the connection has closed');
     if (this.#sessions.has(port)) return false;
     this.#sessions.set(port, { callerAid: caller, localAid: called, since: this.#deps.clock.now() });
     socket.once('close', () => this.#sessions.delete(port));

@@ -39,7 +39,7 @@ export class KeptBytes {
   /** Offset of that piece. */
   #from = 0;
 
-  /** @param onEvict called when all pieces were dropped to make room for another connection */
+  /** @param onEvict called when all pieces were evicted by another connection */
   constructor(quota: Quota, holder: QuotaHolder, onEvict: () => void) {
     this.#share = new ResizableShare(quota, holder, () => {
       this.#forget();
@@ -61,7 +61,7 @@ export class KeptBytes {
 
   /**
    * Drops the bytes before an offset.
-   * @param written offsets of pieces that nobody reads any more, so that their memory is freed at once
+   * @param written offsets of pieces that the link has written, so that their memory can be freed
    */
   letGo(offset: number, written: { readonly from: number; readonly to: number }): void {
     let { amount } = this.#share;

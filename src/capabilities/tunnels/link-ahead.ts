@@ -17,7 +17,7 @@ export class LinkAhead {
   #link: LinkStream | null = null;
   #timer: Timer | null = null;
   #isOpening = false;
-  /** Increases when a link that is being opened is not wanted any more. */
+  /** Increases when a link that is being opened is no longer wanted. */
   #round = 0;
 
   constructor(clock: Clock, open: () => Promise<LinkStream>) {

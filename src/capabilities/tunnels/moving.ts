@@ -1,4 +1,4 @@
-/** The tunnels of an agent that have a port of their own, for its move to another node. */
+/** The tunnels of an agent with a fixed port, for its move to another node. */
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { newId } from '../../foundation/ids.ts';
 import type { TunnelsPart } from '../../foundation/moving/agent-document.ts';
@@ -19,8 +19,8 @@ export function exportTunnels(memory: TunnelMemory, aid: Aid): TunnelsPart {
 }
 
 /**
- * Checks tunnels from elsewhere. One whose port a tunnel here has already is passed over.
- * @returns what keeps them, and gives the ports that were passed over
+ * Checks imported tunnels. A tunnel on the port of an existing tunnel is skipped.
+ * @returns saves them, and returns the skipped ports
  * @throws SvcError `bad_file`
  */
 export function importTunnels(memory: TunnelMemory, aid: Aid, part: TunnelsPart): () => number[] {

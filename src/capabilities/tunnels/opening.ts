@@ -5,7 +5,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { FirstBytes, FirstPlace } from '../../network/links/types.ts';
 import { framedData } from './frames.ts';
 
-/** The first byte of a link: what it is for. */
+/** The first byte of a link: its use. */
 export const OPENING = { connect: 1, resume: 2, lane: 3 } as const;
 type Opening = (typeof OPENING)[keyof typeof OPENING];
 
@@ -20,7 +20,7 @@ const POOL_BYTES = 256 * TICKET_BYTES;
 const pool = new Uint8Array(POOL_BYTES);
 let used = POOL_BYTES;
 
-/** A ticket that nobody can guess. It is used once, and no copy of it stays here. */
+/** An unguessable ticket. It is used once, and no copy of it stays here. */
 export function drawTicket(): Uint8Array {
   if (used === POOL_BYTES) {
     randomFillSync(pool);
@@ -116,7 +116,7 @@ export class FirstWords implements FirstBytes {
     if (this.#attempts > 0 && this.#instance !== instance)
       throw new SvcError('connect_failed', {
         message:
-          'The connection was lost while it began, and nobody knows whether the service has got its first bytes.',
+          'The connection was lost while it began, and the service may have received its first bytes. Connect again.',
       });
     if (this.#attempts === 0) {
       this.#ticket = drawTicket();

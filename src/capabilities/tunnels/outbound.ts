@@ -46,9 +46,9 @@ export interface ConnectionOptions extends LinkTerms {
   readonly signal?: AbortSignal;
   /** The terms of later links. Default: the same. */
   readonly later?: () => LinkTerms;
-  /** The client's first bytes. Left out if they must wait for the connection. */
+  /** The client's first bytes. Omitted if they must wait for the connection. */
   readonly early?: EarlyBytes;
-  /** An open link. Left out if none may be used. */
+  /** An open link. Omitted if none may be used. */
   readonly ahead?: LinkAhead;
 }
 
@@ -65,7 +65,7 @@ interface Standing {
   isBusy: boolean;
   /** Ends the attempt to open a lane. */
   lane: AbortController | null;
-  /** No earlier attempt to open a lane, milliseconds. */
+  /** Time of the next attempt to open a lane, milliseconds. */
   nextLaneAt: number;
 }
 
@@ -113,7 +113,7 @@ export class OutboundConnections {
     return this.#givenUp.has(connection);
   }
 
-  /** Looks for better links no more. */
+  /** Stops moving connections to better paths. */
   stop(): void {
     this.#unhear();
   }
@@ -285,13 +285,13 @@ export class OutboundConnections {
   }
 }
 
-/** True if a connection should leave its path for the one that new links use. */
+/** True if a connection should move to the path of new links. */
 function isBetter(path: LinkPath, than: LinkPath): boolean {
   if (isRelayed(path.kind) !== isRelayed(than.kind)) return isRelayed(than.kind);
   return path.kind !== than.kind || path.remote?.host !== than.remote?.host || path.remote?.port !== than.remote?.port;
 }
 
-/** True if no later attempt can succeed: the other side does not know the connection, or refuses this caller. */
+/** True if every later attempt fails too: the other side does not know the connection, or refuses this caller. */
 function isFinal(error: unknown): boolean {
   if (error instanceof Refusal && error.refusal === STATUS.proofNeeded) return false;
   if (error instanceof Refusal) return error.code !== 'rate_limited' && error.code !== 'resolve_failed';

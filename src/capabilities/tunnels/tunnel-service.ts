@@ -22,13 +22,13 @@ import type { ClosedTunnel, TunnelInfo, TunnelRequest, TunnelWish } from './type
 /** How long the first contact with the remote agent may take, milliseconds. */
 export const PROBE_TIMEOUT_MS = 30_000;
 
-/** Of an agent that nobody has reached yet. */
+/** The path to an agent before the first contact. */
 const NO_PATH: LinkPath = { kind: 'direct', remote: null, source: null, rttMs: 0 };
 
-/** Who connects to whom. */
+/** The two agents of a connection. */
 type Whom = Pick<TunnelRequest, 'localAid' | 'remoteAid'> & { readonly accessToken?: string | undefined };
 
-/** Where tunnels with a port of their own are remembered. */
+/** Stores the tunnels with a fixed port. */
 export type TunnelMemory = Pick<TunnelStore, 'save' | 'delete' | 'list'>;
 
 export interface TunnelServiceDependencies {
@@ -42,10 +42,10 @@ export interface TunnelServiceDependencies {
 export class TunnelService {
   readonly #deps: TunnelServiceDependencies & { readonly connections: OutboundConnections };
   readonly #tunnels = new Map<string, Tunnel>();
-  /** Tunnels for one TCP connection: each waits for its client, then lives as long as that connection. */
+  /** Listeners for one TCP connection. Each waits for its client and closes with it. */
   readonly #oneShots = new Set<Tunnel>();
   readonly #closedLast = new ClosedTunnels();
-  /** Opens under way, by what they would open: a second one waits for the first. */
+  /** Tunnels that are being opened. A second request for the same tunnel waits for the first. */
   readonly #opening = new SingleFlight<Tunnel>();
   #stopping = false;
 
@@ -54,17 +54,17 @@ export class TunnelService {
     this.#deps = { ...dependencies, connections: new OutboundConnections(clock, links, bulk) };
   }
 
-  /** Listens again on the ports of the saved tunnels; their remote side is dialled when a client comes. */
+  /** Listens again on the ports of the saved tunnels. Their agents are dialed when a client connects. */
   async start(): Promise<void> {
     await this.#restore(this.#deps.memory.list());
   }
 
-  /** Listens on the ports of the saved tunnels of an agent that moved here; gives the ports that are taken. */
+  /** Listens on the ports of the saved tunnels of an agent that moved here. Returns the ports that are in use. */
   async resume(localAid: Aid): Promise<number[]> {
     return this.#restore(this.#deps.memory.list().filter((saved) => saved.localAid === localAid));
   }
 
-  /** Closes every listener; saved tunnels stay saved. */
+  /** Closes every listener. Saved tunnels stay saved. */
   async stop(): Promise<void> {
     this.#stopping = true;
     this.#deps.connections.stop();
@@ -72,11 +72,11 @@ export class TunnelService {
   }
 
   /**
-   * Opens a tunnel, or finds the one that stands for the same agents and port. That one presents a new
-   * access token from then on, where the remote agent takes it, uses no relay any more where that is asked, and has
-   * the idle time-out that is named.
-   * @returns the tunnel and whether it stood already
-   * @throws SvcError `port_in_use`, `relay_required`, `quota_exceeded`, and what reaching the agent may give
+   * Opens a tunnel, or changes the open tunnel between the same agents on the same port: it presents a new access token
+   * if the remote agent accepts it, stops using relays if the request forbids them, and gets the requested idle
+   * timeout.
+   * @returns the tunnel, and whether it was open already
+   * @throws SvcError `port_in_use`, `relay_required`, `quota_exceeded`, and the errors of reaching the agent
    */
   async open(request: TunnelWish): Promise<{ tunnel: TunnelInfo; reused: boolean }> {
     const standing = this.#find(request);
@@ -95,7 +95,7 @@ export class TunnelService {
   /**
    * Opens a listener for one TCP connection.
    * @returns its `host:port`
-   * @throws SvcError `relay_required`, `quota_exceeded`, and what reaching the agent may give
+   * @throws SvcError `relay_required`, `quota_exceeded`, and the errors of reaching the agent
    */
   async connect(request: Omit<TunnelWish, 'localPort' | 'idleTimeoutSec'>): Promise<string> {
     this.#checkQuota();
@@ -109,8 +109,8 @@ export class TunnelService {
   }
 
   /**
-   * Carries a connection that somebody else has accepted, as one of a tunnel's.
-   * @param refused is told why the called side did not connect
+   * Connects an accepted TCP connection to the service of an agent, like the connection of a tunnel.
+   * @param refused receives the code if the called side does not connect
    * @throws SvcError as `Links.open`
    */
   async carry(socket: Socket, request: Whom, refused: (code: string) => void): Promise<void> {
@@ -125,7 +125,7 @@ export class TunnelService {
     connection.join(socket, { refused }, true);
   }
 
-  /** Asks a remote agent whether a connection would be served. @throws SvcError what keeps it from that */
+  /** Checks that the service of an agent accepts a connection. @throws SvcError if it does not */
   async probe(request: Whom): Promise<void> {
     await this.#probe({ ...request, disableRelay: false });
   }
@@ -134,7 +134,7 @@ export class TunnelService {
     return [...this.#tunnels.values()].map((t) => t.info());
   }
 
-  /** Those that closed last and why, the latest first. */
+  /** The tunnels that closed last, newest first. */
   closed(): ClosedTunnel[] {
     return this.#closedLast.list();
   }
@@ -150,7 +150,7 @@ export class TunnelService {
   }
 
   /**
-   * Drops the tunnel's connections and the path that leads to its agent; the next client dials anew.
+   * Drops the tunnel's connections and the path to its agent. The next client dials again.
    * @throws SvcError `not_found`
    */
   reset(id: string): void {
@@ -164,7 +164,7 @@ export class TunnelService {
     return this.#deps.connections.counts;
   }
 
-  /** Tunnels and one-shot listeners that stand. */
+  /** Open tunnels and listeners for one connection. */
   get active(): number {
     return this.#tunnels.size + this.#oneShots.size;
   }
@@ -207,8 +207,8 @@ export class TunnelService {
   }
 
   /**
-   * Gives a standing tunnel the access token and the idle time-out of a request, and keeps it off relays where the
-   * request says so; false where it has closed meanwhile.
+   * Changes an open tunnel as requested: its access token, its idle timeout, and whether it may use relays. False if it
+   * has closed meanwhile.
    */
   async #present(tunnel: Tunnel, request: TunnelWish): Promise<boolean> {
     const { accessToken = tunnel.request.accessToken, idleTimeoutSec = tunnel.request.idleTimeoutSec } = request;
@@ -257,7 +257,7 @@ export class TunnelService {
     if (!this.#stopping) this.#deps.memory.delete(end.id);
   }
 
-  /** A saved tunnel whose port was not to be had: it is tried again at the next start. */
+  /** A saved tunnel whose port is in use. The next start tries again. */
   #notRestored(saved: SavedTunnel, path: LinkPath, error: unknown): ClosedTunnel {
     const at = this.#deps.clock.now();
     const code = error instanceof SvcError ? error.code : 'internal';
@@ -270,7 +270,7 @@ export class TunnelService {
     };
   }
 
-  /** Asks the remote agent whether a connection would be served, before a port is promised. */
+  /** Checks that the service of the remote agent accepts a connection, before a port is opened. */
   async #probe(request: Whom & Pick<TunnelRequest, 'disableRelay'>): Promise<LinkPath> {
     const { localAid, remoteAid, accessToken, disableRelay } = request;
     using limit = awakeTimeout(this.#deps.clock, PROBE_TIMEOUT_MS);

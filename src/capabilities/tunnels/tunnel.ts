@@ -16,11 +16,11 @@ import { EarlyBytes } from './opening.ts';
 import type { OutboundConnections } from './outbound.ts';
 import type { ClosedTunnel, NoPath, TunnelFailure, TunnelInfo, TunnelRequest } from './types.ts';
 
-/** How long a client waits for its link, milliseconds. */
+/** Time for a client's link to open, milliseconds. */
 const LINK_TIMEOUT_MS = 30_000;
 const HOST = '127.0.0.1';
 
-/** What the tunnels of a node share. */
+/** Shared by the tunnels of a node. */
 export interface TunnelParts {
   readonly clock: Clock;
   readonly log: Log;
@@ -36,7 +36,7 @@ export class Tunnel {
   readonly #server: Server;
   readonly #clients = new Map<Socket, TunnelConnection | null>();
   readonly #openedAt: number;
-  /** The last path that was seen. */
+  /** The last known path. */
   #path: LinkPath;
   /** The newest connection, while it is open. */
   #newest: { readonly socket: Socket; readonly connection: TunnelConnection } | null = null;
@@ -71,7 +71,7 @@ export class Tunnel {
   }
 
   /**
-   * Begins to listen.
+   * Starts to listen.
    * @throws SvcError `port_in_use`
    */
   async listen(): Promise<void> {
@@ -85,7 +85,7 @@ export class Tunnel {
         cause: error,
       });
     }
-    // The listener may fail later too, when descriptors run out: the tunnel stays.
+    // The listener may fail later too, for example without free descriptors. The tunnel stays open.
     this.#server.on('error', (error) =>
       this.#parts.log.warn({ tunnel: this.id, error: error.message }, 'tunnel listener failed'),
     );
@@ -96,7 +96,7 @@ export class Tunnel {
     return this.#request;
   }
 
-  /** Connections from now on are made as `request` says, and its time-out counts from now where nobody is connected. */
+  /** Later connections use `request`. Its idle timeout starts again if no client is connected. */
   change(request: TunnelRequest): void {
     this.#request = request;
     this.#ahead.drop();
@@ -108,7 +108,7 @@ export class Tunnel {
     return typeof address === 'object' && address !== null ? address.port : this.request.localPort;
   }
 
-  /** The path of the newest connection; without any, that which the next one would take. */
+  /** The path of the newest connection. Without one, the path of the next connection. */
   #currentPath(): LinkPath {
     const { remoteAid, disableRelay } = this.request;
     this.#path = this.#newest?.connection.path() ?? this.#parts.links.path(remoteAid, disableRelay) ?? this.#path;
@@ -145,13 +145,13 @@ export class Tunnel {
     return { since, heldUntil: since + RESUME_MS, connections: lost.length };
   }
 
-  /** Takes one client, and ends with it. */
+  /** Accepts one client and closes after it. */
   serveOnlyOne(): void {
     this.#isOneShot = true;
     this.#server.maxConnections = 1;
   }
 
-  /** Drops the clients; new ones are served as before. */
+  /** Disconnects the clients. New clients are served. */
   reset(): void {
     this.#ahead.drop();
     for (const [socket, connection] of this.#clients) {
@@ -160,7 +160,7 @@ export class Tunnel {
     }
   }
 
-  /** Ends the tunnel; its port is free when this settles. */
+  /** Closes the tunnel. Its port is free when this settles. */
   async close(reason: CloseReason): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
@@ -231,9 +231,9 @@ export class Tunnel {
   }
 
   #failed(code: string): void {
-    // The words of the catalogue, not of an error: assistants read them, and nobody on the network chooses them.
+    // A message of the catalog, not of the remote node: assistants read it.
     const { message } = ERRORS[isErrorCode(code) ? code : 'protocol_error'];
-    // Who hung up himself knows it.
+    // A client that disconnected needs no explanation.
     if (code !== 'cancelled') this.#lastError = { code, message, at: this.#parts.clock.now() };
     this.#parts.log.info({ tunnel: this.id, code }, 'tunnel connection failed');
   }

@@ -1,12 +1,18 @@
-/** What the tunnel capability is asked for and tells. */
+/** Requests and results of the tunnel capability. */
 import type { CloseReason, LinkPathKind } from '../../foundation/domain/tunnels.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { SavedTunnel } from '../../foundation/store/tunnels.ts';
 
-/** A `localPort` of 0 lets the system choose. `idleTimeoutSec` is the time without a connection until it closes: −1 never. */
+/**
+ * If `localPort` is 0, the system chooses one. `idleTimeoutSec`: a tunnel closes after this time without a connection;
+ * −1 for never.
+ */
 export type TunnelRequest = Omit<SavedTunnel, 'id'>;
 
-/** A tunnel as it is asked for: `idleTimeoutSec` of 0 is the default; left out, it is the default too, or what it was. */
+/**
+ * A requested tunnel. `idleTimeoutSec` 0 is the default. If omitted, an open tunnel keeps its value, and a new one gets
+ * the default.
+ */
 export type TunnelWish = Omit<TunnelRequest, 'idleTimeoutSec'> & { readonly idleTimeoutSec?: number | undefined };
 
 /** Why a connection of a tunnel could not be served. */
@@ -21,7 +27,7 @@ export interface TunnelFailure {
 export interface NoPath {
   /** When the first of them lost it, milliseconds. */
   readonly since: number;
-  /** When the first of them is given up, milliseconds. */
+  /** When the first of them ends if no path is found, milliseconds. */
   readonly heldUntil: number;
   readonly connections: number;
 }
@@ -41,19 +47,19 @@ export interface TunnelInfo {
   readonly bytesUp: number;
   readonly bytesDown: number;
   readonly idleTimeoutSec: number;
-  /** Connections that lost their path and are held for another one; null if all have one. */
+  /** Connections that lost their path and wait for another one. Null if all have one. */
   readonly noPath: NoPath | null;
-  /** The latest; null where all connections were served. */
+  /** The latest failure. Null if all connections were served. */
   readonly lastError: TunnelFailure | null;
 }
 
-/** A tunnel that is no more, as it was at its end. */
+/** A closed tunnel, as it was at its end. */
 export interface ClosedTunnel extends TunnelInfo {
   readonly closedAt: number;
   readonly reason: CloseReason;
 }
 
-/** Who stands behind a local connection that the daemon made to a bound service. */
+/** The agents of a local connection that the daemon made to a bound service. */
 export interface TunnelSession {
   readonly callerAid: Aid;
   readonly localAid: Aid;

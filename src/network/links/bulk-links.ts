@@ -21,7 +21,7 @@ function bulkLink(stream: BulkStream, { caller, called, purpose, accessToken, no
 }
 
 /**
- * Asks the other side of a link for a link for bulk data.
+ * Requests a link for bulk data from the other side of a link.
  * @throws SvcError `connect_failed` if none is possible, `protocol_error`, or the signal's reason
  */
 export async function askForBulkLink(link: LinkStream, streams: BulkStreams, signal: AbortSignal): Promise<LinkStream> {
@@ -40,7 +40,7 @@ export async function askForBulkLink(link: LinkStream, streams: BulkStreams, sig
 }
 
 /**
- * Answers a side that asks for a link for bulk data. Null if none is possible.
+ * Answers a request for a link for bulk data. Null if none is possible.
  * @throws SvcError as `askForBulkLink`
  */
 export async function answerForBulkLink(

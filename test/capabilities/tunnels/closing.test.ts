@@ -1,4 +1,4 @@
-/** When tunnels close by themselves, and what is told of those that are gone. */
+/** When tunnels close without a request, and the reasons of closed tunnels. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
@@ -11,7 +11,7 @@ import { TunnelWorld } from '../../support/tunnel-world.ts';
 
 const echo = (socket: Socket): void => void socket.pipe(socket);
 
-test('a tunnel closes when it has been idle, and only then', async () => {
+test('an idle tunnel closes, and a used one stays open', async () => {
   const clock = new TestClock();
   await using world = await TunnelWorld.start(echo, clock);
   const { tunnel } = await world.tunnels.open(world.request());
@@ -32,14 +32,14 @@ test('a tunnel closes when it has been idle, and only then', async () => {
   assert.equal(world.tunnels.get(forever.tunnel.id).idleTimeoutSec, -1);
 });
 
-test('a tunnel that stands takes the idle time-out of the next who opens it, from then on', async () => {
+test('an open tunnel gets the idle timeout of the next request for it', async () => {
   const clock = new TestClock();
   await using world = await TunnelWorld.start(echo, clock);
   const { tunnel } = await world.tunnels.open(world.request({ idleTimeoutSec: 5 }));
   const reopen = (idleTimeoutSec?: number) => world.tunnels.open(world.request({ idleTimeoutSec }));
   assert.equal((await reopen(-1)).tunnel.idleTimeoutSec, -1);
   clock.advance(6_000);
-  assert.equal((await reopen()).tunnel.idleTimeoutSec, -1, 'who names none leaves it as it is');
+  assert.equal((await reopen()).tunnel.idleTimeoutSec, -1, 'a request without one leaves it unchanged');
   assert.equal((await reopen(0)).tunnel.idleTimeoutSec, DEFAULT_IDLE_TIMEOUT_S);
   assert.deepEqual(await reopen(5), { reused: true, tunnel: { ...tunnel, lastActivityAt: tunnel.lastActivityAt } });
   clock.advance(5_000);
@@ -55,24 +55,20 @@ test('a tunnel that stands takes the idle time-out of the next who opens it, fro
     ),
   );
   assert.equal(one?.tunnel.id, other?.tunnel.id);
-  assert.equal(
-    world.tunnels.get(one?.tunnel.id ?? '').idleTimeoutSec,
-    8,
-    'one that opened beside another is heard too',
-  );
+  assert.equal(world.tunnels.get(one?.tunnel.id ?? '').idleTimeoutSec, 8, 'a request during another one counts too');
 });
 
-test('a tunnel that is gone says why, and one that stands what went wrong last', async () => {
+test('a closed tunnel has a reason, and an open one its last failure', async () => {
   const clock = new TestClock();
   await using world = await TunnelWorld.start(echo, clock);
   const { tunnel } = await world.tunnels.open(world.request({ idleTimeoutSec: 5 }));
   assert.equal(tunnel.lastError, null);
   world.refused = true;
   assert.equal(await endOf(await dial(tunnel.listen)), 'ECONNRESET');
-  const failure = await eventually('the failure is told', () => world.tunnels.get(tunnel.id).lastError);
+  const failure = await eventually('the failure is reported', () => world.tunnels.get(tunnel.id).lastError);
   assert.deepEqual([failure?.code, failure?.at], ['access_denied', clock.now()]);
   assert.match(failure?.message ?? '', /denies/);
-  await eventually('the client is gone', () => world.tunnels.get(tunnel.id).activeConns === 0);
+  await eventually('the client has closed', () => world.tunnels.get(tunnel.id).activeConns === 0);
   clock.advance(5_000);
   await eventually('the tunnel is closed', () => world.tunnels.list().length === 0);
   assert.throws(() => world.tunnels.get(tunnel.id), {
@@ -97,5 +93,5 @@ test('a tunnel that is gone says why, and one that stands what went wrong last',
       [tunnel.id, 'idle'],
     ],
   );
-  assert.throws(() => world.tunnels.reset('never'), { code: 'not_found', message: 'There is no such tunnel.' });
+  assert.throws(() => world.tunnels.reset('never'), { code: 'not_found', message: 'This tunnel does not exist.' });
 });

@@ -37,7 +37,7 @@ function sample(length: number, seed = length): Buffer {
   return Buffer.from(Uint8Array.from({ length }, () => random.below(256)));
 }
 
-/** Sends both ways, each half ending by itself, and checks what comes; the number of pieces that came over links. */
+/** Sends in both directions, ends each separately, and checks the received bytes. Returns the number of pieces received over links. */
 async function exchange(cutAt: readonly number[], size: number): Promise<{ arrivals: number; resumptions: number }> {
   await using pair = await TunnelPair.open(cutAt);
   const [up, down] = [sample(size, 1), sample(size, 2)];
@@ -53,7 +53,7 @@ async function exchange(cutAt: readonly number[], size: number): Promise<{ arriv
   return { arrivals: pair.arrivals, resumptions: pair.resumptions };
 }
 
-test('cut after any frame, all bytes come once and in order, and both halves end', async () => {
+test('cut after any frame, all bytes arrive once and in order, and both directions end', async () => {
   const { arrivals } = await exchange([], 100_000);
   assert.ok(arrivals >= 6, `${arrivals} arrivals`);
   let resumed = 0;
@@ -70,7 +70,7 @@ test('cut again and again, also while it is being resumed', async () => {
   }
 });
 
-test('a connection whose link stands goes over to another one, under load', async () => {
+test('a connection with a working link moves to another one, under load', async () => {
   await using pair = await TunnelPair.open();
   const up = sample(3_000_000);
   const there = readAll(pair.service);
@@ -79,12 +79,12 @@ test('a connection whose link stands goes over to another one, under load', asyn
     await settle(5);
     const [before] = pair.link;
     pair.resume();
-    await eventually('the old link is gone', () => before.destroyed || pair.near.destroyed);
+    await eventually('the old link has closed', () => before.destroyed || pair.near.destroyed);
   }
   assert.deepEqual(await there, up);
 });
 
-test('what is said before goes with the first words that were asked for, or a moment later', async () => {
+test('the status byte goes with the first bytes of a request, or a moment later', async () => {
   for (const [words, said] of [
     ['yes', '\0yes'],
     ['', '\0'],
@@ -92,7 +92,7 @@ test('what is said before goes with the first words that were asked for, or a mo
     const clock = new TestClock();
     const [near, far] = linkEnds();
     near.write(framedData(Buffer.from('are you there?')));
-    await eventually('it has come', () => far.readableLength > 0);
+    await eventually('the request has arrived', () => far.readableLength > 0);
     const connection = new TunnelConnection(far, PEER, testSide(clock));
     connection.write(Uint8Array.of(0));
     const [service, end, server] = await tcpPair();
@@ -110,11 +110,11 @@ test('what is said before goes with the first words that were asked for, or a mo
   }
 });
 
-test('what is said while something waits for the first words goes behind it', async () => {
+test('later bytes follow a waiting status byte', async () => {
   const clock = new TestClock();
   const [near, far] = linkEnds();
   near.write(framedData(Buffer.from('are you there?')));
-  await eventually('it has come', () => far.readableLength > 0);
+  await eventually('the request has arrived', () => far.readableLength > 0);
   const connection = new TunnelConnection(far, PEER, testSide(clock));
   connection.write(Uint8Array.of(1));
   connection.write(Uint8Array.of(2));
@@ -124,7 +124,7 @@ test('what is said while something waits for the first words goes behind it', as
   assert.equal(clock.timers, 0);
 });
 
-test('an end goes out together with what has come', async () => {
+test('an end goes out together with the acknowledgement', async () => {
   const clock = new TestClock();
   await using pair = await TunnelPair.open([], clock);
   const [near] = pair.link;
@@ -153,7 +153,7 @@ test('a reset of either end resets the other one, and is no lost path', async ()
   }
 });
 
-test('an other side that says it has what it cannot have is cut off', async () => {
+test('an acknowledgement of unsent bytes, or a smaller one, resets the connection', async () => {
   for (const received of [1000, 3]) {
     await using pair = await TunnelPair.open();
     pair.client.write('hello');
@@ -165,7 +165,7 @@ test('an other side that says it has what it cannot have is cut off', async () =
   }
 });
 
-test('on another link too, an other side that says it has what it cannot have is cut off', async () => {
+test('on a new link, an acknowledgement of unsent bytes, or a smaller one, resets the connection', async () => {
   for (const received of [1000, 3]) {
     await using pair = await TunnelPair.open();
     pair.client.write('hello');
@@ -179,7 +179,7 @@ test('on another link too, an other side that says it has what it cannot have is
   }
 });
 
-test('nothing comes behind the end, and the end comes once', async () => {
+test('data or a second end after the end resets the connection', async () => {
   for (const frame of [lastFrame(), Buffer.from([1, 0, 0, 1, 7])]) {
     await using pair = await TunnelPair.open();
     const ended = endOf(pair.client);
@@ -202,7 +202,7 @@ test('while there is no link, a writer is held back and nothing is lost', async 
   assert.deepEqual(await there, up);
 });
 
-test('a connection that keeps nothing is held back all the same by an other side that acknowledges nothing', async () => {
+test('a connection that keeps nothing still waits for acknowledgements', async () => {
   await using pair = await TunnelPair.open();
   for (let i = 0; pair.kept.used < MAX_KEPT_ALL_BYTES - MIB; i++) fill(pair.kept, { ...PEER, node: `named ${i}` });
   fill(pair.kept, { ...PEER, node: 'last' });
@@ -278,7 +278,7 @@ function fill(quota: Quota, holder: QuotaHolder, onEvict = (): void => {}): [Kep
   return [kept, pieces];
 }
 
-test('what is kept has a bound for each other node, and is all given back', () => {
+test('kept bytes are limited for each node, and all are released', () => {
   const quota = keptQuota();
   const [kept, pieces] = fill(quota, PEER);
   assert.equal(pieces, MAX_KEPT_PER_NODE_BYTES / MIB - 1);
@@ -288,7 +288,7 @@ test('what is kept has a bound for each other node, and is all given back', () =
   assert.equal(quota.used, 0);
 });
 
-test('free node keys of one network keep little together, and the largest makes room for others', () => {
+test('strangers of one network keep little together, and the largest is evicted first', () => {
   const quota = keptQuota();
   const stranger = (i: number, source: string) => ({ node: `node ${i}`, source, named: false });
   let evicted = 0;
@@ -299,10 +299,10 @@ test('free node keys of one network keep little together, and the largest makes 
   assert.ok(pieces >= (MAX_KEPT_ALL_BYTES - RESERVED_KEPT_BYTES) / MIB / 2 - 1, `${pieces} pieces`);
   assert.ok(evicted > before);
   assert.ok(quota.used <= MAX_KEPT_ALL_BYTES - RESERVED_KEPT_BYTES, `${quota.used} bytes`);
-  assert.equal(fill(quota, PEER)[1], MAX_KEPT_PER_NODE_BYTES / MIB - 1, 'a caller let in by name');
+  assert.equal(fill(quota, PEER)[1], MAX_KEPT_PER_NODE_BYTES / MIB - 1, 'a named caller');
 });
 
-test('a connection whose kept bytes make room for another goes on, and ends with its path', async () => {
+test('a connection whose kept bytes were evicted continues, and ends with its path', async () => {
   await using pair = await TunnelPair.open();
   const { kept } = pair;
   pair.link[0].cork();
@@ -316,7 +316,7 @@ test('a connection whose kept bytes make room for another goes on, and ends with
   const [heard]: unknown[] = await once(pair.service, 'data');
   assert.equal(String(heard), 'hello');
   pair.lose();
-  await eventually('it has ended', () => pair.far.destroyed);
+  await eventually('the connection has closed', () => pair.far.destroyed);
 });
 
 test('frames are the same however their bytes are cut', () => {

@@ -1,4 +1,4 @@
-/** What a client says before its link is answered: it saves a round trip, and the service gets it once, whatever is lost. */
+/** The bytes that a client sends before its link is answered save a round trip, and reach the service at most once. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -27,7 +27,7 @@ const HELLO = Buffer.from('hello');
 
 const echo = (socket: Socket): void => void socket.pipe(socket);
 
-/** What the service got on each connection, without those that only ask whether it is there. */
+/** The bytes that the service received on each connection, without probes. */
 function recorder() {
   const got: string[] = [];
   const serve = (socket: Socket): void => {
@@ -51,12 +51,12 @@ async function ready(world: TunnelWorld): Promise<string> {
   return tunnel.listen;
 }
 
-test('what a client says does not wait for the answer of the other side', async () => {
+test('the bytes of a client do not wait for the answer of the other side', async () => {
   await using world = await TunnelWorld.start(echo);
   const listen = await ready(world);
-  // Permission is asked before an answer.
+  // The called side checks the permission before it answers.
   world.far.authorize = async () => {
-    await eventually('what it says has gone out', () => world.tunnels.list()[0]?.bytesUp === 1 + HELLO.length);
+    await eventually('its bytes are sent', () => world.tunnels.list()[0]?.bytesUp === 1 + HELLO.length);
   };
   const client = await dial(listen);
   client.end(HELLO);
@@ -64,7 +64,7 @@ test('what a client says does not wait for the answer of the other side', async 
   assert.equal(world.tunnels.list()[0]?.bytesUp, 1 + HELLO.length);
 });
 
-test('a client that has said all and ended before its link stands gets the whole answer', async () => {
+test('a client that ended before its link is open gets the whole answer', async () => {
   for (const size of [0, 1, 16 * 1024, 300 * 1024]) {
     await using world = await TunnelWorld.start(echo);
     const listen = await ready(world);
@@ -89,7 +89,7 @@ function opening(...said: readonly Buffer[]) {
 const FRESH = { instance: 'a', isFresh: true } as const;
 const STALE = { ...FRESH, isFresh: false } as const;
 
-test('an attempt that may have come is repeated by its own ticket, at the same process only', () => {
+test('an attempt that may have arrived is repeated with its own ticket, at the same process only', () => {
   const { opened, taken } = opening(HELLO);
   const first = Buffer.from(opened.bytes(FRESH));
   assert.deepEqual(first.subarray(OPENING_BYTES), framedData(HELLO));
@@ -97,7 +97,7 @@ test('an attempt that may have come is repeated by its own ticket, at the same p
   const elsewhere = { ...FRESH, instance: 'b' };
   assert.throws(() => opened.bytes(elsewhere), withCode('connect_failed'));
   opened.refused();
-  assert.throws(() => opened.bytes(elsewhere), withCode('connect_failed'), 'one may have come');
+  assert.throws(() => opened.bytes(elsewhere), withCode('connect_failed'), 'one may have arrived');
   opened.refused();
   const second = Buffer.from(opened.bytes(elsewhere));
   assert.notDeepEqual(second.subarray(0, OPENING_BYTES), first.subarray(0, OPENING_BYTES));
@@ -105,15 +105,15 @@ test('an attempt that may have come is repeated by its own ticket, at the same p
   assert.equal(taken(), HELLO.length);
 });
 
-test('what is said while an attempt waits goes out on it, and on another one from its beginning', async () => {
+test('bytes during an attempt go out on it, and on the next attempt from the start', async () => {
   const { client, opened } = opening();
   assert.equal(opened.bytes(FRESH).length, OPENING_BYTES);
   const more: Buffer[] = [];
   opened.follow((bytes) => void more.push(Buffer.from(bytes)));
   client.write(HELLO);
-  await eventually('it has gone out', () => more.length === 1);
+  await eventually('it is sent', () => more.length === 1);
   assert.deepEqual(more, [framedData(HELLO)]);
-  // Now both carry the same, and what comes later waits.
+  // Now both carry the same bytes, and later bytes wait.
   assert.deepEqual(Buffer.from(opened.bytes(FRESH)).subarray(OPENING_BYTES), framedData(HELLO));
   opened.follow((bytes) => void more.push(Buffer.from(bytes)));
   client.write(HELLO);
@@ -122,13 +122,13 @@ test('what is said while an attempt waits goes out on it, and on another one fro
   assert.deepEqual(opened.said, [HELLO]);
 });
 
-test('an attempt of which nothing was said is followed by any other', () => {
+test('after an attempt without bytes, any other may follow', () => {
   const { opened } = opening();
   const tickets = ['a', 'b', 'b'].map((instance) => Buffer.from(opened.bytes({ ...FRESH, instance })).toString('hex'));
   assert.equal(new Set(tickets).size, 3);
 });
 
-test('no more is taken early than a beginning', async () => {
+test('the early bytes are limited', async () => {
   const { client, opened, taken } = opening(Buffer.alloc(MAX_EARLY_BYTES - 1), HELLO);
   await settle();
   opened.bytes(FRESH);
@@ -136,7 +136,7 @@ test('no more is taken early than a beginning', async () => {
   assert.equal(client.readableLength, HELLO.length - 1);
 });
 
-test('a node of which nothing was heard lately gets a ticket and no more', async () => {
+test('a node without a recent packet gets a ticket only', async () => {
   const { client, opened, taken } = opening(HELLO);
   assert.equal(opened.bytes(STALE).length, OPENING_BYTES);
   opened.follow(() => assert.fail('nothing goes out'));
@@ -147,7 +147,7 @@ test('a node of which nothing was heard lately gets a ticket and no more', async
   assert.equal(opened.isEarly, false);
 });
 
-test('what was refused with its first bytes still reaches who is asked next, where nothing may go out early', () => {
+test('refused first bytes still belong to the next attempt, even if it may send nothing early', () => {
   const { opened } = opening(HELLO);
   opened.bytes(FRESH);
   opened.refused();
@@ -155,7 +155,7 @@ test('what was refused with its first bytes still reaches who is asked next, whe
   assert.deepEqual([opened.isEarly, opened.said], [false, [HELLO]]);
 });
 
-test('a ticket is taken once, also for a while after its connection has ended', async () => {
+test('a ticket is taken once, also for a while after the end of its connection', async () => {
   const clock = new TestClock();
   const called = new InboundConnections(clock, NO_LANES, () => false);
   const ticket = drawTicket();
@@ -183,7 +183,7 @@ test('a service gets the first bytes once, whenever the connection is lost that 
     const client = connect(Number(listen.split(':')[1]), '127.0.0.1');
     const outcome = Promise.race([once(client, 'data').then(String), endOf(client)]);
     client.write(text);
-    await eventually('the header has come', () => world.far.authorized.length > 0);
+    await eventually('the header arrives', () => world.far.authorized.length > 0);
     await settle(turns);
     world.near.pool.current(world.far.key.publicKey)?.close();
     if ((await outcome) === text) answered.push(text);

@@ -1,4 +1,4 @@
-/** The two halves of a connection through a tunnel end one by one, and a reset is never taken for an end. */
+/** The two directions of a connection end separately, and a reset is never an end. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
@@ -24,7 +24,7 @@ for (const [who, from, to] of [
   ['the client', 0, 1],
   ['the service', 1, 0],
 ] as const) {
-  test(`after ${who} has ended its half, the other half carries bytes and ends by itself`, async () => {
+  test(`after ${who} ends its half, the other half carries bytes and ends later`, async () => {
     await using world = await TunnelWorld.start(serve);
     const ends = await pair(world);
     const [ending, other] = [ends[from], ends[to]];
@@ -42,7 +42,7 @@ for (const [who, from, to] of [
     assert.equal(await closed, 'end');
   });
 
-  test(`after ${who} has ended its half, a reset by the other end is a reset`, async () => {
+  test(`after ${who} ends its half, a reset by the other end is a reset`, async () => {
     await using world = await TunnelWorld.start(serve);
     const ends = await pair(world);
     const [ending, other] = [ends[from], ends[to]];
@@ -68,8 +68,8 @@ for (const [who, from, to] of [
       code = error.code;
     });
     resetting.resetAndDestroy();
-    // The system tells of a reset behind an end only to a program that writes.
-    await eventually('the reset has come', () => {
+    // The system reports a reset after an end only to a program that writes.
+    await eventually('the reset arrives', () => {
       if (other.writable) other.write('anybody there?');
       return code !== undefined;
     });

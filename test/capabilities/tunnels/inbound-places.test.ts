@@ -46,7 +46,7 @@ class World {
     return this.places.take(pairHolder(link, this.named.has(aid)), () => this.cut.push(who));
   }
 
-  /** How many places somebody gets until there are no more. */
+  /** The number of places that a caller gets. */
   fill(who: Who): number {
     let count = 0;
     while (this.take(who) !== null) count++;
@@ -66,12 +66,12 @@ test('a node gets half of the places, an address three quarters, and strangers l
   assert.equal(world.cut.length, 12 + 31);
 });
 
-test('one caller has so many to one agent at most', () => {
+test('the connections of one caller to one agent are limited', () => {
   const world = new World(Number.POSITIVE_INFINITY);
   assert.equal(world.fill(stranger('192.0.2.1')), MAX_CONNECTIONS_PER_CALLER);
 });
 
-test('a place that is given back is free again, however often', () => {
+test('a place is released once, even if released twice', () => {
   const world = new World(2);
   const [one, other] = [stranger('192.0.2.1'), stranger('198.51.100.2')];
   const place = world.take(one);
@@ -82,7 +82,7 @@ test('a place that is given back is free again, however often', () => {
   assert.equal(world.fill(stranger('203.0.113.3')), 0);
 });
 
-test('of the stranger that holds most, the connection that was idle longest makes room', () => {
+test('the idlest connection of the largest stranger is evicted', () => {
   const world = new World(8);
   const [a, b, c] = [stranger('192.0.2.1'), stranger('198.51.100.2'), stranger('203.0.113.3')];
   const held = [1, 2, 3, 4].map(() => {
@@ -94,10 +94,10 @@ test('of the stranger that holds most, the connection that was idle longest make
   held[0]?.place?.used();
   assert.ok(world.take(c) !== null);
   assert.deepEqual(world.cut, [held[1]?.who]);
-  assert.equal(world.take(a), null, 'its own share is not the largest any more');
+  assert.equal(world.take(a), null, 'its own share is no longer the largest');
 });
 
-test('strangers make room for callers that the owner let in by name, and those never for others', () => {
+test('named callers evict strangers, and are never evicted by others', () => {
   const world = new World(4);
   const [a, friend, c] = [stranger('192.0.2.1'), stranger('198.51.100.2'), stranger('203.0.113.3')];
   world.named.add(friend.aid);

@@ -93,7 +93,7 @@ class World implements AsyncDisposable {
 test('a connection moves to a lane, and a lane that breaks in the middle of a transfer costs no byte', async () => {
   await using world = await World.open();
   await world.toLane();
-  await eventually('the old link is gone', () => world.links[0]?.destroyed);
+  await eventually('the old link has closed', () => world.links[0]?.destroyed);
   let received = 0;
   world.client.on('data', (chunk: Buffer) => {
     if (received < BYTES.length / 2 && received + chunk.length >= BYTES.length / 2) world.bulk.lose();
@@ -148,7 +148,7 @@ test('a lane that only the called side hears changes nothing', async () => {
   await using world = await World.open();
   world.bulk.isOneWay = true;
   world.far.tellLossy();
-  await eventually('the lane is gone', () => world.bulk.lanes[0]?.[1].destroyed);
+  await eventually('the lane has closed', () => world.bulk.lanes[0]?.[1].destroyed);
   await world.works();
   assert.equal(world.links[0]?.destroyed, false);
 });

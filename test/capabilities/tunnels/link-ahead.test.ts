@@ -1,4 +1,4 @@
-/** A link for the next connection of a tunnel: who gets it, and when it is of no more use. */
+/** The link that is open before the next connection of a tunnel needs it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { KEPT_MS, LinkAhead } from '../../../src/capabilities/tunnels/link-ahead.ts';
@@ -41,7 +41,7 @@ test('it is opened a moment after a connection has begun, once, and is taken onc
   assert.equal(ahead.take(), opened[1]);
 });
 
-test('one is opened at a time, however many connections begin meanwhile', async () => {
+test('one is opened at a time, even if several connections begin', async () => {
   const { ahead, opened, clock, prepare } = setUp();
   ahead.prepare();
   clock.pass(MOMENT_MS);
@@ -53,7 +53,7 @@ test('one is opened at a time, however many connections begin meanwhile', async 
   assert.equal(ahead.take(), opened[0]);
 });
 
-test('it ends when nobody comes for it, when it is dropped, and is not given out once it has closed', async () => {
+test('it ends unused, or when it is dropped, and a closed one is never used', async () => {
   const { ahead, opened, prepare, clock } = setUp();
   await prepare();
   clock.pass(KEPT_MS);

@@ -35,7 +35,7 @@ let inbound: TunnelInbound;
 let path: LossyPath;
 let location: AgentLocation;
 
-/** The first byte says what to do: swallow and answer with a hash, or give. */
+/** The first byte selects upload, answered with a hash, or download. */
 function serve(socket: Socket): void {
   const hash = createHash('sha256');
   socket.once('data', (first: Buffer) => {
@@ -100,7 +100,7 @@ async function open(): Promise<{ user: Socket; [Symbol.asyncDispose](): Promise<
   return { user, [Symbol.asyncDispose]: async () => await server[Symbol.asyncDispose]() };
 }
 
-/** Uploads until enough has gone; the hash that the service answers must be that of all bytes. */
+/** Uploads until it is enough, and compares the hash that the service answers. */
 async function upload(isEnough: (chunks: number) => boolean): Promise<void> {
   await using tunnel = await open();
   const { user } = tunnel;
@@ -116,7 +116,7 @@ async function upload(isEnough: (chunks: number) => boolean): Promise<void> {
   assert.equal(String(await answer), hash.digest('hex'));
 }
 
-/** Downloads, and tells of each chunk. */
+/** Downloads, and reports each chunk. */
 async function download(onBytes: (bytes: number) => void): Promise<void> {
   await using tunnel = await open();
   const { user } = tunnel;
@@ -135,12 +135,12 @@ async function download(onBytes: (bytes: number) => void): Promise<void> {
 }
 
 test('an upload that loses packets moves to a lane, and arrives whole', async () => {
-  // How soon there is a lane depends on the machine: the upload lasts until much has gone over it.
+  // The time until there is a lane depends on the machine. The upload lasts until the lane has carried many bytes.
   await upload((chunks) => chunks >= CHUNKS && lanes.far.lanes.stats().received > (CHUNKS * CHUNK.length) / 4);
   await eventually('no lane is left', () => lanes.near.lanes.stats().lanes === 0);
 });
 
-test('a download asks for a lane, survives its loss, and continues over the connection', async () => {
+test('a download requests a lane, survives its loss, and continues over the connection', async () => {
   const before = lanes.near.opened.length;
   let received = 0;
   await download((bytes) => {
@@ -167,8 +167,11 @@ test('a transfer continues when the connection between the nodes is lost, up and
     lose();
   });
   assert.equal(lost, 4);
-  await eventually('nothing is left', () => connections.counts.standing === 0 && connections.counts.keptBytes === 0);
-  await eventually('nor on the other side', () => {
+  await eventually(
+    'the caller has no connection',
+    () => connections.counts.standing === 0 && connections.counts.keptBytes === 0,
+  );
+  await eventually('the called side has none', () => {
     const { known, keptBytes } = inbound.connections;
     return known === 0 && keptBytes === 0;
   });

@@ -30,8 +30,8 @@ test('two thousand short connections leave nothing behind', async () => {
   await eventually('the service sees them end', () => world.service.sockets.size === 0);
 });
 
-test('thousands of connections stand side by side in one tunnel', async () => {
-  // Each takes four descriptors of this process: the client's, those of both tunnel ends, the service's.
+test('one tunnel carries thousands of connections', async () => {
+  // Each takes four descriptors of this process: of the client, of both tunnel ends, and of the service.
   const HELD = Math.min(2000, Math.floor((descriptorLimit() - 256) / 4));
   await using world = await TunnelWorld.start(echo);
   const { tunnel } = await world.tunnels.open(world.request());
@@ -50,7 +50,7 @@ test('thousands of connections stand side by side in one tunnel', async () => {
   await eventually('all connections are over', () => world.tunnels.get(tunnel.id).activeConns === 0);
 });
 
-test('a node connects to services only so often at a time, whoever asks', async () => {
+test('the connections of a node to services are limited', async () => {
   await using world = await TunnelWorld.start(echo);
   const { tunnel } = await world.tunnels.open(world.request());
   world.maxConnections = 1;
@@ -70,7 +70,7 @@ test('a node connects to services only so often at a time, whoever asks', async 
   );
 });
 
-test('dozens of clients that stop reading do not hold up the others', async () => {
+test('dozens of clients that stop reading do not delay other clients', async () => {
   const MANY = Buffer.alloc(4 * 1024 * 1024, 1);
   let served = 0;
   const serve = (socket: Socket): void => {

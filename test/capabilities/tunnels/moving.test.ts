@@ -14,7 +14,7 @@ const PART: TunnelsPart = [
   { remote_aid: REMOTE, local_port: 4002, idle_timeout_sec: -1, disable_relay: false },
 ];
 
-test('tunnels come out as they went in, those of their agent only', () => {
+test('exported tunnels are imported unchanged, for their agent only', () => {
   const store = new TunnelStore(Store.open(':memory:', MIGRATIONS));
   const keep = importTunnels(store, AGENT, PART);
   assert.deepEqual(store.list(), []);
@@ -31,7 +31,7 @@ test('a tunnel whose port is another one here is passed over, and its port said'
   assert.deepEqual(exportTunnels(store, testAid(3)), PART.slice(0, 1));
 });
 
-test('tunnels to nobody, or two on one port, are refused with their place', () => {
+test('tunnels without an agent, or two on one port, are refused with their place', () => {
   const store = new TunnelStore(Store.open(':memory:', MIGRATIONS));
   const [first, second] = PART;
   assert.ok(first && second);

@@ -6,7 +6,7 @@ import { eventually } from '../../support/eventually.ts';
 import { dial } from '../../support/tcp.ts';
 import { TunnelWorld } from '../../support/tunnel-world.ts';
 
-/** Two nodes of which the second is reached by a relay alone, until the test says otherwise. */
+/** Two nodes, the second reached by a relay only, until the test says otherwise. */
 async function relayedWorld(): Promise<TunnelWorld> {
   const world = await TunnelWorld.start((socket) => socket.pipe(socket));
   const { near, far } = world;
@@ -22,14 +22,14 @@ async function relayedWorld(): Promise<TunnelWorld> {
   return world;
 }
 
-/** Says whether the remote node has an address that can be dialled. */
+/** Sets whether the remote node has an address that can be dialled. */
 function place({ world, far, remote }: TunnelWorld, isPublic: boolean): void {
   const known = world.directory.get(remote);
   assert.ok(known);
   world.directory.set(remote, { ...known, addresses: isPublic ? [far.endpoint.address] : [] });
 }
 
-/** One client of a tunnel; what became of its first byte. */
+/** One client of a tunnel. Returns the result of its first byte. */
 async function use(listen: string): Promise<'served' | 'cut'> {
   const [host = '', port] = listen.split(':');
   const socket: Socket = connect(Number(port), host);
@@ -43,7 +43,7 @@ async function use(listen: string): Promise<'served' | 'cut'> {
   return outcome;
 }
 
-test('a tunnel may use a relay, says so, and says so no more when a better path stands', async () => {
+test('a tunnel may use a relay and shows it, until a better path exists', async () => {
   await using world = await relayedWorld();
   const { near, far } = world;
   const { tunnel } = await world.tunnels.open(world.request());
@@ -52,8 +52,8 @@ test('a tunnel may use a relay, says so, and says so no more when a better path 
   await near.pool.upgrade(
     await near.endpoint.dial(far.endpoint.address, far.key.publicKey, { way: { kind: 'punched' } }),
   );
-  await eventually('its client is gone', () => (world.tunnels.get(tunnel.id).activeConns === 0 ? true : undefined));
-  assert.equal(world.tunnels.get(tunnel.id).path, 'punched', 'where its next connection would go');
+  await eventually('its client has closed', () => (world.tunnels.get(tunnel.id).activeConns === 0 ? true : undefined));
+  assert.equal(world.tunnels.get(tunnel.id).path, 'punched', 'the path of its next connection');
   assert.equal(await use(tunnel.listen), 'served');
   assert.equal(world.tunnels.get(tunnel.id).path, 'punched');
 });
@@ -78,7 +78,7 @@ test('a connection that began over a relay goes over to a better path, and leave
   client.destroy();
 });
 
-test('without a relay a tunnel is refused where only a relay leads, though one stands', async () => {
+test('a tunnel without relays is refused if only a relay leads to the agent, even next to an open tunnel', async () => {
   await using world = await relayedWorld();
   await world.tunnels.open(world.request());
   const refused = { code: 'relay_required', status: 412 };
@@ -89,7 +89,7 @@ test('without a relay a tunnel is refused where only a relay leads, though one s
   assert.equal(tunnel.path, 'lan');
 });
 
-test('every later connection of such a tunnel stays off relays', async () => {
+test('every later connection of this tunnel avoids relays', async () => {
   await using world = await relayedWorld();
   place(world, true);
   const { tunnel } = await world.tunnels.open(world.request({ disableRelay: true }));
@@ -103,7 +103,7 @@ test('every later connection of such a tunnel stays off relays', async () => {
   other.destroy();
 });
 
-test('a tunnel that stands keeps off relays from the request on that says so, and is never loosened', async () => {
+test('an open tunnel avoids relays after a request for that, and a later request cannot allow them', async () => {
   await using world = await relayedWorld();
   const first = await world.tunnels.open(world.request());
   await assert.rejects(world.tunnels.open(world.request({ disableRelay: true })), { code: 'relay_required' });

@@ -28,7 +28,7 @@ function lose({ near, far }: TunnelWorld): void {
   session.close();
 }
 
-test('an interactive connection and a bulk transfer go on when the path is lost, again and again', async () => {
+test('an interactive connection and a bulk transfer survive lost paths', async () => {
   await using world = await TunnelWorld.start(echo);
   const { tunnel } = await world.tunnels.open(world.request());
   const [chat, bulk] = [await dial(tunnel.listen), await dial(tunnel.listen)];
@@ -49,7 +49,7 @@ test('an interactive connection and a bulk transfer go on when the path is lost,
   );
   chat.end('bye');
   assert.equal((await readAll(chat)).toString(), 'bye');
-  await eventually('nothing is left', () => {
+  await eventually('no connection remains', () => {
     const { known, waiting, keptBytes } = world.inbound.connections;
     return (
       known + waiting + keptBytes === 0 &&
@@ -70,7 +70,7 @@ test('a tunnel says since when it has no path and how long its connections are h
   const since = clock.now();
   lose(world);
   const held = { since, heldUntil: since + RESUME_MS, connections: 1 };
-  await eventually('the loss is told', () => world.tunnels.get(tunnel.id).noPath !== null);
+  await eventually('the loss is reported', () => world.tunnels.get(tunnel.id).noPath !== null);
   assert.deepEqual(world.tunnels.get(tunnel.id).noPath, held);
   const ended = endOf(client);
   const info = await eventually('it is given up', () => {
@@ -83,11 +83,11 @@ test('a tunnel says since when it has no path and how long its connections are h
   assert.equal(info.lastError?.code, 'connect_failed');
 });
 
-test('a half that has ended stays so over a change of path', async () => {
+test('a direction that ended remains closed after a change of path', async () => {
   const ended: Socket[] = [];
   const serve = (socket: Socket): void => {
     const hash = createHash('sha256');
-    // The question whether the service answers says nothing.
+    // A probe sends no bytes.
     socket.once('data', () => {
       socket.once('end', () => {
         socket.write(hash.digest());
@@ -99,11 +99,11 @@ test('a half that has ended stays so over a change of path', async () => {
   await using world = await TunnelWorld.start(serve);
   const { tunnel } = await world.tunnels.open(world.request());
   const client = await dial(tunnel.listen);
-  client.end('all of it');
+  client.end('every byte');
   const served = await eventually('the service has read all', () => ended.at(-1));
   lose(world);
   served.end();
-  assert.deepEqual(await readAll(client), createHash('sha256').update('all of it').digest());
+  assert.deepEqual(await readAll(client), createHash('sha256').update('every byte').digest());
 });
 
 test('a called agent that refuses its caller now resets what would be resumed', async () => {
@@ -117,7 +117,7 @@ test('a called agent that refuses its caller now resets what would be resumed', 
   assert.equal(await endOf(client), 'ECONNRESET');
 });
 
-test('a node that knows the connection no more resets it at once', async () => {
+test('a node that no longer knows the connection resets it', async () => {
   await using world = await TunnelWorld.start(echo);
   const { tunnel } = await world.tunnels.open(world.request());
   const client = await dial(tunnel.listen);
@@ -129,7 +129,7 @@ test('a node that knows the connection no more resets it at once', async () => {
   assert.equal(await ended, 'ECONNRESET');
 });
 
-test('nobody but its own caller can take a connection up, whatever it shows', async () => {
+test('only its own caller can resume a connection', async () => {
   await using world = await TunnelWorld.start(echo);
   const { near, local, remote } = world;
   const ticket = drawTicket();
@@ -177,7 +177,7 @@ async function begin(called: InboundConnections, ticket: Uint8Array) {
   return { near, far, connection };
 }
 
-test('who waits for another link waits for so long, and gives all back', async () => {
+test('a connection waits for another link for a limited time, and releases everything', async () => {
   const clock = new TestClock();
   const called = new InboundConnections(clock, NO_LANES, () => false);
   const { far, connection } = await begin(called, drawTicket());
@@ -212,7 +212,7 @@ test('a caller that gives a new link up before it uses it keeps the old one', as
   connection.write(Buffer.from('still here'));
   await once(near, 'data');
   assert.equal(connection.destroyed, false);
-  // Whoever uses it moves the connection.
+  // A caller that uses the link moves the connection.
   const [third, last] = linkEnds();
   third.write(openingOf(OPENING.resume, ticket));
   const moved = called.take(last);

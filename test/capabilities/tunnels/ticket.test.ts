@@ -10,6 +10,6 @@ test('no two tickets are alike, and each has its bytes to itself', () => {
   assert.ok(!seen.has('00'.repeat(16)));
   for (const ticket of tickets) {
     assert.equal(ticket.length, 16);
-    assert.equal(ticket.buffer.byteLength, 16, 'nobody reaches other tickets by way of its memory');
+    assert.equal(ticket.buffer.byteLength, 16, 'other tickets cannot be reached through its memory');
   }
 });

@@ -42,7 +42,7 @@ test('bytes pass both ways unchanged, and a half-close passes as a half-close', 
   assert.equal(info.bytesDown, 32);
 });
 
-test('no tunnel leads to a service that takes calls only, and one that stands ends with the rule', async () => {
+test('no tunnel leads to a service for calls only, and an open one ends with the rule', async () => {
   await using world = await TunnelWorld.start(echo);
   const { tunnel } = await world.tunnels.open(world.request());
   world.takesTunnels = false;
@@ -77,7 +77,7 @@ test('a refused connection ends soon, though its caller never ends it', async ()
   }
   await eventually('all are refused', () => world.inbound.lingering === TUNNEL_PURPOSES.length);
   clock.advance(LINGER_MS);
-  await eventually('all have ended', () => world.far.pool.stats().streams === 0);
+  await eventually('all are closed', () => world.far.pool.stats().streams === 0);
   assert.equal(world.inbound.lingering, 0);
   assert.equal(world.inbound.connections.known, 0);
 });
@@ -123,7 +123,7 @@ test('the same agents and port give the same tunnel; a taken port is refused', a
   });
 });
 
-test('a tunnel that stands presents a new access token, where it is taken, also after a restart', async () => {
+test('an open tunnel presents a new access token if it is accepted, also after a restart', async () => {
   await using world = await TunnelWorld.start(echo);
   world.secret = 'old';
   const { tunnel } = await world.tunnels.open(world.request({ accessToken: 'old' }));
@@ -151,7 +151,7 @@ test('a tunnel that stands presents a new access token, where it is taken, also 
   assert.equal(world.saved.get(standing.tunnel.id)?.accessToken, 'new');
 });
 
-test('what stands in the way is told when the tunnel is opened', async () => {
+test('opening a tunnel reports the obstacle', async () => {
   await using world = await TunnelWorld.start(echo);
   world.bound = false;
   await assert.rejects(world.tunnels.open(world.request()), { code: 'no_inbound' });
@@ -164,7 +164,7 @@ test('what stands in the way is told when the tunnel is opened', async () => {
   assert.equal(world.tunnels.active, 0);
 });
 
-test('a node that lets the question in and never answers it is not waited for without end', async () => {
+test('the wait for a node that never answers a probe is limited', async () => {
   const clock = new TestClock();
   await using world = await TunnelWorld.start(echo, clock);
   world.silent = true;
@@ -173,7 +173,7 @@ test('a node that lets the question in and never answers it is not waited for wi
   opening.catch((error: unknown) => {
     outcome = error;
   });
-  await eventually('the question is let in', () => world.unanswered === 1);
+  await eventually('the probe is accepted', () => world.unanswered === 1);
   await settle();
   clock.advance(PROBE_TIMEOUT_MS);
   await eventually('the time has run out', () => outcome !== null);
@@ -197,7 +197,7 @@ test('an access list that changes cuts live connections', async () => {
   assert.equal(await ended, 'ECONNRESET');
 });
 
-test('a link that was let in before the access list changed gets no connection after it', async () => {
+test('a link accepted before the access list changed gets no connection after it', async () => {
   await using world = await TunnelWorld.start(echo);
   const waiting = await world.near.links.open(world.local, world.remote, 'tcp');
   world.refused = true;
@@ -207,10 +207,10 @@ test('a link that was let in before the access list changed gets no connection a
   const refusal = framedData(Buffer.of(statusByte('access_denied')));
   assert.deepEqual(answer?.subarray(0, refusal.length), refusal);
   waiting.destroy();
-  await eventually('nothing is left at the service', () => world.service.sockets.size === 0);
+  await eventually('the service has no connection', () => world.service.sockets.size === 0);
 });
 
-test('an agent that is taken away takes its live connections along', async () => {
+test('the connections to a removed agent end', async () => {
   await using world = await TunnelWorld.start(echo);
   const { tunnel } = await world.tunnels.open(world.request());
   const client = await dial(tunnel.listen);
@@ -223,7 +223,7 @@ test('an agent that is taken away takes its live connections along', async () =>
   assert.equal(await ended, 'ECONNRESET');
 });
 
-test('the service can ask who stands behind a connection', async () => {
+test('the service can query the agents of a connection', async () => {
   const arrived: Socket[] = [];
   await using world = await TunnelWorld.start((socket) => arrived.push(socket));
   const { tunnel } = await world.tunnels.open(world.request());
@@ -257,17 +257,17 @@ test('connections to two services never have one port, so each service learns wh
   rival.write('x');
   await once(rival, 'data');
   assert.equal(world.sourcePorts.length, 0);
-  await eventually('the connection that was not used is gone', () => other.sockets.size === 1);
+  await eventually('the unused connection has closed', () => other.sockets.size === 1);
   assert.equal(world.inbound.session(port)?.localAid, world.remote);
   const [from] = [...other.sockets].map(({ remotePort }) => remotePort ?? 0).filter((one) => one !== port);
   assert.equal(world.inbound.session(from ?? 0)?.callerAid, caller);
   rival.resetAndDestroy();
-  await eventually('the rival is gone', () => world.inbound.session(from ?? 0) === null);
+  await eventually('the rival has closed', () => world.inbound.session(from ?? 0) === null);
   assert.equal(world.inbound.session(port)?.callerAid, world.local);
   client.destroy();
 });
 
-test('a connection that stands may change its path after its service was unbound, and no new one begins', async () => {
+test('an open connection may change its path after its service was unbound, and no new one begins', async () => {
   await using world = await TunnelWorld.start(echo);
   const { tunnel } = await world.tunnels.open(world.request());
   const client = await dial(tunnel.listen);
@@ -279,7 +279,7 @@ test('a connection that stands may change its path after its service was unbound
   assert.equal(String((await once(client, 'data'))[0]), 'y');
   assert.equal(await endOf((await dial(tunnel.listen)).resume()), 'ECONNRESET');
   client.destroy();
-  await eventually('nothing is left', () => world.inbound.connections.known === 0);
+  await eventually('no connection remains', () => world.inbound.connections.known === 0);
   const open = world.near.links.open(world.local, world.remote, 'tcp', { timeoutMs: 5000 });
   await assert.rejects(open, { code: 'no_inbound' });
 });
@@ -315,7 +315,7 @@ test('a tunnel keeps its port when the path breaks, and serves the next client',
   second.destroy();
 });
 
-test('a tunnel with a port of its own comes back after a restart, others do not', async () => {
+test('a tunnel with a fixed port returns after a restart, others do not', async () => {
   await using world = await TunnelWorld.start(echo);
   await world.tunnels.open(world.request());
   const port = await quietPort();
@@ -347,11 +347,11 @@ test('a one-shot address serves one connection, and waits only for a time', asyn
   client.write('y');
   await once(client, 'data');
   client.end();
-  await eventually('the listener is gone', () => world.tunnels.active === 0);
+  await eventually('the listener has closed', () => world.tunnels.active === 0);
   await assert.rejects(dial(address), { code: 'ECONNREFUSED' });
 
   const unused = await world.tunnels.connect(request);
   clock.advance(CLIENT_WAIT_MS);
-  await eventually('the listener is gone', () => world.tunnels.active === 0);
+  await eventually('the listener has closed', () => world.tunnels.active === 0);
   await assert.rejects(dial(unused), { code: 'ECONNREFUSED' });
 });
