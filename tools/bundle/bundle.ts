@@ -34,11 +34,8 @@ const LEFT_OUT = fileURLToPath(new URL('left-out.ts', import.meta.url));
 const REPLACED = {
   // Its main file loads modules by names that bundlers cannot resolve.
   'jsonc-parser': fileURLToPath(new URL('../esm/main.js', import.meta.resolve('jsonc-parser'))),
-  // HTTP/2, Fastify's schemas and requests without a network: a quarter of the program, unused by our routes.
+  // HTTP/2, which none of our servers offers.
   'node:http2': LEFT_OUT,
-  '@fastify/ajv-compiler': LEFT_OUT,
-  '@fastify/fast-json-stringify-compiler': LEFT_OUT,
-  'light-my-request': LEFT_OUT,
 };
 
 /** Names are not minified, so that stack traces in reports are readable. */

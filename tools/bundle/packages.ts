@@ -10,7 +10,6 @@ export const BUNDLED: ReadonlySet<string> = new Set([
   'cborg',
   'commander',
   'eventsource-parser',
-  'fastify',
   'jsonc-parser',
   'pino',
   'preact',

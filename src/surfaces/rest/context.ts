@@ -56,7 +56,7 @@ export class RestContext implements CallContext {
   readonly #response: ServerResponse;
   #controller: AbortController | undefined;
 
-  /** @param carriesBytes the response is written by `routes.ts` and may include bytes */
+  /** @param carriesBytes the response is written by `router.ts` and may include bytes */
   constructor(
     { origin, requireToken, session = null, fromPage = false, trySecret }: Admission,
     response: ServerResponse,

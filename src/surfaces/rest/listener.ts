@@ -8,7 +8,7 @@ import { listen } from '../../foundation/stream-listeners.ts';
 import { isPeerPath } from './peer-path.ts';
 import { errorResponse } from './response.ts';
 
-/** Listeners for the end of one response. This server, Fastify and a piped stream add eleven; Node warns above ten. */
+/** Listeners for the end of one response. This server and a piped stream add several; Node warns above ten. */
 const RESPONSE_LISTENERS = 20;
 
 /** Timeout for the head of a request, in milliseconds. Slow clients must not hold connections. */

@@ -23,7 +23,6 @@ import { createHttpServer, MAX_HEADER_COUNT } from './listener.ts';
 import { HttpMetrics, metricsHandler, ProcessMetrics } from './metrics.ts';
 import { openApiDocument } from './openapi.ts';
 import { isOpenPath } from './panel-path.ts';
-import { type RequestState, RequestStates } from './request-state.ts';
 import {
   hasUnreadBody,
   publicError,
@@ -33,7 +32,7 @@ import {
   tooManyHeaders,
 } from './response.ts';
 import { isWrite } from './route-checks.ts';
-import { Routers } from './routers.ts';
+import { type RoutedRequest, Router } from './router.ts';
 import { NO_SESSIONS, type PanelSessions } from './token.ts';
 
 /** Length of the accept queue. Local programs connect in bursts. */
@@ -114,14 +113,13 @@ export class RestServer implements Component {
   readonly #sessions: PanelSessions;
   readonly #gate: RequestGate;
   readonly #prover: DaemonProver;
-  readonly #states = new RequestStates();
   readonly #connections = new ConnectionLimit();
   readonly #lingering: Lingering;
   readonly #adminStreams = new WeakMap<Duplex, AdminObserver>();
   readonly #webSockets = new Set<Duplex>();
   readonly #httpMetrics: HttpMetrics;
   readonly #processMetrics = new ProcessMetrics();
-  readonly #routers: Routers;
+  readonly #router: Router;
   readonly #server: Server;
   #stopping = false;
 
@@ -162,14 +160,9 @@ export class RestServer implements Component {
         ),
       }),
     ];
-    this.#routers = new Routers(
+    this.#router = new Router(
       { operations, streams },
-      {
-        clock,
-        states: this.#states,
-        parseAid: rememberingParseAid(),
-        shown: (error, operation) => this.#shown(error, operation),
-      },
+      { clock, parseAid: rememberingParseAid(), shown: (error, operation) => this.#shown(error, operation) },
     );
     this.#server = createHttpServer((request, response) => this.#handle(request, response));
     this.#server.on('upgrade', (request, socket, head) => this.#upgrade(request, { socket, head }));
@@ -213,7 +206,6 @@ export class RestServer implements Component {
     await closed;
     grace.cancel();
     await this.#processMetrics.stop();
-    await this.#routers.close();
   }
 
   /** The listen address with the actual port. */
@@ -249,7 +241,7 @@ export class RestServer implements Component {
     if (!this.#connections.asked(request, response)) return void request.socket.destroy();
     const startedAt = performance.now();
     setSecurityHeaders(response);
-    let state: RequestState | undefined;
+    let state: RoutedRequest | undefined;
     let observed: ReturnType<AdminObserver> | undefined;
     response.once('close', () => {
       const seconds = (performance.now() - startedAt) / 1000;
@@ -267,13 +259,12 @@ export class RestServer implements Component {
       const { method = '', url = '' } = request;
       observed = this.#adminStreams.get(request.socket)?.(method, url.split('?', 1)[0] ?? '');
       state = { admission: this.#admit(request), upgrade, audit: (tool) => observed?.tool(tool), operation: '' };
-      this.#states.set(request, state);
       const { session } = state.admission;
       if (session !== null) this.#followSession(session, response, upgrade);
       // The body of a request method without a body is not read.
       if (!isWrite(request.method) && hasUnreadBody(request)) response.shouldKeepAlive = false;
       if (request.headers.expect?.toLowerCase() === '100-continue') response.writeContinue();
-      this.#routers.route(request, response, (error) => sendError(response, this.#shown(error, '')));
+      this.#router.serve(request, response, state);
     } catch (error) {
       sendError(response, this.#shown(error, ''));
     }
