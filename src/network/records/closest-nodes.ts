@@ -1,9 +1,9 @@
 /**
- * The iterative search for the nodes closest to a key. Several nodes are asked at once, each answer names closer ones,
- * and nobody is waited for who takes much longer than the others. Of each block of public addresses one node counts
- * (`network-blocks.ts`), so that whoever has many addresses in a few blocks neither leads the search astray nor takes
- * all places; where the nodes stand much denser than the others around them, the search goes on beyond them. And names
- * cost nothing: who names nodes that do not answer is soon believed no more.
+ * The iterative search for the nodes closest to a key, for reads and writes. It asks several nodes at once, and each
+ * answer names closer nodes. It does not wait for nodes that are much slower than the others. Of each block of public
+ * addresses one node counts (`node-address.ts`), so an attacker with many addresses in a few blocks cannot fill the
+ * closest places. If the closest nodes stand much denser than the nodes behind them, the search continues beyond them.
+ * Nodes that name unresponsive nodes soon lose their influence.
  */
 
 import { type Address, formatAddress } from '../../foundation/address.ts';
@@ -19,40 +19,41 @@ import { blockOf, compareDistance, distancePrefix, nodeId, nodeScope } from './n
 import { FAILURES_TO_DROP, type PeerHealth } from './peer-health.ts';
 import { MAX_NODES_PER_HOST, mayHoldMany } from './routing-admission.ts';
 
-/** How many of the nodes closest to its key are given a record, and how many have to keep it. */
-
-/** How many of the closest nodes are given a record: with a third of them dead, enough are left. */
+/** Number of closest nodes that get a record. Enough remain if a third of them fail. */
 export const STORE_WIDTH = 16;
-/** As many for a record that goes over QUIC. */
+/** The same number for a record that is sent over QUIC. */
 export const LARGE_STORE_WIDTH = 10;
 
-/** How many of the closest nodes are given this record. */
+/** Number of closest nodes that get this record. */
 export function widthFor({ encoded }: SignedRecord): number {
   return encoded.length <= MAX_DATAGRAM_RECORD_BYTES ? STORE_WIDTH : LARGE_STORE_WIDTH;
 }
 
-/** Most nodes that one search asks, whatever the answers claim. */
+/** Maximum number of nodes that one search asks. */
 const MAX_ASKED = 160;
-/** Most nodes that one search remembers, and of those that one block has named and that were not asked. */
+/** Maximum number of nodes that one search remembers, and of those that one block named and that were not asked. */
 const MAX_CANDIDATES = 800;
 const MAX_NEW_OF_NAMER = 40;
-/** Nodes of one block that are asked or have answered, while there are others to ask. */
+/** Nodes of one block that are asked or have answered, while there are other nodes to ask. */
 const MAX_ASKED_OF_BLOCK = 4;
-/** Nodes named by one block that were asked and have not answered, while there are others to ask. */
+/** Nodes named by one block that were asked and have not answered, while there are other nodes to ask. */
 const MAX_UNANSWERED_OF_NAMER = 6;
-/** How much longer slow nodes get while there are not enough answers, ms. */
+/** Additional time for slow nodes while there are not enough answers, in ms. */
 const PATIENCE_MS = 300;
-/** Nodes that are looked at to see whether those closest to the key stand too dense, and what they are measured by. */
+/** Number of close nodes that are examined for density. */
 const DENSITY_WINDOW = 24;
-/** So many times as far as the last of the closest must the last of that window be: 1.5 times is what chance makes. */
+/**
+ * The last node of that window is at least this many times as far from the key as the last of the closest, or the
+ * closest are too dense. Chance makes it 1.5 times.
+ */
 const DENSE = 1.8;
-/** How many times as many nodes count as the closest where they stand too dense. */
+/** Factor for the number of closest nodes if they are too dense. */
 export const BEYOND = 3;
 
-/** Records are given to the nodes that a search found this long after its start, in ms. Their tokens hold for at least 7.5 s. */
+/** Age of a search up to which records are sent to its nodes, in ms. Their tokens hold for at least 7.5 s. */
 const FRESH_MS = 5000;
 
-/** What a node said. */
+/** The answer of one node. */
 export interface NodeAnswer {
   readonly address: Address;
   readonly id: Uint8Array;
@@ -61,15 +62,15 @@ export interface NodeAnswer {
   readonly token: Uint8Array | null;
 }
 
-/** A node on the way to the key. `slow` and `late` ones may still answer, and count no longer. */
+/** A node that the search knows. `slow` and `late` nodes may still answer, but do not count. */
 interface Candidate {
   readonly address: Address;
   readonly id: Uint8Array;
-  /** Where it counts for one with others; null where it counts alone. */
+  /** The block that it shares with other nodes; null if it counts alone. */
   readonly block: string | null;
-  /** The blocks that have named it; none for what we knew ourselves. */
+  /** The blocks that named it; empty for nodes that we knew before. */
   readonly namers: Set<string>;
-  /** The one of them on whose word it was asked. */
+  /** The one of these blocks that caused the request. */
   believed: string | null;
   state: 'new' | 'asked' | 'slow' | 'late' | 'answered' | 'failed';
   answer: NodeAnswer | null;
@@ -77,11 +78,11 @@ interface Candidate {
 
 export interface SearchOptions {
   readonly target: Uint8Array;
-  /** How many of the closest nodes must have answered. */
+  /** Number of closest nodes that must have answered. */
   readonly width: number;
-  /** How many are asked at once. */
+  /** Number of nodes that are asked at once. */
   readonly parallel: number;
-  /** Answers with which slow nodes are no longer waited for. */
+  /** Number of answers after which slow nodes are not waited for. */
   readonly enough: number;
   readonly start: readonly Address[];
 }
@@ -89,9 +90,9 @@ export interface SearchOptions {
 interface SearchDependencies {
   readonly clock: Clock;
   readonly health: PeerHealth;
-  /** Asks one node; null where it does not answer. */
+  /** Asks one node. Null without an answer. */
   readonly ask: (address: Address, id: Uint8Array) => Promise<NodeAnswer | null>;
-  /** Whom not to ask: ourselves, and who is out of reach. */
+  /** Nodes that are not asked: this node, and unreachable ones. */
   readonly skips: (address: Address) => boolean;
   readonly isOwnHost: (host: string) => boolean;
 }
@@ -107,7 +108,7 @@ export class ClosestNodes {
   readonly #candidates: Candidate[] = [];
   readonly #known = new Map<string, Candidate>();
   readonly #hosts = new Tally();
-  /** As the candidates stand: those that were asked and are not late, by block; those that have not answered, by who named them. */
+  /** Current numbers: asked nodes that are not late, by block; unanswered nodes, by the block that named them. */
   readonly #askedOfBlock = new Tally();
   readonly #unansweredOfNamer = new Tally();
   #asked = 0;
@@ -115,9 +116,9 @@ export class ClosestNodes {
   #isDense = false;
   #stopped = false;
   readonly #end = Promise.withResolvers<void>();
-  /** Settles when the closest nodes have answered, or nobody is left to wait for, or it was stopped. */
+  /** Settles when the closest nodes have answered, no node is left to wait for, or the search was stopped. */
   readonly finished: Promise<void> = this.#end.promise;
-  /** All answers so far, in the order in which they came; late ones included. */
+  /** All answers so far in their order, including late ones. */
   readonly answers: NodeAnswer[] = [];
   readonly #listeners = new Listeners<[NodeAnswer]>();
   readonly #began: number;
@@ -130,13 +131,13 @@ export class ClosestNodes {
     this.#step();
   }
 
-  /** Ends the search; answers that are still under way are reported no more. */
+  /** Ends the search. Later answers are ignored. */
   stop(): void {
     this.#stopped = true;
     this.#end.resolve();
   }
 
-  /** Calls back with each further answer, until the returned function is called. */
+  /** Calls back with each further answer until the returned function is called. */
   onAnswer(listener: (answer: NodeAnswer) => void): () => void {
     return this.#listeners.add(listener);
   }
@@ -148,33 +149,36 @@ export class ClosestNodes {
   }
 
   /**
-   * Whether the closest nodes that are known so far stand so dense that somebody may have put himself in front of those
-   * who belong there. While few are known it may seem so.
+   * Whether the closest nodes known so far are so dense that an attacker may stand in front of the right nodes. With
+   * few known nodes this can be a false alarm.
    */
   get looksDense(): boolean {
     return this.#isDense || this.#standsDense(this.#byBlock()[0]);
   }
 
-  /** How many nodes count as the `width` closest: more where too many stand in front of those who belong there. */
+  /** How many nodes count as the `width` closest: more if they are too dense. */
   beyond(width: number): number {
     return this.#isDense ? width * BEYOND : width;
   }
 
-  /** The closest nodes that have answered, one of each block, closest first; then others of these blocks. */
+  /** The closest nodes that answered, one of each block, closest first; then the others of these blocks. */
   closest(max: number): NodeAnswer[] {
     const [apart, crowd] = this.#byBlock();
     const answers = [...apart, ...crowd].map(({ answer }) => answer);
     return answers.filter((answer) => answer !== null).slice(0, max);
   }
 
-  /** Those of them that stand among the first `beyond(width)` known ones, without those that take too long. */
+  /** Answers of the first `beyond(width)` known nodes, without those that take too long. */
   within(width: number): NodeAnswer[] {
     const [apart, crowd] = this.#byBlock();
     const first = [...apart, ...crowd].filter(counts).slice(0, this.beyond(width));
     return first.map(({ answer }) => answer).filter((answer) => answer !== null);
   }
 
-  /** Those who stand for their blocks, and the others; both closest first. Who counts no longer stands for nobody. */
+  /**
+   * One node of each block, and the remaining nodes; both closest first. Nodes that do not count do not represent their
+   * block.
+   */
   #byBlock(): [apart: Candidate[], crowd: Candidate[]] {
     this.#count();
     const taken = new Set<string>();
@@ -201,18 +205,18 @@ export class ClosestNodes {
     }
   }
 
-  /** Whether a node is asked before those who are asked when nobody else is left. */
+  /** Whether a node may be asked while there are others to ask. */
   #mayAsk({ block, namers }: Candidate): boolean {
     if (block !== null && this.#askedOfBlock.of(block) >= MAX_ASKED_OF_BLOCK) return false;
     return namers.size === 0 || this.#believed(namers) !== null;
   }
 
-  /** Of those who named a node, one whose names have answered well enough. */
+  /** One of the blocks that named a node whose other nodes answered well enough. */
   #believed(namers: ReadonlySet<string>): string | null {
     return namers.values().find((namer) => this.#unansweredOfNamer.of(namer) < MAX_UNANSWERED_OF_NAMER) ?? null;
   }
 
-  /** @param namer the block that names it; null for what we know ourselves */
+  /** @param namer the block that names it; null for nodes that we knew before */
   #add(address: Address, namer: string | null): void {
     const { isOwnHost, skips, health } = this.#deps;
     const key = formatAddress(address);
@@ -232,7 +236,7 @@ export class ClosestNodes {
     this.#known.set(key, candidate);
   }
 
-  /** Where one has named too many, forgets the farthest of them that was not asked; false where there is no room. */
+  /** If a block named too many nodes, forgets the farthest of them that was not asked. False if there is no room. */
   #makeRoom(namer: string | null, id: Uint8Array): boolean {
     if (this.#candidates.length >= MAX_CANDIDATES) return false;
     if (namer === null) return true;
@@ -253,7 +257,7 @@ export class ClosestNodes {
     if (this.#stopped) return;
     const { parallel } = this.#options;
     const width = this.beyond(this.#options.width);
-    // Where the closest may be in league, those whom they have put behind are waited for, too.
+    // If the closest nodes may collude, the nodes behind them must answer, too.
     const enough = this.#isDense ? width : this.#options.enough;
     let active = this.#candidates.filter(({ state }) => state === 'asked').length;
     let open = 0;
@@ -274,7 +278,7 @@ export class ClosestNodes {
       }
     };
     look(apart);
-    // Others of the same blocks are asked where there are not enough blocks.
+    // If there are not enough blocks, further nodes of the same blocks are asked.
     if (open === 0) look(crowd);
     if (open > 0 || (waiting > 0 && this.#answered < enough)) return;
     if (!this.#isDense && this.#standsDense(apart)) {
@@ -286,7 +290,7 @@ export class ClosestNodes {
   #standsDense(apart: readonly Candidate[]): boolean {
     const near = apart.filter(counts).slice(0, DENSITY_WINDOW);
     const [edge, last] = [near[STORE_WIDTH - 1], near.at(-1)];
-    // On one machine and in one's own network nobody pays for places.
+    // Addresses of this machine and of local networks cost nothing, so density means nothing there.
     if (edge === undefined || last === undefined || near.some(({ block }) => block === null)) return false;
     const { target } = this.#options;
     return distancePrefix(target, last.id) > DENSE * distancePrefix(target, edge.id);

@@ -1,6 +1,6 @@
 /**
- * What nodes say to each other in datagrams, in deterministic CBOR. Every decoder faces a stranger:
- * it returns null for anything that is not exactly the format, within its limits.
+ * Messages between nodes in datagrams and over QUIC, in deterministic CBOR. Input is untrusted: decoders return null
+ * for everything that does not match the format and its limits exactly.
  */
 import type { Address } from '../../foundation/address.ts';
 import { asMap, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
@@ -18,31 +18,31 @@ import {
 import { NETWORK_TAG_BYTES, PACKED_ADDRESS_BYTES, packAddresses, unpackAddresses } from './node-address.ts';
 import type { NoteRemoval } from './types.ts';
 
-/** Command numbers of our own requests. */
+/** Numbers of the commands. */
 export const COMMAND = { find: 1, store: 2, probe: 3, remove: 4 } as const;
 
-/** Largest datagram that we send, bytes: it crosses every usual path in one piece. */
+/** Largest datagram that we send, in bytes. It fits the usual paths without fragmentation. */
 export const MAX_DATAGRAM_BYTES = 1232;
-/** What stands around a value in a datagram, bytes: network tag, header, routing id, token, target, length. */
+/** Bytes around the value of a datagram: network tag, header, routing id, token, target, length. */
 export const DATAGRAM_OVERHEAD_BYTES = 120;
-/** What stands around a value in the smallest request, bytes. */
+/** Bytes around the value in the smallest request. */
 export const REQUEST_OVERHEAD_BYTES = 50;
-/** An answer to an address that has not proven itself is at most this many times its request. */
+/** An answer to an unverified address is at most this many times as long as the request. */
 export const MAX_REFLECTION_FACTOR = 3;
-/** Value of a FIND that wants records, bytes: so long that the largest answer stays within the factor … */
+/** Length of the value of a FIND for records, in bytes, so that the largest answer stays within the factor … */
 const PADDED_FIND_BYTES = Math.ceil(MAX_DATAGRAM_BYTES / MAX_REFLECTION_FACTOR) - REQUEST_OVERHEAD_BYTES;
-/** … and of one that asks only who is near, whose answer is as long as a list of nodes. */
+/** … and of a FIND for nodes only. */
 const PADDED_SURVEY_BYTES = 64;
-/** Most nodes that one answer names. */
+/** Maximum number of nodes in an answer. */
 export const MAX_NODES_PER_REPLY = 20;
-/** Most records that one answer describes without carrying them. */
+/** Maximum number of records that an answer describes without containing them. */
 export const MAX_SUMMARIES = 16;
-/** Most types that one request asks for. */
+/** Maximum number of types in a request. */
 const MAX_TYPES = 16;
 /** Maximum number of parts that the records under a key are divided into. Part numbers have 32 bits. */
 export const MAX_PARTS: number = 2 ** 30;
 
-/** Most notes that one request removes. */
+/** Maximum number of notes that one request removes. */
 export const MAX_REMOVALS = 32;
 
 /** One of `of` parts of the records under a key, by the hash of their publishers. */
@@ -52,14 +52,14 @@ export interface Part {
 }
 
 export interface FindRequest {
-  /** Empty asks for every type. */
+  /** Empty for all types. */
   readonly types: readonly RecordType[];
-  /** Whether the records are wanted, or only what there is and who is near. */
+  /** Whether records are wanted, or only closer nodes. */
   readonly wantsRecords: boolean;
   readonly part?: Part;
 }
 
-/** What a node holds and did not send: a record too large for the answer. */
+/** A record that the node has and did not send because it did not fit. */
 export interface Summary {
   readonly type: RecordType;
   readonly issuedAt: number;
@@ -69,18 +69,18 @@ export interface Summary {
 }
 
 export interface FindReply {
-  /** The node's own key and QUIC port; port 0 where it has none. */
+  /** The node's key and QUIC port; 0 without QUIC. */
   readonly nodeKey: Uint8Array;
   readonly quicPort: number;
   /** The nodes closest to the key that it knows, closest first. */
   readonly nodes: readonly Address[];
-  /** How many records of these types (and this part) it holds; 0 to who asks only who is near. */
+  /** How many records of these types (and this part) it has; 0 if none are wanted. */
   readonly count: number;
-  /** The XOR of all their digests: nodes that agree on it hold the same. */
+  /** The XOR of all their digests. Nodes with the same value have the same records. */
   readonly digest: Uint8Array;
   readonly records: readonly Uint8Array[];
   readonly summaries: readonly Summary[];
-  /** What its clock shows, Unix seconds. */
+  /** The node's clock, Unix seconds. */
   readonly time: number;
 }
 
@@ -100,14 +100,14 @@ export type StoreCode = (typeof STORE_CODES)[number];
 
 export interface StoreReply {
   readonly code: StoreCode;
-  /** The newer record that it holds, where it fits. */
+  /** The newer record that the node has, if it fits. */
   readonly record?: Uint8Array;
-  /** What the note was removed with. */
+  /** The token that removed the note. */
   readonly token?: Uint8Array;
 }
 
 export interface ProbeRequest {
-  /** The port to answer to. */
+  /** The port that gets the answer. */
   readonly port: number;
   /** Whether to answer from another socket than the one that was asked. */
   readonly otherSocket: boolean;
@@ -115,7 +115,7 @@ export interface ProbeRequest {
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** The members of a map that a stranger wrote; null for anything else. As `asMap`. */
+/** The members of an untrusted map, as `asMap`; null if it does not match. */
 export function readMap(bytes: Uint8Array, maxBytes: number, required: string[], optional?: string[]): Members | null {
   try {
     return asMap(decodeCbor(bytes, maxBytes), required, optional);
@@ -124,19 +124,19 @@ export function readMap(bytes: Uint8Array, maxBytes: number, required: string[],
   }
 }
 
-/** What every item of a list says; null where there are more than `max`, or one is nothing that `decode` knows. */
+/** The decoded items of a list; null if there are more than `max` or one is invalid. */
 function decodeAll<T>(list: unknown, decode: (item: unknown) => T | null, max = Number.POSITIVE_INFINITY): T[] | null {
   if (!Array.isArray(list) || list.length > max) return null;
   const items = list.map(decode).filter((item) => item !== null);
   return items.length === list.length ? items : null;
 }
 
-/** A list of so many items; empty for anything else. */
+/** A list of this length; empty for anything else. */
 function asTuple(value: unknown, length: number): unknown[] {
   return Array.isArray(value) && value.length === length ? value : [];
 }
 
-/** Types as bytes; null where one is unknown or there are too many. */
+/** Types as bytes; null if one is unknown or there are too many. */
 export function decodeTypes(types: unknown): RecordType[] | null {
   return isBytes(types) && types.length <= MAX_TYPES && types.every((type) => isRecordType(type)) ? [...types] : null;
 }
@@ -204,15 +204,15 @@ export function decodeFindReply(bytes: Uint8Array): FindReply | null {
   return { nodeKey, quicPort, nodes, count, digest, records, summaries, time };
 }
 
-/** How many bytes of records, and after them of nodes, an answer of `valueBytes` has room for. */
+/** Bytes for records and nodes in an answer of `valueBytes`. */
 export function replyRoom(valueBytes: number): number {
   return valueBytes - FIND_REPLY_FRAME_BYTES;
 }
-/** A FIND answer without records, nodes and summaries, bytes: its keys, lengths, counters, the node's key and time. */
+/** Bytes of a FIND answer without records, nodes and summaries. */
 const FIND_REPLY_FRAME_BYTES = 97;
-/** What a list adds to each record, bytes. */
+/** Bytes that a list adds to each record. */
 export const RECORD_FRAME_BYTES = 3;
-/** The most that a summary takes, bytes. */
+/** Maximum length of a summary, in bytes. */
 export const SUMMARY_BYTES = 48;
 export const NODE_BYTES = PACKED_ADDRESS_BYTES;
 
@@ -262,13 +262,11 @@ export function decodeRemoveReply(bytes: Uint8Array): number | null {
   return isUint(count, MAX_REMOVALS) ? count : null;
 }
 
-/** What nodes say to each other over QUIC: records that no datagram holds, and whole pages of a key's records. */
-
-/** Records in one page, bytes; one record alone may be longer. */
+/** Bytes of records in one page. A single record may be longer. */
 export const PAGE_BYTES = 192 * 1024;
-/** Largest request: one record and what stands around it, bytes. */
+/** Maximum length of a request: one record and its frame, in bytes. */
 export const MAX_NODE_REQUEST_BYTES = MAX_RECORD_BYTES + 256;
-/** Largest answer: one page and what stands around it, bytes. */
+/** Maximum length of an answer: one page and its frame, in bytes. */
 export const MAX_NODE_REPLY_BYTES = PAGE_BYTES + MAX_RECORD_BYTES + 4096;
 
 export type NodeRequest =
@@ -278,13 +276,13 @@ export type NodeRequest =
       readonly tag: Uint8Array;
       readonly key: Uint8Array;
       readonly types: readonly RecordType[];
-      /** Where the page begins; 0 for the first. */
+      /** The start of the page; 0 for the first. */
       readonly from: number;
-      /** Digests of records that are not wanted, one behind the other; at most `MAX_KNOWN`. */
+      /** Concatenated digests of records that are not wanted, at most `MAX_KNOWN`. */
       readonly known?: Uint8Array;
     };
 
-/** Most records that a reader of pages may say that it has. */
+/** Maximum number of records that a reader may exclude. */
 export const MAX_KNOWN = 4000;
 
 export function encodeNodeRequest(request: NodeRequest): Uint8Array {
@@ -310,7 +308,7 @@ export function decodeNodeRequest(bytes: Uint8Array): NodeRequest | null {
 
 export interface Page {
   readonly records: readonly Uint8Array[];
-  /** Where the next page begins; 0 where this is the last. */
+  /** The start of the next page; 0 after the last. */
   readonly next: number;
 }
 

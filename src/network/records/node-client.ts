@@ -1,4 +1,4 @@
-/** What this node asks of others: what they hold near a key, and to keep a record. */
+/** Requests to other nodes: to find records and nodes, and to store records. */
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { Listeners } from '../../foundation/listeners.ts';
@@ -25,25 +25,25 @@ import {
 } from './messages.ts';
 import { PeerClocks } from './peer-health.ts';
 
-/** Time to hand over a record that no datagram holds, milliseconds. */
+/** Time limit for sending a record that does not fit a datagram, in ms. */
 const LARGE_STORE_TIMEOUT_MS = 5000;
 /** Nodes whose keys are remembered. */
 const MAX_KEYS = 2048;
 
-/** A node's verdict on a record; `newer` is what it holds instead, verified. */
+/** A node's answer to a record. `newer` is the verified record that it has instead. */
 export interface StoreVerdict {
   readonly code: StoreCode;
   readonly newer: SignedRecord | null;
-  /** What the node says that the note was removed with; not verified. */
+  /** The token that removed the note according to the node; not verified. */
   readonly token: Uint8Array | null;
 }
 
 export class NodeClient {
   /** How our clock compares with those of the nodes that answered lately. */
   readonly clocks = new PeerClocks();
-  /** Told what each answering node says our address is. */
+  /** Notified with our address as each answering node sees it. */
   readonly observed: Listeners<[reporter: Address, seen: Address]> = new Listeners();
-  /** The key that each node last said it has; nobody has proven it. By address. */
+  /** The key that each node stated last, by address. Not verified. */
   readonly #keys = new LruCache<string, Uint8Array>({ maxEntries: MAX_KEYS });
   readonly #clock: Clock;
   readonly #verifier: RecordVerifier;
@@ -65,7 +65,7 @@ export class NodeClient {
     this.#engine = engine;
   }
 
-  /** Asks a node about a key, with a request that `encodeFindRequest` made; null where it gives no valid answer. */
+  /** Asks a node about a key, with a request from `encodeFindRequest`. Null without a valid answer. */
   async find(address: Address, id: Uint8Array, key: Uint8Array, value: Uint8Array): Promise<NodeAnswer | null> {
     const askedAt = this.#clock.now();
     const reply = await this.#engine.request(address, { command: COMMAND.find, target: key, value });
@@ -75,22 +75,22 @@ export class NodeClient {
     if (found === null) return null;
     this.clocks.heard(address, found.time, askedAt, this.#clock.now());
     this.#keys.set(formatAddress(address), found.nodeKey);
-    // A node chooses the port that others dial: one of a service on a host that it shares counts as none.
+    // A node chooses this port, so a port that may belong to another service counts as none.
     const known = mayDialPort(found.quicPort) ? found : { ...found, quicPort: 0 };
     return { address, id, reply: known, token: reply.token };
   }
 
-  /** The key that a node said it has; null where it has not answered lately. */
+  /** The key that a node stated; null if it has not answered lately. */
   keyOf(address: Address): Uint8Array | null {
     return this.#keys.peek(formatAddress(address)) ?? null;
   }
 
-  /** As `find`, of a node that has answered before. */
+  /** As `find`, for a node that has answered before. */
   async ask(at: NodeAnswer, key: Uint8Array, request: FindRequest): Promise<FindReply | null> {
     return (await this.find(at.address, at.id, key, encodeFindRequest(request)))?.reply ?? null;
   }
 
-  /** Hands a record to a node, in a datagram where it fits; null where the node gives no valid answer. */
+  /** Sends a record to a node, in a datagram if it fits. Null without a valid answer. */
   async store(at: NodeAnswer, key: Uint8Array, record: SignedRecord): Promise<StoreVerdict | null> {
     const isSmall = record.encoded.length <= MAX_DATAGRAM_RECORD_BYTES;
     const reply = await (isSmall ? this.#storeSmall(at, key, record) : this.#storeLarge(at, key, record));
@@ -98,7 +98,7 @@ export class NodeClient {
     return { code: reply.code, newer: this.#readNewer(reply, key, record), token: reply.token ?? null };
   }
 
-  /** Asks a node to drop notes, with a request that `encodeRemoveRequest` made; how many it had. */
+  /** Asks a node to remove notes, with a request from `encodeRemoveRequest`. Returns how many it had. */
   async removeNotes(at: NodeAnswer, key: Uint8Array, value: Uint8Array): Promise<number> {
     const reply = await this.#change(at, COMMAND.remove, key, value);
     return (reply && decodeRemoveReply(reply)) ?? 0;
@@ -109,7 +109,7 @@ export class NodeClient {
     return reply && decodeStoreReply(reply);
   }
 
-  /** Asks a node that knows our address to change what it holds; null where it does not answer. */
+  /** Sends a request that changes what a node has. Null without an answer. */
   async #change({ address, token }: NodeAnswer, command: number, target: Uint8Array, value: Uint8Array) {
     const reply = await this.#engine.request(address, { command, target, value, token }, { retry: true });
     return reply?.value ?? null;
@@ -130,7 +130,7 @@ export class NodeClient {
     }
   }
 
-  /** The record that a node holds instead of ours, if it truly is a newer one of the same kind. */
+  /** The record that a node has instead of ours, if it is valid and of the same kind. */
   #readNewer(reply: StoreReply, key: Uint8Array, ours: SignedRecord): SignedRecord | null {
     if (reply.code !== 'newer' || reply.record === undefined) return null;
     try {

@@ -1,6 +1,6 @@
 /**
- * How peers have answered lately: how long a usual answer takes, and who has not answered. A peer
- * that did not answer is not waited for again; one that failed twice is not asked for a while.
+ * How peers have answered lately: the usual answer time, and which peers failed. Searches do not wait for a peer that
+ * failed once, and do not ask a peer that failed twice for a while.
  */
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { backoff } from '../../foundation/backoff.ts';
@@ -8,17 +8,17 @@ import type { Clock } from '../../foundation/clock.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { hostKeyOf } from './node-address.ts';
 
-/** A peer is slow when its answer takes so many times the usual time … */
+/** A peer is slow if its answer takes this many times the usual time … */
 const SLOW_FACTOR = 3;
-/** … but never sooner than this … */
+/** … but never before this time … */
 const MIN_SLOW_MS = 25;
-/** … and always after this. */
+/** … and always after this time. */
 const MAX_SLOW_MS = 500;
-/** What is assumed of the network before the first answer. */
+/** Assumed answer time before the first answer. */
 const FIRST_RTT_MS = 50;
-/** How much one answer moves the usual time. */
+/** Weight of one answer in the usual time. */
 const RTT_WEIGHT = 0.1;
-/** For how long a peer that failed once is not relied on; doubled by each further failure. */
+/** How long a peer that failed once is suspected; doubled by each further failure. */
 const SUSPICION_MS = 30_000;
 const MAX_SUSPICION_MS = 600_000;
 /** Peers that are remembered. */
@@ -34,7 +34,7 @@ interface Failing {
 export class PeerHealth {
   readonly #clock: Clock;
   readonly #failing = new LruCache<string, Failing>({ maxEntries: MAX_PEERS });
-  /** How long the last answer of each peer took, milliseconds. */
+  /** Time of the last answer of each peer, in ms. */
   readonly #rtts = new LruCache<string, number>({ maxEntries: MAX_PEERS });
   #rttMs = FIRST_RTT_MS;
 
@@ -42,7 +42,7 @@ export class PeerHealth {
     this.#clock = dependencies.clock;
   }
 
-  /** After how many milliseconds an unanswered request is no longer waited for. */
+  /** How long a search waits for an answer, in ms. */
   get slowAfterMs(): number {
     return Math.min(MAX_SLOW_MS, Math.max(MIN_SLOW_MS, SLOW_FACTOR * this.#rttMs));
   }
@@ -53,12 +53,12 @@ export class PeerHealth {
     this.#rttMs += RTT_WEIGHT * (Math.min(rttMs, MAX_SLOW_MS) - this.#rttMs);
   }
 
-  /** How long the last answer of a peer took, milliseconds; null where none is remembered. */
+  /** Time of the last answer of a peer, in ms; null if unknown. */
   rttMsOf(peer: Address): number | null {
     return this.#rtts.peek(formatAddress(peer)) ?? null;
   }
 
-  /** Counts an unanswered request; returns how many there were in a row. */
+  /** Counts an unanswered request. Returns the number of failures in a row. */
   failed(peer: Address): number {
     const key = formatAddress(peer);
     const failures = (this.#failing.get(key)?.failures ?? 0) + 1;
@@ -67,12 +67,12 @@ export class PeerHealth {
     return failures;
   }
 
-  /** A peer was heard of its own accord: it is alive after all. */
+  /** A peer sent a datagram, so it is alive. */
   heard(peer: Address): void {
     if (this.#failing.size > 0) this.#failing.delete(formatAddress(peer));
   }
 
-  /** Failures in a row of a peer that is under suspicion now; 0 for one that is not. */
+  /** Failures in a row of a suspected peer; 0 for others. */
   failures(peer: Address): number {
     if (this.#failing.size === 0) return 0;
     const failing = this.#failing.peek(formatAddress(peer));
@@ -81,25 +81,26 @@ export class PeerHealth {
 }
 
 /**
- * How our clock compares with those of other nodes: each answer to a search says its time. Strangers say it, so no
- * clock is set by it. It is shown to the user, and what several nodes would take only later is not signed.
+ * How our clock compares with those of other nodes. Each answer to a search contains the node's time. It is untrusted,
+ * so it sets no clock. The user sees the comparison, and records that other nodes would reject as from the future are
+ * not signed.
  */
 
-/** Nodes whose last word is remembered. */
+/** Nodes whose last time is remembered. */
 const MAX_CLOCKS = 64;
-/** For how long, milliseconds: a clock that was set right is not blamed for long. */
+/** How long a time counts, in ms, so that a corrected clock is soon not blamed any more. */
 const REMEMBER_MS = 600_000;
-/** Nodes whose median counts as it is: one or two may be wrong themselves. */
+/** Number of nodes whose median counts. One or two nodes may be wrong. */
 const MIN_CLOCKS = 3;
-/** By how much our clock must be ahead of each of fewer nodes, milliseconds. */
+/** With fewer nodes, our clock must be this far ahead of each of them, in ms. */
 const FEW_CLOCKS_MS = 600_000;
-/** Half of the unit in which nodes say the time: on average it was so much later, milliseconds. */
+/** Half of the unit in which nodes state the time: their clocks show this much more on average, in ms. */
 const HALF_SECOND_MS = 500;
 
 export interface ClockComparison {
-  /** By how many milliseconds the median of their clocks is ahead of ours; null where nobody has said. */
+  /** How far the median of their clocks is ahead of ours, in ms; null without answers. */
   readonly offsetMs: number | null;
-  /** How many nodes have said the time. */
+  /** Number of nodes that stated their time. */
   readonly peers: number;
 }
 
@@ -113,9 +114,9 @@ export class PeerClocks {
   readonly #words = new LruCache<string, Word>({ maxEntries: MAX_CLOCKS });
 
   /**
-   * What a node said.
+   * Notes the time that a node stated.
    * @param time Unix seconds on its clock
-   * @param askedAt when it was asked, on ours, Unix milliseconds
+   * @param askedAt when it was asked, on our clock, Unix milliseconds
    * @param heardAt when its answer came
    */
   heard(from: Address, time: number, askedAt: number, heardAt: number): void {
@@ -123,8 +124,8 @@ export class PeerClocks {
   }
 
   /**
-   * By how many milliseconds our clock is ahead of the median of several. If only one or two nodes have said the time, all
-   * of them must agree that it is far ahead. 0 if it is not known to be ahead.
+   * How far our clock is ahead of the median of several nodes, in ms. With one or two nodes, all must agree that it is
+   * far ahead. Otherwise 0.
    */
   aheadMs(now: number): number {
     const offsets = this.#offsets(now);
@@ -134,8 +135,8 @@ export class PeerClocks {
   }
 
   /**
-   * The median: a minority of liars does not move it far.
-   * @param now Unix milliseconds; what was heard long before or, since our clock was set, after it does not count
+   * The median, which few liars cannot move far.
+   * @param now Unix milliseconds; times from long before it, or after it because our clock was set, do not count
    */
   compare(now: number): ClockComparison {
     const offsets = this.#offsets(now);

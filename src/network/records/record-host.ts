@@ -1,7 +1,6 @@
 /**
- * What this node does for others: it keeps their records and answers who asks. Everything that
- * comes in is a stranger's: it is verified before it is kept, and nothing large leaves to an address
- * that has not proven itself.
+ * Stores records for other nodes and answers their requests. All input is untrusted: records are verified first, and
+ * unverified addresses get no large answers.
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
@@ -47,34 +46,37 @@ import { type Offer, RECORDS_PER_COMMIT, type RecordStore } from './record-store
 import type { RpcRequest } from './rpc/rpc.ts';
 import type { NoteRemoval } from './types.ts';
 
-/** Records that one address may hand us, and the addresses of one network together. */
+/** Records that one address, and one network, may store here. */
 const STORE_RATES: RateQuotaLimits = {
   perKey: { perSecond: 50, burst: 1500 },
   perNetwork: { perSecond: 150, burst: 4500 },
 };
-/** Pages that one address may fetch, and the addresses of one network together. */
+/** Pages that one address, and one network, may read. */
 const PAGE_RATES: RateQuotaLimits = {
   perKey: { perSecond: 20, burst: 200 },
   perNetwork: { perSecond: 60, burst: 600 },
 };
-/** Rows that may be read from the database for one address, for one network, and for all: those in memory cost nothing. */
+/** Rows that may be read from the database for one address, one network, and all together. Rows in memory are free. */
 const ROW_RATES: RateQuotaLimits = {
   perKey: { perSecond: 10_000, burst: 20_000 },
   perNetwork: { perSecond: 20_000, burst: 40_000 },
   strangers: { perSecond: 40_000, burst: 80_000 },
 };
-/** What a look into the database costs beside the rows that it finds, in rows. */
+/** Cost of a database query besides its rows, in rows. */
 const LOOK_ROWS = 10;
-/** Records that are verified at once; more are refused, so that a flood costs no memory. */
+/** Records that are verified at once. More are refused, so that a flood costs no memory. */
 const MAX_VERIFYING = 256;
-/** Records of many publishers of which an answer carries the first that fit. */
+/** Maximum number of records in an answer if a key has many publishers. */
 const MAX_INLINE = 4;
-/** What is told to who asks only who is near. */
+/** The answer to requests for closer nodes only. */
 const NOTHING = { count: 0, digest: new Uint8Array(RECORD_DIGEST_BYTES) };
-/** How many closer nodes we may know and still keep a record: those who store it see another table, and may go beyond the closest. */
+/**
+ * A record is refused if this node knows so many closer nodes. Publishers know other nodes, and may write beyond the
+ * closest.
+ */
 const MAX_CLOSER_NODES = 60;
 
-/** Who asks, with how large a request, and whether his address is proven. */
+/** Who asks, the length of the request, and whether the address is verified. */
 export interface Asking {
   /** As `hostKeyOf` or `sourceKeyOf`. */
   readonly from: string;
@@ -92,18 +94,18 @@ export class RecordHost {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #verifier: RecordVerifier;
-  /** The port at which other nodes reach us over QUIC; 0 while there is none. */
+  /** The port at which other nodes reach us over QUIC; 0 without QUIC. */
   readonly #quicPort: () => number;
   readonly #store: RecordStore;
   readonly #engine: Pick<DhtEngine, 'ownAddress' | 'closerThanSelf' | 'closest'>;
   readonly #storeRate: RateQuota;
   readonly #pageRate: RateQuota;
   readonly #rowRate: RateQuota;
-  /** Pages that are put together: one at a time, with a turn of the event loop for others between them. */
+  /** Pages are built one at a time. Other work has its turn in between. */
   readonly #pages = new Semaphore(1);
-  /** Records that are put into the database: those that come together in one step, so many that others have a turn. */
+  /** Records that arrive together are stored in one transaction, few enough that other work has its turn in between. */
   readonly #offers: GroupCommit;
-  /** Records that other threads look at right now. */
+  /** Records that are being verified on other threads. */
   #verifying = 0;
 
   constructor(
@@ -129,9 +131,8 @@ export class RecordHost {
   }
 
   /**
-   * The answer to a FIND of `requestBytes`: what is held under the key as far as there is room, and
-   * with what room is left, who is closer. Null for who has had too much read, and where the shortest answer is longer
-   * than an address that has not proven itself may get.
+   * The answer to a FIND of `requestBytes`: records that fit, then closer nodes. Null if the requester has read too
+   * much, or if even the shortest answer is too long for an unverified address.
    */
   find(key: Uint8Array, request: FindRequest, { from, bytes: requestBytes, proven }: Asking): Uint8Array | null {
     if (request.wantsRecords && !this.#mayRead(key, from)) return null;
@@ -158,11 +159,11 @@ export class RecordHost {
     const time = unixSeconds(this.#clock);
     const held = { count, digest, records, summaries };
     const reply = encodeFindReply({ nodeKey, quicPort: this.#quicPort(), nodes, ...held, time });
-    // What is always told is too much for the smallest requests; no node of ours sends such.
+    // The smallest requests get no answer. svcd sends none that small.
     return reply.length + DATAGRAM_OVERHEAD_BYTES <= largest ? reply : null;
   }
 
-  /** Whether what is asked of a key is in memory, or may be read into it for this reader. */
+  /** Whether the rows of a key are in memory or may be read for this requester. */
   #mayRead(key: Uint8Array, reader: string): boolean {
     if (this.#store.isAtHand(key)) return true;
     const holder = hostHolder(reader);
@@ -172,8 +173,8 @@ export class RecordHost {
   }
 
   /**
-   * Takes a record from an address that has proven itself.
-   * @param publisher whose share it uses up, as `hostKeyOf` or `sourceKeyOf`
+   * Stores a record from a verified address.
+   * @param publisher whose share it uses, as `hostKeyOf` or `sourceKeyOf`
    */
   async store(key: Uint8Array, encoded: Uint8Array, publisher: string, maxRecordBytes: number): Promise<Uint8Array> {
     const reply = await this.#offer(key, encoded, publisher);
@@ -195,31 +196,31 @@ export class RecordHost {
       if (!belongsUnderKey(record, key)) return { code: 'misplaced' };
       await this.#verifier.verifyAsync(record, now);
       const offer = await this.#offers.run(() => this.#store.offer(key, record, publisher));
-      // A note is not put again once it is acknowledged; its publisher renews every other record.
+      // Notes are not sent again after an acknowledgement. Other records are renewed by their publishers.
       if (record.type === RECORD.note && offer.code === 'kept' && !(await this.#isSure())) return { code: 'full' };
       return replyTo(offer);
     } catch (error) {
       if (!(error instanceof SvcError)) throw error;
       this.#log.debug({ from: publisher, reason: error.message }, 'refused a record that does not verify');
-      // The publisher learns that the clocks disagree.
+      // The publisher learns that the clocks differ.
       return { code: isUntimely ? 'not_now' : 'bad' };
     } finally {
       this.#verifying--;
     }
   }
 
-  /** Waits until the disk has what was kept; false if it refuses. */
+  /** Waits until the stored records are on disk. False if the disk refuses. */
   async #isSure(): Promise<boolean> {
     try {
       await this.#store.sure();
       return true;
     } catch (error) {
-      this.#log.warn({ error }, 'a note that was kept for others is not on disk');
+      this.#log.warn({ error }, 'a stored note is not on disk');
       return false;
     }
   }
 
-  /** Answers a request that came over QUIC; an empty answer for one that is not understood, or of another network. */
+  /** Answers a request over QUIC. The answer is empty if the request is invalid or from another network. */
   async answerNode(body: Uint8Array, from: string): Promise<Uint8Array> {
     const nothing = new Uint8Array();
     const request = decodeNodeRequest(body);
@@ -234,7 +235,7 @@ export class RecordHost {
     });
   }
 
-  /** Drops the notes whose tokens are shown; how many there were, or null for who asks too often. */
+  /** Removes the notes whose tokens are shown. Returns how many, or null if the rate is exceeded. */
   removeNotes(key: Uint8Array, removals: readonly NoteRemoval[], from: string): number | null {
     return this.#storeRate.take(hostHolder(from), removals.length) ? this.#store.removeNotes(key, removals) : null;
   }
@@ -246,7 +247,7 @@ function replyTo(offer: Offer): StoreReply {
   return { code: offer.code, ...(held === null ? {} : { record: held.encoded }) };
 }
 
-/** The digests that a reader sent one behind the other. */
+/** Splits concatenated digests. */
 function knownDigests(known: Uint8Array = new Uint8Array()): ReadonlySet<string> {
   const digests = new Set<string>();
   for (let at = 0; at < known.length; at += RECORD_DIGEST_BYTES)
@@ -254,7 +255,7 @@ function knownDigests(known: Uint8Array = new Uint8Array()): ReadonlySet<string>
   return digests;
 }
 
-/** Hands the datagrams that come in to those who answer them. What is not understood gets no answer. */
+/** Answers the datagrams of other nodes. Invalid requests get no answer. */
 
 export class NodeServer {
   readonly #log: Log;
@@ -267,7 +268,7 @@ export class NodeServer {
     this.#engine = engine;
   }
 
-  /** Answers a request that came in a datagram; never rejects. */
+  /** Answers a request; never rejects. */
   async onRequest(request: RpcRequest): Promise<void> {
     try {
       await this.#answer(request);
@@ -282,7 +283,7 @@ export class NodeServer {
     if (command === COMMAND.probe) return this.#onProbe(request, value);
     if (target?.length !== KEY_BYTES) return;
     if (command === COMMAND.find) return this.#onFind(request, target, value);
-    // Who wants something changed has to show that he is where he says.
+    // Changes need a verified address.
     if (token === null) return;
     if (command === COMMAND.store) return await this.#onStore(request, target, value);
     if (command === COMMAND.remove) return this.#onRemove(request, target, value);

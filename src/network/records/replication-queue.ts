@@ -1,27 +1,27 @@
 /**
- * What replication has to look after: the records that live longer than their publishers take to renew
- * them. Each rests for a while after it came, or was seen where it belongs; then it is due.
+ * The records that replication must check: those that outlive the renewal period of their publishers. A record is due
+ * some time after it arrived or was last checked.
  */
 
 import { blobOf, integerOf, textOf } from '../../foundation/store/row.ts';
 import type { Store } from '../../foundation/store/store.ts';
 import { STORED_COLUMNS, type StoredRecord, toStored } from './key-rows.ts';
 
-/** A record that is to be looked after. */
+/** A record that replication checks. */
 export interface ReplicationRow extends StoredRecord {
   /** See `partOf`. */
   readonly part: number;
 }
 
-/** A key under which something is due, and whose share of the work that is. */
+/** A key with a due record, and the publisher whose turn it is. */
 interface DueKey {
   readonly key: Uint8Array;
   readonly publisher: string;
 }
 
-/** Publishers that are looked at for one with something due. */
+/** Publishers that are examined for a due record. */
 const MAX_TRIED = 2000;
-/** As in the index: a shorter life is renewed by its publisher before anybody could do it here. Seconds. */
+/** As in the index. Publishers renew records with a shorter life in time. */
 const LONG_LIVED = 'expires_at - timestamp > 3600';
 
 export class ReplicationQueue {
@@ -32,10 +32,10 @@ export class ReplicationQueue {
   }
 
   /**
-   * The key that has waited longest, of the publisher who comes after the one who was served last:
-   * who floods this node waits in his own queue.
+   * The key that has waited longest, of the publisher after the last one. Publishers take turns, so a flood delays only
+   * its own publisher.
    * @param heardBefore Unix seconds
-   * @param until records that end by then are left to themselves, Unix seconds
+   * @param until records that expire before it are left out, Unix seconds
    */
   due(lastPublisher: string, heardBefore: number, until: number): DueKey | null {
     const isDue = 'heard_at < ? AND expires_at > ? ORDER BY heard_at LIMIT 1';
@@ -58,7 +58,7 @@ export class ReplicationQueue {
     return row === undefined ? null : textOf(row, 'publisher');
   }
 
-  /** Long-lived records under a key that end after `until`, those that waited longest first. Unix seconds. */
+  /** Long-lived records under a key that expire after `until` (Unix seconds), longest waiting first. */
   under(key: Uint8Array, until: number, limit: number): ReplicationRow[] {
     const sql = `SELECT ${STORED_COLUMNS}, part FROM records
       WHERE ${LONG_LIVED} AND key = ? AND expires_at > ? ORDER BY heard_at LIMIT ?`;
@@ -66,14 +66,14 @@ export class ReplicationQueue {
     return rows.map((row) => ({ ...toStored(row), part: integerOf(row, 'part') }));
   }
 
-  /** Keys with long-lived records, in their order. @param after empty for the first ones */
+  /** Keys with long-lived records, in order. @param after empty for the first ones */
   keys(after: Uint8Array, limit: number): Uint8Array[] {
     const sql = `SELECT DISTINCT key FROM records WHERE ${LONG_LIVED} AND key > ? ORDER BY key LIMIT ?`;
     const rows = this.#store().all(sql, after, limit);
     return rows.map((row) => blobOf(row, 'key'));
   }
 
-  /** These have just been seen where they belong. @param at Unix seconds */
+  /** Notes that these records were checked. @param at Unix seconds */
   heard(ids: readonly number[], at: number): void {
     const store = this.#store();
     store.transaction(() => {
@@ -83,11 +83,11 @@ export class ReplicationQueue {
 }
 
 /**
- * Tombstones: notes that were removed, with what proves it: a copy of one that comes back from a node which did
- * not hear of it is not taken, and that node is told.
+ * Removed notes and their tokens. A node that did not hear of a removal may send a copy: it is refused, and the node
+ * gets the token.
  */
 
-/** Removed notes that are remembered; those that would have expired soonest are forgotten first. */
+/** Removed notes that are remembered. Those that expire first are forgotten first. */
 const MAX_REMOVED = 100_000;
 
 export class Tombstones {
@@ -97,19 +97,19 @@ export class Tombstones {
     this.#store = store;
   }
 
-  /** Remembers a removal as long as a copy of the note may live. @param until Unix seconds */
+  /** Remembers a removal while a copy of the note could exist. @param until Unix seconds */
   add(digest: Uint8Array, token: Uint8Array, until: number): void {
     const sql = 'INSERT OR IGNORE INTO removed_notes (digest, token, until) VALUES (?, ?, ?)';
     this.#store().run(sql, digest, token, until);
   }
 
-  /** What removed a note; null where it was not removed. */
+  /** The token that removed a note; null if it was not removed. */
   tokenOf(digest: Uint8Array): Uint8Array | null {
     const row = this.#store().one('SELECT token FROM removed_notes WHERE digest = ?', digest);
     return row === undefined ? null : blobOf(row, 'token');
   }
 
-  /** Forgets those that no copy can outlive, and those above the limit. @param now Unix seconds */
+  /** Forgets removals that no copy can outlive, and those above the limit. @param now Unix seconds */
   purge(now: number): void {
     const store = this.#store();
     store.run('DELETE FROM removed_notes WHERE until < ?', now);

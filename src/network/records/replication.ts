@@ -1,8 +1,7 @@
 /**
- * Replication: keeps long-lived records where they are looked for while nodes come and go, as Kademlia does: who
- * meets a new node near a key hands it what is kept there, and now and then each record is looked
- * after: the nodes that should have it are asked, and those that lack it are given it. What is given
- * counts for us at the receiver, as any record that we hand over. See docs/protocol-dht.md, steps 14 to 19.
+ * Replication keeps long-lived records at the right nodes while nodes come and go, as in Kademlia. New nodes near a key
+ * get its records. Every few hours the nodes that should have a record are asked, and those without it get it. At the
+ * receiver, these records count as ours. See docs/protocol-dht.md, steps 14 to 19.
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import { type Address, formatAddress } from '../../foundation/address.ts';
@@ -31,14 +30,11 @@ import type { RecordStore } from './record-store.ts';
 import type { ReplicationRow } from './replication-queue.ts';
 import type { Searches } from './searches.ts';
 
-/** Set reconciliation: finds out which records another node has, without fetching them. */
-
-/** Records that one part should hold: an answer describes at most twice as many. */
+/** Records per part. An answer describes at most twice as many. */
 const RECORDS_PER_PART = 8;
 
 /**
- * The digests, in hex, of those of our records that a node has, and of others perhaps; null where it
- * does not say.
+ * The digests, in hex, of those of our records that a node has, and possibly of others. Null without an answer.
  * @param at its answer to a request for all types of these records
  */
 export async function reconcile(
@@ -63,42 +59,42 @@ export async function reconcile(
   return held;
 }
 
-/** What an answer carries, and what it describes. */
+/** The digests of the records that an answer contains or describes. */
 function digestsOf({ records, summaries }: FindReply): Set<string> {
   return new Set([...records.map(recordDigest), ...summaries.map(({ digest }) => digest)].map(toHex));
 }
 
-/** Seconds for which a record rests that came, or was found where it belongs; then it is looked after … */
+/** Time from the arrival or last check of a record to its next check, in seconds … */
 export const REST_S: number = 6 * 3600;
-/** … up to this part earlier, by node and by chance, so that those who keep the same do not move in step. */
+/** … reduced by up to this fraction at random, so that nodes with the same records do not check them together. */
 const JITTER = 0.3;
-/** What ends sooner is left to itself: seconds. */
+/** Records that expire sooner are not replicated, in seconds. */
 export const MIN_LIFE_LEFT_S = 3600;
-/** Seconds for which a record rests that this node keeps beside those that should. */
+/** Time between checks of a record that enough closer nodes have, in seconds. */
 const OUTSIDE_REST_S: number = 24 * 3600;
-/** Milliseconds from one look to the next, and where nothing is due. */
+/** Pause after each step, and if nothing is due, in ms. */
 const PAUSE_MS = 1000;
 const IDLE_MS = 60_000;
-/** Milliseconds for which a new node has to stand in the table, and as many again by chance. */
+/** Time that a new node must be in the table, in ms; up to twice as long at random. */
 export const SETTLE_MS = 60_000;
-/** New nodes that wait to be given what belongs to them; more are found when records are looked after. */
+/** Maximum number of waiting new nodes. The periodic checks cover the others. */
 const MAX_NEWCOMERS = 256;
-/** New nodes of one host that are given something: at once, and then one in ten minutes. */
+/** New nodes of one host that get records: at once, and then one in ten minutes. */
 const NEWCOMERS_PER_HOST = 3;
 const NEWCOMERS_PER_S: number = 1 / 600;
 const MAX_HOSTS = 4096;
-/** Bytes that are handed on per second, and at once. */
+/** Bytes that are sent per second, and at once. */
 const BYTES_PER_S: number = 32 * 1024;
 const BURST_BYTES: number = 4 * 1024 * 1024;
-/** Of those who keep a record, so many give it to a new node: should one not know of it, the other does. */
+/** Number of nodes that give a record to a new node, in case one of them does not know it. */
 const HANDERS = 2;
-/** Records of one key that are looked after at once, and that are given to a new node. */
+/** Records of one key that one check covers, and that a new node gets. */
 const MAX_ROWS = 64;
 const MAX_ROWS_FOR_NEWCOMER = 1200;
 /** Keys that are read from the database at once. */
 const KEYS_PER_STEP = 100;
 
-/** What a node says that has the record now, or knows better. */
+/** Replies of nodes that have the record now, or a newer one. */
 const TAKEN: ReadonlySet<StoreCode> = new Set(['kept', 'newer', 'removed']);
 
 interface ReplicationDependencies {
@@ -114,9 +110,9 @@ interface ReplicationDependencies {
 
 export class Replication {
   readonly #deps: ReplicationDependencies;
-  /** New nodes, by when they are given what belongs to them: Unix milliseconds. */
+  /** New nodes, and when they get their records, in Unix milliseconds. */
   readonly #newcomers = new Map<string, { readonly node: Address; readonly at: number }>();
-  /** See `REST_S`: this node's. */
+  /** `REST_S` of this node. */
   readonly #restS: number;
   readonly #hosts: RateLimiter;
   readonly #bytes: RateLimiter;
@@ -135,31 +131,31 @@ export class Replication {
   start(): void {
     const { clock, log, random } = this.#deps;
     const firstMs = IDLE_MS * (1 - random() / 2);
-    const onError = (error: unknown): void => log.warn({ error }, 'records could not be handed on');
+    const onError = (error: unknown): void => log.warn({ error }, 'records could not be replicated');
     this.#turns = every(clock, { firstMs, periodMs: IDLE_MS, onError }, async () =>
       (await this.#step()) ? PAUSE_MS : IDLE_MS,
     );
   }
 
-  /** Starts nothing more; what is under way ends with the network. */
+  /** Starts nothing more. Running requests end with the network. */
   stop(): void {
     this.#stopped = true;
     this.#turns?.stop();
     this.#newcomers.clear();
   }
 
-  /** To be called with a node that has come into the table. */
+  /** Call this with each node that enters the table. */
   onNode(node: Address): void {
     if (this.#stopped || this.#newcomers.size >= MAX_NEWCOMERS) return;
     const at = this.#deps.clock.now() + SETTLE_MS * (1 + this.#deps.random());
     this.#newcomers.set(formatAddress(node), { node: { host: node.host, port: node.port }, at });
   }
 
-  /** Does one thing that is due; false where nothing is. */
+  /** Does one due step. False if nothing is due. */
   async #step(): Promise<boolean> {
     // protocol-dht.md, step 17
     const { ownAddress, id: own } = this.#deps.engine;
-    // Who stands in no table is given nothing to keep, and gives nothing on.
+    // A node that is in no routing table neither gets nor replicates records.
     if (ownAddress === null) return false;
     const newcomer = this.#nextNewcomer();
     if (newcomer !== null) {
@@ -185,7 +181,7 @@ export class Replication {
     return null;
   }
 
-  /** Gives a new node those of our records that it should have, and that it falls to us to give. */
+  /** Gives a new node the records that it should have and that this node is responsible for. */
   async #welcome(newcomer: Address, own: Uint8Array): Promise<void> {
     // protocol-dht.md, step 14
     const { store, clock, client } = this.#deps;
@@ -209,7 +205,7 @@ export class Replication {
     }
   }
 
-  /** Which records of a key we give to a new node; null where it or we do not belong to the circle of the key. */
+  /** Which records of a key we give to a new node. Null if it or we are not among the closest nodes of the key. */
   #share(key: Uint8Array, newcomer: Uint8Array, own: Uint8Array): ((row: ReplicationRow) => boolean) | null {
     // protocol-dht.md, step 15
     const others = this.#deps.engine.closest(key, STORE_WIDTH + 1).map(({ id }) => id);
@@ -223,7 +219,7 @@ export class Replication {
     return ({ part }) => (place - (part % circle.length) + circle.length) % circle.length < HANDERS;
   }
 
-  /** Asks the nodes that should have what we keep under a key, and gives it to those that lack it. */
+  /** Asks the nodes that should have the records under a key, and gives them the missing ones. */
   async #lookAfter(key: Uint8Array, own: Uint8Array, now: number): Promise<boolean> {
     // protocol-dht.md, step 16
     const { store, searches, random, engine } = this.#deps;
@@ -237,7 +233,7 @@ export class Replication {
     const isCloser = ({ id }: { readonly id: Uint8Array }): boolean => compareDistance(key, id, own) < 0;
     const whole = await Promise.all(
       near.map(async (answer, i) => {
-        // Where this node is the closer one, it stands in the circle before the other.
+        // If this node is closer to the key, it comes before the other one.
         const rank = isCloser(answer) ? i : i + 1;
         if (rank >= search.beyond(STORE_WIDTH)) return false;
         return this.#give(answer, key, rank < search.beyond(LARGE_STORE_WIDTH) ? rows : rows.filter(isSmall));
@@ -245,7 +241,7 @@ export class Replication {
     );
     if (this.#stopped) return false;
     const isOutside = engine.closest(key, STORE_WIDTH).filter(isCloser).length >= STORE_WIDTH;
-    // With so many others that have it, a node that no longer belongs to the circle rests for longer.
+    // If enough other nodes have the records, a node that is no longer among the closest checks them less often.
     const rests = isOutside && whole.filter(Boolean).length >= REPLICAS;
     const heard = now - Math.floor(JITTER * REST_S * random()) + (rests ? OUTSIDE_REST_S - REST_S : 0);
     store.replicationQueue.heard(
@@ -255,7 +251,7 @@ export class Replication {
     return true;
   }
 
-  /** Gives a node what it lacks of these records; true where it has all of them then. */
+  /** Gives a node the records that it lacks. True if it has all of them afterwards. */
   async #give(at: NodeAnswer, key: Uint8Array, rows: readonly ReplicationRow[]): Promise<boolean> {
     const { store, client } = this.#deps;
     const held = await reconcile(at, key, rows, store, client);
@@ -269,23 +265,23 @@ export class Replication {
       const verdict = await client.store(at, key, decodeRecord(encoded));
       if (verdict === null || this.#stopped) return false;
       this.#learn(verdict, at.address, key, row);
-      // Who refuses one for another reason takes no more of them.
+      // A node that refuses one record for another reason gets no more of them.
       if (!TAKEN.has(verdict.code)) return false;
     }
     return true;
   }
 
-  /** Takes notice of what a node knows better. */
+  /** Stores what a node knows better. */
   #learn({ code, newer, token }: StoreVerdict, from: Address, key: Uint8Array, { digest }: ReplicationRow): void {
     // protocol-dht.md, step 19
     const { store } = this.#deps;
     if (code === 'newer' && newer !== null) store.offer(key, newer, hostKeyOf(from));
-    // The store looks whether the token proves it.
+    // The store verifies the token.
     if (code === 'removed' && token !== null) store.removeNotes(key, [{ digest, token }]);
   }
 }
 
-/** Asks what a node has of the types of these records. */
+/** A request for the types of these records. */
 function wanting(rows: readonly ReplicationRow[]): FindRequest {
   const types = new Set<RecordType>(rows.map(({ type }) => type));
   return { types: [...types].sort((a, b) => a - b), wantsRecords: true };

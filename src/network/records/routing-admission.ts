@@ -1,6 +1,6 @@
 /**
- * Who may stand in the routing table. Nobody gets in by writing to us, for an address is easily
- * forged: he must answer at it. And no public address fills the table with its ports.
+ * Which requests are answered, and which nodes enter the routing table. Addresses are easily forged, so a node enters
+ * only after it has answered at its address. The ports of one public address cannot fill the table.
  */
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
@@ -11,32 +11,32 @@ import { Tally } from '../../foundation/tally.ts';
 import { hostHolder, hostKeyOf, nodeScope } from './node-address.ts';
 
 /**
- * Requests that came faster than they are answered. The sockets hand over all that has come before anybody else has
- * a turn; so what takes longer than a moment waits, source by source in turns, and what a source sends beyond its
- * share is dropped, as a network would: who is served asks again.
+ * Queue of requests that arrive faster than they are answered. Sockets deliver everything that has arrived at once, so
+ * requests that would take too long wait, with a turn for each source. A source's excess requests are dropped, as a
+ * network would do; honest nodes ask again.
  */
 
-/** Time for requests before others have a turn, milliseconds. */
+/** Time for requests in one turn of the event loop, in ms. */
 const SLICE_MS = 5;
-/** Requests of one source that wait. */
+/** Waiting requests of one source. */
 export const MAX_BACKLOG_PER_SOURCE = 64;
-/** Sources whose requests wait. */
+/** Sources with waiting requests. */
 export const MAX_BACKLOG_SOURCES = 256;
 
 type Work = () => void;
 
 export class RequestBacklog {
   readonly #clock: Clock;
-  /** By source; who is next is first. */
+  /** By source. The next one is first. */
   readonly #waiting = new Map<string, Work[]>();
-  /** When the first request of this turn came; null before it. */
+  /** When the first request of this turn arrived; null before it. */
   #began: number | null = null;
 
   constructor({ clock }: { readonly clock: Clock }) {
     this.#clock = clock;
   }
 
-  /** Does it now, where there is time in this turn, or later, or never where the source has too much waiting. */
+  /** Runs the work now, later if this turn has no time left, or never if the source has too many waiting requests. */
   add(source: string, work: Work): void {
     if (this.#began === null) this.#beginTurn();
     if (this.#waiting.size === 0 && this.#hasTime()) return work();
@@ -69,16 +69,16 @@ export class RequestBacklog {
   }
 }
 
-/** The share of this node's answers that one address and its network get, whatever they ask. */
-
-/** Requests of any kind that one IPv4 address gets answered. */
+/** Requests of one IPv4 address that are answered. */
 export const REQUEST_RATE_PER_HOST: Rate = { perSecond: 500, burst: 5000 };
-/** The same of one IPv4 /24. There is no rate for all: addresses are easily forged, so it would let one sender silence everyone. */
+/**
+ * The same for an IPv4 /24. There is no rate for all, because a sender with forged addresses could silence everyone.
+ */
 export const REQUEST_RATE_PER_BLOCK: Rate = { perSecond: 1500, burst: 15_000 };
 /** Addresses whose rates are remembered. */
 const MAX_RATE_KEYS = 8192;
 
-/** Says of each request whether its sender has a share left. */
+/** Whether the sender of a request is within its rate. */
 export function requestLimit(dependencies: { readonly clock: Clock }): (from: Address) => boolean {
   const rate = new RateQuota(
     { perKey: REQUEST_RATE_PER_HOST, perNetwork: REQUEST_RATE_PER_BLOCK, maxKeys: MAX_RATE_KEYS },
@@ -87,21 +87,21 @@ export function requestLimit(dependencies: { readonly clock: Clock }): (from: Ad
   return (from) => rate.take(hostHolder(hostKeyOf(from)));
 }
 
-/** Nodes of one public host that count, in the table and in a search. */
+/** Nodes of one public host that count in the table and in a search. */
 export const MAX_NODES_PER_HOST = 3;
-/** Strangers that are asked for an answer at once, and for how long the same one is not asked again. */
+/** Unknown nodes that are pinged at once, and the time until the same one is pinged again. */
 const MAX_GREETINGS = 32;
 const GREET_AGAIN_MS = 10_000;
 const MAX_REMEMBERED = 1024;
 
-/** True where many nodes behind one address are no attack: on one machine, in one's own network. */
+/** Whether many nodes behind one address are normal: on this machine and in local networks. */
 export function mayHoldMany(host: string, isOwnHost: (host: string) => boolean): boolean {
   return nodeScope(host) !== IP_SCOPE.public || isOwnHost(host);
 }
 
 export class RoutingAdmission {
   readonly #isOwnHost: (host: string) => boolean;
-  /** Asks an address for an answer; who gives one enters the table. */
+  /** Pings an address. If it answers, it enters the table. */
   readonly #greet: (stranger: Address) => Promise<unknown>;
   readonly #nodes = new Set<string>();
   readonly #hosts = new Tally();
@@ -129,40 +129,40 @@ export class RoutingAdmission {
     this.#hosts.add(node.host, -1);
   }
 
-  /** The table was made anew, and holds these. */
+  /** Replaces the nodes after the table was rebuilt. */
   reset(nodes: readonly Address[]): void {
     this.#nodes.clear();
     this.#hosts.clear();
     for (const node of nodes) this.add(node);
   }
 
-  /** Whether a node may stand in the table. */
+  /** Whether a node may be in the table. */
   admits(node: Address): boolean {
     if (node.port < 1 || nodeScope(node.host) === IP_SCOPE.none) return false;
     if (this.has(node) || mayHoldMany(node.host, this.#isOwnHost)) return true;
     return this.#hosts.of(node.host) < MAX_NODES_PER_HOST;
   }
 
-  /** An address that is in no table of ours says that it is a node: it is asked for an answer. */
+  /** An unknown address states that it is a node, so it is pinged. */
   onStranger(stranger: Address): void {
     const key = formatAddress(stranger);
     if (this.#greetings >= MAX_GREETINGS || this.#greeted.has(key) || !this.admits(stranger)) return;
     this.#greeted.set(key, true);
     this.#greetings++;
     const greeted = () => void this.#greetings--;
-    // Where it fails nobody is there, or not at this address.
+    // A failed ping means that no node is at this address.
     this.#greet(stranger).then(greeted, greeted);
   }
 }
 
 /**
- * Nodes that use this one and stand in no routing table, such as those behind NATs. They count once they have proven
- * their address with a token, and as long as they are heard.
+ * Nodes that use this one and are in no routing table, such as those behind NATs. They count from their first valid
+ * token until they fall silent.
  */
 
-/** Clients that are remembered; each of them also costs its node a record here. */
+/** Clients that are remembered. Each of them must also publish a record. */
 const MAX_CLIENTS = 1024;
-/** A client that was silent for so long is gone, milliseconds: nodes ping their peers every 40 s. */
+/** A client that is silent for this long is gone, in ms. Nodes ping their peers every 40 s. */
 export const CLIENT_SILENT_MS = 180_000;
 
 interface Client {
@@ -178,20 +178,20 @@ export class DhtClients {
     this.#clock = clock;
   }
 
-  /** Takes a request with a valid token. True if its sender was none of the clients. */
+  /** Notes a request with a valid token. True if its sender is a new client. */
   proven(from: Address): boolean {
     const isNew = this.#clients.peek(formatAddress(from)) === undefined;
     this.#clients.set(formatAddress(from), { host: from.host, heardAt: this.#clock.now() });
     return isNew;
   }
 
-  /** Takes any datagram. */
+  /** Notes any datagram. */
   heard(from: Address): void {
     const client = this.#clients.size === 0 ? undefined : this.#clients.peek(formatAddress(from));
     if (client !== undefined) client.heardAt = this.#clock.now();
   }
 
-  /** How many there are. The nodes of a host that is in the table are not told from its other socket, and do not count. */
+  /** Number of clients. Hosts in the table do not count, because their other sockets look like clients. */
   count(tableHosts: ReadonlySet<string>): number {
     const since = this.#clock.now() - CLIENT_SILENT_MS;
     return this.#clients.values().filter(({ host, heardAt }) => heardAt >= since && !tableHosts.has(host)).length;

@@ -1,4 +1,4 @@
-/** Starts every search of this node: from the closest nodes that it knows, at the pace of what it is for. */
+/** Starts every search of this node, from the closest known nodes. */
 import type { Address } from '../../foundation/address.ts';
 import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
@@ -16,13 +16,13 @@ import type { NodeClient } from './node-client.ts';
 import type { PeerHealth } from './peer-health.ts';
 import type { HolderCount } from './types.ts';
 
-/** How many of the closest nodes a thorough search hears. */
+/** Number of closest nodes that a thorough search waits for. */
 export const SEARCH_WIDTH = 24;
-/** How a read searches: it ends with the first answers that agree. */
+/** The pace of a read, which ends with the first answers that agree. */
 const READ_PACE: Pace = { parallel: 8, enough: 4 };
-/** How a write searches: it wants many nodes. */
+/** The pace of a write, which needs many nodes. */
 const WRITE_PACE: Pace = { parallel: SEARCH_WIDTH, enough: REPLICAS };
-/** Asks only who is near. */
+/** Asks for closer nodes only. */
 const SURVEY: FindRequest = { types: [], wantsRecords: false };
 
 type Pace = Pick<SearchOptions, 'parallel' | 'enough'>;
@@ -34,7 +34,7 @@ interface SearchesDependencies {
   readonly bootstrapNodes: Pick<BootstrapNodes, 'addresses'>;
   readonly client: Pick<NodeClient, 'find'>;
   readonly isOwnHost: (host: string) => boolean;
-  /** Whether the node at an address proves the key that goes with it. */
+  /** Whether the node at an address proves its key. */
   readonly proveKey: (node: NodeAt) => Promise<boolean>;
 }
 
@@ -50,7 +50,7 @@ export class Searches {
     return this.#start(key, request, READ_PACE);
   }
 
-  /** For requests to all of the nodes closest to a key. By default they are asked for no records. */
+  /** For requests to all of the nodes closest to a key. By default it asks for no records. */
   forWrite(key: Uint8Array, request: FindRequest = SURVEY): ClosestNodes {
     return this.#start(key, request, WRITE_PACE);
   }
@@ -64,12 +64,12 @@ export class Searches {
     return { answered: near.length, holding: near.filter(({ reply }) => reply.count > 0).length };
   }
 
-  /** Asks one node for those closest to us; false where it does not answer. */
+  /** Asks one node for the nodes closest to us. False without an answer. */
   async greet(contact: Address): Promise<boolean> {
     return (await this.#meet(contact)) !== null;
   }
 
-  /** Asks a node for its key, and where it is reached over QUIC; null where it does not answer or has no such port. */
+  /** Asks a node for its key and QUIC address. Null without an answer or a QUIC port. */
   async identify(node: Address): Promise<NodeAt | null> {
     const { nodeKey, quicPort = 0 } = (await this.#meet(node))?.reply ?? {};
     if (nodeKey === undefined || quicPort === 0) return null;
@@ -77,8 +77,8 @@ export class Searches {
   }
 
   /**
-   * Has a node prove its key, over a connection of its own: what it says in a datagram, anybody on the way can say. Who
-   * does not prove it leaves the table, and nobody whom it names is asked.
+   * Lets a node prove its key over another connection, because anyone on the path can forge a datagram. A node that
+   * fails leaves the table, and the nodes that it names are not asked.
    */
   async prove(node: Address, nodeKey: Uint8Array): Promise<ProofState> {
     const { proveKey, engine } = this.#deps;
@@ -97,7 +97,8 @@ export class Searches {
   #start(key: Uint8Array, request: FindRequest, pace: Pace): ClosestNodes {
     const { clock, health, engine, bootstrapNodes, client, isOwnHost } = this.#deps;
     const value = encodeFindRequest(request);
-    // Twice as many as have to answer, and those that its owner has named: a table may be full of nodes in league, or dead.
+    // The table may be full of dead or colluding nodes, so the search starts with twice as many as must answer, and
+    // with the configured nodes.
     const start = [...engine.closest(key, 2 * SEARCH_WIDTH), ...bootstrapNodes.addresses()];
     return new ClosestNodes(
       { target: key, width: SEARCH_WIDTH, ...pace, start },
