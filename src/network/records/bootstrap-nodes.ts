@@ -1,4 +1,7 @@
-/** The nodes to turn to when the routing table is empty: the bootstrap list, what mDNS found, what was known before. */
+/**
+ * Nodes that are contacted while the routing table is empty: the bootstrap list, nodes found by mDNS, and nodes known
+ * before.
+ */
 import { lookup } from 'node:dns/promises';
 import { isIPv4, isIPv6 } from 'node:net';
 import { type Address, formatAddress, formatContact, type NodeContact } from '../../foundation/address.ts';
@@ -8,27 +11,27 @@ import { IP_SCOPE } from '../../foundation/ip.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { nodeScope } from './node-address.ts';
 
-/** Found and remembered nodes that are kept beside the bootstrap list. */
+/** Found and remembered nodes in addition to the bootstrap list. */
 const MAX_FOUND = 32;
-/** Nodes that left the routing table and are remembered. */
+/** Remembered nodes that left the routing table. */
 const MAX_LEFT = 32;
-/** Addresses of one name that are turned to. */
+/** Addresses of one name that are contacted. */
 export const MAX_ADDRESSES_PER_NAME = 8;
-/** For how long a resolved name is used before it is asked again. */
+/** Time until a name is resolved again. */
 const NAME_TTL_MS = 300_000;
 
 export interface ContactView {
   readonly contact: NodeContact;
   readonly state: MeetingState;
-  /** Where its name leads, as far as that is known. */
+  /** The known addresses of its name. */
   readonly addresses: readonly Address[];
 }
 
-/** How nodes are turned to. */
+/** How nodes are contacted. */
 export interface Meeting {
-  /** False where no node answers. */
+  /** False without an answer. */
   greet(address: Address): Promise<boolean>;
-  /** As `greet`, and has the node prove a key. */
+  /** As `greet`, and lets the node prove a key. */
   prove(address: Address, nodeKey: Uint8Array): Promise<ProofState>;
 }
 
@@ -47,7 +50,7 @@ class Listed {
   hosts: readonly string[] = [];
   /** When its name was last resolved, on the clock. */
   #resolvedAt = Number.NEGATIVE_INFINITY;
-  /** Addresses that have proven the key, where one is asked for. */
+  /** Addresses that have proven the required key. */
   readonly #proven = new Set<string>();
 
   constructor(contact: NodeContact) {
@@ -59,13 +62,15 @@ class Listed {
     return this.hosts.map((host) => ({ host, port: this.contact.port }));
   }
 
-  /** Those that may be turned to without another look. */
+  /** Addresses that can be contacted without a new proof. */
   get addresses(): Address[] {
     const { all } = this;
     return this.contact.nodeKey === undefined ? all : all.filter((address) => this.#proven.has(formatAddress(address)));
   }
 
-  /** Looks the name up where that has not been done, is long ago, or led nowhere. What it led to before stays where nothing comes. */
+  /**
+   * Resolves the name if that was not done, is long ago, or found nothing. Without a result, earlier addresses stay.
+   */
   async #resolve(clock: Clock, resolveName: ResolveName): Promise<void> {
     const { host } = this.contact;
     const isFresh = this.state === 'met' && clock.now() - this.#resolvedAt < NAME_TTL_MS;
@@ -77,7 +82,7 @@ class Listed {
     this.#resolvedAt = clock.now();
   }
 
-  /** Turns to it: true as soon as a node has answered, and proven the key where one is asked for. */
+  /** Contacts the entry. True as soon as a node has answered, and proven the key if one is required. */
   async meet(meeting: Meeting, clock: Clock, resolveName: ResolveName): Promise<boolean> {
     await this.#resolve(clock, resolveName);
     if (this.hosts.length === 0) return false;
@@ -112,7 +117,7 @@ export class BootstrapNodes {
     this.#listed = new Map(bootstrap.map((contact) => [formatContact(contact), new Listed(contact)]));
   }
 
-  /** Adds a node that was found or remembered; false for an address that cannot be one, or is known. */
+  /** Adds a found or remembered node. False if the address is known or invalid. */
   add(address: Address): boolean {
     if (nodeScope(address.host) === IP_SCOPE.none || address.port < 1 || address.port > 0xffff) return false;
     const key = formatAddress(address);
@@ -121,7 +126,7 @@ export class BootstrapNodes {
     return true;
   }
 
-  /** Turns to a contact that need not be on the list; it is put there where it is met. */
+  /** Contacts a node that may be missing in the list. If it answers, it is added. */
   async join(contact: NodeContact, meeting: Meeting): Promise<MeetingState> {
     const key = formatContact(contact);
     const listed = this.#listed.get(key) ?? new Listed(contact);
@@ -129,23 +134,23 @@ export class BootstrapNodes {
     return listed.state;
   }
 
-  /** Puts a contact on the list, where it is not there yet. */
+  /** Adds a contact to the list if it is missing. */
   list(contact: NodeContact, listed: Listed = new Listed(contact)): void {
     const key = formatContact(contact);
     if (!this.#listed.has(key)) this.#listed.set(key, listed);
   }
 
-  /** Takes a contact from the list. */
+  /** Removes a contact from the list. */
   forget(contact: NodeContact): void {
     this.#listed.delete(formatContact(contact));
   }
 
-  /** The list, and how each entry fared. */
+  /** The list, with the last result of each entry. */
   contacts(): ContactView[] {
     return [...this.#listed.values()].map(({ contact, state, all }) => ({ contact, state, addresses: all }));
   }
 
-  /** Turns to all of them at once, each by itself: a slow name holds up no other. True for each that answers. */
+  /** Contacts all entries independently, so that a slow name delays no other. True for each entry that answers. */
   meet(meeting: Meeting): Promise<boolean>[] {
     return [
       ...[...this.#listed.values()].map((listed) => listed.meet(meeting, this.#clock, this.#resolveName)),
@@ -158,7 +163,7 @@ export class BootstrapNodes {
     this.#left.set(formatAddress({ host, port }), { host, port });
   }
 
-  /** As `meet`, of those that are not in the routing table, and of the nodes that have left it. */
+  /** As `meet`, for entries missing in the routing table, and for nodes that have left it. */
   meetAgain(meeting: Meeting, isInTable: (address: Address) => boolean): Promise<boolean>[] {
     const listed = [...this.#listed.values()].filter(({ addresses }) => !addresses.some(isInTable));
     const others = [...this.#found.values(), ...this.#left.values()].filter((address) => !isInTable(address));
@@ -169,7 +174,7 @@ export class BootstrapNodes {
     ];
   }
 
-  /** All of them that have an address now, and have proven their key where they must; the bootstrap list first. */
+  /** All entries with an address, and with a proven key if one is required; the bootstrap list first. */
   addresses(): Address[] {
     return [...[...this.#listed.values()].flatMap(({ addresses }) => addresses), ...this.#found.values()];
   }

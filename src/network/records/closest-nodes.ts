@@ -1,8 +1,8 @@
 /**
  * The iterative search for the nodes closest to a key, for reads and writes. It asks several nodes at once, and each
- * answer names closer nodes. It does not wait for nodes that are much slower than the others. Of each block of public
+ * answer names closer nodes. It does not wait for nodes that are much slower than other nodes. Of each block of public
  * addresses one node counts (`node-address.ts`), so an attacker with many addresses in a few blocks cannot fill the
- * closest places. If the closest nodes stand much denser than the nodes behind them, the search continues beyond them.
+ * closest places. If the closest nodes are much denser than the nodes behind them, the search continues beyond them.
  * Nodes that name unresponsive nodes soon lose their influence.
  */
 
@@ -31,12 +31,12 @@ export function widthFor({ encoded }: SignedRecord): number {
 
 /** Maximum number of nodes that one search asks. */
 const MAX_ASKED = 160;
-/** Maximum number of nodes that one search remembers, and of those that one block named and that were not asked. */
+/** Maximum number of nodes that one search remembers, and of unused nodes that one block named. */
 const MAX_CANDIDATES = 800;
 const MAX_NEW_OF_NAMER = 40;
-/** Nodes of one block that are asked or have answered, while there are other nodes to ask. */
+/** Nodes of one block with a request or answer, while there are other candidates. */
 const MAX_ASKED_OF_BLOCK = 4;
-/** Nodes named by one block that were asked and have not answered, while there are other nodes to ask. */
+/** Nodes named by one block with an unanswered request, while there are other candidates. */
 const MAX_UNANSWERED_OF_NAMER = 6;
 /** Additional time for slow nodes while there are not enough answers, in ms. */
 const PATIENCE_MS = 300;
@@ -70,7 +70,7 @@ interface Candidate {
   readonly block: string | null;
   /** The blocks that named it; empty for nodes that we knew before. */
   readonly namers: Set<string>;
-  /** The one of these blocks that caused the request. */
+  /** The block that caused the request. */
   believed: string | null;
   state: 'new' | 'asked' | 'slow' | 'late' | 'answered' | 'failed';
   answer: NodeAnswer | null;
@@ -80,7 +80,7 @@ export interface SearchOptions {
   readonly target: Uint8Array;
   /** Number of closest nodes that must have answered. */
   readonly width: number;
-  /** Number of nodes that are asked at once. */
+  /** Maximum number of concurrent requests. */
   readonly parallel: number;
   /** Number of answers after which slow nodes are not waited for. */
   readonly enough: number;
@@ -90,9 +90,9 @@ export interface SearchOptions {
 interface SearchDependencies {
   readonly clock: Clock;
   readonly health: PeerHealth;
-  /** Asks one node. Null without an answer. */
+  /** Queries one node. Null without an answer. */
   readonly ask: (address: Address, id: Uint8Array) => Promise<NodeAnswer | null>;
-  /** Nodes that are not asked: this node, and unreachable ones. */
+  /** Nodes without requests: this node, and unreachable ones. */
   readonly skips: (address: Address) => boolean;
   readonly isOwnHost: (host: string) => boolean;
 }
@@ -149,8 +149,8 @@ export class ClosestNodes {
   }
 
   /**
-   * Whether the closest nodes known so far are so dense that an attacker may stand in front of the right nodes. With
-   * few known nodes this can be a false alarm.
+   * Whether the closest nodes known so far are so dense that an attacker may have placed nodes in front of the right
+   * ones. With few known nodes this can be a false alarm.
    */
   get looksDense(): boolean {
     return this.#isDense || this.#standsDense(this.#byBlock()[0]);
@@ -161,14 +161,14 @@ export class ClosestNodes {
     return this.#isDense ? width * BEYOND : width;
   }
 
-  /** The closest nodes that answered, one of each block, closest first; then the others of these blocks. */
+  /** The closest nodes that answered, one of each block, closest first; then other nodes of these blocks. */
   closest(max: number): NodeAnswer[] {
     const [apart, crowd] = this.#byBlock();
     const answers = [...apart, ...crowd].map(({ answer }) => answer);
     return answers.filter((answer) => answer !== null).slice(0, max);
   }
 
-  /** Answers of the first `beyond(width)` known nodes, without those that take too long. */
+  /** Answers of the first `beyond(width)` known nodes, without slow nodes. */
   within(width: number): NodeAnswer[] {
     const [apart, crowd] = this.#byBlock();
     const first = [...apart, ...crowd].filter(counts).slice(0, this.beyond(width));
@@ -236,7 +236,7 @@ export class ClosestNodes {
     this.#known.set(key, candidate);
   }
 
-  /** If a block named too many nodes, forgets the farthest of them that was not asked. False if there is no room. */
+  /** If a block named too many nodes, forgets the farthest unused node. False if there is no room. */
   #makeRoom(namer: string | null, id: Uint8Array): boolean {
     if (this.#candidates.length >= MAX_CANDIDATES) return false;
     if (namer === null) return true;
@@ -278,7 +278,7 @@ export class ClosestNodes {
       }
     };
     look(apart);
-    // If there are not enough blocks, further nodes of the same blocks are asked.
+    // If there are not enough blocks, further nodes of the same blocks get requests.
     if (open === 0) look(crowd);
     if (open > 0 || (waiting > 0 && this.#answered < enough)) return;
     if (!this.#isDense && this.#standsDense(apart)) {

@@ -1,6 +1,6 @@
 /**
- * Requests, the routing table and the rules of who enters it, as the rest of this folder sees them: requests resolve to
- * an answer or to null, and this node takes an address for its own and enters the tables of others at one moment.
+ * Requests, the routing table and its admission rules, for the rest of this folder. Requests resolve to an answer or
+ * null. When this node adopts an address, it enters the tables of other nodes.
  */
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
@@ -27,9 +27,9 @@ import { Rpc, type RpcAnswer, type RpcMessage, type RpcRequest } from './rpc/rpc
 import { TableKeeper } from './rpc/table-keeper.ts';
 import { machine, type RpcWorld } from './rpc/world.ts';
 
-/** Addresses of this machine whose routing ids are at hand. */
+/** Cached routing ids of this machine's addresses. */
 const MAX_OTHER_IDS = 64;
-/** Nodes in an answer to FIND_NODE. With more of them the answer would be over three times as long as the question. */
+/** Nodes in an answer to FIND_NODE. With more, the answer would be over three times as long as the question. */
 const MAX_NEAR_NODES = 17;
 
 interface DhtEngineOptions {
@@ -49,22 +49,22 @@ interface DhtEngineDependencies {
   readonly world?: RpcWorld;
 }
 
-/** What the engine tells those who are made after it. */
+/** Events of the engine. */
 class EngineEvents {
   readonly request = new Listeners<[RpcRequest]>();
-  /** A request came in at the server socket: which address of ours it was sent to. */
+  /** A request arrived at the server socket, at this address of this node. */
   readonly unasked = new Listeners<[to: Address]>();
-  /** An answer came in at the server socket. */
+  /** An answer arrived at the server socket. */
   readonly serverAnswer = new Listeners<[from: Address]>();
-  /** A node has come into the table. */
+  /** A node has entered the table. */
   readonly node = new Listeners<[Address]>();
   /** A node has left the table. */
   readonly left = new Listeners<[Address]>();
-  /** A node has come into the table or left it, or a client has appeared. */
+  /** The table has changed, or a client has appeared. */
   readonly tableChange = new Listeners<[]>();
-  /** It is time to look for nodes near an id. */
+  /** It is time to search for nodes near an id. */
   readonly refresh = new Listeners<[id: Uint8Array]>();
-  /** All nodes fell silent, and requests leave from a fresh local port. */
+  /** All nodes fell silent, and requests leave from a new local port. */
   readonly portChange = new Listeners<[]>();
 }
 
@@ -74,25 +74,28 @@ interface Located extends Address {
 }
 
 interface SendOptions {
-  /** Send again where no answer comes, up to three times. */
+  /** Send again without an answer, up to three times. */
   readonly retry?: boolean;
-  /** Ask for an answer at a port that may be closed: from the other socket, and silence is nobody's fault. */
+  /**
+   * Expect the answer at a port that may be closed. Sent from the other socket, and silence does not count against the
+   * node.
+   */
   readonly probing?: boolean;
 }
 
 /**
- * An answer may come from another address of the machine that was asked: surely on this machine, and in one's own
- * networks, where a machine in several of them answers from the nearest. On the Internet it may not: there a guess
- * from afar is cheaper than a machine that answers so is common.
+ * On this machine and in local networks, an answer may arrive from another address of the machine, because a machine in
+ * several networks answers from the nearest address. On the Internet it may not: an attacker who guesses is more likely
+ * there than such a machine.
  */
 function mayBeOneMachine(asked: Address, from: Address, isOwnHost: (host: string) => boolean): boolean {
   const isNear = ({ host }: Address): boolean => nodeScope(host) !== IP_SCOPE.public || isOwnHost(host);
   return asked.port === from.port && isNear(asked) && isNear(from);
 }
 
-/** Requests in a row without an answer, from any node, after which the local port changes … */
+/** The local port changes after this number of consecutive unanswered requests to any node … */
 export const SILENT_REQUESTS = 4;
-/** … if nothing was answered for so long, milliseconds. */
+/** … if nothing was answered for this time, in ms. */
 export const SILENT_MS = 10_000;
 
 export class DhtEngine {
@@ -107,7 +110,7 @@ export class DhtEngine {
   #isStarted = false;
   #own: Address | null = null;
   #lastAnswerAt = Number.NEGATIVE_INFINITY;
-  /** Requests without an answer since the last one that was answered, and when that was; 0 if none was. */
+  /** Unanswered requests since the last answer, and the time of that answer; 0 without one. */
   #silentRequests = 0;
   #answeredAt = 0;
   /** Routing ids of this machine's addresses, at our port. */
@@ -137,7 +140,7 @@ export class DhtEngine {
         health.heard(from);
         this.#clients.heard(from);
         if (kind === 'request') return;
-        // What others send on their own reaches this node even if nothing that it sends gets out.
+        // Unsolicited datagrams arrive even if nothing that this node sends gets out.
         this.#lastAnswerAt = clock.now();
         if (this.#isServerSocket(socket)) events.serverAnswer.notify(from);
       },
@@ -212,19 +215,19 @@ export class DhtEngine {
     await this.#rpc.stop();
   }
 
-  /** Where the server socket is bound. */
+  /** The address of the server socket. */
   get address(): Address {
     const address = this.#rpc.serverSocket.address();
     if (address === null) throw new SvcError('internal', { message: 'The DHT is not bound.' });
     return { host: address.host, port: address.port };
   }
 
-  /** The address that this node stands under in the tables of others; null while it stands in none. */
+  /** Our address in the tables of other nodes; null if we are in none. */
   get ownAddress(): Address | null {
     return this.#own;
   }
 
-  /** Its routing id, or a random one while it stands in no table. */
+  /** Our routing id; random while we are in no table. */
   get id(): Uint8Array {
     return this.#keeper.table.id;
   }
@@ -238,12 +241,12 @@ export class DhtEngine {
     return this.#lastAnswerAt;
   }
 
-  /** Nodes that use this one and stand in no routing table. */
+  /** Nodes that use this node and are in no routing table. */
   get clientCount(): number {
     return this.#clients.count(new Set(this.#keeper.table.nodes().map(({ host }) => host)));
   }
 
-  /** True for an address that leads to this very node. */
+  /** True for an address of this node. */
   isOwn(address: Address): boolean {
     const { ownAddress, address: bound } = this;
     if (address.port !== bound.port) return false;
@@ -251,13 +254,13 @@ export class DhtEngine {
     return nodeScope(bound.host) === IP_SCOPE.none && this.#deps.isOwnHost(address.host);
   }
 
-  /** False for other machines where we listen on loopback only. */
+  /** False for other machines if we listen only on loopback. */
   canReach({ host }: Address): boolean {
     if (nodeScope(this.#options.host) !== IP_SCOPE.loopback) return true;
     return nodeScope(host) === IP_SCOPE.loopback || this.#deps.isOwnHost(host);
   }
 
-  /** Our routing id as a host checks it: a host that sees us under another address than our own checks the id of that. */
+  /** Our routing id as a host verifies it. A host that sees us at another address expects the id of that address. */
   #ownIdFor(host: string): Uint8Array | null {
     const { ownAddress, address: bound, id } = this;
     if (ownAddress === null || nodeScope(bound.host) !== IP_SCOPE.none) return ownAddress === null ? null : id;
@@ -272,7 +275,7 @@ export class DhtEngine {
     return socket === this.#rpc.serverSocket;
   }
 
-  /** Answers a probe, from the socket that it came to or from the other one. */
+  /** Answers a probe, from the socket that received it or from the other one. */
   answerProbe(request: RpcRequest, port: number, fromOtherSocket: boolean): void {
     const { serverSocket, clientSocket } = this.#rpc;
     const other = request.socket === serverSocket ? clientSocket : serverSocket;
@@ -280,22 +283,22 @@ export class DhtEngine {
     request.reply(null, { to, token: false, socket: fromOtherSocket ? other : request.socket });
   }
 
-  /** The nodes of the routing table, with when each was last heard (Unix milliseconds). */
+  /** The nodes of the routing table, and when each was last heard (Unix milliseconds). */
   nodes(): { readonly node: Located; readonly firstSeen: number; readonly lastSeen: number }[] {
-    // The two clocks may tell different times.
+    // The two clocks may show different times.
     const shift = this.#deps.clock.now() - this.#world.clock.now();
     return this.#keeper.table.nodes().map((node) => {
       return { node, firstSeen: shift + node.addedAt, lastSeen: shift + node.heardAt };
     });
   }
 
-  /** The nodes of the routing table that are closest to a target, one of each block, closest first; then the others. */
+  /** The nodes of the routing table closest to a target, one of each block, closest first; then other nodes. */
   closest(target: Uint8Array, max: number): Located[] {
     const nodes = this.#keeper.table.nodes();
     return apartFirst(closestTo(target, nodes, nodes.length), this.#deps.isOwnHost, max);
   }
 
-  /** How many nodes of the table are closer to a target than this one; those of one block count once. */
+  /** Number of blocks in the table with a node closer to a target than this node. */
   closerThanSelf(target: Uint8Array): number {
     const { id } = this;
     const closer = this.#keeper.table.nodes().filter((node) => compareDistance(target, node.id, id) < 0);
@@ -303,8 +306,7 @@ export class DhtEngine {
   }
 
   /**
-   * Sends a request. Null where no answer comes, or the answer is a refusal of the engine. Who does
-   * not answer twice in a row leaves the table.
+   * Sends a request. Null without an answer, or if the answer is an error. A node that fails twice leaves the table.
    */
   async request(to: Address, message: RpcMessage, options: SendOptions = {}): Promise<RpcAnswer | null> {
     if (!this.#isStarted || this.#rpc.isStopped) return null;
@@ -328,42 +330,42 @@ export class DhtEngine {
   }
 
   /**
-   * Some middleboxes drop a pair of addresses and ports for good after a while. When every node that answered before has
-   * fallen silent, requests leave from a fresh local port.
+   * Some middleboxes start to drop all packets of an address pair. If all nodes fall silent, requests leave from a new
+   * local port.
    */
   #noteSilence(): void {
     const now = this.#deps.clock.now();
     this.#silentRequests++;
     const isSilent = this.#silentRequests >= SILENT_REQUESTS && now - this.#answeredAt >= SILENT_MS;
     if (!isSilent || this.#answeredAt === 0) return;
-    // The next change waits for as many failures from the new port, and as long.
+    // The next change waits for the same number of failures and the same time.
     this.#silentRequests = 0;
     this.#answeredAt = now;
     this.#rpc.changeClientPort();
     this.events.portChange.notify();
   }
 
-  /** Takes a node out of the table. */
+  /** Removes a node from the table. */
   drop(address: Address): void {
     this.#keeper.remove(address);
   }
 
-  /** Opens one more UDP port, on every interface, at which nothing is answered. */
+  /** Opens another UDP port on every interface. Requests to it get no answer. */
   openPort(family: 4 | 6): OpenPort {
     return new OpenPort(this.#rpc, this.plainSocket(), family);
   }
 
-  /** A UDP socket for what has nothing to do with the DHT; not yet bound. */
+  /** An unbound UDP socket that is independent of the record network. */
   plainSocket(): UdpSocket {
     return this.#world.createSocket();
   }
 
-  /** The socket of the DHT at which strangers reach this node. */
+  /** The socket at which strangers reach this node. */
   get openSocket(): UdpSocket {
     return this.#rpc.serverSocket;
   }
 
-  /** Takes `address` as our own: from now on we answer with a routing id, and others put us in their tables. */
+  /** Adopts `address`: all later answers contain our routing id, so other nodes add us to their tables. */
   async join(address: Address): Promise<void> {
     if (this.#own !== null && formatAddress(this.#own) === formatAddress(address)) return;
     this.#own = address;
@@ -372,7 +374,7 @@ export class DhtEngine {
     this.#admission.reset(table.nodes());
   }
 
-  /** Leaves the tables of others: we ask, and no longer say that we can be asked. */
+  /** Stops stating our routing id. We only send requests then. */
   leave(): void {
     this.#own = null;
   }

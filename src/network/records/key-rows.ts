@@ -1,6 +1,6 @@
 /**
- * What answers need of the rows under a key, in memory: strangers ask the same again and again, in other parts and
- * for other types, and a look into the database for each would let one of them take the event loop.
+ * The rows under each key, in memory. Strangers repeat requests with other parts and types, and a database query for
+ * each could occupy the event loop.
  */
 
 import { createHash } from 'node:crypto';
@@ -19,9 +19,7 @@ import type { Row, SqlValue, Store } from '../../foundation/store/store.ts';
 import { SourceTally } from '../../foundation/tally.ts';
 import type { Part } from './messages.ts';
 
-/** Rows of the record store: what they are made of, and what is read of them. */
-
-/** What a row costs beside its record, bytes: columns and indexes. */
+/** Size of a row without its record, in bytes: columns and indexes. */
 export const ROW_OVERHEAD_BYTES = 256;
 
 export interface StoredRecord {
@@ -35,27 +33,27 @@ export interface StoredRecord {
   readonly bytes: number;
 }
 
-/** True for the types of which a key holds the records of many publishers. */
+/** True for types whose records under one key have many publishers. */
 export function isOfMany(type: RecordType): boolean {
   return type === RECORD.service || type === RECORD.note;
 }
 
-/** Notes of one identity are told apart by their `seq`; of everything else there is one. */
+/** Notes of one identity differ by `seq`; other types have one record. */
 export function noteOf(record: SignedRecord): number {
   return record.type === RECORD.note ? record.seq : 0;
 }
 
-/** Which record of a key it is a version of: what the table tells them apart by. */
+/** Identifies the record of a key; all versions have the same one. */
 export function slotOf(key: Uint8Array, record: SignedRecord): SqlValue[] {
   return [key, record.type, record.aid, noteOf(record)];
 }
 
-/** What a record costs us, bytes. */
+/** Size of a record in the store, in bytes. */
 export function sizeOf({ encoded }: SignedRecord): number {
   return encoded.length + ROW_OVERHEAD_BYTES;
 }
 
-/** Into which part a record falls when a key's records are asked for in parts: the same on every node. */
+/** The part number of a record, equal on all nodes. */
 export function partOf(record: SignedRecord): number {
   return createHash('sha256')
     .update(`${record.type}\0${record.aid}\0${noteOf(record)}`)
@@ -78,12 +76,9 @@ export function toStored(row: Row): StoredRecord {
   };
 }
 
-/**
- * The rows under one key, by columns: strangers ask for other parts and types each time, and each answer looks at all
- * rows of a key, which have to cost next to nothing.
- */
+/** The rows under one key, by columns. Each answer scans all rows of a key, so a scan must be fast. */
 
-/** What a row takes in memory beside its encoding, and a key beside its rows, bytes. */
+/** Memory of a row without its encoding, and of a key without its rows, in bytes. */
 const ROW_BYTES = 400;
 /** 32-bit numbers in a digest. */
 const WORDS = RECORD_DIGEST_BYTES / 4;
@@ -94,7 +89,7 @@ export interface Selection {
   readonly part?: Part;
 }
 
-/** What a node holds under a key: others that say the same hold the same. */
+/** Summary of the records under a key. Nodes with the same summary have the same records. */
 export interface RecordSummary {
   readonly count: number;
   /** XOR of the digests. */
@@ -105,7 +100,7 @@ export interface KeyRow extends StoredRecord {
   readonly part: number;
   /** Unix seconds. */
   readonly expiresAt: number;
-  /** Its encoding, once it was asked for; those that no datagram holds are not kept. */
+  /** Its encoding, after the first request. Encodings that do not fit a datagram are not kept. */
   encoded?: Uint8Array;
 }
 
@@ -114,7 +109,7 @@ export function isKept({ bytes }: StoredRecord): boolean {
   return bytes <= MAX_DATAGRAM_RECORD_BYTES;
 }
 
-/** Which types a selection has, one byte for each type that there can be; null for all. */
+/** The selected types, one byte per possible type; null for all. */
 function typesOf({ types }: Selection): Uint8Array | null {
   if (types.length === 0) return null;
   const wanted = new Uint8Array(MAX_RECORD_TYPE + 1);
@@ -124,7 +119,7 @@ function typesOf({ types }: Selection): Uint8Array | null {
 
 export class RowTable {
   readonly rows: readonly KeyRow[];
-  /** What it takes in memory at most, the encodings included. */
+  /** Maximum memory of the rows with their encodings. */
   readonly bytes: number;
   readonly #types: Uint8Array;
   readonly #parts: Uint32Array;
@@ -145,10 +140,10 @@ export class RowTable {
     this.#digests = new Int32Array(digests.buffer);
   }
 
-  /** Where the next row of a selection stands that has not expired, from a place on; -1 where there is none. */
+  /** Index of the next selected row from `from` that has not expired; -1 without one. */
   #next(from: number, types: Uint8Array | null, { part }: Selection, now: number): number {
     const [all, expiresAt, parts] = [this.#types, this.#expiresAt, this.#parts];
-    // As 32 bits: the remainder of larger numbers takes several times as long.
+    // As 32 bits, because the remainder of larger numbers is several times slower.
     const [index, of] = part === undefined ? [0, 1] : [part.index >>> 0, part.of >>> 0];
     for (let i = from; i < all.length; i++) {
       if ((expiresAt[i] ?? 0) < now || (types !== null && types[all[i] ?? 0] === 0)) continue;
@@ -157,7 +152,7 @@ export class RowTable {
     return -1;
   }
 
-  /** The rows of a selection that have not expired, in the order of their parts. @param now Unix seconds */
+  /** The selected rows that have not expired, in the order of their parts. @param now Unix seconds */
   *select(selection: Selection, now: number): Generator<KeyRow> {
     const types = typesOf(selection);
     for (let i = this.#next(0, types, selection, now); i >= 0; i = this.#next(i + 1, types, selection, now)) {
@@ -180,15 +175,15 @@ export class RowTable {
   }
 }
 
-/** Rows that are kept in memory, of all keys together, with the encodings that datagrams hold: bytes. */
+/** Maximum memory of all rows with their encodings, in bytes. */
 const MAX_CACHED_BYTES = 16 * 1024 * 1024;
 
-/** The rows of all keys under which there is nothing. */
+/** The rows of all empty keys. */
 const NO_ROWS = new RowTable([]);
 
 export class KeyRows {
   readonly #store: () => Store;
-  /** By key, in hex; the one that was asked for longest ago first. */
+  /** By key, in hex, least recently used first. */
   readonly #cached = new Map<string, RowTable>();
   #bytes = 0;
 
@@ -196,24 +191,24 @@ export class KeyRows {
     this.#store = store;
   }
 
-  /** True where the rows of a key are in memory: an answer costs no look into the database. */
+  /** True if the rows of a key are in memory, so that an answer needs no database query. */
   has(key: Uint8Array): boolean {
     return this.#cached.has(toHex(key));
   }
 
-  /** Takes the rows of a key into memory; how many there are. */
+  /** Reads the rows of a key into memory. Returns their number. */
   read(key: Uint8Array): number {
     return this.#table(key).rows.length;
   }
 
-  /** To be called when something changes under a key. */
+  /** Call this if the records under a key change. */
   forget(key: Uint8Array): void {
     const name = toHex(key);
     this.#bytes -= this.#cached.get(name)?.bytes ?? 0;
     this.#cached.delete(name);
   }
 
-  /** The rows of a selection that have not expired, in the order of their parts. @param now Unix seconds */
+  /** The selected rows that have not expired, in the order of their parts. @param now Unix seconds */
   select(key: Uint8Array, selection: Selection, now: number): Generator<KeyRow> {
     return this.#table(key).select(selection, now);
   }
@@ -253,11 +248,11 @@ export class KeyRows {
 }
 
 /**
- * Who has how many of the records that many publishers store under one key, in memory: each record that comes asks for
- * it, and to count up to a thousand rows each time would let a burst of records take the event loop.
+ * Number of records per publisher under one key, in memory. Each new record needs it, and counting up to a thousand
+ * rows each time would occupy the event loop.
  */
 
-/** Keys whose shares are kept in memory. */
+/** Keys whose numbers are kept in memory. */
 const MAX_CACHED_KEYS = 64;
 
 function nameOf(key: Uint8Array, type: RecordType): string {
@@ -272,7 +267,7 @@ export class KeyShares {
     this.#store = store;
   }
 
-  /** Records of one type under a key, by their publishers. */
+  /** Records of one type under a key, by publisher. */
   of(key: Uint8Array, type: RecordType): SourceTally {
     const name = nameOf(key, type);
     const known = this.#cached.get(name);
@@ -288,12 +283,12 @@ export class KeyShares {
     return tally;
   }
 
-  /** To be called for each record that comes or, with -1, goes. */
+  /** Call this for each added (1) or removed (-1) record. */
   add(key: Uint8Array, type: RecordType, publisher: string, change: 1 | -1): void {
     this.#cached.peek(nameOf(key, type))?.add(publisher, change);
   }
 
-  /** To be called where what was added did not happen after all. */
+  /** Call this if a transaction was rolled back. */
   clear(): void {
     this.#cached.clear();
   }

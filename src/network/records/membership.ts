@@ -1,7 +1,6 @@
 /**
- * How this node comes into the network and stands in it. It asks its contacts, then peers to reach
- * it at its server socket, from which it has sent nothing: who can be reached by strangers joins the
- * routing tables at once, who cannot stays out and tries again.
+ * How this node joins the network. It contacts its bootstrap nodes, then lets peers send to its server socket, from
+ * which it has sent nothing. If strangers can reach it, it enters the routing tables; if not, it tries again later.
  */
 import { type Address, formatAddress, type NodeContact } from '../../foundation/address.ts';
 import { backoff } from '../../foundation/backoff.ts';
@@ -20,31 +19,34 @@ import type { ObservedAddresses } from './own-hosts.ts';
 import type { RpcAnswer, RpcMessage } from './rpc/rpc.ts';
 import type { Reachability } from './types.ts';
 
-/** Peers that are asked to reach us. */
+/** Peers that probe us. */
 const PROBE_PEERS = 8;
 /**
- * From the first to the longest pause between attempts to reach any contact, ms. In the first minutes after a start or a
- * change of the network somebody may be logging in to a portal, or lifting a block.
+ * Minimum and maximum pause between attempts to reach a contact, in ms. In the first minutes after a start or network
+ * change, pauses are shorter: a user may log in to a portal, or a block may end.
  */
 const MIN_RETRY_MS = 500;
 const MAX_EARLY_RETRY_MS = 5_000;
 const MAX_RETRY_MS = 30_000;
-/** How long those first minutes are, ms. */
+/** Length of these first minutes, in ms. */
 const EARLY_MS = 600_000;
-/** From the first to the longest pause between probes while strangers cannot reach us, ms. */
+/** Minimum and maximum pause between probes while strangers cannot reach us, in ms. */
 const MIN_PROBE_PAUSE_MS = 15_000;
 const MAX_PROBE_PAUSE_MS = 600_000;
-/** After which pauses a node that has joined looks for its neighbours again, ms. */
+/** Pauses until a new member searches for its neighbors again, in ms. */
 const ANNOUNCEMENTS_MS = [50, 500, 5000];
-/** How often contacts that are not in the table are asked again: one side of a partition looks for the other. Milliseconds. */
+/**
+ * Pause between attempts to reach contacts that are missing in the table, in ms. One side of a partition finds the
+ * other this way.
+ */
 const REUNION_MS = 60_000;
-/** How long to wait after a new peer before probing, so that several come together, ms. */
+/** Delay of the probe after a new peer, so that several peers are probed together, in ms. */
 const SETTLE_MS = 20;
 
 interface MembershipOptions {
-  /** Distinct peers that must report the same address, where there are so many. */
+  /** Distinct peers that must report the same address, if there are that many. */
   readonly minObservedPeers: number;
-  /** The address that the owner says leads here, though no interface has it; empty for none. */
+  /** The configured public address of this node, which no interface has; empty without one. */
   readonly statedHost?: string;
 }
 
@@ -62,7 +64,7 @@ export interface MembershipDependencies {
   /** True for the IPv4 addresses of this machine. */
   readonly isOwnHost: (host: string) => boolean;
   readonly searches: Meeting & {
-    /** Searches for the nodes closest to an id, and so makes itself known to them. */
+    /** Searches for the nodes closest to an id, which get to know this node. */
     forWrite(id: Uint8Array): { readonly finished: Promise<void> };
   };
 }
@@ -76,12 +78,12 @@ export class Membership {
   readonly #probes: RepeatingTask;
   readonly #announcements: RepeatingTask;
   readonly #reunions: RepeatingTask;
-  /** Peers whose answer to the probe under way has come in at the server socket. */
+  /** Peers whose answer to the current probe has arrived at the server socket. */
   readonly #reachedBy = new Set<string>();
-  /** Attempts in a row to reach any contact that failed, and probes. */
+  /** Consecutive failures to reach any contact, and failed probes. */
   #failedEntries = 0;
   #failedProbes = 0;
-  /** Pauses before the announcements that are left. */
+  /** Remaining pauses before announcements. */
   #pauses: number[] = [];
   #natType = 0;
   /** When this node started, or its network changed. */
@@ -106,10 +108,10 @@ export class Membership {
   }
 
   readonly #onError = (error: unknown): void => {
-    if (!this.#stopped) this.#deps.log.warn({ error }, 'entering the network failed');
+    if (!this.#stopped) this.#deps.log.warn({ error }, 'joining the network failed');
   };
 
-  /** Begins in the background: a network that is not there now may be there in a minute. */
+  /** Starts in the background, because the network may be available only later. */
   start(): void {
     this.#begunAt = this.#deps.clock.now();
     this.#entries.soon();
@@ -121,7 +123,7 @@ export class Membership {
       repeating.stop();
   }
 
-  /** Asks every contact, joins the tables where it can, and comes back later where nobody answered. */
+  /** Contacts every bootstrap node, joins the tables if possible, and tries again later without an answer. */
   async #enter(): Promise<number> {
     const { bootstrapNodes, engine, searches } = this.#deps;
     const greeted = await anyOf(bootstrapNodes.meet(searches));
@@ -131,7 +133,7 @@ export class Membership {
       this.#searched = true;
       this.#probes.soon(await this.#probe());
     } else if (engine.ownAddress === null && nodeScope(engine.address.host) !== IP_SCOPE.none) {
-      // The first node of a network takes the address that it listens on, if it listens on just one.
+      // The first node of a network adopts its listening address if it is a single address.
       await engine.join(engine.address);
     }
     this.#report();
@@ -142,8 +144,8 @@ export class Membership {
   }
 
   /**
-   * Asks the contacts and the nodes that left the table, and enters by them again if one answers. The table may hold
-   * only the nodes of one side of a partition: those of the other side left it, and nothing else leads to them.
+   * Contacts bootstrap nodes and nodes that left the table, and joins again by one that answers. After a partition the
+   * table has only nodes of one side, and nothing else leads to the other side.
    */
   async #reunite(): Promise<void> {
     const { bootstrapNodes, engine, searches } = this.#deps;
@@ -157,14 +159,14 @@ export class Membership {
     if (own !== null) await searches.forWrite(oppositeOf(nodeId(own))).finished;
   }
 
-  /** Makes a node known, found on the LAN for example. */
+  /** Adds a node, for example one found on the LAN. */
   addContact(address: Address): void {
     if (!this.#deps.bootstrapNodes.add(address) || this.#stopped) return;
     this.#failedEntries = 0;
     this.#entries.soon();
   }
 
-  /** Turns to a contact, and comes in by it where it is met: then it stays one. */
+  /** Contacts a node and joins by it. If it answers, it stays a contact. */
   async join(contact: NodeContact): Promise<MeetingState> {
     const { bootstrapNodes, searches } = this.#deps;
     const state = await bootstrapNodes.join(contact, searches);
@@ -174,7 +176,7 @@ export class Membership {
     return state;
   }
 
-  /** To be called when the routing table gains or loses a node. */
+  /** Call this if the routing table gains or loses a node. */
   onTableChange(): void {
     this.#looks.soon(SETTLE_MS);
   }
@@ -184,14 +186,14 @@ export class Membership {
     this.#report();
     if (engine.peerCount > 0 && this.#searched) {
       if (engine.ownAddress === null && this.#failedProbes === 0 && !this.#probing) this.#probes.soon();
-      // After an attempt that failed, the pause before the next one holds while the table is empty.
+      // After a failed attempt, the pause before the next one applies while the table is empty.
     } else if (!this.#entries.isRunning && (engine.peerCount > 0 || this.#failedEntries === 0)) this.#entries.soon();
     return UNTIL_REQUESTED;
   }
 
   /**
-   * To be called when this machine's addresses change, or it wakes from sleep. It leaves the tables
-   * first: the probe proves something only while the server socket has not spoken on the new network.
+   * Call this if this machine's addresses change, or it wakes from sleep. This node leaves the tables first: a probe
+   * proves something only while the server socket has sent nothing on the new network.
    */
   onNetworkChange(): void {
     const { engine, observed } = this.#deps;
@@ -203,14 +205,14 @@ export class Membership {
     this.#report();
   }
 
-  /** To be called when the router begins to lead a port to the server socket: strangers may reach it from now on. */
+  /** Call this if the router starts to forward a port to the server socket, so that strangers may reach it. */
   onMapped(): void {
     if (this.#deps.engine.ownAddress !== null || !this.#searched) return;
     this.#failedProbes = 0;
     this.#probes.soon();
   }
 
-  /** To be called with what a peer says our address is. */
+  /** Call this with our address as a peer reports it. */
   onObserved(reporter: Address, { host, port }: Address): void {
     if (nodeScope(host) === IP_SCOPE.none) return;
     if (this.#deps.observed.add(reporter, { host, port })) this.#report();
@@ -218,29 +220,32 @@ export class Membership {
   }
 
   /**
-   * To be called with the address that a request at the server socket was sent to. While we stand in no table we send
-   * nothing from there, so whoever wrote to it reached us unasked, under an address of this machine: that one is
-   * taken if it reaches further than the one we have.
+   * Call this with the destination address of a request at the server socket. While we are in no table, that socket
+   * sends nothing, so the sender reached us unsolicited at this address. It is adopted if its scope is wider
+   * than that of the current one.
    */
   onUnasked({ host, port }: Address): void {
     const { engine, isOwnHost } = this.#deps;
     const own = engine.ownAddress;
     const scope = nodeScope(host);
     if (port !== engine.address.port || scope <= (own === null ? IP_SCOPE.none : nodeScope(own.host))) return;
-    // Before a machine whose provider translates addresses nobody else may be there yet who could tell.
+    // Behind a provider that translates addresses, there may be no other node yet that could report the address.
     const isOurs = isOwnHost(host) || host === this.#options.statedHost;
     if (!this.#counts(host) || !isOurs) return;
     this.#join({ host, port }).catch(this.#onError);
   }
 
-  /** True where a host reaches less far than the address of this machine that we have: who sees us there may, too. */
+  /**
+   * True if the scope of a host is narrower than that of our current address. Nodes that see us there may know the
+   * wider address as well.
+   */
   #narrows(host: string): boolean {
     const { engine, isOwnHost } = this.#deps;
     const own = engine.ownAddress;
     return own !== null && isOwnHost(own.host) && nodeScope(host) < nodeScope(own.host);
   }
 
-  /** Where the network spans the world, an address that only the LAN knows makes nobody reachable. */
+  /** In a network on the Internet, a LAN address makes no node reachable. */
   #counts(host: string): boolean {
     const { engine, bootstrapNodes } = this.#deps;
     if (nodeScope(host) === IP_SCOPE.public) return true;
@@ -248,7 +253,7 @@ export class Membership {
     return !bootstrapNodes.addresses().some(isPublic) && !engine.nodes().some(({ node }) => isPublic(node));
   }
 
-  /** To be called for each answer that comes in at the server socket. */
+  /** Call this for each answer that arrives at the server socket. */
   onServerAnswer(from: Address): void {
     if (this.#probing) this.#reachedBy.add(formatAddress(from));
   }
@@ -268,7 +273,7 @@ export class Membership {
     await this.#deps.searches.forWrite(oppositeOf(nodeId(address))).finished;
   }
 
-  /** Makes itself known to the nodes near it, and again to those that were coming in at the same time. */
+  /** Announces this node to its neighbors, repeatedly for neighbors that join at the same time. */
   async #announce(): Promise<number> {
     const own = this.#deps.engine.ownAddress;
     if (own === null) return UNTIL_REQUESTED;
@@ -276,14 +281,14 @@ export class Membership {
     return this.#pauses.shift() ?? UNTIL_REQUESTED;
   }
 
-  /** Asks peers to answer to our server socket, where strangers would write. */
+  /** Lets peers answer to our server socket, as strangers would. */
   async #probe(): Promise<number> {
     // protocol-dht.md, steps 2 to 4
     const { engine, bootstrapNodes } = this.#deps;
     if (this.#probing || this.#stopped) return UNTIL_REQUESTED;
     const peers = engine.nodes().map(({ node }): Address => node);
     const others = apartFirst(peers, this.#deps.isOwnHost);
-    // Others each time: those that were asked may be in league.
+    // Other peers each time, because earlier ones may collude.
     const turn = (this.#failedProbes * PROBE_PEERS) % Math.max(1, others.length);
     const order = [
       ...bootstrapNodes.addresses().slice(0, PROBE_PEERS / 2),
@@ -311,7 +316,7 @@ export class Membership {
     return backoff({ firstMs: MIN_PROBE_PAUSE_MS, maxMs: MAX_PROBE_PAUSE_MS }, ++this.#failedProbes);
   }
 
-  /** The host under which enough of the asked peers reached our server socket; null where they did not. */
+  /** The host at which enough peers reached our server socket; null without enough. */
   #askToReachUs(asked: readonly Address[]): Promise<string | null> {
     const { engine } = this.#deps;
     const message = probeOf({ port: engine.address.port, otherSocket: false });
@@ -328,7 +333,7 @@ export class Membership {
         if (host !== undefined && this.#counts(host) && this.#reachedBy.has(formatAddress(peer))) {
           const voters = votes.get(host) ?? new Set();
           votes.set(host, voters.add(voterOf(peer)));
-          // A few who agree on another address must not be believed because they were the first.
+          // A few fast peers that agree on another address must not be believed.
           const sure = voters.size > distinct / 2 || nodeScope(host) !== IP_SCOPE.public ? best() : null;
           if (sure !== null) resolve(sure);
         }
@@ -339,13 +344,13 @@ export class Membership {
     });
   }
 
-  /** How many peers must agree on an address. In one's own LAN, or on one machine, one is enough. */
+  /** Number of peers that must agree on an address. In a LAN, or on one machine, it is 1. */
   #needed(host: string, peers: number): number {
     if (nodeScope(host) !== IP_SCOPE.public) return 1;
     return Math.max(1, Math.min(this.#options.minObservedPeers, peers));
   }
 
-  /** What kind of NAT we are behind: whether peers see one port of ours, and whether a strange port reaches it. */
+  /** The kind of NAT: whether peers see the same port, and whether another port reaches it. */
   async #classifyNat(asked: readonly Address[]): Promise<void> {
     // protocol-dht.md, step 5
     const { engine, observed } = this.#deps;
@@ -377,7 +382,7 @@ export class Membership {
     };
   }
 
-  /** Our host as others see it, whatever port each of them sees; null while none has said. */
+  /** Our host as other nodes see it, whatever the port; null if unknown. */
   get seenHost(): string | null {
     const { engine, observed } = this.#deps;
     const needed = Math.max(1, Math.min(this.#options.minObservedPeers, observed.reporters));
@@ -402,12 +407,12 @@ function probeOf(probe: ProbeRequest): RpcMessage {
   return { command: COMMAND.probe, value: encodeProbeRequest(probe) };
 }
 
-/** An id in the other half of the network, where a search for one's own leads to nobody. */
+/** An id in the opposite half of the network, which a search for our own id does not reach. */
 function oppositeOf(id: Uint8Array): Uint8Array {
   return Uint8Array.from(id, (byte, i) => (i === 0 ? byte ^ 0x80 : byte));
 }
 
-/** True as soon as one of them is, false when none was. */
+/** True as soon as one answer is true, false if all are false. */
 function anyOf(answers: readonly Promise<boolean>[]): Promise<boolean> {
   return new Promise((resolve) => {
     for (const answer of answers) detach(answer.then((yes) => (yes ? resolve(true) : undefined)));

@@ -84,7 +84,7 @@ export interface FindReply {
   readonly time: number;
 }
 
-/** What a node did with a record. The last ones are refusals. */
+/** The verdict of a node on a record. The last ones are refusals. */
 export const STORE_CODES = [
   'kept',
   'newer',
@@ -109,7 +109,7 @@ export interface StoreReply {
 export interface ProbeRequest {
   /** The port that gets the answer. */
   readonly port: number;
-  /** Whether to answer from another socket than the one that was asked. */
+  /** Whether to answer from the other socket. */
   readonly otherSocket: boolean;
 }
 

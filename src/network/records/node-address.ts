@@ -1,4 +1,4 @@
-/** Addresses of DHT nodes: IPv4 and a port, six bytes on the wire, and how far their ids are from a target. */
+/** Addresses of nodes, their routing ids and distances, and the blocks that count once. */
 
 import { createHash } from 'node:crypto';
 import { isIPv4 } from 'node:net';
@@ -9,7 +9,7 @@ import { LruCache } from '../../foundation/lru-cache.ts';
 import type { QuotaHolder } from '../../foundation/quota.ts';
 import type { Path } from '../transport/path.ts';
 
-/** The tag of a network. Each of its datagrams begins with it, and a datagram of another network gets no answer. */
+/** The tag of a network. Its datagrams start with it, and datagrams of other networks get no answer. */
 
 /** Bytes of a network's tag. */
 export const NETWORK_TAG_BYTES = 8;
@@ -23,31 +23,31 @@ export function networkTag(network: string): Uint8Array {
 /** Bytes of a packed address. */
 export const PACKED_ADDRESS_BYTES = 6;
 
-/** How far the address of a node reaches; `none` for what is no IPv4 address, as all nodes of the DHT have one. */
+/** The scope of a node's address; `none` without IPv4, which every node has. */
 export function nodeScope(host: string): IpScope {
   return isIPv4(host) ? ipScope(host) : IP_SCOPE.none;
 }
 
-/** Who a peer is to our quotas and votes: its IP address; on one machine, each port is a node. */
+/** A peer's identity in quotas and votes: its IP address; on this machine, its address and port. */
 export function hostKeyOf(address: Address): string {
   return nodeScope(address.host) === IP_SCOPE.loopback ? formatAddress(address) : subscriberOf(address.host);
 }
 
-/** The same of a node that asks over a connection. */
+/** The same for a node that is connected. */
 export function sourceKeyOf({ source, remote }: Path): string {
   return ipScope(source) === IP_SCOPE.loopback ? formatAddress(remote) : subscriberOf(source);
 }
 
-/** Host keys of the nodes on this machine: a loopback address and a port. */
+/** Host keys of nodes on this machine: a loopback address and a port. */
 const HERE = /^(?:127\.[\d.]+|\[::1\]):\d+$/;
 const LOOPBACK = '127.0.0.1';
 
-/** The holder of a quota that a host key stands for, as `hostKeyOf` or `sourceKeyOf`. Nodes of the record network are all strangers. */
+/** The quota holder of a host key from `hostKeyOf` or `sourceKeyOf`. Nodes of the record network count as strangers. */
 export function hostHolder(hostKey: string): QuotaHolder {
   return { node: hostKey, source: HERE.test(hostKey) ? LOOPBACK : hostKey, named: false };
 }
 
-/** The bytes of addresses, one after the other. */
+/** The concatenated bytes of addresses. */
 export function packAddresses(addresses: readonly Address[]): Uint8Array {
   const packed = new Uint8Array(addresses.length * PACKED_ADDRESS_BYTES);
   addresses.forEach(({ host, port }, i) => {
@@ -66,7 +66,9 @@ export function addressBytes({ host, port }: Address): Uint8Array {
   return Uint8Array.of(...host.split('.').map(Number), port & 0xff, port >> 8);
 }
 
-/** Addresses of packed bytes, impossible ones left out; null where the length is wrong or there are more than `max`. */
+/**
+ * Addresses in packed bytes, without impossible addresses; null if the length is wrong or there are more than `max`.
+ */
 export function unpackAddresses(packed: Uint8Array, max: number): Address[] | null {
   if (packed.length % PACKED_ADDRESS_BYTES !== 0 || packed.length / PACKED_ADDRESS_BYTES > max) return null;
   const view = new DataView(packed.buffer, packed.byteOffset, packed.length);
@@ -79,7 +81,7 @@ export function unpackAddresses(packed: Uint8Array, max: number): Address[] | nu
   return addresses;
 }
 
-/** Compares how far two ids are from a target, by XOR: below 0 where `a` is the closer. */
+/** Compares the XOR distances of two ids from a target: below 0 if `a` is closer. */
 export function compareDistance(target: Uint8Array, a: Uint8Array, b: Uint8Array): number {
   for (let i = 0; i < target.length; i++) {
     const t = target[i] ?? 0;
@@ -89,10 +91,10 @@ export function compareDistance(target: Uint8Array, a: Uint8Array, b: Uint8Array
   return 0;
 }
 
-/** Bytes of a distance that a number holds exactly. */
+/** Bytes of a distance that a number represents exactly. */
 const DISTANCE_PREFIX_BYTES = 6;
 
-/** How far an id is from a target, by XOR, in units that leave the last bytes out: to compare how dense nodes stand. */
+/** XOR distance of an id from a target, without its last bytes, for estimates of density. */
 export function distancePrefix(target: Uint8Array, id: Uint8Array): number {
   let distance = 0;
   for (let i = 0; i < DISTANCE_PREFIX_BYTES; i++) distance = distance * 256 + ((target[i] ?? 0) ^ (id[i] ?? 0));
@@ -113,14 +115,14 @@ export function closestTo<T extends { readonly id: Uint8Array }>(
 }
 
 /**
- * The routing id of a node, which says where it stands in the network: nobody can choose his own. It follows from the
- * address, and of a public one only eight different places do, whatever the port: else one address would take any
- * place that it likes, for ports cost nothing. See docs/decisions/0023-places-cost-addresses.md.
+ * The routing id is the position of a node in the network, which no node can choose. It is derived from the address.
+ * The ports of a public address lead to only eight positions, or one address could take any position, because ports
+ * cost nothing. See docs/decisions/0023-places-cost-addresses.md.
  */
 
-/** Places that the ports of one public address lead to; a power of two. */
+/** Positions of one public address; a power of two. */
 export const PLACES_PER_ADDRESS = 8;
-/** Leading bytes of an id that the place decides: two nodes that have them in common are nowhere told apart. */
+/** Leading bytes of an id that the position determines. */
 const PLACE_BYTES = 20;
 
 /** Length of a routing id. */
@@ -130,11 +132,11 @@ function hashOf(host: string, port: number): Uint8Array {
   return blake2b(addressBytes({ host, port }), { dkLen: ROUTING_ID_BYTES });
 }
 
-/** Ids that are remembered: each datagram from a node and each search near it asks for its id, which takes longer than all else. */
+/** Cached ids. Each datagram and search needs ids, and computing them takes longer than everything else. */
 const MAX_REMEMBERED_IDS = 4096;
 const remembered = new LruCache<string, Uint8Array>({ maxEntries: MAX_REMEMBERED_IDS });
 
-/** As `computedId`, from memory where it can. Whoever gets one may keep it and change it. */
+/** As `computedId`, cached. The caller may keep and change the result. */
 function routingId(host: string, port: number): Uint8Array {
   const name = formatAddress({ host, port });
   const known = remembered.peek(name);
@@ -144,7 +146,7 @@ function routingId(host: string, port: number): Uint8Array {
   return copyOf(id);
 }
 
-/** In memory of its own: the engine keeps ids for as long as it knows a node. */
+/** In separate memory, because the engine keeps ids as long as it knows a node. */
 function copyOf(id: Uint8Array): Uint8Array {
   const copy = Buffer.allocUnsafeSlow(id.length);
   copy.set(id);
@@ -153,9 +155,9 @@ function copyOf(id: Uint8Array): Uint8Array {
 
 function computedId(host: string, port: number): Uint8Array {
   const own = hashOf(host, port);
-  // In one's own network addresses are as cheap as ports, and many nodes on one machine are no attack.
+  // In local networks addresses cost no more than ports, and many nodes on one machine are normal.
   if (ipScope(host) !== IP_SCOPE.public) return own;
-  // No node listens at ports so low: what they hash to names the places.
+  // No node listens at such low ports. Their hashes are the positions.
   const place = hashOf(host, (own.at(-1) ?? 0) % PLACES_PER_ADDRESS);
   own.set(place.subarray(0, PLACE_BYTES));
   return own;
@@ -166,27 +168,27 @@ export function nodeId({ host, port }: Address): Uint8Array {
   return routingId(host, port);
 }
 
-/**
- * The blocks that addresses are bought in. Addresses of one block are easily had together, so nodes of one block count
- * as one where it matters who is near a key: in tables, in searches, in answers, and in the votes of a read.
- */
+/** Addresses are bought in blocks, so the nodes of one block count as one in tables, searches, answers and votes. */
 
 /** The /16 of an IPv4 address. */
 function blockOfHost(host: string): string {
   return host.slice(0, host.indexOf('.', host.indexOf('.') + 1));
 }
 
-/** The block that a node stands for; null where many nodes are no attack: on one machine, in one's own network. */
+/** The block of a node; null on this machine and in local networks, where many nodes are normal. */
 export function blockOf({ host }: Address, isOwnHost: (host: string) => boolean): string | null {
   return nodeScope(host) !== IP_SCOPE.public || isOwnHost(host) ? null : blockOfHost(host);
 }
 
-/** Whose word an answer is, where several have to say the same: that of a block of public addresses. */
+/** The voter of an answer: the block of a public address. */
 export function voterOf(address: Address): string {
   return nodeScope(address.host) === IP_SCOPE.public ? blockOfHost(address.host) : hostKeyOf(address);
 }
 
-/** Those who come first of their block in the order given, then the others; `max` of them. Looks at no more than it needs: it runs for every answer. */
+/**
+ * The first node of each block in the given order, then further nodes; at most `max`. It stops as early as possible,
+ * because it runs for every answer.
+ */
 export function apartFirst<T extends Address>(
   nodes: readonly T[],
   isOwnHost: (host: string) => boolean,
@@ -207,7 +209,10 @@ export function apartFirst<T extends Address>(
   return [...apart, ...crowd].slice(0, max);
 }
 
-/** Who leaves a full row of the table for a node: one of several of a block, where none of the node's own block is there. */
+/**
+ * The node that leaves a full row of the table for a new node: one of several nodes of a block, if the new node's block
+ * is missing.
+ */
 export function leavingFor<T extends Address>(
   newcomer: Address,
   row: readonly T[],

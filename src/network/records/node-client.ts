@@ -39,7 +39,7 @@ export interface StoreVerdict {
 }
 
 export class NodeClient {
-  /** How our clock compares with those of the nodes that answered lately. */
+  /** How our clock compares with the clocks of nodes that answered lately. */
   readonly clocks = new PeerClocks();
   /** Notified with our address as each answering node sees it. */
   readonly observed: Listeners<[reporter: Address, seen: Address]> = new Listeners();
@@ -65,7 +65,7 @@ export class NodeClient {
     this.#engine = engine;
   }
 
-  /** Asks a node about a key, with a request from `encodeFindRequest`. Null without a valid answer. */
+  /** Queries a node about a key, with a request from `encodeFindRequest`. Null without a valid answer. */
   async find(address: Address, id: Uint8Array, key: Uint8Array, value: Uint8Array): Promise<NodeAnswer | null> {
     const askedAt = this.#clock.now();
     const reply = await this.#engine.request(address, { command: COMMAND.find, target: key, value });
@@ -98,7 +98,7 @@ export class NodeClient {
     return { code: reply.code, newer: this.#readNewer(reply, key, record), token: reply.token ?? null };
   }
 
-  /** Asks a node to remove notes, with a request from `encodeRemoveRequest`. Returns how many it had. */
+  /** Removes notes at a node, with a request from `encodeRemoveRequest`. Returns how many it had. */
   async removeNotes(at: NodeAnswer, key: Uint8Array, value: Uint8Array): Promise<number> {
     const reply = await this.#change(at, COMMAND.remove, key, value);
     return (reply && decodeRemoveReply(reply)) ?? 0;
@@ -130,7 +130,7 @@ export class NodeClient {
     }
   }
 
-  /** The record that a node has instead of ours, if it is valid and of the same kind. */
+  /** The record that a node has instead, if it is valid and of the same kind. */
   #readNewer(reply: StoreReply, key: Uint8Array, ours: SignedRecord): SignedRecord | null {
     if (reply.code !== 'newer' || reply.record === undefined) return null;
     try {

@@ -1,4 +1,4 @@
-/** A UDP port beside those of the DHT, that its nodes can be asked about: how they see it from outside. */
+/** Another UDP port of this node. Other nodes report how they see it from outside. */
 import { EventEmitter } from 'node:events';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { UdpSocket } from '../transport/udp-socket.ts';
@@ -15,25 +15,25 @@ export class OpenPort {
     socket.bind(0, family === 4 ? '0.0.0.0' : '::');
   }
 
-  /** Its own number, before any translation. */
+  /** Its number before any translation. */
   get port(): number {
     return this.#socket.address()?.port ?? 0;
   }
 
-  /** How a node of the DHT sees it; null where that node does not answer. */
+  /** How another node sees the port. Null without an answer. */
   async seenBy(node: Address): Promise<Address | null> {
     return (await this.#rpc.ping(node, { retry: true, socket: this.#socket }))?.to ?? null;
   }
 
   /**
-   * Sends a datagram, without the tag of the network; settles when it has left, or was not let out.
-   * @param ttl hops that it may take; the system's number where left out
+   * Sends a datagram without the network tag. Settles when it was sent or refused.
+   * @param ttl maximum number of hops; default: that of the system
    */
   async send(datagram: Uint8Array, to: Address, ttl?: number): Promise<void> {
     await this.#socket.send(datagram, to.port, to.host, ttl);
   }
 
-  /** Settles when a datagram with exactly these bytes comes from an address, or never. */
+  /** Settles when exactly these bytes arrive from an address, or never. */
   async received(expected: Uint8Array, from: Address, signal: AbortSignal): Promise<boolean> {
     const done = Promise.withResolvers<boolean>();
     const read = (datagram: Uint8Array, sender: Address): void => {

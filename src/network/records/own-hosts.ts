@@ -1,4 +1,7 @@
-/** This machine's own IPv4 addresses: they change, and reading them takes a moment, so they are read now and then. */
+/**
+ * This machine's IPv4 addresses, and our address as other nodes see it. The former change and are slow to read, so they
+ * are read periodically.
+ */
 import { networkInterfaces } from 'node:os';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
@@ -8,15 +11,15 @@ import { hostKeyOf, nodeScope } from './node-address.ts';
 
 const READ_AGAIN_MS = 5000;
 const LOOPBACK = '127.0.0.1';
-/** Hosts of which it is known from where we write to them. */
+/** Hosts with a cached source address. */
 const MAX_SOURCES = 1024;
 
 export interface OwnHosts {
   /** Whether a host is an address of this machine. */
   has(host: string): boolean;
   /**
-   * The address from which a socket on every interface writes to a host, where that is known: the same one to an own
-   * address, that of the interface to its network. Null where the routes decide.
+   * The source address of a socket on every interface for a host: the host itself if it is our own, or the address of
+   * the interface to its network. Null if routes decide.
    */
   sourceTo(host: string): string | null;
 }
@@ -30,10 +33,10 @@ function sourceAmong(networks: ReadonlyMap<string, string | null>, host: string)
 }
 
 export function ownHosts({ clock }: { readonly clock: Clock }): OwnHosts {
-  /** With the network of its interface, by address. */
+  /** The network of its interface, by address. */
   let networks: ReadonlyMap<string, string | null> = new Map();
   let readAt = Number.NEGATIVE_INFINITY;
-  /** What was found out since: it is asked of every datagram. */
+  /** Cached results, because every datagram needs one. */
   const sources = new LruCache<string, string | null>({ maxEntries: MAX_SOURCES });
   const current = (): typeof networks => {
     const now = clock.now();
@@ -58,22 +61,25 @@ export function ownHosts({ clock }: { readonly clock: Clock }): OwnHosts {
   };
 }
 
-/** Our address as others see it. One reporter could lie: an address counts when enough different ones report it. */
+/**
+ * Our address as other nodes see it. A single report may be false, so an address counts once enough distinct reporters
+ * state it.
+ */
 
-/** Reporters whose last word is remembered. */
+/** Reporters whose last report is remembered. */
 const MAX_REPORTERS = 32;
-/** For how long a report counts. */
+/** How long a report counts. */
 const REPORT_TTL_MS = 20 * 60_000;
 
 export class ObservedAddresses {
-  /** What we are seen as, by reporter. */
+  /** Our address by reporter. */
   readonly #reports: LruCache<string, Address>;
 
   constructor(dependencies: { readonly clock: Clock }) {
     this.#reports = new LruCache({ maxEntries: MAX_REPORTERS, ttlMs: REPORT_TTL_MS }, dependencies);
   }
 
-  /** Notes what a peer says our address is; true where it said something else, or nothing lately, before. */
+  /** Notes our address as a peer reports it. True if the peer reported something else before, or nothing. */
   add(reporter: Address, seen: Address): boolean {
     const key = hostKeyOf(reporter);
     const before = this.#reports.peek(key);
@@ -81,7 +87,7 @@ export class ObservedAddresses {
     return before === undefined || formatAddress(before) !== formatAddress(seen);
   }
 
-  /** Forgets every report: the network has changed. */
+  /** Forgets every report, because the network has changed. */
   clear(): void {
     this.#reports.clear();
   }
@@ -90,12 +96,12 @@ export class ObservedAddresses {
     return this.#reports.values().length;
   }
 
-  /** The host that most reporters name, where at least `needed` do. */
+  /** The host in most reports, if at least `needed` agree. */
   host(needed: number): string | null {
     return this.#mostNamed(({ host }) => host, needed)?.host ?? null;
   }
 
-  /** The address that most reporters name, port included, where at least `needed` do. */
+  /** The address and port in most reports, if at least `needed` agree. */
   address(needed: number): Address | null {
     return this.#mostNamed(formatAddress, needed);
   }

@@ -1,6 +1,6 @@
 /**
  * How peers have answered lately: the usual answer time, and which peers failed. Searches do not wait for a peer that
- * failed once, and do not ask a peer that failed twice for a while.
+ * failed once, and avoid a peer that failed twice for a while.
  */
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { backoff } from '../../foundation/backoff.ts';
@@ -8,7 +8,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { hostKeyOf } from './node-address.ts';
 
-/** A peer is slow if its answer takes this many times the usual time … */
+/** A peer is slow if its answer time is this multiple of the usual time … */
 const SLOW_FACTOR = 3;
 /** … but never before this time … */
 const MIN_SLOW_MS = 25;
@@ -23,7 +23,7 @@ const SUSPICION_MS = 30_000;
 const MAX_SUSPICION_MS = 600_000;
 /** Peers that are remembered. */
 const MAX_PEERS = 2000;
-/** Failures in a row after which a peer is no longer asked. */
+/** Consecutive failures after which a peer gets no more requests. */
 export const FAILURES_TO_DROP = 2;
 
 interface Failing {
@@ -58,7 +58,7 @@ export class PeerHealth {
     return this.#rtts.peek(formatAddress(peer)) ?? null;
   }
 
-  /** Counts an unanswered request. Returns the number of failures in a row. */
+  /** Counts an unanswered request. Returns the number of consecutive failures. */
   failed(peer: Address): number {
     const key = formatAddress(peer);
     const failures = (this.#failing.get(key)?.failures ?? 0) + 1;
@@ -72,7 +72,7 @@ export class PeerHealth {
     if (this.#failing.size > 0) this.#failing.delete(formatAddress(peer));
   }
 
-  /** Failures in a row of a suspected peer; 0 for others. */
+  /** Consecutive failures of a suspected peer; 0 for others. */
   failures(peer: Address): number {
     if (this.#failing.size === 0) return 0;
     const failing = this.#failing.peek(formatAddress(peer));
@@ -81,24 +81,24 @@ export class PeerHealth {
 }
 
 /**
- * How our clock compares with those of other nodes. Each answer to a search contains the node's time. It is untrusted,
- * so it sets no clock. The user sees the comparison, and records that other nodes would reject as from the future are
- * not signed.
+ * How our clock compares with the clocks of other nodes. Each answer to a search contains the node's time. It is
+ * untrusted, so it sets no clock. The user sees the comparison, and records that other nodes would reject as from the
+ * future are not signed.
  */
 
 /** Nodes whose last time is remembered. */
 const MAX_CLOCKS = 64;
-/** How long a time counts, in ms, so that a corrected clock is soon not blamed any more. */
+/** How long a time counts, in ms, so that a corrected clock is soon no longer blamed. */
 const REMEMBER_MS = 600_000;
 /** Number of nodes whose median counts. One or two nodes may be wrong. */
 const MIN_CLOCKS = 3;
-/** With fewer nodes, our clock must be this far ahead of each of them, in ms. */
+/** With fewer nodes, our clock must be this far ahead of each clock, in ms. */
 const FEW_CLOCKS_MS = 600_000;
 /** Half of the unit in which nodes state the time: their clocks show this much more on average, in ms. */
 const HALF_SECOND_MS = 500;
 
 export interface ClockComparison {
-  /** How far the median of their clocks is ahead of ours, in ms; null without answers. */
+  /** How far the median of their clocks is ahead of our clock, in ms; null without answers. */
   readonly offsetMs: number | null;
   /** Number of nodes that stated their time. */
   readonly peers: number;
@@ -116,7 +116,7 @@ export class PeerClocks {
   /**
    * Notes the time that a node stated.
    * @param time Unix seconds on its clock
-   * @param askedAt when it was asked, on our clock, Unix milliseconds
+   * @param askedAt when the request left, on our clock, Unix milliseconds
    * @param heardAt when its answer came
    */
   heard(from: Address, time: number, askedAt: number, heardAt: number): void {

@@ -1,6 +1,6 @@
 /**
- * The quorum of a read: what the asked nodes say that there is under a key. Each answer either carries records, which are
- * verified here, or claims to hold some; the newest claim that enough nodes agree on ends a read.
+ * The quorum of a read: the records that nodes have under a key according to their answers. Answers contain records,
+ * which are verified here, or claim to have some. The newest version that enough nodes agree on ends a read.
  */
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { recordDigest } from '../../foundation/records/digest.ts';
@@ -11,20 +11,20 @@ import { isOfMany, noteOf } from './key-rows.ts';
 import type { Summary } from './messages.ts';
 import { voterOf } from './node-address.ts';
 
-/** The vote of our own store. */
+/** The vote of the local store. */
 const OWN = '';
 
-/** One version of one record, and who has it. */
+/** One version of one record, and the nodes that have it. */
 export interface Claim extends Summary {
-  /** The nodes that hold it; our own store is none of them. */
+  /** The nodes that have it, without our own store. */
   readonly holders: NodeAnswer[];
-  /** Whose word it is that it is there: many nodes of one host or block have one vote. */
+  /** Voters for this version. Nodes of one host or block share a vote. */
   readonly voters: Set<string>;
-  /** The record itself once it was seen and verified. */
+  /** The record itself once it was received and verified. */
   record: SignedRecord | null;
 }
 
-/** Which record of a key it is a version of: one per type, or per publisher, or per note. */
+/** Identifies a record of the key: one per type, publisher or note. */
 type Slot = string;
 
 function slotOf(record: SignedRecord): Slot {
@@ -39,7 +39,7 @@ function versionOf(summary: Summary): string {
   return `${summary.issuedAt}.${summary.seq}.${summary.timestamp}.${toHex(summary.digest)}`;
 }
 
-/** Above 0 where `a` is the newer version, as all nodes order them. */
+/** Above 0 if `a` is newer, in the order that all nodes use. */
 function compareClaims(a: Summary, b: Summary): number {
   return a.issuedAt - b.issuedAt || a.seq - b.seq || a.timestamp - b.timestamp || Buffer.compare(a.digest, b.digest);
 }
@@ -48,21 +48,21 @@ export class Quorum {
   readonly #types: ReadonlySet<RecordType>;
   readonly #isValid: (record: SignedRecord) => boolean;
   readonly #slots = new Map<Slot, Map<string, Claim>>();
-  /** Records already judged, by digest; null for an invalid one. */
+  /** Records that were checked, by digest; null for invalid records. */
   readonly #judged = new Map<string, SignedRecord | null>();
 
   /**
-   * @param types of records that are asked for; all where there are none
-   * @param isValid whether a record verifies now and belongs under the key; may throw where not
+   * @param types wanted types; empty for all
+   * @param isValid whether a record is valid now and belongs under the key; may throw if not
    */
   constructor(types: readonly RecordType[], isValid: (record: SignedRecord) => boolean) {
     this.#types = new Set(types);
     this.#isValid = isValid;
   }
 
-  /** Takes in what a node has; `null` stands for our own store. */
+  /** Adds the answer of a node; `null` is our own store. */
   add(records: readonly Uint8Array[], summaries: readonly Summary[], holder: NodeAnswer | null): void {
-    // A node holds one record of each type: who promises several versions of it makes them up.
+    // A node has one record of each type, so further versions are made up.
     const promised = new Set<RecordType>();
     for (const encoded of records) {
       const record = this.#judge(encoded);
@@ -75,7 +75,7 @@ export class Quorum {
     }
   }
 
-  /** Puts a record that was fetched to the claims that promised it. */
+  /** Adds a fetched record to the claims for it. */
   fulfil(encoded: Uint8Array): void {
     const record = this.#judge(encoded);
     if (record === null) return;
@@ -84,23 +84,23 @@ export class Quorum {
     else claim.record = record;
   }
 
-  /** Digests of the valid records that have come, in hex. */
+  /** Digests of the valid records so far, in hex. */
   digests(): string[] {
     return [...this.#judged].flatMap(([digest, record]) => (record === null ? [] : [digest]));
   }
 
-  /** True where these very bytes have been judged before. */
+  /** True if exactly these bytes were checked before. */
   knows(encoded: Uint8Array): boolean {
     return this.#judged.has(toHex(recordDigest(encoded)));
   }
 
-  /** Takes in a record that the caller has verified. */
+  /** Adds a record that the caller has verified. */
   addVerified(record: SignedRecord, holder: NodeAnswer | null): void {
     this.#judged.set(toHex(recordDigest(record.encoded)), record);
     this.#vote(slotOf(record), summaryOf(record), holder, record);
   }
 
-  /** Whether records of this type are asked for. */
+  /** Whether records of this type are wanted. */
   #wants(type: RecordType): boolean {
     return this.#types.size === 0 || this.#types.has(type);
   }
@@ -114,7 +114,7 @@ export class Quorum {
       const decoded = decodeRecord(Uint8Array.from(encoded));
       if (this.#wants(decoded.type) && this.#isValid(decoded)) record = decoded;
     } catch {
-      // It is none, or does not verify.
+      // Malformed or invalid.
     }
     this.#judged.set(digest, record);
     return record;
@@ -135,17 +135,17 @@ export class Quorum {
     return [...this.#slots.keys()];
   }
 
-  /** The versions of one record that were claimed, newest first. */
+  /** The claimed versions of one record, newest first. */
   versions(slot: Slot): readonly Claim[] {
     return [...(this.#slots.get(slot)?.values() ?? [])].sort((a, b) => compareClaims(b, a));
   }
 
-  /** How many hosts hold the newest claimed version of a record. */
+  /** Number of voters for the newest claimed version of a record. */
   agreement(slot: Slot): number {
     return this.versions(slot)[0]?.voters.size ?? 0;
   }
 
-  /** The newest verified record of each slot that is in hand. */
+  /** The newest verified version of each record. */
   records(): SignedRecord[] {
     const newest = this.slots.map((slot) => this.versions(slot).find(({ record }) => record !== null)?.record ?? null);
     return newest.filter((record) => record !== null);

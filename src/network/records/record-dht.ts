@@ -1,4 +1,4 @@
-/** The record network: puts the parts of this folder together. */
+/** The record network: creates the parts of this folder and connects them. */
 import { type Address, formatAddress, type NodeContact } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
@@ -41,12 +41,12 @@ import type {
   StoreUsage,
 } from './types.ts';
 
-/** What is done now and then to what this node keeps: expired records go, and known nodes are written down. */
+/** Periodically removes expired records and saves the known nodes. */
 
-/** How often expired records are removed, and again where many are left, milliseconds. */
+/** Pause between removals of expired records, and the pause if many are left, in ms. */
 const PURGE_INTERVAL_MS = 60_000;
 const PURGE_AGAIN_MS = 200;
-/** How often the known nodes are written down for the next start, and how many, milliseconds. */
+/** Pause between saves of the known nodes, in ms, and the number of saved nodes. */
 const SAVE_NODES_INTERVAL_MS = 300_000;
 const MAX_SAVED_NODES = 50;
 
@@ -71,8 +71,8 @@ export class Housekeeping {
   }
 
   start(): void {
-    // What the disk refuses is tried later.
-    const onError = (error: unknown): void => this.#log.warn({ error }, 'the store of records could not be written');
+    // Failed writes are repeated later.
+    const onError = (error: unknown): void => this.#log.warn({ error }, 'the record store could not be written');
     this.#repeating.push(
       every(this.#clock, { periodMs: PURGE_INTERVAL_MS, onError }, () =>
         this.#store.purge() ? PURGE_AGAIN_MS : PURGE_INTERVAL_MS,
@@ -81,7 +81,7 @@ export class Housekeeping {
     );
   }
 
-  /** Writes the known nodes down a last time. @throws SvcError where the disk refuses */
+  /** Saves the known nodes a last time. @throws SvcError if the disk refuses */
   stop(): void {
     for (const repeating of this.#repeating) repeating.stop();
     this.#saveNodes();
@@ -94,21 +94,21 @@ export class Housekeeping {
 }
 
 export interface RecordDhtOptions {
-  /** Where it listens; IPv4, `0.0.0.0` for every interface, port 0 for any. */
+  /** Listening address; IPv4, `0.0.0.0` for every interface, port 0 for any. */
   readonly listen: Address;
-  /** Nodes to begin with: addresses or names, with the keys that they have to prove. */
+  /** Initial nodes: addresses or names, with the keys that they must prove. */
   readonly bootstrap: readonly NodeContact[];
-  /** The name of a private network; empty for the public one. */
+  /** The name of a private network; empty for the public network. */
   readonly network: string;
   /** This node's public key. */
   readonly nodeKey: Uint8Array;
-  /** Bytes that the records of others may take. */
+  /** Maximum size of other agents' records, in bytes. */
   readonly maxStoreBytes: number;
-  /** The file that holds them; `:memory:` for none. */
+  /** The database file; `:memory:` for none. */
   readonly storeFile: string;
-  /** Distinct peers that must report the same address of ours before it is believed. */
+  /** Distinct peers that must report the same address of this node before it is believed. */
   readonly minObservedPeers: number;
-  /** The address that the owner says leads here, though no interface has it; empty for none. */
+  /** The configured public address of this node, which no interface has; empty without one. */
   readonly statedHost?: string;
 }
 
@@ -117,21 +117,21 @@ interface RecordDhtDependencies {
   readonly log: Log;
   readonly verifier: RecordVerifier;
   readonly nodeRequests: NodeRequests;
-  /** The port at which other nodes reach us over QUIC; 0 while there is none. */
+  /** The port at which other nodes reach us over QUIC; 0 without QUIC. */
   readonly quicPort: () => number;
-  /** The IP addresses of a bootstrap name; the system's resolver where left out. */
+  /** The IP addresses of a bootstrap name. Default: the resolver of the system. */
   readonly resolveName?: (name: string) => Promise<readonly string[]>;
-  /** Whether the node at an address proves the key that goes with it, over QUIC. */
+  /** Whether the node at an address proves its key over QUIC. */
   readonly proveKey: (node: NodeAt) => Promise<boolean>;
   /** A number from 0 to below 1. */
   readonly random: () => number;
-  /** What is beneath the datagrams. Default: this machine. */
+  /** Clock, sockets and randomness for datagrams. Default: this machine. */
   readonly world?: RpcWorld;
 }
 
 type Parts = ReturnType<typeof makeParts>;
 
-/** Makes the parts, each from those above it; what a later one hears of an earlier one it subscribes to at the end. */
+/** Creates the parts, each from earlier ones. Later parts subscribe to events of earlier parts at the end. */
 function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencies) {
   const { nodeKey } = options;
   const { clock, verifier, nodeRequests, quicPort, proveKey, random } = dependencies;
@@ -147,13 +147,13 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
     { clock, health, isOwnHost, sourceTo: (host) => own.sourceTo(host), world: dependencies.world ?? machine() },
   );
 
-  // What we do for others, and what others do for us.
+  // Answers to other nodes, and requests to other nodes.
   const host = new RecordHost({ nodeKey, tag }, clock, log, verifier, quicPort, store, engine);
   const server = new NodeServer(log, host, engine);
   const client = new NodeClient(clock, verifier, nodeRequests, tag, engine);
   const searches = new Searches({ clock, health, engine, bootstrapNodes, client, isOwnHost, proveKey });
 
-  // Our place in the network, our reads and writes, and the records that are in our care.
+  // Membership, reads, writes and replication.
   const observed = new ObservedAddresses({ clock });
   const membership = new Membership(options, {
     clock,
@@ -198,7 +198,7 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
   };
 }
 
-/** As `RecordNetwork.near`: one search whose nodes are read from and written to. */
+/** As `RecordNetwork.near`: reads and writes use the nodes of one search. */
 export function nearbyNodes(
   key: Uint8Array,
   type: RecordType | null,
@@ -220,7 +220,7 @@ export class RecordDht implements RecordNetwork {
     this.#parts = makeParts(options, dependencies);
   }
 
-  /** Binds and returns; the network is entered in the background. @throws SvcError `address_in_use` */
+  /** Binds and returns. The node joins the network in the background. @throws SvcError `address_in_use` */
   async start(): Promise<void> {
     const { store, bootstrapNodes, engine, membership, replication, housekeeping } = this.#parts;
     for (const node of store.savedNodes()) bootstrapNodes.add(node);
@@ -275,7 +275,7 @@ export class RecordDht implements RecordNetwork {
     return this.#parts.membership.reachability();
   }
 
-  /** Our host as others see it, whatever port each of them sees; null while none has said. */
+  /** Our host as other nodes see it, whatever the port; null if unknown. */
   get seenHost(): string | null {
     return this.#parts.membership.seenHost;
   }
@@ -288,7 +288,7 @@ export class RecordDht implements RecordNetwork {
     return this.#parts.engine.nodes().map(({ node: { host, port }, ...seen }) => ({ host, port, ...seen }));
   }
 
-  /** The nodes of the routing table with all that is known of them. Asks nobody. */
+  /** The nodes of the routing table with all known facts. Sends nothing. */
   neighbours(): readonly Neighbour[] {
     const { bootstrapNodes, client, engine, health } = this.#parts;
     const listed = new Set(bootstrapNodes.contacts().flatMap(({ addresses }) => addresses.map(formatAddress)));
@@ -299,22 +299,22 @@ export class RecordDht implements RecordNetwork {
     });
   }
 
-  /** Asks a node for its key, and where it is reached over QUIC; null where it does not answer or has no such port. */
+  /** The key and QUIC address that a node states. Null without an answer or a QUIC port. */
   async identify(node: Address): Promise<NodeAt | null> {
     return await this.#parts.searches.identify(node);
   }
 
-  /** When another node was heard last, Unix milliseconds. */
+  /** When another node was last heard, Unix milliseconds. */
   get lastAnswerAt(): number {
     return this.#parts.engine.lastAnswerAt;
   }
 
-  /** Addresses to begin at: those of the contacts, of nodes that were found on the LAN, and of those known before. */
+  /** Initial addresses: of the contacts, of nodes found on the LAN, and of nodes known before. */
   places(): readonly Address[] {
     return this.#parts.bootstrapNodes.addresses();
   }
 
-  /** How our clock compares with those of the nodes that answered lately. */
+  /** Compares our clock with the clocks of nodes that answered lately. */
   clocks(): ClockComparison {
     const { client, clock } = this.#parts;
     return client.clocks.compare(clock.now());
@@ -326,12 +326,12 @@ export class RecordDht implements RecordNetwork {
     return client.clocks.aheadMs(clock.now());
   }
 
-  /** Opens one more UDP port, on every interface, that other nodes can be asked about. */
+  /** Opens another UDP port on every interface. Other nodes can report how they see it. */
   openPort(family: 4 | 6): OpenPort {
     return this.#parts.engine.openPort(family);
   }
 
-  /** A UDP socket that has nothing to do with the network of records; not yet bound. */
+  /** An unbound UDP socket that is independent of the record network. */
   plainSocket(): UdpSocket {
     return this.#parts.engine.plainSocket();
   }
@@ -345,27 +345,27 @@ export class RecordDht implements RecordNetwork {
     return this.#parts.store.usage();
   }
 
-  /** The nodes to come in by, and how the last attempt with each ended. */
+  /** The contacts, with the result of the last attempt. */
   contacts(): readonly ContactView[] {
     return this.#parts.bootstrapNodes.contacts();
   }
 
-  /** Turns to a contact, and comes in by it where it is met: then it stays one until the end of the process. */
+  /** Joins by a contact. If it answers, it stays a contact until the process ends. */
   async join(contact: NodeContact): Promise<MeetingState> {
     return await this.#parts.membership.join(contact);
   }
 
-  /** Puts a contact on the list of those that are turned to when this node stands alone. */
+  /** Adds a contact for times when this node has no peers. */
   listContact(contact: NodeContact): void {
     this.#parts.bootstrapNodes.list(contact);
   }
 
-  /** Turns to a contact no more; what is known of the network by it stays. */
+  /** Removes a contact. Nodes that are known through it stay. */
   forget(contact: NodeContact): void {
     this.#parts.bootstrapNodes.forget(contact);
   }
 
-  /** To be called when this machine may be on another network: it is found out anew where others reach us. */
+  /** Call this if this machine may be on another network: reachability is determined again. */
   onPortChange(handler: () => void): () => void {
     return this.#parts.engine.events.portChange.add(handler);
   }
@@ -374,7 +374,7 @@ export class RecordDht implements RecordNetwork {
     this.#parts.membership.onNetworkChange();
   }
 
-  /** To be called when the router begins to lead a port to the one that this node listens on. */
+  /** Call this if the router starts to forward a port to the listening port. */
   onMapped(): void {
     this.#parts.membership.onMapped();
   }

@@ -62,21 +62,21 @@ const ROW_RATES: RateQuotaLimits = {
   perNetwork: { perSecond: 20_000, burst: 40_000 },
   strangers: { perSecond: 40_000, burst: 80_000 },
 };
-/** Cost of a database query besides its rows, in rows. */
+/** Cost of a database query without its rows, in rows. */
 const LOOK_ROWS = 10;
-/** Records that are verified at once. More are refused, so that a flood costs no memory. */
+/** Records that are verified concurrently. More are refused, so that a flood costs no memory. */
 const MAX_VERIFYING = 256;
 /** Maximum number of records in an answer if a key has many publishers. */
 const MAX_INLINE = 4;
 /** The answer to requests for closer nodes only. */
 const NOTHING = { count: 0, digest: new Uint8Array(RECORD_DIGEST_BYTES) };
 /**
- * A record is refused if this node knows so many closer nodes. Publishers know other nodes, and may write beyond the
- * closest.
+ * A record is refused if this node knows this number of closer nodes. Publishers know other nodes, and may write beyond
+ * the closest.
  */
 const MAX_CLOSER_NODES = 60;
 
-/** Who asks, the length of the request, and whether the address is verified. */
+/** The requester, the length of the request, and whether the address is verified. */
 export interface Asking {
   /** As `hostKeyOf` or `sourceKeyOf`. */
   readonly from: string;

@@ -1,4 +1,4 @@
-/** Reads: the newest record of a type, or all records of a key, from the nodes that hold them. */
+/** Reads the newest record of a type, or all records of a key, from the nodes that have them. */
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { abortable, abortError } from '../../foundation/deadline.ts';
@@ -20,9 +20,12 @@ import type { RecordStore } from './record-store.ts';
 import type { Searches } from './searches.ts';
 import type { GetOptions, ListOptions } from './types.ts';
 
-/** Read repair: gives what was read to nodes near its key that lack it or hold an older one. */
+/** Read repair: sends a record that was read to nodes near its key that lack it or have an older version. */
 
-/** Nodes that one read repairs, for how long the same record is not repaired again, and the life it must have left. */
+/**
+ * Nodes that one read repairs, the pause until the same record is repaired again, and the minimum remaining life of the
+ * record.
+ */
 const MAX_REPAIRS = 3;
 const REPAIR_PAUSE_MS = 60_000;
 const MIN_REPAIR_LIFE_S = 60;
@@ -39,7 +42,7 @@ export class ReadRepair {
     this.#repaired = new LruCache({ maxEntries: MAX_REPAIRS_REMEMBERED, ttlMs: REPAIR_PAUSE_MS }, { clock });
   }
 
-  /** To be called with what was read, and who held it. */
+  /** Call this with the record that was read, and the nodes that have it. */
   onRead(key: Uint8Array, record: SignedRecord, search: ClosestNodes, holders: readonly NodeAnswer[]): void {
     // protocol-dht.md, step 13
     const name = `${toHex(key)}.${record.type}`;
@@ -55,14 +58,14 @@ export class ReadRepair {
   }
 }
 
-/** Time for a read, where the reader names none, milliseconds. */
+/** Default time limit of a read, in ms. */
 const READ_TIMEOUT_MS = 5000;
-/** Time to fetch one record that no datagram holds, milliseconds. */
+/** Time limit for one record that does not fit a datagram, in ms. */
 const BODY_TIMEOUT_MS = 2000;
-/** Voters that must hold the same newest record for a read to end, and of the closest nodes that must have answered. */
+/** Voters that must have the same newest record before a read ends, and closest nodes that must have answered. */
 const AGREEMENT = 3;
 const CLOSEST_HEARD = 12;
-/** Versions of one record that are fetched side by side, newest and most held, and nodes that each is asked of. */
+/** Versions of one record that are fetched concurrently, and nodes that are tried for each version. */
 const MAX_VERSIONS = 3;
 const MAX_HOLDERS = 3;
 
@@ -93,8 +96,8 @@ export class RecordReader {
   }
 
   /**
-   * The newest valid record of one type; null where nobody has one.
-   * @param shared a search around the key that asks for records of the type, and goes on when this has ended
+   * The newest valid record of one type; null if no node has one.
+   * @param shared a search around the key for records of the type, which continues after this read
    * @throws SvcError `cancelled`
    */
   async get(
@@ -121,7 +124,7 @@ export class RecordReader {
       quorum.add(answer.reply.records, answer.reply.summaries, answer);
       tell();
       if (options.thorough === true || quorum.agreement(slot) < AGREEMENT) return;
-      // A few who agree on an older version must not be believed because they were the first.
+      // A few fast nodes must not impose an older version.
       if (search.within(CLOSEST_HEARD).length < CLOSEST_HEARD || search.looksDense) return;
       if (shared === null) search.stop();
       enough.resolve();
@@ -138,14 +141,14 @@ export class RecordReader {
     }
     const newest = await this.#redeem(quorum, slot, key, limit.signal);
     if (newest === null) return null;
-    // Who shares the search is about to put a newer one there.
+    // The owner of a shared search is about to store a newer record.
     if (shared === null) this.#readRepair.onRead(key, newest.record, search, newest.claim.holders);
     return newest.record;
   }
 
   /**
-   * The newest of each record under a key. All of the closest nodes are heard: anybody may put records of his own there,
-   * so that a few who agree on theirs would hide those of others.
+   * The newest version of each record under a key. It waits for all of the closest nodes: everyone may store records
+   * there, so a few agreeing nodes could hide records of others.
    * @throws SvcError `cancelled`
    */
   async list(key: Uint8Array, types: readonly RecordType[], options: ListOptions): Promise<readonly SignedRecord[]> {
@@ -182,7 +185,7 @@ export class RecordReader {
     });
   }
 
-  /** Takes in all that our own store holds. */
+  /** Adds everything in our own store. */
   async #takeOwn(wanted: Collection): Promise<void> {
     let from = 0;
     do {
@@ -192,7 +195,7 @@ export class RecordReader {
     } while (from !== 0);
   }
 
-  /** @param own the search where it is nobody else's: it ends with the time for it */
+  /** @param own the search if it is not shared; it ends with the time limit */
   async #finish(
     ended: Promise<void>,
     own: ClosestNodes | null,
@@ -207,7 +210,7 @@ export class RecordReader {
     }
   }
 
-  /** The newest version of a record that really is there, fetched where it was only claimed. */
+  /** The newest version of a record that can be fetched and verified. */
   async #redeem(
     quorum: Quorum,
     slot: string,
@@ -234,20 +237,23 @@ export class RecordReader {
   }
 }
 
-/** The newest versions, and those that most hosts hold, however many newer ones are promised; of equals the older. */
+/**
+ * The newest versions, and the versions that most hosts have, even if newer ones are claimed. On a tie the older
+ * version wins.
+ */
 function worthFetching(versions: readonly Claim[]): ReadonlySet<Claim> {
   const byHosts = versions.toReversed().sort((a, b) => b.voters.size - a.voters.size);
   return new Set([...versions.slice(0, MAX_VERSIONS), ...byHosts.slice(0, MAX_VERSIONS)]);
 }
 
-/** True where a node holds records of many publishers that it did not send and the reader does not have. */
+/** True if a node has records of many publishers that it did not send and the reader lacks. */
 function hasMore({ count, digest, records, summaries }: FindReply, known: ReadonlySet<string>): boolean {
   if (summaries.some((summary) => isOfMany(summary.type) && !known.has(toHex(summary.digest)))) return true;
   if (count <= records.length + summaries.length) return false;
   return count !== known.size || !equalBytes(digest, sumOf(known));
 }
 
-/** The XOR of digests, as nodes say it of what they hold. */
+/** The XOR of digests, as nodes state it. */
 function sumOf(known: ReadonlySet<string>): Uint8Array {
   const sum = new Uint8Array(RECORD_DIGEST_BYTES);
   for (const digest of known) addDigest(sum, Buffer.from(digest, 'hex'));

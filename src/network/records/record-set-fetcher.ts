@@ -1,6 +1,6 @@
 /**
- * Gathers the many records of one key: whole pages over QUIC from a node or two that have them, or,
- * where that path is closed, part by part in datagrams from all of them side by side.
+ * Fetches the many records of one key: whole pages over QUIC from one or two nodes, or, if QUIC does not get through,
+ * parts in datagrams.
  */
 
 import { setImmediate } from 'node:timers/promises';
@@ -21,38 +21,41 @@ import { voterOf } from './node-address.ts';
 import type { NodeClient } from './node-client.ts';
 import type { Quorum } from './quorum.ts';
 
-/** Records that are read on this thread while others verify those before them. */
+/** Records that this thread decodes while other threads verify earlier ones. */
 const BATCH = 32;
-/** Time for one page over QUIC, milliseconds. */
+/** Time limit for one page over QUIC, in ms. */
 const PAGE_TIMEOUT_MS = 3000;
-/** Most records that one collection takes in. */
+/** Maximum number of records in one collection. */
 const MAX_COLLECTED = 2000;
-/** Groups of nodes whose records are fetched, and nodes of each that are tried. */
+/** Groups of nodes whose records are fetched, and nodes of each group that are tried. */
 const MAX_GROUPS = 6;
 const MAX_OF_GROUP = 2;
-/** Milliseconds after which the next group is asked beside one that has not given all. */
+/** Time until the next group starts if a group is not complete, in ms. */
 const NEXT_GROUP_MS = 500;
-/** Milliseconds that the others have at least once one group has given all; twice as long as that took, if it is more. */
+/**
+ * Remaining time of the other groups once one group is complete, in ms; or twice the time that it took, if that is
+ * longer.
+ */
 const MIN_GRACE_MS = 1000;
-/** Records that one part is meant to hold, so that a part fits one datagram. */
+/** Target for the records of one part, so that a part fits one datagram. */
 const RECORDS_PER_PART = 1.2;
-/** Parts that a node may fail to give before it is given up. */
+/** Number of failed parts after which a node is given up. */
 const MAX_MISSED_PARTS = 8;
-/** Parts that one node is asked for at first, and in all: a hostile node may always claim to have more. */
+/** Parts that are requested from one node initially, and in total. A hostile node may claim ever more records. */
 const MAX_FIRST_PARTS = 4096;
 const MAX_ASKED_PARTS: number = 2 * MAX_FIRST_PARTS;
-/** Parts that are under way at once. */
+/** Concurrent requests for parts. */
 const PARALLEL_PARTS = 16;
 
 interface Wanted {
   readonly key: Uint8Array;
   readonly types: readonly RecordType[];
-  /** Digests of records that the reader has, in hex: they are not fetched. */
+  /** Digests of records that the reader has, in hex. They are not fetched. */
   readonly known?: ReadonlySet<string>;
 }
 
 export interface Collection extends Required<Wanted> {
-  /** The nodes that hold something under the key. */
+  /** The nodes that have records under the key. */
   readonly answers: readonly NodeAnswer[];
   readonly quorum: Quorum;
   readonly max: number | undefined;
@@ -79,7 +82,7 @@ export class RecordSetFetcher {
     this.#client = client;
   }
 
-  /** One page of a node's records under a key, over QUIC; null where it does not come. */
+  /** One page of a node's records under a key, over QUIC. Null on failure. */
   async page(from: NodeAnswer, wanted: Wanted, start: number, signal: AbortSignal): Promise<Page | null> {
     const { key, types, known = new Set() } = wanted;
     const { nodeKey, quicPort } = from.reply;
@@ -97,10 +100,10 @@ export class RecordSetFetcher {
   }
 
   /**
-   * Gathers from one node of each group that says the same, the group with most voters first. However much one group
-   * gives, another one may hold records that it lacks: after a partition each side has some that the other has not.
-   * Later groups are asked only for what has not come. Nobody is waited for alone: the next group is asked beside one
-   * that takes long, and where one has given all, those of no more voters have little more time.
+   * Fetches from one node of each group of nodes that state the same, largest group of voters first. Every group may
+   * have records that another group lacks, for example after a partition. Later groups are requested only for missing
+   * records. The next group starts while a slow group is still running. Once a group is complete, groups with no more
+   * voters have limited time.
    */
   async collect(wanted: Collection, signal: AbortSignal): Promise<void> {
     const clock = awakeClock(this.#clock);
@@ -124,7 +127,7 @@ export class RecordSetFetcher {
         impatience.cancel();
         if (!isWhole) continue;
         if (isFull(wanted)) stop.abort();
-        // Else a few who have little to give would cut off the many who have much.
+        // Otherwise a few nodes with few records could cut off many nodes with many records.
         if ([...asked].some((other) => votersOf(other) > votersOf(group))) continue;
         graces.push(clock.after(Math.max(MIN_GRACE_MS, 2 * (clock.now() - started)), () => stop.abort()));
       }
@@ -140,7 +143,7 @@ export class RecordSetFetcher {
     }
   }
 
-  /** Fetches all that a group says it has, from one of its nodes. False if none of them gave it. */
+  /** Fetches the records that a group claims, from one of its nodes. False if no node delivered them. */
   async #drainGroup(group: readonly NodeAnswer[], wanted: Collection, signal: AbortSignal): Promise<boolean> {
     for (const answer of group.slice(0, MAX_OF_GROUP)) {
       if (signal.aborted) return false;
@@ -149,7 +152,7 @@ export class RecordSetFetcher {
     return false;
   }
 
-  /** All pages of one node. False where it gives less than it claims. */
+  /** All pages of one node. False if it delivers less than it claims. */
   async #drain(from: NodeAnswer, wanted: Collection, signal: AbortSignal): Promise<boolean> {
     const known = new Set([...wanted.known, ...wanted.quorum.digests()]);
     let valid = 0;
@@ -160,12 +163,12 @@ export class RecordSetFetcher {
       valid += await this.take(page.records, from, wanted);
       start = page.next;
     } while (start !== 0 && !isFull(wanted));
-    // It may hold any of those that it was told to leave out.
+    // The claim may include any of the excluded records.
     const all = valid + known.size;
     return all > 0 && (isFull(wanted) || all >= from.reply.count);
   }
 
-  /** The same in datagrams: many small requests, each for those records whose hash falls into its part. */
+  /** The same in datagrams: many small requests, each for the records whose hash belongs to its part. */
   async #drainParts(first: NodeAnswer, wanted: Collection, signal: AbortSignal): Promise<boolean> {
     const { count } = first.reply;
     const of = Math.min(MAX_FIRST_PARTS, Math.max(1, Math.ceil(count / RECORDS_PER_PART)));
@@ -191,7 +194,7 @@ export class RecordSetFetcher {
     return missed === 0 && asked < MAX_ASKED_PARTS && !signal.aborted;
   }
 
-  /** Verifies records on other threads and takes in the good ones; returns how many are good or were known. */
+  /** Verifies records on other threads and adds the valid ones. Returns the number of valid or known records. */
   async take(encoded: readonly Uint8Array[], from: NodeAnswer | null, wanted: Collection): Promise<number> {
     const { quorum } = wanted;
     const unknown = encoded.filter((bytes) => !quorum.knows(bytes) && !wanted.known.has(toHex(recordDigest(bytes))));
@@ -234,7 +237,7 @@ function isFull({ quorum, max }: Collection): boolean {
   return quorum.slots.length >= Math.min(MAX_COLLECTED, max ?? MAX_COLLECTED);
 }
 
-/** The nodes that say the same, the group with most voters first, then the one that claims most. */
+/** Groups of nodes that state the same, by number of voters, then by claimed records. */
 function groupsOf(answers: readonly NodeAnswer[]): NodeAnswer[][] {
   const groups = Map.groupBy(answers, ({ reply }) => `${reply.count}.${toHex(reply.digest)}`);
   const claims = (group: readonly NodeAnswer[]): number => group[0]?.reply.count ?? 0;

@@ -1,6 +1,6 @@
 /**
- * The records that this node keeps for the network: what it took on survives a restart, within a
- * size cap that publishers share fairly. It trusts its caller to have verified what it is offered.
+ * The records that this node keeps for the network. They survive a restart, within a size limit that publishers share
+ * fairly. The caller must verify records first.
  */
 
 import { renameSync, rmSync } from 'node:fs';
@@ -34,9 +34,7 @@ import type { Page } from './messages.ts';
 import { ReplicationQueue, Tombstones } from './replication-queue.ts';
 import type { NoteRemoval, StoreUsage } from './types.ts';
 
-/** The database of records kept for others: no user misses what is in it, so a damaged one does not stop a start. */
-
-/** The database of records that this node keeps for others, and of the nodes it last knew. */
+/** The database of records of other agents, and of the nodes known last. */
 export const RECORD_STORE_MIGRATIONS: readonly string[] = [
   `
     CREATE TABLE records (
@@ -65,7 +63,8 @@ export const RECORD_STORE_MIGRATIONS: readonly string[] = [
       PRIMARY KEY (host, port)
     ) STRICT, WITHOUT ROWID;
   `,
-  // `heard_at`: since when a record is looked after, Unix seconds. Short-lived ones are not: their publishers renew them.
+  // `heard_at`: when replication last checked a record, Unix seconds. It ignores short-lived records, which their
+  // publishers renew.
   `
     ALTER TABLE records ADD COLUMN heard_at INTEGER NOT NULL DEFAULT 0;
     CREATE INDEX records_upkeep ON records (publisher, heard_at) WHERE expires_at - timestamp > 3600;
@@ -82,7 +81,7 @@ export const RECORD_STORE_MIGRATIONS: readonly string[] = [
 
 export interface OpenedRecords {
   readonly store: Store;
-  /** By publisher, what its records take. */
+  /** Size of the records of each publisher. */
   readonly shares: readonly Row[];
 }
 
@@ -98,15 +97,16 @@ function open(file: string): OpenedRecords {
   }
 }
 
-/** True for a file that SQLite cannot read; one of a newer svcd has no cause. */
+/** True for a file that SQLite cannot read. The error for a file of a newer svcd has no cause. */
 function isDamage(error: unknown): boolean {
   return error instanceof SvcError && error.code === 'store_corrupt' && error.cause !== undefined;
 }
 
 /**
- * Opens the records. A damaged database is set aside, under its name with `.damaged`, in the place of one before it.
- * @param onAnew told where it is then
- * @throws SvcError `store_corrupt` where it is newer than this version, `not_writable`
+ * Opens the records. A damaged database must not prevent the start, because other nodes have copies: it is renamed to
+ * `.damaged`, replacing an earlier one.
+ * @param onAnew called with the new name
+ * @throws SvcError `store_corrupt` if it is newer than this version, `not_writable`
  */
 export function openRecords(file: string, onAnew: (aside: string) => void): OpenedRecords {
   try {
@@ -121,26 +121,26 @@ export function openRecords(file: string, onAnew: (aside: string) => void): Open
   }
 }
 
-/** Records that one transaction writes at most, so that other work has its turn in between. */
+/** Maximum number of records in one transaction, so that other work has its turn in between. */
 export const RECORDS_PER_COMMIT = 4;
-/** Most notes that one sending node may have waiting for one recipient. */
+/** Maximum number of notes that one sending node may have waiting for one recipient. */
 export const MAX_NOTES_PER_SENDER = 100;
-/** Expired rows that one purge removes, so that it never blocks for long. */
+/** Expired rows that one purge removes, so that a purge is short. */
 const PURGE_BATCH = 500;
-/** Most records in one page. */
+/** Maximum number of records in one page. */
 const PAGE_ROWS = 256;
-/** Most rows that one record may push out. */
+/** Maximum number of rows that one record may evict. */
 const MAX_EVICTIONS = 256;
-/** What has to be known of a row that goes. */
+/** Columns needed to remove a row. */
 const REMOVABLE = 'id, key, type, publisher, size';
-/** What has to be known of a row whose encoding is read. */
+/** Columns needed to read the encoding of a row. */
 const READABLE = `${REMOVABLE}, digest, encoded`;
-/** What the record in the place of another is compared by. */
+/** Columns needed to compare a record with its predecessor. */
 const COMPARABLE = 'issued_at, seq, timestamp';
 
 /**
- * What became of an offered record. `newer` holds what is kept instead, where it is of the same type;
- * `removed`, the token that a note was removed with.
+ * The result of an offer. `newer` has the record that is kept instead, if it is of the same type; `removed` has the
+ * token that removed the note.
  */
 export type Offer =
   | { readonly code: 'kept' | 'full' }
@@ -153,7 +153,7 @@ export interface NewerOffer {
 }
 
 interface PageSelection extends Selection {
-  /** Digests of records that the page leaves out, in hex. */
+  /** Digests of records that the page omits, in hex. */
   readonly known?: ReadonlySet<string>;
 }
 
@@ -172,7 +172,7 @@ export class RecordStore {
   readonly #bytes = new SourceTally();
   #records = 0;
   readonly #removed: Tombstones;
-  /** What is to be looked after. */
+  /** The records that replication checks. */
   readonly replicationQueue: ReplicationQueue;
   readonly #rows = new KeyRows(() => this.#store);
   readonly #shares = new KeyShares(() => this.#store);
@@ -182,12 +182,12 @@ export class RecordStore {
     const { store, shares } = openRecords(options.file, (aside) =>
       log.warn(
         { aside },
-        'the records kept for others were damaged: they were set aside, and others are collected anew',
+        'the stored records of other nodes were damaged: the file was renamed, and records are collected again',
       ),
     );
     this.#open = store;
     store.onDamage((row) =>
-      log.warn({ row }, 'a record kept for others is damaged and was removed: other nodes have copies of it'),
+      log.warn({ row }, 'a stored record of another node is damaged and was removed: other nodes have copies of it'),
     );
     this.#journal = Journal.open(options.file, { reserves: false });
     this.#clock = clock;
@@ -200,13 +200,13 @@ export class RecordStore {
     }
   }
 
-  /** @throws SvcError `cancelled` once it is closed: work that was under way then ends here */
+  /** @throws SvcError `cancelled` after close, which ends running work */
   get #store(): Store {
     if (this.#open !== null) return this.#open;
     throw new SvcError('cancelled', { message: 'The record store is closed.' });
   }
 
-  /** Changes all that `work` changes, or nothing. */
+  /** Applies all changes of `work`, or none. */
   #change<T>(work: () => T): T {
     try {
       return this.#store.transaction(work);
@@ -216,17 +216,17 @@ export class RecordStore {
     }
   }
 
-  /** Runs several of the methods below in one transaction, which is kept whole or not at all; nested calls as well. */
+  /** Runs several of the methods below in one transaction. Calls may nest. */
   transaction<T>(work: () => T): T {
     return this.#change(work);
   }
 
-  /** Settles when all that was kept so far is on disk, and survives a power cut. Rejects if the disk refuses. */
+  /** Settles when all records so far are on disk and survive a power failure. Rejects if the disk refuses. */
   async sure(): Promise<void> {
     await this.#journal?.flush();
   }
 
-  /** Keeps a verified record that belongs under `key`, unless a newer one is held or there is no fair room. */
+  /** Keeps a verified record that belongs under `key`, unless there is a newer one or no fair room. */
   offer(key: Uint8Array, record: SignedRecord, publisher: string): Offer {
     // protocol-dht.md, step 6
     return this.#change(() => {
@@ -249,7 +249,7 @@ export class RecordStore {
     });
   }
 
-  /** What `offer` would answer instead of keeping a record, where something newer stands before it; null where nothing does. */
+  /** The refusal that `offer` would return because of something newer; null without one. */
   newer(key: Uint8Array, record: SignedRecord): NewerOffer | null {
     const held = this.#heldFor(key, record);
     return this.#newer(key, record, held, held === undefined ? -1 : freshnessOver(held, record));
@@ -264,7 +264,7 @@ export class RecordStore {
     );
   }
 
-  /** The row, unless the disk has changed its encoding: then it is removed, and other nodes give their copies. */
+  /** The row, unless the disk has changed its encoding. Then it is removed, because other nodes have copies. */
   #intact(row: Row | undefined): Row | undefined {
     if (row === undefined || equalBytes(recordDigest(blobOf(row, 'encoded')), blobOf(row, 'digest'))) return row;
     this.#store.reportDamage(`records ${integerOf(row, 'id')}`);
@@ -277,7 +277,7 @@ export class RecordStore {
     return order !== 0 && this.#isReplaced(key, record) ? { code: 'newer', held: null } : null;
   }
 
-  /** True where the agent has replaced the delegation: what is new here comes from who had the old key. */
+  /** True if the agent has replaced the delegation, so that the record may come from a thief of the old key. */
   #isReplaced(key: Uint8Array, { type, aid, delegation }: SignedRecord): boolean {
     if (isOfMany(type)) return false;
     const row = this.#store.one('SELECT MAX(issued_at) AS newest FROM records WHERE key = ? AND aid = ?', key, aid);
@@ -313,7 +313,7 @@ export class RecordStore {
     this.#shares.add(key, integerOf(row, 'type'), publisher, -1);
   }
 
-  /** Room among the many publishers of one key: the largest holder there loses a record to a smaller one. */
+  /** Room among the publishers of one key: the largest publisher loses a record to a smaller one. */
   #makeRoomUnderKey(key: Uint8Array, record: SignedRecord, publisher: string): boolean {
     // protocol-dht.md, step 7
     const { type } = record;
@@ -334,7 +334,7 @@ export class RecordStore {
     return true;
   }
 
-  /** Room in all: the largest holder loses the records that expire first. That may be the newcomer. */
+  /** Room in the store: the largest publisher loses the records that expire first. That may be the new record. */
   #makeRoom(size: number, publisher: string, expires: number): boolean {
     // protocol-dht.md, step 8
     if (size > this.#maxBytes) return false;
@@ -350,22 +350,22 @@ export class RecordStore {
     return true;
   }
 
-  /** True where what is asked of a key costs no look into the database. */
+  /** True if a request for a key needs no database query. */
   isAtHand(key: Uint8Array): boolean {
     return this.#rows.has(key);
   }
 
-  /** Reads what answers about a key need; how many rows that were. */
+  /** Reads the rows of a key into memory. Returns their number. */
   readAhead(key: Uint8Array): number {
     return this.#rows.read(key);
   }
 
-  /** What is held under a key and has not expired: `limit` records at most, the same ones first every time. */
+  /** Records under a key that have not expired, at most `limit`, in a stable order. */
   find(key: Uint8Array, selection: Selection, limit: number): KeyRow[] {
     return this.#rows.select(key, selection, unixSeconds(this.#clock)).take(limit).toArray();
   }
 
-  /** The encoding of a record that `find` returned; a short one is read once for as long as its row is in memory. */
+  /** The encoding of a record from `find`. Short encodings are cached with their rows. */
   encoded(found: StoredRecord & Pick<KeyRow, 'encoded'>): Uint8Array | null {
     if (found.encoded !== undefined) return found.encoded;
     const row = this.#intact(this.#store.one(`SELECT ${READABLE} FROM records WHERE id = ?`, found.id));
@@ -375,7 +375,7 @@ export class RecordStore {
     return encoded;
   }
 
-  /** Whole records under a key, of `maxBytes` together but at least one, from the place `from` on. */
+  /** Whole records under a key from position `from`, up to `maxBytes` in total but at least one. */
   page(key: Uint8Array, { known, ...selection }: PageSelection, from: number, maxBytes: number): Page {
     const records: Uint8Array[] = [];
     let bytes = 0;
@@ -395,12 +395,12 @@ export class RecordStore {
     return { records, next: 0 };
   }
 
-  /** How many records there are under a key, and the XOR of their digests. */
+  /** Number of records under a key, and the XOR of their digests. */
   summarize(key: Uint8Array, selection: Selection): RecordSummary {
     return this.#rows.summarize(key, selection, unixSeconds(this.#clock));
   }
 
-  /** Drops notes under a mailbox key whose removal tokens are shown; returns how many there were. */
+  /** Removes notes under a mailbox key whose removal tokens are shown. Returns their number. */
   removeNotes(key: Uint8Array, removals: readonly NoteRemoval[]): number {
     return this.#change(() => removals.filter((removal) => this.#removeNote(key, removal)).length);
   }
@@ -422,7 +422,7 @@ export class RecordStore {
     return true;
   }
 
-  /** Removes some of what has expired; true where more may be left. */
+  /** Removes some expired records. True if more may be left. */
   purge(): boolean {
     const now = unixSeconds(this.#clock);
     this.#removed.purge(now);
@@ -437,7 +437,7 @@ export class RecordStore {
     return { records: this.#records, bytes: this.#bytes.total, maxBytes: this.#maxBytes };
   }
 
-  /** The nodes that were known when it was last saved. */
+  /** The nodes that were last saved. */
   savedNodes(): Address[] {
     const rows = this.#store.all('SELECT host, port FROM nodes');
     return rows.map((row) => ({ host: textOf(row, 'host'), port: integerOf(row, 'port') }));
@@ -459,7 +459,7 @@ export class RecordStore {
   }
 }
 
-/** As `compareFreshness` of the record in a row, which need not be read for it, and another one. */
+/** As `compareFreshness` of a stored record and another record, without decoding the row. */
 function freshnessOver(row: Row, record: SignedRecord): number {
   return (
     integerOf(row, 'issued_at') - record.delegation.issuedAt ||

@@ -1,4 +1,4 @@
-/** Writes: gives records of this node to the nodes closest to their keys, and removes notes from them. */
+/** Sends records of this node to the nodes closest to their keys, and removes notes from them. */
 import { toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
@@ -20,18 +20,18 @@ import type { NoteRemoval, PutOptions, PutResult } from './types.ts';
 
 /** Time limit of a publication, in ms. */
 const PUT_TIMEOUT_MS = 10_000;
-/** How long a write waits for the verdict of one node once another node has kept the record, in ms. */
+/** How long a write waits for one node once another node keeps the record, in ms. */
 const STORE_PATIENCE_MS = 1000;
 /** Minimum of acknowledgements that end a write early, where half of the nodes near a key are enough. */
 export const FEWEST_REPLICAS = 4;
 /** The publisher whose share of the store our own records use. */
 const OWN_PUBLISHER = 'self';
 
-/** Gives one record to the nodes of a search, each as soon as it is among the closest, until enough of them keep it. */
+/** Sends one record to the nodes of a search, each as soon as it is among the closest, until enough nodes keep it. */
 class PutOperation {
   readonly #clock: Clock;
   readonly #search: ClosestNodes;
-  /** How many of the closest nodes are given the record. */
+  /** Number of closest nodes that get the record. */
   readonly #width: number;
   readonly #store: (at: NodeAnswer) => Promise<StoreVerdict | null>;
   readonly #options: PutOptions;
@@ -41,7 +41,7 @@ class PutOperation {
   /** Keys of the nodes that keep it. A node that answers at several addresses counts once. */
   readonly #keepers = new Set<string>();
   #newer: SignedRecord | null = null;
-  /** Nodes without a verdict, and those of them that took too long. */
+  /** Nodes without a verdict, and nodes that took too long. */
   readonly #waiting = new Set<NodeAnswer>();
   readonly #overdue = new Set<NodeAnswer>();
   /** Whether this node is writing its own copy. */
@@ -52,7 +52,7 @@ class PutOperation {
   #isWhole = false;
   #isStopped = false;
 
-  /** @param store gives the record to a node; resolves to null if the node does not answer */
+  /** @param store sends the record to a node; resolves to null without an answer */
   constructor(
     clock: Clock,
     search: ClosestNodes,
@@ -95,13 +95,13 @@ class PutOperation {
     );
   }
 
-  /** The copy of this node is not a replica, because it is gone when the node is. */
+  /** The copy of this node is not a replica, because it is lost with the node. */
   #result(): PutResult {
     const here: Pick<PutResult, 'isHere'> = this.#isHere ? { isHere: true } : {};
     return { replicas: this.#keepers.size, newer: this.#newer, refused: { ...this.#refused }, ...here };
   }
 
-  /** Gives the record to every node that has answered and is among the closest by now. */
+  /** Sends the record to every node that has answered and is among the closest by now. */
   #advance(): void {
     // protocol-dht.md, step 10
     if (this.#isStopped) return;
@@ -160,10 +160,10 @@ class PutOperation {
 
   /** How many nodes must keep the record before the write is answered. */
   #enough(): number {
-    // Nodes that stand too dense may be in league: then so many must keep it that others are among them.
+    // Too dense nodes may collude, so other nodes must keep it as well.
     if (this.#search.looksDense) return REPLICAS * BEYOND;
     if (!this.#searched || this.#options.onWhole === undefined) return REPLICAS;
-    // Readers in a small network hear all of its nodes, so half of them are enough.
+    // Readers in a small network hear all of its nodes, so half of the nodes are enough.
     const half = Math.ceil(this.#search.within(this.#width).length / 2);
     return Math.min(REPLICAS, Math.max(FEWEST_REPLICAS, half));
   }
@@ -230,7 +230,7 @@ export class RecordWriter {
     return await abortable(put.run(isOurs ? () => this.#keepOwn(key, record) : null), options.signal);
   }
 
-  /** Whether this node is among those that should keep what is under a key, or is the only node. */
+  /** Whether this node should keep records of this key: it is among the closest nodes, or is the only one. */
   #isOurs(key: Uint8Array): boolean {
     return (
       this.#engine.peerCount === 0 ||

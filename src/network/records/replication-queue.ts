@@ -1,5 +1,5 @@
 /**
- * The records that replication must check: those that outlive the renewal period of their publishers. A record is due
+ * The records that replication must check. They outlive the renewal period of their publishers. A record is due
  * some time after it arrived or was last checked.
  */
 
@@ -35,7 +35,7 @@ export class ReplicationQueue {
    * The key that has waited longest, of the publisher after the last one. Publishers take turns, so a flood delays only
    * its own publisher.
    * @param heardBefore Unix seconds
-   * @param until records that expire before it are left out, Unix seconds
+   * @param until records that expire before it are ignored, Unix seconds
    */
   due(lastPublisher: string, heardBefore: number, until: number): DueKey | null {
     const isDue = 'heard_at < ? AND expires_at > ? ORDER BY heard_at LIMIT 1';
@@ -83,11 +83,11 @@ export class ReplicationQueue {
 }
 
 /**
- * Removed notes and their tokens. A node that did not hear of a removal may send a copy: it is refused, and the node
+ * Removed notes and their tokens. A node that missed a removal may send a copy: it is refused, and the node
  * gets the token.
  */
 
-/** Removed notes that are remembered. Those that expire first are forgotten first. */
+/** Removed notes that are remembered. The first to expire are forgotten first. */
 const MAX_REMOVED = 100_000;
 
 export class Tombstones {

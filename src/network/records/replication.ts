@@ -1,6 +1,6 @@
 /**
  * Replication keeps long-lived records at the right nodes while nodes come and go, as in Kademlia. New nodes near a key
- * get its records. Every few hours the nodes that should have a record are asked, and those without it get it. At the
+ * get its records. Every few hours the nodes that should have a record are queried, and get it if they lack it. At the
  * receiver, these records count as ours. See docs/protocol-dht.md, steps 14 to 19.
  */
 import { setImmediate as turn } from 'node:timers/promises';
@@ -34,7 +34,7 @@ import type { Searches } from './searches.ts';
 const RECORDS_PER_PART = 8;
 
 /**
- * The digests, in hex, of those of our records that a node has, and possibly of others. Null without an answer.
+ * The digests, in hex, of our records that a node has, and possibly of others. Null without an answer.
  * @param at its answer to a request for all types of these records
  */
 export async function reconcile(
@@ -77,13 +77,13 @@ const PAUSE_MS = 1000;
 const IDLE_MS = 60_000;
 /** Time that a new node must be in the table, in ms; up to twice as long at random. */
 export const SETTLE_MS = 60_000;
-/** Maximum number of waiting new nodes. The periodic checks cover the others. */
+/** Maximum number of waiting new nodes. The periodic checks cover further nodes. */
 const MAX_NEWCOMERS = 256;
-/** New nodes of one host that get records: at once, and then one in ten minutes. */
+/** New nodes of one host that get records: a burst, and then one in ten minutes. */
 const NEWCOMERS_PER_HOST = 3;
 const NEWCOMERS_PER_S: number = 1 / 600;
 const MAX_HOSTS = 4096;
-/** Bytes that are sent per second, and at once. */
+/** Bytes that are sent per second, and in a burst. */
 const BYTES_PER_S: number = 32 * 1024;
 const BURST_BYTES: number = 4 * 1024 * 1024;
 /** Number of nodes that give a record to a new node, in case one of them does not know it. */
@@ -91,7 +91,7 @@ const HANDERS = 2;
 /** Records of one key that one check covers, and that a new node gets. */
 const MAX_ROWS = 64;
 const MAX_ROWS_FOR_NEWCOMER = 1200;
-/** Keys that are read from the database at once. */
+/** Keys that are read from the database in one query. */
 const KEYS_PER_STEP = 100;
 
 /** Replies of nodes that have the record now, or a newer one. */
@@ -137,7 +137,7 @@ export class Replication {
     );
   }
 
-  /** Starts nothing more. Running requests end with the network. */
+  /** Starts no further step. Running requests end with the network. */
   stop(): void {
     this.#stopped = true;
     this.#turns?.stop();
@@ -219,7 +219,7 @@ export class Replication {
     return ({ part }) => (place - (part % circle.length) + circle.length) % circle.length < HANDERS;
   }
 
-  /** Asks the nodes that should have the records under a key, and gives them the missing ones. */
+  /** Queries the nodes that should have the records under a key, and gives them the missing ones. */
   async #lookAfter(key: Uint8Array, own: Uint8Array, now: number): Promise<boolean> {
     // protocol-dht.md, step 16
     const { store, searches, random, engine } = this.#deps;
@@ -233,7 +233,7 @@ export class Replication {
     const isCloser = ({ id }: { readonly id: Uint8Array }): boolean => compareDistance(key, id, own) < 0;
     const whole = await Promise.all(
       near.map(async (answer, i) => {
-        // If this node is closer to the key, it comes before the other one.
+        // If this node is closer to the key, its rank is before the other node.
         const rank = isCloser(answer) ? i : i + 1;
         if (rank >= search.beyond(STORE_WIDTH)) return false;
         return this.#give(answer, key, rank < search.beyond(LARGE_STORE_WIDTH) ? rows : rows.filter(isSmall));
@@ -265,7 +265,7 @@ export class Replication {
       const verdict = await client.store(at, key, decodeRecord(encoded));
       if (verdict === null || this.#stopped) return false;
       this.#learn(verdict, at.address, key, row);
-      // A node that refuses one record for another reason gets no more of them.
+      // A node that refuses one record for another reason gets no more records.
       if (!TAKEN.has(verdict.code)) return false;
     }
     return true;

@@ -11,7 +11,7 @@ import { Tally } from '../../foundation/tally.ts';
 import { hostHolder, hostKeyOf, nodeScope } from './node-address.ts';
 
 /**
- * Queue of requests that arrive faster than they are answered. Sockets deliver everything that has arrived at once, so
+ * Queue of requests that arrive faster than they are answered. Sockets deliver all arrived datagrams together, so
  * requests that would take too long wait, with a turn for each source. A source's excess requests are dropped, as a
  * network would do; honest nodes ask again.
  */
@@ -89,7 +89,7 @@ export function requestLimit(dependencies: { readonly clock: Clock }): (from: Ad
 
 /** Nodes of one public host that count in the table and in a search. */
 export const MAX_NODES_PER_HOST = 3;
-/** Unknown nodes that are pinged at once, and the time until the same one is pinged again. */
+/** Unknown nodes that are pinged concurrently, and the time until the same one is pinged again. */
 const MAX_GREETINGS = 32;
 const GREET_AGAIN_MS = 10_000;
 const MAX_REMEMBERED = 1024;
@@ -160,9 +160,9 @@ export class RoutingAdmission {
  * token until they fall silent.
  */
 
-/** Clients that are remembered. Each of them must also publish a record. */
+/** Clients that are remembered. Each client must also publish a record. */
 const MAX_CLIENTS = 1024;
-/** A client that is silent for this long is gone, in ms. Nodes ping their peers every 40 s. */
+/** A client that is silent for this time no longer counts, in ms. Nodes ping their peers every 40 s. */
 export const CLIENT_SILENT_MS = 180_000;
 
 interface Client {

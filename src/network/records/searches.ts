@@ -22,7 +22,7 @@ export const SEARCH_WIDTH = 24;
 const READ_PACE: Pace = { parallel: 8, enough: 4 };
 /** The pace of a write, which needs many nodes. */
 const WRITE_PACE: Pace = { parallel: SEARCH_WIDTH, enough: REPLICAS };
-/** Asks for closer nodes only. */
+/** Requests closer nodes only. */
 const SURVEY: FindRequest = { types: [], wantsRecords: false };
 
 type Pace = Pick<SearchOptions, 'parallel' | 'enough'>;
@@ -50,7 +50,7 @@ export class Searches {
     return this.#start(key, request, READ_PACE);
   }
 
-  /** For requests to all of the nodes closest to a key. By default it asks for no records. */
+  /** For requests to all of the nodes closest to a key. By default it requests no records. */
   forWrite(key: Uint8Array, request: FindRequest = SURVEY): ClosestNodes {
     return this.#start(key, request, WRITE_PACE);
   }
@@ -64,12 +64,12 @@ export class Searches {
     return { answered: near.length, holding: near.filter(({ reply }) => reply.count > 0).length };
   }
 
-  /** Asks one node for the nodes closest to us. False without an answer. */
+  /** Requests the nodes closest to us from one node. False without an answer. */
   async greet(contact: Address): Promise<boolean> {
     return (await this.#meet(contact)) !== null;
   }
 
-  /** Asks a node for its key and QUIC address. Null without an answer or a QUIC port. */
+  /** The key and QUIC address that a node states. Null without an answer or a QUIC port. */
   async identify(node: Address): Promise<NodeAt | null> {
     const { nodeKey, quicPort = 0 } = (await this.#meet(node))?.reply ?? {};
     if (nodeKey === undefined || quicPort === 0) return null;
@@ -78,7 +78,7 @@ export class Searches {
 
   /**
    * Lets a node prove its key over another connection, because anyone on the path can forge a datagram. A node that
-   * fails leaves the table, and the nodes that it names are not asked.
+   * fails leaves the table, and the nodes that it names are ignored.
    */
   async prove(node: Address, nodeKey: Uint8Array): Promise<ProofState> {
     const { proveKey, engine } = this.#deps;

@@ -4,87 +4,90 @@ import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
 
 export interface PutResult {
-  /** How many other nodes verified the record and keep it. The copy of this node is not a replica. */
+  /** Number of other nodes that verified the record and keep it. The copy of this node is not a replica. */
   readonly replicas: number;
-  /** True if this node keeps a copy as one of the nodes that readers ask, or as the only node there is. */
+  /** True if this node keeps a copy because it is among the closest nodes, or is the only node. */
   readonly isHere?: true;
-  /** The newest record of the same AID and type that a storing node holds instead of ours, if one is newer. */
+  /** The newest record of the same AID and type that a node has instead, if it is newer. */
   readonly newer: SignedRecord | null;
-  /** How many nodes refused it, by reason: `newer`, `bad`, `misplaced`, `full`, `limited`, `too_large`, `removed`, `not_now`. */
+  /**
+   * Number of nodes that refused it, by reason: `newer`, `bad`, `misplaced`, `full`, `limited`, `too_large`, `removed`,
+   * `not_now`.
+   */
   readonly refused: Readonly<Record<string, number>>;
 }
 
 export interface PutOptions {
   readonly signal?: AbortSignal;
-  /** Told each time that one more other node keeps the record: how many do. */
+  /** Called with the number of replicas each time that it grows. */
   readonly onKept?: (replicas: number) => void;
   /**
-   * Told what has become of the record in all, where that is known later than the answer only. Who names it has the answer
-   * once half of the nodes near the key keep the record, though they are fewer than should.
+   * Called with the final result if the write was answered earlier. With this callback, a write in a small network is
+   * answered once half of the nodes near the key keep the record.
    */
   readonly onWhole?: (result: PutResult) => void;
 }
 
 export interface GetOptions {
   readonly signal?: AbortSignal;
-  /** Give up after this many milliseconds and return what has come. */
+  /** Time limit in ms. Then the read returns what it has. */
   readonly timeoutMs?: number;
-  /** Ask all of the closest nodes and take the best of their answers, instead of the first that agree. */
+  /** Wait for all of the closest nodes and use the best answer, instead of the first answers that agree. */
   readonly thorough?: boolean;
-  /** Told of the first valid record that comes, before it is known whether it is the newest. */
+  /** Called with the first valid record, before it is known to be the newest. */
   readonly onFirst?: (record: SignedRecord) => void;
 }
 
 export interface ListOptions extends Omit<GetOptions, 'thorough' | 'onFirst'> {
-  /** At most this many records. */
+  /** At most this number of records. */
   readonly limit?: number;
-  /** Digests (`recordDigest`, in hex) of records that the reader has: they are neither fetched nor returned. */
+  /** Digests (`recordDigest`, in hex) of records that the reader has. They are neither fetched nor returned. */
   readonly known?: ReadonlySet<string>;
 }
 
-/** A note that its reader has taken, and what proves it. */
+/** A note that its reader has fetched, and the proof for its removal. */
 export interface NoteRemoval {
   /** `recordDigest` of its record. */
   readonly digest: Uint8Array;
-  /** What the removal hash of its payload commits to. */
+  /** The value that the removal hash in its payload commits to. */
   readonly token: Uint8Array;
 }
 
-/** A neighbour in the routing table. */
+/** A neighbor in the routing table. */
 export interface DhtPeer {
   readonly host: string;
   readonly port: number;
-  /** Since when it has been in the table without a break, and when it was last heard: milliseconds since the Unix epoch. */
+  /** When it entered the table, and when it was last heard: Unix milliseconds. */
   readonly firstSeen: number;
   readonly lastSeen: number;
 }
 
-/** What is known of a neighbour. */
+/** Everything known about a neighbor. */
 export interface Neighbour extends DhtPeer {
-  /** The key that it said it has, which nobody has proven; null where it has not said. */
+  /** The key that it stated, not verified; null if unknown. */
   readonly nodeKey: Uint8Array | null;
-  /** How long its last answer took, milliseconds; null where that is not remembered. */
+  /** Time of its last answer in ms; null if unknown. */
   readonly rttMs: number | null;
-  /** Named in the configuration, or joined. */
+  /** Configured, or joined. */
   readonly isBootstrap: boolean;
 }
 
-/** What a node knows of itself from what others see. */
+/** This node as other nodes see it. */
 export interface Reachability {
-  /** At least one peer and a finished first search, or nodes that use this one. */
+  /** There is a peer and the first search is complete, or other nodes use this one. */
   readonly ready: boolean;
   readonly peers: number;
-  /** Nodes that use this one and stand in no routing table, such as those behind NATs. */
+  /** Nodes that use this node and are in no routing table, such as those behind NATs. */
   readonly clients: number;
   /** 0 unknown, 1 public or full cone, 2 restricted, 3 port-restricted, 4 symmetric. */
   readonly natType: number;
-  /** Our address as enough distinct peers report it; empty until then. */
+  /** Our address, once enough distinct peers report it; empty before. */
   readonly observed: readonly Address[];
-  /** True where this node stands in others' routing tables. */
+  /** True if this node is in routing tables of other nodes. */
   readonly inRoutingTables: boolean;
 }
 
-/** Of the nodes that should keep a record, how many answer, and how many of them say that they have one. */
+/** Number of nodes near a key that answered, and number of these that state that they have a record. */
 export interface HolderCount {
   readonly answered: number;
   readonly holding: number;
@@ -96,38 +99,38 @@ export interface StoreUsage {
   readonly maxBytes: number;
 }
 
-/** The nodes around one key, searched once for what is read there and what is put there after it. */
+/** The nodes around a key. Reads and writes share one search. */
 export interface NearbyNodes {
-  /** As `RecordNetwork.get`; no further search where the type is the one that was named. */
+  /** As `RecordNetwork.get`, without another search if the type is the stated one. */
   get(type: RecordType, options: GetOptions): Promise<SignedRecord | null>;
-  /** As `RecordNetwork.put`; no further search for some seconds. */
+  /** As `RecordNetwork.put`, without another search for some seconds. */
   put(record: SignedRecord, options: PutOptions): Promise<PutResult>;
-  /** Ends the search, where nothing is to be put after all. */
+  /** Ends the search if there is nothing to write. */
   stop(): void;
 }
 
 export interface RecordNetwork {
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** Where it listens (UDP); only after `start`. */
+  /** Its UDP address; only after `start`. */
   readonly address: Address;
   /** Stores a record at the nodes closest to `key`. */
   put(key: Uint8Array, record: SignedRecord, options?: PutOptions): Promise<PutResult>;
-  /** The newest valid record of one type under an agent key; null where no node has one. */
+  /** The newest valid record of one type under an agent key; null if no node has one. */
   get(key: Uint8Array, type: RecordType, options?: GetOptions): Promise<SignedRecord | null>;
   /** All valid records under a key, newest of each AID and type: of every type, or of the given ones. */
   list(key: Uint8Array, types: readonly RecordType[], options?: ListOptions): Promise<readonly SignedRecord[]>;
-  /** Asks the other nodes that should keep a record of one type under a key whether they do. */
+  /** Queries whether the other nodes near a key have a record of one type. */
   holders(key: Uint8Array, type: RecordType): Promise<HolderCount>;
-  /** Begins to search the nodes around a key, for a record of one type to be read there or null, and others to be put. */
+  /** Starts a search around a key, to read a record of this type (null for none) and to write others. */
   near(key: Uint8Array, type: RecordType | null): NearbyNodes;
-  /** Asks the nodes near a mailbox key to drop notes; returns how many removals they report. Never rejects. */
+  /** Sends removals of notes to the nodes near a mailbox key. Returns how many removals they report. Never rejects. */
   removeNotes(key: Uint8Array, removals: readonly NoteRemoval[]): Promise<number>;
   reachability(): Reachability;
   /** Calls back when our observed address, NAT type or readiness changes. Returns how to stop. */
   onReachability(handler: (r: Reachability) => void): () => void;
   peers(): readonly DhtPeer[];
   usage(): StoreUsage;
-  /** Makes a node known, found on the LAN for example. */
+  /** Adds a node, for example one found on the LAN. */
   addNode(address: Address): void;
 }

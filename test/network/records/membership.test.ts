@@ -330,7 +330,7 @@ test('a search that fails once an address was taken is told, and ends nothing', 
   world.membership.onUnasked(unasked('127.0.0.1'));
   await world.settle();
   assert.equal(world.own(), '127.0.0.1');
-  assert.deepEqual(world.warnings, ['entering the network failed']);
+  assert.deepEqual(world.warnings, ['joining the network failed']);
   world.membership.onUnasked(unasked('192.168.1.5'));
   world.membership.stop();
   await world.settle();

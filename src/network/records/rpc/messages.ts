@@ -9,7 +9,7 @@ const WORD_BYTES = 32;
 const REQUEST_BYTE = 0x03;
 const ANSWER_BYTE = 0x13;
 
-/** What follows the header. Bits 4 and 8 have one meaning in requests and another one in answers. */
+/** Parts after the header. Bits 4 and 8 have one meaning in requests and another one in answers. */
 const ID_FLAG = 1;
 const TOKEN_FLAG = 2;
 const INTERNAL_FLAG = 4;

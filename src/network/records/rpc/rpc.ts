@@ -1,6 +1,7 @@
 /**
- * Requests and answers over UDP. A node has two sockets: the server socket, where strangers write to it, and the client
- * socket, from which it asks while it is in no routing table. Format and rules: docs/protocol-dht.md, "Datagrams".
+ * Requests and answers over UDP. A node has two sockets: the server socket, where strangers reach it, and the client
+ * socket, which sends requests while the node is in no routing table. Format and rules: docs/protocol-dht.md,
+ * "Datagrams".
  */
 import { isIPv4 } from 'node:net';
 import type { Address } from '../../../foundation/address.ts';
@@ -17,7 +18,7 @@ import { AddressTokens, TOKEN_SECRET_BYTES } from './tokens.ts';
 import type { RpcWorld } from './world.ts';
 
 /**
- * A request without an answer is repeated or given up after so long, in milliseconds. Time in which this process was
+ * A request without an answer is repeated or given up after this time, in milliseconds. Time in which this process was
  * stopped or busy does not count: answers may wait in its sockets.
  */
 export const ANSWER_TIMEOUT_MS = 1000;
@@ -89,7 +90,7 @@ export interface RpcDependencies {
   readonly admits: (from: Address) => boolean;
   /** Runs the work for a request when it is its sender's turn. */
   readonly queue: (from: Address, work: () => void) => void;
-  /** Called for every admitted request and for every answer of a node that was asked. */
+  /** Called for every admitted request and for every answer to a request. */
   readonly onDatagram: (from: Address, kind: 'request' | 'answer', socket: UdpSocket) => void;
   /** Whether an address is in the routing table. */
   readonly knows: (from: Address) => boolean;
@@ -97,7 +98,7 @@ export interface RpcDependencies {
   readonly onStranger: (from: Address) => void;
   /** Called for an answer with the right routing id, and for such a request of a known node. */
   readonly onNode: (address: Address, id: Uint8Array) => void;
-  /** Whether an answer from one address can come from the machine that was asked at another. */
+  /** Whether an answer from one address can come from the machine that got the request at another address. */
   readonly mayBeOneMachine: (asked: Address, from: Address) => boolean;
   /** Our routing id as a host checks it; null while we are in no routing table. */
   readonly ownIdFor: (host: string) => Uint8Array | null;
@@ -111,7 +112,10 @@ interface SendOptions {
   readonly retry: boolean;
   /** Default: the socket from which this node asks. */
   readonly socket?: UdpSocket;
-  /** Called before a null that means that no answer came in time, not that the system did not send or this node stopped. */
+  /**
+   * Called before a null that means that no answer arrived in time, not that the system did not send or this node
+   * stopped.
+   */
   readonly onSilence?: () => void;
 }
 
@@ -195,7 +199,7 @@ export class Rpc {
 
   /**
    * Processes the datagrams that arrive at a socket.
-   * @param what `answers` leaves requests unanswered
+   * @param what requests are ignored with `answers`
    */
   receive(socket: UdpSocket, what: 'all' | 'answers' = 'all'): void {
     socket.on('message', (bytes: Uint8Array, from: Address) => {
@@ -283,7 +287,7 @@ export class Rpc {
     if (!this.#isStopped) this.#startWaiting();
   }
 
-  /** An answer counts only from the machine that was asked, because anyone can guess a number. */
+  /** An answer counts only from the machine that got the request, because anyone can guess a number. */
   #onAnswer(datagram: AnswerDatagram, { host, port }: Address, socket: UdpSocket): void {
     const { mayBeOneMachine, onDatagram, onNode } = this.#deps;
     const { requestId, to, token, error, value } = datagram;

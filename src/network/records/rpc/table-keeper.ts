@@ -1,15 +1,17 @@
-/** Keeps the routing table alive: pings nodes that were silent, replaces dead ones, and starts searches for new ones. */
+/**
+ * Keeps the routing table alive: pings nodes that were silent, replaces dead ones, and starts searches for new ones.
+ */
 import { type Address, formatAddress } from '../../../foundation/address.ts';
 import type { Clock } from '../../../foundation/clock.ts';
 import { detach } from '../../../foundation/detached.ts';
 import { every, type RepeatingTask } from '../../../foundation/repeat.ts';
 
 /**
- * The nodes that this node knows. A row holds the nodes whose ids share a number of leading bits with the own id: many
- * near ones, few far ones.
+ * The known nodes. A row has the nodes whose ids share a number of leading bits with the own id: many near nodes, few
+ * far nodes.
  */
 
-/** Nodes in a row: more than the blocks that one attacker is likely to have. */
+/** Nodes per row: more than the blocks that one attacker is likely to have. */
 export const ROW_NODES = 40;
 
 export interface TableNode extends Address {
@@ -43,7 +45,7 @@ export class RoutingTable {
     return this.#nodes.size;
   }
 
-  /** All nodes. The one that was silent longest comes first. */
+  /** All nodes. The longest silent node comes first. */
   nodes(): TableNode[] {
     return [...this.#nodes.values()];
   }
@@ -92,14 +94,16 @@ export class RoutingTable {
 
 /** How often the nodes that were silent longest are pinged, milliseconds. */
 const PING_PERIOD_MS = 40_000;
-/** Nodes pinged in one period: usually, during other traffic, and if every node was heard or pinged in the last minute. */
+/**
+ * Nodes pinged in one period: usually, during other traffic, and if every node was heard or pinged in the last minute.
+ */
 const PINGS = 5;
 const PINGS_IF_BUSY = 3;
 const PINGS_IF_RECENT = 2;
 const RECENT_MS = 60_000;
-/** A node that was heard or pinged so recently keeps its place, milliseconds. */
+/** A node that was heard or pinged within this time keeps its place, in ms. */
 const SETTLED_MS = 5_000;
-/** A node that has been in the table so long stays if it was heard in the last minute, milliseconds. */
+/** A node that has been in the table this long stays if it was heard in the last minute, in ms. */
 const OLD_MS = 1_800_000;
 /** Nodes that are pinged at one time because a newcomer wants their place. */
 const MAX_CONTESTED = 3;

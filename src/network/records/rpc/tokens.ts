@@ -1,4 +1,4 @@
-/** Tokens that prove an address: only who receives datagrams at it can return the token that was sent to it. */
+/** Tokens that prove an address: a node can return the token only if it receives datagrams at its address. */
 import { createHmac } from 'node:crypto';
 import { equalBytes } from '../../../foundation/bytes.ts';
 import type { Clock } from '../../../foundation/clock.ts';

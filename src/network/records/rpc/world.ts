@@ -1,4 +1,4 @@
-/** What the record network uses of the machine, so that a simulator can stand in for it. */
+/** Resources of the machine that the record network uses, so that a simulator can replace them. */
 import { randomFillSync } from 'node:crypto';
 import { type Clock, systemClock } from '../../../foundation/clock.ts';
 import { type SocketFactory, udxSockets } from '../../transport/udp-socket.ts';
@@ -7,7 +7,7 @@ export interface RpcWorld {
   /** Times requests, tokens and pings. */
   readonly clock: Clock;
   readonly createSocket: SocketFactory;
-  /** So many random bytes. */
+  /** Random bytes of this length. */
   readonly randomBytes: (length: number) => Uint8Array;
   /** A number from 0 to below 1. */
   readonly random: () => number;
