@@ -6,12 +6,12 @@ import type { NodeSession } from './session.ts';
 interface AttemptOptions {
   /** True if a relay may lead to the node. */
   readonly relays: boolean;
-  /** What the attempt starts with, as `knownOf` names it. */
+  /** Its start points, as returned by `knownOf`. */
   readonly known: ReadonlySet<string>;
   readonly begunAt: number;
 }
 
-/** Shared by all who wait for it. It is given up when the last of them stops waiting. */
+/** All callers that need the node share one attempt. It is cancelled when the last caller stops waiting. */
 export class DialAttempt {
   readonly relays: boolean;
   readonly known: ReadonlySet<string>;
@@ -25,12 +25,12 @@ export class DialAttempt {
     this.relays = relays;
     this.known = known;
     this.begunAt = begunAt;
-    // Whoever waits sees the failure. Nobody else needs it.
+    // Each waiting caller receives the error.
     this.#result.promise.catch(() => {});
     work(this.#controller.signal).then(this.#result.resolve, this.#result.reject);
   }
 
-  /** False if it has a result or was given up: a connection that came another way may be gone again. */
+  /** False if it has a result or is cancelled: its connection may be closed by now. */
   get isJoinable(): boolean {
     return !this.#isSettled && !this.#controller.signal.aborted;
   }
@@ -46,7 +46,7 @@ export class DialAttempt {
     }
   }
 
-  /** Gives those who wait a connection that came another way. The work goes on. */
+  /** Gives the waiting callers a connection that was made otherwise. The attempt continues. */
   settle(session: NodeSession): void {
     this.#isSettled = true;
     this.#result.resolve(session);

@@ -1,4 +1,4 @@
-/** Reaching a node in one of several ways. */
+/** Dialers, and the race between them. */
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
@@ -12,52 +12,52 @@ import type { Connection, Endpoint } from '../transport/types.ts';
 
 /** Head start of each address over the next one, milliseconds. */
 export const STAGGER_MS = 150;
-/** Addresses of one node that are tried: what an endpoint record holds at most. */
+/** Maximum number of addresses that are tried for one node, as in an endpoint record. */
 export const MAX_ADDRESSES = 8;
 /** Time to reach a node at its addresses, milliseconds. */
 export const NODE_DIAL_TIMEOUT_MS = 4_000;
-/** The same for a node that strangers do not reach by what it says itself: as the first packet is sent again after one second. */
+/** The same for a node that reports that strangers cannot reach it. The first packet is repeated after one second. */
 export const UNLIKELY_DIAL_TIMEOUT_MS = 2_000;
 
-/** An address at which a node may be dialled. */
+/** An address of a node. */
 export interface DialAddress extends Address {
-  /** A port of the node's router, which leads to the node. */
+  /** True for a port of the node's router that leads to the node. */
   readonly isMapped?: boolean;
 }
 
-/** What is known of where a node is. */
+/** The known location of a node. */
 export interface NodePlace {
   readonly nodeKey: Uint8Array;
   readonly addresses: readonly DialAddress[];
-  /** Nodes that it is connected to, and that may bring us together. */
+  /** Nodes with a connection to this node, which can introduce two nodes. */
   readonly helpers: readonly NodeAt[];
   /** 0 unknown, 1 public or full cone, 2 restricted, 3 port-restricted, 4 symmetric. */
   readonly natType: number;
-  /** Where a node without helpers is met; absent where it is not. */
+  /** The meeting point of a node without helpers. */
   readonly meeting?: TurnRendezvous;
-  /** True where the node has a TURN server. */
+  /** True if the node has a TURN server. */
   readonly hasTurn?: true;
 }
 
-/** What is said of a node of which nothing but its addresses is known. */
+/** The location of a node if only its addresses are known. */
 export const UNHELPED: Pick<NodePlace, 'helpers' | 'natType'> = { helpers: [], natType: 0 };
 
 /** The NAT type of a node that strangers reach at its own port. */
 const REACHED = 1;
 
-/** True for a node that strangers do not reach at its addresses, by what it says itself; those of its own networks do. */
+/** True if the node reports that strangers cannot reach its addresses. Nodes on its own networks can. */
 export function isUnreached({ addresses, helpers, natType, meeting }: NodePlace): boolean {
   const saysSo = helpers.length > 0 || meeting !== undefined;
   return saysSo && natType !== REACHED && !addresses.some(({ isMapped }) => isMapped === true);
 }
 
-/** Names for all that a dial of a place can start with: two places with the same names are the same to a dial. */
+/** All start points of a dial. Two places with the same start points are equal for a dial. */
 export function knownOf({ addresses, helpers, meeting }: NodePlace): string[] {
   const met = meeting === undefined ? [] : [`at ${toHex(meeting.publicKey)}`];
   return [...addresses.map(formatAddress), ...helpers.map((helper) => `by ${toHex(helper.nodeKey)}`), ...met];
 }
 
-/** What a way fails with where all who would know say that the node is not there: then no other way leads to it either. */
+/** The error of a dialer if all helpers report that the node is absent. No other dialer can reach it then. */
 export class NodeAbsent extends SvcError {
   constructor() {
     super('connect_failed', { message: 'The node is not connected to its helpers. It is offline, or has just moved.' });
@@ -65,59 +65,59 @@ export class NodeAbsent extends SvcError {
 }
 
 /**
- * The failure of several tries by nodes that bring us together: that the node is not there only where all of them say so.
+ * The error of an attempt through several helpers. The node counts as absent only if all helpers report it.
  * @param failures at least one
  */
 export function whyNot(failures: readonly unknown[]): unknown {
   return failures.findLast((failure) => !(failure instanceof NodeAbsent)) ?? failures.at(-1);
 }
 
-/** Whether a relay is among the ways that are tried. */
-export function tryRelays(diallers: readonly Dialer[]): boolean {
-  return diallers.some(({ kind }) => kind === 'relay');
+/** True if the dialers include a relay. */
+export function tryRelays(dialers: readonly Dialer[]): boolean {
+  return dialers.some(({ kind }) => kind === 'relay');
 }
 
-/** When a way is tried again while a relay carries. Milliseconds. */
+/** Schedule for repeating a dial while a relay carries the traffic, in milliseconds. */
 export interface Rounds {
   /** From the hello over the relay to the first round. */
   readonly firstMs: number;
-  /** How many rounds follow soon. */
+  /** Number of early rounds. */
   readonly soon: number;
-  /** From the end of a round to the next of those. */
+  /** From the end of an early round to the next. */
   readonly periodMs: number;
-  /** The same for the rounds after them. */
+  /** From the end of a later round to the next. */
   readonly laterMs: number;
 }
 
-/** One way to reach nodes. */
+/** One method to reach nodes. */
 export interface Dialer {
-  /** What its paths are; the way that needs nobody else is called direct, whatever its addresses are. */
+  /** The kind of its paths. A dial without a third party is always called direct. */
   readonly kind: PathKind;
   /**
-   * It begins so long after the attempt did, or as soon as the one before it has failed: milliseconds.
-   * @param relays whether a relay is tried too
+   * Delay after the start of the attempt, milliseconds. A failed earlier dialer ends the delay.
+   * @param relays true if a relay is also tried
    */
   delayMs(place: NodePlace, relays: boolean): number;
-  /** How long it may take from then on, milliseconds. */
+  /** Timeout from its start, milliseconds. */
   readonly timeoutMs: number;
-  /** False where nothing is known that it could begin with. */
+  /** False if it has no start point. */
   mayLead(place: NodePlace): boolean;
   /**
-   * Connects to the node. It need not look at the key that the other side proved: that is done for all ways alike.
-   * A connection that the other node dialled to us, because it was asked to, is returned after it was handed to the
-   * endpoint: there the other node says hello, on all others we do. When the signal aborts it lets go of all that it holds; a connection that comes after all is closed.
-   * @throws SvcError `connect_failed` where it does not lead there, or the signal's reason; `NodeAbsent`
+   * Connects to the node. The race checks the remote key. On request, the other node may dial this node instead: the
+   * dialer then returns that connection after it was handed to the endpoint, and the other node sends the hello. After
+   * an abort the dialer releases all its resources and closes a late connection.
+   * @throws SvcError `connect_failed` if it does not lead to the node, or the signal's reason; `NodeAbsent`
    */
   dial(place: NodePlace, signal: AbortSignal): Promise<Connection>;
   /**
-   * Only for a way that may lead there after a relay did. If another way wins the race, its dial goes on, and while a relay
-   * carries it is tried again in rounds: new streams move to the connection that it leads to.
-   * @param isUnderWay a dial of this way is under way
+   * Only for a dialer that may succeed later than a relay. If another dialer wins the race, this one continues. While a
+   * relay carries the traffic it is repeated, and new streams move to its connection.
+   * @param isUnderWay true during a dial of this dialer
    */
   rounds?(place: NodePlace, isUnderWay: boolean): Rounds;
 }
 
-/** Refuses a connection that is not to the node. */
+/** Refuses a connection to another node. */
 function checked(connection: Connection, { nodeKey }: NodePlace): Connection {
   if (equalBytes(connection.remoteKey, nodeKey)) return connection;
   connection.close();
@@ -125,35 +125,35 @@ function checked(connection: Connection, { nodeKey }: NodePlace): Connection {
 }
 
 /**
- * Tries ways to a node, each after its delay or as soon as the one that began last has failed. The first connection
- * with the node counts; the others are given up.
- * @throws SvcError as the last that failed; `NodeAbsent` where one of them has failed with that
+ * Starts each dialer after its delay, or immediately after the previous one failed. The first connection to the node
+ * wins. The other dials are aborted.
+ * @throws SvcError of the last failure; `NodeAbsent` if any dialer failed with it
  */
 export async function raceDialers(
-  diallers: readonly Dialer[],
+  dialers: readonly Dialer[],
   place: NodePlace,
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
 ): Promise<Connection> {
   // protocol-links.md, step 1
-  if (diallers.length === 0) throw new SvcError('connect_failed', { message: 'There is no way to the node.' });
+  if (dialers.length === 0) throw new SvcError('connect_failed', { message: 'There is no way to the node.' });
   const absences: NodeAbsent[] = [];
-  const relays = tryRelays(diallers);
-  const runners = diallers
-    .map((dialler) => ({ dialler, afterMs: dialler.delayMs(place, relays) }))
+  const relays = tryRelays(dialers);
+  const runners = dialers
+    .map((dialer) => ({ dialer, afterMs: dialer.delayMs(place, relays) }))
     .toSorted((a, b) => a.afterMs - b.afterMs)
-    .map(({ dialler, afterMs }) => ({
+    .map(({ dialer, afterMs }) => ({
       afterMs,
       run: async (given: AbortSignal) => {
-        using limit = awakeTimeout(clock, dialler.timeoutMs, given);
-        const dialling = dialler.dial(place, limit.signal);
-        // One that comes too late is not wanted any more.
-        dialling.then(
+        using limit = awakeTimeout(clock, dialer.timeoutMs, given);
+        const dialing = dialer.dial(place, limit.signal);
+        // Close a late connection.
+        dialing.then(
           (connection) => (limit.signal.aborted ? connection.close() : undefined),
           (error: unknown) => {
             if (error instanceof NodeAbsent) absences.push(error);
           },
         );
-        return checked(await abortable(dialling, limit.signal), place);
+        return checked(await abortable(dialing, limit.signal), place);
       },
     }));
   try {
@@ -168,8 +168,8 @@ export async function raceDialers(
 }
 
 /**
- * The way that needs nobody else: dials the node's own addresses in their order, each a little after
- * the one before or as soon as one has failed (RFC 8305, section 5).
+ * Dials the node's own addresses in order. Each dial starts shortly after the previous one, or immediately if one
+ * failed (RFC 8305, section 5).
  */
 export function directly(endpoint: Pick<Endpoint, 'dial'>, clock: Clock): Dialer {
   return {
@@ -200,22 +200,22 @@ export function directly(endpoint: Pick<Endpoint, 'dial'>, clock: Clock): Dialer
 }
 
 interface Runner<T> {
-  /** When it begins, in milliseconds after the race did, if nothing hurries it. */
+  /** Delay after the start of the race, milliseconds. */
   readonly afterMs: number;
   run(signal: AbortSignal): Promise<T>;
 }
 
 interface RaceOptions<T> {
-  /** What makes the next one begin before its time. */
+  /** The event that starts the next runner before its delay ends. */
   readonly hurry: 'when one has failed' | 'when the latest has failed';
-  /** Takes what comes after another has won, or after the race was given up. */
+  /** Receives results that arrive after the race ended. */
   readonly drop: (late: T) => void;
 }
 
 /**
- * Runs until one succeeds; the signals of the others abort then.
- * @param runners in the order in which they begin; at least one
- * @throws what the last one that failed threw, or the signal's reason
+ * Runs until one succeeds. The signals of all other runners abort then.
+ * @param runners in order of their start; at least one
+ * @throws the last error, or the signal's reason
  */
 export async function race<T>(
   runners: readonly Runner<T>[],
@@ -242,7 +242,7 @@ export async function race<T>(
     running++;
     latest = runner;
     const [next] = queue;
-    // Where each failure hurries, those behind the hurried one keep their distance to it.
+    // If each failure starts the next runner, later runners keep their distance to it.
     const waitMs = (afterMs: number): number =>
       hurry === 'when one has failed' ? afterMs - runner.afterMs : startedAt + afterMs - clock.now();
     if (next !== undefined) timer = clock.after(Math.max(0, waitMs(next.afterMs)), begin);

@@ -1,4 +1,7 @@
-/** The hello on each new connection, whoever dialled it; afterwards its streams go through the gate. */
+/**
+ * The hello on each new connection. Both nodes check that they use the same protocol on the same network, and exchange
+ * a fresh nonce for the proofs of agents. Later streams go to the dispatcher.
+ */
 
 import { createHash, randomBytes } from 'node:crypto';
 import type { Duplex } from 'node:stream';
@@ -14,12 +17,12 @@ import type { Hello, NodeSession } from './session.ts';
 
 /** Time for both hellos after the handshake, milliseconds. */
 export const HELLO_TIMEOUT_MS = 5_000;
-/** Accepted connections that have not yet said hello. */
+/** Maximum number of accepted connections before their hello. */
 export const MAX_UNGREETED = 256;
-/** Streams that arrive before our side of the hello is through. */
+/** Maximum number of streams that arrive before our side of the hello is complete. */
 const MAX_EARLY_STREAMS = 64;
 
-/** A connection on which both nodes have said hello. */
+/** A connection after both hellos. */
 export interface Greeted {
   readonly connection: Connection;
   readonly ours: Hello;
@@ -51,14 +54,14 @@ export class Greeter {
     this.#clock = clock;
   }
 
-  /** Takes no more connections, and closes those that have not said hello. */
+  /** Closes connections without a hello, and refuses new ones. */
   stop(): void {
     this.#stopped = true;
     for (const connection of this.#ungreeted) connection.close();
   }
 
   /**
-   * Says hello on a connection that we dialled.
+   * Sends the hello on a connection that this node dialed.
    * @throws SvcError as `sayHello`; the connection is closed then
    */
   async greet(connection: Connection, signal: AbortSignal): Promise<NodeSession> {
@@ -84,7 +87,7 @@ export class Greeter {
     }
   }
 
-  /** Waits for the hello of a connection that another node dialled. */
+  /** Waits for the hello on a connection that another node dialed. */
   receive(connection: Connection): void {
     if (this.#stopped || this.#ungreeted.size >= MAX_UNGREETED) return connection.close();
     this.#ungreeted.add(connection);
@@ -95,7 +98,7 @@ export class Greeter {
       limit[Symbol.dispose]();
     };
     detach(connection.closed.then(greeted));
-    // Until its hello is answered the other node has nothing else to say.
+    // Before the answer to its hello, the other node must not open another stream.
     let deliver = (first: Stream): void => {
       deliver = () => connection.close();
       this.#answer(connection, first, limit.signal, (session) => {
@@ -117,7 +120,7 @@ export class Greeter {
   ): Promise<void> {
     const { status, hello: theirs } = await receiveHello(stream, this.#network, signal);
     if (theirs === null) {
-      // The refusal must reach the other node before the connection ends; it hangs up when it has read it.
+      // The refusal must arrive before the connection closes. The other node closes it after reading.
       stream.once('close', () => connection.close());
       return endWith(stream, status, this.#clock);
     }
@@ -141,15 +144,15 @@ export const HELLO_NONCE_BYTES = 32;
 export const INSTANCE_BYTES = 16;
 const NETWORK_BYTES = 32;
 
-/** What keeps networks apart: a hash, since the name of a private network need not be shown to strangers. */
+/** Separates networks. It is a hash, so strangers do not learn the name of a private network. */
 export function networkId(name: string): Uint8Array {
   return new Uint8Array(createHash('sha256').update(`svcd/network/v1\0${name}`).digest());
 }
 
 /**
- * Says hello on a connection that we dialled.
- * @throws SvcError `connect_failed` where the other node is on another network, `protocol_error`
- *   where it speaks another version or nonsense, or the signal's reason
+ * Sends the hello on a connection that this node dialed.
+ * @throws SvcError `connect_failed` if the other node is on another network, `protocol_error` for another version or a
+ *   malformed answer, or the signal's reason
  */
 export async function sayHello(
   connection: Connection,
@@ -166,14 +169,14 @@ export async function sayHello(
     if (status !== STATUS.ok) throw new Refusal(status);
     return await readHello(stream, signal);
   } finally {
-    // The other node has ended its half by now, or what follows is of no interest.
+    // Nothing else is expected on this stream.
     stream.destroy();
   }
 }
 
 /**
- * Reads the dialler's hello from its first stream. What to answer is the status; with `ok`, the
- * caller answers through `acceptHello` once it is ready for streams.
+ * Reads the hello of the dialing node from its first stream. With `ok`, the caller answers with `acceptHello` when it
+ * is ready for streams.
  * @throws SvcError as `readExactly`
  */
 export async function receiveHello(

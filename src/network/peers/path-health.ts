@@ -1,38 +1,38 @@
 /**
- * Notices that the path of a connection is dead, long before the connection times out: we sent something, and no packet
- * comes. While all is well this costs no packets, because the engine's own signs of life are enough on a quiet connection.
- * Only if much arrived and then nothing does, the other node is asked. An unused connection is not watched.
+ * Detects a dead path long before the connection times out: packets leave, and none returns. A healthy connection needs
+ * no extra packets, because the engine's keep-alives are enough. A probe is sent only if traffic stops suddenly. An
+ * unused connection is not watched.
  */
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { type NodeSession, probe } from './session.ts';
 
-/** Interval of the looks at all connections, milliseconds. */
+/** Interval of the checks of all connections, milliseconds. */
 export const LOOK_MS = 250;
-/** Silence after traffic until the other node is asked, milliseconds. */
+/** Silence after traffic until a probe is sent, milliseconds. */
 export const ASK_AFTER_MS = 750;
-/** More than this since the last question is traffic, bytes. Probes and signs of life need less. */
+/** More bytes than this since the last probe are traffic. Probes and keep-alives need fewer. */
 const TRAFFIC_BYTES = 4096;
-/** Time for a packet in return for something that we sent, milliseconds … */
+/** Timeout for a packet in return, milliseconds … */
 export const UNANSWERED_MS = 750;
 /** … if the network may have changed … */
 export const SUSPECT_MS = 500;
-/** … or as many round trips, if that is longer. */
+/** … or this number of round trips, if that is longer. */
 const UNANSWERED_RTTS = 6;
-/** Interval of the reports of a path that stays dead, milliseconds. */
+/** Interval of the reports while a path is dead, milliseconds. */
 const AGAIN_MS = 1_000;
 
-/** What is known of a watched connection. Times count looks, so they do not include stalls of this process. */
+/** The state of a watched connection. Times count checks, so they exclude stalls of this process. */
 interface Watched {
   received: number;
   sent: number;
-  /** Since a packet came. */
+  /** Since the last packet. */
   silentMs: number;
-  /** Since we sent something that requires an answer, and no packet came. Null if we sent nothing. */
+  /** Since this node sent something that requires an answer. Null if it did not. */
   unansweredMs: number | null;
-  /** Bytes received at the last question. */
+  /** Bytes received at the last probe. */
   asked: number;
-  /** Watched until a packet comes, even if unused. */
+  /** Watched until the next packet, even if unused. */
   isSuspect: boolean;
 }
 
@@ -40,7 +40,7 @@ export class PathHealth {
   readonly #session: NodeSession;
   readonly #clock: Clock;
   #watched: Watched | null = null;
-  /** Our own questions under way: they do not count as use of the connection. */
+  /** Number of pending probes. They do not count as use of the connection. */
   #asking = 0;
 
   constructor(session: NodeSession, clock: Clock) {
@@ -52,7 +52,7 @@ export class PathHealth {
     return this.#session.streams > this.#asking;
   }
 
-  /** Asks the other node whether it is there, unless it was asked and has not answered. */
+  /** Sends a probe, unless one is pending. */
   suspect(): void {
     const known = this.#watched;
     const { received, sent } = this.#traffic();
@@ -66,7 +66,7 @@ export class PathHealth {
 
   /**
    * To be called every `LOOK_MS`.
-   * @param isWatched somebody uses or keeps the connection
+   * @param isWatched true if the connection is used or kept
    * @returns true if the path is dead: again and again while it is
    */
   look(isWatched: boolean): boolean {
@@ -85,7 +85,7 @@ export class PathHealth {
     }
     known.silentMs += LOOK_MS;
     if (known.unansweredMs !== null) known.unansweredMs += LOOK_MS;
-    // What we send right after a packet may be only its receipt, which nobody answers.
+    // A packet right after a received one may be only its receipt, which requires no answer.
     else if (known.silentMs > LOOK_MS && sent !== known.sent) known.unansweredMs = 0;
     known.sent = sent;
     if (known.unansweredMs === null && known.silentMs >= ASK_AFTER_MS && received - known.asked > TRAFFIC_BYTES) {
@@ -98,7 +98,7 @@ export class PathHealth {
     return true;
   }
 
-  /** A packet beside QUIC is a sign of life as well. What goes beside QUIC gets no answer in packets of QUIC. */
+  /** Received packets of the faster transport are signs of life too. Sent ones get no answer over QUIC. */
   #traffic(): { readonly received: number; readonly sent: number } {
     return { received: this.#session.stats().bytesReceived, sent: this.#session.connection.stats().bytesSent };
   }
@@ -108,7 +108,7 @@ export class PathHealth {
     const answered = (): void => {
       this.#asking--;
     };
-    // Only packets count. The answer itself says nothing more.
+    // Only packets count, so the answer is not read.
     detach(probe(this.#session, this.#clock).then(answered, answered));
   }
 }

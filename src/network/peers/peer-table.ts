@@ -1,4 +1,4 @@
-/** Finds the peer of a node: one QUIC connection per pair of nodes, whoever dialled it, shared by all who need it. */
+/** Finds the peer of a remote node. Two nodes share one QUIC connection, regardless of which node dialed it. */
 
 import { toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
@@ -34,15 +34,15 @@ import { LOOK_MS } from './path-health.ts';
 import { type ConnectOptions, type PathChange, Peer, type PeerContext } from './peer.ts';
 import { NodeSession, openStreamWithin, type Probed, probe } from './session.ts';
 
-/** Peers at rest whose place is remembered. The least recently used one is forgotten first. */
+/** Maximum number of inactive peers with a stored place. The least recently used peer is removed first. */
 const MAX_AT_REST = 1024;
-/** After a dead path, all other paths are doubted. They are not doubted again within this time, milliseconds. */
+/** After a dead path all other used paths are checked, but only once within this time, milliseconds. */
 export const DOUBT_MS = 5_000;
 
 interface PeerTableOptions {
   /** Public key of this node. */
   readonly nodeKey: Uint8Array;
-  /** Name of the network; nodes of another one are refused. */
+  /** Name of the network. Nodes of another network are refused. */
   readonly network: string;
 }
 
@@ -52,9 +52,9 @@ interface PeerTableDependencies {
   readonly log: Log;
   /** The configuration's `disable_relay`. Default: false. */
   relayDisabled?(): boolean;
-  /** A faster transport beside the QUIC connections with neighbours. */
+  /** A faster transport for connections with LAN peers. */
   readonly upgrade?: StreamUpgrade;
-  /** Shared with the endpoint, for which strangers make room. */
+  /** Shared with the endpoint. Known nodes have priority over strangers. */
   readonly known?: KnownNodes;
 }
 
@@ -66,12 +66,12 @@ export interface LinkStats {
   readonly bytesReceived: number;
 }
 
-/** One connection, for people who look for a fault. */
+/** One connection, for diagnosis. */
 export interface ConnectionView extends ConnectionStats {
   readonly node: Aid;
   readonly path: Path;
   readonly outbound: boolean;
-  /** New streams of ours go here. */
+  /** True if new streams of this node use it. */
   readonly current: boolean;
   readonly streams: number;
   readonly rttMs: number;
@@ -79,15 +79,15 @@ export interface ConnectionView extends ConnectionStats {
   readonly openedAt: number;
 }
 
-/** One way to reach a node, before anything is dialled. */
+/** One dialer, before a dial. */
 export interface WayView extends Pick<Dialer, 'kind'> {
   /** From the start of the attempt, milliseconds. */
   readonly delayMs: number;
-  /** False if nothing is known to start with. */
+  /** False if it has no start point. */
   readonly mayLead: boolean;
 }
 
-/** Where a node is by its newest record. Null if nobody knows. */
+/** The place in a node's newest record, or null if unknown. */
 export type Locate = PeerContext['locate'];
 
 export class PeerTable implements Component {
@@ -95,13 +95,13 @@ export class PeerTable implements Component {
   readonly nodeKey: Uint8Array;
   /** Receives the streams that other nodes open. */
   readonly gate: StreamDispatcher;
-  /** Nodes for which strangers make room. */
+  /** Nodes with priority over strangers. */
   readonly known: KnownNodes;
-  /** Hears of a node whose new links use the faster transport from now on. */
+  /** Called for a node whose new links use the faster transport. */
   readonly upgraded: Listeners<[nodeKey: Uint8Array]> = new Listeners();
   readonly #clock: Clock;
   readonly #log: Log;
-  /** Peers with a connection or an attempt, by the hex of their keys. */
+  /** Peers with a connection or an attempt, by their keys in hex. */
   readonly #active = new Map<string, Peer>();
   readonly #atRest = new LruCache<string, Peer>({ maxEntries: MAX_AT_REST });
   readonly #context: PeerContext;
@@ -116,7 +116,7 @@ export class PeerTable implements Component {
   #doubtedAt = Number.NEGATIVE_INFINITY;
   #isStopped = false;
 
-  /** Takes the endpoint's connections, so it is made before the endpoint starts. */
+  /** Handles the endpoint's connections, so it must exist before the endpoint starts. */
   constructor({ nodeKey, network }: PeerTableOptions, dependencies: PeerTableDependencies) {
     const { endpoint, clock, upgrade } = dependencies;
     const log = dependencies.log.child('links');
@@ -128,7 +128,7 @@ export class PeerTable implements Component {
     this.handle(KIND.probe, probeAnswers(clock, this.known));
     this.#greeter = new Greeter(network, this.gate, (greeted) => this.#take(greeted), clock);
     const onReady = ({ nodeId: node, there }: NodeSession): void => {
-      log.debug({ node }, 'new links to a neighbor use TCP');
+      log.debug({ node }, 'new links to a LAN peer use TCP');
       this.upgraded.notify(there.nodeKey);
     };
     this.#upgrades = upgrade === undefined ? null : new StreamUpgrades(upgrade, this.gate, { clock, log }, onReady);
@@ -169,22 +169,22 @@ export class PeerTable implements Component {
     for (const peer of this.#active.values()) peer.stop();
   }
 
-  /** Adds a way to reach nodes. It is tried from the next attempt on. */
+  /** Adds a dialer for future attempts. */
   addDialer(dialer: Dialer): void {
     this.#dialers.push(dialer);
   }
 
-  /** Names who finds nodes that have only ever dialled us, or that do not answer at their known place. */
+  /** Sets the lookup for nodes that only ever dialed this node, or that do not answer at their known place. */
   locateBy(locate: Locate): void {
     this.#locate = locate;
   }
 
-  /** Names who takes the streams of a kind that other nodes open; once each. */
+  /** Sets the handler for streams of one kind. Each kind has one handler. */
   handle(kind: Kind, handler: StreamHandler): void {
     this.gate.handle(kind, handler);
   }
 
-  /** Waits for the hello of a connection that another node dialled. */
+  /** Waits for the hello on a connection that another node dialed. */
   receive(connection: Connection): void {
     if (!this.#context.mayRelay() && isRelayed(connection.path.kind)) connection.close();
     else this.#greeter.receive(connection);
@@ -216,37 +216,37 @@ export class PeerTable implements Component {
     this.#find(nodeKey)?.reset();
   }
 
-  /** A new stream to a neighbor over the faster transport. Null if the QUIC connection has to carry it. */
+  /** A new stream to a LAN peer over the faster transport. Null if QUIC must carry it. */
   openUpgraded(session: NodeSession): Stream | null {
     return this.#upgrades?.open(session) ?? null;
   }
 
   /**
-   * Asks a node over the connection that stands whether it is there.
-   * @throws SvcError as `probe`; `connect_failed` if none stands
+   * Probes a node over its current connection.
+   * @throws SvcError as `probe`; `connect_failed` without a connection
    */
   async probe(nodeKey: Uint8Array, signal?: AbortSignal): Promise<Probed> {
     const session = this.current(nodeKey);
-    if (session === null) throw new SvcError('connect_failed', { message: 'No connection to the node stands.' });
+    if (session === null) throw new SvcError('connect_failed', { message: 'There is no connection to the node.' });
     return await probe(session, this.#clock, signal);
   }
 
-  /** To be called when this machine may be on another network: connections that do not answer are replaced or closed. */
+  /** To be called after a possible change of network. Connections without an answer are replaced or closed. */
   onNetwork(): void {
     for (const peer of this.#active.values()) peer.onNetwork();
   }
 
-  /** To be called when what stands before this machine may be another: paths without a relay are searched for again. */
+  /** To be called after a possible change of the router or firewall. Paths without a relay are tried again. */
   improveRelayed(): void {
     for (const peer of this.#active.values()) peer.improveSoon();
   }
 
-  /** Calls back on path changes. Returns a function that ends that. */
+  /** Adds a listener for path changes. Returns a function that removes it. */
   onPathChange(handler: (change: PathChange) => void): () => void {
     return this.#pathChanges.add(handler);
   }
 
-  /** Closes every connection that a relay carries: relays are disabled from now on. */
+  /** Closes all relayed connections, because relays are disabled now. */
   closeRelayed(): void {
     for (const peer of this.#active.values()) peer.closeRelayed();
   }
@@ -263,7 +263,7 @@ export class PeerTable implements Component {
     return total;
   }
 
-  /** Every connection, for people. */
+  /** Every connection, for diagnosis. */
   connections(): readonly ConnectionView[] {
     return Array.from(this.#sessions(), ({ peer, session }) => {
       const { connection, streams, openedAt } = session;
@@ -273,7 +273,7 @@ export class PeerTable implements Component {
     });
   }
 
-  /** The ways to a node at a place, in the order in which they start. */
+  /** The dialers for a place, in order of their start. */
   ways(place: NodePlace): readonly WayView[] {
     const relays = this.#context.mayRelay();
     return this.#dialers
@@ -294,7 +294,7 @@ export class PeerTable implements Component {
     return this.#active.get(node) ?? this.#atRest.get(node);
   }
 
-  /** A new peer is filed as soon as something happens to it. */
+  /** A new peer is added at its first activity. */
   #peer(nodeKey: Uint8Array): Peer {
     return this.#find(nodeKey) ?? new Peer(nodeKey, this.#context);
   }
@@ -317,27 +317,27 @@ export class PeerTable implements Component {
     const passedMs = now - this.#lookedAt;
     this.#lookedAt = now;
     const peers = this.#active.values();
-    // The clock leaps ahead while the machine sleeps.
+    // After a sleep of the machine, the clock leaps ahead.
     if (passedMs > SLEEP_MS) for (const peer of peers) peer.suspect();
     else for (const peer of peers) peer.look();
   }
 
   #doubtAll(): void {
     const now = this.#clock.now();
-    // A clock that was set back says nothing.
+    // A clock that was set back proves nothing.
     if (now >= this.#doubtedAt && now - this.#doubtedAt < DOUBT_MS) return;
     this.#doubtedAt = now;
     for (const peer of this.#active.values()) peer.doubt();
   }
 }
 
-/** Probes of one node that are answered; more are refused, which is an answer too. */
+/** Probes of one node that get an answer. Others are refused, which is also an answer. */
 export const PROBE_RATE: Rate = { perSecond: 20, burst: 100 };
-/** The same of the strangers on one IPv4 address or IPv6 /64. */
+/** The same for strangers at one IPv4 address or IPv6 /64. */
 export const PROBE_RATE_PER_SOURCE: Rate = { perSecond: 40, burst: 200 };
-/** The same of those in one IPv4 /24 or IPv6 /48. */
+/** The same for strangers in one IPv4 /24 or IPv6 /48. */
 export const PROBE_RATE_PER_NETWORK: Rate = { perSecond: 80, burst: 400 };
-/** The same of all strangers. */
+/** The same for all strangers. */
 export const PROBE_RATE_OF_STRANGERS: Rate = { perSecond: 500, burst: 2000 };
 
 /** Answers the probes of other nodes, within limits. */

@@ -1,8 +1,8 @@
 /**
- * One other node, and everything that can happen to it. In the order of this file:
- * somebody needs a connection (`connect`); ways to the node are raced (`#attempt`, `#dial`) and its newest place is looked
- * for meanwhile (`#seek`); a connection stands (`take`) and one of several counts (`#choose`); a better one comes beside it
- * (`upgrade`, `#improve`); the connection is idle or its path dies (`look`) and another path is found (`#recover`); it ends (`#ended`).
+ * One remote node, and everything that can happen to it. The order of this file: a caller needs a connection
+ * (`connect`); dialers race (`#attempt`, `#dial`) while a newer place is searched (`#seek`); a connection is
+ * established (`take`), and one of several becomes the current one (`#choose`); a better path replaces it (`upgrade`,
+ * `#improve`); it becomes idle or its path dies (`look`), and another path is found (`#recover`); it closes (`#ended`).
  * `PeerTable` finds the peer of a node and calls `look`.
  */
 import { formatAddress } from '../../foundation/address.ts';
@@ -24,75 +24,75 @@ import { PathHealth } from './path-health.ts';
 import { type NodeSession, probe } from './session.ts';
 
 /**
- * An attempt older than this is not joined, milliseconds: the node may have come back meanwhile, and a handshake that nobody
- * heard is repeated more and more rarely.
+ * An attempt older than this is not shared, milliseconds. The node may have restarted, and a lost handshake packet is
+ * repeated more and more rarely.
  */
 export const JOINED_MS = 1_000;
-/** Time before a node that is dialled is looked for elsewhere, and from the end of one lookup to the next, milliseconds. */
+/** Delay before a search for a newer place, and interval of its lookups, milliseconds. */
 export const LOOK_ELSEWHERE_MS = 1_000;
-/** Lookups at the same time for all peers: without a network, all nodes seem to be gone. */
+/** Concurrent lookups for all peers. Without a network, all nodes seem to be unreachable. */
 export const MAX_LOOKED_FOR = 8;
-/** Connections that both nodes dialled within this time count as dialled at once, milliseconds. */
+/** Two connections within this time, one dialed by each node, count as simultaneous, milliseconds. */
 export const SIMULTANEOUS_MS = 5_000;
-/** Connections to one node: the current one, and earlier ones that still carry streams. */
+/** Maximum number of connections to one node: the current one, and older ones with open streams. */
 export const MAX_PER_NODE = 4;
-/** A connection without streams closes after this time, milliseconds, unless somebody keeps it. */
+/** Time until a connection without streams closes, milliseconds. A kept connection stays open. */
 export const IDLE_MS: number = 5 * 60_000;
-/** The same if another connection has replaced it. */
+/** The same for a connection that was replaced. */
 export const SPARE_IDLE_MS = 5_000;
-/** Peers that a better path than a relay is searched for at the same time. */
+/** Maximum number of peers for which a better path than a relay is searched concurrently. */
 export const MAX_IMPROVED = 32;
-/** Time to find another path to a node, milliseconds. */
+/** Timeout of a recovery, milliseconds. */
 const RECOVERY_MS = 10_000;
 
-/** New streams to a node take another path from now on. */
+/** New streams to a node now use another path. */
 export interface PathChange {
   readonly nodeKey: Uint8Array;
-  /** Null if no connection to the node stands any more. */
+  /** Null if there is no connection. */
   readonly path: Path | null;
-  /** Null if none stood. */
+  /** Null if there was no connection. */
   readonly before: Path | null;
 }
 
 export interface ConnectOptions {
   /** False if no third node may carry the packets. */
   readonly relays?: boolean;
-  /** A connection that seems dead: it is not returned, and takes no new streams once another one stands. */
+  /** A connection that seems dead. It is not returned, and gets no new streams after a replacement. */
   readonly insteadOf?: NodeSession;
-  /** True if the network has just been asked for the place. */
+  /** True if the place is the result of a lookup just now. */
   readonly isFresh?: boolean;
 }
 
-/** What all peers of a node share. */
+/** Shared by all peers. */
 export interface PeerContext {
   /** Public key of this node. */
   readonly localKey: Uint8Array;
   readonly clock: Clock;
   readonly log: Log;
-  /** The ways to reach nodes. */
+  /** All dialers. */
   readonly dialers: readonly Dialer[];
   /** False while the configuration disables relays. */
   mayRelay(): boolean;
-  /** Says hello on a connection that we dialled, and has the peer `take` it. */
+  /** Sends the hello on a connection that this node dialed, and passes its session to `Peer.take`. */
   greet(connection: Connection, signal: AbortSignal): Promise<NodeSession>;
-  /** Where a node is by its newest record. Null if nobody knows. */
+  /** The place in the node's newest record, or null if unknown. */
   locate(nodeKey: Uint8Array, signal: AbortSignal): Promise<NodePlace | null>;
-  /** Lookups in progress. */
+  /** Number of current lookups. */
   lookups: number;
-  /** Peers that a better path is searched for. */
+  /** Number of peers for which a better path is searched. */
   improved: number;
-  /** Hears that `isAtRest` may have changed. */
+  /** Called when `isAtRest` may have changed. */
   onActivity(peer: Peer): void;
   onPathChange(change: PathChange): void;
-  /** Hears of a dead path. */
+  /** Called for a dead path. */
   onDeadPath(): void;
-  /** Hears of a connection that has ended. */
+  /** Called for a closed connection. */
   onEnded(session: NodeSession): void;
 }
 
-/** A search for a node at another place than those at which it is dialled. */
+/** A search for a newer place of the node. */
 interface PlaceSearch {
-  /** As `knownOf` names them. */
+  /** Start points that were dialed, as returned by `knownOf`. */
   readonly known: Set<string>;
   readonly end: AbortController;
   readonly lookups: RepeatingTask;
@@ -104,7 +104,7 @@ interface PlaceSearch {
 interface Improvement {
   place: NodePlace;
   plan: Rounds;
-  /** Rounds that follow soon. */
+  /** Number of remaining early rounds. */
   left: number;
   readonly rounds: RepeatingTask;
 }
@@ -114,12 +114,12 @@ export class Peer {
   /** Its key as hex. */
   readonly nodeId: string;
   readonly #context: PeerContext;
-  /** Where it was last dialled. */
+  /** The place of the last dial. */
   #place: NodePlace | null = null;
   #attempts: readonly DialAttempt[] = [];
-  /** By whether a relay may lead to the node. */
+  /** The keys are true for callers that allow relays, false for others. */
   readonly #searches = new Map<boolean, PlaceSearch>();
-  /** Waits for hellos on connections that the node dialled because we asked it to. */
+  /** Callbacks for hellos on connections that the node dialed on request. */
   readonly #awaitedHellos = new Map<Connection, (session: NodeSession) => void>();
   /** The connections, the oldest first. */
   readonly #sessions = new Map<NodeSession, PathHealth>();
@@ -127,15 +127,15 @@ export class Peer {
   #current: NodeSession | null = null;
   /** The path of new streams, as last reported. */
   #path: Path | null = null;
-  /** How many keep its connection open without streams. */
+  /** Number of callers that keep a connection without streams open. */
   #keepers = 0;
-  /** Better connections that have not said hello. */
+  /** Number of better connections before their hello. */
   #upgrades = 0;
-  /** Connections with a dead path that a replacement is searched for. */
+  /** Connections with a dead path for which a replacement is searched. */
   readonly #recovering = new Set<NodeSession>();
   #recovery = new AbortController();
   #improvement: Improvement | null = null;
-  /** Dials under way of the way that is tried again while a relay carries. */
+  /** Number of current dials that may replace a relay. */
   #improving = 0;
   readonly #end = new AbortController();
 
@@ -145,13 +145,13 @@ export class Peer {
     this.#context = context;
   }
 
-  /** True if nothing stands and nothing is under way. */
+  /** True without a connection and without activity. */
   get isAtRest(): boolean {
     const { size } = this.#sessions;
     return size + this.#attempts.length + this.#searches.size + this.#upgrades + this.#keepers === 0;
   }
 
-  /** Whether its place is remembered, which makes it worth remembering at rest. */
+  /** True if its place is worth storing. */
   get isPlaced(): boolean {
     return this.#place !== null;
   }
@@ -160,7 +160,7 @@ export class Peer {
     return this.#sessions.keys();
   }
 
-  /** Closes everything and starts nothing more. */
+  /** Closes all connections. Nothing can be started after this. */
   stop(): void {
     this.#end.abort(new SvcError('cancelled'));
     this.#recovery.abort();
@@ -172,9 +172,9 @@ export class Peer {
   // Connecting.
 
   /**
-   * A connection to the node: the one that stands, or a new one.
-   * @throws SvcError `connect_failed`, `protocol_error`, or the signal's reason; `relay_required` if only a way that is
-   *   not allowed is left
+   * The current connection, or a new one.
+   * @throws SvcError `connect_failed`, `protocol_error`, or the signal's reason; `relay_required` if only a relay is
+   *   left and none is allowed
    */
   async connect(place: NodePlace, signal: AbortSignal, options: ConnectOptions = {}): Promise<NodeSession> {
     if (this.#end.signal.aborted) throw new SvcError('cancelled');
@@ -194,7 +194,7 @@ export class Peer {
     }
   }
 
-  /** Remembers a place, unless it says less than what is known: nobody who could bring us together. */
+  /** Stores a place, unless the stored place has helpers or a meeting point and the new one has neither. */
   #notePlace(place: NodePlace): void {
     const isMet = ({ helpers, meeting }: NodePlace): boolean => helpers.length > 0 || meeting !== undefined;
     if (this.#place === null || isMet(place) || !isMet(this.#place)) this.#place = place;
@@ -204,7 +204,7 @@ export class Peer {
     return wanted && this.#context.mayRelay();
   }
 
-  /** Uses a session if the current one is of no use any more. */
+  /** Makes a session current if the current one is unusable. */
   #use(session: NodeSession, insteadOf: NodeSession | undefined): NodeSession {
     insteadOf?.drain();
     if (this.#sessions.has(session) && !isUsable(this.#current)) this.#current = session;
@@ -212,7 +212,7 @@ export class Peer {
     return session;
   }
 
-  /** A recent attempt that starts with all that is known here, or a new one. */
+  /** A recent attempt with the same start points, or a new one. */
   #attempt(place: NodePlace, relays: boolean): DialAttempt {
     const now = this.#context.clock.now();
     const names = knownOf(place);
@@ -220,7 +220,7 @@ export class Peer {
       other.relays === relays &&
       other.isJoinable &&
       now - other.begunAt < JOINED_MS &&
-      // An attempt that knows less may wait for an answer from where the node no longer is.
+      // An attempt with fewer start points may wait at an old place.
       names.every((name) => other.known.has(name));
     const joined = this.#attempts.findLast(fits);
     if (joined !== undefined) return joined;
@@ -230,7 +230,7 @@ export class Peer {
         try {
           return await this.#dial(place, relays, cancelled);
         } catch (error) {
-          // A node that does not answer in time cannot be reached. How long the caller waits is another matter.
+          // For the caller this is no timeout: the node is unreachable.
           if (!(error instanceof SvcError) || error.code !== 'timeout') throw error;
           throw new SvcError('connect_failed', { cause: error });
         } finally {
@@ -244,7 +244,7 @@ export class Peer {
     return attempt;
   }
 
-  /** Races the ways that lead to a place, then says hello. */
+  /** Races the dialers, then waits for the hello. */
   async #dial(place: NodePlace, relays: boolean, cancelled: AbortSignal): Promise<NodeSession> {
     const { clock, dialers } = this.#context;
     const leading = dialers.filter((dialer) => dialer.mayLead(place));
@@ -257,12 +257,12 @@ export class Peer {
       const ways = allowed.map((dialer) => (dialer.rounds === undefined ? dialer : this.#goingOn(dialer)));
       connection = await raceDialers(ways, place, { clock, signal: limit.signal });
     } catch (cause) {
-      // A relay does not lead to a node that is not there either.
+      // A relay cannot reach an absent node either.
       if (cancelled.aborted || allowed.length === leading.length || cause instanceof NodeAbsent) throw cause;
       throw new SvcError('relay_required', { cause });
     }
     if (!relays && isRelayed(connection.path.kind)) {
-      // A way of another kind fell back to a relay.
+      // This dialer fell back to a relay.
       connection.close();
       throw new SvcError('relay_required');
     }
@@ -273,7 +273,7 @@ export class Peer {
     return session;
   }
 
-  /** The session of a connection that the node dialled because we asked it to: the node says hello. */
+  /** The session of a connection that the node dialed on request. The node sends the hello. */
   async #greeted(connection: Connection, signal: AbortSignal): Promise<NodeSession> {
     for (const session of this.#sessions.keys()) if (session.connection === connection) return session;
     const hello = Promise.withResolvers<NodeSession>();
@@ -289,12 +289,12 @@ export class Peer {
     }
   }
 
-  // Relocation: a node that restarted may be at another port, and whoever dials the old port hears nothing for seconds.
+  // Relocation: a restarted node may have another port, and a dial of the old port gets no answer for seconds.
 
   /**
-   * While the node is dialled, asks the network for its newest place again and again, and dials that too.
-   * @param isLost what stood is dead, so the node is looked for at once
-   * @returns a function that ends the search for one who waited
+   * During a dial, repeats the lookup of the newest place and dials that place too.
+   * @param isLost true if the connection died: the first lookup starts immediately
+   * @returns a function that ends the search for one caller
    */
   #seek(place: NodePlace, relays: boolean, isLost: boolean): () => void {
     const search = this.#searches.get(relays) ?? this.#beginSearch(relays);
@@ -339,7 +339,7 @@ export class Peer {
     for (const name of names) search.known.add(name);
     context.log.debug({ node: this.nodeId }, 'a node that does not answer is now elsewhere');
     this.#notePlace(place);
-    // Those who wait get the connection by `take`, or hear of the failure at the first place.
+    // Waiting callers get the connection through `take`, or the error of the first place.
     detach(
       this.#attempt(place, relays)
         .join(signal)
@@ -350,8 +350,8 @@ export class Peer {
   // Connections.
 
   /**
-   * The connection for new streams. Null if none stands.
-   * @param relays false if a relayed one is of no use
+   * The connection for new streams, or null.
+   * @param relays false to exclude relayed connections
    */
   current(relays?: boolean): NodeSession | null {
     return this.#usable(this.#mayRelay(relays));
@@ -361,7 +361,7 @@ export class Peer {
     return this.#current === session;
   }
 
-  /** Keeps the connection open without streams. Returns a function that ends that. */
+  /** Keeps the connection open without streams. Returns a function that stops this. */
   keep(): () => void {
     let isKept = true;
     this.#keepers++;
@@ -374,14 +374,14 @@ export class Peer {
     };
   }
 
-  /** Takes in a connection after its hellos, whoever dialled it. It serves everybody who waits for the node. */
+  /** Adds a connection after its hello, regardless of which node dialed it. All waiting callers receive it. */
   take(session: NodeSession): void {
     const { connection } = session;
     if (this.#end.signal.aborted) session.close();
     for (const [older, health] of this.#sessions) {
-      // protocol-links.md, step 4: the node has restarted. Its former connections are dead.
+      // protocol-links.md, step 4: the node restarted, so its older connections are dead.
       if (older.instance !== session.instance) older.close();
-      // A node dials again only if an older connection failed it. Then that one may have failed us too.
+      // The node dials again only after an older connection failed. Check that one.
       if (older.streams > 0) health.suspect();
     }
     this.#sessions.set(session, new PathHealth(session, this.#context.clock));
@@ -395,7 +395,7 @@ export class Peer {
     detach(connection.closed.then(() => this.#ended(session)));
   }
 
-  /** Decides whether a new connection is the current one, and closes the oldest spare ones of too many. */
+  /** Makes a new connection current if it is better, and closes the oldest of too many spare ones. */
   #choose(session: NodeSession): void {
     const current = this.#current;
     if (!isUsable(current) || !this.#staysCurrent(current, session)) this.#current = session;
@@ -408,9 +408,9 @@ export class Peer {
   }
 
   /**
-   * A connection without a relay counts more than one with. Of two others the newer one counts, because a node dials again
-   * only if the older one failed it. If both nodes dialled at once, both must choose the same one: the one that the node
-   * with the smaller key dialled.
+   * A connection without a relay wins over a relayed one. Otherwise the newer one wins, because a node dials again only
+   * after the older one failed. After simultaneous dials both nodes must choose the same connection: the node with the
+   * smaller key decides by its dial.
    */
   #staysCurrent(current: NodeSession, newer: NodeSession): boolean {
     // protocol-links.md, step 5
@@ -427,27 +427,27 @@ export class Peer {
     return [...this.#sessions.keys()].findLast((other) => isUsable(other) && !isRelay(other)) ?? null;
   }
 
-  /** A relayed connection that came after one that seems dead. */
+  /** A newer relayed connection. */
   #detourOf(session: NodeSession): NodeSession | null {
     const isDetour = (other: NodeSession): boolean => isRelay(other) && other !== session;
     return this.#newerThan(session, isDetour);
   }
 
-  /** The last usable connection that came after another. */
+  /** The last usable connection that is newer than another. */
   #newerThan(session: NodeSession, fits: (other: NodeSession) => boolean = () => true): NodeSession | null {
     const isNewer = (other: NodeSession): boolean =>
       isUsable(other) && other.openedAt > session.openedAt && fits(other);
     return [...this.#sessions.keys()].findLast(isNewer) ?? null;
   }
 
-  /** Uses what stands for no new streams. */
+  /** Stops using the connections for new streams. */
   reset(): void {
     for (const session of this.#sessions.keys()) session.drain();
     this.#current = null;
     this.#reportPath();
   }
 
-  /** Closes the connections that a relay carries. */
+  /** Closes all relayed connections. */
   closeRelayed(): void {
     for (const session of this.#sessions.keys()) if (isRelay(session)) session.close();
   }
@@ -473,8 +473,8 @@ export class Peer {
   }
 
   /**
-   * Takes a connection that we dialled beside the current one, because its path is better. New streams use it, and the
-   * others go on. If the current one is better, the new one is closed.
+   * Adds a dialed connection with a better path. New streams use it. Open streams stay on their connection. If the
+   * current path is better, the new connection is closed.
    * @returns the connection for new streams
    * @throws SvcError `connect_failed`, `protocol_error`, or the signal's reason; the connection is closed then
    */
@@ -498,7 +498,7 @@ export class Peer {
 
   // Better paths than a relay.
 
-  /** A way whose dial goes on when another way wins. */
+  /** A dialer that continues after another one wins. */
   #goingOn(dialer: Dialer): Dialer {
     const { kind, timeoutMs } = dialer;
     return {
@@ -517,13 +517,13 @@ export class Peer {
     };
   }
 
-  /** Dials as long as the way may take, whoever waits for it. */
+  /** Dials until the timeout of the dialer, even without a waiting caller. */
   async #dialToImprove(dialer: Dialer, place: NodePlace): Promise<Connection> {
     using limit = awakeTimeout(this.#context.clock, dialer.timeoutMs, this.#end.signal);
     this.#improving++;
     const dialing = dialer.dial(place, limit.signal);
     try {
-      // A dial that does not end by itself would hold up all later rounds.
+      // A dialer that ignores its signal must not block later rounds.
       return await abortable(dialing, limit.signal);
     } catch (error) {
       dialing.then(
@@ -536,20 +536,20 @@ export class Peer {
     }
   }
 
-  /** Moves new streams to a connection, unless one without a relay stands. */
+  /** Moves new streams to a connection, unless there is one without a relay. */
   async #offer(connection: Connection): Promise<void> {
     const standing = this.current();
     if (standing !== null && !isRelay(standing)) return connection.close();
-    // If the node dialled, it says hello.
+    // A node that dialed sends the hello itself.
     if (!connection.outbound) return;
     try {
       await this.upgrade(connection, this.#end.signal);
     } catch (error) {
-      this.#context.log.debug({ node: this.nodeId, error }, 'a better path led to nobody');
+      this.#context.log.debug({ node: this.nodeId, error }, 'a better path failed at the hello');
     }
   }
 
-  /** A relay leads to the node: searches for a better path, soon and then seldom. */
+  /** Searches for a better path than the relay: a few rounds soon, then rarely. */
   #improve(place: NodePlace): void {
     const context = this.#context;
     const dialer = context.dialers.find((one) => one.rounds !== undefined);
@@ -591,7 +591,7 @@ export class Peer {
     this.#context.improved--;
   }
 
-  /** What stands before this machine may be another: a better path may be found now. */
+  /** To be called after a possible change of the router or firewall. The next round starts soon. */
   improveSoon(): void {
     this.#improvement?.rounds.soon(this.#improvement.plan.periodMs);
   }
@@ -608,7 +608,7 @@ export class Peer {
       if (!health.look(isUsed)) continue;
       this.#context.onDeadPath();
       if (isUsed) detach(this.#recover(session));
-      // Nobody waits on it. Whoever needs a connection makes one.
+      // It has no user. The next caller dials again.
       else session.close();
     }
   }
@@ -617,17 +617,19 @@ export class Peer {
     return this.#keepers > 0 && this.isCurrent(session);
   }
 
-  /** The machine slept or may be on another network: asks the node whether it is there, over each connection. */
+  /** After a sleep or a change of network: probes the node over each connection. */
   suspect(): void {
     for (const health of this.#sessions.values()) health.suspect();
   }
 
-  /** The path to another node died: does the same over the connections in use. */
+  /** After the path to another node died: probes the node over each connection in use. */
   doubt(): void {
     for (const [session, health] of this.#sessions) if (health.isUsed || this.#isKept(session)) health.suspect();
   }
 
-  /** The machine may be on another network. Recoveries start again: what they try would take longer there. */
+  /**
+   * To be called after a possible change of network. Restarts all recoveries, because old dials would only delay them.
+   */
   onNetwork(): void {
     this.#recovery.abort();
     this.#recovery = new AbortController();
@@ -635,9 +637,8 @@ export class Peer {
   }
 
   /**
-   * Finds a replacement for a connection with a dead path. Once the replacement is proven to lead to the node while the
-   * connection is still silent, the connection closes, so that those who wait on it learn it. Without a replacement it may
-   * outlive a break of the network. Never rejects.
+   * Finds a replacement for a connection with a dead path. After the replacement answers a probe, the dead connection
+   * is closed, so its users notice. Without a replacement it may survive an interruption of the network. Never rejects.
    */
   async #recover(session: NodeSession): Promise<void> {
     if (this.#recovering.has(session) || this.#end.signal.aborted || session.closed) return;
@@ -652,18 +653,18 @@ export class Peer {
       if (other === null) return;
       await probe(other, clock, limit.signal);
       if (!isSilent()) return;
-      log.info({ node: this.nodeId, path: session.connection.path.kind }, 'a path is dead, another one is in use');
+      log.info({ node: this.nodeId, path: session.connection.path.kind }, 'a path is dead and was replaced');
       session.close();
     } catch (error) {
-      log.debug({ node: this.nodeId, error }, 'no way around a dead path');
-      // Nothing is lost with it if nothing is under way on it. Whoever keeps it looks for another node.
+      log.debug({ node: this.nodeId, error }, 'a dead path was not replaced');
+      // No stream is lost with it. A caller that keeps it chooses another node.
       if (session.streams === 0 && isSilent() && !signal.aborted) session.close();
     } finally {
       this.#recovering.delete(session);
     }
   }
 
-  /** Connects again. Null if nobody knows where the node is. */
+  /** Connects again. Null if the place is unknown. */
   async #replace(session: NodeSession, signal: AbortSignal): Promise<NodeSession | null> {
     const isFresh = this.#place === null;
     const place = this.#place ?? (await this.#context.locate(this.nodeKey, signal));

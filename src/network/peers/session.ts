@@ -1,4 +1,4 @@
-/** One connection to another node after its hello: what stands on it, and what binds proofs to it. */
+/** One connection to another node after its hello. */
 
 import { toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
@@ -12,11 +12,11 @@ import { KIND, readExactly } from '../links/wire.ts';
 import type { Path } from '../transport/path.ts';
 import type { Connection, ConnectionStats, Stream, UpgradeState } from '../transport/types.ts';
 
-/** What one node says of itself on one connection. */
+/** The hello of one node on one connection. */
 export interface Hello {
   /** Fresh for this connection. */
   readonly nonce: Uint8Array;
-  /** Drawn when the node's process started: another one means that it has restarted. */
+  /** Random value of the node's process. It changes with a restart. */
   readonly instance: Uint8Array;
 }
 
@@ -29,16 +29,16 @@ interface SessionOptions {
 
 export class NodeSession {
   readonly connection: Connection;
-  /** Our end and the other, as proofs name them. */
+  /** Both ends of the connection, as named in proofs. */
   readonly here: ConnectionEnd;
   readonly there: ConnectionEnd;
-  /** Hex of the other node's key. */
+  /** The other node's key in hex. */
   readonly nodeId: string;
-  /** Hex of the other process's mark: it changes when the node restarts. */
+  /** Random value of the other process in hex. It changes with a restart. */
   readonly instance: string;
   /** Milliseconds since the Unix epoch. */
   readonly openedAt: number;
-  /** The faster transport of this connection. */
+  /** Traffic of the faster transport. */
   readonly upgrade: UpgradeState = { sent: 0, received: 0, isReady: false };
   readonly #clock: Clock;
   #streams = 0;
@@ -64,17 +64,17 @@ export class NodeSession {
     );
   }
 
-  /** Streams of either side that are open. */
+  /** Number of open streams of both sides. */
   get streams(): number {
     return this.#streams;
   }
 
-  /** Milliseconds since the last stream ended; 0 while one is open. */
+  /** Milliseconds since the last stream closed; 0 with an open stream. */
   get idleMs(): number {
     return this.#streams > 0 ? 0 : this.#clock.now() - this.#idleSince;
   }
 
-  /** True where no new stream of ours should use it, though those that stand may go on. */
+  /** True if this node opens no new streams on it. Open streams continue. */
   get draining(): boolean {
     return this.#draining;
   }
@@ -85,12 +85,12 @@ export class NodeSession {
 
   /**
    * Opens a stream.
-   * @throws SvcError `connect_failed` where the connection has ended
+   * @throws SvcError `connect_failed` if the connection is closed
    */
   async openStream(): Promise<Stream> {
     const message = 'The connection was lost.';
     if (this.#closed) throw new SvcError('connect_failed', { message });
-    // Counted while it opens, so that the connection is not taken for an idle one.
+    // An opening stream counts, so the connection is not idle.
     this.#streams++;
     try {
       const stream = await this.connection.openStream();
@@ -103,25 +103,25 @@ export class NodeSession {
     }
   }
 
-  /** Counts a stream, such as one that the other node opened, until it closes. */
+  /** Counts a stream of either side until it closes. */
   adopt(stream: Stream): void {
     this.#streams++;
     guard(stream);
     stream.once('close', () => this.#release());
   }
 
-  /** Something has come from the other node. */
+  /** A packet arrived. */
   heard(): void {
     this.#heardAt = this.#clock.now();
   }
 
-  /** Whether that is known to have been so lately; a clock that was set back says no. */
+  /** True if a packet arrived within this time. A clock that was set back gives false. */
   heardWithin(ms: number): boolean {
     const silentMs = this.#clock.now() - this.#heardAt;
     return silentMs >= 0 && silentMs < ms;
   }
 
-  /** Takes no new streams of ours from now on. */
+  /** This node opens no new streams on it after this. */
   drain(): void {
     this.#draining = true;
   }
@@ -144,8 +144,8 @@ export class NodeSession {
 }
 
 /**
- * A new stream of a session; one that comes only after the signal has aborted is closed.
- * @throws SvcError as `Session.openStream`, and what the signal stands for
+ * Opens a stream of a session. After an abort a late stream is closed.
+ * @throws SvcError as `NodeSession.openStream`, and the signal's reason
  */
 export async function openStreamWithin(session: NodeSession, signal: AbortSignal): Promise<Stream> {
   const opening = session.openStream();
@@ -160,27 +160,26 @@ export async function openStreamWithin(session: NodeSession, signal: AbortSignal
   }
 }
 
-/** Time for the answer to a probe, milliseconds. */
+/** Timeout of a probe, milliseconds. */
 export const ANSWERED_MS = 5_000;
-/** What came back. */
+/** The result of a probe. */
 export interface Probed {
-  /** From the question to the answer, milliseconds with fractions: of the network and of both processes. */
+  /** Round trip including both processes, in milliseconds with fractions. */
   readonly rttMs: number;
   readonly path: Path;
 }
 
 /**
- * Asks the other node over a connection whether it is there. Whatever status it answers with, it is: so does one that
- * does not know the question, and one that we ask too often.
- * @throws SvcError `connect_failed` where the connection has ended; `timeout` after `ANSWERED_MS`, in which we could
- *   have heard it; `protocol_error` where it resets the stream; or the signal's reason
+ * Probes the other node over a connection. Any status is a success, including a refusal or an unknown kind.
+ * @throws SvcError `connect_failed` if the connection is closed; `timeout` after `ANSWERED_MS` without stalls;
+ *   `protocol_error` after a reset; or the signal's reason
  */
 export async function probe(session: NodeSession, clock: Clock, signal?: AbortSignal): Promise<Probed> {
   // protocol-links.md, step 17
   using limit = awakeTimeout(clock, ANSWERED_MS, signal);
   const stream = await openStreamWithin(session, limit.signal);
   try {
-    // Not the time of day, which may be set meanwhile.
+    // The time of day may change meanwhile.
     const askedAt = performance.now();
     stream.end(Uint8Array.of(KIND.probe));
     await readExactly(stream, 1, limit.signal);

@@ -89,7 +89,7 @@ test('a connection that is kept without streams ends where the node cannot be re
   world.network.silence(b.endpoint.address);
   Object.assign(session.connection, { stats: () => ({ bytesSent: clock.now(), bytesReceived: 1 }) });
   await clock.run(NOTICED_MS);
-  assert.equal(session.closed, false, 'it is being dialled');
+  assert.equal(session.closed, false, 'it is being dialed');
   await clock.run(10_000);
   assert.equal(session.closed, true);
 });

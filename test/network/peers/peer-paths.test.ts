@@ -75,7 +75,7 @@ test('connections that a relay carries are closed when relays are disabled, and 
   assert.equal(direct.closed, false);
 });
 
-test('with relays switched off none is dialled, used or let in, at once', async () => {
+test('with relays switched off none is dialed, used or let in, at once', async () => {
   await using world = new LinkWorld();
   let disabled = false;
   const [a, b] = await relayed(world, () => disabled);
@@ -163,12 +163,12 @@ test('a way may have the other node dial us: then it says hello, and who waited 
   a.pool.addDialer({
     ...wayTo(a, b, 'punched'),
     dial: async () => {
-      const dialled = await dialOf(b, a, 'punched');
+      const dialed = await dialOf(b, a, 'punched');
       await settle();
       const inbound = arrivals.pop();
       assert.ok(inbound && !inbound.outbound);
       a.pool.receive(inbound);
-      if (greets) void b.pool.upgrade(dialled);
+      if (greets) void b.pool.upgrade(dialed);
       return inbound;
     },
   });

@@ -148,7 +148,7 @@ test('two nodes that dial each other at once agree on one connection, and break 
   await settle();
   assert.equal(small.pool.stats().connections, 2);
   const chosen = small.pool.current(large.key.publicKey);
-  assert.ok(chosen?.connection.outbound, 'the one that the smaller key dialled');
+  assert.ok(chosen?.connection.outbound, 'the one that the smaller key dialed');
   assert.deepEqual(large.pool.current(small.key.publicKey)?.there.nonce, chosen.here.nonce);
   clock.advance(2 * SPARE_IDLE_MS);
   await settle();

@@ -186,7 +186,7 @@ describe('attempts', () => {
 });
 
 describe('connections', () => {
-  test('the newer of two counts, unless both nodes dialled at once', () => {
+  test('the newer of two counts, unless both nodes dialed at once', () => {
     for (const [key, ours] of [
       ['smaller', true],
       ['larger', false],
@@ -195,12 +195,12 @@ describe('connections', () => {
       const chosen = world.add(ours).session;
       world.clock.advance(SIMULTANEOUS_MS);
       world.add(!ours);
-      assert.equal(world.peer.current(), chosen, 'the one that the smaller key dialled');
+      assert.equal(world.peer.current(), chosen, 'the one that the smaller key dialed');
       world.clock.advance(1);
       const later = world.add(!ours).session;
-      assert.equal(world.peer.current(), later, 'too late to be dialled at once');
+      assert.equal(world.peer.current(), later, 'too late to be dialed at once');
       const again = world.add(!ours).session;
-      assert.equal(world.peer.current(), again, 'dialled by the same node again');
+      assert.equal(world.peer.current(), again, 'dialed by the same node again');
       assert.deepEqual([world.peer.isCurrent(again), world.peer.isCurrent(chosen)], [true, false]);
     }
   });
@@ -208,7 +208,7 @@ describe('connections', () => {
   test('of too many the oldest spare ones close, the current one never', () => {
     const world = new PeerWorld();
     const first = world.add(true);
-    // At the same moment the one that we dialled stays the current one.
+    // At the same moment the one that we dialed stays the current one.
     const rest = Array.from({ length: MAX_PER_NODE }, () => world.add(false));
     assert.equal(world.peer.current(), first.session);
     assert.deepEqual(
@@ -442,7 +442,7 @@ function broken(world: PeerWorld) {
 }
 
 describe('dead paths and other places', () => {
-  test('a dead path is reported, and the node is dialled again where it was last', async () => {
+  test('a dead path is reported, and the node is dialed again where it was last', async () => {
     const world = new PeerWorld();
     const first = world.peer.connect(PLACE, never);
     arrive(world, 0);
@@ -472,7 +472,7 @@ describe('dead paths and other places', () => {
     world.peer.stop();
   });
 
-  test('a node that is dialled for long is looked for until it is reached, and dialled where it is found', async () => {
+  test('a node that is dialed for long is looked for until it is reached, and dialed where it is found', async () => {
     const world = new PeerWorld();
     let [place, lookups]: [NodePlace, number] = [PLACE, 0];
     world.locate = async () => {
@@ -494,7 +494,7 @@ describe('dead paths and other places', () => {
       [4122, 1],
     );
     await world.clock.run(LOOK_ELSEWHERE_MS);
-    assert.equal(world.dials.length, 2, 'one place is dialled once');
+    assert.equal(world.dials.length, 2, 'one place is dialed once');
     arrive(world, 1);
     assert.deepEqual(
       (await outcomes).map(({ status }) => status),

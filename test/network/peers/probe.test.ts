@@ -44,7 +44,7 @@ test('over the native engine both ends may ask, many times at once', async () =>
   }
 });
 
-test('without a connection nobody is asked, and none is dialled', async () => {
+test('without a connection nobody is asked, and none is dialed', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   await assert.rejects(a.pool.probe(b.key.publicKey), withCode('connect_failed'));

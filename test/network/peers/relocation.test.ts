@@ -17,7 +17,7 @@ function says(from: LinkNode, node: LinkNode): Uint8Array[] {
   return asked;
 }
 
-test('a node that is back at another port is called there, while it is still dialled at the one before', async () => {
+test('a node that is back at another port is called there, while it is still dialed at the one before', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, before] = [await world.node(), await world.node()];
