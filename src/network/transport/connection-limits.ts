@@ -18,7 +18,7 @@ export const RESERVED_CONNECTIONS = 256;
 /** Accepted connections of strangers from one network: an IPv4 /24 or IPv6 /48. */
 export const MAX_CONNECTIONS_PER_NETWORK = 128;
 
-/** Accepted connections from one source (see `Path`): enough for two nodes that use all of theirs. */
+/** Accepted connections from one source (see `Path`): enough for two busy nodes. */
 export const MAX_CONNECTIONS_PER_SOURCE = 48;
 
 /** Accepted connections of one node key. A new one evicts the oldest, which is probably dead. */
@@ -34,8 +34,8 @@ export const MAX_STREAMS_PER_CONNECTION = 7_000;
 export const STREAM_WINDOW_BYTES = 3 * 1024 * 1024;
 
 /**
- * Unread bytes of all streams of one connection. Forty unread streams use all of it; then the other streams of the
- * connection stop too.
+ * Unread bytes of all streams of one connection. Forty unread streams reach this limit; then the other streams of
+ * the connection stop too.
  */
 export const CONNECTION_WINDOW_BYTES = 120 * 1024 * 1024;
 

@@ -1,17 +1,17 @@
 /**
- * What a bulk lane carries: sealed records, numbered from 0 in each direction. A record that was changed, left out,
- * repeated or put elsewhere does not open, and a lane that ends without its last record was cut short.
+ * Sealed records of bulk lanes and LAN TCP connections, numbered from 0 in each direction. A record that was changed,
+ * removed, repeated or reordered does not open. A stream that ends without its last record was truncated.
  *
- * Form: three bytes of length (of what follows), then AES-256-GCM of a kind byte and the payload, with the length as
- * additional data and the record's number as nonce. Each direction of each lane has a key of its own.
+ * Format: three bytes with the length of the rest, then AES-256-GCM of a kind byte and the payload, with the length as
+ * additional data and the record's number as nonce. Each direction has a different key.
  */
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto';
 import { SvcError } from '../../foundation/errors.ts';
 import { CIPHER, CIPHER_KEY_BYTES, NONCE_BYTES, TAG_BYTES } from '../../foundation/keys/cipher.ts';
 
-/** Bytes of the secret that a lane's keys come from. */
+/** Size of the secret for the keys of a lane, bytes. */
 export const BULK_SECRET_BYTES = 32;
-/** Most payload of one record, bytes. */
+/** Largest payload of one record, bytes. */
 export const MAX_RECORD_PAYLOAD_BYTES: number = 64 * 1024;
 
 const RECORD_LENGTH_BYTES = 3;
@@ -19,13 +19,13 @@ const KIND_BYTES = 1;
 const MIN_SEALED_BYTES: number = KIND_BYTES + TAG_BYTES;
 const MAX_SEALED_BYTES: number = MIN_SEALED_BYTES + MAX_RECORD_PAYLOAD_BYTES;
 
-/** `reset`: the sender gives up the stream. */
+/** `reset`: the sender aborts the stream. */
 const KIND = { hello: 0, data: 1, end: 2, reset: 3 } as const;
 export type RecordKind = keyof typeof KIND;
 
 export interface LaneRecord {
   readonly kind: RecordKind;
-  /** Memory of its own; empty in all but data. */
+  /** Unshared memory. Empty except for data. */
   readonly payload: Buffer;
 }
 
@@ -36,8 +36,8 @@ interface LaneKeys {
 }
 
 /**
- * Draws the keys of a lane from its secret (RFC 5869).
- * @param offered true at the side that drew the secret
+ * Derives the keys of a lane from its secret (RFC 5869).
+ * @param offered true for the side that generated the secret
  */
 export function laneKeys(secret: Uint8Array, offered: boolean): LaneKeys {
   const keyOf = (direction: string): Uint8Array =>
@@ -46,7 +46,7 @@ export function laneKeys(secret: Uint8Array, offered: boolean): LaneKeys {
   return offered ? { seal: there, open: back } : { seal: back, open: there };
 }
 
-/** The numbers of one direction. */
+/** The nonces of one direction. */
 class Nonces {
   readonly #nonce = Buffer.alloc(NONCE_BYTES);
   #next = 0n;
@@ -65,7 +65,7 @@ export class RecordSealer {
     this.#key = key;
   }
 
-  /** @param payload at most `MAX_RECORD_PAYLOAD_BYTES`; is not kept */
+  /** @param payload at most `MAX_RECORD_PAYLOAD_BYTES`; it can be reused */
   seal(kind: RecordKind, payload: Uint8Array = new Uint8Array()): Buffer {
     if (payload.length > MAX_RECORD_PAYLOAD_BYTES) throw new RangeError(`a record of ${payload.length} bytes`);
     const record = Buffer.allocUnsafeSlow(RECORD_LENGTH_BYTES + MIN_SEALED_BYTES + payload.length);
@@ -88,7 +88,7 @@ function kindOf(byte: number | undefined): RecordKind | null {
   return byte === KIND.reset ? 'reset' : null;
 }
 
-/** Takes the records off the bytes of a lane, however these are cut. */
+/** Extracts the records from chunks of any size. */
 export class RecordOpener {
   readonly #key: Uint8Array;
   readonly #nonces = new Nonces();
@@ -102,8 +102,9 @@ export class RecordOpener {
   }
 
   /**
-   * Gives the records that are whole now.
-   * @throws SvcError `protocol_error` for what the other side did not seal as the next record; nothing may be fed after it
+   * Returns the records that are complete.
+   * @throws SvcError `protocol_error` for bytes that the peer did not seal as the next record. Do not feed more after
+   *   that.
    */
   *feed(chunk: Uint8Array): Generator<LaneRecord> {
     let rest = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length);
@@ -150,5 +151,5 @@ export class RecordOpener {
 }
 
 function broken(cause?: unknown): SvcError {
-  return new SvcError('protocol_error', { message: 'A lane carries what the other side did not send.', cause });
+  return new SvcError('protocol_error', { message: 'Received data that the other side did not send.', cause });
 }

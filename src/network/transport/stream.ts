@@ -40,7 +40,7 @@ export interface QueueWatch {
   taken(): void;
 }
 
-/** A stream that reports its queued bytes, and whose queue can be limited below Node's high-water mark. */
+/** A stream that reports its queued bytes and can limit them below Node's high-water mark. */
 export abstract class WatchedStream extends Duplex {
   #watch: QueueWatch | null = null;
   /** The writer waits for `drain`, though Node's own limit is not reached. */

@@ -10,30 +10,30 @@ import type { Path, Way } from './path.ts';
 import type { QueueWatch } from './stream.ts';
 
 /**
- * A two-way byte stream with back-pressure. `end()` finishes our half (the other side reads a clean
- * end). `destroy()` resets both halves; the other side then reads an error with code
- * `stream_reset`, never a clean end. Where the whole connection ends, the code is `connection_lost`.
+ * A two-way byte stream with back-pressure. `end()` finishes our half; the peer then reads a clean end. `destroy()`
+ * resets both halves; the peer then gets an error with code `stream_reset`, never a clean end. If the connection is
+ * lost, the code is `connection_lost`.
  *
- * The other side does not know of a stream before its first byte. Bytes before an `end()` survive a
- * `destroy()` after it; but then the other side learns that we stopped reading only when it writes
- * again, so a caller who may cancel keeps its half open until it has its answer.
+ * The peer learns about a stream with its first byte. Bytes before `end()` arrive even if `destroy()` follows. In that
+ * case the peer may not notice that we stopped reading until it writes again, so a caller that may cancel does not end
+ * its half before it has the response.
  */
 export interface Stream extends Duplex {
   readonly connection: Connection;
   /** True if it uses a faster transport than its connection. The system then reports a lost peer immediately. */
   readonly isUpgraded: boolean;
-  /** Names who hears of the bytes that are queued in the stream from now on. */
+  /** Sets the receiver of changes of the queued bytes. */
   watchQueue(watch: QueueWatch): void;
   /**
-   * Frees the memory of a chunk at once, instead of with a later garbage collection: one that was
-   * read from this stream, or that this stream has written to the end. Nobody may look at it again.
-   * A chunk that shares its memory with others is left alone. Bulk transfer needs it: at hundreds
-   * of megabytes a second the collector would take a third of the CPU time.
+   * Frees the memory of a chunk immediately instead of at the next garbage collection. The chunk was read from this
+   * stream, or the stream has finished writing it, and it must not be used again. A chunk that shares its memory is
+   * ignored. Bulk transfer needs this: at hundreds of megabytes a second, garbage collection would use a third of the
+   * CPU time.
    */
   release?(chunk: Buffer): void;
   /**
-   * Settles when the engine has let go of a destroyed stream: not before a write that the other side leaves no room for
-   * has ended. Missing where nothing outlives the stream.
+   * Settles when the engine has released a destroyed stream, which a blocked write can delay. Missing if the adapter
+   * keeps nothing after `close`.
    */
   whenReleased?(): Promise<void>;
 }
@@ -48,47 +48,47 @@ export interface ConnectionStats {
 export interface Connection {
   /** The Ed25519 public key that the other node proved in the handshake. */
   readonly remoteKey: Uint8Array;
-  /** How it gets there, and whom limits hold it against. */
+  /** Its path, and the source for limits. */
   readonly path: Path;
-  /** True where we dialled. */
+  /** True if we dialed. */
   readonly outbound: boolean;
   /** Smoothed round-trip time, milliseconds. */
   rtt(): number;
   stats(): ConnectionStats;
-  /** Opens a stream; rejects where the connection is closed or the peer's stream limit is reached for too long. */
+  /** Opens a stream. Rejects if the connection is closed or the peer's stream limit is not freed in time. */
   openStream(): Promise<Stream>;
   /**
-   * Receives the streams that the peer opens; set once, right after the connection is handed over.
-   * Those that are opened side by side come in any order.
+   * Receives the streams that the peer opens. Set once, immediately after receiving the connection. Streams that are
+   * opened at the same time arrive in any order.
    */
   onStream(handler: (stream: Stream) => void): void;
-  /** Settles when the connection has ended, for whatever reason. */
+  /** Settles when the connection is closed for any reason. */
   readonly closed: Promise<void>;
-  /** Ends the connection and all its streams at once; what is under way on them is lost. */
+  /** Ends the connection and all its streams immediately. Data in transit is lost. */
   close(): void;
 }
 
 export interface DialOptions {
-  /** Give up after this many milliseconds. */
+  /** Timeout, milliseconds. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
-  /** What the path is, where the address belongs to something between us and the node. */
+  /** The path, if the address is not the node's. */
   readonly way?: Way;
-  /** True where the other node has asked to be dialled: limits count the connection as one that it dialled. */
+  /** True if the peer asked us to dial. Limits then count the connection as dialed by the peer. */
   readonly isAsked?: boolean;
 }
 
 export interface Endpoint {
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** Where it listens, port included; only after `start`. The host is 0.0.0.0 where it listens everywhere. */
+  /** The listening address, with the port. Only after `start`. The host is 0.0.0.0 for all interfaces. */
   readonly address: Address;
   /**
    * Connects to a node.
-   * @throws SvcError `connect_failed`, also where the node there proves another key; `timeout`; `cancelled`
+   * @throws SvcError `connect_failed`, also if the node proves another key; `timeout`; `cancelled`
    */
   dial(address: Address, expectedKey: Uint8Array, options?: DialOptions): Promise<Connection>;
-  /** Receives the connections that others open, after their handshake. Set before `start`. */
+  /** Receives the connections that other nodes open, after their handshake. Set before `start`. */
   onConnection(handler: (connection: Connection) => void): void;
 }
 
@@ -107,7 +107,7 @@ export interface UpgradePeer {
   readonly state: UpgradeState;
   /** Sends a request to the peer over the connection. Null if the peer does not know it or refuses. */
   readonly request: (body: Uint8Array) => Promise<Uint8Array | null>;
-  /** New streams use the faster transport from now on. */
+  /** New streams can use the faster transport. */
   readonly onReady: () => void;
 }
 
@@ -131,7 +131,7 @@ export interface StreamUpgrade extends Component {
   answer(request: Uint8Array, caller: UpgradeCaller): Promise<Uint8Array | null>;
 }
 
-/** A stream for bulk data beside a connection: lost packets do not slow it down. A lost stream has the error `connection_lost`. */
+/** A stream for bulk data in addition to a connection: lost packets do not slow it down. A lost stream has the error `connection_lost`. */
 export interface BulkStream extends Duplex {
   /** Smoothed round-trip time, milliseconds. */
   rtt(): number;
@@ -146,7 +146,10 @@ export interface OfferedBulkStream {
   cancel(): void;
 }
 
-/** The answer to an offer, and the stream once both ends have heard each other. It rejects as `OfferedBulkStream.answered`. */
+/**
+ * The answer to an offer, and the stream after a packet has arrived at both ends. It rejects as
+ * `OfferedBulkStream.answered`.
+ */
 export interface TakenBulkStream {
   readonly answer: Uint8Array;
   readonly stream: Promise<BulkStream>;

@@ -1,4 +1,4 @@
-/** UDP sockets. Those of `udx-native` are the default, because the streams of bulk lanes leave by the same sockets. */
+/** UDP sockets, by default of `udx-native`: bulk lanes send from the same sockets. */
 import type { EventEmitter } from 'node:events';
 import Udx from 'udx-native';
 import type { Address } from '../../foundation/address.ts';
@@ -24,14 +24,14 @@ export function udxSockets(): SocketFactory {
   return () => udx.createSocket();
 }
 
-/** Ports to which packets are sent because others named them. */
+/** Ports that other nodes name as destinations. */
 
-/** Ports below it belong to services: no translation hands them out, and nothing is sent there. */
+/** Lower ports belong to services: NATs do not assign them, and we send nothing to them. */
 export const FIRST_MAPPED_PORT = 1024;
-/** The port of HTTP/3: firewalls let UDP through to it. */
+/** The port of HTTP/3. Firewalls allow UDP to it. */
 const HTTPS_PORT = 443;
 
-/** Whether a port at which a node says that it listens may be dialled. */
+/** True if a port that a node claims to listen on can be dialed. */
 export function mayDialPort(port: number): boolean {
   return port >= FIRST_MAPPED_PORT || port === HTTPS_PORT;
 }

@@ -16,7 +16,7 @@ declare module 'udx-native' {
     readonly packetsReceived: number;
     /** Must be called before the first write. */
     connect(socket: UdpSocket, remoteId: number, port: number, host: string): void;
-    /** Sends an empty packet after so many milliseconds of silence. */
+    /** Sends an empty packet after this time without packets, milliseconds. */
     setKeepalive(timeoutMs: number): void;
     /** Returns false if the writer must wait for 'drain'. The chunk is not copied. */
     write(chunk: Uint8Array): boolean;
@@ -32,7 +32,7 @@ declare module 'udx-native' {
   /** An engine of sockets and streams. */
   export default class Udx {
     createSocket(): UdpSocket;
-    /** @param id 32 bits by which packets name it */
+    /** @param id its number in packets, 32 bits */
     createStream(id: number, options?: StreamOptions): Stream;
   }
 }

@@ -1,7 +1,7 @@
 /**
- * How a TCP connection between two neighbours begins. Who connects says the name of the agreement and a nonce; the other
- * side answers with its own nonce and a sealed hello, and gets one. Only who knows the secret can seal them, for this
- * connection alone.
+ * The start of a TCP connection between two LAN peers. The dialing side sends the name of the agreement and a nonce.
+ * The accepting side answers with another nonce and a sealed hello, and receives a hello. Sealing it requires the
+ * secret, and it is valid for this connection only.
  */
 import { hkdfSync, randomBytes } from 'node:crypto';
 import { isIP, type Socket } from 'node:net';
@@ -19,26 +19,27 @@ import {
 } from '../sealed-records.ts';
 
 /*
- * How two neighbours agree, over the QUIC connection that proves both, on TCP connections beside it: the one that will
- * connect draws a secret and says at which address it sees the other, which answers with a port and a name for it all.
+ * LAN peers agree on TCP connections over the QUIC connection that proves both keys. The dialing side generates a
+ * secret and sends it with the address at which it sees the peer. The peer answers with a port and a name for the
+ * agreement.
  */
 
 export const AGREEMENT_SECRET_BYTES = 32;
-/** Bytes of the name by which a TCP connection says to which agreement it belongs. */
+/** Size of the name that links a TCP connection to its agreement, bytes. */
 export const AGREEMENT_NAME_BYTES = 16;
-/** Bytes that each end of a TCP connection draws for it. */
+/** Size of the nonce that each end of a TCP connection generates, bytes. */
 export const CONNECTION_NONCE_BYTES = 16;
 /** The longest text of an IP address. */
 const MAX_HOST_BYTES = 45;
 
-/** Most bytes of a request. */
+/** Largest request, bytes. */
 export const MAX_AGREEMENT_REQUEST_BYTES: number = AGREEMENT_SECRET_BYTES + MAX_HOST_BYTES;
 /** Bytes of an answer. */
 export const AGREEMENT_ANSWER_BYTES: number = 2 + AGREEMENT_NAME_BYTES;
 
 export interface AgreementRequest {
   readonly secret: Uint8Array;
-  /** An address of who is asked, as who asks sees it. */
+  /** An address of the accepting side, as seen by the dialing side. */
   readonly host: string;
 }
 
@@ -55,7 +56,7 @@ export function encodeRequest({ secret, host }: AgreementRequest): Uint8Array {
   return Buffer.concat([secret, Buffer.from(host, 'latin1')]);
 }
 
-/** Null for what is no request. */
+/** Null if the request is malformed. */
 export function decodeRequest(bytes: Uint8Array): AgreementRequest | null {
   const host = Buffer.from(bytes.subarray(AGREEMENT_SECRET_BYTES)).toString('latin1');
   // A `Buffer` would share its memory with a slice of it.
@@ -70,20 +71,20 @@ export function encodeAnswer({ port, name }: AgreementAnswer): Uint8Array {
   return bytes;
 }
 
-/** @param bytes `NEAR_ANSWER_BYTES` of them */
+/** @param bytes `AGREEMENT_ANSWER_BYTES` bytes */
 export function decodeAnswer(bytes: Uint8Array): AgreementAnswer {
   return { port: ((bytes[0] ?? 0) << 8) | (bytes[1] ?? 0), name: new Uint8Array(bytes.subarray(2)) };
 }
 
-/** What seals and opens at one end of a TCP connection. */
+/** Seals and opens the records at one end of a TCP connection. */
 export interface ConnectionSeals {
   readonly sealer: { seal(kind: RecordKind, payload?: Uint8Array): Buffer };
   readonly opener: { feed(chunk: Buffer): Iterable<LaneRecord> };
 }
 
 /**
- * Draws the keys of a TCP connection (RFC 5869). Both ends have drawn a part of the salt, so that no recorded connection
- * can be played again to either.
+ * Derives the keys of a TCP connection (RFC 5869). Each end generates a part of the salt, so that no recorded
+ * connection can be replayed to either end.
  * @param role of this end
  */
 export function connectionSeals(secret: Uint8Array, salt: Uint8Array, role: 'connects' | 'accepts'): ConnectionSeals {
@@ -95,9 +96,9 @@ export function connectionSeals(secret: Uint8Array, salt: Uint8Array, role: 'con
 }
 
 /*
- * What a channel carries between two processes of one machine: records as `network/bulk/records` has them, but open. Both
- * have shown that they know the secret; who may record packets of the loopback interface can read what clients and services
- * say to their daemons there anyway.
+ * Records between two processes of one machine are not encrypted. Both processes have proven that they know the secret.
+ * A program that can record packets of the loopback interface can also read what clients and services send to their
+ * daemons there.
  */
 
 const CODE: Readonly<Record<RecordKind, number>> = { hello: 0, data: 1, end: 2, reset: 3 };
@@ -111,7 +112,7 @@ const HEAD_BYTES = 4;
 const NOTHING: Buffer = Buffer.alloc(0);
 
 export class FrameWriter {
-  /** @param payload at most `MAX_RECORD_PAYLOAD_BYTES`; is not kept */
+  /** @param payload at most `MAX_RECORD_PAYLOAD_BYTES`; it can be reused */
   seal(kind: RecordKind, payload: Uint8Array = NOTHING): Buffer {
     const frame = Buffer.allocUnsafeSlow(HEAD_BYTES + payload.length);
     frame.writeUInt32BE(((CODE[kind] << 24) | payload.length) >>> 0);
@@ -120,15 +121,15 @@ export class FrameWriter {
   }
 }
 
-/** Takes the frames off the bytes of a channel, however these are cut. */
+/** Extracts the frames from chunks of any size. */
 export class FrameOpener {
   readonly #head: Buffer = Buffer.alloc(HEAD_BYTES);
   #headBytes = 0;
-  /** What is still to come of the payload. */
+  /** Missing bytes of the payload. */
   #left = 0;
 
   /**
-   * Gives what has come; a payload in the pieces in which it came.
+   * Returns what has arrived. A payload can be split.
    * @throws SvcError `protocol_error`
    */
   *feed(chunk: Buffer): Generator<LaneRecord> {
@@ -156,21 +157,21 @@ export class FrameOpener {
     const length = head & 0xff_ffff;
     const isRight = kind === 'data' ? length > 0 && length <= MAX_RECORD_PAYLOAD_BYTES : length === 0;
     if (kind === undefined || !isRight)
-      throw new SvcError('protocol_error', { message: 'A channel carries what the other side did not send.' });
+      throw new SvcError('protocol_error', { message: 'Received data that the other side did not send.' });
     this.#left = length;
     return kind;
   }
 }
 
-/** Time for all of it, milliseconds. */
+/** Timeout for the whole greeting, milliseconds. */
 export const GREETING_TIMEOUT_MS = 2_000;
 /** Bytes of a sealed record without payload. */
 const HELLO_BYTES = 20;
 
-/** What comes behind the greeting, and may have come with it. */
+/** Receives the bytes that arrived after the greeting too. */
 type Greeted = (seals: ConnectionSeals, rest: Buffer) => void;
 
-/** Takes so many bytes off a socket, and gives what came behind them along, in the same turn. */
+/** Reads this many bytes from a socket, and passes on any further bytes in the same turn. */
 function takeFirst(
   socket: Socket,
   length: number,
@@ -189,12 +190,15 @@ function isHello(sealed: Buffer, { opener }: ConnectionSeals): boolean {
   }
 }
 
-/** What two processes of one machine say to each other is not sealed. */
+/** Data between two processes of one machine is not sealed. */
 function sealsAt(host: string, seals: ConnectionSeals): ConnectionSeals {
   return isLoopbackHost(host) ? { sealer: new FrameWriter(), opener: new FrameOpener() } : seals;
 }
 
-/** Ends a connection whose greeting takes too long, or that ends before it is over. Returns what is to be called then. */
+/**
+ * Closes a connection with an unfinished greeting after the timeout or at its end. Returns a function to call after the
+ * greeting.
+ */
 function bounded(socket: Socket, clock: Clock): () => void {
   const end = (): void => void socket.destroy();
   const timer = clock.after(GREETING_TIMEOUT_MS, end);
@@ -207,7 +211,7 @@ function bounded(socket: Socket, clock: Clock): () => void {
   return over;
 }
 
-/** The side that connects. */
+/** The dialing side. */
 export function greet(
   socket: Socket,
   { name, secret, host }: { readonly name: Uint8Array; readonly secret: Uint8Array; readonly host: string },
@@ -230,8 +234,8 @@ export function greet(
 }
 
 /**
- * The side that was connected to.
- * @param at the address that it was connected to, and the secret of an agreement by its name; null where there is none
+ * The accepting side.
+ * @param at the local address of the connection, and a lookup of an agreement's secret by name, null if there is none
  */
 export function awaitGreeting(
   socket: Socket,

@@ -1,6 +1,5 @@
 /**
- * A TCP connection between two neighbours that carries one stream after the other: each begins with its first bytes
- * and is over when both sides have ended it.
+ * A TCP connection between two LAN peers that carries one stream at a time. A stream starts with its first bytes and finishes with the ends of both sides.
  */
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -11,23 +10,23 @@ import { STREAM_OPTIONS, StreamError, WatchedStream } from '../stream.ts';
 import type { Connection, Stream, UpgradeState } from '../types.ts';
 import type { ConnectionSeals } from './greeting.ts';
 
-/* One stream on a channel between neighbours: what `Stream` promises, over a TCP connection. */
+/* A stream over a TCP connection between LAN peers. */
 
 type Callback = (error?: Error | null) => void;
 
-/** What a stream needs of the channel under it. */
+/** The functions of the connection that a stream uses. */
 export interface StreamCarrier {
-  /** Sends bytes; false where the rest should wait until `LanTcpStream.drained`. */
+  /** Sends bytes. False if the writer should wait for `LanTcpStream.drained`. */
   send(bytes: Buffer): boolean;
-  /** Says that no byte follows. */
+  /** Sends the end of the stream. */
   sendEnd(): void;
-  /** Gives what is under way up, both ways. */
+  /** Aborts both directions. */
   sendReset(): void;
-  /** Has what `work` sends go out in one piece: each piece wakes the other side. */
+  /** Sends everything that `work` writes in one piece: each piece wakes the peer. */
   together(work: () => void): void;
-  /** Lets what comes wait in the TCP connection, or no longer. */
+  /** Stops or continues reading from the TCP connection. */
   hold(isHeld: boolean): void;
-  /** Nobody reads any more though the other side has not ended. */
+  /** The reader has stopped before the peer's end. */
   abandon(): void;
 }
 
@@ -38,7 +37,7 @@ export class LanTcpStream extends WatchedStream implements Stream {
   #saidEnd = false;
   #gotEnd = false;
   #isHeld = false;
-  /** The other side reads no more. */
+  /** The peer has stopped reading. */
   #isUnread = false;
   #waiting: Callback | null = null;
 
@@ -46,24 +45,24 @@ export class LanTcpStream extends WatchedStream implements Stream {
     super(STREAM_OPTIONS);
     this.connection = connection;
     this.#carrying = carrying;
-    // The other side's reset must not end the process where a consumer has no listener yet.
+    // A reset by the peer must not end the process while there is no listener.
     this.on('error', () => {});
   }
 
-  /** Bytes have come. */
+  /** Bytes have arrived. */
   received(bytes: Buffer): void {
     if (this.destroyed || this.push(bytes) || this.#isHeld) return;
     this.#isHeld = true;
     this.#carrying.hold(true);
   }
 
-  /** The other side has ended its half. */
+  /** The end of the peer's half has arrived. */
   ended(): void {
     this.#gotEnd = true;
     this.push(null);
   }
 
-  /** The other side has given it up: at once, or when what it had ended before has been read. */
+  /** The peer has reset the stream. Bytes before a clean end are read first. */
   wasReset(): void {
     this.#saidEnd = true;
     if (!this.#gotEnd || this.readableEnded) {
@@ -80,21 +79,21 @@ export class LanTcpStream extends WatchedStream implements Stream {
     waiting?.(new StreamError('stream_reset'));
   }
 
-  /** The connection is gone. */
+  /** The connection was lost. */
   lost(cause?: unknown): void {
     this.#gotEnd = true;
     this.#saidEnd = true;
     this.destroy(new StreamError('connection_lost', cause));
   }
 
-  /** There is room for more. */
+  /** The writer can continue. */
   drained(): void {
     const waiting = this.#waiting;
     this.#waiting = null;
     waiting?.();
   }
 
-  /** Frees a chunk that was read from here, or written here to the end. */
+  /** Frees a chunk that was read from this stream or that it has finished writing. */
   release(chunk: Buffer): void {
     freeMemory(chunk);
   }
@@ -106,7 +105,7 @@ export class LanTcpStream extends WatchedStream implements Stream {
   }
 
   override end(...last: readonly unknown[]): this {
-    // The last bytes and the end behind them.
+    // The last bytes together with the end.
     this.#carrying.together(() => super.end.apply(this, last as Parameters<Duplex['end']>));
     return this;
   }
@@ -141,26 +140,26 @@ export class LanTcpStream extends WatchedStream implements Stream {
   }
 }
 
-/** How much of a stream that nobody reads any more is thrown away before it is given up, bytes … */
+/** Bytes of a stream without a reader that are discarded before the connection is closed … */
 const DISCARD_BYTES: number = 64 * 1024;
-/** … and for how long, milliseconds. */
+/** … and the time limit for that, milliseconds. */
 const CLOSING_MS = 2_000;
 
-/** A quiet TCP connection is kept up so often, milliseconds. */
+/** Interval of TCP keepalives, milliseconds. */
 const QUIET_MS = 20_000;
 
 interface NearChannelOptions {
   readonly clock: Clock;
-  /** The connection between the two nodes that the keys come from. */
+  /** The QUIC connection of the agreement. */
   readonly connection: Connection;
   readonly socket: Socket;
   readonly seals: ConnectionSeals;
   readonly state: UpgradeState;
-  /** A stream that the other side begins; null where only this side does. */
+  /** Receives streams that the peer opens. Null on the dialing side. */
   readonly onStream: ((stream: LanTcpStream) => void) | null;
-  /** The other side has given the sign of life that it was asked for; null where this side gives them. */
+  /** The peer has answered a pulse. Null on the accepting side. */
   readonly onPulse: (() => void) | null;
-  /** No stream is under way any more. */
+  /** No stream is open. */
   readonly onIdle: () => void;
   readonly onClosed: () => void;
 }
@@ -170,11 +169,11 @@ export class LanTcpConnection {
   #stream: LanTcpStream | null = null;
   #saidEnd = false;
   #gotEnd = false;
-  /** Null where what comes is for somebody. */
+  /** Null while a stream receives the bytes. */
   #discarded: number | null = null;
-  /** The present stream is not the first. */
+  /** The current stream is not the first one. */
   #isReused = false;
-  /** Something has come on the present stream. */
+  /** Bytes have arrived on the current stream. */
   #hasHeard = false;
   #linger: Timer | null = null;
   #isClosed = false;
@@ -183,7 +182,7 @@ export class LanTcpConnection {
   constructor(options: NearChannelOptions) {
     this.#options = options;
     const { socket } = options;
-    // What stands between two private networks may forget a connection that is quiet for minutes.
+    // A middlebox between two private networks may drop a connection that is idle for minutes.
     socket.setKeepAlive(true, QUIET_MS);
     socket.on('data', (chunk: Buffer) => this.#take(chunk));
     socket.on('drain', () => this.#stream?.drained());
@@ -192,7 +191,7 @@ export class LanTcpConnection {
     socket.on('close', () => this.#lose());
   }
 
-  /** Begins a stream; only where none is under way. */
+  /** Opens a stream. Only while no stream is open. */
   begin(): LanTcpStream {
     // protocol-lan.md, step 7
     const stream = new LanTcpStream(this.#options.connection, {
@@ -211,17 +210,17 @@ export class LanTcpConnection {
     return stream;
   }
 
-  /** Asks the other side for a sign of life; only where no stream is under way. */
+  /** Requests a pulse from the peer. Only while no stream is open. */
   pulse(): void {
     this.#write('hello');
   }
 
-  /** Ends it at once, and what is under way is lost. */
+  /** Closes the connection immediately. Data in transit is lost. */
   close(): void {
     this.#lose();
   }
 
-  /** Ends it once what was sent has gone; only where no stream is under way. */
+  /** Closes the connection after everything was sent. Only while no stream is open. */
   retire(): void {
     if (this.#isClosed || this.#isClosing) return;
     this.#isClosing = true;
@@ -229,7 +228,7 @@ export class LanTcpConnection {
     this.#startLinger(() => this.#destroy());
   }
 
-  /** Takes what came right behind the greeting. */
+  /** Passes in the bytes that arrived with the greeting. */
   feed(chunk: Buffer): void {
     this.#take(chunk);
   }
@@ -266,7 +265,7 @@ export class LanTcpConnection {
     this.#checkOver();
   }
 
-  /** Both sides close a channel on which a stream was given up: what is under way on it is of no more use. */
+  /** After a reset, both sides close the connection: its remaining bytes are useless. */
   #reset(stream: LanTcpStream): void {
     // protocol-lan.md, step 9
     if (this.#stream !== stream || this.#isClosing) return;
@@ -278,7 +277,7 @@ export class LanTcpConnection {
     this.#options.socket.resume();
   }
 
-  /** Bytes that were ended cleanly wait for their reader, however long it takes. */
+  /** Cleanly ended bytes are kept for their reader without a time limit. */
   #destroy(): void {
     const { socket } = this.#options;
     if (this.#saidEnd && socket.writableLength > 0) this.#startLinger(() => this.#destroy());
@@ -313,7 +312,8 @@ export class LanTcpConnection {
   #take(chunk: Buffer): void {
     if (this.#isClosed) return;
     this.#options.state.received += chunk.length;
-    // Until the other side has read why: a TCP connection that is destroyed with bytes unread may take that back.
+    // Keep reading until the peer has read the reason: destroying a TCP connection with unread bytes can discard sent
+    // ones.
     if (this.#isClosing) return freeMemory(chunk);
     try {
       for (const { kind, payload } of this.#options.seals.opener.feed(chunk)) {
@@ -332,7 +332,7 @@ export class LanTcpConnection {
   #pulsed(): void {
     const { onPulse, socket } = this.#options;
     if (onPulse !== null) return onPulse();
-    // Who asks on and on and reads no answer is not answered.
+    // A peer that sends pulses and does not read the answers loses the connection.
     if (this.#stream !== null || socket.writableNeedDrain) return this.#lose();
     this.#write('hello');
   }
@@ -344,7 +344,7 @@ export class LanTcpConnection {
       if (onStream === null) return this.#lose();
       const stream = this.begin();
       this.#hasHeard = true;
-      // Its first bytes are there when it is handed on.
+      // The first bytes are readable when the handler receives the stream.
       stream.received(payload);
       return onStream(stream);
     }
@@ -367,7 +367,8 @@ export class LanTcpConnection {
   }
 
   #wasReset(): void {
-    // It may be meant for the stream before, of which the other side had not read all: this one is as good as unheard of.
+    // The reset may be for the previous stream, which the peer had not read completely. The current one has not been
+    // seen by the peer.
     if (this.#isReused && !this.#hasHeard && !this.#gotEnd) return this.#lose();
     const stream = this.#stream;
     this.#stream = null;

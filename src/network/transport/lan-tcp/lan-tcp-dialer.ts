@@ -1,4 +1,4 @@
-/** The end that connects: channels to one neighbour, some of them ready before anybody needs them. */
+/** The dialing side: TCP connections to one LAN peer, some of them opened in advance. */
 import { connect, type Socket } from 'node:net';
 import type { Clock, Timer } from '../../../foundation/clock.ts';
 import { detach } from '../../../foundation/detached.ts';
@@ -8,26 +8,32 @@ import type { Connection, Stream, UpgradeState } from '../types.ts';
 import { type AgreementAnswer, type AgreementRequest, greet } from './greeting.ts';
 import { LanTcpConnection } from './lan-tcp-connection.ts';
 
-/** Channels that wait for their first or next stream: so many are made ahead … */
+/** Idle connections that are opened in advance … */
 const READY = 4;
-/** … and so many stay once they were used. */
+/** … and idle connections that are kept after use. */
 const MAX_READY = 16;
-/** Channels to one neighbour at one time; more streams go over the QUIC connection. */
+/** Connections to one LAN peer at one time. Further streams use the QUIC connection. */
 export const MAX_CHANNELS = 256;
-/** How long new channels wait, so that they are not in the way of what the last one was taken for: milliseconds. */
+/** Delay before new connections replace a used one, so that they do not slow down its stream, milliseconds. */
 const REFILL_MS = 5;
-/** While channels are in use, an idle one is asked for a sign of life so often, milliseconds … */
+/** Interval at which an idle connection must send a pulse while others are in use, milliseconds … */
 export const PULSE_MS = 3_000;
-/** … and where none comes within this, or a new channel is not answered, but then QUIC is, and no further channel comes about, all are lost: a firewall may swallow TCP alone. */
+/**
+ * … and must answer within this time. If it does not, or a new connection gets no answer, although QUIC works and
+ * another new connection fails too, all connections are closed: a firewall may drop only TCP.
+ */
 export const PULSE_SILENCE_MS = 3_000;
 
-/** How a TCP connection fails to which something has answered. */
+/** Errors of a TCP connection attempt that something has answered. */
 const REFUSALS: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ECONNRESET']);
 
-/** What a new channel is for: streams, to see whether something answers, or to lose those in use where it does not come about. */
+/**
+ * The purpose of a new connection: to carry streams, to check whether anything answers, or to close the used ones if it
+ * fails.
+ */
 type Purpose = 'streams' | 'probe' | 'proof';
 
-/** How many there are, and how many there may be. */
+/** The number of connections, and its limit. */
 export interface Made {
   channels: number;
   readonly most: number;
@@ -39,15 +45,15 @@ interface NearDialerOptions {
   readonly request: AgreementRequest;
   readonly answer: AgreementAnswer;
   readonly state: UpgradeState;
-  /** Channels that this node has made to all neighbours; counted here. */
+  /** Connections from this node to all LAN peers. */
   readonly made: Made;
-  /** Whether the other process answers over QUIC. */
+  /** Checks whether the peer's process answers over QUIC. */
   readonly isThere: () => Promise<boolean>;
-  /** The first channel is ready. */
+  /** The first connection is open. */
   readonly onReady: () => void;
-  /** No new channel comes about any more; those in use go on. */
+  /** New connections fail. Streams on the existing ones continue. */
   readonly onFailed: () => void;
-  /** The last channel is gone after that, or it was stopped. */
+  /** After that the last connection has closed, or the dialer was stopped. */
   readonly onOver: () => void;
 }
 
@@ -58,9 +64,9 @@ export class LanTcpDialer {
   readonly #dialling = new Set<Socket>();
   #refill: Timer | null = null;
   readonly #pulses: RepeatingTask;
-  /** While a sign of life is awaited: on which channel, and what gives it up. */
+  /** The connection that must answer a pulse, and its timeout. */
   #awaited: { readonly channel: LanTcpConnection; readonly watch: SilenceWatch } | null = null;
-  /** Whether it is being found out if anything gets through. */
+  /** A check is running whether TCP still works. */
   #isDoubting = false;
   #isFailed = false;
   #isStopped = false;
@@ -73,7 +79,7 @@ export class LanTcpDialer {
     this.#fill();
   }
 
-  /** A new stream; null where no channel is ready. */
+  /** A new stream, or null if no connection is idle. */
   take(): Stream | null {
     const channel = this.#ready.pop();
     this.#noteReady();
@@ -81,7 +87,7 @@ export class LanTcpDialer {
     return channel?.begin() ?? null;
   }
 
-  /** Ends all channels and what is under way on them. */
+  /** Closes all connections and their streams. */
   stop(): void {
     if (this.#isStopped) return;
     this.#isStopped = true;
@@ -93,7 +99,7 @@ export class LanTcpDialer {
     this.#options.onOver();
   }
 
-  /** Channels on which a stream is under way. */
+  /** Connections with an open stream. */
   get #inUse(): number {
     return this.#channels.size - this.#ready.length;
   }
@@ -147,7 +153,7 @@ export class LanTcpDialer {
         onClosed: () => this.#closed(channel),
       });
       this.#channels.add(channel);
-      // There may be as many as there may be without it.
+      // It was only a test: the number of idle connections does not grow.
       if (purpose === 'probe') channel.retire();
       else this.#rest(channel);
       if (rest.length > 0) channel.feed(rest);
@@ -170,7 +176,7 @@ export class LanTcpDialer {
   #pulse(): void {
     // protocol-lan.md, step 11
     if (this.#inUse === 0 || this.#awaited !== null || this.#isDoubting) return;
-    // The one that has been idle for longest is most like those in use.
+    // The connection that was idle longest is most similar to those in use.
     const [channel] = this.#ready;
     if (channel === undefined) {
       if (this.#dialling.size === 0) this.#dial('probe');
@@ -201,8 +207,8 @@ export class LanTcpDialer {
   }
 
   /**
-   * A channel is silent, old or new. The other process may stand still, or the reader of that channel may have paused: who
-   * answers over QUIC, and not a new TCP connection right after that, is behind something that swallows TCP.
+   * A connection is silent. The process of the peer may be paused, or the reader of that connection. If QUIC gets an
+   * answer and a new TCP connection right after that does not, something drops TCP.
    */
   async #doubt(): Promise<void> {
     // protocol-lan.md, step 12
@@ -220,13 +226,13 @@ export class LanTcpDialer {
     if (this.#isFailed && this.#channels.size === 0) this.stop();
   }
 
-  /** Nothing gets through any more: what is under way goes on over QUIC, where it can. */
+  /** TCP does not work. Streams continue over QUIC if they can. */
   #lose(): void {
     this.#fail();
     for (const channel of this.#channels) channel.close();
   }
 
-  /** Where one does not come about, none is waited for any more. */
+  /** After a failure, no further connection is attempted. */
   #fail(): void {
     if (this.#isFailed) return;
     this.#isFailed = true;

@@ -1,4 +1,4 @@
-/** The end that accepts: TCP ports at the addresses at which neighbours see this node, open while any of them may connect. */
+/** The accepting side: TCP ports at the addresses that LAN peers see, open while a peer may connect. */
 
 import { randomBytes } from 'node:crypto';
 import { createServer, type Server, type Socket } from 'node:net';
@@ -16,19 +16,22 @@ import {
 import { LanTcpConnection } from './lan-tcp-connection.ts';
 import { MAX_CHANNELS } from './lan-tcp-dialer.ts';
 
-/** Agreements that stand at one time. */
+/** Agreements at one time. */
 export const MAX_AGREEMENTS = 256;
-/** Those of one connection. Who asks has one, and another where the channels of the first are in use though no new ones come. */
+/**
+ * Agreements of one QUIC connection: one, and another if the connections of the first are in use and no new ones
+ * arrive.
+ */
 export const MAX_AGREEMENTS_PER_CONNECTION = 4;
-/** Addresses that are listened at. */
+/** Listening addresses. */
 const MAX_HOSTS = 16;
-/** TCP connections that have not shown yet that they belong here, at one address. */
+/** TCP connections with an unfinished greeting at one address. */
 export const MAX_UNMET = 64;
 
 interface Agreement extends UpgradeCaller {
   readonly secret: Uint8Array;
   readonly channels: Set<LanTcpConnection>;
-  /** Where it is listened for them. */
+  /** The listening address. */
   readonly host: string;
   readonly port: Port;
   isOver: boolean;
@@ -37,7 +40,7 @@ interface Agreement extends UpgradeCaller {
 interface Port {
   readonly server: Server;
   readonly listening: Promise<void>;
-  /** TCP connections that have not shown yet that they belong here. */
+  /** TCP connections with an unfinished greeting. */
   readonly unmet: Set<Socket>;
   users: number;
 }
@@ -51,25 +54,25 @@ export class LanTcpListener {
   readonly #ports = new Map<string, Port>();
   #accepted = 0;
 
-  /** @param most channels of all callers together */
+  /** @param most maximum number of connections of all peers together */
   constructor(most: () => number, { clock }: { readonly clock: Clock }) {
     this.#clock = clock;
     this.#most = most;
   }
 
-  /** Channels that stand. */
+  /** Open connections. */
   get channels(): number {
     return this.#accepted;
   }
 
   /**
-   * Lets a neighbour connect until it is told that it may no longer.
-   * @returns null where there is no room, or nobody can listen at that address
+   * Lets a LAN peer connect until `dismiss`.
+   * @returns null if a limit is reached, or this node cannot listen at that address
    */
   async admit({ secret, host }: AgreementRequest, caller: UpgradeCaller): Promise<AgreementAnswer | null> {
     const port = await this.#listenAt(host);
     if (port === null) return null;
-    // Who asks again makes no use of what it was told before.
+    // A peer that asks again does not use its earlier agreement.
     for (const agreement of this.#of(caller.connection)) if (agreement.channels.size === 0) this.#end(agreement);
     const isFull = this.#agreements.size >= MAX_AGREEMENTS;
     if (isFull || this.#of(caller.connection).length >= MAX_AGREEMENTS_PER_CONNECTION) {
@@ -82,7 +85,7 @@ export class LanTcpListener {
     return { port: address !== null && typeof address === 'object' ? address.port : 0, name };
   }
 
-  /** Ends what was agreed on over a connection, and its channels. */
+  /** Ends the agreements of a QUIC connection, and closes their TCP connections. */
   dismiss(connection: Connection): void {
     for (const agreement of this.#of(connection)) this.#end(agreement);
   }
@@ -106,7 +109,7 @@ export class LanTcpListener {
       const unmet = new Set<Socket>();
       server.on('connection', (socket: Socket) => this.#accept(socket, host, unmet));
       server.listen({ host, port: 0 });
-      // One that could not be accepted is no reason to end.
+      // An error of one incoming connection does not close the server.
       server.on('error', () => {});
       port = { server, listening: listening(server), unmet, users: 0 };
       this.#ports.set(host, port);

@@ -1,7 +1,6 @@
 /**
- * TCP connections beside the QUIC connection of two nodes that are neighbours: on one machine, or in one private network.
- * There a stream over the engine spends more time between threads than on its way. Either side asks for them when it
- * opens streams to the other; until then, and wherever they do not come about, the QUIC connection has them all.
+ * TCP connections next to the QUIC connection of two LAN peers, on one machine or in one private network. There a
+ * stream of the QUIC engine spends more time between threads than in the network. Each side requests them when it opens streams. Until then, and if they fail, streams use the QUIC connection.
  */
 import type { Clock } from '../../../foundation/clock.ts';
 import { detach } from '../../../foundation/detached.ts';
@@ -21,41 +20,44 @@ import {
 import { LanTcpDialer, type Made } from './lan-tcp-dialer.ts';
 import { LanTcpListener } from './lan-tcp-listener.ts';
 
-/** How long a node waits behind its first stream before it asks for another way, so that this is not in its way: milliseconds. */
+/**
+ * Delay after the first stream before a node requests TCP connections, so that the request does not slow down that
+ * stream, milliseconds.
+ */
 export const BEFORE_ASKING_MS = 20;
-/** How long a neighbour that knows no other way is not asked again, milliseconds … */
+/** No further request goes to a peer without LAN TCP for this time, milliseconds … */
 const ASK_ANEW_MS = 10 * 60_000;
-/** … and one that could not be connected to. */
+/** … and a peer that could not be connected to, for this time. */
 export const DIAL_ANEW_MS = 60_000;
-/** Where a round trip to a neighbour on another machine takes longer, it is not asked: milliseconds. */
+/** Longest round trip to a peer on another machine, milliseconds. */
 const MAX_RTT_MS = 25;
-/** Channels to all neighbours at one time, and as many from them; fewer where this process may have few descriptors … */
+/** Connections to all LAN peers at one time, and as many from them. Fewer if this process can open few descriptors … */
 export const MAX_CHANNELS_OF_ALL = 1_024;
-/** … of which they get this part. */
+/** … and then this part of the number. */
 const DESCRIPTOR_PART = 1 / 8;
 
-/** What is known of the way to one neighbour. */
+/** The state of one LAN peer. */
 interface Way {
   dialer: LanTcpDialer | null;
-  /** Those that have channels, with those that get no new ones. */
+  /** Dialers with connections, including failed dialers. */
   readonly dialers: Set<LanTcpDialer>;
   askAt: number;
   isAsking: boolean;
 }
 
 /**
- * Whether packets take long between the ends of a connection, as through a private network that spans the country: where some
- * are lost on such a way the kernel's TCP may come down to half a megabyte a second, and our own lanes do not.
+ * True if packets take long between the ends of a connection, as in a private network across a country. With packet
+ * loss the kernel's TCP can slow down to half a megabyte a second there; bulk lanes do not.
  */
 function isLong(connection: Connection): boolean {
   const isHere = ipScope(connection.path.remote.host) === IP_SCOPE.loopback;
   return !isHere && connection.rtt() > MAX_RTT_MS;
 }
 
-/** Whether TCP may be spoken between the ends of a connection, at an address of one of them: no port is opened to the Internet. */
+/** True if TCP is allowed between the ends of a connection at a local address. No port is opened to the Internet. */
 function isNear({ path }: Connection, host: string): boolean {
   const scope = ipScope(host);
-  // What is open on loopback is only for who came from there.
+  // A listener on loopback is only for peers on this machine.
   const isHere = (ipScope(path.remote.host) === IP_SCOPE.loopback) === (scope === IP_SCOPE.loopback);
   return path.kind === 'lan' && isHere && scope > IP_SCOPE.none && scope < IP_SCOPE.public;
 }
@@ -66,14 +68,14 @@ export class LanTcp implements StreamUpgrade {
   readonly #clock: Clock;
   readonly #listener: LanTcpListener;
   readonly #ways = new Map<Connection, Way>();
-  /** Those over which others were let in. */
+  /** Connections with agreements of their peers. */
   readonly #admitted = new Set<Connection>();
-  /** What ends the ways of others to this node, and of this node to others. */
+  /** End the agreements of peers, and the dialers of this node. */
   readonly #ends = new Set<() => void>();
   readonly #made: Made;
   #isStopped = false;
 
-  /** @param dependencies with how many files and sockets this process may have open */
+  /** @param dependencies with the number of files and sockets that this process can open */
   constructor(dependencies: { readonly clock: Clock; readonly descriptors: () => number }) {
     const { clock, descriptors } = dependencies;
     const most = lazy(() => Math.min(MAX_CHANNELS_OF_ALL, Math.floor(descriptors() * DESCRIPTOR_PART)));
@@ -87,7 +89,7 @@ export class LanTcp implements StreamUpgrade {
     };
   }
 
-  /** Channels that neighbours have made to this node. */
+  /** Open connections from LAN peers. */
   get accepted(): number {
     return this.#listener.channels;
   }
@@ -99,7 +101,7 @@ export class LanTcp implements StreamUpgrade {
     for (const end of this.#ends) end();
   }
 
-  /** A new stream to a neighbour; null where it has to go over the QUIC connection. */
+  /** A new stream to a LAN peer, or null if the QUIC connection must carry it. */
   open(to: UpgradePeer): Stream | null {
     const { connection } = to;
     if (!isNear(connection, connection.path.remote.host) || this.#isStopped) return null;
@@ -112,8 +114,8 @@ export class LanTcp implements StreamUpgrade {
   }
 
   /**
-   * Answers a neighbour that asks.
-   * @returns null where it is to go on over the QUIC connection
+   * Answers the request of a LAN peer.
+   * @returns null if the peer must use the QUIC connection
    */
   async answer(body: Uint8Array, caller: UpgradeCaller): Promise<Uint8Array | null> {
     // protocol-lan.md, step 3
@@ -162,7 +164,7 @@ export class LanTcp implements StreamUpgrade {
     if (answer === null || this.#isStopped || this.#ways.get(connection) !== way) return;
     const clock = this.#clock;
     const made = this.#made;
-    // What it is asked is of no account.
+    // Any answer shows that the process is running.
     const isThere = (): Promise<boolean> =>
       send(encodeRequest(newRequest(remote.host))).then(
         () => true,
@@ -184,7 +186,7 @@ export class LanTcp implements StreamUpgrade {
     way.dialers.add(dialer);
   }
 
-  /** Ends something with a connection, or with this node. */
+  /** Ends something with a connection, or when this node stops. */
   #endWith(connection: Connection, stop: () => void): void {
     const end = (): void => {
       this.#ends.delete(end);

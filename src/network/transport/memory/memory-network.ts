@@ -1,6 +1,6 @@
 /**
  * Endpoints in one process, for tests and simulations. Every event is a task of the injected clock or `defer`, in a fixed
- * order: there are no timers and no randomness of its own. Lines between endpoints can be slow, cut or one-way, and
+ * order: the network adds no timers and no randomness. Lines between endpoints can be slow, cut or one-way, and
  * endpoints can refuse dials, not answer them, or crash.
  */
 import type { Address } from '../../../foundation/address.ts';
@@ -191,14 +191,14 @@ class Line {
     for (; this.#held > 0; this.#held--) this.#network.defer(() => this.#arrive());
   }
 
-  /** The receiver hears nothing from now on. */
+  /** Nothing arrives at the receiver any longer. */
   onSilence(): void {
     const { clock, idleTimeoutMs } = this.#network;
     if (idleTimeoutMs < Number.POSITIVE_INFINITY)
       this.#idle ??= clock.after(idleTimeoutMs, () => this.#receiver()?.close());
   }
 
-  /** Discards what is on its way and whatever is sent later: the sender has crashed. */
+  /** Discards all events, also later ones: the sender has crashed. */
   die(): void {
     this.#isDead = true;
     this.#events.splice(0);
@@ -535,7 +535,7 @@ class MemoryStream extends WatchedStream implements Stream {
     resume?.();
   }
 
-  /** The reader is gone. */
+  /** The reader has stopped. */
   #onStopped(): void {
     if (!this.destroyed && !this.writableFinished) this.destroy(new StreamError('stream_reset'));
   }

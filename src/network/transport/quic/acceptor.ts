@@ -1,7 +1,7 @@
 /**
- * Takes handshakes from a server of the engine, side by side. One call of the engine holds one
- * handshake from its first packet on, and a packet from nowhere holds it until the idle time-out;
- * so there are always more calls waiting than handshakes can be unfinished.
+ * Accepts handshakes from a server of the engine in parallel. One call of the engine handles one handshake from its
+ * first packet, and a forged packet occupies it until the idle timeout. So there are always more pending calls than
+ * possible unfinished handshakes.
  */
 
 import type { Clock } from '../../../foundation/clock.ts';
@@ -10,42 +10,45 @@ import type { Log } from '../../../foundation/log.ts';
 import { every, type RepeatingTask } from '../../../foundation/repeat.ts';
 import type { EngineConnection, EngineServer } from './engine.ts';
 
-/** Calls that always wait, whatever the unfinished handshakes hold. */
+/** Pending calls in addition to unfinished handshakes. */
 export const SPARE_ACCEPTS = 48;
 
 /**
- * Unfinished handshakes at one time, about 370 KB each in the engine: most of it is set aside for the streams that may
- * come. With more of them new ones wait until the oldest time out.
+ * Unfinished handshakes at one time. Each needs about 370 KB in the engine, mostly reserved for future streams. Above
+ * this number, new handshakes wait until the oldest time out.
  */
 export const MAX_UNFINISHED_HANDSHAKES = 512;
 
-/** So many unfinished handshakes, and more than succeed, are a flood, which is to be stopped before it is let in. */
+/**
+ * This many unfinished handshakes, and more than succeed, are a flood. Its packets are dropped before the engine sees
+ * them.
+ */
 export const FLOOD_HANDSHAKES = 48;
 
-/** By how many a flood that goes on is let in further, each time that calls are adapted: 8 a second. */
+/** How much more of a continuing flood is accepted each time that the calls are adapted: 8 a second. */
 const FLOOD_GROWTH = 0.8;
 
-/** Calls that are added during a flood in place of those that failed, each time: each handshake takes a millisecond. */
+/** Calls that replace failed ones during a flood, each time: a handshake takes a millisecond. */
 const FLOOD_CALLS = 20;
 
-/** How often the number of waiting calls is adapted. */
+/** How often the number of pending calls is adapted. */
 const ADAPT_INTERVAL_MS = 100;
 
-/** Added to the idle time-out, after which the engine has surely given up a handshake. */
+/** Added to the idle timeout, after which the engine has certainly dropped a handshake. */
 const EXPIRY_SLACK_MS = 1_000;
 
 interface Sample {
   readonly at: number;
-  /** Handshakes that the engine has begun and that did not succeed, so far. */
+  /** Handshakes that the engine has started and that have not succeeded, in total. */
   readonly begun: number;
   readonly succeeded: number;
 }
 
 interface AcceptorOptions {
-  /** When the engine gives up an unfinished handshake, milliseconds. */
+  /** When the engine drops an unfinished handshake, milliseconds. */
   readonly idleTimeoutMs: number;
   readonly onConnection: (connection: EngineConnection) => void;
-  /** Told again and again for as long as there is a flood. */
+  /** Called repeatedly during a flood. */
   readonly onFlood: () => void;
 }
 
@@ -57,7 +60,7 @@ export class Acceptor {
   #samples: Sample[] = [];
   #succeeded = 0;
   #waiting = 0;
-  /** How many unfinished handshakes there may be now. */
+  /** Unfinished handshakes that are allowed now. */
   #allowed = FLOOD_HANDSHAKES;
   #stopped = false;
   #adapting: RepeatingTask | null = null;
@@ -75,12 +78,12 @@ export class Acceptor {
 
   start(): void {
     const onError = (error: unknown): void =>
-      this.#log.warn({ error }, 'the number of waiting handshakes is not adapted');
+      this.#log.warn({ error }, 'could not adapt the number of pending handshakes');
     this.#adapt();
     this.#adapting = every(this.#clock, { periodMs: ADAPT_INTERVAL_MS, onError }, () => this.#adapt());
   }
 
-  /** Stops taking handshakes; the calls that wait end when the server is aborted. */
+  /** Stops accepting handshakes. Pending calls end when the server is aborted. */
   stop(): void {
     this.#stopped = true;
     this.#adapting?.stop();
@@ -90,7 +93,7 @@ export class Acceptor {
     const { unfinished, succeeded } = this.#lately();
     const isFlood = unfinished >= FLOOD_HANDSHAKES && unfinished > succeeded;
     this.#allowed = isFlood ? Math.min(this.#allowed + FLOOD_GROWTH, MAX_UNFINISHED_HANDSHAKES) : FLOOD_HANDSHAKES;
-    // Twice as many, as more come until the next look.
+    // Twice as many, because more arrive until the next check.
     const target = Math.min(2 * unfinished, Math.floor(this.#allowed)) + SPARE_ACCEPTS;
     this.#fill(isFlood ? Math.min(target, this.#waiting + FLOOD_CALLS) : target);
     if (isFlood) this.#options.onFlood();
@@ -101,8 +104,8 @@ export class Acceptor {
   }
 
   /**
-   * How many handshakes succeeded within the time-out, and an upper bound of those under way: those begun within it and
-   * not succeeded. Failed ones count until they expire, as the engine does not say which kind a failure was.
+   * How many handshakes succeeded within the timeout, and an upper bound of those in progress: started within it and
+   * not succeeded. Failed ones count until they expire, because the engine does not report why a handshake failed.
    */
   #lately(): { readonly unfinished: number; readonly succeeded: number } {
     const now = this.#clock.now();
@@ -131,7 +134,7 @@ export class Acceptor {
       this.#fill(this.#waiting + 1);
       this.#options.onConnection(connection);
     } catch {
-      // A handshake that failed, or the server has been aborted: the other side's business either way.
+      // A handshake that failed, or an aborted server. Both are expected.
       this.#waiting--;
     }
   }

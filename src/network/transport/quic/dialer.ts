@@ -1,4 +1,4 @@
-/** Dials through one client socket of the engine per address family, opened when first needed. */
+/** Dials through one client socket of the engine per address family, opened when it is first needed. */
 
 import { isIP } from 'node:net';
 import { type Address, formatAddress } from '../../../foundation/address.ts';
@@ -20,15 +20,15 @@ import {
   type QuicEngine,
 } from './engine.ts';
 
-/* The port of a client socket, which the engine does not say: a server of our own on this machine is dialled, and sees it. */
+/* The engine does not report the port of a client socket. A local server that the client dials sees it. */
 
-/** How long a handshake with oneself may take, milliseconds. */
+/** Timeout of this handshake, milliseconds. */
 const OWN_HANDSHAKE_MS = 3_000;
 const LOOPBACK_V6 = '::1';
 
 /**
  * The local port of a client for IPv6.
- * @throws SvcError `connect_failed` where this machine has no IPv6, `timeout`
+ * @throws SvcError `connect_failed` if this machine has no IPv6, `timeout`
  */
 export async function clientPort(
   client: EngineClient,
@@ -51,7 +51,7 @@ export async function clientPort(
     const dialled = client.outboundConnection(LOOPBACK_V6, server.port()).then(keep);
     const [out, back] = await abortable(Promise.all([dialled, server.inboundConnection().then(keep)]), limit.signal);
     const [there, here] = [parsePeer(out.remoteMultiaddr()), parsePeer(back.remoteMultiaddr())];
-    // Another program of this machine may have come to the port first: it has not our key.
+    // Another local program may have connected to the port first. It does not have our key.
     if (there === null || here === null || !equalBytes(there.key, here.key)) throw new SvcError('connect_failed');
     return here.address.port;
   } catch (cause) {
@@ -62,9 +62,9 @@ export async function clientPort(
   }
 }
 
-/** Time between two changes of the local port of a family, milliseconds. */
+/** Minimum time between two changes of a family's local port, milliseconds. */
 export const FRESH_PORT_PAUSE_MS = 5_000;
-/** Addresses that are remembered as reached from a socket. */
+/** Addresses recorded as reached from a socket. */
 const MAX_REACHED = 1024;
 
 /** A client socket of the engine. */
@@ -75,7 +75,7 @@ interface Port {
   /** Connections and dials that use it. */
   uses: number;
   readonly openedAt: number;
-  /** Another port has taken its place: it closes with its last use. */
+  /** A newer socket has replaced it. It closes after its last use. */
   isOld: boolean;
 }
 
@@ -90,9 +90,9 @@ export class Dialer {
   readonly #clock: Clock;
   readonly #ports = new Map<0 | 1, Port>();
   readonly #old = new Set<Port>();
-  /** That of the client for IPv6, once it was found out. */
+  /** The port of the client for IPv6, if known. */
   #ipv6Port: number | null = null;
-  /** Ends every dial under way. */
+  /** Cancels all pending dials. */
   readonly #stop = new AbortController();
 
   constructor(
@@ -110,7 +110,7 @@ export class Dialer {
     const peer = parsePeer(native.remoteMultiaddr());
     if (peer !== null && equalBytes(peer.key, expectedKey)) return { native, peer };
     native.abort();
-    throw new SvcError('connect_failed', { message: 'Another node than the expected one answers at this address.' });
+    throw new SvcError('connect_failed', { message: 'A node with another key answers at this address.' });
   }
 
   async #connect({ host, port }: Address, { timeoutMs, signal }: DialOptions): Promise<EngineConnection> {
@@ -130,10 +130,10 @@ export class Dialer {
       if (from.reached.size < MAX_REACHED) from.reached.add(to);
       return connection;
     } catch (cause) {
-      // Some middleboxes drop a pair of addresses and ports for good after a while. A fresh local port makes another pair.
+      // Some middleboxes permanently drop traffic between two pairs of address and port. A new local port avoids that.
       const isSilent = !(cause instanceof SvcError) || cause.code === 'timeout';
       if (isSilent && from.reached.has(to) && !this.#stop.signal.aborted) this.#replace(family === 4 ? 0 : 1, from);
-      // One that comes after all is not wanted any more.
+      // A late connection is not needed.
       dialled.then(
         (connection) => connection.abort(),
         () => {},
@@ -143,7 +143,7 @@ export class Dialer {
   }
 
   /**
-   * The local port that dials over IPv6 come from.
+   * The local port of dials over IPv6.
    * @throws SvcError as `clientPort`; `cancelled`
    */
   async ipv6Port(): Promise<number> {
@@ -153,7 +153,7 @@ export class Dialer {
     return this.#ipv6Port;
   }
 
-  /** Dials from now on come from fresh local ports; connections keep theirs. */
+  /** Later dials use new local ports. Connections keep theirs. */
   renew(): void {
     for (const [family, port] of this.#ports) this.#replace(family, port);
   }

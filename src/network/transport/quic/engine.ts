@@ -1,11 +1,10 @@
 /**
- * The native QUIC engine: a prebuilt Node-API addon (Rust quinn, mutual TLS 1.3 with Ed25519 keys),
- * one npm package per platform. This file holds its types and finds the one for this machine.
+ * The native QUIC engine: a prebuilt Node-API addon (Rust quinn, mutual TLS 1.3 with Ed25519 keys), one npm package per
+ * platform. This file has its types and loads the package for this machine.
  *
- * What its types do not say: a `Stream` takes one call per direction at a time, so `stopRead` waits
- * for a pending `read` and `resetWrite` for a blocked `write`; after a reset was reported once,
- * further reads look like a clean end; `port()` of an aborted `Server` ends the whole process;
- * `handshakeTimeout` and the two MTU fields are ignored.
+ * Undocumented behavior: a `Stream` allows one call per direction at a time, so `stopRead` waits for a pending `read`
+ * and `resetWrite` for a blocked `write`. After a reset was reported once, further reads look like a clean end.
+ * `port()` of an aborted `Server` ends the process. `handshakeTimeout` and the two MTU fields have no effect.
  */
 
 import { createRequire } from 'node:module';
@@ -20,7 +19,7 @@ import { memberOf } from '../../../foundation/json.ts';
 import { loadAddon } from '../../../foundation/native-addon.ts';
 import { isSingleFile } from '../../../foundation/package-file.ts';
 
-/** Every field is required by the engine. Times in milliseconds, sizes in bytes. */
+/** The engine requires every field. Times in milliseconds, sizes in bytes. */
 interface EngineConfig {
   readonly privateKeyProto: Uint8Array;
   readonly handshakeTimeout: number;
@@ -39,7 +38,7 @@ interface EngineConfig {
 export interface EngineStream {
   /** The next bytes, at most `max`; null (or undefined) at a clean end. */
   read(max: number): Promise<Uint8Array | null | undefined>;
-  /** Settles when all bytes are in the send buffer; they must not change before. */
+  /** Settles when all bytes are in the send buffer. They must not change before. */
   write(data: Uint8Array): Promise<void>;
   finishWrite(): Promise<void>;
   resetWrite(): Promise<void>;
@@ -66,11 +65,11 @@ export interface EngineConnection {
 }
 
 export interface EngineServer {
-  /** Takes one incoming handshake and settles with its outcome. */
+  /** Accepts one incoming handshake and settles with its result. */
   inboundConnection(): Promise<EngineConnection>;
   port(): number;
   stats(): { readonly acceptedHandshakes: number };
-  /** Settles when the closing packets are out, at the latest after `shutdownTimeout`. */
+  /** Settles when the closing packets are sent, or after `shutdownTimeout`. */
   abort(): Promise<void>;
 }
 
@@ -91,7 +90,7 @@ export interface QuicEngine {
 
 const PACKAGE_PREFIX = '@chainsafe/libp2p-quic-';
 
-/** npm packages that may hold the engine for a platform, in the order to try. */
+/** npm packages that can contain the engine for a platform, in order of preference. */
 export function enginePackages(platform: string, arch: string): readonly string[] {
   const suffixes = platform === 'linux' ? ['-gnu', '-musl'] : platform === 'win32' ? ['-msvc'] : [''];
   return suffixes.map((suffix) => `${PACKAGE_PREFIX}${platform}-${arch}${suffix}`);
@@ -103,8 +102,8 @@ function isEngine(value: unknown): value is QuicEngine {
 
 /**
  * Loads the engine for this machine.
- * @param require how it gets a package
- * @throws SvcError `internal`, naming the packages that would be needed
+ * @param require loads a package
+ * @throws SvcError `internal` with the names of the missing packages
  */
 export function loadEngine(
   require: (name: string) => unknown = isSingleFile ? () => loadAddon('quic') : createRequire(import.meta.url),
@@ -112,26 +111,26 @@ export function loadEngine(
   arch: string = process.arch,
 ): QuicEngine {
   const packages = enginePackages(platform, arch);
-  // The engine's own threads, where the environment does not say: one processor stays for JavaScript.
-  // On two processors that doubles the streams per second and saves a tenth of the CPU time.
+  // Threads of the engine, unless the environment sets them: one processor is left for JavaScript. On two processors
+  // this doubles the streams per second and saves a tenth of the CPU time.
   process.env['TOKIO_WORKER_THREADS'] ??= String(Math.max(1, availableParallelism() - 1));
   let cause: unknown;
   for (const name of packages) {
     try {
       const found = require(name);
       if (isEngine(found)) return found;
-      cause = new Error(`${name} does not export what the engine should`);
+      cause = new Error(`${name} does not export the functions of the engine`);
     } catch (error) {
       cause ??= error;
     }
   }
   throw new SvcError('internal', {
-    message: `The QUIC engine for ${platform}-${arch} is not installed: ${packages.join(' or ')} is needed. Install again without leaving out optional dependencies.`,
+    message: `The QUIC engine for ${platform}-${arch} is not installed: ${packages.join(' or ')} is needed. Install svcd again with optional dependencies.`,
     cause,
   });
 }
 
-/* The engine's spellings of keys and addresses, which are libp2p's, from and to ours. */
+/* Converts keys and addresses between our form and the engine's, which is libp2p's. */
 
 /** Protobuf `PrivateKey { type: Ed25519, data: 64 bytes }`; seed and public key follow. */
 const PRIVATE_KEY_HEADER = Uint8Array.of(0x08, 0x01, 0x12, 0x40);
@@ -139,17 +138,17 @@ const PRIVATE_KEY_HEADER = Uint8Array.of(0x08, 0x01, 0x12, 0x40);
 /** Multihash "identity" of 36 bytes, then protobuf `PublicKey { type: Ed25519, data: 32 bytes }`. */
 const PEER_ID_HEADER = Uint8Array.of(0x00, 0x24, 0x08, 0x01, 0x12, 0x20);
 
-/** Above the 52 characters of an Ed25519 peer id: longer text is not decoded. */
+/** An Ed25519 peer id has 52 characters. Longer text is not decoded. */
 const MAX_PEER_ID_CHARS = 64;
 
 const MULTIADDR = /^\/ip[46]\/([^/]+)\/udp\/(\d{1,5})\/quic-v1\/p2p\/([^/]+)$/;
 
-/** A private key as the engine wants it. Secret. */
+/** A private key in the form of the engine. Secret. */
 export function privateKeyProto(key: KeyPair): Uint8Array {
   return Buffer.concat([PRIVATE_KEY_HEADER, key.seed, key.publicKey]);
 }
 
-/** The Ed25519 key in a peer id; null where it holds another kind of key. */
+/** The Ed25519 key in a peer id, or null if it contains another kind of key. */
 export function keyOfPeerId(peerId: string): Uint8Array | null {
   if (peerId.length > MAX_PEER_ID_CHARS) return null;
   try {
@@ -166,7 +165,7 @@ export interface Peer {
   readonly key: Uint8Array;
 }
 
-/** Address and proven key of a connection's other side; null where the text is not of the known form. */
+/** Address and proven key of the peer of a connection, or null if the text has another form. */
 export function parsePeer(multiaddr: string): Peer | null {
   const [, host, port, peerId] = MULTIADDR.exec(multiaddr) ?? [];
   if (host === undefined || port === undefined || peerId === undefined) return null;

@@ -1,9 +1,8 @@
 /**
- * Keeps a flood of first packets from the engine, which would begin a handshake for each, at some 370 KB and a
- * millisecond. The engine does not say where they come from; so where too many are unfinished, a short-lived child that
- * inherits the sockets looks at what stands in their queues, and has the kernel drop the first packets of those who send
- * most of them, for a while. Linux and a Node with `node:ffi` only, as `receive-buffer.ts`; elsewhere a flood holds new
- * connections up.
+ * Protects the engine from a flood of first packets: it would start a handshake for each, at about 370 KB and a
+ * millisecond. The engine does not report their sources. If too many handshakes are unfinished, a short-lived child
+ * process inherits the sockets, inspects their queues and makes the kernel drop the first packets of the biggest
+ * senders for a while. Only on Linux with `node:ffi`; elsewhere a flood delays new connections.
  */
 import { spawn } from 'node:child_process';
 import { type Backoff, backoff } from '../../../foundation/backoff.ts';
@@ -16,17 +15,17 @@ import { scriptCommand } from '../../../foundation/package-file.ts';
 import { SETSOCKOPT_TYPES } from './receive-memory.ts';
 
 /*
- * Looks at what stands in the queues of sockets without taking it, and sets their filters, in a short-lived child that
- * inherits them: what can do it (`node:ffi`) is young and must not endanger this process. Linux only.
+ * Peeks into the queues of sockets and sets their filters. A short-lived child process that inherits the sockets does
+ * it: `node:ffi` is young and must not endanger this process. Linux only.
  */
 
-/** With so many packets a look has seen enough at once … */
+/** A check ends with this many packets … */
 const MAX_SEEN = 128;
-/** … with so many after this time, milliseconds; with fewer it says nothing. */
+/** … or with this many after this time, milliseconds. With fewer it reports nothing. */
 const MIN_SEEN = 16;
 const SHORT_LOOK_MS = 300;
 
-/** Looks at the queues without taking from them: who sends first packets, by address (IPv4) or /64 (IPv6), in hex. */
+/** Peeks into the queues and reports the sources of first packets by address (IPv4) or /64 (IPv6), in hex. */
 export const LOOK = `
 const [count, lookMs, shortMs, minSeen, maxSeen] = process.argv.slice(1).map(Number);
 const ffi = require('node:ffi');
@@ -71,10 +70,10 @@ process.stdin.on('data', (text) => { answer += text; }).on('end', () => {
 });
 `;
 
-/** What a child says, and what it is told. */
+/** The report of a child process, and its reply. */
 interface Look {
   readonly sources: ReadonlyMap<string, number>;
-  /** @param filter as the kernel takes it; null removes the one that is there, an empty one leaves all as it is */
+  /** @param filter in the form of the kernel; null removes the present filter, an empty one changes nothing */
   answer(filter: Uint8Array | null): Promise<void>;
 }
 
@@ -86,7 +85,7 @@ function readSources(text: string): ReadonlyMap<string, number> {
   );
 }
 
-/** Looks for so many milliseconds at most; null where this system or this Node cannot. */
+/** Peeks for at most this many milliseconds. Null if this system or this Node version cannot. */
 export async function lookAtQueues(descriptors: readonly number[], lookMs: number): Promise<Look | null> {
   if (process.platform !== 'linux' || descriptors.length === 0) return null;
   const [program, ...first] = scriptCommand('queue-look', LOOK);
@@ -119,13 +118,13 @@ export async function lookAtQueues(descriptors: readonly number[], lookMs: numbe
 }
 
 /**
- * A filter for the kernel (classic BPF) that keeps first packets of new connections from a socket, those of some
- * sources or nearly all, and lets everything else pass: connections that stand notice nothing.
+ * A kernel filter (classic BPF) that drops the first packets of new connections, either from some sources or almost
+ * all. Established connections are not affected.
  */
 
-/** Sources that one filter names. */
+/** Sources in one filter. */
 export const MAX_REFUSED_SOURCES = 32;
-/** Where no source stands out, one first packet of so many passes. */
+/** Without such a source, 1 of this number of first packets passes. */
 const PASS_ONE_IN = 64;
 
 /** Instructions of classic BPF (linux/bpf_common.h). */
@@ -136,14 +135,17 @@ const IF_EQUAL = 0x15;
 const IF_GREATER = 0x25;
 const RETURN = 0x06;
 
-/** Where a socket's filter finds the datagram, behind the header of UDP, and offsets of Linux for the header of IP and a random word. */
+/**
+ * Offset of the datagram in a socket filter, after the UDP header, and Linux offsets of the IP header and of a random
+ * word.
+ */
 const PAYLOAD_AT = 8;
 const IP_HEADER_AT = 0xfff00000;
 const RANDOM_AT = 0xfffff000 + 56;
 const IPV4_SOURCE_AT = IP_HEADER_AT + 12;
 const IPV6_SOURCE_AT = IP_HEADER_AT + 8;
 
-/** A first packet of QUIC: the form is long and the type 0 (RFC 9000, 17.2.2). */
+/** A first packet of QUIC has a long header and type 0 (RFC 9000, 17.2.2). */
 const FORM_AND_TYPE = 0xb0;
 const INITIAL = 0x80;
 const WHOLE = 0xffffffff;
@@ -154,7 +156,7 @@ type Instruction = readonly [code: number, ifTrue: number, ifFalse: number, oper
 const PASS: Instruction = [RETURN, 0, 0, WHOLE];
 const DROP: Instruction = [RETURN, 0, 0, 0];
 
-/** Drops where the words at a place are these, and goes on where they are not. */
+/** Drops if the words at an offset are these, otherwise continues. */
 function dropWhere(at: number, words: readonly number[]): Instruction[] {
   const [word, ...rest] = words;
   if (word === undefined) return [DROP];
@@ -167,7 +169,7 @@ function wordsOf(source: Uint8Array): number[] {
   return Array.from({ length: source.length / 4 }, (_, i) => view.getUint32(4 * i));
 }
 
-/** Passes what is not of this version of IP to what comes behind these instructions. */
+/** Skips these instructions for packets of another IP version. */
 function ofVersion(version: number, instructions: readonly Instruction[]): Instruction[] {
   if (instructions.length === 0) return [];
   return [
@@ -185,7 +187,7 @@ export interface Refused {
   readonly thinned: boolean;
 }
 
-/** The filter as the kernel takes it, eight bytes an instruction, in the byte order of the platforms that the engine is built for. */
+/** The filter in the form of the kernel, eight bytes an instruction, in the byte order of the platforms that the engine is built for. */
 export function filterOf({ sources, thinned }: Refused): Uint8Array {
   const named = sources.slice(0, MAX_REFUSED_SOURCES);
   const ofKind = (isIpv4: boolean, at: number): Instruction[] =>
@@ -214,16 +216,16 @@ export function filterOf({ sources, thinned }: Refused): Uint8Array {
   return bytes;
 }
 
-/** How long first packets of a source, or most of all, are dropped; longer each time that it goes on behind it, milliseconds. */
+/** How long first packets of a source, or most of all, are dropped; longer each time that the flood continues, milliseconds. */
 const REFUSE: Backoff = { firstMs: 60_000, maxMs: 600_000 };
-/** A flood that comes back within this time after another goes on, milliseconds. */
+/** A flood that returns within this time counts as the same one, milliseconds. */
 const CALM_MS = 60_000;
-/** From a look that found somebody to the next at least, and from another, milliseconds. */
+/** Minimum time between two checks, after one that found a source and after one that did not, milliseconds. */
 const LOOK_AGAIN_MS = 5_000;
 const MISSED_AGAIN_MS = 500;
-/** How long a look takes at most, milliseconds: on a busy machine it sees little. */
+/** Longest check, milliseconds: on a busy machine it sees few packets. */
 const LOOK_MS = 3_000;
-/** A source that sends one of so many stands out. */
+/** Sources with at least 1 of this number of packets are dropped. */
 const STANDS_OUT = 8;
 
 interface InitialGuardDependencies {
@@ -253,13 +255,13 @@ export class InitialGuard {
     return this.#refused;
   }
 
-  /** To be called while too many handshakes are unfinished. Settles when something has been done about it, or not. */
+  /** Call it while too many handshakes are unfinished. Settles after the countermeasure, if any. */
   async alarm(): Promise<void> {
     const { clock, descriptors } = this.#deps;
     if (this.#stopped || clock.now() < this.#lookAgainAt) return;
     this.#looking ??= (async () => {
       const child = await lookAtQueues(descriptors(), LOOK_MS);
-      // Where it cannot be done once, it never can.
+      // If it fails once, it always will.
       if (child === null) this.#stopped = true;
       const filter = child === null ? null : this.#decide(child.sources);
       await child?.answer(filter ?? new Uint8Array());
@@ -270,14 +272,14 @@ export class InitialGuard {
     await this.#looking;
   }
 
-  /** Settles when no child holds the sockets any more. */
+  /** Settles when no child process has the sockets. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#relaxed?.cancel();
     await this.#looking?.catch(() => {});
   }
 
-  /** What to drop from now on; null where too little was seen to say. */
+  /** The new filter, or null if too few packets were seen. */
   #decide(sources: ReadonlyMap<string, number>): Uint8Array | null {
     const total = sources.values().reduce((sum, count) => sum + count, 0);
     if (total === 0 || this.#stopped) return null;
@@ -286,7 +288,7 @@ export class InitialGuard {
     if (many.length === 0) this.#thinned = true;
     this.#deps.log.warn(
       { sources: [...this.#refused], all: this.#thinned },
-      'first packets of QUIC are dropped: a flood',
+      'a flood of QUIC handshakes: first packets are dropped',
     );
     const now = this.#deps.clock.now();
     if (this.#relaxed === null) this.#floods = now - this.#relaxedAt < CALM_MS ? this.#floods + 1 : 1;
@@ -299,7 +301,7 @@ export class InitialGuard {
     return filterOf({ sources, thinned: this.#thinned });
   }
 
-  /** Lets all pass again, to see whether the flood is over. */
+  /** Removes the filter to see whether the flood is over. */
   #relax(): void {
     this.#relaxed = null;
     this.#relaxedAt = this.#deps.clock.now();

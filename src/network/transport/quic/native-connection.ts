@@ -11,27 +11,26 @@ import type { EngineConnection, EngineStream } from './engine.ts';
 import { NativeStream } from './native-stream.ts';
 
 /**
- * Destroyed streams that the engine cannot let go of, because the peer neither reads nor writes on
- * them. A peer that leaves us with more of them for a while loses the connection.
+ * Destroyed streams that the engine cannot release, because the peer neither reads nor writes on them. A peer with more such streams for some time loses the connection.
  */
 const MAX_STUCK_STREAMS = 128;
 
-/** How long the peer has to let go of them: thousands of streams may end at one time. */
+/** Time for the peer to release them: thousands of streams can end at the same time. */
 export const STUCK_GRACE_MS = 8_000;
 
-/** Memory that the engine sets aside for the streams of a connection, bytes. It is freed with the connection object. */
+/** Memory that the engine reserves for the streams of a connection, bytes. It is freed with the connection object. */
 const ENGINE_BYTES = 370_000;
-/** How many times that the garbage collector counts: it begins when 64 MiB more are held, and takes a while. */
+/** Counts this many times for the garbage collector, which starts at 64 MiB and takes some time. */
 const WEIGHT = 2;
 
 /**
- * Tells the garbage collector how much memory a connection holds in the engine, so that it runs before closed connections
- * hold much: strangers can open and close hundreds a second. The pages of a resizable buffer are never touched, so the
- * buffer itself takes no memory.
+ * Tells the garbage collector how much memory a connection uses in the engine, so that it runs before closed
+ * connections use much: strangers can open and close hundreds a second. The pages of a resizable buffer are never
+ * touched, so the buffer itself uses no memory.
  */
 const weights = new WeakMap<EngineConnection, ArrayBuffer>();
 
-/** Accepting calls that wait in the engine at one time. */
+/** Pending accept calls in the engine. */
 const PARALLEL_ACCEPTS = 4;
 
 interface NativeConnectionOptions {
@@ -54,7 +53,7 @@ export class NativeConnection implements Connection {
   #stuckTimer: Timer | undefined;
   #ended = false;
   #accepting = false;
-  /** Datagrams sent before we closed; null where we did not, or the other side was first. */
+  /** Datagrams sent before we closed. Null unless this side closed first. */
   #sentBeforeClose: number | null = null;
 
   constructor(options: NativeConnectionOptions, dependencies: { readonly clock: Clock }) {
@@ -88,7 +87,7 @@ export class NativeConnection implements Connection {
       let waiting = true;
       const timer = awakeClock(this.#clock).after(OPEN_STREAM_TIMEOUT_MS, () => {
         waiting = false;
-        reject(new SvcError('timeout', { message: 'The other node takes no more streams on this connection.' }));
+        reject(new SvcError('timeout', { message: 'The other node accepts no more streams on this connection.' }));
       });
       this.#native.outboundStream().then(
         (native) => {
@@ -109,7 +108,7 @@ export class NativeConnection implements Connection {
   onStream(handler: (stream: Stream) => void): void {
     if (this.#accepting) throw new Error('onStream is called once');
     this.#accepting = true;
-    // Until now the streams have waited in the engine, within the stream limit and the windows.
+    // Until now the streams were queued in the engine, within the stream limit and the windows.
     for (let i = 0; i < PARALLEL_ACCEPTS; i++) detach(this.#acceptStreams(handler));
   }
 
@@ -126,7 +125,7 @@ export class NativeConnection implements Connection {
         stream.destroy();
         return;
       }
-      // It is known by its first bytes, so they are there: they come while the rest of the way is gone.
+      // The first bytes announced the stream, so they are here: read them already.
       stream.read(0);
       handler(stream);
     }
@@ -147,7 +146,7 @@ export class NativeConnection implements Connection {
     return stream;
   }
 
-  /** The most that may be held for readers that took nothing since the last call, bytes. */
+  /** Maximum number of unread bytes for readers that have read nothing since the last call. */
   heldBackBytes(): number {
     let stopped = 0;
     for (const stream of this.#streams) if (stream.hasStopped()) stopped++;
@@ -160,7 +159,7 @@ export class NativeConnection implements Connection {
     this.#end();
   }
 
-  /** True while the packet that tells the other side of our `close` has not left. */
+  /** True until the packet that announces our `close` is sent. */
   get closing(): boolean {
     return this.#sentBeforeClose !== null && this.#native.stats().udpTxDatagrams === this.#sentBeforeClose;
   }

@@ -1,4 +1,4 @@
-/** The QUIC endpoint of the node: listens, dials, and keeps what strangers take within limits. */
+/** The QUIC endpoint of the node: listens, dials, and limits what strangers can use. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Address, formatAddress } from '../../../foundation/address.ts';
@@ -33,33 +33,36 @@ import { InitialGuard } from './initial-guard.ts';
 import { NativeConnection } from './native-connection.ts';
 import { enlargeReceiveBuffers, ReceiveBudget, udpDescriptors } from './receive-memory.ts';
 
-/** A peer that is silent for so long is gone. */
+/** A peer that is silent for this long is lost. */
 export const IDLE_TIMEOUT_MS = 15_000;
 
 /**
- * A connection without traffic shows that it lives this often: well below the idle time-out, so that a node which waits
- * to be called notices soon that its helper is gone, and at less than 50 bytes a second, those of both sides and the headers of their packets counted.
+ * An idle connection sends a packet this often. It is far below the idle timeout, so that a node behind a NAT soon
+ * notices a lost helper. Costs less than 50 bytes a second for both sides, with packet headers.
  */
 export const KEEP_ALIVE_INTERVAL_MS = 4_000;
 
-/** How long `stop` waits at most for the closing packets to leave: a process that exits at once keeps them. */
+/**
+ * How long `stop` waits at most until the closing packets are sent: a process that exits immediately does not send
+ * them.
+ */
 const SHUTDOWN_TIMEOUT_MS = 500;
 
-/** How often `stop` looks whether they have left. */
+/** How often `stop` checks that. */
 const SHUTDOWN_POLL_MS = 10;
 
-/** What we ask of the operating system for a socket's buffers; it may give less. */
+/** Socket buffer size requested from the operating system. It may allow less. */
 export const SOCKET_BUFFER_BYTES: number = 4 * 1024 * 1024;
 
-/** The engine wants both numbers and uses neither: its datagrams have at most 1,200 bytes. */
+/** The engine requires both numbers and uses neither: its datagrams have at most 1,200 bytes. */
 const MTU_BYTES = 1_200;
 
 export interface NativeQuicEndpointOptions {
   /** The node's key, proven to every peer. */
   readonly key: KeyPair;
-  /** The IP address to listen on; empty for every one of this machine, IPv4 and IPv6. */
+  /** The IP address to listen on. Empty for all addresses of this machine, IPv4 and IPv6. */
   readonly host: string;
-  /** 0 takes any free port. */
+  /** 0 selects any free port. */
   readonly port: number;
   readonly limits?: Partial<ConnectionLimits>;
   readonly streamsPerConnection?: number;
@@ -76,15 +79,15 @@ interface NativeQuicEndpointDependencies {
   readonly log: Log;
   readonly clock?: Clock;
   readonly engine?: QuicEngine;
-  /** What a path between our socket and an address is; by the address alone where left out. */
+  /** The kind of the path between our socket and an address. Default: by the address alone. */
   readonly kindOf?: (remote: Address, outbound: boolean) => PathKind;
   /** As in `ConnectionTable`. */
   readonly isKnown?: (nodeKey: Uint8Array) => boolean;
 }
 
-/** A connection of the engine that did not come over the sockets of the endpoint. */
+/** A connection of the engine that did not use the sockets of the endpoint. */
 interface Adoption {
-  /** True where we dialled, and so say hello. */
+  /** True if we dialed it and send the hello. */
   readonly outbound: boolean;
   readonly way: Way;
   /** As in `DialOptions`. */
@@ -103,8 +106,8 @@ export class NativeQuicEndpoint implements Endpoint {
   readonly #heldBack: ReceiveBudget;
   #servers: readonly EngineServer[] = [];
   /**
-   * Settles when the listening sockets have their buffers, which they get with the first connection that comes in: it
-   * takes a process of its own, which would be a tenth of a start.
+   * Settles when the listening sockets have their buffers. The first incoming connection sets them, in a child process
+   * that would take a tenth of the start-up time.
    */
   #buffers: Promise<void> | undefined;
   #acceptors: readonly Acceptor[] = [];
@@ -114,7 +117,7 @@ export class NativeQuicEndpoint implements Endpoint {
   #address: Address | undefined;
   #handler: ((connection: Connection) => void) | undefined;
 
-  /** @throws SvcError `internal` where no engine is installed for this platform */
+  /** @throws SvcError `internal` if no engine is installed for this platform */
   constructor(options: NativeQuicEndpointOptions, dependencies: NativeQuicEndpointDependencies) {
     this.#options = options;
     this.#log = dependencies.log;
@@ -130,7 +133,7 @@ export class NativeQuicEndpoint implements Endpoint {
     });
   }
 
-  /** @throws SvcError `address_in_use`, `config_invalid` where the address is not one of this machine */
+  /** @throws SvcError `address_in_use`, `config_invalid` if this machine does not have the address */
   async start(): Promise<void> {
     const config = this.#config();
     this.#parts = { engine: this.#engine, config };
@@ -173,13 +176,15 @@ export class NativeQuicEndpoint implements Endpoint {
       const inUse = cause instanceof Error && cause.message.startsWith('Address already in use');
       const where = formatAddress({ host, port });
       const message = inUse
-        ? `UDP address ${where} is in use by another svcd or another program. Stop it, or choose another address with quic_listen_addr (default: the port after the one of --listen). To run a second svcd: ${SECOND_DAEMON_COMMAND}`
-        : `UDP address ${where} cannot be listened on: it is not an IP address of this machine.`;
+        ? `UDP address ${where} is in use by another svcd or another program. Stop it, or choose another address with quic_listen_addr (default: the port after --listen). To run a second svcd: ${SECOND_DAEMON_COMMAND}`
+        : `UDP address ${where} cannot be used: it is not an IP address of this machine.`;
       throw new SvcError(inUse ? 'address_in_use' : 'config_invalid', { message, cause });
     }
   }
 
-  /** The engine's IPv6 sockets take no IPv4, so there are two on one port; IPv6 may be missing on the machine. */
+  /**
+   * The engine's IPv6 sockets do not accept IPv4, so there are two sockets on one port. The machine may have no IPv6.
+   */
   #listenEverywhere(config: object, port: number): readonly EngineServer[] {
     const v4 = this.#listen(config, '0.0.0.0', port);
     try {
@@ -190,7 +195,7 @@ export class NativeQuicEndpoint implements Endpoint {
     }
   }
 
-  /** What sockets beside those of the endpoint are made of; only after `start`. */
+  /** For further sockets. Only after `start`. */
   get parts(): EndpointParts {
     if (this.#parts === undefined) throw new Error('the QUIC endpoint has not been started');
     return this.#parts;
@@ -213,7 +218,7 @@ export class NativeQuicEndpoint implements Endpoint {
     this.#take(this.#wrap(native, peer, path, false));
   }
 
-  /** Hands on a connection that another node dialled, where the limits let it in. */
+  /** Passes on a connection that another node dialed, if the limits allow it. */
   #take(connection: NativeConnection): void {
     const refusal = this.#handler === undefined ? 'not_taken' : this.#accepted.admit(connection);
     if (refusal !== null) {
@@ -229,8 +234,8 @@ export class NativeQuicEndpoint implements Endpoint {
   }
 
   /**
-   * Keeps a connection that we dialled, until it ends.
-   * @throws SvcError `connect_failed` where the other node has asked for it, and has as many as it may
+   * Tracks a connection that we dialed until it ends.
+   * @throws SvcError `connect_failed` if the peer asked for it and has reached its limit
    */
   #keep(connection: NativeConnection, isAsked: boolean = false): void {
     if (!isAsked) this.#dialled.add(connection);
@@ -247,9 +252,9 @@ export class NativeQuicEndpoint implements Endpoint {
   }
 
   /**
-   * Takes in a connection of the engine that came over a socket of another part of this process. One that the other
-   * node dialled falls under the limits and goes where those of the endpoint go; it may be closed when this returns.
-   * @throws SvcError `connect_failed` where the other side has proven no key that we know, or the endpoint is stopped
+   * Adds a connection of the engine that uses another socket of this process. If the peer dialed it, the
+   * limits and the handler of the endpoint apply, and it may be closed on return.
+   * @throws SvcError `connect_failed` if the peer has not proven a known kind of key, or the endpoint is stopped
    */
   adopt(native: EngineConnection, { outbound, way, isAsked }: Adoption): Connection {
     const peer = parsePeer(native.remoteMultiaddr());
@@ -275,15 +280,15 @@ export class NativeQuicEndpoint implements Endpoint {
   }
 
   /**
-   * The local port that dials over IPv6 come from.
-   * @throws SvcError `connect_failed` where the endpoint is not running, or this machine has no IPv6
+   * The local port of dials over IPv6.
+   * @throws SvcError `connect_failed` if the endpoint is stopped, or this machine has no IPv6
    */
   async ipv6DialPort(): Promise<number> {
     if (this.#dialer === undefined) throw new SvcError('connect_failed');
     return await this.#dialer.ipv6Port();
   }
 
-  /** Dials from now on come from fresh local ports. */
+  /** Later dials use new local ports. */
   renewPorts(): void {
     this.#dialer?.renew();
   }
@@ -306,7 +311,7 @@ export class NativeQuicEndpoint implements Endpoint {
   }
 
   async #closingPackets(connections: readonly NativeConnection[]): Promise<void> {
-    // The machine's own time: the engine sends by it, whatever clock we were given.
+    // Real time: the engine does not use the injected clock.
     for (let waited = 0; waited < SHUTDOWN_TIMEOUT_MS; waited += SHUTDOWN_POLL_MS) {
       await sleep(SHUTDOWN_POLL_MS);
       if (!connections.some(({ closing }) => closing)) break;

@@ -1,26 +1,25 @@
-/** A stream of the engine as a Node Duplex with back-pressure both ways. */
+/** A stream of the engine as a Node Duplex with back-pressure in both directions. */
 import { freeMemory } from '../../../foundation/bytes.ts';
 import { STREAM_OPTIONS, StreamError, WatchedStream } from '../stream.ts';
 import type { Connection, Stream } from '../types.ts';
 import type { EngineStream } from './engine.ts';
 
 /**
- * What the first read of the engine may bring into JavaScript. The engine reserves all of it for
- * each read, and a short result wastes the rest until it is collected: large reads of small
- * messages would cost hundreds of megabytes.
+ * Size of the first read of the engine. The engine allocates the full size for each read, and a short result wastes the
+ * rest until garbage collection: large reads of small messages would cost hundreds of megabytes.
  */
 const MIN_READ_BYTES = 4 * 1024;
 
-/** The most that one read may bring, where those before it were filled. */
+/** Largest read, after filled ones. */
 const MAX_READ_BYTES = 256 * 1024;
 
-/** By how much a read grows that was filled, and shrinks that got less than this part of it. */
+/** A filled read grows by this factor. A read that got less than this part shrinks by the same factor. */
 const READ_GROWTH = 4;
 
-/** A chunk that fills less than this part of what was reserved for it gets memory of its own size. */
+/** A chunk that fills less than this part of its memory is copied. */
 const WELL_FILLED = 0.25;
 
-/** The most that one write hands to the engine; smaller chunks are joined up to it. */
+/** Largest write to the engine. Smaller chunks are joined. */
 const WRITE_BYTES = 256 * 1024;
 
 /** The engine's errors for a reset and for "stop sending". All other errors mean that the connection was lost. */
@@ -36,18 +35,18 @@ export class NativeStream extends WatchedStream implements Stream {
   readonly connection: Connection;
   readonly isUpgraded = false;
   readonly #native: EngineStream;
-  /** Called once when the engine has let go of both halves; until then the peer's limit counts it. */
+  /** Called once when the engine has released both halves. Until then the stream counts against the peer's limit. */
   readonly #released: () => void;
   #reading = false;
-  /** The next read waits until what the last one brought has been acted on. */
+  /** The next read waits until the last chunk was processed. */
   #readIsDue = false;
-  /** Reads of the engine so far, and how many there were at the last call of `hasStopped`. */
+  /** Reads of the engine, and their number at the last call of `hasStopped`. */
   #reads = 0;
   #readsSeen = -1;
   #readBytes = MIN_READ_BYTES;
-  /** The other side has ended its half: nothing is left to stop. */
+  /** The end of the peer's half was read: there is nothing left to stop. */
   #readEnded = false;
-  /** Our half has ended cleanly: a reset now could take back bytes that were already sent. */
+  /** After the clean end of our half, a reset now could discard bytes that were sent. */
   #finished = false;
   #letGo: Promise<void> = Promise.resolve();
 
@@ -56,7 +55,7 @@ export class NativeStream extends WatchedStream implements Stream {
     this.#native = native;
     this.connection = connection;
     this.#released = released;
-    // A peer's reset must not end the process where a consumer has no listener yet.
+    // A reset by the peer must not end the process while there is no listener.
     this.on('error', () => {});
   }
 
@@ -64,7 +63,7 @@ export class NativeStream extends WatchedStream implements Stream {
     if (!this.#reading && !this.#readIsDue && !this.#readEnded) this.#readNative();
   }
 
-  /** True where the reader is behind, and took nothing since the last call. */
+  /** True if the reader is behind and has read nothing since the last call. */
   hasStopped(): boolean {
     const stopped = this.#readsSeen === this.#reads && !this.#reading && !this.#readIsDue && !this.#readEnded;
     this.#readsSeen = this.#reads;
@@ -92,7 +91,7 @@ export class NativeStream extends WatchedStream implements Stream {
     const isFilled = length === this.#readBytes;
     const bytes = this.#fitted(chunk);
     this.#fitReadsTo(length);
-    // Not reading on while the consumer is behind is what closes the peer's flow-control window.
+    // While the consumer is behind, nothing is read, so the peer's flow-control window closes.
     const wantsMore = this.push(bytes);
     if (!wantsMore || this.#reading || this.destroyed) return;
     if (isFilled) this.#readNative();
@@ -100,8 +99,8 @@ export class NativeStream extends WatchedStream implements Stream {
   }
 
   /**
-   * Reads on after another look at the sockets, or with the next write. A short chunk is mostly all there is for now, and
-   * asking the engine for more takes longer than a service of this machine takes to answer.
+   * Reads again after the next poll of the sockets, or with the next write. A short chunk is usually all there is, and
+   * another read of the engine takes longer than a local service needs to respond.
    */
   #readLater(): void {
     this.#readIsDue = true;
@@ -114,7 +113,7 @@ export class NativeStream extends WatchedStream implements Stream {
     if (!this.#reading && !this.destroyed) this.#readNative();
   }
 
-  /** The chunk without what was reserved in vain: a peer that sends byte by byte would make us keep 4 KiB for each. */
+  /** The chunk without unused memory: a peer that sends single bytes would otherwise cost 4 KiB for each. */
   #fitted(chunk: Uint8Array): Buffer {
     if (chunk.length >= WELL_FILLED * this.#readBytes)
       return Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
@@ -128,7 +127,7 @@ export class NativeStream extends WatchedStream implements Stream {
     else if (bytes < this.#readBytes / READ_GROWTH && this.#readBytes > MIN_READ_BYTES) this.#readBytes /= READ_GROWTH;
   }
 
-  /** One small chunk, as most are, goes without the detour over a batch. */
+  /** A single small chunk, the usual case, needs no batch. */
   override _write(chunk: Buffer, _encoding: BufferEncoding, callback: (error?: Error | null) => void): void {
     const sent = chunk.length > WRITE_BYTES ? this.#send([chunk]) : this.#writeNative(chunk);
     sent.then(() => callback(), callback);
@@ -138,7 +137,7 @@ export class NativeStream extends WatchedStream implements Stream {
     this.#send(chunks.map(({ chunk }) => chunk)).then(() => callback(), callback);
   }
 
-  /** Sends buffers in order, joining small ones and cutting large ones, so that a `destroy` soon takes effect. */
+  /** Sends buffers in order. Joins small ones and splits large ones, so that `destroy` takes effect soon. */
   async #send(buffers: readonly Buffer[]): Promise<void> {
     let batch: Buffer[] = [];
     let size = 0;
@@ -164,7 +163,7 @@ export class NativeStream extends WatchedStream implements Stream {
   async #writeNative(data: Buffer): Promise<void> {
     if (this.destroyed) return;
     const writing = this.#native.write(data);
-    // The engine's thread is awake for the write: it takes both.
+    // The thread of the engine is awake for the write, so a read is cheap now.
     this.#readIfDue();
     try {
       await writing;
@@ -173,7 +172,7 @@ export class NativeStream extends WatchedStream implements Stream {
     }
   }
 
-  /** The engine reads into memory of its own for each chunk, and has copied what it has written. */
+  /** The engine allocates memory for each chunk that it reads, and has copied what it has written. */
   release(chunk: Buffer): void {
     freeMemory(chunk);
   }
@@ -191,7 +190,7 @@ export class NativeStream extends WatchedStream implements Stream {
   }
 
   override _destroy(error: Error | null, callback: (error: Error | null) => void): void {
-    // Both wait in the engine for a call that is under way, so they are not waited for here.
+    // Both wait in the engine for the current call, so they are not awaited here.
     const halves: Promise<void>[] = [];
     if (!this.#finished) halves.push(this.#native.resetWrite());
     if (!this.#readEnded) halves.push(this.#native.stopRead());

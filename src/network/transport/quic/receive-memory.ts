@@ -1,10 +1,9 @@
 /**
- * Gives listening sockets of the engine the receive buffer that it gives only to its dialling ones:
- * with the system's standard one, a burst of a fast peer overflows it, and the engine takes that for
- * a crowded path. The option is set by a short-lived child that inherits the sockets, since what can
- * set it (`node:ffi`) is young and must not endanger this process. `node:dgram` could set it too, but
- * marks the socket as shareable (`SO_REUSEADDR`): any program could then bind the port and take our
- * packets. Linux only; elsewhere, and where Node has no `node:ffi`, the sockets keep what they have.
+ * Enlarges the receive buffer of the engine's listening sockets. The engine does it for dialing sockets only: with the
+ * default size a burst of a fast peer overflows the buffer, which looks like congestion. A short-lived child process
+ * that inherits the sockets sets the option, because `node:ffi` is young and must not endanger this process.
+ * `node:dgram` could set it too, but with `SO_REUSEADDR`: any program could then bind the port and receive our packets.
+ * Only on Linux with `node:ffi`.
  */
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
@@ -16,13 +15,13 @@ import { Quota } from '../../../foundation/quota.ts';
 import { every, type RepeatingTask } from '../../../foundation/repeat.ts';
 import { awakeClock } from '../../../foundation/stall.ts';
 
-/** The first descriptor that a child gets beyond the standard ones. */
+/** The first inherited descriptor of a child process. */
 const FIRST_INHERITED = 3;
 
-/** What `setsockopt` takes and gives, in JavaScript for `node:ffi`. */
+/** The types of `setsockopt`, in JavaScript for `node:ffi`. */
 export const SETSOCKOPT_TYPES = "{ arguments: ['i32', 'i32', 'i32', 'buffer', 'u32'], return: 'i32' }";
 
-/** `SOL_SOCKET` and `SO_RCVBUF` of Linux, on the platforms that the engine is built for. */
+/** `SOL_SOCKET` and `SO_RCVBUF` of Linux, on the platforms of the engine. */
 export const SET_RECEIVE_BUFFER = `
 const [count, bytes] = process.argv.slice(1).map(Number);
 const { functions } = require('node:ffi').dlopen(null, { setsockopt: ${SETSOCKOPT_TYPES} });
@@ -30,7 +29,9 @@ const value = Buffer.from(Int32Array.of(bytes).buffer);
 for (let fd = ${FIRST_INHERITED}; fd < ${FIRST_INHERITED} + count; fd++) functions.setsockopt(fd, 1, 8, value, 4);
 `;
 
-/** This process's descriptors of the UDP sockets bound to a port, IPv4 and IPv6; none where the system does not tell. */
+/**
+ * Descriptors of this process for the UDP sockets on a port, IPv4 and IPv6. Empty if the system does not report them.
+ */
 export function udpDescriptors(port: number): readonly number[] {
   try {
     const inodes = new Set(['udp', 'udp6'].flatMap((table) => inodesOf(table, port)));
@@ -42,7 +43,7 @@ export function udpDescriptors(port: number): readonly number[] {
   }
 }
 
-/** What the descriptors of the sockets in one of the kernel's tables point to. */
+/** Link targets of the descriptors of the sockets in a kernel table. */
 function inodesOf(table: string, port: number): string[] {
   const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
   return rowsOf(table)
@@ -51,7 +52,7 @@ function inodesOf(table: string, port: number): string[] {
     .map((columns) => `socket:[${columns[9]}]`);
 }
 
-/** None where the machine has no such table, as that of IPv6. */
+/** Empty if the machine does not have the table, for example without IPv6. */
 function rowsOf(table: string): string[] {
   try {
     return readFileSync(`/proc/self/net/${table}`, 'utf8').split('\n').slice(1);
@@ -64,12 +65,12 @@ function targetOf(fd: string): string {
   try {
     return readlinkSync(`/proc/self/fd/${fd}`);
   } catch {
-    // It was the descriptor of the listing itself, or has been closed since.
+    // The descriptor of the listing itself, or one that was closed since.
     return '';
   }
 }
 
-/** Asks the system for receive buffers of so many bytes; it may give less. Settles in any case. */
+/** Requests receive buffers of this size; the system may allow less. Always settles. */
 export async function enlargeReceiveBuffers(descriptors: readonly number[], bytes: number): Promise<void> {
   if (process.platform !== 'linux' || descriptors.length === 0) return;
   const [program, ...first] = scriptCommand('receive-buffer', SET_RECEIVE_BUFFER);
@@ -85,27 +86,27 @@ export async function enlargeReceiveBuffers(descriptors: readonly number[], byte
 
 /* Memory that all connections of the endpoint together may use for unread bytes. */
 
-/** Bytes that connections with stopped readers may hold together. */
+/** Unread bytes of all connections whose readers have stopped. */
 export const MAX_HELD_BACK_BYTES = 256 * 1024 * 1024;
 
-/** The same of the connections with one other node: somewhat more than one of them can hold. */
+/** The same for the connections with one node: somewhat more than one connection can use. */
 export const MAX_HELD_BACK_PER_NODE_BYTES = 128 * 1024 * 1024;
 
-/** The same of the strangers on one IPv4 address or IPv6 /64. */
+/** The same for strangers on one IPv4 address or IPv6 /64. */
 export const MAX_HELD_BACK_PER_SOURCE_BYTES = 160 * 1024 * 1024;
 
-/** The same of those in one IPv4 /24 or IPv6 /48. */
+/** The same for strangers in one IPv4 /24 or IPv6 /48. */
 export const MAX_HELD_BACK_PER_NETWORK_BYTES = 192 * 1024 * 1024;
 
-/** How often it is looked at; a reader counts as stopped that took nothing between two looks. */
+/** How often that is checked. A reader has stopped if it reads nothing between two checks. */
 export const HELD_BACK_INTERVAL_MS = 5_000;
 
-/** A connection that may hold bytes for readers that have stopped. */
+/** A connection that may have unread bytes of stopped readers. */
 export interface Holder {
   /** The other node's key. */
   readonly remoteKey: Uint8Array;
   readonly path: { readonly source: string };
-  /** The most that it may hold for readers that took nothing since the last call, bytes. */
+  /** Maximum number of unread bytes for readers that have read nothing since the last call. */
   heldBackBytes(): number;
   close(): void;
 }
@@ -113,7 +114,7 @@ export interface Holder {
 interface ReceiveBudgetDependencies {
   readonly clock: Clock;
   readonly log: Log;
-  /** True for nodes that give way after strangers. */
+  /** True for nodes that are closed only after strangers. */
   readonly isKnown?: ((nodeKey: Uint8Array) => boolean) | undefined;
 }
 
@@ -124,7 +125,7 @@ export class ReceiveBudget {
   readonly #isKnown: (nodeKey: Uint8Array) => boolean;
   #looks: RepeatingTask | null = null;
 
-  /** @param holders every connection that stands */
+  /** @param holders all open connections */
   constructor(holders: () => Iterable<Holder>, dependencies: ReceiveBudgetDependencies) {
     this.#holders = holders;
     // In waking time: while we stalled, no reader could take anything.
@@ -142,7 +143,7 @@ export class ReceiveBudget {
     this.#looks?.stop();
   }
 
-  /** Lets in what fits, known nodes first and then those that hold the least; closes the rest. */
+  /** Keeps connections within the limits, preferring known nodes and then small connections, and closes the rest. */
   #look(): void {
     const budget = new Quota({
       perNode: MAX_HELD_BACK_PER_NODE_BYTES,
@@ -159,7 +160,7 @@ export class ReceiveBudget {
     held.reverse().sort((a, b) => Number(b.holder.named) - Number(a.holder.named) || a.bytes - b.bytes);
     for (const { connection, holder, bytes } of held) {
       if (bytes === 0 || budget.take(holder, { amount: bytes }) !== null) continue;
-      this.#log.warn({ bytes }, 'closed a connection that holds too much for readers that have stopped');
+      this.#log.warn({ bytes }, 'closed a connection with too many unread bytes');
       connection.close();
     }
   }

@@ -1,7 +1,7 @@
 /**
- * Stands between the network and the streams of lanes. The streams belong to an engine of their own, which no datagram
- * reaches directly: the entrance checks each one and hands it over inside this machine. What the streams send leaves by
- * the outer socket as before.
+ * Checks all datagrams before the streams of bulk lanes receive them. The streams belong to a separate engine that is
+ * not reachable from the network: the entrance forwards valid datagrams to it over a local socket. The streams send
+ * directly from the outer socket.
  */
 
 import Udx, { type Stream } from 'udx-native';
@@ -9,7 +9,7 @@ import type { Address } from '../../../foundation/address.ts';
 import type { Clock } from '../../../foundation/clock.ts';
 import type { UdpSocket } from '../udp-socket.ts';
 
-/** The header of the packets of `udx-native`, as far as a lane looks at it. */
+/** The fields of a `udx-native` packet header that a lane needs. */
 
 export const UDX_HEADER_BYTES = 20;
 const MAGIC = 255;
@@ -17,11 +17,11 @@ const VERSION = 1;
 
 /** Bits of the type. */
 export const UDX_TYPE = { data: 1, end: 2, sack: 4, message: 8, destroy: 16, heartbeat: 32 } as const;
-/** Types that a lane uses; a heartbeat carries nothing else. */
+/** Types that a lane uses. A heartbeat has no other type. */
 const USED: number = UDX_TYPE.data | UDX_TYPE.end | UDX_TYPE.sack | UDX_TYPE.destroy;
 
 export interface UdxPacket {
-  /** Of the stream that receives it. */
+  /** The stream that receives the packet. */
   readonly id: number;
   /** Bits of `UDX_TYPE`. */
   readonly type: number;
@@ -29,7 +29,9 @@ export interface UdxPacket {
   readonly payloadBytes: number;
 }
 
-/** Reads a datagram; null for what no lane of ours sends. Runs for each datagram of the record network too. */
+/**
+ * Reads a datagram, or returns null if no lane sends such a packet. Also runs for each datagram of the record network.
+ */
 export function decodeUdxPacket(datagram: Uint8Array): UdxPacket | null {
   const { length } = datagram;
   if (length < UDX_HEADER_BYTES || datagram[0] !== MAGIC || datagram[1] !== VERSION) return null;
@@ -37,7 +39,8 @@ export function decodeUdxPacket(datagram: Uint8Array): UdxPacket | null {
   const type = view.getUint8(2);
   const payloadBytes = length - UDX_HEADER_BYTES - view.getUint8(3);
   const isUsed = type === UDX_TYPE.heartbeat || (type & ~USED) === 0;
-  // Packets that the stream would not store must not count as delivered, and empty ones cost more than they count.
+  // The stream does not store these packets, so they must not count as delivered. Empty packets would cost more than
+  // they count.
   const hasData = (type & UDX_TYPE.data) !== 0;
   if (!isUsed || payloadBytes < 0 || (hasData && payloadBytes === 0)) return null;
   if (!hasData && (type & UDX_TYPE.end) !== 0 && payloadBytes > 0) return null;
@@ -45,28 +48,30 @@ export function decodeUdxPacket(datagram: Uint8Array): UdxPacket | null {
 }
 
 /*
- * Which packets of one lane may reach `udx-native`. It stores every packet that is out of order, in a table that grows
- * with the distance between two of them, so one sender could fill the memory, and two packets could ask for gigabytes.
- * This class follows the sequence numbers and lets in only what an honest sender can have under way.
+ * Decides which packets of one lane reach `udx-native`. It stores every packet that is out of order, in a table that
+ * grows with the distance between two packets. So one sender could fill the memory, and two packets could allocate
+ * gigabytes. This class tracks the sequence numbers and admits only packets that an honest sender can have in transit.
  */
 
-/** Packets that may be out of order: more than an honest sender's window of 4 MiB holds. */
+/** Packets that can be out of order: more than the 4 MiB window of an honest sender. */
 export const MAX_PACKETS_AHEAD = 4096;
-/** Bytes that were let in and not delivered in order. Only packets that were lost inside this machine add up to so many. */
+/**
+ * Admitted bytes that were not delivered in order. Only packets that were lost inside this machine can add up to this.
+ */
 export const MAX_UNDELIVERED_BYTES: number = 8 * 1024 * 1024;
-/** Memory of one stored packet beside its payload, bytes. */
+/** Memory of one stored packet in addition to its payload, bytes. */
 const PACKET_OVERHEAD_BYTES = 64;
 
 export class PacketWindow {
-  /** The sequence number that is delivered next. */
+  /** The next sequence number to deliver. */
   #next = 0;
-  /** Bytes of the packets behind it that have arrived, by sequence number. */
+  /** Sizes of later packets that have arrived, by sequence number. */
   readonly #ahead = new Map<number, number>();
   #waitingBytes = 0;
   #admittedBytes = 0;
   #deliveredBytes = 0;
 
-  /** Memory that packets out of order take, bytes. */
+  /** Memory of packets that are out of order, bytes. */
   get waitingBytes(): number {
     return this.#waitingBytes;
   }
@@ -75,16 +80,16 @@ export class PacketWindow {
     return this.#admittedBytes - this.#deliveredBytes > MAX_UNDELIVERED_BYTES;
   }
 
-  /** Notes bytes that the stream has delivered in order. */
+  /** Counts bytes that the stream has delivered in order. */
   delivered(bytes: number): void {
     this.#deliveredBytes += bytes;
   }
 
-  /** Decides about a packet; one that is let in is counted. */
+  /** True if the packet is admitted. It is then counted. */
   admit({ type, seq, payloadBytes }: UdxPacket): boolean {
     if ((type & (UDX_TYPE.data | UDX_TYPE.end)) === 0) return true;
     const distance = (seq - this.#next) >>> 0;
-    // A repetition: the stream may have missed the first one.
+    // A retransmission: the stream may have missed the first packet.
     if (distance > 0x7fff_ffff || this.#ahead.has(seq)) return true;
     if (distance >= MAX_PACKETS_AHEAD) return false;
     this.#admittedBytes += payloadBytes;
@@ -107,22 +112,22 @@ export class PacketWindow {
   }
 }
 
-/** Memory that packets out of order may take, of all lanes together, bytes. */
+/** Memory for packets that are out of order on all lanes together, bytes. */
 export const MAX_OUT_OF_ORDER_BYTES: number = 32 * 1024 * 1024;
-/** Datagrams that may be under way inside this machine: fewer than the smallest usual receive buffer holds. */
+/** Datagrams in transit inside this machine: fewer than the smallest usual receive buffer can store. */
 const MAX_DATAGRAMS_INSIDE = 128;
-/** Milliseconds without progress after which datagrams inside this machine are lost, and every lane with them. */
+/** Milliseconds without progress after which datagrams inside this machine were lost. Every lane is lost with them. */
 const INSIDE_STALL_MS = 1_000;
 const HOST = '127.0.0.1';
 
 interface LaneStreamOptions {
-  /** The outer socket that the other end writes to. */
+  /** The outer socket that the peer writes to. */
   readonly socket: UdpSocket;
-  /** Where the other end is. */
+  /** Host of the peer. */
   readonly host: string;
-  /** Whom the lane counts for. */
+  /** The source for limits. */
   readonly source: string;
-  /** Connects the stream when its first packet arrives; false while none is expected. */
+  /** Connects the stream when its first packet arrives. False while no packet is expected. */
   readonly arrived: (port: number) => boolean;
 }
 
@@ -131,7 +136,7 @@ interface Entry extends LaneStreamOptions {
   readonly window: PacketWindow;
 }
 
-/** The two sockets inside this machine. */
+/** The two local sockets. */
 interface Inside {
   readonly udx: Udx;
   readonly from: UdpSocket;
@@ -147,26 +152,26 @@ export class LaneEntrance {
   #inside: Inside | null = null;
   #handed = 0;
   #waitingBytes = 0;
-  /** Since when nothing more may be handed over; null if something may. */
+  /** Since when no datagram can be forwarded. Null if one can. */
   #fullSince: number | null = null;
 
   constructor({ clock }: { readonly clock: Clock }) {
     this.#clock = clock;
   }
 
-  /** Memory that packets out of order take, bytes. */
+  /** Memory of packets that are out of order, bytes. */
   get waitingBytes(): number {
     return this.#waitingBytes;
   }
 
-  /** Closes the sockets; to be called once every stream has closed. */
+  /** Closes the sockets. Call it after all streams have closed. */
   async stop(): Promise<void> {
     await Promise.all([this.#inside?.from.close(), this.#inside?.to.close()]);
   }
 
   /**
-   * Makes a stream, to be connected over `socket`.
-   * @param id by which packets name it, 32 bits
+   * Creates a stream, to be connected over `socket`.
+   * @param id its number in packets, 32 bits
    */
   stream(id: number, options: LaneStreamOptions): Stream {
     this.#inside ??= openInside();
@@ -206,7 +211,7 @@ export class LaneEntrance {
     this.#inside.from.trySend(datagram, this.#inside.toPort, HOST);
   }
 
-  /** What does not fit is sent again by the other end, as any packet that is lost. */
+  /** The peer retransmits dropped datagrams, like lost packets. */
   #hasRoom(): boolean {
     const received = this.#inside?.to.packetsReceived ?? 0;
     if (this.#handed - received < MAX_DATAGRAMS_INSIDE) {
@@ -221,7 +226,7 @@ export class LaneEntrance {
     return false;
   }
 
-  /** Drops the lane that holds most of the source that holds most. */
+  /** Drops the biggest lane of the biggest source. */
   #evict(): void {
     const bySource = new Map<string, number>();
     for (const { source, window } of this.#entries.values())

@@ -1,4 +1,4 @@
-/** Sealed bytes over a stream whose congestion control does not take each lost packet for a crowd (BBR). */
+/** Sealed bytes over a stream with a congestion control that does not slow down for each lost packet (BBR). */
 import { Duplex } from 'node:stream';
 import type { Stream } from 'udx-native';
 import { freeMemory } from '../../../foundation/bytes.ts';
@@ -11,13 +11,13 @@ import { type LaneRecord, MAX_RECORD_PAYLOAD_BYTES, RecordOpener, RecordSealer }
 import { STREAM_OPTIONS, StreamError } from '../stream.ts';
 import type { BulkStream } from '../types.ts';
 
-/** A lane on which something is under way and nothing comes back for so long is lost: milliseconds. */
+/** A lane with data in transit and without any response for this time is lost, milliseconds. */
 export const LANE_SILENCE_MS = 5_000;
-/** How often that is looked at, milliseconds. */
+/** How often that is checked, milliseconds. */
 const LANE_LOOK_MS = 1_000;
-/** An idle lane is heard of so often, so that routers keep its way open: milliseconds. */
+/** Keepalive interval of an idle lane, so that routers keep its mapping, milliseconds. */
 const KEEPALIVE_MS = 15_000;
-/** A lane without any packet from the other side for so long is lost: milliseconds. */
+/** A lane without any packet from the peer for this time is lost, milliseconds. */
 export const LANE_IDLE_MS: number = 3 * KEEPALIVE_MS;
 type Callback = (error?: Error | null) => void;
 
@@ -25,9 +25,9 @@ interface BulkLaneOptions {
   readonly clock: Clock;
   readonly stream: Stream;
   readonly keys: { readonly seal: Uint8Array; readonly open: Uint8Array };
-  /** Counts the bytes that have arrived and were not read. */
+  /** Counts received bytes that were not read. */
   readonly unread: Quota;
-  /** Whose share of them it uses. */
+  /** The holder of the lane's share. */
   readonly holder: QuotaHolder;
 }
 
@@ -57,7 +57,7 @@ export class UdpLane extends Duplex implements BulkStream {
     this.#sealer = new RecordSealer(keys.seal);
     this.#opener = new RecordOpener(keys.open);
     this.#met.promise.catch(() => {});
-    // A lost lane must not end the process where nobody listens yet.
+    // A lost lane must not end the process while there is no listener.
     this.on('error', () => {});
     stream.on('data', (chunk: Uint8Array) => this.#received(chunk));
     stream.on('drain', () => this.#written());
@@ -66,12 +66,12 @@ export class UdpLane extends Duplex implements BulkStream {
     stream.on('close', () => this.#closed());
   }
 
-  /** Settles when the other side has been heard; rejects where the lane is lost before. */
+  /** Settles when a packet of the peer has arrived. Rejects if the lane is lost before. */
   get met(): Promise<void> {
     return this.#met.promise;
   }
 
-  /** Bytes of packets, both ways, since the lane was made. */
+  /** Bytes of packets in both directions since the lane was created. */
   get traffic(): { readonly sent: number; readonly received: number } {
     return { sent: this.#stream.bytesTransmitted, received: this.#stream.bytesReceived };
   }
@@ -80,7 +80,7 @@ export class UdpLane extends Duplex implements BulkStream {
     return this.#stream.rtt;
   }
 
-  /** Says hello; to be called once the stream is connected, before anything is written. */
+  /** Sends the hello. Call it when the stream is connected, before writing. */
   greet(): void {
     this.#stream.setKeepalive(KEEPALIVE_MS);
     this.#stream.write(this.#sealer.seal('hello'));
@@ -88,12 +88,12 @@ export class UdpLane extends Duplex implements BulkStream {
     this.#idle = new SilenceWatch(this.#clock, LANE_IDLE_MS, () => this.#lose());
   }
 
-  /** Frees a chunk that was read from here and is not needed any more. */
+  /** Frees a chunk that was read from this lane and is not needed. */
   release(chunk: Buffer): void {
     freeMemory(chunk);
   }
 
-  /** The reader reads at once. A quota bounds how much may arrive before it does. */
+  /** The reader reads immediately. A quota limits the bytes that arrive before it does. */
   override _read(): void {}
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, callback: Callback): void {
@@ -107,14 +107,14 @@ export class UdpLane extends Duplex implements BulkStream {
   override _final(callback: Callback): void {
     this.#weEnded = true;
     this.#stream.write(this.#sealer.seal('end'));
-    // Until the other side has ended too, a record may still have to say that we stopped reading.
+    // A reset may still have to be sent before the peer's end.
     if (this.#theyEnded) this.#stream.end();
     callback();
   }
 
   /**
    * After both ends, data in transit still arrives before the lane closes. A lane that is destroyed before that sends a
-   * reset, which tells it from a lost lane. After our own end, the reset says only that we stopped reading.
+   * reset, which a lost lane does not. After our own end, the reset says only that we stopped reading.
    */
   override _destroy(error: Error | null, callback: Callback): void {
     this.#met.reject(error ?? new StreamError('connection_lost'));
@@ -129,7 +129,7 @@ export class UdpLane extends Duplex implements BulkStream {
     else this.#onClosed = () => callback(error);
   }
 
-  /** Ends it at once, whatever is under way; who uses it takes it for lost. */
+  /** Closes the lane immediately. Its user sees a lost lane. */
   abort(): void {
     this.#stream.destroy();
     this.#lose();
@@ -151,7 +151,7 @@ export class UdpLane extends Duplex implements BulkStream {
   }
 
   #lose(cause?: unknown): void {
-    // It may wait for the other side to take its last records.
+    // The stream may wait until the peer receives its last records.
     if (this.destroyed) this.#stream.destroy();
     else this.destroy(new StreamError('connection_lost', cause));
   }
@@ -184,12 +184,12 @@ export class UdpLane extends Duplex implements BulkStream {
     else if (!this.#weEnded) this.once('end', reset);
   }
 
-  /** A lane without room for what has arrived is lost: the connection goes on over its link. */
+  /** A lane is lost if its unread bytes exceed the quota. The connection continues over its link. */
   #countUnread(): void {
     if (!this.destroyed && !this.#unread.set(this.readableLength)) this.#lose();
   }
 
-  /** Packets are acknowledged by packets: where none comes and some are under way, the way is gone. */
+  /** The peer acknowledges packets: without any response to packets in transit, the path is broken. */
   #look(): void {
     this.#countUnread();
     const { packetsReceived, inflight } = this.#stream;

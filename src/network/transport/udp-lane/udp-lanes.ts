@@ -1,7 +1,7 @@
 /**
- * Lanes for bulk between two nodes that a QUIC connection joins already: over the sockets of the record network, which
- * strangers reach, or which let in those whom they have sent something to. The offer and the answer go over that
- * connection, so nobody else knows the secret, and each side sends only to the host that it talks to anyway.
+ * Bulk lanes between two nodes with a QUIC connection. They use the sockets of the record network, which are reachable
+ * for strangers or after we have sent something to them. The offer and the answer use the QUIC connection, so the
+ * secret is known to both nodes only, and each side sends only to the host of that connection.
  */
 import { randomBytes, randomInt } from 'node:crypto';
 import { isIPv6 } from 'node:net';
@@ -19,23 +19,25 @@ import type { UdpSocket } from '../udp-socket.ts';
 import { LaneEntrance } from './lane-entrance.ts';
 import { UdpLane } from './udp-lane.ts';
 
-/** Lanes of this node at one time, and of those the ones to or from one source. */
+/** Lanes of this node and of one source at one time. */
 export const MAX_BULK_LANES = 128;
 export const MAX_BULK_LANES_PER_SOURCE = 32;
-/** Of those that strangers asked for: the ones of one IPv4 /24 or IPv6 /48, and what they leave to lanes that this node asks for. */
+/**
+ * Lanes that strangers in one IPv4 /24 or IPv6 /48 offered, and lanes reserved for offers of this node.
+ */
 export const MAX_BULK_LANES_PER_NETWORK = 48;
 export const RESERVED_BULK_LANES = 32;
-/** Bytes that have arrived on lanes with one source and were not read. */
+/** Received bytes that were not read, for the lanes of one source. */
 export const MAX_LANE_UNREAD_PER_SOURCE_BYTES: number = 16 * 1024 * 1024;
-/** The same of the lanes that the strangers in one IPv4 /24 or IPv6 /48 asked for. */
+/** The same for the lanes that strangers in one IPv4 /24 or IPv6 /48 offered. */
 export const MAX_LANE_UNREAD_PER_NETWORK_BYTES: number = 24 * 1024 * 1024;
-/** The same of all lanes. */
+/** The same for all lanes. */
 export const MAX_LANE_UNREAD_BYTES: number = 64 * 1024 * 1024;
-/** Of these, the ones that are only for lanes that this node asks for. */
+/** Of these, bytes reserved for lanes that this node offers. */
 export const RESERVED_LANE_UNREAD_BYTES: number = 32 * 1024 * 1024;
-/** Time for a lane to come about, milliseconds. */
+/** Timeout for opening a lane, milliseconds. */
 export const LANE_TIMEOUT_MS = 5_000;
-/** Ports below this one belong to services that expect no packets of ours. */
+/** Lower ports belong to services. */
 const MIN_PORT = 1024;
 const MAX_ID = 0xffff_ffff;
 
@@ -51,7 +53,7 @@ export interface LaneAnswer {
   readonly port: number;
 }
 
-/** The end of the side that asks for a lane, and the secret from which both derive their keys. */
+/** The end of the offering side, and the secret from which both derive their keys. */
 export interface LaneOffer extends LaneAnswer {
   /** `BULK_SECRET_BYTES`. */
   readonly secret: Uint8Array;
@@ -83,7 +85,7 @@ interface BulkLanesDependencies {
     readonly openSocket: UdpSocket;
     plainSocket(): UdpSocket;
   };
-  /** The port under which others reach `openSocket` over IPv4 from outside; 0 where each of them sees another one. */
+  /** The external IPv4 port of `openSocket`; 0 if every peer sees another one. */
   readonly outerPort: () => number;
 }
 
@@ -92,16 +94,16 @@ interface End {
   readonly id: number;
   readonly port: number;
   readonly lane: (secret: Uint8Array, offered: boolean) => UdpLane;
-  /** Goes to the other end. */
+  /** Connects to the other end. */
   readonly connect: (there: LaneAnswer) => void;
-  /** Lets the other end come, through what stands before this one. */
+  /** Lets the other end connect through our NAT or firewall. */
   readonly expect: (there: LaneAnswer) => void;
   readonly drop: () => void;
 }
 
 type Role = 'offered' | 'took';
 
-/** What opens the way through a NAT or firewall of our own; nobody reads it. */
+/** Opens our NAT or firewall. The content is ignored. */
 const OPENING: Uint8Array = Uint8Array.of(0);
 
 export class UdpLanes implements Component, BulkStreams {
@@ -147,17 +149,17 @@ export class UdpLanes implements Component, BulkStreams {
     await this.#ipv6?.close();
   }
 
-  /** Memory that packets out of order take, bytes. */
+  /** Memory of packets that are out of order, bytes. */
   get waitingBytes(): number {
     return this.#entrance.waitingBytes;
   }
 
-  /** Bytes that have arrived and were not read. */
+  /** Received bytes that were not read. */
   get unreadBytes(): number {
     return this.#unread.used;
   }
 
-  /** Lanes that stand, and the bytes of all that there were. */
+  /** Open lanes, and the bytes of all lanes so far. */
   stats(): { readonly lanes: number; readonly sent: number; readonly received: number } {
     let { sent, received } = this.#ended;
     for (const { traffic } of this.#lanes) {
@@ -189,8 +191,8 @@ export class UdpLanes implements Component, BulkStreams {
   }
 
   /**
-   * Brings two ends together: the one that offered goes to the other, which opens the way and waits. Where nobody could
-   * know the port of an end, it is that one which goes.
+   * Connects two ends. The side that offered connects to the other one, which opens its NAT and waits. If the port of
+   * an end is unknown, that end connects.
    */
   async #meet(end: End, lane: UdpLane, there: LaneAnswer, role: Role, signal: AbortSignal): Promise<UdpLane> {
     // protocol-tunnels.md, steps 14 and 15
@@ -207,14 +209,14 @@ export class UdpLanes implements Component, BulkStreams {
     } catch (cause) {
       lane.destroy();
       if (signal.aborted) throw cause;
-      throw new SvcError('connect_failed', { message: 'No lane for bulk came about.', cause });
+      throw new SvcError('connect_failed', { message: 'Could not open a lane for bulk data.', cause });
     }
   }
 
   #open({ kind, remote: { host }, source }: Path, role: Role): End | null {
     const { clock, outerPort } = this.#deps;
     if (this.#stopped || isRelayed(kind)) return null;
-    // An offer of ours is for a peer that we use.
+    // We offer lanes only to peers that we use.
     const holder = { node: source, source, named: role === 'offered' };
     const share = this.#ends.take(holder);
     if (share === null) return null;
@@ -227,7 +229,7 @@ export class UdpLanes implements Component, BulkStreams {
       stream.connect(socket, there.id, there.port, host);
       lane?.greet();
     };
-    // The other end is known by its host and the name of our end, and proves itself by what opens with the key.
+    // The other end is known by its host and our id, and proves itself with a record sealed with the key.
     const arrived = (from: number): boolean => {
       if (expected === null) return false;
       connect({ id: expected, port: from });
@@ -268,7 +270,7 @@ export class UdpLanes implements Component, BulkStreams {
     });
   }
 
-  /** Over IPv6 nothing translates ports, so a port of its own is known from outside too. */
+  /** IPv6 ports are not translated, so a separate port is known outside too. */
   #socketTo(host: string): UdpSocket {
     if (!isIPv6(host)) return this.#deps.records.openSocket;
     if (this.#ipv6 === null) {
