@@ -14,7 +14,7 @@ import type { LinkPath, LinkStream } from '../../network/links/types.ts';
 import { StreamError } from '../../network/transport/stream.ts';
 import { FrameReader, type FrameTaker, lastFrame, lossyFrame, outcomeOf, receivedFrame, writeData } from './frames.ts';
 import { KeptBytes, MAX_KEPT_BYTES } from './kept-bytes.ts';
-import { isLong, LossWatch } from './loss-watch.ts';
+import { isLong, isLossyNode, LossWatch } from './loss-watch.ts';
 
 /** Received bytes are acknowledged after this many, bytes: much less than a sender may have unacknowledged … */
 export const ACK_BYTES: number = 512 * 1024;
@@ -26,7 +26,7 @@ export const HELD_MS = 1;
 const SHORT_BYTES = 4096;
 
 /** Unacknowledged bytes on a long path at first. More would delay what follows them, such as the report of packet loss. */
-const FIRST_WINDOW_BYTES: number = 256 * 1024;
+const FIRST_WINDOW_BYTES: number = 64 * 1024;
 /** An acknowledgement that takes two round trips and this much longer has waited in a queue, milliseconds … */
 const QUEUE_MS: number = ACK_DELAY_MS + 50;
 /** … and in a long queue if its delay is this many times longer. */
@@ -407,6 +407,7 @@ export class TunnelConnection implements FrameTaker {
     const link = this.#isSynced ? this.#link : null;
     if (link === null && !this.#keeps) return this.destroy();
     this.#timed ??= { offset: this.#sent, at: this.#side.clock.now() };
+    if (link !== null && this.#window === null && this.#sent - this.#acked > FIRST_WINDOW_BYTES) this.#openWindow(link);
     const isStalled = link === null || !writeData(link, chunk);
     if (isStalled || this.#isFull) this.#socket?.pause();
   }
@@ -452,9 +453,13 @@ export class TunnelConnection implements FrameTaker {
   get #isFull(): boolean {
     const unacknowledged = this.#sent - this.#acked;
     if (this.#kept.isFull) return true;
-    if (unacknowledged < FIRST_WINDOW_BYTES || this.#link === null) return false;
-    this.#window ??= isLong(this.#link) ? FIRST_WINDOW_BYTES : MAX_KEPT_BYTES;
-    return unacknowledged >= this.#window;
+    return unacknowledged >= (this.#window ?? MAX_KEPT_BYTES);
+  }
+
+  /** The first bytes beyond the first window follow. */
+  #openWindow(link: LinkStream): void {
+    this.#window = isLong(link) ? FIRST_WINDOW_BYTES : MAX_KEPT_BYTES;
+    if (isLong(link) && isLossyNode(link, this.#side.lossy)) this.#side.slowed(this, 'sending');
   }
 
   /** Keeps the path busy and its queue short. */

@@ -39,17 +39,24 @@ export function isLong(link: Pick<LinkStream, 'packets' | 'path'>): boolean {
   return path.isUpgraded !== true && path.rttMs >= LONG_PATH_MS;
 }
 
+function nodeOf({ nodeKey }: Pick<LinkStream, 'nodeKey'>): string {
+  return toHex(nodeKey ?? new Uint8Array());
+}
+
+/** True if packets to the node at the other end were lost recently. */
+export function isLossyNode(link: Pick<LinkStream, 'nodeKey'>, lossy: LruCache<string, true>): boolean {
+  return lossy.get(nodeOf(link)) !== undefined;
+}
+
 /** Watches a link while the writer of its connection waits for it. */
 export class LossWatch {
-  readonly #link: Pick<LinkStream, 'packets' | 'path'>;
-  readonly #node: string;
+  readonly #link: Pick<LinkStream, 'packets' | 'path' | 'nodeKey'>;
   readonly #lossy: LruCache<string, true>;
   readonly #clock: Clock;
   readonly #since: PathCounts;
 
   constructor(link: Pick<LinkStream, 'packets' | 'path' | 'nodeKey'>, lossy: LruCache<string, true>, clock: Clock) {
     this.#link = link;
-    this.#node = toHex(link.nodeKey ?? new Uint8Array());
     this.#lossy = lossy;
     this.#clock = clock;
     this.#since = this.#counts();
@@ -57,15 +64,16 @@ export class LossWatch {
 
   /** @param moved bytes that the connection has transferred */
   isLossy(moved: number): boolean {
-    if (moved < MIN_MOVED_BYTES || !isLong(this.#link)) return false;
-    if (this.#lossy.get(this.#node) !== undefined) return true;
+    if (!isLong(this.#link)) return false;
+    if (isLossyNode(this.#link, this.#lossy)) return true;
+    if (moved < MIN_MOVED_BYTES) return false;
     const now = this.#counts();
     const sent = now.sent - this.#since.sent;
     const lost = now.lost - this.#since.lost;
     if (lost < MIN_LOST || lost < MIN_LOSS * sent) return false;
     const perSecond = (1000 * sent) / Math.max(1, now.at - this.#since.at);
     if (perSecond > (SEVERAL * MATHIS * 1000) / (this.#link.path().rttMs * Math.sqrt(lost / sent))) return false;
-    this.#lossy.set(this.#node, true);
+    this.#lossy.set(nodeOf(this.#link), true);
     return true;
   }
 
