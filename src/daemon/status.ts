@@ -1,7 +1,7 @@
 /** State of the daemon for `/status`, `/debug/*` and `/metrics`. */
 import type { AgentRegistry } from '../capabilities/agents/registry.ts';
 import type { Directory } from '../capabilities/directory/directory.ts';
-import { REPUBLISH_INTERVAL_S } from '../capabilities/directory/schedule.ts';
+import { REPUBLISH_INTERVAL_S } from '../capabilities/directory/publishing.ts';
 import type { PendingCounters } from '../capabilities/events/pending-counters.ts';
 import type { TunnelService } from '../capabilities/tunnels/tunnel-service.ts';
 import type { Updater } from '../capabilities/update/updater.ts';

@@ -1,6 +1,6 @@
 /** Serves every operation of the table over REST, and the hand-written routes. */
 import { fetchWhole } from '../capabilities/calls/fetch-service.ts';
-import { Catalog } from '../capabilities/directory/catalog/catalog.ts';
+import { Catalog } from '../capabilities/directory/catalog.ts';
 import { discover, type Search } from '../capabilities/directory/discovery.ts';
 import type { Updater } from '../capabilities/update/updater.ts';
 import { homeDirectory } from '../foundation/data-dir/paths.ts';

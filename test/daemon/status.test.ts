@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Compile } from 'typebox/compile';
-import { REPUBLISH_INTERVAL_S } from '../../src/capabilities/directory/schedule.ts';
-import type { PublicationSummary } from '../../src/capabilities/directory/summary.ts';
+import { REPUBLISH_INTERVAL_S } from '../../src/capabilities/directory/publishing.ts';
+import type { PublicationSummary } from '../../src/capabilities/directory/summaries.ts';
 import { type StatusDependencies, StatusReports } from '../../src/daemon/status.ts';
 import { ConfigService } from '../../src/foundation/config/config-service.ts';
 import { RECORD_TTL_S } from '../../src/foundation/domain/directory.ts';

@@ -20,7 +20,6 @@ export const EXEMPT: readonly { readonly path: string; readonly reason: string }
   ...['links', 'reachability'].map((name) => `src/network/${name}`),
   ...['joined-contacts', 'known-nodes', 'node-requests', 'resolver'].map((name) => `src/network/${name}.ts`),
   'test/network',
-  'src/capabilities/directory',
   'test/capabilities/directory',
 ].map((path) => ({ path, reason: 'these are being rewritten' }));
 

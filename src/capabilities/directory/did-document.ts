@@ -1,7 +1,7 @@
 /**
- * The DID document of a native agent (W3C, "Decentralized Identifiers 1.0"), made from what it publishes. What a did:key
- * says by itself is only the master key, which lies offline: it may delegate here and nothing else. The operational
- * keys that it lets act stand beside it with their proof, the keys for notes, and where the agent is.
+ * The DID document of a native agent (W3C, "Decentralized Identifiers 1.0"), from its publications. The did:key contains
+ * only the master key, which is offline and may only delegate. The document adds the operational keys with their proofs,
+ * the keys for notes, and the address of the agent.
  */
 import { toBase64 } from '../../foundation/base64.ts';
 import { isoTime } from '../../foundation/clock.ts';
@@ -11,16 +11,16 @@ import { encodeMultikey } from '../../foundation/identity/multikey.ts';
 import { decodeEncryptionKeysPayload, decodeEndpointsPayload } from '../../foundation/records/payloads.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD } from '../../foundation/records/types.ts';
-import { readProfile } from './profile-cards.ts';
+import { readProfile } from './cards.ts';
 
 interface VerificationMethod {
   readonly id: string;
   readonly type: 'Multikey';
   readonly controller: string;
   readonly publicKeyMultibase: string;
-  /** When the key ends to be good; absent where it does not, ISO 8601. */
+  /** When the key expires; absent if it does not, ISO 8601. */
   readonly expires?: string;
-  /** The delegation proof by which the agent's master key lets this one act, deterministic CBOR in base64. */
+  /** The delegation proof of the agent's master key for this key, which lets it act, deterministic CBOR in base64. */
   readonly delegation?: string;
 }
 
@@ -67,7 +67,7 @@ function servicesOf(did: string, records: readonly SignedRecord[]): Service[] {
 
 /**
  * The document of an agent; null for agents of wallets, which have no did:key.
- * @param records those under its AID that stand under its newest delegation
+ * @param records the records under its AID and its newest delegation
  */
 export function didDocument(aid: Aid, records: readonly SignedRecord[]): DidDocument | null {
   const did = didOf(aid);

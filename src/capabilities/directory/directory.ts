@@ -1,45 +1,45 @@
-/** The directory: what identities of this daemon publish, kept on the network while they are alive. */
+/** The directory: the publications of this daemon's identities, kept on the network while the identities are alive. */
 import type { AgentChange } from '../../foundation/agent-change.ts';
 import type { Timer } from '../../foundation/clock.ts';
 import { MAX_SERVICES, RECORD_TTL_S } from '../../foundation/domain/directory.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
+import { RateLimiter } from '../../foundation/rate-limit.ts';
+import { agentKey } from '../../foundation/records/keys.ts';
 import { isCustomType, MAX_CUSTOM_PAYLOAD_BYTES, RECORD, type RecordType } from '../../foundation/records/types.ts';
-import { every, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
-import type { Publication } from '../../foundation/store/publications.ts';
-import { addressDigest, endpointDigest, reachabilityDigest } from './endpoint-digest.ts';
-import { PresenceCheck } from './presence-check.ts';
-import { type ProfileCard, profilePublication, readProfile } from './profile-cards.ts';
-import { type Companion, ENDPOINTS, Publishing, type PublishResult } from './publishing.ts';
-import { RecordPublisher } from './record-publisher.ts';
-import { Renewal } from './renewal.ts';
+import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
+import type { Publication, PublicationStore } from '../../foundation/store/publications.ts';
 import {
   checkServiceName,
   type OfferedService,
   offeredServices,
+  type ProfileCard,
+  profilePublication,
+  readProfile,
   type ServiceOffer,
   servicePublications,
-} from './service-cards.ts';
-import { Summaries } from './summaries.ts';
-import { type PublicationSummary, summarize } from './summary.ts';
+} from './cards.ts';
+import { type Companion, ENDPOINTS, Publishing, type PublishResult } from './publishing.ts';
+import { addressDigest, endpointDigest, RecordPublisher, reachabilityDigest } from './record-publisher.ts';
+import { type PublicationSummary, Summaries, summarize } from './summaries.ts';
 import type { DirectoryDependencies, DirectoryOptions } from './types.ts';
 
 /** Milliseconds that automatic publication waits for the network after a start. */
 const START_GRACE_MS = 5000;
-/** Milliseconds that an agent's first publication waits: most clients publish at once themselves. */
+/** Milliseconds that an agent's first publication waits, because most clients publish immediately. */
 const FIRST_PUBLISH_MS = 1000;
-/** Milliseconds for which our addresses have to be unchanged before records say the new ones. */
+/** Milliseconds for which our addresses must be unchanged before records contain them. */
 const ADDRESS_QUIET_MS = 1000;
-/** Milliseconds for which news of our addresses are collected by which nobody reaches us sooner or later. */
+/** Debounce for address changes that do not affect reachability, in milliseconds. */
 const ADDRESS_NEWS_MS = 30_000;
-/** Milliseconds from the moment when the network is ready until it is asked whether it still has what was published. */
-const REMEMBRANCE_MS = 3000;
-/** Milliseconds from then until records that lead elsewhere go out anew: sooner less is known of where this node is … */
+/** Milliseconds after the network is ready until svcd checks that it still has our records. */
+const PRESENCE_MS = 3000;
+/** Milliseconds after that until records with outdated addresses are published. Earlier, the addresses are uncertain. */
 const MOVED_MS = 5000;
-/** … but where strangers reach it, they do so where it is known to be. */
+/** The same if strangers can dial this node, so its address is certain. */
 const REACHED_MS = 500;
-/** Milliseconds between looks at the clock and at how many nodes there are to keep our records. */
+/** Milliseconds between checks of the clock and of the number of nodes. */
 const LOOK_MS = 60_000;
 
 export class Directory implements Component {
@@ -47,9 +47,9 @@ export class Directory implements Component {
   readonly #deps: DirectoryDependencies;
   readonly #publishing: Publishing;
   readonly #renewal: Renewal;
-  readonly #remembrance: PresenceCheck;
+  readonly #presence: PresenceCheck;
   readonly #summaries: Summaries;
-  /** Ends what repeats, and what tells us something. */
+  /** Stops repeating tasks and listeners. */
   readonly #stops: (() => void)[] = [];
   #grace: Timer | null = null;
   #peers = 0;
@@ -65,11 +65,11 @@ export class Directory implements Component {
     const recordPublisher = new RecordPublisher(options, deps);
     this.#publishing = new Publishing(options, { ...deps, recordPublisher, due: () => this.#renewal.wake() });
     this.#summaries = new Summaries(deps);
-    this.#remembrance = new PresenceCheck(deps);
+    this.#presence = new PresenceCheck(deps);
     this.#renewal = new Renewal({ ...deps, renew: async (aid) => this.#publishing.renew(aid) });
   }
 
-  /** Begins to renew as soon as the network is ready, or shortly after. */
+  /** Renewals begin when the network is ready, or after a short time. */
   async start(): Promise<void> {
     const { clock, log, network } = this.#deps;
     this.#publishing.start();
@@ -86,12 +86,12 @@ export class Directory implements Component {
     const moved = every(clock, { firstMs: UNTIL_REQUESTED, periodMs: UNTIL_REQUESTED, onError }, () =>
       this.#touchMoved(addressDigest(this.#deps.addresses())),
     );
-    const remembrance = every(clock, { firstMs: UNTIL_REQUESTED, periodMs: UNTIL_REQUESTED, onError }, () =>
+    const presence = every(clock, { firstMs: UNTIL_REQUESTED, periodMs: UNTIL_REQUESTED, onError }, () =>
       this.#askAfterOwn(),
     );
     const reach = every(clock, { firstMs: 0, periodMs: UNTIL_REQUESTED, onError }, () => {
       const { isNew, isReached } = this.#lookAtNetwork();
-      if (isNew) remembrance.soon(REMEMBRANCE_MS);
+      if (isNew) presence.soon(PRESENCE_MS);
       if (isNew || isReached) moved.soon(isReached ? REACHED_MS : MOVED_MS);
     });
     this.#stops.push(
@@ -100,12 +100,12 @@ export class Directory implements Component {
         if (isUrgent) urgent.plan(ADDRESS_QUIET_MS);
         touch.soon(ADDRESS_NEWS_MS);
       }),
-      ...[look, touch, urgent, moved, reach, remembrance].map((repeating) => () => repeating.stop()),
+      ...[look, touch, urgent, moved, reach, presence].map((repeating) => () => repeating.stop()),
     );
     this.#grace = clock.after(START_GRACE_MS, () => this.#begin());
   }
 
-  /** Names what goes out beside the endpoint records of agents; before `start`. Where it throws, they go out alone. */
+  /** Adds a source of records that are published with endpoint records; before `start`. It may throw. */
   accompany(companion: Companion): void {
     this.#publishing.companions.push(companion);
   }
@@ -117,7 +117,7 @@ export class Directory implements Component {
     await Promise.all([this.#publishing.stop(), this.#renewal.stop()]);
   }
 
-  /** The setting `auto_publish` may have been switched on: what was never published is now. */
+  /** Publishes all agents that were never published, if the setting `auto_publish` is on. */
   applyAutoPublish(): void {
     if (!this.#deps.autoPublish()) return;
     const { publications, clock } = this.#deps;
@@ -132,7 +132,7 @@ export class Directory implements Component {
     this.#renewal.wake();
   }
 
-  /** Takes notice of what happened to an agent. */
+  /** Handles a change of an agent. */
   async agentChanged({ aid, kind }: AgentChange): Promise<void> {
     if (kind === 'deleted') {
       this.#summaries.forget(aid);
@@ -144,7 +144,7 @@ export class Directory implements Component {
     this.#renewal.wake();
   }
 
-  /** A write asks for publication: of what was published before, and anew where the setting says so. */
+  /** Publishes a changed agent again, and a new one if `auto_publish` is on. */
   #written(aid: Aid, kind: 'registered' | 'rotated' | 'bound'): void {
     const { publications, clock } = this.#deps;
     if (this.#deps.identity(aid) === null) return;
@@ -181,13 +181,13 @@ export class Directory implements Component {
     return this.#write(aid, [{ type, name: '', payload, ttl }]);
   }
 
-  /** Sets the profile card, in place of the one before. @throws SvcError `too_large`, `invalid_request`, and as `publish` */
+  /** Sets the profile card, instead of the previous card. @throws SvcError `too_large`, `invalid_request`, and as `publish` */
   async setProfile(aid: Aid, card: ProfileCard): Promise<PublishResult> {
     return this.#write(aid, [profilePublication(card)]);
   }
 
   /**
-   * Has the profile card name a fuller card, and say all else as before.
+   * Sets the hash of a complete card in the profile card.
    * @param hash null: none
    * @throws SvcError `too_large`, and as `publish`
    */
@@ -198,7 +198,7 @@ export class Directory implements Component {
   }
 
   /**
-   * Removes the profile card. An empty one takes its place on the network, as far as it can be reached now.
+   * Removes the profile card. If the network is available, an empty card replaces it there.
    * @throws SvcError `not_found`
    */
   async deleteProfile(aid: Aid): Promise<PublishResult> {
@@ -208,7 +208,7 @@ export class Directory implements Component {
     if (!removed) return { seq: publications.publisher(aid)?.seq ?? 0, replicas: 0 };
     this.#customTypesChanged(aid);
     try {
-      return await this.#publishing.publishOnce(aid, profilePublication({}));
+      return await this.#publishing.publish(aid, [profilePublication({})], false);
     } catch (error) {
       log.warn({ aid, error }, 'the removed profile card stays on the network until it expires');
       return { seq: publications.publisher(aid)?.seq ?? 0, replicas: 0 };
@@ -231,7 +231,7 @@ export class Directory implements Component {
 
   /**
    * Takes a service off the renewal list.
-   * @throws SvcError `bad_service_name`, `not_found` where the agent or the service is not here
+   * @throws SvcError `bad_service_name`, `not_found` if the agent or the service is not here
    */
   async unregisterService(aid: Aid, service: string): Promise<void> {
     checkServiceName(service);
@@ -246,14 +246,14 @@ export class Directory implements Component {
       });
   }
 
-  /** What an agent offers, by name in alphabetical order. @throws SvcError `not_found` */
+  /** The services of an agent, by name in alphabetical order. @throws SvcError `not_found` */
   services(aid: Aid): OfferedService[] {
     const { publications, clock } = this.#deps;
     this.#publishing.identity(aid);
     return offeredServices(publications.publications(aid), clock.now());
   }
 
-  /** How the publications of several identities stand; all of the asked ones are there. */
+  /** The summaries of all given identities. */
   summaries(aids: readonly Aid[]): Map<Aid, PublicationSummary> {
     return this.#summaries.of(aids);
   }
@@ -275,7 +275,7 @@ export class Directory implements Component {
     }
   }
 
-  /** Endpoint records say which custom types there are. */
+  /** Endpoint records list the custom types. */
   #customTypesChanged(aid: Aid): void {
     this.#deps.publications.touchEndpoints(aid, this.#deps.clock.now());
     this.#renewal.wake();
@@ -303,24 +303,24 @@ export class Directory implements Component {
     return { isNew, isReached };
   }
 
-  /** Has everything go out anew where the network does not know it any more. */
+  /** Publishes everything again if the network has lost it. */
   async #askAfterOwn(): Promise<void> {
     const { publications, clock, log } = this.#deps;
-    if (!(await this.#remembrance.isLost()) || this.#stopped) return;
-    log.warn({}, 'the network has lost what was published here: everything is published again');
+    if (!(await this.#presence.isLost()) || this.#stopped) return;
+    log.warn({}, 'the network has lost our records, svcd publishes everything again');
     publications.touchAll(clock.now());
     this.#renewal.wake();
   }
 
   #touchMoved(said: string): number {
     const { publications, clock } = this.#deps;
-    // Who looks for an agent on a node that does not answer where it was asks for the node's own record.
+    // A node that cannot dial this one at its old address requests the node's own record.
     publications.touchMoved(said, clock.now(), this.#options.nodeAid);
     this.#renewal.wake();
     return UNTIL_REQUESTED;
   }
 
-  /** What no event tells: a grown network, a clock that was set, a machine that slept. */
+  /** Handles changes without an event: a larger network, a clock that was set, a machine that slept. */
   #lookAround(): void {
     const { network, publications, clock } = this.#deps;
     this.#renewal.wake();
@@ -328,9 +328,138 @@ export class Directory implements Component {
     const now = clock.now();
     if (ready && peers > this.#peers) publications.touchUnsettled(now);
     if (now < this.#lastLook) publications.repairTimes(now);
-    // What was not valid by a wrong clock may be by this one.
+    // A delegation that was not valid with a wrong clock may be valid now.
     if (now > this.#lastLook + 2 * LOOK_MS) publications.resume(now);
     this.#peers = peers;
     this.#lastLook = now;
+  }
+}
+
+// Check of the published records.
+
+/** Agents that are checked. */
+const SAMPLES = 8;
+/** Maximum number of agents that they are selected from. */
+const MAX_CANDIDATE_AGENTS = 10_000;
+/** Records with fewer milliseconds left may have expired by the clocks of other nodes. */
+const MIN_LIFE_LEFT_MS = 300_000;
+
+type PresenceParts = Pick<DirectoryDependencies, 'network' | 'publications' | 'clock' | 'random'>;
+
+/**
+ * Checks that the network still has our records. A node that returns to its old address publishes nothing, but the nodes that
+ * stored its records may have been replaced meanwhile.
+ */
+class PresenceCheck {
+  readonly #deps: PresenceParts;
+
+  constructor(dependencies: PresenceParts) {
+    this.#deps = dependencies;
+  }
+
+  /** Checks a sample of our records. True if the nodes that should store one of them answer, and none has it. */
+  async isLost(): Promise<boolean> {
+    const answers = await Promise.all(
+      this.#sample().map((aid) => this.#deps.network.holders(agentKey(aid), RECORD.endpoints)),
+    );
+    return answers.some(({ answered, holding }) => answered > 0 && holding === 0);
+  }
+
+  #sample(): Aid[] {
+    const { publications, clock } = this.#deps;
+    const all = publications.settledPublishers(clock.now(), clock.now() + MIN_LIFE_LEFT_MS, MAX_CANDIDATE_AGENTS);
+    const first = Math.floor(this.#deps.random() * all.length);
+    const step = Math.max(1, Math.floor(all.length / SAMPLES));
+    const places = Array.from({ length: Math.min(SAMPLES, all.length) }, (_, i) => (first + i * step) % all.length);
+    return places.flatMap((place) => all[place] ?? []);
+  }
+}
+
+/** Identities whose records are sent concurrently. */
+const CONCURRENCY = 8;
+/** Rate of identities per second: well below the limits of storage nodes. */
+const PER_SECOND = 20;
+/** Burst of identities. */
+const BURST = 10;
+/** Maximum milliseconds between checks. */
+const MAX_SLEEP_MS = 3600_000;
+/** Milliseconds to wait if the database cannot be read. */
+const TROUBLE_MS = 5000;
+/** The same if it cannot be written, after the network was used for nothing. */
+const UNWRITTEN_MS = 30_000;
+
+type RenewalParts = Pick<DirectoryDependencies, 'clock' | 'log'> & {
+  readonly publications: Pick<PublicationStore, 'due' | 'nextDue'>;
+  /** Publishes the due records of an identity and schedules its next turn. Does not reject. */
+  renew(aid: Aid): Promise<void>;
+};
+
+/**
+ * Renews due records: one timer for all identities, in the order of the database. A few identities at a time and a limited
+ * number per second, so that ten thousand agents do not stall the daemon or flood the network.
+ */
+export class Renewal {
+  readonly #deps: RenewalParts;
+  readonly #rate: RateLimiter;
+  readonly #running = new Map<Aid, Promise<void>>();
+  #turns: RepeatingTask | null = null;
+  /** The database rejects writes, so failed renewals would be due immediately: svcd pauses. */
+  #resting = false;
+
+  constructor(dependencies: RenewalParts) {
+    this.#deps = dependencies;
+    this.#rate = new RateLimiter({ perSecond: PER_SECOND, burst: BURST, maxKeys: 1 }, dependencies);
+  }
+
+  start(): void {
+    const { clock, log } = this.#deps;
+    const onError = (error: unknown): void => {
+      log.error({ error }, 'the renewal list cannot be read');
+      this.#resting = true;
+    };
+    this.#turns = every(clock, { firstMs: 0, periodMs: TROUBLE_MS, onError }, () => this.#turn());
+  }
+
+  /** Waits for running renewals, then stops. */
+  async stop(): Promise<void> {
+    this.#turns?.stop();
+    await Promise.all(this.#running.values());
+  }
+
+  /** Checks again, because a renewal may be due. */
+  wake(): void {
+    if (!this.#resting) this.#turns?.soon();
+  }
+
+  /** Starts due renewals within the limits. Returns the milliseconds until the next check. */
+  #turn(): number {
+    const { publications, clock } = this.#deps;
+    this.#resting = false;
+    const now = clock.now();
+    const due = publications.due(now, CONCURRENCY + this.#running.size).filter((aid) => !this.#running.has(aid));
+    for (const aid of due) {
+      // When one of them ends, this runs again.
+      if (this.#running.size >= CONCURRENCY) return MAX_SLEEP_MS;
+      if (!this.#rate.take('')) return Math.max(1, this.#rate.retryAfterMs(''));
+      this.#start(aid);
+    }
+    if (due.length > 0) return 0;
+    const next = publications.nextDue(now);
+    return next === null ? MAX_SLEEP_MS : Math.min(MAX_SLEEP_MS, Math.max(1, next - now));
+  }
+
+  #start(aid: Aid): void {
+    const work = this.#deps
+      .renew(aid)
+      .catch((error: unknown) => {
+        this.#deps.log.error({ aid, error }, 'a renewal failed unexpectedly');
+        if (!this.#resting) this.#turns?.plan(UNWRITTEN_MS);
+        this.#resting = true;
+      })
+      .finally(() => {
+        this.#running.delete(aid);
+        this.wake();
+      });
+    this.#running.set(aid, work);
   }
 }

@@ -1,4 +1,4 @@
-/** Finds agents by what they offer. */
+/** Finds agents by their services. */
 import { abortable } from '../../foundation/deadline.ts';
 import { MAX_NAMES_PER_CALL, MAX_PROVIDERS } from '../../foundation/domain/directory.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -8,7 +8,7 @@ import { serviceKey } from '../../foundation/records/keys.ts';
 import { decodeServicePayload, type ServicePayload } from '../../foundation/records/payloads.ts';
 import { compareFreshness, expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD } from '../../foundation/records/types.ts';
-import { checkServiceName } from './service-cards.ts';
+import { checkServiceName } from './cards.ts';
 import type { Records } from './types.ts';
 
 /** Milliseconds for one service name. */
@@ -16,9 +16,9 @@ const LIST_TIMEOUT_MS = 5000;
 
 export interface Search {
   readonly services: readonly string[];
-  /** One of them has to be there; none: any. */
+  /** One of them must match. Empty for any. */
   readonly protocols: readonly string[];
-  /** All of them have to be there. */
+  /** All of them must match. */
   readonly tags: readonly string[];
   readonly limit: number;
   readonly signal?: AbortSignal;

@@ -1,4 +1,4 @@
-/** What an agent publishes, for its move to another node. */
+/** The publications of an agent, for its move to another node. */
 import { toBase64 } from '../../foundation/base64.ts';
 import { MAX_SERVICES } from '../../foundation/domain/directory.ts';
 import { isServiceName } from '../../foundation/domain/services.ts';
@@ -12,7 +12,7 @@ import { isCustomType, MAX_CUSTOM_PAYLOAD_BYTES, RECORD } from '../../foundation
 import type { Publication, PublicationStore } from '../../foundation/store/publications.ts';
 import { ENDPOINTS } from './publishing.ts';
 
-/** What is kept on the network for an agent; its encryption keys follow from others. */
+/** The publications of an agent, without encryption keys, which derive from other keys. */
 export function exportRecords(publications: PublicationStore, aid: Aid): RecordsPart {
   const rows = publications.publications(aid).filter(({ type }) => type !== RECORD.encryptionKeys);
   return {
@@ -22,8 +22,8 @@ export function exportRecords(publications: PublicationStore, aid: Aid): Records
 }
 
 /**
- * Checks what an agent published elsewhere.
- * @returns what keeps it here, so that it goes out anew, behind the numbers that were given out there
+ * Checks the publications of an agent from another node.
+ * @returns a function that stores them, so that they are published with higher numbers than on the other node
  * @throws SvcError `bad_file`
  */
 export function importRecords(
@@ -54,10 +54,11 @@ function readRecord(path: string, one: RecordsPart['kept'][number], delegation: 
   if (type === RECORD.endpoints && name === '') return ENDPOINTS;
   if (isCustomType(type) && name === '') {
     if (type === RECORD.profile && decodeProfilePayload(payload) === null)
-      throw badDocument(`${path}/payload_base64`, 'is no profile card');
+      throw badDocument(`${path}/payload_base64`, 'is not a profile card');
     return { type, name, payload, ttl };
   }
-  if (type !== RECORD.service || !isServiceName(name)) throw badDocument(path, 'is no record that an agent keeps');
+  if (type !== RECORD.service || !isServiceName(name))
+    throw badDocument(path, 'is not a record that an agent publishes');
   const fits = payload.length <= payloadBudget(RECORD.service, delegation);
   if (!fits || decodeServicePayload(payload)?.service !== name)
     throw badDocument(`${path}/payload_base64`, 'is not the card of this service');

@@ -1,8 +1,9 @@
 /**
- * Keeps what identities publish: on request, and by itself when its time has come. All work on one
- * identity happens one after the other.
+ * Publishes the records of identities: on request, and again before they expire. There is one publish path for endpoints,
+ * services, cards and note keys (docs/protocol-dht.md). Operations on one identity are serialized.
  */
 
+import { backoff } from '../../foundation/backoff.ts';
 import { KeyedMutex } from '../../foundation/concurrency.ts';
 import { detach } from '../../foundation/detached.ts';
 import { RECORD_TTL_S, REPLICAS } from '../../foundation/domain/directory.ts';
@@ -12,29 +13,28 @@ import { RECORD } from '../../foundation/records/types.ts';
 import type { Publication, PublicationRow, PublishedRow, PublisherRow } from '../../foundation/store/publications.ts';
 import type { LocalIdentity } from '../../network/links/types.ts';
 import type { PutResult } from '../../network/records/types.ts';
-import type { Approach, RecordPublisher, SendOptions, Sent } from './record-publisher.ts';
-import { goesOut, REPUBLISH_INTERVAL_S, renewalTime, retryDelay } from './schedule.ts';
+import type { RecordPublisher, SendOptions, Sent } from './record-publisher.ts';
 import type { DirectoryDependencies, DirectoryOptions } from './types.ts';
 
-/** Milliseconds after which a publication that somebody asked for is tried again, should we crash meanwhile. */
+/** Milliseconds after which a requested publication is retried if the daemon crashes meanwhile. */
 const SAFETY_MS = 30_000;
-/** Part of what is left of the life of records over which renewals are spread whose time was over before the start. */
+/** Part of the remaining lifetime over which overdue renewals are spread after a start. */
 const OVERDUE_SPREAD = 0.25;
-/** Milliseconds between looks at the bound service of an agent that is not alive … */
+/** Milliseconds between checks of the bound service of an agent that is not alive. */
 const LAPSED_LOOK_MS = 60_000;
-/** … and so many for each such agent, where they are many. */
+/** The same for each such agent, if there are many. */
 const LAPSED_LOOK_EACH_MS = 100;
 
 /**
- * The highest sequence number, and the fewest other nodes that keep one of the records: 0 while there is no other
- * node. The records go out by themselves when one appears.
+ * The highest sequence number, and the minimum number of other nodes that store a record: 0 if there is no other node. svcd
+ * sends the records when one appears.
  */
 export interface PublishResult {
   readonly seq: number;
   readonly replicas: number;
 }
 
-/** Failures after which the records go out again as if nobody had asked. */
+/** Failures after which the records are renewed as usual. */
 const UNACKNOWLEDGED: ReadonlySet<string> = new Set(['not_acknowledged', 'network_unavailable', 'clock_wrong']);
 
 export const ENDPOINTS: Publication = {
@@ -44,26 +44,26 @@ export const ENDPOINTS: Publication = {
   ttl: RECORD_TTL_S,
 };
 
-/** What goes out beside the endpoint record of an agent now; null where nothing has to. */
+/** A publication to send with the endpoint record of an agent now; null for none. */
 export type Companion = (aid: Aid) => Publication | null;
 
-interface PublishingDependencies extends DirectoryDependencies {
+type PublishingParts = DirectoryDependencies & {
   readonly recordPublisher: RecordPublisher;
-  /** Told that something has become due. */
+  /** Called when a publication becomes due. */
   due(): void;
-}
+};
 
 export class Publishing {
   readonly #options: DirectoryOptions;
-  readonly #deps: PublishingDependencies;
-  /** Whatever happens to the publications of an identity happens in its turn. */
+  readonly #deps: PublishingParts;
+  /** Serializes operations on the publications of an identity. */
   readonly turns = new KeyedMutex<Aid>();
-  /** Who has something to go out beside endpoint records: one publication of two records costs little more than of one. */
+  /** Publications that are sent with endpoint records: two records cost little more than one. */
   readonly companions: Companion[] = [];
-  /** Agents that are not renewed because they are not alive: the ones whose heartbeats count. */
+  /** Agents that are not renewed because they are not alive. A heartbeat revives them. */
   readonly #lapsed = new Set<Aid>();
 
-  constructor(options: DirectoryOptions, dependencies: PublishingDependencies) {
+  constructor(options: DirectoryOptions, dependencies: PublishingParts) {
     this.#options = options;
     this.#deps = dependencies;
   }
@@ -76,7 +76,7 @@ export class Publishing {
     publications.spreadOverdue(clock.now(), OVERDUE_SPREAD);
   }
 
-  /** Gives up what is under way. */
+  /** Cancels running publications. */
   async stop(): Promise<void> {
     this.#deps.recordPublisher.stop();
     await this.turns.idle();
@@ -86,43 +86,48 @@ export class Publishing {
     return this.#lapsed.has(aid);
   }
 
-  /** Lets an agent go on that shows life again. */
+  /** Renews an agent that is alive again. */
   async revive(aid: Aid): Promise<void> {
     const { publications, clock } = this.#deps;
     await this.turns.run(aid, () => publications.revive(aid, clock.now()));
     this.#lapsed.delete(aid);
   }
 
-  /** Forgets an agent that is no longer here. */
+  /** Forgets a deleted agent. */
   forget(aid: Aid): void {
     this.#lapsed.delete(aid);
     this.#deps.recordPublisher.forget(aid);
   }
 
   /**
-   * Keeps these publications and brings them out now, ahead of what the network holds. They stay on
-   * the renewal list also where this fails with `not_acknowledged`.
+   * Publishes now, and exceeds the sequence number that the network holds. Kept publications are renewed, also if this
+   * fails with `not_acknowledged`.
+   * @param keeps false for a record that replaces a removed publication until it expires
    * @throws SvcError `not_found`, `not_acknowledged`, `network_unavailable`, `clock_wrong`, `stale_sequence`, `bad_delegation`, `timeout`
    */
-  async publish(aid: Aid, wanted: readonly Publication[]): Promise<PublishResult> {
+  async publish(aid: Aid, wanted: readonly Publication[], keeps = true): Promise<PublishResult> {
     return this.turns.run(aid, async () => {
       const identity = this.identity(aid);
       const { publications, recordPublisher, clock } = this.#deps;
       const since = clock.now();
-      const both = [...wanted, ...this.#along(aid, wanted)];
+      const both = keeps ? [...wanted, ...this.#along(aid, wanted)] : wanted;
       // The search runs while the disk writes. No record is sent before its number is on disk.
-      const near = recordPublisher.approach(aid, both);
-      const reserved = await this.#reserve(aid, both, near);
-      const all = publications.publications(aid);
+      const searches = recordPublisher.search(aid, both);
+      const work = (): number | null => {
+        publications.claim(aid, clock.now() + SAFETY_MS);
+        if (keeps) for (const one of both) publications.put(aid, one);
+        return publications.reserve(aid, 0, both.length);
+      };
+      const reserved = await publications.commit(work, 'now').catch((error: unknown) => {
+        searches.stop();
+        throw error;
+      });
       try {
+        const all = publications.publications(aid);
+        const rows = keeps ? all.filter((row) => isAmong(both, row)) : both.map((one) => unkeptRow(aid, one));
         const onWhole: SendOptions['onWhole'] = (row, { seq }, result) =>
           detach(this.#complete(aid, { type: row.type, name: row.name, seq }, result));
-        const sent = await this.#send(identity, among(all, both), all, {
-          mayJump: true,
-          reserved,
-          near,
-          onWhole,
-        });
+        const sent = await this.#send(identity, rows, all, { mayJump: true, reserved, searches, onWhole });
         return await this.#acknowledged(
           sent.filter(({ row }) => isAmong(wanted, row)),
           since,
@@ -136,49 +141,21 @@ export class Publishing {
     });
   }
 
-  /** Stores the publications and assigns their sequence numbers. Returns the first number when it is on disk. */
-  async #reserve(aid: Aid, wanted: readonly Publication[], near: Approach): Promise<number | null> {
-    const { publications, recordPublisher, clock } = this.#deps;
-    try {
-      return await publications.commit(() => {
-        publications.claim(aid, clock.now() + SAFETY_MS);
-        for (const one of wanted) publications.put(aid, one);
-        return publications.reserve(aid, 0, wanted.length);
-      }, 'now');
-    } catch (error) {
-      recordPublisher.leave(near);
-      throw error;
-    }
-  }
-
-  /** What goes out beside these; nothing where the endpoint record is not among them. */
+  /** The publications to send with these; none without an endpoint record. */
   #along(aid: Aid, wanted: readonly Pick<Publication, 'type'>[]): Publication[] {
     if (!wanted.some(({ type }) => type === RECORD.endpoints)) return [];
     try {
       return this.companions.map((companion) => companion(aid)).filter((one) => one !== null);
     } catch (error) {
-      this.#deps.log.warn({ aid, error }, 'what goes out beside the endpoint record of this agent could not be made');
+      this.#deps.log.warn(
+        { aid, error },
+        'the records to publish with the endpoint record of this agent could not be created',
+      );
       return [];
     }
   }
 
-  /**
-   * Brings out one record without keeping it: what replaces a publication that was removed.
-   * @throws as `publish`
-   */
-  async publishOnce(aid: Aid, one: Publication): Promise<PublishResult> {
-    return this.turns.run(aid, async () => {
-      const identity = this.identity(aid);
-      this.#deps.publications.claim(aid, this.#deps.clock.now() + SAFETY_MS);
-      const all = this.#deps.publications.publications(aid);
-      const row: PublicationRow = { ...one, aid, seq: 0, publishedAt: null, replicas: 0, dirty: 0 };
-      const since = this.#deps.clock.now();
-      const sent = await this.#deps.recordPublisher.send(identity, [row], all, { mayJump: true });
-      return await this.#acknowledged(sent, since);
-    });
-  }
-
-  /** Brings out what is due of an identity, if it is alive. Never rejects: what fails is tried again later. */
+  /** Publishes the due records of an identity, if it is alive. Never rejects. Failures are retried later. */
   async renew(aid: Aid): Promise<void> {
     await this.turns.run(aid, async () => {
       const publisher = this.#deps.publications.publisher(aid);
@@ -218,7 +195,7 @@ export class Publishing {
     await this.#send(identity, rows, all, { mayJump: publisher.claim });
   }
 
-  /** Sends, keeps what was acknowledged, and decides when the identity's next turn is. */
+  /** Sends records, stores the acknowledgments, and schedules the next turn of the identity. */
   async #send(
     identity: LocalIdentity,
     rows: readonly PublicationRow[],
@@ -227,14 +204,14 @@ export class Publishing {
   ): Promise<readonly Sent[]> {
     const { ready, peers } = this.#deps.network.reachability();
     const sent = rows.length === 0 ? [] : await this.#deps.recordPublisher.send(identity, rows, all, options);
-    // The only node of the table that others use is the one that they ask: its own copy is published.
+    // If other nodes use this one alone, its own copy is published.
     const isAsked = ready && peers === 0;
     const kept = sent.filter(({ replicas, isHere }) => replicas > 0 || (isHere && isAsked));
     const { publications, clock } = this.#deps;
     const now = clock.now();
     const stillAlone = !ready && this.#isAlone && !this.#deps.network.reachability().ready;
     const waitsForNodes = sent.length > 0 && stillAlone && sent.every(({ isHere }) => isHere);
-    // Where the power takes it back, what is dirty still goes out again.
+    // If a power failure undoes this, the records are still marked and are sent again.
     publications.commit(() => {
       publications.acknowledge(
         identity.aid,
@@ -250,7 +227,7 @@ export class Publishing {
       const rowsNow = publications.publications(identity.aid);
       const open = rowsNow.filter((row) => row.dirty > 0);
       if (waitsForNodes) {
-        // The first node that appears makes all of it due: see `Directory.#lookAtNetwork`.
+        // All records become due when a node appears: see `Directory.#lookAtNetwork`.
         publications.unsettle(identity.aid);
         const dueAt = now + REPUBLISH_INTERVAL_S * 1000;
         publications.schedule(identity.aid, { ...publisher, state: 'active', failures: 0, dueAt });
@@ -263,7 +240,7 @@ export class Publishing {
         state: 'active',
         failures,
         claim: publisher.claim && (open.length > 0 || !ready),
-        // What was only to be renewed is not open, and its time is over: it waits its turn like all that failed.
+        // A failed renewal is not open, but it is retried too.
         dueAt: failed || open.length > 0 ? retryAt : renewalTime(rowsNow, this.#deps.random()),
       });
     }, 'soon');
@@ -271,7 +248,7 @@ export class Publishing {
     return sent;
   }
 
-  /** Takes notice of what became of a record after its answer. Never rejects. */
+  /** Stores the final result of a record after its answer. Never rejects. */
   async #complete(
     aid: Aid,
     published: PublishedRow,
@@ -285,22 +262,25 @@ export class Publishing {
         const settled = ready && peers > 0 && replicas >= Math.min(REPLICAS, peers);
         publications.commit(() => {
           publications.complete(aid, { ...published, replicas, settled });
-          // Whoever asked for it asked to be ahead.
+          // The user requested to be the newest.
           if (newer !== null) publications.superseded(aid, published, clock.now());
         }, 'soon');
       });
       if (newer !== null) this.#deps.due();
     } catch (error) {
-      log.debug({ aid, error }, 'what became of a record after its answer could not be written down');
+      log.debug({ aid, error }, 'the final result of a publication could not be stored');
     }
   }
 
-  /** What an identity does after a failure: hold back, wait for somebody, or try again. */
+  /** Schedules an identity after a failure: held, waiting for the user, or a retry. */
   #settleFailure({ aid, failures, claim }: PublisherRow, error: unknown): void {
     const { publications, clock, log } = this.#deps;
     const code = error instanceof SvcError ? error.code : undefined;
     if (code === 'stale_sequence') {
-      log.warn({ aid }, 'the network holds a newer record of this agent; it is not renewed here until it is published');
+      log.warn(
+        { aid },
+        'the network holds a newer record of this agent, so it is not renewed here until you publish it',
+      );
       return publications.schedule(aid, { claim: false, state: 'held', dueAt: null, failures: 0 });
     }
     if (code === 'bad_delegation' || code === 'key_locked') {
@@ -309,7 +289,7 @@ export class Publishing {
     }
     if (code === 'cancelled')
       return publications.schedule(aid, { claim, state: 'active', dueAt: clock.now(), failures });
-    log.warn({ aid, error }, 'publishing failed; it is tried again');
+    log.warn({ aid, error }, 'publishing failed, svcd will retry');
     const dueAt = clock.now() + retryDelay(failures + 1, this.#deps.random());
     publications.schedule(aid, { claim, state: 'active', dueAt, failures: failures + 1 });
   }
@@ -324,12 +304,12 @@ export class Publishing {
     return acknowledged(sent, this.#isAlone);
   }
 
-  /** True if no other node could keep what is published here. */
+  /** True if there is no other node to store records. */
   get #isAlone(): boolean {
     return this.#deps.network.reachability().peers === 0;
   }
 
-  /** Who an agent here, or the node, is. @throws SvcError `not_found` */
+  /** The identity of a local agent or of the node. @throws SvcError `not_found` */
   identity(aid: Aid): LocalIdentity {
     const identity = this.#deps.identity(aid);
     if (identity === null) throw noSuchAgent(aid);
@@ -341,12 +321,11 @@ function isAmong(wanted: readonly Publication[], row: Publication): boolean {
   return wanted.some((one) => one.type === row.type && one.name === row.name);
 }
 
-/** The rows of what is wanted. */
-function among(rows: readonly PublicationRow[], wanted: readonly Publication[]): PublicationRow[] {
-  return rows.filter((row) => isAmong(wanted, row));
+function unkeptRow(aid: Aid, one: Publication): PublicationRow {
+  return { ...one, aid, seq: 0, publishedAt: null, replicas: 0, dirty: 0 };
 }
 
-/** @throws SvcError `not_acknowledged` if there are other nodes and none of them keeps one of the records */
+/** @throws SvcError `not_acknowledged` if there are other nodes and no node stores one of the records */
 function acknowledged(sent: readonly Sent[], isAlone: boolean): PublishResult {
   const lost = sent.filter(({ replicas, isHere }) => replicas === 0 && !(isHere && isAlone));
   if (lost.length > 0)
@@ -358,3 +337,43 @@ function acknowledged(sent: readonly Sent[], isAlone: boolean): PublishResult {
     replicas: sent.length === 0 ? 0 : Math.min(...sent.map(({ replicas }) => replicas)),
   };
 }
+
+// When records are renewed. Pure; times are Unix milliseconds.
+
+/** Part of its lifetime after which a record is renewed. */
+const RENEW_AT = 0.5;
+/** A renewal may be earlier by up to this part of its interval, so that agents do not synchronize. */
+const JITTER = 0.1;
+/** Records that are due within this part of their interval are renewed with due records. */
+const GATHER = 0.2;
+/** Milliseconds until the first retry without an acknowledgment. */
+const RETRY_FIRST_MS = 2000;
+/** Maximum milliseconds between attempts. */
+const RETRY_MAX_MS = 120_000;
+/** An attempt may be earlier by up to this part of the wait. */
+const RETRY_JITTER = 0.5;
+
+function intervalMs({ ttl }: Pick<PublicationRow, 'ttl'>): number {
+  return ttl * 1000 * RENEW_AT;
+}
+
+/** True if a publication is sent in its publisher's next turn. */
+export function goesOut(row: PublicationRow, now: number): boolean {
+  if (row.dirty > 0 || row.publishedAt === null) return true;
+  // After the clock was set back, records must not wait until the old time.
+  return now >= row.publishedAt + intervalMs(row) * (1 - GATHER) || now < row.publishedAt;
+}
+
+/** When the first of these publications is to be renewed; null if there are none. `random` from 0 to below 1. */
+export function renewalTime(rows: readonly PublicationRow[], random: number): number | null {
+  const times = rows.map((row) => (row.publishedAt ?? 0) + intervalMs(row) * (1 - JITTER * random));
+  return times.length === 0 ? null : Math.ceil(Math.min(...times));
+}
+
+/** Milliseconds to wait after `failures` consecutive attempts; `random` from 0 to below 1. */
+export function retryDelay(failures: number, random: number): number {
+  return backoff({ firstMs: RETRY_FIRST_MS, maxMs: RETRY_MAX_MS, jitter: RETRY_JITTER }, failures, random);
+}
+
+/** Seconds between renewals of an endpoint record. */
+export const REPUBLISH_INTERVAL_S: number = RECORD_TTL_S * RENEW_AT;

@@ -1,5 +1,10 @@
-/** Signs records and brings them to the network, with sequence numbers that never go back. */
-import { toHex } from '../../foundation/bytes.ts';
+/**
+ * Signs records and sends them to the network, with sequence numbers that never decrease. One publication searches once for
+ * each key: it reads what the network holds from the result, and writes the records to it.
+ */
+
+import { createHash } from 'node:crypto';
+import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { unixSeconds } from '../../foundation/clock.ts';
 import { abortable, abortError, deadline } from '../../foundation/deadline.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
@@ -7,6 +12,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import { checkWindow } from '../../foundation/identity/grant.ts';
 import { agentKey, serviceKey } from '../../foundation/records/keys.ts';
 import {
+  decodeEndpointsPayload,
   encodeEndpointsPayload,
   fitEndpointsPayload,
   MAX_BOUND_SERVICE_BYTES,
@@ -15,71 +21,90 @@ import { payloadBudget, type SignedRecord, signRecord } from '../../foundation/r
 import { isCustomType, RECORD } from '../../foundation/records/types.ts';
 import type { Publication, PublicationRow } from '../../foundation/store/publications.ts';
 import type { LocalIdentity } from '../../network/links/types.ts';
+import type { NodeAddresses } from '../../network/reachability/own-addresses.ts';
 import type { NearbyNodes, PutResult } from '../../network/records/types.ts';
-import { endpointDigest } from './endpoint-digest.ts';
-import { checkRoomAbove, standing, supersededError } from './sequence.ts';
-import type { DirectoryDependencies, DirectoryOptions } from './types.ts';
+import type { DirectoryDependencies, DirectoryOptions, Records } from './types.ts';
 
-/** Milliseconds for all records of one publication together. */
+/** Milliseconds for all records of one publication. */
 const SEND_TIMEOUT_MS = 15_000;
-/** Milliseconds to learn what the network holds. */
+/** Milliseconds to read the record that the network holds. */
 const LOOK_TIMEOUT_MS = 3000;
 /**
- * Milliseconds for which what the network was found to hold of an agent is believed: who publishes several times in a row is
- * not kept waiting. Whatever comes from elsewhere meanwhile is met where the record is put.
+ * Milliseconds for which the last read of an agent is valid, so that consecutive publications do not wait. A newer record
+ * from another machine is still found when ours is written.
  */
 const LOOK_FRESH_MS = 2000;
-/** Records of one agent on their way at once. */
+/** Records of one agent that are sent concurrently. */
 const SIDE_BY_SIDE = 8;
-/** How often a record goes out with a higher number where a node holds a newer one. */
+/** Attempts with a higher number if a node holds a newer record. */
 const MAX_ROUNDS = 3;
 
 export interface Sent {
   readonly row: PublicationRow;
   readonly record: SignedRecord;
-  /** Other nodes that keep it. */
+  /** Other nodes that store it. */
   readonly replicas: number;
-  /** True if this node keeps a copy: see `PutResult.isHere`. */
+  /** True if this node stores a copy: see `PutResult.isHere`. */
   readonly isHere: boolean;
-  /** How many nodes refused it because of its time. */
+  /** Nodes that refused it because of its time. */
   readonly untimely: number;
-  /** What it says of where this node is, as `saidOf`; null of other records. */
+  /** The digest of the addresses in an endpoint record; null for others. */
   readonly said: string | null;
 }
 
-/** The nodes around the keys of records that are about to go out, by key in hex. */
-export type Approach = ReadonlyMap<string, NearbyNodes>;
+/** The searches of one publication: one for each key, whose result is read and written. */
+export class KeySearches {
+  readonly #network: Records;
+  readonly #aid: Aid;
+  readonly #reads: boolean;
+  readonly #nodes = new Map<string, NearbyNodes>();
+
+  /** @param reads the endpoint record of the agent will be read */
+  constructor(network: Records, aid: Aid, reads: boolean) {
+    this.#network = network;
+    this.#aid = aid;
+    this.#reads = reads;
+  }
+
+  /** The nodes around the key of a record. Starts the search if there is none. */
+  at({ type, name }: Pick<Publication, 'type' | 'name'>): NearbyNodes {
+    const key = type === RECORD.service ? serviceKey(name) : agentKey(this.#aid);
+    const known = this.#nodes.get(toHex(key));
+    if (known !== undefined) return known;
+    const nodes = this.#network.near(key, this.#reads && type !== RECORD.service ? RECORD.endpoints : null);
+    this.#nodes.set(toHex(key), nodes);
+    return nodes;
+  }
+
+  /** Ends the searches of a publication that failed. */
+  stop(): void {
+    for (const nodes of this.#nodes.values()) nodes.stop();
+  }
+}
 
 export interface SendOptions {
-  /** Go ahead of a higher number that the network holds. */
+  /** Exceed a higher sequence number that the network holds. */
   readonly mayJump: boolean;
-  /**
-   * The first of as many sequence numbers as there are rows, which were given out with what else had to be on disk. The
-   * network is asked first all the same: another machine of the agent may have used the same numbers.
-   */
+  /** The first of as many sequence numbers as there are rows, if they were assigned already. */
   readonly reserved?: number | null;
-  /** What `approach` has begun for these rows. */
-  readonly near?: Approach;
-  /** Told what has become of a record in all, where its answer did not wait for that. See `PutOptions.onWhole`. */
+  /** From `search` for these rows. */
+  readonly searches?: KeySearches;
+  /** Called with the final result of a record, if its answer did not wait for that. See `PutOptions.onWhole`. */
   readonly onWhole?: (row: PublicationRow, record: SignedRecord, result: PutResult) => void;
 }
 
-interface Attempt {
+interface Attempt extends SendOptions {
   readonly identity: LocalIdentity;
   readonly all: readonly PublicationRow[];
-  readonly mayJump: boolean;
-  /** What the network held was not known before. */
+  readonly searches: KeySearches;
+  /** The first publication of the agent since the start. */
   readonly first: boolean;
   readonly signal: AbortSignal;
-  /** The first of the numbers that were given out for it already; null where none were. */
-  readonly reserved: number | null;
-  readonly near: Approach;
-  readonly onWhole: SendOptions['onWhole'];
 }
 
 interface Round {
   readonly sent: readonly Sent[];
-  /** The rows whose records were not the newest ones, and the highest number that was met. */
+  /** The rows for which a node has a newer record, and the highest number found. */
   readonly beaten: readonly PublicationRow[];
   readonly highest: number;
 }
@@ -87,7 +112,7 @@ interface Round {
 export class RecordPublisher {
   readonly #options: DirectoryOptions;
   readonly #deps: DirectoryDependencies;
-  /** Agents of which we know what a working network held, since this process started, and when: Unix milliseconds. */
+  /** When the record of an agent was last read from a working network, in Unix milliseconds. */
   readonly #learned = new Map<Aid, number>();
   readonly #stopped = new AbortController();
 
@@ -96,77 +121,61 @@ export class RecordPublisher {
     this.#deps = dependencies;
   }
 
-  /** Gives up what is under way: it fails with `cancelled`. */
+  /** Cancels running publications. */
   stop(): void {
     this.#stopped.abort();
   }
 
-  /** Forgets an agent that is no longer here. */
+  /** Forgets a deleted agent. */
   forget(aid: Aid): void {
     this.#learned.delete(aid);
     this.#deps.newAids.forget(aid);
   }
 
-  /** To be called where something newer of an agent came to light: before its next publication the network is asked again. */
+  /** A newer record of an agent was found: reads it from the network before the next publication. */
   doubt(aid: Aid): void {
     if (this.#learned.has(aid) || this.#deps.newAids.has(aid)) this.#learned.set(aid, Number.NEGATIVE_INFINITY);
   }
 
-  /**
-   * Begins to search for the nodes that are to get the first records of a publication: meanwhile other things can be done.
-   * What it returns is given to `send`, or to `leave`.
-   */
-  approach(aid: Aid, wanted: readonly Pick<Publication, 'type' | 'name'>[]): Approach {
-    const near = new Map<string, NearbyNodes>();
-    const isRead = !this.#knows(aid);
-    if (this.#stopped.signal.aborted) return near;
-    for (const one of wanted.slice(0, SIDE_BY_SIDE)) {
-      const key = keyOf(aid, one);
-      const name = toHex(key);
-      // Endpoint records stand under the same key as the others of the agent, and say what the network holds of it.
-      const type = isRead && one.type !== RECORD.service ? RECORD.endpoints : null;
-      if (!near.has(name)) near.set(name, this.#deps.network.near(key, type));
-    }
-    return near;
-  }
-
-  /** Ends the searches of a publication that does not come about. */
-  leave(near: Approach): void {
-    for (const nodes of near.values()) nodes.stop();
+  /** Starts the searches for the first records of a publication, while other work is done. Pass the result to `send`. */
+  search(aid: Aid, wanted: readonly Pick<Publication, 'type' | 'name'>[]): KeySearches {
+    const searches = new KeySearches(this.#deps.network, aid, !this.#isFresh(aid));
+    if (!this.#stopped.signal.aborted) for (const one of wanted.slice(0, SIDE_BY_SIDE)) searches.at(one);
+    return searches;
   }
 
   /**
-   * Publishes some of an agent's publications; `all` are all of them.
-   * @throws SvcError `stale_sequence` where the network holds a newer record that stays ahead;
-   *   `bad_delegation` where ours is not in force; `timeout`; `not_found` where the agent is gone
+   * Sends some of an agent's publications. `all` are all of them.
+   * @throws SvcError `stale_sequence` if the network holds a newer record that ours may not exceed; `bad_delegation` if
+   *   ours is not valid now; `timeout`; `not_found` if the agent was deleted
    */
   async send(
     identity: LocalIdentity,
     rows: readonly PublicationRow[],
     all: readonly PublicationRow[],
-    { mayJump, reserved = null, near = this.approach(identity.aid, rows), onWhole }: SendOptions,
+    options: SendOptions,
   ): Promise<readonly Sent[]> {
+    const searches = options.searches ?? this.search(identity.aid, rows);
     try {
       checkWindow(identity.delegation, unixSeconds(this.#deps.clock));
       using limit = deadline(this.#deps.clock, SEND_TIMEOUT_MS, this.#stopped.signal);
       const { signal } = limit;
       if (signal.aborted) throw abortError(signal);
-      const first = !this.#learned.has(identity.aid);
-      const attempt = { identity, all, mayJump, first, signal, reserved, near, onWhole };
+      const attempt = { ...options, identity, all, searches, first: !this.#learned.has(identity.aid), signal };
       return await abortable(this.#rounds(attempt, rows), signal);
     } catch (error) {
-      this.leave(near);
+      searches.stop();
       throw error;
     }
   }
 
-  /** Sends until nothing is open: what the network has a newer version of goes again, above it. */
+  /** Sends all rows. A row with a newer record in the network is sent again, with a higher number. */
   async #rounds(attempt: Attempt, rows: readonly PublicationRow[]): Promise<readonly Sent[]> {
     let floor = await this.#look(attempt);
     const sent = new Map<PublicationRow, Sent>();
     let open = rows;
     for (let round = 0; round < MAX_ROUNDS && open.length > 0; round++) {
-      const { reserved } = attempt;
+      const { reserved = null } = attempt;
       const isHighEnough = round === 0 && reserved !== null && reserved > floor;
       const first = isHighEnough ? reserved : await this.#reserve(attempt, open, floor);
       const { sent: now, beaten, highest } = await this.#round(attempt, open, first);
@@ -177,8 +186,8 @@ export class RecordPublisher {
     return [...sent.values()];
   }
 
-  /** Whether it was known a moment ago what the network holds of an agent. */
-  #knows(aid: Aid): boolean {
+  /** True if the record of an agent was read from the network a moment ago, or does not exist. */
+  #isFresh(aid: Aid): boolean {
     const { clock, newAids } = this.#deps;
     const learned = this.#learned.get(aid);
     if (learned === undefined) return newAids.has(aid);
@@ -198,25 +207,21 @@ export class RecordPublisher {
     return first;
   }
 
-  /** Learns what the network holds of the agent; returns the number to go above. */
+  /** Reads the endpoint record that the network holds. Returns the number to exceed. */
   async #look(attempt: Attempt): Promise<number> {
     const { network } = this.#deps;
     const { aid } = attempt.identity;
-    // The numbers that were given out for it are above what was found then.
-    if (this.#knows(aid)) return 0;
+    // The numbers assigned since then are higher.
+    if (this.#isFresh(aid)) return 0;
     const ready = network.reachability().ready;
-    const key = agentKey(aid);
     const options = { thorough: attempt.first, timeoutMs: LOOK_TIMEOUT_MS, signal: attempt.signal };
-    const near = attempt.near.get(toHex(key));
-    const held = await (near === undefined
-      ? network.get(key, RECORD.endpoints, options)
-      : near.get(RECORD.endpoints, options));
+    const held = await attempt.searches.at({ type: RECORD.endpoints, name: '' }).get(RECORD.endpoints, options);
     const floor = held === null ? 0 : this.#pass(attempt, held);
     if (ready) this.#learned.set(aid, this.#deps.clock.now());
     return floor;
   }
 
-  /** Decides about an endpoint record that the network holds: the number to go above, or no publication. */
+  /** The number to exceed, given the endpoint record that the network holds. Throws if ours may not exceed it. */
   #pass({ identity, all, mayJump, first }: Attempt, held: SignedRecord): number {
     const place = standing(held, {
       nodeKey: this.#options.nodeKey,
@@ -226,7 +231,7 @@ export class RecordPublisher {
     });
     if (place.kind === 'superseded') throw this.#superseded(held);
     if (place.kind === 'clear') return 0;
-    // What our own node published and does not remember is from before a restored backup, once after a start.
+    // This node published it before a restored backup. That is possible once after a start.
     if (mayJump || (place.ours && first)) return place.seq;
     throw new SvcError('stale_sequence');
   }
@@ -236,7 +241,7 @@ export class RecordPublisher {
     return supersededError();
   }
 
-  /** @param first the sequence number of the first of them */
+  /** @param first the first sequence number */
   async #round(attempt: Attempt, rows: readonly PublicationRow[], first: number): Promise<Round> {
     const { identity, all } = attempt;
     const records = rows.map((row, i) => ({ row, ...this.#sign(identity, row, all, first + i) }));
@@ -263,14 +268,12 @@ export class RecordPublisher {
   async #put(
     row: PublicationRow,
     record: SignedRecord,
-    { near, signal, onWhole }: Attempt,
+    { searches, signal, onWhole }: Attempt,
   ): Promise<Pick<PutResult, 'replicas' | 'newer' | 'isHere' | 'refused'>> {
-    const key = keyOf(record.aid, row);
-    const nodes = near.get(toHex(key));
-    const told = onWhole && ((result: PutResult) => onWhole(row, record, result));
-    const options = told === undefined ? { signal } : { signal, onWhole: told };
+    const whole = onWhole && ((result: PutResult) => onWhole(row, record, result));
+    const options = whole === undefined ? { signal } : { signal, onWhole: whole };
     try {
-      return await (nodes === undefined ? this.#deps.network.put(key, record, options) : nodes.put(record, options));
+      return await searches.at(row).put(record, options);
     } catch (error) {
       if (signal.aborted) throw error;
       this.#deps.log.warn({ aid: record.aid, type: record.type, error }, 'a record could not be published');
@@ -306,7 +309,77 @@ export class RecordPublisher {
   }
 }
 
-/** Under which key a record stands on the network. */
-function keyOf(aid: Aid, { type, name }: Pick<Publication, 'type' | 'name'>): Uint8Array {
-  return type === RECORD.service ? serviceKey(name) : agentKey(aid);
+/** Above this, no numbers are left, and only a newer delegation helps. */
+const MAX_SEQ: number = Number.MAX_SAFE_INTEGER - 2 ** 32;
+
+/** The state of this node. */
+export interface OwnState {
+  readonly nodeKey: Uint8Array;
+  /** When our delegation was issued, in Unix seconds. */
+  readonly issuedAt: number;
+  /** The last assigned sequence number. */
+  readonly seq: number;
+  /** The number of the endpoint record that was acknowledged last; 0 if there was none. */
+  readonly publishedSeq: number;
+}
+
+/**
+ * `clear`: ours will be the newest. `behind`: the network holds a higher number. With `ours`, this node published it before a
+ * backup was restored; otherwise the agent runs on another node. `superseded`: it holds a record under a newer delegation,
+ * which no number exceeds.
+ */
+export type SequenceStanding =
+  | { readonly kind: 'clear' }
+  | { readonly kind: 'behind'; readonly seq: number; readonly ours: boolean }
+  | { readonly kind: 'superseded' };
+
+/** Compares the endpoint record that the network holds with our own state. */
+export function standing(held: SignedRecord | null, own: OwnState): SequenceStanding {
+  if (held === null || held.delegation.issuedAt < own.issuedAt) return { kind: 'clear' };
+  if (held.delegation.issuedAt > own.issuedAt) return { kind: 'superseded' };
+  const payload = decodeEndpointsPayload(held.payload);
+  const ours = payload !== null && equalBytes(payload.nodeKey, own.nodeKey);
+  // A number that was assigned here without an acknowledgment is ours. With an equal number of another node, the
+  // agent also runs there, and the two nodes would replace each other's record.
+  const behind = ours ? held.seq > own.seq : held.seq >= own.publishedSeq;
+  return behind ? { kind: 'behind', seq: held.seq, ours } : { kind: 'clear' };
+}
+
+/** @throws SvcError `stale_sequence` if no number is left above `seq` */
+export function checkRoomAbove(seq: number): void {
+  if (seq <= MAX_SEQ) return;
+  throw new SvcError('stale_sequence', {
+    message:
+      'The network holds a record of this agent with the highest sequence number. If you did not publish it, the operational key was stolen: register the agent with a newer delegation to another key.',
+  });
+}
+
+export function supersededError(): SvcError {
+  return new SvcError('stale_sequence', {
+    message:
+      'The network holds a record of this agent under a newer delegation: its key was changed elsewhere. Register the agent here with the newest delegation.',
+  });
+}
+
+/** Characters of a hash: of 128 bits, in base64url. */
+const HASH_CHARS = 22;
+
+function hashOf(value: unknown): string {
+  return createHash('sha256').update(JSON.stringify(value)).digest('base64url').slice(0, HASH_CHARS);
+}
+
+/** A digest of all addresses. Starts with `reachabilityDigest`. */
+export function endpointDigest(addresses: NodeAddresses): string {
+  return reachabilityDigest(addresses) + hashOf(addresses);
+}
+
+/** A digest of the addresses that other nodes dial. Starts with `addressDigest`. Helpers are found later than addresses. */
+export function reachabilityDigest(addresses: NodeAddresses): string {
+  const helpers = addresses.helpers.map(({ nodeKey, address }) => [toHex(nodeKey), address]);
+  return addressDigest(addresses) + hashOf(helpers);
+}
+
+/** A digest of the addresses that every dial needs. More is found in the seconds after the start. */
+export function addressDigest({ endpoints, meeting }: NodeAddresses): string {
+  return hashOf([endpoints, meeting ?? null]);
 }

@@ -1,26 +1,23 @@
 /**
- * How the publications of many identities stand, kept in memory until they change: a list of a thousand agents would
- * read and decode thousands of rows each time that it is asked for.
+ * Summaries of publications for lists and status pages. They are cached until the publications change: a list of a thousand
+ * agents would decode thousands of rows otherwise.
  */
-import type { Clock } from '../../foundation/clock.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
-import type { PublicationStore } from '../../foundation/store/publications.ts';
-import { isPublished, type PublicationSummary, SUMMARIZED, summarize } from './summary.ts';
+import { decodeServicePayload } from '../../foundation/records/payloads.ts';
+import { RECORD, type RecordType } from '../../foundation/records/types.ts';
+import type { PublicationRow, PublisherState } from '../../foundation/store/publications.ts';
+import { type ProfileCard, readProfile } from './cards.ts';
+import type { DirectoryDependencies } from './types.ts';
 
-/** Identities whose summaries are kept; one takes about 500 bytes. */
+/** Cached summaries; one uses about 500 bytes. */
 const MAX_KEPT = 4096;
 
-interface SummariesDependencies {
-  readonly publications: PublicationStore;
-  readonly clock: Clock;
-}
-
 export class Summaries {
-  readonly #deps: SummariesDependencies;
+  readonly #deps: Pick<DirectoryDependencies, 'publications' | 'clock'>;
   readonly #kept = new LruCache<Aid, PublicationSummary>({ maxEntries: MAX_KEPT });
 
-  constructor(dependencies: SummariesDependencies) {
+  constructor(dependencies: Pick<DirectoryDependencies, 'publications' | 'clock'>) {
     this.#deps = dependencies;
     dependencies.publications.changed.add((aid) => {
       if (aid === null) this.#kept.clear();
@@ -28,12 +25,12 @@ export class Summaries {
     });
   }
 
-  /** Forgets an agent that is no longer here: its rows went with it. */
+  /** Forgets a deleted agent, whose rows are deleted too. */
   forget(aid: Aid): void {
     this.#kept.delete(aid);
   }
 
-  /** All of the asked ones are there. */
+  /** The summaries of all given identities. */
   of(aids: readonly Aid[]): Map<Aid, PublicationSummary> {
     const { publications, clock } = this.#deps;
     const now = clock.now();
@@ -55,4 +52,63 @@ export class Summaries {
     }
     return found;
   }
+}
+
+/** The record types in a summary. */
+export const SUMMARIZED: readonly RecordType[] = [RECORD.endpoints, RECORD.profile, RECORD.service];
+
+export interface PublicationSummary {
+  /** Sequence number of the endpoint record published last; 0 if there was none. */
+  readonly seq: number;
+  /** An endpoint record was published at some time. */
+  readonly everPublished: boolean;
+  /** The endpoint record published here is valid now. */
+  readonly published: boolean;
+  /** Unix milliseconds; null if there is none. */
+  readonly lastPublishAt: number | null;
+  readonly nextRepublishAt: number | null;
+  readonly recordExpiresAt: number | null;
+  readonly replicas: number;
+  /** Service names that are on the renewal list, in alphabetical order. */
+  readonly services: readonly string[];
+  /** From the profile card or the first service; empty if neither contains one. */
+  readonly name: string;
+  readonly profile: ProfileCard | null;
+}
+
+function nameOf(profile: ProfileCard | null, services: readonly PublicationRow[]): string {
+  const names = services.values().map(({ payload }) => decodeServicePayload(payload)?.name ?? '');
+  return profile?.name ?? names.find((name) => name !== '') ?? '';
+}
+
+/** True if the endpoint record published here is valid. `now` in Unix milliseconds. */
+export function isPublished({ recordExpiresAt }: Pick<PublicationSummary, 'recordExpiresAt'>, now: number): boolean {
+  return recordExpiresAt !== null && recordExpiresAt > now;
+}
+
+/** Summarizes the publications of one identity. `now` in Unix milliseconds. */
+export function summarize(
+  publisher: PublisherState | undefined,
+  rows: readonly PublicationRow[],
+  now: number,
+): PublicationSummary {
+  const endpoints = rows.find((row) => row.type === RECORD.endpoints);
+  const services = rows.filter((row) => row.type === RECORD.service).sort((a, b) => (a.name < b.name ? -1 : 1));
+  const card = rows.find((row) => row.type === RECORD.profile);
+  const profile = card === undefined ? null : readProfile(card.payload);
+  const lastPublishAt = endpoints?.publishedAt ?? null;
+  const recordExpiresAt =
+    endpoints === undefined || lastPublishAt === null ? null : lastPublishAt + endpoints.ttl * 1000;
+  return {
+    seq: endpoints?.seq ?? 0,
+    everPublished: lastPublishAt !== null,
+    published: isPublished({ recordExpiresAt }, now),
+    lastPublishAt,
+    nextRepublishAt: publisher?.state === 'active' ? publisher.dueAt : null,
+    recordExpiresAt,
+    replicas: endpoints?.replicas ?? 0,
+    services: services.map((row) => row.name),
+    name: nameOf(profile, services),
+    profile,
+  };
 }

@@ -1,4 +1,4 @@
-/** What the directory needs from others. */
+/** The dependencies of the directory. */
 import type { Clock } from '../../foundation/clock.ts';
 import type { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -31,39 +31,39 @@ export interface AgentResolver {
 
 export interface DirectoryOptions {
   readonly nodeAid: Aid;
-  /** The Ed25519 key of this node: endpoint records say it. */
+  /** The Ed25519 key of this node: endpoint records contain it. */
   readonly nodeKey: Uint8Array;
 }
 
 export interface DirectoryDependencies {
   readonly network: Records;
-  /** Why a publication that began then was taken by no node. See `NetworkTrouble.why`. */
+  /** Why no node stored a publication that began then. See `NetworkTrouble.why`. */
   why?(since: number): Promise<SvcError | null>;
   readonly publications: PublicationStore;
-  /** AIDs of which the network holds nothing yet. */
+  /** AIDs without a record in the network. */
   readonly newAids: NewAids;
   readonly clock: Clock;
   readonly log: Log;
-  /** The identity of an agent here or of the node; null where it is not here. */
+  /** The identity of an agent here or of the node; null if it is not here. */
   identity(aid: Aid): LocalIdentity | null;
-  /** True while the records of an agent are worth renewing; never asked about the node. */
+  /** True while the records of an agent are worth renewing. Not called for the node. */
   isAlive(aid: Aid): Promise<boolean>;
-  /** The bound service of an agent, which endpoint records say and whose coming back makes it alive; empty: none. */
+  /** The bound service of an agent, for endpoint records. The agent is alive while the service runs. Empty for none. */
   serviceOf(aid: Aid): string;
-  /** True where an agent is not to be published until somebody asks for it. */
+  /** True if an agent is published only on request. */
   isHeld(aid: Aid): boolean;
   addresses(): NodeAddresses;
   /**
-   * Calls back when `addresses` gives something else: with true where others reach us by what is new, or no more by what
-   * they know. Returns how to stop.
+   * Adds a listener for changed addresses. `isUrgent`: it affects how other nodes dial this one. Returns a function that
+   * removes the listener.
    */
   onAddresses(handler: (isUrgent: boolean) => void): () => void;
-  /** The setting `auto_publish`: whether registering is enough to be published. */
+  /** The setting `auto_publish`: publish agents when they are registered. */
   autoPublish(): boolean;
-  /** Told of a delegation on the network that is newer than the one here. Unix seconds. */
+  /** Called with a delegation on the network that is newer than the local delegation. Unix seconds. */
   noteDelegation?(aid: Aid, issuedAt: number): void;
-  /** Told of each record of ours that at least one node keeps. */
+  /** Called with each published record that at least one node stores. */
   onPublished(record: SignedRecord): void;
-  /** A number from 0 to below 1: spreads renewals. */
+  /** A number from 0 up to 1, exclusive, to spread renewals. */
   random(): number;
 }

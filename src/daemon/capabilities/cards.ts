@@ -1,8 +1,7 @@
 /** Cards of local agents, and validation of other agents' cards. */
-
 import { OwnCards } from '../../capabilities/cards/own-cards.ts';
 import { CardAdmission, RemoteCards } from '../../capabilities/cards/remote-cards.ts';
-import { readProfile } from '../../capabilities/directory/profile-cards.ts';
+import { readProfile } from '../../capabilities/directory/cards.ts';
 import { verifiedBytes } from '../../capabilities/objects/remote-objects.ts';
 import { badCard, MAX_CARD_BYTES } from '../../foundation/cards/card.ts';
 import { detach } from '../../foundation/detached.ts';

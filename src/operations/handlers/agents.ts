@@ -2,9 +2,9 @@
 import type { Static } from 'typebox';
 import type { AgentRegistry } from '../../capabilities/agents/registry.ts';
 import type { LocalAgent } from '../../capabilities/agents/types.ts';
+import type { ProfileCard } from '../../capabilities/directory/cards.ts';
 import type { Directory } from '../../capabilities/directory/directory.ts';
-import type { ProfileCard } from '../../capabilities/directory/profile-cards.ts';
-import type { PublicationSummary } from '../../capabilities/directory/summary.ts';
+import type { PublicationSummary } from '../../capabilities/directory/summaries.ts';
 import type { AgentResolver } from '../../capabilities/directory/types.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { type Clock, isoTime, unixSeconds } from '../../foundation/clock.ts';

@@ -1,5 +1,5 @@
 /** Handlers of the AI Catalog and the search. */
-import type { Catalog } from '../../capabilities/directory/catalog/catalog.ts';
+import type { Catalog } from '../../capabilities/directory/catalog.ts';
 import { SEARCH_PAGE_DEFAULT } from '../../foundation/domain/directory.ts';
 import type { catalogOperations } from '../catalog.ts';
 import type { Handlers } from '../operation.ts';

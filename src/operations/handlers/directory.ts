@@ -1,9 +1,9 @@
 /** Handlers of the directory operations. */
 import type { AgentRegistry } from '../../capabilities/agents/registry.ts';
+import { readProfile } from '../../capabilities/directory/cards.ts';
 import { didDocument } from '../../capabilities/directory/did-document.ts';
 import type { Directory } from '../../capabilities/directory/directory.ts';
 import type { DiscoveryEntry, Search } from '../../capabilities/directory/discovery.ts';
-import { readProfile } from '../../capabilities/directory/profile-cards.ts';
 import type { PublishResult } from '../../capabilities/directory/publishing.ts';
 import type { AgentResolver } from '../../capabilities/directory/types.ts';
 import { toBase64 } from '../../foundation/base64.ts';

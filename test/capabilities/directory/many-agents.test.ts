@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { AgentRegistry } from '../../../src/capabilities/agents/registry.ts';
-import { Renewal } from '../../../src/capabilities/directory/renewal.ts';
+import { Renewal } from '../../../src/capabilities/directory/directory.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { issueDelegation, selfDelegation } from '../../../src/foundation/identity/delegation.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';

@@ -1,10 +1,9 @@
 /** What an agent that moves publishes: its cards go along, and what it could not have published is refused. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { profilePublication, servicePublications } from '../../../src/capabilities/directory/cards.ts';
 import { exportRecords, importRecords } from '../../../src/capabilities/directory/moving.ts';
-import { profilePublication } from '../../../src/capabilities/directory/profile-cards.ts';
 import { ENDPOINTS } from '../../../src/capabilities/directory/publishing.ts';
-import { servicePublications } from '../../../src/capabilities/directory/service-cards.ts';
 import { toBase64 } from '../../../src/foundation/base64.ts';
 import { MAX_SERVICES } from '../../../src/foundation/domain/directory.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';

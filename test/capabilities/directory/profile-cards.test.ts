@@ -1,10 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  type ProfileCard,
-  profilePublication,
-  readProfile,
-} from '../../../src/capabilities/directory/profile-cards.ts';
+import { type ProfileCard, profilePublication, readProfile } from '../../../src/capabilities/directory/cards.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
 
 const CARD: ProfileCard = {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { ServiceOffer } from '../../../src/capabilities/directory/service-cards.ts';
+import type { ServiceOffer } from '../../../src/capabilities/directory/cards.ts';
 import { unixSeconds } from '../../../src/foundation/clock.ts';
 import { agentKey } from '../../../src/foundation/records/keys.ts';
 import { decodeEndpointsPayload } from '../../../src/foundation/records/payloads.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
-import type { ServiceOffer } from '../../../src/capabilities/directory/service-cards.ts';
+import type { ServiceOffer } from '../../../src/capabilities/directory/cards.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { agentKey, serviceKey } from '../../../src/foundation/records/keys.ts';
 import { decodeEndpointsPayload } from '../../../src/foundation/records/payloads.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { goesOut, renewalTime, retryDelay } from '../../../src/capabilities/directory/schedule.ts';
+import { goesOut, renewalTime, retryDelay } from '../../../src/capabilities/directory/publishing.ts';
 import type { PublicationRow } from '../../../src/foundation/store/publications.ts';
 import { newIdentity } from '../../support/identities.ts';
 

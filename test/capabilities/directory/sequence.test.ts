@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { checkRoomAbove, type OwnState, standing } from '../../../src/capabilities/directory/sequence.ts';
+import { checkRoomAbove, type OwnState, standing } from '../../../src/capabilities/directory/record-publisher.ts';
 import { encodeEndpointsPayload } from '../../../src/foundation/records/payloads.ts';
 import type { SignedRecord } from '../../../src/foundation/records/record.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Catalog } from '../../../../src/capabilities/directory/catalog/catalog.ts';
+import type { OfferedService } from '../../../../src/capabilities/directory/cards.ts';
+import { Catalog } from '../../../../src/capabilities/directory/catalog.ts';
 import type { DiscoveryEntry } from '../../../../src/capabilities/directory/discovery.ts';
-import type { OfferedService } from '../../../../src/capabilities/directory/service-cards.ts';
-import { summarize } from '../../../../src/capabilities/directory/summary.ts';
+import { summarize } from '../../../../src/capabilities/directory/summaries.ts';
 import { SvcError } from '../../../../src/foundation/errors.ts';
 import type { Aid } from '../../../../src/foundation/identity/aid.ts';
 import { newIdentity } from '../../../support/identities.ts';

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type CatalogOffer, entriesOf } from '../../../../src/capabilities/directory/catalog/entries.ts';
-import { fits, namesIn, scoreOf, wordsOf } from '../../../../src/capabilities/directory/catalog/query.ts';
+import {
+  type CatalogOffer,
+  entriesOf,
+  fits,
+  namesIn,
+  scoreOf,
+  wordsOf,
+} from '../../../../src/capabilities/directory/catalog.ts';
 import { MAX_NAMES_PER_CALL } from '../../../../src/foundation/domain/directory.ts';
 import { testAid } from '../../../support/agents.ts';
 import { newIdentity } from '../../../support/identities.ts';

@@ -1,22 +1,30 @@
-/** Turns what users say of their services and themselves into publications, checked against the record limits. */
+/** Service cards and profile cards: the descriptions that agents publish, checked against the record limits. */
 
+import { RECORD_TTL_S } from '../../foundation/domain/directory.ts';
 import { isServiceName } from '../../foundation/domain/services.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Delegation } from '../../foundation/identity/delegation.ts';
 import { isObject, parseJson } from '../../foundation/json.ts';
-import { decodeServicePayload, encodeServicePayload } from '../../foundation/records/payloads.ts';
+import { parseMeta } from '../../foundation/records/fields.ts';
+import {
+  decodeProfilePayload,
+  decodeServicePayload,
+  EMPTY_PROFILE,
+  encodeProfilePayload,
+  encodeServicePayload,
+} from '../../foundation/records/payloads.ts';
 import { payloadBudget } from '../../foundation/records/record.ts';
-import { RECORD } from '../../foundation/records/types.ts';
+import { MAX_CUSTOM_PAYLOAD_BYTES, RECORD } from '../../foundation/records/types.ts';
 import type { Publication, PublicationRow } from '../../foundation/store/publications.ts';
 
-/** What an agent offers, under one or several names. */
+/** A service of an agent, under one or several names. */
 export interface ServiceOffer {
   readonly services: readonly string[];
   readonly name: string;
   readonly protocols: readonly string[];
   readonly tags: readonly string[];
   readonly brief: string;
-  /** Null where there is none. */
+  /** Null if there is none. */
   readonly meta: Readonly<Record<string, unknown>> | null;
   /** Seconds. */
   readonly ttl: number;
@@ -28,7 +36,7 @@ export function checkServiceName(name: string): string {
   return name;
 }
 
-/** The JSON text of a free-form object; empty where it says nothing. */
+/** The JSON text of a free-form object; empty for an empty object. */
 export function metaText(meta: Readonly<Record<string, unknown>> | null): string {
   return meta === null || Object.keys(meta).length === 0 ? '' : JSON.stringify(meta);
 }
@@ -52,12 +60,12 @@ export function servicePublications(offer: ServiceOffer, delegation: Delegation)
   });
 }
 
-/** A service that an agent offers, as it was said. */
+/** A service that an agent offers. */
 export interface OfferedService extends Omit<ServiceOffer, 'services'> {
   readonly service: string;
-  /** Nodes that keep it; 0 while none does. */
+  /** Nodes that store it. */
   readonly replicas: number;
-  /** Unix milliseconds; null where it has not come to the network, or is there no more. */
+  /** Unix milliseconds; null if it is not published, or has expired. */
   readonly expiresAt: number | null;
 }
 
@@ -77,4 +85,44 @@ export function offeredServices(rows: readonly PublicationRow[], now: number): O
 
 function objectOf(value: unknown): ServiceOffer['meta'] {
   return isObject(value) ? value : null;
+}
+
+/** A card. All members are optional. */
+export interface ProfileCard {
+  readonly name?: string;
+  readonly brief?: string;
+  readonly protocols?: readonly string[];
+  /** At most 3. */
+  readonly skills?: readonly string[];
+  readonly modalities?: readonly string[];
+  readonly cardHash?: string;
+  readonly meta?: Readonly<Record<string, unknown>>;
+}
+
+/** @throws SvcError `too_large`, `invalid_request` */
+export function profilePublication(card: ProfileCard): Publication {
+  const payload = encodeProfilePayload({ ...EMPTY_PROFILE, ...card, meta: metaText(card.meta ?? null) });
+  if (payload.length > MAX_CUSTOM_PAYLOAD_BYTES)
+    throw new SvcError('too_large', {
+      message: `The profile card takes ${payload.length} bytes; the limit is ${MAX_CUSTOM_PAYLOAD_BYTES}.`,
+      details: { size: payload.length, limit: MAX_CUSTOM_PAYLOAD_BYTES },
+    });
+  return { type: RECORD.profile, name: '', payload, ttl: RECORD_TTL_S };
+}
+
+/** The card in a payload; null if it is invalid or empty. */
+export function readProfile(payload: Uint8Array): ProfileCard | null {
+  const card = decodeProfilePayload(payload);
+  if (card === null) return null;
+  const meta = parseMeta(card.meta) ?? {};
+  const said: ProfileCard = {
+    ...(card.name === '' ? {} : { name: card.name }),
+    ...(card.brief === '' ? {} : { brief: card.brief }),
+    ...(card.protocols.length === 0 ? {} : { protocols: card.protocols }),
+    ...(card.skills.length === 0 ? {} : { skills: card.skills }),
+    ...(card.modalities.length === 0 ? {} : { modalities: card.modalities }),
+    ...(card.cardHash === '' ? {} : { cardHash: card.cardHash }),
+    ...(Object.keys(meta).length === 0 ? {} : { meta }),
+  };
+  return Object.keys(said).length === 0 ? null : said;
 }
