@@ -69,3 +69,13 @@ test('ambiguous labels are rejected and change nothing', async () => {
   for (const [body, code] of refused) await assert.rejects(run('addressBookPut', body), { code }, JSON.stringify(body));
   assert.deepEqual(await run('addressBookGet'), { aliases: { [ANNA]: 'anna' }, favorites: [] });
 });
+
+test('a label is set only if the agent has none and no other agent has it', () => {
+  const book = new AddressBook(new MetaStore(Store.open(':memory:', MIGRATIONS)));
+  book.label(ANNA, 'anna');
+  book.label(ANNA, 'other');
+  book.label(BOB, 'Anna');
+  assert.deepEqual(book.get().aliases, { [ANNA]: 'anna' });
+  book.label(BOB, 'bob');
+  assert.deepEqual([book.find(' BOB '), book.find('anna'), book.find('carol')], [BOB, ANNA, null]);
+});

@@ -48,3 +48,18 @@ test('no heartbeat is lost while the disk fails temporarily', () => {
   assert.equal(clock.timers, 0);
   store.close();
 });
+
+test('a heartbeat counts before it is written, unless the agent was deleted meanwhile', () => {
+  const store = Store.open(':memory:', MIGRATIONS);
+  const clock = new TestClock();
+  const heartbeats = new Heartbeats(new AgentStore(store), clock, silentLog);
+  const { aid } = newIdentity();
+  assert.equal(heartbeats.last(aid, 7), 7);
+  heartbeats.record(aid);
+  assert.equal(heartbeats.last(aid, 7), clock.now());
+  heartbeats.forget(aid);
+  assert.equal(heartbeats.last(aid, 7), 7);
+  heartbeats.stop();
+  assert.equal(clock.timers, 0);
+  store.close();
+});

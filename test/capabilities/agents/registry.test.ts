@@ -284,6 +284,45 @@ describe('the agent registry', () => {
     assert.deepEqual([...vault.seeds.values()], [old.operational.seed]);
   });
 
+  test('a moved agent is adopted with everything else in one transaction, or not at all', async () => {
+    const agent = newIdentity();
+    const request = { ...agent.credentials, serviceTcp: '127.0.0.1:8080' };
+    const adopt = (writeRest: () => void) => registry.adopt(request, writeRest);
+    await assert.rejects(
+      adopt(() => {
+        assert.equal(registry.identity(agent.aid)?.aid, agent.aid, 'the agent is stored first');
+        throw new Error('the rest failed');
+      }),
+      /the rest failed/,
+    );
+    assert.deepEqual([registry.identity(agent.aid), vault.seeds.size, changes], [null, 0, []]);
+    let written = 0;
+    assert.equal(await adopt(() => void written++), agent.aid);
+    assert.deepEqual([written, changes], [1, [{ aid: agent.aid, kind: 'registered' }]]);
+    assert.deepEqual([registry.service(agent.aid), await registry.isAlive(agent.aid)], ['127.0.0.1:8080', true]);
+    assert.deepEqual(registry.agentsBoundTo('127.0.0.1:8080'), [agent.aid]);
+    assert.deepEqual(registry.agentsBoundTo('127.0.0.1:8081'), []);
+    await assert.rejects(
+      adopt(() => {}),
+      failsWith('agent_exists', 409),
+    );
+    assert.equal(vault.seeds.size, 1);
+    const { serviceTcp, operationalPrivateKeyHex } = registry.export(agent.aid);
+    assert.deepEqual([serviceTcp, operationalPrivateKeyHex], ['127.0.0.1:8080', toHex(agent.operational.seed)]);
+    assert.throws(() => registry.export(newIdentity().aid), failsWith('not_found', 404));
+  });
+
+  test('a bound service is checked on request', async () => {
+    const [bound, loose] = [newIdentity(), newIdentity()];
+    await registry.register({ ...bound.credentials, serviceTcp: '127.0.0.1:8080' });
+    await registry.register(loose.credentials);
+    check = { ok: false, ms: 2, error: 'timeout' };
+    await eventually('a new check', async () => (await registry.checkService(bound.aid))?.error === 'timeout');
+    assert.equal(await registry.checkService(loose.aid), null);
+    await assert.rejects(registry.checkService(newIdentity().aid), failsWith('not_found', 404));
+    assert.deepEqual([registry.service(loose.aid), registry.isHeld(loose.aid)], ['', false]);
+  });
+
   test('a change requires the key unless it comes from this machine', async () => {
     const agent = newIdentity();
     await registry.register(agent.credentials);

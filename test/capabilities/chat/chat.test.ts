@@ -182,6 +182,26 @@ test('a peer that is reachable only over its own link is answered on this link',
   await world.until('it', () => a.heard(alice, bob).length === 1);
 });
 
+test('the entries before a position are read, oldest first, without moving the cursor', async () => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.friends();
+  const empty = { entries: [], scannedTo: 0, hasMore: false, readCursor: 0, unread: 0 };
+  assert.deepEqual(b.chat.readBefore(bob, newIdentity().aid, 10, 5), empty);
+  for (const text of ['1', '2', '3']) await world.during(a.say(alice, bob, text));
+  await world.until('all', () => b.pairs.pair(bob, alice)?.unread === 3);
+  const page = b.chat.readBefore(bob, alice, 3, 1);
+  assert.deepEqual(
+    page.entries.map(({ text }) => text),
+    ['2'],
+  );
+  assert.deepEqual([page.scannedTo, page.hasMore, page.readCursor, page.unread], [2, true, 0, 3]);
+  const all = b.chat.readBefore(bob, alice, 4, 5);
+  assert.deepEqual([all.entries.length, all.hasMore], [3, false]);
+  assert.equal(b.chat.isBlocked(bob, alice), false);
+  b.chat.block(bob, alice);
+  assert.equal(b.chat.isBlocked(bob, alice), true);
+});
+
 test('deleting an agent deletes its conversations, and a stopped node leaves no timer behind', async () => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.friends();
@@ -193,6 +213,17 @@ test('deleting an agent deletes its conversations, and a stopped node leaves no 
   assert.deepEqual([a.pairs.all(alice), entries.newest(id, 10)], [[], []]);
   await a.down();
   await b.down();
+  await world.clock.run(60_000);
+  assert.equal(world.clock.timers, 0);
+});
+
+test('a node that stops while it retries leaves no timer behind', async () => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.friends();
+  await b.down();
+  await world.during(a.say(alice, bob, 'x'));
+  await world.clock.run(30_000);
+  await a.down();
   await world.clock.run(60_000);
   assert.equal(world.clock.timers, 0);
 });

@@ -1,7 +1,10 @@
 /** Requests, answers, ends and blocks over a reliable network. */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MAX_CONTACTS } from '../../../src/capabilities/chat/chat.ts';
+import { onStranger } from '../../../src/capabilities/chat/relationship.ts';
+import type { Relationship } from '../../../src/foundation/store/chat.ts';
 import { testAid } from '../../support/agents.ts';
 import { ChatWorld } from '../../support/chat-world.ts';
 import { newIdentity } from '../../support/identities.ts';
@@ -222,4 +225,29 @@ test('strangers can use eighty of the hundred pending requests of an agent; the 
   assert.equal(b.chat.contacts(bob, 'in_pending').length, 80);
   for (const { peer } of b.chat.contacts(bob, 'in_pending').slice(0, 10)) b.chat.refuse(bob, peer);
   await world.until('the remaining requests', () => b.chat.contacts(bob, 'in_pending').length === 73);
+});
+
+test('a peer that does not know the stream ends the relationship, which is remembered for late entries', () => {
+  const [ours, other] = [new Uint8Array(16).fill(1), new Uint8Array(16).fill(2)];
+  const friends: Relationship = {
+    state: 'friends',
+    since: 0,
+    note: '',
+    expiresAt: null,
+    origin: null,
+    outStream: ours,
+    acked: 0,
+    inStream: null,
+    received: 0,
+    control: null,
+    controlUntil: null,
+    goneOut: null,
+    goneIn: null,
+  };
+  const { next, dropsQueue } = onStranger(friends, ours, 1000);
+  assert.deepEqual([next.state, next.since, next.outStream, dropsQueue], ['none', 1000, null, true]);
+  assert.ok(next.expiresAt !== null && next.expiresAt > 1000);
+  assert.equal(onStranger(friends, other, 1000).next, friends);
+  const blocked = { ...friends, state: 'blocked' as const };
+  assert.equal(onStranger(blocked, ours, 1000).next, blocked);
 });

@@ -86,6 +86,28 @@ test('an unresponsive member is backed off', async () => {
   await world.stop();
 });
 
+test('a backed-off member that contacts this node is synced with immediately; an agent without a role is not', async () => {
+  const members: Aid[] = [newIdentity().aid];
+  const { world, tell, silent, spread, compared, replica, open } = await spreadTo(members);
+  // Only the creator has a role.
+  members.push(replica.aid);
+  for (const peer of members) silent.add(peer);
+  await tell(null);
+  spread.scheduleSync(replica.rid);
+  const seen = async (peer: Aid | undefined): Promise<Aid[]> => {
+    compared.length = 0;
+    if (peer !== undefined) spread.peerSeen(peer);
+    await world.clock.run(0);
+    return [...compared];
+  };
+  assert.deepEqual(await seen(members[0]), []);
+  assert.deepEqual(await seen(replica.aid), [replica.aid]);
+  open();
+  await world.clock.run(0);
+  assert.deepEqual(await seen(replica.aid), [], 'it is no longer backed off');
+  await world.stop();
+});
+
 test('a new reader syncs with agents that joined recently, and not with earlier ones', async () => {
   const members = Array.from({ length: 60 }, () => newIdentity());
   const { world, spread, replica, compared, open } = await spreadTo(members.map(({ aid }) => aid).slice(0, 20));

@@ -349,6 +349,31 @@ test('a removed agent is notified immediately, or by the first member that it co
   await world.stop();
 });
 
+test('an invitation is listed until it is declined or accepted', async () => {
+  const world = new GroupWorld();
+  const [ann, ben] = [await world.node(), await world.node()];
+  const [first, second] = [ann.groups.create(ann.aid, 'One'), ann.groups.create(ann.aid, 'Two')];
+  for (const { groupId } of [first, second]) await world.during(ann.groups.invite(ann.aid, groupId, ben.aid));
+  const listed = () => ben.groups.invitations(ben.aid).map(({ title, inviter }) => [title, inviter]);
+  assert.deepEqual(listed(), [
+    ['One', ann.aid],
+    ['Two', ann.aid],
+  ]);
+  ben.groups.refuseInvitation(ben.aid, first.groupId);
+  assert.throws(() => ben.groups.refuseInvitation(ben.aid, first.groupId), { code: 'not_found' });
+  assert.deepEqual(listed(), [['Two', ann.aid]]);
+  await world.during(ben.groups.join(ben.aid, { groupId: second.groupId, hints: [] }));
+  await world.until('ben is a member', () => ben.groups.head(ben.aid, second.groupId).role === 'member');
+  assert.deepEqual(listed(), []);
+  assert.throws(() => ben.groups.invitations(newIdentity().aid), { code: 'not_found' });
+  ann.say(second.groupId, 'hi');
+  const { entryCount } = await world.during(ben.groups.sync(ben.aid, second.groupId, ann.aid));
+  assert.equal(entryCount, ann.groups.head(ann.aid, second.groupId).entryCount);
+  const before = ben.groups.readBefore(ben.aid, second.groupId, entryCount + 1, 1);
+  assert.deepEqual([before.entries.length, before.entries[0]?.seq], [1, entryCount]);
+  await world.stop();
+});
+
 /** A group of Ann, and Ben, who can reach only the agents that the test allows. */
 function setUp() {
   const there = new GroupParts();

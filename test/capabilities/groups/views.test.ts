@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { groupLinkText, parseGroupLink } from '../../../src/capabilities/groups/views.ts';
 import { MAX_ENTRIES_PAGE } from '../../../src/foundation/domain/groups.ts';
 import { GroupWorld } from '../../support/group-world.ts';
 import { newIdentity } from '../../support/identities.ts';
@@ -69,4 +70,26 @@ test('the head of a group has its members and link; groups that the agent left a
   const stranger = newIdentity().aid;
   assert.throws(() => groups.list(stranger), { code: 'not_found' });
   assert.throws(() => groups.head(stranger, groupId), { code: 'not_found' });
+});
+
+test('a link of a group is read as it was written, with or without its secret', () => {
+  const creator = newIdentity().aid;
+  const groupId = 'ab'.repeat(32);
+  for (const secret of [null, new Uint8Array(32).fill(7)]) {
+    const link = { creator, groupId, secret };
+    assert.deepEqual(parseGroupLink(` ${groupLinkText(link)} `), link);
+  }
+});
+
+test('an invalid link is rejected, and the error does not repeat it', () => {
+  const creator = newIdentity().aid;
+  const secret = 'S'.repeat(43);
+  const group = `svc://${creator}/groups/${'ab'.repeat(32)}`;
+  for (const link of ['', 'svc://x', group.slice(0, -1), `${group}#`, `${group}#${secret}S`, `https${group.slice(3)}`])
+    assert.throws(() => parseGroupLink(link), { code: 'invalid_request' }, link);
+  assert.throws(() => parseGroupLink(`svc://nobody/groups/${'ab'.repeat(32)}`), { code: 'bad_aid' });
+  assert.throws(
+    () => parseGroupLink(`x${group}#${secret}`),
+    (error: Error) => !error.message.includes(secret),
+  );
 });

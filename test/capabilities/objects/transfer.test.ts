@@ -389,3 +389,14 @@ test('a transfer asks for room for the missing bytes only, and ends if there is 
   assert.equal(done?.from, from);
   assert.deepEqual(asked, [BYTES.length - 1000, BYTES.length - 1000]);
 });
+
+test('a holder that no longer has the object is forgotten, an unreachable one is not', async (t) => {
+  const world = new ObjectWorld(t);
+  const near = await world.node();
+  const gone = await holder(world, t, (_request, response) => response.writeHead(410, { 'content-length': 0 }).end());
+  const empty = await world.node();
+  const broken = await holder(world, t, (_request, response) => response.destroy());
+  for (const at of [gone, empty.aid, broken]) near.repository.addHolder(ID, at, Date.now());
+  await assert.rejects(get(near));
+  assert.deepEqual(near.repository.holders(ID), [broken]);
+});

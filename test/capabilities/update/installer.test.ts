@@ -182,3 +182,15 @@ test('a failed npm, a missing one and a cancelled one are different errors', asy
   stop.abort();
   await assert.rejects(outcome, { code: 'cancelled' });
 });
+
+test('only the given releases are kept, and other files stay', async (t) => {
+  const { releases, pack, install } = setUp(t);
+  releases.keepOnly([]);
+  await install(pack(files()));
+  for (const name of ['1.0.0', '1.2.0', 'notes']) mkdirSync(join(releases.directory, name));
+  releases.keepOnly([VERSION, null, '1.2.0']);
+  const exists = (name: string) => existsSync(join(releases.directory, name));
+  assert.deepEqual(['1.0.0', VERSION, '1.2.0', 'notes'].map(exists), [false, true, true, true]);
+  assert.equal(releases.programOf('../x'), null);
+  assert.equal(releases.programOf('v1.1.0'), null);
+});

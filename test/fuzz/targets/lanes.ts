@@ -1,12 +1,12 @@
 /** A tunnel connection, and the packets and records of lanes. */
 import { TunnelConnection } from '../../../src/capabilities/tunnels/connection.ts';
-import { decodeUdxPacket, PacketWindow } from '../../../src/network/transport/udp-lane/lane-entrance.ts';
 import {
   BULK_SECRET_BYTES,
   laneKeys,
   RecordOpener,
   RecordSealer,
 } from '../../../src/network/transport/sealed-records.ts';
+import { decodeUdxPacket, PacketWindow } from '../../../src/network/transport/udp-lane/lane-entrance.ts';
 import { linkEnds } from '../../support/link-ends.ts';
 import { TestClock } from '../../support/test-clock.ts';
 import { testSide } from '../../support/tunnel-pair.ts';

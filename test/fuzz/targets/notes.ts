@@ -1,5 +1,5 @@
 /** Notes: sealed payloads, their contents, and their delivery. */
-import { LetterVerifier, NoteOpener, decodeLetter, messageId } from '../../../src/capabilities/notes/letter.ts';
+import { decodeLetter, LetterVerifier, messageId, NoteOpener } from '../../../src/capabilities/notes/letter.ts';
 import { readRequest } from '../../../src/capabilities/notes/note-links.ts';
 import { equalBytes } from '../../../src/foundation/bytes.ts';
 import { parseAid } from '../../../src/foundation/identity/aid.ts';
@@ -10,7 +10,7 @@ import { encryptionKeyId } from '../../../src/foundation/records/payloads.ts';
 import { testAgent } from '../engine/agents.ts';
 import { refusal, shapeOf, violation } from '../engine/properties.ts';
 import { vectorBytes, vectorTexts } from '../engine/seeds.ts';
-import { NEVER, linkPair, writeInput } from '../engine/streams.ts';
+import { linkPair, NEVER, writeInput } from '../engine/streams.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 
 const NAMES = { caller: testAgent(1).aid, called: testAgent(2).aid };
