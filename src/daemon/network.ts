@@ -158,7 +158,7 @@ export async function buildNetwork(foundation: Foundation) {
     log: log.child('mapping'),
     ports: () => [endpoint.address.port, records.address.port],
     findGateway,
-    grantors: (gateway) => grantorsAt(gateway, { clock, random: Math.random, interfaces: interfaceAddresses }),
+    grantors: (gateway) => grantorsAt(gateway, clock, Math.random, interfaceAddresses),
     onMapped: (ports) => {
       const ofQuic = ports.filter(({ internalPort }) => internalPort === endpoint.address.port);
       const found = ofQuic.map(({ external }) => ({ address: external, source: 'mapped', verifiedBy: null }) as const);

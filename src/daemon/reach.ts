@@ -147,8 +147,8 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     lendTowardsRelay: (...options: Parameters<PortLender['lendTowardsRelay']>) => lender.lendTowardsRelay(...options),
     lendLocally: (...options: Parameters<PortLender['lendLocally']>) => lender.lendLocally(...options),
   };
-  const turn = new TurnServers(config.turn_servers, { clock, log });
-  const common = { turn, lender: lends, pool: clients, guard: new PunchGuard({ clock, known: pool.known }), random };
+  const turn = new TurnServers(config.turn_servers, clock, log);
+  const common = { turn, lender: lends, pool: clients, guard: new PunchGuard(clock, pool.known), random };
   const called = new PunchResponder({
     ...common,
     log,
@@ -248,7 +248,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     },
   });
   const helps = (): boolean => config.help_others && records.reachability().inRoutingTables;
-  nodeRequests.onRequest('signal', signalAnswers({ helper, called, helps }));
+  nodeRequests.onRequest('signal', signalAnswers(helper, called, helps));
 
   const onNetwork = (): void => {
     helpers.onNetwork();

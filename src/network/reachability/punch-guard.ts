@@ -52,13 +52,8 @@ export function mayDialAt(target: Address, helper: Address): boolean {
   return target.port >= FIRST_MAPPED_PORT && ipScope(target.host) >= ipScope(helper.host);
 }
 
-interface PunchGuardDependencies {
-  readonly clock: Clock;
-  readonly known: Pick<KnownNodes, 'has'>;
-}
-
 export class PunchGuard {
-  readonly #known: PunchGuardDependencies['known'];
+  readonly #known: Pick<KnownNodes, 'has'>;
   readonly #punches: RateQuota;
   readonly #sprays: RateQuota;
   /** Each spray fills tables of our own router, so peers that are no strangers have a limit in all, too. */
@@ -67,8 +62,8 @@ export class PunchGuard {
   readonly #witnesses: LruCache<string, Map<string, string>>;
   readonly #called: LruCache<string, true>;
 
-  constructor(dependencies: PunchGuardDependencies) {
-    this.#known = dependencies.known;
+  constructor(clock: Clock, known: Pick<KnownNodes, 'has'>) {
+    this.#known = known;
     this.#punches = new RateQuota(
       {
         perKey: perMinute(PUNCHES_PER_PEER),
@@ -76,7 +71,7 @@ export class PunchGuard {
         perNetwork: perMinute(PUNCHES_PER_NETWORK),
         strangers: perMinute(MAX_PUNCHES),
       },
-      dependencies,
+      { clock },
     );
     this.#sprays = new RateQuota(
       {
@@ -85,11 +80,11 @@ export class PunchGuard {
         perNetwork: perMinute(SPRAYS_PER_HOST),
         strangers: perMinute(MAX_SPRAYS),
       },
-      dependencies,
+      { clock },
     );
-    this.#namedSprays = new RateLimiter({ ...perMinute(MAX_SPRAYS), maxKeys: 1 }, dependencies);
-    this.#witnesses = new LruCache({ maxEntries: MAX_WITNESSED, ttlMs: WITNESS_TTL_MS }, dependencies);
-    this.#called = new LruCache({ maxEntries: MAX_WITNESSED, ttlMs: CALLED_TTL_MS }, dependencies);
+    this.#namedSprays = new RateLimiter({ ...perMinute(MAX_SPRAYS), maxKeys: 1 }, { clock });
+    this.#witnesses = new LruCache({ maxEntries: MAX_WITNESSED, ttlMs: WITNESS_TTL_MS }, { clock });
+    this.#called = new LruCache({ maxEntries: MAX_WITNESSED, ttlMs: CALLED_TTL_MS }, { clock });
   }
 
   /** This node calls a peer: what strangers cause does not use up the peer's rates. */

@@ -62,7 +62,7 @@ async function punch(place: NodePlace, signal: AbortSignal, parts: PunchedParts)
   };
   const options = { signal, isWanted };
   if (needsWitnesses(place, own)) {
-    const helpers = await allReachableHelpers(place, parts, signal);
+    const helpers = await allReachableHelpers(place, parts.clock, parts.pool, signal);
     return await introduced(place, helpers, options, parts);
   }
   let isDecided = false;
@@ -78,7 +78,7 @@ async function punch(place: NodePlace, signal: AbortSignal, parts: PunchedParts)
       throw error;
     }
   };
-  return await askHelpers(place, { ask, isDecided: () => isDecided }, { clock, pool, signal });
+  return await askHelpers(place, { ask, isDecided: () => isDecided }, clock, pool, signal);
 }
 
 /** Over IPv6 first where both nodes have it. Random ports wait longer for that than one packet does. */

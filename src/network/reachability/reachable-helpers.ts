@@ -13,10 +13,8 @@ export const OTHER_HELPERS_MS = 500;
 /** Helpers of a node that are asked. */
 export const MAX_ASKED_HELPERS = 3;
 
-interface ReachableHelpersDependencies {
-  readonly clock: Clock;
-  readonly pool: Pick<PeerTable, 'connect' | 'nodeKey'>;
-}
+/** Connects to helpers. */
+type HelperPool = Pick<PeerTable, 'connect' | 'nodeKey'>;
 
 /** The helpers of a node that are not that node or this one: a connection to us would stand already. */
 export function othersHelping({ helpers, nodeKey }: NodePlace, own: Uint8Array): NodeAt[] {
@@ -31,7 +29,7 @@ export function othersHelping({ helpers, nodeKey }: NodePlace, own: Uint8Array):
  */
 export async function* reachableHelpers(
   place: NodePlace,
-  { pool }: Pick<ReachableHelpersDependencies, 'pool'>,
+  pool: HelperPool,
   signal: AbortSignal,
 ): AsyncGenerator<NodeAt, void, void> {
   const enough = new AbortController();
@@ -76,7 +74,8 @@ interface Dialled {
  */
 export async function allReachableHelpers(
   place: NodePlace,
-  { clock, pool }: ReachableHelpersDependencies,
+  clock: Clock,
+  pool: HelperPool,
   signal: AbortSignal,
 ): Promise<NodeAt[]> {
   const reached: NodeAt[] = [];
@@ -84,7 +83,7 @@ export async function allReachableHelpers(
   const given = AbortSignal.any([signal, isLate.signal]);
   let timer: Timer | undefined;
   try {
-    for await (const helper of reachableHelpers(place, { pool }, given)) {
+    for await (const helper of reachableHelpers(place, pool, given)) {
       timer ??= clock.after(OTHER_HELPERS_MS, () => isLate.abort());
       reached.push(helper);
     }
@@ -107,12 +106,6 @@ interface Asking {
   readonly isDecided?: () => boolean;
 }
 
-interface AskHelpersDependencies {
-  readonly clock: Clock;
-  readonly pool: Pick<PeerTable, 'connect' | 'nodeKey'>;
-  readonly signal: AbortSignal;
-}
-
 /**
  * Asks the helpers of a node in the order in which they are reached, until one of them leads there.
  * @throws SvcError as `whyNot` of what each of them failed with, or the signal's reason
@@ -120,11 +113,13 @@ interface AskHelpersDependencies {
 export async function askHelpers(
   place: NodePlace,
   { ask, isDecided = () => false }: Asking,
-  { clock, pool, signal }: AskHelpersDependencies,
+  clock: Clock,
+  pool: HelperPool,
+  signal: AbortSignal,
 ): Promise<Connection> {
   const failures: unknown[] = [];
   const over = new AbortController();
-  const helpers = reachableHelpers(place, { pool }, AbortSignal.any([signal, over.signal]));
+  const helpers = reachableHelpers(place, pool, AbortSignal.any([signal, over.signal]));
   const runners = othersHelping(place, pool.nodeKey).map((_, i) => ({
     afterMs: i * SILENT_HELPER_MS,
     run: async (given: AbortSignal): Promise<Connection> => {

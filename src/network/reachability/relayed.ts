@@ -31,7 +31,7 @@ export function relayed({ clock, pool, own, caller }: RelayedDependencies): Dial
     mayLead: (place) => othersHelping(place, pool.nodeKey).length > 0,
     dial: async (place, signal) => {
       const ask = (helper: NodeAt, given: AbortSignal) => caller.relay(place.nodeKey, helper, given);
-      return await askHelpers(place, { ask }, { clock, pool, signal });
+      return await askHelpers(place, { ask }, clock, pool, signal);
     },
   };
 }

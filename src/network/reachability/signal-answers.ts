@@ -6,15 +6,15 @@ import type { Helper } from './helper.ts';
 import type { PunchResponder } from './punch-responder.ts';
 import { decodeIntroduction, encodeIntroductionAnswer } from './signals.ts';
 
-interface SignalAnswersDependencies {
-  readonly helper: Pick<Helper, 'answer'>;
-  readonly called: Pick<PunchResponder, 'answer'>;
-  /** Whether this node helps others: it wants to, and strangers reach it. */
-  readonly helps: () => boolean;
-}
-
-/** Answers requests of kind 'signal'. Where others are seen is how their packets come to us, never what they say. */
-export function signalAnswers({ helper, called, helps }: SignalAnswersDependencies): NodeRequestHandler {
+/**
+ * Answers requests of kind 'signal'. The address of a caller is the source of its packets, never its own claim.
+ * @param helps true if this node helps others: it is configured to, and strangers can reach it
+ */
+export function signalAnswers(
+  helper: Pick<Helper, 'answer'>,
+  called: Pick<PunchResponder, 'answer'>,
+  helps: () => boolean,
+): NodeRequestHandler {
   return async (body, { nodeKey, path }) => {
     // Where a relay or a punched port is seen is not where the node is.
     if (!isStraight(path)) throw new SvcError('access_denied');

@@ -61,17 +61,13 @@ export const DEFAULT_CONNECTION_LIMITS: ConnectionLimits = {
 /** At most 1 in 4 connections is reserved for known nodes. */
 const MAX_RESERVE_DIVISOR = 4;
 
-interface ConnectionTableDependencies {
-  /** True for a node that this node uses, or that hosts an agent the owner admitted by name. It can evict strangers. */
-  readonly isKnown?: ((nodeKey: Uint8Array) => boolean) | undefined;
-}
-
 export class ConnectionTable<C extends Connection> {
   readonly #quota: Quota;
   readonly #isKnown: (nodeKey: Uint8Array) => boolean;
   readonly #shares = new Map<C, QuotaShare>();
 
-  constructor(limits: ConnectionLimits, { isKnown = () => false }: ConnectionTableDependencies = {}) {
+  /** @param isKnown true for a node that this node uses, or that hosts an agent the owner admitted by name. It can evict strangers. */
+  constructor(limits: ConnectionLimits, isKnown: (nodeKey: Uint8Array) => boolean = () => false) {
     const { connections, reservedConnections, connectionsPerKey, connectionsPerSource, connectionsPerNetwork } = limits;
     this.#quota = new Quota(
       {

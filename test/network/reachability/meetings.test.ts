@@ -64,7 +64,7 @@ async function world(meet: (knock: Knock, ownHost: string) => Promise<Address | 
     nodeKey: CALLER,
     records,
     seenHost: () => CALLER_HOST,
-    turn: new TurnServers([], { clock, log: silentLog }),
+    turn: new TurnServers([], clock, silentLog),
     dial: (address) => {
       dialled.push(address);
       return Promise.reject(failed);

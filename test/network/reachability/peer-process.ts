@@ -161,8 +161,8 @@ const lender = new PortLender({
   unchangedSince: () => 0,
 });
 const clients = new ClientPool(() => endpoint.parts, { clock });
-const guard = new PunchGuard({ clock, known: pool.known });
-const turn = new TurnServers([], { clock, log });
+const guard = new PunchGuard(clock, pool.known);
+const turn = new TurnServers([], clock, log);
 const common = { turn, lender, pool: clients, guard, random: Math.random };
 const called = new PunchResponder({
   ...common,

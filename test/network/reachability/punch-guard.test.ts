@@ -25,7 +25,7 @@ const peer = (n: number): Uint8Array => new Uint8Array(32).fill(n);
 function guarded() {
   const clock = new TestClock();
   const known = new KnownNodes();
-  return { clock, known, guard: new PunchGuard({ clock, known }) };
+  return { clock, known, guard: new PunchGuard(clock, known) };
 }
 
 /** How often something is allowed, of so many times. */

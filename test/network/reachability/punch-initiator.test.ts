@@ -23,8 +23,8 @@ function world(listensAt: Address | null, relayPort: number | null = null) {
     clock,
     lender: { mapping: 'cone', lend: () => assert.fail() },
     pool: { prepare: () => {}, dial: () => assert.fail() },
-    guard: new PunchGuard({ clock, known: new KnownNodes() }),
-    turn: new TurnServers([], { clock, log: silentLog }),
+    guard: new PunchGuard(clock, new KnownNodes()),
+    turn: new TurnServers([], clock, silentLog),
     random: Math.random,
     request: async () =>
       encodeHelperReply({

@@ -26,21 +26,21 @@ const INTRODUCTION = encodeIntroduction({
 
 function world(helps: boolean) {
   const [helped, called]: [SeenNode[], SeenNode[]] = [[], []];
-  const answer = signalAnswers({
-    helper: {
+  const answer = signalAnswers(
+    {
       answer: async (_body, from) => {
         helped.push(from);
         return Uint8Array.of(1);
       },
     },
-    called: {
+    {
       answer: async (_introduction, from) => {
         called.push(from);
         return { outcome: 'noted', mapping: 'cone', listensAt: null, isSprayed: false };
       },
     },
-    helps: () => helps,
-  });
+    () => helps,
+  );
   const ask = (body: Uint8Array, path: Path = plainPath('direct', AT)) => answer(body, { nodeKey: ASKER, path });
   return { ask, helped, called };
 }

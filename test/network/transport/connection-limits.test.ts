@@ -111,7 +111,7 @@ test('a network of many addresses has a limit, and a known node is let in whatev
   const known = new Uint8Array(32).fill(200);
   const table = new ConnectionTable<Fake>(
     { ...limits, connections: 8, reservedConnections: 2, connectionsPerNetwork: 3 },
-    { isKnown: (key) => key[0] === known[0] },
+    (key) => key[0] === known[0],
   );
   const crowd = [1, 2, 3, 4].map((i) => connection(i, `192.0.2.${i}`));
   assert.deepEqual(

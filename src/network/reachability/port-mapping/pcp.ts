@@ -99,23 +99,20 @@ export function decodePcpMapReply(bytes: Uint8Array): PcpMapReply | null {
 /** How long an answer is awaited, milliseconds: the schedule of RFC 6887, 8.1.1, which would go on for ever. */
 const PCP_WAITS_MS = [3000, 6000];
 
-interface PcpDependencies {
-  readonly clock: Clock;
-  readonly randomBytes: (length: number) => Uint8Array;
-}
-
 export class PcpGrantor implements PortGrantor {
   readonly protocol = 'pcp';
   readonly #router: Address;
   readonly #ownHost: string;
-  readonly #deps: PcpDependencies;
+  readonly #clock: Clock;
+  readonly #randomBytes: (length: number) => Uint8Array;
   /** By internal port: only who has the nonce can renew or release a mapping. */
   readonly #nonces = new Map<number, Uint8Array>();
 
-  constructor(router: Address, ownHost: string, dependencies: PcpDependencies) {
+  constructor(router: Address, ownHost: string, clock: Clock, randomBytes: (length: number) => Uint8Array) {
     this.#router = router;
     this.#ownHost = ownHost;
-    this.#deps = dependencies;
+    this.#clock = clock;
+    this.#randomBytes = randomBytes;
   }
 
   async grant(
@@ -124,7 +121,7 @@ export class PcpGrantor implements PortGrantor {
     lifetimeS: number,
     signal: AbortSignal,
   ): Promise<GrantedPort> {
-    const nonce = this.#nonces.get(internalPort) ?? this.#deps.randomBytes(PCP_NONCE_BYTES);
+    const nonce = this.#nonces.get(internalPort) ?? this.#randomBytes(PCP_NONCE_BYTES);
     this.#nonces.set(internalPort, nonce);
     const datagram = encodePcpMap({ nonce, ownHost: this.#ownHost, internalPort, suggestedPort, lifetimeS });
     const read = (bytes: Uint8Array): GrantedPort | undefined => {
@@ -135,7 +132,7 @@ export class PcpGrantor implements PortGrantor {
       if (lifetimeS > 0 && (reply.lifetimeS === 0 || reply.externalPort === 0)) throw refused('nothing was granted');
       return { external: { host: reply.externalHost, port: reply.externalPort }, lifetimeS: reply.lifetimeS };
     };
-    return await askGateway(this.#deps.clock, this.#router, { datagram, waitsMs: PCP_WAITS_MS, read }, signal);
+    return await askGateway(this.#clock, this.#router, { datagram, waitsMs: PCP_WAITS_MS, read }, signal);
   }
 
   async release(internalPort: number, externalPort: number, signal: AbortSignal): Promise<void> {

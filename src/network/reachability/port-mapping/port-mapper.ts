@@ -23,28 +23,28 @@ interface InterfaceAddress {
   readonly cidr: string | null;
 }
 
-interface GrantorDependencies {
-  readonly clock: Clock;
-  /** A number from 0 to below 1. */
-  readonly random: () => number;
-  readonly interfaces: () => readonly InterfaceAddress[];
-}
-
 /** Ways to a grantor; each is looked for only when those before it grant nothing, and is null where there is none. */
 type GrantorFinder = (signal: AbortSignal) => Promise<PortGrantor | null>;
 
-/** PCP and NAT-PMP at the router of the default route, and UPnP at whoever answers from our own network. */
-export function grantorsAt({ host, ownHost }: Gateway, dependencies: GrantorDependencies): GrantorFinder[] {
-  const { clock, interfaces } = dependencies;
+/**
+ * PCP and NAT-PMP at the router of the default route, and UPnP at a router in our network that answers.
+ * @param random returns a number from 0 to below 1
+ */
+export function grantorsAt(
+  { host, ownHost }: Gateway,
+  clock: Clock,
+  random: () => number,
+  interfaces: () => readonly InterfaceAddress[],
+): GrantorFinder[] {
   const mayBeRouter = (router: string): boolean =>
     ipScope(router) === IP_SCOPE.private &&
     router !== ownHost &&
     interfaces().some(({ address, cidr }) => address === ownHost && cidr !== null && inIpv4Network(router, cidr));
   const router = host === null ? null : { host, port: GATEWAY_PORT };
   return [
-    async () => router && new PcpGrantor(router, ownHost, { clock, randomBytes }),
+    async () => router && new PcpGrantor(router, ownHost, clock, randomBytes),
     async () => router && new NatPmpGrantor(router, { clock }),
-    (signal) => UpnpGrantor.find({ ownHost, mayBeRouter }, dependencies, signal),
+    (signal) => UpnpGrantor.find({ ownHost, mayBeRouter }, clock, random, signal),
   ];
 }
 

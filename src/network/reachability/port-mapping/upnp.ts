@@ -280,12 +280,6 @@ interface UpnpOptions {
   readonly mayBeRouter: (host: string) => boolean;
 }
 
-interface UpnpDependencies {
-  readonly clock: Clock;
-  /** A number from 0 to below 1. */
-  readonly random: () => number;
-}
-
 type Arguments = Readonly<Record<string, string | number>>;
 
 /** What a router answered: its text, or the code of its error. */
@@ -296,13 +290,15 @@ export class UpnpGrantor implements PortGrantor {
   readonly #service: WanService;
   readonly #control: URL;
   readonly #ownHost: string;
-  readonly #deps: UpnpDependencies;
+  readonly #clock: Clock;
+  readonly #random: () => number;
 
-  private constructor(service: WanService, control: URL, ownHost: string, dependencies: UpnpDependencies) {
+  private constructor(service: WanService, control: URL, ownHost: string, clock: Clock, random: () => number) {
     this.#service = service;
     this.#control = control;
     this.#ownHost = ownHost;
-    this.#deps = dependencies;
+    this.#clock = clock;
+    this.#random = random;
   }
 
   /**
@@ -311,17 +307,19 @@ export class UpnpGrantor implements PortGrantor {
    */
   static async find(
     options: UpnpOptions,
-    dependencies: UpnpDependencies,
+    clock: Clock,
+    random: () => number,
     signal: AbortSignal,
   ): Promise<UpnpGrantor | null> {
-    for (const url of await searchRouters(dependencies.clock, options, signal)) {
-      const { status, text } = await askRouter(dependencies.clock, { url }, signal).catch(() => ({
+    for (const url of await searchRouters(clock, options, signal)) {
+      const { status, text } = await askRouter(clock, { url }, signal).catch(() => ({
         status: 0,
         text: '',
       }));
       const service = status === 200 ? wanServiceIn(text) : null;
       const control = service === null ? null : urlAt(service.control, url.hostname, url);
-      if (service !== null && control !== null) return new UpnpGrantor(service, control, options.ownHost, dependencies);
+      if (service !== null && control !== null)
+        return new UpnpGrantor(service, control, options.ownHost, clock, random);
     }
     return null;
   }
@@ -359,7 +357,7 @@ export class UpnpGrantor implements PortGrantor {
       if (fault === UPNP_ERRORS.onlyPermanent && lease > 0) lease = 0;
       else if (chooses) chooses = false;
       else if (fault === UPNP_ERRORS.conflict)
-        port = FIRST_CHANCE_PORT + Math.floor(this.#deps.random() * (MAX_PORT + 1 - FIRST_CHANCE_PORT));
+        port = FIRST_CHANCE_PORT + Math.floor(this.#random() * (MAX_PORT + 1 - FIRST_CHANCE_PORT));
       else break;
     }
     throw refused(`error ${fault}`);
@@ -383,7 +381,7 @@ export class UpnpGrantor implements PortGrantor {
     const { type } = this.#service;
     const headers = { 'Content-Type': 'text/xml; charset="utf-8"', SOAPAction: `"${type}#${action}"` };
     const request = { url: this.#control, body: soapRequest(type, action, args), headers };
-    const { status, text } = await askRouter(this.#deps.clock, request, signal);
+    const { status, text } = await askRouter(this.#clock, request, signal);
     return status === 200 ? { text } : { fault: faultIn(text) ?? status };
   }
 }

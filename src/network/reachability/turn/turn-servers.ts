@@ -163,11 +163,6 @@ export class TurnCarrier {
 /** Ways by TURN servers that stand at a time. */
 const MAX_CARRIERS = 64;
 
-interface TurnServersDependencies {
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 /** Whether one of the servers of a configuration can be used. */
 export function isUsable(servers: readonly TurnServer[]): boolean {
   return servers.some((server) => placeOf(server) !== null);
@@ -178,15 +173,17 @@ export type TurnUse = Pick<TurnServers, 'some' | 'open' | 'close'>;
 
 export class TurnServers {
   readonly #servers: readonly TurnServer[];
-  readonly #deps: TurnServersDependencies;
+  readonly #clock: Clock;
+  readonly #log: Log;
   readonly #carriers = new Set<TurnCarrier>();
   /** Ways that are being opened. */
   #opening = 0;
   #isStopped = false;
 
-  constructor(servers: readonly TurnServer[], dependencies: TurnServersDependencies) {
+  constructor(servers: readonly TurnServer[], clock: Clock, log: Log) {
     this.#servers = servers;
-    this.#deps = dependencies;
+    this.#clock = clock;
+    this.#log = log;
   }
 
   /** Whether there are any that are spoken with as this client does. */
@@ -225,9 +222,9 @@ export class TurnServers {
     let last: unknown = new SvcError('connect_failed');
     for (const server of this.#servers) {
       try {
-        return await TurnCarrier.open(server, options, this.#deps);
+        return await TurnCarrier.open(server, options, { clock: this.#clock });
       } catch (error) {
-        this.#deps.log.info({ error, url: server.url }, 'a TURN server does not carry');
+        this.#log.info({ error, url: server.url }, 'a TURN server does not carry');
         last = error;
       }
     }

@@ -228,15 +228,10 @@ const LOOK_MS = 3_000;
 /** Sources with at least 1 of this number of packets are dropped. */
 const STANDS_OUT = 8;
 
-interface InitialGuardDependencies {
-  /** The listening sockets. */
-  readonly descriptors: () => readonly number[];
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 export class InitialGuard {
-  readonly #deps: InitialGuardDependencies;
+  readonly #descriptors: () => readonly number[];
+  readonly #clock: Clock;
+  readonly #log: Log;
   readonly #refused = new Set<string>();
   #thinned = false;
   #looking: Promise<void> | null = null;
@@ -246,8 +241,11 @@ export class InitialGuard {
   #relaxed: Timer | null = null;
   #relaxedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(dependencies: InitialGuardDependencies) {
-    this.#deps = dependencies;
+  /** @param descriptors those of the listening sockets */
+  constructor(descriptors: () => readonly number[], clock: Clock, log: Log) {
+    this.#descriptors = descriptors;
+    this.#clock = clock;
+    this.#log = log;
   }
 
   /** Sources whose first packets are dropped, in hex. */
@@ -257,7 +255,7 @@ export class InitialGuard {
 
   /** Call it while too many handshakes are unfinished. Settles after the countermeasure, if any. */
   async alarm(): Promise<void> {
-    const { clock, descriptors } = this.#deps;
+    const [clock, descriptors] = [this.#clock, this.#descriptors];
     if (this.#stopped || clock.now() < this.#lookAgainAt) return;
     this.#looking ??= (async () => {
       const child = await lookAtQueues(descriptors(), LOOK_MS);
@@ -286,13 +284,13 @@ export class InitialGuard {
     const many = [...sources].filter(([, count]) => count * STANDS_OUT >= total);
     for (const [source] of many) if (this.#refused.size < MAX_REFUSED_SOURCES) this.#refused.add(source);
     if (many.length === 0) this.#thinned = true;
-    this.#deps.log.warn(
+    this.#log.warn(
       { sources: [...this.#refused], all: this.#thinned },
       'a flood of QUIC handshakes: first packets are dropped',
     );
-    const now = this.#deps.clock.now();
+    const now = this.#clock.now();
     if (this.#relaxed === null) this.#floods = now - this.#relaxedAt < CALM_MS ? this.#floods + 1 : 1;
-    this.#relaxed ??= this.#deps.clock.after(backoff(REFUSE, this.#floods), () => this.#relax());
+    this.#relaxed ??= this.#clock.after(backoff(REFUSE, this.#floods), () => this.#relax());
     return this.#filter();
   }
 
@@ -304,13 +302,13 @@ export class InitialGuard {
   /** Removes the filter to see whether the flood is over. */
   #relax(): void {
     this.#relaxed = null;
-    this.#relaxedAt = this.#deps.clock.now();
+    this.#relaxedAt = this.#clock.now();
     const before = this.#looking;
     this.#looking = (async () => {
       await before?.catch(() => {});
       this.#refused.clear();
       this.#thinned = false;
-      const child = await lookAtQueues(this.#deps.descriptors(), 0);
+      const child = await lookAtQueues(this.#descriptors(), 0);
       await child?.answer(null);
     })().finally(() => {
       this.#looking = null;

@@ -125,12 +125,8 @@ export class NativeQuicEndpoint implements Endpoint {
     this.#engine = dependencies.engine ?? loadEngine();
     this.#kindOf = dependencies.kindOf ?? kindByScope;
     this.#idleTimeoutMs = options.idleTimeoutMs ?? IDLE_TIMEOUT_MS;
-    this.#accepted = new ConnectionTable({ ...DEFAULT_CONNECTION_LIMITS, ...options.limits }, dependencies);
-    this.#heldBack = new ReceiveBudget(() => this.#connections(), {
-      log: this.#log,
-      clock: this.#clock,
-      isKnown: dependencies.isKnown,
-    });
+    this.#accepted = new ConnectionTable({ ...DEFAULT_CONNECTION_LIMITS, ...options.limits }, dependencies.isKnown);
+    this.#heldBack = new ReceiveBudget(() => this.#connections(), this.#clock, this.#log, dependencies.isKnown);
   }
 
   /** @throws SvcError `address_in_use`, `config_invalid` if this machine does not have the address */
@@ -144,7 +140,7 @@ export class NativeQuicEndpoint implements Endpoint {
     this.#dialer = new Dialer({ engine: this.#engine, config }, { clock: this.#clock });
     const dependencies = { clock: this.#clock, log: this.#log };
     const onConnection = (connection: EngineConnection): void => this.#accept(connection);
-    const guard = new InitialGuard({ descriptors: () => udpDescriptors(bound), ...dependencies });
+    const guard = new InitialGuard(() => udpDescriptors(bound), this.#clock, this.#log);
     this.#guard = guard;
     const accepting = { idleTimeoutMs: this.#idleTimeoutMs, onConnection, onFlood: () => detach(guard.alarm()) };
     this.#acceptors = this.#servers.map((server) => new Acceptor(server, accepting, dependencies));

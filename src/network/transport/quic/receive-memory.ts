@@ -111,13 +111,6 @@ export interface Holder {
   close(): void;
 }
 
-interface ReceiveBudgetDependencies {
-  readonly clock: Clock;
-  readonly log: Log;
-  /** True for nodes that are closed only after strangers. */
-  readonly isKnown?: ((nodeKey: Uint8Array) => boolean) | undefined;
-}
-
 export class ReceiveBudget {
   readonly #holders: () => Iterable<Holder>;
   readonly #clock: Clock;
@@ -125,13 +118,21 @@ export class ReceiveBudget {
   readonly #isKnown: (nodeKey: Uint8Array) => boolean;
   #looks: RepeatingTask | null = null;
 
-  /** @param holders all open connections */
-  constructor(holders: () => Iterable<Holder>, dependencies: ReceiveBudgetDependencies) {
+  /**
+   * @param holders all open connections
+   * @param isKnown true for nodes that are closed only after strangers
+   */
+  constructor(
+    holders: () => Iterable<Holder>,
+    clock: Clock,
+    log: Log,
+    isKnown: (nodeKey: Uint8Array) => boolean = () => false,
+  ) {
     this.#holders = holders;
     // In waking time: while we stalled, no reader could take anything.
-    this.#clock = awakeClock(dependencies.clock);
-    this.#log = dependencies.log;
-    this.#isKnown = dependencies.isKnown ?? (() => false);
+    this.#clock = awakeClock(clock);
+    this.#log = log;
+    this.#isKnown = isKnown;
   }
 
   start(): void {

@@ -29,7 +29,7 @@ async function udpRouter(t: TestContext, script: (request: Buffer) => readonly U
 }
 
 function pcp(router: Address): PcpGrantor {
-  return new PcpGrantor(router, HOST, { clock, randomBytes: (length) => new Uint8Array(length).fill(7) });
+  return new PcpGrantor(router, HOST, clock, (length) => new Uint8Array(length).fill(7));
 }
 
 /** The answer of a PCP router: the request with the bits of an answer. */
@@ -159,7 +159,7 @@ async function upnpRouter(
 }
 
 function find(ssdp: Address, mayBeRouter = (host: string): boolean => host === HOST): Promise<UpnpGrantor | null> {
-  return UpnpGrantor.find({ ownHost: HOST, ssdp, mayBeRouter }, { clock, random: () => 0.5 }, signal);
+  return UpnpGrantor.find({ ownHost: HOST, ssdp, mayBeRouter }, clock, () => 0.5, signal);
 }
 
 const ADDRESS = soap('<NewExternalIPAddress>203.0.114.7</NewExternalIPAddress>');

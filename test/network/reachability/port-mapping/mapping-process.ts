@@ -23,7 +23,7 @@ const mapper = new PortMapper({
   ports: () => [port, port + 1],
   findGateway,
   grantors: (gateway) => {
-    const all = grantorsAt(gateway, { clock: systemClock, random: Math.random, interfaces });
+    const all = grantorsAt(gateway, systemClock, Math.random, interfaces);
     return all.filter((_, i) => MAPPING_PROTOCOLS[i] === protocol || protocol === '');
   },
   onMapped: () => {},

@@ -43,7 +43,7 @@ test('who floods is found and kept out by the kernel until that is over; others 
   const came = new Tally();
   victim.on('message', (_, { address }) => came.add(address));
   const { port } = victim.address();
-  const guard = new InitialGuard({ descriptors: () => udpDescriptors(port), clock, log: silentLog });
+  const guard = new InitialGuard(() => udpDescriptors(port), clock, silentLog);
   t.after(() => guard.stop());
   await flood(t, port);
   await eventually('the flooder is refused', async () => {

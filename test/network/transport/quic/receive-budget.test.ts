@@ -34,7 +34,7 @@ const KNOWN = 200;
 function closedAmong(connections: readonly Connection[]): boolean[] {
   const clock = new TestClock();
   const isKnown = ([node]: Uint8Array): boolean => node === KNOWN;
-  const guard = new ReceiveBudget(() => connections, { clock, log: silentLog, isKnown });
+  const guard = new ReceiveBudget(() => connections, clock, silentLog, isKnown);
   guard.start();
   clock.advance(HELD_BACK_INTERVAL_MS);
   guard.stop();
@@ -54,7 +54,7 @@ function ofOne(node: number, ...parts: number[]): Connection[] {
 test('readers that took nothing while this process stalled get time to', () => {
   const clock = new TestClock();
   const connections = ofOne(1, 0.6, 0.6);
-  const guard = new ReceiveBudget(() => connections, { clock, log: silentLog });
+  const guard = new ReceiveBudget(() => connections, clock, silentLog);
   guard.start();
   clock.advance(HELD_BACK_INTERVAL_MS - 1);
   clock.jump(60_000);
@@ -89,7 +89,7 @@ test('a node that opens many connections may hold no more than its share, and ot
 test('after stop it looks no more', () => {
   const connection = new Connection(2 * MAX_HELD_BACK_BYTES, 1);
   const clock = new TestClock();
-  const guard = new ReceiveBudget(() => [connection], { clock, log: silentLog });
+  const guard = new ReceiveBudget(() => [connection], clock, silentLog);
   guard.start();
   guard.stop();
   clock.advance(2 * HELD_BACK_INTERVAL_MS);
