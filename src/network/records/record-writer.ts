@@ -50,7 +50,6 @@ class PutOperation {
   #searched = false;
   #isAnswered = false;
   #isWhole = false;
-  #isStopped = false;
 
   /** @param store sends the record to a node; resolves to null without an answer */
   constructor(
@@ -104,7 +103,6 @@ class PutOperation {
   /** Sends the record to every node that has answered and is among the closest by now. */
   #advance(): void {
     // protocol-dht.md, step 10
-    if (this.#isStopped) return;
     for (const answer of this.#search.within(this.#width)) {
       if (this.#given.size >= 2 * this.#search.beyond(this.#width)) return;
       if (answer.token !== null && !this.#given.has(answer)) this.#give(answer);
@@ -113,7 +111,6 @@ class PutOperation {
 
   /** Ends the write with the acknowledgements so far. */
   stop(): void {
-    this.#isStopped = true;
     this.#isAnswered = true;
     this.#done.resolve();
   }

@@ -120,3 +120,16 @@ test('records of many publishers are kept apart', () => {
   assert.equal(quorum.slots.length, 2);
   assert.equal(quorum.records().length, 2);
 });
+
+test('a fetched record counts for the version that it is, not for a newer one that was claimed', () => {
+  const { quorum } = quorumOf([RECORD.endpoints]);
+  const owner = newIdentity();
+  const [older, newer] = [endpointRecord(owner, { seq: 1 }).record, endpointRecord(owner, { seq: 2 }).record];
+  quorum.add([], [summaryOf(newer)], holder(1));
+  quorum.add([], [summaryOf(older)], holder(2));
+  quorum.fulfil(older.encoded);
+  assert.deepEqual(
+    quorum.versions(ENDPOINTS).map(({ record }) => record?.seq ?? null),
+    [null, 1],
+  );
+});

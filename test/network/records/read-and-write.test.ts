@@ -212,3 +212,13 @@ test('a publication that was given up gives its record to no further node', asyn
   await idle();
   assert.equal(world.given.length, 1);
 });
+
+test('after the clock was set back, a record is written with another search', async () => {
+  const world = setUp();
+  const nearby = world.near(world.record(1).key, null);
+  await idle();
+  world.clock.jump(-1000);
+  const { record } = world.record(1);
+  assert.equal((await nearby.put(record, {})).replicas, NODES);
+  assert.equal(world.asked.length, 2);
+});

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { toHex } from '../../../src/foundation/bytes.ts';
 import { unixSeconds } from '../../../src/foundation/clock.ts';
+import { detach } from '../../../src/foundation/detached.ts';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
+import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { addDigest, recordDigest } from '../../../src/foundation/records/digest.ts';
 import { agentKey, serviceKey } from '../../../src/foundation/records/keys.ts';
@@ -11,13 +13,15 @@ import { RECORD } from '../../../src/foundation/records/types.ts';
 import { RecordVerifier } from '../../../src/foundation/records/verifier.ts';
 import { ClosestNodes } from '../../../src/network/records/closest-nodes.ts';
 import { encodePage, type FindReply } from '../../../src/network/records/messages.ts';
+import { closestTo, nodeId } from '../../../src/network/records/node-address.ts';
 import { PeerHealth } from '../../../src/network/records/peer-health.ts';
 import { RecordReader } from '../../../src/network/records/record-reader.ts';
 import { RecordSetFetcher } from '../../../src/network/records/record-set-fetcher.ts';
 import { RecordStore } from '../../../src/network/records/record-store.ts';
-import { newIdentity } from '../../support/identities.ts';
+import { delegateAnew, newIdentity } from '../../support/identities.ts';
+import { idle } from '../../support/idle.ts';
 import { answerOf, nodeAddress } from '../../support/named-nodes.ts';
-import { serviceRecord, testRecord } from '../../support/records.ts';
+import { endpointRecord, serviceRecord, testRecord } from '../../support/records.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const KEY = serviceKey('lang.translate');
@@ -117,4 +121,66 @@ test('who reads is told of a record before all nodes have answered', async () =>
   assert.equal(ended, false, 'the second node has not answered');
   answer.resolve();
   assert.deepEqual((await found)?.encoded, record.encoded);
+});
+
+/** A read from 24 nodes in different blocks, closest first, of which the first hold the older or the newer record. */
+function agreement(t: TestContext, thorough: boolean) {
+  const clock = new TestClock();
+  const timestamp = unixSeconds(clock);
+  const owner = delegateAnew(KeyPair.fromSeed(new Uint8Array(32).fill(2)), timestamp);
+  const older = endpointRecord(owner, { timestamp, seq: 1 });
+  const newer = endpointRecord(owner, { timestamp, seq: 2 });
+  const { key } = newer;
+  const nodes = closestTo(
+    key,
+    Array.from({ length: 24 }, (_, n) => ({ ...nodeAddress(n + 1), id: nodeId(nodeAddress(n + 1)) })),
+    24,
+  );
+  const answers = nodes.map(() => Promise.withResolvers<Partial<FindReply>>());
+  const store = new RecordStore({ file: ':memory:', maxBytes: 1 << 24 }, { clock, log: silentLog });
+  t.after(() => store.close());
+  const verifier = new RecordVerifier({}, { delegations: new DelegationVerifier() });
+  const nodeRequests = { request: async () => new Uint8Array(), onRequest: () => {} };
+  const fetcher = new RecordSetFetcher(clock, verifier, nodeRequests, new Uint8Array(8), { ask: async () => null });
+  const forRead = (target: Uint8Array) =>
+    new ClosestNodes(
+      { target, width: 24, parallel: 24, enough: 24, start: nodes },
+      {
+        clock,
+        health: new PeerHealth({ clock }),
+        ask: async (to, id) =>
+          answerOf(to, id, await answers[nodes.findIndex(({ host }) => host === to.host)]?.promise),
+        skips: () => false,
+        isOwnHost: () => false,
+      },
+    );
+  const reader = new RecordReader(clock, verifier, store, { forRead }, fetcher, { onRead: () => {} });
+  let seq: number | null = null;
+  detach(reader.get(key, RECORD.endpoints, { thorough }).then((found) => void (seq = found?.seq ?? 0)));
+  /** Lets the next nodes answer, some of them with the newer record. Returns what the read found, or null while it runs. */
+  let next = 0;
+  const answer = async (count: number, withNewer: number): Promise<number | null> => {
+    for (let i = 0; i < count; i++) {
+      const { encoded } = i < withNewer ? newer.record : older.record;
+      answers[next++]?.resolve({ count: 1, records: [encoded] });
+    }
+    await idle();
+    return seq;
+  };
+  return answer;
+}
+
+test('a read ends when three blocks have the newest version and the twelve closest nodes have answered', async (t) => {
+  const fewClosest = agreement(t, false);
+  assert.equal(await fewClosest(11, 3), null, 'the twelfth is missing');
+  assert.equal(await fewClosest(1, 0), 2);
+  const fewVoters = agreement(t, false);
+  assert.equal(await fewVoters(13, 2), null, 'two have the newest version');
+  assert.equal(await fewVoters(1, 1), 2);
+});
+
+test('a thorough read waits for all of the closest nodes', async (t) => {
+  const answer = agreement(t, true);
+  assert.equal(await answer(23, 23), null);
+  assert.equal(await answer(1, 0), 2);
 });

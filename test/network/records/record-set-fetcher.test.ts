@@ -107,3 +107,66 @@ test('a page is asked for without those that the reader has, as many as it may n
   }
   assert.deepEqual(asked, [undefined, 2 * 8, 4000 * 8]);
 });
+
+test('a node whose pages do not advance is given up', async () => {
+  const world = new World();
+  const starts: number[] = [];
+  world.pages = async (body) => {
+    const request = decodeNodeRequest(body);
+    assert.ok(request?.kind === 'page');
+    starts.push(request.from);
+    return encodePage({ records: [], next: starts.length < 5 ? 1 : 0 });
+  };
+  await world.fetcher.collect(world.collection([claims(1, { count: 3 })]), never);
+  assert.deepEqual(starts, [0, 1]);
+});
+
+test('a node that delivers less over QUIC than it claims is asked for parts', async () => {
+  for (const [count, isComplete] of [
+    [1, true],
+    [2, false],
+  ] as const) {
+    const world = new World();
+    const records = [world.record()];
+    world.pages = async () => encodePage({ records, next: 0 });
+    let parts = 0;
+    world.parts = () => {
+      parts++;
+      return null;
+    };
+    await world.fetcher.collect(world.collection([claims(1, { count })]), never);
+    assert.equal(parts === 0, isComplete, `${parts} parts`);
+  }
+});
+
+test('a forged record of a page is not part of the collection', async () => {
+  const world = new World();
+  const { record } = serviceRecord('lang.translate', newIdentity(), { timestamp: unixSeconds(world.clock) });
+  const forged = Uint8Array.from(record.encoded);
+  const at = Buffer.from(forged).indexOf(record.signature);
+  forged.set([(forged[at] ?? 0) ^ 1], at);
+  world.pages = async () => encodePage({ records: [forged], next: 0 });
+  const wanted = world.collection([claims(1, { count: 1 })]);
+  await world.fetcher.collect(wanted, never);
+  assert.deepEqual(wanted.quorum.records(), []);
+  world.pages = async () => encodePage({ records: [record.encoded], next: 0 });
+  await world.fetcher.collect(wanted, never);
+  assert.equal(wanted.quorum.records().length, 1);
+});
+
+test('a node that fails to deliver parts, or always claims more, is asked for a limited number of parts', async () => {
+  const world = new World();
+  const node = claims(1, { quicPort: 0, count: 1000 });
+  const record = world.record();
+  let asked = 0;
+  world.parts = () => {
+    asked++;
+    return null;
+  };
+  await world.fetcher.collect(world.collection([node]), never);
+  assert.ok(asked < 2 * 16, `${asked} failed parts`);
+  asked = 0;
+  world.parts = () => (++asked > 10_000 ? null : { ...node.reply, count: 3, records: [record] });
+  await world.fetcher.collect(world.collection([node]), never);
+  assert.equal(asked, 8192);
+});

@@ -7,7 +7,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { Address } from '../../../src/foundation/address.ts';
 import { DhtEngine } from '../../../src/network/records/engine.ts';
 import { COMMAND } from '../../../src/network/records/messages.ts';
-import { networkTag } from '../../../src/network/records/node-address.ts';
+import { networkTag, nodeId } from '../../../src/network/records/node-address.ts';
 import { FAILURES_TO_DROP, PeerHealth } from '../../../src/network/records/peer-health.ts';
 import { decodeDatagram, encodeDatagram } from '../../../src/network/records/rpc/messages.ts';
 import { machine } from '../../../src/network/records/rpc/world.ts';
@@ -24,7 +24,7 @@ interface Peer {
   readonly address: Address;
   /** The next request that arrives. */
   heard(): Promise<HeardRequest>;
-  answer(request: HeardRequest): void;
+  answer(request: HeardRequest, id?: Uint8Array | null): void;
 }
 
 /** A peer that answers only if it is told to. */
@@ -40,10 +40,10 @@ async function silentPeer(t: TestContext): Promise<Peer> {
       assert.ok(datagram);
       return { requestId: datagram.requestId, from: { host, port } };
     },
-    answer({ requestId, from }) {
+    answer({ requestId, from }, id: Uint8Array | null = null) {
       const value = Uint8Array.of(7);
       socket.send(
-        encodeDatagram({ kind: 'answer', requestId, to: from, id: null, token: null, nodes: [], error: 0, value }, TAG),
+        encodeDatagram({ kind: 'answer', requestId, to: from, id, token: null, nodes: [], error: 0, value }, TAG),
         from.port,
         from.host,
       );
@@ -96,4 +96,24 @@ test('an answer counts that arrived while this process was stopped', async (t) =
   peer.answer(request);
   assert.deepEqual((await reply)?.value, Buffer.of(7));
   assert.equal(health.failures(peer.address), 0);
+});
+
+test('a node leaves the table after two failures in sequence', async (t) => {
+  const clock = new TestClock();
+  const engine = await engineWith(t, clock, new PeerHealth({ clock }));
+  const peer = await silentPeer(t);
+  const left: Address[] = [];
+  engine.events.left.add((node) => left.push(node));
+  const ask = async (isAnswered: boolean): Promise<void> => {
+    const heard = peer.heard();
+    const reply = engine.request(peer.address, MESSAGE);
+    const request = await heard;
+    if (isAnswered) peer.answer(request, nodeId(peer.address));
+    else clock.advance(1000);
+    await reply;
+  };
+  for (const isAnswered of [true, false, true, false]) await ask(isAnswered);
+  assert.deepEqual([engine.peerCount, left], [1, []]);
+  await ask(false);
+  assert.deepEqual([engine.peerCount, left], [0, [peer.address]]);
 });
