@@ -94,11 +94,7 @@ export async function buildNetwork(foundation: Foundation) {
     { fallbackHost: config.fallback_host, hasTurn: isUsable(config.turn_servers) },
     { records, quic: () => endpoint.address, interfaces },
   );
-  const networkChanges = new NetworkChanges({
-    clock,
-    log,
-    interfaces: () => ownInterfaces.look().map((one) => one.address),
-  });
+  const networkChanges = new NetworkChanges(clock, log, () => ownInterfaces.look().map((one) => one.address));
   const onNetwork = (): void => {
     pool.onNetwork();
     records.onNetwork();

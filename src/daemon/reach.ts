@@ -185,7 +185,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     adopt: (introduced) => adopt(introduced),
   });
   pool.addDialer(punched({ clock, pool, own: ownSide, caller }));
-  pool.addDialer(relayed({ clock, pool, own: ownSide, caller }));
+  pool.addDialer(relayed(clock, pool, ownSide, caller));
   const nodeKey = node.key.publicKey;
   const seenHost = (): string | null => records.seenHost;
   const turnRendezvous = new TurnRendezvousClient({
@@ -197,7 +197,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     dial: (address, key, remote, signal) =>
       endpoint.dial(address, key, { timeoutMs: RELAY_DIAL_MS, signal, way: { kind: 'turn', remote } }),
   });
-  pool.addDialer(turned({ nodeKey, caller, knocker: turnRendezvous, hasTurn: () => turn.some }));
+  pool.addDialer(turned(nodeKey, caller, turnRendezvous, () => turn.some));
   const meetings = new Meetings({
     clock,
     log,

@@ -10,26 +10,24 @@ import { SLEEP_MS } from '../../foundation/stall.ts';
 /** How often the interfaces are looked at, milliseconds. */
 export const NETWORK_LOOK_MS = 1_000;
 
-interface NetworkChangesDependencies {
-  readonly clock: Clock;
-  readonly log: Log;
-  /** The addresses of this machine's interfaces. */
-  readonly interfaces: () => readonly string[];
-}
-
 export class NetworkChanges implements Component {
-  readonly #deps: NetworkChangesDependencies;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #interfaces: () => readonly string[];
   readonly #changes = new Listeners<[]>();
   #looks: RepeatingTask | null = null;
   #lookedAt = 0;
   #addresses = '';
 
-  constructor(dependencies: NetworkChangesDependencies) {
-    this.#deps = dependencies;
+  /** @param interfaces returns the addresses of this machine's interfaces */
+  constructor(clock: Clock, log: Log, interfaces: () => readonly string[]) {
+    this.#clock = clock;
+    this.#log = log;
+    this.#interfaces = interfaces;
   }
 
   async start(): Promise<void> {
-    const { clock, log } = this.#deps;
+    const [clock, log] = [this.#clock, this.#log];
     this.#lookedAt = clock.now();
     this.#addresses = this.#current();
     const onError = (error: unknown): void => log.warn({ error }, 'the network could not be looked at');
@@ -47,18 +45,18 @@ export class NetworkChanges implements Component {
 
   /** Those that lead to other machines. */
   #current(): string {
-    const wide = this.#deps.interfaces().filter((host) => ipScope(host) > IP_SCOPE.link);
+    const wide = this.#interfaces().filter((host) => ipScope(host) > IP_SCOPE.link);
     return wide.toSorted().join();
   }
 
   #look(): void {
-    const now = this.#deps.clock.now();
+    const now = this.#clock.now();
     const hasSlept = now - this.#lookedAt > SLEEP_MS;
     this.#lookedAt = now;
     const addresses = this.#current();
     if (!hasSlept && addresses === this.#addresses) return;
     this.#addresses = addresses;
-    this.#deps.log.info({ hasSlept, addresses }, 'this machine may be on another network');
+    this.#log.info({ hasSlept, addresses }, 'this machine may be on another network');
     this.#changes.notify();
   }
 }

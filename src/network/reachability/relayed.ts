@@ -15,15 +15,13 @@ import type { TurnRendezvousClient } from './turn-rendezvous.ts';
 /** Time to reach a node by a relay of any of its helpers, milliseconds. */
 export const RELAY_TIMEOUT_MS = 10_000;
 
-interface RelayedDependencies {
-  readonly clock: Clock;
-  readonly pool: Pick<PeerTable, 'connect' | 'nodeKey'>;
-  readonly own: OwnSide;
-  readonly caller: Pick<PunchInitiator, 'relay'>;
-}
-
-/** Dials by a relay: the first of the node's helpers that is reached, answers and has room. */
-export function relayed({ clock, pool, own, caller }: RelayedDependencies): Dialer {
+/** Dials over a relay: the first helper of the node that is reachable, answers and has capacity. */
+export function relayed(
+  clock: Clock,
+  pool: Pick<PeerTable, 'connect' | 'nodeKey'>,
+  own: OwnSide,
+  caller: Pick<PunchInitiator, 'relay'>,
+): Dialer {
   return {
     kind: 'relay',
     delayMs: (place) => relayDelayMs(place, own),
@@ -43,21 +41,19 @@ export const TURN_DELAY_MS = 2_000;
 /** Time to reach a node by a TURN server, milliseconds. */
 export const TURN_TIMEOUT_MS = 15_000;
 
-interface TurnedDependencies {
-  /** This node's public key. */
-  readonly nodeKey: Uint8Array;
-  readonly caller: Pick<PunchInitiator, 'turn'>;
-  /** For nodes without helpers. */
-  readonly knocker: Pick<TurnRendezvousClient, 'mayLead' | 'meet'>;
-  /** Whether we have a TURN server. */
-  readonly hasTurn: () => boolean;
-}
-
 /**
- * Dials by a TURN server, introduced by the first of the node's helpers that does so, or over the record network where it
- * has none.
+ * Dials over a TURN server. The first helper of the node that can introduces this node; a node without helpers is found
+ * through the record network.
+ * @param nodeKey the public key of this node
+ * @param knocker for nodes without helpers
+ * @param hasTurn true if this node has a TURN server
  */
-export function turned({ nodeKey, caller, knocker, hasTurn }: TurnedDependencies): Dialer {
+export function turned(
+  nodeKey: Uint8Array,
+  caller: Pick<PunchInitiator, 'turn'>,
+  knocker: Pick<TurnRendezvousClient, 'mayLead' | 'meet'>,
+  hasTurn: () => boolean,
+): Dialer {
   const helping = (place: NodePlace) => othersHelping(place, nodeKey);
   return {
     kind: 'turn',

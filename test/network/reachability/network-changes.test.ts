@@ -8,7 +8,7 @@ import { TestClock } from '../../support/test-clock.ts';
 async function world() {
   const clock = new TestClock();
   const place = { interfaces: ['127.0.0.1', '10.0.0.2', 'fe80::1'] };
-  const changes = new NetworkChanges({ clock, log: silentLog, interfaces: () => place.interfaces });
+  const changes = new NetworkChanges(clock, silentLog, () => place.interfaces);
   let told = 0;
   changes.onChange(() => {
     told++;

@@ -193,15 +193,10 @@ test('a relay is asked for at one helper after the other', async () => {
   const { stub, pool, own, clock } = world();
   const { connection } = stub(RELAYED).session;
   const asked: Uint8Array[] = [];
-  const dialler = relayed({
-    clock,
-    pool,
-    own,
-    caller: {
-      relay: (_key, { nodeKey }) => {
-        asked.push(nodeKey);
-        return nodeKey === FAR ? Promise.resolve(connection) : Promise.reject(new SvcError('rate_limited'));
-      },
+  const dialler = relayed(clock, pool, own, {
+    relay: (_key, { nodeKey }) => {
+      asked.push(nodeKey);
+      return nodeKey === FAR ? Promise.resolve(connection) : Promise.reject(new SvcError('rate_limited'));
     },
   });
   const { signal } = new AbortController();
@@ -219,15 +214,10 @@ test('a helper that says nothing holds up a relay at another one for a moment on
   const { stub, pool, own, clock } = world();
   const { connection } = stub(RELAYED).session;
   const asked: Uint8Array[] = [];
-  const dialler = relayed({
-    clock,
-    pool,
-    own,
-    caller: {
-      relay: (_key, { nodeKey }) => {
-        asked.push(nodeKey);
-        return nodeKey === FAR ? Promise.resolve(connection) : new Promise(() => {});
-      },
+  const dialler = relayed(clock, pool, own, {
+    relay: (_key, { nodeKey }) => {
+      asked.push(nodeKey);
+      return nodeKey === FAR ? Promise.resolve(connection) : new Promise(() => {});
     },
   });
   const dialling = dialler.dial(place(FAR, NEAR), new AbortController().signal);
