@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { unixSeconds } from '../../../src/foundation/clock.ts';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
+import { RECORD } from '../../../src/foundation/records/types.ts';
 import { RecordVerifier } from '../../../src/foundation/records/verifier.ts';
 import type { DhtEngine } from '../../../src/network/records/engine.ts';
 import {
@@ -17,7 +18,7 @@ import { nodeId } from '../../../src/network/records/node-address.ts';
 import { NodeClient } from '../../../src/network/records/node-client.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { answerOf, nodeAddress } from '../../support/named-nodes.ts';
-import { endpointRecord } from '../../support/records.ts';
+import { endpointRecord, testRecord } from '../../support/records.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const NODE = nodeAddress(1);
@@ -55,7 +56,7 @@ test('changes are repeated without an answer, and searches are not', async () =>
   });
 });
 
-test('a newer record counts only if it is a valid record of the same agent', async () => {
+test('a newer record counts only if it is a valid record of the same agent and type', async () => {
   const owner = newIdentity();
   const { now } = setUp();
   const ours = endpointRecord(owner, { ...now, seq: 1 });
@@ -67,5 +68,6 @@ test('a newer record counts only if it is a valid record of the same agent', asy
     (await setUp({ code: 'newer', record }).client.store(AT, ours.key, ours.record))?.newer ?? null;
   assert.deepEqual((await verdictOn(newer.encoded))?.encoded, newer.encoded);
   assert.equal(await verdictOn(forged), null);
+  assert.equal(await verdictOn(testRecord(owner, RECORD.encryptionKeys, { ...now, seq: 2 }).encoded), null);
   assert.equal(await verdictOn(endpointRecord(newIdentity(), { ...now, seq: 2 }).record.encoded), null);
 });

@@ -38,6 +38,7 @@ class World {
   readonly removals: number[] = [];
   readonly writing: RecordWriter;
   searches = 0;
+  readonly withoutToken = new Set<string>();
   #identities = 10;
   /** What the others answer to a record. */
   verdict: () => Promise<StoreVerdict | null> = async () => KEPT;
@@ -72,7 +73,10 @@ class World {
         clock: this.clock,
         health: new PeerHealth({ clock: this.clock }),
         // Everybody has a key of his own.
-        ask: async (to, id) => answerOf(to, id, { nodeKey: nodeId(to) }),
+        ask: async (to, id) => {
+          const answer = answerOf(to, id, { nodeKey: nodeId(to) });
+          return this.withoutToken.has(to.host) ? { ...answer, token: null } : answer;
+        },
         skips: () => false,
         isOwnHost: () => false,
       },
@@ -232,4 +236,15 @@ test('notes are removed here and at the closest nodes, so many with one request'
   assert.equal(world.store.usage().records, 0);
   assert.deepEqual(world.removals, [...Array(20).fill(MAX_REMOVALS), ...Array(20).fill(1)]);
   assert.equal(removed, removals.length + 40);
+});
+
+test('a node that gave no token for our address is given no record', async () => {
+  const world = new World();
+  world.engine.closer = 30;
+  for (const { host } of world.others.slice(0, 28)) world.withoutToken.add(host);
+  const { key, record } = endpointRecord(world.identity(), world.details);
+  const { replicas } = await world.writing.put(key, record);
+  await idle();
+  assert.ok(world.given.every((host) => !world.withoutToken.has(host)));
+  assert.equal(replicas, world.given.length);
 });
