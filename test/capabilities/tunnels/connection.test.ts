@@ -226,6 +226,28 @@ test('a connection that keeps nothing still waits for acknowledgements', async (
   await server[Symbol.asyncDispose]();
 });
 
+test('on a known lossy path, the report of loss precedes the bulk data', async () => {
+  const [near, far] = linkEnds();
+  const path = near.path();
+  Object.assign(near, { packets: () => ({ sent: 0, lost: 0 }), path: () => ({ ...path, rttMs: 40 }) });
+  const side = { ...testSide(new TestClock()), slowed: (one: TunnelConnection) => one.tellLossy() };
+  side.lossy.set(Buffer.from(near.nodeKey ?? []).toString('hex'), true);
+  const connection = new TunnelConnection(near, PEER, side);
+  connection.write(Buffer.alloc(1000));
+  connection.write(Buffer.alloc(100_000));
+  const said: (number | string)[] = [];
+  const reader = new FrameReader({
+    onData: (piece) => void said.push(piece.length),
+    onAck: () => {},
+    onEnd: () => {},
+    onLossy: () => void said.push('lossy'),
+  });
+  far.on('data', (chunk: Buffer) => reader.feed(chunk));
+  await eventually('everything has arrived', () => said.includes(100_000));
+  assert.deepEqual(said, [1000, 'lossy', 100_000]);
+  connection.destroy();
+});
+
 test('every frame of a received chunk reaches the TCP connection, long ones and short ones', async () => {
   for (const length of [10, 8192]) {
     const [near, far] = linkEnds();

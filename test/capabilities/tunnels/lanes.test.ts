@@ -129,6 +129,7 @@ test('both ends of a connection end on a lane, and a reset passes over it', asyn
 test('after a lost lane, the next one is opened only after a while', async () => {
   await using world = await World.open();
   await world.toLane();
+  world.clock.leap(NEXT_LANE_MS);
   world.bulk.lose();
   await eventually('a link resumes it', () => world.links.length === 3);
   await world.works();
