@@ -17,7 +17,7 @@ const ENGLISH_WORDS = /^panel\/src\/words\/en\b/;
 
 /** Folders that are not checked for now. */
 export const EXEMPT: readonly { readonly path: string; readonly reason: string }[] = [
-  ...['links', 'reachability'].map((name) => `src/network/${name}`),
+  'src/network/reachability',
   ...['joined-contacts', 'known-nodes', 'node-requests', 'resolver'].map((name) => `src/network/${name}.ts`),
   'test/network',
   'test/capabilities/directory',

@@ -1,4 +1,4 @@
-/** The header of a link stream: who calls whom, for what. Byte-exact format: docs/protocol-links.md. */
+/** The header of a link stream: caller, called agent and purpose. Byte-exact format: docs/protocol-links.md. */
 
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidFromBytes, aidToBytes } from '../../foundation/identity/aid.ts';
@@ -18,10 +18,10 @@ const FLAG_WANTS_PROOF = 2;
 export interface LinkHeader {
   readonly caller: Aid;
   readonly called: Aid;
-  /** Any short name: whether somebody here takes it is asked later. */
+  /** Any short name. The handler is looked up later. */
   readonly purpose: string;
   readonly accessToken: string | undefined;
-  /** The caller's proof; null where it was given on this connection before. */
+  /** The caller's proof, or null after an earlier proof on this connection. */
   readonly proof: Proof | null;
   /** The called agent is not yet proven to the caller. */
   readonly wantsProof: boolean;
@@ -30,8 +30,8 @@ export interface LinkHeader {
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * The header's bytes.
- * @throws SvcError `too_large` where the access token is too long
+ * Encodes a header.
+ * @throws SvcError `too_large` if the access token is too long
  */
 export function encodeHeader(header: LinkHeader): Uint8Array {
   const caller = aidToBytes(header.caller);
@@ -54,7 +54,7 @@ export function encodeHeader(header: LinkHeader): Uint8Array {
   ]);
 }
 
-/** Reads a header that a stranger sent; null for anything that `encodeHeader` does not make. */
+/** Decodes a header from a stranger. Null for any bytes that `encodeHeader` does not produce. */
 export function decodeHeader(bytes: Uint8Array): LinkHeader | null {
   try {
     return takeHeader(new BinaryReader(bytes));
@@ -72,7 +72,7 @@ function takeHeader(frame: BinaryReader): LinkHeader | null {
   if (purpose.length > MAX_PURPOSE_BYTES || !PURPOSE.test(purpose)) return null;
   const tokenBytes = frame.bytes(frame.u16());
   if (tokenBytes.length > MAX_ACCESS_TOKEN_BYTES) return null;
-  // Most links come without one, and the decoder is dear.
+  // Most links have no token, and the decoder is slow.
   const token = tokenBytes.length === 0 ? '' : utf8.decode(tokenBytes);
   const proof = (flags & FLAG_PROOF) === 0 ? null : takeProof(frame);
   frame.end();

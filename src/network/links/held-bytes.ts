@@ -1,8 +1,7 @@
 /**
- * What the links that others opened keep for readers that are behind: bytes that were written and that the engine has not
- * taken. A reader that stops costs a stranger nothing, so these bytes have a budget. When little of it is left, streams
- * buffer less before they hold their writers back; when none is left, the stream that has been stalled longest of
- * whichever stranger holds most is cut off.
+ * Limits the unsent bytes of links that other nodes opened. A reader that stops costs a stranger nothing, so these
+ * bytes have a budget. If little of it is left, streams buffer less. Without any budget left, the stranger with the most bytes
+ * loses the stream that stalled longest.
  */
 import type { Duplex } from 'node:stream';
 import { detach } from '../../foundation/detached.ts';
@@ -13,27 +12,27 @@ import type { Stream } from '../transport/types.ts';
 
 /** Bytes for the strangers of one node. */
 export const MAX_HELD_PER_NODE_BYTES: number = 32 * 1024 * 1024;
-/** The same for those of one IPv4 address or IPv6 /64, and of one IPv4 /24 or IPv6 /48. */
+/** The same for strangers at one IPv4 address or IPv6 /64, and in one IPv4 /24 or IPv6 /48. */
 export const MAX_HELD_PER_SOURCE_BYTES: number = 48 * 1024 * 1024;
 /** The same for all strangers. */
 export const MAX_HELD_BYTES: number = 64 * 1024 * 1024;
-/** Bytes for the callers of one node whom an owner let in by name. */
+/** Bytes for callers of one node that an owner named. */
 export const MAX_HELD_PER_NAMED_NODE_BYTES: number = 256 * 1024 * 1024;
-/** The same for all such callers. */
+/** The same for all named callers. */
 export const MAX_HELD_NAMED_BYTES: number = 512 * 1024 * 1024;
-/** What may be under way on streams that were cut off and that the engine has not let go of, of one node, bytes. */
+/** Bytes of destroyed streams of one node that the engine still stores. */
 export const MAX_STUCK_PER_NODE_BYTES: number = 8 * 1024 * 1024;
-/** The same of one source or network. */
+/** The same for one source or network. */
 export const MAX_STUCK_PER_SOURCE_BYTES: number = 16 * 1024 * 1024;
-/** The same of all nodes, half of it for callers let in by name. */
+/** The same for all nodes. One half is reserved for named callers. */
 export const MAX_STUCK_BYTES: number = 48 * 1024 * 1024;
-/** Less than this is not counted, bytes: every stream may have it. */
+/** Smaller amounts do not count, bytes. */
 export const UNCOUNTED_BYTES: number = 8 * 1024;
-/** Memory that a waiting byte takes: once here, once in the engine. */
+/** Copies of an unsent byte: one in Node and one in the engine. */
 const COPIES = 2;
-/** The part of a budget from which on streams buffer less. */
+/** Above this share of a budget, streams buffer less. */
 const TIGHT_PART = 1 / 4;
-/** What a stream then buffers before it holds its writer back, bytes. */
+/** The reduced buffer of a stream, bytes. */
 const TIGHT_BUFFER_BYTES: number = 32 * 1024;
 
 const STRANGERS: QuotaLimits & { readonly perNode: number } = {
@@ -55,7 +54,7 @@ const STUCK: QuotaLimits = {
   reserved: MAX_STUCK_BYTES / 2,
 };
 
-/** The streams that can be watched. */
+/** A stream with a watchable queue. */
 type Watched = Duplex &
   Pick<Stream, 'watchQueue'> &
   Partial<Pick<Stream, 'whenReleased'>> & { readonly connection?: Pick<Stream['connection'], 'close'> };
@@ -66,17 +65,17 @@ export class HeldBytes {
 
   readonly #stuck = new Quota(STUCK);
 
-  /** Memory that is held for strangers, bytes. */
+  /** Bytes stored for strangers. */
   get ofStrangers(): number {
     return this.#strangers.used;
   }
 
-  /** Memory of streams that were cut off and that the engine has not let go of, bytes. */
+  /** Bytes of destroyed streams that the engine still stores. */
   get stuck(): number {
     return this.#stuck.used;
   }
 
-  /** Counts what a stream keeps, until it closes; cuts it off if there is no room. */
+  /** Counts the unsent bytes of a stream until it closes. Destroys the stream without room. */
   watch(stream: Watched, holder: QuotaHolder): void {
     const [quota, limits] = holder.named ? [this.#named, NAMED] : [this.#strangers, STRANGERS];
     const share = new ResizableShare(quota, holder, () => stream.destroy());
@@ -99,13 +98,13 @@ export class HeldBytes {
     });
     stream.once('close', () => {
       share.set(0);
-      // While a write is under way, Node keeps what waits behind it.
+      // During a write, Node stores the data after it.
       const underway = stream.writableLength;
       if (underway > UNCOUNTED_BYTES) this.#countStuck(stream, holder, COPIES * underway);
     });
   }
 
-  /** The engine keeps a write that has no end until its connection has ended, so the budget of those is paid with connections. */
+  /** The engine stores an unfinished write until its connection closes, so a full budget closes connections. */
   #countStuck(stream: Watched, holder: QuotaHolder, amount: number): void {
     const { connection } = stream;
     const released = stream.whenReleased?.();

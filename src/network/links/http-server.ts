@@ -1,4 +1,4 @@
-/** HTTP/1.1 on link streams: what the servers of calls and of objects have in common. */
+/** HTTP/1.1 on link streams, for the servers of calls and of objects. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { Quota, type QuotaShare } from '../../foundation/quota.ts';
@@ -6,47 +6,47 @@ import { pairHolder } from './holder.ts';
 import type { LinkStream } from './types.ts';
 
 /**
- * Requests of one link that are not answered to their end: one is being served, the others wait. svcd sends the next
- * request after the response, whose last bytes may still be under way here; a link with more requests is cut.
+ * Maximum number of unfinished requests of one link: one in service, the rest pending. svcd sends its next request
+ * after the response, whose last bytes may still be in transit. A link with more requests is closed.
  */
 export const MAX_UNANSWERED_PER_LINK = 4;
 
-/** How long after an answer the next request must have arrived, its head as a whole, milliseconds: longer than callers keep an idle link. */
+/** Time from a response to the complete head of the next request, milliseconds. Callers close an idle link earlier. */
 export const NEXT_REQUEST_MS = 75_000;
 
-/** Says what went wrong. Taken out of every answer of a service, so only a daemon can have set it. */
+/** Reports an error. It is removed from each response of a service, so only a daemon can set it. */
 export const ERROR_HEADER = 'svc-error';
 
 /** Memory for unfinished heads of the requests of one node, bytes. */
 export const MAX_HEADS_PER_NODE_BYTES: number = 8 * 1024 * 1024;
-/** The same for the strangers of one IPv4 address or IPv6 /64, and of one IPv4 /24 or IPv6 /48. */
+/** The same for strangers at one IPv4 address or IPv6 /64, and in one IPv4 /24 or IPv6 /48. */
 export const MAX_HEADS_PER_SOURCE_BYTES: number = 16 * 1024 * 1024;
 /** The same for all nodes. */
 export const MAX_HEADS_BYTES: number = 48 * 1024 * 1024;
-/** Of these, what only callers let in by name may use. */
+/** Of these, bytes for named callers only. */
 export const RESERVED_HEADS_BYTES: number = 16 * 1024 * 1024;
-/** Memory that a byte of an unfinished head takes in the parser. */
+/** Memory of one byte of an unfinished head in the parser, bytes. */
 export const HEAD_COPIES = 3;
 
-/** True if the owner of the called agent let a caller in by name. */
+/** True if the owner of the called agent named the caller. */
 export type IsNamed = (link: Pick<LinkStream, 'caller' | 'called'>) => boolean;
 
 export interface LinkHttpOptions {
   /** Largest header block, bytes. */
   readonly maxHeaderBytes: number;
-  /** Headers beyond this number are dropped without a word; 0 keeps all. */
+  /** More headers than this are dropped silently. With 0, all are used. */
   readonly maxHeaderCount: number;
   readonly isNamed: IsNamed;
-  /** Serves a request; the next request of its link is served after the response. */
+  /** Serves a request. The next request of its link follows the response. */
   readonly serve: (request: IncomingMessage, response: ServerResponse) => void;
 }
 
-/** A server that never listens: a link is handed to it as its `connection` event. */
+/** A server that never listens. It receives links through its `connection` event. */
 export function linkHttpServer({ maxHeaderBytes, maxHeaderCount, isNamed, serve }: LinkHttpOptions): Server {
   const server = createServer({
     insecureHTTPParser: false,
     maxHeaderSize: maxHeaderBytes,
-    // Its own time-outs need a listening server and sockets: whoever uses it keeps others.
+    // Its own timeouts need a listening server and sockets. The callers of this function have other timeouts.
     headersTimeout: 0,
     requestTimeout: 0,
     keepAliveTimeout: 0,
@@ -56,15 +56,15 @@ export function linkHttpServer({ maxHeaderBytes, maxHeaderCount, isNamed, serve 
   const heads = new HeadBytes(isNamed);
   server.on('connection', (link: LinkStream) => links.set(link, new LinkRequests(link, heads, maxHeaderBytes, serve)));
   server.on('upgrade', ({ socket }: { readonly socket: Duplex }) => links.get(socket)?.switched());
-  // Behind those that look at the chunks.
+  // This listener must follow all others that read the chunks.
   freeChunks(server);
   server.on('request', (request, response) => links.get(request.socket)?.add(request, response));
   return server;
 }
 
-/** Frees the chunks that links bring once the HTTP parser, which copies bodies, has seen them. */
+/** Frees the chunks of links after the HTTP parser read them. The parser copies bodies. */
 function freeChunks(server: Server): void {
-  // What came behind the head of a switch is a part of its chunk.
+  // The data after the head of an upgrade is a part of its chunk.
   const switched = new WeakSet<Duplex>();
   server.on('upgrade', ({ socket }) => void switched.add(socket));
   server.on('connection', (link: Duplex & Pick<LinkStream, 'release'>) => {
@@ -72,15 +72,14 @@ function freeChunks(server: Server): void {
       if (switched.has(link)) link.off('data', free);
       else link.release?.(chunk);
     };
-    // The server has its own listener by now: ours comes behind it, when the parser is done with the chunk.
+    // The server's own listener runs first, so the parser is done with the chunk.
     if (link.release !== undefined) link.on('data', free);
   });
 }
 
 /**
- * The requests of one link. They are served one by one: the response to a request that waits would be buffered where no
- * quota counts it. While requests wait, the link is paused, and all that it brought and may buffer counts as an unfinished
- * head.
+ * The requests of one link, served one by one. A response to a pending request would be buffered without a quota.
+ * Pending requests pause the link, and all its received and buffered bytes count as an unfinished head.
  */
 class LinkRequests {
   readonly #link: LinkStream;
@@ -91,7 +90,7 @@ class LinkRequests {
   readonly #count: (chunk: Buffer) => void;
   #isServing = false;
   #hasSwitched = false;
-  /** The newest request, and what it was when the last chunk had been parsed. */
+  /** The newest request, and the newest request at the end of the previous chunk. */
   #newest: IncomingMessage | null = null;
   #before: { readonly request: IncomingMessage | null; readonly isComplete: boolean } = {
     request: null,
@@ -99,9 +98,9 @@ class LinkRequests {
   };
   /** Bytes of the newest message, its head and its body. */
   #received = 0;
-  /** Bytes that waiting requests came with. */
+  /** Bytes of pending requests. */
   #waitingBytes = 0;
-  /** Bytes of the head that is not complete. */
+  /** Bytes of the incomplete head. */
   #headBytes = 0;
 
   constructor(link: LinkStream, heads: HeadBytes, maxHeaderBytes: number, serve: LinkHttpOptions['serve']) {
@@ -109,7 +108,7 @@ class LinkRequests {
     this.#heads = heads;
     this.#maxHeaderBytes = maxHeaderBytes;
     this.#serve = serve;
-    // This listener comes after the parser's, which has handled the chunk by then.
+    // This listener follows the parser's.
     this.#count = (chunk) => this.#parsed(chunk);
     link.on('data', this.#count).once('close', () => {
       this.#waiting.length = 0;
@@ -127,7 +126,7 @@ class LinkRequests {
     if (this.#waiting.length >= MAX_UNANSWERED_PER_LINK) link.destroy();
   }
 
-  /** The link changes to another protocol. Requests that wait could not be answered on it. */
+  /** The link changes to another protocol, so pending requests would get no response. */
   switched(): void {
     this.#hasSwitched = true;
     this.#link.off('data', this.#count);
@@ -164,17 +163,17 @@ class LinkRequests {
     else this.#headBytes = this.#surplus(newest, chunk);
     if (this.#waiting.length > 0) {
       this.#waitingBytes += chunk.length;
-      // The parser resumes the link at the end of each message, so this comes after it.
+      // The parser resumes the link after each message, so this follows it.
       this.#link.pause();
     }
     this.#account();
   }
 
-  /** Bytes after the end of the newest request, in a chunk that brought the last of it; 0 while it is incomplete. */
+  /** Bytes after the end of the newest request in its last chunk; 0 for an incomplete request. */
   #surplus(newest: IncomingMessage | null, chunk: Buffer): number {
     if (newest === null || !newest.complete || chunk.subarray(-BLANK_LINE.length).equals(BLANK_LINE)) return 0;
     const length = newest.headers['content-length'];
-    // Nothing says how long a chunked body is on the wire.
+    // The size of a chunked body on the wire is unknown.
     const most = length === undefined ? chunk.length : this.#received - headLength(newest) - Number(length);
     return Math.max(0, Math.min(most, this.#maxHeaderBytes));
   }
@@ -186,10 +185,10 @@ class LinkRequests {
   }
 }
 
-/** A chunk that ends like this has no unfinished head at its end, unless it ends within a body. */
+/** A chunk with this end has no unfinished head after it, unless it ends within a body. */
 const BLANK_LINE = Buffer.from('\r\n\r\n');
 
-/** The bytes of a request's head as svcd writes it; another client may use more, for blanks. */
+/** The size of a request's head as svcd writes it. Other clients may use more bytes for spaces. */
 function headLength({ method = '', url = '', rawHeaders }: IncomingMessage): number {
   const line = `${method} ${url} HTTP/1.1\r\n`.length;
   return rawHeaders.reduce((sum, text) => sum + text.length + 2, line + 2);
@@ -214,7 +213,7 @@ class HeadBytes {
     this.#isNamed = isNamed;
   }
 
-  /** Sets the bytes of a link; cuts the link if there is no room. */
+  /** Sets the bytes of a link. Closes the link without room. */
   set(link: LinkStream, amount: number): void {
     const share = this.#shares.get(link);
     const held = share?.amount ?? 0;
@@ -235,19 +234,19 @@ class HeadBytes {
   }
 }
 
-/** The limits of the links of strangers, and of all, in those of one node. */
+/** Limits for the links of strangers and of all nodes, as multiples of the limit for one node. */
 const SOURCE_NODES = 1.5;
 const NETWORK_NODES = 2;
 const ALL_NODES = 5;
 
-/** Counts the links that nodes hold open for requests. */
+/** Counts the links that nodes keep open for requests. */
 export class LinkPlaces {
   readonly #isNamed: IsNamed;
   readonly #quota: Quota;
   readonly #shares = new Map<LinkStream, QuotaShare>();
   readonly #watched = new WeakSet<LinkStream>();
 
-  /** @param perNode links of one node */
+  /** @param perNode maximum number of links of one node */
   constructor(perNode: number, isNamed: IsNamed) {
     this.#isNamed = isNamed;
     this.#quota = new Quota({
@@ -259,7 +258,7 @@ export class LinkPlaces {
     });
   }
 
-  /** Counts a link until it closes or leaves; false if there is no room for it. */
+  /** Counts a link until it closes or leaves. False without room. */
   enter(link: LinkStream): boolean {
     if (this.#shares.has(link)) return true;
     const onEvict = (): void => {
@@ -274,7 +273,7 @@ export class LinkPlaces {
     return true;
   }
 
-  /** Something else counts the link from now on. */
+  /** Another quota counts the link after this. */
   leave(link: LinkStream): void {
     this.#shares.get(link)?.release();
     this.#shares.delete(link);

@@ -1,4 +1,4 @@
-/** The calling side of a link: sends the header, shows and asks for proofs, waits for the answer. */
+/** The calling side of a link: sends the header, exchanges proofs, waits for the answer. */
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { abortError } from '../../foundation/deadline.ts';
 import { detach } from '../../foundation/detached.ts';
@@ -16,36 +16,36 @@ import { asQuicLink } from './stream.ts';
 import type { FirstBytes, FirstPlace, LinkNames, LinkStream, LocalIdentity } from './types.ts';
 import { KIND, Refusal, readExactly, readFrame, STATUS, u16 } from './wire.ts';
 
-/** Silence of the other node, right after a header, that makes us dial beside the old connection: milliseconds … */
+/** Silence after a header until another connection is dialed, milliseconds … */
 export const SILENCE_MS = 1_000;
-/** … or so many round trips, where that is longer. */
+/** … or this number of round trips, if that is longer. */
 const SILENCE_RTTS = 4;
-/** Time for that dial, after which the node counts as gone: milliseconds … */
+/** Timeout of that dial, milliseconds. After it the node counts as unreachable … */
 export const BESIDE_MS = 2_500;
-/** … or so many round trips, where that is longer. */
+/** … or this number of round trips, if that is longer. */
 const BESIDE_RTTS = 8;
 
-/** A node of which something came so lately is most likely still there: milliseconds. */
+/** A node with a packet within this time is most likely reachable, milliseconds. */
 export const FRESH_MS = 1_000;
 
-/** Neither the connection in use nor a new one brings a packet. */
+/** No packet arrives on the current connection or on a new one. */
 class NodeGone extends SvcError {
   constructor() {
     super('connect_failed', { message: 'The other node no longer answers.' });
   }
 }
 
-/** What was tried to open a link. */
+/** The state of an attempt to open a link. */
 interface Tried {
-  /** The connection stood before, so it may have broken unnoticed. */
+  /** The connection is older than the attempt, so it may be dead. */
   isPooled: boolean;
-  /** The other node was silent, and another connection is dialled beside the first. */
+  /** The other node was silent, and another connection is dialed. */
   isReplaced: boolean;
   /** The caller's proof was repeated on this connection. */
   isProofRepeated: boolean;
 }
 
-/** What follows a failed attempt on one connection. Nothing but the header has been acted on by then. */
+/** The next step after a failed attempt on one connection. The remote agent has acted on the header at most. */
 function nextStep(error: unknown, tried: Tried): 'prove again' | 'use another connection' | 'give up' {
   if (error instanceof NodeGone) return 'give up';
   if (error instanceof Refusal)
@@ -54,7 +54,7 @@ function nextStep(error: unknown, tried: Tried): 'prove again' | 'use another co
   return tried.isReplaced || (tried.isPooled && isLost) ? 'use another connection' : 'give up';
 }
 
-/** Where a stream leads; the end of a TCP connection to a process that is gone would have come. */
+/** The target of a stream. A stopped process would have closed its TCP connection. */
 function placeOf(session: NodeSession, stream: Stream): FirstPlace {
   const isFresh = stream.isUpgraded || session.heardWithin(FRESH_MS);
   return { instance: session.instance, isFresh };
@@ -65,12 +65,12 @@ function say(stream: Stream, bytes: Uint8Array, isAll: boolean): void {
   else stream.write(bytes);
 }
 
-/** A link that is to be opened. */
+/** A link to open. */
 export interface Opening {
   readonly place: NodePlace;
   readonly caller: LocalIdentity;
   readonly names: LinkNames;
-  /** False where no third node may carry the packets. */
+  /** False if no third node may carry the packets. */
   readonly relays: boolean;
   /** As in `OpenOptions`. */
   readonly first?: FirstBytes | undefined;
@@ -78,9 +78,9 @@ export interface Opening {
 }
 
 /**
- * Watches the first connection while the answer to a header is awaited. If no packet comes, another connection is dialled
- * beside it: once that one stands the request on the first ends. If neither brings a packet, the node is gone.
- * Streams beside QUIC need no watch: TCP reports a lost peer itself.
+ * Watches the first connection until the answer to the header. Without a packet, another connection is dialed. When
+ * that succeeds, the request on the first connection ends. If no packet arrives on either, the node is unreachable. The
+ * faster transport needs no watch, because TCP reports a lost peer.
  */
 class AnswerWatch {
   readonly #clock: Clock;
@@ -112,7 +112,7 @@ class AnswerWatch {
     return this.#request.signal;
   }
 
-  /** A header leaves. */
+  /** To be called when a header is sent. */
   begin(): void {
     this.#received = this.#session.connection.stats().bytesReceived;
     if (this.#silence !== null) return;
@@ -140,7 +140,7 @@ class AnswerWatch {
       if (!this.#isOver) this.#request.abort(new SvcError('cancelled'));
     } catch {
       if (this.#isOver || !this.#isSilent()) return;
-      // Its streams may outlive a short break of the path.
+      // Its open streams may survive a short interruption.
       this.#session.drain();
       this.#request.abort(new NodeGone());
     }
@@ -161,8 +161,8 @@ export class LinkInitiator {
   }
 
   /**
-   * Opens a link to an agent on the node at a place: on the connection that stands or a new one, and on one more if the
-   * first turns out to be broken or silent.
+   * Opens a link to an agent at a place, on the current connection or a new one. If that connection is dead or silent,
+   * one more is tried.
    * @throws SvcError as `Links.open`; `Refusal` if the other side refuses
    */
   async open(opening: Opening): Promise<LinkStream> {
@@ -207,7 +207,7 @@ export class LinkInitiator {
     const header = encodeHeader({ ...names, proof: this.#proven.callerProof(session, caller), wantsProof });
     const stream = this.#peers.openUpgraded(session) ?? (await this.#openOnQuic(session, signal, watch));
     try {
-      // Nothing but the header goes to a node that has not proven yet that the called agent is on it.
+      // A node without a proof of the called agent receives only the header.
       const early = known === null ? undefined : first?.bytes(placeOf(session, stream));
       const said = [Uint8Array.of(KIND.link), u16(header.length), header, ...(early === undefined ? [] : [early])];
       say(stream, Buffer.concat(said), early !== undefined && first?.isAll === true);
@@ -220,7 +220,7 @@ export class LinkInitiator {
       }
       this.#proven.accepted(session, caller);
       const window = known ?? (await this.#checkCalled(stream, session, names.called, signal));
-      // A newer delegation was met meanwhile: who answers has to prove himself once more.
+      // A newer delegation appeared meanwhile, so the called agent must prove itself again.
       if (!this.#proven.stands(names.called, window, unixSeconds(this.#clock))) throw new Refusal(STATUS.proofNeeded);
       this.#open.add(names.called, stream, window.issuedAt);
       if (first !== undefined && early === undefined)
@@ -232,7 +232,7 @@ export class LinkInitiator {
     }
   }
 
-  /** What a status means: a delegation that has expired by our own clock too says nothing about clocks. */
+  /** The error for a status. A delegation that is also expired by this node's clock proves nothing about clocks. */
   #refusal(status: number, { delegation }: LocalIdentity): Refusal {
     const isValid = isCurrent(delegation, 0, unixSeconds(this.#clock));
     return new Refusal(status === STATUS.clockWrong && !isValid ? STATUS.badProof : status);
@@ -240,7 +240,7 @@ export class LinkInitiator {
 
   #openOnQuic(session: NodeSession, signal: AbortSignal, watch: AnswerWatch | null): Promise<Stream> {
     const stream = openStreamWithin(session, signal);
-    // The engine opens a stream on its own thread. Ask it for figures meanwhile.
+    // The engine opens a stream on its own thread. Read its figures meanwhile.
     watch?.begin();
     return stream;
   }

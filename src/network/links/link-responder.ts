@@ -1,4 +1,4 @@
-/** The called side of a link: proves the caller, asks for permission, answers, hands the stream over. */
+/** The called side of a link: verifies the caller, checks its permission, answers, delivers the stream. */
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { schemeOf } from '../../foundation/identity/aid.ts';
@@ -16,15 +16,15 @@ import { asQuicLink, isPurpose } from './stream.ts';
 import type { AccessRequest, LinkNames, LinkStream, LinksDependencies, LocalIdentity, Purpose } from './types.ts';
 import { ProtocolBreach, Refusal, readFrame, STATUS, u16 } from './wire.ts';
 
-/** Proofs of one node that are verified: each costs two signature checks. */
+/** Verified proofs of one node. Each proof requires two signature checks. */
 export const PROOF_RATE: Rate = { perSecond: 100, burst: 500 };
-/** The same of the strangers on one IPv4 address or IPv6 /64. */
+/** The same for strangers at one IPv4 address or IPv6 /64. */
 export const PROOF_RATE_PER_SOURCE: Rate = { perSecond: 200, burst: 1000 };
-/** The same of those in one IPv4 /24 or IPv6 /48. */
+/** The same for strangers in one IPv4 /24 or IPv6 /48. */
 export const PROOF_RATE_PER_NETWORK: Rate = { perSecond: 300, burst: 1500 };
-/** The same of all strangers, a seventh of one processor. */
+/** The same for all strangers. This is a seventh of one CPU core. */
 export const PROOF_RATE_OF_STRANGERS: Rate = { perSecond: 500, burst: 2500 };
-/** What the proof of an agent with a wallet costs, in proofs of a native one: its signature is checked in JavaScript. */
+/** The cost of a proof with a wallet, in proofs of a native agent. Its signature is checked in JavaScript. */
 export const WALLET_PROOF_COST = 8;
 
 export type LinkHandler = (stream: LinkStream) => void;
@@ -35,7 +35,7 @@ interface AnsweringDependencies extends Pick<LinksDependencies, 'identity' | 'au
   readonly standing: OpenLinks;
   readonly met: MetAgents;
   readonly known: KnownNodes;
-  /** Counts a stream that lingers once its purpose is served. */
+  /** Counts a stream that remains open after its last use. */
   readonly lingers: (stream: Stream, session: NodeSession) => void;
   readonly clock: Clock;
   readonly log: Log;
@@ -44,7 +44,7 @@ interface AnsweringDependencies extends Pick<LinksDependencies, 'identity' | 'au
 export class LinkResponder {
   readonly #dependencies: AnsweringDependencies;
   readonly #proofs: RateQuota;
-  /** What links keep for callers that do not read. */
+  /** The unsent bytes of links to slow readers. */
   readonly held = new HeldBytes();
   readonly #takers = new Map<Purpose, { readonly handler: LinkHandler; readonly check: LinkCheck | undefined }>();
 
@@ -61,13 +61,13 @@ export class LinkResponder {
     );
   }
 
-  /** Names who takes the links of a purpose; once each. As `Links.accept`. */
+  /** Sets the handler for links of a purpose. Each purpose has one handler. As `Links.accept`. */
   accept(purpose: Purpose, handler: LinkHandler, check?: LinkCheck): void {
     if (this.#takers.has(purpose)) throw new Error(`links for ${purpose} are already taken`);
     this.#takers.set(purpose, { handler, check });
   }
 
-  /** Takes a stream of kind "link"; what it throws is told to the other side. */
+  /** Handles a stream of kind "link". The status of a thrown error is sent to the other side. */
   async answer(stream: Stream, session: NodeSession, signal: AbortSignal): Promise<void> {
     const header = decodeHeader(await readFrame(stream, MAX_LINK_HEADER_BYTES, signal));
     if (header === null) throw new ProtocolBreach('The header of a link is malformed.');
@@ -77,7 +77,7 @@ export class LinkResponder {
     const { source } = session.connection.path;
     const { names, identity } = await this.permit(purpose, { caller, called, accessToken, nodeKey }, source);
     if (stream.destroyed) return;
-    // Permission may have waited long: a newer delegation met meanwhile has ended what stood, not what asked.
+    // The permission check may have taken long. A newer delegation meanwhile closed open links, but not this request.
     // protocol-links.md, step 9
     if (!this.#dependencies.proven.stands(caller, window, unixSeconds(this.#dependencies.clock)))
       throw new Refusal(STATUS.proofNeeded);
@@ -95,8 +95,8 @@ export class LinkResponder {
   }
 
   /**
-   * Asks whether a proven caller may open a link to an agent here.
-   * @param source whom the connection of the caller's node counts for; null on the same daemon
+   * Checks whether a verified caller may open a link to an agent of this daemon.
+   * @param source the source for limits on the caller's node; null on the same daemon
    * @throws SvcError `access_denied`, `rate_limited`, `no_inbound` from the permission; `Refusal` otherwise
    */
   async permit(
@@ -115,7 +115,7 @@ export class LinkResponder {
     return { names, identity };
   }
 
-  /** Hands a permitted link to who takes its purpose. */
+  /** Delivers a permitted link to the handler of its purpose. */
   deliver(link: LinkStream): void {
     try {
       this.#takers.get(link.purpose)?.handler(link);

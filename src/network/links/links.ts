@@ -1,4 +1,4 @@
-/** Links between agents: on this daemon through memory, elsewhere over the pooled connection of the node. */
+/** Links between agents: in memory on one daemon, otherwise over the connection between two nodes. */
 
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
@@ -34,22 +34,22 @@ import {
 } from './types.ts';
 import { KIND, Refusal, STATUS } from './wire.ts';
 
-/** Time to find an agent, reach its node and be let in, where the caller names none: milliseconds. */
+/** Default timeout for finding an agent, reaching its node and its permission, milliseconds. */
 export const OPEN_TIMEOUT_MS = 15_000;
-/** Agents of which the node that they were last met on is remembered, for `reset`. */
+/** Maximum number of agents with a stored last node. */
 const MAX_MET = 16_384;
 
 interface AgentLinksDependencies extends LinksDependencies {
   readonly pool: PeerTable;
-  /** Why a call that began then reached no node. See `NetworkTrouble.why`. */
+  /** The cause if a call since that time reached no node. See `NetworkTrouble.why`. */
   readonly why?: (since: number) => Promise<SvcError | null>;
-  /** Shared with who verifies records, so that a delegation seen there costs nothing here. */
+  /** Shared with the verification of records, so a known delegation is not verified again. */
   readonly verifier?: Pick<DelegationVerifier, 'verifyAsync'>;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** The caller has given an access token: telling it to pass one would mislead. */
+/** The caller already passed an access token, so a hint to pass one would mislead. */
 function tokenRefused(): Refusal {
   const message =
     'The remote agent refuses this caller: the access token was not accepted. Ask its owner for a valid one.';
@@ -63,10 +63,10 @@ export class AgentLinks implements Links, LinkPaths {
   readonly #answering: LinkResponder;
   readonly #metOn = new LruCache<Aid, Uint8Array>({ maxEntries: MAX_MET });
   readonly #met: MetAgents;
-  /** The agent that was called last on a node, by the hex of the node's key. */
+  /** The last called agent of each node, by the node's key in hex. */
   readonly #called = new LruCache<string, Aid>({ maxEntries: MAX_MET });
 
-  /** Takes the pool's streams of kind "link". */
+  /** Handles the streams of kind "link". */
   constructor(dependencies: AgentLinksDependencies) {
     const { pool, clock } = dependencies;
     this.#dependencies = dependencies;
@@ -117,14 +117,14 @@ export class AgentLinks implements Links, LinkPaths {
       if (trouble?.code === 'network_unavailable') throw trouble;
       const saysWhy = purpose === 'http' || isTunnel(purpose);
       if (saysWhy || !(error instanceof SvcError) || error.code !== 'relay_required') throw error;
-      // Only tunnels and calls document this code. To everything else the node is unreachable.
+      // Only tunnels and calls document this code. For other purposes the node is unreachable.
       throw new SvcError('connect_failed', { message: error.message, cause: error });
     }
   }
 
   /**
-   * Whether an agent is to be called here. One of which a newer delegation is known has gone elsewhere:
-   * it is called there as soon as a record says where, and its copy here until then.
+   * True if the agent of this daemon is to be called. With a newer delegation the agent has moved: it is called at its
+   * new node as soon as a record names that node.
    */
   async #isHere(aid: Aid, signal: AbortSignal): Promise<boolean> {
     const identity = this.#dependencies.identity(aid);
@@ -150,12 +150,12 @@ export class AgentLinks implements Links, LinkPaths {
     return session === null ? null : pathOf(session.connection, session.upgrade.isReady);
   }
 
-  /** Which agents here spoke lately with which agents of a node. */
+  /** Recent pairs of local agents and agents of a node. */
   pairsWith(nodeKey: Uint8Array): readonly AgentPair[] {
     return this.#met.with(nodeKey);
   }
 
-  /** Agents of a node that is known here: the one that was called last there, then those that spoke here, the last first. */
+  /** Known agents of a node: the last called one first, then recent callers, newest first. */
   agentsOn(nodeKey: Uint8Array): readonly Aid[] {
     const called = this.#called.peek(toHex(nodeKey));
     const met = this.pairsWith(nodeKey).toReversed();
@@ -175,7 +175,7 @@ export class AgentLinks implements Links, LinkPaths {
     if (nodeKey !== undefined) this.#dependencies.pool.reset(nodeKey);
   }
 
-  /** The local agent that calls. Its delegation is checked here, so that the user hears the true reason. */
+  /** The local caller. Its delegation is checked here, so that the user gets the exact reason. */
   #caller(local: Aid): LocalIdentity {
     const identity = this.#dependencies.identity(local);
     if (identity === null)
@@ -194,7 +194,7 @@ export class AgentLinks implements Links, LinkPaths {
     return identity;
   }
 
-  /** Asks the same permission as a caller from elsewhere, then connects the two through memory. */
+  /** Checks the same permission as for a remote caller, then connects both agents in memory. */
   async #openHere(names: LinkNames, signal: AbortSignal): Promise<LinkStream> {
     await abortable(this.#answering.permit(names.purpose, names, null), signal);
     const [near, far] = localPair();
@@ -221,14 +221,14 @@ export class AgentLinks implements Links, LinkPaths {
   }
 
   /**
-   * Begins to connect to where an agent likely is, while its newest record is still looked for: that saves a round trip
-   * or two. Nothing but the hello of nodes goes there before the place is certain.
+   * Connects to the likely place of an agent during the lookup of its newest record. That saves a round trip or two.
+   * Before the place is certain, only the hello of nodes is sent.
    */
   #dialAhead(place: AgentLocation, { names, relays }: Omit<Opening, 'place'>, signal: AbortSignal): void {
     const { pool } = this.#dependencies;
     const isOld = place.delegationIssuedAt < this.#floor.of(names.called);
     if (signal.aborted || isOld || equalBytes(place.nodeKey, pool.nodeKey)) return;
-    // Who waits for the certain place joins this attempt, and hears of its failure there.
+    // The caller for the certain place shares this attempt and its error.
     pool.connect(place, signal, { relays }).catch(() => {});
   }
 
@@ -246,7 +246,7 @@ export class AgentLinks implements Links, LinkPaths {
 
   async #locate(aid: Aid, options: LocateOptions & { readonly signal: AbortSignal }): Promise<AgentLocation> {
     const location = await abortable(this.#dependencies.locate(aid, options), options.signal);
-    // The record was verified by who found it: an older delegation no longer counts on connections either.
+    // The record is verified. Older delegations are no longer valid on connections either.
     this.#floor.note(aid, location.delegationIssuedAt, null);
     return location;
   }
@@ -263,7 +263,7 @@ export class AgentLinks implements Links, LinkPaths {
   }
 }
 
-/** Most links are opened without any attempt ahead, and an error is dear to make. */
+/** Most links need no early attempt, and an error object is expensive. */
 function cancel(ahead: AbortController | null): void {
   ahead?.abort(new SvcError('cancelled'));
 }
@@ -272,13 +272,13 @@ function isTunnel(purpose: Purpose): boolean {
   return TUNNEL_PURPOSES.some((one) => one === purpose);
 }
 
-/** True where asking the network again for the place may help. */
+/** True if another lookup of the place may help. */
 function isStale(error: unknown): error is SvcError {
   if (error instanceof Refusal) return error.refusal === STATUS.notHere;
   return error instanceof SvcError && (error.code === 'connect_failed' || error.code === 'relay_required');
 }
 
-/** True where the fresh place is no other than the one that has just failed. */
+/** True if the fresh place equals the failed one. */
 function leadsTo(fresh: AgentLocation, failed: AgentLocation, error: SvcError): boolean {
   if (!equalBytes(fresh.nodeKey, failed.nodeKey)) return false;
   if (error instanceof Refusal) return true;

@@ -1,4 +1,4 @@
-/** Requests between nodes beside links: one stream each, on the same pooled connections. */
+/** Requests between nodes: one stream each, on the connections that links use too. */
 import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -29,34 +29,34 @@ import {
   u32,
 } from './wire.ts';
 
-/** Largest request about records and largest answer to one, bytes. */
+/** Maximum size of a request about records and of its answer, bytes. */
 const MAX_RECORD_MESSAGE_BYTES: number = 256 * 1024;
-/** The same of requests for help on the way to a third node, bytes: addresses, keys and a signature. */
+/** The same for requests about a connection to a third node, bytes. They have addresses, keys and a signature. */
 const MAX_SIGNAL_MESSAGE_BYTES: number = 4 * 1024;
-/** Largest request and largest answer of each kind, bytes. */
+/** Maximum size of requests and answers of each kind, bytes. */
 export const MAX_NODE_MESSAGE_BYTES: Readonly<Record<NodeRequestKind, number>> = {
   record: MAX_RECORD_MESSAGE_BYTES,
   signal: MAX_SIGNAL_MESSAGE_BYTES,
 };
-/** Time for a request and its answer, where the asker names none: milliseconds. */
+/** Default timeout of a request with its answer, milliseconds. */
 export const REQUEST_TIMEOUT_MS = 10_000;
-/** Time to answer a request and to have the answer read, milliseconds. */
+/** Timeout for answering a request and sending the answer, milliseconds. */
 export const ANSWER_TIMEOUT_MS = 10_000;
-/** Requests of one kind and one node that are worked on at a time. */
+/** Concurrent requests of one kind from one node. */
 export const MAX_REQUESTS_PER_NODE = 16;
-/** Requests of one kind and all nodes that are worked on at a time. */
+/** Concurrent requests of one kind from all nodes. */
 export const MAX_REQUESTS = 128;
-/** Requests of one kind from the strangers on one IPv4 address or IPv6 /64 that are worked on at a time. */
+/** Concurrent requests of one kind from strangers at one IPv4 address or IPv6 /64. */
 export const MAX_REQUESTS_PER_SOURCE = 32;
-/** The same of those in one IPv4 /24 or IPv6 /48. */
+/** The same for strangers in one IPv4 /24 or IPv6 /48. */
 export const MAX_REQUESTS_PER_NETWORK = 64;
-/** Requests of one kind that only known nodes may have worked on. */
+/** Concurrent requests of one kind that are reserved for known nodes. */
 export const RESERVED_REQUESTS = 32;
 
-/** The kind of stream that brings the requests of a kind. */
+/** The kind of stream for each kind of request. */
 const STREAM_KIND: Readonly<Record<NodeRequestKind, Kind>> = { record: KIND.nodeRequest, signal: KIND.signal };
 
-/** Who answers one kind, and the answers that are being worked on. */
+/** The handler of one kind, and its current requests. */
 class Desk {
   readonly active = new Quota({
     perNode: MAX_REQUESTS_PER_NODE,
@@ -89,7 +89,7 @@ export class PooledNodeRequests implements NodeRequests {
   readonly #clock: Clock;
   readonly #desks: Readonly<Record<NodeRequestKind, Desk>> = { record: new Desk('record'), signal: new Desk('signal') };
 
-  /** Takes the pool's streams that bring requests. */
+  /** Handles the streams of requests. */
   constructor(dependencies: NodeRequestsDependencies) {
     this.#pool = dependencies.pool;
     this.#clock = dependencies.clock;
@@ -118,7 +118,7 @@ export class PooledNodeRequests implements NodeRequests {
     const pooled = this.#pool.current(node.nodeKey);
     const session = pooled ?? (await this.#pool.connect(place, limit.signal));
     const stream = await openStreamWithin(session, limit.signal).catch(async (error: unknown) => {
-      // Nothing was sent yet, so a broken pooled connection may be replaced in silence.
+      // Nothing was sent yet, so a dead connection is replaced silently.
       if (pooled === null || limit.signal.aborted) throw error;
       return await openStreamWithin(await this.#pool.connect(place, limit.signal, { insteadOf: pooled }), limit.signal);
     });
@@ -130,7 +130,7 @@ export class PooledNodeRequests implements NodeRequests {
       if (status !== STATUS.ok) throw new Refusal(status);
       return await readMessage(stream, maxBytes, limit.signal);
     } catch (error) {
-      // Not a packet since: the next request should not wait on this connection again.
+      // Without any packet, later requests must not use this connection.
       const late = error instanceof SvcError && error.code === 'timeout';
       if (late && connection.stats().bytesReceived === received) this.#pool.reset(node.nodeKey);
       throw error;
@@ -158,14 +158,14 @@ export class PooledNodeRequests implements NodeRequests {
   }
 }
 
-/** Reads a message: its length in four bytes, then as many bytes. What has not come takes no memory. */
+/** Reads a message: four bytes of length, then its content. Missing bytes use no memory. */
 async function readMessage(stream: Stream, maxBytes: number, signal: AbortSignal): Promise<Uint8Array> {
   const length = new BinaryReader(await readExactly(stream, LENGTH_BYTES, signal)).u32();
   if (length > maxBytes) throw new ProtocolBreach(`A node message of ${length} bytes is too long.`);
   return await readExactly(stream, length, signal);
 }
 
-/** Writes the last bytes of a stream and waits until the other side takes them. */
+/** Writes the last bytes of a stream and waits until they are sent. */
 function send(stream: Stream, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
   const sent = new Promise<void>((resolve, reject) => {
     stream.once('finish', resolve);

@@ -1,7 +1,7 @@
 /**
- * Proofs that an agent stands behind one end of a connection: its delegation, and a signature by
- * the operational key over this end, the other end and this very connection. What is signed, and
- * why a proof is worth nothing elsewhere: docs/protocol-links.md, step 12.
+ * Proofs that an agent belongs to one end of a connection: its delegation, and a signature by the operational key over
+ * both ends and this connection. The signed bytes, and why a proof is useless elsewhere: docs/protocol-links.md, step
+ * 12.
  */
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
@@ -19,16 +19,16 @@ import type { LocalIdentity } from './types.ts';
 import { BinaryReader, ProtocolBreach, STATUS, u16 } from './wire.ts';
 
 const DOMAIN = new TextEncoder().encode('svcd/link-proof/v1\0');
-/** Largest encoded proof, bytes. */
+/** Maximum size of an encoded proof, bytes. */
 export const MAX_PROOF_BYTES = 2 + MAX_DELEGATION_BYTES + SIGNATURE_BYTES;
 
-/** Why a delegation does not count by our clock: nothing but a wrong clock makes it too new. */
+/** Reason for a delegation from the future. Only a wrong clock causes it. */
 export const NOT_YET_VALID = 'not_valid_yet';
-/** A delegation that its owner holds for valid: what it says of two clocks is shown where it is refused. */
+/** The owner considers the delegation valid, so the message names both clocks. */
 const NOT_VALID_NOW =
   'By the clock of this machine, the delegation of the other agent is not valid now. This machine\'s clock is wrong, or the other node\'s: "svc doctor" compares this one with others.';
 
-/** Whether an agent opens a stream or is asked for; a proof of one is none of the other. */
+/** The role of an agent. A proof for one role is invalid for the other. */
 export type ProofRole = 'caller' | 'called';
 const ROLE_BYTE: Readonly<Record<ProofRole, number>> = { caller: 1, called: 2 };
 
@@ -38,22 +38,22 @@ export interface ConnectionEnd {
   readonly nonce: Uint8Array;
 }
 
-/** A proof as it travels. */
+/** An encoded proof. */
 export interface Proof {
   readonly delegation: Uint8Array;
   readonly signature: Uint8Array;
 }
 
-/** When a verified delegation counts, Unix seconds. */
+/** Validity of a verified delegation, Unix seconds. */
 export interface ProvenWindow {
   readonly issuedAt: number;
-  /** 0 means never. */
+  /** 0 for unlimited. */
   readonly expiresAt: number;
 }
 
 /**
- * What the operational key signs. The prover's end comes first, so a node cannot hand a proof that
- * it was shown back to who made it.
+ * The bytes that the operational key signs. The prover's end is first, so a node cannot return a received proof to its
+ * sender.
  */
 export function proofInput(role: ProofRole, aid: Aid, prover: ConnectionEnd, verifier: ConnectionEnd): Uint8Array {
   return Buffer.concat([
@@ -75,11 +75,11 @@ export function makeProof(role: ProofRole, identity: LocalIdentity, here: Connec
   };
 }
 
-/** What a proof is verified against. */
+/** The context of a verification. */
 interface ProofContext {
   readonly here: ConnectionEnd;
   readonly there: ConnectionEnd;
-  /** The earliest `issuedAt` that still counts, Unix seconds: an older delegation has been replaced. */
+  /** The earliest valid `issuedAt`, Unix seconds. Older delegations were replaced. */
   readonly oldest: number;
   /** Unix seconds. */
   readonly now: number;
@@ -87,7 +87,8 @@ interface ProofContext {
 
 /**
  * Verifies the proof of an agent at the other end.
- * @throws SvcError `bad_delegation` if it was replaced, `clock_wrong` if it is not valid now by our clock, `ProtocolBreach` if it is forged
+ * @throws SvcError `bad_delegation` if it was replaced, `clock_wrong` if it is not valid now by this node's clock,
+ *   `ProtocolBreach` if it is forged
  */
 export async function verifyProof(
   role: ProofRole,
@@ -111,7 +112,7 @@ export async function verifyProof(
   try {
     await verifier.verifyAsync(delegation, now);
   } catch (cause) {
-    // Its window is right, so what fails here was never signed by the agent.
+    // Its validity was checked, so the agent never signed it.
     throw forged("The agent's delegation does not verify.", cause);
   }
   return { issuedAt: delegation.issuedAt, expiresAt: delegation.expiresAt };
@@ -129,29 +130,29 @@ function forged(message: string, cause?: unknown): ProtocolBreach {
   return new ProtocolBreach(message, { answer: STATUS.badProof, cause });
 }
 
-/** True where a delegation is within its window, and not older than `oldest`. Unix seconds. */
+/** True within the validity of a delegation that is not older than `oldest`. Unix seconds. */
 export function isCurrent(window: ProvenWindow, oldest: number, now: number): boolean {
   return isWindowOpen(window, now) && window.issuedAt >= oldest;
 }
 
-/** True where both are the same delegation, or one as good. */
+/** True if both delegations have the same bytes. */
 export function sameDelegation(a: Delegation, b: Delegation): boolean {
   return a === b || Buffer.compare(encodeDelegation(a), encodeDelegation(b)) === 0;
 }
 
-/** The proof's bytes: the delegation's length in two bytes, the delegation, the signature. */
+/** The bytes of a proof: the delegation's length in two bytes, the delegation, the signature. */
 export function encodeProof(proof: Proof): Uint8Array {
   return Buffer.concat([u16(proof.delegation.length), proof.delegation, proof.signature]);
 }
 
-/** @throws RangeError where the frame does not hold a proof */
+/** @throws RangeError if the frame has no proof */
 export function takeProof(frame: BinaryReader): Proof {
   const length = frame.u16();
   if (length > MAX_DELEGATION_BYTES) throw new RangeError('the delegation is too long');
   return { delegation: frame.bytes(length), signature: frame.bytes(SIGNATURE_BYTES) };
 }
 
-/** A frame that is one proof; null where it is not. */
+/** Decodes a frame with one proof. Null if it is malformed. */
 export function decodeProof(bytes: Uint8Array): Proof | null {
   try {
     const frame = new BinaryReader(bytes);

@@ -1,4 +1,7 @@
-/** Who has been proven on which connection: proofs are made and verified once, then only named. */
+/**
+ * Proven agents: each connection needs one proof per agent, later links only name the agent. With this: the newest
+ * delegation of each agent, the open links that depend on it, and recent pairs of agents.
+ */
 
 import type { Duplex } from 'node:stream';
 import { toHex } from '../../foundation/bytes.ts';
@@ -19,13 +22,13 @@ import {
 } from './proofs.ts';
 import type { LinksDependencies, LocalIdentity } from './types.ts';
 
-/** Agents of the other node that are remembered as proven on one connection, in each role. */
+/** Maximum number of proven agents on one connection, for each role. */
 export const MAX_PROVEN = 1024;
 
 interface Remembered {
-  /** Agents of the other node, by the role in which they were proven to us. */
+  /** Agents of the other node, by their proven role. */
   readonly theirs: Readonly<Record<ProofRole, LruCache<Aid, ProvenWindow>>>;
-  /** Our callers that the other node has accepted, with the delegation that it saw. */
+  /** Local callers that the other node accepted, with the delegation in their proof. */
   readonly ours: LruCache<Aid, Delegation>;
 }
 
@@ -39,7 +42,7 @@ export class ProvenAgents {
     this.#verifier = verifier;
   }
 
-  /** Verifies a proof and remembers it; returns when it counts. Rejects as `verifyProof`. */
+  /** Verifies and stores a proof. Returns its validity. Rejects as `verifyProof`. */
   async verify(role: ProofRole, session: NodeSession, aid: Aid, proof: Proof, now: number): Promise<ProvenWindow> {
     const floor = this.#floor;
     const context = { here: session.here, there: session.there, oldest: floor.of(aid), now };
@@ -50,36 +53,36 @@ export class ProvenAgents {
     return window;
   }
 
-  /** What an agent of the other node was proven with before; null where it was not, or that no longer counts. */
+  /** The validity of an earlier proof, or null without a valid one. */
   find(role: ProofRole, session: NodeSession, aid: Aid, now: number): ProvenWindow | null {
     // protocol-links.md, step 13
     const window = this.#of(session).theirs[role].get(aid);
     return window !== undefined && this.stands(aid, window, now) ? window : null;
   }
 
-  /** True where what an agent was proven with still counts. */
+  /** True if an earlier proof is still valid. */
   stands(aid: Aid, window: ProvenWindow, now: number): boolean {
     return isCurrent(window, this.#floor.of(aid), now);
   }
 
-  /** A caller was let in. */
+  /** To be called for an accepted caller. */
   admit(session: NodeSession, aid: Aid, { issuedAt }: ProvenWindow): void {
     this.#floor.note(aid, issuedAt, session.connection.path.source);
   }
 
-  /** The proof that one of our callers must show; null where the other node has accepted it before. */
+  /** The proof of a local caller, or null if the other node already accepted it. */
   callerProof(session: NodeSession, identity: LocalIdentity): Proof | null {
     const seen = this.#of(session).ours.get(identity.aid);
     if (seen !== undefined && sameDelegation(seen, identity.delegation)) return null;
     return makeProof('caller', identity, session.here, session.there);
   }
 
-  /** The other node has accepted the proof of one of our callers. */
+  /** To be called after the other node accepted the proof of a local caller. */
   accepted(session: NodeSession, identity: LocalIdentity): void {
     this.#of(session).ours.set(identity.aid, identity.delegation);
   }
 
-  /** The other node asks for a proof again. */
+  /** To be called when the other node requires the proof again. */
   forgotten(session: NodeSession, identity: LocalIdentity): void {
     this.#of(session).ours.delete(identity.aid);
   }
@@ -98,13 +101,13 @@ export class ProvenAgents {
   }
 }
 
-/** Agents remembered; the least recently met one is forgotten first. */
+/** Maximum number of agents with a stored delegation. The least recently used one is removed first. */
 export const MAX_AGENTS = 65_536;
 
 interface FloorStore extends Pick<LinksDependencies, 'noteDelegation' | 'newestDelegation'> {
   /**
-   * Told of a delegation that is newer than all that are remembered of its agent: also of the first
-   * one, as those before it may have been forgotten.
+   * Called for a newer delegation than the stored one, and for the first one of an agent, because an older one may have
+   * been removed.
    */
   raised?(aid: Aid, issuedAt: number): void;
 }
@@ -117,19 +120,19 @@ export class DelegationFloor {
     this.#store = store;
   }
 
-  /** Unix seconds: an older `issuedAt` no longer counts. */
+  /** The earliest valid `issuedAt`, Unix seconds. */
   of(aid: Aid): number {
     return Math.max(this.#newest.get(aid) ?? 0, this.#store.newestDelegation?.(aid) ?? 0);
   }
 
-  /** Remembers a verified delegation of a caller that was not let in yet, if it is known already. */
+  /** Stores a verified delegation of a caller before its permission, if the agent is already stored. */
   meet(aid: Aid, issuedAt: number, source: string): void {
     if (this.of(aid) > 0) this.note(aid, issuedAt, source);
   }
 
   /**
-   * Remembers a verified delegation.
-   * @param source the address of a caller that was let in; null if this node called the agent
+   * Stores a verified delegation.
+   * @param source the address of an accepted caller; null if this node called the agent
    */
   note(aid: Aid, issuedAt: number, source: string | null): void {
     const known = this.#newest.get(aid);
@@ -141,17 +144,17 @@ export class DelegationFloor {
 }
 
 export class OpenLinks {
-  /** The links of each agent, with the `issuedAt` of the delegation that it was proven with: Unix seconds. */
+  /** The links of each agent, with `issuedAt` of their proven delegation, Unix seconds. */
   readonly #links = new Map<Aid, Map<Duplex, number>>();
 
-  /** Agents with a link that stands. */
+  /** Number of agents with an open link. */
   get agents(): number {
     return this.#links.size;
   }
 
   /**
-   * Keeps a link in mind until it closes.
-   * @param issuedAt of the delegation that the agent was proven with, Unix seconds
+   * Stores a link until it closes.
+   * @param issuedAt of the agent's proven delegation, Unix seconds
    */
   add(aid: Aid, link: Duplex, issuedAt: number): void {
     const links = this.#links.get(aid) ?? new Map<Duplex, number>();
@@ -162,21 +165,21 @@ export class OpenLinks {
     });
   }
 
-  /** Ends the links with an agent that were proven with a delegation older than `issuedAt`, Unix seconds. */
+  /** Closes links of an agent with a proven delegation older than `issuedAt`, Unix seconds. */
   endOlder(aid: Aid, issuedAt: number): void {
     // protocol-links.md, step 14
     for (const [link, provenWith] of this.#links.get(aid) ?? []) if (provenWith < issuedAt) link.destroy();
   }
 }
 
-/** Nodes of which it is remembered. */
+/** Maximum number of nodes with stored pairs. */
 const MAX_MET_NODES = 256;
-/** Pairs of agents that are remembered of one node. */
+/** Maximum number of stored pairs of one node. */
 export const MAX_MET_PAIRS = 32;
-/** For how long a pair is remembered after its last link was opened, milliseconds. */
+/** Time from a pair's last new link until it expires, milliseconds. */
 export const MET_MS = 3_600_000;
 
-/** An agent here, and one of the other node; both were proven. */
+/** A local agent and an agent of the other node, both proven. */
 export interface AgentPair {
   readonly local: Aid;
   readonly remote: Aid;
@@ -184,14 +187,14 @@ export interface AgentPair {
 
 export class MetAgents {
   readonly #clock: Clock;
-  /** By the hex of the node's key, then by both AIDs. */
+  /** By the node's key in hex, then by both AIDs. */
   readonly #nodes = new LruCache<string, LruCache<string, AgentPair>>({ maxEntries: MAX_MET_NODES });
 
   constructor(dependencies: { readonly clock: Clock }) {
     this.#clock = dependencies.clock;
   }
 
-  /** A link between the two was opened. */
+  /** To be called for a new link. */
   note(nodeKey: Uint8Array, pair: AgentPair): void {
     const node = toHex(nodeKey);
     const options = { maxEntries: MAX_MET_PAIRS, ttlMs: MET_MS };
@@ -200,7 +203,7 @@ export class MetAgents {
     this.#nodes.set(node, pairs);
   }
 
-  /** Those who spoke lately, the last to begin comes last. */
+  /** Recent pairs, the oldest first. */
   with(nodeKey: Uint8Array): readonly AgentPair[] {
     return this.#nodes.peek(toHex(nodeKey))?.values() ?? [];
   }

@@ -1,6 +1,6 @@
 /**
- * The door for streams that other nodes open: reads what kind each is and hands it on, with limits
- * on how many may wait, how fast they may come, and how long a header may take.
+ * Receives the streams that other nodes open. It reads the kind of each stream and calls the handler, with limits on
+ * pending streams, their rate, and the time for a header.
  */
 
 import type { Duplex } from 'node:stream';
@@ -17,42 +17,42 @@ import type { Stream } from '../transport/types.ts';
 import { sessionHolder } from './holder.ts';
 import { endWith, type Kind, ProtocolBreach, readExactly, STATUS, statusOf } from './wire.ts';
 
-/** Time for the header of a stream to be whole, milliseconds. */
+/** Timeout for the complete header of a stream, milliseconds. */
 export const HEADER_TIMEOUT_MS = 10_000;
-/** Streams of one node whose header or permission is still awaited. */
+/** Pending streams of one node: before the end of their header or permission. */
 export const MAX_WAITING_PER_NODE = 256;
-/** The same of all nodes together. */
+/** The same for all nodes. */
 export const MAX_WAITING = 4096;
-/** The same of the strangers on one IPv4 address or IPv6 /64. */
+/** The same for strangers at one IPv4 address or IPv6 /64. */
 export const MAX_WAITING_PER_SOURCE = 1024;
-/** The same of those in one IPv4 /24 or IPv6 /48. */
+/** The same for strangers in one IPv4 /24 or IPv6 /48. */
 export const MAX_WAITING_PER_NETWORK = 1536;
-/** Streams that only known nodes may have waiting. */
+/** Pending streams that are reserved for known nodes. */
 export const RESERVED_WAITING = 1024;
-/** Streams that one node may open. */
+/** New streams of one node. */
 export const STREAM_RATE: Rate = { perSecond: 2000, burst: 4000 };
-/** Streams that the strangers on one IPv4 address or IPv6 /64 may open together. */
+/** New streams of all strangers at one IPv4 address or IPv6 /64. */
 export const STREAM_RATE_PER_SOURCE: Rate = { perSecond: 3000, burst: 6000 };
-/** Streams that those in one IPv4 /24 or IPv6 /48 may open together. */
+/** New streams of all strangers in one IPv4 /24 or IPv6 /48. */
 export const STREAM_RATE_PER_NETWORK: Rate = { perSecond: 4000, burst: 8000 };
-/** Streams that all strangers may open together. */
+/** New streams of all strangers. */
 export const STREAM_RATE_OF_STRANGERS: Rate = { perSecond: 8000, burst: 16_000 };
-/** Broken headers and proofs that a node may send before it is cut off, and per second after. */
+/** Malformed headers and proofs of a node until its connection closes, as a burst and per second. */
 export const OFFENCES_BURST = 16;
 const OFFENCES_PER_S = 0.1;
-/** Refusals for haste after which a node that does not slow down is cut off, and per second. */
+/** Rate-limited streams of a node until its connection closes, as a burst and per second. */
 export const STREAM_RATE_BURST = 4000;
 const STREAM_RATE_PER_S = 100;
-/** Nodes whose rates are remembered. */
+/** Maximum number of nodes with stored rates. */
 export const MAX_LIMITED_NODES = 4096;
 
-/** A stream that failed so has nobody left to tell, or never told us what it wants. */
+/** With these errors no status can be sent. */
 const GONE: ReadonlySet<ErrorCode> = new Set(['connect_failed', 'timeout', 'cancelled']);
 
 /**
- * Takes a stream of one kind, its first byte already read. It waits no longer for a header than
- * `signal` lets it; once it has settled, the stream no longer counts as waiting. A rejection
- * refuses the stream with the status of its error; a `ProtocolBreach` is held against the node.
+ * Handles a stream of one kind after its first byte. The signal limits the time for a header. The stream is pending
+ * until the handler settles. A rejection refuses the stream with the status of its error. A `ProtocolBreach` counts
+ * against the node.
  */
 export type StreamHandler = (stream: Stream, session: NodeSession, signal: AbortSignal) => Promise<void>;
 
@@ -94,23 +94,23 @@ export class StreamDispatcher {
     this.#haste = perNode(STREAM_RATE_PER_S, STREAM_RATE_BURST);
   }
 
-  /** Names who takes the streams of a kind; once each. */
+  /** Sets the handler for streams of a kind. Each kind has one handler. */
   handle(kind: Kind, handler: StreamHandler): void {
     if (this.#handlers.has(kind)) throw new Error(`streams of kind ${kind} are already taken`);
     this.#handlers.set(kind, handler);
   }
 
-  /** How many streams wait for their header or for permission. */
+  /** Number of pending streams. */
   get waiting(): number {
     return this.#waiting.used;
   }
 
-  /** How many streams linger after our last word. */
+  /** Number of streams that remain open after their last use. */
   get lingering(): number {
     return this.#lingering.size;
   }
 
-  /** Lets a stream in or refuses it. */
+  /** Accepts or refuses a stream. */
   admit(stream: Stream, session: NodeSession): void {
     session.adopt(stream);
     const holder = sessionHolder(session, this.#deps.known);
@@ -125,17 +125,17 @@ export class StreamDispatcher {
     this.#tooFast(stream, session, holder);
   }
 
-  /** A stream on which we have said all waits for the other side's end. */
+  /** Counts a stream that this node ended, until the other side ends it. */
   #noteRefusedStreams(stream: Stream, holder: QuotaHolder): void {
     if (stream.writableEnded && !stream.destroyed) this.#lingering.count(stream, holder);
   }
 
-  /** Counts a stream whose purpose is served, until the other side has ended it or its time is over. */
+  /** Counts a stream after its last use, until the other side ends it or it times out. */
   lingers(stream: Stream, session: NodeSession): void {
     this.#lingering.count(stream, sessionHolder(session, this.#deps.known));
   }
 
-  /** Counts a breach of the protocol; cuts the node off after too many. */
+  /** Counts a breach of the protocol. Closes the connection after too many. */
   #offence(session: NodeSession, reason: string): void {
     if (this.#offences.take(session.nodeId)) return;
     this.#deps.log.warn({ node: session.nodeId, reason }, 'cut off a node that keeps breaking the protocol');
@@ -173,26 +173,26 @@ export class StreamDispatcher {
   }
 }
 
-/** Lingering streams of one node. */
+/** Streams of one node after their last use. */
 export const MAX_LINGERING_PER_NODE = 512;
-/** The same of the strangers on one IPv4 address or IPv6 /64. */
+/** The same for strangers at one IPv4 address or IPv6 /64. */
 export const MAX_LINGERING_PER_SOURCE = 768;
-/** The same of those in one IPv4 /24 or IPv6 /48. */
+/** The same for strangers in one IPv4 /24 or IPv6 /48. */
 export const MAX_LINGERING_PER_NETWORK = 1024;
-/** The same of all nodes together. */
+/** The same for all nodes. */
 export const MAX_LINGERING = 2048;
-/** Of these, the ones that only known nodes may have. */
+/** Of these, streams of known nodes only. */
 export const RESERVED_LINGERING = 512;
 
-/** Time for the other side to end its half of a stream that is done with, milliseconds. */
+/** Timeout for the other side to end its half of a stream, milliseconds. */
 const DRAIN_TIMEOUT_MS = 5000;
 
-/** A stream that counts itself while it lingers, as links do that another node opened. */
+/** A stream that counts itself after its last use. Links that another node opened do. */
 interface Lingering extends Duplex {
   lingers?(): void;
 }
 
-/** Lets go of a link whose own half has ended: discards the rest of it, and destroys it if the other side does not end it in time. */
+/** Releases a link after its own half ended. Discards the rest, and destroys the link after a timeout. */
 export function drainAndDestroy(link: Lingering, clock: Clock): void {
   if (link.destroyed) return;
   const timer = clock.after(DRAIN_TIMEOUT_MS, () => link.destroy());
@@ -218,7 +218,7 @@ export class RefusedStreams {
     return this.#quota.used;
   }
 
-  /** Counts a stream once, until it closes; one without room is cut off at once. */
+  /** Counts a stream once, until it closes. Destroys a stream without room. */
   count(stream: Duplex, holder: QuotaHolder): void {
     if (stream.destroyed || this.#counted.has(stream)) return;
     this.#counted.add(stream);

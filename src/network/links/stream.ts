@@ -1,4 +1,4 @@
-/** What a stream becomes once both agents are proven. */
+/** Link streams: transport streams with the names of both agents, and pairs in memory for agents on one daemon. */
 import { Duplex } from 'node:stream';
 import { STREAM_OPTIONS, StreamError } from '../transport/stream.ts';
 import type { Connection, Stream } from '../transport/types.ts';
@@ -9,15 +9,15 @@ export function isPurpose(name: string): name is Purpose {
   return PURPOSES.some((purpose) => purpose === name);
 }
 
-/** Gives a stream its names. The stream itself is used on, so a link costs nothing per byte. */
+/** Adds the names of the agents to a stream. The stream itself is reused, so a link has no cost per byte. */
 export function asLink(stream: Duplex, names: LinkNames, path: () => LinkPath): LinkStream {
   const { caller, called, purpose, accessToken, nodeKey } = names;
   return Object.assign(stream, { caller, called, purpose, accessToken, nodeKey, path });
 }
 
 /**
- * How a connection reaches the other node, now. The round-trip time is asked for where it is read: that waits for the
- * engine's thread, and most want to know whom a link counts for.
+ * The current path of a connection. The round-trip time is read on access, because it waits for the engine's thread and
+ * most callers do not need it.
  */
 export function pathOf(connection: Connection, isUpgraded: boolean): LinkPath {
   return {
@@ -29,7 +29,7 @@ export function pathOf(connection: Connection, isUpgraded: boolean): LinkPath {
   };
 }
 
-/** Gives a stream to or from another node its names. */
+/** Adds the names of the agents to a stream of another node. */
 export function asQuicLink(stream: Stream, names: LinkNames, upgrade: { readonly isReady: boolean }): LinkStream {
   const { connection, isUpgraded } = stream;
   const packets = () => {
@@ -46,12 +46,12 @@ type Callback = (error?: Error | null) => void;
 
 class LocalStream extends Duplex {
   #peer: LocalStream | null = null;
-  /** The peer's write that waits until we are read. */
+  /** A write of the other end that waits for reads on this end. */
   #blocked: Callback | null = null;
   #readEnded = false;
   #finished = false;
 
-  /** @param peer the other end, where that was made before */
+  /** @param peer the other end, if it exists */
   constructor(peer?: LocalStream) {
     super(STREAM_OPTIONS);
     if (peer === undefined) return;
@@ -81,7 +81,7 @@ class LocalStream extends Duplex {
   override _destroy(error: Error | null, callback: (error: Error | null) => void): void {
     const peer = this.#peer;
     this.#peer = null;
-    // What was cut off here breaks there; what had ended in both directions has nothing left to break.
+    // A reset on this end becomes an error on the other. A fully ended stream needs none.
     if (peer !== null && !peer.destroyed && !(this.#finished && this.#readEnded))
       process.nextTick(() => peer.destroy(new StreamError('stream_reset')));
     callback(error);
@@ -95,7 +95,7 @@ class LocalStream extends Duplex {
   }
 }
 
-/** A pair of connected streams: what is written to one is read from the other. */
+/** A pair of connected streams. Each end reads what the other writes. */
 export function localPair(): readonly [Duplex, Duplex] {
   const near = new LocalStream();
   return [near, new LocalStream(near)];

@@ -1,4 +1,4 @@
-/** Authenticated byte streams between two AIDs, over one pooled QUIC connection per pair of nodes. */
+/** Authenticated byte streams between two AIDs, over one QUIC connection per pair of nodes. */
 import type { Duplex } from 'node:stream';
 import type { Address } from '../../foundation/address.ts';
 import type { LinkPathKind } from '../../foundation/domain/tunnels.ts';
@@ -7,7 +7,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Delegation } from '../../foundation/identity/delegation.ts';
 import type { NodePlace } from '../peers/dial.ts';
 
-/** What a link is for: the called side dispatches on it. At most 16 characters. */
+/** Purposes of links. The called side selects the handler by purpose. At most 16 characters. */
 export const PURPOSES = [
   'http',
   'tcp',
@@ -24,38 +24,38 @@ export type Purpose = (typeof PURPOSES)[number];
 /** The purposes of tunnels: a connection, and the question whether one would be accepted. */
 export const TUNNEL_PURPOSES = ['tcp', 'tcp-probe'] as const satisfies readonly Purpose[];
 
-/** How a link reaches the other agent: the `Path` of its connection, or none on the same daemon. */
+/** The path of a link: the `Path` of its connection, or "local" on the same daemon. */
 export interface LinkPath {
   readonly kind: LinkPathKind;
   readonly remote: Address | null;
   readonly source: string | null;
   /** Milliseconds; 0 for an agent on the same daemon. */
   readonly rttMs: number;
-  /** True where it goes beside the QUIC connection: `network/near`. */
+  /** True if it uses a faster transport than the QUIC connection. */
   readonly isUpgraded?: boolean;
 }
 
-/** Who speaks to whom on a stream, and why. */
+/** Caller, called agent and purpose of a stream. */
 export interface LinkNames {
   readonly caller: Aid;
   readonly called: Aid;
   readonly purpose: Purpose;
   /** The credential that the caller presents to the called agent's ACL, if any. */
   readonly accessToken: string | undefined;
-  /** The key that the other node proved in its handshake; null for an agent on the same daemon. */
+  /** The proven key of the other node; null on the same daemon. */
   readonly nodeKey: Uint8Array | null;
 }
 
-/** A stream from `caller` to `called`; both have been proven to the other side before it is handed over. */
+/** A stream from `caller` to `called`, both proven to the other side. */
 export interface LinkStream extends Duplex, LinkNames {
   path(): LinkPath;
-  /** Packets sent to the other node over the link's connection, and how many of them were lost; missing on the same daemon. */
+  /** Sent and lost packets of the link's connection; missing on the same daemon. */
   packets?(): { readonly sent: number; readonly lost: number };
-  /** True where new links to the same node go a quicker way. */
+  /** True if new links to the node use a faster transport. */
   isOutdated?(): boolean;
-  /** As `Stream.release`; missing on the same daemon, where both ends share their chunks. */
+  /** As `Stream.release`; missing on the same daemon, because both ends share their chunks. */
   release?(chunk: Buffer): void;
-  /** Counts the link among the streams that linger, until it closes; missing if an agent here opened it. */
+  /** Counts the link after its last use, until it closes; missing for links that a local agent opened. */
   lingers?(): void;
 }
 
@@ -63,16 +63,16 @@ export interface LinkStream extends Duplex, LinkNames {
 export interface LocalIdentity {
   readonly aid: Aid;
   readonly delegation: Delegation;
-  /** The key that `sign` uses; missing where nobody has worked it out. */
+  /** The public key of `sign`, if it was computed. */
   readonly publicKey?: Uint8Array;
   /** Signs with the operational key. */
   sign(message: Uint8Array): Uint8Array;
 }
 
-/** Where an agent is hosted, from a verified endpoint record. */
+/** The node of an agent, from a verified endpoint record. */
 export interface AgentLocation extends NodePlace {
   readonly aid: Aid;
-  /** `issuedAt` of the newest delegation seen for it: an older one is refused. */
+  /** `issuedAt` of the newest known delegation. Older ones are refused. */
   readonly delegationIssuedAt: number;
 }
 
@@ -82,122 +82,126 @@ export interface LocateOptions {
   readonly onLikely?: (place: AgentLocation) => void;
 }
 
-/** Who would speak to whom, and why. */
+/** Caller, called agent and purpose of a requested link. */
 export type LinkAsk = Pick<LinkNames, 'caller' | 'called' | 'purpose'>;
 
 export interface LinksDependencies {
-  /** The identity of an agent (or of the node itself) on this daemon; null where it is not here. */
+  /** The identity of an agent or of the node on this daemon, or null. */
   identity(aid: Aid): LocalIdentity | null;
   /**
-   * Finds where a remote agent is. `fresh` asks past every cache, after a dial of a cached place failed. `onLikely` may be
-   * told of a verified place before it is known that no newer one is there.
+   * Finds the node of a remote agent. `fresh` ignores all caches, after a failed dial of a cached place. `onLikely` may
+   * receive a verified place before the search for newer ones is complete.
    * @throws SvcError `resolve_failed`
    */
   locate(aid: Aid, options: LocateOptions): Promise<AgentLocation>;
   /**
-   * Asks whether a proven caller may speak to a called agent here.
+   * Checks whether a verified caller may open a link to an agent on this daemon.
    * @throws SvcError `access_denied`, `rate_limited`
    */
   authorize(request: AccessRequest): void | Promise<void>;
-  /** True if the owner of a called agent let a caller in by its AID: strangers make room for the caller's node. */
+  /**
+   * True if the owner of the called agent named the caller by its AID. The caller's node then has priority over
+   * strangers.
+   */
   isNamed?(names: Pick<LinkNames, 'caller' | 'called'>): boolean;
-  /** False if the access list of a called agent shuts a caller out, whose link another rule let pass. */
+  /** False if the access list of the called agent excludes the caller although another rule permitted the link. */
   isAdmitted?(ask: LinkAsk): boolean;
   /**
-   * Keeps the newest delegation seen of an agent for longer than this process lives. Unix seconds. `source`: the IP address
-   * of a caller that was let in; null if this node called the agent.
+   * Stores the newest known delegation of an agent on disk. Unix seconds. `source`: the IP address of an accepted
+   * caller; null if this node called the agent.
    */
   noteDelegation?(aid: Aid, issuedAt: number, source: string | null): void;
-  /** `issuedAt` of the newest delegation kept; 0 where none is known. An older one is refused. */
+  /** `issuedAt` of the newest stored delegation, or 0. Older ones are refused. */
   newestDelegation?(aid: Aid): number;
 }
 
-/** What a caller asks to be let in for. */
+/** A request for permission. */
 export interface AccessRequest extends LinkNames {
-  /** Whom the connection of the caller's node counts for, as `Path`; null where the caller is on the same daemon. */
+  /** The source for limits on the caller's node, as in `Path`; null on the same daemon. */
   readonly source: string | null;
 }
 
 export interface OpenOptions {
   readonly accessToken?: string | undefined;
   readonly signal?: AbortSignal;
-  /** Give up after this many milliseconds, all attempts together. */
+  /** Timeout of all attempts together, milliseconds. */
   readonly timeoutMs?: number;
-  /** True where no third node may carry the packets of this link. */
+  /** True if no third node may carry the packets of this link. */
   readonly disableRelay?: boolean;
-  /** The first bytes of the link: they go out with its header where the called agent is proven on the connection already. */
+  /**
+   * The first bytes of the link. They are sent with its header if the called agent is already proven on the connection.
+   */
   readonly first?: FirstBytes;
 }
 
-/** Where the first bytes of a link would go. */
+/** The target of the first bytes. */
 export interface FirstPlace {
-  /** Names the process on the other side; empty on this very daemon. */
+  /** The process on the other side; empty on the same daemon. */
   readonly instance: string;
-  /** Whether the other node was heard just now: it will most likely hear this. */
+  /** True if a packet of the other node arrived just now, so it is most likely reachable. */
   readonly isFresh: boolean;
 }
 
-/** What goes out first on a link, before the other side has answered: such bytes cost no round trip. */
+/** The first bytes of a link, sent before the answer of the other side. They need no extra round trip. */
 export interface FirstBytes {
   /**
-   * The bytes of an attempt to open the link. An attempt may fail after the other side has got them, and another one
-   * asks for them again.
-   * @throws SvcError where no other attempt may be made
+   * The bytes for one attempt. An attempt may fail after the other side received them. The next attempt calls this
+   * again.
+   * @throws SvcError if no other attempt is allowed
    */
   bytes(place: FirstPlace): Uint8Array;
   /**
-   * While an attempt waits for its answer, more may be said on it.
-   * @param write says more; null once that is over
+   * An attempt may write more bytes until its answer.
+   * @param write writes more bytes; null after the answer
    */
   follow?(write: ((bytes: Uint8Array) => void) | null): void;
-  /** The last attempt at a place was refused: nobody has acted on its bytes. */
+  /** The last attempt at a place was refused, so its bytes had no effect. */
   refused?(): void;
-  /** Nothing is said behind them: the link is ended with them. */
+  /** The link ends after these bytes. */
   readonly isAll?: boolean;
 }
 
 export interface Links {
   /**
-   * Opens a stream to an agent, on this daemon or elsewhere.
-   * @throws SvcError `resolve_failed`, `connect_failed`, `access_denied`, `no_inbound`, `timeout`, `cancelled`, `protocol_error`;
-   *   `relay_required`, of links for tunnels and calls only, if no allowed path is left
+   * Opens a stream to a local or remote agent.
+   * @throws SvcError `resolve_failed`, `connect_failed`, `access_denied`, `no_inbound`, `timeout`, `cancelled`,
+   *   `protocol_error`; `relay_required`, only for links of tunnels and calls, if no allowed path is left
    */
   open(local: Aid, remote: Aid, purpose: Purpose, options?: OpenOptions): Promise<LinkStream>;
   /**
-   * Receives the streams of one purpose; set once each, before the endpoint starts.
-   * @param check asked after the permission; what it throws refuses the link
+   * Sets the handler for streams of a purpose. Each purpose has one handler, set before the endpoint starts.
+   * @param check runs after the permission; its error refuses the link
    */
   accept(purpose: Purpose, handler: (stream: LinkStream) => void, check?: (request: AccessRequest) => void): void;
-  /** Drops the pooled connection that leads to an agent, so that the next `open` dials anew. */
+  /** Stops using the connection to an agent's node. The next `open` dials again. */
   reset(remote: Aid): void;
 }
 
-/** How agents are reached at the moment. */
+/** Current paths to agents. */
 export interface LinkPaths {
   /**
-   * The path that a link to an agent would take now: that of the connection to the node which it was last met on; null
-   * where none stands that a link may use.
+   * The path of a new link to an agent: that of the connection to its last node. Null without a suitable connection.
    */
   path(remote: Aid, disableRelay: boolean): LinkPath | null;
-  /** Calls back when new links to some node begin to take another path. Returns how to stop. */
+  /** Adds a listener for a new path of new links. Returns a function that removes it. */
   onPathChange(handler: () => void): () => void;
 }
 
-/** What is told of each who asks an agent here to be let in. */
+/** Records permission decisions about callers of local agents. */
 export interface CallerNotes {
-  /** It was let in. */
+  /** The caller was accepted. */
   entered(request: AccessRequest): void;
-  /** It was not; codes that say something else than that are left out. */
+  /** The caller was refused. Only codes about permission are recorded. */
   refused(request: AccessRequest, code: ErrorCode): void;
 }
 
-/** What to ask access control about a link that is already open: at each request on it, and after a change of the rules. */
+/** The permission request for an open link: at each request on it, and after a change of the rules. */
 export function accessRequestOf(link: LinkStream): AccessRequest {
   const { caller, called, purpose, accessToken, nodeKey } = link;
   return { caller, called, purpose, accessToken, nodeKey, source: link.path().source };
 }
 
-/** Asks access control again about all of these, after a change of the rules; tells of each whom it now refuses, and why. */
+/** Checks the permission of open links again after a change of the rules. Reports each refused link with its error. */
 export async function askAgain<T extends { readonly link: LinkStream }>(
   all: Iterable<T>,
   authorize: (request: AccessRequest, one: T) => void | Promise<void>,

@@ -1,19 +1,22 @@
-/** Reading and writing the binary formats of streams: lengths are checked before anything is kept. */
+/**
+ * Reads and writes the binary formats of streams, and the status of replies. Lengths are checked before any data is
+ * stored.
+ */
 import type { Duplex, Readable, Writable } from 'node:stream';
 import type { Clock } from '../../foundation/clock.ts';
 import { abortable, abortError } from '../../foundation/deadline.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import { listen } from '../../foundation/stream-listeners.ts';
 
-/** What the first byte of a stream says; a hello is 1 or 4, and only ever the first stream. */
+/** The first byte of a stream. A hello uses 1 or 4, only on the first stream. */
 export const KIND = { link: 0x02, nodeRequest: 0x03, signal: 0x05, probe: 0x06, near: 0x07 } as const;
 export type Kind = (typeof KIND)[keyof typeof KIND];
 
-/** How long a stream may linger after our last word until the other side has read it, milliseconds. */
+/** Time for the other side to read the last byte of a stream, milliseconds. */
 export const LINGER_MS = 2_000;
-/** The length before a message, bytes. */
+/** Size of the length field of a message, bytes. */
 export const LENGTH_BYTES = 4;
-/** How much is read and thrown away behind the last word on a stream, bytes. */
+/** Maximum number of discarded bytes after the last write on a stream. */
 const REFUSAL_DISCARD_BYTES = 64 * 1024;
 
 /** Two bytes, most significant first. */
@@ -26,7 +29,7 @@ export function u32(value: number): Uint8Array {
   return Uint8Array.of(value >>> 24, (value >>> 16) & 0xff, (value >>> 8) & 0xff, value & 0xff);
 }
 
-/** Takes fields off the front of a frame. Each method throws RangeError where too little is left. */
+/** Reads fields from the start of a frame. Each method throws RangeError if bytes are missing. */
 export class BinaryReader {
   readonly #bytes: Uint8Array;
   #at = 0;
@@ -56,13 +59,13 @@ export class BinaryReader {
     return this.u8() * 0x100 + this.u8();
   }
 
-  /** Fails where bytes are left over: one meaning has one encoding. */
+  /** Fails if bytes are left: each value has exactly one encoding. */
   end(): void {
-    if (this.#at !== this.#bytes.length) throw new RangeError('the frame has bytes left over');
+    if (this.#at !== this.#bytes.length) throw new RangeError('the frame has extra bytes');
   }
 }
 
-/** What a broken stream means to who waited for its bytes. */
+/** The error for a reader of a broken stream. */
 function broken(cause: unknown): SvcError {
   const reset = cause instanceof Error && 'code' in cause && cause.code === 'stream_reset';
   return reset
@@ -71,9 +74,9 @@ function broken(cause: unknown): SvcError {
 }
 
 /**
- * Reads exactly `length` bytes and leaves what follows in the stream, its end included.
- * @throws SvcError `protocol_error` where the stream ends or is reset before, `connect_failed`
- *   where the connection is lost, or the signal's reason
+ * Reads exactly `length` bytes and leaves the rest in the stream, including its end.
+ * @throws SvcError `protocol_error` if the stream ends or is reset earlier, `connect_failed` if the connection is lost,
+ *   or the signal's reason
  */
 export function readExactly(stream: Readable, length: number, signal: AbortSignal): Promise<Uint8Array> {
   if (length === 0) return Promise.resolve(new Uint8Array(0));
@@ -88,7 +91,7 @@ function endedEarly(): ProtocolBreach {
   return new ProtocolBreach('The other node ended the stream too early.');
 }
 
-/** As `readExactly`, of a stream that does not hold as many bytes yet. */
+/** As `readExactly`, for a stream with fewer buffered bytes. */
 function awaitExactly(stream: Readable, length: number, signal: AbortSignal): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     const settle = (bytes: Uint8Array | null, error?: SvcError): void => {
@@ -104,7 +107,7 @@ function awaitExactly(stream: Readable, length: number, signal: AbortSignal): Pr
     const attempt = (): void => {
       const chunk: unknown = stream.read(length);
       if (!(chunk instanceof Uint8Array)) return;
-      // At its end a stream gives what it has, however little.
+      // At its end, a stream returns its remaining bytes even if there are fewer.
       if (chunk.length === length) settle(chunk);
       else ended();
     };
@@ -114,8 +117,8 @@ function awaitExactly(stream: Readable, length: number, signal: AbortSignal): Pr
 }
 
 /**
- * Reads a frame: its length in two bytes, then as many bytes.
- * @throws SvcError `protocol_error` where it is longer than `maxBytes`, and as `readExactly`
+ * Reads a frame: two bytes of length, then its content.
+ * @throws SvcError `protocol_error` if it is longer than `maxBytes`, and as `readExactly`
  */
 export async function readFrame(stream: Readable, maxBytes: number, signal: AbortSignal): Promise<Uint8Array> {
   const length = new BinaryReader(await readExactly(stream, 2, signal)).u16();
@@ -124,9 +127,8 @@ export async function readFrame(stream: Readable, maxBytes: number, signal: Abor
 }
 
 /**
- * Waits until the other side has taken enough of what was written: whoever asks again and again and reads nothing
- * is answered no further.
- * @throws SvcError `connect_failed` where the stream closes before, or the signal's reason
+ * Waits until the other side has read enough. A client that sends requests without reading gets no more answers.
+ * @throws SvcError `connect_failed` if the stream closes earlier, or the signal's reason
  */
 export async function drained(stream: Writable, signal: AbortSignal): Promise<void> {
   if (!stream.writableNeedDrain) return;
@@ -140,15 +142,15 @@ export async function drained(stream: Writable, signal: AbortSignal): Promise<vo
   }
 }
 
-/** Ends a stream once what was written has had time to arrive; what still comes is thrown away. */
+/** Destroys a stream after a delay for its last bytes. Later input is discarded. */
 export function lingerThenDestroy(stream: Duplex, clock: Clock): void {
   const timer = clock.after(LINGER_MS, () => stream.destroy());
   stream.once('close', () => timer.cancel());
 }
 
 /**
- * Says the last word on a stream that the other side opened, such as why it is refused, then lets go of it: at once
- * where the other side never stops talking.
+ * Ends a stream of the other side with a status, for example a refusal. Destroys it early if the other side keeps
+ * writing.
  */
 export function endWith(stream: Duplex, status: ReplyStatus, clock: Clock): void {
   if (stream.destroyed) return;
@@ -163,26 +165,26 @@ export function endWith(stream: Duplex, status: ReplyStatus, clock: Clock): void
 
 export const STATUS = {
   ok: 0,
-  /** The caller names an agent that it has not proven on this connection, or not lately enough. */
+  /** The caller names an agent without a recent proof on this connection. */
   proofNeeded: 1,
   /** The called agent is not on this node. */
   notHere: 2,
   accessDenied: 3,
   rateLimited: 4,
   noInbound: 5,
-  /** Nobody here takes streams of this purpose or kind. */
+  /** This node has no handler for the purpose or kind. */
   unknownPurpose: 6,
   malformed: 7,
-  /** The called side failed at its own work. */
+  /** The called side had an internal error. */
   failed: 8,
   tooLarge: 9,
   otherVersion: 10,
   otherNetwork: 11,
-  /** The proof does not verify, has expired, or a newer delegation of this agent is known. */
+  /** The proof is invalid or expired, or a newer delegation of the agent is known. */
   badProof: 12,
-  /** The bound service of the called agent takes calls, and no tunnels. */
+  /** The bound service of the called agent accepts only calls. */
   callsOnly: 13,
-  /** By the clock of the node that refuses, the proof is not valid yet or has expired. */
+  /** By the refusing node's clock, the proof is not valid yet or has expired. */
   clockWrong: 14,
 } as const;
 
@@ -190,7 +192,7 @@ export type ReplyStatus = (typeof STATUS)[keyof typeof STATUS];
 
 interface Meaning {
   readonly code: ErrorCode;
-  /** Left out where the catalogue says it well enough. */
+  /** Missing if the catalog's text is sufficient. */
   readonly message?: string;
 }
 
@@ -227,7 +229,7 @@ const MEANING: Readonly<Record<Exclude<ReplyStatus, 0>, Meaning>> = {
   },
 };
 
-/** Statuses that an error thrown on the called side becomes; what is not listed is `failed`. */
+/** The status for errors on the called side. Others become `failed`. */
 const OF_ERROR: Partial<Record<ErrorCode, ReplyStatus>> = {
   access_denied: STATUS.accessDenied,
   rate_limited: STATUS.rateLimited,
@@ -238,12 +240,12 @@ const OF_ERROR: Partial<Record<ErrorCode, ReplyStatus>> = {
   clock_wrong: STATUS.clockWrong,
 };
 
-/** A refusal by its status: thrown on the called side to send it, on the calling side as it came. */
+/** A refusal with its status. The called side throws it to send it, and the calling side throws it on receipt. */
 export class Refusal extends SvcError {
-  /** One of `STATUS`, or what a newer version sends. */
+  /** One of `STATUS`, or a value of a newer version. */
   readonly refusal: number;
 
-  /** @param said left out: what the status means to any caller */
+  /** @param said replaces the standard text of the status */
   constructor(status: number, said?: string) {
     const meaning = isRefusal(status) ? MEANING[status] : undefined;
     const message = said ?? meaning?.message;
@@ -256,7 +258,7 @@ function isRefusal(status: number): status is Exclude<ReplyStatus, 0> {
   return status !== STATUS.ok && Object.hasOwn(MEANING, status);
 }
 
-/** The other side did what no sound implementation does: it is refused, and this is held against its node. */
+/** The other side sent what no correct implementation sends. It is refused, and the breach counts against its node. */
 export class ProtocolBreach extends SvcError {
   readonly answer: ReplyStatus;
 
@@ -266,7 +268,7 @@ export class ProtocolBreach extends SvcError {
   }
 }
 
-/** The status that tells the other side why we refuse. */
+/** The status for a refusal, by its error. */
 export function statusOf(error: unknown): ReplyStatus {
   if (error instanceof ProtocolBreach) return error.answer;
   if (error instanceof Refusal && isRefusal(error.refusal)) return error.refusal;
