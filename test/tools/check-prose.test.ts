@@ -135,7 +135,7 @@ test('groups files by area and omits translations and exempt folders', () => {
   assert.equal(areaOf('src/surfaces/cli/commands/call.ts'), 'src/surfaces/cli');
   assert.equal(areaOf('src/foundation/ids.ts'), 'src/foundation');
   assert.equal(areaOf('docs/guides/file.md'), 'docs');
-  assert.ok(isExempt('src/network/path.ts'));
+  assert.ok(isExempt('test/network/path.test.ts'));
   assert.ok(!isExempt('src/surfaces/cli/main.ts'));
   const words = proseFiles(['panel/src/words']);
   assert.ok(words.includes('panel/src/words/en.ts') && !words.includes('panel/src/words/de.ts'));
