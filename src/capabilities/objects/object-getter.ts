@@ -49,16 +49,25 @@ export class ObjectGetter {
   readonly #holders: Holders;
   readonly #remote: RemoteObjects;
   readonly #clock: Clock;
+  readonly #freeBytes: (directory: string) => Promise<number>;
   /** Serializes downloads of the same object, because they use the same temporary file. */
   readonly #turns = new KeyedMutex();
   /** Downloads in progress, by object. */
   readonly #parts = new Map<string, PartFile>();
 
-  constructor(objects: ObjectService, holders: Holders, remote: RemoteObjects, clock: Clock) {
+  /** @param freeBytes the free disk space of a directory */
+  constructor(
+    objects: ObjectService,
+    holders: Holders,
+    remote: RemoteObjects,
+    clock: Clock,
+    freeBytes: (directory: string) => Promise<number> = freeBytesOf,
+  ) {
     this.#objects = objects;
     this.#holders = holders;
     this.#remote = remote;
     this.#clock = clock;
+    this.#freeBytes = freeBytes;
   }
 
   /**
@@ -100,7 +109,7 @@ export class ObjectGetter {
       const failures: Failures = new Map();
       const own = force ? null : await this.#copyOwn(aid, objectId, part);
       const candidates = this.#holders.candidates(aid, objectId, hint);
-      const admit = (bytes: number): Promise<void> => checkFreeSpace(root.parts, bytes);
+      const admit = async (bytes: number): Promise<void> => checkFreeSpace(await this.#freeBytes(root.parts), bytes);
       const wanted = { local: aid, objectId, holders: candidates, size, accessToken, signal };
       const transferred = own ?? (await new Transfer(this.#remote, this.#clock, admit, wanted, part).run(failures));
       // `force` prefers a copy of another agent. Without any, the agent's own copy is used.
@@ -140,10 +149,14 @@ function nullIfAbsent(error: unknown): null {
   throw error;
 }
 
-/** @throws SvcError `not_writable` if the disk has not enough free space */
-async function checkFreeSpace(directory: string, bytes: number): Promise<void> {
+async function freeBytesOf(directory: string): Promise<number> {
   const { bavail, bsize } = await statfs(directory);
-  if (bytes + MIN_FREE_BYTES <= bavail * bsize) return;
+  return bavail * bsize;
+}
+
+/** @throws SvcError `not_writable` if the disk has not enough free space */
+function checkFreeSpace(free: number, bytes: number): void {
+  if (bytes + MIN_FREE_BYTES <= free) return;
   throw new SvcError('not_writable', {
     message: 'The disk of files_root does not have enough free space for this object.',
     details: { object_bytes: bytes },
