@@ -353,7 +353,9 @@ test('an invitation is listed until it is declined or accepted', async () => {
   const world = new GroupWorld();
   const [ann, ben] = [await world.node(), await world.node()];
   const [first, second] = [ann.groups.create(ann.aid, 'One'), ann.groups.create(ann.aid, 'Two')];
-  for (const { groupId } of [first, second]) await world.during(ann.groups.invite(ann.aid, groupId, ben.aid));
+  await world.during(ann.groups.invite(ann.aid, first.groupId, ben.aid));
+  await world.clock.run(1000);
+  await world.during(ann.groups.invite(ann.aid, second.groupId, ben.aid));
   const listed = () => ben.groups.invitations(ben.aid).map(({ title, inviter }) => [title, inviter]);
   assert.deepEqual(listed(), [
     ['One', ann.aid],
