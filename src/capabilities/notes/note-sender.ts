@@ -54,7 +54,7 @@ const MAX_SENDERS = 16_384;
 /** Milliseconds without an answer of the recipient's node after which the note is sent to the network too. */
 export const HEAD_START_MS = 100;
 /** Milliseconds that the slower side has after the other one succeeded. */
-const GRACE_MS = 1500;
+export const GRACE_MS = 1500;
 /** Nodes of the network that are enough if the recipient's node has the note and no copies can be written to disk. */
 const ENOUGH_REPLICAS = 2;
 /** Milliseconds for one note. */

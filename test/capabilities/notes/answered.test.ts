@@ -1,7 +1,8 @@
 /** When a note counts as sent. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { HEAD_START_MS, type SendResult } from '../../../src/capabilities/notes/note-sender.ts';
+import { GRACE_MS, HEAD_START_MS, type SendResult } from '../../../src/capabilities/notes/note-sender.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
 import type { PutResult } from '../../../src/network/records/types.ts';
 import { idle } from '../../support/idle.ts';
 import { type MailNode, MailWorld } from '../../support/mail-world.ts';
@@ -51,7 +52,11 @@ test('if the recipient is slow, the note is sent to the network too', async () =
   await world.until('the network has the request', () => tell.length === 1);
   tell[0]?.(8);
   rest.resolve({ replicas: 8, newer: null, refused: {} });
+  await idle();
+  assert.equal(sent.length, 0, 'the recipient may still answer');
+  const stored = world.clock.now();
   await world.during(sending);
+  assert.ok(world.clock.now() - stored <= GRACE_MS);
   assert.deepEqual([sent[0]?.delivered, sent[0]?.replicas], [false, 8]);
   await idle();
   assert.equal(copiesOf(a), 0, 'the network has the note, so no copy is needed');
@@ -75,4 +80,50 @@ test('if the copy cannot be written to disk, a note counts as sent when two node
   await world.during(sending);
   assert.deepEqual([sent[0]?.delivered, sent[0]?.replicas], [true, 2]);
   rest.resolve({ replicas: 8, newer: null, refused: {} });
+});
+
+for (const replicas of [0, 8])
+  test(`a copy is ${replicas === 0 ? 'kept' : 'dropped'} if the network stores the note at ${replicas} nodes after the answer`, async () => {
+    const world = new MailWorld();
+    const [a, b] = [await world.node('a'), await world.node('b')];
+    const [alice, bob] = [await a.host(), await b.host()];
+    await world.during(a.notes.send(alice.aid, bob.aid, 1, text('first contact')));
+    await world.until('its copies are out', () => copiesOf(a) === 0);
+    const { tell, rest } = silentNetwork(a);
+    const open = a.links.open.bind(a.links);
+    const slow = Promise.withResolvers<void>();
+    a.links.open = async (...call) => {
+      await slow.promise;
+      return open(...call);
+    };
+    const sending = a.notes.send(alice.aid, bob.aid, 1, text('hello'));
+    await world.until('the network has the request', () => tell.length === 1);
+    slow.resolve();
+    const sent = await world.during(sending);
+    assert.deepEqual([sent.delivered, sent.replicas, copiesOf(a)], [true, 0, 1]);
+    rest.resolve({ replicas, newer: null, refused: {} });
+    await idle();
+    assert.equal(copiesOf(a), replicas === 0 ? 1 : 0);
+  });
+
+test('a note that the recipient refuses is not sent again, and one with an unclear result is queued', async () => {
+  const world = new MailWorld();
+  const [a, b] = [await world.node('a'), await world.node('b')];
+  const [alice, bob] = [await a.host(), await b.host()];
+  await world.during(a.notes.send(alice.aid, bob.aid, 1, text('first contact')));
+  a.records.unreachable = true;
+  const open = a.links.open.bind(a.links);
+  let answer: number | null = 4;
+  a.links.open = async (...call) => {
+    if (answer === null) throw new SvcError('network_unavailable');
+    const link = await open(...call);
+    link.unshift(Uint8Array.of(answer));
+    return link;
+  };
+  const post = (value: string) => world.during(a.notes.post(alice.aid, bob.aid, 1, text(value)));
+  await assert.rejects(post('refused'), { code: 'not_acknowledged' });
+  assert.deepEqual(a.notes.queued(alice.aid, 10).notes, []);
+  answer = null;
+  assert.equal((await post('unclear')).queued, true);
+  assert.equal(a.notes.queued(alice.aid, 10).notes.length, 1);
 });
