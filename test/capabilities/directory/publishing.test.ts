@@ -420,3 +420,15 @@ test('a record that turns out to be beaten after its answer goes out again, ahea
   await world.directory.stop();
   world.store.close();
 });
+
+test('the empty card that replaces a deleted profile is published once and not renewed', async () => {
+  const world = new DirectoryWorld();
+  const { aid } = world.add();
+  await world.directory.setProfile(aid, { name: 'Test' });
+  const before = world.network.kept.length;
+  assert.equal((await world.directory.deleteProfile(aid)).replicas, 8);
+  assert.equal(world.network.kept.length, before + 1);
+  assert.deepEqual(world.publications.publications(aid), []);
+  assert.equal(world.directory.summary(aid).profile, null);
+  world.store.close();
+});

@@ -127,3 +127,22 @@ test('a note that the recipient refuses is not sent again, and one with an uncle
   assert.equal((await post('unclear')).queued, true);
   assert.equal(a.notes.queued(alice.aid, 10).notes.length, 1);
 });
+
+test('a note for an unknown key is sealed again, and its first copy is not stored on the network', async () => {
+  const world = new MailWorld();
+  const [a, b] = [await world.node('a'), await world.node('b')];
+  const [alice, bob] = [await a.host(), await b.host()];
+  await world.during(a.notes.send(alice.aid, bob.aid, 1, text('first contact')));
+  await world.until('its copies are out', () => copiesOf(a) === 0);
+  const { tell } = silentNetwork(a);
+  const open = a.links.open.bind(a.links);
+  let opened = 0;
+  a.links.open = async (...call) => {
+    const link = await open(...call);
+    if (++opened === 1) link.unshift(Uint8Array.of(3));
+    return link;
+  };
+  const sent = await world.during(a.notes.send(alice.aid, bob.aid, 1, text('hello')));
+  // The note, the request for the keys, and the note again.
+  assert.deepEqual([sent.delivered, opened, tell.length], [true, 3, 0]);
+});
