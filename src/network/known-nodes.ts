@@ -1,11 +1,11 @@
 /**
- * Nodes for which strangers make room: those that an agent here called, and those whose agents the owner let in by name.
- * A stranger cannot add itself: a link that it opens, a dial for the record network and a look at its note do not count.
+ * Nodes that can evict strangers: nodes that an agent here called, and nodes of agents that the owner admitted by name.
+ * A stranger cannot add itself: its own links, dials for the record network and lookups for its notes do not count.
  */
 import { toHex } from '../foundation/bytes.ts';
 import { LruCache } from '../foundation/lru-cache.ts';
 
-/** Nodes that are remembered; the one that was not met for longest is forgotten first. */
+/** Maximum number of stored nodes. The least recently used node is evicted. */
 const MAX_KNOWN_NODES = 4096;
 
 export class KnownNodes {
