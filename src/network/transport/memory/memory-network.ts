@@ -149,6 +149,7 @@ class Line {
   readonly #events: (() => void)[] = [];
   /** When the last event arrives: a later one does not overtake it. */
   #lastAt = 0;
+  #sentAt = 0;
   /** Events that arrived while the line was cut. */
   #held = 0;
   #idle: Timer | null = null;
@@ -171,7 +172,10 @@ class Line {
     if (this.#isDead) return;
     this.#events.push(event);
     const now = this.#network.clock.now();
-    this.#lastAt = Math.max(now + this.delayMs, this.#lastAt);
+    // A clock that was set back would delay all later events.
+    const earliest = now < this.#sentAt ? now : this.#lastAt;
+    this.#sentAt = now;
+    this.#lastAt = Math.max(now + this.delayMs, earliest);
     this.#network.schedule(this.#lastAt - now, () => this.#arrive());
   }
 
