@@ -124,8 +124,8 @@ export const USER_LIMITS: Readonly<Record<string, readonly UserLimit[]>> = {
   'Use the API': [
     ['JSON_BODY_LIMIT_BYTES', 'surfaces/rest/json-body.ts', 'JSON body of a request'],
     ['MAX_HEAD_BYTES', 'surfaces/rest/listener.ts', 'request line and headers'],
-    ['BODY_TIMEOUT_MS', 'surfaces/rest/route-checks.ts', 'time for a JSON body to arrive'],
-    ['UPLOAD_STALL_MS', 'operations/handlers/object-streams.ts', 'an upload without data ends'],
+    ['BODY_TIMEOUT_MS', 'surfaces/rest/gate.ts', 'time for a JSON body to arrive'],
+    ['UPLOAD_STALL_MS', 'operations/handlers/objects.ts', 'an upload without data ends'],
     ['MAX_LOCAL_CONNECTIONS', 'surfaces/rest/connections.ts', 'connections from this machine'],
     ['MAX_REMOTE_CONNECTIONS', 'surfaces/rest/connections.ts', 'connections from other machines'],
     ['MAX_REMOTE_CONNECTIONS_PER_ADDRESS', 'surfaces/rest/connections.ts', 'connections from one other address'],

@@ -2,10 +2,10 @@
 import { existsSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import { CONFIG_KEYS, environmentName, SECRET_KEYS } from '../foundation/config/schema.ts';
 import { CONFIG_FILE, homeDirectory } from '../foundation/data-dir/paths.ts';
-import { SvcError } from '../foundation/errors.ts';
+import { EXIT, SvcError } from '../foundation/errors.ts';
 import { ownScript } from '../foundation/package-file.ts';
 import { MCP_PROFILES, PROFILES_PATTERN } from '../operations/mcp.ts';
 import { completionCommands } from '../surfaces/cli/commands/completion.ts';
@@ -13,6 +13,22 @@ import type { ClientLaunch } from '../surfaces/mcp-hosts/hosts.ts';
 import { mcpCommand } from './mcp-command.ts';
 import { type ServiceMachine, serviceCommand } from './service/command.ts';
 import { updateCommand } from './update-command.ts';
+
+// Exit codes of the `svcd` command on failure, the same as for `svc`.
+
+/** Throws usage errors instead of exiting, in this command and all subcommands. By default commander exits with 1. */
+export function throwUsageErrors(command: Command): Command {
+  command.exitOverride();
+  command.configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'svcd: ')) });
+  for (const one of command.commands) throwUsageErrors(one);
+  return command;
+}
+
+/** The exit code for a thrown value. Help and version output count as success. */
+export function exitCodeOf(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage;
+  return error instanceof SvcError ? error.exit : EXIT.failed;
+}
 
 type Flag = 'listen_addr' | 'api_addr' | 'fallback_host' | 'bootstrap' | 'open_browser';
 

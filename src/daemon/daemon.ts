@@ -10,7 +10,7 @@ import { VERSION } from '../foundation/version.ts';
 import type { ToolTable } from '../operations/tool-call.ts';
 import { Api, ApiReference } from './api.ts';
 import type { DaemonArguments } from './args.ts';
-import { buildNodeWatch } from './capabilities/node-events.ts';
+import { buildNodeWatch } from './capabilities/events.ts';
 import { buildCapabilities } from './capabilities.ts';
 import { type Foundation, openFoundation } from './foundation.ts';
 import { Life, type ProcessControl } from './life.ts';

@@ -3,8 +3,11 @@ import { systemClock } from '../foundation/clock.ts';
 import { ConfigService } from '../foundation/config/config-service.ts';
 import { DataDir } from '../foundation/data-dir/data-dir.ts';
 import { DATABASE_FILE, KEYS_DIRECTORY, STATE_NUMBER_FILE } from '../foundation/data-dir/paths.ts';
+import { nativeAid } from '../foundation/identity/aid.ts';
+import { selfDelegation } from '../foundation/identity/delegation.ts';
 import { DelegationVerifier } from '../foundation/identity/delegation-verifier.ts';
-import { KeyStore } from '../foundation/keys/key-store.ts';
+import { KeyPair } from '../foundation/identity/keys.ts';
+import { KeyStore, NODE_KEY } from '../foundation/keys/key-store.ts';
 import { PASSPHRASE_COST } from '../foundation/keys/passphrase.ts';
 import { Logger } from '../foundation/logger.ts';
 import { RecentLog } from '../foundation/recent-log.ts';
@@ -15,11 +18,28 @@ import { MIGRATIONS } from '../foundation/store/schema.ts';
 import { SeenDelegations } from '../foundation/store/seen-delegations.ts';
 import { Store } from '../foundation/store/store.ts';
 import { VERSION } from '../foundation/version.ts';
+import type { LocalIdentity } from '../network/links/types.ts';
 import type { DaemonArguments } from './args.ts';
 import { checkFilesRoot } from './files-root.ts';
 import type { Life } from './life.ts';
-import { loadNodeIdentity } from './node-key.ts';
 import { MANAGED_VARIABLE } from './service/managed.ts';
+
+// The node key: created on the first start and stored in the key store.
+
+/** The node as an identity. Its key is both master key and operational key. */
+export interface NodeIdentity extends LocalIdentity {
+  readonly key: KeyPair;
+}
+
+/** @throws SvcError `key_locked`, `key_damaged`, `not_writable` */
+export function loadNodeIdentity(keys: KeyStore): NodeIdentity {
+  const kept = keys.get(NODE_KEY);
+  const key = kept ?? KeyPair.generate();
+  if (kept === null) keys.put(NODE_KEY, key);
+  const { publicKey } = key;
+  const sign = (message: Uint8Array): Uint8Array => key.sign(message);
+  return { key, aid: nativeAid(publicKey), delegation: selfDelegation(key), publicKey, sign };
+}
 
 /** Variables that start with `SVCD_` but are not configuration keys. */
 const PASSPHRASE = 'SVCD_KEY_PASSPHRASE';

@@ -7,15 +7,20 @@ import { SvcError } from '../foundation/errors.ts';
 import { ownScript } from '../foundation/package-file.ts';
 import { VERSION } from '../foundation/version.ts';
 import { safeText } from '../surfaces/cli/text.ts';
-import { type DaemonArguments, daemonOptions, daemonProgram, withTwoDashes } from './args.ts';
-import { resetOnCrash } from './crash-reset.ts';
+import {
+  type DaemonArguments,
+  daemonOptions,
+  daemonProgram,
+  exitCodeOf,
+  throwUsageErrors,
+  withTwoDashes,
+} from './args.ts';
+import { handleUnhandledErrors, resetOnCrash } from './crash.ts';
 import { Daemon } from './daemon.ts';
-import { exitCodeOf, throwUsageErrors } from './exit-code.ts';
 import { type ProcessControl, STOP_TIMEOUT_MS } from './life.ts';
 import { onSupervisorStop, supervisorOf } from './service/managed.ts';
-import { superviseDaemon } from './service/run.ts';
+import { superviseDaemon } from './service/supervisor.ts';
 import { onStopSignal } from './signals.ts';
-import { handleUnhandledErrors } from './unhandled-errors.ts';
 
 async function start(
   args: DaemonArguments,

@@ -23,8 +23,8 @@ import type { NodeHandlerDependencies } from '../operations/handlers/node.ts';
 import type { nodeOperations } from '../operations/node.ts';
 import type { OutputOf } from '../operations/operation.ts';
 import { resolveFilesRoot } from './files-root.ts';
+import type { NodeIdentity } from './foundation.ts';
 import type { Network } from './network.ts';
-import type { NodeIdentity } from './node-key.ts';
 import { supervisorOf } from './service/managed.ts';
 
 /** Listen addresses by purpose, as `host:port`. */

@@ -5,7 +5,7 @@ import { readDaemonInfo } from '../foundation/data-dir/daemon-info.ts';
 import { SvcError } from '../foundation/errors.ts';
 import { VERSION } from '../foundation/version.ts';
 import { createClient } from '../operations/client.ts';
-import { updateOperations } from '../operations/update.ts';
+import { updateOperations } from '../operations/process.ts';
 import { type UpdateView, updateAndFollow } from '../operations/update-client.ts';
 import { exampleHelp } from '../surfaces/cli/command-group.ts';
 import { updateText } from '../surfaces/cli/commands/update.ts';

@@ -11,6 +11,33 @@ import { declare } from './declare.ts';
 import { AidParams, AidText, Base64, closed } from './schemas.ts';
 import { AccessToken, CALL_ERRORS, REACH_ERRORS } from './tunnels.ts';
 
+// Operations on the evidence of calls.
+
+const EVIDENCE = { params: AidParams, errors: ['bad_aid', 'not_found'], tag: 'Calls' } as const;
+
+const State = Type.Object({
+  aid: AidText,
+  enabled: Type.Boolean({
+    description: 'Calls of this agent carry a signature that the called service can show to others.',
+  }),
+});
+
+export const evidenceOperations = declare(EVIDENCE, {
+  evidenceGet: {
+    summary: 'Shows whether the calls of an agent carry evidence: see docs/evidence.md.',
+    route: 'GET /agents/{aid}/evidence',
+    output: State,
+  },
+
+  evidenceSet: {
+    summary: "Turns the evidence of an agent's calls on or off. Default: off.",
+    route: 'PUT /agents/{aid}/evidence',
+    body: closed({ enabled: Type.Boolean() }),
+    output: State,
+    heartbeat: true,
+  },
+});
+
 /** Maximum number of headers of a request, and of values of each. */
 const MAX_HEADERS = 100;
 /** Final HTTP statuses. Interim ones are below 200, and there are none with four digits. */

@@ -2,14 +2,12 @@
 import { accessOperations } from './access.ts';
 import { addressBookOperations } from './address-book.ts';
 import { agentOperations } from './agents.ts';
-import { callOperations } from './calls.ts';
+import { callOperations, evidenceOperations } from './calls.ts';
 import { cardOperations } from './cards.ts';
-import { catalogOperations } from './catalog.ts';
 import { chatOperations } from './chat.ts';
-import { directoryOperations } from './directory.ts';
+import { catalogOperations, directoryOperations } from './directory.ts';
 import { doctorOperations } from './doctor.ts';
 import { eventOperations, eventStreams, nodeEventOperations } from './events.ts';
-import { evidenceOperations } from './evidence.ts';
 import { fileOfferOperations, fileOfferStreams } from './file-offers.ts';
 import { gatewayStreams } from './gateway.ts';
 import { groupOperations } from './groups.ts';
@@ -22,13 +20,12 @@ import { objectOperations, objectStreams } from './objects.ts';
 import { originOperations } from './origins.ts';
 import { pageStreams } from './pages.ts';
 import { panelOperations, panelStreams } from './panel.ts';
-import { processOperations } from './process.ts';
+import { processOperations, updateOperations } from './process.ts';
 import { pushOperations } from './push.ts';
 import { reachOperations } from './reach.ts';
 import { remoteAdminOperations, remoteAdminStreams } from './remote-admin.ts';
 import { toolOperations } from './tools.ts';
 import { tunnelOperations } from './tunnels.ts';
-import { updateOperations } from './update.ts';
 import { walletOperations } from './wallets.ts';
 
 export const operations = {

@@ -2,7 +2,7 @@
 import { SvcError } from '../foundation/errors.ts';
 import type { Client } from './client.ts';
 import type { OutputOf } from './operation.ts';
-import type { updateOperations } from './update.ts';
+import type { updateOperations } from './process.ts';
 
 /** Interval between two status requests. */
 const POLL_MS = 500;

@@ -2,8 +2,14 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { isAbsolute, join, resolve } from 'node:path';
 import { test } from 'node:test';
-import { type DaemonArguments, daemonOptions, daemonProgram, withTwoDashes } from '../../src/daemon/args.ts';
-import { exitCodeOf, throwUsageErrors } from '../../src/daemon/exit-code.ts';
+import {
+  type DaemonArguments,
+  daemonOptions,
+  daemonProgram,
+  exitCodeOf,
+  throwUsageErrors,
+  withTwoDashes,
+} from '../../src/daemon/args.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
 import { runOk } from '../support/programs.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';

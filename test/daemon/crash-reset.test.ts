@@ -9,8 +9,8 @@ import { test } from 'node:test';
 function ending(how: string) {
   const script = `
     import { createServer } from 'node:net';
-    import { resetOnCrash } from './src/daemon/crash-reset.ts';
-    import { handleUnhandledErrors } from './src/daemon/unhandled-errors.ts';
+    import { resetOnCrash } from './src/daemon/crash.ts';
+    import { handleUnhandledErrors } from './src/daemon/crash.ts';
     resetOnCrash(process);
     handleUnhandledErrors(process, { error: () => {} });
     const server = createServer((socket) => {

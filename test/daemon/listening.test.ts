@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { bootstrapNodes, dhtAddress, needsPortMapping, quicAddress } from '../../src/daemon/listening.ts';
+import { bootstrapNodes, dhtAddress, needsPortMapping, quicAddress } from '../../src/daemon/network.ts';
 
 test('the record network listens on the configured address, or on all interfaces without a host', async () => {
   assert.deepEqual(await dhtAddress(':4121'), { host: '0.0.0.0', port: 4121 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { mcpHosts } from '../../src/daemon/mcp-hosts.ts';
+import { mcpHosts } from '../../src/daemon/mcp-command.ts';
 import { type Machine, MCP_CLIENTS, svcdEntry, withServer } from '../../src/surfaces/mcp-hosts/hosts.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 

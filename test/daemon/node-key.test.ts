@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { loadNodeIdentity } from '../../src/daemon/node-key.ts';
+import { loadNodeIdentity } from '../../src/daemon/foundation.ts';
 import { nativeAid } from '../../src/foundation/identity/aid.ts';
 import { verifyDelegationSignature } from '../../src/foundation/identity/delegation-verifier.ts';
 import { verifySignature } from '../../src/foundation/identity/keys.ts';

@@ -7,7 +7,7 @@ function fate(failure: string): { readonly status: number | null; readonly stdou
   const script = `
     import { SvcError } from './src/foundation/errors.ts';
     import { detach } from './src/foundation/detached.ts';
-    import { handleUnhandledErrors } from './src/daemon/unhandled-errors.ts';
+    import { handleUnhandledErrors } from './src/daemon/crash.ts';
     handleUnhandledErrors(process, { error: (_fields, message) => console.log(message) });
     setImmediate(() => console.log('goes on'));
     ${failure}`;

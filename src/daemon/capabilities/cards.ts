@@ -15,7 +15,7 @@ import type { Foundation } from '../foundation.ts';
 import type { Network } from '../network.ts';
 import type { Agents } from './agents.ts';
 import type { DirectoryParts } from './directory.ts';
-import type { buildObjects } from './objects.ts';
+import type { buildObjects } from './files.ts';
 
 /** Host and port of a bound service; null if the text is not valid. */
 function addressOf(service: string) {

@@ -4,7 +4,7 @@ import type { Foundation } from '../foundation.ts';
 import type { Network } from '../network.ts';
 import type { Access } from './access.ts';
 import type { Agents } from './agents.ts';
-import type { Offered } from './file-offers.ts';
+import type { Offered } from './files.ts';
 
 export function buildLinks(
   { clock, log, seen, delegations }: Foundation,

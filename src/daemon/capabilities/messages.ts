@@ -1,12 +1,16 @@
-/** Notes and chat. */
+/** Messages between agents: notes, chat, groups, and invitations to a network. */
 import type { AddressBook } from '../../capabilities/address-book/address-book.ts';
 import { Chat } from '../../capabilities/chat/chat.ts';
 import type { EventLog } from '../../capabilities/events/event-log.ts';
+import { Groups } from '../../capabilities/groups/groups.ts';
+import { Joining } from '../../capabilities/joining/joining.ts';
 import { Notes } from '../../capabilities/notes/notes.ts';
 import type { ObjectService } from '../../capabilities/objects/object-service.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { ChatStore } from '../../foundation/store/chat.ts';
 import { ChatLog } from '../../foundation/store/chat-log.ts';
+import { GroupEntryStore } from '../../foundation/store/group-entries.ts';
+import { GroupStore } from '../../foundation/store/groups.ts';
 import { NoteCopyStore } from '../../foundation/store/note-copies.ts';
 import { NoteOutboxStore } from '../../foundation/store/note-outbox.ts';
 import { NoteStore } from '../../foundation/store/notes.ts';
@@ -16,6 +20,57 @@ import type { Network } from '../network.ts';
 import type { Access } from './access.ts';
 import type { Agents } from './agents.ts';
 import type { DirectoryParts } from './directory.ts';
+
+// Invitations to this network, and joining other networks.
+
+export function buildJoining({ clock, config, node }: Foundation, n: Network) {
+  const { records, joined, ownAddresses, portMapper, reach } = n;
+  const joining = new Joining(
+    { nodeAid: node.aid, network: config.network },
+    {
+      clock,
+      records,
+      joined,
+      facts: () => ({
+        known: ownAddresses.known(),
+        mapped: portMapper
+          .view()
+          .ports.filter(({ internalPort }) => internalPort === records.address.port)
+          .map(({ external }) => external),
+      }),
+      helpers: () => reach.helpers.inRecordNetwork,
+    },
+  );
+  return { joining };
+}
+
+// Groups, with invitations sent as notes.
+
+export function buildGroups(
+  { life, clock, log, store, delegations }: Foundation,
+  { registry, onDeleted }: Agents,
+  { links, events, objects, notes, isKnown }: Shared & Pick<Messages, 'notes' | 'isKnown'>,
+  { records }: Network,
+): Groups {
+  const groups = new Groups({
+    groups: new GroupStore(store),
+    entries: new GroupEntryStore(store),
+    links,
+    notes,
+    objects: { has: (aid, objectId) => objects.stat(aid, objectId) !== null },
+    delegations,
+    events,
+    clock,
+    log,
+    identity: (aid) => registry.identity(aid),
+    random: Math.random,
+    isKnown,
+    clockAheadMs: () => records.clockAheadMs(),
+  });
+  life.add('acting', groups);
+  onDeleted((aid) => groups.forget(aid));
+  return groups;
+}
 
 /** Shared dependencies of notes, chat and groups. */
 export interface Shared {

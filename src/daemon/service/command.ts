@@ -4,10 +4,8 @@ import path from 'node:path';
 import { Command } from 'commander';
 import { SvcError } from '../../foundation/errors.ts';
 import { exampleHelp } from '../../surfaces/cli/command-group.ts';
-import { launchdService } from './launchd.ts';
+import { launchdService, SYSTEM_DATA_DIR, systemdService, windowsService } from './definitions.ts';
 import { describe, execute, type ServiceManager, type Step } from './plan.ts';
-import { SYSTEM_DATA_DIR, systemdService } from './systemd.ts';
-import { windowsService } from './windows.ts';
 
 /** Properties of the machine that the plans depend on. */
 export interface ServiceMachine {

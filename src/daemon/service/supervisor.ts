@@ -4,13 +4,163 @@
  * that a crash or power failure at any moment leaves a working state.
  */
 
+import { type ChildProcess, spawn } from 'node:child_process';
+import { Agent, get } from 'node:http';
+import { join } from 'node:path';
 import { isUpdate } from '../../capabilities/update/release-source.ts';
-import type { Releases } from '../../capabilities/update/releases.ts';
-import type { Clock } from '../../foundation/clock.ts';
+import { Releases } from '../../capabilities/update/releases.ts';
+import { type Clock, systemClock } from '../../foundation/clock.ts';
 import { readDaemonInfo } from '../../foundation/data-dir/daemon-info.ts';
+import { DataDir } from '../../foundation/data-dir/data-dir.ts';
+import { acquireLock } from '../../foundation/data-dir/lock.ts';
 import { detach } from '../../foundation/detached.ts';
-import { type ChildOptions, DaemonChild } from './child.ts';
-import type { DatabaseSnapshot } from './snapshot.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { isSingleFile } from '../../foundation/package-file.ts';
+import { VERSION } from '../../foundation/version.ts';
+import { nodeProgram } from '../package.ts';
+import { onStopSignal } from '../signals.ts';
+import { isReady, isRestart, isSwitch, MANAGED_VARIABLE, STOP_MESSAGE } from './managed.ts';
+import { DatabaseSnapshot } from './snapshot.ts';
+
+// The program that the service manager starts: the supervisor with its dependencies.
+
+/**
+ * Runs the daemon of a data directory until it exits or this process receives a stop signal.
+ * @param program path of the installed `svcd`
+ * @param args arguments of the daemon
+ * @returns the exit code
+ * @throws SvcError `already_running`, `not_writable`
+ */
+export async function superviseDaemon(dataDir: string, program: string, args: readonly string[]): Promise<number> {
+  // Creates the directory with owner-only access. The daemon locks it while it runs.
+  DataDir.open({ path: dataDir, version: VERSION }, { clock: systemClock }).close();
+  const releases = new Releases(dataDir);
+  releases.open();
+  const lock = acquireLock(releases.directory);
+  if (lock === null)
+    throw new SvcError('already_running', { message: `Another service uses the data directory ${dataDir}.` });
+  const supervisor = new ServiceSupervisor(
+    {
+      dataDir,
+      installed: { version: VERSION, program },
+      alone: isSingleFile,
+      node: nodeProgram(),
+      args,
+      environment: process.env,
+    },
+    {
+      releases,
+      snapshot: new DatabaseSnapshot(dataDir, join(releases.directory, '.before')),
+      clock: systemClock,
+      say: (line) => void process.stderr.write(`svcd service: ${line}\n`),
+    },
+  );
+  onStopSignal(process, () => supervisor.stop());
+  try {
+    return await supervisor.run();
+  } finally {
+    lock.release();
+  }
+}
+
+// The daemon as a child process of the supervisor.
+
+/** Time limit for stopping before the daemon is killed, in milliseconds. The daemon's own limit is shorter. */
+const STOP_LIMIT_MS = 20_000;
+/** Timeout of a health check, in milliseconds. */
+const PROBE_TIMEOUT_MS = 5_000;
+
+interface ChildOptions {
+  /** The Node executable. */
+  readonly node: string;
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly environment: NodeJS.ProcessEnv;
+}
+
+class DaemonChild {
+  /** Resolves with the exit code; 1 if a signal ended it. */
+  readonly ended: Promise<number>;
+  /** Resolves with the version that the daemon requests; null for a restart of the same version. */
+  readonly asked: Promise<string | null>;
+  readonly #process: ChildProcess;
+  readonly #clock: Clock;
+  readonly #ready: Promise<string>;
+  #isOver = false;
+
+  constructor({ node, program, args, environment }: ChildOptions, clock: Clock) {
+    const child = spawn(node, [program, ...args], {
+      env: { ...environment, [MANAGED_VARIABLE]: '1' },
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      windowsHide: true,
+    });
+    this.#process = child;
+    this.#clock = clock;
+    this.ended = new Promise((resolve) => {
+      const end = (code: number | null): void => {
+        this.#isOver = true;
+        resolve(code ?? 1);
+      };
+      child.on('error', () => end(1));
+      child.once('exit', end);
+    });
+    const [asked, ready] = [Promise.withResolvers<string | null>(), Promise.withResolvers<string>()];
+    child.on('message', (message: unknown) => {
+      if (isSwitch(message)) asked.resolve(message.version);
+      if (isRestart(message)) asked.resolve(null);
+      if (isReady(message)) ready.resolve(message.api_addr);
+    });
+    this.asked = asked.promise;
+    this.#ready = ready.promise;
+  }
+
+  /** False after it has exited. */
+  get isRunning(): boolean {
+    return !this.#isOver;
+  }
+
+  /** The address of its API when it is ready; null if it exits before or exceeds `limitMs`. */
+  ready(limitMs: number): Promise<string | null> {
+    const { promise: late, resolve } = Promise.withResolvers<null>();
+    const timer = this.#clock.after(limitMs, () => resolve(null));
+    return Promise.race([this.#ready, this.ended.then(() => null), late]).finally(() => timer.cancel());
+  }
+
+  /** True if the API responds, even with an authorization error. */
+  async answers(address: string): Promise<boolean> {
+    try {
+      const status = await statusOf(`http://${address}/health`);
+      return this.isRunning && (status === 200 || status === 401);
+    } catch {
+      return false;
+    }
+  }
+
+  /** Stops it cleanly, or kills it after the time limit. */
+  async stop(): Promise<number> {
+    const timer = this.#clock.after(STOP_LIMIT_MS, () => this.#process.kill('SIGKILL'));
+    if (this.isRunning) {
+      // Windows has no signals; `kill` would terminate it immediately.
+      if (process.platform === 'win32') this.#process.send(STOP_MESSAGE, () => {});
+      else this.#process.kill('SIGTERM');
+    }
+    const code = await this.ended;
+    timer.cancel();
+    return code;
+  }
+}
+
+/** Unlike the global agent, this agent ignores NODE_USE_ENV_PROXY, because the daemon is on this machine. */
+const direct = new Agent();
+
+function statusOf(url: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    get(url, { agent: direct, signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) }, (response) => {
+      response.resume();
+      resolve(response.statusCode ?? 0);
+    }).on('error', reject);
+  });
+}
 
 /** Time limit for a release on trial to become ready, in milliseconds. It may have to upgrade a database. */
 const START_LIMIT_MS = 90_000;

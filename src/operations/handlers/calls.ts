@@ -1,10 +1,27 @@
 /** The handler of calls. */
+import type { EvidenceSetting } from '../../capabilities/agents/evidence-setting.ts';
 import type { FetchRequest, FetchResult } from '../../capabilities/calls/fetch-service.ts';
 import { toBase64 } from '../../foundation/base64.ts';
 import type { CollectedBytes } from '../../foundation/collected-bytes.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { callOperations } from '../calls.ts';
+import type { callOperations, evidenceOperations } from '../calls.ts';
 import type { CallContext, Handlers } from '../operation.ts';
+
+// Handlers of the evidence operations.
+
+interface EvidenceHandlerDependencies {
+  readonly evidence: Pick<EvidenceSetting, 'get' | 'set'>;
+}
+
+export function evidenceHandlers({ evidence }: EvidenceHandlerDependencies): Handlers<typeof evidenceOperations> {
+  return {
+    evidenceGet: ({ aid }) => ({ aid, enabled: evidence.get(aid) }),
+    evidenceSet: ({ aid, enabled }) => {
+      evidence.set(aid, enabled);
+      return { aid, enabled: evidence.get(aid) };
+    },
+  };
+}
 
 export interface CallHandlerDependencies {
   readonly fetch: (request: FetchRequest, signal: AbortSignal) => Promise<FetchResult>;

@@ -1,6 +1,7 @@
 /** Handlers of the directory operations. */
 import type { AgentRegistry } from '../../capabilities/agents/registry.ts';
 import { readProfile } from '../../capabilities/directory/cards.ts';
+import type { Catalog } from '../../capabilities/directory/catalog.ts';
 import { didDocument } from '../../capabilities/directory/did-document.ts';
 import type { Directory } from '../../capabilities/directory/directory.ts';
 import type { DiscoveryEntry, Search } from '../../capabilities/directory/discovery.ts';
@@ -8,16 +9,37 @@ import type { PublishResult } from '../../capabilities/directory/publishing.ts';
 import type { AgentResolver } from '../../capabilities/directory/types.ts';
 import { toBase64 } from '../../foundation/base64.ts';
 import { isoTime } from '../../foundation/clock.ts';
-import { RECORD_TTL_S } from '../../foundation/domain/directory.ts';
+import { RECORD_TTL_S, SEARCH_PAGE_DEFAULT } from '../../foundation/domain/directory.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, didOf } from '../../foundation/identity/aid.ts';
 import { encodeDelegation } from '../../foundation/identity/delegation.ts';
 import { expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD } from '../../foundation/records/types.ts';
-import { DISCOVER_LIMIT_DEFAULT, type directoryOperations } from '../directory.ts';
+import { type catalogOperations, DISCOVER_LIMIT_DEFAULT, type directoryOperations } from '../directory.ts';
 import type { Handlers, ResultOf } from '../operation.ts';
 import { profileView } from './agents.ts';
 import { bytesOf, timeOrNull } from './values.ts';
+
+// Handlers of the AI Catalog and the search.
+
+interface CatalogHandlerDependencies {
+  readonly catalog: Pick<Catalog, 'manifest' | 'search'>;
+}
+
+export function catalogHandlers({ catalog }: CatalogHandlerDependencies): Handlers<typeof catalogOperations> {
+  const search: Handlers<typeof catalogOperations>['catalogSearch'] = async (input, { signal }) => {
+    const { query, federation, pageSize = SEARCH_PAGE_DEFAULT, pageToken } = input;
+    const { text, filter = {} } = query;
+    const offset = Number(pageToken ?? 0);
+    const { results, next } = await catalog.search({ text, filter, pageSize, offset, signal });
+    return {
+      results,
+      ...(federation === 'referrals' ? { referrals: [] } : {}),
+      ...(next === null ? {} : { pageToken: `${next}` }),
+    };
+  };
+  return { catalogGet: () => catalog.manifest(), catalogSearch: search, catalogSearchBelow: search };
+}
 
 export interface DirectoryHandlerDependencies {
   readonly agents: Pick<AgentRegistry, 'get'>;

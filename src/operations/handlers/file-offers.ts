@@ -8,7 +8,7 @@ import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
 import type { fileOfferOperations, fileOfferStreams } from '../file-offers.ts';
 import type { Handlers } from '../operation.ts';
 import type { StreamExchange, StreamHandlers } from './exchange.ts';
-import { sendBody } from './object-streams.ts';
+import { sendBody } from './objects.ts';
 
 export interface FileOfferHandlerDependencies {
   readonly offers: FileOffers;

@@ -1,13 +1,115 @@
 /** Handlers of the object operations. */
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import type { Holders, ObjectGetter } from '../../capabilities/objects/object-getter.ts';
+import { headersOf } from '../../capabilities/objects/object-response.ts';
 import type { ObjectService } from '../../capabilities/objects/object-service.ts';
+import { type RemoteObject, type RemoteObjects, verifiedBytes } from '../../capabilities/objects/remote-objects.ts';
 import type { ObjectInfo } from '../../capabilities/objects/types.ts';
-import { isoTime } from '../../foundation/clock.ts';
+import { type Clock, isoTime } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import type { Aid } from '../../foundation/identity/aid.ts';
-import { OBJECTS_PAGE_DEFAULT, type objectOperations } from '../objects.ts';
+import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
+import { awakeClock } from '../../foundation/stall.ts';
+import { OBJECTS_PAGE_DEFAULT, type objectOperations, type objectStreams } from '../objects.ts';
 import type { Handlers } from '../operation.ts';
+import type { StreamExchange, StreamHandlers } from './exchange.ts';
 import { bytesOf } from './values.ts';
+
+// Handlers of uploads and reads of objects, whose bytes are streamed.
+
+/** An upload without data for this long is aborted, milliseconds. */
+export const UPLOAD_STALL_MS = 60_000;
+
+export interface ObjectStreamDependencies {
+  readonly objects: Pick<ObjectService, 'store'>;
+  readonly remote: Pick<RemoteObjects, 'read'>;
+  readonly clock: Clock;
+  /** The identity of the node, which reads for the callers of this API. */
+  readonly nodeAid: Aid;
+  /** @throws SvcError `not_found` if the agent is not registered here */
+  readonly requireAgent: (aid: Aid) => Aid;
+  /** Counts an upload as a heartbeat of its agent. */
+  readonly heartbeat: (aid: Aid) => void;
+}
+
+/** The body of a request, aborted if it stalls. */
+async function* bodyOf(request: IncomingMessage, clock: Clock): AsyncGenerator<Uint8Array> {
+  const stall = new SvcError('timeout', { message: 'The upload stalled. Send it again.' });
+  const watch = () => awakeClock(clock).after(UPLOAD_STALL_MS, () => request.destroy(stall));
+  let timer = watch();
+  try {
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      timer.cancel();
+      yield chunk;
+      timer = watch();
+    }
+  } catch (cause) {
+    throw cause instanceof SvcError
+      ? cause
+      : new SvcError('cancelled', {
+          message: 'The upload was interrupted, and nothing was stored. Send it again.',
+          cause,
+        });
+  } finally {
+    timer.cancel();
+  }
+}
+
+async function upload(exchange: StreamExchange, dependencies: ObjectStreamDependencies): Promise<void> {
+  const { request, response, input } = exchange;
+  const { objects, clock, requireAgent, heartbeat } = dependencies;
+  exchange.context.requireToken();
+  const aid = requireAgent(parseAid(String(input['aid'])));
+  const { name } = input;
+  const length = Number(request.headers['content-length'] ?? 0);
+  const stored = await objects.store(aid, bodyOf(request, clock), typeof name === 'string' ? name : undefined, length);
+  heartbeat(aid);
+  const body = JSON.stringify(objectView(stored));
+  const headers = { 'content-type': 'application/json; charset=utf-8', 'content-length': Buffer.byteLength(body) };
+  response.writeHead(200, headers).end(body);
+}
+
+/**
+ * Streams an object to the client. The last chunk of a whole object is held back until the hash is verified. A failure
+ * after the headers resets the connection, so that the client does not accept a partial response.
+ */
+export async function sendBody(
+  { status, body }: Pick<RemoteObject, 'status' | 'body'>,
+  objectId: string,
+  response: ServerResponse,
+): Promise<void> {
+  const source = status === 200 ? verifiedBytes(body, objectId) : body;
+  await pipeline(Readable.from(source, { objectMode: false }), response).catch(() => void response.destroy());
+}
+
+async function read(exchange: StreamExchange, { remote, nodeAid }: ObjectStreamDependencies): Promise<void> {
+  const { request, response, input, context } = exchange;
+  // A path in another spelling, such as with escapes, was not checked as remote content. A service worker would see
+  // the requests of other pages.
+  if (request.url?.startsWith('/aid/') !== true || request.headers['service-worker'] !== undefined)
+    throw new SvcError('not_found');
+  const objectId = String(input['object_id']);
+  const method = request.method === 'HEAD' ? 'HEAD' : 'GET';
+  const { headers } = request;
+  const asked = { local: nodeAid, holder: parseAid(String(input['holder'])), objectId, method, headers } as const;
+  const object = await remote.read({ ...asked, signal: context.signal });
+  const { status, body } = object;
+  response.once('close', () => body.destroy());
+  response.writeHead(status, headersOf(object, objectId));
+  if (method === 'HEAD' || status === 304 || status === 416) {
+    body.resume();
+    response.end();
+  } else await sendBody(object, objectId, response);
+}
+
+export function objectStreamHandlers(dependencies: ObjectStreamDependencies): StreamHandlers<typeof objectStreams> {
+  return {
+    objectUpload: (exchange) => upload(exchange, dependencies),
+    objectRead: (exchange) => read(exchange, dependencies),
+  };
+}
 
 export interface ObjectHandlerDependencies {
   readonly objects: ObjectService;

@@ -2,7 +2,7 @@
  * Access check in front of every route. It uses only the head of the request, so no route can forget it. See
  * docs/threat-model.md, "The API".
  */
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { hostname } from 'node:os';
 import { isLoopbackHost } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
@@ -10,11 +10,49 @@ import { SvcError } from '../../foundation/errors.ts';
 import { canonicalIp, subscriberOf } from '../../foundation/ip.ts';
 import type { QuotaHolder } from '../../foundation/quota.ts';
 import { type Rate, RateQuota } from '../../foundation/rate-limit.ts';
-import type { CallContext } from '../../operations/operation.ts';
+import type { CallContext, Permission } from '../../operations/operation.ts';
 import { hostOf, isLoopbackPeer, isSameSite } from './host.ts';
-import { isPanelPage } from './panel-path.ts';
-import { isPeerPath } from './peer-path.ts';
+import { isPanelPage, isPeerPath } from './panel-path.ts';
+import { hasUnreadBody } from './response.ts';
 import { NO_SESSIONS, type PanelSessions, TokenCheck, type TokenHolder } from './token.ts';
+
+// Checks of a route before it reads the body.
+
+/** Timeout for a JSON body after its head, in milliseconds. */
+const BODY_TIMEOUT_MS = 30_000;
+
+/** True if a method has a body and must declare its media type. */
+export function isWrite(method: string | undefined): boolean {
+  return method !== 'GET' && method !== 'HEAD';
+}
+
+/** @throws SvcError `unauthorized`, `local_only` */
+export function checkPermission(permission: Permission, admission: AdmittedRequest): void {
+  if (!admission.authorized && permission !== 'open') throw new SvcError('unauthorized');
+  if (permission === 'local_only' && admission.origin !== 'local') throw new SvcError('local_only');
+}
+
+/** @throws SvcError `unsupported_media_type` if the `Content-Type` of a write is not `accepts` */
+export function checkMediaType(request: IncomingMessage, accepts: string): void {
+  if (!isWrite(request.method)) return;
+  const type = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
+  const encoding = request.headers['content-encoding']?.trim().toLowerCase() ?? 'identity';
+  if (type !== accepts)
+    throw new SvcError('unsupported_media_type', { message: `Send "Content-Type: ${accepts}" with this request.` });
+  if (encoding !== 'identity')
+    throw new SvcError('unsupported_media_type', { message: 'Send the body without a Content-Encoding.' });
+}
+
+/** Destroys the connection of an incomplete body. The timeouts of the HTTP server cover only the head. */
+export function limitBodyTime(request: IncomingMessage, response: ServerResponse, clock: Clock): void {
+  if (!hasUnreadBody(request)) return;
+  const timer = clock.after(BODY_TIMEOUT_MS, () => {
+    if (!request.complete) request.socket.destroy();
+  });
+  const cancel = (): void => timer.cancel();
+  request.once('end', cancel);
+  response.once('close', cancel);
+}
 
 /** Burst of wrong tokens from one address. */
 const WRONG_TOKEN_BURST = 10;

@@ -7,7 +7,7 @@ import type { gatewayStreams } from '../../operations/gateway.ts';
 import type { StreamExchange, StreamHandlers } from '../../operations/handlers/exchange.ts';
 import type { remoteAdminStreams } from '../../operations/remote-admin.ts';
 import { VIA_HEADERS } from '../../operations/via-headers.ts';
-import { isPeerPath } from './peer-path.ts';
+import { isPeerPath } from './panel-path.ts';
 import { callRemote, pathBelow, type RemoteCaller } from './remote-call.ts';
 import { hasUnreadBody } from './response.ts';
 

@@ -5,7 +5,7 @@ import { maySwitch } from '../../capabilities/calls/upgrades.ts';
 import { systemClock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { listen } from '../../foundation/stream-listeners.ts';
-import { isPeerPath } from './peer-path.ts';
+import { isPeerPath } from './panel-path.ts';
 import { errorResponse } from './response.ts';
 
 /** Listeners for the end of one response. This server and a piped stream add several; Node warns above ten. */

@@ -1,3 +1,8 @@
+/** True for gateway paths, which return remote content. */
+export function isPeerPath(url: string | undefined): boolean {
+  return url !== undefined && /^\/aid(?:[/?]|$)/.test(url);
+}
+
 /** True for the page of the panel. */
 export function isPanelPage(url: string | undefined): boolean {
   return url !== undefined && /^\/(?:\?|$)/.test(url);

@@ -2,7 +2,7 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import { SvcError } from '../../foundation/errors.ts';
 import type { ErrorBodyValue } from '../../operations/schemas.ts';
-import { isPeerPath } from './peer-path.ts';
+import { isPeerPath } from './panel-path.ts';
 
 /** Status code after which the connection uses another protocol. */
 export const SWITCHING_PROTOCOLS = 101;

@@ -11,10 +11,9 @@ import { compileInput, type ParseAid } from '../../operations/input.ts';
 import type { BoundOperation } from '../../operations/operation.ts';
 import { NONE } from '../../operations/schemas.ts';
 import { RestContext } from './context.ts';
-import type { AdmittedRequest } from './gate.ts';
+import { type AdmittedRequest, checkMediaType, checkPermission, isWrite, limitBodyTime } from './gate.ts';
 import { JSON_BODY_LIMIT_BYTES, readJsonBody } from './json-body.ts';
 import { JSON_TYPE, sendError } from './response.ts';
-import { checkMediaType, checkPermission, isWrite, limitBodyTime } from './route-checks.ts';
 
 /** Longest path parameter, in characters. The whole head of a request has its own limit. */
 const MAX_PARAM_LENGTH = 8 * 1024;

@@ -17,7 +17,7 @@ import { pageStreams } from '../../operations/pages.ts';
 import { DaemonProver, isProofRequest } from '../daemon-prover.ts';
 import { ConnectionLimit, Lingering } from './connections.ts';
 import { docsHandlers, openApiHandler } from './docs-page.ts';
-import { type AdmittedRequest, RequestGate } from './gate.ts';
+import { type AdmittedRequest, isWrite, RequestGate } from './gate.ts';
 import { namesManyHosts } from './host.ts';
 import { createHttpServer, MAX_HEADER_COUNT } from './listener.ts';
 import { HttpMetrics, metricsHandler, ProcessMetrics } from './metrics.ts';
@@ -31,7 +31,6 @@ import {
   setSecurityHeaders,
   tooManyHeaders,
 } from './response.ts';
-import { isWrite } from './route-checks.ts';
 import { type RoutedRequest, Router } from './router.ts';
 import { NO_SESSIONS, type PanelSessions } from './token.ts';
 

@@ -4,9 +4,12 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
-import { type LaunchdOptions, launchdPlist } from '../../../src/daemon/service/launchd.ts';
-import { systemdUnit } from '../../../src/daemon/service/systemd.ts';
-import { windowsTask } from '../../../src/daemon/service/windows.ts';
+import {
+  type LaunchdOptions,
+  launchdPlist,
+  systemdUnit,
+  windowsTask,
+} from '../../../src/daemon/service/definitions.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
 const LAUNCH = { node: '/usr/bin/node', program: '/usr/lib/node_modules/svcd/bin/svcd', dataDir: '/var/lib/svcd' };

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { superviseDaemon } from '../../../src/daemon/service/run.ts';
+import { superviseDaemon } from '../../../src/daemon/service/supervisor.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { readDaemonInfo } from '../../../src/foundation/data-dir/daemon-info.ts';
 import { DataDir } from '../../../src/foundation/data-dir/data-dir.ts';

@@ -18,7 +18,7 @@ import { canonicalIp, inIpv4Network, ipScope, subscriberOf } from '../../../src/
 import { parseServiceAddress } from '../../../src/foundation/service-address.ts';
 import { fence } from '../../../src/surfaces/mcp/results.ts';
 import { hostOf, isSameSite } from '../../../src/surfaces/rest/host.ts';
-import { isPeerPath } from '../../../src/surfaces/rest/peer-path.ts';
+import { isPeerPath } from '../../../src/surfaces/rest/panel-path.ts';
 import { pathBelow } from '../../../src/surfaces/rest/remote-call.ts';
 import { rewriteLocation } from '../../../src/surfaces/rest/remote-headers.ts';
 import { bytesOf, decoder, shapeOf, textOf, violation } from '../engine/properties.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
-import { countHeartbeats } from '../../../src/operations/handlers/heartbeats.ts';
+import { countHeartbeats } from '../../../src/operations/handlers/agents.ts';
 import { operations } from '../../../src/operations/index.ts';
 import type { BoundOperation, CallContext } from '../../../src/operations/operation.ts';
 

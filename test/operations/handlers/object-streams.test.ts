@@ -11,7 +11,7 @@ import {
   type ObjectStreamDependencies,
   objectStreamHandlers,
   UPLOAD_STALL_MS,
-} from '../../../src/operations/handlers/object-streams.ts';
+} from '../../../src/operations/handlers/objects.ts';
 import type { CallContext } from '../../../src/operations/operation.ts';
 import { testAid } from '../../support/agents.ts';
 import { sha256 } from '../../support/object-world.ts';

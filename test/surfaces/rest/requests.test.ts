@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { test } from 'node:test';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { bind } from '../../../src/operations/operation.ts';
-import { updateOperations } from '../../../src/operations/update.ts';
+import { updateOperations } from '../../../src/operations/process.ts';
 import { eventually } from '../../support/eventually.ts';
 import { JSON_HEADERS, speak, startWorld } from './support.ts';
 

@@ -1,0 +1,50 @@
+/** What the daemon does when it crashes, and with errors that nothing handles. */
+import { subscribe } from 'node:diagnostics_channel';
+import { Socket } from 'node:net';
+import { onDetachedError } from '../foundation/detached.ts';
+import { SvcError } from '../foundation/errors.ts';
+import type { Log } from '../foundation/log.ts';
+import { resetSocket } from '../foundation/sockets.ts';
+import { safeText } from '../surfaces/cli/text.ts';
+
+// Handles errors without a caller: from timers and background work.
+
+/**
+ * Keeps the process running after SvcErrors, such as a failed disk write, because the transaction was rolled back. The
+ * same applies to all failures of detached work, which belongs to one request. Any other error is a bug that leaves the
+ * state undefined: it is written to stderr, and the process exits with code 1, as Node does by default.
+ */
+export function handleUnhandledErrors(process: NodeJS.Process, log: Pick<Log, 'error'>): void {
+  onDetachedError((error) => log.error({ error }, 'background work failed'));
+  process.on('uncaughtException', (error: unknown) => {
+    if (error instanceof SvcError) return log.error({ error }, 'background work failed');
+    const text = error instanceof Error ? (error.stack ?? error.message) : 'unknown error';
+    process.stderr.write(`svcd: ${safeText(text)}\n`);
+    process.exit(1);
+  });
+}
+
+// Resets local connections if this process crashes. Otherwise the system closes them normally, and half a response
+// would look complete. Nothing can run at SIGKILL; docs/local-addresses.md describes what clients see then.
+
+/** Node publishes every accepted connection of this process on this channel. */
+const ACCEPTED = 'net.server.socket';
+
+function socketIn(message: unknown): Socket | null {
+  const isHeld = typeof message === 'object' && message !== null && 'socket' in message;
+  return isHeld && message.socket instanceof Socket ? message.socket : null;
+}
+
+/** Resets every open accepted connection when the process exits with a code other than 0. */
+export function resetOnCrash(process: NodeJS.Process): void {
+  const open = new Set<Socket>();
+  subscribe(ACCEPTED, (message) => {
+    const socket = socketIn(message);
+    if (socket === null) return;
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
+  });
+  process.on('exit', (code) => {
+    if (code !== 0) for (const socket of open) resetSocket(socket);
+  });
+}
