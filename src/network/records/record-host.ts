@@ -13,6 +13,7 @@ import { belongsUnderKey, KEY_BYTES } from '../../foundation/records/keys.ts';
 import { decodeRecord, isValidAt, MAX_RECORD_BYTES } from '../../foundation/records/record.ts';
 import { MAX_DATAGRAM_RECORD_BYTES, RECORD, RECORD_DIGEST_BYTES } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
+import { GroupCommit } from '../../foundation/store/group-commit.ts';
 import type { DhtEngine } from './engine.ts';
 import type { StoredRecord } from './key-rows.ts';
 import {
@@ -41,7 +42,7 @@ import {
   type Summary,
 } from './messages.ts';
 import { hostHolder, hostKeyOf } from './node-address.ts';
-import type { Offer, RecordStore } from './record-store.ts';
+import { type Offer, RECORDS_PER_COMMIT, type RecordStore } from './record-store.ts';
 import type { RpcRequest } from './rpc/rpc.ts';
 import type { NoteRemoval } from './types.ts';
 
@@ -102,6 +103,8 @@ export class RecordHost {
   readonly #rowRate: RateQuota;
   /** Pages are built one at a time. Other work has its turn in between. */
   readonly #pages = new Semaphore(1);
+  /** Records that arrive together are stored in one transaction, few enough that other work has its turn in between. */
+  readonly #offers: GroupCommit;
   /** Records that are being verified on other threads. */
   #verifying = 0;
 
@@ -121,6 +124,7 @@ export class RecordHost {
     this.#quicPort = quicPort;
     this.#store = store;
     this.#engine = engine;
+    this.#offers = new GroupCommit((work) => store.transaction(work), { maxWrites: RECORDS_PER_COMMIT });
     this.#storeRate = new RateQuota(STORE_RATES, { clock });
     this.#pageRate = new RateQuota(PAGE_RATES, { clock });
     this.#rowRate = new RateQuota(ROW_RATES, { clock });
@@ -191,7 +195,7 @@ export class RecordHost {
       isUntimely = !isValidAt(record, now);
       if (!belongsUnderKey(record, key)) return { code: 'misplaced' };
       await this.#verifier.verifyAsync(record, now);
-      const offer = this.#store.offer(key, record, publisher);
+      const offer = await this.#offers.run(() => this.#store.offer(key, record, publisher));
       // Notes are not sent again after an acknowledgement. Other records are renewed by their publishers.
       if (record.type === RECORD.note && offer.code === 'kept' && !(await this.#isSure())) return { code: 'full' };
       return replyTo(offer);

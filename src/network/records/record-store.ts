@@ -121,6 +121,8 @@ export function openRecords(file: string, onAnew: (aside: string) => void): Open
   }
 }
 
+/** Maximum number of records in one transaction, so that other work has its turn in between. */
+export const RECORDS_PER_COMMIT = 4;
 /** Maximum number of notes that one sending node may have waiting for one recipient. */
 export const MAX_NOTES_PER_SENDER = 100;
 /** Expired rows that one purge removes, so that a purge is short. */

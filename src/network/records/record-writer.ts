@@ -9,11 +9,12 @@ import { belongsUnderKey } from '../../foundation/records/keys.ts';
 import { compareFreshness, type SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import { awakeClock, awakeTimeout } from '../../foundation/stall.ts';
+import { GroupCommit } from '../../foundation/store/group-commit.ts';
 import { BEYOND, type ClosestNodes, type NodeAnswer, STORE_WIDTH, widthFor } from './closest-nodes.ts';
 import type { DhtEngine } from './engine.ts';
 import { encodeRemoveRequest, MAX_REMOVALS } from './messages.ts';
 import type { NodeClient, StoreVerdict } from './node-client.ts';
-import type { RecordStore } from './record-store.ts';
+import { RECORDS_PER_COMMIT, type RecordStore } from './record-store.ts';
 import { SEARCH_WIDTH, type Searches } from './searches.ts';
 import type { NoteRemoval, PutOptions, PutResult } from './types.ts';
 
@@ -168,15 +169,17 @@ class PutOperation {
 export class RecordWriter {
   readonly #clock: Clock;
   readonly #verifier: Pick<RecordVerifier, 'verifyAsync'>;
-  readonly #store: Pick<RecordStore, 'newer' | 'offer' | 'removeNotes'>;
+  readonly #store: Pick<RecordStore, 'newer' | 'offer' | 'transaction' | 'removeNotes'>;
   readonly #engine: Pick<DhtEngine, 'ownAddress' | 'closerThanSelf' | 'peerCount'>;
   readonly #searches: Pick<Searches, 'forWrite'>;
   readonly #client: Pick<NodeClient, 'store' | 'removeNotes'>;
+  /** Own records that are published together are stored in one transaction. */
+  readonly #commits: GroupCommit;
 
   constructor(
     clock: Clock,
     verifier: Pick<RecordVerifier, 'verifyAsync'>,
-    store: Pick<RecordStore, 'newer' | 'offer' | 'removeNotes'>,
+    store: Pick<RecordStore, 'newer' | 'offer' | 'transaction' | 'removeNotes'>,
     engine: Pick<DhtEngine, 'ownAddress' | 'closerThanSelf' | 'peerCount'>,
     searches: Pick<Searches, 'forWrite'>,
     client: Pick<NodeClient, 'store' | 'removeNotes'>,
@@ -187,6 +190,7 @@ export class RecordWriter {
     this.#engine = engine;
     this.#searches = searches;
     this.#client = client;
+    this.#commits = new GroupCommit((work) => store.transaction(work), { maxWrites: RECORDS_PER_COMMIT });
   }
 
   /**
@@ -232,7 +236,8 @@ export class RecordWriter {
   }
 
   async #keepOwn(key: Uint8Array, record: SignedRecord): Promise<boolean> {
-    return this.#store.offer(key, record, OWN_PUBLISHER).code === 'kept';
+    const { code } = await this.#commits.run(() => this.#store.offer(key, record, OWN_PUBLISHER));
+    return code === 'kept';
   }
 
   /** As `RecordNetwork.removeNotes`. */
