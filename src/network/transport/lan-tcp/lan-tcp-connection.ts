@@ -112,7 +112,8 @@ export class LanTcpStream extends WatchedStream implements Stream {
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, callback: Callback): void {
     if (this.#isUnread) callback(new StreamError('stream_reset'));
-    else if (this.#carrying.send(chunk)) callback();
+    // `node:http` ends each message with an empty write.
+    else if (chunk.length === 0 || this.#carrying.send(chunk)) callback();
     else this.#waiting = callback;
   }
 

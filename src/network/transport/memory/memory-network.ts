@@ -545,6 +545,8 @@ class MemoryStream extends WatchedStream implements Stream {
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, callback: (error?: Error) => void): void {
+    // `node:http` ends each message with an empty write.
+    if (chunk.length === 0) return callback();
     const copy = Buffer.from(chunk);
     this.connection.bytesSent += copy.length;
     this.#unread += copy.length;

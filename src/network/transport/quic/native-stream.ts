@@ -129,6 +129,8 @@ export class NativeStream extends WatchedStream implements Stream {
 
   /** A single small chunk, the usual case, needs no batch. */
   override _write(chunk: Buffer, _encoding: BufferEncoding, callback: (error?: Error | null) => void): void {
+    // `node:http` ends each message with an empty write.
+    if (chunk.length === 0) return callback();
     const sent = chunk.length > WRITE_BYTES ? this.#send([chunk]) : this.#writeNative(chunk);
     sent.then(() => callback(), callback);
   }
