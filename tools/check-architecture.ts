@@ -50,7 +50,7 @@ const RULES: readonly Rule[] = [
     to: '^src/network/transport/(lan-tcp|udp-lane)/',
   },
   {
-    name: 'TURN and port mapping import nothing of the rest of reachability',
+    name: 'TURN and port mapping import no other part of reachability',
     from: /^src\/network\/reachability\/(turn|port-mapping)\//,
     to: '^src/network/(?!reachability/$1/|transport/)',
   },

@@ -15,7 +15,7 @@ const HOST = '127.0.0.1';
 /** A node without free lanes. */
 export const NO_LANES: BulkStreams = { offerBytes: 38, answerBytes: 6, offer: () => null, take: () => null };
 
-/** One end of an in-memory stream. Each side gets memory of its own, as over a network. */
+/** One end of an in-memory stream. Each side gets its own memory, as over a network. */
 function bulkStream(end: Duplex): BulkStream {
   const push = end.push.bind(end);
   end.push = (chunk: unknown) => push(chunk instanceof Buffer ? Buffer.from(chunk) : chunk);

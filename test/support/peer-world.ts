@@ -90,7 +90,7 @@ export class PeerWorld {
     return session;
   }
 
-  /** A connection that stands. */
+  /** An established connection. */
   add(outbound: boolean, kind: PathKind = 'direct'): StubSession {
     const stub = arrival(this.clock, kind, outbound);
     this.peer.take(stub.session);

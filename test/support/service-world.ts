@@ -78,7 +78,7 @@ export class ServiceWorld {
     return { name: 'svcd', version, manifest: { engines: manifest.engines }, tarball: readFileSync(file) };
   }
 
-  /** Starts the service, or only the daemon, and waits until it is ready. Stops the one that ran before. */
+  /** Starts the service, or only the daemon, and waits until it is ready. Stops the previous one. */
   async run(...args: readonly string[]): Promise<void> {
     await this.stop();
     const child = spawn(join(this.#bin, 'svcd'), ['--data-dir', this.dataDir, ...args], {

@@ -1,4 +1,4 @@
-/** A disk whose background flushes complete when the test says so. */
+/** A disk whose background flushes complete when the test lets them. */
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import type { TestContext } from 'node:test';

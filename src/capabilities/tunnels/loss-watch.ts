@@ -12,8 +12,8 @@ const MIN_MOVED_BYTES = 64 * 1024;
 const MIN_LOST = 3;
 const MIN_LOSS = 0.002;
 /**
- * Congestion control that reacts to loss sends 1.22 / (rtt · √loss) packets per second (Mathis et al., 1997). If a
- * connection sends several times as much, something else limits it.
+ * Congestion control that reacts to loss sends 1.22 / (round trip · √loss) packets per second (Mathis et al., 1997). If
+ * a connection sends several times as much, something else limits it.
  */
 const MATHIS = 1.22;
 const SEVERAL = 3;

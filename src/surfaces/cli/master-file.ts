@@ -8,7 +8,7 @@ import { rejectDash } from './new-file.ts';
 /**
  * Writes a secret to a new file with mode 0600 and flushes it to disk. An existing file is never overwritten: it may
  * hold the only copy of another identity.
- * @param what names the secret, such as "master key"
+ * @param what the name of the secret, such as "master key"
  * @throws SvcError `not_writable`
  */
 export function saveSecret(file: string, content: string, what: string): void {

@@ -1,6 +1,6 @@
 /**
  * Cards of A2A agents at a local address: which requests return a card, and how its response is forwarded. The
- * addresses in a card are those of the agent's own server, so a client that follows them unchanged bypasses the local
+ * addresses in a card lead to the agent's own server, so a client that follows them unchanged bypasses the local
  * address.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';

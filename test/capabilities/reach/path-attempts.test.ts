@@ -59,7 +59,7 @@ test('an impossible path has a reason', () => {
   assert.match(ways[1]?.note ?? '', /disable_relay/);
 });
 
-test('a path over servers says what is missing', () => {
+test('a path over servers reports missing parts', () => {
   const ways = [
     { kind: 'relay', delayMs: 0, mayLead: false },
     { kind: 'turn', delayMs: 0, mayLead: false },

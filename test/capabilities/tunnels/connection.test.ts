@@ -349,7 +349,7 @@ test('on a long path, little is sent ahead at first, and more while acknowledgem
   await server[Symbol.asyncDispose]();
 });
 
-/** Keeps pieces of a mebibyte until there is no room; how many there are. */
+/** Keeps pieces of 1 MiB until there is no room; how many there are. */
 function fill(quota: Quota, holder: QuotaHolder, onEvict = (): void => {}): [KeptBytes, number] {
   const kept = new KeptBytes(quota, holder, onEvict);
   let pieces = 0;

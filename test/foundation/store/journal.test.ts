@@ -167,7 +167,7 @@ test('after a failed flush, the next commit copies everything to the database', 
   const next = store.commit(() => add(store, 2), 'now');
   disk.complete();
   await next;
-  // The journal of the copy is gone, as if the system had never written it.
+  // The journal of the copy is missing, as if the system had never written it.
   const copy = join(temporaryDirectory(t), 'copy.db');
   copyFileSync(file, copy);
   const again = Store.open(copy, [TABLE]);

@@ -26,7 +26,7 @@ const AGENT: OwnAnswer<'agentGet'> = {
 };
 const STATUS = { auto_publish: true, network_ready: true, dht_peers: 3 } as OwnAnswer<'status'>;
 
-/** The findings about an agent that this node publishes again while the probe runs, and what the network then has. */
+/** The findings about an agent that is published again during the probe. `network`: the stored sequence number. */
 async function said(seqs: { readonly before: number; readonly after: number; readonly network: number }) {
   let seq = seqs.before;
   const ask = {

@@ -199,7 +199,7 @@ export class Rpc {
 
   /**
    * Processes the datagrams that arrive at a socket.
-   * @param what requests are ignored with `answers`
+   * @param what with `answers`, requests are ignored
    */
   receive(socket: UdpSocket, what: 'all' | 'answers' = 'all'): void {
     socket.on('message', (bytes: Uint8Array, from: Address) => {

@@ -241,7 +241,7 @@ export class InitialGuard {
   #relaxed: Timer | null = null;
   #relaxedAt = Number.NEGATIVE_INFINITY;
 
-  /** @param descriptors those of the listening sockets */
+  /** @param descriptors of the listening sockets */
   constructor(descriptors: () => readonly number[], clock: Clock, log: Log) {
     this.#descriptors = descriptors;
     this.#clock = clock;
