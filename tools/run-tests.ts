@@ -12,7 +12,7 @@ const CONCURRENCY = 2;
 /** Line coverage that unit and integration tests must reach, percent. */
 const MIN_LINE_COVERAGE = 85;
 
-const UNIT = 'test/{foundation,network,capabilities,operations,surfaces,panel,daemon,tools,fuzz}/**/*.test.ts';
+const UNIT = 'test/{foundation,network,capabilities,operations,surfaces,panel,daemon,tools,fuzz,sim}/**/*.test.ts';
 const END_TO_END = 'test/e2e/**/*.test.ts';
 const COVERAGE = [
   '--experimental-test-coverage',
