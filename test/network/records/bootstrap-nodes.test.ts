@@ -7,7 +7,7 @@ import { TestClock } from '../../support/test-clock.ts';
 const NODE_KEY = new Uint8Array(32).fill(1);
 const PORT = 4121;
 
-/** A list, a resolver and a network that the test changes. */
+/** Bootstrap nodes with a list, a resolver and a network that the test changes. */
 function setUp(bootstrap: readonly NodeContact[]) {
   const clock = new TestClock();
   const names = new Map<string, readonly string[]>();
@@ -16,7 +16,7 @@ function setUp(bootstrap: readonly NodeContact[]) {
   const nodes = new BootstrapNodes(bootstrap, clock, async (name) => {
     asked.push(name);
     const found = names.get(name);
-    if (found === undefined) throw new Error('no such name');
+    if (found === undefined) throw new Error('Name not found.');
     return found;
   });
   const meeting: Meeting = {
@@ -29,7 +29,7 @@ function setUp(bootstrap: readonly NodeContact[]) {
   return { nodes, clock, names, there, asked, meeting, meet, states, addresses };
 }
 
-test('all addresses of a name are turned to, and it is resolved again when none of them answers', async () => {
+test('a node dials all addresses of a bootstrap name, and resolves the name again if no address answers', async () => {
   const world = setUp([{ host: 'node.example', port: PORT }]);
   assert.deepEqual(await world.meet(), [false]);
   assert.deepEqual(world.states(), ['unresolved']);
@@ -42,17 +42,17 @@ test('all addresses of a name are turned to, and it is resolved again when none 
   assert.deepEqual(world.states(), ['met']);
   assert.deepEqual(world.addresses(), ['192.0.2.3:4121', '192.0.2.4:4121']);
   await world.meet();
-  assert.equal(world.asked.length, 3, 'what answered is used for a while');
+  assert.equal(world.asked.length, 3, 'cached: this address answered');
   world.there.clear();
   world.names.clear();
   await world.meet();
   await world.meet();
-  assert.equal(world.asked.length, 4, 'at once where it answered before, and then it is asked');
+  assert.equal(world.asked.length, 4, 'first the address that answered before, then a new resolution');
   assert.deepEqual(world.states(), ['silent']);
-  assert.equal(world.addresses().length, 2, 'what it led to before stays where nothing comes');
+  assert.equal(world.addresses().length, 2, 'a failed resolution keeps the earlier addresses');
 });
 
-test('a name is resolved again after a while though its node answers', async () => {
+test('a bootstrap name is resolved again after a while even if its node answers', async () => {
   const world = setUp([{ host: 'node.example', port: PORT }]);
   world.names.set('node.example', ['192.0.2.1']);
   world.there.set('192.0.2.1:4121', 'met');
@@ -64,7 +64,7 @@ test('a name is resolved again after a while though its node answers', async () 
   assert.equal(world.asked.length, 2);
 });
 
-test('a name may lead to a few addresses, and only to those of IPv4', async () => {
+test('only a few addresses of a bootstrap name are used, and only IPv4 addresses', async () => {
   const world = setUp([
     { host: 'many.example', port: PORT },
     { host: 'six.example', port: PORT },
@@ -80,9 +80,9 @@ test('a name may lead to a few addresses, and only to those of IPv4', async () =
   assert.deepEqual(world.states(), ['silent', 'ipv6', 'ipv6']);
 });
 
-test('a contact with a key is one only where it proves the key', async () => {
+test('a contact with a key is used only after it has proven the key', async () => {
   const world = setUp([{ host: '192.0.2.1', port: PORT, nodeKey: NODE_KEY }]);
-  assert.deepEqual(world.addresses(), [], 'not before');
+  assert.deepEqual(world.addresses(), [], 'the key is not proven yet');
   world.there.set('192.0.2.1:4121', 'other_key');
   assert.deepEqual(await world.meet(), [false]);
   assert.deepEqual([world.states(), world.addresses()], [['other_key'], []]);
@@ -91,10 +91,10 @@ test('a contact with a key is one only where it proves the key', async () => {
   assert.deepEqual([world.states(), world.addresses()], [['met'], ['192.0.2.1:4121']]);
   world.there.set('192.0.2.1:4121', 'other_key');
   await world.meet();
-  assert.deepEqual(world.addresses(), [], 'nor where it proves another one later');
+  assert.deepEqual(world.addresses(), [], 'a later proof of another key removes it');
 });
 
-test('a contact that is joined stays where it was met, until it is forgotten', async () => {
+test('a joined contact stays at its address until it is forgotten', async () => {
   const world = setUp([]);
   const contact = { host: '192.0.2.1', port: PORT, nodeKey: NODE_KEY };
   assert.equal(await world.nodes.join(contact, world.meeting), 'silent');

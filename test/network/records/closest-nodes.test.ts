@@ -1,4 +1,4 @@
-/** Whom a search asks, and when it ends. */
+/** Which nodes a lookup asks, and when it ends. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Address } from '../../../src/foundation/address.ts';
@@ -47,7 +47,7 @@ function portsOf(host: string, count: number): Address[] {
   return Array.from({ length: count }, (_, i) => ({ host, port: 4121 + i }));
 }
 
-test('one public host has few places in a search; a machine or network of one’s own as many as it likes', async () => {
+test('a lookup queries up to 3 nodes of a public host, and any number on this machine or in its LAN', async () => {
   for (const [host, places] of [
     [nodeAddress(1).host, 3],
     ['127.0.0.1', 10],
@@ -60,7 +60,7 @@ test('one public host has few places in a search; a machine or network of one’
   }
 });
 
-test('answers of one host fill no more places either, and name nobody who reaches less far', async () => {
+test('the limit per host also applies to nodes named in answers, and a public node cannot name private addresses', async () => {
   const named = [...portsOf(nodeAddress(2).host, 10), { host: '192.168.1.5', port: 4121 }, nodeAddress(3)];
   const { asked, lookup } = setUp([nodeAddress(1)], { ask: async (to, id) => answerOf(to, id, { nodes: named }) });
   await lookup().finished;
@@ -70,7 +70,7 @@ test('answers of one host fill no more places either, and name nobody who reache
   );
 });
 
-test('nodes that are named at ports of services are not asked', async () => {
+test('a lookup does not query named nodes at well-known service ports', async () => {
   const { host } = nodeAddress(2);
   const named = [53, 443, 1023].map((port) => ({ host, port }));
   const { asked, lookup } = setUp([nodeAddress(1)], { ask: async (to, id) => answerOf(to, id, { nodes: named }) });
@@ -78,7 +78,7 @@ test('nodes that are named at ports of services are not asked', async () => {
   assert.deepEqual(asked, [nodeAddress(1), { host, port: 443 }]);
 });
 
-test('nobody is asked twice, nor this node itself, nor who has failed twice of late', async () => {
+test('a lookup queries each node once, and skips this node and nodes that failed twice recently', async () => {
   const { health, asked, lookup } = setUp([
     nodeAddress(1),
     nodeAddress(1),
@@ -90,7 +90,7 @@ test('nobody is asked twice, nor this node itself, nor who has failed twice of l
   assert.deepEqual(asked, [nodeAddress(1)]);
 });
 
-test('so many are asked at once, the closest first, and so many in all', async () => {
+test('a lookup queries the closest nodes first, up to 5 in parallel and 160 in total', async () => {
   const nodes = Array.from({ length: 300 }, (_, n) => ({ ...nodeAddress(n), id: nodeId(nodeAddress(n)) }));
   const waiting = setUp(nodes, { ask: () => new Promise(() => {}), parallel: 5 });
   waiting.lookup();
@@ -103,7 +103,7 @@ test('so many are asked at once, the closest first, and so many in all', async (
   assert.equal(silent.asked.length, 160);
 });
 
-test('it ends with the closest that have answered, and ranks by those that still count', async () => {
+test('a lookup ends when the closest nodes have answered, and ranks only nodes that did not fail', async () => {
   const nodes = Array.from({ length: 30 }, (_, n) => ({ ...nodeAddress(n), id: nodeId(nodeAddress(n)) }));
   const near = closestTo(TARGET, nodes, 30);
   const [first, second, third] = near;
@@ -119,12 +119,12 @@ test('it ends with the closest that have answered, and ranks by those that still
   assert.deepEqual(
     search.within(2).map(({ address }) => address.host),
     [second.host, third.host],
-    'who failed does not count',
+    'a failed node does not count',
   );
   assert.ok(heard.length >= 10);
 });
 
-test('who is slow is not waited for once enough have answered, and a little longer before', async () => {
+test('a lookup does not wait for slow nodes after enough answers, and waits 300 ms longer before', async () => {
   const nodes = Array.from({ length: 4 }, (_, n) => nodeAddress(n));
   const ask: Ask = (to, id) =>
     to.host === nodeAddress(0).host ? new Promise(() => {}) : Promise.resolve(answerOf(to, id));
@@ -146,7 +146,7 @@ test('who is slow is not waited for once enough have answered, and a little long
   assert.equal(late, soon + 300);
 });
 
-test('who failed lately is not waited for', async () => {
+test('a lookup does not wait for a node that failed recently', async () => {
   const { health, clock, lookup } = setUp([nodeAddress(1)], { ask: () => new Promise(() => {}), enough: 1 });
   health.failed(nodeAddress(1));
   const search = lookup();
@@ -154,7 +154,7 @@ test('who failed lately is not waited for', async () => {
   await search.finished;
 });
 
-test('after a stop nothing is asked or told', async () => {
+test('a stopped lookup sends no request and reports no answer', async () => {
   const answer = Promise.withResolvers<void>();
   const ask: Ask = async (to, id) => {
     await answer.promise;
@@ -169,7 +169,7 @@ test('after a stop nothing is asked or told', async () => {
   assert.deepEqual([asked.length, heard.length, search.closest(5).length], [1, 0, 0]);
 });
 
-/** Nodes of other blocks than those of `nodeAddress`, each nearer to the target than the one before it. */
+/** Nodes in blocks that `nodeAddress` does not use, as close to the target as possible. */
 function nearer(blocks: number, perBlock: number): Address[] {
   const ids = Array.from({ length: blocks * 256 }, (_, n) => {
     const address = { host: `60.${n % blocks}.${(n / blocks) & 255}.1`, port: 4121 };
@@ -181,7 +181,7 @@ function nearer(blocks: number, perBlock: number): Address[] {
   }).flat();
 }
 
-test('a block with many addresses near the key has one place, and is asked a few times', async () => {
+test('a block with many addresses near the key counts once, and receives at most 4 requests', async () => {
   const honest = Array.from({ length: 40 }, (_, n) => nodeAddress(n));
   const crowd = nearer(1, 50);
   const ask: Ask = async (to, id) => answerOf(to, id, { nodes: to.host.startsWith('60.') ? crowd : honest });
@@ -194,7 +194,7 @@ test('a block with many addresses near the key has one place, and is asked a few
   assert.ok(asked.filter(({ host }) => host.startsWith('60.')).length <= 4);
 });
 
-test('where many blocks stand in front of the others, more nodes count as the closest', async () => {
+test('if many blocks are closer than the other nodes, more nodes count as closest', async () => {
   const honest = Array.from({ length: 60 }, (_, n) => nodeAddress(n));
   const crowd = nearer(16, 4);
   const ask: Ask = async (to, id) => answerOf(to, id, { nodes: to.host.startsWith('60.') ? crowd : honest });
@@ -208,7 +208,7 @@ test('where many blocks stand in front of the others, more nodes count as the cl
   assert.equal(calm.beyond(16), 16);
 });
 
-test('where all nodes are of one block, they are found as before', async () => {
+test('if all nodes are in one block, a lookup finds the closest of them', async () => {
   const nodes = Array.from({ length: 30 }, (_, n) => ({ host: `61.7.${n}.1`, port: 4121 }));
   const located = nodes.map((node) => ({ ...node, id: nodeId(node) }));
   const { lookup } = setUp(nodes.slice(0, 3), { ask: async (to, id) => answerOf(to, id, { nodes }), width: 10 });
@@ -220,7 +220,7 @@ test('where all nodes are of one block, they are found as before', async () => {
   );
 });
 
-/** Addresses at which nobody is, each nearer to the target than any node of the test. */
+/** Addresses without a node, each closer to the target than any node of the test. */
 function phantoms(count: number): Address[] {
   return Array.from({ length: count * 20 }, (_, n) => {
     const address = { host: `${45 + ((n >> 8) & 3)}.${n & 255}.77.${1 + (n >> 10)}`, port: 4121 };
@@ -231,13 +231,13 @@ function phantoms(count: number): Address[] {
     .map(({ host, port }) => ({ host, port }));
 }
 
-test('who names nodes that are not there is soon believed no more, and those who are there are found', async () => {
+test('a lookup soon ignores a node that names unreachable nodes, and finds the reachable ones', async () => {
   const honest = Array.from({ length: 60 }, (_, n) => nodeAddress(n));
   const named = phantoms(200);
-  const nobody = new Set(named.map(({ host }) => host));
+  const unreachable = new Set(named.map(({ host }) => host));
   const liar = { host: '60.1.0.1', port: 4121 };
   const ask: Ask = async (to, id) => {
-    if (nobody.has(to.host)) return null;
+    if (unreachable.has(to.host)) return null;
     return answerOf(to, id, { nodes: to.host === liar.host ? named : honest });
   };
   const { asked, lookup } = setUp([liar, ...honest.slice(0, 5)], { ask, width: 24 });
@@ -246,17 +246,17 @@ test('who names nodes that are not there is soon believed no more, and those who
   const located = honest.map((node) => ({ ...node, id: nodeId(node) }));
   const found = new Set(search.closest(24).map(({ address }) => address.host));
   for (const { host } of closestTo(TARGET, located, 20)) assert.ok(found.has(host), host);
-  assert.equal(asked.filter(({ host }) => nobody.has(host)).length, 6);
+  assert.equal(asked.filter(({ host }) => unreachable.has(host)).length, 6);
 });
 
-test('where a third of what is named is gone, everybody else is still found', async () => {
+test('if a third of the named nodes are unreachable, a lookup still finds all others', async () => {
   const nodes = Array.from({ length: 90 }, (_, n) => nodeAddress(n));
-  const gone = new Set(nodes.filter((_, n) => n % 3 === 0).map(({ host }) => host));
-  const ask: Ask = async (to, id) => (gone.has(to.host) ? null : answerOf(to, id, { nodes }));
+  const unreachable = new Set(nodes.filter((_, n) => n % 3 === 0).map(({ host }) => host));
+  const ask: Ask = async (to, id) => (unreachable.has(to.host) ? null : answerOf(to, id, { nodes }));
   const { lookup } = setUp(nodes.slice(0, 20), { ask, width: 24 });
   const search = lookup();
   await search.finished;
-  const alive = nodes.filter(({ host }) => !gone.has(host)).map((node) => ({ ...node, id: nodeId(node) }));
+  const alive = nodes.filter(({ host }) => !unreachable.has(host)).map((node) => ({ ...node, id: nodeId(node) }));
   assert.deepEqual(
     search.closest(20).map(({ address }) => address.host),
     closestTo(TARGET, alive, 20).map(({ host }) => host),

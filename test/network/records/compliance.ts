@@ -1,4 +1,4 @@
-/** What every record network must do, whatever carries its records. */
+/** The rules of every record network, independent of its transport. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
@@ -35,7 +35,7 @@ function same(actual: SignedRecord | null | undefined, expected: SignedRecord): 
 
 export function recordNetworkCompliance(name: string, harness: Harness): void {
   describe(`${name}: record network`, () => {
-    test('what one node puts, every node gets', async (t) => {
+    test('every node can read a record that one node published', async (t) => {
       const clock = new TestClock();
       const [a, b, c] = await harness(t, clock);
       const { key, record } = endpointRecord(newIdentity(), { timestamp: unixSeconds(clock) });
@@ -46,7 +46,7 @@ export function recordNetworkCompliance(name: string, harness: Harness): void {
       assert.equal(await b.get(agentKey(newIdentity().aid), RECORD.endpoints), null);
     });
 
-    test('a newer record replaces an older one, and an older one is refused with the newer', async (t) => {
+    test('a newer record replaces an older one. An older record is rejected with the newer one', async (t) => {
       const clock = new TestClock();
       const [a, b, c] = await harness(t, clock);
       const owner = newIdentity();
@@ -63,7 +63,7 @@ export function recordNetworkCompliance(name: string, harness: Harness): void {
       same(await a.get(key, RECORD.endpoints), third);
     });
 
-    test('the same record again is acknowledged again', async (t) => {
+    test('publishing the same record again succeeds again', async (t) => {
       const clock = new TestClock();
       const [a, b] = await harness(t, clock);
       const { key, record } = endpointRecord(newIdentity(), { timestamp: unixSeconds(clock) });
@@ -71,7 +71,7 @@ export function recordNetworkCompliance(name: string, harness: Harness): void {
       assert.deepEqual(await b.put(key, record), { replicas: 2, newer: null, refused: {}, isHere: true });
     });
 
-    test('a later delegation counts more than a higher seq', async (t) => {
+    test('a later delegation wins over a higher seq', async (t) => {
       const clock = new TestClock();
       const [a, b] = await harness(t, clock);
       const stolen = newIdentity();
@@ -86,7 +86,7 @@ export function recordNetworkCompliance(name: string, harness: Harness): void {
       same((await a.put(key, thief)).newer, owner);
     });
 
-    test('a record ends with its time', async (t) => {
+    test('a record expires at the end of its lifetime', async (t) => {
       const clock = new TestClock();
       const [a, b] = await harness(t, clock);
       const { key, record } = endpointRecord(newIdentity(), { timestamp: unixSeconds(clock), ttl: 60 });
@@ -109,7 +109,7 @@ export function recordNetworkCompliance(name: string, harness: Harness): void {
       await assert.rejects(a.put(early.key, early.record), codeIs('bad_record'));
     });
 
-    test('lists the records of an agent, of every type or of some', async (t) => {
+    test('a list contains the records of an agent, of all types or of some', async (t) => {
       const clock = new TestClock();
       const [a, b] = await harness(t, clock);
       const owner = newIdentity();
@@ -123,7 +123,7 @@ export function recordNetworkCompliance(name: string, harness: Harness): void {
       assert.deepEqual(some.map((r) => r.type).sort(ascending), [RECORD.endpoints, RECORD.profile]);
     });
 
-    test('lists the providers of a service: the newest record of each, up to a limit', async (t) => {
+    test('a search returns the newest record of each provider of a service, up to a limit', async (t) => {
       const clock = new TestClock();
       const [a, b, c] = await harness(t, clock);
       const timestamp = unixSeconds(clock);
@@ -140,7 +140,7 @@ export function recordNetworkCompliance(name: string, harness: Harness): void {
       assert.deepEqual(await c.list(serviceKey('lang.other'), [RECORD.service]), []);
     });
 
-    test('carries records that no datagram holds', async (t) => {
+    test('records too large for a datagram are stored and read', async (t) => {
       const clock = new TestClock();
       const [a, b, c] = await harness(t, clock);
       const timestamp = unixSeconds(clock);
@@ -157,7 +157,7 @@ export function recordNetworkCompliance(name: string, harness: Harness): void {
       same((await c.put(key, older)).newer, large);
     });
 
-    test('keeps many notes for one recipient', async (t) => {
+    test('one recipient can have many notes', async (t) => {
       const clock = new TestClock();
       const [a, b, c] = await harness(t, clock);
       const timestamp = unixSeconds(clock);
@@ -171,7 +171,7 @@ export function recordNetworkCompliance(name: string, harness: Harness): void {
       assert.deepEqual(found.map((r) => r.aid).sort(ascending), notes.map((n) => n.record.aid).sort(ascending));
     });
 
-    test('leaves out what the reader has', async (t) => {
+    test('a list omits the records that the reader has', async (t) => {
       const clock = new TestClock();
       const [a, , c] = await harness(t, clock);
       const timestamp = unixSeconds(clock);
@@ -187,7 +187,7 @@ export function recordNetworkCompliance(name: string, harness: Harness): void {
       assert.deepEqual(await c.list(key, [RECORD.note], { known: all }), []);
     });
 
-    test('drops a note for who shows its token, and for nobody else', async (t) => {
+    test('a note is removed only with its token', async (t) => {
       const clock = new TestClock();
       const [a, , c] = await harness(t, clock);
       const timestamp = unixSeconds(clock);
@@ -208,7 +208,7 @@ export function recordNetworkCompliance(name: string, harness: Harness): void {
       assert.equal((await a.list(key, [RECORD.note])).length, 1);
     });
 
-    test('stops when it is told to', async (t) => {
+    test('an aborted signal cancels a request', async (t) => {
       const clock = new TestClock();
       const [a] = await harness(t, clock);
       const { key, record } = endpointRecord(newIdentity(), { timestamp: unixSeconds(clock) });
@@ -218,7 +218,7 @@ export function recordNetworkCompliance(name: string, harness: Harness): void {
       await assert.rejects(a.list(key, [], { signal }), codeIs('cancelled'));
     });
 
-    test('says who is there and what it keeps', async (t) => {
+    test('the status shows the peers and the stored records', async (t) => {
       const clock = new TestClock();
       const [a, b, c] = await harness(t, clock);
       const ports = [b, c].map((node) => node.address.port).sort(ascending);

@@ -1,4 +1,4 @@
-/** A live node and whatever anybody may send to its port. */
+/** A running node that receives arbitrary datagrams. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { TestClock } from '../../support/test-clock.ts';
 import { DhtTestnet, dhtNode } from '../../support/testnet-dht.ts';
 
-/** Commands of the routing itself. */
+/** Commands of the DHT itself. */
 const PING = 0;
 const FIND_NODE = 2;
 
@@ -30,7 +30,7 @@ async function network(t: TestContext, count: number): Promise<DhtTestnet> {
   return net;
 }
 
-test('no datagram takes a node down', async (t) => {
+test('no datagram crashes a node', async (t) => {
   const net = await network(t, 2);
   const { address } = net.at(0).dht;
   const socket = await rawSocket(t);
@@ -54,7 +54,7 @@ test('no datagram takes a node down', async (t) => {
   for (const bytes of fc.sample(datagram, { seed: 4121, numRuns: 2000 })) {
     await new Promise<void>((resolve) => socket.send(bytes, address.port, address.host, () => resolve()));
   }
-  // What has come in is read first, and what comes while there is no room for it is lost.
+  // Received datagrams are processed first. Datagrams that exceed the receive buffer are lost.
   const asker = await rawSocket(t);
   let answered = false;
   asker.once('message', () => {
@@ -62,7 +62,7 @@ test('no datagram takes a node down', async (t) => {
   });
   const value = encodeFindRequest({ types: [], wantsRecords: false });
   const question = rawRequest(address, { command: COMMAND.find, target: new Uint8Array(32), value });
-  await eventually('the flood is over', () => {
+  await eventually('the flood is processed', () => {
     if (!answered) asker.send(question, address.port, address.host);
     return answered;
   });
@@ -71,7 +71,7 @@ test('no datagram takes a node down', async (t) => {
   assert.equal((await net.at(0).dht.get(key, RECORD.endpoints))?.seq, 1);
 });
 
-test('a store that the disk refuses takes a node down neither by its timers nor by what is asked', async (t) => {
+test('if the disk rejects writes, neither timers nor requests crash the node', async (t) => {
   const clock = new TestClock();
   const file = join(temporaryDirectory(t), 'records.db');
   const { dht } = dhtNode(new NodeRequestHub(), { clock, storeFile: file });
@@ -93,13 +93,13 @@ test('a store that the disk refuses takes a node down neither by its timers nor 
   await answered;
 });
 
-test('no answer to an address that has not proven itself is longer than three times its request', async (t) => {
+test('a response to an unverified address is at most three times as long as its request', async (t) => {
   const net = await network(t, 25);
   const owner = newIdentity();
   const key = agentKey(owner.aid);
   const types = [RECORD.endpoints, RECORD.profile, RECORD.encryptionKeys];
   for (const type of types) await net.at(0).dht.put(key, testRecord(owner, type, { payload: new Uint8Array(300) }));
-  const { dht } = await eventually('a node holds all three', () =>
+  const { dht } = await eventually('a node stores all three', () =>
     net.nodes.find((node) => node.dht.usage().records === types.length),
   );
   const socket = await rawSocket(t);
@@ -113,18 +113,18 @@ test('no answer to an address that has not proven itself is longer than three ti
   for (const wantsRecords of [true, false]) {
     const value = encodeFindRequest({ types: [], wantsRecords });
     const padded = await ask({ command: COMMAND.find, value });
-    assert.ok(padded.answered <= 3 * padded.asked, `${padded.answered} for ${padded.asked}`);
-    assert.ok(padded.answered > (wantsRecords ? 800 : 250), `${padded.answered} bytes are worth the question`);
-    // The shortest answer there is would be longer: what comes is the answer to the question behind it.
+    assert.ok(padded.answered <= 3 * padded.asked, `${padded.answered} bytes in response to ${padded.asked}`);
+    assert.ok(padded.answered > (wantsRecords ? 800 : 250), `only ${padded.answered} bytes`);
+    // Even the shortest response would be longer, so the node answers only the next request.
     const short = encodeCbor({ i: wantsRecords, t: new Uint8Array(), z: new Uint8Array() });
     socket.send(rawRequest(dht.address, { target: key, command: COMMAND.find, value: short }), dht.address.port);
     const { asked, answered } = await ask({ command: PING, internal: true });
-    assert.ok(answered <= 3 * asked, `${answered} for ${asked}`);
+    assert.ok(answered <= 3 * asked, `${answered} bytes in response to ${asked}`);
   }
-  // The questions of the routing itself: who is there, and who is near.
+  // The requests of the DHT itself: ping and find node.
   for (const command of [PING, FIND_NODE]) {
     const { asked, answered } = await ask({ command, internal: true });
-    assert.ok(answered <= 3 * asked, `${answered} for ${asked}`);
-    assert.ok(command === PING || answered > 140, 'it names as many as it may');
+    assert.ok(answered <= 3 * asked, `${answered} bytes in response to ${asked}`);
+    assert.ok(command === PING || answered > 140, 'the response names as many nodes as fit');
   }
 });

@@ -1,4 +1,4 @@
-/** Who counts as a node that uses this one. */
+/** Which nodes count as clients of this node. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CLIENT_SILENT_MS, DhtClients } from '../../../src/network/records/routing-admission.ts';
@@ -8,14 +8,14 @@ const NONE = new Set<string>();
 const A = { host: '192.0.2.1', port: 1001 };
 const B = { host: '192.0.2.1', port: 1002 };
 
-test('a client counts from its first proof until it has been silent', () => {
+test('a client counts from its first proof until it falls silent', () => {
   const clock = new TestClock();
   const clients = new DhtClients({ clock });
   clients.heard(A);
-  assert.equal(clients.count(NONE), 0, 'an address that was not proven may be forged');
+  assert.equal(clients.count(NONE), 0, 'an unverified address may be forged');
   assert.deepEqual([clients.proven(A), clients.proven(A), clients.proven(B)], [true, false, true]);
   assert.equal(clients.count(NONE), 2);
-  assert.equal(clients.count(new Set([A.host])), 0, 'a node of the table has another socket');
+  assert.equal(clients.count(new Set([A.host])), 0, 'a node in the routing table has another socket');
   clock.jump(CLIENT_SILENT_MS);
   clients.heard(A);
   clock.jump(1);

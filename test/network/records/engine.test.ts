@@ -1,4 +1,4 @@
-/** What the engine tells those that are made after it. */
+/** Events that the engine emits for the modules built on it. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { type Clock, systemClock } from '../../../src/foundation/clock.ts';
@@ -32,7 +32,7 @@ async function start(t: TestContext, host = '127.0.0.1', ownHosts: readonly stri
   return { engine, heard };
 }
 
-test('a request at the server socket is told with the address that it was sent to', async (t) => {
+test('the engine reports a request at the server socket with the local address that it was sent to', async (t) => {
   const { engine, heard } = await start(t);
   const other = await hostileNode(t, () => {});
   engine.events.request.add((request) => request.reply(Buffer.from('yes')));
@@ -42,29 +42,35 @@ test('a request at the server socket is told with the address that it was sent t
   assert.deepEqual(heard.slice(0, 2), [`to ${host}:${port}`, `request ${COMMAND}`]);
 });
 
-test('a node that comes into the table is told, with the change of the table', async (t) => {
+test('the engine reports a node that enters the routing table, with the change of the table', async (t) => {
   const { engine, heard } = await start(t);
   const other = await hostileNode(t, (request) => request.reply(null));
   await engine.request(other.address, { command: COMMAND });
-  await eventually('the node is known', () => heard.length >= 2);
+  await eventually('the node is in the table', () => heard.length >= 2);
   assert.deepEqual(heard, [`node ${other.address.port}`, 'table']);
   assert.equal(engine.peerCount, 1);
 });
 
-test('an answer is told where it comes in at the server socket', async (t) => {
+test('the engine reports a response that arrives at the server socket', async (t) => {
   const { engine, heard } = await start(t);
   const other = await hostileNode(t, (request) => request.reply(null));
   await engine.request(other.address, { command: COMMAND });
-  assert.ok(!heard.includes(`answer of ${other.address.port}`), 'who stands in no table asks from the other socket');
+  assert.ok(
+    !heard.includes(`answer of ${other.address.port}`),
+    'a node in no routing table sends from the client socket',
+  );
   await engine.join(engine.address);
   await engine.request(other.address, { command: COMMAND });
   engine.leave();
   const later = await hostileNode(t, (request) => request.reply(null));
   await engine.request(later.address, { command: COMMAND });
-  assert.ok(!heard.includes(`answer of ${later.address.port}`), 'nor does who has left them');
+  assert.ok(
+    !heard.includes(`answer of ${later.address.port}`),
+    'a node that left the routing tables sends from the client socket',
+  );
 });
 
-test('a node knows the addresses that lead to itself', async (t) => {
+test('a node recognizes its own addresses', async (t) => {
   const { engine } = await start(t);
   const { host, port } = engine.address;
   assert.equal(engine.isOwn({ host, port }), true);
@@ -77,7 +83,7 @@ test('a node knows the addresses that lead to itself', async (t) => {
   assert.equal(everywhere.isOwn({ host: '192.168.1.6', port: everywhere.address.port }), false);
 });
 
-test('a node whose port is blocked for good asks from a fresh one', async (t) => {
+test('a node with a permanently blocked client port sends from a new one', async (t) => {
   const clock = new TestClock();
   const { engine } = await start(t, '127.0.0.1', [], clock);
   const blocked = new Set<number>();

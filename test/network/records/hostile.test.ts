@@ -1,4 +1,4 @@
-/** What a reader and a publisher make of nodes that lie. */
+/** Readers and publishers among malicious nodes. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { type Clock, systemClock } from '../../../src/foundation/clock.ts';
@@ -38,7 +38,7 @@ const NOTHING: FindReply = {
   time: NOW,
 };
 
-/** Nodes that stand in everybody's table and answer every FIND in this way, and every STORE with "kept". */
+/** Nodes that are in every routing table, send this reply to every FIND, and "kept" to every STORE. */
 async function liars(t: TestContext, net: DhtTestnet, count: number, lie: Partial<FindReply>): Promise<DhtEngine[]> {
   const answer = (request: RpcRequest): void => {
     if (request.command === COMMAND.find) request.reply(encodeFindReply({ ...NOTHING, ...lie }));
@@ -49,16 +49,16 @@ async function liars(t: TestContext, net: DhtTestnet, count: number, lie: Partia
   return engines;
 }
 
-/** Makes a node stand in everybody's table. */
+/** Adds a node to every routing table. */
 async function introduce(engine: DhtEngine, net: DhtTestnet): Promise<void> {
   const survey = { command: COMMAND.find, target: new Uint8Array(32), value: encodeFindRequest(SURVEY) };
   await Promise.all(net.nodes.map(({ dht }) => engine.request(dht.address, survey)));
-  await eventually('the node is known', () =>
+  await eventually('the node is in the table', () =>
     net.nodes.every(({ dht }) => dht.peers().some(({ port }) => port === engine.address.port)),
   );
 }
 
-/** For what does not depend on time: however busy the machine is, no honest node is set aside as slow. */
+/** For tests that do not depend on time: no honest node counts as slow, even on a busy machine. */
 const UNHURRIED: Clock = {
   now: () => systemClock.now(),
   after: (ms, task) => (ms === 0 ? systemClock.after(0, task) : { cancel: () => {} }),
@@ -75,7 +75,7 @@ async function read(node: TestNode, key: Uint8Array): Promise<SignedRecord | nul
   return await node.dht.get(key, RECORD.endpoints);
 }
 
-test('a record that does not verify is worth nothing to a reader', async (t) => {
+test('a reader ignores a record with an invalid signature', async (t) => {
   const net = await network(t, 5, UNHURRIED);
   const owner = newIdentity();
   const { key, record } = endpointRecord(owner);
@@ -102,7 +102,7 @@ test('a record that does not verify is worth nothing to a reader', async (t) => 
   assert.equal(await read(net.at(1), endpointRecord().key), null);
 });
 
-test('a newer record that was promised and never comes is read around', async (t) => {
+test('a reader finds the record although a node promises a newer one and never sends it', async (t) => {
   const net = await network(t, 5);
   const { key, record } = endpointRecord();
   const promise = {
@@ -118,7 +118,7 @@ test('a newer record that was promised and never comes is read around', async (t
   assert.equal((await read(net.at(3), key))?.seq, 1);
 });
 
-test('a large record is read, however many newer ones are promised', async (t) => {
+test('a reader gets a large record although many nodes promise newer ones', async (t) => {
   const net = await network(t, 5, UNHURRIED);
   const { key, record } = largeRecord();
   await net.at(0).dht.put(key, record);
@@ -132,7 +132,7 @@ test('a large record is read, however many newer ones are promised', async (t) =
   assert.equal((await reader.dht.get(key, RECORD.profile))?.seq, 1);
 });
 
-test('nodes that keep silent about a record do not hide it', async (t) => {
+test('nodes that return nothing do not hide a record', async (t) => {
   const net = await network(t, 4, UNHURRIED);
   await liars(t, net, 8, {});
   const { key, record } = endpointRecord();
@@ -140,7 +140,7 @@ test('nodes that keep silent about a record do not hide it', async (t) => {
   for (const node of net.nodes) assert.equal((await read(node, key))?.seq, 1);
 });
 
-test('a list holds every good record, whatever liars claim to have', async (t) => {
+test('a list contains every valid record, even if malicious nodes claim to have more', async (t) => {
   const net = await network(t, 5, UNHURRIED);
   const own = Array.from({ length: 30 }, () => serviceRecord('lang.translate'));
   const forged = own.map(({ record }) => {
@@ -155,7 +155,7 @@ test('a list holds every good record, whatever liars claim to have', async (t) =
   assert.deepEqual(new Set(found.map(({ aid }) => aid)), new Set(own.map(({ record }) => record.aid)));
 });
 
-test('a node that claims most and stalls does not keep a reader from what the others have, each something else', async (t) => {
+test('a node that claims the most records and then stalls does not hide the records of other nodes', async (t) => {
   const net = await network(t, 5);
   const { key } = serviceRecord('lang.translate');
   for (let i = 0; i < 30; i++) await net.at(i % 5).dht.put(key, serviceRecord('lang.translate').record);
@@ -180,7 +180,7 @@ test('a node that claims most and stalls does not keep a reader from what the ot
   assert.ok(found.length > 30, `${found.length} of 35`);
 });
 
-test('a few nodes that agree on less do not speak for those that hold more', async (t) => {
+test('a few nodes with identical incomplete lists do not outvote nodes with more records', async (t) => {
   const net = await network(t, 5, UNHURRIED);
   const own = Array.from({ length: 25 }, () => serviceRecord('lang.translate'));
   const { key, record } = serviceRecord('lang.translate');
@@ -193,7 +193,7 @@ test('a few nodes that agree on less do not speak for those that hold more', asy
   );
 });
 
-test('an answer with more nodes than one may name counts for nothing', async (t) => {
+test('a response that names more nodes than allowed is ignored', async (t) => {
   const net = await network(t, 4);
   const nodes = Array.from({ length: 150 }, (_, i) => ({ host: `10.1.${i % 4}.${i + 1}`, port: 4000 + i }));
   await liars(t, net, 2, { nodes });
@@ -203,7 +203,7 @@ test('an answer with more nodes than one may name counts for nothing', async (t)
   assert.ok(net.nodes.every(({ dht }) => dht.peers().every(({ host }) => host === '127.0.0.1')));
 });
 
-test('invented nodes cost a bounded number of requests, and nobody waits for them', async (t) => {
+test('invented nodes cost a bounded number of requests, and no lookup waits for them', async (t) => {
   const net = await network(t, 4);
   let invented = 0;
   const answer = (request: RpcRequest): void => {
@@ -220,11 +220,11 @@ test('invented nodes cost a bounded number of requests, and nobody waits for the
   const before = invented;
   assert.equal((await read(net.at(1), key))?.seq, 1);
   assert.equal(await read(net.at(2), endpointRecord().key), null);
-  assert.ok(invented - before <= 20 * 10, 'the liar was not asked again and again');
+  assert.ok(invented - before <= 20 * 10, 'the malicious node does not receive request after request');
   assert.ok(net.nodes.every(({ dht }) => dht.peers().length <= 4));
 });
 
-test('a publisher reports only what was truly acknowledged, and no invented newer record', async (t) => {
+test('a publisher reports only real acknowledgments, and no invented newer record', async (t) => {
   const net = await network(t, 2);
   const owner = newIdentity();
   const { key, record } = endpointRecord(owner);
@@ -236,7 +236,7 @@ test('a publisher reports only what was truly acknowledged, and no invented newe
   assert.deepEqual(result, { replicas: 1, newer: null, refused: { newer: 2, full: 1 }, isHere: true });
 });
 
-/** A node that answers every STORE in this way. */
+/** A node that sends this reply to every STORE. */
 async function hostileStorer(t: TestContext, net: DhtTestnet, reply: StoreReply): Promise<void> {
   const engine = await hostileNode(t, (request) => {
     if (request.command === COMMAND.find) request.reply(encodeFindReply(NOTHING));
@@ -245,7 +245,7 @@ async function hostileStorer(t: TestContext, net: DhtTestnet, reply: StoreReply)
   await introduce(engine, net);
 }
 
-test('a node that names a port of a service as its own is not dialled there', async (t) => {
+test('a node that claims a well-known service port is not dialed there', async (t) => {
   await using net = await DhtTestnet.start(2);
   const answer: { quicPort: number } = { quicPort: 53 };
   const { address } = await hostileNode(t, (request) => {

@@ -28,7 +28,7 @@ function setUp() {
   return { clock, warnings, world, keeping: new Housekeeping(clock, log, store, () => world.nodes) };
 }
 
-test('expired records are removed every minute, and at once again where many are left', () => {
+test('expired records are removed every minute, and again immediately if many remain', () => {
   const { clock, world, keeping } = setUp();
   keeping.start();
   clock.advance(59_999);
@@ -44,11 +44,11 @@ test('expired records are removed every minute, and at once again where many are
   assert.equal(world.purges, 4);
 });
 
-test('the nodes that came last are written down now and then, and at the end', () => {
+test('the nodes that joined most recently are stored periodically and at shutdown', () => {
   const { clock, world, keeping } = setUp();
   keeping.start();
   clock.advance(300_000);
-  assert.deepEqual(world.saved, [], 'none are known: those of before stay');
+  assert.deepEqual(world.saved, [], 'without known nodes the stored ones stay');
   world.nodes = Array.from({ length: 60 }, (_, n) => nodeAddress(n));
   clock.advance(300_000);
   assert.deepEqual(world.saved, [world.nodes.slice(10)]);
@@ -58,7 +58,7 @@ test('the nodes that came last are written down now and then, and at the end', (
   assert.equal(clock.timers, 0);
 });
 
-test('what the disk refuses is logged and tried again; at the end it is told', () => {
+test('a failed write is logged and retried; a failure at shutdown is reported', () => {
   const { clock, warnings, world, keeping } = setUp();
   world.nodes = [nodeAddress(1)];
   world.refuses = true;

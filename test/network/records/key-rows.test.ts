@@ -8,7 +8,7 @@ import { RECORD_STORE_MIGRATIONS } from '../../../src/network/records/record-sto
 
 const NOW = 1_700_000_000;
 
-/** Rows that are nobody's records: `type`, `part` and when they expire. */
+/** Rows without records: `type`, `part` and the expiry. */
 function world(t: TestContext) {
   const store = Store.open(':memory:', RECORD_STORE_MIGRATIONS);
   t.after(() => store.close());
@@ -34,7 +34,7 @@ function world(t: TestContext) {
 
 const KEY = serviceKey('lang.translate');
 
-test('selects by type, part and time, in the order of parts', (t) => {
+test('rows are selected by type, part and time, in the order of their parts', (t) => {
   const { insert, partsOf } = world(t);
   for (const part of [7, 3, 5, 4]) insert(KEY, part > 4 ? RECORD.service : RECORD.profile, part);
   insert(KEY, RECORD.service, 9, NOW - 1);
@@ -46,7 +46,7 @@ test('selects by type, part and time, in the order of parts', (t) => {
   assert.deepEqual(partsOf(KEY, { types: [RECORD.profile, RECORD.service], part: { index: 1, of: 2 } }), [3, 5, 7]);
 });
 
-test('remembers until it is told of a change, and that there is nothing', (t) => {
+test('rows are cached until a change is reported, and so is an empty result', (t) => {
   const { rows, insert, partsOf } = world(t);
   assert.deepEqual(partsOf(KEY, { types: [] }), []);
   assert.equal(rows.has(KEY), true);
@@ -58,9 +58,9 @@ test('remembers until it is told of a change, and that there is nothing', (t) =>
   assert.equal(rows.summarize(KEY, { types: [] }, NOW).count, 1);
 });
 
-test('keeps the keys that were asked for last, of so many bytes', (t) => {
+test('the cache keeps the most recently used keys within a byte limit', (t) => {
   const { store, rows, insert } = world(t);
-  // With 444 bytes a row, 34 of these keys have room.
+  // With 444 bytes per row, 34 of these keys fit.
   const keys = Array.from({ length: 36 }, (_, i) => new Uint8Array(32).fill(i));
   store.transaction(() => {
     for (const key of keys) for (let part = 0; part < 1100; part++) insert(key, RECORD.service, part);
@@ -75,7 +75,7 @@ test('keeps the keys that were asked for last, of so many bytes', (t) => {
   );
 });
 
-test('keys of nothing take room too', (t) => {
+test('keys without rows use cache space too', (t) => {
   const { rows } = world(t);
   const key = (i: number): Uint8Array => new Uint8Array(new Uint32Array(8).fill(i).buffer);
   for (let i = 0; i < 42_000; i++) rows.read(key(i));

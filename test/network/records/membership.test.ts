@@ -1,4 +1,4 @@
-/** How a node comes to know its address, and whether strangers reach it. */
+/** How a node learns its address, and whether strangers can reach it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
@@ -18,15 +18,15 @@ const OWN_HOSTS = ['127.0.0.1', '192.168.1.5'];
 const PUBLIC = '203.0.114.7';
 
 interface Peer extends Address {
-  /** Whether its datagrams reach our server socket, and from a strange port our client socket. */
+  /** Whether its datagrams reach the server socket of this node and, from a different port, its client socket. */
   reaches?: boolean;
   strangePortReaches?: boolean;
-  /** How it sees us when we write to it. */
+  /** The address at which it sees this node. */
   sees?: Address;
   silent?: boolean;
 }
 
-/** Peers that see and reach us as the test says. */
+/** Peers that see and reach this node as the test configures. */
 class StubEngine {
   readonly id = new Uint8Array(32);
   readonly address: Address;
@@ -91,7 +91,7 @@ class World {
   readonly engine: StubEngine;
   searches = 0;
   greeted = 0;
-  /** Searches fail in a way that nobody expects. */
+  /** Lookups fail with an unexpected error. */
   broken = false;
 
   constructor(bootstrap: readonly Peer[] = [], listen: Address = LISTEN, statedHost = '') {
@@ -128,12 +128,12 @@ class World {
     this.membership.onReachability((r) => this.reports.push(r));
   }
 
-  /** The address that it took for its own; none where it stands in no table. */
+  /** The address that the node uses as its own; undefined while it is in no routing table. */
   own(): string | undefined {
     return this.engine.ownAddress?.host;
   }
 
-  /** Lets everything happen that waits for nothing but itself. */
+  /** Runs all pending work that does not need a timer. */
   async settle(): Promise<void> {
     for (let i = 0; i < 30; i++) {
       this.clock.advance(0);
@@ -161,7 +161,7 @@ function unasked(host: string, port = LISTEN.port): Address {
   return { host, port };
 }
 
-test('who is reached by enough peers joins the tables at once', async () => {
+test('a node that enough peers reach joins the routing tables immediately', async () => {
   const world = new World(publicPeers(5, { reaches: true }));
   await world.start();
   assert.equal(world.own(), PUBLIC);
@@ -170,7 +170,7 @@ test('who is reached by enough peers joins the tables at once', async () => {
   assert.deepEqual(observed, [{ host: PUBLIC, port: LISTEN.port }]);
 });
 
-test('who is not reached stays out, and asks again later', async () => {
+test('an unreachable node does not join the routing tables, and checks again later', async () => {
   const world = new World(publicPeers(5));
   for (const peer of world.peers.slice(0, 2)) peer.reaches = true;
   await world.start();
@@ -183,7 +183,7 @@ test('who is not reached stays out, and asks again later', async () => {
   assert.equal(world.own(), PUBLIC);
 });
 
-test('an address counts when enough distinct peers report it, fewer where there are fewer', async () => {
+test('an address is accepted when enough distinct peers report it. A small network needs fewer', async () => {
   const divided = new World(publicPeers(4, { reaches: true }));
   for (const [i, peer] of divided.peers.entries()) peer.sees = { host: `203.0.114.${i % 2}`, port: 1 };
   await divided.start();
@@ -198,16 +198,16 @@ test('an address counts when enough distinct peers report it, fewer where there 
   const oneBlock = Array.from({ length: 3 }, (_, i) => ({ host: `198.40.0.${i + 1}`, port: 4121, ...lies }));
   const outvoted = new World([...oneBlock, ...crowd]);
   await outvoted.start();
-  assert.equal(outvoted.own(), PUBLIC, 'many addresses of one block have one voice');
+  assert.equal(outvoted.own(), PUBLIC, 'many addresses in one block have one vote');
   const minority = new World([...publicPeers(3, lies), ...publicPeers(8, { reaches: true }).slice(3)]);
   await minority.start();
-  assert.equal(minority.own(), PUBLIC, 'three who were the first to agree');
+  assert.equal(minority.own(), PUBLIC, 'the first three that agreed');
   const alone = new World(publicPeers(1, { reaches: true }));
   await alone.start();
   assert.equal(alone.own(), PUBLIC);
 });
 
-test('tells the kinds of NAT apart', async () => {
+test('each NAT type is detected', async () => {
   const kinds: [Partial<Peer>, number][] = [
     [{}, 3],
     [{ strangePortReaches: true }, 2],
@@ -226,44 +226,44 @@ test('tells the kinds of NAT apart', async () => {
   assert.equal(unknown.membership.reachability().natType, 0);
 });
 
-test('the first node of a network takes the address that it listens on', async () => {
+test('the first node of a network uses the address that it listens on', async () => {
   const world = new World([], { host: '192.168.1.5', port: 4121 });
   await world.start();
   assert.equal(world.own(), '192.168.1.5');
   assert.equal(world.membership.reachability().ready, false);
 });
 
-test('where it listens everywhere, it takes the address of this machine that a neighbour uses', async () => {
+test('a node that listens on all interfaces uses the address that a LAN peer uses for it', async () => {
   const world = new World();
   await world.start();
   assert.equal(world.own(), undefined);
   world.membership.onUnasked(unasked('192.0.2.77'));
   world.membership.onUnasked(unasked('192.168.1.5', 9));
   await world.settle();
-  assert.equal(world.own(), undefined, 'not an address of this machine, not the port');
+  assert.equal(world.own(), undefined, 'neither an address of another machine nor another port');
   world.membership.onUnasked(unasked('127.0.0.1'));
   await world.settle();
   assert.equal(world.own(), '127.0.0.1');
   world.membership.onUnasked(unasked('192.168.1.5'));
   await world.settle();
-  assert.equal(world.own(), '192.168.1.5', 'one that reaches further');
+  assert.equal(world.own(), '192.168.1.5', 'an address with a wider scope');
   world.membership.onUnasked(unasked('127.0.0.1'));
   await world.settle();
   assert.equal(world.own(), '192.168.1.5');
 });
 
-test('a first node that strangers reach at the address which its owner states takes that', async () => {
+test('a first node that strangers reach at the address its owner configured uses that address', async () => {
   const world = new World([], { host: '0.0.0.0', port: LISTEN.port }, PUBLIC);
   await world.start();
   world.membership.onUnasked(unasked('203.0.113.99'));
   await world.settle();
-  assert.equal(world.own(), undefined, 'not whatever a stranger says');
+  assert.equal(world.own(), undefined, 'the claim of a single stranger is not enough');
   world.membership.onUnasked(unasked(PUBLIC));
   await world.settle();
   assert.equal(world.own(), PUBLIC);
 });
 
-test('in a public network, an address that only the LAN knows makes nobody reachable', async () => {
+test('in a public network, an address that only LAN peers see does not make a node reachable', async () => {
   const world = new World(publicPeers(4));
   world.peers.push({ host: '192.168.1.9', port: 4121, reaches: true, sees: { host: '192.168.1.5', port: 4121 } });
   await world.start();
@@ -272,7 +272,7 @@ test('in a public network, an address that only the LAN knows makes nobody reach
   assert.equal(world.own(), undefined);
 });
 
-test('where nobody answers it comes back, less and less often', async () => {
+test('if no node answers, joining is retried with growing delays', async () => {
   const world = new World(publicPeers(2, { silent: true, reaches: true }));
   await world.start();
   assert.equal(world.searches, 0);
@@ -282,7 +282,7 @@ test('where nobody answers it comes back, less and less often', async () => {
   assert.equal(world.own(), PUBLIC);
 });
 
-test('a node that others use is ready, though its routing table is empty', async () => {
+test('a node with clients is ready, even with an empty routing table', async () => {
   const world = new World();
   await world.start();
   assert.equal(world.membership.reachability().ready, false);
@@ -293,7 +293,7 @@ test('a node that others use is ready, though its routing table is empty', async
   assert.deepEqual({ ready, peers, clients }, { ready: true, peers: 0, clients: 2 });
 });
 
-test('the pauses between attempts double, and begin anew with a new contact', async () => {
+test('the retry delay doubles, and starts over with a new contact', async () => {
   const world = new World(publicPeers(1, { silent: true }));
   await world.start();
   // At most 5 s in the first ten minutes, and 30 s later.
@@ -313,7 +313,7 @@ test('the pauses between attempts double, and begin anew with a new contact', as
   assert.equal(world.greeted, before + 4);
 });
 
-test('an attempt that fails in an unforeseen way is not the last one', async () => {
+test('after an unexpected error, joining is retried', async () => {
   const world = new World(publicPeers(4, { reaches: true }));
   world.broken = true;
   await world.start();
@@ -323,7 +323,7 @@ test('an attempt that fails in an unforeseen way is not the last one', async () 
   assert.equal(world.own(), PUBLIC);
 });
 
-test('a search that fails once an address was taken is told, and ends nothing', async () => {
+test('if a lookup fails after an address was accepted, the node logs it and continues', async () => {
   const world = new World();
   await world.start();
   world.broken = true;
@@ -334,10 +334,10 @@ test('a search that fails once an address was taken is told, and ends nothing', 
   world.membership.onUnasked(unasked('192.168.1.5'));
   world.membership.stop();
   await world.settle();
-  assert.equal(world.warnings.length, 1, 'nothing is told after the end');
+  assert.equal(world.warnings.length, 1, 'nothing is logged after the stop');
 });
 
-test('a node that is found is asked at once', async () => {
+test('a discovered node is queried immediately', async () => {
   const world = new World();
   await world.start();
   const found: Peer = { host: '192.168.1.9', port: 4121, reaches: true, sees: { host: '192.168.1.5', port: 4121 } };
@@ -348,25 +348,25 @@ test('a node that is found is asked at once', async () => {
   assert.equal(world.membership.reachability().ready, true);
 });
 
-test('a port that the router leads here from now on is tried at once', async () => {
+test('a new port mapping is checked immediately', async () => {
   const world = new World(publicPeers(4));
   await world.start();
   assert.equal(world.own(), undefined);
   world.membership.onMapped();
   await world.settle();
-  assert.equal(world.own(), undefined, 'a router that says so is not enough');
+  assert.equal(world.own(), undefined, 'the word of the router is not enough');
   for (const peer of world.peers) peer.reaches = true;
   world.membership.onMapped();
   await world.settle();
-  assert.equal(world.own(), PUBLIC, 'without a pause');
+  assert.equal(world.own(), PUBLIC, 'without a delay');
 });
 
-test('a new network is another address', async () => {
+test('after a network change the node detects its new address', async () => {
   const world = new World(publicPeers(4, { reaches: true }));
   await world.start();
   for (const peer of world.peers) peer.sees = { host: '203.0.114.99', port: 1 };
   world.membership.onNetworkChange();
-  assert.equal(world.own(), undefined, 'it leaves the tables first');
+  assert.equal(world.own(), undefined, 'it leaves the routing tables first');
   await world.advance(20);
   assert.equal(world.own(), '203.0.114.99');
   for (const peer of world.peers) peer.reaches = false;
@@ -375,12 +375,12 @@ test('a new network is another address', async () => {
   assert.equal(world.own(), undefined);
 });
 
-test('tells what changes, and nothing after it has stopped', async () => {
+test('every change is reported once, and none after the stop', async () => {
   const world = new World(publicPeers(4, { reaches: true }));
   await world.start();
   const last = world.reports.at(-1);
   assert.deepEqual(last, world.membership.reachability());
-  assert.equal(new Set(world.reports.map((r) => JSON.stringify(r))).size, world.reports.length, 'no report twice');
+  assert.equal(new Set(world.reports.map((r) => JSON.stringify(r))).size, world.reports.length, 'no duplicate report');
   world.membership.stop();
   const { length } = world.reports;
   world.membership.onNetworkChange();

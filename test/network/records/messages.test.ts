@@ -56,7 +56,7 @@ const findReply: fc.Arbitrary<FindReply> = fc.record(
   plain,
 );
 
-/** Every example of what an encoder makes, to be damaged. */
+/** An example of every message that an encoder produces, to be damaged. */
 const encoded = fc.oneof(
   findReply.map(encodeFindReply),
   fc.record({ types: fc.array(type, { maxLength: 16 }), wantsRecords: fc.boolean() }).map(encodeFindRequest),
@@ -65,7 +65,7 @@ const encoded = fc.oneof(
   fc.record({ next: uint, records: fc.array(fc.uint8Array(), { maxLength: 5 }) }).map(encodePage),
 );
 
-test('every message comes back as it went', () => {
+test('every decoded message equals the encoded one', () => {
   fc.assert(
     fc.property(findReply, (reply) => {
       assert.deepEqual(decodeFindReply(encodeFindReply(reply)), reply);
@@ -90,7 +90,7 @@ test('every message comes back as it went', () => {
   assert.deepEqual(decodePage(encodePage(page)), page);
 });
 
-test('no bytes make a decoder throw', () => {
+test('no input makes a decoder throw', () => {
   const damaged = fc.tuple(encoded, fc.nat(), fc.nat(255), fc.nat(40)).map(([message, at, byte, cut]) => {
     const copy = Uint8Array.from(message);
     if (copy.length > 0) copy.set([byte], at % copy.length);
@@ -104,7 +104,7 @@ test('no bytes make a decoder throw', () => {
   );
 });
 
-test('what is over a limit is no message', () => {
+test('a message beyond a limit is invalid', () => {
   const reply: FindReply = {
     nodeKey: new Uint8Array(32),
     quicPort: 1,
@@ -156,12 +156,12 @@ test('what is over a limit is no message', () => {
   assert.equal(decodeNodeRequest(encodeNodeRequest({ ...page, known: new Uint8Array(9) })), null);
 });
 
-test('a request that wants records is as long as a third of the longest answer', () => {
+test('a request for records is padded to a third of the longest response', () => {
   assert.ok(encodeFindRequest({ types: [1], wantsRecords: true }).length * 3 > MAX_DATAGRAM_BYTES - 200);
   assert.ok(encodeFindRequest({ types: [1], wantsRecords: false }).length < 100);
 });
 
-test('addresses that lead nowhere are left out', () => {
+test('unroutable addresses are omitted', () => {
   const packed = packAddresses([
     { host: '0.0.0.0', port: 1 },
     { host: '224.0.0.251', port: 5353 },
@@ -174,7 +174,7 @@ test('addresses that lead nowhere are left out', () => {
   assert.equal(unpackAddresses(packed.subarray(1), 5), null);
 });
 
-test('knows how far an address reaches', () => {
+test('the scope of an address is detected', () => {
   const scopes = {
     '127.0.0.1': IP_SCOPE.loopback,
     '10.0.0.1': IP_SCOPE.private,

@@ -1,4 +1,4 @@
-/** Who counts as one where addresses are cheap. */
+/** How addresses are grouped, because an attacker gets many addresses in one network. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { apartFirst, blockOf, leavingFor, nodeId, voterOf } from '../../../src/network/records/node-address.ts';
@@ -7,7 +7,7 @@ import { TestClock } from '../../support/test-clock.ts';
 
 const at = (host: string, port = 4121) => ({ host, port });
 
-test('a block is a /16 of public addresses; an own host, and who is near, stands for himself', () => {
+test('a block is a /16 of public addresses. Hosts of the owner and private hosts belong to no block', () => {
   const own = (host: string): boolean => host === '45.1.0.9';
   const blockOfHost = (host: string) => blockOf(at(host), own);
   assert.equal(blockOfHost('45.1.0.1'), blockOfHost('45.1.255.1'));
@@ -16,7 +16,7 @@ test('a block is a /16 of public addresses; an own host, and who is near, stands
   for (const host of ['45.1.0.9', '127.0.0.1', '192.168.1.5', '10.0.0.1']) assert.equal(blockOfHost(host), null);
 });
 
-test('one of each block comes first, in the order in which they stood, then the others in theirs', () => {
+test('the first node of each block comes first, then the remaining nodes, each in the given order', () => {
   const nodes = ['45.1.0.1', '45.1.0.2', '192.168.1.1', '45.2.0.1', '192.168.1.2', '45.2.0.2'].map((host) => at(host));
   const hosts = apartFirst(nodes, () => false).map(({ host }) => host);
   const first = (max: number) => apartFirst(nodes, () => false, max).map(({ host }) => host);
@@ -24,7 +24,7 @@ test('one of each block comes first, in the order in which they stood, then the 
   assert.deepEqual(hosts, ['45.1.0.1', '192.168.1.1', '45.2.0.1', '192.168.1.2', '45.1.0.2', '45.2.0.2']);
 });
 
-test('public nodes of one block have one voice, those of a LAN one a host, those of one machine one a port', () => {
+test('a vote counts per block for public nodes, per host in a LAN, and per port on this machine', () => {
   const voters = (...nodes: { host: string; port: number }[]) => new Set(nodes.map(voterOf)).size;
   assert.equal(voters(at('45.1.0.1'), at('45.1.9.9'), at('45.1.0.1', 5)), 1);
   assert.equal(voters(at('45.1.0.1'), at('45.2.0.1')), 2);
@@ -32,18 +32,18 @@ test('public nodes of one block have one voice, those of a LAN one a host, those
   assert.equal(voters(at('127.0.0.1', 1), at('127.0.0.1', 2)), 2);
 });
 
-const nobody = (): boolean => false;
+const never = (): boolean => false;
 
-test('who leaves for a node of another block is the last one of several of a block', () => {
+test('a node of another block replaces the last node of a block that has several', () => {
   const row = ['45.1.0.1', '45.2.0.1', '45.1.0.2', '45.2.0.2', '45.3.0.1', '192.168.1.1'].map((host) => at(host));
-  assert.deepEqual(leavingFor(at('45.4.0.1'), row, nobody), at('45.2.0.2'));
-  assert.deepEqual(leavingFor(at('127.0.0.1'), row, nobody), at('45.2.0.2'));
-  assert.equal(leavingFor(at('45.3.0.9'), row, nobody), null, 'its block is there');
-  assert.equal(leavingFor(at('45.4.0.1'), row.slice(4), nobody), null, 'nobody is there twice');
+  assert.deepEqual(leavingFor(at('45.4.0.1'), row, never), at('45.2.0.2'));
+  assert.deepEqual(leavingFor(at('127.0.0.1'), row, never), at('45.2.0.2'));
+  assert.equal(leavingFor(at('45.3.0.9'), row, never), null, 'its block is already in the row');
+  assert.equal(leavingFor(at('45.4.0.1'), row.slice(4), never), null, 'no block is in the row twice');
   assert.equal(leavingFor(at('45.4.0.1'), row, (host) => host === '45.2.0.2')?.host, '45.1.0.2');
 });
 
-/** Nodes whose ids differ from `id` in the first bit: all of them belong into one row of its table. */
+/** Nodes with ids that differ from `id` in the first bit, so they are all in one row of its table. */
 function rowMates(id: Uint8Array, count: number, hostOf: (n: number) => string): { host: string; port: number }[] {
   const mates: { host: string; port: number }[] = [];
   for (let n = 0; mates.length < count; n++) {
@@ -53,19 +53,19 @@ function rowMates(id: Uint8Array, count: number, hostOf: (n: number) => string):
   return mates;
 }
 
-test('a full row of the table makes room for other blocks, until each stands there once', () => {
+test('a full row of the routing table replaces nodes until each block has one', () => {
   const id = new Uint8Array(32);
   const keeper = new TableKeeper(id, {
     clock: new TestClock(),
     random: () => 0,
     ping: async () => true,
     isBusy: () => false,
-    leavingFor: (newcomer, row) => leavingFor(newcomer, row, nobody),
+    leavingFor: (newcomer, row) => leavingFor(newcomer, row, never),
     onAdd: () => {},
     onRemove: () => {},
     onRefresh: () => {},
   });
-  const blocks = () => keeper.table.nodes().map((node) => blockOf(node, nobody));
+  const blocks = () => keeper.table.nodes().map((node) => blockOf(node, never));
   for (const node of rowMates(id, 60, (n) => `45.1.${n >> 8}.${n & 255}`)) keeper.heard(node, nodeId(node));
   assert.equal(blocks().length, ROW_NODES);
   for (const node of rowMates(id, 50, (n) => `46.${n}.0.1`)) keeper.heard(node, nodeId(node));

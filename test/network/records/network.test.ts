@@ -1,4 +1,4 @@
-/** Networks of real nodes: starting, dying, restarting. */
+/** Networks of real nodes that start, crash and restart. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -20,10 +20,10 @@ async function start(t: TestContext, options: TestNodeOptions = {}, hub = new No
   return node;
 }
 
-/** What a put tells the only node. */
+/** The result of a put on the only node. */
 const ALONE = { replicas: 0, newer: null, refused: {}, isHere: true };
 
-test('a network of one resolves its own records', async (t) => {
+test('a network of one node resolves its own records', async (t) => {
   const { dht } = await start(t);
   const services = Array.from({ length: 30 }, () => serviceRecord('lang.translate'));
   for (const { key, record } of services) assert.deepEqual(await dht.put(key, record), ALONE);
@@ -35,7 +35,7 @@ test('a network of one resolves its own records', async (t) => {
   assert.deepEqual({ ready, inRoutingTables }, { ready: false, inRoutingTables: true });
 });
 
-test('two nodes that listen everywhere resolve each other, by bootstrap or once one is told of the other', async (t) => {
+test('two nodes that listen on all interfaces resolve each other, by bootstrap or after one is added to the other', async (t) => {
   const everywhere = { host: '0.0.0.0', port: 0 };
   for (const told of [false, true]) {
     const hub = new NodeRequestHub();
@@ -53,15 +53,15 @@ test('two nodes that listen everywhere resolve each other, by bootstrap or once 
   }
 });
 
-test('a bootstrap name is resolved, and asked again where it was not there', async (t) => {
+test('a bootstrap name is resolved, and resolved again if it did not exist', async (t) => {
   const hub = new NodeRequestHub();
   const a = await start(t, {}, hub);
   let asked = 0;
   const resolveName = async (name: string): Promise<string[]> => {
     asked++;
     assert.equal(name, 'seed.example');
-    if (asked === 1) throw new Error('no network yet');
-    // Of several addresses one is enough.
+    if (asked === 1) throw new Error('There is no network.');
+    // One of several addresses is enough.
     return ['2001:db8::1', '127.0.0.9', '127.0.0.1'];
   };
   const b = await start(t, { bootstrap: [{ host: 'seed.example', port: a.dht.address.port }], resolveName }, hub);
@@ -69,7 +69,7 @@ test('a bootstrap name is resolved, and asked again where it was not there', asy
   assert.equal(asked, 2);
 });
 
-test('a node is come in by only where it proves its key, and nobody whom another one names is asked', async (t) => {
+test('a node joins through a contact only if that proves its key, and does not ask nodes that another one names before', async (t) => {
   const hub = new NodeRequestHub();
   const [a, other] = [await start(t, {}, hub), await start(t, {}, hub)];
   const pinned = (node: TestNode, proves: boolean) =>
@@ -77,7 +77,7 @@ test('a node is come in by only where it proves its key, and nobody whom another
   const [right, wrong, unproven] = [await pinned(a, true), await pinned(other, true), await pinned(a, false)];
   await reached(right.dht, (r) => r.ready);
   for (const { dht } of [wrong, unproven]) {
-    await eventually('the contact is refused', () => dht.contacts().every(({ state }) => state === 'other_key'));
+    await eventually('the contact is rejected', () => dht.contacts().every(({ state }) => state === 'other_key'));
     assert.deepEqual(dht.peers(), []);
   }
   assert.equal(await wrong.dht.join({ ...a.dht.address, nodeKey: a.nodeKey }), 'met');
@@ -85,7 +85,7 @@ test('a node is come in by only where it proves its key, and nobody whom another
   assert.equal(wrong.dht.contacts().length, 2);
 });
 
-test('networks of different names never meet', async (t) => {
+test('networks with different names stay separate', async (t) => {
   const hub = new NodeRequestHub();
   const a = await start(t, { network: 'one' }, hub);
   const b = await start(t, { network: 'two', bootstrap: [a.dht.address] }, hub);
@@ -98,32 +98,35 @@ test('networks of different names never meet', async (t) => {
   assert.equal(b.dht.usage().records, 0);
 });
 
-test('everything still resolves when a third of the nodes have died', async (t) => {
+test('all records resolve after a third of the nodes crashed', async (t) => {
   const net = await DhtTestnet.start(24);
   t.after(() => net[Symbol.asyncDispose]());
   const published = Array.from({ length: 40 }, () => endpointRecord());
   for (const [i, { key, record }] of published.entries())
-    await eventually('enough copies', async () => (await net.at(i % 24).dht.put(key, record)).replicas >= 8);
+    await eventually(
+      'there are enough replicas',
+      async () => (await net.at(i % 24).dht.put(key, record)).replicas >= 8,
+    );
   for (const node of net.nodes.filter((_, i) => i % 3 === 1)) await net.kill(node);
   for (const [i, { key }] of published.entries())
     assert.equal((await net.at(i % 16).dht.get(key, RECORD.endpoints))?.seq, 1);
   const { key, record } = endpointRecord();
-  await eventually('enough copies', async () => (await net.at(3).dht.put(key, record)).replicas >= 8);
+  await eventually('there are enough replicas', async () => (await net.at(3).dht.put(key, record)).replicas >= 8);
 });
 
-test('the dead leave the routing tables', async (t) => {
+test('stopped nodes leave the routing tables', async (t) => {
   const net = await DhtTestnet.start(6);
   t.after(() => net[Symbol.asyncDispose]());
   await Promise.all(net.nodes.map(({ dht }) => reached(dht, (r) => r.peers === 5)));
   for (const node of net.nodes.slice(4)) await net.kill(node);
   const { dht } = net.at(0);
-  await eventually('only the living are left', async () => {
+  await eventually('only running nodes are left', async () => {
     await dht.get(endpointRecord().key, RECORD.endpoints);
     return dht.reachability().peers === 3;
   });
 });
 
-test('what a node took and whom it knew survive its restart', async (t) => {
+test('stored records and contacts survive a restart', async (t) => {
   const hub = new NodeRequestHub();
   const storeFile = join(temporaryDirectory(t), 'records.db');
   const a = await start(t, {}, hub);
@@ -141,7 +144,7 @@ test('what a node took and whom it knew survive its restart', async (t) => {
   assert.equal((await again.dht.get(key, RECORD.endpoints))?.seq, 1);
 });
 
-test('a read gives the record to close nodes that lack it', async (t) => {
+test('a read stores the record on close nodes that lack it', async (t) => {
   const hub = new NodeRequestHub();
   const a = await start(t, {}, hub);
   const { key, record } = endpointRecord();
@@ -152,10 +155,10 @@ test('a read gives the record to close nodes that lack it', async (t) => {
   await reached(c.dht, (r) => r.ready && r.peers === 2);
   assert.equal(b.dht.usage().records, 0);
   assert.equal((await c.dht.get(key, RECORD.endpoints))?.seq, 1);
-  await eventually('b has it too', () => b.dht.usage().records === 1);
+  await eventually('b stores it too', () => b.dht.usage().records === 1);
 });
 
-test('a read gives the newer record to nodes that hold an older one', async (t) => {
+test('a read sends the newer record to nodes with an older one', async (t) => {
   const net = await DhtTestnet.start(4);
   t.after(() => net[Symbol.asyncDispose]());
   const owner = newIdentity();
@@ -169,19 +172,19 @@ test('a read gives the newer record to nodes that hold an older one', async (t) 
   await reached(apart.dht, (r) => r.ready && r.peers >= 4);
   await reached(late.dht, (r) => r.peers >= 5);
   assert.equal((await late.dht.get(newer.key, RECORD.endpoints, { thorough: true }))?.seq, 2);
-  await eventually('others have the newer one', async () => {
+  await eventually('other nodes have the newer record', async () => {
     const found = await net.at(1).dht.get(newer.key, RECORD.endpoints);
     return found?.seq === 2;
   });
 });
 
-test('a port that is taken is refused clearly', async (t) => {
+test('a port in use is rejected with a clear error', async (t) => {
   const a = await start(t);
   const b = dhtNode(new NodeRequestHub(), { listen: a.dht.address });
   await assert.rejects(b.dht.start(), (error) => error instanceof SvcError && error.code === 'address_in_use');
 });
 
-test('starting and stopping leaves nothing behind', async () => {
+test('a node that starts and stops leaves no handle open', async () => {
   const before = process.getActiveResourcesInfo().length;
   for (let i = 0; i < 20; i++) {
     const net = await DhtTestnet.start(2);
@@ -192,7 +195,7 @@ test('starting and stopping leaves nothing behind', async () => {
   await eventually('handles are closed', () => process.getActiveResourcesInfo().length <= before + 1);
 });
 
-test('what is under way when the nodes stop comes to an end', async () => {
+test('requests in flight settle when the nodes stop', async () => {
   const net = await DhtTestnet.start(3);
   const { key, record } = endpointRecord();
   const work = net.nodes.flatMap(({ dht }) => [
@@ -206,18 +209,18 @@ test('what is under way when the nodes stop comes to an end', async () => {
     if (outcome.status === 'rejected') assert.ok(outcome.reason instanceof SvcError, String(outcome.reason));
 });
 
-test('a node that left the tables is found again when it is back, though it knows nobody', async (t) => {
+test('a node that left the routing tables is found again after it returns without contacts', async (t) => {
   const clock = new LeapClock();
   const hub = new NodeRequestHub();
   const first = await start(t, { clock }, hub);
   await start(t, { bootstrap: [first.dht.address] }, hub);
-  const gone = dhtNode(hub, { bootstrap: [first.dht.address] });
-  await gone.dht.start();
+  const departed = dhtNode(hub, { bootstrap: [first.dht.address] });
+  await departed.dht.start();
   await reached(first.dht, (r) => r.peers === 2);
-  const listen = gone.dht.address;
-  hub.leave(gone.nodeKey);
-  await gone.dht.stop();
-  await eventually('it has left the table', async () => {
+  const listen = departed.dht.address;
+  hub.leave(departed.nodeKey);
+  await departed.dht.stop();
+  await eventually('it left the routing table', async () => {
     await first.dht.put(endpointRecord().key, endpointRecord().record).catch(() => {});
     await first.dht.list(endpointRecord().key, [RECORD.endpoints]);
     return first.dht.reachability().peers === 1;

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { hostKeyOf, sourceKeyOf } from '../../../src/network/records/node-address.ts';
 import { plainPath } from '../../../src/network/transport/path.ts';
 
-test('who asks over a connection counts by his IPv4 address or IPv6 network; on this machine each port is a node', () => {
+test('a client on a connection counts by its IPv4 address or IPv6 network, and by its port on this machine', () => {
   const key = (host: string, port = 1): string => sourceKeyOf(plainPath('direct', { host, port }));
   assert.equal(key('192.0.2.1', 1), key('192.0.2.1', 2));
   assert.equal(key('192.0.2.1'), hostKeyOf({ host: '192.0.2.1', port: 3 }));

@@ -24,7 +24,7 @@ import { TestClock } from '../../support/test-clock.ts';
 const NODE = nodeAddress(1);
 const AT = answerOf(NODE, nodeId(NODE));
 
-/** A client of one node that gives this verdict on every record. */
+/** A client of a node that answers every record with this verdict. */
 function setUp(verdict: StoreReply = { code: 'kept' }) {
   const clock = new TestClock();
   const retried = new Map<number, boolean>();
@@ -43,7 +43,7 @@ function setUp(verdict: StoreReply = { code: 'kept' }) {
   return { client, retried, now: { timestamp: unixSeconds(clock) } };
 }
 
-test('changes are repeated without an answer, and searches are not', async () => {
+test('writes without an answer are retried, lookups are not', async () => {
   const { client, retried, now } = setUp();
   const { key, record } = endpointRecord(newIdentity(), now);
   await client.find(NODE, AT.id, key, encodeFindRequest({ types: [], wantsRecords: false }));
@@ -56,7 +56,7 @@ test('changes are repeated without an answer, and searches are not', async () =>
   });
 });
 
-test('a newer record counts only if it is a valid record of the same agent and type', async () => {
+test('a newer record in a response counts only if it is a valid record of the same agent and type', async () => {
   const owner = newIdentity();
   const { now } = setUp();
   const ours = endpointRecord(owner, { ...now, seq: 1 });

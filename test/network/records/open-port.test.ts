@@ -7,7 +7,7 @@ import { DhtTestnet } from '../../support/testnet-dht.ts';
 
 const LOOPBACK = '127.0.0.1';
 
-test('a further port is seen by the nodes that are asked and is free again once closed', async () => {
+test('asked nodes see an additional port, and the port is free again once closed', async () => {
   await using net = await DhtTestnet.start(2);
   const [{ dht }, other] = [net.at(0), net.at(1)];
   const opened = dht.openPort(4);
@@ -21,7 +21,7 @@ test('a further port is seen by the nodes that are asked and is free again once 
   const arrived = once(stranger, 'message');
   await opened.send(Uint8Array.of(1, 2, 3), from);
   const [datagram]: unknown[] = await arrived;
-  assert.deepEqual(datagram, Buffer.of(1, 2, 3), 'nothing is put before it');
+  assert.deepEqual(datagram, Buffer.of(1, 2, 3), 'the datagram has no prefix');
 
   const token = Uint8Array.of(4, 5, 6);
   const received = opened.received(token, from, AbortSignal.timeout(OBSERVE_TIMEOUT_MS * 10));

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { ownHosts } from '../../../src/network/records/own-hosts.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
-test('says from where this machine writes to itself, and nothing of hosts that the routes decide about', () => {
+test('the source address is known for addresses of this machine, and unknown for remote hosts', () => {
   const own = ownHosts({ clock: new TestClock() });
   assert.equal(own.has('127.0.0.1'), true);
   assert.equal(own.has('203.0.113.9'), false);

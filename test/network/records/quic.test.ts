@@ -1,4 +1,4 @@
-/** The record network with its large records over real QUIC. */
+/** The record network with large records over real QUIC. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Address } from '../../../src/foundation/address.ts';
@@ -54,7 +54,7 @@ async function start(t: TestContext, bootstrap: readonly Address[]): Promise<Rec
   return dht;
 }
 
-test('large records and long lists go over the connections between nodes', async (t) => {
+test('large records and long lists are sent over the connections between nodes', async (t) => {
   const a = await start(t, []);
   const b = await start(t, [a.address]);
   const c = await start(t, [a.address]);
@@ -68,8 +68,8 @@ test('large records and long lists go over the connections between nodes', async
 
   const notes = Array.from({ length: 12 }, () => noteRecord(owner, MAX_NOTE_PAYLOAD_BYTES - 32));
   for (const note of notes) assert.equal((await b.put(note.key, note.record)).replicas, 2);
-  const mail = await c.list(mailboxKey(owner.aid), [RECORD.note]);
-  assert.equal(mail.length, notes.length, 'several pages of the largest notes');
+  const listed = await c.list(mailboxKey(owner.aid), [RECORD.note]);
+  assert.equal(listed.length, notes.length, 'several pages of the largest notes');
 
   const services = Array.from({ length: 100 }, () => serviceRecord('lang.translate'));
   for (const service of services) await a.put(service.key, service.record);

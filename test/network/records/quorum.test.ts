@@ -30,7 +30,7 @@ function summaryOf({ type, seq, timestamp, delegation, encoded }: SignedRecord):
   return { type, seq, timestamp, issuedAt: delegation.issuedAt, digest: recordDigest(encoded) };
 }
 
-test('hosts that hold the newest version agree on it, each of them once', () => {
+test('each host with the newest version counts once towards the agreement', () => {
   const { quorum } = quorumOf([RECORD.endpoints]);
   const owner = newIdentity();
   const [older, newer] = [endpointRecord(owner, { seq: 1 }).record, endpointRecord(owner, { seq: 2 }).record];
@@ -41,17 +41,17 @@ test('hosts that hold the newest version agree on it, each of them once', () => 
   quorum.add([], [summaryOf(newer)], holder(4));
   assert.equal(quorum.agreement(ENDPOINTS), 1, 'one host');
   quorum.add([newer.encoded], [], null);
-  assert.equal(quorum.agreement(ENDPOINTS), 2, 'our own store has a vote');
+  assert.equal(quorum.agreement(ENDPOINTS), 2, 'the local store has a vote');
   const [first, second] = quorum.versions(ENDPOINTS);
   assert.deepEqual([first?.seq, second?.seq], [2, 1]);
-  assert.equal(first?.holders.length, 2, 'our own store is no holder to fetch from');
+  assert.equal(first?.holders.length, 2, 'the local store is not a source to fetch from');
   assert.deepEqual(
     quorum.records().map(({ seq }) => seq),
     [2],
   );
 });
 
-test('what is not asked for, does not verify or is no record counts for nothing', () => {
+test('records that were not requested, do not verify or do not parse are ignored', () => {
   const { record } = endpointRecord();
   const others = quorumOf([RECORD.profile]);
   others.quorum.add([record.encoded], [summaryOf(record)], holder(1));
@@ -70,10 +70,10 @@ test('what is not asked for, does not verify or is no record counts for nothing'
   }
   const all = quorumOf([]);
   all.quorum.add([record.encoded], [], holder(1));
-  assert.deepEqual(all.quorum.slots, [ENDPOINTS], 'no types ask for all');
+  assert.deepEqual(all.quorum.slots, [ENDPOINTS], 'an empty list of types requests all');
 });
 
-test('a record is judged once, however many hold it', () => {
+test('a record is verified once, even if many nodes return it', () => {
   const { quorum, judged } = quorumOf([]);
   const { record } = endpointRecord();
   assert.equal(quorum.knows(record.encoded), false);
@@ -82,7 +82,7 @@ test('a record is judged once, however many hold it', () => {
   assert.equal(quorum.knows(record.encoded), true);
 });
 
-test('a node promises one version of each type, and nothing of many publishers', () => {
+test('a node can promise one version of each type, and none for records of many publishers', () => {
   const { quorum } = quorumOf([]);
   const owner = newIdentity();
   const promises = [1, 2, 3].map((seq) => summaryOf(endpointRecord(owner, { seq }).record));
@@ -95,7 +95,7 @@ test('a node promises one version of each type, and nothing of many publishers',
   assert.deepEqual(quorum.records(), [], 'a promise is no record');
 });
 
-test('a record that was fetched fulfils the promise, and one that nobody promised counts for itself', () => {
+test('a fetched record fulfills its promise, and a fetched record without a promise counts too', () => {
   const { quorum } = quorumOf([]);
   const owner = newIdentity();
   const [promised, other] = [endpointRecord(owner, { seq: 2 }).record, endpointRecord(owner, { seq: 1 }).record];
@@ -104,12 +104,12 @@ test('a record that was fetched fulfils the promise, and one that nobody promise
   assert.equal(quorum.records()[0]?.seq, 1);
   quorum.fulfil(promised.encoded);
   assert.equal(quorum.records()[0]?.seq, 2);
-  assert.equal(quorum.agreement(ENDPOINTS), 1, 'a fetch is no vote');
+  assert.equal(quorum.agreement(ENDPOINTS), 1, 'a fetch is not a vote');
   quorum.fulfil(new Uint8Array(9));
   assert.equal(quorum.slots.length, 1);
 });
 
-test('records of many publishers are kept apart', () => {
+test('records of different publishers are kept apart', () => {
   const { quorum } = quorumOf([RECORD.service]);
   const records = [1, 2].map(() => serviceRecord('lang.translate').record);
   quorum.add(
@@ -121,7 +121,7 @@ test('records of many publishers are kept apart', () => {
   assert.equal(quorum.records().length, 2);
 });
 
-test('a fetched record counts for the version that it is, not for a newer one that was claimed', () => {
+test('a fetched record counts as its real version, not as the newer version that was claimed', () => {
   const { quorum } = quorumOf([RECORD.endpoints]);
   const owner = newIdentity();
   const [older, newer] = [endpointRecord(owner, { seq: 1 }).record, endpointRecord(owner, { seq: 2 }).record];

@@ -25,7 +25,7 @@ import { TestClock } from '../../support/test-clock.ts';
 const NODES = 7;
 const KEPT: StoreVerdict = { code: 'kept', newer: null, token: null };
 
-/** A node among seven others, which say what the test wants. */
+/** A node among seven others that answer as the test configures. */
 function setUp(
   says: (n: number) => Partial<FindReply> = () => ({}),
   verdict: () => Promise<StoreVerdict> = async () => KEPT,
@@ -84,7 +84,7 @@ function setUp(
   return { clock, asked, given, near, record, repairs: () => repairs };
 }
 
-test('what is read and what is put there afterwards take one search, and every node gets all', async () => {
+test('a read and the writes after it share one lookup, and every node receives all records', async () => {
   const world = setUp();
   const { key, record } = world.record(1);
   const nearby = world.near(key, RECORD.endpoints);
@@ -98,7 +98,7 @@ test('what is read and what is put there afterwards take one search, and every n
   assert.equal(world.given.length, 2 * NODES);
 });
 
-test('a read finds the newest that any of the nodes holds, and repairs nothing', async () => {
+test('a read returns the newest record that any node stores, and repairs nothing', async () => {
   const held: Uint8Array[] = [];
   const world = setUp((n) => (n === NODES - 1 && held.length > 0 ? { count: 1, records: held } : {}));
   const { key, record } = world.record(7);
@@ -108,7 +108,7 @@ test('a read finds the newest that any of the nodes holds, and repairs nothing',
   assert.equal(world.repairs(), 0);
 });
 
-test('what is not read there is not asked for, and another type takes a search of its own', async () => {
+test('a lookup without a type requests no records, and reading a type takes another lookup', async () => {
   const world = setUp();
   const { key, record } = world.record(1);
   const nearby = world.near(key, null);
@@ -120,7 +120,7 @@ test('what is not read there is not asked for, and another type takes a search o
   );
 });
 
-test('once the nodes may have forgotten our address, a record goes out with a search of its own', async () => {
+test('after the tokens of a lookup may have expired, a write starts another lookup', async () => {
   const world = setUp();
   const { key, record } = world.record(1);
   const nearby = world.near(key, RECORD.endpoints);
@@ -130,7 +130,7 @@ test('once the nodes may have forgotten our address, a record goes out with a se
   assert.equal(world.asked.length, 2);
 });
 
-test('a search that was stopped gives its records to nobody more', async () => {
+test('a stopped lookup sends its records to no node', async () => {
   const world = setUp();
   const { key, record } = world.record(1);
   const nearby = world.near(key, RECORD.endpoints);
@@ -139,7 +139,7 @@ test('a search that was stopped gives its records to nobody more', async () => {
   assert.deepEqual(world.given, []);
 });
 
-test('who wants to be told of the rest has the answer once half of them keep it; others wait for all', async () => {
+test('a put with `onWhole` returns after half of the nodes acknowledged; other puts wait for all', async () => {
   const answers: ((verdict: StoreVerdict) => void)[] = [];
   const world = setUp(undefined, () => new Promise((resolve) => answers.push(resolve)));
   const { key, record } = world.record(1);
@@ -151,7 +151,7 @@ test('who wants to be told of the rest has the answer once half of them keep it;
   const patient = nearby.put(world.record(2).record, {});
   patient.then(({ replicas }) => results.push(replicas)).catch(assert.fail);
   await idle();
-  assert.equal(answers.length, 2 * NODES, 'all are given it at once');
+  assert.equal(answers.length, 2 * NODES, 'all nodes receive both records concurrently');
   for (const answer of answers.slice(0, FEWEST_REPLICAS - 1)) answer(KEPT);
   for (const answer of answers.slice(NODES, 2 * NODES - 1)) answer(KEPT);
   await idle();
@@ -165,7 +165,7 @@ test('who wants to be told of the rest has the answer once half of them keep it;
   assert.deepEqual(whole, [{ replicas: NODES - 1, newer: null, refused: { full: 1 } }]);
 });
 
-test('where all have answered by then, nobody is told again; one who does not answer is not waited for', async () => {
+test('`onWhole` is not called if all nodes answered in time, and does not wait for a silent node', async () => {
   const world = setUp();
   const { key, record } = world.record(1);
   const whole: PutResult[] = [];
@@ -184,7 +184,7 @@ test('where all have answered by then, nobody is told again; one who does not an
   assert.deepEqual(whole, [{ replicas: FEWEST_REPLICAS, newer: null, refused: {} }]);
 });
 
-test('nodes that are silent are not waited for alone', async () => {
+test('a put does not wait if only silent nodes are left', async () => {
   let calls = 0;
   const silent = setUp(undefined, () => (++calls <= FEWEST_REPLICAS ? new Promise(() => {}) : Promise.resolve(KEPT)));
   const { key, record } = silent.record(1);
@@ -197,7 +197,7 @@ test('nodes that are silent are not waited for alone', async () => {
   assert.equal((await put).replicas, NODES - FEWEST_REPLICAS);
 });
 
-test('a publication that was given up gives its record to no further node', async () => {
+test('an aborted put sends its record to no further node', async () => {
   const given = new AbortController();
   const answers = Array.from({ length: NODES }, () => Promise.withResolvers<void>());
   const world = setUp(undefined, undefined, (n) => answers[n]?.promise);
@@ -206,14 +206,14 @@ test('a publication that was given up gives its record to no further node', asyn
   answers[0]?.resolve();
   await idle();
   assert.equal(world.given.length, 1);
-  given.abort(new Error('given up'));
+  given.abort(new Error('aborted'));
   await assert.rejects(put);
   for (const { resolve } of answers) resolve();
   await idle();
   assert.equal(world.given.length, 1);
 });
 
-test('after the clock was set back, a record is written with another search', async () => {
+test('after the clock was set back, a write starts another lookup', async () => {
   const world = setUp();
   const nearby = world.near(world.record(1).key, null);
   await idle();

@@ -3,7 +3,7 @@ import { DhtTestnet, reached } from '../../support/testnet-dht.ts';
 import { recordNetworkCompliance } from './compliance.ts';
 
 recordNetworkCompliance('datagrams', async (t, clock) => {
-  // The time is the test's, the timers are real: they only decide who is waited for.
+  // The test controls the clock, but the timers are real: they only decide which nodes a lookup waits for.
   const net = await DhtTestnet.start(3, {
     clock: { now: () => clock.now(), after: (ms, task) => systemClock.after(ms, task) },
   });

@@ -67,7 +67,7 @@ function source(n: number): string {
   return `198.52.100.${n}`;
 }
 
-test('one address hands over so many records, and then as many as flow back', async () => {
+test('an address can store a burst of records, then as many as its rate allows', async () => {
   const world = new World();
   const junk = new Uint8Array(10);
   const key = new Uint8Array(32);
@@ -80,7 +80,7 @@ test('one address hands over so many records, and then as many as flow back', as
   assert.equal(await world.offer(key, junk, source(1)), 'limited');
 });
 
-test('the addresses of one network hand over so many records together, and leave others their own', async () => {
+test('the addresses of one network share a limit for records, and leave other networks theirs', async () => {
   const world = new World();
   const offer = (from: string) => world.offer(new Uint8Array(32), new Uint8Array(10), from);
   for (let i = 0; i < 4500; i++) assert.equal(await offer(source(i % 200)), 'bad');
@@ -89,7 +89,7 @@ test('the addresses of one network hand over so many records together, and leave
   assert.equal(await offer('127.0.0.1:4121'), 'bad');
 });
 
-test('a flood of records from everywhere is verified only so fast', async () => {
+test('a flood of records from many networks is verified at a limited rate', async () => {
   const world = new World();
   const { key, record } = endpointRecord(newIdentity(), { timestamp: world.now });
   const codes = await Promise.all(
@@ -100,7 +100,7 @@ test('a flood of records from everywhere is verified only so fast', async () => 
   assert.equal(await world.offer(key, record.encoded, source(1)), 'kept');
 });
 
-test('a note is acknowledged when it is on disk, and refused if the disk refuses', async (t) => {
+test('a note is acknowledged once it is on disk, and rejected if the disk write fails', async (t) => {
   const flushes: ((error: Error | null) => void)[] = [];
   t.mock.method(fs, 'fdatasync', (_file: number, done: (error: Error | null) => void) => void flushes.push(done));
   syncBuiltinESMExports();
@@ -112,15 +112,15 @@ test('a note is acknowledged when it is on disk, and refused if the disk refuses
   t.after(() => world.store.close());
   const put = ({ key, record }: Published) => world.offer(key, record.encoded, source(1));
   const endpoint = endpointRecord(newIdentity(), { timestamp: world.now });
-  assert.equal(await put(endpoint), 'kept', 'its publisher renews it');
+  assert.equal(await put(endpoint), 'kept', 'acknowledged early because its publisher renews it');
   assert.equal(flushes.length, 0);
   for (const [error, code] of [
     [null, 'kept'],
-    [new Error('no disk'), 'full'],
+    [new Error('disk failure'), 'full'],
   ] as const) {
     let answer: string | undefined;
     const answered = put(noteRecord(newIdentity(), 200, { timestamp: world.now })).then((is) => (answer = is));
-    await eventually('the disk is asked', () => flushes.length === 1);
+    await eventually('the note is flushed', () => flushes.length === 1);
     assert.equal(answer, undefined);
     flushes.pop()?.(error);
     await answered;
@@ -128,7 +128,7 @@ test('a note is acknowledged when it is on disk, and refused if the disk refuses
   }
 });
 
-test('a record is refused by a node that knows many closer ones', async () => {
+test('a node that knows many closer nodes rejects a record', async () => {
   const world = new World();
   const { key, record } = endpointRecord(newIdentity(), { timestamp: world.now });
   world.closer = 60;
@@ -137,7 +137,7 @@ test('a record is refused by a node that knows many closer ones', async () => {
   assert.equal(await world.offer(key, record.encoded, source(1)), 'kept');
 });
 
-test('over QUIC it takes large records and gives pages, to its own network only and not too often', async () => {
+test('over QUIC a node accepts large records and returns pages, for its own network only and rate-limited', async () => {
   const world = new World();
   const { key, record } = largeRecord(newIdentity(), { timestamp: world.now });
   const store = { kind: 'store', tag: TAG, key, record: record.encoded } as const;
@@ -152,7 +152,7 @@ test('over QUIC it takes large records and gives pages, to its own network only 
   assert.equal(decodePage(await answer(page, 2))?.records.length, 1);
 });
 
-test('pages are put together one at a time, and between them it is the turn of others', async (t) => {
+test('pages are built one per event loop turn, so other work runs in between', async (t) => {
   const world = new World();
   const { key, record } = endpointRecord(newIdentity(), { timestamp: world.now });
   assert.equal(await world.offer(key, record.encoded, source(1)), 'kept');
@@ -166,7 +166,7 @@ test('pages are put together one at a time, and between them it is the turn of o
   for (const answer of await Promise.all(answers)) assert.equal(decodePage(answer)?.records.length, 1);
 });
 
-test('an answer never outgrows what its asker may get, whatever is held', () => {
+test('a response never exceeds the limit of its request, independent of the stored records', () => {
   const world = new World();
   const key = serviceKey('lang.translate');
   for (let i = 0; i < 50; i++)
@@ -175,18 +175,18 @@ test('an answer never outgrows what its asker may get, whatever is held', () => 
     for (const requestBytes of [30, 60, 70, 100, 200, 411, 1200]) {
       const asking = { from: source(1), bytes: requestBytes, proven: false };
       const reply = world.host.find(key, { types: [], wantsRecords }, asking);
-      // A count, a digest and the node's key are always told: where that is too much, nothing is.
+      // A response always contains a count, a digest and the node key. If these do not fit, there is no response.
       assert.equal(reply === null, requestBytes <= 60, `${requestBytes}`);
       const length = reply === null ? 0 : reply.length + 120;
-      assert.ok(length <= Math.min(1232, 3 * requestBytes), `${length} to ${requestBytes}`);
+      assert.ok(length <= Math.min(1232, 3 * requestBytes), `${length} bytes in response to ${requestBytes}`);
     }
   const proven = world.find(key, { types: [], wantsRecords: true }, { from: source(1), bytes: 30, proven: true });
   assert.ok(proven.length > 500);
 });
 
-test('a record goes with the answer as soon as there is room for it, to the byte', () => {
+test('a response includes a record as soon as it fits, to the byte', () => {
   const world = new World();
-  // What stands around it: the datagram, the answer without records, and the length of the record.
+  // The rest of the response: the datagram, the reply without records, and the length of the record.
   const around = 120 + 97 + 3;
   const published = [500, 501, 502].map((bytes) =>
     endpointRecord(newIdentity(), { timestamp: world.now, payload: new Uint8Array(bytes) }),
@@ -202,7 +202,7 @@ test('a record goes with the answer as soon as there is room for it, to the byte
   assert.deepEqual([least - 1, least].map(records), [0, 1]);
 });
 
-/** A key with so many records, of which this node has read nothing yet. */
+/** A key with this many records that are not cached yet. */
 function fill(world: World, name: string, count: number): Uint8Array {
   const key = serviceKey(name);
   for (let i = 0; i < count; i++)
@@ -210,7 +210,7 @@ function fill(world: World, name: string, count: number): Uint8Array {
   return key;
 }
 
-test('a key is read from the database once, whatever parts and types are asked for', (t) => {
+test('a key is read from the database once, independent of the requested parts and types', (t) => {
   const world = new World();
   const key = fill(world, 'lang.translate', 50);
   const read = t.mock.method(Store.prototype, 'all');
@@ -227,7 +227,7 @@ test('a key is read from the database once, whatever parts and types are asked f
   assert.equal(decodeFindReply(world.find(key, whole, asking))?.count, 51);
 });
 
-test('what fits into datagrams is read from the database once, however often it is asked for', (t) => {
+test('a record that fits in a datagram is read from the database once', (t) => {
   const world = new World();
   const key = fill(world, 'lang.translate', 2);
   const read = t.mock.method(Store.prototype, 'one');
@@ -237,7 +237,7 @@ test('what fits into datagrams is read from the database once, however often it 
   assert.equal(read.mock.callCount(), 2);
 });
 
-test('records that come at once are put into the database a few at a time, and others have their turns between', async (t) => {
+test('records that arrive together are stored a few per event loop turn, so other work runs in between', async (t) => {
   const world = new World();
   const offer = t.mock.method(world.store, 'offer');
   const key = serviceKey('lang.translate');
@@ -258,7 +258,7 @@ test('records that come at once are put into the database a few at a time, and o
   assert.equal(most, 4);
 });
 
-test('who has more read from the database than his share gets no answer until that much has flowed back', () => {
+test('a client that exceeds its share of database reads gets no response until its budget refills', () => {
   const world = new World();
   const request = { types: [], wantsRecords: true };
   const ask = (n: number, key: Uint8Array) =>
@@ -267,24 +267,24 @@ test('who has more read from the database than his share gets no answer until th
   let answered = 0;
   while (ask(1, key(answered)) !== null) answered++;
   assert.equal(answered, 2000);
-  assert.ok(ask(1, key(0)) !== null, 'what is in memory costs nothing');
+  assert.ok(ask(1, key(0)) !== null, 'cached records are free');
   assert.ok(
     world.host.find(key(9999), { types: [], wantsRecords: false }, { from: source(1), bytes: 90, proven: true }),
   );
-  assert.ok(ask(2, key(answered)) !== null, 'another address has a share of its own');
+  assert.ok(ask(2, key(answered)) !== null, 'another address has its own share');
   world.clock.advance(1);
   assert.ok(ask(1, key(answered + 1)) !== null);
   assert.equal(ask(1, key(answered + 2)), null);
 });
 
-test('the rows that were found are charged to the address, to its network and to all', () => {
+test('found rows count against the address, its network and the total', () => {
   const world = new World();
   const key = fill(world, 'lang.translate', 500);
   const owner = newIdentity();
   let seq = 0;
   let reads = 0;
   const readBy = (from: string): boolean => {
-    // Whatever changes under a key has it read anew.
+    // Any change under a key invalidates its cache.
     const { record } = serviceRecord('lang.translate', owner, { timestamp: world.now, seq: ++seq });
     assert.equal(world.store.offer(key, record, 'owner').code, 'kept');
     const asking = { from, bytes: 400, proven: true };
@@ -298,6 +298,6 @@ test('the rows that were found are charged to the address, to its network and to
     while (readBy(from)) assert.ok(reads < 1000);
     return reads;
   });
-  // 511 each: 20,000 for one address, 40,000 for one network, 80,000 for all.
+  // 511 rows each: 20,000 for an address, 40,000 for a network, 80,000 in total.
   assert.deepEqual(counts, [40, 39, 0, 40, 38, 0]);
 });

@@ -27,7 +27,9 @@ import { TestClock } from '../../support/test-clock.ts';
 const KEY = serviceKey('lang.translate');
 const TYPES = [RECORD.service];
 
-/** A reader whose own store holds two records, and nodes that say what the test wants, when it wants (asked the n-th). */
+/**
+ * A reader with two records in its own store, among nodes that send this reply after `answers(n)` for the n-th request.
+ */
 function setUp(says: Partial<FindReply>, answers: (n: number) => Promise<void> = async () => {}) {
   const clock = new TestClock();
   const store = new RecordStore({ file: ':memory:', maxBytes: 1 << 24 }, { clock, log: silentLog });
@@ -70,47 +72,47 @@ function setUp(says: Partial<FindReply>, answers: (n: number) => Promise<void> =
   return { reader, own, known: new Set(digests.map(toHex)), pages: () => pages };
 }
 
-test('a list holds what our own store has, though nobody else has anything', async () => {
+test('a list contains the records of the local store even if no other node has any', async () => {
   const { reader, own, pages } = setUp({});
   const found = await reader.list(KEY, TYPES, {});
   assert.deepEqual(new Set(found.map(({ aid }) => aid)), new Set(own.map(({ aid }) => aid)));
   assert.equal(pages(), 0);
 });
 
-test('a node that says it has what the reader has, as many and the same, is asked for nothing', async () => {
+test('a node with the same count and digest as the reader receives no page request', async () => {
   const says = { count: 2, digest: new Uint8Array(8) };
   const { reader, known, pages } = setUp(says);
   await reader.list(KEY, TYPES, { known });
-  assert.equal(pages(), 1, 'as many, and others');
+  assert.equal(pages(), 1, 'same count, other records');
   for (const digest of known) addDigest(says.digest, Buffer.from(digest, 'hex'));
   await reader.list(KEY, TYPES, { known });
   assert.equal(pages(), 1);
   says.count = 3;
   await reader.list(KEY, TYPES, { known });
-  assert.equal(pages(), 2, 'one more');
+  assert.equal(pages(), 2, 'one more record');
 });
 
-/** Where an agent is, and the key that it stands under. */
-function whereabouts(): { readonly record: SignedRecord; readonly key: Uint8Array } {
+/** An endpoint record and its key. */
+function endpointOfAgent(): { readonly record: SignedRecord; readonly key: Uint8Array } {
   const owner = newIdentity();
   const timestamp = unixSeconds(new TestClock());
   return { record: testRecord(owner, RECORD.endpoints, { timestamp, ttl: 3600 }), key: agentKey(owner.aid) };
 }
 
-test('who reads is told of the first valid record, once, and of none that does not belong there', async () => {
-  const { record, key } = whereabouts();
+test('a reader is notified of the first valid record once, and of no misplaced one', async () => {
+  const { record, key } = endpointOfAgent();
   const { reader } = setUp({ count: 1, records: [record.encoded] });
   const told: Uint8Array[] = [];
   const onFirst = ({ encoded }: SignedRecord): void => void told.push(encoded);
   const found = await reader.get(key, RECORD.endpoints, { onFirst });
   assert.deepEqual(found?.encoded, record.encoded);
   assert.deepEqual(told, [record.encoded]);
-  assert.equal(await reader.get(whereabouts().key, RECORD.endpoints, { onFirst }), null);
+  assert.equal(await reader.get(endpointOfAgent().key, RECORD.endpoints, { onFirst }), null);
   assert.equal(told.length, 1);
 });
 
-test('who reads is told of a record before all nodes have answered', async () => {
-  const { record, key } = whereabouts();
+test('a reader is notified of a record before all nodes have answered', async () => {
+  const { record, key } = endpointOfAgent();
   const answer = Promise.withResolvers<void>();
   const says = { count: 1, records: [record.encoded], nodes: [nodeAddress(2)] };
   let ended = false;
@@ -123,7 +125,7 @@ test('who reads is told of a record before all nodes have answered', async () =>
   assert.deepEqual((await found)?.encoded, record.encoded);
 });
 
-/** A read from 24 nodes in different blocks, closest first, of which the first hold the older or the newer record. */
+/** A read from 24 nodes in different blocks, closest first. The first nodes store the older or the newer record. */
 function agreement(t: TestContext, thorough: boolean) {
   const clock = new TestClock();
   const timestamp = unixSeconds(clock);
@@ -157,7 +159,10 @@ function agreement(t: TestContext, thorough: boolean) {
   const reader = new RecordReader(clock, verifier, store, { forRead }, fetcher, { onRead: () => {} });
   let seq: number | null = null;
   detach(reader.get(key, RECORD.endpoints, { thorough }).then((found) => void (seq = found?.seq ?? 0)));
-  /** Lets the next nodes answer, some of them with the newer record. Returns what the read found, or null while it runs. */
+  /**
+   * Lets the next nodes answer, some of them with the newer record. Returns the result of the read, or null while it
+   * runs.
+   */
   let next = 0;
   const answer = async (count: number, withNewer: number): Promise<number | null> => {
     for (let i = 0; i < count; i++) {
@@ -172,7 +177,7 @@ function agreement(t: TestContext, thorough: boolean) {
 
 test('a read ends when three blocks have the newest version and the twelve closest nodes have answered', async (t) => {
   const fewClosest = agreement(t, false);
-  assert.equal(await fewClosest(11, 3), null, 'the twelfth is missing');
+  assert.equal(await fewClosest(11, 3), null, 'the twelfth node has not answered');
   assert.equal(await fewClosest(1, 0), 2);
   const fewVoters = agreement(t, false);
   assert.equal(await fewVoters(13, 2), null, 'two have the newest version');

@@ -20,12 +20,12 @@ import { TestClock } from '../../support/test-clock.ts';
 const KEY = serviceKey('lang.translate');
 const never = new AbortController().signal;
 
-/** A node that claims something of the key. */
+/** A node that makes these claims about the key. */
 function claims(n: number, says: Partial<FindReply>): NodeAnswer {
   return answerOf(nodeAddress(n), nodeId(nodeAddress(n)), says);
 }
 
-/** A fetcher of nodes that are only names: what they answer over QUIC and in datagrams is set by the test. */
+/** A fetcher among simulated nodes. The test defines their answers over QUIC and in datagrams. */
 class World {
   readonly clock = new TestClock();
   readonly fetcher: RecordSetFetcher;
@@ -52,7 +52,7 @@ class World {
   }
 }
 
-test('a collection that has as many as are wanted asks for no further part', async () => {
+test('a fetch that has enough records requests no further part', async () => {
   const world = new World();
   const node = claims(1, { quicPort: 0, count: 40 });
   let asked = 0;
@@ -61,10 +61,10 @@ test('a collection that has as many as are wanted asks for no further part', asy
     return { ...node.reply, count: 1, records: [world.record()] };
   };
   await world.fetcher.collect(world.collection([node], 1), never);
-  assert.equal(asked, 16, 'those that are under way at once, of 34');
+  assert.equal(asked, 16, '16 of 34 parts in parallel');
 });
 
-test('a group that fails beside another which takes long does not end the collection', async () => {
+test('a failed node does not end the fetch while another node is still answering', async () => {
   const world = new World();
   const page = Promise.withResolvers<Uint8Array>();
   const digest = new Uint8Array(8).fill(1);
@@ -91,7 +91,7 @@ test('a group that fails beside another which takes long does not end the collec
   assert.equal(wanted.quorum.records().length, 1);
 });
 
-test('a page is asked for without those that the reader has, as many as it may name', async () => {
+test('a page request lists the records that the reader has, up to a limit', async () => {
   const world = new World();
   const asked: (number | undefined)[] = [];
   world.pages = async (body) => {
@@ -108,7 +108,7 @@ test('a page is asked for without those that the reader has, as many as it may n
   assert.deepEqual(asked, [undefined, 2 * 8, 4000 * 8]);
 });
 
-test('a node whose pages do not advance is given up', async () => {
+test('a fetch gives up a node that returns the same page again', async () => {
   const world = new World();
   const starts: number[] = [];
   world.pages = async (body) => {
@@ -121,7 +121,7 @@ test('a node whose pages do not advance is given up', async () => {
   assert.deepEqual(starts, [0, 1]);
 });
 
-test('a node that delivers less over QUIC than it claims is asked for parts', async () => {
+test('a node that returns less over QUIC than it claims receives requests for parts', async () => {
   for (const [count, isComplete] of [
     [1, true],
     [2, false],
@@ -139,7 +139,7 @@ test('a node that delivers less over QUIC than it claims is asked for parts', as
   }
 });
 
-test('a forged record of a page is not part of the collection', async () => {
+test('a forged record in a page is ignored', async () => {
   const world = new World();
   const { record } = serviceRecord('lang.translate', newIdentity(), { timestamp: unixSeconds(world.clock) });
   const forged = Uint8Array.from(record.encoded);
@@ -154,7 +154,7 @@ test('a forged record of a page is not part of the collection', async () => {
   assert.equal(wanted.quorum.records().length, 1);
 });
 
-test('a node that fails to deliver parts, or always claims more, is asked for a limited number of parts', async () => {
+test('a node that returns no parts, or always claims more records, receives a limited number of requests', async () => {
   const world = new World();
   const node = claims(1, { quicPort: 0, count: 1000 });
   const record = world.record();

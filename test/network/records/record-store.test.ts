@@ -25,7 +25,7 @@ function memory(clock: TestClock, maxBytes = MIB): RecordStore {
   return new RecordStore({ file: ':memory:', maxBytes }, { clock, log: silentLog });
 }
 
-test('keeps what it took over a restart', (t) => {
+test('stored records survive a restart', (t) => {
   const clock = new TestClock();
   const file = join(temporaryDirectory(t), 'records.db');
   const { key, record } = endpointRecord(newIdentity(), { timestamp: unixSeconds(clock) });
@@ -43,7 +43,7 @@ test('keeps what it took over a restart', (t) => {
   assert.deepEqual(Buffer.from(second.encoded(row) ?? []), Buffer.from(record.encoded));
 });
 
-test('does not show what has expired, and removes it piece by piece', () => {
+test('expired records are hidden immediately, and removed in batches', () => {
   const clock = new TestClock();
   const store = memory(clock);
   const key = serviceKey('lang.translate');
@@ -63,14 +63,14 @@ test('does not show what has expired, and removes it piece by piece', () => {
   assert.ok(store.usage().bytes < 1500);
 });
 
-test('the publisher who takes most gives way first, and of his the soonest to expire', () => {
+test('the publisher with the largest share is evicted first, starting with its records that expire soonest', () => {
   const clock = new TestClock();
   const store = memory(clock, 20_000);
   const timestamp = unixSeconds(clock);
   const hog = Array.from({ length: 60 }, (_, i) => endpointRecord(newIdentity(), { timestamp, ttl: 1000 + i }));
   for (const { key, record } of hog) assert.equal(store.offer(key, record, 'hog').code, 'kept');
   const held = hog.filter(({ key }) => store.find(key, ALL, 1).length === 1);
-  assert.deepEqual(held, hog.slice(-held.length), 'the soonest to expire went');
+  assert.deepEqual(held, hog.slice(-held.length), 'the records that expire soonest are evicted');
   assert.ok(store.usage().bytes <= 20_000);
   const small = endpointRecord(newIdentity(), { timestamp, ttl: 10 });
   assert.equal(store.offer(small.key, small.record, 'small').code, 'kept');
@@ -78,10 +78,10 @@ test('the publisher who takes most gives way first, and of his the soonest to ex
     const { key, record } = endpointRecord(newIdentity(), { timestamp, ttl: 5000 });
     store.offer(key, record, 'hog');
   }
-  assert.equal(store.find(small.key, ALL, 1).length, 1, 'who takes little keeps it');
+  assert.equal(store.find(small.key, ALL, 1).length, 1, 'the publisher with a small share keeps its record');
 });
 
-test('refuses what would only push out what lives longer', () => {
+test('a record is rejected if it would evict only records that expire later', () => {
   const clock = new TestClock();
   const store = memory(clock, 5000);
   const timestamp = unixSeconds(clock);
@@ -95,7 +95,7 @@ test('refuses what would only push out what lives longer', () => {
   assert.deepEqual(store.offer(huge.key, huge.record, 'b'), { code: 'full' });
 });
 
-test('a replacement that finds no room leaves what was there', () => {
+test('a replacement that does not fit leaves the old record in place', () => {
   const clock = new TestClock();
   const store = memory(clock, 3000);
   const timestamp = unixSeconds(clock);
@@ -108,7 +108,7 @@ test('a replacement that finds no room leaves what was there', () => {
   assert.equal(store.usage().records, 1);
 });
 
-test('where there is less room than before, one record pushes out only so many', (t) => {
+test('after the limit was lowered, one new record evicts a bounded number of old ones', (t) => {
   const clock = new TestClock();
   const file = join(temporaryDirectory(t), 'records.db');
   const timestamp = unixSeconds(clock);
@@ -127,7 +127,7 @@ test('where there is less room than before, one record pushes out only so many',
   assert.ok(store.usage().bytes <= 5000);
 });
 
-test('a thousand records per service, shared between those who publish them', () => {
+test('a service has up to a thousand records, shared between their publishers', () => {
   const clock = new TestClock();
   const store = memory(clock, 64 * MIB);
   const timestamp = unixSeconds(clock);
@@ -140,7 +140,7 @@ test('a thousand records per service, shared between those who publish them', ()
   assert.equal(store.summarize(key, ALL).count, MAX_RECORDS_PER_KEY);
 });
 
-test('many addresses of one network keep no more of a key, or of the store, than one of another network may take', () => {
+test('all addresses of a network together get no larger share of a key or the store than another network', () => {
   const clock = new TestClock();
   const store = memory(clock, MIB);
   const timestamp = unixSeconds(clock);
@@ -148,7 +148,7 @@ test('many addresses of one network keep no more of a key, or of the store, than
   const offer = (publisher: string) =>
     store.offer(key, serviceRecord('lang.translate', newIdentity(), { timestamp }).record, publisher).code;
   for (let i = 0; i < MAX_RECORDS_PER_KEY; i++) assert.equal(offer(`192.0.2.${i % 200}`), 'kept');
-  // Each of those has five, so it takes more of them than five if only sources count.
+  // Each of those addresses has five records, so if only sources counted, this address could store only five.
   for (let i = 0; i < MAX_RECORDS_PER_KEY / 2; i++) assert.equal(offer('198.51.100.1'), 'kept', `${i}`);
   assert.equal(offer('198.51.100.1'), 'full');
   const small = memory(clock, 20_000);
@@ -161,7 +161,7 @@ test('many addresses of one network keep no more of a key, or of the store, than
   for (let i = 0; i < Math.floor(records / 2) - 1; i++) assert.equal(put('198.51.100.1', 10), 'kept', `${i}`);
 });
 
-test('whose share of a key is how large is counted once, and anew after a change that failed', (t) => {
+test('the shares of a key are counted once, and again after a failed change', (t) => {
   const clock = new TestClock();
   const store = memory(clock, 64 * MIB);
   const timestamp = unixSeconds(clock);
@@ -175,13 +175,13 @@ test('whose share of a key is how large is counted once, and anew after a change
   const failing = t.mock.method(Store.prototype, 'run', () => assert.fail('the disk is full'));
   assert.throws(() => offer('other'), /the disk is full/);
   failing.mock.restore();
-  // 250 of `small`, 50 of `other`: `large` gives way until it has no more than who comes.
+  // `small` has 250 records and `other` 50. `large` is evicted until it has no more than `other`.
   for (let i = 0; i < 325; i++) assert.equal(offer('other'), 'kept');
   assert.equal(offer('other'), 'full');
   assert.equal(counted.mock.callCount(), 1);
 });
 
-test('a hundred notes per sending node and recipient', () => {
+test('a sending node can store up to a hundred notes per recipient', () => {
   const clock = new TestClock();
   const store = memory(clock, 64 * MIB);
   const timestamp = unixSeconds(clock);
@@ -197,7 +197,7 @@ test('a hundred notes per sending node and recipient', () => {
   assert.equal(store.summarize(mailboxKey(recipient.aid), ALL).count, MAX_NOTES_PER_SENDER + 1);
 });
 
-test('pages and parts hold every record exactly once', () => {
+test('pages and parts contain every record exactly once', () => {
   const clock = new TestClock();
   const store = memory(clock);
   const timestamp = unixSeconds(clock);
@@ -221,7 +221,7 @@ test('pages and parts hold every record exactly once', () => {
   assert.equal(parts.flat().length, 300);
 });
 
-test('nodes that hold the same agree on the digest, in whatever order it came', () => {
+test('nodes with the same records have the same digest, independent of their order of arrival', () => {
   const clock = new TestClock();
   const [a, b] = [memory(clock), memory(clock)];
   const timestamp = unixSeconds(clock);
@@ -234,7 +234,7 @@ test('nodes that hold the same agree on the digest, in whatever order it came', 
   assert.notDeepEqual(a.summarize(key, ALL), b.summarize(key, ALL));
 });
 
-test('once an agent has a newer delegation, nothing new under the older one is taken beside it', () => {
+test('after a newer delegation of an agent, new records under the older one are rejected', () => {
   const clock = new TestClock();
   const store = memory(clock);
   const timestamp = unixSeconds(clock);
@@ -244,13 +244,13 @@ test('once an agent has a newer delegation, nothing new under the older one is t
   const at = (owner: typeof old, type: number, seq: number) => testRecord(owner, type, { timestamp, seq });
   assert.equal(store.offer(key, at(old, RECORD.profile, 1), 'a').code, 'kept');
   assert.equal(store.offer(key, at(renewed, RECORD.endpoints, 2), 'a').code, 'kept');
-  // The thief of the old key: another type, and a higher number of one that is there.
-  assert.deepEqual(store.offer(key, at(old, 0x05, 3), 'thief'), { code: 'newer', held: null });
-  assert.deepEqual(store.offer(key, at(old, RECORD.profile, 9), 'thief'), { code: 'newer', held: null });
+  // An attacker with the old key tries another type, and a higher seq of an existing type.
+  assert.deepEqual(store.offer(key, at(old, 0x05, 3), 'attacker'), { code: 'newer', held: null });
+  assert.deepEqual(store.offer(key, at(old, RECORD.profile, 9), 'attacker'), { code: 'newer', held: null });
   assert.equal(store.offer(key, at(renewed, RECORD.profile, 4), 'a').code, 'kept');
 });
 
-test('a store from before records were handed on is brought up to date, and what it holds is due', (t) => {
+test('a store from before replication is migrated, and its records are due', (t) => {
   const clock = new TestClock();
   const file = join(temporaryDirectory(t), 'records.db');
   const { key, record } = noteRecord(newIdentity(), 200, { timestamp: unixSeconds(clock), ttl: 7 * 24 * 3600 });
@@ -279,14 +279,14 @@ test('a store from before records were handed on is brought up to date, and what
   assert.equal(store.replicationQueue.due('', now, now), null);
 });
 
-test('damaged records are set aside, and others are collected anew', (t) => {
+test('a damaged database is set aside, and a new one is created', (t) => {
   const clock = new TestClock();
   const file = join(temporaryDirectory(t), 'records.db');
   const warned: string[] = [];
   const log = { ...silentLog, warn: (_fields: object, message: string) => void warned.push(message) };
   const { key, record } = endpointRecord(newIdentity(), { timestamp: unixSeconds(clock) });
   for (const damage of [
-    () => writeFileSync(file, 'this is no database, and longer than the head of one would be'.repeat(20)),
+    () => writeFileSync(file, 'this is not a database, and it is longer than a database header'.repeat(20)),
     () => {
       const pages = readFileSync(file);
       writeFileSync(file, pages.fill(0xff, 4096));
@@ -309,14 +309,14 @@ test('damaged records are set aside, and others are collected anew', (t) => {
   assert.throws(() => new RecordStore({ file, maxBytes: MIB }, { clock, log }), { code: 'store_corrupt' });
 });
 
-test('a record that the disk has changed is removed, and taken again', (t) => {
+test('a record damaged on disk is removed, and can be stored again', (t) => {
   const clock = new TestClock();
   const file = join(temporaryDirectory(t), 'records.db');
-  const said: string[] = [];
-  const log = { ...silentLog, warn: (_fields: object, message: string) => void said.push(message) };
+  const warnings: string[] = [];
+  const log = { ...silentLog, warn: (_fields: object, message: string) => void warnings.push(message) };
   const open = () => new RecordStore({ file, maxBytes: MIB }, { clock, log });
   const { key, record } = endpointRecord(newIdentity(), { timestamp: unixSeconds(clock) });
-  const ways: readonly ((store: RecordStore) => void)[] = [
+  const reads: readonly ((store: RecordStore) => void)[] = [
     (store) => {
       const [row] = store.find(key, ALL, 9);
       assert.ok(row);
@@ -325,7 +325,7 @@ test('a record that the disk has changed is removed, and taken again', (t) => {
     (store) => assert.deepEqual(store.page(key, ALL, 0, MIB).records, []),
     (store) => assert.equal(store.newer(key, record), null),
   ];
-  for (const read of ways) {
+  for (const read of reads) {
     const first = open();
     assert.deepEqual(first.offer(key, record, 'a'), { code: 'kept' });
     first.close();
@@ -334,7 +334,7 @@ test('a record that the disk has changed is removed, and taken again', (t) => {
     database.close();
     const store = open();
     read(store);
-    assert.deepEqual([store.find(key, ALL, 9).length, store.usage().records, said.splice(0).length], [0, 0, 1]);
+    assert.deepEqual([store.find(key, ALL, 9).length, store.usage().records, warnings.splice(0).length], [0, 0, 1]);
     assert.deepEqual(store.offer(key, record, 'a'), { code: 'kept' });
     const [row] = store.find(key, ALL, 9);
     assert.ok(row);

@@ -24,7 +24,7 @@ import { TestClock } from '../../support/test-clock.ts';
 
 const KEPT: StoreVerdict = { code: 'kept', newer: null, token: null };
 
-/** One node among thirty others that are only names. */
+/** One node among thirty simulated nodes. */
 class World {
   readonly clock = new TestClock();
   readonly store = new RecordStore(
@@ -33,14 +33,14 @@ class World {
   );
   readonly engine = { ownAddress: nodeAddress(0), closer: 0, peerCount: 30, closerThanSelf: () => this.engine.closer };
   readonly others = Array.from({ length: 30 }, (_, n) => nodeAddress(n + 1));
-  /** Whose requests came in, in that order. */
+  /** The hosts that received a request, in order. */
   readonly given: string[] = [];
   readonly removals: number[] = [];
   readonly writing: RecordWriter;
   searches = 0;
   readonly withoutToken = new Set<string>();
   #identities = 10;
-  /** What the others answer to a record. */
+  /** The answer of each other node to a record. */
   verdict: () => Promise<StoreVerdict | null> = async () => KEPT;
 
   constructor() {
@@ -72,7 +72,7 @@ class World {
       {
         clock: this.clock,
         health: new PeerHealth({ clock: this.clock }),
-        // Everybody has a key of his own.
+        // Each node has its own key.
         ask: async (to, id) => {
           const answer = answerOf(to, id, { nodeKey: nodeId(to) });
           return this.withoutToken.has(to.host) ? { ...answer, token: null } : answer;
@@ -87,13 +87,13 @@ class World {
     return { timestamp: unixSeconds(this.clock) };
   }
 
-  /** Always the same ones: near whose keys nodes stand too close by chance, more of them are written to. */
+  /** Fixed keys: near a random key nodes may be crowded, and then more nodes receive the record. */
   identity() {
     return delegateAnew(KeyPair.fromSeed(new Uint8Array(32).fill(++this.#identities)), unixSeconds(this.clock));
   }
 }
 
-test('a record is given to the closest nodes, a large one to fewer of them', async () => {
+test('a record is sent to the closest nodes, a large record to fewer of them', async () => {
   for (const [make, width] of [
     [endpointRecord, STORE_WIDTH],
     [largeRecord, LARGE_STORE_WIDTH],
@@ -105,13 +105,13 @@ test('a record is given to the closest nodes, a large one to fewer of them', asy
     assert.ok(replicas >= REPLICAS && replicas <= width, `${replicas} replicas`);
     assert.deepEqual([newer, refused], [null, {}]);
     await idle();
-    // Those that stood among the closest when they answered may be as many again.
-    assert.ok(world.given.length >= width && world.given.length <= 2 * width, `${world.given.length} were given it`);
-    assert.equal(world.store.usage().records, 0, 'others are closer');
+    // Up to as many nodes again were among the closest when they answered.
+    assert.ok(world.given.length >= width && world.given.length <= 2 * width, `sent to ${world.given.length} nodes`);
+    assert.equal(world.store.usage().records, 0, 'other nodes are closer');
   }
 });
 
-test('the copy of a node among the closest, or of the only node, is kept and is not a replica', async () => {
+test('a node that is among the closest, or alone, stores its own record. This is not counted as a replica', async () => {
   const world = new World();
   world.verdict = async () => ({ code: 'full', newer: null, token: null });
   const [close, far, alone] = [0, 1, 2].map(() => endpointRecord(world.identity(), world.details));
@@ -131,14 +131,14 @@ test('the copy of a node among the closest, or of the only node, is kept and is 
   assert.equal(world.store.usage().records, 2);
 });
 
-test('others are given a record before this node keeps it, and records that go out together are kept in one step', async (t) => {
+test('a record is sent to other nodes before it is stored here, and concurrent records are stored in one transaction', async (t) => {
   const world = new World();
   const steps: string[] = [];
   const { store } = world;
   const transaction = t.mock.method(store, 'transaction');
   const offer = store.offer.bind(store);
   t.mock.method(store, 'offer', (...given: Parameters<typeof offer>) => {
-    steps.push(`kept after ${world.given.length > 0 ? 'others were given it' : 'nothing'}`);
+    steps.push(`stored after ${world.given.length > 0 ? 'sending' : 'nothing'}`);
     return offer(...given);
   });
   const owner = world.identity();
@@ -146,12 +146,12 @@ test('others are given a record before this node keeps it, and records that go o
   const results = await Promise.all(records.map(({ key, record }) => world.writing.put(key, record)));
   assert.ok(results.every(({ replicas }) => replicas >= REPLICAS));
   await idle();
-  assert.deepEqual(steps, Array(2).fill('kept after others were given it'));
+  assert.deepEqual(steps, Array(2).fill('stored after sending'));
   assert.equal(store.usage().records, 2);
-  assert.equal(transaction.mock.callCount(), 3, 'one, with each of them in it');
+  assert.equal(transaction.mock.callCount(), 3, 'one outer transaction with both records');
 });
 
-test('where this node cannot keep its own record, that is told', async (t) => {
+test('a failure to store its own record is reported', async (t) => {
   const world = new World();
   world.verdict = () => new Promise(() => {});
   t.mock.method(world.store, 'offer', () => {
@@ -161,12 +161,12 @@ test('where this node cannot keep its own record, that is told', async (t) => {
   await assert.rejects(world.writing.put(key, record), { code: 'not_writable' });
 });
 
-test('a newer record of our own ends a publication before it begins', async () => {
+test('a newer record in the local store stops a put before it begins', async () => {
   const world = new World();
   const owner = world.identity();
   const newer = endpointRecord(owner, { ...world.details, seq: 2 });
   const older = endpointRecord(owner, { ...world.details, seq: 1 });
-  world.store.offer(newer.key, newer.record, 'somebody');
+  world.store.offer(newer.key, newer.record, 'a host');
   const result = await world.writing.put(older.key, older.record);
   assert.equal(result.replicas, 0);
   assert.deepEqual(result.newer?.encoded, newer.record.encoded);
@@ -174,7 +174,7 @@ test('a newer record of our own ends a publication before it begins', async () =
   assert.equal(world.searches, 0);
 });
 
-test('a record that belongs elsewhere, or has expired, goes to nobody', async () => {
+test('a misplaced or expired record is sent to no node', async () => {
   const world = new World();
   const { key, record } = endpointRecord(world.identity(), world.details);
   const elsewhere = mailboxKey(world.identity().aid);
@@ -185,7 +185,7 @@ test('a record that belongs elsewhere, or has expired, goes to nobody', async ()
   assert.equal(world.store.usage().records, 0);
 });
 
-test('nobody is waited for longer than a publication may take, and who gives up hears so', async () => {
+test('a put has a deadline, and can be aborted', async () => {
   const world = new World();
   world.engine.closer = 30;
   world.verdict = () => new Promise(() => {});
@@ -206,7 +206,7 @@ test('nobody is waited for longer than a publication may take, and who gives up 
   await assert.rejects(given, { code: 'cancelled' });
 });
 
-test('a time in which this node stalled is taken from nobody', async () => {
+test('a stall of this node does not count against other nodes', async () => {
   const world = new World();
   world.engine.closer = 30;
   const verdicts: ((verdict: StoreVerdict | null) => void)[] = [];
@@ -218,18 +218,18 @@ test('a time in which this node stalled is taken from nobody', async () => {
   await idle();
   world.clock.jump(60_000);
   await world.clock.run(0);
-  // The others were not silent in that time: we were deaf.
+  // The other nodes were not silent: this node was not running.
   for (const resolve of verdicts) resolve(KEPT);
   assert.ok((await given).replicas >= REPLICAS);
 });
 
-test('notes are removed here and at the closest nodes, so many with one request', async () => {
+test('notes are removed here and at the closest nodes, in requests of limited size', async () => {
   const world = new World();
   const recipient = world.identity();
   const removals = Array.from({ length: MAX_REMOVALS + 1 }, (_, n) => {
     const token = new Uint8Array(16).fill(n);
     const { key, record } = removableNote(recipient, token, world.details);
-    world.store.offer(key, record, 'somebody');
+    world.store.offer(key, record, 'a host');
     return { digest: recordDigest(record.encoded), token };
   });
   const removed = await world.writing.removeNotes(mailboxKey(recipient.aid), removals);
@@ -238,7 +238,7 @@ test('notes are removed here and at the closest nodes, so many with one request'
   assert.equal(removed, removals.length + 40);
 });
 
-test('a node that gave no token for our address is given no record', async () => {
+test('a node that issued no token for this address receives no record', async () => {
   const world = new World();
   world.engine.closer = 30;
   for (const { host } of world.others.slice(0, 28)) world.withoutToken.add(host);

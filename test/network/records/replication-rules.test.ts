@@ -1,4 +1,4 @@
-/** What one node hands on, to whom, and whom it believes. */
+/** Replication at one node: the records it sends, the nodes it chooses, and the answers it trusts. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
@@ -24,7 +24,7 @@ const WIDTH = 16;
 const DAY_S = 24 * 3600;
 const KEPT: StoreVerdict = { code: 'kept', newer: null, token: null };
 
-/** One node among others that are only names: what it gives them is written down. */
+/** One node among simulated nodes. The records that it sends are logged. */
 class World {
   readonly clock = new TestClock();
   readonly store = new RecordStore(
@@ -33,12 +33,12 @@ class World {
   );
   readonly given: { readonly to: string; readonly record: SignedRecord }[] = [];
   readonly replication: Replication;
-  /** The others of the table. */
+  /** The other nodes in the routing table. */
   nodes: Address[];
   searches = 0;
-  /** Told of each search as it begins. */
+  /** Called when a lookup begins. */
   onSearch = (): void => {};
-  /** What the others answer to a record. */
+  /** The answer of each other node to a record. */
   verdict: (record: SignedRecord) => StoreVerdict | null = () => KEPT;
 
   constructor(own = nodeAddress(0), nodes = [1, 2, 3].map(nodeAddress)) {
@@ -80,7 +80,7 @@ class World {
     return unixSeconds(this.clock);
   }
 
-  /** What is held of a key, in hex. */
+  /** The stored records of a key, in hex. */
   held({ key }: Published): string[] {
     return this.store.page(key, { types: [] }, 0, 1 << 20).records.map(toHex);
   }
@@ -89,12 +89,12 @@ class World {
     return removableNote(newIdentity(this.now), token, { timestamp: this.now, ttl });
   }
 
-  /** Keeps a record that came from a host. */
-  keep({ key, record }: Published, from = 'somebody'): void {
+  /** Stores a record received from a host. */
+  keep({ key, record }: Published, from = 'a host'): void {
     assert.equal(this.store.offer(key, record, from).code, 'kept');
   }
 
-  /** Lets so many milliseconds pass, in steps that leave time for what is under way. */
+  /** Advances the clock in steps that leave time for pending work. */
   async pass(ms: number): Promise<void> {
     const step = Math.max(1000, ms / 50);
     for (let passed = 0; passed < ms; passed += step) {
@@ -110,7 +110,7 @@ class World {
   }
 }
 
-test('a record rests after it came, and after it was heard of again; then those that should have it are given it', async () => {
+test('a record rests after it was received or seen again, then it is sent to the nodes that should store it', async () => {
   const world = new World();
   const note = world.note();
   world.keep(note);
@@ -123,18 +123,18 @@ test('a record rests after it came, and after it was heard of again; then those 
   assert.deepEqual(world.given.map(({ to }) => to).sort(), world.nodes.map(({ host }) => host).sort());
 });
 
-test('what ends soon, or is renewed within the hour, is left to itself', async () => {
+test('a record that expires soon or is renewed hourly is not replicated', async () => {
   const world = new World(nodeAddress(0), [nodeAddress(1)]);
   world.keep(endpointRecord(newIdentity(world.now), { timestamp: world.now, ttl: 3600 }));
   world.keep(world.note(undefined, REST_S + MIN_LIFE_LEFT_S - 600));
-  // Of two who keep a record, both give it to a third.
+  // Of two replicas, each sends it to the third node.
   await world.welcome(nodeAddress(9));
   assert.equal(world.given.length, 1);
   await world.pass(REST_S * 1000);
   assert.equal(world.given.length, 1);
 });
 
-test('each record is given to a new node by two of those who keep it, and to one that is too far by nobody', async () => {
+test('a new node receives each record of its keys from two replicas, and no other records', async () => {
   const circle = Array.from({ length: 20 }, (_, i) => nodeAddress(i));
   const counts = new Map<string, number>();
   const model = new World();
@@ -160,7 +160,7 @@ test('each record is given to a new node by two of those who keep it, and to one
     assert.equal(counts.get(toHex(recordDigest(note.record.encoded))) ?? 0, belongs(note) ? 2 : 0);
 });
 
-test('a host whose nodes come and go is given something three times, then one in ten minutes', async () => {
+test('a host with changing nodes receives records three times, then once in ten minutes', async () => {
   const world = new World(nodeAddress(0), [nodeAddress(1)]);
   world.keep(world.note());
   for (let port = 1; port <= 6; port++) world.replication.onNode({ host: nodeAddress(9).host, port });
@@ -172,17 +172,17 @@ test('a host whose nodes come and go is given something three times, then one in
   assert.equal(world.given.length, 4);
 });
 
-test('one publisher with many records does not hold up those of others', async () => {
+test('a publisher with many records does not delay the records of others', async () => {
   const world = new World();
   for (let i = 0; i < 300; i++) world.keep(world.note(), 'flood');
   const other = world.note();
   world.keep(other, 'zoe');
   await world.pass(REST_S * 1000 + 70_000);
   const place = world.given.findIndex(({ record }) => record.aid === other.record.aid);
-  assert.ok(place >= 0 && place <= 2 * world.nodes.length, `it waited for ${place} others`);
+  assert.ok(place >= 0 && place <= 2 * world.nodes.length, `sent after ${place} others`);
 });
 
-test('so many bytes are handed on in an hour, whatever there is', async () => {
+test('replication sends a limited number of bytes per hour', async () => {
   const world = new World();
   const perHour = 3600 * 32 * 1024 + 4 * 1024 * 1024;
   for (let i = 0; i < 1500; i++) {
@@ -194,11 +194,11 @@ test('so many bytes are handed on in an hour, whatever there is', async () => {
   await world.pass((REST_S + 3600) * 1000);
   const bytes = world.given.reduce((sum, { record }) => sum + record.encoded.length, 0);
   assert.ok(bytes <= perHour);
-  // One key a second: that is the other limit.
+  // The other limit: one key per second.
   assert.ok(world.searches <= 3700);
 });
 
-test('a note is dropped where another node proves that it was removed, and kept where it only says so', async () => {
+test('a note is dropped if another node proves that it was removed, and kept if the proof is invalid', async () => {
   const world = new World();
   const token = new Uint8Array(randomBytes(16));
   const note = world.note(token);
@@ -209,12 +209,12 @@ test('a note is dropped where another node proves that it was removed, and kept 
   world.verdict = () => ({ code: 'removed', newer: null, token });
   await world.pass((REST_S + 200) * 1000);
   assert.equal(world.store.usage().records, 0);
-  // It is known here now, and passed on to whoever brings it back.
+  // The store now has the proof, and sends it to any node that offers the note again.
   const offer = world.store.offer(note.key, note.record, 'late');
   assert.ok(offer.code === 'removed' && Buffer.compare(offer.token, token) === 0);
 });
 
-test('who does not answer, or takes nothing more, is not given the rest', async () => {
+test('a node that does not answer, or is full, does not receive the remaining records', async () => {
   const world = new World(nodeAddress(0), [nodeAddress(1)]);
   const recipient = newIdentity(world.now);
   const settings = { timestamp: world.now, ttl: 7 * DAY_S };
@@ -227,14 +227,14 @@ test('who does not answer, or takes nothing more, is not given the rest', async 
   assert.equal(world.given.length, 2);
 });
 
-test('what is due is looked after one key a second, however many there are', async () => {
+test('due records are processed at one key per second', async () => {
   const world = new World();
   for (let i = 0; i < 30; i++) world.keep(world.note());
   await world.pass((REST_S + 120) * 1000);
   assert.equal(world.searches, 30);
 });
 
-test('a newer version that another node shows is kept instead', async () => {
+test('a newer version from another node replaces the stored one', async () => {
   const world = new World(nodeAddress(0), [nodeAddress(1)]);
   const owner = newIdentity(world.now);
   const [older, newer] = [1, 2].map((seq) => largeRecord(owner, { seq, timestamp: world.now, ttl: 7 * DAY_S }));
@@ -248,7 +248,7 @@ test('a newer version that another node shows is kept instead', async () => {
   assert.deepEqual(world.held(older), [toHex(newer.record.encoded)]);
 });
 
-/** This node among 16 others, as the closest to a key or as the furthest. */
+/** This node among 16 others, as the closest to a key or the furthest from it. */
 function among({ key }: Published, place: 'closest' | 'furthest'): World {
   const nodes = Array.from({ length: WIDTH + 1 }, (_, i) => ({ ...nodeAddress(i), id: nodeId(nodeAddress(i)) }));
   const sorted = closestTo(key, nodes, nodes.length);
@@ -260,7 +260,7 @@ function among({ key }: Published, place: 'closest' | 'furthest'): World {
   );
 }
 
-test('a record is given to the circle of its key, in which the giver has a place, a large one to fewer', async () => {
+test('a record is sent to the closest nodes of its key, including this node, a large record to fewer', async () => {
   const { now } = new World();
   const settings = { timestamp: now, ttl: 7 * DAY_S };
   const note = removableNote(newIdentity(now), new Uint8Array(16), settings);
@@ -277,7 +277,7 @@ test('a record is given to the circle of its key, in which the giver has a place
   }
 });
 
-test('who keeps a record beside those that should, and all of them have it, rests a day', async () => {
+test('a node beyond the closest rests for a day once all of these have the record', async () => {
   const note = new World().note();
   const searchesOf = async (place: 'closest' | 'furthest', verdict = KEPT): Promise<number[]> => {
     const world = among(note, place);
@@ -295,7 +295,7 @@ test('who keeps a record beside those that should, and all of them have it, rest
   assert.deepEqual(await searchesOf('furthest', { code: 'full', newer: null, token: null }), [1, 3, 5]);
 });
 
-test('who stops while he searches gives nothing any more', async () => {
+test('a node that stops during a lookup sends nothing', async () => {
   const world = new World();
   world.keep(world.note());
   world.onSearch = () => world.replication.stop();

@@ -1,4 +1,4 @@
-/** Records that outlive the nodes they were given to: a network whose nodes come and go. */
+/** Records outlive the nodes that stored them first: a network with nodes that join and leave. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
@@ -17,14 +17,14 @@ import { DhtTestnet, type TestNode } from '../../support/testnet-dht.ts';
 
 const HOUR_MS = 3600_000;
 const DAY_S = 24 * 3600;
-/** More than nodes pause between two looks. */
+/** More than the interval of the replication. */
 const LOOK_MS = 61_000;
-/** Nodes that keep a record, where there are so many. */
+/** Replicas of a record in a large network. */
 const REPLICAS = 8;
-/** Nodes that are given a record, where there are so many: of one more, somebody is left out. */
+/** Nodes that receive a record. In a larger network, some nodes do not. */
 const CIRCLE = 16;
 
-/** How many of some nodes keep a record. */
+/** How many of these nodes store a record. */
 function copies(nodes: readonly TestNode[], { record }: Published): number {
   const digest = recordDigest(record.encoded);
   return nodes.filter(({ storeFile }) => {
@@ -37,8 +37,8 @@ function rows(nodes: readonly TestNode[]): number {
   return nodes.reduce((sum, { dht }) => sum + dht.usage().records, 0);
 }
 
-/** Lets time pass in steps until something is true. */
-async function inTime(clock: LeapClock, what: string, holds: () => boolean): Promise<void> {
+/** Advances the clock in steps until the condition is true. */
+async function advanceUntil(clock: LeapClock, what: string, holds: () => boolean): Promise<void> {
   await eventually(what, () => {
     if (holds()) return true;
     clock.leap(LOOK_MS);
@@ -56,7 +56,7 @@ async function isFound({ dht }: TestNode, { key, record }: Published): Promise<b
   return found.some((one) => Buffer.compare(one.encoded, record.encoded) === 0);
 }
 
-test('notes and records of an absent publisher outlive every node that took them, and a removed note stays away', async (t) => {
+test('notes and records of an absent publisher outlive every node that stored them, and a removed note stays removed', async (t) => {
   const clock = new LeapClock();
   const timestamp = Math.floor(clock.now() / 1000);
   const storeIn = temporaryDirectory(t);
@@ -82,9 +82,9 @@ test('notes and records of an absent publisher outlive every node that took them
       const removal = { digest: recordDigest(removed.record.encoded), token };
       assert.ok((await net.at(-1).dht.removeNotes(removed.key, [removal])) > 0);
     }
-    // The waits below let time pass too, the more the slower this machine is: the week of the notes has to last.
+    // The waits below advance the clock too, more on a slow machine, but all must end within the week of the notes.
     clock.leap(4 * HOUR_MS);
-    await inTime(clock, `enough copies of each after ${i + 1} nodes`, () =>
+    await advanceUntil(clock, `enough replicas of each after ${i + 1} nodes`, () =>
       lasting.every((one) => copies(net.nodes, one) >= REPLICAS),
     );
   }
@@ -95,7 +95,7 @@ test('notes and records of an absent publisher outlive every node that took them
   }
 });
 
-test('a node that was away while a note was removed learns it, and nobody takes its copy', async (t) => {
+test('a node that was offline when a note was removed receives the removal, and no node accepts its copy', async (t) => {
   const clock = new LeapClock();
   const timestamp = Math.floor(clock.now() / 1000);
   const storeFile = join(temporaryDirectory(t), 'records.db');
@@ -104,23 +104,23 @@ test('a node that was away while a note was removed learns it, and nobody takes 
   const token = new Uint8Array(randomBytes(16));
   const note = removableNote(newIdentity(timestamp - 60), token, { timestamp, ttl: 7 * DAY_S });
   await net.at(0).dht.put(note.key, note.record);
-  await inTime(clock, 'all have the note', () => rows(net.nodes) === 11);
+  await advanceUntil(clock, 'all nodes store the note', () => rows(net.nodes) === 11);
   await net.kill(sleeper);
   const removal = { digest: recordDigest(note.record.encoded), token };
   assert.ok((await net.at(0).dht.removeNotes(note.key, [removal])) > 0);
   const back = await net.add({ clock, storeFile });
   assert.equal(rows([back]), 1);
   clock.leap(6 * HOUR_MS);
-  await inTime(clock, 'it has learned, and so has whoever the removal did not reach', () => rows(net.nodes) === 0);
+  await advanceUntil(clock, 'no node stores the note, even if it missed the removal', () => rows(net.nodes) === 0);
 });
 
-test('a full mailbox comes to a new node from all who keep it, and nothing short-lived does', async () => {
+test('a new node receives a full mailbox from all its replicas, and no short-lived records', async () => {
   const clock = new LeapClock();
   const timestamp = Math.floor(clock.now() / 1000);
   const settings = { timestamp, ttl: 7 * DAY_S };
   await using net = await DhtTestnet.start(CIRCLE - 1, { clock });
   const recipient = newIdentity(timestamp - 60);
-  // More than one node may keep for one recipient in another's name.
+  // More notes than one sending node may store for one recipient.
   const each = 8;
   const notes = each * net.nodes.length;
   assert.ok(notes > MAX_NOTES_PER_SENDER);
@@ -135,6 +135,6 @@ test('a full mailbox comes to a new node from all who keep it, and nothing short
   await net.at(0).dht.put(short.key, short.record);
   const newcomer = await net.add({ clock });
   clock.leap(6 * HOUR_MS);
-  await inTime(clock, 'the new node has the notes', () => rows([newcomer]) >= notes);
+  await advanceUntil(clock, 'the new node stores the notes', () => rows([newcomer]) >= notes);
   assert.equal(rows([newcomer]), notes);
 });

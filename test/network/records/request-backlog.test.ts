@@ -11,7 +11,7 @@ function world() {
   const clock = new TestClock();
   const backlog = new RequestBacklog({ clock });
   const done: string[] = [];
-  /** A request that takes so many milliseconds to answer. */
+  /** A request that needs this many milliseconds to process. */
   const ask = (source: string, ms: number): void =>
     backlog.add(source, () => {
       done.push(source);
@@ -22,13 +22,13 @@ function world() {
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('what is quick is answered at once', () => {
+test('fast requests are processed immediately', () => {
   const { ask, done } = world();
   for (let i = 0; i < 1000; i++) ask('a', 0);
   assert.equal(done.length, 1000);
 });
 
-test('what takes long leaves others their turns', async () => {
+test('slow requests leave time for other work', async () => {
   const { ask, done } = world();
   for (let i = 0; i < 10; i++) ask('a', 2);
   const counts: number[] = [];
@@ -37,13 +37,13 @@ test('what takes long leaves others their turns', async () => {
     await turn();
   }
   assert.deepEqual(counts, [3, 6, 9]);
-  // In a new turn there is time again.
+  // The next turn has a new time budget.
   await turn();
   ask('a', 0);
   assert.equal(done.length, 11);
 });
 
-test('sources take turns, each waits with so many, and what is beyond that is dropped', async () => {
+test('sources take turns. Each has a limited backlog, and further requests are dropped', async () => {
   const { ask, done } = world();
   ask('flood', 5);
   for (let i = 0; i < 1000; i++) ask('flood', 1);
@@ -55,7 +55,7 @@ test('sources take turns, each waits with so many, and what is beyond that is dr
   assert.equal(done.length, 1 + MAX_BACKLOG_PER_SOURCE + 1);
 });
 
-test('so many sources wait', async () => {
+test('a limited number of sources have a backlog', async () => {
   const { ask, done } = world();
   ask('flood', 5);
   for (let i = 0; i < MAX_BACKLOG_SOURCES + 10; i++) ask(`${i}`, 0);

@@ -8,7 +8,7 @@ import {
 import { nodeAddress } from '../../support/named-nodes.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
-test('an address has so many requests answered at once, then as many as flow back; others lose nothing', () => {
+test('an address has a burst of requests, then as many as its rate allows. Other addresses are not affected', () => {
   const clock = new TestClock();
   const admits = requestLimit({ clock });
   const burst = (n: number, port = 4121): number => {
@@ -17,13 +17,13 @@ test('an address has so many requests answered at once, then as many as flow bac
     return count;
   };
   assert.equal(burst(1), 5000);
-  assert.equal(burst(1, 9), 0, 'another port is the same host');
+  assert.equal(burst(1, 9), 0, 'another port of the same host');
   assert.equal(burst(2), 5000);
   clock.advance(1000);
   assert.equal(burst(1), 500);
 });
 
-test('the addresses of one network share a rate, so that they leave time for others', () => {
+test('the addresses of one network share a rate, so that others still get answers', () => {
   const admits = requestLimit({ clock: new TestClock() });
   const burst = (host: string): number => {
     let count = 0;

@@ -22,14 +22,14 @@ function world(): { readonly clock: TestClock; readonly admission: RoutingAdmiss
   return { clock, admission, greetings };
 }
 
-test('a public host has few places in the table, a machine or network of one’s own as many as it likes', () => {
+test('the routing table accepts few nodes of a public host, and any number on this machine or in its LAN', () => {
   const { admission } = world();
   const full = (host: string): boolean => {
     for (let port = 1; port <= 3; port++) admission.add({ host, port });
     return !admission.admits({ host, port: 4 });
   };
   assert.equal(full('198.52.100.1'), true);
-  assert.equal(admission.admits({ host: '198.52.100.1', port: 2 }), true, 'who is in stays in');
+  assert.equal(admission.admits({ host: '198.52.100.1', port: 2 }), true, 'an existing node stays');
   admission.remove({ host: '198.52.100.1', port: 2 });
   admission.remove({ host: '198.52.100.1', port: 2 });
   assert.equal(admission.admits({ host: '198.52.100.1', port: 4 }), true);
@@ -41,7 +41,7 @@ test('a public host has few places in the table, a machine or network of one’s
   assert.equal(admission.has({ host: '127.0.0.1', port: 1 }), false);
 });
 
-test('strangers are asked for an answer, a bounded number of them, and each not too often', async () => {
+test('unknown nodes are pinged: a bounded number, each at a limited rate', async () => {
   const { clock, admission, greetings } = world();
   for (let i = 0; i < 100; i++) admission.onStranger({ host: `198.52.${i}.1`, port: 4121 });
   assert.equal(greetings.length, 32);
@@ -49,13 +49,13 @@ test('strangers are asked for an answer, a bounded number of them, and each not 
   await Promise.resolve();
   await Promise.resolve();
   admission.onStranger({ host: '198.52.0.1', port: 4121 });
-  assert.equal(greetings.length, 32, 'it was asked a moment ago');
+  assert.equal(greetings.length, 32, 'it was pinged recently');
   clock.advance(10_000);
   admission.onStranger({ host: '198.52.0.1', port: 4121 });
   assert.equal(greetings.length, 33);
 });
 
-test('nobody enters the table with a forged address', async (t) => {
+test('a node with a forged address does not enter the routing table', async (t) => {
   const net = await DhtTestnet.start(2);
   t.after(() => net[Symbol.asyncDispose]());
   const { dht } = net.at(0);
@@ -63,7 +63,7 @@ test('nobody enters the table with a forged address', async (t) => {
   const { port } = socket.address();
   const value = encodeFindRequest({ types: [], wantsRecords: false });
   const request = rawRequest(dht.address, { command: COMMAND.find, target: new Uint8Array(32), value });
-  // The same with a routing id, which is right for the socket's address: flag 1, and the id behind the header.
+  // The same with a routing id that matches the address of the socket: flag 1, and the id after the header.
   const head = Buffer.from(request.subarray(0, 18));
   head[9] = (head[9] ?? 0) | 1;
   const introduced = Buffer.concat([head, nodeId({ host: '127.0.0.1', port }), request.subarray(18)]);
@@ -72,5 +72,5 @@ test('nobody enters the table with a forged address', async (t) => {
   const [first] = await Promise.all(answers);
   assert.ok(first);
   await once(socket, 'message');
-  assert.equal(dht.peers().length, 1, 'it was answered and asked for an answer, which it never gave');
+  assert.equal(dht.peers().length, 1, 'it was answered and pinged, and did not answer');
 });

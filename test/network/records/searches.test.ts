@@ -19,7 +19,7 @@ interface Asked {
   readonly value: Uint8Array;
 }
 
-/** Searches among nodes that answer when the test says so. */
+/** Lookups among nodes that answer when the test decides. */
 function setUp(table: number, bootstrapNodes: readonly Address[] = []) {
   const clock = new TestClock();
   const nodes = Array.from({ length: table }, (_, n) => ({ ...nodeAddress(n), id: nodeId(nodeAddress(n)) }));
@@ -49,7 +49,7 @@ function setUp(table: number, bootstrapNodes: readonly Address[] = []) {
   return { searches, clock, asked, hosts, nodes, answer: (how: typeof answers) => void (answers = how) };
 }
 
-test('a read asks fewer nodes at once than a write', () => {
+test('a read queries fewer nodes concurrently than a write', () => {
   const request = { types: [RECORD.profile], wantsRecords: true };
   const read = setUp(30);
   read.searches.forRead(KEY, request);
@@ -63,17 +63,17 @@ test('a read asks fewer nodes at once than a write', () => {
   }
 });
 
-test('nobody is taken for slow who was not heard while this node stalled', () => {
+test('a node that was silent while this node stalled does not count as slow', () => {
   const { searches, asked, clock } = setUp(30);
   searches.forRead(KEY, { types: [], wantsRecords: true });
   clock.jump(60_000);
   clock.advance(0);
   assert.equal(asked.length, 8);
   clock.advance(150);
-  assert.equal(asked.length, 16, 'others are asked instead of those who are slow');
+  assert.equal(asked.length, 16, 'the lookup queries other nodes in addition to the slow ones');
 });
 
-test('it begins at the nodes of the table and the contacts that are closest to the key', () => {
+test('a lookup begins at the closest nodes of the routing table and contacts', () => {
   const contacts = [nodeAddress(200), nodeAddress(201)];
   const { searches, hosts, nodes } = setUp(60, contacts);
   searches.forWrite(KEY);
@@ -81,7 +81,7 @@ test('it begins at the nodes of the table and the contacts that are closest to t
   assert.deepEqual(hosts(), new Set(closestTo(KEY, known, SEARCH_WIDTH).map(({ host }) => host)));
 });
 
-test('where nobody of those answers, others of the table are asked', async () => {
+test('if these do not answer, the lookup queries other nodes of the routing table', async () => {
   const { searches, hosts, nodes, answer } = setUp(60);
   const silent = new Set(closestTo(KEY, nodes, SEARCH_WIDTH).map(({ host }) => host));
   answer(async (address, id) => (silent.has(address.host) ? null : answerOf(address, id)));
@@ -89,13 +89,13 @@ test('where nobody of those answers, others of the table are asked', async () =>
   assert.equal(hosts().size, 2 * SEARCH_WIDTH);
 });
 
-test('contacts are asked where the table holds too few nodes, and never this node itself', () => {
+test('a lookup queries contacts if the routing table has too few nodes, and never this node itself', () => {
   const { searches, hosts } = setUp(2, [nodeAddress(200), nodeAddress(300)]);
   searches.forWrite(KEY);
   assert.deepEqual(hosts(), new Set([0, 1, 200].map((n) => nodeAddress(n).host)));
 });
 
-test('a survey asks only who is near, and follows what it is told', async () => {
+test('a survey queries only the closest nodes, and follows the nodes that they name', async () => {
   const { searches, asked, hosts, answer } = setUp(1);
   answer(async (address, id) =>
     answerOf(address, id, address.host === nodeAddress(0).host ? { nodes: [nodeAddress(9)] } : {}),
@@ -107,7 +107,7 @@ test('a survey asks only who is near, and follows what it is told', async () => 
   assert.equal(lookup.closest(SEARCH_WIDTH).length, 2);
 });
 
-test('who searches is told of each answer', async () => {
+test('a lookup reports each answer', async () => {
   const { searches, answer } = setUp(3);
   answer(async (address, id) => answerOf(address, id));
   const heard: string[] = [];
@@ -118,7 +118,7 @@ test('who searches is told of each answer', async () => {
   assert.deepEqual(new Set(heard), new Set([0, 1, 2].map((n) => nodeAddress(n).host)));
 });
 
-test('a greeting asks one node for those closest to us, and says whether it answers', async () => {
+test('a greeting requests the nodes closest to this node from one node, and returns whether it answered', async () => {
   const { searches, asked, answer } = setUp(5);
   answer(async (address, id) => answerOf(address, id));
   assert.equal(await searches.greet(nodeAddress(8)), true);

@@ -14,7 +14,7 @@ import { answerOf, nodeAddress } from '../../support/named-nodes.ts';
 import { removableNote } from '../../support/records.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
-/** Our store with notes for one recipient, and a node that says what the test wants. */
+/** A local store with notes for one recipient, and a node that answers as the test configures. */
 function setUp(count: number) {
   const clock = new TestClock();
   const timestamp = unixSeconds(clock);
@@ -39,16 +39,16 @@ function setUp(count: number) {
   return { store, key, rows, asked, says, all: new Set(rows.map(({ digest }) => toHex(digest))) };
 }
 
-test('a node that says the same holds the same, and is asked nothing more', async () => {
+test('a node with the same digest has the same records, and receives no further request', async () => {
   const { store, key, asked, says, all } = setUp(40);
   const { count, digest } = store.summarize(key, { types: [RECORD.note] });
   assert.deepEqual(await says({ count, digest }), all);
   assert.equal(asked.length, 0);
-  assert.equal(await says({ count, digest: new Uint8Array(8) }), null, 'as many, and others');
+  assert.equal(await says({ count, digest: new Uint8Array(8) }), null, 'same count, other records');
   assert.equal(await says({ count: count + 1, digest }), null);
 });
 
-test('what an answer describes in full is what it holds', async () => {
+test('a complete answer lists all records of the node', async () => {
   const { rows, asked, says } = setUp(3);
   const [first] = rows;
   assert.ok(first);
@@ -57,7 +57,7 @@ test('what an answer describes in full is what it holds', async () => {
   assert.equal(asked.length, 0);
 });
 
-test('more than one answer describes is asked for in parts, of those types and those of ours that fall into them', async () => {
+test('if one response is not enough, the reader requests parts, of the same types and of the local notes', async () => {
   const { rows, asked, says, all } = setUp(40);
   const ofPart = ({ part }: FindRequest) => rows.filter((row) => part && row.part % part.of === part.index);
   assert.deepEqual(await says({ count: 64 }, (request) => ({ summaries: ofPart(request) })), all);

@@ -15,7 +15,7 @@ const MACHINE = [
   'ip link set lan1 up',
 ].join(' && ');
 
-test('nodes of one machine find each other whichever of its addresses they listen on, and again after a restart', async (t) => {
+test('nodes of one machine find each other on any of its addresses, also after a restart', async (t) => {
   const allowed = await run('unshare', ['-rn', 'sh', '-c', MACHINE]);
   if (allowed.code !== 0) return t.skip('needs network namespaces (unshare) and iproute2');
   const { code, stdout, stderr } = await run('unshare', [

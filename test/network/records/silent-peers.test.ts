@@ -1,4 +1,4 @@
-/** Whom the engine blames for requests without an answer. */
+/** Which unanswered requests count as failures of a peer. */
 import assert from 'node:assert/strict';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -22,12 +22,12 @@ interface HeardRequest {
 
 interface Peer {
   readonly address: Address;
-  /** The next request that arrives. */
+  /** Resolves with the next request. */
   heard(): Promise<HeardRequest>;
   answer(request: HeardRequest, id?: Uint8Array | null): void;
 }
 
-/** A peer that answers only if it is told to. */
+/** A peer that answers only when the test decides. */
 async function silentPeer(t: TestContext): Promise<Peer> {
   const socket = createSocket('udp4').bind(0, '127.0.0.1');
   await once(socket, 'listening');
@@ -63,7 +63,7 @@ async function engineWith(t: TestContext, clock: TestClock, health: PeerHealth):
 
 const MESSAGE = { command: COMMAND.find, value: new Uint8Array(1) };
 
-test('a peer has failed after a second in which it could have been heard, or after four if the request is repeated', async (t) => {
+test('a peer has failed after one second of silence, or four if the request is retransmitted', async (t) => {
   const clock = new TestClock();
   const health = new PeerHealth({ clock });
   const engine = await engineWith(t, clock, health);
@@ -82,7 +82,7 @@ test('a peer has failed after a second in which it could have been heard, or aft
   assert.equal(await ask(true, 4000), FAILURES_TO_DROP);
 });
 
-test('an answer counts that arrived while this process was stopped', async (t) => {
+test('an answer that arrived while this process was stopped counts', async (t) => {
   const clock = new TestClock();
   const health = new PeerHealth({ clock });
   const engine = await engineWith(t, clock, health);
@@ -98,7 +98,7 @@ test('an answer counts that arrived while this process was stopped', async (t) =
   assert.equal(health.failures(peer.address), 0);
 });
 
-test('a node leaves the table after two failures in sequence', async (t) => {
+test('a node leaves the routing table after two consecutive failures', async (t) => {
   const clock = new TestClock();
   const engine = await engineWith(t, clock, new PeerHealth({ clock }));
   const peer = await silentPeer(t);

@@ -1,4 +1,4 @@
-/** What a storing node makes of what strangers hand it. */
+/** How a storage node handles requests from strangers. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
@@ -24,9 +24,9 @@ const NOW = Math.floor(Date.now() / 1000);
 interface World {
   readonly node: TestNode;
   readonly stranger: DhtEngine;
-  /** Hands bytes to the node under a key, with a token that it gave. */
+  /** Stores bytes at the node under a key, with a token from the node. */
   readonly store: (key: Uint8Array, encoded: Uint8Array) => Promise<StoreReply | null>;
-  /** Fails where a message is answered before one that is sent after it. */
+  /** Fails if this message is answered: a later message must be answered first. */
   readonly assertUnanswered: (message: RpcMessage, from?: DhtEngine) => Promise<void>;
 }
 
@@ -57,7 +57,7 @@ async function world(t: TestContext): Promise<World> {
   };
 }
 
-test('keeps a good record of any type that fits', async (t) => {
+test('a valid record of any type that fits is stored', async (t) => {
   const { node, store } = await world(t);
   const owner = newIdentity();
   for (const { key, record } of [
@@ -71,7 +71,7 @@ test('keeps a good record of any type that fits', async (t) => {
   assert.equal(node.dht.usage().records, 5);
 });
 
-test('refuses what does not verify', async (t) => {
+test('a record with an invalid signature is rejected', async (t) => {
   const { node, store } = await world(t);
   const owner = newIdentity();
   const { key, record } = endpointRecord(owner);
@@ -80,13 +80,13 @@ test('refuses what does not verify', async (t) => {
   assert.deepEqual(await store(key, forged), { code: 'bad' });
   assert.deepEqual(await store(key, new Uint8Array(300)), { code: 'bad' });
   assert.deepEqual(await store(key, new Uint8Array()), { code: 'bad' });
-  const thief = newIdentity();
-  const stolen = { ...thief, aid: owner.aid };
+  const attacker = newIdentity();
+  const stolen = { ...attacker, aid: owner.aid };
   assert.deepEqual(await store(key, endpointRecord(stolen).record.encoded), { code: 'bad' });
   assert.equal(node.dht.usage().records, 0);
 });
 
-test('says of what comes too early or too late that it is its time', async (t) => {
+test('a record that is not valid yet or has expired is rejected with its reason', async (t) => {
   const { node, store } = await world(t);
   const owner = newIdentity();
   const { key } = endpointRecord(owner);
@@ -102,7 +102,7 @@ test('says of what comes too early or too late that it is its time', async (t) =
   assert.equal(node.dht.usage().records, 0);
 });
 
-test('refuses what belongs under another key', async (t) => {
+test('a record under the wrong key is rejected', async (t) => {
   const { node, store } = await world(t);
   const owner = newIdentity();
   const elsewhere = agentKey(newIdentity().aid);
@@ -113,7 +113,7 @@ test('refuses what belongs under another key', async (t) => {
   assert.equal(node.dht.usage().records, 0);
 });
 
-test('refuses the replay of an older record, and shows the newer', async (t) => {
+test('the replay of an older record is rejected with the newer record', async (t) => {
   const { node, store } = await world(t);
   const owner = newIdentity();
   const older = endpointRecord(owner, { seq: 1 });
@@ -125,7 +125,7 @@ test('refuses the replay of an older record, and shows the newer', async (t) => 
   assert.equal((await node.dht.get(newer.key, RECORD.endpoints))?.seq, 2);
 });
 
-test('takes no record in a datagram that is too large for one', async (t) => {
+test('a record that is too large for a datagram is rejected in a datagram', async (t) => {
   const { node, stranger, assertUnanswered } = await world(t);
   const owner = newIdentity();
   const target = agentKey(owner.aid);
@@ -137,7 +137,7 @@ test('takes no record in a datagram that is too large for one', async (t) => {
   assert.equal(node.dht.usage().records, 0);
 });
 
-test('takes no record from an address that has not proven itself', async (t) => {
+test('a record from an unverified address is ignored', async (t) => {
   const { node, assertUnanswered } = await world(t);
   const { key, record } = endpointRecord();
   const message = { command: COMMAND.store, target: key, value: record.encoded };
@@ -146,7 +146,7 @@ test('takes no record from an address that has not proven itself', async (t) => 
   assert.equal(node.dht.usage().records, 0);
 });
 
-test('gives another network no answer', async (t) => {
+test('a request from another network gets no response', async (t) => {
   const { node, assertUnanswered } = await world(t);
   const other = await hostileNode(t, () => {}, 'other');
   const target = agentKey(newIdentity().aid);
@@ -157,7 +157,7 @@ test('gives another network no answer', async (t) => {
   );
 });
 
-test('says nothing to a request that is not understood', async (t) => {
+test('a malformed request gets no response', async (t) => {
   const { node, stranger, assertUnanswered } = await world(t);
   const target = agentKey(newIdentity().aid);
   const value = encodeFindRequest({ types: [], wantsRecords: true });

@@ -6,7 +6,7 @@ import { Tombstones } from '../../../src/network/records/replication-queue.ts';
 const TOKEN = new Uint8Array(16);
 
 const LIMIT = 100_000;
-/** As many as are remembered, the first of which ends last. */
+/** The maximum number of tombstones. The first one expires last. */
 const FILL = `
   INSERT INTO removed_notes (digest, token, until)
   WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < ${LIMIT - 1})
@@ -16,7 +16,7 @@ function digest(n: number): Uint8Array {
   return Buffer.from(String(n).padStart(8, '0'));
 }
 
-test('a removal is remembered as long as a copy may live, and of too many the last to end', () => {
+test('a tombstone is stored as long as a copy may exist. Above the limit, the last to expire are kept', () => {
   const { store } = openRecords(':memory:', assert.fail);
   const tombstones = new Tombstones(() => store);
   store.run(FILL);

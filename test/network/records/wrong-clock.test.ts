@@ -1,4 +1,4 @@
-/** A node whose clock is wrong, among real nodes: it learns from their refusals and their times what is the matter. */
+/** A node with a wrong clock among real nodes detects this from their refusals and timestamps. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Clock, DAY_MS, systemClock, unixSeconds } from '../../../src/foundation/clock.ts';
@@ -9,7 +9,7 @@ import { newIdentity } from '../../support/identities.ts';
 import { endpointRecord } from '../../support/records.ts';
 import { DhtTestnet } from '../../support/testnet-dht.ts';
 
-/** A clock that is ahead of the others by so much. */
+/** A clock that is this far ahead. */
 function ahead(ms: number): Clock {
   return { now: () => systemClock.now() + ms, after: (delay, task) => systemClock.after(delay, task) };
 }
@@ -19,7 +19,7 @@ for (const [others, aheadMs] of [
   [1, -2 * DAY_MS],
   [3, 2 * DAY_MS],
 ] as const)
-  test(`of ${others} other nodes, all say that the clock is wrong by ${aheadMs / DAY_MS} days`, async () => {
+  test(`with ${others} other nodes, all of them report that the clock is wrong by ${aheadMs / DAY_MS} days`, async () => {
     await using net = await DhtTestnet.start(others);
     const clock = ahead(aheadMs);
     const { dht } = await net.add({ clock });
@@ -36,7 +36,7 @@ for (const [others, aheadMs] of [
     assert.ok(Math.abs(offsetS + aheadMs / 1000) < 60, `by ${offsetS} s`);
     assert.equal(dht.clockAheadMs() > 0, aheadMs > 0);
 
-    // What the others keep is not good by this clock.
+    // By this clock, records of other nodes are invalid.
     const theirs = endpointRecord();
     await net.at(0).dht.put(theirs.key, theirs.record);
     const lookupHost = async (): Promise<string[]> => [];

@@ -1,4 +1,4 @@
-/** Datagrams of the record network, byte by byte. */
+/** Datagrams of the record network, byte for byte. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -29,7 +29,7 @@ const answer = fc.record({
   ...{ error: number, value },
 });
 
-/** With hex digits in the place of bytes, so that buffers and arrays of bytes compare equal. */
+/** With bytes as hex digits, so that buffers and byte arrays compare equal. */
 function plain(datagram: Datagram | null): unknown {
   if (datagram === null) return null;
   const members = Object.entries(datagram).map(([name, member]: [string, unknown]) => [
@@ -39,7 +39,7 @@ function plain(datagram: Datagram | null): unknown {
   return Object.fromEntries(members);
 }
 
-test('what is encoded is decoded, and no shorter piece of it', () => {
+test('an encoded message is decoded, and a truncated one is invalid', () => {
   fc.assert(
     fc.property(fc.oneof(request, answer), (datagram) => {
       const bytes = encodeDatagram(datagram, TAG);
@@ -50,7 +50,7 @@ test('what is encoded is decoded, and no shorter piece of it', () => {
   );
 });
 
-test('the form is the one of the protocol', () => {
+test('the encoding matches the protocol', () => {
   const id = new Uint8Array(32).fill(0xaa);
   const token = new Uint8Array(32).fill(0xbb);
   const target = new Uint8Array(32).fill(0xcc);
@@ -70,7 +70,7 @@ test('the form is the one of the protocol', () => {
   );
 });
 
-test('another network, another type and unknown flags are no datagram', () => {
+test('datagrams with another network, another type or unknown flags are invalid', () => {
   const bytes = encodeDatagram(REQUEST, TAG);
   assert.equal(decodeDatagram(bytes, networkTag('other')), null);
   for (const [at, byte] of [
@@ -87,14 +87,14 @@ test('another network, another type and unknown flags are no datagram', () => {
   }
 });
 
-/** Datagrams that `dht-rpc` 6.27 made on port 41211, for a node on port 41213: before and after its routing id. */
+/** Datagrams from `dht-rpc` 6.27 on port 41211 to a node on port 41213: before and after it sends its routing id. */
 const RECORDED_ID = '9a44deafc9f3b5b6e9fdfc11951a172907962940f38fd84cbe349ed3bfa3e7b5';
 const RECORDED_TOKEN = '8e218b4cf543b64a62347e5ef39dda51970565e84b83b2219043a1c6c6dc977e';
 const RECORDED_TO = { host: '127.0.0.1', port: 41213 };
 const recorded = (before: string, after: string): Uint8Array =>
   Buffer.from(`47b57c801d6260ed${before}${RECORDED_ID}${after}`, 'hex');
 
-test('the datagrams of dht-rpc, from which this protocol comes, are read, and made in the same form', () => {
+test('datagrams of dht-rpc are decoded, and re-encoded to the same bytes', () => {
   const header = { to: RECORDED_TO, id: Buffer.from(RECORDED_ID, 'hex'), token: null };
   const answer = { ...header, kind: 'answer' as const, requestId: 0x0201, nodes: [], error: 0, value: null };
   const token = Buffer.from(RECORDED_TOKEN, 'hex');

@@ -1,4 +1,4 @@
-/** Requests and answers between nodes of a network in memory, in its own time. */
+/** Requests and responses between nodes of an in-memory network with its own clock. */
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import { test } from 'node:test';
@@ -12,11 +12,11 @@ import { TestClock } from '../../../support/test-clock.ts';
 const TAG = networkTag('test');
 const COMMAND = 9;
 
-/** Sockets in memory. A datagram arrives at once. */
+/** Sockets in memory. A datagram arrives immediately. */
 class MemoryNetwork {
   readonly clock = new TestClock();
   readonly sockets = new Map<string, MemorySocket>();
-  /** What was sent, from whom to whom. */
+  /** Every sent datagram with its sender and receiver. */
   readonly log: { readonly from: Address; readonly to: Address; readonly bytes: Uint8Array }[] = [];
   #port = 5000;
 
@@ -24,7 +24,7 @@ class MemoryNetwork {
     return this.#port++;
   }
 
-  /** The datagrams to an address. */
+  /** All datagrams to an address. */
   sentTo(to: Address): Datagram[] {
     return this.log
       .filter((one) => formatAddress(one.to) === formatAddress(to))
@@ -78,7 +78,7 @@ class TestNode {
   readonly strangers: Address[] = [];
   readonly nodes: Address[] = [];
   readonly known = new Set<string>();
-  /** Its own id; null while it is in no routing table. */
+  /** The id of this node; null while it is in no routing table. */
   id: Uint8Array | null = null;
   answers = true;
 
@@ -141,7 +141,7 @@ function requestFrom(from: Address | null, to: Address, command: number, interna
   };
 }
 
-test('a request is answered, with a token and the address at which the asker is seen', async () => {
+test('a response has a token and the observed address of the requester', async () => {
   const network = new MemoryNetwork();
   const [asker, other] = [network.node('10.0.0.1'), network.node('10.0.0.2')];
   const answer = await asker.rpc.request(
@@ -162,7 +162,7 @@ test('a request is answered, with a token and the address at which the asker is 
   assert.equal(network.clock.timers, 0);
 });
 
-test('a token of one node is valid there, for the same host, until it is 15 seconds old', async () => {
+test('a token is valid at the node that issued it, for the same host, for 15 seconds', async () => {
   const network = new MemoryNetwork();
   const [asker, other, third] = [network.node('10.0.0.1'), network.node('10.0.0.2'), network.node('10.0.0.33')];
   const token = (await asker.ask(other.address))?.token ?? assert.fail();
@@ -175,42 +175,42 @@ test('a token of one node is valid there, for the same host, until it is 15 seco
   network.clock.advance(7600);
   const refusal = await asker.ask(other.address, token);
   assert.equal(refusal?.error, 2);
-  assert.equal((await asker.ask(other.address, refusal?.token))?.error, 0, 'a refusal has a new one');
+  assert.equal((await asker.ask(other.address, refusal?.token))?.error, 0, 'a refusal has a new token');
 });
 
-test('a request that may be repeated is sent four times, one second apart; another one once', async () => {
+test('a retryable request is sent four times, one second apart; any other request once', async () => {
   const network = new MemoryNetwork();
   const asker = network.node('10.0.0.1');
-  const nobody = { host: '10.0.0.9', port: 1234 };
+  const unreachable = { host: '10.0.0.9', port: 1234 };
   for (const [retry, times] of [
     [true, 4],
     [false, 1],
   ] as const) {
     network.log.length = 0;
-    const asked = asker.rpc.request(nobody, { command: COMMAND }, { retry });
+    const asked = asker.rpc.request(unreachable, { command: COMMAND }, { retry });
     await network.clock.run(1000 * times - 1);
-    assert.equal(network.sentTo(nobody).length, times);
+    assert.equal(network.sentTo(unreachable).length, times);
     assert.equal(asker.rpc.requestsInFlight, 1);
     await network.clock.run(1);
     assert.equal(await asked, null);
-    assert.equal(new Set(network.sentTo(nobody).map(({ requestId }) => requestId)).size, 1);
+    assert.equal(new Set(network.sentTo(unreachable).map(({ requestId }) => requestId)).size, 1);
   }
 });
 
-test('beyond 400 requests in flight the next ones wait for a place', async () => {
+test('beyond 400 requests in flight, further requests are queued', async () => {
   const network = new MemoryNetwork();
   const asker = network.node('10.0.0.1');
-  const nobody = { host: '10.0.0.9', port: 1234 };
-  const asked = Array.from({ length: 450 }, () => asker.ask(nobody));
+  const unreachable = { host: '10.0.0.9', port: 1234 };
+  const asked = Array.from({ length: 450 }, () => asker.ask(unreachable));
   assert.equal(network.log.length, 400);
   await network.clock.run(1000);
   assert.equal(network.log.length, 450);
   await network.clock.run(1000);
   assert.ok((await Promise.all(asked)).every((answer) => answer === null));
-  assert.equal(new Set(network.sentTo(nobody).map(({ requestId }) => requestId)).size, 450);
+  assert.equal(new Set(network.sentTo(unreachable).map(({ requestId }) => requestId)).size, 450);
 });
 
-test('an answer counts only from the host that was asked, or from the same machine', async () => {
+test('a response is accepted only from the destination host of the request, or from this machine', async () => {
   for (const isSame of [false, true]) {
     const network = new MemoryNetwork();
     const asker = network.node('10.0.0.1', { mayBeOneMachine: () => isSame });
@@ -227,7 +227,7 @@ test('an answer counts only from the host that was asked, or from the same machi
   }
 });
 
-test('who is in the tables asks from the server socket with its id, and others note it', async () => {
+test('a node in routing tables sends requests from its server socket with its id, and others record it', async () => {
   const network = new MemoryNetwork();
   const [asker, other] = [network.node('10.0.0.1'), network.node('10.0.0.2')];
   for (const node of [asker, other]) node.join();
@@ -235,7 +235,7 @@ test('who is in the tables asks from the server socket with its id, and others n
   assert.deepEqual(Buffer.from(answer?.from.id ?? []), Buffer.from(nodeId(other.address)));
   assert.deepEqual(answer?.to, asker.address);
   assert.deepEqual(asker.nodes, [other.address]);
-  assert.deepEqual([other.strangers, other.nodes], [[asker.address], []], 'a request alone proves no address');
+  assert.deepEqual([other.strangers, other.nodes], [[asker.address], []], 'a request does not prove an address');
   assert.equal(other.requests[0]?.from.id, null);
   other.known.add(formatAddress(asker.address));
   await asker.ask(other.address);
@@ -243,7 +243,7 @@ test('who is in the tables asks from the server socket with its id, and others n
   assert.ok(other.requests[1]?.from.id);
 });
 
-test('an id that is not that of the address is none', async () => {
+test('an id that does not match the address is ignored', async () => {
   const network = new MemoryNetwork();
   const [asker, other] = [network.node('10.0.0.1'), network.node('10.0.0.2')];
   asker.id = nodeId({ host: '10.0.0.3', port: 1 });
@@ -254,7 +254,7 @@ test('an id that is not that of the address is none', async () => {
   assert.deepEqual([asker.nodes, other.nodes, other.requests[0]?.from.id], [[], [], null]);
 });
 
-test('who sees us under another address is told the id of that one, in requests and in answers', async () => {
+test('a peer that sees this node at another address receives the id of that address', async () => {
   const network = new MemoryNetwork();
   const seen = nodeId({ host: '192.168.1.1', port: 1 });
   const own = nodeId({ host: '10.0.0.1', port: 1 });
@@ -271,7 +271,7 @@ test('who sees us under another address is told the id of that one, in requests 
   }
 });
 
-test('pings and questions for near nodes are answered, other commands of the routing with an error', () => {
+test('ping and find-node requests are answered. Other DHT commands get an error', () => {
   const network = new MemoryNetwork();
   const node = network.node('10.0.0.1');
   const from = { host: '10.0.0.2', port: 1111 };
@@ -291,10 +291,10 @@ test('pings and questions for near nodes are answered, other commands of the rou
     const [refusal] = answers(command, true);
     assert.ok(refusal?.kind === 'answer' && refusal.error === 1 && refusal.nodes.length === 0, String(command));
   }
-  assert.deepEqual(node.requests, [], 'these are none of the network’s own');
+  assert.deepEqual(node.requests, [], 'none of these is a command of the record network');
 });
 
-test('a socket for answers only answers nothing', async () => {
+test('a client socket answers no requests', async () => {
   const network = new MemoryNetwork();
   const [node, other] = [network.node('10.0.0.1'), network.node('10.0.0.2')];
   const socket = new MemorySocket(network);
@@ -308,7 +308,7 @@ test('a socket for answers only answers nothing', async () => {
   assert.deepEqual(node.requests, []);
 });
 
-test('nothing is processed that is not admitted, too long, or from port 0', () => {
+test('datagrams that are not admitted, too long, or from port 0 are dropped', () => {
   const network = new MemoryNetwork();
   let admitted = true;
   const node = network.node('10.0.0.1', { admits: () => admitted });
@@ -324,7 +324,7 @@ test('nothing is processed that is not admitted, too long, or from port 0', () =
   assert.equal(node.requests.length, 1);
 });
 
-test('an address to which the system does not send, or which is no IPv4 address, gives no answer', async () => {
+test('a request to an address that is unreachable or not IPv4 has no response', async () => {
   const network = new MemoryNetwork();
   const node = network.node('10.0.0.1');
   assert.equal(await node.ask({ host: 'example.org', port: 1 }), null);
@@ -335,7 +335,7 @@ test('an address to which the system does not send, or which is no IPv4 address,
   assert.equal(network.clock.timers, 0);
 });
 
-test('thousands of waiting requests end without an answer when the network goes', async () => {
+test('if the network fails, thousands of queued requests end without a response', async () => {
   const network = new MemoryNetwork();
   const node = network.node('10.0.0.1');
   const asked = Array.from({ length: 20_000 }, () => node.ask({ host: '10.0.0.9', port: 1 }));
@@ -347,7 +347,7 @@ test('thousands of waiting requests end without an answer when the network goes'
   assert.deepEqual([network.log.length, network.clock.timers], [400, 0]);
 });
 
-test('a stop settles what is in flight and what waits, and ends all timers', async () => {
+test('a stop settles all requests in flight and in the queue, and clears all timers', async () => {
   const network = new MemoryNetwork();
   const node = network.node('10.0.0.1');
   const asked = Array.from({ length: 410 }, () => node.ask({ host: '10.0.0.9', port: 1 }));

@@ -1,4 +1,4 @@
-/** Who stays in the routing table, and who is asked whether he is still there. */
+/** Which nodes stay in the routing table, and which are pinged. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Address, formatAddress } from '../../../../src/foundation/address.ts';
@@ -9,7 +9,7 @@ import { TestClock } from '../../../support/test-clock.ts';
 const ID = new Uint8Array(32);
 const MINUTE_MS = 60_000;
 
-/** Nodes in the row of the other half of the ids. */
+/** Nodes in the row for the other half of the ids. */
 function farNodes(count: number): Address[] {
   const nodes: Address[] = [];
   for (let port = 1024; nodes.length < count; port++) {
@@ -52,7 +52,7 @@ class World {
   }
 }
 
-test('a node enters once and is told, and leaves once', () => {
+test('a node enters the table once and leaves it once, each with an event', () => {
   const world = new World();
   const [node = assert.fail()] = farNodes(1);
   world.hear(node, node);
@@ -61,7 +61,7 @@ test('a node enters once and is told, and leaves once', () => {
   assert.deepEqual(world.log, [`+${node.port}`, `-${node.port}`]);
 });
 
-test('the own id is not in the table', () => {
+test('the node itself is not in its table', () => {
   const world = new World();
   const [node = assert.fail()] = farNodes(1);
   world.keeper.table.moveTo(nodeId(node));
@@ -69,7 +69,7 @@ test('the own id is not in the table', () => {
   assert.deepEqual(world.ports(), []);
 });
 
-test('a node that does not answer a ping leaves, and nobody does because this node stops', async () => {
+test('a node that does not answer a ping leaves the table, unless this node is stopping', async () => {
   const world = new World();
   const [dead = assert.fail(), live = assert.fail()] = farNodes(2);
   world.hear(dead, live);
@@ -85,7 +85,7 @@ test('a node that does not answer a ping leaves, and nobody does because this no
   assert.equal(world.clock.timers, 0);
 });
 
-test('the nodes that were silent longest are pinged: few if all are recent, more if they are not', async () => {
+test('the nodes silent for longest are pinged: few if all were heard recently, more otherwise', async () => {
   const world = new World();
   const nodes = farNodes(8);
   const ports = nodes.map(({ port }) => port);
@@ -104,29 +104,29 @@ test('the nodes that were silent longest are pinged: few if all are recent, more
   world.keeper.stop();
 });
 
-test('a full row asks the node that was silent longest, and a newcomer gets the place of a dead one only', async () => {
+test('a full row pings the node silent for longest, and a new node only replaces an unreachable one', async () => {
   const world = new World();
   const nodes = farNodes(ROW_NODES + 3);
   const row = nodes.slice(0, ROW_NODES);
   const [first = assert.fail(), second = assert.fail()] = row;
-  const [tooEarly = assert.fail(), rejected = assert.fail(), taken = assert.fail()] = nodes.slice(ROW_NODES);
+  const [tooEarly = assert.fail(), rejected = assert.fail(), accepted = assert.fail()] = nodes.slice(ROW_NODES);
   world.hear(...row);
   world.hear(tooEarly);
   await world.clock.run(MINUTE_MS);
-  assert.deepEqual(world.pinged, [], 'all of them were heard just now');
+  assert.deepEqual(world.pinged, [], 'all were heard just now');
   world.hear(rejected);
   await world.clock.run(MINUTE_MS);
   assert.deepEqual(world.pinged, [first.port]);
   assert.ok(!world.ports().includes(rejected.port));
   world.silent.add(formatAddress(second));
-  world.hear(taken);
+  world.hear(accepted);
   await world.clock.run(0);
   assert.deepEqual(world.pinged, [first.port, second.port]);
-  assert.ok(world.ports().includes(taken.port) && !world.ports().includes(second.port));
+  assert.ok(world.ports().includes(accepted.port) && !world.ports().includes(second.port));
   assert.equal(world.ports().length, ROW_NODES);
 });
 
-test('a new id rearranges the rows, and who finds no room is dropped', () => {
+test('a new id of this node rearranges the rows, and drops nodes that do not fit', () => {
   const world = new World();
   const { table } = world.keeper;
   table.moveTo(Uint8Array.of(0x80, ...ID.subarray(1)));
@@ -136,11 +136,11 @@ test('a new id rearranges the rows, and who finds no room is dropped', () => {
   assert.equal(table.size, ROW_NODES, 'one row');
 });
 
-test('a search for new nodes starts every five minutes, near a known node', async () => {
+test('a refresh starts every five minutes, near a known node', async () => {
   const world = new World();
   world.keeper.start();
   await world.clock.run(300_000);
-  assert.deepEqual(world.log, [], 'an empty table has nobody to ask');
+  assert.deepEqual(world.log, [], 'an empty table has no node to ask');
   const [node = assert.fail()] = farNodes(1);
   world.hear(node);
   await world.clock.run(300_000);
