@@ -26,8 +26,8 @@ import { NetworkChanges } from '../network/reachability/network-changes.ts';
 import { NetworkTrouble } from '../network/reachability/network-trouble.ts';
 import { OwnAddresses } from '../network/reachability/own-addresses.ts';
 import { findGateway } from '../network/reachability/port-mapping/gateway.ts';
-import { grantorsAt, PortMapper } from '../network/reachability/port-mapping/port-mapper.ts';
-import { isUsable } from '../network/reachability/turn/turn-servers.ts';
+import { grantorFinders, PortMapper } from '../network/reachability/port-mapping/port-mapper.ts';
+import { hasUsableTurnServer } from '../network/reachability/turn/turn-servers.ts';
 import { networkTag } from '../network/records/node-address.ts';
 import { RecordDht } from '../network/records/record-dht.ts';
 import { Resolver } from '../network/resolver.ts';
@@ -157,7 +157,7 @@ export async function buildNetwork(foundation: Foundation) {
   );
   const interfaces = (): string[] => interfaceAddresses().map((one) => one.address);
   const ownAddresses: OwnAddresses = new OwnAddresses(
-    { fallbackHost: config.fallback_host, hasTurn: isUsable(config.turn_servers) },
+    { fallbackHost: config.fallback_host, hasTurn: hasUsableTurnServer(config.turn_servers) },
     { records, quic: () => endpoint.address, interfaces },
   );
   const networkChanges = new NetworkChanges(clock, log, () => ownInterfaces.look().map((one) => one.address));
@@ -220,7 +220,7 @@ export async function buildNetwork(foundation: Foundation) {
     log: log.child('mapping'),
     ports: () => [endpoint.address.port, records.address.port],
     findGateway,
-    grantors: (gateway) => grantorsAt(gateway, clock, Math.random, interfaceAddresses),
+    grantors: (gateway) => grantorFinders(gateway, clock, Math.random, interfaceAddresses),
     onMapped: (ports) => {
       const ofQuic = ports.filter(({ internalPort }) => internalPort === endpoint.address.port);
       const found = ofQuic.map(({ external }) => ({ address: external, source: 'mapped', verifiedBy: null }) as const);

@@ -197,7 +197,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     dial: (address, key, remote, signal) =>
       endpoint.dial(address, key, { timeoutMs: RELAY_DIAL_MS, signal, way: { kind: 'turn', remote } }),
   });
-  pool.addDialer(turned(nodeKey, caller, turnRendezvous, () => turn.some));
+  pool.addDialer(turned(nodeKey, caller, turnRendezvous, () => turn.isAvailable));
   const meetings = new Meetings({
     clock,
     log,

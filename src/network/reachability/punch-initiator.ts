@@ -20,7 +20,7 @@ import { mayDialAt, type PunchGuard } from './punch-guard.ts';
 import type { Introduced } from './punch-responder.ts';
 import { hearWitnesses } from './reachable-helpers.ts';
 import { ATTEMPT_BYTES, decodeHelperReply, encodeHelperRequest, type HelperReply, type Means } from './signals.ts';
-import { overCarrier, type TurnUse } from './turn/turn-servers.ts';
+import { dialOverTurn, type TurnAccess } from './turn/turn-servers.ts';
 
 /** How long a punched address is dialled, milliseconds; after the first try another port is opened with more hops. */
 export const PUNCH_DIAL_MS = 1_500;
@@ -44,7 +44,7 @@ interface CallerDependencies {
   readonly pool: Pick<ClientPool, 'prepare' | 'dial'>;
   readonly guard: PunchGuard;
   /** Our own TURN servers. */
-  readonly turn: TurnUse;
+  readonly turn: TurnAccess;
   /** A number from 0 to below 1. */
   readonly random: () => number;
   /** Sends a request to a helper, over the connection that stands or a new one from the socket that all dials use. */
@@ -160,14 +160,14 @@ export class PunchInitiator {
    */
   async turn(nodeKey: Uint8Array, helper: SeenNode, signal?: AbortSignal): Promise<Connection> {
     const talk = { nodeKey, attempt: new Uint8Array(randomBytes(ATTEMPT_BYTES)), signal };
-    if (!this.#deps.turn.some) {
+    if (!this.#deps.turn.isAvailable) {
       const { called } = await this.#ask(talk, helper, 'turn');
       if (called.outcome !== 'ready' || called.listensAt === null) throw new SvcError('connect_failed');
       return await this.#dial(talk, called.listensAt, 'turn', called.seenAt, RELAY_DIAL_MS);
     }
     const { seenAt } = (await this.#ask(talk, helper, 'witness')).called;
     if (!mayDialAt({ host: seenAt.host, port: FIRST_MAPPED_PORT }, helper.address)) throw misleading();
-    return await overCarrier(this.#deps.turn, { peerHost: seenAt.host, token: talk.attempt }, async (carrier) => {
+    return await dialOverTurn(this.#deps.turn, { peerHost: seenAt.host, token: talk.attempt }, async (carrier) => {
       const { called } = await this.#ask(talk, helper, 'turn', { listensAt: carrier.relayed });
       if (called.outcome !== 'ready') throw new SvcError('connect_failed');
       return await this.#dial(talk, carrier.local, 'turn', seenAt, RELAY_DIAL_MS, carrier.server);

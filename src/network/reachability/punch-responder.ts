@@ -16,7 +16,7 @@ import { randomTargets } from './opening.ts';
 import type { PortLender } from './port-lender.ts';
 import type { PunchGuard } from './punch-guard.ts';
 import { type CalledOutcome, type Introduction, type IntroductionAnswer } from './signals.ts';
-import type { TurnCarrier, TurnUse } from './turn/turn-servers.ts';
+import type { TurnAccess, TurnCarrier } from './turn/turn-servers.ts';
 import type { Knock } from './turn-rendezvous.ts';
 
 /** A connection that came by an introduction. */
@@ -52,7 +52,7 @@ interface CalledDependencies {
   readonly log: Log;
   readonly lender: Pick<PortLender, 'mapping' | 'lend' | 'lendAtRelay' | 'lendTowardsRelay' | 'lendLocally'>;
   /** Our own TURN servers. */
-  readonly turn: TurnUse;
+  readonly turn: TurnAccess;
   readonly pool: Pick<ClientPool, 'waitMs' | 'prepare' | 'dial'>;
   readonly guard: PunchGuard;
   /** A number from 0 to below 1. */
@@ -197,7 +197,7 @@ export class PunchResponder {
   ): Promise<IntroductionAnswer> {
     const { guard, turn } = this.#deps;
     if (!guard.mayPunch(caller, listensAt ?? seenAt, helper, seenAt.host)) return this.#say('refused');
-    if (listensAt === null && !turn.some) return this.#say('relay');
+    if (listensAt === null && !turn.isAvailable) return this.#say('relay');
     const { host } = seenAt;
     return this.#say('ready', await this.#goToTurn({ caller, attempt, host, listensAt, source: host }));
   }
@@ -210,7 +210,7 @@ export class PunchResponder {
       this.#await(await lender.lendAtRelay(listensAt, attempt, caller), 'turn', source);
       return null;
     }
-    if (!turn.some) throw new SvcError('connect_failed');
+    if (!turn.isAvailable) throw new SvcError('connect_failed');
     const port = await lender.lendLocally(caller);
     try {
       const carrier = await turn.open({ peerHost: host, enginePort: port.port, token: null });

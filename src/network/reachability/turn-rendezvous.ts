@@ -32,7 +32,7 @@ import type { RecordNetwork } from '../records/types.ts';
 import type { Connection } from '../transport/types.ts';
 import { mayDialAt } from './punch-guard.ts';
 import { ATTEMPT_BYTES } from './signals.ts';
-import { overCarrier, type TurnUse } from './turn/turn-servers.ts';
+import { dialOverTurn, type TurnAccess } from './turn/turn-servers.ts';
 
 /** Life of a message, seconds: longer than any attempt, by whatever clock. */
 export const KNOCK_TTL_S: number = CLOCK_SKEW_S + 60;
@@ -257,7 +257,7 @@ interface KnockerDependencies {
   /** Our host as others see it; null while none has said. */
   readonly seenHost: () => string | null;
   /** Our own TURN servers. */
-  readonly turn: TurnUse;
+  readonly turn: TurnAccess;
   /** Dials an address by a way of kind `turn`, whose packets go to `remote`. */
   readonly dial: (address: Address, nodeKey: Uint8Array, remote: Address, signal: AbortSignal) => Promise<Connection>;
 }
@@ -271,7 +271,7 @@ export class TurnRendezvousClient {
 
   /** Whether there is anything that a dial of a node could begin with. */
   mayLead({ meeting, hasTurn }: NodePlace): boolean {
-    return meeting !== undefined && (this.#deps.turn.some || hasTurn === true);
+    return meeting !== undefined && (this.#deps.turn.isAvailable || hasTurn === true);
   }
 
   /**
@@ -288,10 +288,10 @@ export class TurnRendezvousClient {
       const message = encodeKnock({ caller, attempt, answerTo: opener.publicKey, host, listensAt });
       await this.#put(message, meeting.publicKey, signal);
     };
-    if (turn.some)
-      return await overCarrier(turn, { peerHost: meeting.host, token: attempt }, async (carrier) => {
+    if (turn.isAvailable)
+      return await dialOverTurn(turn, { peerHost: meeting.host, token: attempt }, async (carrier) => {
         await knock(carrier.relayed);
-        await abortable(carrier.here, signal);
+        await abortable(carrier.peerArrived, signal);
         return await dial(carrier.local, nodeKey, carrier.server, signal);
       });
     await knock(null);

@@ -1,14 +1,14 @@
 /** Responses of routers, and of hosts that claim to be a router. */
-import { defaultGatewayIn } from '../../../src/network/reachability/port-mapping/gateway.ts';
+import { parseDefaultGateway } from '../../../src/network/reachability/port-mapping/gateway.ts';
 import { decodeNatPmpAddress, decodeNatPmpMap } from '../../../src/network/reachability/port-mapping/nat-pmp.ts';
 import { decodePcpMapReply } from '../../../src/network/reachability/port-mapping/pcp.ts';
 import {
   decodeSearchAnswer,
-  externalHostIn,
-  faultIn,
-  reservedPortIn,
-  urlAt,
-  wanServiceIn,
+  findWanService,
+  parseExternalHost,
+  parseFault,
+  parseReservedPort,
+  parseRouterUrl,
 } from '../../../src/network/reachability/port-mapping/upnp.ts';
 import { decoder, textOf, violation } from '../engine/properties.ts';
 import type { FuzzTarget } from '../engine/target.ts';
@@ -56,7 +56,7 @@ const WORDS = [
 
 /** A router's response must not point to another host. */
 function assertRouterUrl(text: string): string {
-  const url = urlAt(text, ROUTER, DESCRIPTION_URL);
+  const url = parseRouterUrl(text, ROUTER, DESCRIPTION_URL);
   if (url !== null && (url.hostname !== ROUTER || url.protocol !== 'http:'))
     throw violation('it points elsewhere', text);
   return url === null ? 'nowhere' : 'there';
@@ -97,7 +97,7 @@ const description = decoder({
         '<controlURL>/ctl/IPConn</controlURL></service></root>',
     ),
   ],
-  decode: (bytes) => wanServiceIn(textOf(bytes)),
+  decode: (bytes) => findWanService(textOf(bytes)),
   check: ({ control }) => assertRouterUrl(control),
 });
 
@@ -112,7 +112,7 @@ const soapAnswer = decoder({
   ],
   decode: (bytes) => {
     const text = textOf(bytes);
-    return externalHostIn(text) ?? reservedPortIn(text) ?? faultIn(text);
+    return parseExternalHost(text) ?? parseReservedPort(text) ?? parseFault(text);
   },
 });
 
@@ -121,7 +121,7 @@ const routes = decoder({
   inputs: 2000,
   words: ['00000000', '\t', '\n', '0003', 'FFFFFFFF'],
   seeds: () => [Buffer.from('Iface\nwan0\t00000000\t0100090A\t0003\t0\t0\t0\t00000000\t0\t0\t0\n')],
-  decode: (bytes) => defaultGatewayIn(textOf(bytes)),
+  decode: (bytes) => parseDefaultGateway(textOf(bytes)),
 });
 
 export const portMappingTargets: readonly FuzzTarget[] = [

@@ -6,7 +6,7 @@ import {
   decodeXorAddress,
   encodeStun,
   encodeXorAddress,
-  isProven,
+  hasValidIntegrity,
   MAX_STUN_BYTES,
   STUN,
   uint32,
@@ -41,7 +41,7 @@ const message = decoder({
   decode: decodeStun,
   encode: encodeStun,
   check: ({ attributes }, bytes) => {
-    if (isProven(bytes, Uint8Array.of(9))) throw violation('verified with a wrong key', bytes);
+    if (hasValidIntegrity(bytes, Uint8Array.of(9))) throw violation('verified with a wrong key', bytes);
     for (const [, value] of attributes) {
       decodeErrorCode(value);
       const address = decodeXorAddress(value);

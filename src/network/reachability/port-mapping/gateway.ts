@@ -1,4 +1,4 @@
-/** Ports of our router that lead to ports of ours, and the ways to ask for them. */
+/** Finds the router of this network and defines how to request port mappings from it. */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
@@ -10,72 +10,74 @@ import { SvcError } from '../../../foundation/errors.ts';
 import { IP_SCOPE, ipScope, ipv4Text } from '../../../foundation/ip.ts';
 import { guard } from '../../../foundation/stream-listeners.ts';
 
-/** The router, and where we stand in its network. */
+/** The router, and the address of this machine in its network. */
 export interface Gateway {
-  /** IPv4 address of the router; null where the system does not say. */
+  /** IPv4 address of the router; null if the system does not report it. */
   readonly host: string | null;
-  /** Our IPv4 address in its network. */
+  /** IPv4 address of this machine in the router's network. */
   readonly ownHost: string;
 }
 
-/** A UDP port that the router gives us. */
+/** A UDP port that the router mapped to this machine. */
 export interface GrantedPort {
-  /** Where packets come in, as the router has it: whoever reads it asks how far that reaches. */
+  /** The external address as the router reports it. It may be a private address behind another NAT. */
   readonly external: Address;
   /** Seconds from now; at least 1. */
   readonly lifetimeS: number;
 }
 
-/** A router that grants ports by one of the protocols. */
+/** A router that maps ports, by one of the protocols. */
 export interface PortGrantor {
   readonly protocol: MappingProtocol;
   /**
-   * Asks for a UDP port, or for more time for one that was granted.
-   * @param suggestedPort the outer port that we would like; the router may give another
-   * @throws SvcError `connect_failed` where the router does not answer or refuses, `cancelled`
+   * Requests or renews a mapping of a UDP port.
+   * @param suggestedPort the preferred external port; the router may map another one
+   * @throws SvcError `connect_failed` if the router does not answer or refuses, `cancelled`
    */
   grant(internalPort: number, suggestedPort: number, lifetimeS: number, signal: AbortSignal): Promise<GrantedPort>;
   /**
-   * Gives a port back.
+   * Deletes a mapping.
    * @throws SvcError as `grant`
    */
   release(internalPort: number, externalPort: number, signal: AbortSignal): Promise<void>;
 }
 
-/* Finds the router that this machine sends to what is not near. */
+/* The router of the default route. */
 
 const ROUTES_FILE = '/proc/net/route';
-/** Flags of a route: in use, by a router (`linux/route.h`). */
+/** RTF_UP and RTF_GATEWAY (`linux/route.h`). */
 const RTF_UP_GATEWAY = 0x3;
-/** Lines of the table that are read. */
+/** Maximum number of lines to read from the table. */
 const MAX_ROUTES = 4096;
-/** An address of the Internet; nothing is sent there: the system only says from where it would be. */
-const FAR_HOST = '203.0.113.1';
+/**
+ * An arbitrary address on the Internet. Nothing is sent there: connecting a UDP socket only selects the source address.
+ */
+const INTERNET_HOST = '203.0.113.1';
 const ANY_PORT = 9;
 
-/** The IPv4 address in the hexadecimal text of the kernel, which has the order of bytes of the machine. */
-function ipv4OfKernel(text: string): string | null {
+/** Parses an IPv4 address from the kernel's hexadecimal text, which is in the byte order of the machine. */
+function parseKernelIpv4(text: string): string | null {
   if (!/^[0-9A-F]{8}$/.test(text)) return null;
   const bytes = Buffer.from(text, 'hex');
   return ipv4Text(new Uint8Array(new Uint32Array([1]).buffer)[0] === 1 ? bytes.readUInt32LE() : bytes.readUInt32BE());
 }
 
-/** The router of the default route with the least metric in the text of `/proc/net/route`; null without one. */
-export function defaultGatewayIn(table: string): string | null {
+/** The router of the default route with the lowest metric in the text of `/proc/net/route`; null if there is none. */
+export function parseDefaultGateway(table: string): string | null {
   let best: { readonly host: string; readonly metric: number } | null = null;
   for (const line of table.split('\n', MAX_ROUTES).slice(1)) {
     const [, destination, gateway = '', flags = '', , , metricText = '', mask] = line.trim().split(/\s+/, 9);
     const isDefault = destination === '00000000' && mask === '00000000';
     if (!isDefault || (Number.parseInt(flags, 16) & RTF_UP_GATEWAY) !== RTF_UP_GATEWAY) continue;
-    const host = ipv4OfKernel(gateway);
+    const host = parseKernelIpv4(gateway);
     const metric = Number(metricText);
     if (host !== null && Number.isInteger(metric) && (best === null || metric < best.metric)) best = { host, metric };
   }
   return best?.host ?? null;
 }
 
-/** Our own address on the way to another; null where no way leads there. */
-async function ownHostTowards(host: string): Promise<string | null> {
+/** The source address that this machine uses for a host; null if there is no route. */
+async function sourceAddressTo(host: string): Promise<string | null> {
   const socket = createSocket('udp4');
   guard(socket);
   try {
@@ -91,36 +93,42 @@ async function ownHostTowards(host: string): Promise<string | null> {
 }
 
 /**
- * The router, and our address in its network. Null where we have no private IPv4 address towards the Internet: then
- * there is nothing to translate, and nobody to ask.
+ * Finds the router and this machine's address in its network. Returns null if the route to the Internet does not start
+ * at a private IPv4 address: then there is no NAT that could map ports.
  */
 export async function findGateway(): Promise<Gateway | null> {
   const routes = await readFile(ROUTES_FILE, 'utf8').catch(() => '');
-  const host = defaultGatewayIn(routes);
-  const ownHost = await ownHostTowards(host ?? FAR_HOST);
+  const host = parseDefaultGateway(routes);
+  const ownHost = await sourceAddressTo(host ?? INTERNET_HOST);
   return ownHost === null || ipScope(ownHost) !== IP_SCOPE.private ? null : { host, ownHost };
 }
 
-/* One question to the router by UDP, sent again until the answer comes. */
+/* A request to the router over UDP, retransmitted until it is answered. */
 
-/** Where routers listen for PCP and NAT-PMP (RFC 6887, 19.1). */
+/** Port of PCP and NAT-PMP servers (RFC 6887, 19.1). */
 export const GATEWAY_PORT = 5351;
-/** Datagrams that are read while one answer is awaited. */
-const MAX_DATAGRAMS_PER_QUESTION = 64;
+/** Maximum number of datagrams to read while waiting for one answer. */
+const MAX_DATAGRAMS_PER_REQUEST = 64;
 
-export interface Question<T> {
+export interface GatewayRequest<T> {
   readonly datagram: Uint8Array;
-  /** How long the answer is awaited after each sending, milliseconds. */
+  /** How long to wait after each transmission, milliseconds. */
   readonly waitsMs: readonly number[];
-  /** Undefined for what is not the answer. Throws what the answer comes to where it is a refusal. */
+  /** Parses an answer; undefined if the datagram is something else. Throws the error of a refusal. */
   readonly read: (datagram: Uint8Array) => T | undefined;
 }
 
 /**
- * Asks. Only datagrams from the address that was asked are read.
- * @throws SvcError `connect_failed` for silence and where nothing listens there, `cancelled`; what `read` throws
+ * Sends a request. Only datagrams from the router's address are read.
+ * @throws SvcError `connect_failed` if the router does not answer or nothing listens there, `cancelled`; errors of
+ *   `read`
  */
-export function askGateway<T>(clock: Clock, router: Address, question: Question<T>, signal: AbortSignal): Promise<T> {
+export function requestGateway<T>(
+  clock: Clock,
+  router: Address,
+  question: GatewayRequest<T>,
+  signal: AbortSignal,
+): Promise<T> {
   const { promise, resolve, reject } = Promise.withResolvers<T>();
   const socket = createSocket(router.host.includes(':') ? 'udp6' : 'udp4');
   const [...waits] = question.waitsMs;
@@ -139,7 +147,7 @@ export function askGateway<T>(clock: Clock, router: Address, question: Question<
   };
   socket.on('error', fail);
   socket.on('message', (datagram) => {
-    if (++datagrams > MAX_DATAGRAMS_PER_QUESTION) return fail();
+    if (++datagrams > MAX_DATAGRAMS_PER_REQUEST) return fail();
     try {
       const answer = question.read(datagram);
       if (answer !== undefined) resolve(answer);

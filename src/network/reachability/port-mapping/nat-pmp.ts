@@ -1,9 +1,9 @@
-/** Asks a router for ports by NAT-PMP (RFC 6886). */
+/** Requests port mappings by NAT-PMP (RFC 6886). */
 import type { Address } from '../../../foundation/address.ts';
 import type { Clock } from '../../../foundation/clock.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { ipv4Text } from '../../../foundation/ip.ts';
-import { askGateway, type GrantedPort, type PortGrantor } from './gateway.ts';
+import { type GrantedPort, type PortGrantor, requestGateway } from './gateway.ts';
 
 /* Messages of the NAT Port Mapping Protocol (RFC 6886). Pure. */
 
@@ -27,12 +27,12 @@ export interface NatPmpMapReply {
   readonly lifetimeS: number;
 }
 
-/** Asks for the outer address (RFC 6886, 3.2). */
+/** Requests the external address (RFC 6886, 3.2). */
 export function encodeNatPmpAddress(): Uint8Array {
   return Uint8Array.of(VERSION, OPCODE_ADDRESS);
 }
 
-/** Asks for a UDP port (RFC 6886, 3.3). @param lifetimeS 0 releases */
+/** Requests a mapping of a UDP port (RFC 6886, 3.3). @param lifetimeS 0 deletes the mapping */
 export function encodeNatPmpMap(internalPort: number, suggestedPort: number, lifetimeS: number): Uint8Array {
   const bytes = new Uint8Array(12);
   const view = new DataView(bytes.buffer);
@@ -43,7 +43,7 @@ export function encodeNatPmpMap(internalPort: number, suggestedPort: number, lif
   return bytes;
 }
 
-/** Null unless it is the answer of that form and length. */
+/** Null unless it is a response with this opcode and length. */
 function replyView(bytes: Uint8Array, opcode: number, length: number): DataView | null {
   if (bytes[0] !== VERSION || bytes[1] !== REPLY_OPCODES + opcode) return null;
   if (bytes.length !== length) return null;
@@ -66,7 +66,7 @@ export function decodeNatPmpMap(bytes: Uint8Array): NatPmpMapReply | null {
   };
 }
 
-/** How long an answer is awaited, milliseconds: the first five of the nine times of RFC 6886, 3.1. */
+/** How long to wait for an answer, milliseconds: the first five of the nine intervals of RFC 6886, 3.1. */
 const NAT_PMP_WAITS_MS = [250, 500, 1000, 2000, 4000];
 
 export class NatPmpGrantor implements PortGrantor {
@@ -93,12 +93,12 @@ export class NatPmpGrantor implements PortGrantor {
     };
     const host = await this.#ask(encodeNatPmpAddress(), readAddress, signal);
     const mapped = await this.#map(internalPort, suggestedPort, lifetimeS, signal);
-    if (mapped.lifetimeS === 0 || mapped.externalPort === 0) throw refused('nothing was granted');
+    if (mapped.lifetimeS === 0 || mapped.externalPort === 0) throw refused('it granted no port');
     return { external: { host, port: mapped.externalPort }, lifetimeS: mapped.lifetimeS };
   }
 
   async release(internalPort: number, _externalPort: number, signal: AbortSignal): Promise<void> {
-    // The outer port has to be 0 here (RFC 6886, 3.4).
+    // The external port must be 0 here (RFC 6886, 3.4).
     await this.#map(internalPort, 0, 0, signal);
   }
 
@@ -113,10 +113,10 @@ export class NatPmpGrantor implements PortGrantor {
   }
 
   #ask<T>(datagram: Uint8Array, read: (bytes: Uint8Array) => T | undefined, signal: AbortSignal): Promise<T> {
-    return askGateway(this.#clock, this.#router, { datagram, waitsMs: NAT_PMP_WAITS_MS, read }, signal);
+    return requestGateway(this.#clock, this.#router, { datagram, waitsMs: NAT_PMP_WAITS_MS, read }, signal);
   }
 }
 
 function refused(reason: string): SvcError {
-  return new SvcError('connect_failed', { message: `The router refuses a port by NAT-PMP: ${reason}.` });
+  return new SvcError('connect_failed', { message: `The router rejected the NAT-PMP request: ${reason}.` });
 }

@@ -1,4 +1,4 @@
-/** Has the router lead ports of its own to ours, keeps them as long as this node runs, and gives them back. */
+/** Requests port mappings from the router, renews them while this node runs, and deletes them when it stops. */
 import { randomBytes } from 'node:crypto';
 import { type Address, formatAddress } from '../../../foundation/address.ts';
 import { type Backoff, backoff } from '../../../foundation/backoff.ts';
@@ -15,7 +15,7 @@ import { NatPmpGrantor } from './nat-pmp.ts';
 import { PcpGrantor } from './pcp.ts';
 import { UpnpGrantor } from './upnp.ts';
 
-/* Who may grant ports in a network, in the order in which they are asked. */
+/* The protocols, in the order in which they are tried. */
 
 /** An address of an interface of this machine, with its network: `192.168.1.7/24`. */
 interface InterfaceAddress {
@@ -23,14 +23,14 @@ interface InterfaceAddress {
   readonly cidr: string | null;
 }
 
-/** Ways to a grantor; each is looked for only when those before it grant nothing, and is null where there is none. */
+/** Finds a router that maps ports; null if there is none. Called only after the finders before it failed. */
 type GrantorFinder = (signal: AbortSignal) => Promise<PortGrantor | null>;
 
 /**
- * PCP and NAT-PMP at the router of the default route, and UPnP at a router in our network that answers.
+ * PCP and NAT-PMP at the router of the default route, then UPnP at a router of this network.
  * @param random returns a number from 0 to below 1
  */
-export function grantorsAt(
+export function grantorFinders(
   { host, ownHost }: Gateway,
   clock: Clock,
   random: () => number,
@@ -48,26 +48,26 @@ export function grantorsAt(
   ];
 }
 
-/** For how long a port is asked for, seconds. A node that ends without a word leaves it open no longer than this. */
+/** Requested lifetime of a mapping, seconds. A node that crashes leaves the port open for at most this time. */
 export const MAPPING_LIFETIME_S = 600;
-/** What a router grants for less or more is renewed as if it were so long, seconds. */
+/** Bounds of the lifetime that a router grants, seconds. They determine when to renew. */
 const MIN_LIFETIME_S = 60;
 const MAX_LIFETIME_S = 86_400;
-/** How long finding a router and being granted the ports may take in all, milliseconds. */
+/** Total time to find a router and to obtain the mappings, milliseconds. */
 const MAPPING_TIMEOUT_MS = 60_000;
-/** How long giving them back may hold up a stop, milliseconds. */
+/** Maximum time that deleting the mappings may delay a stop, milliseconds. */
 const RELEASE_TIMEOUT_MS = 1500;
-/** How often the routes are looked at for another router, milliseconds. */
-export const GATEWAY_LOOK_MS = 5000;
-/** When a router that grants nothing is asked again. */
+/** How often to check for another router, milliseconds. */
+export const GATEWAY_CHECK_MS = 5000;
+/** Pauses before retrying after a router mapped no port. */
 const RETRY: Backoff = { firstMs: 60_000, maxMs: 30 * 60_000 };
 
-/** A port of the router that leads to one of ours. */
+/** A port of the router that is mapped to a port of this node. */
 export interface MappedPort {
   readonly protocol: MappingProtocol;
   readonly internalPort: number;
   readonly external: Address;
-  /** When it ends unless it is renewed, in the clock's time. */
+  /** When the mapping expires unless it is renewed, Unix milliseconds. */
   readonly expiresAt: number;
 }
 
@@ -79,18 +79,18 @@ export interface PortMapperView {
 interface PortMapperDependencies {
   readonly clock: Clock;
   readonly log: Log;
-  /** Our UDP ports that others are to reach. */
+  /** The UDP ports of this node to map. */
   readonly ports: () => readonly number[];
-  /** The router of this moment; null where nobody is to be asked. */
+  /** Finds the current router; null if no router should be asked. */
   readonly findGateway: () => Promise<Gateway | null>;
-  /** Those who may grant ports there, the best first; they are looked for as they are needed. */
+  /** Finders of routers that map ports, in order of preference. */
   readonly grantors: (gateway: Gateway) => readonly ((signal: AbortSignal) => Promise<PortGrantor | null>)[];
-  /** Told what is mapped and leads to the Internet, after each change. */
+  /** Called after each change with the mappings that are reachable from the Internet. */
   readonly onMapped: (ports: readonly MappedPort[]) => void;
 }
 
-/** True where the outer address of the router is one of the Internet, and so no further translation stands behind it. */
-function isOutside({ external }: MappedPort): boolean {
+/** True if the router's external address is public, so that there is no second NAT. */
+function isPublic({ external }: MappedPort): boolean {
   return ipScope(external.host) === IP_SCOPE.public;
 }
 
@@ -106,36 +106,36 @@ export class PortMapper implements Component {
   #ports: readonly MappedPort[] = [];
   #state: PortMappingState = 'off';
   #failures = 0;
-  #told = '';
+  #lastReport = '';
   #passes: RepeatingTask | null = null;
-  #looks: RepeatingTask | null = null;
+  #gatewayChecks: RepeatingTask | null = null;
 
   constructor(dependencies: PortMapperDependencies) {
     this.#deps = dependencies;
   }
 
-  /** What is mapped now. */
+  /** The current mappings. */
   view(): PortMapperView {
     return { state: this.#state, ports: this.#ports };
   }
 
-  /** Begins to look for a router; nobody waits for it. */
+  /** Starts searching for a router, without waiting for the result. */
   async start(): Promise<void> {
     const { clock, log } = this.#deps;
     this.#state = 'searching';
-    const onError = (error: unknown): void => log.warn({ error }, 'the router could not be asked for ports');
+    const onError = (error: unknown): void => log.warn({ error }, 'cannot request port mappings from the router');
     const pass = { firstMs: 0, periodMs: RETRY.firstMs, onError };
     this.#passes = every(clock, pass, () => this.#pass());
-    const look = { periodMs: GATEWAY_LOOK_MS, onError };
-    this.#looks = every(clock, look, () => this.#look());
+    const look = { periodMs: GATEWAY_CHECK_MS, onError };
+    this.#gatewayChecks = every(clock, look, () => this.#checkGateway());
   }
 
-  /** Gives the ports back, as far as the router answers in a short time. */
+  /** Deletes the mappings, if the router answers in time. */
   async stop(): Promise<void> {
-    this.#looks?.stop();
+    this.#gatewayChecks?.stop();
     this.#passes?.stop();
     this.#stopping.abort();
-    await Promise.all([this.#looks?.idle(), this.#passes?.idle()]);
+    await Promise.all([this.#gatewayChecks?.idle(), this.#passes?.idle()]);
     await this.#release();
     this.#state = 'off';
   }
@@ -151,16 +151,16 @@ export class PortMapper implements Component {
     );
     const failed = (await Promise.allSettled(released)).filter(({ status }) => status === 'rejected').length;
     if (failed > 0)
-      this.#deps.log.debug({ ports: failed }, 'the router did not take ports back: they end by themselves');
+      this.#deps.log.debug({ ports: failed }, 'the router did not delete port mappings: they will expire');
   }
 
-  /** Another network, or another address in it: what the old router granted is not ours any more. */
-  async #look(): Promise<void> {
+  /** In another network, or with another address, mappings of the previous router are useless. */
+  async #checkGateway(): Promise<void> {
     const gateway = await this.#deps.findGateway();
     if (!sameGateway(gateway, this.#gateway)) this.#passes?.soon();
   }
 
-  /** Renews what is granted, or asks anew. @returns milliseconds until the next turn */
+  /** Renews the mappings or requests new ones. @returns milliseconds until the next pass */
   async #pass(): Promise<number> {
     const gateway = await this.#deps.findGateway();
     if (!sameGateway(gateway, this.#gateway)) {
@@ -169,24 +169,24 @@ export class PortMapper implements Component {
       this.#ports = [];
       this.#failures = 0;
     }
-    if (gateway === null) return this.#concluded('off', RETRY.maxMs);
+    if (gateway === null) return this.#finishPass('off', RETRY.maxMs);
     using limit = deadline(this.#deps.clock, MAPPING_TIMEOUT_MS, this.#stopping.signal);
-    const isGranted = (await this.#renew(limit.signal)) || (await this.#ask(gateway, limit.signal));
+    const isGranted = (await this.#renew(limit.signal)) || (await this.#findGrantor(gateway, limit.signal));
     if (this.#stopping.signal.aborted) return RETRY.firstMs;
-    if (!isGranted) return this.#concluded('none', backoff(RETRY, ++this.#failures));
+    if (!isGranted) return this.#finishPass('none', backoff(RETRY, ++this.#failures));
     this.#failures = 0;
     const now = this.#deps.clock.now();
     const leftMs = Math.min(...this.#ports.map(({ expiresAt }) => expiresAt - now));
-    return this.#concluded(this.#ports.every(isOutside) ? 'mapped' : 'double_nat', leftMs / 2);
+    return this.#finishPass(this.#ports.every(isPublic) ? 'mapped' : 'double_nat', leftMs / 2);
   }
 
-  /** Asks the router that granted before. A restarted one has forgotten everything, and is told all of it again. */
+  /** Renews at the router that granted the mappings. All are sent again, because a restarted router has lost them. */
   async #renew(signal: AbortSignal): Promise<boolean> {
     if (this.#grantor === null) return false;
     return await this.#grantAll(this.#grantor, signal);
   }
 
-  async #ask(gateway: Gateway, signal: AbortSignal): Promise<boolean> {
+  async #findGrantor(gateway: Gateway, signal: AbortSignal): Promise<boolean> {
     this.#grantor = null;
     this.#ports = [];
     for (const find of this.#deps.grantors(gateway)) {
@@ -198,11 +198,11 @@ export class PortMapper implements Component {
   }
 
   #refused(error: unknown): null {
-    if (!this.#stopping.signal.aborted) this.#deps.log.debug({ error }, 'a router grants no ports');
+    if (!this.#stopping.signal.aborted) this.#deps.log.debug({ error }, 'a router refused to map ports');
     return null;
   }
 
-  /** All ports or none: what a router granted before it refused is given back. */
+  /** Requests all ports. If the router refuses one, the mappings granted before it are deleted. */
   async #grantAll(grantor: PortGrantor, signal: AbortSignal): Promise<boolean> {
     const before = new Map(this.#ports.map((port) => [port.internalPort, port]));
     const granted: MappedPort[] = [];
@@ -219,10 +219,10 @@ export class PortMapper implements Component {
       return true;
     } catch (error) {
       this.#refused(error);
-      // At a stop they are given back with all others.
+      // `stop` deletes them with the rest.
       this.#ports = [
         ...granted,
-        ...this.#ports.filter((one) => granted.every((two) => two.internalPort !== one.internalPort)),
+        ...this.#ports.filter((port) => granted.every(({ internalPort }) => internalPort !== port.internalPort)),
       ];
       if (this.#stopping.signal.aborted) return false;
       await this.#release();
@@ -231,19 +231,19 @@ export class PortMapper implements Component {
     }
   }
 
-  #concluded(state: PortMappingState, nextMs: number): number {
+  #finishPass(state: PortMappingState, nextMs: number): number {
     const { log, onMapped } = this.#deps;
     this.#state = state;
     const told = JSON.stringify([state, this.#ports.map(({ external, internalPort }) => [internalPort, external])]);
-    if (told === this.#told) return nextMs;
-    this.#told = told;
+    if (told === this.#lastReport) return nextMs;
+    this.#lastReport = told;
     const [first] = this.#ports;
     const ports = this.#ports.map(({ external }) => formatAddress(external));
-    if (state === 'mapped') log.info({ protocol: first?.protocol, ports }, 'the router leads ports to this node');
+    if (state === 'mapped') log.info({ protocol: first?.protocol, ports }, 'the router maps ports to this node');
     if (state === 'double_nat')
       log.warn(
         { protocol: first?.protocol, ports },
-        'the router has no address of the Internet: another one is before it',
+        'the external address of the router is not public: there is a second NAT',
       );
     onMapped(state === 'mapped' ? this.#ports : []);
     return nextMs;

@@ -1,4 +1,4 @@
-/** Asks a router for ports by UPnP: the Internet Gateway Device, versions 1 and 2. */
+/** Requests port mappings by UPnP: the Internet Gateway Device, versions 1 and 2. */
 import { createSocket } from 'node:dgram';
 import { request } from 'node:http';
 import type { Address } from '../../../foundation/address.ts';
@@ -9,28 +9,28 @@ import { SvcError } from '../../../foundation/errors.ts';
 import { canonicalIp } from '../../../foundation/ip.ts';
 import type { GrantedPort, PortGrantor } from './gateway.ts';
 
-/* Finds routers that speak UPnP in our own network (UPnP Device Architecture 2.0, 1.3.2 and 1.3.3). */
+/* Finds UPnP routers in this network (UPnP Device Architecture 2.0, 1.3.2 and 1.3.3). */
 
 const SSDP: Address = { host: '239.255.255.250', port: 1900 };
-/** How long answers are awaited, and how long routers may take for theirs at most: milliseconds, seconds. */
+/** How long to wait for answers (milliseconds), and the maximum delay that routers may choose (seconds). */
 const SEARCH_MS = 3000;
 const MAX_DELAY_S = 2;
-/** How often the question is sent, as packets get lost, and how far apart, milliseconds. */
-const SEARCHES = 2;
-const SEARCH_AGAIN_MS = 500;
-/** Answers that are read, and routers that are looked at. */
+/** How often the search is sent, because packets get lost, and the interval, milliseconds. */
+const SEARCH_TRANSMISSIONS = 2;
+const SEARCH_INTERVAL_MS = 500;
+/** Maximum number of answers to read, and of routers to contact. */
 const MAX_ANSWERS = 64;
 const MAX_ROUTERS = 4;
-/** Longest answer that is read, bytes. */
+/** Largest answer to read, bytes. */
 const MAX_ANSWER_BYTES = 2048;
 const TARGETS = [1, 2].map((version) => `urn:schemas-upnp-org:device:InternetGatewayDevice:${version}`);
 
-function searchFor(target: string): string {
+function encodeSearch(target: string): string {
   const lines = ['M-SEARCH * HTTP/1.1', 'HOST: 239.255.255.250:1900', 'MAN: "ssdp:discover"', `MX: ${MAX_DELAY_S}`];
   return `${[...lines, `ST: ${target}`].join('\r\n')}\r\n\r\n`;
 }
 
-/** Where a router has its description, from its answer to a search; null for any other text. */
+/** Extracts the URL of a router's description from its answer to a search; null for any other text. */
 export function decodeSearchAnswer(datagram: Uint8Array): string | null {
   if (datagram.length > MAX_ANSWER_BYTES) return null;
   const [status = '', ...lines] = Buffer.from(datagram).toString('latin1').split('\r\n');
@@ -45,26 +45,29 @@ export function decodeSearchAnswer(datagram: Uint8Array): string | null {
 }
 
 /**
- * The URL in a text of a router, if it leads to that router itself: no other host, no password, plain HTTP. What a
- * router says may lead to no other machine of this network, and to no service of this one.
- * @param host the address that the text came from
+ * Parses a URL that a router sent. Returns null unless it leads to that router: same host, plain HTTP, no password. A
+ * router must not make this node send requests to other machines or to local services.
+ * @param host the address that the text was received from
  */
-export function urlAt(text: string, host: string, base?: URL): URL | null {
+export function parseRouterUrl(text: string, host: string, base?: URL): URL | null {
   const url = URL.parse(text, base);
   if (url === null || url.protocol !== 'http:' || url.hostname !== host) return null;
   return url.username === '' && url.password === '' ? url : null;
 }
 
 interface SearchOptions {
-  /** Our address in the network that is searched. */
+  /** IPv4 address of this machine in the network to search. */
   readonly ownHost: string;
-  /** Where the search is sent; only tests choose another. */
+  /** Where to send the search; only tests change it. */
   readonly ssdp?: Address;
-  /** True for an address in our own network that may be a router. */
+  /** True for an address in this network that may be a router. */
   readonly mayBeRouter: (host: string) => boolean;
 }
 
-/** Where routers have their descriptions, each router once; ends at the first one, or when the time is up. */
+/**
+ * Searches for routers; returns the URLs of their descriptions, one for each router. Stops shortly after the first
+ * answer, or when the time is up.
+ */
 export async function searchRouters(clock: Clock, options: SearchOptions, signal: AbortSignal): Promise<URL[]> {
   const { ownHost, ssdp = SSDP, mayBeRouter } = options;
   const found = new Map<string, URL>();
@@ -72,20 +75,20 @@ export async function searchRouters(clock: Clock, options: SearchOptions, signal
   const socket = createSocket('udp4');
   const end = (): void => resolve();
   const search = (): void => {
-    for (const target of TARGETS) socket.send(searchFor(target), ssdp.port, ssdp.host);
+    for (const target of TARGETS) socket.send(encodeSearch(target), ssdp.port, ssdp.host);
   };
   let answers = 0;
   const timers = [clock.after(SEARCH_MS, end)];
   socket.on('error', (cause) =>
-    reject(new SvcError('connect_failed', { message: 'No router can be searched here.', cause })),
+    reject(new SvcError('connect_failed', { message: 'Failed to search for UPnP routers.', cause })),
   );
   socket.on('message', (datagram, { address }) => {
     const location = mayBeRouter(address) ? decodeSearchAnswer(datagram) : null;
-    const url = location === null ? null : urlAt(location, address);
+    const url = location === null ? null : parseRouterUrl(location, address);
     if (url !== null && found.size < MAX_ROUTERS) found.set(address, url);
-    // The others that answer have until the next turn of the search.
+    // Give other routers until the next retransmission to answer.
     if (++answers >= MAX_ANSWERS) end();
-    else if (url !== null && found.size === 1) timers.push(clock.after(SEARCH_AGAIN_MS, end));
+    else if (url !== null && found.size === 1) timers.push(clock.after(SEARCH_INTERVAL_MS, end));
   });
   signal.addEventListener('abort', end, { once: true });
   if (signal.aborted) end();
@@ -93,7 +96,7 @@ export async function searchRouters(clock: Clock, options: SearchOptions, signal
     if (signal.aborted) return;
     socket.setMulticastInterface(ownHost);
     search();
-    for (let i = 1; i < SEARCHES; i++) timers.push(clock.after(i * SEARCH_AGAIN_MS, search));
+    for (let i = 1; i < SEARCH_TRANSMISSIONS; i++) timers.push(clock.after(i * SEARCH_INTERVAL_MS, search));
   });
   try {
     await promise;
@@ -105,16 +108,16 @@ export async function searchRouters(clock: Clock, options: SearchOptions, signal
   return [...found.values()];
 }
 
-/* HTTP to a router: one request, one answer of a bounded size, no redirects, no second host. */
+/* HTTP to a router: one request, one answer of bounded size, no redirects, no other host. */
 
-/** Longest answer of a router that is read, bytes. */
+/** Largest answer to read, bytes. */
 const MAX_ROUTER_ANSWER_BYTES = 128 * 1024;
-/** How long a router may take for one, milliseconds. */
+/** Time for one request, milliseconds. */
 const ROUTER_ANSWER_MS = 5000;
 
 interface RouterRequest {
   readonly url: URL;
-  /** Sent with POST; GET without. */
+  /** Sent with POST; without a body the method is GET. */
   readonly body?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -125,10 +128,10 @@ interface RouterAnswer {
 }
 
 /**
- * Asks a router; what it answers is a stranger's text.
- * @throws SvcError `connect_failed` where it does not answer or says too much, `timeout`, `cancelled`
+ * Sends a request to a router. The answer is untrusted.
+ * @throws SvcError `connect_failed` if the router does not answer or its answer is too long, `timeout`, `cancelled`
  */
-export async function askRouter(
+export async function requestRouter(
   clock: Clock,
   { url, body, headers = {} }: RouterRequest,
   signal: AbortSignal,
@@ -142,7 +145,7 @@ export async function askRouter(
     answer.on('error', reject);
     answer.on('data', (chunk: Buffer) => {
       bytes += chunk.length;
-      if (bytes > MAX_ROUTER_ANSWER_BYTES) reject(new RangeError('The answer is too long.'));
+      if (bytes > MAX_ROUTER_ANSWER_BYTES) reject(new RangeError("The router's answer is too long."));
       else chunks.push(chunk);
     });
     answer.on('end', () => resolve({ status: answer.statusCode ?? 0, text: Buffer.concat(chunks).toString('utf8') }));
@@ -156,18 +159,19 @@ export async function askRouter(
     return await promise;
   } catch (cause) {
     if (cause instanceof SvcError) throw cause;
-    throw new SvcError('connect_failed', { message: 'The router does not answer as it should.', cause });
+    throw new SvcError('connect_failed', { message: 'The router sent no valid answer.', cause });
   } finally {
     sent.destroy();
   }
 }
 
 /**
- * As much XML as routers' descriptions and answers need: elements by their local name, and the text in them. Not a
- * parser: no entity but the five, no document type, nothing is fetched. Time grows with the length of the text alone.
+ * The part of XML that the descriptions and answers of routers need: elements by local name, and their text. This is
+ * not a parser: only the five predefined entities, no document type, no fetches. Time is linear in the length of the
+ * text.
  */
 
-/** A tag, opening or closing, with or without a prefix and attributes; names and attributes are bounded. */
+/** An opening or closing tag, with optional prefix and attributes. The lengths of names and attributes are bounded. */
 const TAG = /<(\/?)(?:[A-Za-z_][\w.-]{0,40}:)?([A-Za-z_][\w.-]{0,80})(?:\s[^<>]{0,500})?\/?>/g;
 const ENTITIES: Readonly<Record<string, string>> = {
   '&lt;': '<',
@@ -177,7 +181,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '&amp;': '&',
 };
 
-/** What stands between the tags of each element of that name, from outermost to its own closing tag; at most `max`. */
+/** The contents of each outermost element with a name, at most `max` elements. */
 export function elementsOf(xml: string, name: string, max: number): string[] {
   const found: string[] = [];
   let start = -1;
@@ -192,52 +196,51 @@ export function elementsOf(xml: string, name: string, max: number): string[] {
   return found;
 }
 
-/** The text of the first element of that name, without blanks around it; null without one, and where it has others in it. */
+/** The trimmed text of the first element with a name; null if there is none or if it contains elements. */
 export function elementText(xml: string, name: string): string | null {
   const [inner] = elementsOf(xml, name, 1);
   if (inner === undefined || inner.includes('<')) return null;
   return inner.replaceAll(/&(?:lt|gt|quot|apos|amp);/g, (entity) => ENTITIES[entity] ?? entity).trim();
 }
 
-/** Text as it may stand in an element. */
 export function escapeXml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
 
-/* What routers say and are told in UPnP (WANIPConnection:1 and :2, WANPPPConnection:1). Pure. */
+/* Requests to UPnP routers and their answers (WANIPConnection:1 and :2, WANPPPConnection:1). Pure. */
 
 const SERVICE = 'urn:schemas-upnp-org:service:';
-/** The best first: the first one can choose a port itself. */
+/** In order of preference: the first one can choose a free port. */
 const SERVICE_TYPES = ['WANIPConnection:2', 'WANIPConnection:1', 'WANPPPConnection:1'].map((type) => SERVICE + type);
 const CHOOSING_TYPE = SERVICE_TYPES[0];
-/** Services of a description that are looked at. */
+/** Maximum number of services to read from a description. */
 const MAX_DESCRIBED_SERVICES = 64;
 
-/** Errors that are answered with another request (WANIPConnection:2, 2.5.16). */
+/** Errors after which another request may succeed (WANIPConnection:2, 2.5.16). */
 export const UPNP_ERRORS = { conflict: 718, onlyPermanent: 725 } as const;
 
 export interface WanService {
   readonly type: string;
-  /** Where it takes requests, as the router says it: relative, or a URL. */
+  /** The control URL as the router sent it; may be relative. */
   readonly control: string;
-  /** True where it gives another port if the one that was asked for is taken. */
-  readonly chooses: boolean;
+  /** True if the service maps another port if the requested one is in use. */
+  readonly choosesPort: boolean;
 }
 
-/** The service of a router's description that maps ports; null where it has none. */
-export function wanServiceIn(description: string): WanService | null {
+/** Finds the port mapping service in a router's description; null if there is none. */
+export function findWanService(description: string): WanService | null {
   const services = elementsOf(description, 'service', MAX_DESCRIBED_SERVICES).map((xml) => ({
     type: elementText(xml, 'serviceType'),
     control: elementText(xml, 'controlURL'),
   }));
   for (const type of SERVICE_TYPES) {
     const control = services.find((service) => service.type === type)?.control ?? null;
-    if (control !== null) return { type, control, chooses: type === CHOOSING_TYPE };
+    if (control !== null) return { type, control, choosesPort: type === CHOOSING_TYPE };
   }
   return null;
 }
 
-/** A request of SOAP; the order of the arguments counts for some routers. */
+/** Builds a SOAP request. Some routers depend on the order of the arguments. */
 export function soapRequest(type: string, action: string, args: Readonly<Record<string, string | number>>): string {
   const members = Object.entries(args).map(([name, value]) => `<${name}>${escapeXml(String(value))}</${name}>`);
   return [
@@ -247,42 +250,42 @@ export function soapRequest(type: string, action: string, args: Readonly<Record<
   ].join('\r\n');
 }
 
-/** The code of an error that a router answers; null where it answers none. */
-export function faultIn(answer: string): number | null {
+/** The error code in a router's answer; null if it is not an error. */
+export function parseFault(answer: string): number | null {
   const text = elementText(answer, 'errorCode');
   return text !== null && /^\d{1,5}$/.test(text) ? Number(text) : null;
 }
 
-/** The IP address in the answer to GetExternalIPAddress; null without one. */
-export function externalHostIn(answer: string): string | null {
+/** The IP address in the answer to GetExternalIPAddress; null if there is none. */
+export function parseExternalHost(answer: string): string | null {
   return canonicalIp(elementText(answer, 'NewExternalIPAddress') ?? '');
 }
 
-/** The port in the answer to AddAnyPortMapping; null without one. */
-export function reservedPortIn(answer: string): number | null {
+/** The port in the answer to AddAnyPortMapping; null if there is none. */
+export function parseReservedPort(answer: string): number | null {
   const text = elementText(answer, 'NewReservedPort') ?? '';
   const port = /^\d{1,5}$/.test(text) ? Number(text) : 0;
   return port > 0 && port <= MAX_PORT ? port : null;
 }
 
-/** Outer ports that are asked for, one after the other, where they are taken. */
+/** Maximum number of requests for one mapping. */
 const MAX_PORTS_TRIED = 4;
-/** Outer ports by chance are this one or above: those below belong to services. */
-const FIRST_CHANCE_PORT = 1024;
-/** Shown in the list of the router. */
+/** Lowest random external port. Lower ports belong to well-known services. */
+const FIRST_RANDOM_PORT = 1024;
+/** Shown in the router's list of mappings. */
 const DESCRIPTION = 'svcd';
 
 interface UpnpOptions {
   readonly ownHost: string;
-  /** Where routers are searched; only tests choose another than the multicast address. */
+  /** Where to send the search; only tests change the multicast address. */
   readonly ssdp?: Address;
-  /** True for an address in our own network that may be a router. */
+  /** True for an address in this network that may be a router. */
   readonly mayBeRouter: (host: string) => boolean;
 }
 
 type Arguments = Readonly<Record<string, string | number>>;
 
-/** What a router answered: its text, or the code of its error. */
+/** A router's answer: its text, or an error code. */
 type Answer = { readonly text: string } | { readonly fault: number };
 
 export class UpnpGrantor implements PortGrantor {
@@ -302,8 +305,8 @@ export class UpnpGrantor implements PortGrantor {
   }
 
   /**
-   * Finds a router; null where none answers that maps ports.
-   * @throws SvcError `connect_failed` where nothing can be searched here
+   * Finds a router that maps ports; null if none answers.
+   * @throws SvcError `connect_failed` if the search cannot be sent
    */
   static async find(
     options: UpnpOptions,
@@ -312,12 +315,12 @@ export class UpnpGrantor implements PortGrantor {
     signal: AbortSignal,
   ): Promise<UpnpGrantor | null> {
     for (const url of await searchRouters(clock, options, signal)) {
-      const { status, text } = await askRouter(clock, { url }, signal).catch(() => ({
+      const { status, text } = await requestRouter(clock, { url }, signal).catch(() => ({
         status: 0,
         text: '',
       }));
-      const service = status === 200 ? wanServiceIn(text) : null;
-      const control = service === null ? null : urlAt(service.control, url.hostname, url);
+      const service = status === 200 ? findWanService(text) : null;
+      const control = service === null ? null : parseRouterUrl(service.control, url.hostname, url);
       if (service !== null && control !== null)
         return new UpnpGrantor(service, control, options.ownHost, clock, random);
     }
@@ -330,41 +333,41 @@ export class UpnpGrantor implements PortGrantor {
     lifetimeS: number,
     signal: AbortSignal,
   ): Promise<GrantedPort> {
-    const address = await this.#act('GetExternalIPAddress', {}, signal);
-    const host = 'text' in address ? externalHostIn(address.text) : null;
-    if (host === null) throw refused('it has no outer address');
+    const address = await this.#invoke('GetExternalIPAddress', {}, signal);
+    const host = 'text' in address ? parseExternalHost(address.text) : null;
+    if (host === null) throw refused('it has no external address');
     const port = await this.#map(internalPort, suggestedPort, lifetimeS, signal);
     return { external: { host, port }, lifetimeS };
   }
 
   async release(_internalPort: number, externalPort: number, signal: AbortSignal): Promise<void> {
     const args = { NewRemoteHost: '', NewExternalPort: externalPort, NewProtocol: 'UDP' };
-    const answer = await this.#act('DeletePortMapping', args, signal);
+    const answer = await this.#invoke('DeletePortMapping', args, signal);
     if ('fault' in answer) throw refused(`error ${answer.fault}`);
   }
 
   async #map(internalPort: number, suggestedPort: number, lifetimeS: number, signal: AbortSignal): Promise<number> {
     let port = suggestedPort;
     let lease = lifetimeS;
-    let chooses = this.#service.chooses;
+    let choosesPort = this.#service.choosesPort;
     let fault = 0;
-    // Each turn changes one thing that the router did not like.
+    // Each attempt changes one argument that the router rejected.
     for (let tries = 0; tries < MAX_PORTS_TRIED; tries++) {
-      const args = this.#mappingOf(internalPort, port, lease);
-      const answer = await this.#act(chooses ? 'AddAnyPortMapping' : 'AddPortMapping', args, signal);
-      if ('text' in answer) return (chooses ? reservedPortIn(answer.text) : null) ?? port;
+      const args = this.#mappingArguments(internalPort, port, lease);
+      const answer = await this.#invoke(choosesPort ? 'AddAnyPortMapping' : 'AddPortMapping', args, signal);
+      if ('text' in answer) return (choosesPort ? parseReservedPort(answer.text) : null) ?? port;
       ({ fault } = answer);
       if (fault === UPNP_ERRORS.onlyPermanent && lease > 0) lease = 0;
-      else if (chooses) chooses = false;
+      else if (choosesPort) choosesPort = false;
       else if (fault === UPNP_ERRORS.conflict)
-        port = FIRST_CHANCE_PORT + Math.floor(this.#random() * (MAX_PORT + 1 - FIRST_CHANCE_PORT));
+        port = FIRST_RANDOM_PORT + Math.floor(this.#random() * (MAX_PORT + 1 - FIRST_RANDOM_PORT));
       else break;
     }
     throw refused(`error ${fault}`);
   }
 
   /** The arguments of a mapping, in the order of the standard. */
-  #mappingOf(internalPort: number, externalPort: number, lease: number): Arguments {
+  #mappingArguments(internalPort: number, externalPort: number, lease: number): Arguments {
     return {
       NewRemoteHost: '',
       NewExternalPort: externalPort,
@@ -377,15 +380,15 @@ export class UpnpGrantor implements PortGrantor {
     };
   }
 
-  async #act(action: string, args: Arguments, signal: AbortSignal): Promise<Answer> {
+  async #invoke(action: string, args: Arguments, signal: AbortSignal): Promise<Answer> {
     const { type } = this.#service;
     const headers = { 'Content-Type': 'text/xml; charset="utf-8"', SOAPAction: `"${type}#${action}"` };
     const request = { url: this.#control, body: soapRequest(type, action, args), headers };
-    const { status, text } = await askRouter(this.#clock, request, signal);
-    return status === 200 ? { text } : { fault: faultIn(text) ?? status };
+    const { status, text } = await requestRouter(this.#clock, request, signal);
+    return status === 200 ? { text } : { fault: parseFault(text) ?? status };
   }
 }
 
 function refused(reason: string): SvcError {
-  return new SvcError('connect_failed', { message: `The router refuses a port by UPnP: ${reason}.` });
+  return new SvcError('connect_failed', { message: `The router rejected the UPnP request: ${reason}.` });
 }

@@ -1,4 +1,4 @@
-/** An address at a TURN server that leads to this node (RFC 8656): asked for, kept, and given back. */
+/** An allocation at a TURN server (RFC 8656): a public address that relays datagrams to this node. */
 import { createHash, createHmac, randomBytes } from 'node:crypto';
 import type { Address } from '../../../foundation/address.ts';
 import { toHex } from '../../../foundation/bytes.ts';
@@ -16,7 +16,7 @@ import {
   encodeStun,
   encodeXorAddress,
   FAILURE,
-  isProven,
+  hasValidIntegrity,
   STUN,
   type StunMessage,
   SUCCESS,
@@ -24,11 +24,11 @@ import {
   uint32,
 } from './stun.ts';
 
-/* Whose account a TURN server is asked by. */
+/* Credentials of a TURN server. */
 
-/** For how long a name that is derived from a shared secret is good, seconds. */
+/** Validity of a username that is derived from a shared secret, seconds. */
 const DERIVED_TTL_S = 24 * 3600;
-/** Longest answer of a service that gives out credentials, characters, and how long it is waited for, milliseconds. */
+/** Largest answer of the credential service (characters), and how long to wait for it (milliseconds). */
 const MAX_ANSWER_CHARS = 16_384;
 const ANSWER_TIMEOUT_MS = 5_000;
 
@@ -37,21 +37,22 @@ export interface TurnCredentials {
   readonly password: string;
 }
 
-async function asked(url: string): Promise<TurnCredentials> {
+async function fetchCredentials(url: string): Promise<TurnCredentials> {
   const response = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) });
   const text = await response.text();
   const answer: unknown = response.ok && text.length <= MAX_ANSWER_CHARS ? JSON.parse(text) : null;
   const [username, password] = [memberOf(answer, 'username'), memberOf(answer, 'password')];
   if (typeof username === 'string' && typeof password === 'string') return { username, password };
-  throw new SvcError('connect_failed', { message: 'The service of credential_url gave no username and password.' });
+  throw new SvcError('connect_failed', {
+    message: 'The service of credential_url returned no username and password. Check turn_servers.',
+  });
 }
 
 /**
- * The name and password to use now: as configured; derived from a shared secret as draft-uberti-behave-turn-rest has it;
- * or asked for.
+ * The current username and password: static, derived from a shared secret (draft-uberti-behave-turn-rest), or fetched.
  * @throws SvcError `connect_failed`
  */
-export async function credentialsOf(server: TurnServer, clock: Clock): Promise<TurnCredentials> {
+export async function getCredentials(server: TurnServer, clock: Clock): Promise<TurnCredentials> {
   const { credential_type: type, username, credential } = server;
   if (type === 'static') return { username, password: credential };
   if (type === 'hmac') {
@@ -60,7 +61,7 @@ export async function credentialsOf(server: TurnServer, clock: Clock): Promise<T
     return { username: name, password: createHmac('sha1', credential).update(name).digest('base64') };
   }
   try {
-    return await asked(server.credential_url);
+    return await fetchCredentials(server.credential_url);
   } catch (cause) {
     throw cause instanceof SvcError ? cause : new SvcError('connect_failed', { cause });
   }
@@ -71,29 +72,29 @@ export function longTermKey({ username, password }: TurnCredentials, realm: stri
   return new Uint8Array(createHash('md5').update(`${username}:${realm}:${password}`).digest());
 }
 
-/** Time for the first answer, milliseconds; each further try has twice as long (RFC 8489, 6.2.1). */
+/** Timeout of the first transmission, milliseconds. It doubles with each retransmission (RFC 8489, 6.2.1). */
 const FIRST_TRY_MS = 300;
 const TRIES = 4;
-/** How long a permission lasts (RFC 8656, 9), and how often it is renewed: milliseconds. */
+/** Lifetime of a permission (RFC 8656, 9), and how often it is renewed, milliseconds. */
 const PERMISSION_MS: number = 5 * 60_000;
 const PERMISSION_RENEWAL_MS: number = 4 * 60_000;
-/** A renewal that the server did not answer is tried again after so long, milliseconds. */
-const RENEWAL_AGAIN_MS = 10_000;
-/** Lifetime that is assumed where the server says none, seconds. */
-const LIFETIME_S = 600;
-/** The least time between two renewals of an allocation, milliseconds. */
+/** Pause before a renewal that timed out is retried, milliseconds. */
+const RENEWAL_RETRY_MS = 10_000;
+/** Lifetime to assume if the server does not state one, seconds. */
+const DEFAULT_LIFETIME_S = 600;
+/** Minimum interval between renewals of an allocation, milliseconds. */
 const MIN_RENEWAL_MS = 30_000;
-/** UDP, as a protocol of IP. */
+/** IP protocol number of UDP. */
 const UDP = 17;
-/** Times that one request is said anew, because of a stale nonce or to give the name for the first time. */
+/** Maximum number of repeats of one request, for authentication or because of a stale nonce. */
 const MAX_CHALLENGES = 3;
 
-/** What the codes that end an attempt mean (RFC 8656, 19). */
+/** Error codes that end an attempt (RFC 8656, 19). */
 const REFUSALS: Readonly<Record<number, string>> = {
-  401: 'The TURN server does not take these credentials.',
-  403: 'The TURN server forbids this.',
-  437: 'The TURN server has another allocation for this port, or none any more.',
-  441: 'The TURN server does not take these credentials.',
+  401: 'The TURN server rejected the credentials. Check username and credential.',
+  403: 'The TURN server forbids this request.',
+  437: 'The TURN server has no matching allocation for this port.',
+  441: 'The TURN server rejected the credentials. Check username and credential.',
   442: 'The TURN server does not relay UDP.',
   486: 'The quota of this account at the TURN server is used up.',
   508: 'The TURN server has no capacity.',
@@ -106,7 +107,7 @@ interface Answer {
   readonly bytes: Uint8Array;
 }
 
-/** The part of a UDP socket that is used here. */
+/** The part of a UDP socket that an allocation uses. */
 export interface DatagramSocket {
   on(
     event: 'message',
@@ -118,17 +119,17 @@ export interface DatagramSocket {
 
 interface AllocationDependencies {
   readonly clock: Clock;
-  /** Bound; everything that comes to it is from the server. */
+  /** Must be bound. Datagrams from other addresses than the server are ignored. */
   readonly socket: DatagramSocket;
   readonly server: Address;
   readonly credentials: TurnCredentials;
-  /** Told of what peers send. */
+  /** Called with the datagrams that peers send. */
   readonly received: (datagram: Uint8Array, from: Address) => void;
 }
 
 export class TurnAllocation {
   readonly #deps: AllocationDependencies;
-  readonly #waiting = new Map<string, (answer: Answer) => void>();
+  readonly #pending = new Map<string, (answer: Answer) => void>();
   readonly #repeating: RepeatingTask[] = [];
   #realm: Uint8Array | null = null;
   #nonce: Uint8Array = new Uint8Array();
@@ -146,40 +147,45 @@ export class TurnAllocation {
   }
 
   /**
-   * Settles when the server carries no more: it has forgotten the allocation, as one that was started anew has, or did
-   * not answer for so long that it ran out. Whatever comes next needs another one, at another address.
+   * Settles when the allocation is lost: the server forgot it, for example because of a restart, or it expired because
+   * the server did not answer. A new allocation has another address.
    */
   get lost(): Promise<void> {
     return this.#lost.promise;
   }
 
   /**
-   * Asks for an address.
-   * @throws SvcError `connect_failed` with what the server says, `timeout`
+   * Requests an allocation.
+   * @throws SvcError `connect_failed` with the server's reason, `timeout`
    */
   async open(): Promise<Address> {
     const requested: Attributes = [[ATTRIBUTE.requestedTransport, Uint8Array.of(UDP, 0, 0, 0)]];
     const answer = await this.#request(STUN.allocate, requested);
     const relayed = decodeXorAddress(attributeOf(answer, ATTRIBUTE.xorRelayedAddress) ?? new Uint8Array());
-    if (relayed === null) throw new SvcError('connect_failed', { message: 'The TURN server gave no IPv4 address.' });
+    if (relayed === null)
+      throw new SvcError('connect_failed', { message: 'The TURN server returned no IPv4 address.' });
     const lifetimeMs = this.#lifetimeOf(answer);
     const renewalMs = Math.max(MIN_RENEWAL_MS, lifetimeMs / 2);
-    this.#keep(() => this.#request(STUN.refresh, [[ATTRIBUTE.lifetime, uint32(LIFETIME_S)]]), renewalMs, lifetimeMs);
+    this.#renewPeriodically(
+      () => this.#request(STUN.refresh, [[ATTRIBUTE.lifetime, uint32(DEFAULT_LIFETIME_S)]]),
+      renewalMs,
+      lifetimeMs,
+    );
     return relayed;
   }
 
   /**
-   * Lets in a host, whatever its port, for as long as the allocation stands.
+   * Permits datagrams from a host, from any port, until the allocation ends.
    * @throws SvcError as `open`
    */
   async permit(host: string): Promise<void> {
     const ask = () =>
       this.#request(STUN.createPermission, [[ATTRIBUTE.xorPeerAddress, encodeXorAddress({ host, port: 0 })]]);
     await ask();
-    this.#keep(ask, PERMISSION_RENEWAL_MS, PERMISSION_MS);
+    this.#renewPeriodically(ask, PERMISSION_RENEWAL_MS, PERMISSION_MS);
   }
 
-  /** Sends a datagram to a peer that is let in; it may be lost. */
+  /** Sends a datagram to a permitted peer. It may be lost. */
   send(datagram: Uint8Array, to: Address): void {
     if (this.#isClosed) return;
     const attributes: Attributes = [
@@ -190,7 +196,7 @@ export class TurnAllocation {
     this.#write(encodeStun({ type, transaction: randomBytes(TRANSACTION_BYTES), attributes }));
   }
 
-  /** Gives the address back. */
+  /** Ends the allocation. */
   close(): void {
     if (this.#isClosed) return;
     if (this.#key !== null) this.#write(this.#encode(STUN.refresh, [[ATTRIBUTE.lifetime, uint32(0)]]).bytes);
@@ -200,7 +206,7 @@ export class TurnAllocation {
   #end(): void {
     this.#isClosed = true;
     for (const repeating of this.#repeating.splice(0)) repeating.stop();
-    this.#waiting.clear();
+    this.#pending.clear();
   }
 
   #lose(): void {
@@ -209,8 +215,8 @@ export class TurnAllocation {
     this.#lost.resolve();
   }
 
-  /** Renews something, and tries again for as long as it lasts where the server says nothing. */
-  #keep(renew: () => Promise<unknown>, periodMs: number, lastsMs: number): void {
+  /** Renews periodically. If the server does not answer, retries until the lifetime is over. */
+  #renewPeriodically(renew: () => Promise<unknown>, periodMs: number, lastsMs: number): void {
     if (this.#isClosed) return;
     const { clock } = this.#deps;
     let until = clock.now() + lastsMs;
@@ -222,7 +228,7 @@ export class TurnAllocation {
       } catch (error) {
         const isSilent = error instanceof SvcError && error.code === 'timeout';
         if (!isSilent || clock.now() >= until) this.#lose();
-        return RENEWAL_AGAIN_MS;
+        return RENEWAL_RETRY_MS;
       }
     };
     const onError = (): void => {};
@@ -232,8 +238,8 @@ export class TurnAllocation {
   /** Milliseconds. */
   #lifetimeOf(answer: StunMessage): number {
     const lifetime = attributeOf(answer, ATTRIBUTE.lifetime);
-    const seconds = lifetime?.length === 4 ? Buffer.from(lifetime).readUInt32BE() : LIFETIME_S;
-    return Math.min(seconds, LIFETIME_S) * 1000;
+    const seconds = lifetime?.length === 4 ? Buffer.from(lifetime).readUInt32BE() : DEFAULT_LIFETIME_S;
+    return Math.min(seconds, DEFAULT_LIFETIME_S) * 1000;
   }
 
   #write(bytes: Uint8Array): void {
@@ -244,7 +250,7 @@ export class TurnAllocation {
   #encode(method: number, attributes: Attributes): { readonly bytes: Uint8Array; readonly transaction: Uint8Array } {
     const transaction = new Uint8Array(randomBytes(TRANSACTION_BYTES));
     const realm = this.#realm;
-    const named: Attributes =
+    const authentication: Attributes =
       realm === null
         ? []
         : [
@@ -252,27 +258,27 @@ export class TurnAllocation {
             [ATTRIBUTE.realm, realm],
             [ATTRIBUTE.nonce, this.#nonce],
           ];
-    const message = { type: method, transaction, attributes: [...attributes, ...named] };
+    const message = { type: method, transaction, attributes: [...attributes, ...authentication] };
     return { bytes: encodeStun(message, this.#key), transaction };
   }
 
   async #request(method: number, attributes: Attributes): Promise<StunMessage> {
     for (let challenges = 0; ; challenges++) {
       const hadKey = this.#key !== null;
-      const { message } = await this.#ask(method, attributes);
+      const { message } = await this.#transact(method, attributes);
       if (message.type === (method | SUCCESS)) return message;
       const code = decodeErrorCode(attributeOf(message, ATTRIBUTE.errorCode)) ?? 500;
       const isChallenge = code === 438 || (code === 401 && !hadKey);
-      if (!isChallenge || challenges >= MAX_CHALLENGES || !this.#take(message))
+      if (!isChallenge || challenges >= MAX_CHALLENGES || !this.#acceptChallenge(message))
         throw new SvcError('connect_failed', {
-          message: REFUSALS[code] ?? `The TURN server refuses with ${code}.`,
+          message: REFUSALS[code] ?? `The TURN server refused with error ${code}.`,
           details: { code },
         });
     }
   }
 
-  /** Takes the realm and nonce that the server wants to hear. */
-  #take(message: StunMessage): boolean {
+  /** Stores the realm and nonce of a challenge. */
+  #acceptChallenge(message: StunMessage): boolean {
     const nonce = attributeOf(message, ATTRIBUTE.nonce);
     const realm = attributeOf(message, ATTRIBUTE.realm) ?? this.#realm;
     if (nonce === undefined || realm === null) return false;
@@ -282,12 +288,12 @@ export class TurnAllocation {
     return true;
   }
 
-  /** Says a request until it is answered. */
-  async #ask(method: number, attributes: Attributes): Promise<Answer> {
+  /** Sends a request and retransmits it until it is answered. */
+  async #transact(method: number, attributes: Attributes): Promise<Answer> {
     const { bytes, transaction } = this.#encode(method, attributes);
     const id = toHex(transaction);
     const answered = Promise.withResolvers<Answer | null>();
-    this.#waiting.set(id, answered.resolve);
+    this.#pending.set(id, answered.resolve);
     try {
       for (let tried = 0; tried < TRIES && !this.#isClosed; tried++) {
         this.#write(bytes);
@@ -299,7 +305,7 @@ export class TurnAllocation {
       }
       throw new SvcError('timeout', { message: 'The TURN server does not answer.' });
     } finally {
-      this.#waiting.delete(id);
+      this.#pending.delete(id);
     }
   }
 
@@ -307,10 +313,11 @@ export class TurnAllocation {
     const message = decodeStun(bytes);
     if (message === null || this.#isClosed) return;
     if (message.type === (STUN.data | 0x10)) return this.#onData(message);
-    const waiting = this.#waiting.get(toHex(message.transaction));
-    // Who does not know the password cannot grant anything; refusals come before the password is agreed on, too.
-    const isGrant = (message.type & FAILURE) === SUCCESS;
-    if (isGrant && (this.#key === null || !isProven(bytes, this.#key))) return;
+    const waiting = this.#pending.get(toHex(message.transaction));
+    // Success responses must prove knowledge of the password. Error responses cannot: they are sent before
+    // authentication.
+    const isSuccess = (message.type & FAILURE) === SUCCESS;
+    if (isSuccess && (this.#key === null || !hasValidIntegrity(bytes, this.#key))) return;
     waiting?.({ message, bytes });
   }
 

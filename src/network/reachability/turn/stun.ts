@@ -1,22 +1,22 @@
-/** Messages of STUN (RFC 8489) and TURN (RFC 8656), as far as a client of relayed UDP over IPv4 needs them. */
+/** Messages of STUN (RFC 8489) and TURN (RFC 8656), limited to relayed UDP over IPv4. Pure. */
 import { createHmac } from 'node:crypto';
 import type { Address } from '../../../foundation/address.ts';
 import { equalBytes } from '../../../foundation/bytes.ts';
 
 /** Bytes before the attributes. */
 const HEADER_BYTES = 20;
-/** What every message has in its fifth to eighth byte (RFC 8489, 5). */
+/** The fifth to eighth byte of every message (RFC 8489, 5). */
 const MAGIC_COOKIE = 0x2112_a442;
-/** Bytes of the number that ties an answer to its request. */
+/** Size of the transaction ID, bytes. */
 export const TRANSACTION_BYTES = 12;
-/** Bytes of an HMAC of SHA-1. */
+/** Size of an HMAC-SHA1, bytes. */
 const INTEGRITY_BYTES = 20;
-/** Largest message that is read, bytes: a datagram and what stands around it. */
+/** Largest message to read, bytes: a datagram with its header and attributes. */
 export const MAX_STUN_BYTES = 2048;
-/** Attributes of one message that are read. */
+/** Maximum number of attributes to read from one message. */
 const MAX_ATTRIBUTES = 32;
 
-/** Methods and classes in one (RFC 8656, 17). */
+/** Message types: method and class (RFC 8656, 17). */
 export const STUN = {
   allocate: 0x0003,
   refresh: 0x0004,
@@ -24,7 +24,7 @@ export const STUN = {
   send: 0x0016,
   data: 0x0017,
 } as const;
-/** The bits of the class: an answer that grants, one that refuses. */
+/** Class bits of a success response and of an error response. */
 export const SUCCESS = 0x0100;
 export const FAILURE = 0x0110;
 
@@ -45,7 +45,7 @@ export const ATTRIBUTE = {
 export interface StunMessage {
   readonly type: number;
   readonly transaction: Uint8Array;
-  /** In their order; of several of one kind the first counts. */
+  /** In the order of the message. If a type occurs more than once, the first attribute counts. */
   readonly attributes: readonly (readonly [type: number, value: Uint8Array])[];
 }
 
@@ -53,7 +53,7 @@ function padded(length: number): number {
   return (length + 3) & ~3;
 }
 
-/** @param key of the long-term credentials (RFC 8489, 9.2.2); null for a message without a proof */
+/** @param key of the long-term credentials (RFC 8489, 9.2.2); null for a message without MESSAGE-INTEGRITY */
 export function encodeStun({ type, transaction, attributes }: StunMessage, key: Uint8Array | null = null): Uint8Array {
   const body = attributes.reduce((bytes, [, value]) => bytes + 4 + padded(value.length), 0);
   const proof = key === null ? 0 : 4 + INTEGRITY_BYTES;
@@ -74,7 +74,7 @@ export function encodeStun({ type, transaction, attributes }: StunMessage, key: 
   return new Uint8Array(message.buffer, message.byteOffset, message.length);
 }
 
-/** Null for what is no STUN message, or is cut off. */
+/** Null if it is not a STUN message, or truncated. */
 export function decodeStun(bytes: Uint8Array): StunMessage | null {
   if (bytes.length < HEADER_BYTES || bytes.length > MAX_STUN_BYTES) return null;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -92,13 +92,13 @@ export function decodeStun(bytes: Uint8Array): StunMessage | null {
   return { type: view.getUint16(0), transaction: bytes.slice(8, HEADER_BYTES), attributes };
 }
 
-/** The first attribute of a kind. */
+/** The first attribute of a type. */
 export function attributeOf({ attributes }: StunMessage, kind: number): Uint8Array | undefined {
   return attributes.find(([one]) => one === kind)?.[1];
 }
 
-/** Whether a message holds the proof that its sender knows the key; what stands behind the proof is not covered. */
-export function isProven(bytes: Uint8Array, key: Uint8Array): boolean {
+/** Verifies MESSAGE-INTEGRITY. Attributes after it are not covered. */
+export function hasValidIntegrity(bytes: Uint8Array, key: Uint8Array): boolean {
   const message = decodeStun(bytes);
   if (message === null) return false;
   let at = HEADER_BYTES;
@@ -115,7 +115,7 @@ export function isProven(bytes: Uint8Array, key: Uint8Array): boolean {
 
 const COOKIE = Uint8Array.of(0x21, 0x12, 0xa4, 0x42);
 
-/** An IPv4 address as an attribute (RFC 8489, 14.2). */
+/** Encodes an IPv4 address in the XOR-MAPPED-ADDRESS format (RFC 8489, 14.2). */
 export function encodeXorAddress({ host, port }: Address): Uint8Array {
   const parts = host.split('.').map(Number);
   return Uint8Array.of(
@@ -127,14 +127,14 @@ export function encodeXorAddress({ host, port }: Address): Uint8Array {
   );
 }
 
-/** Null for what is no IPv4 address. */
+/** Null if it is not an IPv4 address. */
 export function decodeXorAddress(value: Uint8Array): Address | null {
   if (value.length !== 8 || value[0] !== 0 || value[1] !== 1) return null;
   const [, , high = 0, low = 0, ...parts] = value;
   return { host: parts.map((part, i) => part ^ (COOKIE[i] ?? 0)).join('.'), port: ((high ^ 0x21) << 8) | (low ^ 0x12) };
 }
 
-/** The number of an error (RFC 8489, 14.8); null for what is none. */
+/** Decodes an error code (RFC 8489, 14.8); null if it is invalid. */
 export function decodeErrorCode(value: Uint8Array | undefined): number | null {
   const [, , hundreds, rest] = value ?? [];
   if (hundreds === undefined || rest === undefined) return null;

@@ -1,4 +1,4 @@
-/** The TURN servers of the configuration: the first that has room carries. */
+/** The configured TURN servers. The first one with capacity is used. */
 import { createSocket, type Socket } from 'node:dgram';
 import { lookup } from 'node:dns/promises';
 import { type Address, parseAddress } from '../../../foundation/address.ts';
@@ -10,27 +10,27 @@ import { SvcError } from '../../../foundation/errors.ts';
 import type { Log } from '../../../foundation/log.ts';
 import { listening } from '../../../foundation/stream-listeners.ts';
 import type { Connection } from '../../transport/types.ts';
-import { credentialsOf, TurnAllocation } from './allocation.ts';
+import { getCredentials, TurnAllocation } from './allocation.ts';
 
 /*
- * Carries datagrams between the QUIC engine, which knows sockets only, and a peer by a TURN server: the engine has a
- * UDP port of this machine before it.
+ * Forwards datagrams between the QUIC engine and a peer through a TURN server. The engine can only use sockets, so it
+ * communicates with a UDP port on loopback.
  */
 
 const LOOPBACK = '127.0.0.1';
-/** The port of TURN over UDP. */
+/** Default port of TURN over UDP. */
 const TURN_PORT = 3478;
-/** How many bytes the system keeps for a socket of these. */
+/** Socket buffer size, bytes. */
 const BUFFER_BYTES: number = 1024 * 1024;
 
-/** Where a server of the configuration is; null where it is not reached over UDP in the clear. */
-export function placeOf({ url }: TurnServer): Address | null {
+/** The address of a configured server; null if it does not use plain UDP. */
+export function turnServerAddress({ url }: TurnServer): Address | null {
   const [, place = '', transport = 'udp'] = /^turn:([^?]+)(?:\?transport=(udp|tcp))?$/.exec(url) ?? [];
   if (transport !== 'udp' || place === '') return null;
   return parseAddress(place) ?? parseAddress(`${place}:${TURN_PORT}`);
 }
 
-async function bound(host: string): Promise<Socket> {
+async function bindSocket(host: string): Promise<Socket> {
   const socket = createSocket({ type: 'udp4', recvBufferSize: BUFFER_BYTES, sendBufferSize: BUFFER_BYTES });
   socket.bind(0, host);
   await listening(socket);
@@ -39,22 +39,24 @@ async function bound(host: string): Promise<Socket> {
 }
 
 export interface CarrierOptions {
-  /** The peer's IPv4 address: nobody else is let in. */
+  /** IPv4 address of the peer. Datagrams from other hosts are dropped. */
   readonly peerHost: string;
-  /** The port of this machine that the engine listens on; null where it will come by itself, as it dials. */
+  /**
+   * The local port that the engine listens on; null if the engine dials, so that its port is learned from its first
+   * datagram.
+   */
   readonly enginePort: number | null;
-  /** What the peer sends to show that it is there, and is answered with; null where it dials at once. */
+  /** The token that the peer sends first and that is echoed to it; null if the peer dials without one. */
   readonly token: Uint8Array | null;
 }
 
 export class TurnCarrier {
-  /** The server. */
   readonly server: Address;
   readonly #allocation: TurnAllocation;
   readonly #outer: Socket;
   readonly #local: Socket;
   readonly #options: CarrierOptions;
-  readonly #here = Promise.withResolvers<void>();
+  readonly #peerArrived = Promise.withResolvers<void>();
   #peer: Address | null = null;
   #enginePort: number | null;
   #relayed: Address = { host: '0.0.0.0', port: 0 };
@@ -77,7 +79,7 @@ export class TurnCarrier {
   }
 
   /**
-   * Has an address at a server that the peer can write to.
+   * Allocates an address at a server, to which the peer can send.
    * @throws SvcError `connect_failed`, `timeout`
    */
   static async open(
@@ -85,14 +87,16 @@ export class TurnCarrier {
     options: CarrierOptions,
     { clock }: { readonly clock: Clock },
   ): Promise<TurnCarrier> {
-    const place = placeOf(server);
+    const place = turnServerAddress(server);
     if (place === null)
-      throw new SvcError('connect_failed', { message: 'TURN is spoken over UDP only: turn:host:port, without tcp.' });
-    const credentials = await credentialsOf(server, clock);
+      throw new SvcError('connect_failed', {
+        message: 'TURN works over UDP only. Configure turn:host:port, without transport=tcp.',
+      });
+    const credentials = await getCredentials(server, clock);
     const found = await lookup(place.host, { family: 4 }).catch(() => null);
     if (found?.family !== 4) throw new SvcError('connect_failed', { message: 'The TURN server has no IPv4 address.' });
     const at = { host: found.address, port: place.port };
-    const [outer, local] = await Promise.all([bound('0.0.0.0'), bound(LOOPBACK)]);
+    const [outer, local] = await Promise.all([bindSocket('0.0.0.0'), bindSocket(LOOPBACK)]);
     const carrier = new TurnCarrier(
       at,
       { outer, local },
@@ -109,22 +113,22 @@ export class TurnCarrier {
     }
   }
 
-  /** Where the peer writes to. */
+  /** The address at the server that the peer sends to. */
   get relayed(): Address {
     return this.#relayed;
   }
 
-  /** Where the engine reaches the peer. */
+  /** The loopback address through which the engine reaches the peer. */
   get local(): Address {
     return { host: LOOPBACK, port: this.#local.address().port };
   }
 
-  /** Settles when the peer has shown that it is there. */
-  get here(): Promise<void> {
-    return this.#here.promise;
+  /** Settles when the peer's token has been received. */
+  get peerArrived(): Promise<void> {
+    return this.#peerArrived.promise;
   }
 
-  /** Settles when the server carries no more, though nobody has closed this. */
+  /** Settles when the allocation is lost, but not because of `close`. */
   get lost(): Promise<void> {
     return this.#allocation.lost;
   }
@@ -134,7 +138,7 @@ export class TurnCarrier {
     this.#isClosed = true;
     this.#allocation.close();
     this.#local.close();
-    // What gives the address back is still on its way out.
+    // The request that ends the allocation is still being sent.
     setImmediate(() => this.#outer.close());
   }
 
@@ -142,10 +146,10 @@ export class TurnCarrier {
     const { peerHost, token } = this.#options;
     if (this.#isClosed || from.host !== peerHost) return;
     if (token !== null && equalBytes(datagram, token)) {
-      // Its port is the one that its router has for this way.
+      // The port that the peer's NAT uses towards the TURN server.
       this.#peer ??= from;
       this.#allocation.send(token, from);
-      this.#here.resolve();
+      this.#peerArrived.resolve();
       return;
     }
     if (token === null) this.#peer = from;
@@ -160,23 +164,23 @@ export class TurnCarrier {
   }
 }
 
-/** Ways by TURN servers that stand at a time. */
+/** Maximum number of allocations at the same time. */
 const MAX_CARRIERS = 64;
 
-/** Whether one of the servers of a configuration can be used. */
-export function isUsable(servers: readonly TurnServer[]): boolean {
-  return servers.some((server) => placeOf(server) !== null);
+/** Whether any configured server can be used. */
+export function hasUsableTurnServer(servers: readonly TurnServer[]): boolean {
+  return servers.some((server) => turnServerAddress(server) !== null);
 }
 
-/** What those do with them who bring two nodes together. */
-export type TurnUse = Pick<TurnServers, 'some' | 'open' | 'close'>;
+/** The part of `TurnServers` that dialers need. */
+export type TurnAccess = Pick<TurnServers, 'isAvailable' | 'open' | 'close'>;
 
 export class TurnServers {
   readonly #servers: readonly TurnServer[];
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #carriers = new Set<TurnCarrier>();
-  /** Ways that are being opened. */
+  /** Allocations in progress. */
   #opening = 0;
   #isStopped = false;
 
@@ -186,20 +190,20 @@ export class TurnServers {
     this.#log = log;
   }
 
-  /** Whether there are any that are spoken with as this client does. */
-  get some(): boolean {
-    return isUsable(this.#servers);
+  /** Whether any configured server can be used. */
+  get isAvailable(): boolean {
+    return hasUsableTurnServer(this.#servers);
   }
 
   /**
-   * Has the first server that does so carry.
-   * @throws SvcError `connect_failed`, `timeout` as the last of them; `rate_limited`
+   * Allocates an address at the first server that accepts the request.
+   * @throws SvcError `connect_failed`, `timeout` of the last server; `rate_limited`
    */
   async open(options: CarrierOptions): Promise<TurnCarrier> {
     if (this.#carriers.size + this.#opening >= MAX_CARRIERS) throw new SvcError('rate_limited');
     this.#opening++;
     try {
-      const carrier = await this.#first(options);
+      const carrier = await this.#openFirst(options);
       this.#carriers.add(carrier);
       if (this.#isStopped) this.close(carrier);
       return carrier;
@@ -218,13 +222,13 @@ export class TurnServers {
     for (const carrier of this.#carriers) this.close(carrier);
   }
 
-  async #first(options: CarrierOptions): Promise<TurnCarrier> {
+  async #openFirst(options: CarrierOptions): Promise<TurnCarrier> {
     let last: unknown = new SvcError('connect_failed');
     for (const server of this.#servers) {
       try {
         return await TurnCarrier.open(server, options, { clock: this.#clock });
       } catch (error) {
-        this.#log.info({ error, url: server.url }, 'a TURN server does not carry');
+        this.#log.info({ error, url: server.url }, 'cannot use a TURN server');
         last = error;
       }
     }
@@ -232,14 +236,14 @@ export class TurnServers {
   }
 }
 
-/* A connection by a TURN server of ours, which is given back with it. */
+/* A connection through this node's TURN server. */
 
 /**
- * Opens a way for the engine to dial over, and gives it back where the connection ends or none comes about.
- * @throws SvcError as `TurnServers.open`, and whatever `dial` fails with
+ * Allocates an address for the engine to dial through, and releases it when the connection closes or cannot be opened.
+ * @throws SvcError as `TurnServers.open`, and the errors of `dial`
  */
-export async function overCarrier(
-  turn: TurnUse,
+export async function dialOverTurn(
+  turn: TurnAccess,
   options: Omit<CarrierOptions, 'enginePort'>,
   dial: (carrier: TurnCarrier) => Promise<Connection>,
 ): Promise<Connection> {
@@ -247,7 +251,7 @@ export async function overCarrier(
   try {
     const connection = await dial(carrier);
     detach(connection.closed.then(() => turn.close(carrier)));
-    // Nothing will come any more, and who waits on it dials anew.
+    // Without the allocation the connection is dead. Closing it makes its users dial again.
     detach(carrier.lost.then(() => connection.close()));
     return connection;
   } catch (error) {

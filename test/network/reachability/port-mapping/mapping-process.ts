@@ -7,7 +7,7 @@ import { systemClock } from '../../../../src/foundation/clock.ts';
 import { MAPPING_PROTOCOLS } from '../../../../src/foundation/domain/reach.ts';
 import { silentLog } from '../../../../src/foundation/log.ts';
 import { findGateway } from '../../../../src/network/reachability/port-mapping/gateway.ts';
-import { grantorsAt, PortMapper } from '../../../../src/network/reachability/port-mapping/port-mapper.ts';
+import { grantorFinders, PortMapper } from '../../../../src/network/reachability/port-mapping/port-mapper.ts';
 
 const [, , portText = '', protocol = ''] = process.argv;
 const port = Number(portText);
@@ -23,7 +23,7 @@ const mapper = new PortMapper({
   ports: () => [port, port + 1],
   findGateway,
   grantors: (gateway) => {
-    const all = grantorsAt(gateway, systemClock, Math.random, interfaces);
+    const all = grantorFinders(gateway, systemClock, Math.random, interfaces);
     return all.filter((_, i) => MAPPING_PROTOCOLS[i] === protocol || protocol === '');
   },
   onMapped: () => {},

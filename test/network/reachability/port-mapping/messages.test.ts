@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { toHex } from '../../../../src/foundation/bytes.ts';
-import { defaultGatewayIn } from '../../../../src/network/reachability/port-mapping/gateway.ts';
+import { parseDefaultGateway } from '../../../../src/network/reachability/port-mapping/gateway.ts';
 import {
   decodeNatPmpAddress,
   decodeNatPmpMap,
@@ -17,12 +17,12 @@ import {
   decodeSearchAnswer,
   elementsOf,
   elementText,
-  externalHostIn,
-  faultIn,
-  reservedPortIn,
+  findWanService,
+  parseExternalHost,
+  parseFault,
+  parseReservedPort,
+  parseRouterUrl,
   soapRequest,
-  urlAt,
-  wanServiceIn,
 } from '../../../../src/network/reachability/port-mapping/upnp.ts';
 
 const NONCE = '0102030405060708090a0b0c';
@@ -106,8 +106,8 @@ test('an answer to a search says where the description is', () => {
 
 test('a URL of a router leads to that router and nowhere else', () => {
   const base = new URL('http://10.9.0.1:5000/rootDesc.xml');
-  assert.equal(urlAt('/ctl', '10.9.0.1', base)?.href, 'http://10.9.0.1:5000/ctl');
-  assert.equal(urlAt('http://10.9.0.1:81/ctl', '10.9.0.1', base)?.href, 'http://10.9.0.1:81/ctl');
+  assert.equal(parseRouterUrl('/ctl', '10.9.0.1', base)?.href, 'http://10.9.0.1:5000/ctl');
+  assert.equal(parseRouterUrl('http://10.9.0.1:81/ctl', '10.9.0.1', base)?.href, 'http://10.9.0.1:81/ctl');
   for (const text of [
     'http://127.0.0.1:2121/config',
     '//10.9.0.3/',
@@ -117,7 +117,7 @@ test('a URL of a router leads to that router and nowhere else', () => {
     'http://a:b@10.9.0.1/',
     'http://',
   ])
-    assert.equal(urlAt(text, '10.9.0.1', base), null, text);
+    assert.equal(parseRouterUrl(text, '10.9.0.1', base), null, text);
 });
 
 test('the service that maps ports is found in a description, the best of several', () => {
@@ -127,21 +127,24 @@ test('the service that maps ports is found in a description, the best of several
     `<root><device><serviceList>${services.join('')}</serviceList></device></root>`;
   const ppp = service('WANPPPConnection:1', '/ppp');
   const type = (name: string): string => `urn:schemas-upnp-org:service:${name}`;
-  assert.deepEqual(wanServiceIn(list(ppp)), { type: type('WANPPPConnection:1'), control: '/ppp', chooses: false });
-  const two = wanServiceIn(list(ppp, service('WANIPConnection:2', '/ip?a=1&amp;b=2')));
-  assert.deepEqual(two, { type: type('WANIPConnection:2'), control: '/ip?a=1&b=2', chooses: true });
-  assert.equal(wanServiceIn(list(service('Layer3Forwarding:1', '/l3'))), null);
-  assert.equal(wanServiceIn('<service><serviceType>'), null);
+  assert.deepEqual(findWanService(list(ppp)), { type: type('WANPPPConnection:1'), control: '/ppp', choosesPort: false });
+  const two = findWanService(list(ppp, service('WANIPConnection:2', '/ip?a=1&amp;b=2')));
+  assert.deepEqual(two, { type: type('WANIPConnection:2'), control: '/ip?a=1&b=2', choosesPort: true });
+  assert.equal(findWanService(list(service('Layer3Forwarding:1', '/l3'))), null);
+  assert.equal(findWanService('<service><serviceType>'), null);
 });
 
 test('answers of SOAP are read by the local names of their elements', () => {
-  assert.equal(externalHostIn('<u:R><NewExternalIPAddress> 203.0.114.7 </NewExternalIPAddress></u:R>'), '203.0.114.7');
-  assert.equal(externalHostIn('<NewExternalIPAddress></NewExternalIPAddress>'), null);
-  assert.equal(reservedPortIn('<NewReservedPort>4121</NewReservedPort>'), 4121);
-  assert.equal(reservedPortIn('<NewReservedPort>0</NewReservedPort>'), null);
-  assert.equal(reservedPortIn('<NewReservedPort>65536</NewReservedPort>'), null);
-  assert.equal(faultIn('<e:UPnPError xmlns:e="x"><e:errorCode>718</e:errorCode></e:UPnPError>'), 718);
-  assert.equal(faultIn('<errorCode>many</errorCode>'), null);
+  assert.equal(
+    parseExternalHost('<u:R><NewExternalIPAddress> 203.0.114.7 </NewExternalIPAddress></u:R>'),
+    '203.0.114.7',
+  );
+  assert.equal(parseExternalHost('<NewExternalIPAddress></NewExternalIPAddress>'), null);
+  assert.equal(parseReservedPort('<NewReservedPort>4121</NewReservedPort>'), 4121);
+  assert.equal(parseReservedPort('<NewReservedPort>0</NewReservedPort>'), null);
+  assert.equal(parseReservedPort('<NewReservedPort>65536</NewReservedPort>'), null);
+  assert.equal(parseFault('<e:UPnPError xmlns:e="x"><e:errorCode>718</e:errorCode></e:UPnPError>'), 718);
+  assert.equal(parseFault('<errorCode>many</errorCode>'), null);
   const request = soapRequest('urn:t:1', 'Do', { A: 1, B: '<&>' });
   assert.match(request, /<u:Do xmlns:u="urn:t:1"><A>1<\/A><B>&lt;&amp;&gt;<\/B><\/u:Do>/);
 });
@@ -163,7 +166,7 @@ test('the router is that of the default route with the least metric', () => {
     route('00000000', '0100090A', '0003', 100),
     route('00000000', '0300090A', '0002', 1),
   ];
-  assert.equal(defaultGatewayIn(head + table.join('')), '10.9.0.1');
-  assert.equal(defaultGatewayIn(head + table.slice(0, 1).join('')), null);
-  assert.equal(defaultGatewayIn(''), null);
+  assert.equal(parseDefaultGateway(head + table.join('')), '10.9.0.1');
+  assert.equal(parseDefaultGateway(head + table.slice(0, 1).join('')), null);
+  assert.equal(parseDefaultGateway(''), null);
 });

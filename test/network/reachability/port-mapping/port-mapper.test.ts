@@ -4,7 +4,7 @@ import { SvcError } from '../../../../src/foundation/errors.ts';
 import { silentLog } from '../../../../src/foundation/log.ts';
 import type { Gateway, PortGrantor } from '../../../../src/network/reachability/port-mapping/gateway.ts';
 import {
-  GATEWAY_LOOK_MS,
+  GATEWAY_CHECK_MS,
   MAPPING_LIFETIME_S,
   type MappedPort,
   PortMapper,
@@ -111,12 +111,12 @@ test('another network is noticed, and so is none at all', async () => {
   asked.length = 0;
   router.gateway = { host: '10.8.0.1', ownHost: '10.8.0.2' };
   router.host = '203.0.114.9';
-  await clock.run(GATEWAY_LOOK_MS);
+  await clock.run(GATEWAY_CHECK_MS);
   await clock.run(0);
   assert.deepEqual(asked.splice(0), ['grant 4122 4122', 'grant 4121 4121'], 'nothing of the old one is suggested');
   assert.deepEqual(hosts(), ['203.0.114.9:4122', '203.0.114.9:4121']);
   router.gateway = null;
-  await clock.run(GATEWAY_LOOK_MS);
+  await clock.run(GATEWAY_CHECK_MS);
   await clock.run(0);
   assert.deepEqual(mapper.view(), { state: 'off', ports: [] });
   assert.deepEqual(hosts(), []);

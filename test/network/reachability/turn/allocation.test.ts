@@ -18,7 +18,7 @@ import {
   encodeStun,
   encodeXorAddress,
   FAILURE,
-  isProven,
+  hasValidIntegrity,
   STUN,
   type StunMessage,
   SUCCESS,
@@ -71,7 +71,7 @@ function scripted(refuses: (method: number) => number | null) {
         ],
         null,
       );
-    if (!isProven(bytes, KEY)) return refuse(401);
+    if (!hasValidIntegrity(bytes, KEY)) return refuse(401);
     if (Buffer.from(attributeOf(message, ATTRIBUTE.nonce) ?? []).toString() !== world.nonce) return refuse(438);
     const code = refuses(type);
     if (code !== null) return refuse(code);
@@ -121,7 +121,7 @@ test('an address is asked for, a stale nonce is replaced, and it is given back a
 test('refusals say what they mean', async (t) => {
   const words: Readonly<Record<number, RegExp>> = {
     403: /forbids/,
-    437: /another allocation/,
+    437: /no matching allocation/,
     486: /quota/,
     508: /capacity/,
     599: /599/,

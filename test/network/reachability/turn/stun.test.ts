@@ -8,7 +8,7 @@ import {
   decodeXorAddress,
   encodeStun,
   encodeXorAddress,
-  isProven,
+  hasValidIntegrity,
   STUN,
   uint32,
 } from '../../../../src/network/reachability/turn/stun.ts';
@@ -29,11 +29,11 @@ test('the test vector of RFC 5769 reads as it says, and is proven', () => {
   assert.ok(message !== null);
   const mapped = attributeOf(message, 0x0020);
   assert.deepEqual(decodeXorAddress(mapped ?? new Uint8Array()), { host: '192.0.2.1', port: 32_853 });
-  assert.ok(isProven(VECTOR, KEY));
+  assert.ok(hasValidIntegrity(VECTOR, KEY));
   const changed = Uint8Array.from(VECTOR);
   changed[30] = 0;
-  assert.ok(!isProven(changed, KEY));
-  assert.ok(!isProven(VECTOR, Uint8Array.of(1)));
+  assert.ok(!hasValidIntegrity(changed, KEY));
+  assert.ok(!hasValidIntegrity(VECTOR, Uint8Array.of(1)));
 });
 
 test('what is encoded reads back, with its proof', () => {
@@ -47,8 +47,8 @@ test('what is encoded reads back, with its proof', () => {
   };
   assert.deepEqual(decodeStun(encodeStun(message)), message);
   const proven = encodeStun(message, KEY);
-  assert.ok(isProven(proven, KEY));
-  assert.ok(!isProven(encodeStun(message), KEY), 'no proof is none');
+  assert.ok(hasValidIntegrity(proven, KEY));
+  assert.ok(!hasValidIntegrity(encodeStun(message), KEY), 'no proof is none');
 });
 
 test('addresses are told apart from what is none', () => {
