@@ -53,7 +53,7 @@ test('a connection that does not begin with a hello is closed', async () => {
   assert.equal(a.pool.stats().connections, 0);
 });
 
-test('half a hello holds a connection only so long', async () => {
+test('an incomplete hello times out', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, raw] = [await world.node(), await RawPeer.in(world)];
@@ -64,7 +64,7 @@ test('half a hello holds a connection only so long', async () => {
   await connection.closed;
 });
 
-test('another version or network is told so, and the connection ends', async () => {
+test('a peer with another version or network receives the reason, and the connection closes', async () => {
   await using world = new LinkWorld();
   const [a, raw] = [await world.node(), await RawPeer.in(world)];
   const rest = new Uint8Array(48);
@@ -80,7 +80,7 @@ test('another version or network is told so, and the connection ends', async () 
   }
 });
 
-test('streams of unknown kinds and broken headers are refused; a node that goes on is cut off', async () => {
+test('streams of unknown kinds and malformed headers are rejected, and a node that repeats them is disconnected', async () => {
   await using world = new LinkWorld();
   const [a, raw] = [await world.node(), await RawPeer.in(world)];
   const session = await raw.connect(a);
@@ -97,7 +97,7 @@ test('streams of unknown kinds and broken headers are refused; a node that goes 
   await session.connection.closed;
 });
 
-test('whatever bytes a stream begins with, it is refused and the others go on', async () => {
+test('a stream that begins with random bytes is rejected, and the other streams work', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, raw] = [await world.node(), await RawPeer.in(world)];
@@ -107,7 +107,7 @@ test('whatever bytes a stream begins with, it is refused and the others go on', 
   const agent = newIdentity();
   const kinds = fc.constantFrom(0, 1, KIND.link, KIND.nodeRequest, KIND.signal, 200);
   const noise = fc.uint8Array({ maxLength: 80 });
-  // A length that fits, so that the header itself is looked at.
+  // A valid length, so that the header itself is parsed.
   const framed = noise.map((bytes) => Buffer.concat([u16(bytes.length), bytes]));
   await fc.assert(
     fc.asyncProperty(fc.array(fc.tuple(kinds, fc.oneof(noise, framed)), { maxLength: 8 }), async (beginnings) => {
@@ -121,7 +121,7 @@ test('whatever bytes a stream begins with, it is refused and the others go on', 
       const good = await session.link(header(agent, called, proofOf('caller', agent, session)));
       assert.equal(await statusOn(good), STATUS.ok);
       session.connection.close();
-      // Offences are forgiven with time.
+      // Offences are forgiven over time.
       clock.advance(100_000);
     }),
     { seed: 20261121, numRuns: 60 },
@@ -129,7 +129,7 @@ test('whatever bytes a stream begins with, it is refused and the others go on', 
   assert.equal(inbox.length, 60);
 });
 
-test('half a header is reset in time and gives its place back', async () => {
+test('an incomplete header times out and releases its slot', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, raw] = [await world.node(), await RawPeer.in(world)];
@@ -148,13 +148,13 @@ test('half a header is reset in time and gives its place back', async () => {
   assert.equal(a.pool.gate.waiting, 0);
   await settle();
   assert.equal(a.pool.stats().streams, 0);
-  // Ended cleanly, half a header is an answerable mistake.
+  // An incomplete header that ends cleanly is answered with an error.
   const cut = await session.send(Uint8Array.of(KIND.link), u16(100), new Uint8Array(99));
   cut.end();
   assert.equal(await statusOn(cut), STATUS.malformed);
 });
 
-test('streams without end wait in bounded number, do not hinder other nodes, and cost the connection', async () => {
+test('streams that never end are limited in number, do not affect other nodes, and cost the connection', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b] = [await world.node({ streamsPerConnection: 1_000_000 }), await world.node()];
@@ -182,7 +182,7 @@ test('streams without end wait in bounded number, do not hinder other nodes, and
   assert.equal(a.pool.gate.waiting, 0);
 });
 
-test('refused streams that their node never ends linger for a moment, and in bounded number', async () => {
+test('rejected streams that their node does not end linger briefly, and in limited number', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, raw] = [await world.node(), await RawPeer.in(world)];
@@ -199,7 +199,7 @@ test('refused streams that their node never ends linger for a moment, and in bou
   assert.equal(a.pool.stats().streams, 0);
 });
 
-test('many nodes on one address leave places for those on others', async () => {
+test('many nodes at one address leave slots for nodes at other addresses', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const a = await world.node();
@@ -216,7 +216,7 @@ test('many nodes on one address leave places for those on others', async () => {
     const session = await (await RawPeer.in(world, host)).connect(a);
     return await statusOn(await session.send(Uint8Array.of(KIND.nodeRequest), u32(0)));
   };
-  assert.equal(await ask('192.0.2.1'), STATUS.ok, 'a node with more makes room for its neighbour');
+  assert.equal(await ask('192.0.2.1'), STATUS.ok, 'a node with more streams is limited first');
   assert.ok(a.pool.gate.waiting <= MAX_WAITING_PER_SOURCE);
   assert.equal(await ask('192.0.2.2'), STATUS.ok);
   assert.equal(await ask('127.0.0.1'), STATUS.ok);
@@ -225,7 +225,7 @@ test('many nodes on one address leave places for those on others', async () => {
   assert.equal(await ask('192.0.2.1'), STATUS.ok);
 });
 
-test('nobody speaks as an agent whose operational key he does not hold', async () => {
+test('a node cannot impersonate an agent without its operational key', async () => {
   await using world = new LinkWorld();
   const [a, raw] = [await world.node(), await RawPeer.in(world)];
   const [victim, attacker, called] = [newIdentity(), newIdentity(), a.host()];
@@ -238,7 +238,7 @@ test('nobody speaks as an agent whose operational key he does not hold', async (
   const wrongRole = proofOf('called', victim, session);
   for (const proof of [own, stolen, wrongRole])
     assert.equal(await statusOn(await session.link(header(victim, called, proof))), STATUS.badProof);
-  // Proven under his own name, he is still nobody else.
+  // A proof of the attacker does not help to impersonate another.
   assert.equal(await statusOn(await session.link(header(attacker, called, own))), STATUS.ok);
   assert.equal(await statusOn(await session.link(header(victim, called, null))), STATUS.proofNeeded);
   assert.deepEqual(
@@ -250,11 +250,11 @@ test('nobody speaks as an agent whose operational key he does not hold', async (
   assert.equal(inbox.length, 1);
 });
 
-test('a proof is worth nothing on another connection, nor handed back on its own', async () => {
+test('a proof is invalid on another connection, and cannot be reflected on its own', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   const raw = await RawPeer.in(world);
-  const [victim, target, neighbour] = [a.host(), b.host(), a.host()];
+  const [victim, target, sibling] = [a.host(), b.host(), a.host()];
   const bait = newIdentity();
   world.directory.set(bait.aid, {
     aid: bait.aid,
@@ -273,22 +273,22 @@ test('a proof is worth nothing on another connection, nor handed back on its own
   const opening = a.links.open(victim.aid, bait.aid, 'tcp', { signal: stop.signal });
   const outcome = assert.rejects(opening, withCode('cancelled'));
   const [toRaw, { proof }] = await caught;
-  // The other connection to come makes this one doubted: what is asked then is no link.
+  // The second connection makes this one suspect, so that the node probes it on a stream that is not a link.
   toRaw.onStream((stream) => void stream.resume());
   assert.ok(proof);
   const elsewhere = await raw.connect(b);
   const replayed = await elsewhere.link(header(victim, target, proof));
   assert.equal(await statusOn(replayed), STATUS.badProof);
   const again = await raw.connect(a);
-  assert.equal(await statusOn(await again.link(header(victim, neighbour, proof))), STATUS.badProof);
-  const handedBack = await toRaw.link(header(victim, neighbour, proof));
-  assert.equal(await statusOn(handedBack), STATUS.badProof);
+  assert.equal(await statusOn(await again.link(header(victim, sibling, proof))), STATUS.badProof);
+  const reflected = await toRaw.link(header(victim, sibling, proof));
+  assert.equal(await statusOn(reflected), STATUS.badProof);
   assert.deepEqual(inboxes, [[], []]);
   stop.abort();
   await outcome;
 });
 
-test('proofs cost work, so one node gets only so many verified', async () => {
+test('proofs are expensive to verify, so each node has a rate for them', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, raw] = [await world.node(), await RawPeer.in(world)];
@@ -303,11 +303,11 @@ test('proofs cost work, so one node gets only so many verified', async () => {
     stream.destroy();
   }
   assert.equal(await statusOn(await session.send(bytes)), STATUS.rateLimited);
-  // Once proven, naming the agent is free.
+  // After the proof, further links of the agent are free.
   assert.equal(await statusOn(await session.link(header(agent, called, null))), STATUS.ok);
 });
 
-test('a peer that never reads holds up its own stream only', async () => {
+test('a peer that never reads blocks only its own stream', async () => {
   await using world = new LinkWorld();
   const [a, raw] = [await world.node(), await RawPeer.in(world)];
   const called = a.host();
@@ -323,13 +323,13 @@ test('a peer that never reads holds up its own stream only', async () => {
     held += chunk.length;
     await settle(3);
   }
-  assert.ok(link.writableNeedDrain, 'the writer is told to wait');
-  assert.ok(held < 5 * 1024 * 1024, `${held} bytes are under way`);
+  assert.ok(link.writableNeedDrain, 'the writer is paused');
+  assert.ok(held < 5 * 1024 * 1024, `${held} bytes are buffered`);
   const other = await session.link(header(agent, called, null));
   assert.equal(await statusOn(other), STATUS.ok);
 });
 
-test('a node that answers without the called agent is found out', async () => {
+test('a node that answers for an agent it does not have is detected', async () => {
   await using world = new LinkWorld();
   const [a, raw] = [await world.node(), await RawPeer.in(world)];
   const caller = a.host();
@@ -377,12 +377,12 @@ test('a node that answers without the called agent is found out', async () => {
     });
   }
   assert.match(reasons[1] ?? '', /malformed/);
-  assert.equal(streams, answers.length + 1, 'a proof is shown again once, not for ever');
+  assert.equal(streams, answers.length + 1, 'a proof is sent again once at most');
   await settle();
   assert.equal(a.pool.stats().streams, 0);
 });
 
-test('an agent that forgot us is shown the proof again', async () => {
+test('an agent that lost the proof receives it again', async () => {
   await using world = new LinkWorld();
   const [a, raw] = [await world.node(), await RawPeer.in(world)];
   const caller = a.host();
@@ -402,13 +402,13 @@ test('an agent that forgot us is shown the proof again', async () => {
   assert.deepEqual(shown, [true, false, true]);
 });
 
-test('an agent that does not exist has a well-formed name all the same', async () => {
+test('the AID of an agent that does not exist is still well-formed', async () => {
   await using world = new LinkWorld();
   const [a, raw] = [await world.node(), await RawPeer.in(world)];
   a.inbox();
   const session = await raw.connect(a);
   const agent = newIdentity();
-  const nobody = { ...newIdentity(), aid: nativeAid(new Uint8Array(32).fill(1)) };
-  const stream = await session.link(header(agent, nobody, proofOf('caller', agent, session)));
+  const unknown = { ...newIdentity(), aid: nativeAid(new Uint8Array(32).fill(1)) };
+  const stream = await session.link(header(agent, unknown, proofOf('caller', agent, session)));
   assert.equal(await statusOn(stream), STATUS.notHere);
 });

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { DelegationFloor } from '../../../src/network/links/proven.ts';
 import { newIdentity } from '../../support/identities.ts';
 
-test('the newest delegation of an agent counts, and only a newer one is told', () => {
+test('the newest delegation of an agent counts, and only a newer one raises an event', () => {
   const [a, b] = [newIdentity().aid, newIdentity().aid];
   const told: [string, number][] = [];
   const kept: [string, number][] = [];
@@ -21,10 +21,10 @@ test('the newest delegation of an agent counts, and only a newer one is told', (
   ]);
   assert.deepEqual(kept, told);
   floor.note(b, 20, null);
-  assert.equal(floor.of(b), 50, 'what was kept of an earlier life counts too');
+  assert.equal(floor.of(b), 50, 'a stored delegation of an earlier run counts too');
 });
 
-test('a caller that was not let in is remembered only if it is known already', () => {
+test('a rejected caller is stored only if it is known already', () => {
   const [stranger, known] = [newIdentity().aid, newIdentity().aid];
   const kept: [string, number, string | null][] = [];
   const floor = new DelegationFloor({

@@ -37,7 +37,7 @@ const headers: fc.Arbitrary<LinkHeader> = fc.record({
   wantsProof: fc.boolean(),
 });
 
-test('a header comes back as it went', () => {
+test('a decoded header equals the encoded one', () => {
   fc.assert(
     fc.property(headers, (header) => {
       const encoded = encodeHeader(header);
@@ -54,7 +54,7 @@ test('a header comes back as it went', () => {
   );
 });
 
-test('what a decoder accepts is the only encoding of its meaning, and it never throws', () => {
+test('a decoder accepts only one encoding of a value, and never throws', () => {
   const mutated = fc
     .tuple(headers, fc.array(fc.tuple(fc.nat(), fc.nat(255)), { maxLength: 3 }), fc.nat())
     .map(([header, edits, cut]) => {
@@ -71,7 +71,7 @@ test('what a decoder accepts is the only encoding of its meaning, and it never t
   );
 });
 
-test('a header with a field out of place is refused', () => {
+test('a header with a misplaced field is rejected', () => {
   const caller = nativeAid(new Uint8Array(32).fill(1));
   const good = encodeHeader({
     caller,
@@ -86,8 +86,8 @@ test('a header with a field out of place is refused', () => {
     empty: new Uint8Array(0),
     'unknown flag': Uint8Array.of(4, ...good.subarray(1)),
     'proof flag without a proof': Uint8Array.of(1, ...good.subarray(1)),
-    'left-over byte': Uint8Array.of(...good, 0),
-    'cut short': good.subarray(0, -1),
+    'trailing byte': Uint8Array.of(...good, 0),
+    truncated: good.subarray(0, -1),
     'unknown kind of AID': Uint8Array.of(good[0] ?? 0, 33, 0xa9, ...good.subarray(3)),
   };
   for (const [name, input] of Object.entries(refused)) assert.equal(decodeHeader(input), null, name);
@@ -98,7 +98,7 @@ test('a header with a field out of place is refused', () => {
     assert.equal(decodeHeader(withPurpose(purpose)), null, JSON.stringify(purpose));
 });
 
-test('an access token is valid UTF-8 of bounded length', () => {
+test('an access token is valid UTF-8 of limited length', () => {
   const caller = nativeAid(new Uint8Array(32).fill(1));
   const header = (accessToken: string): Uint8Array =>
     encodeHeader({ caller, called: caller, purpose: 'tcp', accessToken, proof: null, wantsProof: false });
@@ -110,7 +110,7 @@ test('an access token is valid UTF-8 of bounded length', () => {
   assert.equal(decodeHeader(invalid), null);
 });
 
-test('the bytes of a header are those of docs/protocol-links.md', () => {
+test('the bytes of a header match docs/protocol-links.md', () => {
   const caller = nativeAid(new Uint8Array(32).fill(0x11));
   const called = aidFromBytes(Uint8Array.of(0xa3, ...new Uint8Array(20).fill(0x22)));
   const proof: Proof = { delegation: Uint8Array.of(0xde, 0x1e), signature: new Uint8Array(64).fill(0x33) };
@@ -127,7 +127,7 @@ test('the bytes of a header are those of docs/protocol-links.md', () => {
   );
 });
 
-test('a proof is read only where it is whole and alone', () => {
+test('a proof is decoded only if it is complete and has no trailing bytes', () => {
   fc.assert(
     fc.property(proofs, fc.uint8Array({ minLength: 1, maxLength: 3 }), (proof, more) => {
       const encoded = encodeProof(proof);

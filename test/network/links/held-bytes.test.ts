@@ -1,4 +1,4 @@
-/** What is kept for readers that are behind has a budget. */
+/** Data buffered for slow readers has a budget. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { QuotaHolder } from '../../../src/foundation/quota.ts';
@@ -14,7 +14,7 @@ import { eventually } from '../../support/eventually.ts';
 
 const CHUNK = Buffer.alloc(64 * 1024);
 
-/** A stream whose other side reads nothing until it is told to. */
+/** A stream with a remote side that reads nothing until the test allows it. */
 class Unread extends WatchedStream {
   readonly #waiting: (() => void)[] = [];
   taken = 0;
@@ -40,26 +40,30 @@ function unread(held: HeldBytes, holder: Partial<QuotaHolder> = {}): Unread {
   return stream;
 }
 
-/** Writes as a service does that always has more. */
+/** Writes like a service that always has more data. */
 function fill(stream: Unread): Unread {
   for (let wantsMore = true; wantsMore && !stream.destroyed; ) wantsMore = stream.write(CHUNK);
   return stream;
 }
 
-test('streams without readers stay within the budget of their node, its source and all strangers', () => {
+test('streams without readers stay within the budgets of their node, their source and all strangers', () => {
   const held = new HeldBytes();
   const streams = Array.from({ length: 2000 }, () => fill(unread(held)));
   assert.ok(held.ofStrangers <= MAX_HELD_PER_NODE_BYTES);
   const alive = streams.filter(({ destroyed }) => !destroyed).length;
-  assert.ok(alive >= 200, `${alive} are left`);
-  assert.deepEqual([streams[0]?.destroyed, streams.at(-1)?.destroyed], [true, false], 'the longest stalled go first');
+  assert.ok(alive >= 200, `only ${alive} remain`);
+  assert.deepEqual(
+    [streams[0]?.destroyed, streams.at(-1)?.destroyed],
+    [true, false],
+    'the longest stalled streams are closed first',
+  );
   for (let node = 0; node < 20; node++) for (let i = 0; i < 100; i++) fill(unread(held, { node: `node ${node}` }));
   assert.ok(held.ofStrangers <= MAX_HELD_PER_SOURCE_BYTES);
   for (let i = 0; i < 2000; i++) fill(unread(held, { node: `free ${i}`, source: `10.${i >> 8}.${i & 255}.1` }));
   assert.ok(held.ofStrangers <= MAX_HELD_BYTES);
 });
 
-test('a caller allowed by name, and a stranger elsewhere with little, keep their streams through a flood', () => {
+test('a known caller, and a stranger elsewhere with little data, keep their streams during a flood', () => {
   const held = new HeldBytes();
   const named = fill(unread(held, { named: true }));
   const elsewhere = fill(unread(held, { node: 'elsewhere', source: '198.51.100.7' }));
@@ -68,7 +72,7 @@ test('a caller allowed by name, and a stranger elsewhere with little, keep their
   assert.deepEqual([named.destroyed, elsewhere.destroyed, late.destroyed], [false, false, false]);
 });
 
-test('a stream gives its bytes back as its reader goes on, and when it closes', async () => {
+test('a stream releases its bytes as its reader advances, and when it closes', async () => {
   const held = new HeldBytes();
   const stream = fill(unread(held));
   assert.equal(held.ofStrangers, 2 * STREAM_BUFFER_BYTES);
@@ -87,7 +91,7 @@ test('streams buffer less when much of the budget is used', () => {
   assert.equal(sizes.at(-1), CHUNK.length);
 });
 
-test('a node whose cut streams the engine cannot let go of loses its connection', async () => {
+test('a node loses its connection if the engine cannot release its reset streams', async () => {
   const held = new HeldBytes();
   let closed = 0;
   const [released, connection] = [Promise.withResolvers<void>(), { close: () => closed++ }];
@@ -104,5 +108,5 @@ test('a node whose cut streams the engine cannot let go of loses its connection'
   assert.deepEqual([held.stuck, closed, held.ofStrangers], [MAX_STUCK_PER_NODE_BYTES, 1, 0]);
   released.resolve();
   await released.promise;
-  await eventually('all are let go of', () => held.stuck === 0);
+  await eventually('all are released', () => held.stuck === 0);
 });

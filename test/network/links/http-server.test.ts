@@ -1,4 +1,4 @@
-/** HTTP on links: which chunks are freed, in which order requests are served, and what counts against the quotas. */
+/** HTTP on links: when chunks are freed, the order of requests, and the quotas. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
@@ -26,20 +26,20 @@ function linkOf(stream: Duplex, node = 1, host = '192.0.2.1'): LinkStream {
   return asLink(stream, names, () => ({ ...plainPath('direct', { host, port: 1 }), rttMs: 0 }));
 }
 
-/** A chunk that has its memory to itself, as those of a link. */
+/** A chunk with its own memory, like the chunks of a link. */
 function chunkOf(text: string): Buffer {
   const chunk = Buffer.allocUnsafeSlow(Buffer.byteLength(text, 'latin1'));
   chunk.write(text, 'latin1');
   return chunk;
 }
 
-/** A link whose other side is the test, and which frees what it is told to. */
+/** A link with the test as its remote side. It frees the chunks that it is given. */
 function freeing(node = 1, host = '192.0.2.1'): LinkStream {
   const stream = new Duplex({ read() {}, write: (_chunk, _encoding, done) => done() });
   return Object.assign(linkOf(stream, node, host), { release: freeMemory });
 }
 
-test('the chunks of a body are freed, and the body is whole', async () => {
+test('the chunks of a body are freed, and the body is complete', async () => {
   const bodies: string[] = [];
   const server = linkHttpServer({
     ...OPTIONS,
@@ -65,7 +65,7 @@ test('the chunks of a body are freed, and the body is whole', async () => {
   for (const { buffer } of chunks) assert.equal(buffer.byteLength, 0);
 });
 
-test('what follows the head of a switch belongs to whoever takes the link', async () => {
+test('the bytes after the head of an upgrade request belong to the upgrade handler', async () => {
   const server = linkHttpServer({ ...OPTIONS, serve: (_request, response) => void response.end() });
   const heard: Buffer[] = [];
   server.on('upgrade', (_request, link: Duplex, head: Buffer) => {
@@ -76,11 +76,11 @@ test('what follows the head of a switch belongs to whoever takes the link', asyn
   server.emit('connection', link);
   const head = 'GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n';
   for (const text of [`${head}early`, 'later', 'last']) link.push(chunkOf(text));
-  await eventually('all of it', () => heard.length === 3);
+  await eventually('all bytes', () => heard.length === 3);
   assert.equal(Buffer.concat(heard).toString(), 'earlylaterlast');
 });
 
-test('a stream that something else counts gives its place back, and takes one again where there is one', async () => {
+test('a stream that another quota counts releases its slot, and takes one again if there is one', async () => {
   const streams = new LinkPlaces(2, isNamed);
   const [first, second, third] = [1, 1, 1].map((node) => linkOf(new PassThrough(), node));
   assert.ok(first && second && third);
@@ -99,18 +99,22 @@ test('a stream that something else counts gives its place back, and takes one ag
   assert.equal(streams.enter(linkOf(new PassThrough())), false);
 });
 
-test('links of many node keys of one source leave room for others, and for callers let in by name', () => {
+test('links from many node keys of one source leave room for other sources and for known callers', () => {
   const named = testAid(3);
   const places = new LinkPlaces(4, ({ caller }) => caller === named);
   const entered = Array.from({ length: 40 }, (_, i) => places.enter(linkOf(new PassThrough(), i)));
   assert.equal(entered.filter(Boolean).length, 6);
   for (let i = 0; i < 40; i++) places.enter(linkOf(new PassThrough(), 50 + i, `10.${i}.0.1`));
-  assert.equal(places.enter(linkOf(new PassThrough(), 99, '10.250.0.1')), false, 'strangers leave the reserved part');
+  assert.equal(
+    places.enter(linkOf(new PassThrough(), 99, '10.250.0.1')),
+    false,
+    'strangers cannot use the reserved part',
+  );
   const friend = Object.assign(linkOf(new PassThrough(), 100), { caller: named });
   assert.equal(places.enter(friend), true);
 });
 
-test('half-sent heads have a budget, and one that is whole gives its part back', async () => {
+test('incomplete request heads have a budget, and a complete one releases its share', async () => {
   const served: string[] = [];
   const server = linkHttpServer({
     ...OPTIONS,
@@ -128,7 +132,7 @@ test('half-sent heads have a budget, and one that is whole gives its part back',
   };
   const count = 2 * Math.ceil(MAX_HEADS_PER_NODE_BYTES / (HEAD_COPIES * half.length));
   const links = Array.from({ length: count }, () => open(1));
-  await eventually('the first are cut', () => links.filter(({ destroyed }) => destroyed).length >= count / 2);
+  await eventually('the first links are reset', () => links.filter(({ destroyed }) => destroyed).length >= count / 2);
   const alive = links.filter(({ destroyed }) => !destroyed);
   assert.ok(alive.length > count / 3 && links[0]?.destroyed === true);
   const other = open(2, '198.51.100.1');
@@ -138,7 +142,7 @@ test('half-sent heads have a budget, and one that is whole gives its part back',
 
 const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
 
-test('requests of one link are served one by one, so that only one response is buffered', async () => {
+test('requests of a link are served sequentially, so that only one response is buffered', async () => {
   const responses: ServerResponse[] = [];
   const server = linkHttpServer({ ...OPTIONS, serve: (_request, response) => void responses.push(response) });
   const link = freeing();
@@ -154,7 +158,7 @@ test('requests of one link are served one by one, so that only one response is b
   assert.equal(link.destroyed, false);
 });
 
-test('heads that come while a request is served have a budget, and a caller let in by name keeps its link', async () => {
+test('request heads that arrive while a request is served have a budget, and a known caller keeps its link', async () => {
   const friend = testAid(3);
   let served = 0;
   const server = linkHttpServer({ ...OPTIONS, isNamed: ({ caller }) => caller === friend, serve: () => void served++ });
@@ -172,14 +176,14 @@ test('heads that come while a request is served have a budget, and a caller let 
     served = 0;
     const links = Array.from({ length: 2 * fitting }, () => open(testAid(2), '192.0.2.1', ...chunks));
     await eventually('every link is served', () => served >= 2 * fitting);
-    await eventually('the first links are cut', () => links.filter(({ destroyed }) => destroyed).length >= fitting);
+    await eventually('the first links are reset', () => links.filter(({ destroyed }) => destroyed).length >= fitting);
     assert.deepEqual([links[0]?.destroyed, links.at(-1)?.destroyed], [true, false]);
     for (const link of links) link.destroy();
   }
   assert.equal(named.destroyed, false);
 });
 
-test('complete requests leave nothing counted, whatever their bodies', async () => {
+test('complete requests release all their bytes, with or without a body', async () => {
   let served = 0;
   const server = linkHttpServer({
     ...OPTIONS,

@@ -1,4 +1,4 @@
-/** Links between neighbours go beside their QUIC connection, and over it wherever that is not possible. */
+/** Links proxy LAN peers use a LAN TCP connection, or QUIC if that is not possible. */
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { test } from 'node:test';
@@ -9,18 +9,18 @@ import { eventually } from '../../support/eventually.ts';
 import { LinkWorld, readAll, settle } from '../../support/link-world.ts';
 import { TcpServer } from '../../support/tcp.ts';
 
-/** Descriptors of a process that has as many as it needs. */
+/** File descriptors of a process without a tight limit. */
 const MANY = 65_536;
 const KIB = 1024;
 
-/** The answers of this one lead over a place where TCP connections can be cut. */
-class NearOver extends LanTcp {
-  readonly between: { readonly port: number };
+/** A LAN TCP endpoint behind a proxy that can cut connections. */
+class ProxiedLanTcp extends LanTcp {
+  readonly proxy: { readonly port: number };
   target = 0;
 
-  constructor(clock: LinkWorld['clock'], between: { readonly port: number }) {
+  constructor(clock: LinkWorld['clock'], proxy: { readonly port: number }) {
     super({ clock, descriptors: () => MANY });
-    this.between = between;
+    this.proxy = proxy;
   }
 
   override async answer(...asked: Parameters<LanTcp['answer']>): ReturnType<LanTcp['answer']> {
@@ -28,17 +28,17 @@ class NearOver extends LanTcp {
     if (body === null) return null;
     const answer = decodeAnswer(body);
     this.target = answer.port;
-    return encodeAnswer({ ...answer, port: this.between.port });
+    return encodeAnswer({ ...answer, port: this.proxy.port });
   }
 }
 
-function nearOf({ clock }: LinkWorld): LanTcp {
+function lanTcpOf({ clock }: LinkWorld): LanTcp {
   return new LanTcp({ clock, descriptors: () => MANY });
 }
 
-/** Two nodes, each with an agent; the second sends back what comes. */
-async function two(world: LinkWorld, near: { readonly upgrade?: LanTcp } = { upgrade: nearOf(world) }) {
-  const [a, b] = [await world.node({ upgrade: nearOf(world) }), await world.node(near)];
+/** Two nodes, each with an agent. The second one echoes. */
+async function nodePair(world: LinkWorld, options: { readonly upgrade?: LanTcp } = { upgrade: lanTcpOf(world) }) {
+  const [a, b] = [await world.node({ upgrade: lanTcpOf(world) }), await world.node(options)];
   const [caller, called] = [a.host(), b.host()];
   b.echo();
   const open = () => a.links.open(caller.aid, called.aid, 'tcp');
@@ -46,9 +46,9 @@ async function two(world: LinkWorld, near: { readonly upgrade?: LanTcp } = { upg
   return { a, b, called, open, session };
 }
 
-test('once a neighbour has answered, links to it go beside its QUIC connection', async () => {
+test('after a LAN peer has answered, links to it use the LAN TCP connection', async () => {
   await using world = new LinkWorld();
-  const { a, b, called, open, session } = await two(world);
+  const { a, b, called, open, session } = await nodePair(world);
   const told: Uint8Array[] = [];
   let changes = 0;
   a.pool.upgraded.add((nodeKey) => told.push(nodeKey));
@@ -56,7 +56,7 @@ test('once a neighbour has answered, links to it go beside its QUIC connection',
   const first = await open();
   assert.ok(!(first instanceof LanTcpStream));
   assert.equal(first.path().isUpgraded, false);
-  await eventually('the other way is told', () => told.length === 1);
+  await eventually('the better path is reported', () => told.length === 1);
   assert.deepEqual(told, [b.key.publicKey]);
   assert.ok(changes > 0);
   assert.equal(first.isOutdated?.(), true);
@@ -73,16 +73,16 @@ test('once a neighbour has answered, links to it go beside its QUIC connection',
   assert.ok(after.bytesSent - before.bytesSent > 100 * KIB && after.bytesReceived - before.bytesReceived > 100 * KIB);
   assert.ok(session().connection.stats().bytesSent - quic.bytesSent < KIB);
   assert.ok(a.pool.stats().bytesSent > 100 * KIB && b.pool.stats().bytesReceived > 100 * KIB);
-  first.end('goes on');
-  assert.equal(String(await readAll(first)), 'goes on');
+  first.end('still open');
+  assert.equal(String(await readAll(first)), 'still open');
   assert.equal(told.length, 1);
 });
 
-test('a link beside the QUIC connection counts as one of its streams, until it closes', async () => {
+test('a link over the LAN TCP connection counts as a stream of the session until it closes', async () => {
   await using world = new LinkWorld();
-  const { open, session } = await two(world);
+  const { open, session } = await nodePair(world);
   const links = [await open(), await open()];
-  await eventually('there is another way', () => session().upgrade.isReady);
+  await eventually('the LAN TCP connection is ready', () => session().upgrade.isReady);
   const third = await open();
   assert.ok(third instanceof LanTcpStream);
   assert.equal(session().streams, 3);
@@ -90,12 +90,12 @@ test('a link beside the QUIC connection counts as one of its streams, until it c
     link.end();
     await readAll(link);
   }
-  await eventually('nothing is left', () => session().streams === 0);
+  await eventually('no stream is open', () => session().streams === 0);
 });
 
-test('who does not know of other ways is not asked again, and gets links over QUIC', async () => {
+test('a peer without LAN TCP gets links over QUIC, and no further request', async () => {
   await using world = new LinkWorld();
-  const { a, open, session } = await two(world, {});
+  const { a, open, session } = await nodePair(world, {});
   let told = 0;
   a.pool.upgraded.add(() => told++);
   for (let i = 0; i < 6; i++) {
@@ -111,11 +111,11 @@ test('who does not know of other ways is not asked again, and gets links over QU
   assert.equal(a.pool.stats().connections, 1);
 });
 
-test('a channel that is cut in the moment of opening a link fails no link', async () => {
+test('a LAN TCP connection that breaks while a link opens does not fail the link', async () => {
   await using world = new LinkWorld();
   let isCut = false;
-  await using between = await TcpServer.start((socket) => {
-    const on = connect({ host: '127.0.0.1', port: near.target, allowHalfOpen: true });
+  await using proxy = await TcpServer.start((socket) => {
+    const on = connect({ host: '127.0.0.1', port: proxied.target, allowHalfOpen: true });
     on.on('error', () => {});
     on.on('close', () => socket.destroy());
     socket.on('close', () => on.destroy());
@@ -125,25 +125,25 @@ test('a channel that is cut in the moment of opening a link fails no link', asyn
       else on.write(chunk);
     });
   });
-  const near = new NearOver(world.clock, between);
-  const { open, session } = await two(world, { upgrade: near });
-  const standing = [await open(), await open()];
-  await eventually('there is another way', () => session().upgrade.isReady);
+  const proxied = new ProxiedLanTcp(world.clock, proxy);
+  const { open, session } = await nodePair(world, { upgrade: proxied });
+  const openLink = [await open(), await open()];
+  await eventually('the LAN TCP connection is ready', () => session().upgrade.isReady);
   isCut = true;
   const link = await open();
   link.end('came through');
   assert.equal(String(await readAll(link)), 'came through');
-  const [first = assert.fail()] = standing;
-  first.end('goes on');
-  assert.equal(String(await readAll(first)), 'goes on');
+  const [first = assert.fail()] = openLink;
+  first.end('still open');
+  assert.equal(String(await readAll(first)), 'still open');
 });
 
-test('links beside a QUIC connection end with it, and the next ones go over a new one', async () => {
+test('links over LAN TCP end with their QUIC connection, and the next ones use a new one', async () => {
   await using world = new LinkWorld();
-  const { a, open, session } = await two(world);
+  const { a, open, session } = await nodePair(world);
   await open();
   await open();
-  await eventually('there is another way', () => session().upgrade.isReady);
+  await eventually('the LAN TCP connection is ready', () => session().upgrade.isReady);
   const link = await open();
   assert.ok(link instanceof LanTcpStream);
   const lost = new Promise((resolve) => link.once('error', resolve));

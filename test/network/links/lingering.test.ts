@@ -1,4 +1,4 @@
-/** How many streams linger after our last word. */
+/** How many streams linger after the last bytes of this side. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
@@ -23,7 +23,7 @@ function fill(lingering: RefusedStreams, count: number, holder: (i: number) => {
   });
 }
 
-test('the oldest lingering stream of a node is cut off for its newest', async () => {
+test('the newest lingering stream of a node evicts its oldest', async () => {
   const lingering = new RefusedStreams();
   const streams = fill(lingering, MAX_LINGERING_PER_NODE + 1, () => ({ node: 'a', source: '192.0.2.1' }));
   assert.deepEqual([streams[0]?.destroyed, streams[1]?.destroyed, streams.at(-1)?.destroyed], [true, false, false]);
@@ -34,7 +34,7 @@ test('the oldest lingering stream of a node is cut off for its newest', async ()
   assert.equal(lingering.size, MAX_LINGERING_PER_NODE - 1);
 });
 
-test('free node keys of one source, or of many sources, leave room for known nodes', () => {
+test('unlimited node keys of one source, or of many sources, leave room for known nodes', () => {
   const lingering = new RefusedStreams();
   fill(lingering, 2 * MAX_LINGERING_PER_SOURCE, (i) => ({ node: `node ${i}`, source: '192.0.2.1' }));
   assert.equal(lingering.size, MAX_LINGERING_PER_SOURCE);
@@ -45,7 +45,7 @@ test('free node keys of one source, or of many sources, leave room for known nod
   assert.equal(known.destroyed, false);
 });
 
-test('links that are let go count as lingering, once each, and the oldest of a node gives way', async () => {
+test('closed links linger, count once each, and the oldest of a node is evicted', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [near, far] = [await world.node(), await world.node()];
@@ -58,7 +58,7 @@ test('links that are let go count as lingering, once each, and the oldest of a n
     drainAndDestroy(link, clock);
     drainAndDestroy(link, clock);
   });
-  // The caller never ends its half.
+  // The caller does not end its half.
   const open = async (): Promise<void> => {
     const link = await near.links.open(caller.aid, called.aid, 'note');
     link.on('error', () => {});

@@ -9,27 +9,27 @@ import { TestClock } from '../../support/test-clock.ts';
 
 const DAY_S = 86_400;
 
-test('a link carries bytes both ways and knows both agents on either side', async () => {
+test('a link carries bytes both ways, and each side knows both agents', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   const [caller, called] = [a.host(), b.host()];
   const inbox = b.inbox('http');
-  const near = await a.links.open(caller.aid, called.aid, 'http', { accessToken: 'sesame' });
-  const [far] = inbox;
-  assert.ok(far);
-  for (const link of [near, far]) {
+  const outgoing = await a.links.open(caller.aid, called.aid, 'http', { accessToken: 'sesame' });
+  const [incoming] = inbox;
+  assert.ok(incoming);
+  for (const link of [outgoing, incoming]) {
     assert.equal(link.caller, caller.aid);
     assert.equal(link.called, called.aid);
     assert.equal(link.purpose, 'http');
     assert.equal(link.accessToken, 'sesame');
     assert.equal(link.path().kind, 'lan');
   }
-  assert.deepEqual(near.nodeKey, b.key.publicKey);
-  assert.deepEqual(far.nodeKey, a.key.publicKey);
-  assert.deepEqual(near.path().remote, b.endpoint.address);
-  far.pipe(far);
-  near.end('hello');
-  assert.equal((await readAll(near)).toString(), 'hello');
+  assert.deepEqual(outgoing.nodeKey, b.key.publicKey);
+  assert.deepEqual(incoming.nodeKey, a.key.publicKey);
+  assert.deepEqual(outgoing.path().remote, b.endpoint.address);
+  incoming.pipe(incoming);
+  outgoing.end('hello');
+  assert.equal((await readAll(outgoing)).toString(), 'hello');
   assert.deepEqual(b.authorized, [
     {
       caller: caller.aid,
@@ -42,7 +42,7 @@ test('a link carries bytes both ways and knows both agents on either side', asyn
   ]);
 });
 
-test('the called side may speak first, and a caller that ends at once still gets the whole answer', async () => {
+test('the called side may send first, and a caller that ends immediately still gets the whole response', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   const [caller, called] = [a.host(), b.host()];
@@ -57,7 +57,7 @@ test('the called side may speak first, and a caller that ends at once still gets
   assert.equal((await readAll(link)).toString(), 'bye');
 });
 
-test('the first bytes of a link go with its header once the called agent is proven, and not before', async () => {
+test('the first bytes of a link are sent with its header only after the called agent is proven', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   const [caller, called] = [a.host(), b.host()];
@@ -73,7 +73,7 @@ test('the first bytes of a link go with its header once the called agent is prov
     await a.links.open(caller.aid, called.aid, 'tcp', { first }),
     await a.links.open(caller.aid, called.aid, 'tcp', { first }),
   ];
-  // Permission is asked before an answer: what is there by then has not waited for one.
+  // Permission is requested before the answer, so bytes made earlier did not wait for the answer.
   assert.deepEqual(madeBefore, [0, 2]);
   for (const link of links) link.end();
   const received = await Promise.all(inbox.map((link) => readAll(link)));
@@ -83,7 +83,7 @@ test('the first bytes of a link go with its header once the called agent is prov
   );
 });
 
-test('a link is ended with its first bytes where nothing follows them, proven or not, here or elsewhere', async () => {
+test('a link with only first bytes ends after them, proven or not, local or remote', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   const caller = a.host();
@@ -93,7 +93,7 @@ test('a link is ended with its first bytes where nothing follows them, proven or
     const inbox = at.inbox('tcp');
     for (let i = 0; i < 2; i++) {
       const link = await a.links.open(caller.aid, called.aid, 'tcp', { first });
-      await eventually('the link has come', () => inbox.length > i);
+      await eventually('the link arrived', () => inbox.length > i);
       assert.deepEqual([...(await readAll(inbox[i] ?? assert.fail()))], [7]);
       inbox[i]?.end('read');
       assert.equal(String(await readAll(link)), 'read');
@@ -101,7 +101,7 @@ test('a link is ended with its first bytes where nothing follows them, proven or
   }
 });
 
-test('both directions of a pair of nodes, and all of their agents, share one connection', async () => {
+test('both directions of a pair of nodes, and all their agents, share one connection', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   const [a1, a2, b1, b2] = [a.host(), a.host(), b.host(), b.host()];
@@ -119,7 +119,7 @@ test('both directions of a pair of nodes, and all of their agents, share one con
   for (const link of opened) link.destroy();
 });
 
-test('a refusal of the called side comes as its error, and nothing is handed over', async () => {
+test('a refusal by the called side arrives as its error, and its handler is not called', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   const [caller, called] = [a.host(), b.host()];
@@ -131,7 +131,7 @@ test('a refusal of the called side comes as its error, and nothing is handed ove
     await assert.rejects(a.links.open(caller.aid, called.aid, 'tcp'), withCode(expected));
   }
   b.authorize = () => {
-    throw new TypeError('a fault of the called side');
+    throw new TypeError('an error of the called side');
   };
   await assert.rejects(a.links.open(caller.aid, called.aid, 'tcp'), withCode('protocol_error'));
   b.authorize = () => {};
@@ -141,12 +141,12 @@ test('a refusal of the called side comes as its error, and nothing is handed ove
   assert.equal(a.pool.stats().connections, 1);
 });
 
-test('the handler of a link that throws costs that link only', async () => {
+test('a link handler that throws affects only that link', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   const [caller, called] = [a.host(), b.host()];
   b.links.accept('tcp', () => {
-    throw new Error('a fault of the handler');
+    throw new Error('an error of the handler');
   });
   b.echo('http');
   const link = await a.links.open(caller.aid, called.aid, 'tcp');
@@ -154,10 +154,10 @@ test('the handler of a link that throws costs that link only', async () => {
   (await a.links.open(caller.aid, called.aid, 'http')).destroy();
 });
 
-test('who takes a purpose refuses links that were permitted, here and from elsewhere', async () => {
+test('the handler of a purpose can reject permitted links, local and remote', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
-  const [caller, neighbour, called] = [a.host(), b.host(), b.host()];
+  const [caller, localCaller, called] = [a.host(), b.host(), b.host()];
   const asked: string[] = [];
   let full = true;
   b.authorize = ({ purpose }) => void asked.push(`permission ${purpose}`);
@@ -165,13 +165,13 @@ test('who takes a purpose refuses links that were permitted, here and from elsew
     'tcp',
     (link) => link.destroy(),
     (request) => {
-      asked.push(`room for ${request.caller === caller.aid ? 'caller' : 'neighbour'}`);
+      asked.push(`room for ${request.caller === caller.aid ? 'caller' : 'local caller'}`);
       if (full) throw new SvcError('rate_limited');
     },
   );
   b.echo('http');
   await assert.rejects(a.links.open(caller.aid, called.aid, 'tcp'), withCode('rate_limited'));
-  await assert.rejects(b.links.open(neighbour.aid, called.aid, 'tcp'), withCode('rate_limited'));
+  await assert.rejects(b.links.open(localCaller.aid, called.aid, 'tcp'), withCode('rate_limited'));
   (await a.links.open(caller.aid, called.aid, 'http')).destroy();
   full = false;
   (await a.links.open(caller.aid, called.aid, 'tcp')).destroy();
@@ -179,7 +179,7 @@ test('who takes a purpose refuses links that were permitted, here and from elsew
     'permission tcp',
     'room for caller',
     'permission tcp',
-    'room for neighbour',
+    'room for local caller',
     'permission http',
     'permission tcp',
     'room for caller',
@@ -204,19 +204,19 @@ test('a purpose has one handler', async () => {
   assert.throws(() => a.echo());
 });
 
-test('a reset reaches the other side as a reset', async () => {
+test('a reset arrives as a reset', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   const [caller, called] = [a.host(), b.host()];
   const inbox = b.inbox();
-  const near = await a.links.open(caller.aid, called.aid, 'tcp');
-  near.destroy();
-  const [far] = inbox;
-  assert.ok(far);
-  await assert.rejects(readAll(far), { code: 'stream_reset' });
+  const outgoing = await a.links.open(caller.aid, called.aid, 'tcp');
+  outgoing.destroy();
+  const [incoming] = inbox;
+  assert.ok(incoming);
+  await assert.rejects(readAll(incoming), { code: 'stream_reset' });
 });
 
-test('opening ends with timeout or cancelled as soon as it is due', async () => {
+test('opening a link times out, or is cancelled, without delay', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b] = [await world.node(), await world.node()];
@@ -236,14 +236,14 @@ test('opening ends with timeout or cancelled as soon as it is due', async () => 
   stop.abort();
   await cancelled;
   await settle();
-  assert.equal(a.pool.stats().streams, 0, 'given-up streams are gone');
+  assert.equal(a.pool.stats().streams, 0, 'aborted streams are closed');
   await assert.rejects(
     a.links.open(caller.aid, called.aid, 'tcp', { signal: AbortSignal.abort() }),
     withCode('cancelled'),
   );
 });
 
-test('an agent that is not here cannot call, nor one whose delegation has run out', async () => {
+test('an unknown local agent, or one with an expired delegation, cannot call', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b] = [await world.node(), await world.node()];
@@ -254,7 +254,7 @@ test('an agent that is not here cannot call, nor one whose delegation has run ou
   await assert.rejects(a.links.open(expired.aid, called.aid, 'tcp'), withCode('bad_delegation'));
 });
 
-test('a delegation that runs out while the connection stands ends the calls', async () => {
+test('a delegation that expires during a connection ends the calls', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b] = [await world.node(), await world.node()];
@@ -268,7 +268,7 @@ test('a delegation that runs out while the connection stands ends the calls', as
   await assert.rejects(a.links.open(caller.aid, called.aid, 'tcp'), withCode('protocol_error'));
 });
 
-test('a clock that is set back, on either side, is named as the reason', async () => {
+test('if a clock was set back on either side, the error names the clock', async () => {
   const [ours, theirs] = [new TestClock(), new TestClock()];
   await using world = new LinkWorld(ours);
   const [a, b] = [await world.node(), await world.node({ clock: theirs })];
@@ -287,7 +287,7 @@ test('a clock that is set back, on either side, is named as the reason', async (
   await assert.rejects(a.links.open(newCaller.aid, oldCalled.aid, 'tcp'), named(/clock of this machine/));
 });
 
-test('a rotated operational key is proven anew on the standing connection', async () => {
+test('a rotated operational key is proven again on the open connection', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   const [caller, called] = [a.host(), b.host()];
@@ -296,26 +296,26 @@ test('a rotated operational key is proven anew on the standing connection', asyn
   a.host(delegateAnew(caller.master, caller.delegation.issuedAt + 10));
   (await a.links.open(caller.aid, called.aid, 'tcp')).destroy();
   assert.equal(inbox.length, 2);
-  // The thief of the old key comes from another node.
-  const thief = await world.node();
-  thief.host(caller);
-  await assert.rejects(thief.links.open(caller.aid, called.aid, 'tcp'), withCode('access_denied'));
+  // The attacker with the old key uses another node.
+  const attacker = await world.node();
+  attacker.host(caller);
+  await assert.rejects(attacker.links.open(caller.aid, called.aid, 'tcp'), withCode('access_denied'));
   assert.equal(inbox.length, 2);
 });
 
-test('a replaced delegation that was accepted on a standing connection counts no longer', async () => {
+test('a replaced delegation that was accepted on an open connection is no longer valid', async () => {
   await using world = new LinkWorld();
-  const [owner, thief, b] = [await world.node(), await world.node(), await world.node()];
+  const [owner, attacker, b] = [await world.node(), await world.node(), await world.node()];
   const called = b.host();
   b.inbox();
-  const stolen = thief.host();
-  (await thief.links.open(stolen.aid, called.aid, 'tcp')).destroy();
+  const stolen = attacker.host();
+  (await attacker.links.open(stolen.aid, called.aid, 'tcp')).destroy();
   owner.host(delegateAnew(stolen.master, stolen.delegation.issuedAt + 10));
   (await owner.links.open(stolen.aid, called.aid, 'tcp')).destroy();
-  await assert.rejects(thief.links.open(stolen.aid, called.aid, 'tcp'), withCode('access_denied'));
+  await assert.rejects(attacker.links.open(stolen.aid, called.aid, 'tcp'), withCode('access_denied'));
 });
 
-test('a called agent that shows an older delegation than its record is refused', async () => {
+test('a called agent with an older delegation than its record is rejected', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   const [caller, called] = [a.host(), b.host()];
@@ -325,15 +325,15 @@ test('a called agent that shows an older delegation than its record is refused',
   await assert.rejects(a.links.open(caller.aid, called.aid, 'tcp'), withCode('protocol_error'));
 });
 
-test('agents of one daemon talk through memory, with the same permission and the same names', async () => {
+test('agents of one daemon talk through memory, with the same permissions and the same names', async () => {
   await using world = new LinkWorld();
   const a = await world.node();
   const [caller, called] = [a.host(), a.host()];
   const inbox = a.inbox();
-  const near = await a.links.open(caller.aid, called.aid, 'tcp', { accessToken: 'sesame' });
-  const [far] = inbox;
-  assert.ok(far);
-  for (const link of [near, far]) {
+  const outgoing = await a.links.open(caller.aid, called.aid, 'tcp', { accessToken: 'sesame' });
+  const [incoming] = inbox;
+  assert.ok(incoming);
+  for (const link of [outgoing, incoming]) {
     assert.equal(link.caller, caller.aid);
     assert.equal(link.called, called.aid);
     assert.equal(link.nodeKey, null);
@@ -341,9 +341,9 @@ test('agents of one daemon talk through memory, with the same permission and the
   }
   const request = { caller: caller.aid, called: called.aid, purpose: 'tcp', accessToken: 'sesame' };
   assert.deepEqual(a.authorized, [{ ...request, nodeKey: null, source: null }]);
-  far.pipe(far);
-  near.end('hello');
-  assert.equal((await readAll(near)).toString(), 'hello');
+  incoming.pipe(incoming);
+  outgoing.end('hello');
+  assert.equal((await readAll(outgoing)).toString(), 'hello');
   a.authorize = () => {
     throw new SvcError('access_denied');
   };
@@ -352,7 +352,7 @@ test('agents of one daemon talk through memory, with the same permission and the
   assert.equal(a.pool.stats().connections, 0);
 });
 
-test('what is kept of delegations elsewhere counts too', async () => {
+test('the stored newest delegations count too', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   const [caller, called] = [a.host(), b.host()];
@@ -363,7 +363,7 @@ test('what is kept of delegations elsewhere counts too', async () => {
   assert.deepEqual(b.noted, [[caller.aid, caller.delegation.issuedAt]]);
 });
 
-test('a caller that is refused leaves no delegation behind', async () => {
+test('the delegation of a rejected caller is not stored', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   const [caller, called] = [a.host(), b.host()];
@@ -382,7 +382,7 @@ test('a caller that is refused leaves no delegation behind', async () => {
   assert.deepEqual(b.noted, [[caller.aid, caller.delegation.issuedAt]]);
 });
 
-test('after stop nothing waits', async () => {
+test('after a stop no timer runs and no connection is open', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b] = [await world.node(), await world.node()];
@@ -397,8 +397,8 @@ test('after stop nothing waits', async () => {
   await assert.rejects(a.links.open(caller.aid, called.aid, 'tcp'), SvcError);
 });
 
-describe('while the newest record of an agent is looked for', () => {
-  test('the node that is likely the one is dialled, and the certain place is reached over that connection', async () => {
+describe('while the newest record of an agent is looked up', () => {
+  test('the likely node is dialed, and the link to the resolved node uses that connection', async () => {
     await using world = new LinkWorld();
     const [a, b] = [await world.node(), await world.node()];
     const [caller, called] = [a.host(), b.host()];
@@ -409,13 +409,13 @@ describe('while the newest record of an agent is looked for', () => {
     const opened = a.links.open(caller.aid, called.aid, 'tcp');
     await settle();
     assert.ok(a.pool.current(b.key.publicKey), 'connected');
-    assert.deepEqual(inbox, [], 'and nothing else');
+    assert.deepEqual(inbox, [], 'no link is opened yet');
     certain.resolve();
     assert.deepEqual((await opened).nodeKey, b.key.publicKey);
     assert.equal(b.pool.connections().length, 1);
   });
 
-  test('a likely place that turns out to be an old one hears of no agent', async () => {
+  test('a likely node that turns out to be outdated does not learn which agent is called', async () => {
     await using world = new LinkWorld();
     const [a, b, old] = [await world.node(), await world.node(), await world.node()];
     const [caller, called] = [a.host(), b.host()];
@@ -426,7 +426,7 @@ describe('while the newest record of an agent is looked for', () => {
     assert.deepEqual(old.authorized, []);
   });
 
-  test('a likely place where nobody is does not hold up the certain one', async () => {
+  test('an unreachable likely node does not delay the resolved one', async () => {
     await using world = new LinkWorld();
     const [a, b] = [await world.node(), await world.node()];
     const [caller, called] = [a.host(), b.host()];
@@ -436,7 +436,7 @@ describe('while the newest record of an agent is looked for', () => {
     assert.deepEqual(link.nodeKey, b.key.publicKey);
   });
 
-  test('a place under a delegation that a newer one has replaced is not dialled', async () => {
+  test('a node with a replaced delegation is not dialed', async () => {
     await using world = new LinkWorld();
     const [a, b, old] = [await world.node(), await world.node(), await world.node()];
     const [caller, called] = [a.host(), b.host()];

@@ -12,32 +12,32 @@ function quietPair(): readonly [Duplex, Duplex] {
   return pair;
 }
 
-test('each half ends by itself', async () => {
-  const [near, far] = quietPair();
-  near.end('question');
-  assert.equal((await readAll(far)).toString(), 'question');
-  assert.ok(!far.destroyed);
-  far.end('answer');
-  assert.equal((await readAll(near)).toString(), 'answer');
-  assert.ok(near.destroyed && far.destroyed);
+test('each half ends on its own', async () => {
+  const [local, remote] = quietPair();
+  local.end('question');
+  assert.equal((await readAll(remote)).toString(), 'question');
+  assert.ok(!remote.destroyed);
+  remote.end('answer');
+  assert.equal((await readAll(local)).toString(), 'answer');
+  assert.ok(local.destroyed && remote.destroyed);
 });
 
 test('a writer waits for its reader', async () => {
-  const [near, far] = quietPair();
+  const [local, remote] = quietPair();
   const chunk = Buffer.alloc(64 * 1024);
   let written = 0;
-  while (near.write(chunk)) written += chunk.length;
-  const held = (): number => near.writableLength + far.readableLength;
+  while (local.write(chunk)) written += chunk.length;
+  const held = (): number => local.writableLength + remote.readableLength;
   await new Promise((resolve) => setImmediate(resolve));
-  assert.ok(near.writableNeedDrain);
-  assert.ok(held() <= 1024 * 1024, `${held()} bytes are held`);
-  const drained = once(near, 'drain');
-  far.resume();
+  assert.ok(local.writableNeedDrain);
+  assert.ok(held() <= 1024 * 1024, `${held()} bytes are buffered`);
+  const drained = once(local, 'drain');
+  remote.resume();
   await drained;
 });
 
-test('much data arrives whole', async () => {
-  const [near, far] = quietPair();
+test('large transfers arrive complete', async () => {
+  const [local, remote] = quietPair();
   const total = 20 * 1024 * 1024;
   let sent = 0;
   const source = async function* (): AsyncGenerator<Buffer> {
@@ -45,35 +45,35 @@ test('much data arrives whole', async () => {
   };
   let received = 0;
   await Promise.all([
-    pipeline(source, near, { end: true }),
+    pipeline(source, local, { end: true }),
     (async () => {
-      for await (const chunk of far) received += chunk.length;
-      far.end();
+      for await (const chunk of remote) received += chunk.length;
+      remote.end();
     })(),
   ]);
   assert.equal(received, sent);
 });
 
-test('destroy resets the other side, which never reads a clean end', async () => {
+test('destroying a side resets the other side, which does not see a clean end', async () => {
   for (const destroy of [
     (side: Duplex) => side.destroy(),
-    (side: Duplex) => side.destroy(new Error('a fault of this side')),
+    (side: Duplex) => side.destroy(new Error('an error of this side')),
   ]) {
-    const [near, far] = quietPair();
-    near.write('half a mess');
-    destroy(near);
-    await assert.rejects(readAll(far), { code: 'stream_reset' });
-    await assert.rejects(new Promise((_, reject) => far.write('x', reject)));
+    const [local, remote] = quietPair();
+    local.write('part of a mess');
+    destroy(local);
+    await assert.rejects(readAll(remote), { code: 'stream_reset' });
+    await assert.rejects(new Promise((_, reject) => remote.write('x', reject)));
   }
 });
 
-test('a reset reaches a side that has ended its half, and a writer that waits', async () => {
-  const [near, far] = quietPair();
-  far.end();
+test('a reset reaches a side that ended its half, and a blocked writer', async () => {
+  const [local, remote] = quietPair();
+  remote.end();
   const chunk = Buffer.alloc(64 * 1024);
-  while (near.write(chunk));
-  const failed = once(near, 'error');
-  far.destroy();
+  while (local.write(chunk));
+  const failed = once(local, 'error');
+  remote.destroy();
   const [error]: unknown[] = await failed;
   assert.ok(error instanceof Error && 'code' in error && error.code === 'stream_reset');
 });

@@ -7,7 +7,7 @@ import { TestClock } from '../../support/test-clock.ts';
 
 const NODE = testKeys(1).publicKey;
 
-test('pairs are remembered for a while, the last that spoke longest, and not more than the limit', () => {
+test('pairs are stored for a while and up to a limit, the most recent ones longest', () => {
   const clock = new TestClock();
   const met = new MetAgents({ clock });
   const [local, remote] = [testAid(2), testAid(3)];
@@ -22,7 +22,7 @@ test('pairs are remembered for a while, the last that spoke longest, and not mor
   assert.deepEqual(met.with(NODE), []);
 });
 
-test('both sides of a link know who speaks with whom once it is open, and nobody of one that was refused', async () => {
+test('both sides of an open link know its pair of agents, and a refused link leaves none', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   const [alice, bob, carol] = [a.host().aid, b.host().aid, b.host().aid];

@@ -17,7 +17,7 @@ let there: LinkProcess;
 
 before(async () => {
   await here.start();
-  // It is killed and started again at its port: nobody else may have got it meanwhile.
+  // It is killed and restarted at its port, which no other process may get meanwhile.
   there = await forkNode(theirKey, await quietPort());
   here.directory.set(there.location.aid, there.location);
 });
@@ -32,7 +32,7 @@ function residentMib(): number {
   return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
 }
 
-test('bytes go both ways, and each half ends by itself', async () => {
+test('bytes flow both ways, and each half ends on its own', async () => {
   const link = await here.links.open(here.aid, there.location.aid, 'tcp');
   link.end('hello over the wire');
   assert.equal((await readAll(link)).toString(), 'hello over the wire');
@@ -41,7 +41,7 @@ test('bytes go both ways, and each half ends by itself', async () => {
   assert.deepEqual(link.nodeKey, theirKey.publicKey);
 });
 
-test('much data arrives whole in either direction', async () => {
+test('large transfers arrive complete in both directions', async () => {
   const up = await here.links.open(here.aid, there.location.aid, 'note');
   const chunk = Buffer.alloc(MIB, 1);
   for (let i = 0; i < 16; i++) if (!up.write(chunk)) await once(up, 'drain');
@@ -52,7 +52,7 @@ test('much data arrives whole in either direction', async () => {
   assert.equal((await readAll(down)).length, 16 * MIB);
 });
 
-test('many links at once share the connection', async () => {
+test('many concurrent links share the connection', async () => {
   const opened = await Promise.all(
     Array.from({ length: 100 }, () => here.links.open(here.aid, there.location.aid, 'tcp')),
   );
@@ -65,7 +65,7 @@ test('many links at once share the connection', async () => {
   assert.equal(here.pool.stats().connections, 1);
 });
 
-test('a refusal and a reset arrive as what they are', async () => {
+test('a refusal and a reset arrive unchanged', async () => {
   await assert.rejects(here.links.open(here.aid, there.location.aid, 'room'), { code: 'protocol_error' });
   const link = await here.links.open(here.aid, there.location.aid, 'tcp');
   link.write('x');
@@ -74,7 +74,7 @@ test('a refusal and a reset arrive as what they are', async () => {
   assert.equal(here.pool.stats().connections, 1);
 });
 
-test('links that are not read make the other node keep a bounded number of bytes, and others are served', {
+test('unread links make the other node buffer a limited number of bytes, and other links are served', {
   skip: NO_PROC,
 }, async () => {
   const stranger = new NativeNode(KeyPair.generate(), 0, false, narrowEngine());
@@ -94,9 +94,9 @@ test('links that are not read make the other node keep a bounded number of bytes
   await stranger.stop();
 });
 
-test('after the other node was killed and started again, links open', async () => {
-  const standing = await here.links.open(here.aid, there.location.aid, 'tcp');
-  const broken = once(standing, 'error');
+test('links open after the other node was killed and restarted', async () => {
+  const openLink = await here.links.open(here.aid, there.location.aid, 'tcp');
+  const broken = once(openLink, 'error');
   const [address] = there.location.addresses;
   assert.ok(address);
   there.child.kill('SIGKILL');
@@ -109,13 +109,13 @@ test('after the other node was killed and started again, links open', async () =
   assert.ok(error instanceof Error && 'code' in error && error.code === 'connection_lost');
 });
 
-test('a node that was killed is given up long before its connection times out', async () => {
+test('a killed node is given up long before its connection times out', async () => {
   (await here.links.open(here.aid, there.location.aid, 'tcp')).destroy();
   const [address] = there.location.addresses;
   assert.ok(address);
   there.child.kill('SIGKILL');
   await once(there.child, 'exit');
-  // Without the limits of its own it would be the test's time-out that ends this.
+  // Without its own timeouts, only the timeout of the test would end this call.
   const opening = here.links.open(here.aid, there.location.aid, 'tcp', { timeoutMs: IDLE_TIMEOUT_MS });
   await assert.rejects(opening, { code: 'connect_failed' });
   assert.ok(here.pool.stats().connections > 0, 'the dead connection has not timed out yet');
@@ -125,7 +125,7 @@ test('a node that was killed is given up long before its connection times out', 
   assert.equal((await readAll(link)).toString(), 'back once more');
 });
 
-test('totals count what has gone over all connections', () => {
+test('the totals count all connections', () => {
   const { bytesSent, bytesReceived } = here.pool.stats();
   assert.ok(bytesSent > 16 * MIB && bytesReceived > 16 * MIB);
 });

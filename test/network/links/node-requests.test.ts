@@ -14,7 +14,7 @@ function placeOf(node: LinkNode): { nodeKey: Uint8Array; address: LinkNode['endp
   return { nodeKey: node.key.publicKey, address: node.endpoint.address };
 }
 
-test('a node answers another, which it knows by its proven key', async () => {
+test('a node answers another node and knows its proven key', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   const asked: Uint8Array[] = [];
@@ -31,7 +31,7 @@ test('a node answers another, which it knows by its proven key', async () => {
   assert.equal(a.pool.stats().connections, 1);
 });
 
-test('messages of the largest size pass and larger ones are refused before they are sent', async () => {
+test('messages up to the maximum size are sent, and larger ones are rejected before sending', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   b.requests.onRequest('record', async (body) => body);
@@ -43,7 +43,7 @@ test('messages of the largest size pass and larger ones are refused before they 
   );
 });
 
-test('a refusal of the handler comes as its code, a fault of it as a protocol error', async () => {
+test('an SvcError of the handler arrives as its code, any other error as a protocol error', async () => {
   await using world = new LinkWorld();
   const [a, b, c] = [await world.node(), await world.node(), await world.node()];
   let fault: Error = new SvcError('rate_limited');
@@ -57,14 +57,14 @@ test('a refusal of the handler comes as its code, a fault of it as a protocol er
   assert.throws(() => b.requests.onRequest('record', async () => new Uint8Array(0)));
 });
 
-test('an answer that is too large is not sent', async () => {
+test('a response that is too large is not sent', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   b.requests.onRequest('record', async () => Buffer.alloc(MAX_NODE_MESSAGE_BYTES.record + 1));
   await assert.rejects(a.requests.request('record', placeOf(b), Buffer.from('x')), withCode('too_large'));
 });
 
-test('one node has only so many requests worked on at a time', async () => {
+test('a node has a limited number of requests in progress', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   const go = Promise.withResolvers<void>();
@@ -82,7 +82,7 @@ test('one node has only so many requests worked on at a time', async () => {
   await a.requests.request('record', placeOf(b), Buffer.from('x'));
 });
 
-test('all nodes on one address together have only so many requests worked on at a time', async () => {
+test('all nodes at one address share a limit of requests in progress', async () => {
   await using world = new LinkWorld();
   const b = await world.node();
   const go = Promise.withResolvers<void>();
@@ -97,15 +97,15 @@ test('all nodes on one address together have only so many requests worked on at 
       running.push(a.requests.request('record', placeOf(b), Buffer.from('x')));
   }
   await settle();
-  const [neighbour, other] = [await world.node({ host: '192.0.2.1' }), await world.node({ host: '192.0.2.2' })];
-  await assert.rejects(neighbour.requests.request('record', placeOf(b), new Uint8Array(0)), withCode('rate_limited'));
+  const [sameAddress, other] = [await world.node({ host: '192.0.2.1' }), await world.node({ host: '192.0.2.2' })];
+  await assert.rejects(sameAddress.requests.request('record', placeOf(b), new Uint8Array(0)), withCode('rate_limited'));
   await other.requests.request('record', placeOf(b), new Uint8Array(0));
   go.resolve();
   await Promise.all(running);
-  await neighbour.requests.request('record', placeOf(b), new Uint8Array(0));
+  await sameAddress.requests.request('record', placeOf(b), new Uint8Array(0));
 });
 
-test('a stall of this process is not the silence of who is asked', async () => {
+test('a stall of this process does not count as silence of the other node', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b] = [await world.node(), await world.node()];
@@ -121,7 +121,7 @@ test('a stall of this process is not the silence of who is asked', async () => {
   assert.equal(Buffer.from(await asked).toString(), 'here');
 });
 
-test('a request is given up in time, on either side', async () => {
+test('a request times out on both sides', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b] = [await world.node(), await world.node()];
@@ -144,15 +144,15 @@ test('a request is given up in time, on either side', async () => {
     withCode('cancelled'),
   );
   await settle();
-  const standing = a.pool.current(b.key.publicKey);
+  const pooled = a.pool.current(b.key.publicKey);
   stop.abort();
   await cancelled;
-  assert.equal(a.pool.current(b.key.publicKey), standing, 'who hangs up has not been failed by the connection');
+  assert.equal(a.pool.current(b.key.publicKey), pooled, 'an aborted request is no failure of the connection');
   await settle();
   assert.equal(a.pool.stats().streams, 0);
 });
 
-test('after a request into silence the next one does not wait on the same connection', async () => {
+test('after a request times out, the next one does not wait on the same connection', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b] = [await world.node(), await world.node()];
@@ -171,7 +171,7 @@ test('after a request into silence the next one does not wait on the same connec
   assert.notEqual(a.pool.current(b.key.publicKey), silent);
 });
 
-test('a request goes out on a new connection where the pooled one has broken', async () => {
+test('a request uses a new connection if the pooled one is broken', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   b.requests.onRequest('record', async (body) => body);
@@ -183,7 +183,7 @@ test('a request goes out on a new connection where the pooled one has broken', a
   await assert.rejects(a.requests.request('record', nowhere, Buffer.from('x')), withCode('connect_failed'));
 });
 
-test('each kind has its own handler, its own places and its own largest message', async () => {
+test('each kind of request has its own handler, limit and maximum size', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   const answer = Promise.withResolvers<Uint8Array>();
@@ -195,8 +195,8 @@ test('each kind has its own handler, its own places and its own largest message'
   );
   await settle();
   await assert.rejects(a.requests.request('record', placeOf(b), Buffer.from('x')), withCode('rate_limited'));
-  const said = await a.requests.request('signal', placeOf(b), Buffer.from('x'));
-  assert.equal(Buffer.from(said).toString(), 'signal x');
+  const response = await a.requests.request('signal', placeOf(b), Buffer.from('x'));
+  assert.equal(Buffer.from(response).toString(), 'signal x');
   const tooLong = Buffer.alloc(MAX_NODE_MESSAGE_BYTES.signal + 1);
   await assert.rejects(a.requests.request('signal', placeOf(b), tooLong), withCode('too_large'));
   answer.resolve(Buffer.from('record'));

@@ -15,16 +15,16 @@ function closing(stream: Duplex): Promise<unknown> {
   });
 }
 
-test('links of a caller whose delegation was replaced end when the newer one is met, and only those', async () => {
+test('a newer delegation of a caller closes its links under the older one, and no other links', async () => {
   await using world = new LinkWorld();
-  const [owner, thief, b] = [await world.node(), await world.node(), await world.node()];
+  const [owner, attacker, b] = [await world.node(), await world.node(), await world.node()];
   const called = b.host();
   const inbox = b.inbox();
-  const stolen = thief.host();
-  const other = thief.host();
+  const stolen = attacker.host();
+  const other = attacker.host();
   const [theirs, kept] = [
-    await thief.links.open(stolen.aid, called.aid, 'tcp'),
-    await thief.links.open(other.aid, called.aid, 'tcp'),
+    await attacker.links.open(stolen.aid, called.aid, 'tcp'),
+    await attacker.links.open(other.aid, called.aid, 'tcp'),
   ];
   const closed = closing(theirs);
   owner.host(delegateAnew(stolen.master, stolen.delegation.issuedAt + 10));
@@ -37,15 +37,15 @@ test('links of a caller whose delegation was replaced end when the newer one is 
     [true, false, false, false],
   );
   assert.ok(![kept, ours, second].some((link) => link.destroyed));
-  await assert.rejects(thief.links.open(stolen.aid, called.aid, 'tcp'), withCode('access_denied'));
+  await assert.rejects(attacker.links.open(stolen.aid, called.aid, 'tcp'), withCode('access_denied'));
 });
 
-test('links to a called agent that was taken back end when its newer record is found', async () => {
+test('when the newer record of a called agent is found, links to its withdrawn delegation are closed', async () => {
   await using world = new LinkWorld();
-  const [owner, thief, a] = [await world.node(), await world.node(), await world.node()];
+  const [owner, attacker, a] = [await world.node(), await world.node(), await world.node()];
   const caller = a.host();
-  const stolen = thief.host();
-  const [before, after] = [thief.inbox(), owner.inbox()];
+  const stolen = attacker.host();
+  const [before, after] = [attacker.inbox(), owner.inbox()];
   const old = await a.links.open(caller.aid, stolen.aid, 'tcp');
   assert.equal(before.length, 1);
   const closed = closing(old);
@@ -57,19 +57,19 @@ test('links to a called agent that was taken back end when its newer record is f
   assert.ok(!link.destroyed);
 });
 
-test('a caller whose delegation is replaced while permission is pending is not let in with the old one', async () => {
+test('a caller with a delegation that is replaced while permission is pending is rejected', async () => {
   await using world = new LinkWorld();
-  const [owner, thief, b] = [await world.node(), await world.node(), await world.node()];
+  const [owner, attacker, b] = [await world.node(), await world.node(), await world.node()];
   const called = b.host();
   const inbox = b.inbox();
-  const stolen = thief.host();
+  const stolen = attacker.host();
   const [asked, permission] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   b.authorize = ({ nodeKey }) => {
-    if (nodeKey === null || !equalBytes(nodeKey, thief.key.publicKey)) return undefined;
+    if (nodeKey === null || !equalBytes(nodeKey, attacker.key.publicKey)) return undefined;
     asked.resolve();
     return permission.promise;
   };
-  const refused = assert.rejects(thief.links.open(stolen.aid, called.aid, 'tcp'), withCode('access_denied'));
+  const refused = assert.rejects(attacker.links.open(stolen.aid, called.aid, 'tcp'), withCode('access_denied'));
   await asked.promise;
   owner.host(delegateAnew(stolen.master, stolen.delegation.issuedAt + 10));
   const ours = await owner.links.open(stolen.aid, called.aid, 'tcp');
@@ -79,16 +79,16 @@ test('a caller whose delegation is replaced while permission is pending is not l
   assert.ok(!ours.destroyed);
 });
 
-test('a called agent whose delegation is replaced while its answer is awaited has to prove itself anew', async () => {
+test('a called agent with a delegation that is replaced before its answer must prove itself again', async () => {
   await using world = new LinkWorld();
-  const [owner, thief, a] = [await world.node(), await world.node(), await world.node()];
+  const [owner, attacker, a] = [await world.node(), await world.node(), await world.node()];
   const caller = a.host();
-  const stolen = thief.host();
-  thief.inbox();
+  const stolen = attacker.host();
+  attacker.inbox();
   owner.inbox();
   await a.links.open(caller.aid, stolen.aid, 'tcp');
   const [asked, permission] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  thief.authorize = () => {
+  attacker.authorize = () => {
     asked.resolve();
     return permission.promise;
   };
@@ -100,37 +100,37 @@ test('a called agent whose delegation is replaced while its answer is awaited ha
   await refused;
 });
 
-test('whatever was forgotten of an agent, a newer delegation ends the links that stand with an older one', () => {
-  const standing = new OpenLinks();
-  const floor = new DelegationFloor({ raised: (aid, issuedAt) => standing.endOlder(aid, issuedAt) });
+test('a newer delegation closes links under an older one, even if the delegation of the agent was evicted', () => {
+  const openLinks = new OpenLinks();
+  const floor = new DelegationFloor({ raised: (aid, issuedAt) => openLinks.endOlder(aid, issuedAt) });
   const [victim, old, current] = [testAid(1), new PassThrough(), new PassThrough()];
   floor.note(victim, 10, null);
-  standing.add(victim, old, 10);
-  standing.add(victim, current, 20);
-  // A thief makes up agents until his victim is the one not met for longest.
+  openLinks.add(victim, old, 10);
+  openLinks.add(victim, current, 20);
+  // An attacker invents agents until the victim is the least recently seen one.
   for (let n = 0; n < MAX_AGENTS; n++) floor.note(`made-up-${n}` as Aid, 10, null);
-  assert.equal(floor.of(victim), 0, 'the victim is forgotten');
+  assert.equal(floor.of(victim), 0, 'the victim is evicted');
   floor.note(victim, 20, null);
   assert.deepEqual([old.destroyed, current.destroyed], [true, false]);
 });
 
-test('a link that has closed is forgotten', async () => {
-  const standing = new OpenLinks();
+test('a closed link is no longer tracked', async () => {
+  const openLinks = new OpenLinks();
   const [one, two] = [new PassThrough(), new PassThrough()];
-  for (const link of [one, two]) standing.add(testAid(1), link, 10);
-  standing.add(testAid(2), new PassThrough(), 10);
-  assert.equal(standing.agents, 2);
+  for (const link of [one, two]) openLinks.add(testAid(1), link, 10);
+  openLinks.add(testAid(2), new PassThrough(), 10);
+  assert.equal(openLinks.agents, 2);
   for (const link of [one, two]) {
     const closed = closing(link);
     link.destroy();
     await closed;
   }
-  assert.equal(standing.agents, 1);
-  standing.endOlder(testAid(1), 11);
-  standing.endOlder(testAid(2), 10);
+  assert.equal(openLinks.agents, 1);
+  openLinks.endOlder(testAid(1), 11);
+  openLinks.endOlder(testAid(2), 10);
   await settle();
-  assert.equal(standing.agents, 1, 'it was proven with nothing older');
-  standing.endOlder(testAid(2), 11);
+  assert.equal(openLinks.agents, 1, 'no older delegation is involved');
+  openLinks.endOlder(testAid(2), 11);
   await settle();
-  assert.equal(standing.agents, 0);
+  assert.equal(openLinks.agents, 0);
 });

@@ -41,30 +41,30 @@ function verified(
   return verifyProof(role, identity.aid, proof, { here, there, oldest, now }, verifier);
 }
 
-test('a proof verifies at the other end of its connection, in its role, and nowhere else', async () => {
+test('a proof verifies only at the other end of its connection and in its role', async () => {
   const agent = newIdentity();
   const proof = makeProof('caller', local(agent), prover, verifying);
   assert.deepEqual(await verified(agent, proof), { issuedAt: agent.delegation.issuedAt, expiresAt: 0 });
   const elsewhere = {
-    'another node shows it': { there: { ...prover, nodeKey: end(0x30).nodeKey } },
-    'to another node': { here: { ...verifying, nodeKey: end(0x30).nodeKey } },
+    'shown by another node': { there: { ...prover, nodeKey: end(0x30).nodeKey } },
+    'shown to another node': { here: { ...verifying, nodeKey: end(0x30).nodeKey } },
     'on another connection of the two': { here: { ...verifying, nonce: end(0x30).nonce } },
-    'on another connection, seen from there': { there: { ...prover, nonce: end(0x30).nonce } },
-    'handed back to who made it': { here: prover, there: verifying },
+    'on another connection, in reverse': { there: { ...prover, nonce: end(0x30).nonce } },
+    'reflected to its maker': { here: prover, there: verifying },
     'in the other role': { role: 'called' as const },
   };
   for (const [name, change] of Object.entries(elsewhere))
     await assert.rejects(verified(agent, proof, change), ProtocolBreach, name);
 });
 
-test('a proof of one agent is none of another', async () => {
+test('a proof of one agent is invalid for another', async () => {
   const [agent, other] = [newIdentity(), newIdentity()];
   const proof = makeProof('caller', local(agent), prover, verifying);
   await assert.rejects(verified(other, proof), ProtocolBreach);
-  // The delegation is the victim's, the signature by a key of the attacker.
+  // The delegation is the victim's, and the signature is by the attacker's key.
   const forged = makeProof('caller', local({ ...other, operational: agent.operational }), prover, verifying);
   await assert.rejects(verified(other, forged), ProtocolBreach);
-  // The attacker delegates the victim's AID to his own key, and signs that with his own master key.
+  // The attacker delegates the victim's AID to its key, and signs that with its master key.
   const delegation = {
     ...delegateAnew(agent.master).delegation,
     agent: other.aid,
@@ -80,7 +80,7 @@ test('a proof of one agent is none of another', async () => {
   await assert.rejects(verified(other, { ...claimed, delegation: Uint8Array.of(1, 2, 3) }), ProtocolBreach);
 });
 
-test('a delegation counts within its window and while none newer is known', async () => {
+test('a delegation is valid within its window and until a newer one is known', async () => {
   const agent = delegateAnew(KeyPair.generate(), NOW - 100, NOW + 100);
   const proof = makeProof('caller', local(agent), prover, verifying);
   const failing = (code: string) => (error: unknown) => error instanceof SvcError && error.code === code;
@@ -92,7 +92,7 @@ test('a delegation counts within its window and while none newer is known', asyn
   await assert.rejects(verified(agent, proof, { oldest: NOW - 99 }), failing('bad_delegation'));
 });
 
-test('the window alone is looked at again later', () => {
+test('later only the window is checked again', () => {
   const window = { issuedAt: 1000, expiresAt: 2000 };
   assert.ok(isCurrent(window, 1000, 1500));
   assert.ok(!isCurrent(window, 1001, 1500));
@@ -100,7 +100,7 @@ test('the window alone is looked at again later', () => {
   assert.ok(isCurrent({ ...window, expiresAt: 0 }, 0, Number.MAX_SAFE_INTEGER));
 });
 
-test('what is signed is what docs/protocol-links.md says', () => {
+test('the signed bytes match docs/protocol-links.md', () => {
   const aid = nativeAid(new Uint8Array(32).fill(0x55));
   const input = Buffer.from(proofInput('called', aid, prover, verifying));
   const domain = 'svcd/link-proof/v1\0';

@@ -9,7 +9,7 @@ import { UNHELPED } from '../../../src/network/peers/dial.ts';
 import { localIdentity, newIdentity } from '../../support/identities.ts';
 import { LinkWorld } from '../../support/link-world.ts';
 
-test('of the callers that a node has accepted, so many need no new proof', async () => {
+test('a limited number of accepted callers need no new proof', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   const place = { nodeKey: b.key.publicKey, addresses: [b.endpoint.address], ...UNHELPED };
@@ -23,6 +23,6 @@ test('of the callers that a node has accepted, so many need no new proof', async
   for (const one of [first, second, third, ...between]) proven.accepted(session, one);
   assert.ok(!needsProof(first));
   proven.accepted(session, last);
-  // The first was just called again.
+  // The first agent was called again recently.
   assert.deepEqual([first, second, third, last].map(needsProof), [false, true, false, false]);
 });

@@ -1,4 +1,4 @@
-/** What links do when an agent has moved, or a connection has broken or gone silent. */
+/** How links recover when an agent has moved, or a connection is broken or silent. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
@@ -9,14 +9,14 @@ import { delegateAnew, newIdentity } from '../../support/identities.ts';
 import { LinkWorld, readAll, settle, withCode } from '../../support/link-world.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
-test('an agent that moved is looked up afresh once', async () => {
+test('an agent that moved is looked up once more without the cache', async () => {
   await using world = new LinkWorld();
   const [a, b, c] = [await world.node(), await world.node(), await world.node()];
   const caller = a.host();
   const called = newIdentity();
   c.host(called);
   c.echo();
-  // The cached place answers, but the agent has gone from there.
+  // The cached node answers, but the agent is no longer there.
   world.directory.set(called.aid, b.location(called));
   world.fresh.set(called.aid, c.location(called));
   const link = await a.links.open(caller.aid, called.aid, 'tcp');
@@ -28,7 +28,7 @@ test('an agent that moved is looked up afresh once', async () => {
   link.destroy();
 });
 
-test('an agent with a newer delegation elsewhere is called there, and not the copy that is left here', async () => {
+test('a call goes to the node with the newer delegation of an agent, not to the copy on this node', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   const caller = a.host();
@@ -37,21 +37,21 @@ test('an agent with a newer delegation elsewhere is called there, and not the co
   const [here, there] = [a.inbox(), b.inbox()];
   b.host(moved);
   await a.links.open(caller.aid, left.aid, 'tcp');
-  assert.deepEqual([here.length, there.length], [1, 0], 'nothing is known of the newer delegation yet');
+  assert.deepEqual([here.length, there.length], [1, 0], 'the newer delegation is not known yet');
   a.newest.set(moved.aid, moved.delegation.issuedAt);
   const link = await a.links.open(caller.aid, left.aid, 'tcp');
   assert.deepEqual(link.nodeKey, b.key.publicKey);
   assert.deepEqual([here.length, there.length], [1, 1]);
-  // What was met once counts, whoever forgets it.
+  // A delegation seen once counts, even if the stored copy is lost.
   a.newest.clear();
   await a.links.open(caller.aid, left.aid, 'tcp');
   assert.deepEqual([here.length, there.length], [1, 2]);
   a.host(delegateAnew(left.master, moved.delegation.issuedAt + 10));
   await a.links.open(caller.aid, left.aid, 'tcp');
-  assert.deepEqual([here.length, there.length], [2, 2], 'it was taken back');
+  assert.deepEqual([here.length, there.length], [2, 2], 'this node has the newest delegation again');
 });
 
-test('the copy here is called while no record says where the newer delegation is', async () => {
+test('the copy on this node is called while no record leads to the newer delegation', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   const caller = a.host();
@@ -69,7 +69,7 @@ test('the copy here is called while no record says where the newer delegation is
   assert.equal(b.pool.stats().connections, 0);
 });
 
-test('an agent that is nowhere is not found, and is asked for only twice', async () => {
+test('an unreachable agent is not found, and looked up only twice', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   const caller = a.host();
@@ -77,13 +77,13 @@ test('an agent that is nowhere is not found, and is asked for only twice', async
   await assert.rejects(a.links.open(caller.aid, gone.aid, 'tcp'), withCode('resolve_failed'));
   world.directory.set(gone.aid, b.location(gone));
   await assert.rejects(a.links.open(caller.aid, gone.aid, 'tcp'), withCode('resolve_failed'));
-  // Its record names us, but it is no longer here.
+  // Its record names this node, but it is no longer here.
   world.directory.set(gone.aid, a.location(gone));
   await assert.rejects(a.links.open(caller.aid, gone.aid, 'tcp'), withCode('resolve_failed'));
   assert.equal(world.asked.length, 5);
 });
 
-test('a place that does not answer is asked for afresh and then given up', async () => {
+test('a silent node is looked up without the cache, then given up', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b] = [await world.node(), await world.node()];
@@ -99,7 +99,7 @@ test('a place that does not answer is asked for afresh and then given up', async
   );
 });
 
-test('a connection that broke is replaced without a word', async () => {
+test('a broken connection is replaced automatically', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   const [caller, called] = [a.host(), b.host()];
@@ -111,7 +111,7 @@ test('a connection that broke is replaced without a word', async () => {
   assert.equal(a.pool.stats().connections, 1);
 });
 
-test('reset leads the next link to a new connection and leaves standing links alone', async () => {
+test('a reset moves the next link to a new connection and keeps open links', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   const [caller, called] = [a.host(), b.host()];
@@ -126,7 +126,7 @@ test('reset leads the next link to a new connection and leaves standing links al
   after.destroy();
 });
 
-test('beside a connection that has gone silent a new one is dialled', async () => {
+test('a new connection is dialed in parallel to a silent one', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b] = [await world.node(), await world.node()];
@@ -144,12 +144,12 @@ test('beside a connection that has gone silent a new one is dialled', async () =
   (await opening).destroy();
   assert.equal(asked, 2);
   assert.equal(inbox.length, 2);
-  assert.ok(!first.destroyed, 'what stands on the silent connection is left alone');
+  assert.ok(!first.destroyed, 'links on the silent connection stay open');
   assert.equal(a.pool.stats().connections, 2);
   first.destroy();
 });
 
-test('a node that brings no packet on the old connection nor a new one is given up, and dialled anew later', async () => {
+test('a node that is silent on the old connection and on a new one is given up, and dialed again later', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b] = [await world.node(), await world.node()];
@@ -164,12 +164,12 @@ test('a node that brings no packet on the old connection nor a new one is given 
   await settle();
   clock.advance(BESIDE_MS);
   await opening;
-  assert.equal(standing.destroyed, false, 'what stands may outlive a short break');
+  assert.equal(standing.destroyed, false, 'open links may survive a short interruption');
   assert.equal(a.pool.current(b.key.publicKey), null);
   standing.destroy();
 });
 
-test('a slow answer on a silent connection still counts where no new one can be had', async () => {
+test('a slow answer on a silent connection still counts if no new connection can be opened', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b] = [await world.node(), await world.node()];
@@ -188,7 +188,7 @@ test('a slow answer on a silent connection still counts where no new one can be 
   assert.equal(a.pool.stats().connections, 1);
 });
 
-test('where the first attempt is answered after all, the second one leaves nothing behind', async () => {
+test('if the first attempt is answered after all, the second one leaves no stream open', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b] = [await world.node(), await world.node()];
@@ -211,20 +211,20 @@ test('where the first attempt is answered after all, the second one leaves nothi
     else permission.reject(refusal);
     await outcome;
     await settle();
-    assert.equal(b.authorized.length, before, 'asked once');
+    assert.equal(b.authorized.length, before, 'no second request');
     assert.equal(a.pool.stats().streams, 1);
   }
   assert.equal(inbox.length, 2);
 });
 
-/** This process is held up: all its timers end late, before anything is read that came meanwhile. */
+/** Stalls this process: all its timers fire late, before any received data is read. */
 async function stall(clock: TestClock): Promise<void> {
   clock.jump(60_000);
   clock.advance(0);
   await settle();
 }
 
-test('while this process stalled, the other node was not silent', async () => {
+test('while this process stalled, the other node does not count as silent', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b] = [await world.node(), await world.node()];
@@ -239,12 +239,12 @@ test('while this process stalled, the other node was not silent', async () => {
   await stall(clock);
   clock.advance(SILENCE_MS - 1);
   await settle();
-  assert.equal(b.pool.stats().connections, 1, 'no other one was dialled');
+  assert.equal(b.pool.stats().connections, 1, 'no second connection is dialed');
   permission.resolve();
   (await opening).destroy();
 });
 
-test('a stall while a new connection is dialled does not make the node count as gone', async () => {
+test('a stall while a new connection is dialed does not mark the node as unreachable', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b] = [await world.node(), await world.node()];
@@ -265,7 +265,7 @@ test('a stall while a new connection is dialled does not make the node count as 
   assert.notEqual(a.pool.current(b.key.publicKey), null);
 });
 
-test('a node that is first dialled counts as unreachable only after time in which it could be heard', async () => {
+test('a node dialed for the first time is unreachable only after a timeout without stalls', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b] = [await world.node(), await world.node()];
@@ -281,7 +281,7 @@ test('a node that is first dialled counts as unreachable only after time in whic
   assert.equal(failed, false);
   clock.advance(NODE_DIAL_TIMEOUT_MS);
   await settle();
-  // Once more where the directory says afresh.
+  // The second dial, after the lookup without the cache.
   clock.advance(NODE_DIAL_TIMEOUT_MS);
   await opening;
 });

@@ -4,7 +4,7 @@ import { MAX_REQUESTS_PER_NODE, MAX_REQUESTS_PER_SOURCE } from '../../../src/net
 import type { Way } from '../../../src/network/transport/path.ts';
 import { type LinkNode, LinkWorld, settle, withCode } from '../../support/link-world.ts';
 
-/** Leads all that a node dials another way than from socket to socket. */
+/** Makes all dials of a node use another path instead of direct sockets. */
 function lead(t: TestContext, node: LinkNode, way: Way): void {
   const dial = node.endpoint.dial.bind(node.endpoint);
   t.mock.method(node.endpoint, 'dial', (...[address, key, options]: Parameters<typeof dial>) =>
@@ -12,7 +12,7 @@ function lead(t: TestContext, node: LinkNode, way: Way): void {
   );
 }
 
-test('relayed nodes whose sockets show this machine share the places of the source they come from', async (t) => {
+test('relayed nodes that connect from this machine share the slots of their source address', async (t) => {
   await using world = new LinkWorld();
   const b = await world.node();
   const answer = Promise.withResolvers<Uint8Array>();
@@ -35,21 +35,21 @@ test('relayed nodes whose sockets show this machine share the places of the sour
   for (const one of await Promise.all(asked)) assert.equal(one.length, 2);
 });
 
-test('who is let in, and by which link, is told with the source of the connection', async (t) => {
+test('the authorization and the path of a link include the source of its connection', async (t) => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   lead(t, a, { kind: 'turn', remote: { host: '203.0.113.1', port: 3478 } });
   const [x, y] = [a.host(), b.host()];
   const links = b.inbox();
-  const near = await a.links.open(x.aid, y.aid, 'tcp');
+  const outgoing = await a.links.open(x.aid, y.aid, 'tcp');
   await settle();
   const source = `node ${Buffer.from(a.key.publicKey).toString('hex')}`;
   assert.deepEqual(
     b.authorized.map((request) => request.source),
     [source],
   );
-  const [far] = links;
-  assert.partialDeepStrictEqual(far?.path(), { kind: 'turn', source });
-  const { kind, remote } = near.path();
+  const [incoming] = links;
+  assert.partialDeepStrictEqual(incoming?.path(), { kind: 'turn', source });
+  const { kind, remote } = outgoing.path();
   assert.deepEqual({ kind, remote }, { kind: 'turn', remote: { host: '203.0.113.1', port: 3478 } });
 });

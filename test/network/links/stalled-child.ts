@@ -1,7 +1,6 @@
 /**
- * A node in a process of its own, which its parent stops and lets go on. It opens a link to the agent
- * that it is told of first, another one when it is told so, and says what became of them; meanwhile it
- * says again and again that it is awake.
+ * A node in its own process, which its parent stops and resumes. It opens a link to the first agent that it receives,
+ * then a second link on request, and reports the result. Meanwhile it regularly reports that it is running.
  */
 import { once } from 'node:events';
 import { SvcError } from '../../../src/foundation/errors.ts';
@@ -9,7 +8,7 @@ import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import type { AgentLocation, LinkStream } from '../../../src/network/links/types.ts';
 import { NativeNode } from '../../support/link-process.ts';
 
-/** That it is awake, or at last what came back on both links, or the code of what failed. */
+/** A sign of life, or finally the responses on both links, or an error code. */
 export type Said = 'awake' | readonly string[] | { readonly failed: string };
 
 /** Milliseconds between two signs of life. */

@@ -1,4 +1,7 @@
-/** A process that is stopped for a while, as one on a laptop that sleeps, takes nobody for gone and keeps its links. */
+/**
+ * A process that was stopped for a while, as on a sleeping laptop, does not mark nodes as unreachable and keeps its
+ * links.
+ */
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,12 +12,12 @@ import { BESIDE_MS, SILENCE_MS } from '../../../src/network/links/link-initiator
 import { forkNode } from '../../support/link-process.ts';
 import { AWAKE_MS, type Said } from './stalled-child.ts';
 
-test('a node that was stopped for longer than silence may last gives nobody up, and keeps its links', async (t) => {
+test('a node that was stopped for longer than the silence timeout keeps its links and its connections', async (t) => {
   const called = await forkNode(KeyPair.generate());
   t.after(() => called.child.kill('SIGKILL'));
   const caller = fork(new URL('stalled-child.ts', import.meta.url), { serialization: 'advanced' });
   t.after(() => caller.kill('SIGKILL'));
-  // Its last word may come at once with a sign of life.
+  // The result may arrive together with a sign of life.
   const outcome = new Promise<Said>((resolve) => {
     caller.on('message', (said: Said) => {
       if (said !== 'awake') resolve(said);
@@ -26,15 +29,15 @@ test('a node that was stopped for longer than silence may last gives nobody up, 
   await awake(1);
   caller.send(called.location);
   await awake(1);
-  // Nothing comes back from now on: the caller waits in vain, and dials anew.
+  // The called node no longer answers: the caller times out and dials again.
   called.child.kill('SIGSTOP');
   caller.send('open');
   await awake((1.5 * SILENCE_MS) / AWAKE_MS);
   caller.kill('SIGSTOP');
-  // Time itself is what is tested.
+  // The test needs this time to pass.
   await sleep(BESIDE_MS + 500);
   caller.kill('SIGCONT');
-  // Its timers, long overdue, have run when it says so again.
+  // By the next signs of life its overdue timers have fired.
   await awake(2);
   called.child.kill('SIGCONT');
   assert.deepEqual(await outcome, ['standing', 'opened']);

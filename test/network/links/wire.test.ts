@@ -6,7 +6,7 @@ import { withCode } from '../../support/link-world.ts';
 
 const never = new AbortController().signal;
 
-test('fields are taken off a frame one after another, and none that is not whole', () => {
+test('fields are read from a frame in order, and an incomplete field is an error', () => {
   const frame = new BinaryReader(Uint8Array.of(0xfe, 0x01, 0x02, 0xff, 0xee, 0xdd, 0xcc, 9));
   assert.deepEqual([frame.u8(), frame.u16(), frame.u32()], [0xfe, 0x0102, 0xffee_ddcc]);
   assert.throws(() => frame.bytes(2), RangeError);
@@ -18,7 +18,7 @@ test('fields are taken off a frame one after another, and none that is not whole
   assert.throws(() => new BinaryReader(new Uint8Array(1)).u16(), RangeError);
 });
 
-test('what is there is taken at once, unless nobody waits for it any more', async () => {
+test('buffered bytes are read immediately, unless the read was aborted', async () => {
   const stream = new Readable({ read: () => {} });
   stream.push(Uint8Array.of(1, 2, 3));
   assert.deepEqual([...(await readExactly(stream, 2, never))], [1, 2]);
@@ -28,10 +28,10 @@ test('what is there is taken at once, unless nobody waits for it any more', asyn
   await assert.rejects(readExactly(stream, 1, never), withCode('connect_failed'));
 });
 
-test('a stream that ends too early has done so, though it breaks right after', async () => {
+test('a stream that ends too early reports this, even if it breaks right after', async () => {
   const stream = new Readable({ read: () => {} });
   const reading = assert.rejects(readExactly(stream, 4, never), withCode('protocol_error'));
-  // After the reader's own: it has taken the last bytes, and the end is not told yet.
+  // Runs after the reader's own listener, which has read the last bytes before the end is reported.
   stream.once('readable', () => stream.destroy(new Error('lost')));
   stream.once('error', () => {});
   stream.push(new Uint8Array(2));
