@@ -48,7 +48,7 @@ function world() {
 }
 
 describe('the resolver', () => {
-  test('names no address and no helper that may not be dialled, names included', async () => {
+  test('addresses and helpers that must not be dialed are removed, including those from names', async () => {
     const { clock, network, publish } = world();
     const owner = newIdentity();
     const at = (host: string) => ({ host, port: 4122 });
@@ -69,7 +69,7 @@ describe('the resolver', () => {
     assert.deepEqual(place.helpers, [{ nodeKey: NODE_KEY, address: at('192.0.2.9') }]);
   });
 
-  test('asks the network once, however many ask', async () => {
+  test('concurrent requests share one lookup', async () => {
     const { network, resolver, publish } = world();
     const owner = newIdentity();
     const record = await publish(owner, 1);
@@ -80,36 +80,36 @@ describe('the resolver', () => {
     assert.equal(network.reads, 1);
   });
 
-  test('tells where an agent likely is, unless a newer delegation is known', async () => {
+  test('a likely location is reported, unless a newer delegation is known', async () => {
     const { clock, network, resolver, publish } = world();
     const owner = newIdentity();
     const first = await publish(owner, 1, ['quic://192.0.2.9:4122']);
     await publish(owner, 2);
     network.first = first;
-    const told: AgentLocation[] = [];
-    const onLikely = (place: AgentLocation): void => void told.push(place);
+    const reported: AgentLocation[] = [];
+    const onLikely = (place: AgentLocation): void => void reported.push(place);
     const hosts = ({ addresses }: AgentLocation) => addresses.map(({ host }) => host);
     assert.deepEqual(hosts(await resolver.locate(owner.aid, { onLikely })), ['192.0.2.1']);
     await turn();
-    assert.deepEqual(told.map(hosts), [['192.0.2.9']]);
+    assert.deepEqual(reported.map(hosts), [['192.0.2.9']]);
     await resolver.locate(owner.aid, { onLikely });
     const other = newIdentity();
     await publish(other, 1);
     await resolver.locate(other.aid, { onLikely });
     await turn();
-    assert.equal(told.length, 1, 'nothing where the place is known, and no record of somebody else');
+    assert.equal(reported.length, 1, 'no report if the location is cached, and no record of another agent');
     await publish(delegateAnew(owner.master, owner.delegation.issuedAt + 1), 1);
     clock.advance(61_000);
     await resolver.locate(owner.aid, { onLikely });
     await turn();
-    assert.equal(told.length, 2);
+    assert.equal(reported.length, 2);
     clock.advance(61_000);
     await resolver.locate(owner.aid, { onLikely });
     await turn();
-    assert.equal(told.length, 2, 'the newer delegation is known');
+    assert.equal(reported.length, 2, 'the newer delegation is known');
   });
 
-  test('answers from memory for a minute, and looks for news meanwhile', async () => {
+  test('an answer is cached for a minute, and refreshed meanwhile', async () => {
     const { clock, network, resolver, publish } = world();
     const owner = newIdentity();
     await publish(owner, 1);
@@ -126,7 +126,7 @@ describe('the resolver', () => {
     assert.equal((await resolver.resolve(owner.aid)).record.seq, 3);
   });
 
-  test('never answers with a record that has expired', async () => {
+  test('an expired record is never returned', async () => {
     const { clock, network, resolver, publish } = world();
     const owner = newIdentity();
     await publish(owner, 1, [], 10);
@@ -139,7 +139,7 @@ describe('the resolver', () => {
     await assert.rejects(resolver.resolve(owner.aid), { code: 'resolve_failed', status: 404 });
   });
 
-  test('a moment without network does not lose a signed answer', async () => {
+  test('a short network outage does not lose a signed answer', async () => {
     const { clock, network, resolver, publish } = world();
     const owner = newIdentity();
     await publish(owner, 1);
@@ -150,7 +150,7 @@ describe('the resolver', () => {
     await assert.rejects(resolver.resolve(owner.aid, { fresh: true }), { code: 'resolve_failed' });
   });
 
-  test('"not found" is remembered for a second', async () => {
+  test('"Not found" is cached for a second', async () => {
     const { clock, network, resolver, publish } = world();
     const owner = newIdentity();
     await assert.rejects(resolver.resolve(owner.aid), { code: 'resolve_failed' });
@@ -161,7 +161,7 @@ describe('the resolver', () => {
     assert.equal((await resolver.resolve(owner.aid)).record.seq, 1);
   });
 
-  test('a fresh look goes past the cache', async () => {
+  test('a fresh lookup bypasses the cache', async () => {
     const { resolver, publish } = world();
     const owner = newIdentity();
     await publish(owner, 1);
@@ -174,7 +174,7 @@ describe('the resolver', () => {
     assert.deepEqual((await resolver.locate(owner.aid)).addresses, [{ host: '192.0.2.2', port: 4122 }]);
   });
 
-  test('an older record does not replace a newer one, nor one under an older delegation', async () => {
+  test('an older record, or one under an older delegation, does not replace a newer one', async () => {
     const { clock, network, resolver, publish } = world();
     const old = newIdentity();
     const renewed = delegateAnew(old.master, old.delegation.issuedAt + 1);
@@ -198,7 +198,7 @@ describe('the resolver', () => {
     await assert.rejects(resolver.resolve(old.aid), { code: 'resolve_failed' });
   });
 
-  test('who gives up is let go, and the others are not', async () => {
+  test('an aborted caller is released, and other callers keep waiting', async () => {
     const { network, resolver, publish } = world();
     const owner = newIdentity();
     await publish(owner, 1);
@@ -209,15 +209,15 @@ describe('the resolver', () => {
       return list(...args);
     };
     const controller = new AbortController();
-    const gone = resolver.resolve(owner.aid, { signal: controller.signal });
+    const aborted = resolver.resolve(owner.aid, { signal: controller.signal });
     const waiting = resolver.resolve(owner.aid);
     controller.abort();
-    await assert.rejects(gone, { code: 'cancelled' });
+    await assert.rejects(aborted, { code: 'cancelled' });
     gate.resolve();
     assert.equal((await waiting).record.seq, 1);
   });
 
-  test('names in endpoints are looked up, a few of them', async () => {
+  test('names in endpoints are resolved, up to a limit', async () => {
     const { resolver, publish, lookups } = world();
     const owner = newIdentity();
     await publish(owner, 1, [
@@ -236,7 +236,7 @@ describe('the resolver', () => {
     assert.deepEqual(lookups, ['gone.example', 'here.example']);
   });
 
-  test('what names lead to is asked each time, and a newer record counts at once', async () => {
+  test('names are resolved on each call, and a newer record applies immediately', async () => {
     const { resolver, publish, lookups } = world();
     const owner = newIdentity();
     await publish(owner, 1, ['quic://192.0.2.1:5']);
@@ -249,7 +249,7 @@ describe('the resolver', () => {
     assert.deepEqual(lookups, ['here.example', 'here.example']);
   });
 
-  test('who helps the node, its kind of NAT and the ports of its router go to who dials', async () => {
+  test('the location includes the helpers of the node, its NAT type and the ports of its router', async () => {
     const { resolver, publish, lookups } = world();
     const owner = newIdentity();
     const helperKey = new Uint8Array(32).fill(9);
@@ -270,10 +270,10 @@ describe('the resolver', () => {
     ]);
     assert.deepEqual(helpers, [{ nodeKey: helperKey, address: { host: '203.0.113.1', port: 4122 } }]);
     assert.equal(natType, 4);
-    assert.deepEqual(lookups, ['here.example'], 'none for a helper');
+    assert.deepEqual(lookups, ['here.example'], 'no lookup for a helper');
   });
 
-  test('a record that is no endpoint record leads nowhere', async () => {
+  test('a malformed endpoint record counts as not found', async () => {
     const { network, resolver, clock } = world();
     const owner = newIdentity();
     const odd = testRecord(owner, RECORD.endpoints, { payload: new Uint8Array([1]), timestamp: clock.now() / 1000 });
@@ -281,7 +281,7 @@ describe('the resolver', () => {
     await assert.rejects(resolver.resolve(owner.aid), { code: 'resolve_failed' });
   });
 
-  test('what was just published here is known at once', async () => {
+  test('a record published by this node is known immediately', async () => {
     const { network, resolver, publish } = world();
     const owner = newIdentity();
     await assert.rejects(resolver.resolve(owner.aid), { code: 'resolve_failed' });
@@ -291,7 +291,7 @@ describe('the resolver', () => {
     assert.equal(network.reads, 1);
   });
 
-  test('records under a delegation that was replaced are not shown', async () => {
+  test('records under a replaced delegation are not returned', async () => {
     const { network, resolver, publish, clock } = world();
     const stolen = newIdentity();
     const owner = delegateAnew(stolen.master, stolen.delegation.issuedAt + 10);
@@ -312,14 +312,14 @@ describe('the resolver', () => {
     assert.deepEqual(await types(RECORD.endpoints), [RECORD.endpoints]);
   });
 
-  test('an agent without any record is not on the network; of one type there may be none', async () => {
+  test('an agent without any record is not found; an agent without a record of one type has an empty answer', async () => {
     const { aid } = newIdentity();
     const { resolver } = world();
     await assert.rejects(resolver.records(aid, null), { code: 'resolve_failed', details: { aid } });
     assert.deepEqual(await resolver.records(aid, RECORD.profile), []);
   });
 
-  test('a newer delegation that was seen before keeps older records out of an answer without it', async () => {
+  test('records under a replaced delegation are not returned, even if the newer record has expired', async () => {
     const { network, resolver, publish, clock } = world();
     const stolen = newIdentity();
     const owner = delegateAnew(stolen.master, stolen.delegation.issuedAt + 10);
@@ -332,7 +332,7 @@ describe('the resolver', () => {
   });
 });
 
-test('what is not found because this node reaches no other is not said to be offline', async () => {
+test('if this node is offline, a failed lookup reports this instead of a missing agent', async () => {
   const clock = new TestClock();
   let trouble: SvcError | null = new SvcError('network_unavailable');
   const resolver = new Resolver({

@@ -22,7 +22,7 @@ function stub(key = KEY) {
   return stubSession(key, true, new TestClock());
 }
 
-/** Ways that begin when they are due, and end when the test says so. */
+/** Dialers that start when they are due, and finish when the test decides. */
 function racers(...starts: readonly (readonly [PathKind, number])[]) {
   const clock = new TestClock();
   const begun: string[] = [];
@@ -46,7 +46,7 @@ function racers(...starts: readonly (readonly [PathKind, number])[]) {
   return { clock, begun, given, results, outcome, fail, caller };
 }
 
-test('ways begin after their delays, in that order, and the first connection counts', async () => {
+test('dialers start in order after their delays, and the first connection wins', async () => {
   const { clock, begun, given, results, outcome } = racers(['relay', 700], ['direct', 0], ['punched', 300]);
   assert.deepEqual(begun, ['direct']);
   clock.advance(299);
@@ -59,7 +59,7 @@ test('ways begin after their delays, in that order, and the first connection cou
   const [relayed, direct, punched] = [stub(), stub(), stub()];
   results[2]?.resolve(punched.session.connection);
   assert.equal(await outcome, punched.session.connection);
-  assert.ok(given[0]?.aborted === true && given[2]?.aborted === true, 'the others are given up');
+  assert.ok(given[0]?.aborted === true && given[2]?.aborted === true, 'the other dialers are aborted');
   results[0]?.resolve(relayed.session.connection);
   results[1]?.resolve(direct.session.connection);
   await settle();
@@ -70,11 +70,11 @@ test('ways begin after their delays, in that order, and the first connection cou
   assert.equal(clock.timers, 0);
 });
 
-test('a way begins before its time where the one before it has failed, and not sooner', async () => {
+test('a dialer starts early only if the previous dialer failed', async () => {
   const { clock, begun, outcome, fail } = racers(['direct', 0], ['punched', 300], ['relay', 5000], ['turn', 9000]);
   clock.advance(300);
   await fail(0);
-  assert.deepEqual(begun, ['direct', 'punched'], 'the one before it still runs');
+  assert.deepEqual(begun, ['direct', 'punched'], 'the second dialer is still running');
   await fail(1);
   assert.deepEqual(begun, ['direct', 'punched', 'relay']);
   await fail(2);
@@ -85,7 +85,7 @@ test('a way begins before its time where the one before it has failed, and not s
   await assert.rejects(raceDialers([], PLACE, { clock, signal: never }), withCode('connect_failed'));
 });
 
-test('a way that takes longer than it may has failed, and what comes of it later is closed', async () => {
+test('a dialer that times out has failed, and its late connection is closed', async () => {
   const { clock, begun, results, outcome, given } = racers(['direct', 0], ['relay', 5000]);
   clock.advance(1000);
   await settle();
@@ -99,7 +99,7 @@ test('a way that takes longer than it may has failed, and what comes of it later
   assert.equal(await outcome, relayed.session.connection);
 });
 
-test('a way that leads to another node than the wanted one has failed', async () => {
+test('a dialer that reaches another node has failed', async () => {
   const { results, outcome, begun } = racers(['direct', 0], ['relay', 5000]);
   const [other, right] = [stub(new Uint8Array(32).fill(6)), stub()];
   results[0]?.resolve(other.session.connection);
@@ -110,7 +110,7 @@ test('a way that leads to another node than the wanted one has failed', async ()
   assert.equal(await outcome, right.session.connection);
 });
 
-test('who gives up is led no other way, and nothing is left of those that were tried', async () => {
+test('an aborted caller starts no further dialer, and all running ones are aborted', async () => {
   const { clock, begun, given, results, outcome, caller } = racers(['direct', 0], ['relay', 5000]);
   caller.abort();
   await assert.rejects(outcome, withCode('cancelled'));
@@ -124,13 +124,13 @@ test('who gives up is led no other way, and nothing is left of those that were t
   );
 });
 
-test('of several tries one that found the node counts more than those that did not', () => {
+test('among several errors, one that shows a reachable node is reported first', () => {
   const [absent, refused] = [new NodeAbsent(), new SvcError('rate_limited')];
   assert.equal(whyNot([refused, absent]), refused);
   assert.equal(whyNot([absent, absent]), absent);
 });
 
-test('addresses at which strangers do not reach a node by its own word are given less time', async () => {
+test('addresses that the node reports as unreachable for strangers get a shorter timeout', async () => {
   const helpers = [{ nodeKey: new Uint8Array(32).fill(9), address: { host: '203.0.113.1', port: 4122 } }];
   const mapped = { host: '198.51.100.1', port: 4122, isMapped: true };
   for (const [place, afterMs] of [

@@ -16,10 +16,10 @@ import type { NodeSession } from '../../../src/network/peers/session.ts';
 import { stubSession } from '../../support/stub-session.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
-/** Shorter than what a dead path may be in use for, milliseconds. */
+/** Longer than a dead path may stay in use, milliseconds. */
 const LONG_MS = 60_000;
 
-/** One connection under watch, whose figures the test moves. */
+/** A watched connection with counters that the test changes. */
 function world(t: { after(end: () => void): void }, { isKept = false } = {}) {
   const clock = new TestClock();
   const figures = { bytesSent: 0, bytesReceived: 0, packetsSent: 0, packetsLost: 0 };
@@ -52,12 +52,12 @@ function world(t: { after(end: () => void): void }, { isKept = false } = {}) {
       session.adopt(stream);
       return stream;
     },
-    /** Whether the other node was asked: a stub gives no streams, but counts who wants one. */
+    /** The number of probes: the stub opens no streams, but counts the requests for one. */
     asked: () => streamsWanted,
   };
 }
 
-test('a connection in use on which we sent something and hear nothing is named soon, and again while it stays so', (t) => {
+test('a connection in use that sends data but receives none is reported soon, and repeatedly', (t) => {
   const { clock, figures, dead, session, use } = world(t);
   use();
   clock.advance(LOOK_MS);
@@ -70,7 +70,7 @@ test('a connection in use on which we sent something and hear nothing is named s
   assert.ok(dead.length > 10);
 });
 
-test('silence alone names nobody: nothing was asked, or only a receipt was sent', (t) => {
+test('silence alone is not reported if nothing was sent, or only acknowledgments', (t) => {
   const { clock, figures, dead, use } = world(t);
   use();
   clock.advance(LOOK_MS);
@@ -81,7 +81,7 @@ test('silence alone names nobody: nothing was asked, or only a receipt was sent'
   assert.equal(dead.length, 0);
 });
 
-test('a slow path has as long as its round trips take', (t) => {
+test('a slow path has a timeout proportional to its round trip', (t) => {
   const { clock, figures, dead, session, use } = world(t);
   Object.assign(session.connection, { rtt: () => 500 });
   use();
@@ -98,7 +98,7 @@ test('a slow path has as long as its round trips take', (t) => {
   assert.equal(dead.length, 1);
 });
 
-test('every packet that comes begins anew', (t) => {
+test('every received packet restarts the timeout', (t) => {
   const { clock, figures, dead, use } = world(t);
   use();
   for (let i = 0; i < 100; i++) {
@@ -109,7 +109,7 @@ test('every packet that comes begins anew', (t) => {
   assert.equal(dead.length, 0);
 });
 
-test('where traffic stops the other node is asked, once, and on a quiet connection not at all', (t) => {
+test('if traffic stops, the other node is probed once, and on a quiet connection not at all', (t) => {
   const { clock, figures, dead, session, use, asked } = world(t);
   use();
   clock.advance(LOOK_MS);
@@ -121,13 +121,13 @@ test('where traffic stops the other node is asked, once, and on a quiet connecti
   assert.deepEqual([asked(), dead.length], [1, 0]);
   clock.advance(UNANSWERED_MS);
   assert.deepEqual([asked(), dead], [1, [session]]);
-  // The answer: what comes now is no more than that.
+  // Only the answer to the probe.
   figures.bytesReceived += 100;
   clock.advance(LONG_MS);
   assert.deepEqual([asked(), dead.length], [1, 1]);
 });
 
-test('what nobody uses is not watched; what is kept is', (t) => {
+test('an unused connection is not watched unless it is kept', (t) => {
   for (const isKept of [false, true]) {
     const { clock, figures, dead, asked } = world(t, { isKept });
     for (let i = 0; i < 20; i++) {
@@ -139,7 +139,7 @@ test('what nobody uses is not watched; what is kept is', (t) => {
   }
 });
 
-test('while we stalled nobody was silent, and a suspect is asked whether in use or not', async (t) => {
+test('a stall of this process does not count as silence, and a suspect is probed, in use or not', async (t) => {
   const { clock, figures, dead, session, health, use, asked } = world(t);
   const stream = use();
   clock.advance(LOOK_MS);
@@ -148,7 +148,7 @@ test('while we stalled nobody was silent, and a suspect is asked whether in use 
     clock.jump(SLEEP_MS - LOOK_MS);
     clock.advance(LOOK_MS);
   }
-  assert.deepEqual([asked(), dead.length], [0, 0], 'looks of so little time together');
+  assert.deepEqual([asked(), dead.length], [0, 0], 'the checks cover too little time');
   const closed = once(stream, 'close');
   stream.destroy();
   await closed;
@@ -156,14 +156,14 @@ test('while we stalled nobody was silent, and a suspect is asked whether in use 
   health.suspect();
   assert.deepEqual([asked(), dead.length], [1, 0]);
   clock.advance(SUSPECT_MS);
-  assert.deepEqual(dead, [session], 'a suspect is watched though nobody uses it');
+  assert.deepEqual(dead, [session], 'a suspect is watched even if unused');
   figures.bytesReceived += 100;
   clock.advance(LOOK_MS);
   clock.advance(LONG_MS);
-  assert.deepEqual([asked(), dead.length], [1, 1], 'it was heard, and is idle again');
+  assert.deepEqual([asked(), dead.length], [1, 1], 'it answered, and is idle again');
 });
 
-test('a suspect that was asked and has not answered is not asked again', (t) => {
+test('a suspect with a pending probe is not probed again', (t) => {
   const { clock, figures, health, use, asked } = world(t);
   use();
   clock.advance(LOOK_MS);

@@ -1,4 +1,4 @@
-/** What nodes do about connections whose path is dead, over the in-memory network. */
+/** How nodes recover from dead paths, over the in-memory network. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SLEEP_MS } from '../../../src/foundation/stall.ts';
@@ -10,10 +10,10 @@ import { type LinkNode, LinkWorld, settle } from '../../support/link-world.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const never = new AbortController().signal;
-/** Until a connection on which we write and hear nothing counts as dead, milliseconds. */
+/** Milliseconds until a connection that sends data but receives none counts as dead. */
 const NOTICED_MS = UNANSWERED_MS + 4 * LOOK_MS;
 
-/** Looks that find something sent before each of them. */
+/** Sends data before each check of the path. */
 async function writeFor(clock: TestClock, link: LinkStream, ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed += LOOK_MS) {
     if (!link.destroyed) link.write('x');
@@ -22,7 +22,7 @@ async function writeFor(clock: TestClock, link: LinkStream, ms: number): Promise
   }
 }
 
-/** Two nodes and a link from the first to the second, which answers no byte of it. */
+/** Two nodes and a link from the first to the second, which never answers on it. */
 async function linked(world: LinkWorld): Promise<[LinkNode, LinkNode, LinkStream]> {
   const [a, b] = [await world.node(), await world.node()];
   const [caller, called] = [a.host(), b.host()];
@@ -30,7 +30,7 @@ async function linked(world: LinkWorld): Promise<[LinkNode, LinkNode, LinkStream
   return [a, b, await a.links.open(caller.aid, called.aid, 'tcp')];
 }
 
-test('a dead connection is replaced by one that answers, and ends', async () => {
+test('a dead connection is closed and replaced by one that answers', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b, link] = await linked(world);
@@ -38,7 +38,7 @@ test('a dead connection is replaced by one that answers, and ends', async () => 
   assert.ok(first !== null);
   Object.assign(first.connection, { stats: () => ({ bytesSent: clock.now(), bytesReceived: 1 }) });
   await writeFor(clock, link, NOTICED_MS);
-  assert.equal(link.destroyed, true, 'who waits on it learns it');
+  assert.equal(link.destroyed, true, 'the open link fails');
   const second = a.pool.current(b.key.publicKey);
   assert.ok(second !== null && second !== first && first.closed);
   assert.equal(a.pool.stats().connections, 1);
@@ -46,7 +46,7 @@ test('a dead connection is replaced by one that answers, and ends', async () => 
   assert.equal(b.pool.stats().connections, 1);
 });
 
-test('who was called dials where the path is dead, by where the caller says that it is', async () => {
+test('the called node dials the caller if the path is dead, at the endpoint that the caller published', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b] = [await world.node(), await world.node()];
@@ -70,7 +70,7 @@ test('who was called dials where the path is dead, by where the caller says that
   assert.deepEqual([second.connection.outbound, asked], [true, [a.key.publicKey]]);
 });
 
-test('where no other connection can be had, what stands may outlive the break', async () => {
+test('if no other connection is possible, open links may survive the interruption', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [, b, link] = await linked(world);
@@ -79,7 +79,7 @@ test('where no other connection can be had, what stands may outlive the break', 
   assert.equal(link.destroyed, false);
 });
 
-test('a connection that is kept without streams ends where the node cannot be reached', async () => {
+test('a kept connection without streams closes if the node is unreachable', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b] = [await world.node(), await world.node()];
@@ -89,12 +89,12 @@ test('a connection that is kept without streams ends where the node cannot be re
   world.network.silence(b.endpoint.address);
   Object.assign(session.connection, { stats: () => ({ bytesSent: clock.now(), bytesReceived: 1 }) });
   await clock.run(NOTICED_MS);
-  assert.equal(session.closed, false, 'it is being dialed');
+  assert.equal(session.closed, false, 'the node is being dialed');
   await clock.run(10_000);
   assert.equal(session.closed, true);
 });
 
-test('on another network idle connections that do not answer end, and those that answer stay', async () => {
+test('after a network change, idle connections that do not answer close, and others stay open', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b, c] = [await world.node(), await world.node(), await world.node()];
@@ -108,29 +108,29 @@ test('on another network idle connections that do not answer end, and those that
   assert.deepEqual([toB.closed, toC.closed], [true, false]);
 });
 
-/** Counts the streams that a session opens: the questions whether the other node is there. */
-function countQuestions(node: LinkNode, to: LinkNode): () => number {
+/** Counts the streams that a session opens, that is, its probes. */
+function countProbes(node: LinkNode, to: LinkNode): () => number {
   const session = node.pool.current(to.key.publicKey);
   assert.ok(session !== null);
-  let questions = 0;
+  let probes = 0;
   const { connection } = session;
   const openStream = connection.openStream.bind(connection);
   Object.assign(connection, {
     openStream: () => {
-      questions++;
+      probes++;
       return openStream();
     },
   });
-  return () => questions;
+  return () => probes;
 }
 
-test('after a sleep every node is asked whether it is there, in use or not', async () => {
+test('after a sleep every peer is probed, in use or not', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b] = await linked(world);
   const c = await world.node();
   await a.pool.connect({ nodeKey: c.key.publicKey, addresses: [c.endpoint.address], ...UNHELPED }, never);
-  const asked = [countQuestions(a, b), countQuestions(a, c)];
+  const asked = [countProbes(a, b), countProbes(a, c)];
   await clock.run(10 * LOOK_MS);
   assert.deepEqual(
     asked.map((count) => count()),
@@ -144,7 +144,7 @@ test('after a sleep every node is asked whether it is there, in use or not', asy
   );
 });
 
-test('where one path is dead the other nodes in use are asked at once, but not again and again', async () => {
+test('if one path is dead, the other peers in use are probed immediately, but at a limited rate', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b, link] = await linked(world);
@@ -152,7 +152,7 @@ test('where one path is dead the other nodes in use are asked at once, but not a
   for (const { key, endpoint } of [c, d])
     await a.pool.connect({ nodeKey: key.publicKey, addresses: [endpoint.address], ...UNHELPED }, never);
   a.pool.keep(c.key.publicKey);
-  const [kept, idle] = [countQuestions(a, c), countQuestions(a, d)];
+  const [kept, idle] = [countProbes(a, c), countProbes(a, d)];
   const dead = a.pool.current(b.key.publicKey);
   assert.ok(dead !== null);
   Object.assign(dead.connection, { stats: () => ({ bytesSent: clock.now(), bytesReceived: 1 }) });

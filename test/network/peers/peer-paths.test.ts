@@ -11,17 +11,17 @@ import { TestClock } from '../../support/test-clock.ts';
 
 const never = new AbortController().signal;
 
-/** A place without an address: a node that only another way leads to. */
-function nowhere(node: LinkNode): NodePlace {
+/** A place without an address: only another dialer can reach the node. */
+function withoutAddress(node: LinkNode): NodePlace {
   return { nodeKey: node.key.publicKey, addresses: [], ...UNHELPED };
 }
 
 function placeOf(node: LinkNode): NodePlace {
-  return { ...nowhere(node), addresses: [node.endpoint.address] };
+  return { ...withoutAddress(node), addresses: [node.endpoint.address] };
 }
 
-/** A way of a kind from one node to another, whatever the place says. */
-function wayTo(from: LinkNode, to: LinkNode, kind: PathKind): Dialer {
+/** A dialer with this path kind from one node to another. It ignores the addresses of the place. */
+function dialerTo(from: LinkNode, to: LinkNode, kind: PathKind): Dialer {
   return {
     kind,
     delayMs: () => 100,
@@ -31,43 +31,46 @@ function wayTo(from: LinkNode, to: LinkNode, kind: PathKind): Dialer {
   };
 }
 
-/** Two nodes, the first of which has a relay to the second. */
+/** Two nodes. The first can reach the second through a relay. */
 async function relayed(world: LinkWorld, disabled: () => boolean = () => false) {
   const [a, b] = [await world.node({ relayDisabled: disabled }), await world.node()];
-  a.pool.addDialer(wayTo(a, b, 'relay'));
+  a.pool.addDialer(dialerTo(a, b, 'relay'));
   return [a, b] as const;
 }
 
-test('a way that was added leads where no address does, and the path says so on both sides', async () => {
+test('an added dialer reaches a node without addresses, and both sides see its path kind', async () => {
   await using world = new LinkWorld();
   const [a, b] = await relayed(world);
-  const session = await a.pool.connect(nowhere(b), never);
+  const session = await a.pool.connect(withoutAddress(b), never);
   assert.equal(session.connection.path.kind, 'relay');
   await settle();
   assert.equal(b.pool.connections()[0]?.path.kind, 'relay');
 });
 
-test('who may use no relay gets none, though one stands and though others wait for one', async () => {
+test('a caller without relays gets no relayed connection, even if one is open or others wait for one', async () => {
   await using world = new LinkWorld();
   const [a, b] = await relayed(world);
-  const mixed = [true, false, true].map((relays) => a.pool.connect(nowhere(b), never, { relays }));
+  const mixed = [true, false, true].map((relays) => a.pool.connect(withoutAddress(b), never, { relays }));
   const outcomes = await Promise.allSettled(mixed);
   assert.deepEqual(
     outcomes.map(({ status }) => status),
     ['fulfilled', 'rejected', 'fulfilled'],
   );
-  await assert.rejects(a.pool.connect(nowhere(b), never, { relays: false }), withCode('relay_required'));
+  await assert.rejects(a.pool.connect(withoutAddress(b), never, { relays: false }), withCode('relay_required'));
   assert.equal(a.pool.current(b.key.publicKey, false), null);
   const direct = await a.pool.connect(placeOf(b), never, { relays: false });
   assert.equal(direct.connection.path.kind, 'lan');
-  assert.equal(await a.pool.connect(nowhere(b), never), direct, 'from then on it serves everybody');
+  assert.equal(await a.pool.connect(withoutAddress(b), never), direct, 'then the direct connection serves all callers');
 });
 
-test('connections that a relay carries are closed when relays are disabled, and no others', async () => {
+test('when relays are disabled, only relayed connections are closed', async () => {
   await using world = new LinkWorld();
   const [a, b] = await relayed(world);
   const other = await world.node();
-  const [carried, direct] = [await a.pool.connect(nowhere(b), never), await a.pool.connect(placeOf(other), never)];
+  const [carried, direct] = [
+    await a.pool.connect(withoutAddress(b), never),
+    await a.pool.connect(placeOf(other), never),
+  ];
   await settle();
   b.pool.closeRelayed();
   await carried.connection.closed;
@@ -75,22 +78,22 @@ test('connections that a relay carries are closed when relays are disabled, and 
   assert.equal(direct.closed, false);
 });
 
-test('with relays switched off none is dialed, used or let in, at once', async () => {
+test('disabling relays immediately stops dialing, using and accepting relayed connections', async () => {
   await using world = new LinkWorld();
   let disabled = false;
   const [a, b] = await relayed(world, () => disabled);
-  const session = await a.pool.connect(nowhere(b), never);
+  const session = await a.pool.connect(withoutAddress(b), never);
   disabled = true;
   assert.equal(a.pool.current(b.key.publicKey), null);
-  await assert.rejects(a.pool.connect(nowhere(b), never), withCode('relay_required'));
-  assert.equal(session.closed, false, 'what stands may go on');
+  await assert.rejects(a.pool.connect(withoutAddress(b), never), withCode('relay_required'));
+  assert.equal(session.closed, false, 'an open connection may continue');
   const inbound = await b.endpoint.dial(a.endpoint.address, a.key.publicKey, { way: { kind: 'turn' } });
   await inbound.closed;
   disabled = false;
-  assert.equal(await a.pool.connect(nowhere(b), never), session);
+  assert.equal(await a.pool.connect(withoutAddress(b), never), session);
 });
 
-test('a better connection takes the new streams on both sides, the other one ends when it is empty', async () => {
+test('new streams use the better connection on both sides, and the other one closes once it has no streams', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b] = await relayed(world);
@@ -114,7 +117,7 @@ test('a better connection takes the new streams on both sides, the other one end
   assert.equal(b.pool.current(a.key.publicKey)?.connection.path.kind, 'punched');
   clock.advance(2 * SPARE_IDLE_MS);
   await settle();
-  assert.equal(a.pool.stats().connections, 2, 'the old one carries a link');
+  assert.equal(a.pool.stats().connections, 2, 'the old connection carries a link');
   for (const link of [old, fresh]) {
     link.write('still here');
     assert.equal(String((await link.iterator({ destroyOnReturn: false }).next()).value), 'still here');
@@ -130,38 +133,38 @@ test('a better connection takes the new streams on both sides, the other one end
   assert.deepEqual(changes, ['relay to punched', 'punched to undefined']);
   assert.equal(a.links.path(y.aid, false), null);
   stop();
-  await a.pool.connect(nowhere(b), never);
+  await a.pool.connect(withoutAddress(b), never);
   assert.equal(changes.length, 2);
 });
 
-test('instead of a dead connection one is used that came by a relay since', async () => {
+test('a dead connection is replaced by a relayed one that the other node opened meanwhile', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b] = [await world.node(), await world.node()];
-  b.pool.addDialer(wayTo(b, a, 'relay'));
+  b.pool.addDialer(dialerTo(b, a, 'relay'));
   const dead = await a.pool.connect(placeOf(b), never);
   await settle();
   clock.advance(10);
   const seenDead = b.pool.current(a.key.publicKey);
   assert.ok(seenDead);
-  await b.pool.connect(nowhere(a), never, { insteadOf: seenDead });
+  await b.pool.connect(withoutAddress(a), never, { insteadOf: seenDead });
   await settle();
-  assert.equal(a.pool.current(b.key.publicKey), dead, 'it looks alive here');
+  assert.equal(a.pool.current(b.key.publicKey), dead, 'the dead connection looks usable here');
   const detour = await a.pool.connect(placeOf(b), never, { insteadOf: dead });
   assert.equal(detour.connection.path.kind, 'relay');
   assert.equal(a.pool.current(b.key.publicKey), detour);
 });
 
-test('a way may have the other node dial us: then it says hello, and who waited is served', async () => {
+test('if a dialer makes the other node dial back, that node sends the hello, and the waiting callers are served', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b] = [await world.node(), await world.node()];
   const arrivals: Connection[] = [];
-  const take = a.endpoint.onConnection.bind(a.endpoint);
-  take((connection) => void arrivals.push(connection));
+  const onConnection = a.endpoint.onConnection.bind(a.endpoint);
+  onConnection((connection) => void arrivals.push(connection));
   let greets = true;
   a.pool.addDialer({
-    ...wayTo(a, b, 'punched'),
+    ...dialerTo(a, b, 'punched'),
     dial: async () => {
       const dialed = await dialOf(b, a, 'punched');
       await settle();
@@ -172,31 +175,31 @@ test('a way may have the other node dial us: then it says hello, and who waited 
       return inbound;
     },
   });
-  const session = await a.pool.connect(nowhere(b), never);
+  const session = await a.pool.connect(withoutAddress(b), never);
   assert.deepEqual([session.connection.outbound, session.connection.path.kind], [false, 'punched']);
   assert.equal(a.pool.current(b.key.publicKey), session);
   session.close();
   await settle();
   greets = false;
-  const mute = assert.rejects(a.pool.connect(nowhere(b), never), withCode('connect_failed'));
+  const mute = assert.rejects(a.pool.connect(withoutAddress(b), never), withCode('connect_failed'));
   await settle(60);
   clock.advance(HELLO_TIMEOUT_MS);
   await mute;
   assert.equal(a.pool.stats().connections, 0);
 });
 
-test('a connection that somebody keeps stays open without streams, until he lets it go', async () => {
+test('a kept connection stays open without streams until it is released', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b] = [await world.node(), await world.node()];
   const release = [a.pool.keep(b.key.publicKey), a.pool.keep(b.key.publicKey), b.pool.keep(a.key.publicKey)];
   const session = await a.pool.connect(placeOf(b), never);
-  for (const letGo of release.slice(0, 2)) {
+  for (const releaseOnce of release.slice(0, 2)) {
     clock.advance(3 * IDLE_MS);
     await settle();
     assert.equal(session.closed, false);
-    letGo();
-    letGo();
+    releaseOnce();
+    releaseOnce();
   }
   clock.advance(3 * IDLE_MS);
   await settle();

@@ -16,13 +16,13 @@ function placeOf(node: LinkNode): NodePlace {
   return { nodeKey: node.key.publicKey, addresses: [node.endpoint.address], ...UNHELPED };
 }
 
-/** Two nodes, the one with the smaller key first. */
+/** Two nodes, first the one with the smaller key. */
 async function inOrder(world: LinkWorld): Promise<readonly [LinkNode, LinkNode]> {
   const [a, b] = [await world.node(), await world.node()];
   return toHex(a.key.publicKey) < toHex(b.key.publicKey) ? [a, b] : [b, a];
 }
 
-test('many who need a node at once share one dial', async () => {
+test('concurrent callers that need a node share one dial', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   const sessions = await Promise.all(Array.from({ length: 20 }, () => a.pool.connect(placeOf(b), never)));
@@ -31,7 +31,7 @@ test('many who need a node at once share one dial', async () => {
   assert.equal(b.pool.stats().connections, 1);
 });
 
-test('a dial goes on while anybody waits for it, and is given up with the last', async () => {
+test('a dial continues while any caller waits for it, and is aborted with the last one', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b] = [await world.node(), await world.node()];
@@ -43,14 +43,14 @@ test('a dial goes on while anybody waits for it, and is given up with the last',
   waits[0]?.abort();
   await outcomes[0];
   await settle();
-  assert.ok(clock.timers > idle, 'the dial goes on');
+  assert.ok(clock.timers > idle, 'the dial continues');
   waits[1]?.abort();
   await outcomes[1];
   await settle();
-  assert.equal(clock.timers, idle, 'nothing is left of it');
+  assert.equal(clock.timers, idle, 'its timers are cleared');
 });
 
-test('a connection that comes in serves those who wait for a dial', async () => {
+test('an inbound connection serves the callers that wait for a dial', async () => {
   await using world = new LinkWorld(new TestClock());
   const [a, b] = [await world.node(), await world.node()];
   world.network.silence(b.endpoint.address);
@@ -61,7 +61,7 @@ test('a connection that comes in serves those who wait for a dial', async () => 
   assert.deepEqual(ours.there.nonce, theirs.here.nonce);
 });
 
-test('when the connection that came in is gone again, a new dial begins, though the old one is under way', async () => {
+test('after the inbound connection closes, a new dial begins even if the old one is still running', async () => {
   await using world = new LinkWorld(new TestClock());
   const [a, b] = [await world.node(), await world.node()];
   world.network.silence(b.endpoint.address);
@@ -78,13 +78,13 @@ test('when the connection that came in is gone again, a new dial begins, though 
   assert.equal(second.closed, false);
 });
 
-test('of several addresses those that answer count, with little delay', async () => {
+test('of several addresses, one that answers is used after a short delay', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b, c] = [await world.node(), await world.node(), await world.node()];
   const silent = { host: '127.0.0.1', port: 1 };
   const connecting = a.pool.connect(
-    // The second address is another node's: it answers with the wrong key.
+    // The second address belongs to another node and answers with the wrong key.
     { nodeKey: b.key.publicKey, addresses: [silent, c.endpoint.address, b.endpoint.address], ...UNHELPED },
     never,
   );
@@ -96,7 +96,7 @@ test('of several addresses those that answer count, with little delay', async ()
   assert.equal(c.pool.stats().connections, 0);
 });
 
-test('a node without an address, or with a silent one, cannot be reached', async () => {
+test('a node without an address, or with a silent one, is unreachable', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b] = [await world.node(), await world.node()];
@@ -107,10 +107,10 @@ test('a node without an address, or with a silent one, cannot be reached', async
   clock.advance(NODE_DIAL_TIMEOUT_MS);
   await connecting;
   await settle();
-  assert.equal(clock.timers, 2, 'only what the pools repeat is left');
+  assert.equal(clock.timers, 2, 'only the periodic timers of the pools remain');
 });
 
-test('who knows another address does not wait for a dial of the wrong one, and what comes serves both', async () => {
+test('a caller with another address does not wait for a dial to the wrong one, and either connection serves both', async () => {
   await using world = new LinkWorld(new TestClock());
   const [a, b] = [await world.node(), await world.node()];
   const silent = { host: '127.0.0.1', port: 1 };
@@ -120,7 +120,7 @@ test('who knows another address does not wait for a dial of the wrong one, and w
   assert.equal(await wrong, await right);
 });
 
-test('who gives up begins nothing more', async (t) => {
+test('an aborted caller starts no new dial', async (t) => {
   await using world = new LinkWorld(new TestClock());
   const [a, b] = [await world.node(), await world.node()];
   const dial = t.mock.method(a.endpoint, 'dial');
@@ -134,7 +134,7 @@ test('who gives up begins nothing more', async (t) => {
   assert.equal(dial.mock.callCount(), 1);
 });
 
-test('two nodes that dial each other at once agree on one connection, and break no stream', async () => {
+test('two nodes that dial each other simultaneously agree on one connection, and no stream breaks', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [small, large] = await inOrder(world);
@@ -148,7 +148,7 @@ test('two nodes that dial each other at once agree on one connection, and break 
   await settle();
   assert.equal(small.pool.stats().connections, 2);
   const chosen = small.pool.current(large.key.publicKey);
-  assert.ok(chosen?.connection.outbound, 'the one that the smaller key dialed');
+  assert.ok(chosen?.connection.outbound, 'the connection dialed by the smaller key');
   assert.deepEqual(large.pool.current(small.key.publicKey)?.there.nonce, chosen.here.nonce);
   clock.advance(2 * SPARE_IDLE_MS);
   await settle();
@@ -164,7 +164,7 @@ test('two nodes that dial each other at once agree on one connection, and break 
   assert.equal(small.pool.current(large.key.publicKey), chosen);
 });
 
-test('later, a new connection of the other node replaces ours: it would not dial if ours were good', async () => {
+test('a later connection from the other node replaces the current one: it would not dial if that worked', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, raw] = [await world.node(), await RawPeer.in(world)];
@@ -180,7 +180,7 @@ test('later, a new connection of the other node replaces ours: it would not dial
   assert.ok(!ours.closed);
 });
 
-test('when a node has restarted, the connections of its former life end at once', async () => {
+test('after a node has restarted, the connections to its previous run close immediately', async () => {
   await using world = new LinkWorld();
   const [a, raw] = [await world.node({ limits: { connectionsPerKey: 100 } }), await RawPeer.in(world)];
   const first = await raw.connect(a, 1);
@@ -193,7 +193,7 @@ test('when a node has restarted, the connections of its former life end at once'
   assert.deepEqual(a.pool.current(raw.key.publicKey)?.there.nonce, third.here.nonce);
 });
 
-test('a node has only so many connections; the newest stay', async () => {
+test('a node has a limited number of connections; the newest are kept', async () => {
   await using world = new LinkWorld();
   const [a, raw] = [await world.node({ limits: { connectionsPerKey: 100 } }), await RawPeer.in(world)];
   const sessions = [];
@@ -203,7 +203,7 @@ test('a node has only so many connections; the newest stay', async () => {
   assert.equal(a.pool.stats().connections, MAX_PER_NODE);
 });
 
-test('when the current connection ends, another that stands takes its place', async () => {
+test('when the current connection closes, another open one replaces it', async () => {
   await using world = new LinkWorld();
   const [a, raw] = [await world.node(), await RawPeer.in(world)];
   await raw.connect(a);
@@ -214,7 +214,7 @@ test('when the current connection ends, another that stands takes its place', as
   assert.equal(a.pool.current(raw.key.publicKey), older);
 });
 
-test('a connection without streams is closed after a while, one with a stream is not', async () => {
+test('a connection without streams closes after an idle timeout, one with a stream does not', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b] = [await world.node(), await world.node()];
@@ -237,13 +237,13 @@ test('a connection without streams is closed after a while, one with a stream is
   (await a.links.open(x.aid, y.aid, 'tcp')).destroy();
 });
 
-test('a stream that overtakes the answer to our hello waits for it', async () => {
+test('a stream that arrives before the answer to the hello is queued', async () => {
   await using world = new LinkWorld();
   const a = await world.node();
   a.requests.onRequest('record', async () => Buffer.from('served'));
-  const hasty = world.network.endpoint({ publicKey: new Uint8Array(32).fill(9) });
+  const eager = world.network.endpoint({ publicKey: new Uint8Array(32).fill(9) });
   const answered = new Promise<Buffer>((resolve) => {
-    hasty.onConnection((connection) => {
+    eager.onConnection((connection) => {
       connection.onStream((hello) => {
         const nonceAndInstance = new Uint8Array(48);
         void connection.openStream().then(async (early) => {
@@ -255,12 +255,12 @@ test('a stream that overtakes the answer to our hello waits for it', async () =>
       });
     });
   });
-  await hasty.start();
-  await a.pool.connect({ nodeKey: hasty.publicKey, addresses: [hasty.address], ...UNHELPED }, never);
+  await eager.start();
+  await a.pool.connect({ nodeKey: eager.publicKey, addresses: [eager.address], ...UNHELPED }, never);
   assert.deepEqual(await answered, Buffer.concat([Uint8Array.of(STATUS.ok, 0, 0, 0, 6), Buffer.from('served')]));
 });
 
-test('nodes of other networks are told so', async () => {
+test('a node of another network receives the reason', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node({ network: 'home' }), await world.node({ network: 'work' })];
   await assert.rejects(a.pool.connect(placeOf(b), never), (error) => {
@@ -271,7 +271,7 @@ test('nodes of other networks are told so', async () => {
   assert.equal(b.pool.stats().connections, 0);
 });
 
-test('a node that accepts and then says nothing cannot be reached', async () => {
+test('a node that accepts a connection and then stays silent is unreachable', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const a = await world.node();
@@ -285,7 +285,7 @@ test('a node that accepts and then says nothing cannot be reached', async () => 
   await outcome;
 });
 
-test('connections that say no hello are closed, and only so many may wait with it', async () => {
+test('connections without a hello are closed, and a limited number may be pending', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const limits = { connections: 10_000, connectionsPerKey: 10_000 };
@@ -298,7 +298,7 @@ test('connections that say no hello are closed, and only so many may wait with i
   let closed = 0;
   for (const one of silent) void one.closed.then(() => closed++);
   clock.advance(HELLO_TIMEOUT_MS - 1);
-  // While this process stalls, nobody's hello can be heard.
+  // While this process stalls, it cannot receive a hello.
   clock.jump(60_000);
   clock.advance(0);
   await settle();
@@ -310,7 +310,7 @@ test('connections that say no hello are closed, and only so many may wait with i
   assert.equal(a.pool.stats().connections, 1);
 });
 
-test('totals outlive their connections, and each connection can be looked at', async () => {
+test('the totals outlive their connections, and each connection is listed', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   const session = await a.pool.connect(placeOf(b), never);
@@ -327,7 +327,7 @@ test('totals outlive their connections, and each connection can be looked at', a
   assert.deepEqual(a.pool.connections(), []);
 });
 
-test('stop ends dials under way', async () => {
+test('a stop aborts running dials', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   world.network.silence(b.endpoint.address);

@@ -1,4 +1,4 @@
-/** Attempts to connect to a node, its connections, and what it does about a dead path or another place. */
+/** A peer: attempts to connect, connections, recovery from dead paths, and relocation. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
@@ -22,24 +22,24 @@ import { arrival, dialer, PeerWorld, PLACE, placeAt } from '../../support/peer-w
 
 const never = new AbortController().signal;
 
-/** Lets a direct dial lead to the node. */
+/** Completes a direct dial. */
 function arrive(world: PeerWorld, dial: number): void {
   world.dials[dial]?.arrive(arrival(world.clock).session.connection);
 }
 
 describe('attempts', () => {
-  test('many who need the node share one attempt, and its session', async () => {
+  test('concurrent callers share one attempt and its session', async () => {
     const world = new PeerWorld();
     const waiting = Array.from({ length: 5 }, () => world.peer.connect(PLACE, never));
     waiting.push(world.peer.connect({ ...PLACE, addresses: [] }, never));
     arrive(world, 0);
     const sessions = await Promise.all(waiting);
     assert.deepEqual([world.dials.length, new Set(sessions).size], [1, 1]);
-    assert.equal(await world.peer.connect(PLACE, never), sessions[0], 'it stands');
+    assert.equal(await world.peer.connect(PLACE, never), sessions[0], 'the open session is reused');
     assert.equal(world.dials.length, 1);
   });
 
-  test('the first way that leads there wins, and the others are given up', async () => {
+  test('the first dialer that connects wins, and all other dialers are aborted', async () => {
     const world = new PeerWorld();
     const signals: AbortSignal[] = [];
     world.dialers.push(
@@ -59,7 +59,7 @@ describe('attempts', () => {
     assert.deepEqual([world.clock.timers, world.peer.isAtRest], [0, true]);
   });
 
-  test('an attempt that knows less than the caller is not shared, and either one serves both', async () => {
+  test('a caller with more addresses than the running attempt starts another one, and either connection serves both', async () => {
     const world = new PeerWorld();
     const before = world.peer.connect(PLACE, never);
     const after = [world.peer.connect(placeAt(1), never), world.peer.connect(placeAt(1), never)];
@@ -71,7 +71,7 @@ describe('attempts', () => {
     assert.equal(new Set(await Promise.all([before, ...after])).size, 1);
   });
 
-  test('an old attempt is not joined, and either one serves both', async () => {
+  test('a caller does not join an old attempt, and either connection serves both', async () => {
     const world = new PeerWorld();
     const early = world.peer.connect(PLACE, never);
     world.clock.advance(JOINED_MS - 1);
@@ -83,7 +83,7 @@ describe('attempts', () => {
     assert.equal(new Set(await Promise.all([early, joined, late])).size, 1);
   });
 
-  test('an attempt is given up with the last who waits, and serves nobody who comes after', async () => {
+  test('an attempt is aborted with its last caller, and later callers do not join it', async () => {
     const world = new PeerWorld();
     const callers = [new AbortController(), new AbortController()];
     const left = callers.map(({ signal }) => assert.rejects(world.peer.connect(PLACE, signal), withCode('cancelled')));
@@ -99,7 +99,7 @@ describe('attempts', () => {
     await next;
   });
 
-  test('a connection that came another way serves those who wait, and whoever comes after its end dials again', async () => {
+  test('an inbound connection serves the waiting callers, and a caller after its end dials again', async () => {
     const world = new PeerWorld();
     const waiting = world.peer.connect(PLACE, never);
     const { session } = world.add(false);
@@ -107,13 +107,13 @@ describe('attempts', () => {
     session.close();
     await settle();
     const again = world.peer.connect(PLACE, never);
-    assert.equal(world.dials.length, 2, 'the first attempt still runs');
+    assert.equal(world.dials.length, 2, 'the first attempt is still running');
     world.clock.advance(NODE_DIAL_TIMEOUT_MS / 2);
     arrive(world, 1);
     assert.notEqual(await again, session);
   });
 
-  test('a node that does not answer in time cannot be reached, and the next caller dials again', async () => {
+  test('a node that does not answer within the timeout is unreachable, and the next caller dials again', async () => {
     const world = new PeerWorld();
     const outcome = assert.rejects(world.peer.connect(PLACE, never), withCode('connect_failed'));
     world.clock.advance(NODE_DIAL_TIMEOUT_MS);
@@ -124,7 +124,7 @@ describe('attempts', () => {
     world.peer.stop();
   });
 
-  test('after stop nothing runs and nothing begins', async () => {
+  test('after a stop nothing runs and nothing starts', async () => {
     const world = new PeerWorld();
     const { session } = world.add(true);
     session.drain();
@@ -137,7 +137,7 @@ describe('attempts', () => {
     assert.equal(world.add(false).isClosed(), true);
   });
 
-  test('a caller without relays has an attempt of its own, and a relayed connection does not serve it', async () => {
+  test('a caller without relays has its own attempt, and a relayed connection does not serve it', async () => {
     const world = new PeerWorld();
     world.dialers.push(dialer('relay', 100, () => new Promise(() => {})));
     const [any, direct] = [world.peer.connect(PLACE, never), world.peer.connect(PLACE, never, { relays: false })];
@@ -148,18 +148,18 @@ describe('attempts', () => {
     arrive(world, 1);
     const session = await direct;
     assert.equal(session.connection.path.kind, 'direct');
-    assert.equal(world.peer.current(), session, 'the one without a relay counts');
+    assert.equal(world.peer.current(), session, 'the connection without a relay is current');
   });
 
-  test('if only a relay is left and none may be used, a relay is required', async () => {
-    const relay = (leads: boolean) => dialer('relay', 0, () => assert.fail('not to be used'), leads);
-    for (const [ways, code] of [
+  test('if only a relay could reach the node and relays are not allowed, the error is `relay_required`', async () => {
+    const relay = (leads: boolean) => dialer('relay', 0, () => assert.fail('must not be used'), leads);
+    for (const [dialers, code] of [
       [[relay(true)], 'relay_required'],
       [[relay(false)], 'connect_failed'],
       [[], 'connect_failed'],
     ] as const) {
       const world = new PeerWorld();
-      world.dialers.push(...ways);
+      world.dialers.push(...dialers);
       const outcome = assert.rejects(world.peer.connect(PLACE, never, { relays: false }), withCode(code));
       world.clock.advance(NODE_DIAL_TIMEOUT_MS);
       await outcome;
@@ -170,14 +170,14 @@ describe('attempts', () => {
     const outcome = assert.rejects(world.peer.connect(PLACE, never, { relays: false }), withCode('relay_required'));
     world.clock.advance(100);
     await outcome;
-    assert.equal(fallen.isClosed(), true, 'a way of another kind that fell back to a relay');
+    assert.equal(fallen.isClosed(), true, 'a dialer of another kind that fell back to a relay');
   });
 
-  test('a node that is not there by the word of its helpers is not there, whatever else fails or is forbidden', async () => {
+  test('if the helpers report that a node is absent, this error takes precedence over all others', async () => {
     const world = new PeerWorld();
     world.dialers.push(
       dialer('punched', 0, () => Promise.reject(new NodeAbsent())),
-      dialer('relay', 0, () => assert.fail('not to be used')),
+      dialer('relay', 0, () => assert.fail('must not be used')),
     );
     const outcome = assert.rejects(world.peer.connect(PLACE, never, { relays: false }), NodeAbsent);
     world.clock.advance(NODE_DIAL_TIMEOUT_MS);
@@ -186,7 +186,7 @@ describe('attempts', () => {
 });
 
 describe('connections', () => {
-  test('the newer of two counts, unless both nodes dialed at once', () => {
+  test('the newer of two connections is current, unless both nodes dialed simultaneously', () => {
     for (const [key, ours] of [
       ['smaller', true],
       ['larger', false],
@@ -195,20 +195,20 @@ describe('connections', () => {
       const chosen = world.add(ours).session;
       world.clock.advance(SIMULTANEOUS_MS);
       world.add(!ours);
-      assert.equal(world.peer.current(), chosen, 'the one that the smaller key dialed');
+      assert.equal(world.peer.current(), chosen, 'the connection dialed by the smaller key');
       world.clock.advance(1);
       const later = world.add(!ours).session;
-      assert.equal(world.peer.current(), later, 'too late to be dialed at once');
+      assert.equal(world.peer.current(), later, 'too late to count as simultaneous');
       const again = world.add(!ours).session;
       assert.equal(world.peer.current(), again, 'dialed by the same node again');
       assert.deepEqual([world.peer.isCurrent(again), world.peer.isCurrent(chosen)], [true, false]);
     }
   });
 
-  test('of too many the oldest spare ones close, the current one never', () => {
+  test('above the limit the oldest spare connections close, and the current one never does', () => {
     const world = new PeerWorld();
     const first = world.add(true);
-    // At the same moment the one that we dialed stays the current one.
+    // The dials are simultaneous, so the outbound connection stays current.
     const rest = Array.from({ length: MAX_PER_NODE }, () => world.add(false));
     assert.equal(world.peer.current(), first.session);
     assert.deepEqual(
@@ -219,7 +219,7 @@ describe('connections', () => {
     assert.equal([...world.peer.sessions].length, MAX_PER_NODE);
   });
 
-  test('when the current one ends, the newest usable one takes its place', async () => {
+  test('when the current connection closes, the newest usable one replaces it', async () => {
     const world = new PeerWorld();
     const [one, two, three, four] = [world.add(true), world.add(true), world.add(true), world.add(true)];
     three.session.drain();
@@ -238,13 +238,13 @@ describe('connections', () => {
     assert.equal(world.peer.isAtRest, true);
   });
 
-  test('a closed connection does not count even before its end was heard of', () => {
+  test('a closed connection is never current, even before its end was processed', () => {
     const world = new PeerWorld();
     world.add(true).session.close();
     assert.equal(world.peer.current(), null);
   });
 
-  test('after a reset nothing counts until a connection comes, and what stands goes on', () => {
+  test('after a reset there is no current connection until a new one opens, and open streams continue', () => {
     const world = new PeerWorld();
     const [old, spare] = [world.add(true), world.add(true)];
     world.peer.reset();
@@ -262,7 +262,7 @@ describe('connections', () => {
     );
   });
 
-  test('an idle connection closes late, a replaced one soon, a kept one and one with streams not at all', async () => {
+  test('an idle connection closes late, a spare one soon, and one that is kept or has streams does not close', async () => {
     const world = new PeerWorld();
     const [spare, current] = [world.add(true).session, world.add(true).session];
     const release = world.peer.keep();
@@ -284,7 +284,7 @@ describe('connections', () => {
     assert.equal(world.peer.isAtRest, true);
   });
 
-  test('a better path takes the new streams, a worse one is closed', async () => {
+  test('new streams use a better path, and a worse one is closed', async () => {
     const world = new PeerWorld();
     const relayed = world.add(true, 'relay').session;
     const punched = arrival(world.clock, 'punched');
@@ -299,7 +299,7 @@ describe('connections', () => {
 
 const ROUNDS = { firstMs: 1_000, soon: 3, periodMs: 20_000, laterMs: 600_000 };
 
-/** A peer that a relay leads to, and a way that is tried again while it carries. */
+/** A peer reached through a relay, and a dialer that is retried while the relay carries the connection. */
 function improvable() {
   const world = new PeerWorld();
   const { clock } = world;
@@ -326,7 +326,7 @@ function improvable() {
     await clock.run(0);
     return await connecting;
   };
-  /** As `connect`, and all dials of the other way fail so far. */
+  /** Like `connect`, but all dials of the other dialer have failed. */
   const relayed = async (): Promise<NodeSession> => {
     const session = await connect();
     for (const { fail } of punches) fail();
@@ -337,7 +337,7 @@ function improvable() {
 }
 
 describe('better paths than a relay', () => {
-  test('a way that leads there after the relay takes the new streams', async () => {
+  test('if a dialer succeeds after the relay, new streams use its connection', async () => {
     const { world, clock, punches, plans, connect } = improvable();
     await connect();
     assert.deepEqual([world.peer.current()?.connection.path.kind, punches.length, plans], ['relay', 1, [true]]);
@@ -349,7 +349,7 @@ describe('better paths than a relay', () => {
     world.peer.stop();
   });
 
-  test('one that leads there after a direct one is closed', async () => {
+  test('a late connection is closed if a direct one is open', async () => {
     const { world, clock, punches, connect } = improvable();
     await connect();
     world.add(true);
@@ -360,10 +360,10 @@ describe('better paths than a relay', () => {
     world.peer.stop();
   });
 
-  test('it is tried a few times soon, then seldom, and soon after a change, until the relay is gone', async () => {
+  test('the dialer is retried a few times soon, then rarely, and soon again after a change, until the relay closes', async () => {
     const { world, clock, punches, relayed } = improvable();
     const session = await relayed();
-    const tried = async (ms: number): Promise<number> => {
+    const retries = async (ms: number): Promise<number> => {
       const before = punches.length;
       for (let passed = 0; passed < ms; passed += 1_000) {
         await clock.run(1_000);
@@ -371,17 +371,17 @@ describe('better paths than a relay', () => {
       }
       return punches.length - before;
     };
-    assert.equal(await tried(10 * ROUNDS.periodMs), ROUNDS.soon);
-    assert.equal(await tried(ROUNDS.laterMs), 1);
+    assert.equal(await retries(10 * ROUNDS.periodMs), ROUNDS.soon);
+    assert.equal(await retries(ROUNDS.laterMs), 1);
     world.peer.improveSoon();
     world.peer.improveSoon();
-    assert.equal(await tried(2 * ROUNDS.periodMs), 1);
+    assert.equal(await retries(2 * ROUNDS.periodMs), 1);
     session.close();
     await settle();
     assert.deepEqual([clock.timers, world.context.improved, world.peer.isAtRest], [0, 0, true]);
   });
 
-  test('each time that the relay leads there the rounds begin again', async () => {
+  test('each new connection through the relay restarts the retries', async () => {
     const { clock, punches, relayed, world } = improvable();
     const first = await relayed();
     await clock.run(ROUNDS.firstMs);
@@ -389,12 +389,12 @@ describe('better paths than a relay', () => {
     first.drain();
     await relayed();
     await clock.run(ROUNDS.firstMs);
-    assert.equal(punches.length, 4, 'a race and a round each');
+    assert.equal(punches.length, 4, 'a race and a retry each');
     assert.equal(world.context.improved, 1);
     world.peer.stop();
   });
 
-  test('a round that does not end by itself holds up none of the next, and its late connection is closed', async () => {
+  test('a retry that does not finish does not delay the next one, and its late connection is closed', async () => {
     const { world, clock, punches, relayed } = improvable();
     await relayed();
     await clock.run(ROUNDS.firstMs);
@@ -408,7 +408,7 @@ describe('better paths than a relay', () => {
     world.peer.stop();
   });
 
-  test('few nodes are improved at the same time, and none after stop', async () => {
+  test('few nodes are retried concurrently, and none after a stop', async () => {
     const { world, clock, punches, relayed } = improvable();
     world.context.improved = MAX_IMPROVED;
     await relayed();
@@ -424,7 +424,7 @@ describe('better paths than a relay', () => {
   });
 });
 
-/** A connection that is kept and on which nothing comes back, and looks at it. */
+/** A kept connection that receives nothing, and its checks. */
 function broken(world: PeerWorld) {
   const { session } = world.add(true);
   world.peer.keep();
@@ -441,8 +441,8 @@ function broken(world: PeerWorld) {
   return { session, look };
 }
 
-describe('dead paths and other places', () => {
-  test('a dead path is reported, and the node is dialed again where it was last', async () => {
+describe('dead paths and relocation', () => {
+  test('a dead path is reported, and the node is dialed again at its last endpoint', async () => {
     const world = new PeerWorld();
     const first = world.peer.connect(PLACE, never);
     arrive(world, 0);
@@ -452,11 +452,11 @@ describe('dead paths and other places', () => {
     await look(UNANSWERED_MS + 3 * LOOK_MS);
     assert.deepEqual([world.deadPaths, world.dials.length], [1, 2]);
     await look(UNANSWERED_MS + 3 * LOOK_MS);
-    assert.equal(world.dials.length, 2, 'one replacement is searched for at a time');
+    assert.equal(world.dials.length, 2, 'one search for a replacement at a time');
     world.peer.stop();
   });
 
-  test('on another network the replacement is searched for again', async () => {
+  test('after a network change the search for a replacement starts again', async () => {
     const world = new PeerWorld();
     let lookups = 0;
     world.locate = (_key, signal) => {
@@ -472,7 +472,7 @@ describe('dead paths and other places', () => {
     world.peer.stop();
   });
 
-  test('a node that is dialed for long is looked for until it is reached, and dialed where it is found', async () => {
+  test('during a long dial the node is looked up until it is reached, and dialed at the endpoint found', async () => {
     const world = new PeerWorld();
     let [place, lookups]: [NodePlace, number] = [PLACE, 0];
     world.locate = async () => {
@@ -485,7 +485,7 @@ describe('dead paths and other places', () => {
     await world.clock.run(LOOK_ELSEWHERE_MS - 1);
     assert.equal(lookups, 0);
     await world.clock.run(LOOK_ELSEWHERE_MS);
-    assert.deepEqual([lookups, world.dials.length], [1, 1], 'once for all who wait, and nothing is new');
+    assert.deepEqual([lookups, world.dials.length], [1, 1], 'one lookup for all callers, and no new endpoint');
     place = placeAt(1);
     callers[0]?.abort();
     await world.clock.run(LOOK_ELSEWHERE_MS);
@@ -494,7 +494,7 @@ describe('dead paths and other places', () => {
       [4122, 1],
     );
     await world.clock.run(LOOK_ELSEWHERE_MS);
-    assert.equal(world.dials.length, 2, 'one place is dialed once');
+    assert.equal(world.dials.length, 2, 'an endpoint is dialed once');
     arrive(world, 1);
     assert.deepEqual(
       (await outcomes).map(({ status }) => status),
@@ -505,7 +505,7 @@ describe('dead paths and other places', () => {
     assert.equal(lookups, before);
   });
 
-  test('a node whose connection died is looked for at once, and once for all who notice', async () => {
+  test('a node with a dead connection is looked up immediately, and once for all links', async () => {
     const world = new PeerWorld();
     let lookups = 0;
     world.locate = async () => {
@@ -522,7 +522,7 @@ describe('dead paths and other places', () => {
     assert.equal(insteadOf.draining, true);
   });
 
-  test('of many nodes that seem to be gone, few are looked for at the same time', async () => {
+  test('if many nodes seem unreachable, few are looked up concurrently', async () => {
     const world = new PeerWorld();
     const asked: number[] = [];
     const held = Promise.withResolvers<null>();
@@ -537,7 +537,7 @@ describe('dead paths and other places', () => {
     assert.equal(asked.length, MAX_LOOKED_FOR);
     held.resolve(null);
     await world.clock.run(LOOK_ELSEWHERE_MS);
-    assert.equal(new Set(asked).size, nodes.length, 'the others have their turn');
+    assert.equal(new Set(asked).size, nodes.length, 'all nodes are looked up');
     for (const peer of peers) peer.stop();
     await outcomes;
   });

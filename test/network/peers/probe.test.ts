@@ -1,4 +1,4 @@
-/** Probes of standing connections: in memory, where time is the test's, and over the native engine. */
+/** Probes of open connections: in memory, with the clock of the test, and over the native engine. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
@@ -19,7 +19,7 @@ async function connected(from: Pick<LinkNode, 'pool'>, to: Pick<LinkNode, 'endpo
   return publicKey;
 }
 
-test('a node that is there answers over the connection in use, and nothing is left open', async () => {
+test('a reachable node answers over the connection in use, and no stream stays open', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   const key = await connected(a, b);
@@ -30,7 +30,7 @@ test('a node that is there answers over the connection in use, and nothing is le
   assert.deepEqual([a.pool.stats().streams, b.pool.stats().streams, b.pool.gate.waiting], [0, 0, 0]);
 });
 
-test('over the native engine both ends may ask, many times at once', async () => {
+test('over the native engine both sides can send many probes concurrently', async () => {
   const [a, b] = [new NativeNode(KeyPair.generate(), 0), new NativeNode(KeyPair.generate(), 0)];
   await Promise.all([a.start(), b.start()]);
   try {
@@ -44,7 +44,7 @@ test('over the native engine both ends may ask, many times at once', async () =>
   }
 });
 
-test('without a connection nobody is asked, and none is dialed', async () => {
+test('without a connection no probe is sent, and no node is dialed', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   await assert.rejects(a.pool.probe(b.key.publicKey), withCode('connect_failed'));
@@ -55,7 +55,7 @@ test('without a connection nobody is asked, and none is dialed', async () => {
   await asked;
 });
 
-test('a node that does not know probes is there all the same', async () => {
+test('a node that does not support probes still counts as reachable', async () => {
   await using world = new LinkWorld();
   const [a, old] = [await world.node(), await RawPeer.in(world)];
   old.onSession((session) => session.onStream((stream) => void stream.end(Uint8Array.of(STATUS.unknownPurpose))));
@@ -63,7 +63,7 @@ test('a node that does not know probes is there all the same', async () => {
   assert.ok((await a.pool.probe(key)).rttMs >= 0);
 });
 
-test('who does not answer has so long, without our own stalls, and no longer than the asker waits', async () => {
+test('a probe times out, without counting stalls of this process, and can be aborted earlier', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, mute] = [await world.node(), await RawPeer.in(world)];
@@ -87,7 +87,7 @@ test('who does not answer has so long, without our own stalls, and no longer tha
   await cut;
 });
 
-test('probes of strangers have a rate by node, source and network, which nodes in use do not share', async () => {
+test('probes of strangers have a rate by node, source and network that nodes in use do not share', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const node = await world.node();
@@ -102,15 +102,15 @@ test('probes of strangers have a rate by node, source and network, which nodes i
   const [one, two, third, fourth] = await peers('198.51.100.1', '198.51.100.1', '198.51.100.1', '198.51.100.2');
   await flood(one, PROBE_RATE.burst);
   await flood(two, PROBE_RATE_PER_SOURCE.burst - PROBE_RATE.burst);
-  assert.equal(await ask(third), STATUS.rateLimited, 'another key of the same source');
+  assert.equal(await ask(third), STATUS.rateLimited, 'another key at the same source');
   await flood(fourth, PROBE_RATE.burst);
   const [fifth, sixth, other] = await peers('198.51.100.3', '198.51.100.4', '203.0.113.1');
   await flood(fifth, PROBE_RATE_PER_NETWORK.burst - PROBE_RATE_PER_SOURCE.burst - PROBE_RATE.burst);
-  assert.equal(await ask(sixth), STATUS.rateLimited, 'another source of the same network');
+  assert.equal(await ask(sixth), STATUS.rateLimited, 'another source in the same network');
   assert.equal(await ask(other), STATUS.ok);
   const used = await RawPeer.in(world, '198.51.100.1');
   node.pool.known.note(used.key.publicKey);
-  assert.equal(await ask(await used.connect(node)), STATUS.ok, 'a node that is used');
+  assert.equal(await ask(await used.connect(node)), STATUS.ok, 'a node in use');
   clock.advance(1000);
   assert.equal(await ask(one), STATUS.ok);
 });

@@ -1,4 +1,4 @@
-/** A better path beside a worse one, over two real connections of the native engine. */
+/** A better path next to a worse one, over two real connections of the native engine. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, before, test } from 'node:test';
@@ -21,7 +21,7 @@ before(async () => {
 
 after(() => Promise.all([near.stop(), far.stop()]));
 
-test('a link goes on over the relay while new ones take the path that was punched since', async () => {
+test('a link continues over the relay while new links use the punched path', async () => {
   const { publicKey } = far.key;
   const relayed = await near.endpoint.dial(far.endpoint.address, publicKey, { way: { kind: 'relay' } });
   await near.pool.upgrade(relayed);
@@ -42,13 +42,13 @@ test('a link goes on over the relay while new ones take the path that was punche
   assert.equal(one.length, 'before, after'.length + 8 * MIB);
   assert.ok(one.subarray(-5).toString() === 'after' && other.toString() === 'fresh');
   relayed.close();
-  await eventually('the relay is gone', () => (near.pool.stats().connections === 1 ? true : undefined));
+  await eventually('the relay connection is closed', () => (near.pool.stats().connections === 1 ? true : undefined));
   const last = await near.links.open(near.aid, far.aid, 'tcp');
   assert.equal(last.path().kind, 'punched');
   last.destroy();
 });
 
-/** What the engine wants to know for a socket of its own. */
+/** The configuration of the engine for a separate socket. */
 function config(engine: QuicEngine, key: KeyPair): object {
   return new engine.QuinnConfig({
     privateKeyProto: privateKeyProto(key),
@@ -66,7 +66,7 @@ function config(engine: QuicEngine, key: KeyPair): object {
   });
 }
 
-test('connections over sockets of their own are adopted at both ends, with their way', async () => {
+test('connections over separate sockets are adopted at both ends, with their path', async () => {
   const [one, other] = [new NativeNode(KeyPair.generate(), 0), new NativeNode(KeyPair.generate(), 0)];
   await Promise.all([one.start(), other.start()]);
   const engine = loadEngine();
@@ -89,5 +89,5 @@ test('connections over sockets of their own are adopted at both ends, with their
     client.abort();
     await server.abort();
   }
-  assert.equal(one.pool.stats().connections + other.pool.stats().connections, 0, 'they end with their endpoints');
+  assert.equal(one.pool.stats().connections + other.pool.stats().connections, 0, 'they close with their endpoints');
 });
