@@ -20,10 +20,10 @@ import { NODE_DIAL_TIMEOUT_MS } from '../network/peers/dial.ts';
 import { PeerTable } from '../network/peers/peer-table.ts';
 import { DialGuard, kindOfPath } from '../network/reachability/dial-guard.ts';
 import { InterfaceAddresses } from '../network/reachability/interface-addresses.ts';
-import { LanDiscovery } from '../network/reachability/lan.ts';
+import { LanDiscovery } from '../network/reachability/lan-discovery.ts';
 import { NAT_TYPE } from '../network/reachability/nat.ts';
-import { NetworkChanges } from '../network/reachability/network-changes.ts';
-import { NetworkTrouble } from '../network/reachability/network-trouble.ts';
+import { NetworkMonitor } from '../network/reachability/network-monitor.ts';
+import { OutageDiagnosis } from '../network/reachability/outage-diagnosis.ts';
 import { OwnAddresses } from '../network/reachability/own-addresses.ts';
 import { findGateway } from '../network/reachability/port-mapping/gateway.ts';
 import { grantorFinders, PortMapper } from '../network/reachability/port-mapping/port-mapper.ts';
@@ -160,13 +160,13 @@ export async function buildNetwork(foundation: Foundation) {
     { fallbackHost: config.fallback_host, hasTurn: hasUsableTurnServer(config.turn_servers) },
     { records, quic: () => endpoint.address, interfaces },
   );
-  const networkChanges = new NetworkChanges(clock, log, () => ownInterfaces.look().map((one) => one.address));
+  const networkMonitor = new NetworkMonitor(clock, log, () => ownInterfaces.read().map((one) => one.address));
   const onNetwork = (): void => {
     pool.onNetwork();
     records.onNetwork();
-    ownAddresses.look();
+    ownAddresses.refresh();
   };
-  networkChanges.onChange(onNetwork);
+  networkMonitor.onChange(onNetwork);
   // All flows went silent. Connections are dialed again from new ports, so other nodes see this node at other ports.
   records.onPortChange(() => {
     endpoint.renewPorts();
@@ -185,7 +185,7 @@ export async function buildNetwork(foundation: Foundation) {
     const reached = await Promise.all(dialled.map(proveKey));
     return { dialled: dialled.length, reached: reached.filter((isReached) => isReached).length };
   };
-  const trouble = new NetworkTrouble({ clock, records, interfaces, env: process.env });
+  const outages = new OutageDiagnosis({ clock, records, interfaces, env: process.env });
   const dialGuard = new DialGuard({
     interfaces: interfaceAddresses,
     usesLoopback: () =>
@@ -198,7 +198,7 @@ export async function buildNetwork(foundation: Foundation) {
     clock,
     log,
     lookupHost,
-    why: (since) => trouble.why(since),
+    why: (since) => outages.explainFailure(since),
     mayDial: (address) => dialGuard.mayDial(address),
   });
   const lan = new LanDiscovery(
@@ -238,7 +238,7 @@ export async function buildNetwork(foundation: Foundation) {
       return natType === NAT_TYPE.symmetric ? 0 : (records.reachability().observed[0]?.port ?? records.address.port);
     },
   });
-  for (const part of [endpoint, pool, records, lanes, ownAddresses, networkChanges, ...optional])
+  for (const part of [endpoint, pool, records, lanes, ownAddresses, networkMonitor, ...optional])
     life.add('network', part);
   const reach = buildReach(foundation, {
     endpoint,
@@ -247,7 +247,7 @@ export async function buildNetwork(foundation: Foundation) {
     records,
     ownAddresses,
     interfaceAddresses,
-    networkChanges,
+    networkMonitor,
   });
   return {
     endpoint,
@@ -258,7 +258,7 @@ export async function buildNetwork(foundation: Foundation) {
     ownAddresses,
     portMapper,
     resolver,
-    trouble,
+    outages,
     dialSome,
     interfaces,
     lookupHost,

@@ -7,21 +7,21 @@ import { SvcError } from '../foundation/errors.ts';
 import type { Component } from '../foundation/lifecycle.ts';
 import type { NodeRequests } from '../network/node-requests.ts';
 import type { PeerTable } from '../network/peers/peer-table.ts';
+import { AddressVerification } from '../network/reachability/address-verification.ts';
 import { ChosenHelpers } from '../network/reachability/chosen-helpers.ts';
 import { ClientPool } from '../network/reachability/client-pool.ts';
 import type { InterfaceAddress } from '../network/reachability/dial-guard.ts';
 import { Helper } from '../network/reachability/helper.ts';
 import { HelperLine, overLiving } from '../network/reachability/helper-line.ts';
-import { isPublicIpv6, publicIpv6To } from '../network/reachability/interface-addresses.ts';
-import { NatLooks, observersAmong } from '../network/reachability/nat.ts';
-import type { NetworkChanges } from '../network/reachability/network-changes.ts';
+import { isPublicIpv6, publicIpv6SourceFor } from '../network/reachability/interface-addresses.ts';
+import { NatDetector, selectObservers } from '../network/reachability/nat.ts';
+import type { NetworkMonitor } from '../network/reachability/network-monitor.ts';
 import {
-  isTold,
+  addressesToVerify,
+  isPublished,
   type OwnAddress,
   type OwnAddresses,
-  provableAddresses,
 } from '../network/reachability/own-addresses.ts';
-import { OwnProof } from '../network/reachability/own-proof.ts';
 import { OBSERVERS, PortLender } from '../network/reachability/port-lender.ts';
 import { PunchGuard } from '../network/reachability/punch-guard.ts';
 import { PUNCH_DIAL_MS, PunchInitiator, RELAY_DIAL_MS } from '../network/reachability/punch-initiator.ts';
@@ -45,8 +45,8 @@ const DIAL_BACK_MS = 2_500;
 /** Relay statistics of a node that does not relay. */
 const NO_RELAY_USE: RelayUse = { sessions: 0, datagrams: 0, bytes: 0, dropped: 0 };
 
-function isToldIpv6(own: OwnAddress): boolean {
-  return isTold(own) && isPublicIpv6(own.address);
+function isPublishedIpv6(own: OwnAddress): boolean {
+  return isPublished(own) && isPublicIpv6(own.address);
 }
 
 interface ReachParts {
@@ -56,7 +56,7 @@ interface ReachParts {
   readonly records: RecordDht;
   readonly ownAddresses: OwnAddresses;
   readonly interfaceAddresses: () => readonly InterfaceAddress[];
-  readonly networkChanges: NetworkChanges;
+  readonly networkMonitor: NetworkMonitor;
 }
 
 /** A component that only releases something. */
@@ -77,7 +77,7 @@ class ReleaseOnly implements Component {
 /** Created after the components that it depends on, so that it stops before them. */
 export function buildReach(foundation: Foundation, parts: ReachParts) {
   const { life, clock, log: rootLog, config, configuration, node, meta } = foundation;
-  const { endpoint, pool, nodeRequests, records, ownAddresses, networkChanges } = parts;
+  const { endpoint, pool, nodeRequests, records, ownAddresses, networkMonitor } = parts;
   const log = rootLog.child('reach');
   const random = Math.random;
   const own = ownHosts({ clock });
@@ -101,8 +101,8 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     keep: (nodeKey) => pool.keep(nodeKey),
     remembered: new RememberedHelpers(config.network, meta),
     changed: (chosen) => {
-      ownAddresses.helpedBy(chosen.map(({ nodeKey, address }) => ({ nodeKey, address: formatAddress(address) })));
-      looks.onNetwork();
+      ownAddresses.setHelpers(chosen.map(({ nodeKey, address }) => ({ nodeKey, address: formatAddress(address) })));
+      natDetector.onReachability();
     },
   });
   const lender = new PortLender({
@@ -112,7 +112,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     observers: () => {
       // Our own helpers are harder to impersonate, so they come first. Each host gets one query.
       const chosen = helpers.addresses.map((address) => ({ ...address, lastSeen: Number.MAX_SAFE_INTEGER }));
-      return observersAmong([...chosen, ...records.peers()], OBSERVERS);
+      return selectObservers([...chosen, ...records.peers()], OBSERVERS);
     },
     isOwnHost,
     unchangedSince: () => {
@@ -120,12 +120,12 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
       return opened.length === 0 ? Number.POSITIVE_INFINITY : Math.max(...opened);
     },
   });
-  const looks = new NatLooks({
+  const natDetector = new NatDetector({
     clock,
     log,
     isNeeded: () => records.reachability().ready,
     look: () => lender.look(),
-    found: (mapping) => (isUnreached() ? ownAddresses.seenBehind(mapping) : undefined),
+    found: (mapping) => (isUnreached() ? ownAddresses.setMapping(mapping) : undefined),
   });
   /** Open means that strangers can reach the node. A host with a public address may be behind a firewall. */
   const mapping = (): NatMapping => (lender.mapping === 'open' && isUnreached() ? 'cone' : lender.mapping);
@@ -153,7 +153,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     ...common,
     log,
     // Addresses that are not published are not revealed here either.
-    ownIpv6: async (to) => (ownAddresses.known().some(isToldIpv6) ? await publicIpv6To(to) : null),
+    ownIpv6: async (to) => (ownAddresses.known().some(isPublishedIpv6) ? await publicIpv6SourceFor(to) : null),
     isHelper: (nodeKey) => helpers.has(nodeKey),
     mayCall: () => true,
     mayRelay: () => !configuration.current.disable_relay,
@@ -179,7 +179,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     dial: (address, nodeKey, { kind, source, remote, ...options }) =>
       endpoint.dial(address, nodeKey, { ...options, way: { kind, source, remote } }),
     ownIpv6: async (to) => {
-      const host = await publicIpv6To(to);
+      const host = await publicIpv6SourceFor(to);
       return host === null ? null : { host, port: await endpoint.ipv6DialPort() };
     },
     adopt: (introduced) => adopt(introduced),
@@ -205,7 +205,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     records,
     seenHost,
     isNeeded: () => isUnreached() && helpers.current.length === 0,
-    changed: (place) => ownAddresses.metAt(place),
+    changed: (place) => ownAddresses.setMeeting(place),
     meet: (knock, ownHost) => called.meet(knock, ownHost),
   });
 
@@ -236,14 +236,14 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
       return await overLiving(pool, nodeKey, ask);
     },
   });
-  const proof = new OwnProof({
+  const addressVerification = new AddressVerification({
     clock,
     log,
-    candidates: () => (records.reachability().ready ? provableAddresses(ownAddresses.known()) : []),
+    candidates: () => (records.reachability().ready ? addressesToVerify(ownAddresses.known()) : []),
     nodes: () => helpers.others(),
     ask: (node, port) => line.reach(node, port),
     found: (verdicts) => {
-      ownAddresses.dialledBack(verdicts);
+      ownAddresses.setDialBackResults(verdicts);
       onNetwork();
     },
   });
@@ -252,7 +252,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
 
   const onNetwork = (): void => {
     helpers.onNetwork();
-    looks.onNetwork();
+    natDetector.onReachability();
     pool.improveRelayed();
   };
   let endpoints = '';
@@ -265,17 +265,18 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     helpers.onOtherNetwork();
     onNetwork();
   };
-  life.defer(networkChanges.onChange(onOtherNetwork));
+  life.defer(networkMonitor.onChange(onOtherNetwork));
   life.defer(records.onReachability(onNetwork));
   life.defer(ownAddresses.onChange(onAddresses));
   life.defer(pool.onPathChange(({ nodeKey, path }) => (path === null ? helpers.onLost(nodeKey) : undefined)));
   const ends = [() => lender.stop(), () => clients.stop(), () => relay?.stop(), () => turn.stop()];
-  for (const part of [new ReleaseOnly(ends), looks, proof, helpers, meetings]) life.add('network', part);
+  for (const part of [new ReleaseOnly(ends), natDetector, addressVerification, helpers, meetings])
+    life.add('network', part);
   return {
     helpers,
     mapping,
     seenMapping: () => lender.mapping,
-    reachedAt: (address: Address) => proof.reachedAt(address),
+    reachedAt: (address: Address) => addressVerification.reachedAt(address),
     relay: { limits, use: () => relay?.use ?? NO_RELAY_USE, helps },
   };
 }

@@ -81,8 +81,8 @@ export function buildSurfaces(
   const search = async (wanted: Search) => {
     const since = clock.now();
     const found = await discover(n.records, wanted);
-    const trouble = found.length === 0 ? await n.trouble.why(since) : null;
-    if (trouble !== null) throw trouble;
+    const cause = found.length === 0 ? await n.outages.explainFailure(since) : null;
+    if (cause !== null) throw cause;
     return found;
   };
   const catalog = new Catalog({

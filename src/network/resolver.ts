@@ -62,7 +62,7 @@ interface ResolverDependencies {
   readonly network: Pick<RecordNetwork, 'get' | 'list'>;
   readonly clock: Clock;
   readonly log: Log;
-  /** Why a look-up that began then found nothing; null if other nodes say so. See `NetworkTrouble.why`. */
+  /** Why a look-up that began then found nothing; null if other nodes say so. See `OutageDiagnosis.explainFailure`. */
   readonly why?: (since: number) => Promise<SvcError | null>;
   /** Whether an address that a record names may be dialled; all are if it is left out. See `DialGuard`. */
   readonly mayDial?: (address: Address) => boolean;

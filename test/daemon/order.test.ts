@@ -34,9 +34,9 @@ test('components that respond to others start before the network, and active one
   assert.deepEqual(parts, {
     answering: ['AgentRegistry', 'CallServer', 'ObjectService', 'ObjectServer', 'EventLog'],
     network: [
-      ...['NativeQuicEndpoint', 'PeerTable', 'RecordDht', 'UdpLanes', 'OwnAddresses', 'NetworkChanges'],
+      ...['NativeQuicEndpoint', 'PeerTable', 'RecordDht', 'UdpLanes', 'OwnAddresses', 'NetworkMonitor'],
       'LanTcp',
-      ...['ReleaseOnly', 'NatLooks', 'OwnProof', 'ChosenHelpers', 'Meetings'],
+      ...['ReleaseOnly', 'NatDetector', 'AddressVerification', 'ChosenHelpers', 'Meetings'],
     ],
     acting: [
       'Directory',

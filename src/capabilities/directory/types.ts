@@ -37,7 +37,7 @@ export interface DirectoryOptions {
 
 export interface DirectoryDependencies {
   readonly network: Records;
-  /** Why no node stored a publication that began then. See `NetworkTrouble.why`. */
+  /** Why no node stored a publication that began then. See `OutageDiagnosis.explainFailure`. */
   why?(since: number): Promise<SvcError | null>;
   readonly publications: PublicationStore;
   /** AIDs without a record in the network. */

@@ -18,8 +18,8 @@ import type { AgentLocation } from '../../network/links/types.ts';
 import type { DialAddress } from '../../network/peers/dial.ts';
 import type { ConnectionView, PeerTable } from '../../network/peers/peer-table.ts';
 import type { ChosenHelpers } from '../../network/reachability/chosen-helpers.ts';
-import { ipv6Between } from '../../network/reachability/interface-addresses.ts';
-import { isTold, type OwnAddress, type OwnAddresses } from '../../network/reachability/own-addresses.ts';
+import { commonIpv6Address } from '../../network/reachability/interface-addresses.ts';
+import { isPublished, type OwnAddress, type OwnAddresses } from '../../network/reachability/own-addresses.ts';
 import type { PortMapper } from '../../network/reachability/port-mapping/port-mapper.ts';
 import type { RecordDht } from '../../network/records/record-dht.ts';
 import type { Neighbour } from '../../network/records/types.ts';
@@ -133,7 +133,7 @@ export class ReachReport {
       mapping: this.#deps.seenMapping(),
       addresses: uniqueAddresses(ownAddresses.known()).map((one) => ({
         ...one,
-        isTold: isTold(one),
+        isTold: isPublished(one),
         verifiedAt: this.#deps.reachedAt(one.address),
       })),
       ipv4: this.#family(false, observed),
@@ -210,7 +210,7 @@ export class ReachReport {
       (one) => !equalBytes(one.nodeKey, nodeKey) && !equalBytes(one.nodeKey, this.#deps.nodeKey),
     );
     const interfaces = this.#deps.interfaces().map((address) => ({ address }));
-    const haveIpv6 = ipv6Between(addresses, interfaces) !== null;
+    const haveIpv6 = commonIpv6Address(addresses, interfaces) !== null;
     return { ours: this.#deps.mapping(), theirs: natType, helpers: others.length, haveIpv6 };
   }
 

@@ -12,7 +12,7 @@ export type DirectoryParts = ReturnType<typeof buildDirectory>;
 
 export function buildDirectory(
   { life, clock, log, store, node, configuration, seen }: Foundation,
-  { records, resolver, trouble, ownAddresses }: Network,
+  { records, resolver, outages, ownAddresses }: Network,
   { registry, identity }: Agents,
 ) {
   const publications = new PublicationStore(store);
@@ -22,7 +22,7 @@ export function buildDirectory(
     { nodeAid: node.aid, nodeKey: node.key.publicKey },
     {
       network: records,
-      why: (since) => trouble.why(since),
+      why: (since) => outages.explainFailure(since),
       publications,
       newAids,
       clock,

@@ -8,7 +8,7 @@ import type { Offered } from './files.ts';
 
 export function buildLinks(
   { clock, log, seen, delegations }: Foundation,
-  { pool, resolver, trouble }: Network,
+  { pool, resolver, outages }: Network,
   { identity }: Agents,
   { access, callers, remoteAdmin }: Access,
   { authorizeObject }: Offered,
@@ -19,7 +19,7 @@ export function buildLinks(
     clock,
     log,
     identity,
-    why: (since) => trouble.why(since),
+    why: (since) => outages.explainFailure(since),
     locate: (aid, options) => resolver.locate(aid, options),
     authorize: (request) =>
       request.purpose === 'admin'

@@ -41,7 +41,7 @@ const MAX_MET = 16_384;
 
 interface AgentLinksDependencies extends LinksDependencies {
   readonly pool: PeerTable;
-  /** The cause if a call since that time reached no node. See `NetworkTrouble.why`. */
+  /** The cause if a call since that time reached no node. See `OutageDiagnosis.explainFailure`. */
   readonly why?: (since: number) => Promise<SvcError | null>;
   /** Shared with the verification of records, so a known delegation is not verified again. */
   readonly verifier?: Pick<DelegationVerifier, 'verifyAsync'>;

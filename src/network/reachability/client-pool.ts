@@ -1,7 +1,6 @@
 /**
- * Sockets that dial one address all at once, for the side whose router gives each destination another outer port: one
- * of them comes out of a port that the other side has opened. They are kept for the next time, since the engine frees
- * a socket only when its object is collected.
+ * Sockets that dial one address at the same time. A symmetric NAT gives each socket a different external port, and with high probability one is a port that the peer has opened (birthday paradox). The sockets are reused,
+ * because the engine frees a socket only when its object is garbage-collected.
  */
 
 import { setImmediate } from 'node:timers/promises';
@@ -14,16 +13,18 @@ import { awakeTimeout } from '../../foundation/stall.ts';
 import { type EngineClient, type EngineConnection, parsePeer } from '../transport/quic/engine.ts';
 import type { EndpointParts } from '../transport/quic/native-endpoint.ts';
 
-/** Sockets: with 1,024 open ports of 64,512 one of them meets a port in 98.3 % of rounds. */
+/** Number of sockets. If the peer opens 1,024 of 64,512 ports, a round succeeds with a probability of 98.3 %. */
 export const POOLED_CLIENTS = 256;
-/** Sockets that are made at one go: each takes a millisecond or two, in which nothing else is done. */
-const MADE_AT_ONCE = 4;
-/** How long a round takes at most, milliseconds. */
+/** Number of sockets to create before yielding to the event loop: each blocks it for 1 to 2 ms. */
+const CLIENTS_PER_TURN = 4;
+/** Maximum duration of a round, milliseconds. */
 export const BIRTHDAY_TIMEOUT_MS = 5_000;
-/** From the beginning of one round to that of the next: until then the engine still tries the ports of the last one. */
+/**
+ * Minimum interval between the starts of rounds: until then the engine still retries the ports of the previous round.
+ */
 export const BIRTHDAY_SPACING_MS = 20_000;
 
-/** Rounds with one node: one in 200,000 meets in none of them. */
+/** Rounds with one node. The probability that all fail is 1 in 200,000. */
 export const BIRTHDAY_ROUNDS = 3;
 
 export class ClientPool {
@@ -31,10 +32,10 @@ export class ClientPool {
   readonly #clock: Clock;
   readonly #clients: EngineClient[] = [];
   readonly #stop = new AbortController();
-  #lastAt = Number.NEGATIVE_INFINITY;
-  #making: Promise<void> | null = null;
+  #lastRoundAt = Number.NEGATIVE_INFINITY;
+  #creation: Promise<void> | null = null;
 
-  /** @param parts of the endpoint, which need not be started yet */
+  /** @param parts of the endpoint, which may not have started yet */
   constructor(parts: () => EndpointParts, dependencies: { readonly clock: Clock }) {
     this.#parts = parts;
     this.#clock = dependencies.clock;
@@ -42,41 +43,41 @@ export class ClientPool {
 
   /** Milliseconds until the next round may begin. */
   get waitMs(): number {
-    return Math.max(0, this.#lastAt + BIRTHDAY_SPACING_MS - this.#clock.now());
+    return Math.max(0, this.#lastRoundAt + BIRTHDAY_SPACING_MS - this.#clock.now());
   }
 
-  /** Begins to make the sockets, which takes the time of some round trips: it may be done before anybody is dialled. */
+  /** Starts creating the sockets before they are needed, because this takes as long as several round trips. */
   prepare(): void {
-    // Whoever dials hears what it failed with.
-    this.#made().catch(() => {});
+    // `dial` reports the error.
+    this.#ensureClients().catch(() => {});
   }
 
-  /** Settles when all sockets are there. */
-  #made(): Promise<void> {
-    this.#making ??= this.#make().finally(() => {
-      this.#making = null;
+  /** Settles when all sockets exist. */
+  #ensureClients(): Promise<void> {
+    this.#creation ??= this.#createClients().finally(() => {
+      this.#creation = null;
     });
-    return this.#making;
+    return this.#creation;
   }
 
-  async #make(): Promise<void> {
+  async #createClients(): Promise<void> {
     const { engine, config } = this.#parts();
     while (this.#clients.length < POOLED_CLIENTS && !this.#stop.signal.aborted) {
-      for (let i = 0; i < MADE_AT_ONCE; i++) this.#clients.push(new engine.Client(config, 0));
+      for (let i = 0; i < CLIENTS_PER_TURN; i++) this.#clients.push(new engine.Client(config, 0));
       await setImmediate();
     }
   }
 
   /**
-   * Dials an address from all sockets; the first that gets through is kept, and names itself to the other side by the
-   * stream that the caller opens next.
-   * @throws SvcError `rate_limited` where the last round was too short ago, `timeout`, `cancelled`, `connect_failed`
+   * Dials an address from all sockets and keeps the first connection. The peer learns which one from the stream that
+   * the caller opens next.
+   * @throws SvcError `rate_limited` if the previous round is too recent, `timeout`, `cancelled`, `connect_failed`
    */
   async dial({ host, port }: Address, expectedKey: Uint8Array, signal?: AbortSignal): Promise<EngineConnection> {
     if (this.waitMs > 0) throw new SvcError('rate_limited');
-    this.#lastAt = this.#clock.now();
+    this.#lastRoundAt = this.#clock.now();
     using limit = awakeTimeout(this.#clock, BIRTHDAY_TIMEOUT_MS, signal);
-    await abortable(abortable(this.#made(), limit.signal), this.#stop.signal);
+    await abortable(abortable(this.#ensureClients(), limit.signal), this.#stop.signal);
     const round: { winner: EngineConnection | null; isOver: boolean } = { winner: null, isOver: false };
     const dials = this.#clients.map(async (client) => {
       const connection = await client.outboundConnection(host, port);

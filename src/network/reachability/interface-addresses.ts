@@ -1,4 +1,7 @@
-/** The addresses of this machine's interfaces. The kernel takes a tenth of a millisecond to list them, and every dial and publication asks. */
+/**
+ * Addresses of this machine's interfaces. They are cached, because each dial and each publication reads them, and the
+ * kernel takes 0.1 ms to list them.
+ */
 import { createSocket } from 'node:dgram';
 import { networkInterfaces } from 'node:os';
 import type { Address } from '../../foundation/address.ts';
@@ -6,15 +9,18 @@ import type { Clock } from '../../foundation/clock.ts';
 import { canonicalIp, IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import type { InterfaceAddress } from './dial-guard.ts';
 
-/* Public IPv6 addresses, which nothing translates: two nodes that have one can meet there whatever routers do to IPv4. Pure. */
+/*
+ * Public IPv6 addresses. They need no NAT, so two nodes that have one can connect even if their IPv4 NATs prevent it.
+ * Pure.
+ */
 
-/** False for IPv4 that is written as IPv6. */
+/** False for IPv4-mapped addresses. */
 export function isPublicIpv6({ host }: Pick<Address, 'host'>): boolean {
   return canonicalIp(host)?.includes(':') === true && ipScope(host) === IP_SCOPE.public;
 }
 
-/** The first public IPv6 address of a node, where this machine has one too; null otherwise. */
-export function ipv6Between(
+/** The first public IPv6 address of the remote node, if this machine has one too; null otherwise. */
+export function commonIpv6Address(
   theirs: readonly Address[],
   interfaces: readonly { readonly address: string }[],
 ): Address | null {
@@ -22,10 +28,12 @@ export function ipv6Between(
   return isHere ? (theirs.find(isPublicIpv6) ?? null) : null;
 }
 
-/* From which of its addresses this machine writes to another one. */
+/* The source address that this machine uses for a destination. */
 
-/** A public IPv6 address from which this machine writes to another one, as its routes have it; null for none. Sends nothing. */
-export async function publicIpv6To({ host, port }: Address): Promise<string | null> {
+/**
+ * The public IPv6 address that the routing table selects for sending to a host; null if there is none. Sends nothing.
+ */
+export async function publicIpv6SourceFor({ host, port }: Address): Promise<string | null> {
   const socket = createSocket('udp6');
   try {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -41,8 +49,8 @@ export async function publicIpv6To({ host, port }: Address): Promise<string | nu
   }
 }
 
-/** For how long what was read is believed, milliseconds: as long as it takes until a change is noticed at all. */
-export const BELIEVED_MS = 1000;
+/** How long the list is cached, milliseconds. Changes of the network are noticed in the same interval. */
+export const CACHE_MS = 1000;
 
 export class InterfaceAddresses {
   readonly #clock: Clock;
@@ -58,16 +66,16 @@ export class InterfaceAddresses {
     this.#read = read;
   }
 
-  /** Those of this moment. */
-  look(): readonly InterfaceAddress[] {
+  /** Reads the current addresses. */
+  read(): readonly InterfaceAddress[] {
     this.#readAt = this.#clock.now();
     this.#addresses = Object.values(this.#read()).flatMap((all) => all ?? []);
     return this.#addresses;
   }
 
-  /** Those of a second ago at most. */
+  /** The addresses as of at most a second ago. */
   recent(): readonly InterfaceAddress[] {
     const age = this.#clock.now() - this.#readAt;
-    return age >= 0 && age < BELIEVED_MS ? this.#addresses : this.look();
+    return age >= 0 && age < CACHE_MS ? this.#addresses : this.read();
   }
 }

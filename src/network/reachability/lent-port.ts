@@ -1,6 +1,6 @@
 /**
- * A port that was opened from inside and is now listened on by the QUIC engine: translations belong to a port, not to
- * a socket, so nothing has to carry packets between the two.
+ * A port that was opened from inside and that the QUIC engine listens on now. A NAT mapping belongs to the port, not to
+ * the socket, so packets need no forwarding.
  */
 import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
@@ -18,9 +18,9 @@ import {
 import { type EndpointParts, SOCKET_BUFFER_BYTES } from '../transport/quic/native-endpoint.ts';
 import { enlargeReceiveBuffers, udpDescriptors } from '../transport/quic/receive-memory.ts';
 
-/* A connection of the engine whose first stream has been taken already, and is given out once more. */
+/* An engine connection that returns its first stream, which was already accepted, once more. */
 
-export class WithFirstStream implements EngineConnection {
+export class ReplayedStreamConnection implements EngineConnection {
   readonly #inner: EngineConnection;
   #first: EngineStream | null;
 
@@ -60,19 +60,18 @@ export class WithFirstStream implements EngineConnection {
   }
 }
 
-/** How long the expected node has to come, milliseconds. */
+/** Time for the expected node to connect, milliseconds. */
 export const LENT_PORT_TIMEOUT_MS = 10_000;
 /**
- * Handshakes that are taken side by side. Some of a birthday's many may succeed, and a stranger's packet may hold a
- * place where the router lets everybody in.
+ * Handshakes to process at the same time. Several of a birthday round may succeed, and behind an open NAT, packets of strangers can occupy slots.
  */
 const PARALLEL_HANDSHAKES = 32;
 
 interface LentPortOptions {
-  /** Where it listens: every address of a family, or one of this machine. */
+  /** The local address to listen on: all addresses of a family, or one. */
   readonly host: string;
   readonly port: number;
-  /** Who is expected: everybody else is turned away. */
+  /** The key of the expected node. Other nodes are rejected. */
   readonly expectedKey: Uint8Array;
 }
 
@@ -80,35 +79,38 @@ export class LentPort {
   readonly #server: EngineServer;
   readonly #options: LentPortOptions;
   readonly #clock: Clock;
-  readonly #found = Promise.withResolvers<EngineConnection>();
+  readonly #accepted = Promise.withResolvers<EngineConnection>();
   readonly #candidates = new Set<EngineConnection>();
   #isDecided = false;
   #closing: Promise<void> = Promise.resolve();
 
-  /** @throws SvcError `connect_failed` where the port has been taken meanwhile */
+  /** @throws SvcError `connect_failed` if another program has bound the port meanwhile */
   constructor(options: LentPortOptions, { engine, config }: EndpointParts, clock: Clock) {
     this.#options = options;
     this.#clock = clock;
     try {
       this.#server = new engine.Server(config, options.host, options.port);
     } catch (cause) {
-      throw new SvcError('connect_failed', { message: 'The port that was opened has been taken meanwhile.', cause });
+      throw new SvcError('connect_failed', {
+        message: 'Another program has bound the port that was opened. Retry.',
+        cause,
+      });
     }
-    // Whether anybody waits for it or not.
-    this.#found.promise.catch(() => {});
+    // Rejections are not unhandled if no caller waits.
+    this.#accepted.promise.catch(() => {});
     for (let i = 0; i < PARALLEL_HANDSHAKES; i++) detach(this.#accept());
   }
 
   /**
-   * The connection on which the expected node opens a stream first: by that it says which one of several it keeps. The
-   * port is listened on until it ends.
-   * @throws SvcError `timeout`, `cancelled`; the port is given up then, and free again when `close` settles: the engine
-   *   waits for handshakes that are under way, which who has waited long enough need not
+   * The first connection on which the expected node opens a stream: of several connections, that node uses this one.
+   * The port remains open until the connection closes.
+   * @throws SvcError `timeout`, `cancelled`; the port is closed then. `close` settles when it is free, because the
+   *   engine finishes pending handshakes first
    */
   async connection(timeoutMs: number = LENT_PORT_TIMEOUT_MS, signal?: AbortSignal): Promise<EngineConnection> {
     using limit = awakeTimeout(this.#clock, timeoutMs, signal);
     try {
-      const connection = await abortable(this.#found.promise, limit.signal);
+      const connection = await abortable(this.#accepted.promise, limit.signal);
       detach(enlargeReceiveBuffers(udpDescriptors(this.#options.port), SOCKET_BUFFER_BYTES));
       const free = (): Promise<void> => this.#server.abort();
       detach(connection.closed().then(free, free));
@@ -123,23 +125,26 @@ export class LentPort {
     return this.#options.port;
   }
 
-  /** Settles when nothing comes to the port any more: it was given up, or its connection has ended. */
+  /** Settles when the port is no longer used: it was closed without a connection, or the connection was closed. */
   get ended(): Promise<void> {
     const end = (): void => {};
-    return this.#found.promise.then((connection) => connection.closed().then(end, end), end);
+    return this.#accepted.promise.then((connection) => connection.closed().then(end, end), end);
   }
 
-  /** Settles when a connection came or the port was given up. */
+  /** Settles when a connection was accepted or the port was closed. */
   get settled(): Promise<void> {
     const settle = (): void => {};
-    return this.#found.promise.then(settle, settle);
+    return this.#accepted.promise.then(settle, settle);
   }
 
-  /** Gives the port up, unless a connection came; who waits for one hears `cancelled`. Settles when the port is free. */
+  /**
+   * Closes the port unless a connection was accepted. `connection` rejects with `cancelled`. Settles when the port is
+   * free.
+   */
   async close(): Promise<void> {
     if (!this.#isDecided) {
       this.#isDecided = true;
-      this.#found.reject(new SvcError('cancelled'));
+      this.#accepted.reject(new SvcError('cancelled'));
       for (const candidate of this.#candidates) candidate.abort();
       this.#closing = this.#server.abort();
     }
@@ -152,14 +157,14 @@ export class LentPort {
       try {
         connection = await this.#server.inboundConnection();
       } catch {
-        // A handshake that failed; where the server has been aborted, this was the last one.
+        // A failed handshake, or the server was aborted.
         continue;
       }
-      await this.#consider(connection);
+      await this.#evaluate(connection);
     }
   }
 
-  async #consider(connection: EngineConnection): Promise<void> {
+  async #evaluate(connection: EngineConnection): Promise<void> {
     const peer = parsePeer(connection.remoteMultiaddr());
     if (this.#isDecided || peer === null || !equalBytes(peer.key, this.#options.expectedKey)) return connection.abort();
     this.#candidates.add(connection);
@@ -169,7 +174,7 @@ export class LentPort {
       this.#isDecided = true;
       this.#candidates.delete(connection);
       for (const other of this.#candidates) other.abort();
-      this.#found.resolve(new WithFirstStream(connection, first));
+      this.#accepted.resolve(new ReplayedStreamConnection(connection, first));
     } catch {
       this.#candidates.delete(connection);
     }

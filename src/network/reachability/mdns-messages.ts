@@ -1,18 +1,18 @@
 /**
- * Multicast DNS messages (RFC 1035, RFC 6762), as far as our discovery uses them. Any program on the LAN can send them,
- * so the work for one packet is bounded before it is decoded.
+ * Multicast DNS messages (RFC 1035, RFC 6762), as far as LAN discovery needs them. Any program on the LAN can send
+ * them, so packets are limited before they are decoded.
  */
 import { fromHex, toHex } from '../../foundation/bytes.ts';
 import { PUBLIC_KEY_BYTES } from '../../foundation/identity/ed25519.ts';
 import { BinaryReader, u16, u32 } from '../links/wire.ts';
 
-/** Largest packet that is decoded, bytes: one Ethernet frame. */
+/** Largest packet to decode, bytes: one Ethernet frame. */
 const MAX_PACKET_BYTES = 1500;
-/** Questions and records of one packet; a packet with more is ignored. */
+/** Maximum number of questions and records in one packet. Larger packets are ignored. */
 const MAX_RECORDS = 32;
 /** Longest name, bytes (RFC 1035, section 3.1). */
 const MAX_DNS_NAME_BYTES = 255;
-/** Compression pointers that are followed for one name. */
+/** Maximum number of compression pointers in one name. */
 const MAX_POINTERS = 8;
 
 export const DNS_TYPE = { ptr: 12, txt: 16, srv: 33, any: 255 } as const;
@@ -28,7 +28,7 @@ export interface MdnsQuestion {
 }
 
 export interface MdnsRecord extends MdnsQuestion {
-  /** The record's data, not decoded. */
+  /** The encoded data. */
   readonly data: Uint8Array;
 }
 
@@ -39,7 +39,7 @@ export interface MdnsPacket {
   readonly records: readonly MdnsRecord[];
 }
 
-/** A name that starts at an offset; null if it is malformed or has more bytes or pointers than allowed. */
+/** Reads a name at an offset; null if it is malformed or exceeds a limit. */
 function readName(bytes: Uint8Array, start: number): { readonly name: string; readonly end: number } | null {
   const labels: string[] = [];
   let end: number | null = null;
@@ -52,7 +52,7 @@ function readName(bytes: Uint8Array, start: number): { readonly name: string; re
     if (length >= POINTER_BITS) {
       const target = (length - POINTER_BITS) * 0x100 + (bytes[at + 1] ?? Number.POSITIVE_INFINITY);
       end ??= at + 2;
-      // A pointer leads to an earlier name.
+      // Pointers must point backwards, so that there are no loops.
       if (target >= at || ++pointers > MAX_POINTERS) return null;
       at = target;
       continue;
@@ -82,7 +82,7 @@ class PacketReader {
 
   record(): MdnsRecord | null {
     const head = this.question();
-    // A time to live, and the length of the data.
+    // Skips the time to live; then follows the length of the data.
     if (head === null || this.#at + 6 > this.#bytes.length) return null;
     const start = this.#at + 6;
     const end = start + this.#u16(this.#at + 4);
@@ -91,7 +91,7 @@ class PacketReader {
     return { ...head, data: this.#bytes.subarray(start, end) };
   }
 
-  /** The next `count` of them; null if one is malformed. */
+  /** The next `count` items; null if one is malformed. */
   list<T>(count: number, next: () => T | null): readonly T[] | null {
     const items: T[] = [];
     for (let i = 0; i < count; i++) {
@@ -107,7 +107,7 @@ class PacketReader {
   }
 }
 
-/** Decodes a packet; null if it is malformed or over a limit. */
+/** Decodes a packet; null if it is malformed or exceeds a limit. */
 export function decodePacket(bytes: Uint8Array): MdnsPacket | null {
   // protocol-dht.md, step 22
   if (bytes.length > MAX_PACKET_BYTES || bytes.length < 12) return null;
@@ -126,7 +126,7 @@ export function decodePacket(bytes: Uint8Array): MdnsPacket | null {
   return { isResponse, questions, records: [...answers, ...additionals] };
 }
 
-/** A name in its encoding, uncompressed. Its labels have at most 63 characters. */
+/** Encodes a name without compression. Labels must not exceed 63 characters. */
 export function encodeName(name: string): Uint8Array {
   const labels = name.split('.').map((label) => Buffer.from(label, 'latin1'));
   return Buffer.concat([...labels.flatMap((label) => [Uint8Array.of(label.length), label]), Uint8Array.of(0)]);
@@ -140,7 +140,7 @@ export function encodeQuery({ name, type }: MdnsQuestion): Uint8Array {
   return Buffer.concat([header(0, 1, 0, 0), encodeName(name), u16(type), u16(CLASS_IN)]);
 }
 
-/** A response whose records live for `ttlS` seconds. */
+/** Encodes a response. @param ttlS time to live of its records, seconds */
 export function encodeResponse(
   { answers, additionals }: { readonly answers: readonly MdnsRecord[]; readonly additionals: readonly MdnsRecord[] },
   ttlS: number,
@@ -153,35 +153,35 @@ export function encodeResponse(
   return Buffer.concat([header(RESPONSE_FLAGS, 0, answers.length, additionals.length), ...records]);
 }
 
-/* What a node says of itself on its LAN, as DNS-SD records (RFC 6763): `<node>._svcd._udp.local`. */
+/* The announcement of a node on its LAN, as DNS-SD records (RFC 6763): `<node>._svcd._udp.local`. */
 
 export const SERVICE = '_svcd._udp.local';
-/** For how long others may remember an announcement, seconds. */
+/** Time to live of an announcement, seconds. */
 const TTL_S = 120;
 const VERSION = '1';
-/** Characters of the node key in its instance name. */
+/** Number of characters of the node key in the instance name. */
 const NAME_LENGTH = 16;
-/** Longest TXT entry that is looked at, bytes. */
+/** Longest TXT entry to read, bytes. */
 const MAX_ENTRY_BYTES = 100;
-/** Most TXT entries that are looked at. */
+/** Maximum number of TXT entries to read. */
 const MAX_TXT_ENTRIES = 32;
-/** The first label of our service, as every packet about it contains it. */
+/** The first label of the service name, which every packet about svcd contains. */
 const SERVICE_LABEL = Buffer.from('\u0005_svcd', 'latin1');
 
 export interface Announcement {
   /** The tag of the network, as in its datagrams. */
   readonly network: Uint8Array;
   readonly nodeKey: Uint8Array;
-  /** Where the DHT listens. */
+  /** The port of the DHT. */
   readonly port: number;
 }
 
-/** The question for our service. */
+/** The question for svcd nodes. */
 export function encodeQuestion(): Uint8Array {
   return encodeQuery({ name: SERVICE, type: DNS_TYPE.ptr });
 }
 
-/** The response to it. It names no host: that is the address that it comes from. */
+/** The announcement. It contains no host, because the source address of the packet is the host. */
 export function encodeAnnouncement({ network, nodeKey, port }: Announcement): Uint8Array {
   const node = toHex(nodeKey).slice(0, NAME_LENGTH);
   const name = `${node}.${SERVICE}`;
@@ -200,12 +200,14 @@ export function encodeAnnouncement({ network, nodeKey, port }: Announcement): Ui
   );
 }
 
-/** True if a packet can be about our service: cheap enough to ask of everything that a LAN sends. */
+/**
+ * True if a packet may be about svcd. This check is cheap, because it runs for every multicast DNS packet on the LAN.
+ */
 export function mentionsService(packet: Buffer): boolean {
   return packet.includes(SERVICE_LABEL);
 }
 
-export function asksForService({ isResponse, questions }: MdnsPacket): boolean {
+export function isServiceQuery({ isResponse, questions }: MdnsPacket): boolean {
   const types: readonly number[] = [DNS_TYPE.ptr, DNS_TYPE.any];
   return !isResponse && questions.some(({ name, type }) => name === SERVICE && types.includes(type));
 }
@@ -230,7 +232,7 @@ export function decodeAnnouncement({ isResponse, records }: MdnsPacket): Announc
   const srv = ours.find(({ type }) => type === DNS_TYPE.srv);
   const txt = ours.find(({ type, name }) => type === DNS_TYPE.txt && name === srv?.name);
   if (!isResponse || srv === undefined || txt === undefined) return null;
-  // Priority and weight come first.
+  // After priority and weight.
   const [, , , , high = 0, low = 0] = srv.data;
   const port = high * 0x100 + low;
   const entries = readEntries(txt.data);

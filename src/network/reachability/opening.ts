@@ -1,27 +1,27 @@
-/** The packets that open our own router's filter for those who will dial a port of ours. */
+/** Packets that open the filter of this node's NAT for peers that will dial one of its ports. */
 import type { Address } from '../../foundation/address.ts';
 import { FIRST_MAPPED_PORT } from '../transport/udp-socket.ts';
 
-/** How often the one address is written to, as packets get lost. */
+/** Packets to a single target, because packets get lost. */
 export const OPENING_PACKETS = 3;
-/** Random ports that are opened for a dialler whose own outer port nobody knows. */
+/** Number of random ports to open for a peer with an unknown external port. */
 export const RANDOM_PORTS = 1024;
 /**
- * Hops that the packets may take at first: out of our own networks, and not as far as the other side's router. Some of
- * those answer what nobody asked for, and then keep the port for it.
+ * Hop limit of the first packets: enough to leave the local networks, but not to reach the peer's router. Some routers
+ * respond to unexpected packets by reserving the port.
  */
 export const OPENING_HOPS = 5;
-/** What is in them: nothing that anybody reads. */
+/** Payload of the packets; no receiver reads it. */
 const OPENING = Uint8Array.of(0);
 const PORTS = 65_536 - FIRST_MAPPED_PORT;
 
-/** What sends them: the socket whose port will be lent. */
+/** The socket that will lend its port. */
 export interface OpeningSocket {
-  /** Settles when the datagram has left. */
+  /** Settles when the datagram has been sent. */
   send(datagram: Uint8Array, to: Address, ttl?: number): Promise<void>;
 }
 
-/** Random ports of a host, no two alike. @param random a number from 0 to below 1 */
+/** Distinct random ports of a host. @param random returns a number from 0 to below 1 */
 export function randomTargets(host: string, random: () => number): Address[] {
   const ports = new Set<number>();
   while (ports.size < RANDOM_PORTS) ports.add(FIRST_MAPPED_PORT + Math.floor(random() * PORTS));
@@ -29,8 +29,8 @@ export function randomTargets(host: string, random: () => number): Address[] {
 }
 
 /**
- * Opens the filter for addresses; settles when the packets have left, which on a slow line is not at once.
- * @param hops null for the system's own number, where the first try did not help
+ * Opens the filter for the targets. Settles when all packets have been sent.
+ * @param hops null for the system's hop limit, if the first attempt failed
  */
 export async function sendOpening(
   socket: OpeningSocket,

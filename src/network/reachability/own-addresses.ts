@@ -1,4 +1,4 @@
-/** Where this node can be reached: what it publishes in endpoint records. */
+/** The addresses of this node that it publishes in endpoint records. */
 import { isIPv4 } from 'node:net';
 import { type Address, formatAddress, isEveryInterface } from '../../foundation/address.ts';
 import { toHex } from '../../foundation/bytes.ts';
@@ -15,62 +15,64 @@ import {
 } from '../../foundation/records/payloads.ts';
 import type { Reachability, RecordNetwork } from '../records/types.ts';
 import { FIRST_MAPPED_PORT } from '../transport/udp-socket.ts';
-import { natTypeOf } from './nat.ts';
+import { combineNatType } from './nat.ts';
 
-/* What this node knows of where it may be reached, and what of it is worth telling others. Pure. */
+/* The addresses at which this node may be reachable, and the subset to publish. Pure. */
 
 export interface OwnAddress {
-  /** The host may be a name where it is configured. */
+  /** The host may be a name if the address is configured. */
   readonly address: Address;
   readonly source: AddressSource;
-  /** Who reached us there from outside, unasked: nodes of the record network, a helper; null where nobody has yet. */
+  /**
+   * The proof that strangers can reach this address: packets from nodes of the record network, or a helper that dialed it; null if there is none yet.
+   */
   readonly verifiedBy: AddressVerifier | null;
 }
 
-export interface OwnFacts {
-  /** Where the QUIC endpoint listens. */
+export interface AddressEvidence {
+  /** The address that the QUIC endpoint listens on. */
   readonly quic: Address;
-  /** Host name or address to publish while none has been seen from outside; empty for none. */
+  /** Host name or address to publish until other nodes report one; empty for none. */
   readonly fallbackHost: string;
   /** The addresses of this machine's interfaces, loopback included. */
   readonly interfaces: readonly string[];
   readonly reachability: Pick<Reachability, 'observed' | 'inRoutingTables'>;
-  /** What other parts have found out: mapped ports. */
+  /** Addresses found by other components: port mappings. */
   readonly found: readonly OwnAddress[];
-  /** Whether others that dialled back to an address have reached us, by address: it counts more than any guess. */
-  readonly dialled: ReadonlyMap<string, boolean>;
+  /** Results of dial-backs, by address. They take precedence over all other evidence. */
+  readonly dialedBack: ReadonlyMap<string, boolean>;
 }
 
-function sourceOfOwn(host: string): AddressSource {
+function interfaceSource(host: string): AddressSource {
   return ipScope(host) === IP_SCOPE.public ? 'interface' : 'lan';
 }
 
-/** Who has reached us at an address, where others have dialled it; what else is known of that, where none has. */
-function verifiedBy({ dialled }: OwnFacts, address: Address, otherwise: OwnAddress['verifiedBy']) {
+/** The result of a dial-back to the address, or `otherwise` if no node has tried. */
+function verifiedBy({ dialedBack: dialled }: AddressEvidence, address: Address, otherwise: OwnAddress['verifiedBy']) {
   const isReached = dialled.get(formatAddress(address));
   if (isReached === undefined) return otherwise;
   return isReached ? 'helper' : null;
 }
 
-/** Addresses on the Internet that others may dial back to, each once: of IPv4, as others see us there. */
-export function provableAddresses(known: readonly OwnAddress[]): Address[] {
+/** Public IPv4 addresses that helpers can dial back to, without duplicates. */
+export function addressesToVerify(known: readonly OwnAddress[]): Address[] {
   const isProvable = ({ source, address: { host, port } }: OwnAddress): boolean =>
     source !== 'configured' && isIPv4(host) && ipScope(host) === IP_SCOPE.public && port >= FIRST_MAPPED_PORT;
   const provable = known.filter(isProvable).map(({ address }) => [formatAddress(address), address] as const);
   return [...new Map(provable).values()];
 }
 
-/** True where others have dialled all addresses that strangers could reach us at, and have reached none. */
+/** True if dial-backs to all addresses that strangers could use have failed. */
 export function isRefuted(known: readonly OwnAddress[], dialled: ReadonlyMap<string, boolean>): boolean {
-  const verdicts = provableAddresses(known).map((address) => dialled.get(formatAddress(address)));
+  const verdicts = addressesToVerify(known).map((address) => dialled.get(formatAddress(address)));
   return verdicts.length > 0 && verdicts.every((isReached) => isReached === false);
 }
 
 /**
- * What was found out. Strangers who come unasked to the host of our router come by the ports that it maps: all of them
- * are mapped, or none.
+ * The addresses that other components found. If strangers reach the external host of the router, they use the mapped
+ * ports: either all ports are mapped or none.
  */
-function foundOut(facts: OwnFacts): OwnAddress[] {
+function verifyFound(facts: AddressEvidence): OwnAddress[] {
   const { found, reachability } = facts;
   const isReached = (host: string): boolean =>
     reachability.inRoutingTables && reachability.observed.some((one) => one.host === host);
@@ -81,65 +83,71 @@ function foundOut(facts: OwnFacts): OwnAddress[] {
 }
 
 /**
- * All addresses that are known, the best first. An address that others see is that of our record network: at the same
- * host our QUIC port is reached too where strangers reach the node as it is, and otherwise nobody knows.
+ * All known addresses, in order of preference. The observed address belongs to the record network's port. The QUIC port
+ * is reachable at the same host if the node is reachable without a NAT; otherwise that is unknown.
  */
-export function knownAddresses(facts: OwnFacts): OwnAddress[] {
+export function collectAddresses(facts: AddressEvidence): OwnAddress[] {
   const { quic, fallbackHost, interfaces, reachability } = facts;
-  const found = foundOut(facts);
+  const found = verifyFound(facts);
   const at = (host: string): Address => ({ host, port: quic.port });
   if (!isEveryInterface(quic.host)) return [{ address: quic, source: 'configured', verifiedBy: null }, ...found];
   const own = interfaces.filter((host) => ipScope(host) > IP_SCOPE.link);
   const observed = reachability.observed
     .filter(({ host }) => own.length === 0 || ipScope(host) !== IP_SCOPE.loopback)
     .map(({ host }): OwnAddress => {
-      const source = own.includes(host) ? sourceOfOwn(host) : 'observed';
+      const source = own.includes(host) ? interfaceSource(host) : 'observed';
       const address = at(host);
       return { address, source, verifiedBy: verifiedBy(facts, address, reachability.inRoutingTables ? 'peers' : null) };
     });
-  // Where the router says which of its ports is ours, it is not another one.
+  // A port mapping replaces the guessed port at the same host.
   const isMapped = (host: string): boolean =>
     found.some(({ source, address }) => source === 'mapped' && address.host === host);
   const seen = observed.filter(({ source, address }) => source !== 'observed' || !isMapped(address.host));
   const known = [...seen, ...found];
-  const isSeen = known.some(isTold);
+  const isSeen = known.some(isPublished);
   const stated: OwnAddress[] =
     isSeen || fallbackHost === '' ? [] : [{ address: at(fallbackHost), source: 'configured', verifiedBy: null }];
-  const near = own.map((host): OwnAddress => ({ address: at(host), source: sourceOfOwn(host), verifiedBy: null }));
+  const near = own.map((host): OwnAddress => ({ address: at(host), source: interfaceSource(host), verifiedBy: null }));
   const all = [...known, ...stated, ...near];
-  return all.some(isTold) ? all : [...all, { address: at('127.0.0.1'), source: 'lan', verifiedBy: null }];
+  return all.some(isPublished) ? all : [...all, { address: at('127.0.0.1'), source: 'lan', verifiedBy: null }];
 }
 
-/** Whether an address is told to others: what a router or a NAT shows is so only once somebody has reached us there. */
-export function isTold({ source, verifiedBy }: OwnAddress): boolean {
+/**
+ * Whether to publish an address. Addresses seen by a router or through a NAT are published only after they have been
+ * verified.
+ */
+export function isPublished({ source, verifiedBy }: OwnAddress): boolean {
   return verifiedBy !== null || (source !== 'observed' && source !== 'mapped');
 }
 
-/** Addresses to tell others, each once, the best first. */
-export function toldAddresses(known: readonly OwnAddress[]): OwnAddress[] {
+/** The addresses to publish, without duplicates, in order of preference. */
+export function publishedAddresses(known: readonly OwnAddress[]): OwnAddress[] {
   const seen = new Set<string>();
-  return known.filter(isTold).filter(({ address }) => {
+  return known.filter(isPublished).filter(({ address }) => {
     const name = formatAddress(address);
     return !seen.has(name) && seen.add(name);
   });
 }
 
 export interface NodeAddresses {
-  /** `quic://host:port`, best first. */
+  /** `quic://host:port`, in order of preference. */
   readonly endpoints: readonly string[];
-  /** Those of them that are ports of our router. */
+  /** The endpoints that are mapped ports of the router. */
   readonly mapped: readonly string[];
   readonly natType: number;
   readonly helpers: readonly HelperNode[];
-  /** Where this node is met while it has no helper. */
+  /** Where callers can contact this node while it has no helper. */
   readonly meeting?: TurnRendezvous;
-  /** True where callers may be led here by a TURN server of ours. */
+  /** True if this node's TURN server can relay callers. */
   readonly hasTurn?: true;
 }
 
 const NOTHING: NodeAddresses = { endpoints: [], mapped: [], natType: 0, helpers: [] };
 
-/** Whether a change makes a node reachable, or what was told of it wrong. One more helper, or a better guess, does neither. */
+/**
+ * Whether a change makes this node reachable or invalidates published addresses. An additional helper or a better guess
+ * does neither.
+ */
 function isUrgent(before: NodeAddresses, now: NodeAddresses): boolean {
   const names = ({ helpers }: NodeAddresses): string[] =>
     helpers.map(({ nodeKey, address }) => `${toHex(nodeKey)} ${address}`);
@@ -156,20 +164,20 @@ function isUrgent(before: NodeAddresses, now: NodeAddresses): boolean {
   );
 }
 
-function endpointOf(address: Address): string {
+function formatEndpoint(address: Address): string {
   return `${ENDPOINT_SCHEME}${formatAddress(address)}`;
 }
 
 interface OwnAddressesOptions {
-  /** Host name or address to publish while none has been seen from outside; empty for none. */
+  /** Host name or address to publish until other nodes report one; empty for none. */
   readonly fallbackHost: string;
-  /** Whether there is a TURN server that this node may use. */
+  /** Whether this node can use a TURN server. */
   readonly hasTurn?: boolean;
 }
 
 interface OwnAddressesDependencies {
   readonly records: Pick<RecordNetwork, 'reachability' | 'onReachability'>;
-  /** Where the QUIC endpoint listens. */
+  /** The address that the QUIC endpoint listens on. */
   readonly quic: () => Address;
   /** The addresses of this machine's interfaces, loopback included. */
   readonly interfaces: () => readonly string[];
@@ -180,9 +188,9 @@ export class OwnAddresses implements Component {
   readonly #deps: OwnAddressesDependencies;
   readonly #changes = new Listeners<[isUrgent: boolean]>();
   #unsubscribe: () => void = () => {};
-  /** By the part that found them. */
+  /** By the component that found them. */
   readonly #found = new Map<string, readonly OwnAddress[]>();
-  #dialled: ReadonlyMap<string, boolean> = new Map();
+  #dialBackResults: ReadonlyMap<string, boolean> = new Map();
   #helpers: readonly HelperNode[] = [];
   #meeting: TurnRendezvous | null = null;
   #mapping: NatMapping = 'unknown';
@@ -202,12 +210,12 @@ export class OwnAddresses implements Component {
     this.#unsubscribe();
   }
 
-  /** The addresses of this moment. */
+  /** The addresses to publish now. */
   current(): NodeAddresses {
-    const told = toldAddresses(this.known()).slice(0, MAX_ENDPOINTS);
-    const endpoints = told.map(({ address }) => endpointOf(address));
-    const mapped = told.filter(({ source }) => source === 'mapped').map(({ address }) => endpointOf(address));
-    const natType = natTypeOf(this.#mapping, this.#deps.records.reachability().natType, this.isRefuted);
+    const told = publishedAddresses(this.known()).slice(0, MAX_ENDPOINTS);
+    const endpoints = told.map(({ address }) => formatEndpoint(address));
+    const mapped = told.filter(({ source }) => source === 'mapped').map(({ address }) => formatEndpoint(address));
+    const natType = combineNatType(this.#mapping, this.#deps.records.reachability().natType, this.isRefuted);
     const helpers = this.#helpers;
     const meeting = this.#meeting;
     const isMet = helpers.length > 0 || meeting !== null;
@@ -221,65 +229,65 @@ export class OwnAddresses implements Component {
     };
   }
 
-  /** True where others have dialled all addresses that strangers could reach us at, and have reached none. */
+  /** True if dial-backs to all addresses that strangers could use have failed. */
   get isRefuted(): boolean {
-    return isRefuted(this.known(), this.#dialled);
+    return isRefuted(this.known(), this.#dialBackResults);
   }
 
-  /** Takes whether others that dialled back to an address have reached us, by address. */
-  dialledBack(verdicts: ReadonlyMap<string, boolean>): void {
-    this.#dialled = verdicts;
+  /** Sets the results of dial-backs, by address. */
+  setDialBackResults(verdicts: ReadonlyMap<string, boolean>): void {
+    this.#dialBackResults = verdicts;
     this.#compare();
   }
 
-  /** To be called when this machine may have other addresses than a moment ago. */
-  look(): void {
+  /** Call when the addresses of this machine may have changed. */
+  refresh(): void {
     this.#compare();
   }
 
-  /** Everything that is known of where this node may be reached, the best first. */
+  /** All known addresses of this node, in order of preference. */
   known(): readonly OwnAddress[] {
     const { records, quic, interfaces } = this.#deps;
-    return knownAddresses({
+    return collectAddresses({
       ...this.#options,
       quic: quic(),
       interfaces: interfaces(),
       reachability: records.reachability(),
       found: [...this.#found.values()].flat(),
-      dialled: this.#dialled,
+      dialedBack: this.#dialBackResults,
     });
   }
 
   /**
-   * Takes what a part has found out, in place of what it said before.
-   * @param by names the part
+   * Replaces the addresses that a component found.
+   * @param by the name of the component
    */
   found(by: string, addresses: readonly OwnAddress[]): void {
     this.#found.set(by, addresses);
     this.#compare();
   }
 
-  /** Takes the helpers that this node is connected to, the best first; at most 4 of them are told to others. */
-  helpedBy(helpers: readonly HelperNode[]): void {
+  /** Sets the connected helpers, in order of preference. Up to 4 are published. */
+  setHelpers(helpers: readonly HelperNode[]): void {
     this.#helpers = helpers;
     this.#compare();
   }
 
-  /** Takes where those find this node whom no helper introduces; null where nobody is looked for. */
-  metAt(meeting: TurnRendezvous | null): void {
+  /** Sets where callers contact this node without a helper; null if nowhere. */
+  setMeeting(meeting: TurnRendezvous | null): void {
     this.#meeting = meeting;
     this.#compare();
   }
 
-  /** Takes what was found to stand before a port of ours. */
-  seenBehind(mapping: NatMapping): void {
+  /** Sets the detected NAT mapping. */
+  setMapping(mapping: NatMapping): void {
     this.#mapping = mapping;
     this.#compare();
   }
 
   /**
-   * Calls back when `current` gives something else: with true where others reach us by what is new, or no more by what
-   * they know. Returns how to stop.
+   * Subscribes to changes of `current`. The handler receives true if the change makes this node reachable or
+   * invalidates published addresses. Returns a function that unsubscribes.
    */
   onChange(handler: (isUrgent: boolean) => void): () => void {
     return this.#changes.add(handler);

@@ -7,7 +7,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { EndpointParts } from '../transport/quic/native-endpoint.ts';
 import { LentPort } from './lent-port.ts';
-import { mappingOf, type SeenPort } from './nat.ts';
+import { detectMapping, type ObservedPort } from './nat.ts';
 import { OPENING_HOPS, sendOpening } from './opening.ts';
 
 /** Nodes that are asked how they see a port. */
@@ -209,7 +209,7 @@ export class PortLender {
     return lent;
   }
 
-  async #observe(opened: OpenedPort, enough: number): Promise<SeenPort> {
+  async #observe(opened: OpenedPort, enough: number): Promise<ObservedPort> {
     const { clock, observers, isOwnHost } = this.#deps;
     const at = clock.now();
     using limit = awakeTimeout(clock, OBSERVE_TIMEOUT_MS);
@@ -218,7 +218,7 @@ export class PortLender {
       .map((node) => opened.seenBy(node));
     const { port } = opened;
     const isOwn = (address: Address): boolean => address.port === port && isOwnHost(address.host);
-    const seen = mappingOf(await firstOf(answers, enough, limit.signal), isOwn);
+    const seen = detectMapping(await firstOf(answers, enough, limit.signal), isOwn);
     if (seen.mapping !== 'unknown') this.#mapping = seen.mapping;
     this.#portKeeping = seen.address?.port === port ? { host: seen.address.host, at } : null;
     return seen;

@@ -13,7 +13,7 @@ import { FIRST_MAPPED_PORT } from '../transport/udp-socket.ts';
 import { BIRTHDAY_TIMEOUT_MS, type ClientPool } from './client-pool.ts';
 import type { SeenNode } from './helper.ts';
 import { isPublicIpv6 } from './interface-addresses.ts';
-import { keepsPort } from './nat.ts';
+import { hasStablePort } from './nat.ts';
 import { randomTargets } from './opening.ts';
 import type { PortLender } from './port-lender.ts';
 import { mayDialAt, type PunchGuard } from './punch-guard.ts';
@@ -106,7 +106,7 @@ export class PunchInitiator {
     );
     const witnesses = hearWitnesses(isHeard, this.#deps.clock);
     // One alone is no witness.
-    if (!keepsPort(this.#deps.lender.mapping) && others.length > 0) {
+    if (!hasStablePort(this.#deps.lender.mapping) && others.length > 0) {
       this.#deps.pool.prepare();
       await witnesses;
     }

@@ -11,7 +11,7 @@ import { FIRST_MAPPED_PORT } from '../transport/udp-socket.ts';
 import type { ClientPool } from './client-pool.ts';
 import type { SeenNode } from './helper.ts';
 import type { LentPort } from './lent-port.ts';
-import { keepsPort } from './nat.ts';
+import { hasStablePort } from './nat.ts';
 import { randomTargets } from './opening.ts';
 import type { PortLender } from './port-lender.ts';
 import type { PunchGuard } from './punch-guard.ts';
@@ -130,13 +130,13 @@ export class PunchResponder {
 
   async #listen({ caller, mapping, seenAt, isFar }: Introduction, helper: Address): Promise<IntroductionAnswer> {
     const { lender, guard, random } = this.#deps;
-    if (!keepsPort(lender.mapping)) {
-      if (!keepsPort(mapping)) return this.#say('relay');
+    if (!hasStablePort(lender.mapping)) {
+      if (!hasStablePort(mapping)) return this.#say('relay');
       if (mapping !== 'open') this.#deps.pool.prepare();
       return this.#say('listen');
     }
     if (!guard.mayPunch(caller, seenAt, helper)) return this.#say('refused');
-    const isSprayed = !keepsPort(mapping);
+    const isSprayed = !hasStablePort(mapping);
     if (isSprayed && !guard.maySpray(caller, seenAt.host)) return this.#say('relay');
     const targets = isSprayed ? randomTargets(seenAt.host, random) : [seenAt];
     const { address, port } = await lender.lend({ expectedKey: caller, targets, isFar, ownIpv6: null });
@@ -165,7 +165,7 @@ export class PunchResponder {
     if (listensAt === null || listensAt.host !== seenAt.host) return this.#say('refused');
     if (!guard.mayPunch(caller, listensAt, helper)) return this.#say('refused');
     // Nothing stands before a caller that is open: it is dialled as any public node, from whatever outer port.
-    if (keepsPort(lender.mapping) || mapping === 'open') {
+    if (hasStablePort(lender.mapping) || mapping === 'open') {
       detach(this.#attempt(() => this.#deps.dial(listensAt, caller, seenAt.host)));
       return this.#say('dialling');
     }

@@ -9,7 +9,7 @@ import { type Dialer, NodeAbsent, type NodePlace, race } from '../peers/dial.ts'
 import type { PeerTable } from '../peers/peer-table.ts';
 import type { Connection } from '../transport/types.ts';
 import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from './client-pool.ts';
-import { ipv6Between } from './interface-addresses.ts';
+import { commonIpv6Address } from './interface-addresses.ts';
 import type { PunchInitiator, PunchOptions } from './punch-initiator.ts';
 import { allReachableHelpers, askHelpers, othersHelping } from './reachable-helpers.ts';
 import { needsWitnesses, type OwnSide, punchDelayMs, RELAY_HEAD_START_MS } from './relayed.ts';
@@ -90,7 +90,7 @@ async function introduced(
 ): Promise<Connection> {
   const { clock, caller, own } = parts;
   const { nodeKey, addresses } = place;
-  const at = ipv6Between(addresses, own.interfaces());
+  const at = commonIpv6Address(addresses, own.interfaces());
   const [first] = helpers;
   if (at === null || first === undefined) return await caller.punch(nodeKey, helpers, options);
   const runners = [

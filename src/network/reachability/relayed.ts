@@ -7,7 +7,7 @@ import type { NodeAt } from '../node-requests.ts';
 import { type Dialer, isUnreached, type NodePlace } from '../peers/dial.ts';
 import type { PeerTable } from '../peers/peer-table.ts';
 import { type InterfaceAddress, isOnNetworkOf } from './dial-guard.ts';
-import { ipv6Between } from './interface-addresses.ts';
+import { commonIpv6Address } from './interface-addresses.ts';
 import type { PunchInitiator } from './punch-initiator.ts';
 import { askHelpers, othersHelping } from './reachable-helpers.ts';
 import type { TurnRendezvousClient } from './turn-rendezvous.ts';
@@ -109,7 +109,7 @@ function straightMs(place: NodePlace, { interfaces }: OwnSide): number {
 
 /** Whether both nodes have IPv6, so that the numbers of ports do not matter. */
 function haveIpv6({ addresses }: NodePlace, { interfaces }: OwnSide): boolean {
-  return ipv6Between(addresses, interfaces()) !== null;
+  return commonIpv6Address(addresses, interfaces()) !== null;
 }
 
 /**

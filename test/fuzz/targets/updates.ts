@@ -3,11 +3,11 @@ import { Compile } from 'typebox/compile';
 import { RegistryKeys, signatureProblem } from '../../../src/capabilities/update/signature.ts';
 import { readJson } from '../../../src/foundation/json.ts';
 import {
-  asksForService,
   decodeAnnouncement,
   decodePacket,
   encodeAnnouncement,
   encodeQuestion,
+  isServiceQuery,
 } from '../../../src/network/reachability/mdns-messages.ts';
 import { SigningKey } from '../../support/npm-registry.ts';
 import { bytesOf, decoder, shapeOf, textOf, violation } from '../engine/properties.ts';
@@ -73,7 +73,7 @@ const lan = decoder({
     const found = decodeAnnouncement(packet);
     if (found !== null && (found.port < 1 || found.port > 0xffff || found.nodeKey.length !== KEY.length))
       throw violation('an announcement over its limits', found);
-    return `${found === null ? 'none' : 'found'} ${asksForService(packet)}`;
+    return `${found === null ? 'none' : 'found'} ${isServiceQuery(packet)}`;
   },
 });
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { NetworkInterfaceInfo } from 'node:os';
 import { test } from 'node:test';
-import { BELIEVED_MS, InterfaceAddresses } from '../../../src/network/reachability/interface-addresses.ts';
+import { CACHE_MS, InterfaceAddresses } from '../../../src/network/reachability/interface-addresses.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 function at(address: string): NetworkInterfaceInfo {
@@ -20,11 +20,11 @@ test('what was read a moment ago is not read again, until a look or a leap of th
   const seen = (all: readonly { readonly address: string }[]): string => all.map(({ address }) => address).join();
   assert.equal(seen(own.recent()), '192.0.2.1');
   host = '192.0.2.2';
-  clock.jump(BELIEVED_MS - 1);
+  clock.jump(CACHE_MS - 1);
   assert.deepEqual([seen(own.recent()), reads], ['192.0.2.1', 1]);
-  assert.deepEqual([seen(own.look()), seen(own.recent()), reads], ['192.0.2.2', '192.0.2.2', 2]);
+  assert.deepEqual([seen(own.read()), seen(own.recent()), reads], ['192.0.2.2', '192.0.2.2', 2]);
   host = '192.0.2.3';
-  clock.jump(BELIEVED_MS);
+  clock.jump(CACHE_MS);
   assert.deepEqual([seen(own.recent()), reads], ['192.0.2.3', 3]);
   host = '192.0.2.4';
   clock.jump(-1);

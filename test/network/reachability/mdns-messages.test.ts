@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
-  asksForService,
   DNS_TYPE,
   decodeAnnouncement,
   decodePacket,
   encodeAnnouncement,
   encodeQuestion,
+  isServiceQuery,
 } from '../../../src/network/reachability/mdns-messages.ts';
 
 /** What multicast-dns 7.2.5 sent for the same announcement and question: other nodes still use it. */
@@ -58,7 +58,7 @@ test('packets are those that multicast-dns sent', () => {
     ANNOUNCED,
   );
   const question = decodePacket(QUESTION_OF_MULTICAST_DNS);
-  assert.equal(question && asksForService(question), true);
+  assert.equal(question && isServiceQuery(question), true);
 });
 
 test('compressed names of other responders are read', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { observersAmong } from '../../../src/network/reachability/nat.ts';
+import { selectObservers } from '../../../src/network/reachability/nat.ts';
 
 const node = (host: string, lastSeen: number, port = 4121) => ({ host, port, lastSeen });
 
@@ -13,10 +13,10 @@ test('observers are nodes on the Internet, one of each host, the last heard firs
     node('203.0.113.2', 7, 5001),
     node('203.0.113.3', 3),
   ];
-  assert.deepEqual(observersAmong(nodes, 2), [
+  assert.deepEqual(selectObservers(nodes, 2), [
     { host: '203.0.113.2', port: 5001 },
     { host: '203.0.113.3', port: 4121 },
   ]);
-  assert.equal(observersAmong(nodes, 9).length, 3);
-  assert.deepEqual(observersAmong([], 9), []);
+  assert.equal(selectObservers(nodes, 9).length, 3);
+  assert.deepEqual(selectObservers([], 9), []);
 });

@@ -172,9 +172,9 @@ test('what other parts find out is told once somebody has reached it, and until 
   assert.deepEqual(mapped, ['quic://203.0.113.9:40000']);
   assert.equal(changes(), 1);
   const helper = { nodeKey: new Uint8Array(32), address: '203.0.113.1:4122' };
-  addresses.helpedBy([helper]);
+  addresses.setHelpers([helper]);
   assert.deepEqual(addresses.current().helpers, [helper]);
-  addresses.helpedBy([helper]);
+  addresses.setHelpers([helper]);
   assert.equal(changes(), 2);
   addresses.found('mapper', []);
   assert.deepEqual(addresses.current().mapped, []);
@@ -200,12 +200,12 @@ test('a change that others see is told at once, and once', async () => {
 test('a change of network counts once it is looked at', async () => {
   const node = nodeAt({ interfaces: ['192.168.1.7'] });
   await node.addresses.start();
-  node.addresses.look();
+  node.addresses.refresh();
   assert.equal(node.changes(), 0);
   node.place.interfaces = ['10.0.0.2'];
-  node.addresses.look();
+  node.addresses.refresh();
   assert.equal(node.changes(), 1);
-  node.addresses.look();
+  node.addresses.refresh();
   assert.equal(node.changes(), 1);
   await node.addresses.stop();
 });
@@ -217,7 +217,7 @@ test('who no longer listens is told nothing, and after the stop nobody is', asyn
   node.addresses.onChange(() => void told++);
   node.unsubscribe();
   node.place.interfaces = ['10.0.0.2'];
-  node.addresses.look();
+  node.addresses.refresh();
   assert.deepEqual([node.changes(), told], [0, 1]);
   await node.addresses.stop();
   assert.equal(node.listeners.size, 0);
@@ -243,9 +243,9 @@ test('only what leads others to this node, or no more, is urgent news', async ()
   const news: boolean[] = [];
   node.addresses.onChange((isUrgent) => void news.push(isUrgent));
   const helper = (byte: number) => ({ nodeKey: new Uint8Array(32).fill(byte), address: `198.51.100.${byte}:4122` });
-  node.addresses.helpedBy([helper(1)]);
-  node.addresses.helpedBy([helper(2), helper(1)]);
-  node.addresses.helpedBy([helper(2)]);
+  node.addresses.setHelpers([helper(1)]);
+  node.addresses.setHelpers([helper(2), helper(1)]);
+  node.addresses.setHelpers([helper(2)]);
   node.addresses.found('router', [
     { address: { host: '203.0.113.9', port: 40_000 }, source: 'mapped', verifiedBy: 'helper' },
   ]);
@@ -258,9 +258,9 @@ test('what others have dialled counts more than what the record network makes of
   const own = 'quic://203.0.113.9:4122';
   place.inRoutingTables = true;
   assert.equal(addresses.current().endpoints[0], own);
-  addresses.dialledBack(new Map([['203.0.113.9:4122', false]]));
+  addresses.setDialBackResults(new Map([['203.0.113.9:4122', false]]));
   assert.deepEqual([addresses.current().endpoints, addresses.isRefuted], [['quic://192.168.1.7:4122'], true]);
-  addresses.dialledBack(new Map([['203.0.113.9:4122', true]]));
+  addresses.setDialBackResults(new Map([['203.0.113.9:4122', true]]));
   assert.deepEqual([addresses.current().endpoints[0], addresses.isRefuted], [own, false]);
   place.inRoutingTables = false;
   assert.equal(addresses.current().endpoints[0], own, 'a port that is forwarded by hand');
@@ -271,7 +271,7 @@ test('a mapped port is told where others have dialled it, and no more where they
   const { place, addresses } = nodeAt({ interfaces: ['192.168.1.7'], observed: ['203.0.113.9'] });
   place.inRoutingTables = false;
   const mapped = (verdict: boolean): readonly string[] => {
-    addresses.dialledBack(new Map([['203.0.113.9:40000', verdict]]));
+    addresses.setDialBackResults(new Map([['203.0.113.9:40000', verdict]]));
     return addresses.current().mapped;
   };
   addresses.found('router', [{ address: { host: '203.0.113.9', port: 40_000 }, source: 'mapped', verifiedBy: null }]);

@@ -15,7 +15,7 @@ import { PooledNodeRequests } from '../../../src/network/links/node-requests.ts'
 import { PeerTable } from '../../../src/network/peers/peer-table.ts';
 import { BIRTHDAY_SPACING_MS, ClientPool } from '../../../src/network/reachability/client-pool.ts';
 import { Helper, type SeenNode } from '../../../src/network/reachability/helper.ts';
-import { isPublicIpv6, publicIpv6To } from '../../../src/network/reachability/interface-addresses.ts';
+import { isPublicIpv6, publicIpv6SourceFor } from '../../../src/network/reachability/interface-addresses.ts';
 import { PortLender } from '../../../src/network/reachability/port-lender.ts';
 import { PunchGuard } from '../../../src/network/reachability/punch-guard.ts';
 import { PunchInitiator } from '../../../src/network/reachability/punch-initiator.ts';
@@ -167,7 +167,7 @@ const common = { turn, lender, pool: clients, guard, random: Math.random };
 const called = new PunchResponder({
   ...common,
   log,
-  ownIpv6: publicIpv6To,
+  ownIpv6: publicIpv6SourceFor,
   isHelper: (nodeKey) => helpers.some((helper) => toHex(helper.nodeKey) === toHex(nodeKey)),
   mayCall: () => true,
   mayRelay: () => true,
@@ -188,7 +188,7 @@ const caller = new PunchInitiator({
   dial: async (address, nodeKey, { kind, source, timeoutMs }) =>
     await endpoint.dial(address, nodeKey, { timeoutMs, way: { kind, source } }),
   ownIpv6: async (to) => {
-    const from = await publicIpv6To(to);
+    const from = await publicIpv6SourceFor(to);
     return from === null ? null : { host: from, port: await endpoint.ipv6DialPort() };
   },
   adopt,

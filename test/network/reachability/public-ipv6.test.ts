@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ipv6Between, isPublicIpv6, publicIpv6To } from '../../../src/network/reachability/interface-addresses.ts';
+import {
+  commonIpv6Address,
+  isPublicIpv6,
+  publicIpv6SourceFor,
+} from '../../../src/network/reachability/interface-addresses.ts';
 
 test('public IPv6 addresses are those of the Internet', () => {
   const are = (...hosts: string[]) => hosts.map((host) => isPublicIpv6({ host }));
@@ -12,12 +16,12 @@ test('public IPv6 addresses are those of the Internet', () => {
 test('two nodes can meet where both have one', () => {
   const [v4, local, far] = ['203.0.113.1', 'fd00::2', '2001:db8::2'].map((host) => ({ host, port: 1 }));
   assert.ok(v4 !== undefined && local !== undefined && far !== undefined);
-  assert.equal(ipv6Between([v4, local, far], [{ address: '10.0.0.1' }, { address: '2001:db8:1::1' }]), far);
-  assert.equal(ipv6Between([v4, local, far], [{ address: '10.0.0.1' }, { address: 'fd00::1' }]), null);
-  assert.equal(ipv6Between([v4, local], [{ address: '2001:db8:1::1' }]), null);
+  assert.equal(commonIpv6Address([v4, local, far], [{ address: '10.0.0.1' }, { address: '2001:db8:1::1' }]), far);
+  assert.equal(commonIpv6Address([v4, local, far], [{ address: '10.0.0.1' }, { address: 'fd00::1' }]), null);
+  assert.equal(commonIpv6Address([v4, local], [{ address: '2001:db8:1::1' }]), null);
 });
 
 test('where this machine writes from no public address, there is none', async () => {
-  assert.equal(await publicIpv6To({ host: '::1', port: 4122 }), null);
-  assert.equal(await publicIpv6To({ host: '203.0.113.1', port: 4122 }), null);
+  assert.equal(await publicIpv6SourceFor({ host: '::1', port: 4122 }), null);
+  assert.equal(await publicIpv6SourceFor({ host: '203.0.113.1', port: 4122 }), null);
 });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Clock, DAY_MS, systemClock, unixSeconds } from '../../../src/foundation/clock.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
-import { NetworkTrouble } from '../../../src/network/reachability/network-trouble.ts';
+import { OutageDiagnosis } from '../../../src/network/reachability/outage-diagnosis.ts';
 import { Resolver } from '../../../src/network/resolver.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { endpointRecord } from '../../support/records.ts';
@@ -23,14 +23,14 @@ for (const [others, aheadMs] of [
     await using net = await DhtTestnet.start(others);
     const clock = ahead(aheadMs);
     const { dht } = await net.add({ clock });
-    const trouble = new NetworkTrouble({ clock, records: dht, interfaces: () => [], env: {} });
+    const trouble = new OutageDiagnosis({ clock, records: dht, interfaces: () => [], env: {} });
     const isWrong = { code: 'clock_wrong' };
 
     const since = clock.now();
     const { key, record } = endpointRecord(newIdentity(), { timestamp: unixSeconds(clock) });
     const { replicas, refused } = await dht.put(key, record);
     assert.deepEqual({ replicas, refused }, { replicas: 0, refused: { not_now: others } });
-    const error = await trouble.why(since);
+    const error = await trouble.explainFailure(since);
     assert.equal(error?.code, 'clock_wrong');
     const offsetS = Number(error.details?.['offset_s']);
     assert.ok(Math.abs(offsetS + aheadMs / 1000) < 60, `by ${offsetS} s`);
@@ -40,7 +40,7 @@ for (const [others, aheadMs] of [
     const theirs = endpointRecord();
     await net.at(0).dht.put(theirs.key, theirs.record);
     const lookupHost = async (): Promise<string[]> => [];
-    const why = (begun: number) => trouble.why(begun);
+    const why = (begun: number) => trouble.explainFailure(begun);
     const resolver = new Resolver({ network: dht, clock, log: silentLog, lookupHost, why });
     await assert.rejects(resolver.resolve(theirs.record.aid), isWrong);
   });

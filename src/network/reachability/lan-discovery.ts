@@ -1,4 +1,4 @@
-/** Finds the nodes of the same network on this LAN by multicast DNS (RFC 6762), and lets them find us. */
+/** Discovers nodes of the same network on this LAN by multicast DNS (RFC 6762), and announces this node. */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { networkInterfaces } from 'node:os';
@@ -15,25 +15,25 @@ import { listening } from '../../foundation/stream-listeners.ts';
 import { type InterfaceAddress, isOnNetworkOf } from './dial-guard.ts';
 import {
   type Announcement,
-  asksForService,
   decodeAnnouncement,
   decodePacket,
   encodeAnnouncement,
   encodeQuestion,
+  isServiceQuery,
   mentionsService,
 } from './mdns-messages.ts';
 
-/* The UDP socket of multicast DNS. It shares its port with the other responders of this machine. */
+/* The multicast DNS socket. It shares its port with other responders on this machine. */
 
 const GROUP = '224.0.0.251';
 const PORT = 5353;
-/** Hop limit of what we send (RFC 6762, section 11). */
+/** Hop limit of sent packets (RFC 6762, section 11). */
 const TTL = 255;
 
 export interface MdnsSocketOptions {
-  /** The IPv4 address of the one interface to use; every interface if left out. */
+  /** IPv4 address of the interface to use; all interfaces by default. */
   readonly interface?: string | undefined;
-  /** 5353 if left out. */
+  /** 5353 by default. */
   readonly port?: number | undefined;
 }
 
@@ -46,7 +46,7 @@ export class MdnsSocket {
   readonly #options: MdnsSocketOptions;
   readonly #handlers: MdnsSocketHandlers;
   readonly #socket: Socket;
-  /** Addresses of the interfaces on which the group was joined. */
+  /** Addresses of the interfaces that joined the multicast group. */
   readonly #joined = new Set<string>();
   #isOpen = false;
 
@@ -56,7 +56,7 @@ export class MdnsSocket {
     this.#socket = createSocket({ type: 'udp4', reuseAddr: true });
   }
 
-  /** Binds the port; fails if another program holds it alone. */
+  /** Binds the port. Fails if another program uses it exclusively. */
   async open(): Promise<void> {
     const socket = this.#socket;
     const { onMessage, onError } = this.#handlers;
@@ -76,12 +76,12 @@ export class MdnsSocket {
     this.join();
   }
 
-  /** Joins the group on every interface that has come up since. */
+  /** Joins the multicast group on all new interfaces. */
   join(): void {
     if (!this.#isOpen) return;
     const { interface: only } = this.#options;
     const addresses = only === undefined ? interfaceAddresses() : [only];
-    // An interface that has gone took its membership with it.
+    // Removing an interface also removes its membership.
     for (const address of this.#joined) if (!addresses.includes(address)) this.#joined.delete(address);
     for (const address of addresses.filter((address) => !this.#joined.has(address))) {
       this.#joined.add(address);
@@ -104,21 +104,21 @@ export class MdnsSocket {
   async close(): Promise<void> {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    // The system leaves the group with the socket.
+    // Closing the socket leaves the group.
     const closed = once(this.#socket, 'close');
     this.#socket.close();
     await closed;
   }
 }
 
-/** One IPv4 address of each interface. */
+/** The first IPv4 address of each interface. */
 function interfaceAddresses(): string[] {
   return Object.values(networkInterfaces())
     .map((addresses) => addresses?.find(({ family }) => family === 'IPv4')?.address)
     .filter((address) => address !== undefined);
 }
 
-/** The interface that packets leave by: the system's choice, and en0 on macOS; loopback if there is no other. */
+/** The interface to send from: en0 on macOS, the system's choice elsewhere; loopback if there is no other. */
 function outgoingAddress(): string {
   const outward = (addresses: ReturnType<typeof networkInterfaces>[string]): string | undefined =>
     addresses?.find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
@@ -127,119 +127,119 @@ function outgoingAddress(): string {
   return (process.platform === 'darwin' ? outward(interfaces['en0']) : undefined) ?? '0.0.0.0';
 }
 
-/** From the first to the longest pause between two questions, and how much it grows each time. */
-const MIN_QUERY_PAUSE_MS = 1000;
-const MAX_QUERY_PAUSE_MS = 60_000;
-const QUERY_PAUSE_FACTOR = 3;
-/** The least time between two answers of ours, milliseconds (RFC 6762, section 6). */
-const MIN_ANSWER_PAUSE_MS = 1000;
-/** Milliseconds between two looks for interfaces that have come up. */
+/** Minimum and maximum interval between queries, and its growth factor. */
+const MIN_QUERY_INTERVAL_MS = 1000;
+const MAX_QUERY_INTERVAL_MS = 60_000;
+const QUERY_INTERVAL_FACTOR = 3;
+/** Minimum interval between responses, milliseconds (RFC 6762, section 6). */
+const MIN_RESPONSE_INTERVAL_MS = 1000;
+/** Interval between checks for new interfaces, milliseconds. */
 const INTERFACES_PERIOD_MS = 5000;
-/** For how long a node that was found is not reported again, milliseconds, and how many are remembered. */
-const REPORT_AGAIN_MS = 60_000;
-const MAX_KNOWN = 256;
-/** Packets about our service that are decoded, of one sender: per second, and at once. */
+/** How long a node is not reported again (milliseconds), and for how many nodes this is remembered. */
+const REPORT_TTL_MS = 60_000;
+const MAX_REPORTED = 256;
+/** Packets about svcd to decode from one sender: rate and burst. */
 const PACKETS_PER_SECOND = 5;
 const PACKET_BURST = 20;
-/** Packets about our service that are decoded, of all senders: per second, and at once. */
-const PACKETS_IN_ALL_PER_SECOND = 100;
-const PACKETS_IN_ALL_BURST = 400;
-/** Reports per second, and at once, whoever causes them. */
+/** Packets about svcd to decode from all senders: rate and burst. */
+const TOTAL_PACKETS_PER_SECOND = 100;
+const TOTAL_PACKET_BURST = 400;
+/** Nodes to report: rate and burst. */
 const REPORTS_PER_SECOND = 5;
 const REPORT_BURST = 50;
 
 interface LanDiscoveryOptions {
-  /** The tag of our network. */
+  /** The tag of this node's network. */
   readonly network: Uint8Array;
   readonly nodeKey: Uint8Array;
-  /** The IPv4 address of the one interface to use; every interface where left out. */
+  /** IPv4 address of the interface to use; all interfaces by default. */
   readonly interface?: string;
-  /** The UDP port of multicast DNS; only tests choose another than 5353. */
+  /** The UDP port of multicast DNS; only tests change it. */
   readonly mdnsPort?: number;
 }
 
 interface LanDiscoveryDependencies {
   readonly clock: Clock;
   readonly log: Log;
-  /** The port at which our DHT listens. */
+  /** The port of the DHT. */
   readonly dhtPort: () => number;
   readonly interfaces: () => readonly InterfaceAddress[];
-  /** Told of each node of our network that was found. */
+  /** Called for each discovered node of this network. */
   readonly onFound: (address: Address) => void;
 }
 
 export class LanDiscovery implements Component {
   readonly #options: LanDiscoveryOptions;
   readonly #deps: LanDiscoveryDependencies;
-  readonly #known: LruCache<string, true>;
+  readonly #reported: LruCache<string, true>;
   readonly #packets: RateQuota;
   readonly #reports: RateLimiter;
   #socket: MdnsSocket | null = null;
-  #interfaces: RepeatingTask | null = null;
+  #interfaceChecks: RepeatingTask | null = null;
   #queries: RepeatingTask | null = null;
-  #answers: RepeatingTask | null = null;
-  #asked = 0;
-  #lastAnswer = Number.NEGATIVE_INFINITY;
+  #responses: RepeatingTask | null = null;
+  #queryCount = 0;
+  #lastResponseAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: LanDiscoveryOptions, dependencies: LanDiscoveryDependencies) {
     this.#options = options;
     this.#deps = dependencies;
-    this.#known = new LruCache({ maxEntries: MAX_KNOWN, ttlMs: REPORT_AGAIN_MS }, dependencies);
+    this.#reported = new LruCache({ maxEntries: MAX_REPORTED, ttlMs: REPORT_TTL_MS }, dependencies);
     const perSender = { perSecond: PACKETS_PER_SECOND, burst: PACKET_BURST };
-    const strangers = { perSecond: PACKETS_IN_ALL_PER_SECOND, burst: PACKETS_IN_ALL_BURST };
+    const strangers = { perSecond: TOTAL_PACKETS_PER_SECOND, burst: TOTAL_PACKET_BURST };
     this.#packets = new RateQuota({ perKey: perSender, perSource: perSender, strangers }, dependencies);
     this.#reports = new RateLimiter({ perSecond: REPORTS_PER_SECOND, burst: REPORT_BURST, maxKeys: 1 }, dependencies);
   }
 
-  /** Begins to ask and to answer. A LAN without multicast is no error: then nobody is found. */
+  /** Starts discovery. If multicast is not available, no nodes are discovered, but the start succeeds. */
   async start(): Promise<void> {
     const { clock, log } = this.#deps;
     const { interface: address, mdnsPort } = this.#options;
-    const onError = (error: unknown): void => log.debug({ error }, 'multicast DNS');
+    const onError = (error: unknown): void => log.debug({ error }, 'multicast DNS failed');
     const onMessage = (packet: Buffer, from: string): void => this.#onMessage(packet, from);
     const socket = new MdnsSocket({ interface: address, port: mdnsPort }, { onMessage, onError });
     this.#socket = socket;
     try {
       await socket.open();
     } catch (error) {
-      log.warn({ error }, 'multicast DNS does not work here: other nodes of this LAN are not found by themselves');
+      log.warn({ error }, 'multicast DNS is not available: svcd cannot discover other nodes on this LAN');
       return;
     }
-    this.#interfaces = every(clock, { periodMs: INTERFACES_PERIOD_MS, onError }, () => this.#socket?.join());
-    this.#queries = every(clock, { firstMs: 0, periodMs: MAX_QUERY_PAUSE_MS, onError }, () => this.#query());
-    this.#answers = every(clock, { firstMs: 0, periodMs: UNTIL_REQUESTED, onError }, () => this.#answer());
+    this.#interfaceChecks = every(clock, { periodMs: INTERFACES_PERIOD_MS, onError }, () => this.#socket?.join());
+    this.#queries = every(clock, { firstMs: 0, periodMs: MAX_QUERY_INTERVAL_MS, onError }, () => this.#query());
+    this.#responses = every(clock, { firstMs: 0, periodMs: UNTIL_REQUESTED, onError }, () => this.#respond());
   }
 
   async stop(): Promise<void> {
-    this.#interfaces?.stop();
+    this.#interfaceChecks?.stop();
     this.#queries?.stop();
-    this.#answers?.stop();
+    this.#responses?.stop();
     await this.#socket?.close();
     this.#socket = null;
   }
 
   #query(): number {
     this.#socket?.send(encodeQuestion());
-    const pauses = { firstMs: MIN_QUERY_PAUSE_MS, maxMs: MAX_QUERY_PAUSE_MS, factor: QUERY_PAUSE_FACTOR };
-    return backoff(pauses, ++this.#asked);
+    const pauses = { firstMs: MIN_QUERY_INTERVAL_MS, maxMs: MAX_QUERY_INTERVAL_MS, factor: QUERY_INTERVAL_FACTOR };
+    return backoff(pauses, ++this.#queryCount);
   }
 
-  #answer(): void {
+  #respond(): void {
     // protocol-dht.md, step 20
-    this.#lastAnswer = this.#deps.clock.now();
+    this.#lastResponseAt = this.#deps.clock.now();
     const { network, nodeKey } = this.#options;
     this.#socket?.send(encodeAnnouncement({ network, nodeKey, port: this.#deps.dhtPort() }));
   }
 
-  /** The cheapest checks come first: a LAN is full of packets about other services. */
+  /** The cheapest checks run first, because most packets on a LAN are about other services. */
   #onMessage(bytes: Buffer, from: string): void {
     // protocol-dht.md, step 21
-    if (!mentionsService(bytes) || !this.#admits(from)) return;
+    if (!mentionsService(bytes) || !this.#shouldDecode(from)) return;
     const packet = decodePacket(bytes);
     if (packet === null) return;
-    // Now, or a little later if we answered a moment ago.
-    if (asksForService(packet))
-      this.#answers?.soon(Math.max(0, this.#lastAnswer + MIN_ANSWER_PAUSE_MS - this.#deps.clock.now()));
+    // Immediately, or later if the last response was less than a second ago.
+    if (isServiceQuery(packet))
+      this.#responses?.soon(Math.max(0, this.#lastResponseAt + MIN_RESPONSE_INTERVAL_MS - this.#deps.clock.now()));
     const announcement = decodeAnnouncement(packet);
     if (announcement !== null && this.#isOther(announcement)) this.#report({ host: from, port: announcement.port });
   }
@@ -248,8 +248,8 @@ export class LanDiscovery implements Component {
     return equalBytes(network, this.#options.network) && !equalBytes(nodeKey, this.#options.nodeKey);
   }
 
-  /** Whether a packet comes from this LAN, and from a sender that has not sent too many. */
-  #admits(address: string): boolean {
+  /** Whether to decode a packet: its sender is on this LAN and within its rate. */
+  #shouldDecode(address: string): boolean {
     return (
       isOnNetworkOf(address, this.#deps.interfaces()) &&
       this.#packets.take({ node: address, source: address, named: false })
@@ -258,8 +258,8 @@ export class LanDiscovery implements Component {
 
   #report(address: Address): void {
     const name = formatAddress(address);
-    if (this.#known.has(name) || !this.#reports.take('')) return;
-    this.#known.set(name, true);
+    if (this.#reported.has(name) || !this.#reports.take('')) return;
+    this.#reported.set(name, true);
     this.#deps.log.debug({ address: name, network: toHex(this.#options.network) }, 'found a node on this LAN');
     this.#deps.onFound(address);
   }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import type { Address } from '../../../src/foundation/address.ts';
-import { NetworkTrouble } from '../../../src/network/reachability/network-trouble.ts';
+import { OutageDiagnosis } from '../../../src/network/reachability/outage-diagnosis.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 /** What a node knows while nobody answers it. */
@@ -16,7 +16,7 @@ function world(places: readonly Address[], interfaces: readonly string[] = ['192
     contacts: true,
   };
   const contact = { host: 'node.example', port: 4121 };
-  const trouble = new NetworkTrouble({
+  const trouble = new OutageDiagnosis({
     clock,
     records: {
       get lastAnswerAt() {
@@ -32,7 +32,7 @@ function world(places: readonly Address[], interfaces: readonly string[] = ['192
   });
   const why = async () => {
     clock.advance(60_000);
-    return await trouble.why(clock.now());
+    return await trouble.explainFailure(clock.now());
   };
   return { clock, known, trouble, why };
 }

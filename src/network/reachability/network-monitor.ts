@@ -1,4 +1,4 @@
-/** Notices that this machine may be on another network: its addresses are others, or it has slept. */
+/** Detects that this machine may be on another network: its addresses changed, or it was suspended. */
 import type { Clock } from '../../foundation/clock.ts';
 import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
@@ -7,16 +7,16 @@ import type { Log } from '../../foundation/log.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import { SLEEP_MS } from '../../foundation/stall.ts';
 
-/** How often the interfaces are looked at, milliseconds. */
-export const NETWORK_LOOK_MS = 1_000;
+/** Interval between checks, milliseconds. */
+export const NETWORK_CHECK_MS = 1_000;
 
-export class NetworkChanges implements Component {
+export class NetworkMonitor implements Component {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #interfaces: () => readonly string[];
   readonly #changes = new Listeners<[]>();
-  #looks: RepeatingTask | null = null;
-  #lookedAt = 0;
+  #checks: RepeatingTask | null = null;
+  #checkedAt = 0;
   #addresses = '';
 
   /** @param interfaces returns the addresses of this machine's interfaces */
@@ -28,32 +28,32 @@ export class NetworkChanges implements Component {
 
   async start(): Promise<void> {
     const [clock, log] = [this.#clock, this.#log];
-    this.#lookedAt = clock.now();
-    this.#addresses = this.#current();
-    const onError = (error: unknown): void => log.warn({ error }, 'the network could not be looked at');
-    this.#looks = every(clock, { periodMs: NETWORK_LOOK_MS, onError }, () => this.#look());
+    this.#checkedAt = clock.now();
+    this.#addresses = this.#readAddresses();
+    const onError = (error: unknown): void => log.warn({ error }, 'cannot check for a network change');
+    this.#checks = every(clock, { periodMs: NETWORK_CHECK_MS, onError }, () => this.#check());
   }
 
   async stop(): Promise<void> {
-    this.#looks?.stop();
+    this.#checks?.stop();
   }
 
-  /** Calls back when this machine may be on another network. Returns how to stop. */
+  /** Subscribes to network changes. Returns a function that unsubscribes. */
   onChange(handler: () => void): () => void {
     return this.#changes.add(handler);
   }
 
-  /** Those that lead to other machines. */
-  #current(): string {
+  /** The addresses that other machines can reach. */
+  #readAddresses(): string {
     const wide = this.#interfaces().filter((host) => ipScope(host) > IP_SCOPE.link);
     return wide.toSorted().join();
   }
 
-  #look(): void {
+  #check(): void {
     const now = this.#clock.now();
-    const hasSlept = now - this.#lookedAt > SLEEP_MS;
-    this.#lookedAt = now;
-    const addresses = this.#current();
+    const hasSlept = now - this.#checkedAt > SLEEP_MS;
+    this.#checkedAt = now;
+    const addresses = this.#readAddresses();
     if (!hasSlept && addresses === this.#addresses) return;
     this.#addresses = addresses;
     this.#log.info({ hasSlept, addresses }, 'this machine may be on another network');

@@ -4,11 +4,11 @@ import type { Address } from '../../../src/foundation/address.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import {
-  OwnProof,
-  PROVEN_AGAIN_MS,
-  REFUTED_AGAIN_MS,
-  UNANSWERED_AGAIN_MS,
-} from '../../../src/network/reachability/own-proof.ts';
+  AddressVerification,
+  REACHABLE_TTL_MS,
+  UNANSWERED_RETRY_MS,
+  UNREACHABLE_TTL_MS,
+} from '../../../src/network/reachability/address-verification.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const OWN = { host: '203.0.113.9', port: 40_000 };
@@ -21,7 +21,7 @@ async function world(t: { after(end: () => Promise<void>): void }, answers: read
   const state = { candidates: [OWN] as Address[], answers };
   const asked: { readonly node: number | undefined; readonly port: number }[] = [];
   const told: (readonly (readonly [string, boolean])[])[] = [];
-  const proof = new OwnProof({
+  const proof = new AddressVerification({
     clock,
     log: silentLog,
     candidates: () => state.candidates,
@@ -50,7 +50,7 @@ test('an address is proven by the first node that reaches it there, and looked a
     { node: 1, port: 40_000 },
   ]);
   state.answers = ['not reached'];
-  await clock.run(PROVEN_AGAIN_MS);
+  await clock.run(REACHABLE_TTL_MS);
   assert.equal(asked.length, 1);
   assert.deepEqual(told.at(-1), [['203.0.113.9:40000', false]]);
 });
@@ -62,14 +62,14 @@ test('an address is refuted by two nodes, or by one where no other can be asked'
   const one = await world(t, ['not reached']);
   assert.deepEqual(one.told, [[['203.0.113.9:40000', false]]]);
   one.state.answers = ['reached'];
-  await one.clock.run(REFUTED_AGAIN_MS);
+  await one.clock.run(UNREACHABLE_TTL_MS);
   assert.deepEqual(one.told.at(-1), [['203.0.113.9:40000', true]]);
 });
 
 test('who sees this node elsewhere, or refuses, says nothing of the address', async (t) => {
   const { told, asked, clock } = await world(t, ['elsewhere', 'refuses']);
   assert.deepEqual([told, asked.length], [[], 2]);
-  await clock.run(UNANSWERED_AGAIN_MS);
+  await clock.run(UNANSWERED_RETRY_MS);
   assert.equal(asked.length, 4);
 });
 
@@ -87,10 +87,10 @@ test('it says when a node last reached an address, and nothing once an attempt h
   const { proof, state, clock } = await world(t, ['reached']);
   const first = proof.reachedAt(OWN);
   assert.ok(first !== null && first <= clock.now());
-  await clock.run(PROVEN_AGAIN_MS);
+  await clock.run(REACHABLE_TTL_MS);
   assert.ok((proof.reachedAt(OWN) ?? 0) > first);
   state.answers = ['refuses'];
-  await clock.run(PROVEN_AGAIN_MS);
+  await clock.run(REACHABLE_TTL_MS);
   assert.equal(proof.reachedAt(OWN), null);
   assert.equal(proof.reachedAt({ ...OWN, port: 1 }), null);
 });

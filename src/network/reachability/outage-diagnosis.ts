@@ -1,4 +1,4 @@
-/** Why a request to the network found nothing: this node reaches no other node, or its clock is wrong. */
+/** Explains why a request to the network found nothing: no other node is reachable, or the clock is wrong. */
 import { createSocket } from 'node:dgram';
 import { connect } from 'node:net';
 import { type Address, isLoopbackHost } from '../../foundation/address.ts';
@@ -9,11 +9,11 @@ import { CLOCK_SKEW_S } from '../../foundation/domain/time.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 import type { RecordDht } from '../records/record-dht.ts';
 
-/** Time for the TCP connection that shows whether only UDP is blocked, milliseconds. */
+/** Timeout of the TCP connection that shows whether only UDP is blocked, milliseconds. */
 const TCP_TIMEOUT_MS = 1_000;
-/** For how long a cause that was found is told again without another look, milliseconds. */
-const REMEMBER_MS = 5_000;
-/** Ports of which one mostly answers TCP on a public host. */
+/** How long a detected cause is cached, milliseconds. */
+const CACHE_MS = 5_000;
+/** A TCP port that most public hosts answer. */
 const TCP_PORT = 443;
 const PROXY_VARIABLES = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy', 'ALL_PROXY', 'all_proxy'] as const;
 
@@ -22,22 +22,21 @@ type OutageCause = 'no_address' | 'no_route' | 'dns' | 'udp_blocked' | 'proxy' |
 
 const CAUSE: Readonly<Record<OutageCause, string>> = {
   no_address: 'This machine has no network address. Connect it to a network.',
-  no_route: 'This machine has no route to them. Check its network connection.',
-  dns: 'Their names have no address. Check the DNS of this machine.',
-  udp_blocked:
-    'They can be reached by TCP and not by UDP. Allow outgoing UDP in the firewall, or log in to the network.',
-  proxy: 'A proxy is set, and svcd needs UDP, which proxies do not carry. Allow outgoing UDP.',
-  unknown: 'They may be down, or a firewall drops UDP. "svc doctor" says more.',
+  no_route: 'This machine has no route to other nodes. Check its network connection.',
+  dns: 'The names of the configured nodes do not resolve. Check the DNS of this machine.',
+  udp_blocked: 'TCP works, but UDP is blocked. Allow outgoing UDP in the firewall, or log in to the network.',
+  proxy: 'A proxy is configured, and svcd needs UDP, which proxies do not forward. Allow outgoing UDP.',
+  unknown: 'The other nodes may be down, or a firewall may drop UDP. Run "svc doctor" for details.',
 };
 
 export interface ClockOffset {
-  /** By how many milliseconds the median of the clocks of other nodes is ahead of ours. */
+  /** How far the median clock of other nodes is ahead of this clock, milliseconds. */
   readonly offsetMs: number;
-  /** How many nodes have said the time. */
+  /** How many nodes reported their time. */
   readonly peers: number;
 }
 
-interface NetworkTroubleDependencies {
+interface OutageDiagnosisDependencies {
   readonly clock: Clock;
   readonly records: Pick<RecordDht, 'clocks' | 'lastAnswerAt' | 'contacts' | 'peers' | 'places'>;
   /** IP addresses of this machine. */
@@ -45,33 +44,33 @@ interface NetworkTroubleDependencies {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-export class NetworkTrouble {
-  readonly #deps: NetworkTroubleDependencies;
-  readonly #looks = new SingleFlight<OutageCause>();
-  #found: { readonly cause: OutageCause; readonly at: number } | null = null;
+export class OutageDiagnosis {
+  readonly #deps: OutageDiagnosisDependencies;
+  readonly #diagnoses = new SingleFlight<OutageCause>();
+  #cached: { readonly cause: OutageCause; readonly at: number } | null = null;
 
-  constructor(dependencies: NetworkTroubleDependencies) {
+  constructor(dependencies: OutageDiagnosisDependencies) {
     this.#deps = dependencies;
   }
 
-  /** How the clock compares with those of the nodes that answered lately; null if none has said the time. */
+  /** Compares this clock with the clocks of nodes that answered recently; null if none reported its time. */
   clockOffset(): ClockOffset | null {
     const { offsetMs, peers } = this.#deps.records.clocks();
     return offsetMs === null ? null : { offsetMs, peers };
   }
 
-  /** @throws SvcError `clock_wrong` if the clock is further off than that from the clocks of other nodes */
+  /** @throws SvcError `clock_wrong` if this clock differs from the clocks of other nodes by more than the limit */
   checkClock(limitMs: number): void {
     const offset = this.clockOffset();
     if (offset !== null && Math.abs(offset.offsetMs) > limitMs) throw clockWrong(offset);
   }
 
   /**
-   * The cause of a request that found nothing, or that no node took.
-   * @param since when it began, Unix milliseconds
+   * Finds the cause of a request that no node answered.
+   * @param since when the request started, Unix milliseconds
    * @returns `network_unavailable` or `clock_wrong`; null if other nodes have answered, or if no other node is known
    */
-  async why(since: number): Promise<SvcError | null> {
+  async explainFailure(since: number): Promise<SvcError | null> {
     const { records } = this.#deps;
     if (records.lastAnswerAt >= since) {
       const offset = this.clockOffset();
@@ -81,20 +80,20 @@ export class NetworkTrouble {
     if (known === 0) return null;
     const cause = await this.#cause();
     return new SvcError('network_unavailable', {
-      message: `This node reaches no other node. ${CAUSE[cause]}`,
+      message: `This node cannot reach any other node. ${CAUSE[cause]}`,
       details: { cause },
     });
   }
 
   async #cause(): Promise<OutageCause> {
     const now = this.#deps.clock.now();
-    if (this.#found !== null && now >= this.#found.at && now - this.#found.at < REMEMBER_MS) return this.#found.cause;
-    const cause = await this.#looks.run('', () => this.#look());
-    this.#found = { cause, at: now };
+    if (this.#cached !== null && now >= this.#cached.at && now - this.#cached.at < CACHE_MS) return this.#cached.cause;
+    const cause = await this.#diagnoses.run('', () => this.#diagnose());
+    this.#cached = { cause, at: now };
     return cause;
   }
 
-  async #look(): Promise<OutageCause> {
+  async #diagnose(): Promise<OutageCause> {
     const { records, interfaces, env } = this.#deps;
     const contacts = records.contacts();
     const places = [...records.peers(), ...contacts.flatMap(({ addresses }) => addresses), ...records.places()];
@@ -113,12 +112,12 @@ export class NetworkTrouble {
 export function clockWrong({ offsetMs, peers }: ClockOffset): SvcError {
   const seconds = Math.round(Math.abs(offsetMs) / 1000);
   return new SvcError('clock_wrong', {
-    message: `The clock of this machine is ${seconds} s ${offsetMs > 0 ? 'behind' : 'ahead of'} ${pluralize(peers, 'other node')}: they refuse what it signs. Set the clock, and let NTP keep it.`,
+    message: `The clock of this machine is ${seconds} s ${offsetMs > 0 ? 'behind' : 'ahead of'} ${pluralize(peers, 'other node')}, so they reject its signatures. Set the clock and enable NTP.`,
     details: { offset_s: offsetMs / 1000, peers },
   });
 }
 
-/** Whether the system knows a way to an address; nothing is sent. */
+/** Whether the routing table has a route to an address. Sends nothing. */
 async function hasRoute({ host, port }: Address): Promise<boolean> {
   const socket = createSocket(host.includes(':') ? 'udp6' : 'udp4');
   try {
@@ -135,7 +134,7 @@ async function hasRoute({ host, port }: Address): Promise<boolean> {
   }
 }
 
-/** Whether a host answers TCP at a port, be it with a refusal. */
+/** Whether a host answers TCP at a port; a refused connection counts too. */
 function answersTcp({ host, port }: Address): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host, port, timeout: TCP_TIMEOUT_MS });

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { NatMapping } from '../../../src/foundation/domain/directory.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
-import { NAT_LOOK_AGAIN_MS, NAT_LOOK_MS, NatLooks } from '../../../src/network/reachability/nat.ts';
+import { NAT_DETECTION_MS, NAT_DETECTION_RETRY_MS, NatDetector } from '../../../src/network/reachability/nat.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 test('what stands before a node is looked at now and then, sooner where nobody knew, and at once on another network', async () => {
   const clock = new TestClock();
   const state: { mapping: NatMapping; isNeeded: boolean } = { mapping: 'cone', isNeeded: false };
   const found: NatMapping[] = [];
-  const looks = new NatLooks({
+  const looks = new NatDetector({
     clock,
     log: silentLog,
     isNeeded: () => state.isNeeded,
@@ -17,20 +17,20 @@ test('what stands before a node is looked at now and then, sooner where nobody k
     found: (mapping) => void found.push(mapping),
   });
   await looks.start();
-  await clock.run(2 * NAT_LOOK_MS);
+  await clock.run(2 * NAT_DETECTION_MS);
   assert.deepEqual(found, []);
   state.isNeeded = true;
-  looks.onNetwork();
+  looks.onReachability();
   await clock.run(0);
   assert.deepEqual(found, ['cone']);
-  await clock.run(NAT_LOOK_MS - 1);
+  await clock.run(NAT_DETECTION_MS - 1);
   assert.deepEqual(found, ['cone']);
   state.mapping = 'unknown';
   await clock.run(1);
-  await clock.run(NAT_LOOK_AGAIN_MS);
+  await clock.run(NAT_DETECTION_RETRY_MS);
   assert.deepEqual(found, ['cone', 'unknown', 'unknown']);
   state.mapping = 'symmetric';
-  looks.onNetwork();
+  looks.onReachability();
   await clock.run(0);
   assert.equal(found.at(-1), 'symmetric');
   await looks.stop();

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { SLEEP_MS } from '../../../src/foundation/stall.ts';
-import { NETWORK_LOOK_MS, NetworkChanges } from '../../../src/network/reachability/network-changes.ts';
+import { NETWORK_CHECK_MS, NetworkMonitor } from '../../../src/network/reachability/network-monitor.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 async function world() {
   const clock = new TestClock();
   const place = { interfaces: ['127.0.0.1', '10.0.0.2', 'fe80::1'] };
-  const changes = new NetworkChanges(clock, silentLog, () => place.interfaces);
+  const changes = new NetworkMonitor(clock, silentLog, () => place.interfaces);
   let told = 0;
   changes.onChange(() => {
     told++;
@@ -19,18 +19,18 @@ async function world() {
 
 test('other addresses are told once, whatever their order, and none of this machine or cable alone', async () => {
   const { clock, place, changes, told } = await world();
-  clock.advance(10 * NETWORK_LOOK_MS);
+  clock.advance(10 * NETWORK_CHECK_MS);
   place.interfaces = ['fe80::2', '10.0.0.2'];
-  clock.advance(10 * NETWORK_LOOK_MS);
+  clock.advance(10 * NETWORK_CHECK_MS);
   assert.equal(told(), 0);
   place.interfaces = ['10.0.0.2', '192.0.2.7'];
-  clock.advance(NETWORK_LOOK_MS);
+  clock.advance(NETWORK_CHECK_MS);
   assert.equal(told(), 1);
   place.interfaces = ['192.0.2.7', '10.0.0.2'];
-  clock.advance(10 * NETWORK_LOOK_MS);
+  clock.advance(10 * NETWORK_CHECK_MS);
   assert.equal(told(), 1);
   place.interfaces = [];
-  clock.advance(10 * NETWORK_LOOK_MS);
+  clock.advance(10 * NETWORK_CHECK_MS);
   assert.equal(told(), 2);
   await changes.stop();
   assert.equal(clock.timers, 0);
@@ -39,12 +39,12 @@ test('other addresses are told once, whatever their order, and none of this mach
 test('a sleep is told as well, a short stall or a clock that is set back is not', async () => {
   const { clock, told } = await world();
   for (const [ms, times] of [
-    [SLEEP_MS - NETWORK_LOOK_MS, 0],
+    [SLEEP_MS - NETWORK_CHECK_MS, 0],
     [-60_000, 0],
     [600_000, 1],
   ] as const) {
     clock.jump(ms);
-    clock.advance(Math.max(0, -ms) + NETWORK_LOOK_MS);
+    clock.advance(Math.max(0, -ms) + NETWORK_CHECK_MS);
     assert.equal(told(), times, String(ms));
   }
 });

@@ -7,7 +7,7 @@ import type { Address } from '../../../src/foundation/address.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import type { InterfaceAddress } from '../../../src/network/reachability/dial-guard.ts';
-import { LanDiscovery, MdnsSocket } from '../../../src/network/reachability/lan.ts';
+import { LanDiscovery, MdnsSocket } from '../../../src/network/reachability/lan-discovery.ts';
 import {
   DNS_TYPE,
   decodeAnnouncement,
