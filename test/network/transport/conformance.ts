@@ -170,11 +170,11 @@ function pattern(bytes: number): Buffer {
 
 /** How the streams of an adapter differ. */
 export interface StreamTraits {
-  /** Streams that a pair of nodes can have open at one time. */
+  /** Maximum number of concurrent streams of a pair of nodes. */
   readonly streams?: number;
-  /** Bytes that a writer can be ahead of a reader that has stopped. */
+  /** Maximum number of bytes that a writer is ahead of a paused reader. */
   readonly maxAheadBytes?: number;
-  /** What a stream does when its reader has stopped: the writer waits, or the stream is lost. */
+  /** Effect of a paused reader: the writer waits, or the stream fails. */
   readonly unread?: 'waits' | 'lost';
 }
 
@@ -236,7 +236,7 @@ export function streamConformance<S extends Duplex>(
       }
     });
 
-    test('a writer gets an error when its reader is gone', async (t) => {
+    test('a writer gets an error after its reader is destroyed', async (t) => {
       const { ours, theirs } = await openPair(await connect(t));
       ours.end();
       theirs.resume();
@@ -261,7 +261,7 @@ export function streamConformance<S extends Duplex>(
     });
 
     if (unread === 'lost')
-      test('a stream whose reader has stopped is lost, and no other', async (t) => {
+      test('a stream with a paused reader fails, and no other stream does', async (t) => {
         const pair = await connect(t);
         const [slow, quick] = [await openPair(pair), await openPair(pair)];
         const seen = failure(slow.ours);
@@ -271,28 +271,31 @@ export function streamConformance<S extends Duplex>(
         assert.ok((await readAll(quick.theirs)).equals(pattern(MIB)));
       });
 
-    const ifWaiting = { skip: unread !== 'waits' && 'not for streams that are lost instead' };
+    const ifWaiting = { skip: unread !== 'waits' && 'only for streams that wait' };
     test('a writer waits for a paused reader, and no byte is lost', ifWaiting, async (t) => {
       const pair = await connect(t);
       const { ours, theirs } = await openPair(pair);
       const total = 24 * MIB;
-      let taken = 0;
+      let produced = 0;
       const source = Readable.from(
         (function* chunks() {
-          for (; taken < total; taken += MIB) yield Buffer.alloc(MIB, (taken / MIB) % 251);
+          for (; produced < total; produced += MIB) yield Buffer.alloc(MIB, (produced / MIB) % 251);
         })(),
         { highWaterMark: 1 },
       );
       const sent = pipeline(source, ours);
       await standsStill(
-        () => taken,
+        () => produced,
         async () => {
           const other = await openPair(pair);
           other.ours.end(pattern(MIB));
           assert.equal((await readAll(other.theirs)).length, MIB);
         },
       );
-      assert.ok(taken > 0 && taken <= maxAheadBytes, `the writer ran ${taken / MIB} MiB ahead of a paused reader`);
+      assert.ok(
+        produced > 0 && produced <= maxAheadBytes,
+        `the writer ran ${produced / MIB} MiB ahead of a paused reader`,
+      );
       const [data] = await Promise.all([readAll(theirs), sent]);
       assert.equal(data.length, total);
       for (let at = 0; at < total; at += MIB) assert.equal(data[at], (at / MIB) % 251);

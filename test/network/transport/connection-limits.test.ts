@@ -33,7 +33,7 @@ const limits = {
   connectionsPerKey: 2,
 };
 
-test('an address has a limit, and gets its place back', () => {
+test('an address has a limit, and closing a connection frees its slot', () => {
   const table = new ConnectionTable<Fake>(limits);
   const first = connection(1, '192.0.2.1');
   assert.equal(table.admit(first), null);
@@ -46,7 +46,7 @@ test('an address has a limit, and gets its place back', () => {
   assert.equal(table.admit(connection(4, '192.0.2.1')), 'source');
 });
 
-test('the loopback address counts only where asked for, as all programs there are of one person', () => {
+test('the loopback address counts only if configured, because its programs belong to one person', () => {
   const open = new ConnectionTable<Fake>(limits);
   for (const host of ['127.0.0.1', '127.0.0.1', '127.0.0.1', '::1']) {
     assert.equal(open.admit(connection(open.size + 1, host)), null);
@@ -57,7 +57,7 @@ test('the loopback address counts only where asked for, as all programs there ar
   assert.equal(strict.admit(connection(3, '127.0.0.1')), 'source');
 });
 
-test('a relayed path has a share, though its socket shows the loopback address', () => {
+test('a relayed path counts against its source, even if its socket is on the loopback address', () => {
   const relayed = (keyByte: number): Fake => {
     const key = new Uint8Array(32).fill(keyByte);
     const path = wayPath({ kind: 'relay', source: '192.0.2.7' }, { address: { host: '127.0.0.1', port: 1 }, key });
@@ -69,14 +69,14 @@ test('a relayed path has a share, though its socket shows the loopback address',
   assert.equal(table.admit(connection(4, '127.0.0.1')), null);
 });
 
-test('all together have a limit', () => {
+test('there is a limit for all connections', () => {
   const table = new ConnectionTable<Fake>(limits);
   for (let i = 0; i < 5; i++) assert.equal(table.admit(connection(i, `192.0.2.${i}`)), null);
   assert.equal(table.admit(connection(9, '192.0.2.9')), 'total');
   assert.equal(table.size, 5);
 });
 
-test('a key over its limit loses its oldest connection, and only its own', () => {
+test('a key over its limit loses its oldest connection, and no other key does', () => {
   const table = new ConnectionTable<Fake>(limits);
   const other = connection(2, '192.0.2.9');
   const mine = [1, 2, 3].map((i) => connection(1, `192.0.2.${i}`));
@@ -88,14 +88,14 @@ test('a key over its limit loses its oldest connection, and only its own', () =>
   assert.deepEqual([...table], [other, mine[1], mine[2]]);
 });
 
-test('a limit of one connection for each key keeps the newest', () => {
+test('a limit of one connection per key keeps the newest', () => {
   const table = new ConnectionTable<Fake>({ ...limits, connectionsPerKey: 1 });
   const all = [1, 2, 3].map((i) => connection(1, `192.0.2.${i}`));
   for (const each of all) assert.equal(table.admit(each), null);
   assert.deepEqual([...table], [all[2]]);
 });
 
-test('an IPv6 network of one subscriber, and both spellings of an IPv4 address, are one source', () => {
+test('an IPv6 /64 counts as one source, and so do both notations of an IPv4 address', () => {
   for (const hosts of [
     ['2001:db8:1:2::1', '2001:db8:1:2::2', '2001:db8:1:2:ffff::'],
     ['192.0.2.1', '::ffff:192.0.2.1', '::ffff:c000:201'],
@@ -107,7 +107,7 @@ test('an IPv6 network of one subscriber, and both spellings of an IPv4 address, 
   }
 });
 
-test('a network of many addresses has a limit, and a known node is let in whatever strangers hold', () => {
+test('a network with many addresses has a limit, and a known node is accepted despite strangers', () => {
   const known = new Uint8Array(32).fill(200);
   const table = new ConnectionTable<Fake>(
     { ...limits, connections: 8, reservedConnections: 2, connectionsPerNetwork: 3 },
@@ -119,14 +119,14 @@ test('a network of many addresses has a limit, and a known node is let in whatev
     [null, null, null, 'network'],
   );
   for (const i of [5, 6, 7]) assert.equal(table.admit(connection(i, `198.51.${i}.1`)), null);
-  assert.equal(table.size, 6, 'strangers leave the reserved places free');
-  assert.equal(table.admit(connection(8, '203.0.113.8')), null, 'a new network gets a place of the largest');
+  assert.equal(table.size, 6, 'strangers leave the reserved slots free');
+  assert.equal(table.admit(connection(8, '203.0.113.8')), null, 'a new network gets a slot of the largest one');
   assert.equal(crowd[0]?.wasClosed, true);
-  assert.equal(table.admit(connection(9, '192.0.2.9')), 'total', 'a network that holds as much gets none');
+  assert.equal(table.admit(connection(9, '192.0.2.9')), 'total', 'a network with an equal share gets none');
   assert.equal(table.admit(connection(200, '192.0.2.77')), null, 'the known node is in that network');
 });
 
-test('one IPv6 /48 cannot hold all connections', () => {
+test('one IPv6 /48 cannot use all connections', () => {
   const table = new ConnectionTable<Fake>(DEFAULT_CONNECTION_LIMITS);
   let held = 0;
   for (let i = 0; i < 2000; i++)

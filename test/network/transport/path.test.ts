@@ -9,25 +9,25 @@ const BY_KEY = `node ${'05'.repeat(32)}`;
 const RELAY = { host: '203.0.113.1', port: 9 };
 const LOCAL = { host: '127.0.0.1', port: 7 };
 
-test('what leads to an address of this machine or its network is a path in the LAN', () => {
+test('an address of this machine or its network is a LAN path', () => {
   for (const host of ['127.0.0.1', '::1', '192.168.1.7', '169.254.0.1', 'fe80::1', 'fc00::1', '100.64.0.1'])
     assert.equal(kindByScope({ host, port: 1 }), 'lan', host);
   for (const host of ['203.0.113.7', '2001:db8::1']) assert.equal(kindByScope({ host, port: 1 }), 'direct', host);
 });
 
-test('a third node carries what goes over a relay or a TURN server, and nothing else', () => {
+test('only `relay` and `turn` paths use a third node', () => {
   assert.deepEqual(LINK_PATH_KINDS.filter(isRelayed), ['relay', 'turn']);
 });
 
-test('a path from socket to socket counts for the address at its end', () => {
+test('a direct path counts against its remote address', () => {
   const remote = { host: '192.0.2.7', port: 4122 };
   assert.deepEqual(plainPath('direct', remote), { kind: 'direct', remote, source: '192.0.2.7' });
-  assert.equal(plainPath('lan', LOCAL).source, '127.0.0.1', 'a program of this machine');
+  assert.equal(plainPath('lan', LOCAL).source, '127.0.0.1', 'a program on this machine');
   for (const kind of ['punched', 'mapped'] as const)
     assert.deepEqual(wayPath({ kind }, { address: remote, key: KEY }), { kind, remote, source: '192.0.2.7' });
 });
 
-test('over a third node the address at the end says nothing of the other: his own counts, or his key', () => {
+test('a relayed path counts against the address reported for the peer, or against its key', () => {
   for (const kind of ['relay', 'turn'] as const) {
     for (const address of [RELAY, LOCAL])
       assert.deepEqual(wayPath({ kind }, { address, key: KEY }), { kind, remote: address, source: BY_KEY });
@@ -36,7 +36,7 @@ test('over a third node the address at the end says nothing of the other: his ow
   }
 });
 
-test('nobody who comes another way has the share of this machine, whatever its socket shows', () => {
+test('a relayed or punched path never counts as local, even if its socket is on this machine', () => {
   for (const kind of ['relay', 'turn', 'punched', 'mapped'] as const)
     for (const source of [undefined, '127.0.0.1', '::1', '::ffff:127.0.0.1', '0.0.0.0', '', 'localhost']) {
       const way = source === undefined ? { kind } : { kind, source };

@@ -11,17 +11,17 @@ import {
 
 const SECRET = new Uint8Array(BULK_SECRET_BYTES).fill(5);
 
-/** Who offers a lane seals, who takes it opens. */
+/** The node that offers a lane seals, the other one opens. */
 function pair() {
-  const [offers, takes] = [laneKeys(SECRET, true), laneKeys(SECRET, false)];
-  return { sealer: new RecordSealer(offers.seal), opener: new RecordOpener(takes.open), offers, takes };
+  const [offers, accepts] = [laneKeys(SECRET, true), laneKeys(SECRET, false)];
+  return { sealer: new RecordSealer(offers.seal), opener: new RecordOpener(accepts.open), offers, accepts };
 }
 
 function read(opener: RecordOpener, ...chunks: readonly Uint8Array[]): [string, string][] {
   return chunks.flatMap((chunk) => [...opener.feed(chunk)].map(({ kind, payload }) => [kind, payload.toString()]));
 }
 
-test('records come as they were sealed, however their bytes are cut', () => {
+test('records arrive unchanged, independent of their chunks', () => {
   for (const size of [1, 2, 3, 7, 1000]) {
     const { sealer, opener } = pair();
     const bytes = Buffer.concat([
@@ -42,7 +42,7 @@ test('records come as they were sealed, however their bytes are cut', () => {
   }
 });
 
-test('a record holds so much, and nothing more is sealed into one', () => {
+test('a record has a maximum size', () => {
   const { sealer, opener } = pair();
   const payload = randomBytes(MAX_RECORD_PAYLOAD_BYTES);
   const [record] = [...opener.feed(sealer.seal('data', payload))];
@@ -50,7 +50,7 @@ test('a record holds so much, and nothing more is sealed into one', () => {
   assert.throws(() => sealer.seal('data', Buffer.alloc(MAX_RECORD_PAYLOAD_BYTES + 1)), RangeError);
 });
 
-test('what was changed, left out, repeated or swapped does not open', () => {
+test('a changed, omitted, repeated or swapped record does not open', () => {
   const records = () => {
     const { sealer, opener } = pair();
     const [a, b] = [sealer.seal('data', Buffer.from('a')), sealer.seal('data', Buffer.from('b'))];
@@ -69,25 +69,25 @@ test('what was changed, left out, repeated or swapped does not open', () => {
   for (let bit = 0; bit < 8 * length; bit++) {
     const { a, b, opener } = records();
     a[bit >> 3] = (a[bit >> 3] ?? 0) ^ (1 << (bit & 7));
-    // A length that says more waits for more, and then does not open either.
+    // If the length was increased, the opener waits for more bytes before it fails.
     assert.throws(() => read(opener, a, b, Buffer.alloc(256 * 1024)), wrong, `bit ${bit}`);
   }
 });
 
-test('each direction and each secret has keys of its own', () => {
-  const { offers, takes } = pair();
-  assert.deepEqual(offers.seal, takes.open);
-  assert.deepEqual(offers.open, takes.seal);
+test('each direction and each secret has its own keys', () => {
+  const { offers, accepts } = pair();
+  assert.deepEqual(offers.seal, accepts.open);
+  assert.deepEqual(offers.open, accepts.seal);
   const other = laneKeys(new Uint8Array(BULK_SECRET_BYTES).fill(6), true);
   const all = [offers.seal, offers.open, other.seal, other.open].map((key) => Buffer.from(key).toString('hex'));
   assert.equal(new Set(all).size, 4);
-  // A record that comes back to who sealed it does not open there.
+  // A reflected record does not open.
   assert.throws(() => read(new RecordOpener(offers.open), new RecordSealer(offers.seal).seal('hello')), {
     code: 'protocol_error',
   });
 });
 
-test('lengths that no record has are refused before anything is kept', () => {
+test('invalid lengths are rejected before anything is buffered', () => {
   const { opener } = pair();
   for (const length of [0, 16, MAX_RECORD_PAYLOAD_BYTES + 18]) {
     const head = Buffer.alloc(3);

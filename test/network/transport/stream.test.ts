@@ -1,4 +1,4 @@
-/** A watched stream holds its writer back where its watch says, and says itself when to go on. */
+/** A watched stream pauses its writer at the buffer of its watch, and resumes it. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Readable } from 'node:stream';
@@ -9,7 +9,7 @@ import { WatchedStream } from '../../../src/network/transport/stream.ts';
 const BUFFER = 1000;
 const CHUNK = Buffer.alloc(400);
 
-/** Takes each chunk a turn later. */
+/** Consumes each chunk one turn later. */
 class Slow extends WatchedStream {
   most = 0;
   bytes = 0;
@@ -35,7 +35,7 @@ class Slow extends WatchedStream {
   }
 }
 
-test('a writer is held back at the buffer of the watch, and goes on when all is taken', async () => {
+test('a writer pauses at the buffer size of the watch, and resumes when the buffer is empty', async () => {
   const stream = new Slow();
   assert.deepEqual([stream.write(CHUNK), stream.write(CHUNK), stream.writableNeedDrain], [true, true, false]);
   assert.deepEqual([stream.write(CHUNK), stream.writableNeedDrain], [false, true]);
@@ -44,7 +44,7 @@ test('a writer is held back at the buffer of the watch, and goes on when all is 
   assert.equal(stream.write(CHUNK), true);
 });
 
-test('all of a source arrives, little of it at once', async () => {
+test('all data of a source arrives, with a bounded buffer', async () => {
   const stream = new Slow();
   stream.resume();
   const source = Readable.from(Array.from({ length: 500 }, () => CHUNK));
@@ -54,10 +54,10 @@ test('all of a source arrives, little of it at once', async () => {
   stream.end('', 'utf8', () => written.resolve());
   await written.promise;
   assert.equal(stream.bytes, 500 * CHUNK.length);
-  assert.ok(stream.most <= BUFFER + CHUNK.length, `${stream.most} bytes waited`);
+  assert.ok(stream.most <= BUFFER + CHUNK.length, `${stream.most} bytes were buffered`);
 });
 
-test('a callback in place of the encoding is called, and a stream without a watch is a plain one', async () => {
+test('a callback in place of the encoding is called, and a stream without a watch works as usual', async () => {
   const stream = new Slow();
   await new Promise<void>((written) => stream.write(CHUNK, () => written()));
   class Plain extends WatchedStream {

@@ -15,7 +15,7 @@ import type { Connection, Endpoint, Stream } from '../../../src/network/transpor
 const LIMITS_MS: ReadonlySet<number> = new Set([DIAL_TIMEOUT_MS, OPEN_STREAM_TIMEOUT_MS]);
 
 /** The system clock without timeouts of dials and of opening streams. */
-export const patient: Clock = {
+export const clockWithoutDialTimeouts: Clock = {
   now: () => systemClock.now(),
   after: (ms, run) => (LIMITS_MS.has(ms) ? { cancel: () => {} } : systemClock.after(ms, run)),
 };
@@ -50,9 +50,9 @@ export function inbox<T>(): { push: (item: T) => void; next: () => Promise<T> } 
   const waiting: ((item: T) => void)[] = [];
   return {
     push(item) {
-      const taker = waiting.shift();
-      if (taker === undefined) items.push(item);
-      else taker(item);
+      const receiver = waiting.shift();
+      if (receiver === undefined) items.push(item);
+      else receiver(item);
     },
     next() {
       const item = items.shift();

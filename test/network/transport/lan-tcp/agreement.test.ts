@@ -15,7 +15,7 @@ import {
 const SECRET = new Uint8Array(32).fill(1);
 const SALT = new Uint8Array(32).fill(2);
 
-test('a request says what it said, for every kind of address', () => {
+test('a decoded request equals the encoded one, for every kind of address', () => {
   for (const host of [
     '127.0.0.1',
     '192.168.178.200',
@@ -33,21 +33,21 @@ test('a request says what it said, for every kind of address', () => {
   assert.notDeepEqual(newRequest('::1').secret, newRequest('::1').secret);
 });
 
-test('what is no request is none', () => {
+test('an invalid request is not decoded', () => {
   for (const host of ['', 'localhost', '127.0.0.1 ', '127.0.0.01', '127.1', '1.2.3.4:80', '[::1]', '::1\0', '\u00ff'])
     assert.equal(decodeRequest(encodeRequest({ secret: SECRET, host })), null, host);
   for (const length of [0, 1, 31, 32]) assert.equal(decodeRequest(new Uint8Array(length).fill(0x31)), null);
   assert.equal(decodeRequest(new Uint8Array(MAX_AGREEMENT_REQUEST_BYTES).fill(0x31)), null);
 });
 
-test('a secret that was decoded does not change with the bytes it came in', () => {
+test('a decoded secret is a copy', () => {
   const bytes = encodeRequest({ secret: SECRET, host: '::1' });
   const decoded = decodeRequest(bytes) ?? assert.fail();
   bytes.fill(9);
   assert.deepEqual(decoded, { secret: SECRET, host: '::1' });
 });
 
-test('an answer says what it said', () => {
+test('a decoded answer equals the encoded one', () => {
   for (const port of [0, 1, 255, 256, 65_535]) {
     const name = new Uint8Array(16).fill(port & 0xff);
     const bytes = encodeAnswer({ port, name });
@@ -58,7 +58,7 @@ test('an answer says what it said', () => {
   }
 });
 
-/** Whether the second end opens what the first one seals. */
+/** Whether the second end opens records of the first. */
 function opens(from: ConnectionSeals, to: ConnectionSeals): boolean {
   try {
     return [...to.opener.feed(from.sealer.seal('data', Buffer.from('hello')))].length === 1;
@@ -67,7 +67,7 @@ function opens(from: ConnectionSeals, to: ConnectionSeals): boolean {
   }
 }
 
-test('each end opens what the other seals, and nothing else', () => {
+test('each end opens records of the other end, and no others', () => {
   const connects = () => connectionSeals(SECRET, SALT, 'connects');
   const accepts = () => connectionSeals(SECRET, SALT, 'accepts');
   assert.ok(opens(connects(), accepts()));
@@ -76,7 +76,7 @@ test('each end opens what the other seals, and nothing else', () => {
   assert.ok(!opens(accepts(), accepts()));
 });
 
-test('keys differ by every byte of the secret and the salt', () => {
+test('the keys depend on every byte of the secret and the salt', () => {
   const here = () => connectionSeals(SECRET, SALT, 'connects');
   for (let at = 0; at < 32; at++) {
     const changed = (bytes: Uint8Array): Uint8Array => bytes.map((byte, i) => (i === at ? byte ^ 1 : byte));

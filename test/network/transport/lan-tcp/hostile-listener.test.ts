@@ -1,4 +1,4 @@
-/** Who connects to the port of a neighbour without being one, or too often. */
+/** Strangers that connect to the LAN TCP port, and peers that connect too often. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -23,18 +23,18 @@ import { eventually } from '../../../support/eventually.ts';
 import { LeapClock } from '../../../support/leap-clock.ts';
 import { TcpServer } from '../../../support/tcp.ts';
 import { inbox } from '../world.ts';
-import { HOST, Neighbours, newUpgradeState, quicPair } from './world.ts';
+import { HOST, LanPeers, newUpgradeState, quicPair } from './world.ts';
 
 const REQUEST = newRequest(HOST);
 const MAX_ACCEPTED = 1_024;
 
-/** A listener with an agreement. */
+/** A listener with one agreement. */
 class Listening {
   readonly listener: LanTcpListener;
   readonly connection: Connection;
   readonly streams = inbox<Stream>();
   #answer: AgreementAnswer = { port: 0, name: new Uint8Array() };
-  /** Streams that came. */
+  /** The number of received streams. */
   count = 0;
 
   private constructor(connection: Connection, clock: Clock) {
@@ -67,13 +67,13 @@ class Listening {
 
   async connect(): Promise<Socket> {
     const socket = connect({ host: HOST, port: this.port, allowHalfOpen: true });
-    // How it ends is looked at by its close.
+    // The tests only check that it closes.
     socket.on('error', () => {});
     await once(socket, 'connect');
     return socket;
   }
 
-  /** A TCP connection on which the greeting is over. */
+  /** A TCP connection after the greeting. */
   async greeted({ name }: { readonly name: Uint8Array } = this): Promise<Socket> {
     const socket = await this.connect();
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -83,7 +83,7 @@ class Listening {
     return socket;
   }
 
-  /** Fails where a neighbour is not served any more. */
+  /** Fails if a LAN peer is no longer served. */
   async serves(): Promise<void> {
     const before = this.listener.channels;
     const socket = await this.greeted();
@@ -91,11 +91,11 @@ class Listening {
     const stream = await this.streams.next();
     assert.equal(String((await once(stream, 'data'))[0]), 'still there?');
     socket.destroy();
-    await eventually('its place is free again', () => this.listener.channels === before);
+    await eventually('its slot is free again', () => this.listener.channels === before);
   }
 }
 
-/** Waits until the other side has closed a TCP connection; what it said before that. */
+/** Waits until the other side has closed a TCP connection. Returns the bytes received before that. */
 async function closed(socket: Socket): Promise<Buffer> {
   const chunks: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -104,17 +104,17 @@ async function closed(socket: Socket): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-test('who goes without a word, or with half a name, is forgotten', async (t) => {
+test('a client that disconnects without data, or with a partial name, is dropped', async (t) => {
   const it = await Listening.start(t);
-  for (const said of [Buffer.alloc(0), Buffer.alloc(7), it.name, Buffer.concat([it.name, Buffer.alloc(15)])]) {
+  for (const sent of [Buffer.alloc(0), Buffer.alloc(7), it.name, Buffer.concat([it.name, Buffer.alloc(15)])]) {
     const socket = await it.connect();
-    socket.end(said);
+    socket.end(sent);
     assert.equal((await closed(socket)).length, 0);
   }
   await it.serves();
 });
 
-test('who names no agreement is told nothing', async (t) => {
+test('a client that names no agreement receives nothing', async (t) => {
   const it = await Listening.start(t);
   for (const name of [Buffer.alloc(16), Buffer.from(it.name).fill(0, 15), Buffer.from('GET / HTTP/1.1\r\n')]) {
     const socket = await it.connect();
@@ -124,7 +124,7 @@ test('who names no agreement is told nothing', async (t) => {
   await it.serves();
 });
 
-test('who knows the name and not the secret gets no further than that', async (t) => {
+test('a client that knows the name but not the secret gets no further than the greeting', async (t) => {
   const it = await Listening.start(t);
   for (const hello of [Buffer.alloc(20), Buffer.from('0000110000', 'hex'), Buffer.alloc(5000, 0xff)]) {
     const socket = await it.connect();
@@ -141,21 +141,21 @@ test('who knows the name and not the secret gets no further than that', async (t
   await it.serves();
 });
 
-test('a hello that is sent back to who said it is none', async (t) => {
+test('a reflected hello is rejected', async (t) => {
   const it = await Listening.start(t);
   const socket = await it.connect();
-  socket.once('data', (said: Buffer) => socket.write(said.subarray(16)));
+  socket.once('data', (sent: Buffer) => socket.write(sent.subarray(16)));
   socket.write(Buffer.concat([it.name, Buffer.alloc(16)]));
   await closed(socket);
   assert.equal(it.listener.channels, 0);
   await it.serves();
 });
 
-test('what was recorded of a whole connection is worth nothing to either side', async (t) => {
+test('the replay of a recorded connection fails at either side', async (t) => {
   const recordings: { readonly there: Buffer[]; readonly back: Buffer[] }[] = [];
   let replay: Buffer | null = null;
   let target = 0;
-  await using between = await TcpServer.start((socket) => {
+  await using proxy = await TcpServer.start((socket) => {
     if (replay !== null) return void socket.resume().write(replay);
     const on = connect({ host: HOST, port: target, allowHalfOpen: true });
     on.on('error', () => {});
@@ -174,9 +174,9 @@ test('what was recorded of a whole connection is worth nothing to either side', 
   });
   const change = async (answer: AgreementAnswer): Promise<AgreementAnswer> => {
     target = answer.port;
-    return { ...answer, port: between.port };
+    return { ...answer, port: proxy.port };
   };
-  const pair = await Neighbours.start(t, { change });
+  const pair = await LanPeers.start(t, { change });
   const opened: Stream[] = [];
   for (let i = 0; i < 4; i++) {
     const stream = await pair.stream();
@@ -190,8 +190,8 @@ test('what was recorded of a whole connection is worth nothing to either side', 
   again.write(Buffer.concat(recorded.there));
   assert.equal((await closed(again)).length, 36);
   replay = Buffer.concat(recorded.back);
-  // Its other channels are not made any more.
-  await eventually('nobody connects', () => pair.near.open(pair.to) === null && !pair.to.state.isReady);
+  // Its other connections are not opened again.
+  await eventually('no connection is ready', () => pair.local.open(pair.to) === null && !pair.to.state.isReady);
   assert.ok(opened.every((stream) => !stream.destroyed));
   let more = 0;
   void pair.incoming().then(() => more++);
@@ -199,13 +199,13 @@ test('what was recorded of a whole connection is worth nothing to either side', 
   assert.equal(more, 0);
 });
 
-test('a greeting that never ends is ended', async (t) => {
+test('an incomplete greeting times out', async (t) => {
   const clock = new LeapClock();
   const it = await Listening.start(t, clock);
   const sockets: Socket[] = [];
-  for (const said of [Buffer.alloc(0), it.name, Buffer.concat([it.name, Buffer.alloc(16)])]) {
+  for (const sent of [Buffer.alloc(0), it.name, Buffer.concat([it.name, Buffer.alloc(16)])]) {
     const socket = await it.connect();
-    socket.write(said);
+    socket.write(sent);
     sockets.push(socket);
   }
   await once(sockets[2] ?? assert.fail(), 'data');
@@ -214,7 +214,7 @@ test('a greeting that never ends is ended', async (t) => {
   await it.serves();
 });
 
-test('a greeting that comes byte by byte is one', async (t) => {
+test('a greeting that arrives byte by byte succeeds', async (t) => {
   const it = await Listening.start(t);
   await using slow = await TcpServer.start((socket) => {
     const on = connect({ host: HOST, port: it.port, noDelay: true });
@@ -228,24 +228,24 @@ test('a greeting that comes byte by byte is one', async (t) => {
   const { promise, resolve } = Promise.withResolvers<void>();
   greet(socket, { ...REQUEST, name: it.name }, systemClock, () => resolve());
   await promise;
-  await eventually('it stands', () => it.listener.channels === 1);
+  await eventually('the connection is open', () => it.listener.channels === 1);
   socket.destroy();
-  await eventually('it stands no more', () => it.listener.channels === 0);
+  await eventually('the connection is closed', () => it.listener.channels === 0);
 });
 
-test('so many may be about to greet, and no more', async (t) => {
+test('the number of pending greetings is limited', async (t) => {
   const it = await Listening.start(t);
   const waiting = await Promise.all(Array.from({ length: MAX_UNMET }, () => it.connect()));
   await closed(await it.connect());
   assert.ok(waiting.every((socket) => !socket.destroyed && !socket.readableEnded));
   waiting[0]?.destroy();
-  await eventually('there is room again', async () => {
+  await eventually('a slot is free again', async () => {
     const socket = await it.connect();
     socket.write(Buffer.concat([it.name, Buffer.alloc(16)]));
     return (await Promise.race([once(socket, 'data'), closed(socket).then(() => [])])).length > 0;
   });
   for (const socket of waiting) socket.destroy();
-  await eventually('it serves', async () => {
+  await eventually('the listener serves again', async () => {
     const socket = await it.connect();
     socket.write(Buffer.concat([it.name, Buffer.alloc(16)]));
     return (await Promise.race([once(socket, 'data'), closed(socket).then(() => [])])).length > 0;
@@ -253,30 +253,30 @@ test('so many may be about to greet, and no more', async (t) => {
   await it.serves();
 });
 
-test('so many channels belong to an agreement, and a place is free when one has ended', async (t) => {
+test('an agreement has a limited number of connections, and a closed one frees its slot', async (t) => {
   const it = await Listening.start(t);
   const sockets: Socket[] = [];
   for (let i = 0; i < MAX_CHANNELS; i++) sockets.push(await it.greeted());
-  await eventually('all stand', () => it.listener.channels === MAX_CHANNELS);
+  await eventually('all connections are open', () => it.listener.channels === MAX_CHANNELS);
   await closed(await it.greeted());
   assert.equal(it.listener.channels, MAX_CHANNELS);
   sockets[7]?.destroy();
-  await eventually('one has ended', () => it.listener.channels === MAX_CHANNELS - 1);
+  await eventually('one connection is closed', () => it.listener.channels === MAX_CHANNELS - 1);
   await it.serves();
   it.listener.dismiss(it.connection);
   assert.equal(it.listener.channels, 0);
   await Promise.all(sockets.map(closed));
 });
 
-test('with the last agreement the port and all that came to it are closed', async (t) => {
+test('removing the last agreement closes the port and all its connections', async (t) => {
   const it = await Listening.start(t);
   const other = (await quicPair(t)).server;
   const second = (await it.admit(other)) ?? assert.fail();
   assert.equal(second.port, it.port);
-  const [channel, kept, unmet] = [await it.greeted(), await it.greeted(second), await it.connect()];
-  await eventually('both stand', () => it.listener.channels === 2);
+  const [first, kept, unmet] = [await it.greeted(), await it.greeted(second), await it.connect()];
+  await eventually('both connections are open', () => it.listener.channels === 2);
   it.listener.dismiss(it.connection);
-  await closed(channel);
+  await closed(first);
   assert.equal(it.listener.channels, 1);
   assert.ok(!kept.destroyed);
   await it.greeted(second);
@@ -287,7 +287,7 @@ test('with the last agreement the port and all that came to it are closed', asyn
   it.listener.dismiss(other);
 });
 
-test('who asks again makes no use of what it was told before; what it uses stays', async (t) => {
+test('a new request replaces an unused agreement and keeps used ones', async (t) => {
   const it = await Listening.start(t);
   const again = (await it.admit(it.connection)) ?? assert.fail();
   const socket = await it.connect();
@@ -296,18 +296,18 @@ test('who asks again makes no use of what it was told before; what it uses stays
   let last = again;
   for (let i = 1; i < MAX_AGREEMENTS_PER_CONNECTION; i++) {
     await it.greeted(last);
-    await eventually('it is used', () => it.listener.channels === i);
+    await eventually('the agreement is used', () => it.listener.channels === i);
     last = (await it.admit(it.connection)) ?? assert.fail();
   }
   const used = await it.greeted(last);
-  await eventually('it is used', () => it.listener.channels === MAX_AGREEMENTS_PER_CONNECTION);
+  await eventually('the agreement is used', () => it.listener.channels === MAX_AGREEMENTS_PER_CONNECTION);
   assert.equal(await it.admit(it.connection), null);
   used.destroy();
-  await eventually('it is not used', () => it.listener.channels < MAX_AGREEMENTS_PER_CONNECTION);
+  await eventually('the agreement is no longer used', () => it.listener.channels < MAX_AGREEMENTS_PER_CONNECTION);
   assert.notEqual(await it.admit(it.connection), null);
 });
 
-test('so many neighbours are agreed with at one time, also where they ask at once', async (t) => {
+test('the number of agreements is limited, even for concurrent requests', async (t) => {
   const it = await Listening.start(t);
   const connections: Connection[] = [];
   for (let i = 0; i <= MAX_AGREEMENTS; i++) connections.push((await quicPair(t)).server);

@@ -1,7 +1,7 @@
-/** Streams between neighbours are as those of a QUIC connection. */
+/** Streams between LAN peers behave like streams of a QUIC connection. */
 import { streamConformance } from '../conformance.ts';
-import { channelStreams, Neighbours } from './world.ts';
+import { connectionStreams, LanPeers } from './world.ts';
 
-streamConformance('channels in the open', (t) => channelStreams(t, false));
-streamConformance('sealed channels', (t) => channelStreams(t, true));
-streamConformance('neighbours on one machine', (t) => Neighbours.start(t));
+streamConformance('plain LAN TCP connections', (t) => connectionStreams(t, false));
+streamConformance('sealed LAN TCP connections', (t) => connectionStreams(t, true));
+streamConformance('LAN peers on one machine', (t) => LanPeers.start(t));

@@ -1,4 +1,4 @@
-/** Whether TCP still gets through: who stands still loses nothing, and what is swallowed is noticed. */
+/** Detects if TCP is blocked: a stalled peer loses no stream, and a black hole is noticed. */
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { type TestContext, test } from 'node:test';
@@ -9,58 +9,58 @@ import { LeapClock } from '../../../support/leap-clock.ts';
 import { settle } from '../../../support/link-world.ts';
 import { TcpServer } from '../../../support/tcp.ts';
 import { failure, readAll } from '../world.ts';
-import { HOST, Neighbours } from './world.ts';
+import { HOST, LanPeers } from './world.ts';
 
-/** Channels ahead, and the one in use. */
+/** All connections: the spare ones and one in use. */
 const ALL = 5;
 
-/** Neighbours with something between them that may swallow what TCP carries, while the other one answers over QUIC or not. */
-async function swallowing(t: TestContext) {
+/** LAN peers with a proxy that can drop all TCP data, while the other peer answers over QUIC or not. */
+async function withBlackHole(t: TestContext) {
   const clock = new LeapClock();
-  const is = { swallowed: false, closed: false, there: true, dialled: 0 };
+  const is = { blocked: false, closed: false, there: true, dialed: 0 };
   const ports: number[] = [];
-  const between = await TcpServer.start((socket) => {
-    is.dialled++;
+  const proxy = await TcpServer.start((socket) => {
+    is.dialed++;
     if (is.closed) return void socket.destroy();
     const on = connect({ host: HOST, port: ports[0] ?? 0, allowHalfOpen: true });
     on.on('error', () => {});
-    socket.on('data', (chunk: Buffer) => (is.swallowed ? undefined : on.write(chunk)));
-    on.on('data', (chunk: Buffer) => (is.swallowed ? undefined : socket.write(chunk)));
+    socket.on('data', (chunk: Buffer) => (is.blocked ? undefined : on.write(chunk)));
+    on.on('data', (chunk: Buffer) => (is.blocked ? undefined : socket.write(chunk)));
     on.on('close', () => socket.destroy());
     socket.on('close', () => on.destroy());
   });
-  t.after(() => between[Symbol.asyncDispose]());
-  const pair = await Neighbours.start(t, {
+  t.after(() => proxy[Symbol.asyncDispose]());
+  const pair = await LanPeers.start(t, {
     clock,
     change: async (answer) => {
-      if (!is.there) throw new Error('nobody answers');
+      if (!is.there) throw new Error('no answer');
       ports.push(answer.port);
-      return { ...answer, port: between.port };
+      return { ...answer, port: proxy.port };
     },
   });
   const ours = await pair.stream();
   ours.write('!');
   const theirs = await pair.incoming();
-  // None may still be greeted when the clock leaps.
-  await eventually('the next channels are ready', () => pair.far.accepted === ALL);
+  // No greeting may be pending when the clock leaps.
+  await eventually('the spare connections are ready', () => pair.remote.accepted === ALL);
   return { clock, is, pair, ours, theirs };
 }
 
-/** Time in which a sign of life is asked for, and missed. */
+/** Time until a pulse is sent and has timed out. */
 const MISSED_MS: number = PULSE_MS + PULSE_SILENCE_MS + 200;
 
-test('while all is well nothing happens, and an idle neighbour is asked for nothing', async (t) => {
-  const { clock, pair, ours, theirs } = await swallowing(t);
+test('pulses are answered while a stream is open, and none are sent on an idle connection', async (t) => {
+  const { clock, pair, ours, theirs } = await withBlackHole(t);
   for (let i = 0; i < 10; i++) {
     clock.pass(PULSE_MS);
     const before = pair.to.state.received;
-    await eventually('a sign of life has come', () => pair.to.state.received > before);
+    await eventually('a pulse was answered', () => pair.to.state.received > before);
   }
   ours.end('fine');
   assert.equal(String(await readAll(theirs)), '!fine');
   theirs.end();
   await readAll(ours);
-  await eventually('it is idle', () => pair.to.state.isReady);
+  await eventually('the connection is idle', () => pair.to.state.isReady);
   await settle();
   const { sent } = pair.to.state;
   clock.pass(3 * PULSE_MS);
@@ -69,94 +69,94 @@ test('while all is well nothing happens, and an idle neighbour is asked for noth
   assert.equal(pair.asked.length, 1);
 });
 
-test('where TCP is swallowed and QUIC is not, streams are lost, and new ones go over QUIC', async (t) => {
-  const { clock, is, pair, ours } = await swallowing(t);
+test('if TCP is blocked but QUIC is not, streams fail and new ones use QUIC', async (t) => {
+  const { clock, is, pair, ours } = await withBlackHole(t);
   const seen = failure(ours);
-  is.swallowed = true;
+  is.blocked = true;
   clock.pass(MISSED_MS);
-  await eventually('it is asked over QUIC', () => pair.answered.length === 2);
+  await eventually('the request over QUIC is sent', () => pair.answered.length === 2);
   await settle();
   clock.pass(GREETING_TIMEOUT_MS + 200);
   assert.equal(await seen, 'connection_lost');
-  assert.equal(pair.near.open(pair.to), null);
+  assert.equal(pair.local.open(pair.to), null);
 });
 
-test('a neighbour that stands still loses nothing', async (t) => {
-  const { clock, is, pair, ours, theirs } = await swallowing(t);
-  is.swallowed = true;
+test('a stalled peer loses no stream', async (t) => {
+  const { clock, is, pair, ours, theirs } = await withBlackHole(t);
+  is.blocked = true;
   is.there = false;
   clock.pass(MISSED_MS);
-  await eventually('it is asked over QUIC', () => pair.asked.length === 2);
+  await eventually('the request over QUIC is sent', () => pair.asked.length === 2);
   await settle();
   clock.pass(10 * PULSE_MS);
   await settle();
   assert.equal(ours.destroyed, false);
-  is.swallowed = false;
+  is.blocked = false;
   is.there = true;
   ours.end('still here');
   assert.equal(String(await readAll(theirs)), '!still here');
 });
 
-/** Lets the greeting of a channel that was just dialled go unanswered, and that of the one which is dialled behind a question over QUIC. */
-async function missesTwoGreetings({ clock, is, pair }: Awaited<ReturnType<typeof swallowing>>): Promise<void> {
-  const { dialled } = is;
+/** Lets two greetings time out: of a new connection, and of the one dialed after a request over QUIC. */
+async function missTwoGreetings({ clock, is, pair }: Awaited<ReturnType<typeof withBlackHole>>): Promise<void> {
+  const { dialed } = is;
   clock.pass(GREETING_TIMEOUT_MS + 200);
-  await eventually('it is asked over QUIC', () => pair.answered.length === 2);
-  await eventually('another one is dialled', () => is.dialled > dialled);
+  await eventually('the request over QUIC is sent', () => pair.answered.length === 2);
+  await eventually('another connection is dialed', () => is.dialed > dialed);
   clock.pass(GREETING_TIMEOUT_MS + 200);
 }
 
-test('it is seen as well where a new channel is under way when TCP begins to be swallowed', async (t) => {
-  const world = await swallowing(t);
+test('a black hole is detected even if a new connection is being opened when it begins', async (t) => {
+  const world = await withBlackHole(t);
   const { clock, is, pair, ours } = world;
   const seen = failure(ours);
-  is.swallowed = true;
-  assert.notEqual(pair.near.open(pair.to), null);
-  await eventually('the next one is dialled', () => {
+  is.blocked = true;
+  assert.notEqual(pair.local.open(pair.to), null);
+  await eventually('the next connection is dialed', () => {
     clock.pass(10);
-    return is.dialled > ALL;
+    return is.dialed > ALL;
   });
-  // Its greeting is missed before any sign of life.
-  await missesTwoGreetings(world);
+  // The greeting times out before any pulse.
+  await missTwoGreetings(world);
   assert.equal(await seen, 'connection_lost');
 });
 
-test('it is seen as well where no channel is left that could be asked', async (t) => {
-  const world = await swallowing(t);
+test('a black hole is detected even without an idle connection to probe', async (t) => {
+  const world = await withBlackHole(t);
   const { clock, is, pair, ours } = world;
   const seen = failure(ours);
   is.closed = true;
-  await eventually('no more come about', () => {
+  await eventually('no more connections open', () => {
     clock.pass(10);
-    return pair.near.open(pair.to) === null;
+    return pair.local.open(pair.to) === null;
   });
   is.closed = false;
-  is.swallowed = true;
-  const before = is.dialled;
+  is.blocked = true;
+  const before = is.dialed;
   clock.pass(PULSE_MS + 200);
-  await eventually('one is dialled', () => is.dialled > before);
-  await missesTwoGreetings(world);
+  await eventually('a connection is dialed', () => is.dialed > before);
+  await missTwoGreetings(world);
   assert.equal(await seen, 'connection_lost');
 });
 
-test('where as many channels are in use as may be, looking after them does not end the way', async (t) => {
-  const { clock, is, pair, ours } = await swallowing(t);
-  const take = () =>
-    eventually('a channel', () => {
+test('if all connections are in use, a probe does not stop the use of LAN TCP', async (t) => {
+  const { clock, is, pair, ours } = await withBlackHole(t);
+  const open = () =>
+    eventually('a connection', () => {
       clock.pass(10);
-      return pair.near.open(pair.to) ?? undefined;
+      return pair.local.open(pair.to) ?? undefined;
     });
   for (let i = 1; i < MAX_CHANNELS; i++) {
-    (await take()).write('!');
+    (await open()).write('!');
     await pair.incoming();
   }
-  const before = is.dialled;
-  // No further than that: its greeting has its time.
-  await eventually('one more is dialled', () => {
+  const before = is.dialed;
+  // No further, so that its greeting does not time out.
+  await eventually('one more connection is dialed', () => {
     clock.pass(100);
-    return is.dialled > before;
+    return is.dialed > before;
   });
   ours.destroy();
-  await take();
+  await open();
   assert.equal(pair.asked.length, 1);
 });

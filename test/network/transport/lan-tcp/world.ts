@@ -1,4 +1,4 @@
-/** Neighbours with real TCP connections of this machine between them, beside a QUIC connection in memory. */
+/** LAN peers with real local TCP connections and a QUIC connection in memory. */
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import type { TestContext } from 'node:test';
@@ -23,7 +23,7 @@ import { eventually } from '../../../support/eventually.ts';
 import { connectedPair, type Harness, inbox, type Pair, type StreamPair } from '../world.ts';
 
 export const HOST = '127.0.0.1';
-/** Descriptors of a process that has as many as it needs. */
+/** File descriptors of a process without a tight limit. */
 export const MANY = 65_536;
 
 const network = new MemoryNetwork({ clock: systemClock });
@@ -41,7 +41,7 @@ export function newUpgradeState(): UpgradeState {
   return { sent: 0, received: 0, isReady: false };
 }
 
-/** Both ends of a TCP connection of this machine: who connects, who accepts. */
+/** Both ends of a local TCP connection: first the connecting end, then the accepting one. */
 export async function socketPair(t: TestContext): Promise<[Socket, Socket]> {
   const server = createServer({ allowHalfOpen: true, noDelay: true }).listen(0, HOST);
   await once(server, 'listening');
@@ -52,14 +52,14 @@ export async function socketPair(t: TestContext): Promise<[Socket, Socket]> {
   const theirs = await accepted;
   server.close();
   for (const socket of [ours, theirs]) {
-    // What ends it is seen by who uses it.
+    // Users of the socket see its errors.
     socket.on('error', () => {});
     t.after(() => socket.destroy());
   }
   return [ours, theirs];
 }
 
-/** How two ends of a channel seal what they send. */
+/** How the two ends of a connection seal their data. */
 export function sealsOf(isSealed: boolean): [ConnectionSeals, ConnectionSeals] {
   const open = (): ConnectionSeals => ({ sealer: new FrameWriter(), opener: new FrameOpener() });
   if (!isSealed) return [open(), open()];
@@ -67,33 +67,33 @@ export function sealsOf(isSealed: boolean): [ConnectionSeals, ConnectionSeals] {
   return [connectionSeals(secret, salt, 'connects'), connectionSeals(secret, salt, 'accepts')];
 }
 
-export interface ChannelOptions {
+export interface ConnectionOptions {
   readonly isSealed: boolean;
   readonly clock?: Clock;
   readonly quic?: Pair;
 }
 
-/** One end of a channel, and what it has told. */
+/** One end of a connection, and its events. */
 export interface End {
-  readonly channel: LanTcpConnection;
+  readonly connection: LanTcpConnection;
   readonly socket: Socket;
   readonly state: UpgradeState;
-  /** How often no stream was under way any more. */
+  /** How often the connection became idle. */
   idle: number;
-  /** How often the other end has given a sign of life. */
+  /** How often the other end answered a pulse. */
   pulses: number;
   isClosed: boolean;
 }
 
-/** The end of a channel at a socket. */
-export function channelEnd(
+/** An end of a LAN TCP connection over a socket. */
+export function connectionEnd(
   socket: Socket,
   seals: ConnectionSeals,
-  { clock = systemClock, quic }: ChannelOptions & { readonly quic: Pair },
+  { clock = systemClock, quic }: ConnectionOptions & { readonly quic: Pair },
   onStream: ((stream: Stream) => void) | null,
 ): End {
   const state = newUpgradeState();
-  const channel = new LanTcpConnection({
+  const lanTcp = new LanTcpConnection({
     clock,
     connection: onStream === null ? quic.client : quic.server,
     socket,
@@ -106,46 +106,46 @@ export function channelEnd(
       end.isClosed = true;
     },
   });
-  const end: End = { channel, socket, state, idle: 0, pulses: 0, isClosed: false };
+  const end: End = { connection: lanTcp, socket, state, idle: 0, pulses: 0, isClosed: false };
   return end;
 }
 
-export interface ChannelPair {
+export interface ConnectionPair {
   readonly ours: End;
   readonly theirs: End;
-  /** The next stream that the other end gets to see. */
+  /** The next stream that the other end receives. */
   readonly incoming: () => Promise<Stream>;
 }
 
-/** A channel with its two ends: ours begins streams. */
-export async function channelPair(t: TestContext, options: ChannelOptions): Promise<ChannelPair> {
+/** A LAN TCP connection with both ends: ours opens streams. */
+export async function connectionPair(t: TestContext, options: ConnectionOptions): Promise<ConnectionPair> {
   const all = { ...options, quic: options.quic ?? (await quicPair(t)) };
-  const [near, far] = await socketPair(t);
+  const [local, remote] = await socketPair(t);
   const [seals, theirSeals] = sealsOf(options.isSealed);
   const streams = inbox<Stream>();
   return {
-    ours: channelEnd(near, seals, all, null),
-    theirs: channelEnd(far, theirSeals, all, (stream) => streams.push(stream)),
+    ours: connectionEnd(local, seals, all, null),
+    theirs: connectionEnd(remote, theirSeals, all, (stream) => streams.push(stream)),
     incoming: streams.next,
   };
 }
 
-/** Streams that have a channel each, as a pair of nodes opens them. */
-export async function channelStreams(t: TestContext, isSealed: boolean): Promise<StreamPair> {
+/** Streams on separate connections, as a pair of nodes opens them. */
+export async function connectionStreams(t: TestContext, isSealed: boolean): Promise<StreamPair> {
   const quic = await quicPair(t);
   const streams = inbox<Stream>();
-  const opened: ChannelPair[] = [];
+  const opened: ConnectionPair[] = [];
   const openStream = async (): Promise<Stream> => {
-    const pair = await channelPair(t, { isSealed, quic });
+    const pair = await connectionPair(t, { isSealed, quic });
     opened.push(pair);
     void pair.incoming().then((stream) => streams.push(stream));
-    return pair.ours.channel.begin();
+    return pair.ours.connection.begin();
   };
   void quic.client.closed.then(() => {
-    for (const { ours } of opened) ours.channel.close();
+    for (const { ours } of opened) ours.connection.close();
   });
   void quic.server.closed.then(() => {
-    for (const { theirs } of opened) theirs.channel.close();
+    for (const { theirs } of opened) theirs.connection.close();
   });
   return { ...pairOf(quic, openStream, () => opened.map(({ ours }) => ours.state)), incoming: streams.next };
 }
@@ -153,39 +153,39 @@ export async function channelStreams(t: TestContext, isSealed: boolean): Promise
 function pairOf(
   { client, server }: Pair,
   openStream: () => Promise<Stream>,
-  besides: () => readonly UpgradeState[],
+  states: () => readonly UpgradeState[],
 ): Pick<StreamPair, 'client' | 'server'> {
-  const sum = (key: 'sent' | 'received'): number => besides().reduce((all, one) => all + one[key], 0);
+  const sum = (key: 'sent' | 'received'): number => states().reduce((all, one) => all + one[key], 0);
   const stats = () => ({ bytesSent: sum('sent'), bytesReceived: sum('received'), packetsSent: 0, packetsLost: 0 });
   return { client: { openStream, stats, closed: client.closed, close: () => client.close() }, server };
 }
 
-interface NeighbourOptions {
+interface LanPeersOptions {
   readonly clock?: Clock;
-  /** What the answer of the other node becomes on its way. */
+  /** Changes the answer of the other node in transit. */
   readonly change?: (answer: AgreementAnswer) => Promise<AgreementAnswer | null>;
 }
 
-/** Two nodes that may connect beside their QUIC connection: the first asks, the second answers. */
-export class Neighbours implements StreamPair {
+/** Two nodes that may use LAN TCP next to their QUIC connection: the first asks, the second answers. */
+export class LanPeers implements StreamPair {
   readonly quic: Pair;
-  readonly near: LanTcp;
-  readonly far: LanTcp;
+  readonly local: LanTcp;
+  readonly remote: LanTcp;
   readonly to: UpgradePeer;
   readonly from: UpgradeCaller;
   readonly incoming: () => Promise<Stream>;
   readonly client: StreamPair['client'];
   readonly server: StreamPair['server'];
-  /** What was asked, and answered. */
+  /** All requests, and below their answers. */
   readonly asked: AgreementRequest[] = [];
   readonly answered: (AgreementAnswer | null)[] = [];
-  /** How often a first channel was ready. */
+  /** How often a first connection became ready. */
   ready = 0;
 
-  constructor(quic: Pair, { clock = systemClock, change = async (answer) => answer }: NeighbourOptions = {}) {
+  constructor(quic: Pair, { clock = systemClock, change = async (answer) => answer }: LanPeersOptions = {}) {
     this.quic = quic;
-    this.near = new LanTcp({ clock, descriptors: () => MANY });
-    this.far = new LanTcp({ clock, descriptors: () => MANY });
+    this.local = new LanTcp({ clock, descriptors: () => MANY });
+    this.remote = new LanTcp({ clock, descriptors: () => MANY });
     const streams = inbox<Stream>();
     this.incoming = streams.next;
     this.from = { connection: quic.server, state: newUpgradeState(), onStream: (stream) => streams.push(stream) };
@@ -194,7 +194,7 @@ export class Neighbours implements StreamPair {
       state: newUpgradeState(),
       request: async (body) => {
         const request = decodeRequest(body);
-        if (request === null) throw new Error('a malformed request');
+        if (request === null) throw new Error('malformed request');
         this.asked.push(request);
         const answer = await this.answer(request);
         this.answered.push(answer);
@@ -212,24 +212,24 @@ export class Neighbours implements StreamPair {
     this.server = server;
   }
 
-  static async start(t: TestContext, options: NeighbourOptions = {}): Promise<Neighbours> {
-    const neighbours = new Neighbours(await quicPair(t), options);
-    t.after(() => neighbours.stop());
-    return neighbours;
+  static async start(t: TestContext, options: LanPeersOptions = {}): Promise<LanPeers> {
+    const peers = new LanPeers(await quicPair(t), options);
+    t.after(() => peers.stop());
+    return peers;
   }
 
-  /** The response of the second node. */
+  /** The answer of the second node. */
   async answer(request: AgreementRequest, from: UpgradeCaller = this.from): Promise<AgreementAnswer | null> {
-    const body = await this.far.answer(encodeRequest(request), from);
+    const body = await this.remote.answer(encodeRequest(request), from);
     return body === null ? null : decodeAnswer(body);
   }
 
-  /** A stream on a channel, as soon as one is ready. */
+  /** A stream over LAN TCP, as soon as a connection is ready. */
   async stream(): Promise<Stream> {
-    return await eventually('a channel', () => this.near.open(this.to) ?? undefined);
+    return await eventually('a connection', () => this.local.open(this.to) ?? undefined);
   }
 
   async stop(): Promise<void> {
-    await Promise.all([this.near.stop(), this.far.stop()]);
+    await Promise.all([this.local.stop(), this.remote.stop()]);
   }
 }

@@ -33,7 +33,7 @@ async function world(t: TestContext, idleTimeoutMs?: number): Promise<World> {
   return { network: line, clock, a: await startNode(t, harness), b: await startNode(t, harness) };
 }
 
-/** Text that a stream of the pair has received so far. */
+/** The text that a stream of the pair has received so far. */
 async function hear(pair: Pair): Promise<{ readonly write: (text: string) => void; readonly heard: () => string }> {
   const { ours, theirs } = await openPair(pair);
   let text = '';
@@ -128,7 +128,7 @@ test('a crash leaves a half-open connection until the idle timeout', async (t) =
   const connection = await a.endpoint.dial(endpoint.address, a.key.publicKey);
   const stream = await connection.openStream();
   endpoint.crash();
-  stream.write('nobody reads this');
+  stream.write('no reader');
   await settle();
   assert.equal(stream.destroyed, false);
   const seen = failure(stream);

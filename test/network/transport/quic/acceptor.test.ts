@@ -16,7 +16,7 @@ import { TestClock } from '../../../support/test-clock.ts';
 
 const IDLE_TIMEOUT_MS = 15_000;
 
-/** A server whose handshakes begin and end when the test says so. */
+/** A server with handshakes that begin and end when the test decides. */
 class FakeServer implements EngineServer {
   readonly waiting: { resolve(connection: EngineConnection): void; reject(error: Error): void }[] = [];
   acceptedHandshakes = 0;
@@ -27,7 +27,7 @@ class FakeServer implements EngineServer {
   stats(): { acceptedHandshakes: number } {
     return { acceptedHandshakes: this.acceptedHandshakes };
   }
-  /** Handshakes take waiting calls and do not end. */
+  /** Assigns handshakes to pending accept calls without finishing them. */
   begin(count: number): void {
     this.acceptedHandshakes += count;
   }
@@ -67,7 +67,7 @@ interface World {
   readonly clock: TestClock;
   readonly acceptor: Acceptor;
   readonly accepted: EngineConnection[];
-  /** How often a flood was told of. */
+  /** How often a flood was reported. */
   readonly floods: () => number;
 }
 
@@ -88,7 +88,7 @@ function setUp(): World {
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('calls wait from the start, and one that ends is replaced', async () => {
+test('accept calls are pending from the start, and a finished one is replaced', async () => {
   const { server, clock, accepted } = setUp();
   assert.equal(server.waiting.length, SPARE_ACCEPTS);
   server.begin(2);
@@ -100,7 +100,7 @@ test('calls wait from the start, and one that ends is replaced', async () => {
   assert.ok(server.waiting.length - 2 >= SPARE_ACCEPTS);
 });
 
-test('a few unfinished handshakes never use up the calls that wait, and are no flood', () => {
+test('a few unfinished handshakes never use up the accept calls, and are not a flood', () => {
   const { server, clock, floods } = setUp();
   let unfinished = 0;
   for (const more of [3, 6, 12, 24]) {
@@ -112,7 +112,7 @@ test('a few unfinished handshakes never use up the calls that wait, and are no f
   assert.equal(floods(), 0);
 });
 
-test('a flood is told of, is let in slowly, and so far', () => {
+test('a flood is reported, and accepted slowly and up to a limit', () => {
   const { server, clock, floods } = setUp();
   server.begin(FLOOD_HANDSHAKES);
   clock.advance(100);
@@ -129,7 +129,7 @@ test('a flood is told of, is let in slowly, and so far', () => {
   assert.equal(server.waiting.length, MAX_UNFINISHED_HANDSHAKES + SPARE_ACCEPTS);
 });
 
-test('many who come at once and finish are no flood', async () => {
+test('many concurrent connections that finish their handshakes are not a flood', async () => {
   const { server, clock, floods } = setUp();
   for (let i = 0; i < 10; i++) {
     server.begin(10);
@@ -144,7 +144,7 @@ test('many who come at once and finish are no flood', async () => {
   assert.equal(floods(), 1);
 });
 
-test('handshakes that failed in a flood are replaced slowly: each costs work', async () => {
+test('failed handshakes in a flood are replaced slowly, because each is expensive', async () => {
   const { server, clock } = setUp();
   server.begin(1000);
   clock.advance(100);
@@ -154,27 +154,27 @@ test('handshakes that failed in a flood are replaced slowly: each costs work', a
   assert.equal(server.waiting.length, before - 40);
   clock.advance(100);
   assert.equal(server.waiting.length, before - 20);
-  // One that succeeded is replaced at once.
+  // A successful handshake is replaced immediately.
   server.waiting.shift()?.resolve(new FakeConnection());
   await settled();
   assert.equal(server.waiting.length, before - 20);
 });
 
-test('handshakes that the engine has given up are not held against new ones', async () => {
+test('handshakes that timed out in the engine no longer count against new ones', async () => {
   const { server, clock, floods } = setUp();
   server.begin(500);
   clock.advance(10_000);
   assert.ok(server.waiting.length > SPARE_ACCEPTS + FLOOD_HANDSHAKES);
   clock.advance(IDLE_TIMEOUT_MS + 2_000);
-  const told = floods();
+  const reported = floods();
   for (const call of server.waiting.splice(0)) call.reject(new Error('timed out'));
   await settled();
   clock.advance(100);
   assert.equal(server.waiting.length, SPARE_ACCEPTS);
-  assert.equal(floods(), told);
+  assert.equal(floods(), reported);
 });
 
-test('successful connections do not raise the number of calls', async () => {
+test('successful connections do not increase the number of accept calls', async () => {
   const { server, clock } = setUp();
   for (let i = 0; i < 300; i++) {
     server.begin(1);
@@ -185,7 +185,7 @@ test('successful connections do not raise the number of calls', async () => {
   assert.equal(server.waiting.length, SPARE_ACCEPTS);
 });
 
-test('after stop no call is added, and a late connection is closed', async () => {
+test('after a stop no accept call is added, and a late connection is closed', async () => {
   const { server, clock, acceptor, accepted } = setUp();
   acceptor.stop();
   assert.equal(clock.timers, 0);

@@ -1,7 +1,4 @@
-/**
- * A node in a process of its own, driven over IPC: some traps show only between processes, or at
- * the end of one.
- */
+/** A node in its own process, driven over IPC. Some pitfalls appear only between processes, or at exit. */
 import { KeyPair } from '../../../../src/foundation/identity/keys.ts';
 import { silentLog } from '../../../../src/foundation/log.ts';
 import { NativeQuicEndpoint } from '../../../../src/network/transport/quic/native-endpoint.ts';
@@ -12,13 +9,13 @@ export type Command =
   | { readonly do: 'dial'; readonly port: number; readonly key: string }
   /** Dials an address that never answers, and does not wait for it. */
   | { readonly do: 'dial-silence'; readonly port: number }
-  /** Answers once a stream was accepted: those that are opened side by side come in any order. */
+  /** Answers after a stream was accepted: concurrent streams arrive in any order. */
   | { readonly do: 'accepted' }
   /** Answers with the resident memory. */
   | { readonly do: 'memory' }
   /** Reads the accepted stream to its end, and answers with the number of bytes. */
   | { readonly do: 'drain' }
-  /** Stops the endpoint; then ends the process at once, or lets go of it and waits for its natural end. */
+  /** Stops the endpoint, then exits immediately or waits for the natural end of the process. */
   | { readonly do: 'stop'; readonly exit: boolean };
 
 export interface Reply {
@@ -38,7 +35,7 @@ const endpoint = new NativeQuicEndpoint(
   { key, host: '127.0.0.1', port: 0, idleTimeoutMs: Number(process.argv[2]) },
   { log: silentLog },
 );
-/** The first stream that was accepted, paused after its first bytes; the others are echoed. */
+/** The first accepted stream, paused after its first bytes. Later streams are echoed. */
 let paused: Stream | undefined;
 const accepted = Promise.withResolvers<void>();
 let bytes = 0;

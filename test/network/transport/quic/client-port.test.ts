@@ -10,12 +10,12 @@ import { NativeQuicEndpoint } from '../../../../src/network/transport/quic/nativ
 import type { Connection } from '../../../../src/network/transport/types.ts';
 import { idle } from '../../../support/idle.ts';
 import { TestClock } from '../../../support/test-clock.ts';
-import { patient as clock } from '../world.ts';
+import { clockWithoutDialTimeouts as clock } from '../world.ts';
 
 const OURS = KeyPair.generate().publicKey;
 const PEER_ID_HEADER = Uint8Array.of(0x00, 0x24, 0x08, 0x01, 0x12, 0x20);
 
-/** An engine whose server is reached by a node with a key from a port, or by nobody. */
+/** An engine with a server that a node with this key reaches from this port, or no node. */
 function engineReachedBy(key: Uint8Array | null, port: number) {
   const state = { aborted: 0, servers: 0 };
   const connection = (remoteKey: Uint8Array): EngineConnection => ({
@@ -43,7 +43,7 @@ function engineReachedBy(key: Uint8Array | null, port: number) {
   return { state, client: new Client(), parts: { engine, config: {} } };
 }
 
-test('the port that dials over IPv6 come from is the one that others see', async (t) => {
+test('the port of IPv6 dials is the port that peers see', async (t) => {
   const isHere = Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === '::1'));
   if (!isHere) return t.skip('needs IPv6 on this machine');
   const ours = new NativeQuicEndpoint({ key: KeyPair.generate(), host: '127.0.0.1', port: 0 }, { log, clock });
@@ -62,7 +62,7 @@ test('the port that dials over IPv6 come from is the one that others see', async
   assert.equal(await ours.ipv6DialPort(), port);
 });
 
-test('another program that comes first to the port is not believed, and nothing is left behind', async () => {
+test('another program that connects first is rejected, and all sockets are closed', async () => {
   const own = engineReachedBy(OURS, 4000);
   assert.equal(await clientPort(own.client, own.parts, new TestClock()), 4000);
   const other = engineReachedBy(KeyPair.generate().publicKey, 4000);
@@ -70,7 +70,7 @@ test('another program that comes first to the port is not believed, and nothing 
   for (const { state } of [own, other]) assert.deepEqual(state, { aborted: 2, servers: 1 });
 });
 
-test('where nobody comes it is given up', async () => {
+test('without any connection it times out', async () => {
   const silent = engineReachedBy(null, 4000);
   const testClock = new TestClock();
   const failed = assert.rejects(clientPort(silent.client, silent.parts, testClock), { code: 'timeout' });

@@ -10,7 +10,7 @@ import { TestClock } from '../../../support/test-clock.ts';
 const KEY = KeyPair.generate().publicKey;
 const ADDRESS = { host: '192.0.2.1', port: 4122 };
 
-/** An engine whose dials end when the test says so. */
+/** An engine with dials that end when the test decides. */
 function setUp() {
   const clock = new TestClock();
   const dials: { host: string; family: number; outcome: PromiseWithResolvers<EngineConnection> }[] = [];
@@ -31,7 +31,7 @@ function setUp() {
     }
   }
   class Server {
-    inboundConnection = (): Promise<EngineConnection> => Promise.reject(new Error('a dialler does not listen'));
+    inboundConnection = (): Promise<EngineConnection> => Promise.reject(new Error('a dialer does not listen'));
     port = (): number => 0;
     stats = () => ({ acceptedHandshakes: 0 });
     abort = async (): Promise<void> => {};
@@ -40,7 +40,7 @@ function setUp() {
   const connection: EngineConnection = {
     inboundStream: () => new Promise(() => {}),
     outboundStream: () => new Promise(() => {}),
-    remoteMultiaddr: () => '/ip4/192.0.2.1/udp/4122/quic-v1/p2p/nobody',
+    remoteMultiaddr: () => '/ip4/192.0.2.1/udp/4122/quic-v1/p2p/other',
     rtt: () => 0,
     stats: () => ({ udpTxDatagrams: 0, udpTxBytes: 0, udpRxBytes: 0, pathSentPackets: 0, pathLostPackets: 0 }),
     closed: () => new Promise(() => {}),
@@ -50,7 +50,7 @@ function setUp() {
   return { clock, dials, state, connection, dialer };
 }
 
-test('only an IP address and a port are dialled, by one socket of each family', async () => {
+test('only an IP address and a port are dialed, from one socket per family', async () => {
   const { dials, state, dialer } = setUp();
   for (const address of [
     { host: 'example.org', port: 1 },
@@ -73,22 +73,22 @@ test('only an IP address and a port are dialled, by one socket of each family', 
   assert.equal(state.ended, 2);
 });
 
-test('an address that was reached and is silent now is dialled from a fresh port, and the old one closes with its last connection', async () => {
+test('a silent address that was reachable is dialed from a new port, and the old port closes with its last connection', async () => {
   const { clock, dials, state, connection, dialer } = setUp();
   const closed = Promise.withResolvers<void>();
   const reach = async (): Promise<void> => {
-    const dialled = dialer.dial(ADDRESS, KEY, {});
+    const dialing = dialer.dial(ADDRESS, KEY, {});
     dials.at(-1)?.outcome.resolve({ ...connection, closed: () => closed.promise });
-    await dialled.catch(() => {});
+    await dialing.catch(() => {});
   };
   const fail = async (host: string): Promise<void> => {
-    const dialled = assert.rejects(dialer.dial({ ...ADDRESS, host }, KEY, {}), { code: 'timeout' });
+    const dialing = assert.rejects(dialer.dial({ ...ADDRESS, host }, KEY, {}), { code: 'timeout' });
     clock.advance(DIAL_TIMEOUT_MS);
-    await dialled;
+    await dialing;
   };
   await fail('192.0.2.9');
   await fail('192.0.2.9');
-  assert.equal(state.clients, 1, 'an address that was never reached says nothing');
+  assert.equal(state.clients, 1, 'an address that was never reachable does not count');
   await reach();
   await fail(ADDRESS.host);
   void dialer.dial(ADDRESS, KEY, {}).catch(() => {});
@@ -101,7 +101,7 @@ test('an address that was reached and is silent now is dialled from a fresh port
   assert.equal(state.ended, 2);
 });
 
-test('a dial is given up in time, and what comes after all is closed', async () => {
+test('a dial times out, and a late connection is closed', async () => {
   const { clock, dials, state, connection, dialer } = setUp();
   const late = assert.rejects(dialer.dial(ADDRESS, KEY, {}), { code: 'timeout' });
   clock.advance(DIAL_TIMEOUT_MS);
@@ -122,10 +122,10 @@ test('a dial is given up in time, and what comes after all is closed', async () 
   assert.equal(clock.timers, 0);
 });
 
-test('a dial fails as the engine says, and where another node answers', async () => {
+test('a dial fails with the error of the engine, or if another node answers', async () => {
   const { clock, dials, state, connection, dialer } = setUp();
   const refused = assert.rejects(dialer.dial(ADDRESS, KEY, {}), { code: 'connect_failed' });
-  dials[0]?.outcome.reject(new Error('nobody'));
+  dials[0]?.outcome.reject(new Error('no answer'));
   await refused;
   const other = assert.rejects(dialer.dial(ADDRESS, KEY, {}), { code: 'connect_failed' });
   dials[1]?.outcome.resolve(connection);

@@ -6,7 +6,7 @@ import { enginePackages, loadEngine } from '../../../../src/network/transport/qu
 const part = (): void => {};
 const engine = { QuinnConfig: part, Server: part, Client: part };
 
-test('the package follows platform, processor and C library', () => {
+test('the package name depends on platform, processor and C library', () => {
   assert.deepEqual(enginePackages('darwin', 'arm64'), ['@chainsafe/libp2p-quic-darwin-arm64']);
   assert.deepEqual(enginePackages('win32', 'x64'), ['@chainsafe/libp2p-quic-win32-x64-msvc']);
   assert.deepEqual(enginePackages('linux', 'x64'), [
@@ -15,7 +15,7 @@ test('the package follows platform, processor and C library', () => {
   ]);
 });
 
-test('a package that is missing or cannot be loaded gives way to the next one', () => {
+test('if a package is missing or cannot be loaded, the next one is tried', () => {
   const asked: string[] = [];
   const found = loadEngine(
     (name) => {
@@ -43,13 +43,13 @@ test('without an engine the error names the package, and keeps the first cause',
   assert.throws(load, { code: 'internal', message: /@chainsafe\/libp2p-quic-darwin-x64/, cause });
 });
 
-test('a package that is something else is not taken for the engine', () => {
+test('a package with other exports is rejected', () => {
   for (const wrong of [null, 'text', {}, { ...engine, Client: 'not a class' }]) {
     assert.throws(() => loadEngine(() => wrong, 'freebsd', 'x64'), { code: 'internal' });
   }
 });
 
-test('one processor stays for JavaScript, unless the environment says otherwise', (t) => {
+test('one processor is reserved for JavaScript, unless the environment overrides it', (t) => {
   const before = process.env['TOKIO_WORKER_THREADS'];
   t.after(() => {
     if (before === undefined) delete process.env['TOKIO_WORKER_THREADS'];
@@ -63,6 +63,6 @@ test('one processor stays for JavaScript, unless the environment says otherwise'
   assert.equal(process.env['TOKIO_WORKER_THREADS'], '7');
 });
 
-test('the engine of this machine is installed', () => {
+test('the engine for this machine is installed', () => {
   assert.equal(typeof loadEngine().Server, 'function');
 });

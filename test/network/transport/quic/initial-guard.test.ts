@@ -1,4 +1,4 @@
-/** Real floods of first packets, from another address of this machine. */
+/** Real floods of first packets from another local address. */
 import assert from 'node:assert/strict';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -12,15 +12,15 @@ import { udpDescriptors } from '../../../../src/network/transport/quic/receive-m
 import { eventually } from '../../../support/eventually.ts';
 import { InitialForge } from '../../../support/quic-initial.ts';
 import { TestClock } from '../../../support/test-clock.ts';
-import { patient } from '../world.ts';
+import { clockWithoutDialTimeouts } from '../world.ts';
 
 const FLOODER = '127.0.0.9';
 const FLOODER_HEX = '7f000009';
 
-/** So soon the engine gives up what is unfinished, and comes to what waits behind it. */
+/** A short timeout of the engine for unfinished handshakes, so that it soon processes the next ones. */
 const IDLE_TIMEOUT_MS = 5_000;
 
-/** Sends first packets to a port, a few each millisecond, until the test ends. */
+/** Sends a few first packets per millisecond to a port until the test ends. */
 async function flood(t: TestContext, port: number): Promise<void> {
   const forge = await InitialForge.create();
   const socket = createSocket('udp4').bind(0, FLOODER);
@@ -34,19 +34,19 @@ async function flood(t: TestContext, port: number): Promise<void> {
   });
 }
 
-test('who floods is found and kept out by the kernel until that is over; others come through', async (t) => {
+test('a flooding source is detected and blocked in the kernel until it stops; other sources pass', async (t) => {
   const clock = new TestClock();
-  // A socket that nobody reads: what comes in stays to be seen.
+  // A socket without a reader, so that received packets stay visible.
   const victim = createSocket('udp4').bind(0, '127.0.0.1');
   await once(victim, 'listening');
   t.after(() => victim.close());
-  const came = new Tally();
-  victim.on('message', (_, { address }) => came.add(address));
+  const received = new Tally();
+  victim.on('message', (_, { address }) => received.add(address));
   const { port } = victim.address();
   const guard = new InitialGuard(() => udpDescriptors(port), clock, silentLog);
   t.after(() => guard.stop());
   await flood(t, port);
-  await eventually('the flooder is refused', async () => {
+  await eventually('the flooding source is blocked', async () => {
     clock.advance(5_000);
     await guard.alarm();
     return guard.refused.has(FLOODER_HEX);
@@ -56,23 +56,23 @@ test('who floods is found and kept out by the kernel until that is over; others 
   await once(other, 'listening');
   t.after(() => other.close());
   const forge = await InitialForge.create();
-  const others = () => came.of('127.0.0.1');
+  const others = () => received.of('127.0.0.1');
   other.send(forge.next(), port, '127.0.0.1');
-  await eventually('the packet of somebody else', () => others() === 1);
-  // What stood in the queue before came before it; behind it there is nothing but ours.
-  const before = came.of(FLOODER);
+  await eventually('the packet of another source', () => others() === 1);
+  // Packets received earlier were queued before it. After it only packets of this test arrive.
+  const before = received.of(FLOODER);
   other.send(forge.next(), port, '127.0.0.1');
-  await eventually('another one', () => others() === 2);
-  assert.equal(came.of(FLOODER), before);
+  await eventually('another packet of it', () => others() === 2);
+  assert.equal(received.of(FLOODER), before);
   clock.advance(600_000);
-  await eventually('the flooder is let in again', () => came.of(FLOODER) > before + 10);
+  await eventually('the flooding source is accepted again', () => received.of(FLOODER) > before + 10);
   assert.equal(guard.refused.size, 0);
 });
 
-test('an endpoint under a flood of first packets serves the connections that stand, and lets others in', async (t) => {
+test('during a flood of first packets an endpoint serves open connections and accepts new ones', async (t) => {
   const node = async (): Promise<NativeQuicEndpoint> => {
     const options = { key: KeyPair.generate(), host: '127.0.0.1', port: 0 };
-    const endpoint = new NativeQuicEndpoint(options, { log: silentLog, clock: patient });
+    const endpoint = new NativeQuicEndpoint(options, { log: silentLog, clock: clockWithoutDialTimeouts });
     endpoint.onConnection((connection) => connection.onStream((stream) => stream.pipe(stream)));
     await endpoint.start();
     t.after(() => endpoint.stop());
@@ -83,19 +83,19 @@ test('an endpoint under a flood of first packets serves the connections that sta
   const log = { ...silentLog, warn: (_fields: object, message: string) => void warned.push(message) };
   const server = new NativeQuicEndpoint(
     { key, host: '127.0.0.1', port: 0, idleTimeoutMs: IDLE_TIMEOUT_MS },
-    { log, clock: patient },
+    { log, clock: clockWithoutDialTimeouts },
   );
   server.onConnection((connection) => connection.onStream((stream) => stream.pipe(stream)));
   await server.start();
   t.after(() => server.stop());
-  const [standing, late] = [await node(), await node()];
-  const connection = await standing.dial(server.address, key.publicKey);
+  const [connected, late] = [await node(), await node()];
+  const connection = await connected.dial(server.address, key.publicKey);
   await flood(t, server.address.port);
-  await eventually('the flood is noticed', () => warned.some((message) => message.includes('flood')));
+  await eventually('the flood is detected', () => warned.some((message) => message.includes('flood')));
   const stream = await connection.openStream();
   stream.end('still served');
   assert.equal(String(await stream.toArray().then((chunks) => Buffer.concat(chunks))), 'still served');
-  await eventually('somebody else gets in', () =>
+  await eventually('another node connects', () =>
     late.dial(server.address, key.publicKey).then(
       () => true,
       () => false,

@@ -3,13 +3,13 @@ import { once } from 'node:events';
 import { silentLog } from '../../../../src/foundation/log.ts';
 import { NativeQuicEndpoint } from '../../../../src/network/transport/quic/native-endpoint.ts';
 import { endpointConformance } from '../conformance.ts';
-import { type Harness, patient } from '../world.ts';
+import { clockWithoutDialTimeouts, type Harness } from '../world.ts';
 
-/** No test waits for it, however long the machine lets a process stand still. */
+/** Longer than any test runs, even if the process stalls. */
 const IDLE_TIMEOUT_MS = 600_000;
 
 const harness: Harness = {
-  create: (key, { clock = patient, ...options }) =>
+  create: (key, { clock = clockWithoutDialTimeouts, ...options }) =>
     new NativeQuicEndpoint(
       { key, host: '127.0.0.1', port: 0, idleTimeoutMs: IDLE_TIMEOUT_MS, ...options },
       { log: silentLog, clock },

@@ -14,7 +14,7 @@ interface PendingRead {
   readonly reject: (error: Error) => void;
 }
 
-/** An engine stream that does what the test says. */
+/** An engine stream controlled by the test. */
 class FakeStream implements EngineStream {
   readonly reads: PendingRead[] = [];
   readonly written: Uint8Array[] = [];
@@ -63,12 +63,12 @@ function open(): { native: FakeStream; stream: NativeStream; released: Promise<v
 }
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-/** Until the next read, which waits for another look at the sockets. */
+/** Waits for the next read, which needs another poll of the sockets. */
 const turns = async (): Promise<void> => {
   for (let i = 0; i < 3; i++) await turn();
 };
 
-test('one read runs at a time, and none while the consumer is behind', async () => {
+test('one read is pending at a time, and none while the consumer is behind', async () => {
   const { native, stream } = open();
   stream.resume();
   await turns();
@@ -90,7 +90,7 @@ test('one read runs at a time, and none while the consumer is behind', async () 
   assert.equal(native.reads.length, behind + 1);
 });
 
-test('reads are small at first, grow where they are filled, and shrink for small messages', async () => {
+test('reads start small, grow when they are filled, and shrink for small messages', async () => {
   const { native, stream } = open();
   stream.resume();
   const answers = ['fill', 'fill', 'fill', 'fill', 'half', 'little', 'little', 'little', 'little'];
@@ -106,7 +106,7 @@ test('reads are small at first, grow where they are filled, and shrink for small
   );
 });
 
-test('after a short chunk the next read waits, and goes with the next write', async () => {
+test('after a short chunk the next read waits for the next write', async () => {
   const { native, stream } = open();
   const chunks: Buffer[] = [];
   stream.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -115,18 +115,18 @@ test('after a short chunk the next read waits, and goes with the next write', as
   await Promise.resolve();
   await Promise.resolve();
   assert.equal(chunks.length, 1);
-  assert.equal(native.reads.length, 1, 'what it brought is acted on first');
+  assert.equal(native.reads.length, 1, 'its data is processed first');
   stream.write('an answer');
   assert.equal(native.reads.length, 2);
   await turns();
-  assert.equal(native.reads.length, 2, 'it is asked for once');
+  assert.equal(native.reads.length, 2, 'one read is pending');
   native.reads[1]?.resolve(Buffer.alloc(4 * KIB));
   await turn();
-  assert.equal(native.reads.length, 3, 'more is there behind a chunk that was filled');
+  assert.equal(native.reads.length, 3, 'a full chunk has more data after it');
   stream.destroy();
 });
 
-test('a chunk that is released gives its memory back, one that shares it with others keeps it', () => {
+test('a released chunk frees its memory, unless other chunks share it', () => {
   const { stream } = open();
   const own = Buffer.from(new ArrayBuffer(8 * KIB));
   stream.release(own);
@@ -137,7 +137,7 @@ test('a chunk that is released gives its memory back, one that shares it with ot
   stream.release(own);
 });
 
-test('a clean end and a reset are told apart', async () => {
+test('a clean end and a reset are distinguished', async () => {
   const clean = open();
   clean.stream.resume();
   await turn();
@@ -151,7 +151,7 @@ test('a clean end and a reset are told apart', async () => {
   reset.native.reads[0]?.reject(new Error('stream reset by peer: error 0'));
   await assert.rejects(once(reset.stream, 'end'), { code: 'stream_reset' });
   await reset.released;
-  assert.equal(reset.native.reads.length, 1, 'the engine shows a reset only once, then a clean end');
+  assert.equal(reset.native.reads.length, 1, 'the engine reports a reset once, then a clean end');
 
   const lost = open();
   lost.stream.resume();
@@ -160,7 +160,7 @@ test('a clean end and a reset are told apart', async () => {
   await assert.rejects(once(lost.stream, 'end'), { code: 'connection_lost' });
 });
 
-test('small chunks are joined, large ones cut, and nothing is lost or reordered', async () => {
+test('small chunks are merged and large ones split, without loss or reordering', async () => {
   const { native, stream } = open();
   let unblock = (): void => {};
   native.blocked = new Promise((resolve) => {
@@ -182,7 +182,7 @@ test('small chunks are joined, large ones cut, and nothing is lost or reordered'
   assert.deepEqual(native.calls, ['finish']);
 });
 
-test('destroying resets both halves and drops what was not yet handed over', async () => {
+test('destroying a stream resets both halves and drops buffered data', async () => {
   const { native, stream, released } = open();
   let unblock = (): void => {};
   native.blocked = new Promise((resolve) => {
@@ -198,7 +198,7 @@ test('destroying resets both halves and drops what was not yet handed over', asy
   assert.equal(native.written.length, 1);
 });
 
-test('a half that ended cleanly is not reset by a later destruction', async () => {
+test('a cleanly ended half is not reset by a later destroy', async () => {
   const { native, stream, released } = open();
   stream.end('done');
   await once(stream, 'finish');
@@ -207,7 +207,7 @@ test('a half that ended cleanly is not reset by a later destruction', async () =
   assert.deepEqual(native.calls, ['finish', 'stop']);
 });
 
-test('a failed write destroys the stream, with no listener needed', async () => {
+test('a failed write destroys the stream without any listener', async () => {
   const { native, stream, released } = open();
   native.blocked = Promise.reject(new Error('sending stopped by peer: error 0'));
   stream.write('x');
@@ -215,7 +215,7 @@ test('a failed write destroys the stream, with no listener needed', async () => 
   assert.equal(Reflect.get(stream.errored ?? {}, 'code'), 'stream_reset');
 });
 
-test('a chunk that fills little of what was reserved for it does not keep the rest', async () => {
+test('a chunk that fills little of its buffer does not keep the rest', async () => {
   const { native, stream } = open();
   stream.pause();
   stream.read(0);
@@ -223,11 +223,11 @@ test('a chunk that fills little of what was reserved for it does not keep the re
   const small = Uint8Array.of(1, 2, 3);
   native.reads[0]?.resolve(small);
   await turns();
-  assert.equal(small.length, 0, 'the memory of the engine is free');
+  assert.equal(small.length, 0, 'the engine buffer is free');
   const large = new Uint8Array(2 * KIB).fill(4);
   native.reads[1]?.resolve(large);
   await turns();
-  assert.equal(large.length, 2 * KIB, 'a chunk that is worth its memory is not copied');
+  assert.equal(large.length, 2 * KIB, 'a well-filled chunk is not copied');
   assert.deepEqual([...stream.read(5)], [1, 2, 3, 4, 4]);
   stream.destroy();
 });

@@ -1,4 +1,4 @@
-/** The engine's traps that are closed above it, each held by its own test. */
+/** Pitfalls of the engine that the transport works around, with a test for each. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, fork } from 'node:child_process';
 import { createSocket } from 'node:dgram';
@@ -15,16 +15,16 @@ import { NativeQuicEndpoint } from '../../../../src/network/transport/quic/nativ
 import type { Connection } from '../../../../src/network/transport/types.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { standsStill } from '../../../support/stands-still.ts';
-import { connect, type Harness, openPair, patient, readAll, startNode } from '../world.ts';
+import { clockWithoutDialTimeouts, connect, type Harness, openPair, readAll, startNode } from '../world.ts';
 import type { Command, Reply } from './child-node.ts';
 
 const MIB = 1024 * 1024;
-/** So long that a test which waits for it is given up … */
+/** Longer than a test may run … */
 const LONG_IDLE_MS = 600_000;
-/** … well before. */
+/** … before it times out. */
 const LIMITED = { timeout: 120_000 };
 
-function harness(idleTimeoutMs: number, host = '127.0.0.1', clock: Clock = patient): Harness {
+function harness(idleTimeoutMs: number, host = '127.0.0.1', clock: Clock = clockWithoutDialTimeouts): Harness {
   return {
     create: (key, options) =>
       new NativeQuicEndpoint({ key, host, port: 0, idleTimeoutMs, ...options }, { log: silentLog, clock }),
@@ -53,7 +53,7 @@ async function startChild(t: TestContext, idleTimeoutMs: number): Promise<Child>
   return { process: child, port, key: fromHex(key) ?? new Uint8Array(), exited, ask };
 }
 
-/** Repeatable noise: the minimal standard generator of Park and Miller. */
+/** Reproducible noise: the minimal standard generator of Park and Miller. */
 function lehmer(seed: number): () => number {
   let state = seed;
   return () => {
@@ -62,7 +62,7 @@ function lehmer(seed: number): () => number {
   };
 }
 
-test('with 96 MiB behind a paused reader, memory stays flat on both sides and nothing is lost', async (t) => {
+test('with 96 MiB for a paused reader, memory stays flat on both sides and no byte is lost', async (t) => {
   const node = await startNode(t, harness(LONG_IDLE_MS));
   const child = await startChild(t, LONG_IDLE_MS);
   const connection = await node.endpoint.dial({ host: '127.0.0.1', port: child.port }, child.key);
@@ -84,14 +84,14 @@ test('with 96 MiB behind a paused reader, memory stays flat on both sides and no
     },
   );
   const after = { here: process.memoryUsage.rss(), there: (await child.ask({ do: 'memory' })).rss ?? 0 };
-  assert.ok(written < 32, `the writer went ${written} MiB ahead`);
+  assert.ok(written < 32, `the writer ran ${written} MiB ahead`);
   assert.ok(after.there - before.there < 32 * MIB, `the reader grew by ${(after.there - before.there) / MIB} MiB`);
   assert.ok(after.here - before.here < 32 * MIB, `the writer grew by ${(after.here - before.here) / MIB} MiB`);
   const [{ bytes }] = await Promise.all([child.ask({ do: 'drain' }), writing]);
   assert.equal(bytes, 96 * MIB);
 });
 
-test('dozens of stopped readers do not hold up the other streams of their connection', async (t) => {
+test('dozens of paused readers do not block other streams of their connection', async (t) => {
   const [a, b] = await Promise.all([startNode(t, harness(LONG_IDLE_MS)), startNode(t, harness(LONG_IDLE_MS))]);
   const pair = await connect(a, b);
   const block = Buffer.alloc(4 * MIB);
@@ -104,13 +104,13 @@ test('dozens of stopped readers do not hold up the other streams of their connec
   assert.ok((await readAll(theirs)).equals(Buffer.alloc(8 * MIB, 7)));
 });
 
-test('unfinished handshakes, more of them than calls wait at first, do not block others', LIMITED, async (t) => {
+test('more unfinished handshakes than pending accept calls do not block others', LIMITED, async (t) => {
   const server = await startNode(t, harness(LONG_IDLE_MS));
   const [attacker, honest] = await Promise.all([
     startNode(t, harness(LONG_IDLE_MS)),
     startNode(t, harness(LONG_IDLE_MS)),
   ]);
-  // The attacker's first datagrams reach the server, and nothing else does.
+  // Only the attacker's first datagrams reach the server.
   const trap = createSocket('udp4').bind(0, '127.0.0.1');
   await once(trap, 'listening');
   t.after(() => trap.close());
@@ -133,12 +133,12 @@ test('unfinished handshakes, more of them than calls wait at first, do not block
   });
   await flooded;
   await connect(honest, server);
-  assert.equal(ended, 0, 'the others were given up first');
+  assert.equal(ended, 0, 'the unfinished handshakes timed out first');
   giveUp.abort();
   await Promise.all(dials);
 });
 
-test('noise on the port, shaped like QUIC or not, harms nobody', async (t) => {
+test('noise on the port, similar to QUIC or not, has no effect', async (t) => {
   const server = await startNode(t, harness(LONG_IDLE_MS));
   const honest = await startNode(t, harness(LONG_IDLE_MS));
   const before = await connect(honest, server);
@@ -147,7 +147,7 @@ test('noise on the port, shaped like QUIC or not, harms nobody', async (t) => {
   const random = lehmer(1);
   for (let i = 0; i < 3_000; i++) {
     const datagram = Buffer.from(Array.from({ length: 1 + (random() % 1300) }, () => random() % 256));
-    // A third begins as a long header of QUIC version 1, a third as a short header.
+    // A third starts like a long header of QUIC version 1, a third like a short header.
     if (i % 3 === 0) datagram[0] = 0xc0 | (random() % 64);
     if (i % 3 === 0 && datagram.length > 5) datagram.writeUInt32BE(1, 1);
     if (i % 3 === 1) datagram[0] = 0x40 | (random() % 64);
@@ -156,7 +156,7 @@ test('noise on the port, shaped like QUIC or not, harms nobody', async (t) => {
   for (const pair of [before, await connect(honest, server)]) (await openPair(pair)).ours.destroy();
 });
 
-test('keep-alives hold an idle connection up, and a peer that ends without a word is noticed', LIMITED, async (t) => {
+test('keep-alives keep an idle connection open, and a crashed peer is noticed', LIMITED, async (t) => {
   const idleTimeoutMs = 2000;
   const node = await startNode(t, harness(idleTimeoutMs));
   const accept = async () => {
@@ -171,7 +171,7 @@ test('keep-alives hold an idle connection up, and a peer that ends without a wor
   void alive.connection.closed.then(() => {
     ended = true;
   });
-  // The other one is as idle, for longer, and still says that it is there.
+  // The other connection is idle for longer and still sends keep-alives.
   frozen.child.process.kill('SIGSTOP');
   await frozen.connection.closed;
   assert.equal(ended, false);
@@ -180,8 +180,8 @@ test('keep-alives hold an idle connection up, and a peer that ends without a wor
   await alive.connection.closed;
 });
 
-for (const role of ['dialler', 'listener'] as const) {
-  test(`a process that stops and exits at once as ${role} is seen to leave by its peer`, LIMITED, async (t) => {
+for (const role of ['dialer', 'listener'] as const) {
+  test(`a process that stops and exits immediately as ${role} closes its connections`, LIMITED, async (t) => {
     const node = await startNode(t, harness(LONG_IDLE_MS));
     const child = await startChild(t, LONG_IDLE_MS);
     let connection: Connection;
@@ -198,7 +198,7 @@ for (const role of ['dialler', 'listener'] as const) {
   });
 }
 
-test('after stop the process ends by itself, with streams and dials left open', LIMITED, async (t) => {
+test('after a stop the process exits, even with open streams and dials', LIMITED, async (t) => {
   const node = await startNode(t, harness(LONG_IDLE_MS));
   const child = await startChild(t, LONG_IDLE_MS);
   const pair = await node.endpoint.dial({ host: '127.0.0.1', port: child.port }, child.key);
@@ -213,17 +213,17 @@ test('after stop the process ends by itself, with streams and dials left open', 
   assert.deepEqual(await child.exited, [0, null]);
 });
 
-test('the address can still be read after stop, which the engine would answer by ending the process', async (t) => {
+test('the address can still be read after a stop, although the engine would abort the process', async (t) => {
   const node = await startNode(t, harness(LONG_IDLE_MS));
   const { port } = node.endpoint.address;
   await node.stop();
   assert.equal(node.endpoint.address.port, port);
 });
 
-test('a cancelled question is told to the other side at once while our half is open', async (t) => {
+test('destroying a stream with an open half resets it at the other side immediately', async (t) => {
   const [a, b] = await Promise.all([startNode(t, harness(LONG_IDLE_MS)), startNode(t, harness(LONG_IDLE_MS))]);
   const { ours, theirs } = await openPair(await connect(a, b));
-  // Our read is under way in the engine, which keeps "stop sending" back; the reset must not wait for it.
+  // A pending read in the engine delays "stop sending", and the reset must not wait for it.
   ours.resume();
   theirs.resume();
   const closed = new Promise((resolve) => theirs.once('close', resolve));
@@ -232,16 +232,16 @@ test('a cancelled question is told to the other side at once while our half is o
   assert.equal(Reflect.get(theirs.errored ?? {}, 'code'), 'stream_reset');
 });
 
-/** Does not give stuck streams the time that they would have. */
-const impatient: Clock = {
+/** Gives stuck streams no grace period. */
+const noGraceClock: Clock = {
   now: () => systemClock.now(),
-  after: (ms, run) => patient.after(ms === STUCK_GRACE_MS ? 0 : ms, run),
+  after: (ms, run) => clockWithoutDialTimeouts.after(ms === STUCK_GRACE_MS ? 0 : ms, run),
 };
 
-test('a peer that clings to destroyed streams loses the connection', LIMITED, async (t) => {
+test('a peer that does not release destroyed streams loses the connection', LIMITED, async (t) => {
   const [a, b] = await Promise.all([
-    startNode(t, harness(LONG_IDLE_MS, '127.0.0.1', impatient)),
-    startNode(t, harness(LONG_IDLE_MS, '127.0.0.1', impatient)),
+    startNode(t, harness(LONG_IDLE_MS, '127.0.0.1', noGraceClock)),
+    startNode(t, harness(LONG_IDLE_MS, '127.0.0.1', noGraceClock)),
   ]);
   const pair = await connect(a, b);
   for (let i = 0; i <= 128; i++) {
@@ -253,13 +253,13 @@ test('a peer that clings to destroyed streams loses the connection', LIMITED, as
   await pair.server.closed;
 });
 
-test('many streams that end at one time do not cost the connection', async (t) => {
-  /** Graces that run: on a busy machine the streams may take longer than the time of one. */
+test('many streams that end together do not cost the connection', async (t) => {
+  /** Running grace periods: on a busy machine the streams may need several. */
   const graces = new Set<object>();
   const clock: Clock = {
     now: () => systemClock.now(),
     after(ms, run) {
-      if (ms !== STUCK_GRACE_MS) return patient.after(ms, run);
+      if (ms !== STUCK_GRACE_MS) return clockWithoutDialTimeouts.after(ms, run);
       const grace = { cancel: () => void graces.delete(grace) };
       graces.add(grace);
       return grace;
@@ -275,13 +275,13 @@ test('many streams that end at one time do not cost the connection', async (t) =
     ours.resume().destroy();
   }
   await Promise.all(ended);
-  await eventually('the end of the last grace', () => graces.size === 0);
+  await eventually('the last grace period ended', () => graces.size === 0);
   const { ours, theirs } = await openPair(pair);
   ours.end('still here');
   assert.equal(String(await readAll(theirs)), 'still here');
 });
 
-test('an empty host listens on IPv6, beside IPv4 on the same port, where the machine has it', async (t) => {
+test('an empty host listens on IPv6 if available, and on IPv4 at the same port', async (t) => {
   const loopbacks = Object.values(networkInterfaces())
     .flatMap((found) => found ?? [])
     .filter(({ internal }) => internal);
@@ -298,7 +298,7 @@ test('an empty host listens on IPv6, beside IPv4 on the same port, where the mac
   }
 });
 
-test('an address in use, or not of this machine, is a clear error', async (t) => {
+test('an address in use, or of another machine, is a clear error', async (t) => {
   const node = await startNode(t, harness(LONG_IDLE_MS));
   const { port } = node.endpoint.address;
   const key = KeyPair.generate();
@@ -311,7 +311,7 @@ test('an address in use, or not of this machine, is a clear error', async (t) =>
   await assert.rejects(elsewhere.start(), { code: 'config_invalid' });
 });
 
-test('the garbage collector counts what a connection holds in the engine', LIMITED, async (t) => {
+test("the garbage collector accounts for the engine's memory of a connection", LIMITED, async (t) => {
   const [here, there] = [await startNode(t, harness(LONG_IDLE_MS)), await startNode(t, harness(LONG_IDLE_MS))];
   const before = process.memoryUsage().external;
   const pairs = [await connect(here, there), await connect(here, there)];

@@ -4,7 +4,7 @@ import { filterOf, MAX_REFUSED_SOURCES } from '../../../../src/network/transport
 
 const PASSED = 0xffffffff;
 
-/** A datagram as a socket's filter sees it: the headers of IP, and from the header of UDP on. */
+/** A datagram as a socket filter sees it: the IP headers, and the data from the UDP header on. */
 interface Packet {
   readonly ip: Uint8Array;
   readonly udp: Uint8Array;
@@ -20,7 +20,7 @@ function packet(source: readonly number[], first: number): Packet {
   return { ip, udp };
 }
 
-/** What the kernel makes of it: 0 drops. */
+/** The verdict of the kernel: 0 drops. */
 function run(filter: Uint8Array, { ip, udp }: Packet, random = 0): number {
   const program = Buffer.from(filter);
   const load = (at: number, bytes: number): number => {
@@ -53,7 +53,7 @@ function run(filter: Uint8Array, { ip, udp }: Packet, random = 0): number {
       case 0x06:
         return operand;
       default:
-        assert.fail('an unknown instruction');
+        assert.fail('unknown instruction');
     }
   }
   return assert.fail('the program does not end');
@@ -64,21 +64,21 @@ const V4 = [198, 51, 100, 7];
 const V6 = [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 9];
 const NETWORK = Uint8Array.from(V6.slice(0, 8));
 
-test('first packets of the named sources are dropped, and nothing else', () => {
+test('only first packets of the listed sources are dropped', () => {
   const filter = filterOf({ sources: [Uint8Array.of(192, 0, 2, 1), Uint8Array.from(V4), NETWORK], thinned: false });
   assert.equal(run(filter, packet(V4, INITIAL)), 0);
   assert.equal(run(filter, packet(V6, INITIAL)), 0);
   assert.equal(run(filter, packet([198, 51, 100, 8], INITIAL)), PASSED);
   assert.equal(run(filter, packet([...V6.slice(0, 7), 2, ...V6.slice(8)], INITIAL)), PASSED);
   assert.equal(run(filter, packet([...V6.slice(0, 3), 0xb9, ...V6.slice(4)], INITIAL)), PASSED);
-  // Handshake, 0-RTT and Retry have long headers too; 1-RTT a short one.
+  // Handshake, 0-RTT and Retry packets have long headers too; 1-RTT packets have short ones.
   for (const first of [0xd3, 0xe3, 0xf3, 0x43]) {
     assert.equal(run(filter, packet(V4, first)), PASSED);
     assert.equal(run(filter, packet(V6, first)), PASSED);
   }
 });
 
-test('where no source stands out, one first packet of 64 passes', () => {
+test('without a dominant source, one first packet of 64 passes', () => {
   const filter = filterOf({ sources: [Uint8Array.from(V4)], thinned: true });
   assert.equal(run(filter, packet([192, 0, 2, 1], INITIAL), 2 ** 32 / 64 - 2), PASSED);
   assert.equal(run(filter, packet([192, 0, 2, 1], INITIAL), 2 ** 32 / 64 + 1), 0);
@@ -86,7 +86,7 @@ test('where no source stands out, one first packet of 64 passes', () => {
   assert.equal(run(filter, packet([192, 0, 2, 1], 0x43), 2 ** 31), PASSED);
 });
 
-test('a filter names so many sources, and its jumps reach', () => {
+test('a filter has a maximum number of sources, and all its jumps reach their target', () => {
   const sources = Array.from({ length: MAX_REFUSED_SOURCES + 1 }, (_, i) => Uint8Array.of(0x20, 1, 0, 0, 0, 0, 0, i));
   const filter = filterOf({ sources, thinned: false });
   const from = (i: number): Packet => packet([0x20, 1, 0, 0, 0, 0, 0, i, 0, 0, 0, 0, 0, 0, 0, 1], INITIAL);

@@ -23,20 +23,20 @@ test('a private key has the published encoding', () => {
   assert.equal(toHex(privateKeyProto(key)), PRIVATE_KEY_PROTO);
 });
 
-test('a peer id gives back its key', () => {
+test('a peer ID contains its key', () => {
   const key = KeyPair.generate().publicKey;
   assert.deepEqual(keyOfPeerId(peerId(key)), key);
   assert.match(peerId(key), /^12D3KooW/);
 });
 
-test('peer ids of other kinds of keys, lengths and alphabets are refused', () => {
+test('peer IDs with other key types, lengths or alphabets are rejected', () => {
   const key = KeyPair.generate().publicKey;
   const secp256k1 = Uint8Array.of(0x00, 0x24, 0x08, 0x02, 0x12, 0x20);
   const refused = ['', '0OIl', 'Q'.repeat(1000), peerId(key, secp256k1), peerId(key.subarray(1)), `${peerId(key)}1`];
   for (const text of refused) assert.equal(keyOfPeerId(text), null, text);
 });
 
-test('addresses of both families are read', () => {
+test('addresses of both families are decoded', () => {
   const key = KeyPair.generate().publicKey;
   const tail = `quic-v1/p2p/${peerId(key)}`;
   assert.deepEqual(parsePeer(`/ip4/203.0.113.7/udp/4122/${tail}`), {
@@ -54,7 +54,7 @@ test('addresses of both families are read', () => {
     assert.equal(parsePeer(wrong), null, wrong);
 });
 
-test('no text makes the reader throw', () => {
+test('no text makes the decoder throw', () => {
   fc.assert(
     fc.property(fc.string({ maxLength: 200 }), (text) => {
       const peer = parsePeer(text) ?? parsePeer(`/ip4/1.2.3.4/udp/1/quic-v1/p2p/${text}`);

@@ -41,17 +41,17 @@ function closedAmong(connections: readonly Connection[]): boolean[] {
   return connections.map(({ closed }) => closed);
 }
 
-/** Connections of a node each that hold parts of what all of them may. */
+/** Connections of different nodes with these parts of the total budget. */
 function ofAll(...parts: number[]): Connection[] {
   return parts.map((part, node) => new Connection(part * MAX_HELD_BACK_BYTES, node));
 }
 
-/** Connections of one node that hold parts of what it may. */
+/** Connections of one node with these parts of its budget. */
 function ofOne(node: number, ...parts: number[]): Connection[] {
   return parts.map((part) => new Connection(part * MAX_HELD_BACK_PER_NODE_BYTES, node));
 }
 
-test('readers that took nothing while this process stalled get time to', () => {
+test('if this process stalled, its readers get more time', () => {
   const clock = new TestClock();
   const connections = ofOne(1, 0.6, 0.6);
   const guard = new ReceiveBudget(() => connections, clock, silentLog);
@@ -72,21 +72,21 @@ test('readers that took nothing while this process stalled get time to', () => {
   assert.equal(clock.timers, 0);
 });
 
-test('within the bounds nobody is closed', () => {
+test('within the limits no connection is closed', () => {
   assert.deepEqual(closedAmong(ofAll(0.5, 0.25, 0.25, 0)), [false, false, false, false]);
   assert.deepEqual(closedAmong(ofOne(1, 0.5, 0.5)), [false, false]);
 });
 
-test('over the bound of all, those that hold the most go, and no more of them than needed', () => {
+test('above the total limit the largest connections are closed, and no more than needed', () => {
   assert.deepEqual(closedAmong(ofAll(0.1, 0.5, 0.3, 0.4)), [false, true, false, false]);
   assert.deepEqual(closedAmong(ofAll(0.45, 0.5, 0.5, 0.45)), [false, true, true, false]);
 });
 
-test('a node that opens many connections may hold no more than its share, and others do not pay for it', () => {
+test('a node with many connections has one share, and other nodes are not affected', () => {
   assert.deepEqual(closedAmong([...ofOne(1, 0.4, 0.9, 0.3, 0.2), ...ofOne(2, 1)]), [false, true, false, false, false]);
 });
 
-test('after stop it looks no more', () => {
+test('after a stop nothing is checked', () => {
   const connection = new Connection(2 * MAX_HELD_BACK_BYTES, 1);
   const clock = new TestClock();
   const guard = new ReceiveBudget(() => [connection], clock, silentLog);
@@ -96,7 +96,7 @@ test('after stop it looks no more', () => {
   assert.equal(connection.closed, false);
 });
 
-test('many node keys of one source may hold no more than its share, and known nodes go last', () => {
+test('many node keys of one source have one share, and known nodes are closed last', () => {
   const part = MAX_HELD_BACK_PER_SOURCE_BYTES / 2;
   const [first, second, third] = [1, 2, 3].map((node) => new Connection(part, node, '192.0.2.1'));
   assert.ok(first && second && third);

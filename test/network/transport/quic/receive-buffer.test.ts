@@ -1,4 +1,4 @@
-/** That the listening socket of a node really gets a larger receive buffer. */
+/** The listening socket of a node really gets a larger receive buffer. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { createSocket } from 'node:dgram';
@@ -12,7 +12,7 @@ import { NativeQuicEndpoint } from '../../../../src/network/transport/quic/nativ
 import { enlargeReceiveBuffers, udpDescriptors } from '../../../../src/network/transport/quic/receive-memory.ts';
 import { eventually } from '../../../support/eventually.ts';
 
-/** The receive buffer of a descriptor, as a child that inherits it sees it. */
+/** The receive buffer of a descriptor, as seen by a child that inherits it. */
 function bufferOf(fd: number): number {
   const script =
     "const s = require('dgram').createSocket('udp4'); s.bind({ fd: 3 }); console.log(s.getRecvBufferSize()); process.exit()";
@@ -20,7 +20,7 @@ function bufferOf(fd: number): number {
   return Number(stdout.toString());
 }
 
-/** What the system gives a socket that asks for so many bytes, or for none: a container need not tell. */
+/** The buffer that the system grants for this request, or by default. A container does not show its limit. */
 async function systemBuffer(bytes?: number): Promise<number> {
   const socket = createSocket({ type: 'udp4', ...(bytes === undefined ? {} : { recvBufferSize: bytes }) });
   socket.bind(0, '127.0.0.1');
@@ -30,7 +30,7 @@ async function systemBuffer(bytes?: number): Promise<number> {
   return size;
 }
 
-test('a listening socket gets the buffer that the system allows, once somebody connects', async () => {
+test('a listening socket gets the maximum buffer of the system after the first connection', async () => {
   const key = KeyPair.generate();
   const endpoint = new NativeQuicEndpoint({ key, host: '127.0.0.1', port: 0 }, { log: silentLog });
   const caller = new NativeQuicEndpoint({ key: KeyPair.generate(), host: '127.0.0.1', port: 0 }, { log: silentLog });
@@ -44,14 +44,14 @@ test('a listening socket gets the buffer that the system allows, once somebody c
     assert.equal(bufferOf(fd), await systemBuffer());
     await caller.dial(endpoint.address, key.publicKey);
     const expected = await systemBuffer(isBuiltin('node:ffi') ? 4 * 1024 * 1024 : undefined);
-    await eventually('the buffer', () => bufferOf(fd) === expected);
+    await eventually('the buffer was enlarged', () => bufferOf(fd) === expected);
   } finally {
     await caller.stop();
     await endpoint.stop();
   }
 });
 
-test('no other program can bind the port of a socket whose buffer was enlarged', async () => {
+test('no other program can bind the port of a socket with an enlarged buffer', async () => {
   const endpoint = new NativeQuicEndpoint({ key: KeyPair.generate(), host: '127.0.0.1', port: 0 }, { log: silentLog });
   endpoint.onConnection(() => {});
   await endpoint.start();
@@ -69,7 +69,7 @@ test('no other program can bind the port of a socket whose buffer was enlarged',
   }
 });
 
-test('on a machine without IPv6 the sockets of IPv4 are found', { skip: process.platform !== 'linux' }, async (t) => {
+test('on a machine without IPv6 the IPv4 sockets are found', { skip: process.platform !== 'linux' }, async (t) => {
   const socket = createSocket('udp4').bind(0, '127.0.0.1');
   t.after(() => socket.close());
   await once(socket, 'listening');
@@ -90,7 +90,7 @@ test('on a machine without IPv6 the sockets of IPv4 are found', { skip: process.
   }
 });
 
-test('without a socket there is nothing to do, and a port that nobody listens on has none', async () => {
+test('without a socket nothing is done, and a port without a listener has no descriptors', async () => {
   assert.deepEqual(udpDescriptors(1), []);
   await enlargeReceiveBuffers([], 1);
 });

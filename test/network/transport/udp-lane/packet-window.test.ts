@@ -10,7 +10,7 @@ import {
 
 const data = (seq: number, payloadBytes = 1000) => ({ id: 1, type: UDX_TYPE.data, seq: seq >>> 0, payloadBytes });
 
-test('packets in order take nothing, and those out of order until the gap is filled', () => {
+test('packets in order use no budget. Packets out of order do until the gap is filled', () => {
   const window = new PacketWindow();
   for (let seq = 0; seq < 3; seq++) assert(window.admit(data(seq)));
   assert.equal(window.waitingBytes, 0);
@@ -20,23 +20,23 @@ test('packets in order take nothing, and those out of order until the gap is fil
   assert(window.waitingBytes > 2000 && window.waitingBytes < 2500);
   assert(window.admit(data(3)));
   assert.equal(window.waitingBytes, 0);
-  assert(window.admit(data(0)), 'an old one, which the stream may have missed');
+  assert(window.admit(data(0)), 'a retransmission that the stream may need');
 });
 
-test('a packet farther ahead than any honest sender goes is dropped', () => {
+test('a packet too far ahead for any valid sender is dropped', () => {
   const window = new PacketWindow();
   assert(window.admit(data(0)));
   assert(window.admit(data(MAX_PACKETS_AHEAD)));
   for (const seq of [MAX_PACKETS_AHEAD + 1, 2 ** 20, 2 ** 30, 2 ** 31]) assert(!window.admit(data(seq)), `${seq}`);
 });
 
-test('packets that count for no byte are let in', () => {
+test('packets without payload are accepted', () => {
   const window = new PacketWindow();
   for (const type of [UDX_TYPE.sack, UDX_TYPE.destroy, UDX_TYPE.heartbeat, 0])
     assert(window.admit({ ...data(2 ** 30), type }));
 });
 
-test('bytes that were let in and never delivered break the lane', () => {
+test('accepted bytes that are never delivered break the lane', () => {
   const window = new PacketWindow();
   const packets = MAX_UNDELIVERED_BYTES / 1024;
   for (let seq = 0; seq < packets; seq++) window.admit(data(seq, 1024));
@@ -47,7 +47,7 @@ test('bytes that were let in and never delivered break the lane', () => {
   assert(!window.isBroken);
 });
 
-test('what no lane sends is not read', () => {
+test('packets that no lane sends are not decoded', () => {
   const packet = (type: number, bytes = 0, offset = 0): Buffer => {
     const one = Buffer.alloc(20 + bytes);
     one.set([255, 1, type, offset]);

@@ -1,4 +1,4 @@
-/** Bulk lanes behave as the streams of a connection, except that a lane is lost if its reader stops. */
+/** Bulk lanes behave like streams of a connection, except that a lane fails if its reader pauses. */
 import type { TestContext } from 'node:test';
 import { plainPath } from '../../../../src/network/transport/path.ts';
 import type { BulkStream } from '../../../../src/network/transport/types.ts';

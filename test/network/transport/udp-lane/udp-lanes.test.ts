@@ -29,14 +29,14 @@ const MIB = 1024 * 1024;
 const HERE: Path = { ...plainPath('direct', { host: HOST, port: 4000 }), source: 'them' };
 const NEVER = new AbortController().signal;
 
-/** A node's lanes over a real socket on this machine. */
+/** The lanes of a node over a real local socket. */
 async function side(t: TestContext, knownPort = true): Promise<TestLanes> {
   const lanes = await TestLanes.open(knownPort);
   t.after(async () => await lanes[Symbol.asyncDispose]());
   return lanes;
 }
 
-/** A lane between two sides; what is offered and answered may be changed on its way. */
+/** A lane between two sides. The offer and the answer may be changed in transit. */
 async function join(
   a: TestLanes,
   b: TestLanes,
@@ -60,7 +60,7 @@ async function hashOf(lane: UdpLane): Promise<string> {
   return hash.digest('hex');
 }
 
-test('bytes go both ways, in order, and end', async (t) => {
+test('bytes flow both ways, in order, and end', async (t) => {
   const [a, b] = await join(await side(t), await side(t));
   const [there, back] = [randomBytes(5 * 1024 * 1024 + 7), randomBytes(3 * 1024 * 1024)];
   const hashes = Promise.all([hashOf(b), hashOf(a)]);
@@ -70,7 +70,7 @@ test('bytes go both ways, in order, and end', async (t) => {
   assert.deepEqual(await hashes, expected);
 });
 
-test('a lane counts what it moved, and is not counted when it has ended', async (t) => {
+test('a lane counts its bytes, and is not listed after its end', async (t) => {
   const [from, to] = [await side(t), await side(t)];
   const [a, b] = await join(from, to);
   assert.equal(from.lanes.stats().lanes, 1);
@@ -86,47 +86,47 @@ test('a lane counts what it moved, and is not counted when it has ended', async 
 });
 
 for (const [who, knows] of [
-  ['who offers', [false, true]],
-  ['who takes the offer', [true, false]],
+  ['the offering side', [false, true]],
+  ['the accepting side', [true, false]],
 ] as const)
-  test(`where nobody can know the port of ${who}, it comes to the other`, async (t) => {
+  test(`if the port of ${who} is unknown, it sends first`, async (t) => {
     const [a, b] = await join(await side(t, knows[0]), await side(t, knows[1]));
-    const heard = once(b, 'data');
+    const received = once(b, 'data');
     a.write('over');
-    assert.equal(String((await heard)[0]), 'over');
+    assert.equal(String((await received)[0]), 'over');
   });
 
-test('over IPv6 a lane goes between ports of its own', async (t) => {
+test('over IPv6 a lane uses its own ports', async (t) => {
   const path: Path = { ...plainPath('direct', { host: '::1', port: 4000 }), source: 'them' };
-  // What nobody knows of the ports for IPv4 does not matter there.
+  // Unknown IPv4 ports do not matter over IPv6.
   const [from, to] = [await side(t, false), await side(t, false)];
   const offered = from.lanes.offer(path);
   assert(offered !== null);
   const { answer, stream } = to.lanes.take(offered.offer, path, NEVER) ?? assert.fail();
   const [a, b] = await Promise.all([offered.answered(answer, NEVER), stream]);
-  const heard = once(b, 'data');
+  const received = once(b, 'data');
   a.write('over');
-  assert.equal(String((await heard)[0]), 'over');
+  assert.equal(String((await received)[0]), 'over');
 });
 
-test('where nobody can know either port there is no lane', async (t) => {
+test('if both ports are unknown, there is no lane', async (t) => {
   await assert.rejects(join(await side(t, false), await side(t, false)), { code: 'connect_failed' });
 });
 
-test('who does not know the secret is not met, and no byte of his comes', async (t) => {
+test('a side with a wrong secret gets no lane, and none of its bytes are accepted', async (t) => {
   const [from, to] = [await side(t), await side(t)];
   const offer = { secret: new Uint8Array(32).fill(1) };
   await assert.rejects(join(from, to, { offer }), { code: 'connect_failed' });
   await eventually('no lane is left', () => from.lanes.stats().lanes + to.lanes.stats().lanes === 0);
 });
 
-test('ports of services are sent nothing', async (t) => {
+test('no packet is sent to well-known service ports', async (t) => {
   const [from, to] = [await side(t), await side(t)];
   await assert.rejects(join(from, to, { answer: { port: 53 } }), { code: 'connect_failed' });
   await assert.rejects(join(from, to, { answer: { id: 0 } }), { code: 'connect_failed' });
 });
 
-test('a reset is different from an end and from a lost lane, and follows what was written', async (t) => {
+test('a reset differs from an end and from a lost lane, and follows the written bytes', async (t) => {
   const [from, to] = [await side(t), await side(t)];
   const [a, b] = await join(from, to);
   const broken = once(b, 'error');
@@ -141,12 +141,12 @@ test('a reset is different from an end and from a lost lane, and follows what wa
   await eventually('no lane is left', () => from.lanes.stats().lanes + to.lanes.stats().lanes === 0);
 });
 
-test('a lane without any packet from the other side is lost, though nothing is in transit', async (t) => {
+test('a lane that receives no packets is lost, even if nothing is in transit', async (t) => {
   const clock = new TestClock();
   const to = await TestLanes.open(true, clock);
   t.after(async () => await to[Symbol.asyncDispose]());
   const [a, b] = await join(await side(t), to);
-  // These packets also acknowledge what b sent.
+  // These packets also acknowledge the bytes of b.
   a.write('over');
   await once(b, 'data');
   const lost = once(b, 'error');
@@ -157,7 +157,7 @@ test('a lane without any packet from the other side is lost, though nothing is i
   assert.equal(error.code, 'connection_lost');
 });
 
-test('a side that stops lets the other side know that the lane is lost', async (t) => {
+test('a side that stops tells the other side that the lane is lost', async (t) => {
   const [a, b] = await join(await side(t), await side(t));
   const lost = once(b, 'error');
   b.resume();
@@ -167,14 +167,14 @@ test('a side that stops lets the other side know that the lane is lost', async (
 });
 
 for (const [what, type] of [
-  ['breaks it off', 16],
+  ['resets it', 16],
   ['ends it', 2],
 ] as const)
-  test(`a lane is lost, not ended, where somebody between ${what}`, async (t) => {
+  test(`a lane is lost, not cleanly ended, if an attacker ${what}`, async (t) => {
     const [from, to] = [await side(t), await side(t)];
     const offered = from.lanes.offer(HERE);
     assert(offered !== null);
-    // Whoever sees the packets can end the stream below; the last record he cannot make.
+    // An attacker that sees the packets can end the udx stream, but cannot forge the final record.
     const { answer, stream } = to.lanes.take(offered.offer, HERE, NEVER) ?? assert.fail();
     const a = await offered.answered(answer, NEVER);
     const b = await stream;
@@ -190,7 +190,7 @@ for (const [what, type] of [
     a.destroy();
   });
 
-/** A packet of udx for a stream, with bits that say what it is. */
+/** A udx packet for a stream, with these type bits. */
 function forgedPacket(type: number, id: number, payloadBytes = 0): Buffer {
   const packet = Buffer.alloc(20 + payloadBytes);
   packet.set([255, 1, type]);
@@ -198,7 +198,7 @@ function forgedPacket(type: number, id: number, payloadBytes = 0): Buffer {
   return packet;
 }
 
-test('packets out of order take a bounded part of the memory, however many a stranger sends', async (t) => {
+test('packets out of order use bounded memory, independent of their number', async (t) => {
   const [from, to] = [await side(t), await side(t)];
   const offered = from.lanes.offer(HERE);
   assert(offered !== null);
@@ -208,30 +208,30 @@ test('packets out of order take a bounded part of the memory, however many a str
   b.resume();
   const port = to.socket.address()?.port ?? 0;
   const before = process.memoryUsage.rss();
-  // The hello took the first number, and the second one never comes.
+  // The hello used the first number, and the second one never arrives.
   for (let seq = 2; seq < 3 * MAX_PACKETS_AHEAD; seq++) {
     const packet = forgedPacket(1, decodeLaneAnswer(answer).id, 1400);
     packet.writeUInt32LE(seq, 12);
     await from.socket.send(packet, port, HOST);
   }
-  await eventually('the flood has come', () => to.lanes.waitingBytes > MIB);
-  assert(to.lanes.waitingBytes <= MAX_PACKETS_AHEAD * 1500, `${to.lanes.waitingBytes} bytes wait`);
+  await eventually('the flood arrived', () => to.lanes.waitingBytes > MIB);
+  assert(to.lanes.waitingBytes <= MAX_PACKETS_AHEAD * 1500, `${to.lanes.waitingBytes} bytes are buffered`);
   assert(process.memoryUsage.rss() - before < 48 * MIB);
-  // The table of udx would grow with this distance to gigabytes.
+  // At this distance the table of udx would grow to gigabytes.
   const waiting = to.lanes.waitingBytes;
   const far = forgedPacket(1, decodeLaneAnswer(answer).id, 1);
   far.writeUInt32LE(2 + 2 ** 30, 12);
   for (let i = 0; i < 10; i++) await from.socket.send(far, port, HOST);
-  const heard = once(b, 'close');
+  const received = once(b, 'close');
   b.on('error', () => {});
   a.destroy();
   b.destroy();
-  await heard;
+  await received;
   assert(waiting <= MAX_PACKETS_AHEAD * 1500);
   assert.equal(to.lanes.waitingBytes, 0);
 });
 
-test('nobody sends over a third node, and there are so many lanes in all and for one source', async (t) => {
+test('relayed paths have no lanes, and lanes are limited in total and per source', async (t) => {
   const { lanes } = await side(t);
   assert.equal(lanes.offer({ ...HERE, kind: 'relay' }), null);
   assert.equal(lanes.offer({ ...HERE, kind: 'turn' }), null);
@@ -247,7 +247,7 @@ test('nobody sends over a third node, and there are so many lanes in all and for
   assert.equal(lanes.offer(HERE), null);
 });
 
-test('lanes that strangers ask for leave room for other networks, and for lanes that this node asks for', async (t) => {
+test('lanes offered by strangers leave room for other networks and for lanes of this node', async (t) => {
   const { lanes } = await side(t);
   const offer = encodeLaneOffer({ id: 1, port: 4000, secret: new Uint8Array(BULK_SECRET_BYTES) });
   const stop = new AbortController();
@@ -266,21 +266,21 @@ test('lanes that strangers ask for leave room for other networks, and for lanes 
   stop.abort(new SvcError('cancelled'));
 });
 
-test('lanes of one source hold little together for a reader that stops, and one that was asked for still gets its bytes', async (t) => {
+test('unread lanes of one source share a budget, and a lane of this node still receives', async (t) => {
   const [from, to] = [await side(t), await side(t)];
   const lanes = [await join(from, to), await join(from, to), await join(from, to)];
   const isLost = (): boolean => lanes.some(([, unread]) => unread.destroyed);
   for (const [lane] of lanes) lane.write(Buffer.alloc(0.7 * MAX_LANE_UNREAD_PER_SOURCE_BYTES));
-  await eventually('there is no more room', () => {
+  await eventually('the budget is used up', () => {
     assert(to.lanes.unreadBytes <= MAX_LANE_UNREAD_PER_SOURCE_BYTES, `${to.lanes.unreadBytes} bytes`);
     return isLost();
   });
   const [asked, other] = await join(to, from);
-  const heard = once(asked, 'data');
+  const received = once(asked, 'data');
   other.write('over');
-  assert.equal(String((await heard)[0]), 'over');
+  assert.equal(String((await received)[0]), 'over');
   for (const lane of lanes.flat()) lane.destroy();
-  await eventually('all is given back', () => to.lanes.unreadBytes === 0);
+  await eventually('all bytes are released', () => to.lanes.unreadBytes === 0);
 });
 
 test('a stop ends every lane', async (t) => {

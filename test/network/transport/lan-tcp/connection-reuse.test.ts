@@ -1,4 +1,4 @@
-/** A channel carries one stream after the other, and what one of them leaves behind hurts no other. */
+/** A LAN TCP connection carries one stream after another. Remains of one stream do not affect the next. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Readable } from 'node:stream';
@@ -9,14 +9,14 @@ import type { Stream } from '../../../../src/network/transport/types.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { LeapClock } from '../../../support/leap-clock.ts';
 import { failure, MIB, readAll } from '../world.ts';
-import { type ChannelPair, channelEnd, channelPair, quicPair, sealsOf, socketPair } from './world.ts';
+import { type ConnectionPair, connectionEnd, connectionPair, quicPair, sealsOf, socketPair } from './world.ts';
 
-/** Longer than a side lingers for the other one, milliseconds. */
+/** Longer than a side lingers, milliseconds. */
 const LATE_MS = 2_100;
 
-/** A stream of our end with its other end, once its first byte has come. */
-async function openOn({ ours, incoming }: ChannelPair): Promise<[Stream, Stream]> {
-  const stream = ours.channel.begin();
+/** A local stream with its remote end, after its first byte arrived. */
+async function openOn({ ours, incoming }: ConnectionPair): Promise<[Stream, Stream]> {
+  const stream = ours.connection.begin();
   stream.write('!');
   const theirs = await incoming();
   await once(theirs, 'data');
@@ -24,15 +24,15 @@ async function openOn({ ours, incoming }: ChannelPair): Promise<[Stream, Stream]
   return [stream, theirs];
 }
 
-/** Writes until not even the system takes more; returns how many bytes. */
-function fill(stream: Stream, { ours }: ChannelPair): number {
+/** Writes until even the system buffers are full. Returns the number of bytes. */
+function fill(stream: Stream, { ours }: ConnectionPair): number {
   let bytes = 0;
   const piece = Buffer.alloc(16 * 1024, 3);
   for (; ours.socket.writableLength === 0; bytes += piece.length) stream.write(piece);
   return bytes;
 }
 
-/** Writes until the stream fails, and says how. */
+/** Writes until the stream fails, and returns the error. */
 async function pump(stream: Stream): Promise<unknown> {
   const seen = failure(stream);
   const source = Readable.from(
@@ -47,24 +47,24 @@ async function pump(stream: Stream): Promise<unknown> {
 for (const isSealed of [false, true]) {
   const what = isSealed ? 'sealed' : 'open';
 
-  test(`${what}: streams follow each other once both sides have ended`, async (t) => {
-    const pair = await channelPair(t, { isSealed });
+  test(`${what}: a stream can follow after the previous one was ended by both sides`, async (t) => {
+    const pair = await connectionPair(t, { isSealed });
     for (let i = 0; i < 5; i++) {
       const [ours, theirs] = await openOn(pair);
       const first = i % 2 === 0 ? ours : theirs;
       const second = i % 2 === 0 ? theirs : ours;
-      first.end('from who ends first');
-      assert.equal(String(await readAll(second)), 'from who ends first');
+      first.end('from the first side');
+      assert.equal(String(await readAll(second)), 'from the first side');
       assert.equal(pair.ours.idle, i);
-      second.end('from who ends last');
-      assert.equal(String(await readAll(first)), 'from who ends last');
+      second.end('from the second side');
+      assert.equal(String(await readAll(first)), 'from the second side');
       await eventually('both ends are free again', () => pair.ours.idle === i + 1 && pair.theirs.idle === i + 1);
     }
     assert.ok(!pair.ours.isClosed && !pair.theirs.isClosed);
   });
 
-  test(`${what}: a stream that nobody has read to its end does not hold up the next one`, async (t) => {
-    const pair = await channelPair(t, { isSealed });
+  test(`${what}: a stream that was not read to its end does not block the next one`, async (t) => {
+    const pair = await connectionPair(t, { isSealed });
     const [first, unread] = await openOn(pair);
     unread.end();
     first.resume().end(Buffer.alloc(MIB / 4, 7));
@@ -75,9 +75,9 @@ for (const isSealed of [false, true]) {
     assert.deepEqual(await readAll(unread), Buffer.alloc(MIB / 4, 7));
   });
 
-  test(`${what}: a channel on which a stream was given up ends, and its stream with a reset`, async (t) => {
+  test(`${what}: a destroyed stream closes its connection, and the other side sees a reset`, async (t) => {
     for (const who of ['ours', 'theirs'] as const) {
-      const pair = await channelPair(t, { isSealed });
+      const pair = await connectionPair(t, { isSealed });
       const [ours, theirs] = await openOn(pair);
       const seen = failure(who === 'ours' ? theirs : ours);
       if (who === 'ours') ours.destroy();
@@ -88,9 +88,9 @@ for (const isSealed of [false, true]) {
     }
   });
 
-  test(`${what}: whoever writes learns at once that its reader has given the stream up`, async (t) => {
+  test(`${what}: a writer learns immediately that its reader destroyed the stream`, async (t) => {
     for (let i = 0; i < 20; i++) {
-      const pair = await channelPair(t, { isSealed });
+      const pair = await connectionPair(t, { isSealed });
       const [ours, theirs] = await openOn(pair);
       const sent = pump(theirs);
       await once(ours.resume(), 'data');
@@ -99,9 +99,9 @@ for (const isSealed of [false, true]) {
     }
   });
 
-  test(`${what}: whoever writes much learns so too where its reader has ended its own half`, async (t) => {
+  test(`${what}: a writer also learns this if its reader ended its own half before`, async (t) => {
     for (let i = 0; i < 20; i++) {
-      const pair = await channelPair(t, { isSealed });
+      const pair = await connectionPair(t, { isSealed });
       const [ours, theirs] = await openOn(pair);
       ours.end();
       const sent = pump(theirs);
@@ -111,17 +111,17 @@ for (const isSealed of [false, true]) {
     }
   });
 
-  test(`${what}: bytes before an end come whole to a reader that takes its time`, async (t) => {
+  test(`${what}: all bytes before an end reach a slow reader`, async (t) => {
     for (const isMuch of [false, true]) {
       const clock = new LeapClock();
-      const pair = await channelPair(t, { isSealed, clock });
+      const pair = await connectionPair(t, { isSealed, clock });
       const [ours, theirs] = await openOn(pair);
       const bytes = isMuch ? fill(ours, pair) : 8;
       ours.end(isMuch ? '' : 'a little');
       await once(ours, 'finish');
       ours.destroy();
       theirs.read(0);
-      await eventually('the reader has taken what it may', () => theirs.readableLength >= Math.min(bytes, MIB / 4));
+      await eventually('the reader has buffered what it may', () => theirs.readableLength >= Math.min(bytes, MIB / 4));
       for (let i = 0; i < 3; i++) {
         clock.pass(LATE_MS);
         await quicPair(t);
@@ -133,8 +133,8 @@ for (const isSealed of [false, true]) {
     }
   });
 
-  test(`${what}: an idle channel that is of no more use ends when its last bytes have gone`, async (t) => {
-    const pair = await channelPair(t, { isSealed });
+  test(`${what}: a retired idle connection closes after its last bytes are sent`, async (t) => {
+    const pair = await connectionPair(t, { isSealed });
     const [ours, theirs] = await openOn(pair);
     theirs.end();
     await finished(ours.resume(), { writable: false });
@@ -142,53 +142,53 @@ for (const isSealed of [false, true]) {
     ours.end();
     await once(ours, 'close');
     assert.equal(pair.ours.idle, 1);
-    pair.ours.channel.retire();
+    pair.ours.connection.retire();
     assert.equal((await readAll(theirs)).length, bytes);
     await eventually('both ends are closed', () => pair.ours.isClosed && pair.theirs.isClosed);
   });
 
-  test(`${what}: what the other side still says on a stream that nobody reads is thrown away`, async (t) => {
-    const pair = await channelPair(t, { isSealed });
+  test(`${what}: remaining data for a destroyed stream is discarded`, async (t) => {
+    const pair = await connectionPair(t, { isSealed });
     const [ours, theirs] = await openOn(pair);
     ours.end();
     await finished(theirs.resume(), { writable: false });
     ours.destroy();
     theirs.end(Buffer.alloc(10_000));
-    await eventually('the channel is free again', () => pair.ours.idle === 1 && pair.theirs.idle === 1);
+    await eventually('the connection is free again', () => pair.ours.idle === 1 && pair.theirs.idle === 1);
     const [next] = await openOn(pair);
     assert.ok(!next.destroyed);
   });
 
-  test(`${what}: a stream that nobody reads and the other side does not end is given up`, async (t) => {
+  test(`${what}: a destroyed stream that the other side does not end is given up`, async (t) => {
     const clock = new LeapClock();
-    const pair = await channelPair(t, { isSealed, clock });
+    const pair = await connectionPair(t, { isSealed, clock });
     const [ours, theirs] = await openOn(pair);
     ours.end();
     await finished(theirs.resume(), { writable: false });
     const seen = failure(theirs);
     ours.destroy();
     clock.pass(LATE_MS);
-    theirs.write('is anybody there?');
+    theirs.write('still there?');
     assert.equal(await seen, 'stream_reset');
     await eventually('both ends are closed', () => pair.ours.isClosed && pair.theirs.isClosed);
   });
 
-  test(`${what}: a process that dies without a word takes its streams along`, async (t) => {
+  test(`${what}: a crashed process fails its streams`, async (t) => {
     for (const [who, other] of [
       ['ours', 'theirs'],
       ['theirs', 'ours'],
     ] as const) {
-      const pair = await channelPair(t, { isSealed });
+      const pair = await connectionPair(t, { isSealed });
       const [ours, theirs] = await openOn(pair);
       const seen = failure(who === 'ours' ? theirs : ours);
       pair[who].socket.resetAndDestroy();
       assert.equal(await seen, 'connection_lost');
-      await eventually('its other end is closed', () => pair[other].isClosed);
+      await eventually('the other end is closed', () => pair[other].isClosed);
     }
   });
 
-  test(`${what}: an end of the TCP connection is no end of the stream`, async (t) => {
-    const pair = await channelPair(t, { isSealed });
+  test(`${what}: a closed TCP connection is not a clean end of the stream`, async (t) => {
+    const pair = await connectionPair(t, { isSealed });
     const [ours, theirs] = await openOn(pair);
     const seen = failure(theirs);
     pair.ours.socket.end();
@@ -197,19 +197,19 @@ for (const isSealed of [false, true]) {
   });
 }
 
-test('the last bytes of a stream and its end go out in one piece', async (t) => {
+test('the last bytes of a stream and its end are sent in one write', async (t) => {
   const quic = await quicPair(t);
-  const [near, far] = await socketPair(t);
-  const { channel } = channelEnd(near, sealsOf(false)[0], { isSealed: false, quic }, null);
-  const pieces = t.mock.method(near, 'write');
-  const uncork = t.mock.method(near, 'uncork', () => {});
-  const stream = channel.begin();
+  const [local, remote] = await socketPair(t);
+  const { connection } = connectionEnd(local, sealsOf(false)[0], { isSealed: false, quic }, null);
+  const pieces = t.mock.method(local, 'write');
+  const uncork = t.mock.method(local, 'uncork', () => {});
+  const stream = connection.begin();
   stream.end('the last');
-  assert.equal(pieces.mock.callCount(), 2, 'both are there, and wait');
+  assert.equal(pieces.mock.callCount(), 2, 'both frames are queued');
   assert.equal(uncork.mock.callCount(), 1);
   uncork.mock.restore();
-  near.uncork();
-  const [last]: Buffer[] = await once(far, 'data');
+  local.uncork();
+  const [last]: Buffer[] = await once(remote, 'data');
   const frames = [...new FrameOpener().feed(last ?? assert.fail())];
   assert.deepEqual(
     frames.map(({ kind, payload }) => [kind, String(payload)]),
@@ -221,15 +221,15 @@ test('the last bytes of a stream and its end go out in one piece', async (t) => 
 });
 
 for (const isSealed of [false, true])
-  test(`a sign of life is answered between streams, ${isSealed ? 'sealed' : 'in the open'}`, async (t) => {
-    const { ours, theirs, incoming } = await channelPair(t, { isSealed });
+  test(`a pulse is answered between streams, ${isSealed ? 'sealed' : 'plain'}`, async (t) => {
+    const { ours, theirs, incoming } = await connectionPair(t, { isSealed });
     for (let i = 1; i <= 3; i++) {
-      ours.channel.pulse();
-      await eventually('it is answered', () => ours.pulses === i);
+      ours.connection.pulse();
+      await eventually('the pulse is answered', () => ours.pulses === i);
     }
-    // One that is still under way does not disturb the stream behind it.
-    ours.channel.pulse();
-    const stream = ours.channel.begin();
+    // A pulse in transit does not affect the next stream.
+    ours.connection.pulse();
+    const stream = ours.connection.begin();
     stream.end('a question');
     const other = await incoming();
     assert.equal(String(await readAll(other)), 'a question');
@@ -239,24 +239,24 @@ for (const isSealed of [false, true])
     assert.deepEqual([ours.isClosed, theirs.isClosed], [false, false]);
   });
 
-test('a late reset of the stream before is not taken for one of the next', async (t) => {
+test('a late reset of the previous stream does not affect the next one', async (t) => {
   for (const isHeard of [false, true]) {
     const quic = await quicPair(t);
-    const [near, far] = await socketPair(t);
-    far.resume();
+    const [local, remote] = await socketPair(t);
+    remote.resume();
     const [seals, theirs] = sealsOf(false);
-    const ours = channelEnd(near, seals, { isSealed: false, quic }, null);
-    const first = ours.channel.begin();
+    const ours = connectionEnd(local, seals, { isSealed: false, quic }, null);
+    const first = ours.connection.begin();
     first.end('a question');
-    far.write(theirs.sealer.seal('data', Buffer.from('no')));
-    far.write(theirs.sealer.seal('end'));
+    remote.write(theirs.sealer.seal('data', Buffer.from('no')));
+    remote.write(theirs.sealer.seal('end'));
     assert.equal(String(await readAll(first)), 'no');
-    await eventually('it is idle', () => ours.idle === 1);
-    const second = ours.channel.begin();
-    second.write('is anybody there');
+    await eventually('the connection is idle', () => ours.idle === 1);
+    const second = ours.connection.begin();
+    second.write('still there?');
     const seen = failure(second);
-    if (isHeard) far.write(theirs.sealer.seal('data', Buffer.from('yes')));
-    far.write(theirs.sealer.seal('reset'));
+    if (isHeard) remote.write(theirs.sealer.seal('data', Buffer.from('yes')));
+    remote.write(theirs.sealer.seal('reset'));
     second.resume();
     assert.equal(await seen, isHeard ? 'stream_reset' : 'connection_lost');
   }

@@ -1,4 +1,4 @@
-/** What another side sends on a channel that it should not: it ends that channel, and nothing else. */
+/** Invalid data on a LAN TCP connection closes that connection and nothing else. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
@@ -8,26 +8,26 @@ import type { Stream } from '../../../../src/network/transport/types.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { LeapClock } from '../../../support/leap-clock.ts';
 import { failure, inbox } from '../world.ts';
-import { channelEnd, type End, quicPair, sealsOf, socketPair } from './world.ts';
+import { connectionEnd, type End, quicPair, sealsOf, socketPair } from './world.ts';
 
-/** Longer than a side lingers for the other one, milliseconds. */
+/** Longer than a side lingers, milliseconds. */
 const LATE_MS = 2_100;
 const KIB = 1024;
 
 interface Attack {
-  /** The end that is attacked. */
+  /** The attacked end. */
   readonly end: End;
-  /** The other end of its TCP connection. */
+  /** The attacker's end of the TCP connection. */
   readonly socket: Socket;
-  /** How the other end would seal what it sends. */
+  /** Seals data as the other end would. */
   readonly seals: ConnectionSeals;
   readonly clock: LeapClock;
   readonly incoming: () => Promise<Stream>;
-  /** Streams that the end was told of. */
+  /** Streams that the attacked end received. */
   count: number;
 }
 
-/** @param begins whether the attacked end is the one that begins streams */
+/** @param begins whether the attacked end opens the streams */
 async function attack(t: TestContext, isSealed: boolean, begins = false): Promise<Attack> {
   const clock = new LeapClock();
   const [socket, theirs] = await socketPair(t);
@@ -39,20 +39,24 @@ async function attack(t: TestContext, isSealed: boolean, begins = false): Promis
     streams.push(stream);
   };
   const options = { isSealed, clock, quic: await quicPair(t) };
-  const end = channelEnd(theirs, theirSeals, options, begins ? null : onStream);
+  const end = connectionEnd(theirs, theirSeals, options, begins ? null : onStream);
   const attacked: Attack = { end, socket, seals, clock, incoming: streams.next, count: 0 };
   return attacked;
 }
 
 async function isEnded({ end, socket }: Attack): Promise<void> {
-  await eventually('the channel is closed', () => end.isClosed);
+  await eventually('the connection is closed', () => end.isClosed);
   assert.ok(end.socket.destroyed);
   socket.resume();
   if (!socket.closed) await once(socket.end(), 'close');
 }
 
-/** Feeds what a change makes of a few records; the stream is lost, and nothing but its first bytes has come. */
-async function spoiled(t: TestContext, isSealed: boolean, change: (records: readonly Buffer[]) => readonly Buffer[]) {
+/** Sends a changed sequence of records. The stream must fail after its first bytes. */
+async function sendChanged(
+  t: TestContext,
+  isSealed: boolean,
+  change: (records: readonly Buffer[]) => readonly Buffer[],
+) {
   const it = await attack(t, isSealed);
   it.socket.write(it.seals.sealer.seal('data', Buffer.from('first')));
   const stream = await it.incoming();
@@ -74,21 +78,21 @@ describe('sealed records', () => {
     return copy;
   };
   for (const [what, change] of [
-    ['changed in what they carry', ([a, b]) => [changed(a, 5), b]],
-    ['changed in their tag', ([a, b]) => [changed(a, -1), b]],
-    ['changed in their length', ([a, b]) => [changed(a, 2), b]],
-    ['said twice', ([a, b]) => [a, a, b]],
-    ['left out', ([, b, c]) => [b, c]],
-    ['put elsewhere', ([a, b, c]) => [b, a, c]],
+    ['changed in the payload', ([a, b]) => [changed(a, 5), b]],
+    ['changed in the tag', ([a, b]) => [changed(a, -1), b]],
+    ['changed in the length', ([a, b]) => [changed(a, 2), b]],
+    ['repeated', ([a, b]) => [a, a, b]],
+    ['omitted', ([, b, c]) => [b, c]],
+    ['reordered', ([a, b, c]) => [b, a, c]],
     ['empty', () => [Buffer.alloc(3)]],
-    ['longer than any', () => [Buffer.from([0xff, 0xff, 0xff])]],
+    ['too long', () => [Buffer.from([0xff, 0xff, 0xff])]],
   ] satisfies readonly [string, (records: readonly Buffer[]) => readonly (Buffer | undefined)[]][])
-    test(`that were ${what} end the channel`, async (t) => {
+    test(`records that are ${what} close the connection`, async (t) => {
       const given = (records: readonly Buffer[]) => change(records).filter((one) => one !== undefined);
-      assert.doesNotMatch(await spoiled(t, true, given), /third|fourth/);
+      assert.doesNotMatch(await sendChanged(t, true, given), /third|fourth/);
     });
 
-  test('that were cut end the channel with their TCP connection', async (t) => {
+  test('a truncated record closes the connection with its TCP connection', async (t) => {
     const it = await attack(t, true);
     it.socket.write(it.seals.sealer.seal('data', Buffer.from('first')));
     const seen = failure(await it.incoming());
@@ -97,7 +101,7 @@ describe('sealed records', () => {
     await isEnded(it);
   });
 
-  test('of this end are not taken for some of the other', async (t) => {
+  test('a reflected record closes the connection', async (t) => {
     const it = await attack(t, true);
     const [, own] = sealsOf(true);
     it.socket.write(own.sealer.seal('data', Buffer.from('mirrored')));
@@ -106,16 +110,16 @@ describe('sealed records', () => {
   });
 });
 
-describe('frames in the open', () => {
+describe('plain frames', () => {
   for (const [what, frame] of [
     ['empty', [1, 0, 0, 0]],
-    ['longer than any', [1, 1, 0, 1]],
-    ['ends with something in them', [2, 0, 0, 1, 0]],
-    ['of a hello', [0, 0, 0, 0]],
+    ['too long', [1, 1, 0, 1]],
+    ['ends with a payload', [2, 0, 0, 1, 0]],
+    ['a hello', [0, 0, 0, 0]],
     ['of an unknown kind', [9, 0, 0, 1, 0]],
   ] satisfies [string, number[]][])
-    test(`that are ${what} end the channel`, async (t) => {
-      const chunks = await spoiled(t, false, ([first]) => [
+    test(`frames that are ${what} close the connection`, async (t) => {
+      const chunks = await sendChanged(t, false, ([first]) => [
         ...(first === undefined ? [] : [first]),
         Buffer.from(frame),
       ]);
@@ -124,8 +128,8 @@ describe('frames in the open', () => {
 });
 
 for (const isSealed of [false, true])
-  describe(isSealed ? 'sealed channels' : 'open channels', () => {
-    test('bytes and ends behind an end are the last', async (t) => {
+  describe(isSealed ? 'Sealed connections' : 'Plain connections', () => {
+    test('data or an end after the end of a stream closes the connection', async (t) => {
       for (const kind of ['data', 'end'] as const) {
         const it = await attack(t, isSealed);
         it.socket.write(it.seals.sealer.seal('data', Buffer.from('all')));
@@ -141,7 +145,7 @@ for (const isSealed of [false, true])
       }
     });
 
-    test('a reset and an end before any stream end the channel', async (t) => {
+    test('a reset or an end before any stream closes the connection', async (t) => {
       for (const kind of ['reset', 'end'] as const)
         for (const begins of [false, true]) {
           const it = await attack(t, isSealed, begins);
@@ -151,27 +155,27 @@ for (const isSealed of [false, true])
         }
     });
 
-    test('nobody begins streams at the end that does', async (t) => {
+    test('a stream opened by the wrong side closes the connection', async (t) => {
       const it = await attack(t, isSealed, true);
-      it.socket.write(it.seals.sealer.seal('data', Buffer.from('take this')));
+      it.socket.write(it.seals.sealer.seal('data', Buffer.from('a stream')));
       await isEnded(it);
     });
 
-    test('data without a byte is none', async (t) => {
+    test('an empty data frame closes the connection', async (t) => {
       const it = await attack(t, isSealed);
       it.socket.write(it.seals.sealer.seal('data', Buffer.alloc(0)));
       await isEnded(it);
       assert.equal(it.count, 0);
     });
 
-    test('noise ends the channel', async (t) => {
+    test('random data closes the connection', async (t) => {
       const it = await attack(t, isSealed);
       it.socket.write(Buffer.alloc(200 * KIB, 0xa5));
       await isEnded(it);
       assert.equal(it.count, 0);
     });
 
-    test('who writes on and on where nobody reads is told once, and cut off', async (t) => {
+    test('a writer that floods a closed reader receives one reset, then is disconnected', async (t) => {
       const it = await attack(t, isSealed);
       const flood = (bytes: number): void => {
         for (let at = 0; at < bytes; at += KIB) it.socket.write(it.seals.sealer.seal('data', Buffer.alloc(KIB)));
@@ -181,29 +185,29 @@ for (const isSealed of [false, true])
       stream.end('enough');
       await once(stream, 'finish');
       stream.destroy();
-      const told: string[] = [];
+      const replies: string[] = [];
       it.socket.on('data', (chunk: Buffer) => {
-        for (const { kind } of it.seals.opener.feed(chunk)) told.push(kind);
+        for (const { kind } of it.seals.opener.feed(chunk)) replies.push(kind);
       });
       flood(60 * KIB);
-      await eventually('what came was thrown away', () => it.end.state.received > 60 * KIB);
-      assert.deepEqual(told, ['data', 'end']);
+      await eventually('the data was discarded', () => it.end.state.received > 60 * KIB);
+      assert.deepEqual(replies, ['data', 'end']);
       flood(10 * KIB);
-      await eventually('it is told', () => told.length === 3);
-      assert.deepEqual(told, ['data', 'end', 'reset']);
+      await eventually('the writer received the reset', () => replies.length === 3);
+      assert.deepEqual(replies, ['data', 'end', 'reset']);
       flood(1000 * KIB);
-      await eventually('all was taken', () => it.end.state.received > 1000 * KIB);
+      await eventually('all data was received', () => it.end.state.received > 1000 * KIB);
       assert.ok(!it.end.isClosed);
       it.clock.pass(LATE_MS);
       await isEnded(it);
     });
 
-    test('who fills its reader and goes on is held back, and can be given up', async (t) => {
+    test('a writer that floods a paused reader is paused, and can be disconnected', async (t) => {
       const it = await attack(t, isSealed);
       const piece = Buffer.alloc(64 * KIB);
       for (let at = 0; at < 64 * KIB * KIB; at += piece.length) it.socket.write(it.seals.sealer.seal('data', piece));
       const stream = await it.incoming();
-      await eventually('the reader is full', () => it.end.socket.isPaused());
+      await eventually('the reader is paused', () => it.end.socket.isPaused());
       assert.ok(stream.readableLength < 512 * KIB);
       stream.destroy();
       it.clock.pass(LATE_MS);
