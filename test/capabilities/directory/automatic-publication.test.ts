@@ -6,7 +6,7 @@ const SECOND_MS = 1000;
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 3600_000;
 
-test('automatic publication covers the node, agents from before, and agents that register; off it covers none', async () => {
+test('automatic publication covers the node, existing agents and new agents. When disabled it covers no new ones', async () => {
   const world = new DirectoryWorld({ autoPublish: true });
   const before = world.add();
   await world.directory.start();
@@ -22,7 +22,7 @@ test('automatic publication covers the node, agents from before, and agents that
   await world.directory.agentChanged({ aid: quiet.aid, kind: 'registered' });
   await world.clock.run(DAY_MS);
   assert.equal(world.kept(quiet.aid).length, 0);
-  assert.ok(world.kept(world.nodeAid).length >= 48, 'the node is always alive');
+  assert.ok(world.kept(world.nodeAid).length >= 48, 'the node is always renewed');
   world.autoPublish = true;
   world.directory.applyAutoPublish();
   await world.clock.run(SECOND_MS);
@@ -31,7 +31,7 @@ test('automatic publication covers the node, agents from before, and agents that
   world.store.close();
 });
 
-test('an agent that is held back is published when that is asked for, not before', async () => {
+test('a held agent is published only on request', async () => {
   const world = new DirectoryWorld({ autoPublish: true });
   const before = world.add();
   world.agents.setHeld(before.aid, true);
@@ -45,12 +45,12 @@ test('an agent that is held back is published when that is asked for, not before
   assert.deepEqual([world.kept(before.aid).length, world.kept(aid).length], [0, 0]);
   await world.directory.publish(aid);
   await world.clock.run(DAY_MS);
-  assert.ok(world.kept(aid).length >= 24, 'from then on it is renewed like any other');
+  assert.ok(world.kept(aid).length >= 24, 'then it is renewed like any other agent');
   await world.directory.stop();
   world.store.close();
 });
 
-test('an agent that publishes at once itself is not published twice', async () => {
+test('an agent that publishes itself immediately is not published twice', async () => {
   const world = new DirectoryWorld({ autoPublish: true });
   await world.directory.start();
   const { aid } = world.add();

@@ -1,4 +1,4 @@
-/** Finding agents by what they offer. */
+/** Finds agents by their services. */
 import assert from 'node:assert/strict';
 import { beforeEach, describe, test } from 'node:test';
 import { discover, type Search } from '../../../src/capabilities/directory/discovery.ts';
@@ -48,21 +48,21 @@ describe('discovery', () => {
     return found.map(({ aid }) => aid);
   };
 
-  test('says what a card says', async () => {
+  test('an entry contains the fields of the card', async () => {
     const aid = await offer({ meta: '{"x":1}' }, { ttl: 60, seq: 7 });
     const [entry] = await discover(network, { services: ['a'], protocols: [], tags: [], limit: 1 });
     const { meta: _meta, ...card } = CARD;
     assert.deepEqual(entry, { ...card, aid, meta: { x: 1 }, seq: 7, expiresAt: unixSeconds(clock) + 60 });
   });
 
-  test('one of the protocols has to be there, and all of the tags, in any spelling', async () => {
+  test('an entry must have one of the protocols and all of the tags, case-insensitive', async () => {
     const aid = await offer();
     assert.deepEqual(await find({ protocols: ['ftp', ' http '], tags: ['FAST', 'de'] }), [aid]);
     assert.deepEqual(await find({ protocols: ['ftp'] }), []);
     assert.deepEqual(await find({ tags: ['de', 'slow'] }), []);
   });
 
-  test('the newest comes first, and no more than are wanted', async () => {
+  test('the newest entries come first, up to the limit', async () => {
     const now = unixSeconds(clock);
     const [old, young] = [await offer({}, { timestamp: now - 9 }), await offer({}, { timestamp: now })];
     const middle = await offer({}, { timestamp: now - 5 });
@@ -70,7 +70,7 @@ describe('discovery', () => {
     assert.deepEqual(await find({ limit: 2 }), [young, middle]);
   });
 
-  test('records of one second are in one order everywhere', async () => {
+  test('records with the same timestamp have the same order on every node', async () => {
     const aids = await Promise.all([offer(), offer(), offer(), offer()]);
     const records = network.kept.toSorted((a, b) => Buffer.compare(a.encoded, b.encoded));
     assert.deepEqual(
@@ -80,7 +80,7 @@ describe('discovery', () => {
     assert.equal(aids.length, 4);
   });
 
-  test('of an agent its newest card counts, and no card of another name', async () => {
+  test('only the newest card of an agent counts, and only under the requested name', async () => {
     const owner = newIdentity();
     const old = recordOf(owner, { name: 'old' }, { seq: 1 });
     const newer = recordOf(owner, { name: 'new' }, { seq: 2 });
@@ -98,7 +98,7 @@ describe('discovery', () => {
     }
   });
 
-  test('each name is asked for once, and so many of them', async () => {
+  test('each name is looked up once, up to a maximum number of names', async () => {
     const names = Array.from({ length: MAX_NAMES_PER_CALL + 1 }, (_, i) => `s${i}`);
     const aid = await offer({ service: 's1' });
     assert.deepEqual(await find({ services: [...names.slice(1), 's1'] }), [aid]);
@@ -107,16 +107,16 @@ describe('discovery', () => {
     await assert.rejects(find({ services: ['No Name'] }), { code: 'bad_service_name' });
   });
 
-  test('so many providers are asked for, and who gives up is let go', async () => {
+  test('a lookup requests a limited number of providers, and can be aborted', async () => {
     const asked: unknown[] = [];
     const list = (...[, types, options]: Parameters<ScriptedRecords['list']>) => {
       asked.push(types, options?.limit);
       return new Promise<never>(() => {});
     };
-    const gone = new AbortController();
-    const search = { services: ['a'], protocols: [], tags: [], limit: 9, signal: gone.signal };
+    const client = new AbortController();
+    const search = { services: ['a'], protocols: [], tags: [], limit: 9, signal: client.signal };
     const found = discover({ list }, search);
-    gone.abort();
+    client.abort();
     await assert.rejects(found, { code: 'cancelled' });
     assert.deepEqual(asked, [[RECORD.service], MAX_PROVIDERS]);
   });

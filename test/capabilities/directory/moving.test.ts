@@ -1,4 +1,4 @@
-/** What an agent that moves publishes: its cards go along, and what it could not have published is refused. */
+/** The publications of a moved agent: its cards move too, and invalid ones are rejected. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { profilePublication, servicePublications } from '../../../src/capabilities/directory/cards.ts';
@@ -36,7 +36,7 @@ function keptOf({ type, name, payload, ttl }: Publication): Kept {
 const CARD = profilePublication({ name: 'Ada' });
 const CUSTOM: Publication = { type: RECORD.customLast, name: '', payload: new Uint8Array([1, 2]), ttl: 60 };
 
-/** Where a document does not hold. */
+/** The path of the invalid value, or "none". */
 function refusal(...kept: readonly Kept[]): unknown {
   try {
     importRecords(publications(), AID, { seq: 1, kept: [...kept] }, DELEGATION, 0);
@@ -44,10 +44,10 @@ function refusal(...kept: readonly Kept[]): unknown {
     assert.ok(error instanceof SvcError && error.code === 'bad_file');
     return error.details?.['path'];
   }
-  return 'nowhere';
+  return 'none';
 }
 
-test('what is kept on the network goes along, with the number behind which it goes out', () => {
+test('published records move with the agent, and publishing continues above their number', () => {
   const [there, here] = [publications(), publications()];
   assert.deepEqual(exportRecords(there, AID), { seq: 0, kept: [] });
   there.claim(AID, 0);
@@ -68,18 +68,18 @@ test('what is kept on the network goes along, with the number behind which it go
   assert.deepEqual([publisher?.claim, publisher?.dueAt], [true, 5000]);
 });
 
-test('endpoints are said anew, whatever the document says of them', () => {
+test('endpoints are rebuilt, independent of the document', () => {
   const here = publications();
   const kept = [{ ...keptOf(ENDPOINTS), payload_base64: toBase64(new Uint8Array([9])), ttl: 7 }];
   importRecords(here, AID, { seq: 0, kept }, DELEGATION, 0)();
   assert.deepEqual(here.publications(AID).map(keptOf), [keptOf(ENDPOINTS)]);
 });
 
-test('what an agent could not have published is refused with its place', () => {
+test('records that an agent could not have published are rejected with their path', () => {
   const [service] = services('a');
   assert.ok(service);
   const good = keptOf(service);
-  assert.equal(refusal(keptOf(ENDPOINTS), keptOf(CARD), keptOf(CUSTOM), good), 'nowhere');
+  assert.equal(refusal(keptOf(ENDPOINTS), keptOf(CARD), keptOf(CUSTOM), good), 'none');
   assert.equal(refusal({ ...good, payload_base64: '!' }), '/records/kept/0/payload_base64');
   assert.equal(refusal({ ...good, name: 'b' }), '/records/kept/0/payload_base64');
   assert.equal(refusal({ ...good, payload_base64: 'AAAA' }), '/records/kept/0/payload_base64');
@@ -93,8 +93,8 @@ test('what an agent could not have published is refused with its place', () => {
   assert.equal(refusal({ ...keptOf(CUSTOM), payload_base64: long }), '/records/kept/0/payload_base64');
 });
 
-test('an agent brings as many services as it may offer', () => {
+test('an agent can bring up to the maximum number of services', () => {
   const names = Array.from({ length: MAX_SERVICES + 1 }, (_, i) => `s${i}`);
-  assert.equal(refusal(keptOf(CUSTOM), ...services(...names.slice(1)).map(keptOf)), 'nowhere');
+  assert.equal(refusal(keptOf(CUSTOM), ...services(...names.slice(1)).map(keptOf)), 'none');
   assert.equal(refusal(...services(...names).map(keptOf)), '/records/kept');
 });

@@ -13,7 +13,7 @@ const CARD: ProfileCard = {
   meta: { x: 1 },
 };
 
-test('a card is read as it was written, each of its members by itself too', () => {
+test('a decoded card equals the encoded one, also with only one field', () => {
   const { type, name, payload } = profilePublication(CARD);
   assert.deepEqual([type, name], [RECORD.profile, '']);
   assert.deepEqual(readProfile(payload), CARD);
@@ -23,13 +23,13 @@ test('a card is read as it was written, each of its members by itself too', () =
   }
 });
 
-test('a card that says nothing, or is none, is null', () => {
+test('an empty or invalid card is null', () => {
   assert.equal(readProfile(profilePublication({}).payload), null);
   assert.equal(readProfile(profilePublication({ meta: {}, skills: [] }).payload), null);
   assert.equal(readProfile(new Uint8Array([1, 2, 3])), null);
 });
 
-test('a card that no record holds is refused with its size', () => {
+test('a card that is too large for a record is rejected', () => {
   const meta = { text: 'x'.repeat(10_000) };
   assert.throws(() => profilePublication({ meta }), { code: 'too_large' });
 });

@@ -20,7 +20,7 @@ function offer(...services: string[]): ServiceOffer {
   return { services, name: 'Test', protocols: ['http'], tags: [], brief: '', meta: null, ttl: 3600 };
 }
 
-test('publishing brings out a verified endpoint record and says how many keep it', async () => {
+test('publishing stores a signed endpoint record and returns the number of replicas', async () => {
   const world = new DirectoryWorld();
   const { aid } = world.add();
   assert.deepEqual(await world.directory.publish(aid), { seq: 1, replicas: 8 });
@@ -44,7 +44,7 @@ test('publishing brings out a verified endpoint record and says how many keep it
   world.store.close();
 });
 
-test('no record is sent before its number is on disk, and none if the disk fails', async (t) => {
+test('a record is sent only after its number is on disk, and not at all if the disk fails', async (t) => {
   const disk = slowDisk(t);
   const store = Store.open(join(temporaryDirectory(t), 'a.db'), MIGRATIONS);
   store.reserveJournal();
@@ -69,7 +69,7 @@ test('no record is sent before its number is on disk, and none if the disk fails
   world.store.close();
 });
 
-test('what goes out beside the endpoint record goes out with it, in one step', async () => {
+test('accompanying records are published together with the endpoint record', async () => {
   const world = new DirectoryWorld();
   const { aid } = world.add();
   const payload = new Uint8Array([1]);
@@ -90,12 +90,12 @@ test('what goes out beside the endpoint record goes out with it, in one step', a
   world.store.close();
 });
 
-test('where it cannot be made, or nobody keeps it, the endpoint record is published all the same', async () => {
+test('the endpoint record is published even if an accompanying record cannot be built or stored', async () => {
   const world = new DirectoryWorld();
   const { aid } = world.add();
   let broken = true;
   world.directory.accompany(() => {
-    if (broken) throw new Error('the disk');
+    if (broken) throw new Error('disk failure');
     return { type: 3, name: '', payload: new Uint8Array([1]), ttl: 7200 };
   });
   assert.deepEqual(await world.directory.publish(aid), { seq: 1, replicas: 8 });
@@ -124,7 +124,7 @@ test('an agent that is deleted while its publication waits for the disk is not p
   world.store.close();
 });
 
-test('who is not here is not found', async () => {
+test('an unknown agent is not found', async () => {
   const world = new DirectoryWorld();
   const { aid } = newIdentity();
   const calls = [
@@ -138,7 +138,7 @@ test('who is not here is not found', async () => {
   world.store.close();
 });
 
-test('where nobody acknowledges, the error says so and the record is tried again until somebody does', async () => {
+test('without an acknowledgment, publishing fails with this error and is retried until one arrives', async () => {
   const world = new DirectoryWorld();
   const { aid } = world.add();
   await world.directory.start();
@@ -157,7 +157,7 @@ test('where nobody acknowledges, the error says so and the record is tried again
   world.store.close();
 });
 
-test('where every node refuses a record for its time, the error is that the clock is wrong', async () => {
+test('if every node rejects the timestamp of a record, the error says that the clock is wrong', async () => {
   const world = new DirectoryWorld();
   const { aid } = world.add();
   await world.directory.start();
@@ -168,12 +168,12 @@ test('where every node refuses a record for its time, the error is that the cloc
   assert.equal(world.directory.summary(aid).everPublished, false);
   world.network.replicas = 3;
   await world.clock.run(60_000);
-  assert.equal(world.directory.summary(aid).replicas, 3, 'it was tried again');
+  assert.equal(world.directory.summary(aid).replicas, 3, 'it was retried');
   await world.directory.stop();
   world.store.close();
 });
 
-test('a put that fails or hangs is given up and tried again', async () => {
+test('a put that fails or times out is retried', async () => {
   const world = new DirectoryWorld();
   const { aid } = world.add();
   await world.directory.start();
@@ -192,7 +192,7 @@ test('a put that fails or hangs is given up and tried again', async () => {
   world.store.close();
 });
 
-test('explicit publishing jumps ahead of another node; renewal there then stops until the next write', async () => {
+test('publishing on request takes over from another node, and renewal there stops until it publishes again', async () => {
   const here = new DirectoryWorld();
   const there = new DirectoryWorld({ clock: here.clock, network: here.network });
   const agent = here.add();
@@ -206,7 +206,7 @@ test('explicit publishing jumps ahead of another node; renewal there then stops 
     return payload !== null && Buffer.compare(payload.nodeKey, there.node.publicKey) === 0;
   };
   await here.clock.run(6 * HOUR_MS);
-  assert.ok(hosted(), 'the newer one stays');
+  assert.ok(hosted(), 'the newer record remains');
   assert.equal(here.publications.publisher(agent.aid)?.state, 'held');
   assert.equal(here.directory.summary(agent.aid).nextRepublishAt, null);
   assert.equal(there.publications.publisher(agent.aid)?.state, 'active');
@@ -220,7 +220,7 @@ test('explicit publishing jumps ahead of another node; renewal there then stops 
   there.store.close();
 });
 
-test('a record under a newer delegation is not fought, and the error says what to do', async () => {
+test('a record under a newer delegation is not overwritten, and the error suggests a fix', async () => {
   const here = new DirectoryWorld();
   const there = new DirectoryWorld({ clock: here.clock, network: here.network });
   const old = here.add();
@@ -237,27 +237,27 @@ test('a record under a newer delegation is not fought, and the error says what t
   there.store.close();
 });
 
-test('the holder of the master key takes an identity back from a thief with the highest number', async () => {
-  const thief = new DirectoryWorld();
-  const owner = new DirectoryWorld({ clock: thief.clock, network: thief.network });
-  const stolen = thief.add();
+test('the owner of the master key regains an identity from an attacker that used the highest number', async () => {
+  const attacker = new DirectoryWorld();
+  const owner = new DirectoryWorld({ clock: attacker.clock, network: attacker.network });
+  const stolen = attacker.add();
   owner.add(stolen);
   await owner.directory.publish(stolen.aid);
-  thief.publications.claim(stolen.aid, null);
-  thief.publications.reserve(stolen.aid, Number.MAX_SAFE_INTEGER - 1000, 1);
-  await thief.directory.publish(stolen.aid);
+  attacker.publications.claim(stolen.aid, null);
+  attacker.publications.reserve(stolen.aid, Number.MAX_SAFE_INTEGER - 1000, 1);
+  await attacker.directory.publish(stolen.aid);
   await assert.rejects(owner.directory.publish(stolen.aid), { code: 'stale_sequence', message: /stolen/ });
-  thief.clock.advance(60_000);
+  attacker.clock.advance(60_000);
   owner.add(delegateAnew(stolen.master, stolen.delegation.issuedAt + 60));
   await owner.directory.agentChanged({ aid: stolen.aid, kind: 'rotated' });
   await owner.directory.publish(stolen.aid);
-  const now = await thief.network.get(agentKey(stolen.aid), 1);
+  const now = await attacker.network.get(agentKey(stolen.aid), 1);
   assert.deepEqual(decodeEndpointsPayload(now?.payload ?? new Uint8Array())?.nodeKey, owner.node.publicKey);
-  thief.store.close();
+  attacker.store.close();
   owner.store.close();
 });
 
-test('after a restored backup our own higher numbers are jumped, once after the start', async () => {
+test('after a restored backup, publishing continues above the higher numbers used before', async () => {
   const before = new DirectoryWorld();
   const agent = before.add();
   for (let i = 0; i < 9; i++) await before.directory.publish(agent.aid);
@@ -287,7 +287,7 @@ test('after a restored backup our own higher numbers are jumped, once after the 
   restored.store.close();
 });
 
-test('a delegation that has expired stops publication, with a clear error', async () => {
+test('an expired delegation stops publication with a clear error', async () => {
   const world = new DirectoryWorld();
   const now = world.clock.now() / 1000;
   const agent = world.add(delegateAnew(newIdentity().master, now, now + 1000));
@@ -300,7 +300,7 @@ test('a delegation that has expired stops publication, with a clear error', asyn
   world.store.close();
 });
 
-test('an agent that is deleted is forgotten, also in the middle of a publication', async () => {
+test('deleting an agent removes its publications, even during a publication', async () => {
   const world = new DirectoryWorld();
   const { aid } = world.add();
   world.network.beforePut = async () => {
@@ -314,7 +314,7 @@ test('an agent that is deleted is forgotten, also in the middle of a publication
   world.store.close();
 });
 
-test('publications of one agent go out one after the other', async () => {
+test('publications of an agent are sent sequentially', async () => {
   const world = new DirectoryWorld();
   const { aid } = world.add();
   const results = await Promise.all(Array.from({ length: 20 }, async () => world.directory.publish(aid)));
@@ -325,7 +325,7 @@ test('publications of one agent go out one after the other', async () => {
   world.store.close();
 });
 
-test('numbers that were given out beforehand are used above what the network holds, and others where it holds as high ones', async () => {
+test('reserved numbers are used if they are above those in the network. Otherwise higher numbers are assigned', async () => {
   const world = new DirectoryWorld();
   const identity = world.add();
   const before = new DirectoryWorld({ network: world.network, clock: world.clock });
@@ -335,12 +335,12 @@ test('numbers that were given out beforehand are used above what the network hol
   world.network.beforePut = ({ seq }) => void puts.push(seq);
   assert.deepEqual(await world.directory.publish(identity.aid), { seq: 2, replicas: 8 });
   assert.deepEqual(await world.directory.registerServices(identity.aid, offer('a.b', 'c.d')), { seq: 4, replicas: 8 });
-  assert.deepEqual(puts, [2, 3, 4], 'none is the number that the other machine has used');
+  assert.deepEqual(puts, [2, 3, 4], 'no number that the other machine has used');
   world.store.close();
   before.store.close();
 });
 
-test('what comes to light after an answer is kept with it, unless it was published again since', async () => {
+test('later acknowledgments update the replicas, unless the record was published again', async () => {
   const world = new DirectoryWorld();
   const { aid } = world.add();
   world.network.become({ peers: 7 });
@@ -352,13 +352,13 @@ test('what comes to light after an answer is kept with it, unless it was publish
   assert.deepEqual(await world.directory.publish(aid), { seq: 2, replicas: 4 });
   world.network.wholes[0]?.({ replicas: 6, newer: null, refused: {} });
   await world.clock.run(0);
-  assert.equal(world.directory.summary(aid).replicas, 4, 'that was said of another record');
+  assert.equal(world.directory.summary(aid).replicas, 4, 'the result belongs to an older record');
   world.store.close();
   world.network.wholes[1]?.({ replicas: 7, newer: null, refused: {} });
   await world.clock.run(0);
 });
 
-test('who publishes again and again has the network asked what it holds every two seconds', async () => {
+test('repeated publications read the current record from the network at most every two seconds', async () => {
   const world = new DirectoryWorld();
   const { aid } = world.add();
   const reads = async (): Promise<number> => {
@@ -375,7 +375,7 @@ test('who publishes again and again has the network asked what it holds every tw
   world.store.close();
 });
 
-test('the network is not asked what it holds of an AID that was made here less than two seconds ago', async () => {
+test('for an AID created here less than two seconds ago, the network is not read', async () => {
   const world = new DirectoryWorld();
   const { aid } = world.add();
   world.newAids.add(aid);
@@ -388,7 +388,7 @@ test('the network is not asked what it holds of an AID that was made here less t
   world.store.close();
 });
 
-test('where another machine publishes an AID right after it was made here, its numbers are gone above', async () => {
+test('if another machine publishes a new AID, publishing continues above its number', async () => {
   const world = new DirectoryWorld();
   const agent = world.add();
   world.newAids.add(agent.aid);
@@ -397,11 +397,11 @@ test('where another machine publishes an AID right after it was made here, its n
   assert.equal((await world.directory.publish(agent.aid)).seq, 71);
   assert.equal(world.network.reads, 0);
   await world.directory.publish(agent.aid);
-  assert.equal(world.network.reads, 1, 'what was believed is not believed any more');
+  assert.equal(world.network.reads, 1, 'the AID no longer counts as new');
   world.store.close();
 });
 
-test('a record that turns out to be beaten after its answer goes out again, ahead of the other', async () => {
+test('if a newer record is found after the response, the record is published again above it', async () => {
   const world = new DirectoryWorld();
   const agent = world.add();
   await world.directory.start();

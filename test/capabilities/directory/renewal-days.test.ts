@@ -22,7 +22,7 @@ const OFFER: ServiceOffer = {
   ttl: 3600,
 };
 
-/** Timers run on; the time of day is what somebody set it to. */
+/** The timers run normally, but the time of day is shifted. */
 class SkewedClock extends TestClock {
   skew = 0;
 
@@ -40,8 +40,8 @@ describe('renewal', () => {
 
   afterEach(async () => {
     await world.directory.stop();
-    assert.equal(world.clock.timers, 0, 'timers are left');
-    assert.equal(world.network.listeners, 0, 'listeners are left');
+    assert.equal(world.clock.timers, 0, 'timers are still running');
+    assert.equal(world.network.listeners, 0, 'listeners are still registered');
     world.store.close();
   });
 
@@ -49,7 +49,7 @@ describe('renewal', () => {
     return (await world.network.list(key, [type])).some((record) => record.aid === aid);
   }
 
-  test('everything that a living agent publishes stays on the network for days', async () => {
+  test('all records of an active agent remain in the network for days', async () => {
     await world.directory.start();
     const { aid } = world.add();
     await world.directory.publish(aid);
@@ -67,12 +67,13 @@ describe('renewal', () => {
     }
     const times = world.kept(aid).map((record) => record.timestamp);
     assert.ok(times.length >= 144 && times.length <= 190, `${times.length} endpoint records in 3 days`);
-    for (const [i, time] of times.entries()) assert.ok(time - (times[i - 1] ?? time) <= 1800, 'never past half-life');
+    for (const [i, time] of times.entries())
+      assert.ok(time - (times[i - 1] ?? time) <= 1800, 'never later than half of the lifetime');
     assert.equal(world.kept(aid, RECORD.encryptionKeys).length, 1);
     assert.ok(world.kept(aid, 7).length >= 864);
   });
 
-  test('a renewal that nobody acknowledges is tried again less and less often', async () => {
+  test('a renewal without acknowledgments is retried at growing intervals', async () => {
     await world.directory.start();
     const { aid } = world.add();
     await world.directory.publish(aid);
@@ -87,7 +88,7 @@ describe('renewal', () => {
     assert.ok(await found(aid, RECORD.endpoints));
   });
 
-  test('a full disk is not asked again and again, and neither is the network', async () => {
+  test('a full disk and the network are not retried in a tight loop', async () => {
     await world.directory.start();
     const { aid } = world.add();
     await world.directory.publish(aid);
@@ -102,7 +103,7 @@ describe('renewal', () => {
     assert.ok(await found(aid, RECORD.endpoints));
   });
 
-  test('records that live a month are renewed after half of it', async () => {
+  test('records with a lifetime of a month are renewed after half a month', async () => {
     await world.directory.start();
     const { aid } = world.add();
     await world.directory.publishRecord(aid, RECORD.encryptionKeys, new Uint8Array([2]), 30 * 24 * 3600);
@@ -112,7 +113,7 @@ describe('renewal', () => {
     assert.equal(world.kept(aid, RECORD.encryptionKeys).length, 2);
   });
 
-  test('an agent that shows no life expires, and is back soon after a heartbeat', async () => {
+  test('an agent without heartbeats expires, and is published again after a heartbeat', async () => {
     await world.directory.start();
     const { aid } = world.add();
     await world.directory.publish(aid);
@@ -122,14 +123,14 @@ describe('renewal', () => {
     assert.equal(world.directory.summary(aid).nextRepublishAt, null);
     world.alive.add(aid);
     await world.clock.run(2 * HOUR_MS);
-    assert.equal(await found(aid, RECORD.endpoints), false, 'nobody told');
+    assert.equal(await found(aid, RECORD.endpoints), false, 'no heartbeat arrived');
     await world.directory.agentChanged({ aid, kind: 'alive' });
     await world.clock.run(SECOND_MS);
     assert.ok(await found(aid, RECORD.endpoints));
     assert.notEqual(world.directory.summary(aid).nextRepublishAt, null);
   });
 
-  test('an agent that lapsed before a restart is back after a heartbeat, too', async () => {
+  test('an agent that expired before a restart is also published again after a heartbeat', async () => {
     await world.directory.start();
     const agent = world.add();
     const { aid } = agent;
@@ -148,7 +149,7 @@ describe('renewal', () => {
     assert.ok(await found(aid, RECORD.endpoints));
   });
 
-  test('a bound service that is back brings its agent back', async () => {
+  test('an agent is published again when its bound service is reachable again', async () => {
     await world.directory.start();
     const { aid } = world.add();
     world.bound.set(aid, '127.0.0.1:9000');
@@ -161,7 +162,7 @@ describe('renewal', () => {
     assert.ok(await found(aid, RECORD.endpoints));
   });
 
-  test('new addresses are out within seconds, and a flood of them once', async () => {
+  test('new addresses are published within seconds, and many changes once', async () => {
     await world.directory.start();
     const [published, silent] = [world.add(), world.add()];
     await world.directory.publish(published.aid);
@@ -180,7 +181,7 @@ describe('renewal', () => {
     assert.equal(world.kept(silent.aid).length, 0);
   });
 
-  test('news by which nobody reaches a node sooner go out together, or with what is urgent', async () => {
+  test('changes that do not affect reachability are published together, or with an urgent one', async () => {
     await world.directory.start();
     const { aid } = world.add();
     await world.directory.publish(aid);
@@ -199,7 +200,7 @@ describe('renewal', () => {
     assert.equal(world.kept(aid).length, before + 2);
   });
 
-  test('new addresses are out as soon as a full disk has room again', async () => {
+  test('new addresses are published as soon as a full disk has space again', async () => {
     await world.directory.start();
     const { aid } = world.add();
     await world.directory.publish(aid);
@@ -215,7 +216,7 @@ describe('renewal', () => {
     assert.deepEqual(last?.endpoints, ['quic://198.51.100.7:4122']);
   });
 
-  test('addresses that change while a record is on its way go out after it', async () => {
+  test('addresses that change during a publication are published after it', async () => {
     await world.directory.start();
     const { aid } = world.add();
     await world.directory.publish(aid);
@@ -232,14 +233,14 @@ describe('renewal', () => {
     assert.deepEqual(last?.endpoints, ['quic://198.51.100.7:4122']);
   });
 
-  test('endpoint records say the bound service, and follow its changes', async () => {
+  test('endpoint records contain the bound service, and follow its changes', async () => {
     await world.directory.start();
     const { aid } = world.add();
     const service = (): string | undefined =>
       decodeEndpointsPayload(world.kept(aid).at(-1)?.payload ?? new Uint8Array())?.service;
     await world.directory.publish(aid);
     assert.equal(service(), undefined);
-    for (const [text, said] of [
+    for (const [text, expected] of [
       ['127.0.0.1:9000', '127.0.0.1:9000'],
       [`http://${'a'.repeat(60)}.${'b'.repeat(60)}:80`, undefined],
       ['http://localhost:80', 'http://localhost:80'],
@@ -248,12 +249,12 @@ describe('renewal', () => {
       world.bound.set(aid, text);
       await world.directory.agentChanged({ aid, kind: 'bound' });
       await world.clock.run(SECOND_MS);
-      assert.equal(service(), said);
+      assert.equal(service(), expected);
     }
     assert.equal(world.kept(aid).length, 5);
   });
 
-  test('a new custom type shows in the endpoint record, a removed profile no longer', async () => {
+  test('the endpoint record lists a new custom type, and no longer lists a removed profile', async () => {
     await world.directory.start();
     const { aid } = world.add();
     const types = (): readonly number[] | undefined =>
@@ -272,7 +273,7 @@ describe('renewal', () => {
     assert.equal(world.kept(aid, RECORD.profile).length, cards, 'a removed card is not renewed');
   });
 
-  test('a service that was taken back is not renewed', async () => {
+  test('a withdrawn service is not renewed', async () => {
     await world.directory.start();
     const { aid } = world.add();
     await world.directory.registerServices(aid, { ...OFFER, services: ['a.b', 'c.d'] });
@@ -282,7 +283,7 @@ describe('renewal', () => {
     assert.ok(await found(aid, RECORD.service, serviceKey('c.d')));
   });
 
-  test('what was kept by nobody else goes out again when there is a network', async () => {
+  test('a record stored only on this node is published again when a network is available', async () => {
     world.network.state = { ...world.network.state, ready: false, peers: 0 };
     await world.directory.start();
     const { aid } = world.add();
@@ -290,7 +291,7 @@ describe('renewal', () => {
     await world.clock.run(10 * MINUTE_MS);
     assert.equal(world.kept(aid).length, 1);
     const { published, lastPublishAt, everPublished } = world.directory.summary(aid);
-    assert.deepEqual([published, lastPublishAt, everPublished], [false, null, false], 'no other node has it');
+    assert.deepEqual([published, lastPublishAt, everPublished], [false, null, false], 'no other node stores it');
     world.network.replicas = 2;
     world.network.become({ ready: true, peers: 2 });
     await world.clock.run(2 * SECOND_MS);
@@ -299,10 +300,10 @@ describe('renewal', () => {
     world.network.replicas = 8;
     world.network.become({ peers: 30 });
     await world.clock.run(2 * MINUTE_MS);
-    assert.equal(world.kept(aid).length, 2, 'two of two was as good as it gets');
+    assert.equal(world.kept(aid).length, 2, 'two replicas on two nodes were the maximum');
   });
 
-  test('what was to be renewed while there was no other node goes out when one appears', async () => {
+  test('a renewal that was due without other nodes runs when one appears', async () => {
     await world.directory.start();
     const { aid } = world.add();
     await world.directory.publish(aid);
@@ -314,7 +315,7 @@ describe('renewal', () => {
     assert.equal(world.kept(aid).length, alone + 1);
   });
 
-  test('the only node that others can ask has published what it keeps itself', async () => {
+  test('a record stored on the only reachable node of a network counts as published', async () => {
     world.network.state = { ...world.network.state, ready: true, peers: 0 };
     await world.directory.start();
     const { aid } = world.add();
@@ -322,7 +323,7 @@ describe('renewal', () => {
     assert.equal(world.directory.summary(aid).published, true);
   });
 
-  test('if there are other nodes and none of them keeps a record, that is told', async () => {
+  test('if there are other nodes and none stores a record, publishing fails', async () => {
     world.network.replicas = 0;
     world.network.state = { ...world.network.state, ready: true, peers: 4 };
     await world.directory.start();
@@ -331,7 +332,7 @@ describe('renewal', () => {
     assert.equal(world.directory.summary(aid).published, false);
   });
 
-  test('what few nodes keep goes out again when there are more', async () => {
+  test('a record with few replicas is published again when there are more nodes', async () => {
     await world.directory.start();
     await world.clock.run(2 * MINUTE_MS);
     const { aid } = world.add();
@@ -345,7 +346,7 @@ describe('renewal', () => {
     assert.equal(world.directory.summary(aid).replicas, 8);
   });
 
-  test('a clock that was set back does not silence an agent, while it runs or over a restart', async () => {
+  test('after the clock was set back, an agent still publishes, also after a restart', async () => {
     const clock = new SkewedClock();
     for (const restart of [false, true]) {
       const first = new DirectoryWorld({ clock });
@@ -372,7 +373,7 @@ describe('renewal', () => {
     }
   });
 
-  test('a clock that was wrong for a while, ahead or behind, does not silence an agent', async () => {
+  test('after the clock was wrong for a while, ahead or behind, an agent still publishes', async () => {
     for (const skew of [365 * DAY_MS, -365 * DAY_MS]) {
       const clock = new SkewedClock();
       const there = new DirectoryWorld({ clock });
@@ -399,7 +400,7 @@ describe('renewal', () => {
     }
   });
 
-  test('a machine that slept renews as soon as it is awake', async () => {
+  test('after a sleep, due records are renewed immediately', async () => {
     const clock = new SkewedClock();
     const sleeper = new DirectoryWorld({ clock });
     const { aid } = sleeper.add();
@@ -412,7 +413,7 @@ describe('renewal', () => {
     sleeper.store.close();
   });
 
-  test('renewal waits for the network after a start, but not for ever', async () => {
+  test('after a start, renewal waits for the network for a limited time', async () => {
     world.network.state = { ...world.network.state, ready: false };
     const { aid } = world.add();
     await world.directory.publish(aid);

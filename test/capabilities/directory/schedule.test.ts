@@ -12,7 +12,7 @@ function row(change: Partial<PublicationRow> = {}): PublicationRow {
   return { ...plain, publishedAt: AT, replicas: 8, dirty: 0, ...change };
 }
 
-test('a record is renewed at half of its life, or up to a tenth of that earlier', () => {
+test('a record is renewed at half of its lifetime, or up to a tenth earlier', () => {
   assert.equal(renewalTime([row()], 0), AT + 1_800_000);
   const latest = renewalTime([row()], 0.999999) ?? 0;
   assert.ok(latest >= AT + 1_620_000 && latest < AT + 1_621_000);
@@ -20,7 +20,7 @@ test('a record is renewed at half of its life, or up to a tenth of that earlier'
   assert.equal(renewalTime([], 0), null);
 });
 
-test('what is nearly due goes along; what is fresh does not', () => {
+test('records that are nearly due are renewed too, fresh ones are not', () => {
   assert.equal(goesOut(row(), AT), false);
   assert.equal(goesOut(row(), AT + 1_439_000), false);
   assert.equal(goesOut(row(), AT + 1_440_000), true);
@@ -28,11 +28,11 @@ test('what is nearly due goes along; what is fresh does not', () => {
   assert.equal(goesOut(row({ dirty: 1 }), AT), true);
 });
 
-test('a clock that was set back does not silence an agent', () => {
+test('after the clock was set back, an agent still publishes', () => {
   assert.equal(goesOut(row(), AT - 1), true);
 });
 
-test('new attempts come ever later, up to two minutes', () => {
+test('retry delays double up to two minutes', () => {
   assert.deepEqual(
     [1, 2, 3, 4, 7, 50].map((failures) => retryDelay(failures, 0)),
     [2000, 4000, 8000, 16_000, 120_000, 120_000],

@@ -18,8 +18,8 @@ const AGENTS = [newIdentity(), newIdentity()];
 const NODE = KeyPair.generate();
 const SEED = 20_260_101;
 
-/** A daemon that is killed and started again over one database, while the network goes on. */
-class Lives {
+/** A daemon that is killed and restarted with one database, while the network keeps running. */
+class CrashingNode {
   readonly network: ScriptedRecords;
   world: DirectoryWorld;
   readonly #directory: string;
@@ -42,7 +42,7 @@ class Lives {
     await this.world.directory.start();
   }
 
-  /** The old process writes nothing any more; a new one finds the file as it is, or as it was at a backup. */
+  /** The old process no longer writes. The new one uses the database as it is, or a backup. */
   async restart(backup: string | null): Promise<void> {
     const clock = new TestClock(this.world.clock.now());
     this.world.store.close();
@@ -58,7 +58,7 @@ class Lives {
     return file;
   }
 
-  /** Kills the daemon while a record is on its way: before the network keeps it, or after. */
+  /** Kills the daemon during a publication: before the network stores the record, or after. */
   async crash(aid: Aid, when: 'before' | 'after'): Promise<void> {
     const killed = Promise.withResolvers<void>();
     const hang = async (): Promise<never> => {
@@ -85,13 +85,13 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ kind: fc.constant('kill') }),
 );
 
-async function run(lives: Lives, one: Step): Promise<void> {
-  const { directory, clock } = lives.world;
+async function runStep(node: CrashingNode, one: Step): Promise<void> {
+  const { directory, clock } = node.world;
   const { aid } = AGENTS['agent' in one ? one.agent : 0] ?? newIdentity();
   switch (one.kind) {
     case 'publish':
       await directory.publish(aid);
-      return newestIsOurs(lives, aid);
+      return newestIsOurs(node, aid);
     case 'service':
       await directory.registerServices(aid, {
         services: ['a.b', 'c.d'],
@@ -104,40 +104,40 @@ async function run(lives: Lives, one: Step): Promise<void> {
       });
       return;
     case 'crash before':
-      return lives.crash(aid, 'before');
+      return node.crash(aid, 'before');
     case 'crash after':
-      return lives.crash(aid, 'after');
+      return node.crash(aid, 'after');
     case 'wait':
       return clock.run(one.minutes * 60_000);
     case 'kill':
-      return lives.restart(null);
+      return node.restart(null);
   }
 }
 
-/** What was published last is what the network gives to others. */
-async function newestIsOurs(lives: Lives, aid: Aid): Promise<void> {
-  const held = await lives.network.get(agentKey(aid), RECORD.endpoints);
-  assert.equal(held?.seq, lives.world.directory.summary(aid).seq);
+/** The network returns the last published record. */
+async function newestIsOurs(node: CrashingNode, aid: Aid): Promise<void> {
+  const held = await node.network.get(agentKey(aid), RECORD.endpoints);
+  assert.equal(held?.seq, node.world.directory.summary(aid).seq);
 }
 
-async function scenario(t: TestContext, work: (lives: Lives) => Promise<void>): Promise<void> {
-  const lives = new Lives(temporaryDirectory(t));
-  await lives.begin();
+async function scenario(t: TestContext, work: (node: CrashingNode) => Promise<void>): Promise<void> {
+  const node = new CrashingNode(temporaryDirectory(t));
+  await node.begin();
   try {
-    await work(lives);
+    await work(node);
   } finally {
-    await lives.world.directory.stop();
-    lives.world.store.close();
+    await node.world.directory.stop();
+    node.world.store.close();
   }
 }
 
-test('whatever happens between crashes, no sequence number is used twice or goes back', async (t) => {
+test('across crashes, no sequence number is used twice or decreases', async (t) => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 25 }), async (steps) => {
-      await scenario(t, async (lives) => {
-        for (const one of steps) await run(lives, one);
+      await scenario(t, async (node) => {
+        for (const one of steps) await runStep(node, one);
         for (const { aid } of AGENTS) {
-          const numbers = lives.network.kept.filter((record) => record.aid === aid).map((record) => record.seq);
+          const numbers = node.network.kept.filter((record) => record.aid === aid).map((record) => record.seq);
           for (const [i, seq] of numbers.entries()) assert.ok(seq > (numbers[i - 1] ?? 0), numbers.join(' '));
         }
       });
@@ -146,22 +146,22 @@ test('whatever happens between crashes, no sequence number is used twice or goes
   );
 });
 
-test('after a restored backup the network takes what is published, at once', async (t) => {
+test('after a restored backup the network immediately accepts new records', async (t) => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(step, { maxLength: 6 }),
       fc.array(step, { minLength: 1, maxLength: 8 }),
       fc.boolean(),
       async (before, lost, explicit) => {
-        await scenario(t, async (lives) => {
-          for (const one of before) await run(lives, one);
-          const backup = lives.backup();
-          for (const one of lost) await run(lives, one);
-          await lives.restart(backup);
+        await scenario(t, async (node) => {
+          for (const one of before) await runStep(node, one);
+          const backup = node.backup();
+          for (const one of lost) await runStep(node, one);
+          await node.restart(backup);
           for (const { aid } of AGENTS) {
-            if (explicit) await lives.world.directory.publish(aid);
-            else await lives.world.clock.run(40 * 60_000);
-            await newestIsOurs(lives, aid);
+            if (explicit) await node.world.directory.publish(aid);
+            else await node.world.clock.run(40 * 60_000);
+            await newestIsOurs(node, aid);
           }
         });
       },

@@ -12,7 +12,7 @@ import { temporaryDirectory } from '../../support/temporary-directory.ts';
 const LOOP = fileURLToPath(new URL('../../support/publish-loop.ts', import.meta.url));
 const LIVES = 4;
 
-test('a process that is killed in the middle of publishing never uses a number again', async (t) => {
+test('a process killed during a publication never reuses a number', async (t) => {
   const file = join(temporaryDirectory(t), 'node.db');
   const seed = toHex(KeyPair.generate().seed);
   const numbers: number[] = [];

@@ -6,7 +6,7 @@ import { DirectoryWorld } from '../../support/directory-world.ts';
 
 const HOUR_MS = 3600_000;
 
-/** What two agents' summaries are after each step, beside what anybody finds who has kept nothing. */
+/** Compares the cached summaries of two agents with uncached ones after each step. */
 function setUp() {
   const world = new DirectoryWorld();
   const aids = [world.add().aid, world.add().aid] as const;
@@ -15,7 +15,7 @@ function setUp() {
   return { world, aids, kept, same };
 }
 
-test('what is kept is what stands in the database, whatever changes it', () => {
+test('the cache matches the database after every kind of change', () => {
   const { world, aids, kept, same } = setUp();
   const { publications, clock } = world;
   const [a, b] = aids;
@@ -39,16 +39,16 @@ test('what is kept is what stands in the database, whatever changes it', () => {
     touch: () => publications.touch(a),
     lapse: () => publications.schedule(a, { claim: false, state: 'lapsed', dueAt: null, failures: 0 }),
     revive: () => publications.revive(a, clock.now() + 9),
-    'wait for somebody': () => publications.schedule(a, { claim: false, state: 'active', dueAt: null, failures: 0 }),
+    'wait for a caller': () => publications.schedule(a, { claim: false, state: 'active', dueAt: null, failures: 0 }),
     resume: () => publications.resume(clock.now() + 11),
     repairTimes: () => publications.repairTimes(clock.now() - HOUR_MS),
     remove: () => publications.remove(a, 0x10, 'a.b'),
     'another agent': () => publications.acknowledge(b, [ack(1, true)]),
-    'a publication that is taken back': () => {
+    'a rolled-back publication': () => {
       const undone = (): void =>
         publications.transaction(() => {
           publications.acknowledge(a, [ack(9, true)]);
-          throw new RangeError('the disk');
+          throw new RangeError('disk failure');
         });
       assert.throws(undone, RangeError);
     },
@@ -61,7 +61,7 @@ test('what is kept is what stands in the database, whatever changes it', () => {
   world.store.close();
 });
 
-test('time alone makes a record run out, and an agent that was deleted is forgotten', async () => {
+test('a record expires with time, and a deleted agent is removed', async () => {
   const { world, aids, kept, same } = setUp();
   const [a] = aids;
   await world.directory.publish(a);
@@ -77,7 +77,7 @@ test('time alone makes a record run out, and an agent that was deleted is forgot
   world.store.close();
 });
 
-test('a list that is asked for again reads no row of what has not changed', async (t) => {
+test('a repeated list reads only the rows that changed', async (t) => {
   const { world, aids, kept } = setUp();
   await world.directory.publish(aids[0]);
   kept.of(aids);

@@ -51,14 +51,14 @@ function catalogWith(discover: (name: string) => Promise<readonly DiscoveryEntry
 const found = (entries: readonly { readonly metadata: Readonly<Record<string, string>> }[]) =>
   entries.map(({ metadata }) => metadata['aid']);
 
-test('the catalog shows the agents that are published, and none that is held back', () => {
+test('the catalog lists published agents, and no held ones', () => {
   const { catalog } = catalogWith(async () => []);
   const { entries, host } = catalog.manifest();
   assert.deepEqual(found(entries), [here, node]);
   assert.match(host.identifier, /^did:key:/);
 });
 
-test('a search joins what is here and what the network has, the best first, page by page', async () => {
+test('a search merges local and network results, best first, in pages', async () => {
   const { catalog } = catalogWith(async (name) => (name === 'lang.detect' ? [foreign(name)] : []));
   const search = (offset: number, pageSize: number) =>
     catalog.search({ text: 'detect lang german', filter: {}, offset, pageSize });
@@ -78,7 +78,7 @@ test('a search joins what is here and what the network has, the best first, page
   assert.deepEqual([found(second.results), second.next], [[here], null]);
 });
 
-test('names that fail, and names that nobody answers for in time, take nothing from the others', async () => {
+test('a name that fails or times out does not affect the results of other names', async () => {
   const { catalog, clock } = catalogWith((name) => {
     if (name === 'lang') return Promise.reject(new SvcError('network_not_ready'));
     return name === 'detect.lang' ? new Promise(() => {}) : Promise.resolve([foreign('lang.detect')]);
@@ -89,10 +89,10 @@ test('names that fail, and names that nobody answers for in time, take nothing f
   assert.deepEqual(found((await search).results), [there, here]);
 });
 
-test('a search ends with its client', async () => {
+test('an aborted client ends its search', async () => {
   const { catalog } = catalogWith(() => new Promise(() => {}));
-  const gone = new AbortController();
-  const search = catalog.search({ text: 'lang', filter: {}, offset: 0, pageSize: 10, signal: gone.signal });
-  gone.abort();
+  const client = new AbortController();
+  const search = catalog.search({ text: 'lang', filter: {}, offset: 0, pageSize: 10, signal: client.signal });
+  client.abort();
   await assert.rejects(search, { code: 'timeout' });
 });

@@ -24,19 +24,19 @@ const OFFER: CatalogOffer = {
 };
 const API = 'http://127.0.0.1:2121';
 
-test('a text means the names in it, its words, and pairs of them', () => {
+test('a search text is split into service names, words, and pairs of words', () => {
   assert.deepEqual(wordsOf('Please find me a Weather forecast, weather!'), ['weather', 'forecast']);
   assert.deepEqual(namesIn('find lang.translate for German'), ['lang.translate', 'german']);
   assert.deepEqual(namesIn('weather forecast'), ['weather.forecast', 'forecast.weather', 'weather', 'forecast']);
   assert.deepEqual(namesIn('the agent that can'), []);
-  // No name of the network has such letters.
+  // Service names cannot contain these characters.
   assert.deepEqual(namesIn('天気'), []);
   const many = namesIn('one two three four five six seven eight nine ten');
   assert.equal(many.length, MAX_NAMES_PER_CALL);
   assert.equal(many[0], 'one.two');
 });
 
-test('an offer is scored by how much of the text it says', () => {
+test('the score of an offer is the part of the search text that it contains', () => {
   assert.equal(scoreOf(OFFER, 'lang.translate'), 100);
   assert.equal(scoreOf(OFFER, 'french german'), 100);
   assert.equal(scoreOf(OFFER, 'german spanish'), 50);
@@ -44,7 +44,7 @@ test('an offer is scored by how much of the text it says', () => {
   assert.equal(scoreOf(OFFER, 'find me an agent'), 0);
 });
 
-test('a filter takes entries by paths: one value of each, whatever its case', () => {
+test('a filter matches by path: one of the values per path, case-insensitive', () => {
   const [entry] = entriesOf(OFFER, API);
   assert.ok(entry);
   const did = entry.trustManifest.identity;
@@ -67,7 +67,7 @@ test('a filter takes entries by paths: one value of each, whatever its case', ()
     assert.ok(!fits(entry, filter), JSON.stringify(filter));
 });
 
-test('an entry leads to the card of its protocol through this node, and its own key vouches for it', () => {
+test("an entry links to the card of its protocol through this node, and its identity is the agent's key", () => {
   const [a2a, ...others] = entriesOf(OFFER, API);
   assert.equal(others.length, 0);
   const did = a2a?.trustManifest.identity ?? '';
