@@ -12,7 +12,8 @@ import { ChosenHelpers } from '../network/reachability/chosen-helpers.ts';
 import { ClientPool } from '../network/reachability/client-pool.ts';
 import type { InterfaceAddress } from '../network/reachability/dial-guard.ts';
 import { Helper } from '../network/reachability/helper.ts';
-import { HelperLine, overLiving } from '../network/reachability/helper-line.ts';
+import { HelperClient, retryIfDead } from '../network/reachability/helper-client.ts';
+import { HelperStore } from '../network/reachability/helper-store.ts';
 import { isPublicIpv6, publicIpv6SourceFor } from '../network/reachability/interface-addresses.ts';
 import { NatDetector, selectObservers } from '../network/reachability/nat.ts';
 import type { NetworkMonitor } from '../network/reachability/network-monitor.ts';
@@ -29,10 +30,9 @@ import { type Introduced, PunchResponder, wayOf } from '../network/reachability/
 import { punched } from '../network/reachability/punches.ts';
 import { Relay, type RelayUse, relayLimits } from '../network/reachability/relay.ts';
 import { relayed, turned } from '../network/reachability/relayed.ts';
-import { RememberedHelpers } from '../network/reachability/remembered-helpers.ts';
-import { signalAnswers } from '../network/reachability/signal-answers.ts';
+import { signalHandler } from '../network/reachability/signal-handler.ts';
 import { TurnServers } from '../network/reachability/turn/turn-servers.ts';
-import { Meetings, TurnRendezvousClient } from '../network/reachability/turn-rendezvous.ts';
+import { TurnRendezvousClient, TurnRendezvousServer } from '../network/reachability/turn-rendezvous.ts';
 import { ownHosts } from '../network/records/own-hosts.ts';
 import type { RecordDht } from '../network/records/record-dht.ts';
 import { isStraight } from '../network/transport/path.ts';
@@ -87,7 +87,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     return ready && (!inRoutingTables || ownAddresses.isRefuted);
   };
 
-  const line = new HelperLine({ clock, endpoint, pool, nodeRequests });
+  const helperClient = new HelperClient({ clock, endpoint, pool, nodeRequests });
   const helpers = new ChosenHelpers({
     clock,
     log,
@@ -97,9 +97,9 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     nodes: () => records.peers(),
     isOwnHost,
     identify: (peer) => records.identify(peer),
-    hello: (helper, signal) => line.hello(helper, signal),
+    hello: (helper, signal) => helperClient.hello(helper, signal),
     keep: (nodeKey) => pool.keep(nodeKey),
-    remembered: new RememberedHelpers(config.network, meta),
+    store: new HelperStore(config.network, meta),
     changed: (chosen) => {
       ownAddresses.setHelpers(chosen.map(({ nodeKey, address }) => ({ nodeKey, address: formatAddress(address) })));
       natDetector.onReachability();
@@ -134,11 +134,11 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     const { native, outbound } = introduced;
     return endpoint.adopt(native, { outbound, way: wayOf(introduced), isAsked });
   };
-  const greeted = async (connection: Connection): Promise<void> => {
+  const greet = async (connection: Connection): Promise<void> => {
     await pool.upgrade(connection);
   };
   const clients = new ClientPool(() => endpoint.parts, { clock });
-  const lends = {
+  const lenderWithMapping = {
     get mapping() {
       return mapping();
     },
@@ -148,7 +148,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     lendLocally: (...options: Parameters<PortLender['lendLocally']>) => lender.lendLocally(...options),
   };
   const turn = new TurnServers(config.turn_servers, clock, log);
-  const common = { turn, lender: lends, pool: clients, guard: new PunchGuard(clock, pool.known), random };
+  const common = { turn, lender: lenderWithMapping, pool: clients, guard: new PunchGuard(clock, pool.known), random };
   const called = new PunchResponder({
     ...common,
     log,
@@ -161,21 +161,19 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
       const connection = adopt(introduced, true);
       if (!introduced.outbound) return;
       detach(
-        greeted(connection).catch((error: unknown) =>
-          log.debug({ error }, 'an introduced node did not send a greeting'),
-        ),
+        greet(connection).catch((error: unknown) => log.debug({ error }, 'an introduced node did not send a greeting')),
       );
     },
     dial: async (address, nodeKey, source) => {
       const way = { kind: 'punched', source } as const;
-      await greeted(await endpoint.dial(address, nodeKey, { timeoutMs: PUNCH_DIAL_MS, way, isAsked: true }));
+      await greet(await endpoint.dial(address, nodeKey, { timeoutMs: PUNCH_DIAL_MS, way, isAsked: true }));
     },
   });
   const ownSide = { interfaces: parts.interfaceAddresses, mapping };
   const caller = new PunchInitiator({
     ...common,
     clock,
-    request: (helper, body, signal) => line.request(helper, body, signal),
+    request: (helper, body, signal) => helperClient.request(helper, body, signal),
     dial: (address, nodeKey, { kind, source, remote, ...options }) =>
       endpoint.dial(address, nodeKey, { ...options, way: { kind, source, remote } }),
     ownIpv6: async (to) => {
@@ -198,7 +196,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
       endpoint.dial(address, key, { timeoutMs: RELAY_DIAL_MS, signal, way: { kind: 'turn', remote } }),
   });
   pool.addDialer(turned(nodeKey, caller, turnRendezvous, () => turn.isAvailable));
-  const meetings = new Meetings({
+  const turnRendezvousServer = new TurnRendezvousServer({
     clock,
     log,
     nodeKey,
@@ -206,13 +204,13 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     seenHost,
     isNeeded: () => isUnreached() && helpers.current.length === 0,
     changed: (place) => ownAddresses.setMeeting(place),
-    meet: (knock, ownHost) => called.meet(knock, ownHost),
+    meet: (request, ownHost) => called.meet(request, ownHost),
   });
 
   const limits = relayLimits(config);
   const relay =
     limits.sessions === 0 ? null : new Relay(limits, { clock, log, createSocket: () => records.plainSocket() });
-  const seen = (nodeKey: Uint8Array) => {
+  const observedAddress = (nodeKey: Uint8Array) => {
     const path = pool.current(nodeKey)?.connection.path;
     return path !== undefined && isStraight(path) ? path.remote : null;
   };
@@ -220,8 +218,8 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     clock,
     known: pool.known,
     relay,
-    seen,
-    reaches: async ({ nodeKey, address }) => {
+    observedAddress,
+    canReach: async ({ nodeKey, address }) => {
       try {
         (await endpoint.dial(address, nodeKey, { timeoutMs: DIAL_BACK_MS })).close();
         return true;
@@ -230,28 +228,28 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
       }
     },
     request: async (nodeKey, body) => {
-      const address = seen(nodeKey);
+      const address = observedAddress(nodeKey);
       if (address === null) throw new SvcError('connect_failed');
       const ask = () => nodeRequests.request('signal', { nodeKey, address }, body);
-      return await overLiving(pool, nodeKey, ask);
+      return await retryIfDead(pool, nodeKey, ask);
     },
   });
   const addressVerification = new AddressVerification({
     clock,
     log,
     candidates: () => (records.reachability().ready ? addressesToVerify(ownAddresses.known()) : []),
-    nodes: () => helpers.others(),
-    ask: (node, port) => line.reach(node, port),
+    nodes: () => helpers.nodesToAsk(),
+    ask: (node, port) => helperClient.requestDialBack(node, port),
     found: (verdicts) => {
       ownAddresses.setDialBackResults(verdicts);
       onNetwork();
     },
   });
   const helps = (): boolean => config.help_others && records.reachability().inRoutingTables;
-  nodeRequests.onRequest('signal', signalAnswers(helper, called, helps));
+  nodeRequests.onRequest('signal', signalHandler(helper, called, helps));
 
   const onNetwork = (): void => {
-    helpers.onNetwork();
+    helpers.onReachability();
     natDetector.onReachability();
     pool.improveRelayed();
   };
@@ -262,7 +260,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     endpoints = now;
   };
   const onOtherNetwork = (): void => {
-    helpers.onOtherNetwork();
+    helpers.onNetworkChange();
     onNetwork();
   };
   life.defer(networkMonitor.onChange(onOtherNetwork));
@@ -270,7 +268,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
   life.defer(ownAddresses.onChange(onAddresses));
   life.defer(pool.onPathChange(({ nodeKey, path }) => (path === null ? helpers.onLost(nodeKey) : undefined)));
   const ends = [() => lender.stop(), () => clients.stop(), () => relay?.stop(), () => turn.stop()];
-  for (const part of [new ReleaseOnly(ends), natDetector, addressVerification, helpers, meetings])
+  for (const part of [new ReleaseOnly(ends), natDetector, addressVerification, helpers, turnRendezvousServer])
     life.add('network', part);
   return {
     helpers,

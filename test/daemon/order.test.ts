@@ -36,7 +36,7 @@ test('components that respond to others start before the network, and active one
     network: [
       ...['NativeQuicEndpoint', 'PeerTable', 'RecordDht', 'UdpLanes', 'OwnAddresses', 'NetworkMonitor'],
       'LanTcp',
-      ...['ReleaseOnly', 'NatDetector', 'AddressVerification', 'ChosenHelpers', 'Meetings'],
+      ...['ReleaseOnly', 'NatDetector', 'AddressVerification', 'ChosenHelpers', 'TurnRendezvousServer'],
     ],
     acting: [
       'Directory',

@@ -1,6 +1,6 @@
 /**
- * What a node does as a helper of others: tells them what it sees of them, introduces them to each other, relays. Who
- * is seen where is always its own word, never what a node says of itself.
+ * The helper role of a node: it reports observed addresses to other nodes, introduces them to each other, and relays.
+ * It reports only addresses that it has observed, never addresses that a node claims.
  */
 import type { Address } from '../../foundation/address.ts';
 import { toHex } from '../../foundation/bytes.ts';
@@ -23,35 +23,38 @@ import {
   type IntroductionAnswer,
 } from './signals.ts';
 
-/** Introductions that one node asks for in a minute, and at once. */
+/** Introductions for one node: rate per minute, and burst. */
 export const INTRODUCTIONS_PER_NODE = 30;
-/** The same of the strangers on one IPv4 address or IPv6 /64. */
+/** Introductions for all strangers at one IPv4 address or IPv6 /64. */
 export const INTRODUCTIONS_PER_SOURCE = 120;
-/** The same of those in one IPv4 /24 or IPv6 /48. */
+/** Introductions for all strangers in one IPv4 /24 or IPv6 /48. */
 export const INTRODUCTIONS_PER_NETWORK = 240;
-/** The same of all strangers. */
+/** Introductions for all strangers. */
 export const MAX_INTRODUCTIONS = 1200;
-/** The same to one node, by all strangers. */
+/** Introductions to one node for all strangers. */
 export const INTRODUCTIONS_TO_NODE = 60;
-/** The same to one node, by one node or by the strangers of one source: each call takes up to five. */
-export const INTRODUCTIONS_OF_SOURCE_TO_NODE = 20;
-/** The same to one node, by the strangers of one network. */
-export const INTRODUCTIONS_OF_NETWORK_TO_NODE = 30;
-/** Called nodes whose rates are remembered, and callers of each: more than can call one in a minute. */
+/** Introductions to one node for one caller, or for the strangers at one source. One call uses up to five. */
+export const INTRODUCTIONS_TO_NODE_PER_SOURCE = 20;
+/** Introductions to one node for the strangers in one network. */
+export const INTRODUCTIONS_TO_NODE_PER_NETWORK = 30;
+/**
+ * Maximum number of called nodes with rates, and of callers for each. The latter exceeds the callers that the rate
+ * allows.
+ */
 const MAX_CALLED = 1024;
 const MAX_CALLERS_OF_NODE = 200;
 
-/** Ports of its own that one node has dialled in a minute, and at once: three packets each. */
+/** Dial-backs for one node: rate per minute, and burst. Each sends three packets. */
 export const DIAL_BACKS_PER_NODE = 6;
-/** The same of the strangers on one IPv4 address or IPv6 /64. */
+/** Dial-backs for all strangers at one IPv4 address or IPv6 /64. */
 export const DIAL_BACKS_PER_SOURCE = 6;
-/** The same of those in one IPv4 /24 or IPv6 /48. */
+/** Dial-backs for all strangers in one IPv4 /24 or IPv6 /48. */
 export const DIAL_BACKS_PER_NETWORK = 12;
-/** The same of all strangers. */
+/** Dial-backs for all strangers. */
 export const MAX_DIAL_BACKS = 60;
 
-/** A node, and where the packets of its QUIC connection come from: never an address of something between. */
-export interface SeenNode {
+/** A node, and the source address of its QUIC packets; never the address of a relay. */
+export interface ObservedNode {
   readonly nodeKey: Uint8Array;
   readonly address: Address;
 }
@@ -59,14 +62,14 @@ export interface SeenNode {
 interface HelperDependencies {
   readonly clock: Clock;
   readonly known: Pick<KnownNodes, 'has'>;
-  /** Null where this node does not relay. */
+  /** Null if this node does not relay. */
   readonly relay: Relay | null;
-  /** Where a connection to a node comes from that stands already and leads straight to it; null where none does. */
-  readonly seen: (nodeKey: Uint8Array) => Address | null;
+  /** The source address of an open direct connection to a node; null if there is none. */
+  readonly observedAddress: (nodeKey: Uint8Array) => Address | null;
   /** Sends a request over that connection. */
   readonly request: (nodeKey: Uint8Array, body: Uint8Array) => Promise<Uint8Array>;
-  /** Dials a node, and says whether it has proven its key there. */
-  readonly reaches: (node: SeenNode) => Promise<boolean>;
+  /** Dials a node; true if it proves its key at that address. */
+  readonly canReach: (node: ObservedNode) => Promise<boolean>;
 }
 
 type Introduce = Extract<HelperRequest, { readonly kind: 'introduce' }>;
@@ -75,7 +78,7 @@ export class Helper {
   readonly #deps: HelperDependencies;
   readonly #introductions: RateQuota;
   /** By called node. */
-  readonly #toNodes = new LruCache<string, RateQuota>({ maxEntries: MAX_CALLED });
+  readonly #ratesByCalled = new LruCache<string, RateQuota>({ maxEntries: MAX_CALLED });
   readonly #dialBacks: RateQuota;
 
   constructor(dependencies: HelperDependencies) {
@@ -102,15 +105,15 @@ export class Helper {
 
   /**
    * Answers a request of a node.
-   * @throws SvcError `protocol_error` for what is no request, `rate_limited`, `access_denied`
+   * @throws SvcError `protocol_error` if the request is invalid, `rate_limited`, `access_denied`
    */
-  async answer(body: Uint8Array, from: SeenNode): Promise<Uint8Array> {
+  async answer(body: Uint8Array, from: ObservedNode): Promise<Uint8Array> {
     const request = decodeHelperRequest(body);
     if (request === null) throw new SvcError('protocol_error');
     return encodeHelperReply(await this.#answer(request, from));
   }
 
-  async #answer(request: HelperRequest, from: SeenNode): Promise<HelperReply> {
+  async #answer(request: HelperRequest, from: ObservedNode): Promise<HelperReply> {
     switch (request.kind) {
       case 'hello':
         return this.#reply(from, null, null);
@@ -121,32 +124,32 @@ export class Helper {
     }
   }
 
-  #reply({ address }: SeenNode, called: HelperReply['called'], relayPort: number | null): HelperReply {
+  #reply({ address }: ObservedNode, called: HelperReply['called'], relayPort: number | null): HelperReply {
     return { seenAt: address, relays: this.#deps.relay !== null, reached: false, called, relayPort };
   }
 
-  /** Never another host than that of the asker, whose connection has proven that it is there. */
-  async #dialBack(port: number, from: SeenNode): Promise<boolean> {
+  /** Dials only the requester's host. Its connection has proven that it is there. */
+  async #dialBack(port: number, from: ObservedNode): Promise<boolean> {
     if (port < FIRST_MAPPED_PORT) throw new SvcError('access_denied');
     if (!this.#dialBacks.take(this.#holder(from))) throw new SvcError('rate_limited');
-    return await this.#deps.reaches({ nodeKey: from.nodeKey, address: { host: from.address.host, port } });
+    return await this.#deps.canReach({ nodeKey: from.nodeKey, address: { host: from.address.host, port } });
   }
 
-  async #introduce(request: Introduce, from: SeenNode): Promise<HelperReply> {
-    const calledAt = this.#deps.seen(request.to);
+  async #introduce(request: Introduce, from: ObservedNode): Promise<HelperReply> {
+    const calledAt = this.#deps.observedAddress(request.to);
     if (calledAt === null) return this.#reply(from, null, null);
     const holder = this.#holder(from);
     const isAllowed =
       this.#introductions.retryAfterMs(holder) === 0 &&
-      this.#rateTo(request.to).take(holder) &&
+      this.#rateOfCalled(request.to).take(holder) &&
       this.#introductions.take(holder);
     if (!isAllowed) throw new SvcError('rate_limited');
     const offer = request.means === 'relay' ? this.#openRelay(from.address, calledAt) : null;
     try {
-      const answer = await this.#ask(request, from, offer);
+      const answer = await this.#sendIntroduction(request, from, offer);
       if (answer.outcome !== 'ready') offer?.cancel();
-      // It may have come from elsewhere meanwhile.
-      const seenAt = this.#deps.seen(request.to) ?? calledAt;
+      // The called node may have changed its address meanwhile.
+      const seenAt = this.#deps.observedAddress(request.to) ?? calledAt;
       return this.#reply(from, { ...answer, seenAt }, offer?.callerPort ?? null);
     } catch (error) {
       offer?.cancel();
@@ -154,21 +157,21 @@ export class Helper {
     }
   }
 
-  #holder({ nodeKey, address }: SeenNode): QuotaHolder {
+  #holder({ nodeKey, address }: ObservedNode): QuotaHolder {
     return { node: toHex(nodeKey), source: address.host, named: this.#deps.known.has(nodeKey) };
   }
 
-  /** The rate at which one node is called. */
-  #rateTo(called: Uint8Array): RateQuota {
+  /** The rate of introductions to one node. */
+  #rateOfCalled(called: Uint8Array): RateQuota {
     const name = toHex(called);
-    const known = this.#toNodes.get(name);
+    const known = this.#ratesByCalled.get(name);
     if (known !== undefined) return known;
-    const ofSource = perMinute(INTRODUCTIONS_OF_SOURCE_TO_NODE);
-    const perNetwork = perMinute(INTRODUCTIONS_OF_NETWORK_TO_NODE);
+    const ofSource = perMinute(INTRODUCTIONS_TO_NODE_PER_SOURCE);
+    const perNetwork = perMinute(INTRODUCTIONS_TO_NODE_PER_NETWORK);
     const strangers = perMinute(INTRODUCTIONS_TO_NODE);
     const limits = { perKey: ofSource, perSource: ofSource, perNetwork, strangers, maxKeys: MAX_CALLERS_OF_NODE };
     const rate = new RateQuota(limits, this.#deps);
-    this.#toNodes.set(name, rate);
+    this.#ratesByCalled.set(name, rate);
     return rate;
   }
 
@@ -178,7 +181,11 @@ export class Helper {
     return offer;
   }
 
-  async #ask(request: Introduce, from: SeenNode, offer: RelayOffer | null): Promise<IntroductionAnswer> {
+  async #sendIntroduction(
+    request: Introduce,
+    from: ObservedNode,
+    offer: RelayOffer | null,
+  ): Promise<IntroductionAnswer> {
     const { to, attempt, means, mapping, listensAt, isFar } = request;
     const introduction = encodeIntroduction({
       caller: from.nodeKey,

@@ -11,14 +11,14 @@ import type { EngineConnection } from '../transport/quic/engine.ts';
 import type { Connection } from '../transport/types.ts';
 import { FIRST_MAPPED_PORT } from '../transport/udp-socket.ts';
 import { BIRTHDAY_TIMEOUT_MS, type ClientPool } from './client-pool.ts';
-import type { SeenNode } from './helper.ts';
+import type { ObservedNode } from './helper.ts';
 import { isPublicIpv6 } from './interface-addresses.ts';
 import { hasStablePort } from './nat.ts';
 import { randomTargets } from './opening.ts';
 import type { PortLender } from './port-lender.ts';
 import { mayDialAt, type PunchGuard } from './punch-guard.ts';
 import type { Introduced } from './punch-responder.ts';
-import { hearWitnesses } from './reachable-helpers.ts';
+import { waitForWitnesses } from './reachable-helpers.ts';
 import { ATTEMPT_BYTES, decodeHelperReply, encodeHelperRequest, type HelperReply, type Means } from './signals.ts';
 import { dialOverTurn, type TurnAccess } from './turn/turn-servers.ts';
 
@@ -48,7 +48,7 @@ interface CallerDependencies {
   /** A number from 0 to below 1. */
   readonly random: () => number;
   /** Sends a request to a helper, over the connection that stands or a new one from the socket that all dials use. */
-  readonly request: (helper: SeenNode, body: Uint8Array, signal: AbortSignal | undefined) => Promise<Uint8Array>;
+  readonly request: (helper: ObservedNode, body: Uint8Array, signal: AbortSignal | undefined) => Promise<Uint8Array>;
   /** Dials an address from that same socket. */
   readonly dial: (address: Address, nodeKey: Uint8Array, how: DialledHow) => Promise<Connection>;
   /** The public IPv6 address and port that packets of that socket to another one come from; null for none. */
@@ -91,7 +91,7 @@ export class PunchInitiator {
    */
   async punch(
     nodeKey: Uint8Array,
-    helpers: readonly SeenNode[],
+    helpers: readonly ObservedNode[],
     { signal, isWanted = () => true, answered = () => {} }: PunchOptions = {},
   ): Promise<Connection> {
     const [helper, ...others] = helpers;
@@ -104,7 +104,7 @@ export class PunchInitiator {
         () => false,
       ),
     );
-    const witnesses = hearWitnesses(isHeard, this.#deps.clock);
+    const witnesses = waitForWitnesses(isHeard, this.#deps.clock);
     // One alone is no witness.
     if (!hasStablePort(this.#deps.lender.mapping) && others.length > 0) {
       this.#deps.pool.prepare();
@@ -129,7 +129,7 @@ export class PunchInitiator {
    */
   async punchOverIpv6(
     nodeKey: Uint8Array,
-    helper: SeenNode,
+    helper: ObservedNode,
     at: Address,
     { signal, answered = () => {} }: Omit<PunchOptions, 'isWanted'> = {},
   ): Promise<Connection> {
@@ -146,7 +146,7 @@ export class PunchInitiator {
    * Reaches a node by a relayed session at one of its helpers, which carries sealed packets.
    * @throws SvcError `connect_failed`, `rate_limited`, `timeout`, `cancelled`; `NodeAbsent`
    */
-  async relay(nodeKey: Uint8Array, helper: SeenNode, signal?: AbortSignal): Promise<Connection> {
+  async relay(nodeKey: Uint8Array, helper: ObservedNode, signal?: AbortSignal): Promise<Connection> {
     const talk = { nodeKey, attempt: new Uint8Array(randomBytes(ATTEMPT_BYTES)), signal };
     const { called, relayPort } = await this.#ask(talk, helper, 'relay');
     if (called.outcome !== 'ready' || relayPort === null) throw new SvcError('connect_failed');
@@ -158,7 +158,7 @@ export class PunchInitiator {
    * Reaches a node by a TURN server: of ours where we have one, else of its own. They carry sealed packets.
    * @throws SvcError as `relay`
    */
-  async turn(nodeKey: Uint8Array, helper: SeenNode, signal?: AbortSignal): Promise<Connection> {
+  async turn(nodeKey: Uint8Array, helper: ObservedNode, signal?: AbortSignal): Promise<Connection> {
     const talk = { nodeKey, attempt: new Uint8Array(randomBytes(ATTEMPT_BYTES)), signal };
     if (!this.#deps.turn.isAvailable) {
       const { called } = await this.#ask(talk, helper, 'turn');
@@ -176,7 +176,7 @@ export class PunchInitiator {
 
   async #ask(
     { nodeKey, attempt, signal }: Talk,
-    helper: SeenNode,
+    helper: ObservedNode,
     means: Means,
     more: { readonly listensAt?: Address; readonly isFar?: boolean } = {},
   ): Promise<CalledReply> {
@@ -208,7 +208,7 @@ export class PunchInitiator {
     return this.#deps.dial(address, nodeKey, how);
   }
 
-  async #dialPunched(talk: Talk, helper: SeenNode, first: CalledReply): Promise<Connection> {
+  async #dialPunched(talk: Talk, helper: ObservedNode, first: CalledReply): Promise<Connection> {
     const { listensAt, isSprayed, seenAt } = first.called;
     if (listensAt === null) throw new SvcError('protocol_error');
     if (isSprayed) return await this.#dialFromAll(talk, listensAt, seenAt);
@@ -258,7 +258,7 @@ export class PunchInitiator {
   }
 
   /** The other side's outer port changes: it dials from all its sockets, and we open random ports of its host. */
-  async #listen(talk: Talk, helper: SeenNode, { called: { seenAt } }: CalledReply): Promise<Connection> {
+  async #listen(talk: Talk, helper: ObservedNode, { called: { seenAt } }: CalledReply): Promise<Connection> {
     const { lender, guard, random } = this.#deps;
     const { nodeKey, signal } = talk;
     if (!guard.mayPunch(nodeKey, seenAt, helper.address)) throw new SvcError('connect_failed');

@@ -9,7 +9,7 @@ import type { Way } from '../transport/path.ts';
 import type { EngineConnection } from '../transport/quic/engine.ts';
 import { FIRST_MAPPED_PORT } from '../transport/udp-socket.ts';
 import type { ClientPool } from './client-pool.ts';
-import type { SeenNode } from './helper.ts';
+import type { ObservedNode } from './helper.ts';
 import type { LentPort } from './lent-port.ts';
 import { hasStablePort } from './nat.ts';
 import { randomTargets } from './opening.ts';
@@ -17,7 +17,7 @@ import type { PortLender } from './port-lender.ts';
 import type { PunchGuard } from './punch-guard.ts';
 import { type CalledOutcome, type Introduction, type IntroductionAnswer } from './signals.ts';
 import type { TurnAccess, TurnCarrier } from './turn/turn-servers.ts';
-import type { Knock } from './turn-rendezvous.ts';
+import type { RendezvousRequest } from './turn-rendezvous.ts';
 
 /** A connection that came by an introduction. */
 export interface Introduced {
@@ -79,7 +79,7 @@ export class PunchResponder {
   }
 
   /** Answers an introduction; never rejects. */
-  async answer(introduction: Introduction, helper: SeenNode): Promise<IntroductionAnswer> {
+  async answer(introduction: Introduction, helper: ObservedNode): Promise<IntroductionAnswer> {
     const { isHelper, mayCall, mayRelay, guard, log } = this.#deps;
     const { caller, seenAt } = introduction;
     if (!isHelper(helper.nodeKey) || !mayCall(caller)) return this.#say('refused');
@@ -99,7 +99,7 @@ export class PunchResponder {
    * @returns where the caller has to come to; null where that is at its own address
    * @throws SvcError `access_denied`, `rate_limited`, `connect_failed`, `timeout`
    */
-  async meet({ caller, attempt, host, listensAt }: Knock, ownHost: string): Promise<Address | null> {
+  async meet({ caller, attempt, host, listensAt }: RendezvousRequest, ownHost: string): Promise<Address | null> {
     const { guard, mayCall, mayRelay } = this.#deps;
     if (!mayCall(caller) || !mayRelay()) throw new SvcError('access_denied');
     const target = listensAt ?? { host, port: FIRST_MAPPED_PORT };

@@ -11,7 +11,7 @@ import type { Connection } from '../transport/types.ts';
 import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from './client-pool.ts';
 import { commonIpv6Address } from './interface-addresses.ts';
 import type { PunchInitiator, PunchOptions } from './punch-initiator.ts';
-import { allReachableHelpers, askHelpers, othersHelping } from './reachable-helpers.ts';
+import { allReachableHelpers, tryHelpers, usableHelpers } from './reachable-helpers.ts';
 import { needsWitnesses, type OwnSide, punchDelayMs, RELAY_HEAD_START_MS } from './relayed.ts';
 
 /** Time to punch a way, milliseconds: its helper is reached and asked twice, and a round of random ports may be needed. */
@@ -38,7 +38,7 @@ export function punched(parts: PunchedParts): Dialer {
     kind: 'punched',
     timeoutMs: PUNCH_TIMEOUT_MS,
     delayMs: (place, relays) => punchDelayMs(place, own, relays),
-    mayLead: (place) => othersHelping(place, pool.nodeKey).length > 0,
+    mayLead: (place) => usableHelpers(place, pool.nodeKey).length > 0,
     dial: (place, signal) => punch(place, signal, parts),
     rounds: (place, isUnderWay) => {
       // If random ports are not needed, or are being tried, the dial was the first round.
@@ -78,7 +78,7 @@ async function punch(place: NodePlace, signal: AbortSignal, parts: PunchedParts)
       throw error;
     }
   };
-  return await askHelpers(place, { ask, isDecided: () => isDecided }, clock, pool, signal);
+  return await tryHelpers(place, { ask, isDecided: () => isDecided }, clock, pool, signal);
 }
 
 /** Over IPv6 first where both nodes have it. Random ports wait longer for that than one packet does. */

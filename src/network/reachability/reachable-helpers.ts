@@ -1,4 +1,4 @@
-/** Which helpers of a node can be asked now. */
+/** Connects to the helpers of a node. */
 import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { abortable, abortError } from '../../foundation/deadline.ts';
@@ -8,24 +8,25 @@ import { type NodePlace, race, UNHELPED, whyNot } from '../peers/dial.ts';
 import type { PeerTable } from '../peers/peer-table.ts';
 import type { Connection } from '../transport/types.ts';
 
-/** Where one helper is reached, the others are waited for so long: milliseconds. */
-export const OTHER_HELPERS_MS = 500;
-/** Helpers of a node that are asked. */
-export const MAX_ASKED_HELPERS = 3;
+/** After the first helper is connected, how long to wait for the rest, milliseconds. */
+export const REMAINING_HELPERS_MS = 500;
+/** Maximum number of helpers to contact. */
+export const MAX_CONTACTED_HELPERS = 3;
 
-/** Connects to helpers. */
 type HelperPool = Pick<PeerTable, 'connect' | 'nodeKey'>;
 
-/** The helpers of a node that are not that node or this one: a connection to us would stand already. */
-export function othersHelping({ helpers, nodeKey }: NodePlace, own: Uint8Array): NodeAt[] {
+/**
+ * The helpers of a node, except that node and this one: if this node were its helper, they would already be connected.
+ */
+export function usableHelpers({ helpers, nodeKey }: NodePlace, own: Uint8Array): NodeAt[] {
   const isOther = (helper: NodeAt): boolean => ![nodeKey, own].some((key) => equalBytes(helper.nodeKey, key));
-  return helpers.filter(isOther).slice(0, MAX_ASKED_HELPERS);
+  return helpers.filter(isOther).slice(0, MAX_CONTACTED_HELPERS);
 }
 
 /**
- * The helpers of a node, each as soon as a connection to it stands. Who needs no more of them stops, and what is still
- * dialled is given up.
- * @throws SvcError `connect_failed` at the end, where none is reached, or the signal's reason
+ * Connects to the helpers of a node, and yields each when its connection is open. Returning early cancels the pending
+ * dials.
+ * @throws SvcError `connect_failed` at the end if none could be reached, or the signal's reason
  */
 export async function* reachableHelpers(
   place: NodePlace,
@@ -34,10 +35,10 @@ export async function* reachableHelpers(
 ): AsyncGenerator<NodeAt, void, void> {
   const enough = new AbortController();
   const given = AbortSignal.any([signal, enough.signal]);
-  const dials = new Set<Promise<Dialled>>();
-  for (const helper of othersHelping(place, pool.nodeKey)) {
+  const dials = new Set<Promise<DialResult>>();
+  for (const helper of usableHelpers(place, pool.nodeKey)) {
     const there = { nodeKey: helper.nodeKey, addresses: [helper.address], ...UNHELPED };
-    const dial: Promise<Dialled> = pool.connect(there, given).then(
+    const dial: Promise<DialResult> = pool.connect(there, given).then(
       () => ({ dial, helper, error: null }),
       (error: unknown) => ({ dial, helper: null, error }),
     );
@@ -58,18 +59,19 @@ export async function* reachableHelpers(
     enough.abort();
   }
   if (signal.aborted) throw abortError(signal);
-  if (!isReached) throw new SvcError('connect_failed', { message: 'No helper of the node is reached.', cause });
+  if (!isReached) throw new SvcError('connect_failed', { message: 'Cannot reach any helper of the node.', cause });
 }
 
-interface Dialled {
-  readonly dial: Promise<Dialled>;
-  /** Null where it is not reached. */
+interface DialResult {
+  readonly dial: Promise<DialResult>;
+  /** Null if it could not be reached. */
   readonly helper: NodeAt | null;
   readonly error: unknown;
 }
 
 /**
- * All helpers of a node that are reached, who is reached first comes first, and a dead one holds up nobody for long.
+ * All reachable helpers of a node, in the order in which they connected. An unreachable one delays the result by at
+ * most `REMAINING_HELPERS_MS`.
  * @throws SvcError as `reachableHelpers`
  */
 export async function allReachableHelpers(
@@ -84,7 +86,7 @@ export async function allReachableHelpers(
   let timer: Timer | undefined;
   try {
     for await (const helper of reachableHelpers(place, pool, given)) {
-      timer ??= clock.after(OTHER_HELPERS_MS, () => isLate.abort());
+      timer ??= clock.after(REMAINING_HELPERS_MS, () => isLate.abort());
       reached.push(helper);
     }
   } catch (error) {
@@ -95,24 +97,24 @@ export async function allReachableHelpers(
   return reached;
 }
 
-/* Reaching a node by one of its helpers: one after the other, where one fails or says nothing. */
+/* Reaches a node through its helpers: the next helper is used if one fails or does not answer. */
 
-/** Where a helper says nothing for so long, the next one is asked too: milliseconds. */
-export const SILENT_HELPER_MS = 1_000;
+/** How long a helper may be silent before the next one is used too, milliseconds. */
+export const NEXT_HELPER_DELAY_MS = 1_000;
 
-interface Asking {
+interface HelperAttempts {
   readonly ask: (helper: NodeAt, signal: AbortSignal) => Promise<Connection>;
-  /** True where no further helper is to be asked, as one has answered. */
+  /** True if no further helper should be used, because one has answered. */
   readonly isDecided?: () => boolean;
 }
 
 /**
- * Asks the helpers of a node in the order in which they are reached, until one of them leads there.
- * @throws SvcError as `whyNot` of what each of them failed with, or the signal's reason
+ * Tries the helpers of a node, in the order in which they connect, until one leads to the node.
+ * @throws SvcError `whyNot` of all failures, or the signal's reason
  */
-export async function askHelpers(
+export async function tryHelpers(
   place: NodePlace,
-  { ask, isDecided = () => false }: Asking,
+  { ask, isDecided = () => false }: HelperAttempts,
   clock: Clock,
   pool: HelperPool,
   signal: AbortSignal,
@@ -120,8 +122,8 @@ export async function askHelpers(
   const failures: unknown[] = [];
   const over = new AbortController();
   const helpers = reachableHelpers(place, pool, AbortSignal.any([signal, over.signal]));
-  const runners = othersHelping(place, pool.nodeKey).map((_, i) => ({
-    afterMs: i * SILENT_HELPER_MS,
+  const runners = usableHelpers(place, pool.nodeKey).map((_, i) => ({
+    afterMs: i * NEXT_HELPER_DELAY_MS,
     run: async (given: AbortSignal): Promise<Connection> => {
       if (isDecided()) throw new SvcError('cancelled');
       try {
@@ -144,18 +146,18 @@ export async function askHelpers(
   }
 }
 
-/* The words of several helpers on where a node is, where random ports of its host are to be written to. */
+/* Observations of several helpers, required before sending to random ports of a host. */
 
 /**
- * Waits for what helpers say: for all of them or, from the first word on, as long as for one that is dialled, so that a
- * silent one holds up nobody.
- * @param words true for each that has said something; none rejects
+ * Waits for all helpers, but after the first answer for at most `REMAINING_HELPERS_MS`, so that a silent helper does not
+ * delay the dial.
+ * @param words resolve to true for an answer and to false for a failure; they never reject
  */
-export async function hearWitnesses(words: readonly Promise<boolean>[], clock: Clock): Promise<void> {
+export async function waitForWitnesses(words: readonly Promise<boolean>[], clock: Clock): Promise<void> {
   const { promise: late, resolve } = Promise.withResolvers<void>();
   let timer: Timer | undefined;
   const all = words.map(async (word) => {
-    if (await word) timer ??= clock.after(OTHER_HELPERS_MS, resolve);
+    if (await word) timer ??= clock.after(REMAINING_HELPERS_MS, resolve);
   });
   try {
     await Promise.race([late, Promise.all(all)]);

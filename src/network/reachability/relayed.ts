@@ -9,7 +9,7 @@ import type { PeerTable } from '../peers/peer-table.ts';
 import { type InterfaceAddress, isOnNetworkOf } from './dial-guard.ts';
 import { commonIpv6Address } from './interface-addresses.ts';
 import type { PunchInitiator } from './punch-initiator.ts';
-import { askHelpers, othersHelping } from './reachable-helpers.ts';
+import { tryHelpers, usableHelpers } from './reachable-helpers.ts';
 import type { TurnRendezvousClient } from './turn-rendezvous.ts';
 
 /** Time to reach a node by a relay of any of its helpers, milliseconds. */
@@ -26,10 +26,10 @@ export function relayed(
     kind: 'relay',
     delayMs: (place) => relayDelayMs(place, own),
     timeoutMs: RELAY_TIMEOUT_MS,
-    mayLead: (place) => othersHelping(place, pool.nodeKey).length > 0,
+    mayLead: (place) => usableHelpers(place, pool.nodeKey).length > 0,
     dial: async (place, signal) => {
       const ask = (helper: NodeAt, given: AbortSignal) => caller.relay(place.nodeKey, helper, given);
-      return await askHelpers(place, { ask }, clock, pool, signal);
+      return await tryHelpers(place, { ask }, clock, pool, signal);
     },
   };
 }
@@ -45,25 +45,25 @@ export const TURN_TIMEOUT_MS = 15_000;
  * Dials over a TURN server. The first helper of the node that can introduces this node; a node without helpers is found
  * through the record network.
  * @param nodeKey the public key of this node
- * @param knocker for nodes without helpers
+ * @param rendezvous for nodes without helpers
  * @param hasTurn true if this node has a TURN server
  */
 export function turned(
   nodeKey: Uint8Array,
   caller: Pick<PunchInitiator, 'turn'>,
-  knocker: Pick<TurnRendezvousClient, 'mayLead' | 'meet'>,
+  rendezvous: Pick<TurnRendezvousClient, 'mayLead' | 'meet'>,
   hasTurn: () => boolean,
 ): Dialer {
-  const helping = (place: NodePlace) => othersHelping(place, nodeKey);
+  const helpersOf = (place: NodePlace) => usableHelpers(place, nodeKey);
   return {
     kind: 'turn',
     delayMs: () => TURN_DELAY_MS,
     timeoutMs: TURN_TIMEOUT_MS,
-    mayLead: (place) => (helping(place).length > 0 ? hasTurn() || place.hasTurn === true : knocker.mayLead(place)),
+    mayLead: (place) => (helpersOf(place).length > 0 ? hasTurn() || place.hasTurn === true : rendezvous.mayLead(place)),
     dial: async (place, signal) => {
-      if (helping(place).length === 0) return await knocker.meet(place, signal);
+      if (helpersOf(place).length === 0) return await rendezvous.meet(place, signal);
       let last: unknown = new SvcError('connect_failed');
-      for (const helper of helping(place)) {
+      for (const helper of helpersOf(place)) {
         try {
           return await caller.turn(place.nodeKey, helper, signal);
         } catch (error) {

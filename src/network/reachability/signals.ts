@@ -1,6 +1,6 @@
 /**
- * What nodes and their helpers say to each other to bring two nodes together: requests over the QUIC connections that
- * stand anyway. Deterministic CBOR; every decoder faces a stranger, and returns null for anything else.
+ * Messages between nodes and their helpers that connect two nodes. They are requests over existing QUIC connections, in
+ * deterministic CBOR. Decoders process untrusted input and return null for invalid messages.
  */
 
 import { type Address, formatAddress, parseAddress } from '../../foundation/address.ts';
@@ -16,79 +16,89 @@ import { RELAY_TOKEN_BYTES } from './relay.ts';
 export const MAX_SIGNAL_BYTES = 512;
 /** The version of these messages. */
 const SIGNAL_VERSION = 1;
-/** Bytes of the number that ties the messages of one attempt together. */
+/** Size of the ID that all messages of one attempt share, bytes. */
 export const ATTEMPT_BYTES = 16;
 
 /**
- * What the caller wants. `witness`: the helper's word to the other node of where the caller is. `punch`: a port that it
- * can dial. `listening`: that the other node dials a port of the caller's. `relay`: a relayed session at this helper.
- * `turn`: to meet at an address of a TURN server: the caller's, or without one the called node's. `ipv6`: as `punch`, over
- * IPv6, for the public address from which the caller says that it dials.
+ * The means that the caller requests:
+ * - `witness`: tell the called node where the helper sees the caller
+ * - `punch`: a port of the called node that the caller can dial
+ * - `listening`: dial a port of the caller
+ * - `relay`: a relayed session at this helper
+ * - `turn`: meet at an address of a TURN server, either the caller's or the called node's
+ * - `ipv6`: as `punch`, over IPv6, for the public address that the caller dials from
  */
 export const MEANS = ['witness', 'punch', 'listening', 'relay', 'turn', 'ipv6'] as const;
 export type Means = (typeof MEANS)[number];
 
 /**
- * What the called node does. `noted`: nothing yet. `ready`: it listens at an address, or at the relay. `dialling`: it
- * dials the caller. `listen`: its own outer port changes, so the caller has to listen. `relay`: nothing but a relay is
- * left. `refused`: it does not want to, or not so often.
+ * Actions of the called node:
+ * - `noted`: nothing yet
+ * - `ready`: it listens at an address, or at the relay
+ * - `dialling`: it dials the caller
+ * - `listen`: its external port varies, so the caller must listen
+ * - `relay`: only a relay can connect the nodes
+ * - `refused`: it declines, or the rate is exceeded
  */
 export const OUTCOMES = ['noted', 'ready', 'dialling', 'listen', 'relay', 'refused'] as const;
 export type CalledOutcome = (typeof OUTCOMES)[number];
 
-/** What a node asks of a helper. */
+/** A request to a helper. */
 export type HelperRequest =
   | { readonly kind: 'hello' }
-  /** To dial a port of the asker's own, at the host where the helper sees it. */
+  /** Dial a port of the requester, at the host where the helper sees it. */
   | { readonly kind: 'reach'; readonly port: number }
   | {
       readonly kind: 'introduce';
-      /** The node that is called. */
+      /** The called node. */
       readonly to: Uint8Array;
       readonly attempt: Uint8Array;
       readonly means: Means;
-      /** What is before the caller. */
+      /** The NAT mapping of the caller. */
       readonly mapping: NatMapping;
-      /** Where the caller listens, or what it dials from over IPv6; null for neither. */
+      /** The address that the caller listens on, or dials from over IPv6; null for neither. */
       readonly listensAt: Address | null;
-      /** True where an earlier try with few hops did not help. */
+      /** True if an earlier attempt with a low hop limit failed. */
       readonly isFar: boolean;
     };
 
-/** What a helper tells the called node. */
+/** A message from a helper to the called node. */
 export interface Introduction {
   readonly caller: Uint8Array;
   readonly attempt: Uint8Array;
   readonly means: Means;
   readonly mapping: NatMapping;
-  /** Where the helper sees the caller. */
+  /** The caller's address as the helper sees it. */
   readonly seenAt: Address;
   readonly listensAt: Address | null;
   readonly isFar: boolean;
-  /** The port of this helper at which the called node meets the caller, and what to send there. */
+  /** The port of this helper where the called node meets the caller, and the token to send there. */
   readonly relay: { readonly port: number; readonly token: Uint8Array } | null;
 }
 
-/** What the called node answers. */
+/** The answer of the called node. */
 export interface IntroductionAnswer {
   readonly outcome: CalledOutcome;
   readonly mapping: NatMapping;
   readonly listensAt: Address | null;
-  /** True where it has opened random ports of the caller's host, so that all sockets have to dial. */
+  /**
+   * True if the called node opened random ports towards the caller's host, so that the caller must dial from all its
+   * sockets.
+   */
   readonly isSprayed: boolean;
 }
 
-/** What a helper answers. */
+/** The answer of a helper. */
 export interface HelperReply {
-  /** Where the helper sees the asker. */
+  /** The requester's address as the helper sees it. */
   readonly seenAt: Address;
   /** Whether it relays now. */
   readonly relays: boolean;
-  /** Whether it has reached the asker at the port that it was to dial. */
+  /** Whether the helper reached the requester at the requested port. */
   readonly reached: boolean;
-  /** What the called node answered, and where the helper sees it; null where it has no connection to that node. */
+  /** The answer of the called node, and its address as the helper sees it; null if the helper has no connection to it. */
   readonly called: (IntroductionAnswer & { readonly seenAt: Address }) | null;
-  /** The port of this helper at which the caller meets the called node; null for none. */
+  /** The port of this helper where the caller meets the called node; null for none. */
   readonly relayPort: number | null;
 }
 
@@ -108,41 +118,41 @@ function decode(bytes: Uint8Array, required: readonly string[], optional: readon
   }
 }
 
-function text(address: Address | null): string | undefined {
+function encodeAddress(address: Address | null): string | undefined {
   return address === null ? undefined : formatAddress(address);
 }
 
-/** An IP address in its one spelling and a port above 0; undefined for anything else. */
-function addressOf(value: unknown): Address | undefined {
+/** An IP address in canonical form with a port above 0; undefined for anything else. */
+function decodeAddress(value: unknown): Address | undefined {
   const address = typeof value === 'string' ? parseAddress(value) : null;
   if (address === null || address.port === 0 || ipScope(address.host) === IP_SCOPE.none) return undefined;
   return formatAddress(address) === value ? address : undefined;
 }
 
-/** As `addressOf`; null for what is not there. */
-function addressOrNull(value: unknown): Address | null | undefined {
-  return value === undefined ? null : addressOf(value);
+/** As `addressOf`; null if the field is missing. */
+function decodeOptionalAddress(value: unknown): Address | null | undefined {
+  return value === undefined ? null : decodeAddress(value);
 }
 
-function nameOf<T extends string>(names: readonly T[], value: unknown): T | undefined {
+function decodeEnum<T extends string>(names: readonly T[], value: unknown): T | undefined {
   return isUint(value) ? names[value] : undefined;
 }
 
-/** A member that says yes by being there: with `true`. */
-function flag(isSet: boolean): true | undefined {
+/** A boolean field: `true`, or missing. */
+function encodeFlag(isSet: boolean): true | undefined {
   return isSet ? true : undefined;
 }
 
-function flagOf(value: unknown): boolean | undefined {
+function decodeFlag(value: unknown): boolean | undefined {
   return value === undefined || value === true ? value === true : undefined;
 }
 
-function portOf(value: unknown): number | undefined {
+function decodePort(value: unknown): number | undefined {
   return isUint(value, MAX_PORT) && value > 0 ? value : undefined;
 }
 
-/** Who listens says where, and who dials over IPv6 from where; at a TURN server either side may have an address. */
-function fits(means: Means, listensAt: Address | null): boolean {
+/** `listening` and `ipv6` require an address, `turn` allows one, and the other means allow none. */
+function hasValidAddress(means: Means, listensAt: Address | null): boolean {
   if (means === 'ipv6') return listensAt !== null && isPublicIpv6(listensAt);
   return means === 'turn' || (means === 'listening') === (listensAt !== null);
 }
@@ -152,8 +162,8 @@ export function encodeHelperRequest(request: HelperRequest): Uint8Array {
   if (request.kind === 'reach') return encode({ q: request.port });
   const { to, attempt, means, mapping, listensAt, isFar } = request;
   return encode({
-    f: flag(isFar),
-    l: text(listensAt),
+    f: encodeFlag(isFar),
+    l: encodeAddress(listensAt),
     m: MEANS.indexOf(means),
     n: NAT_MAPPINGS.indexOf(mapping),
     s: attempt,
@@ -163,25 +173,25 @@ export function encodeHelperRequest(request: HelperRequest): Uint8Array {
 
 export function decodeHelperRequest(bytes: Uint8Array): HelperRequest | null {
   if (decode(bytes, [], []) !== null) return { kind: 'hello' };
-  const asked = portOf(decode(bytes, ['q'], [])?.['q']);
+  const asked = decodePort(decode(bytes, ['q'], [])?.['q']);
   if (asked !== undefined) return { kind: 'reach', port: asked };
   const map = decode(bytes, ['m', 'n', 's', 't'], ['f', 'l']);
   if (map === null || !isBytes(map['s'], ATTEMPT_BYTES) || !isBytes(map['t'], PUBLIC_KEY_BYTES)) return null;
-  const [means, mapping] = [nameOf(MEANS, map['m']), nameOf(NAT_MAPPINGS, map['n'])];
-  const [listensAt, isFar] = [addressOrNull(map['l']), flagOf(map['f'])];
+  const [means, mapping] = [decodeEnum(MEANS, map['m']), decodeEnum(NAT_MAPPINGS, map['n'])];
+  const [listensAt, isFar] = [decodeOptionalAddress(map['l']), decodeFlag(map['f'])];
   if (means === undefined || mapping === undefined || listensAt === undefined || isFar === undefined) return null;
-  if (!fits(means, listensAt)) return null;
+  if (!hasValidAddress(means, listensAt)) return null;
   return { kind: 'introduce', to: map['t'], attempt: map['s'], means, mapping, listensAt, isFar };
 }
 
 export function encodeIntroduction(introduction: Introduction): Uint8Array {
   const { caller, attempt, means, mapping, seenAt, listensAt, isFar, relay } = introduction;
   return encode({
-    a: text(seenAt),
+    a: encodeAddress(seenAt),
     c: caller,
-    f: flag(isFar),
+    f: encodeFlag(isFar),
     k: relay?.token,
-    l: text(listensAt),
+    l: encodeAddress(listensAt),
     m: MEANS.indexOf(means),
     n: NAT_MAPPINGS.indexOf(mapping),
     p: relay?.port,
@@ -189,68 +199,76 @@ export function encodeIntroduction(introduction: Introduction): Uint8Array {
   });
 }
 
-/** A port and a token: both or none; undefined for one of them. */
-function relayOf(port: unknown, token: unknown): Introduction['relay'] | undefined {
+/** A port and a token, or neither; undefined if one is missing. */
+function decodeRelay(port: unknown, token: unknown): Introduction['relay'] | undefined {
   if (port === undefined && token === undefined) return null;
-  const real = portOf(port);
+  const real = decodePort(port);
   return real !== undefined && isBytes(token, RELAY_TOKEN_BYTES) ? { port: real, token } : undefined;
 }
 
 export function decodeIntroduction(bytes: Uint8Array): Introduction | null {
   const map = decode(bytes, ['a', 'c', 'm', 'n', 's'], ['f', 'k', 'l', 'p']);
   if (map === null || !isBytes(map['s'], ATTEMPT_BYTES) || !isBytes(map['c'], PUBLIC_KEY_BYTES)) return null;
-  const [means, mapping, seenAt] = [nameOf(MEANS, map['m']), nameOf(NAT_MAPPINGS, map['n']), addressOf(map['a'])];
-  const [listensAt, isFar, relay] = [addressOrNull(map['l']), flagOf(map['f']), relayOf(map['p'], map['k'])];
+  const [means, mapping, seenAt] = [
+    decodeEnum(MEANS, map['m']),
+    decodeEnum(NAT_MAPPINGS, map['n']),
+    decodeAddress(map['a']),
+  ];
+  const [listensAt, isFar, relay] = [
+    decodeOptionalAddress(map['l']),
+    decodeFlag(map['f']),
+    decodeRelay(map['p'], map['k']),
+  ];
   if (means === undefined || mapping === undefined || seenAt === undefined) return null;
   if (listensAt === undefined || isFar === undefined || relay === undefined) return null;
-  if (!fits(means, listensAt) || (means === 'relay') !== (relay !== null)) return null;
+  if (!hasValidAddress(means, listensAt) || (means === 'relay') !== (relay !== null)) return null;
   return { caller: map['c'], attempt: map['s'], means, mapping, seenAt, listensAt, isFar, relay };
 }
 
 export function encodeIntroductionAnswer({ outcome, mapping, listensAt, isSprayed }: IntroductionAnswer): Uint8Array {
   return encode({
-    l: text(listensAt),
+    l: encodeAddress(listensAt),
     n: NAT_MAPPINGS.indexOf(mapping),
     o: OUTCOMES.indexOf(outcome),
-    r: flag(isSprayed),
+    r: encodeFlag(isSprayed),
   });
 }
 
-function answerOf(map: Decoded): IntroductionAnswer | null {
-  const [outcome, mapping] = [nameOf(OUTCOMES, map['o']), nameOf(NAT_MAPPINGS, map['n'])];
-  const [listensAt, isSprayed] = [addressOrNull(map['l']), flagOf(map['r'])];
+function decodeAnswer(map: Decoded): IntroductionAnswer | null {
+  const [outcome, mapping] = [decodeEnum(OUTCOMES, map['o']), decodeEnum(NAT_MAPPINGS, map['n'])];
+  const [listensAt, isSprayed] = [decodeOptionalAddress(map['l']), decodeFlag(map['r'])];
   if (outcome === undefined || mapping === undefined || listensAt === undefined || isSprayed === undefined) return null;
   return { outcome, mapping, listensAt, isSprayed };
 }
 
 export function decodeIntroductionAnswer(bytes: Uint8Array): IntroductionAnswer | null {
   const map = decode(bytes, ['n', 'o'], ['l', 'r']);
-  return map === null ? null : answerOf(map);
+  return map === null ? null : decodeAnswer(map);
 }
 
 export function encodeHelperReply({ seenAt, relays, reached, called, relayPort }: HelperReply): Uint8Array {
   return encode({
-    a: text(seenAt),
-    b: flag(relays),
-    c: text(called?.seenAt ?? null),
-    d: flag(reached),
-    l: text(called?.listensAt ?? null),
+    a: encodeAddress(seenAt),
+    b: encodeFlag(relays),
+    c: encodeAddress(called?.seenAt ?? null),
+    d: encodeFlag(reached),
+    l: encodeAddress(called?.listensAt ?? null),
     n: called === null ? undefined : NAT_MAPPINGS.indexOf(called.mapping),
     o: called === null ? undefined : OUTCOMES.indexOf(called.outcome),
     p: relayPort ?? undefined,
-    r: flag(called?.isSprayed === true),
+    r: encodeFlag(called?.isSprayed === true),
   });
 }
 
 export function decodeHelperReply(bytes: Uint8Array): HelperReply | null {
   const map = decode(bytes, ['a'], ['b', 'c', 'd', 'l', 'n', 'o', 'p', 'r']);
   if (map === null) return null;
-  const [seenAt, relays, reached] = [addressOf(map['a']), flagOf(map['b']), flagOf(map['d'])];
-  const relayPort = map['p'] === undefined ? null : portOf(map['p']);
+  const [seenAt, relays, reached] = [decodeAddress(map['a']), decodeFlag(map['b']), decodeFlag(map['d'])];
+  const relayPort = map['p'] === undefined ? null : decodePort(map['p']);
   if (seenAt === undefined || relays === undefined || reached === undefined || relayPort === undefined) return null;
   if (!['c', 'l', 'n', 'o', 'r'].some((key) => Object.hasOwn(map, key)))
     return { seenAt, relays, reached, called: null, relayPort };
-  const [calledAt, answer] = [addressOf(map['c']), answerOf(map)];
+  const [calledAt, answer] = [decodeAddress(map['c']), decodeAnswer(map)];
   return calledAt === undefined || answer === null
     ? null
     : { seenAt, relays, reached, called: { ...answer, seenAt: calledAt }, relayPort };

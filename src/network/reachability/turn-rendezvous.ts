@@ -1,7 +1,7 @@
 /**
- * What two nodes tell each other over the record network where no helper introduces them: the one that calls knocks, and
- * the other one says where it comes to. Each message is a note record, sealed to a key that was made for it, and signed
- * by an identity that was made for it: who keeps it learns nothing but the meeting place.
+ * Messages that two nodes exchange over the record network if no helper can introduce them: a request of the caller and
+ * the answer of the called node. Each message is a note record, sealed to a one-time key and signed by a one-time
+ * identity. Storage nodes learn nothing but the rendezvous key.
  */
 import { randomBytes } from 'node:crypto';
 import { isIPv4 } from 'node:net';
@@ -34,39 +34,39 @@ import { mayDialAt } from './punch-guard.ts';
 import { ATTEMPT_BYTES } from './signals.ts';
 import { dialOverTurn, type TurnAccess } from './turn/turn-servers.ts';
 
-/** Life of a message, seconds: longer than any attempt, by whatever clock. */
-export const KNOCK_TTL_S: number = CLOCK_SKEW_S + 60;
-/** Largest message before it is sealed, bytes. */
-export const MAX_KNOCK_BYTES = 256;
+/** Time to live of a message, seconds: longer than any attempt, even if clocks differ. */
+export const RENDEZVOUS_TTL_S: number = CLOCK_SKEW_S + 60;
+/** Largest message before sealing, bytes. */
+export const MAX_RENDEZVOUS_BYTES = 256;
 /** The version of these messages. */
-const KNOCK_VERSION = 1;
+const RENDEZVOUS_VERSION = 1;
 const INFO = new TextEncoder().encode('svcd/knock/v1\0');
 
-/** What the caller says. */
-export interface Knock {
-  /** Its node's public key: nobody else is let in at the place of meeting. */
+/** The caller's request to meet. */
+export interface RendezvousRequest {
+  /** The caller's node key. Other nodes are rejected at the meeting address. */
   readonly caller: Uint8Array;
   readonly attempt: Uint8Array;
-  /** The X25519 key that the answer is sealed to, and found by. */
+  /** The X25519 key to seal the answer to. The answer is stored under it. */
   readonly answerTo: Uint8Array;
-  /** The IPv4 address that its packets come from. */
+  /** The IPv4 address that the caller's packets are sent from. */
   readonly host: string;
-  /** Its address at a TURN server; null where it has none. */
+  /** The caller's address at a TURN server; null if it has none. */
   readonly listensAt: Address | null;
 }
 
-/** What the called node says: its own address at a TURN server. */
-export interface KnockAnswer {
+/** The answer: the called node's address at a TURN server. */
+export interface RendezvousAnswer {
   readonly attempt: Uint8Array;
   readonly listensAt: Address;
 }
 
-function text(address: Address | null): string | undefined {
+function encodeAddress(address: Address | null): string | undefined {
   return address === null ? undefined : formatAddress(address);
 }
 
-/** An IPv4 address in its one spelling and a port above 0; undefined for anything else. */
-function addressOf(value: unknown): Address | undefined {
+/** An IPv4 address in canonical form with a port above 0; undefined for anything else. */
+function decodeAddress(value: unknown): Address | undefined {
   const address = typeof value === 'string' ? parseAddress(value) : null;
   if (address === null || address.port === 0 || !isIPv4(address.host)) return undefined;
   return formatAddress(address) === value ? address : undefined;
@@ -74,70 +74,70 @@ function addressOf(value: unknown): Address | undefined {
 
 function decode(bytes: Uint8Array, required: readonly string[], optional: readonly string[] = []) {
   try {
-    const map = asMap(decodeCbor(bytes, MAX_KNOCK_BYTES), ['v', ...required], optional);
-    return map?.['v'] === KNOCK_VERSION ? map : null;
+    const map = asMap(decodeCbor(bytes, MAX_RENDEZVOUS_BYTES), ['v', ...required], optional);
+    return map?.['v'] === RENDEZVOUS_VERSION ? map : null;
   } catch {
     return null;
   }
 }
 
 function encode(fields: Readonly<Record<string, CborValue | undefined>>): Uint8Array {
-  return encodeCbor({ ...fields, v: KNOCK_VERSION });
+  return encodeCbor({ ...fields, v: RENDEZVOUS_VERSION });
 }
 
-export function encodeKnock({ caller, attempt, answerTo, host, listensAt }: Knock): Uint8Array {
-  return encode({ c: caller, h: host, k: answerTo, l: text(listensAt), s: attempt });
+export function encodeRendezvousRequest({ caller, attempt, answerTo, host, listensAt }: RendezvousRequest): Uint8Array {
+  return encode({ c: caller, h: host, k: answerTo, l: encodeAddress(listensAt), s: attempt });
 }
 
-/** Null where the bytes are none. */
-export function decodeKnock(bytes: Uint8Array): Knock | null {
+/** Null if the bytes are invalid. */
+export function decodeRendezvousRequest(bytes: Uint8Array): RendezvousRequest | null {
   const map = decode(bytes, ['c', 'h', 'k', 's'], ['l']);
   const { c: caller, h: host, k: answerTo, l: at, s: attempt } = map ?? {};
-  const listensAt = at === undefined ? null : addressOf(at);
+  const listensAt = at === undefined ? null : decodeAddress(at);
   if (!isBytes(caller, PUBLIC_KEY_BYTES) || !isBytes(answerTo, X25519_PUBLIC_KEY_BYTES)) return null;
   if (!isBytes(attempt, ATTEMPT_BYTES) || typeof host !== 'string' || !isIPv4(host)) return null;
   return listensAt === undefined ? null : { caller, attempt, answerTo, host, listensAt };
 }
 
-export function encodeKnockAnswer({ attempt, listensAt }: KnockAnswer): Uint8Array {
-  return encode({ l: text(listensAt), s: attempt });
+export function encodeRendezvousAnswer({ attempt, listensAt }: RendezvousAnswer): Uint8Array {
+  return encode({ l: encodeAddress(listensAt), s: attempt });
 }
 
-/** Null where the bytes are none. */
-export function decodeKnockAnswer(bytes: Uint8Array): KnockAnswer | null {
+/** Null if the bytes are invalid. */
+export function decodeRendezvousAnswer(bytes: Uint8Array): RendezvousAnswer | null {
   const map = decode(bytes, ['l', 's']);
-  const listensAt = addressOf(map?.['l']);
+  const listensAt = decodeAddress(map?.['l']);
   const attempt = map?.['s'];
   return listensAt === undefined || !isBytes(attempt, ATTEMPT_BYTES) ? null : { attempt, listensAt };
 }
 
-/** The record of a message; it belongs under `turnRendezvousKey(to)`. Throws where the key is no usable one. */
-export function sealKnock(message: Uint8Array, to: Uint8Array, clock: Clock): SignedRecord {
-  const shown = {
+/** Seals a message into a record, to be stored under `turnRendezvousKey(to)`. Throws if the key is invalid. */
+export function sealRendezvousMessage(message: Uint8Array, to: Uint8Array, clock: Clock): SignedRecord {
+  const header = {
     mailbox: turnRendezvousKey(to),
-    // It goes by itself, soon.
+    // The record expires soon, so no removal token is needed.
     removalHash: removalHash(randomBytes(REMOVAL_TOKEN_BYTES)),
     keyId: encryptionKeyId(to),
   };
-  const box = sealTo(to, message, { info: INFO, aad: noteHeader(shown) });
-  const payload = encodeNotePayload({ ...shown, ...box });
-  const once = KeyPair.generate();
-  const delegation = selfDelegation(once);
+  const box = sealTo(to, message, { info: INFO, aad: noteHeader(header) });
+  const payload = encodeNotePayload({ ...header, ...box });
+  const identity = KeyPair.generate();
+  const delegation = selfDelegation(identity);
   const timestamp = unixSeconds(clock);
   const content = {
     aid: delegation.agent,
     type: RECORD.note,
     seq: 1,
     timestamp,
-    ttl: KNOCK_TTL_S,
+    ttl: RENDEZVOUS_TTL_S,
     payload,
     delegation,
   };
-  return signRecord(content, once);
+  return signRecord(content, identity);
 }
 
-/** The message in a record; null where it holds none for this key. */
-export function openKnock({ payload }: SignedRecord, opener: BoxOpener): Uint8Array | null {
+/** The message in a record; null if it contains none for this key. */
+export function openRendezvousMessage({ payload }: SignedRecord, opener: BoxOpener): Uint8Array | null {
   const note = decodeNotePayload(payload);
   if (note === null) return null;
   try {
@@ -148,134 +148,142 @@ export function openKnock({ payload }: SignedRecord, opener: BoxOpener): Uint8Ar
 }
 
 /*
- * Where a node without helpers looks for those who want to reach it by a TURN server: a place in the record network that
- * its endpoint record names. It costs a look-up every few seconds, so only those do it whom nobody introduces.
+ * The called side. A node without helpers polls a rendezvous key in the record network, which its endpoint record
+ * names, for callers that can use a TURN server. Polling costs a lookup every few seconds, so nodes with helpers do not
+ * poll.
  */
 
-/** How often the place is looked at, milliseconds. */
-export const MEETING_LOOK_MS = 4_000;
-/** Looks in a row at which no helper was there before the place is named: helpers are found within seconds. */
-export const UNHELPED_LOOKS = 3;
-/** Requests that are read at a time. */
-export const MAX_KNOCKS = 8;
-/** Records that are not read again, and for how long: nobody takes them for valid any more then, milliseconds. */
-const MAX_KNOWN = 1024;
-const KNOWN_MS: number = (KNOCK_TTL_S + 2 * CLOCK_SKEW_S) * 1000;
+/** Polling interval, milliseconds. */
+export const RENDEZVOUS_POLL_MS = 4_000;
+/**
+ * Number of consecutive polls without a helper before the rendezvous is published. Helpers are usually found within
+ * seconds.
+ */
+export const UNHELPED_POLLS = 3;
+/** Maximum number of requests to read in one poll. */
+export const MAX_RENDEZVOUS_REQUESTS = 8;
+/**
+ * Maximum number of processed records to remember, and for how long, milliseconds. After that time they are no longer
+ * valid.
+ */
+const MAX_PROCESSED = 1024;
+const PROCESSED_TTL_MS: number = (RENDEZVOUS_TTL_S + 2 * CLOCK_SKEW_S) * 1000;
 
-interface MeetingsDependencies {
+interface TurnRendezvousServerDependencies {
   readonly clock: Clock;
   readonly log: Log;
-  /** This node's public key. */
   readonly nodeKey: Uint8Array;
   readonly records: Pick<RecordNetwork, 'put' | 'list'>;
-  /** Our host as others see it; null while none has said. */
+  /** This node's host as other nodes see it; null if unknown. */
   readonly seenHost: () => string | null;
-  /** Whether strangers do not reach this node, and no helper introduces it. */
+  /** True if strangers cannot reach this node and it has no helper. */
   readonly isNeeded: () => boolean;
-  /** Told where the node is met; null where it is not any more. */
+  /** Called when the published rendezvous changes; null if there is none. */
   readonly changed: (place: TurnRendezvous | null) => void;
-  /** Goes to meet a caller: null where that is at its own address, else where the caller has to come to. */
-  readonly meet: (knock: Knock, ownHost: string) => Promise<Address | null>;
+  /** Meets a caller. Returns the address that the caller must dial, or null if they meet at the caller's address. */
+  readonly meet: (request: RendezvousRequest, ownHost: string) => Promise<Address | null>;
 }
 
-export class Meetings implements Component {
-  readonly #deps: MeetingsDependencies;
-  /** A new one with each start of the process. */
+export class TurnRendezvousServer implements Component {
+  readonly #deps: TurnRendezvousServerDependencies;
+  /** A new key for each start of the process. */
   readonly #opener = new BoxOpener(sealingKeyOf(randomBytes(X25519_PRIVATE_KEY_BYTES)));
-  /** Digests of records that were read. */
-  readonly #known: LruCache<string, string>;
+  /** Digests of processed records. */
+  readonly #processed: LruCache<string, string>;
   readonly #stop = new AbortController();
-  #looks: RepeatingTask | null = null;
-  #unhelped = 0;
+  #polls: RepeatingTask | null = null;
+  #unhelpedPolls = 0;
   #host: string | null = null;
 
-  constructor(dependencies: MeetingsDependencies) {
+  constructor(dependencies: TurnRendezvousServerDependencies) {
     this.#deps = dependencies;
-    this.#known = new LruCache({ maxEntries: MAX_KNOWN, ttlMs: KNOWN_MS }, dependencies);
+    this.#processed = new LruCache({ maxEntries: MAX_PROCESSED, ttlMs: PROCESSED_TTL_MS }, dependencies);
   }
 
   async start(): Promise<void> {
-    const onError = (error: unknown): void => this.#deps.log.debug({ error }, 'the place of meeting was not looked at');
-    this.#looks = every(this.#deps.clock, { periodMs: MEETING_LOOK_MS, onError }, () => this.#look());
+    const onError = (error: unknown): void => this.#deps.log.debug({ error }, 'cannot check the TURN rendezvous');
+    this.#polls = every(this.#deps.clock, { periodMs: RENDEZVOUS_POLL_MS, onError }, () => this.#poll());
   }
 
   async stop(): Promise<void> {
     this.#stop.abort();
-    this.#looks?.stop();
-    await this.#looks?.idle();
+    this.#polls?.stop();
+    await this.#polls?.idle();
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     const { isNeeded, seenHost, records } = this.#deps;
     const seen = isNeeded() ? seenHost() : null;
-    this.#unhelped = seen === null || !isIPv4(seen) ? 0 : this.#unhelped + 1;
-    const host = this.#unhelped < UNHELPED_LOOKS ? null : seen;
+    this.#unhelpedPolls = seen === null || !isIPv4(seen) ? 0 : this.#unhelpedPolls + 1;
+    const host = this.#unhelpedPolls < UNHELPED_POLLS ? null : seen;
     if (host !== this.#host) this.#deps.changed(host === null ? null : { publicKey: this.#opener.publicKey, host });
     this.#host = host;
     if (host === null) return;
     const { signal } = this.#stop;
-    const known = new Set(this.#known.values());
-    const options = { limit: MAX_KNOCKS, known, signal };
+    const known = new Set(this.#processed.values());
+    const options = { limit: MAX_RENDEZVOUS_REQUESTS, known, signal };
     const found = await records.list(turnRendezvousKey(this.#opener.publicKey), [RECORD.note], options);
-    await Promise.all(found.map((record) => this.#hear(record, host)));
+    await Promise.all(found.map((record) => this.#process(record, host)));
   }
 
-  async #hear(record: SignedRecord, ownHost: string): Promise<void> {
+  async #process(record: SignedRecord, ownHost: string): Promise<void> {
     const { nodeKey, meet, log } = this.#deps;
     const digest = toHex(recordDigest(record.encoded));
-    this.#known.set(digest, digest);
-    const message = openKnock(record, this.#opener);
-    const knock = message === null ? null : decodeKnock(message);
-    if (knock === null || equalBytes(knock.caller, nodeKey)) return;
+    this.#processed.set(digest, digest);
+    const message = openRendezvousMessage(record, this.#opener);
+    const request = message === null ? null : decodeRendezvousRequest(message);
+    if (request === null || equalBytes(request.caller, nodeKey)) return;
     try {
-      const listensAt = await meet(knock, ownHost);
-      if (listensAt !== null) await this.#answer(knock, listensAt);
+      const listensAt = await meet(request, ownHost);
+      if (listensAt !== null) await this.#answer(request, listensAt);
     } catch (error) {
-      log.debug({ error }, 'a caller was not met');
+      log.debug({ error }, 'cannot meet a caller at a TURN server');
     }
   }
 
-  async #answer({ attempt, answerTo }: Knock, listensAt: Address): Promise<void> {
+  async #answer({ attempt, answerTo }: RendezvousRequest, listensAt: Address): Promise<void> {
     const { records, clock } = this.#deps;
-    const record = sealKnock(encodeKnockAnswer({ attempt, listensAt }), answerTo, clock);
+    const record = sealRendezvousMessage(encodeRendezvousAnswer({ attempt, listensAt }), answerTo, clock);
     await records.put(turnRendezvousKey(answerTo), record, { signal: this.#stop.signal });
   }
 }
 
-/* Reaches a node that has no helper by a TURN server of either side: it is asked over the record network. */
+/*
+ * The caller's side. Reaches a node without helpers through a TURN server of either node, by a request over the record
+ * network.
+ */
 
-/** How often is looked whether the node has answered, milliseconds. */
-export const ANSWER_LOOK_MS = 500;
-/** Answers that are read at a time: anybody may write some. */
+/** Interval between checks for the answer, milliseconds. */
+export const ANSWER_POLL_MS = 500;
+/** Maximum number of answers to read at a time. Any node can store some. */
 const MAX_ANSWERS = 8;
 
-interface KnockerDependencies {
+interface TurnRendezvousClientDependencies {
   readonly clock: Clock;
-  /** This node's public key. */
   readonly nodeKey: Uint8Array;
   readonly records: Pick<RecordNetwork, 'put' | 'list'>;
-  /** Our host as others see it; null while none has said. */
+  /** This node's host as other nodes see it; null if unknown. */
   readonly seenHost: () => string | null;
-  /** Our own TURN servers. */
+  /** This node's TURN servers. */
   readonly turn: TurnAccess;
-  /** Dials an address by a way of kind `turn`, whose packets go to `remote`. */
+  /** Dials an address over a path of kind `turn`; the packets are sent to `remote`. */
   readonly dial: (address: Address, nodeKey: Uint8Array, remote: Address, signal: AbortSignal) => Promise<Connection>;
 }
 
 export class TurnRendezvousClient {
-  readonly #deps: KnockerDependencies;
+  readonly #deps: TurnRendezvousClientDependencies;
 
-  constructor(dependencies: KnockerDependencies) {
+  constructor(dependencies: TurnRendezvousClientDependencies) {
     this.#deps = dependencies;
   }
 
-  /** Whether there is anything that a dial of a node could begin with. */
+  /** Whether the node has a rendezvous, and one of the two nodes has a TURN server. */
   mayLead({ meeting, hasTurn }: NodePlace): boolean {
     return meeting !== undefined && (this.#deps.turn.isAvailable || hasTurn === true);
   }
 
   /**
-   * Meets a node at a TURN server: of ours where we have one, else of its own.
+   * Meets a node at this node's TURN server, or at the other node's if this node has none.
    * @throws SvcError `connect_failed`, or the signal's reason
    */
   async meet({ nodeKey, meeting }: NodePlace, signal: AbortSignal): Promise<Connection> {
@@ -284,33 +292,35 @@ export class TurnRendezvousClient {
     if (meeting === undefined || host === null) throw new SvcError('connect_failed');
     const attempt = new Uint8Array(randomBytes(ATTEMPT_BYTES));
     const opener = new BoxOpener(sealingKeyOf(randomBytes(X25519_PRIVATE_KEY_BYTES)));
-    const knock = async (listensAt: Address | null): Promise<void> => {
-      const message = encodeKnock({ caller, attempt, answerTo: opener.publicKey, host, listensAt });
+    const sendRequest = async (listensAt: Address | null): Promise<void> => {
+      const message = encodeRendezvousRequest({ caller, attempt, answerTo: opener.publicKey, host, listensAt });
       await this.#put(message, meeting.publicKey, signal);
     };
     if (turn.isAvailable)
       return await dialOverTurn(turn, { peerHost: meeting.host, token: attempt }, async (carrier) => {
-        await knock(carrier.relayed);
+        await sendRequest(carrier.relayed);
         await abortable(carrier.peerArrived, signal);
         return await dial(carrier.local, nodeKey, carrier.server, signal);
       });
-    await knock(null);
+    await sendRequest(null);
     const at = await this.#answer(opener, attempt, signal);
     if (!mayDialAt(at, { host, port: 0 }))
       throw new SvcError('connect_failed', {
-        message: 'The node named an address that is not dialled: a private host, or a port below 1024.',
+        message: 'The node sent an address that must not be dialed: a private host, or a port below 1024.',
       });
     return await dial(at, nodeKey, at, signal);
   }
 
   async #put(message: Uint8Array, to: Uint8Array, signal: AbortSignal): Promise<void> {
     const { records, clock } = this.#deps;
-    const { replicas, isHere } = await records.put(turnRendezvousKey(to), sealKnock(message, to, clock), { signal });
+    const { replicas, isHere } = await records.put(turnRendezvousKey(to), sealRendezvousMessage(message, to, clock), {
+      signal,
+    });
     if (replicas === 0 && isHere !== true)
-      throw new SvcError('connect_failed', { message: 'No node of the record network was reached.' });
+      throw new SvcError('connect_failed', { message: 'Cannot reach any node of the record network.' });
   }
 
-  /** Looks until the node has answered. */
+  /** Polls until the node has answered. */
   async #answer(opener: BoxOpener, attempt: Uint8Array, signal: AbortSignal): Promise<Address> {
     const { records, clock } = this.#deps;
     for (;;) {
@@ -318,12 +328,12 @@ export class TurnRendezvousClient {
         limit: MAX_ANSWERS,
         signal,
       });
-      const messages = found.map((record) => openKnock(record, opener));
-      const answers = messages.map((message) => (message === null ? null : decodeKnockAnswer(message)));
+      const messages = found.map((record) => openRendezvousMessage(record, opener));
+      const answers = messages.map((message) => (message === null ? null : decodeRendezvousAnswer(message)));
       const answer = answers.find((one) => one !== null && equalBytes(one.attempt, attempt));
       if (answer !== undefined && answer !== null) return answer.listensAt;
       const { promise, resolve } = Promise.withResolvers<void>();
-      const timer = clock.after(ANSWER_LOOK_MS, resolve);
+      const timer = clock.after(ANSWER_POLL_MS, resolve);
       try {
         await abortable(promise, signal);
       } finally {

@@ -2,11 +2,11 @@
 
 import { ATTEMPT_BYTES } from '../../../src/network/reachability/signals.ts';
 import {
-  decodeKnock,
-  decodeKnockAnswer,
-  encodeKnock,
-  encodeKnockAnswer,
-  MAX_KNOCK_BYTES,
+  decodeRendezvousAnswer,
+  decodeRendezvousRequest,
+  encodeRendezvousAnswer,
+  encodeRendezvousRequest,
+  MAX_RENDEZVOUS_BYTES,
 } from '../../../src/network/reachability/turn-rendezvous.ts';
 import { decoder } from '../engine/properties.ts';
 import type { FuzzTarget } from '../engine/target.ts';
@@ -19,23 +19,23 @@ const AT = { host: '192.0.2.1', port: 4122 };
 const knock = decoder({
   name: 'knock',
   inputs: INPUTS,
-  maxBytes: MAX_KNOCK_BYTES,
+  maxBytes: MAX_RENDEZVOUS_BYTES,
   seeds: () =>
     [AT, null].map((listensAt) =>
-      encodeKnock({ caller: KEY, attempt: ATTEMPT, answerTo: KEY, host: '203.0.113.9', listensAt }),
+      encodeRendezvousRequest({ caller: KEY, attempt: ATTEMPT, answerTo: KEY, host: '203.0.113.9', listensAt }),
     ),
-  decode: decodeKnock,
-  encode: encodeKnock,
+  decode: decodeRendezvousRequest,
+  encode: encodeRendezvousRequest,
   canonical: true,
 });
 
 const answer = decoder({
   name: 'knock-answer',
   inputs: INPUTS,
-  maxBytes: MAX_KNOCK_BYTES,
-  seeds: () => [encodeKnockAnswer({ attempt: ATTEMPT, listensAt: AT })],
-  decode: decodeKnockAnswer,
-  encode: encodeKnockAnswer,
+  maxBytes: MAX_RENDEZVOUS_BYTES,
+  seeds: () => [encodeRendezvousAnswer({ attempt: ATTEMPT, listensAt: AT })],
+  decode: decodeRendezvousAnswer,
+  encode: encodeRendezvousAnswer,
   canonical: true,
 });
 

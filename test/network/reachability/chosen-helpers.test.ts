@@ -6,11 +6,11 @@ import { silentLog } from '../../../src/foundation/log.ts';
 import {
   ChosenHelpers,
   HELPER_HELLO_MS,
-  OLD_IS_WORTH_MS,
-  OLD_MS,
-  WANTED_HELPERS,
+  LONG_KNOWN_MS,
+  NEW_NODE_PENALTY_MS,
+  TARGET_HELPERS,
 } from '../../../src/network/reachability/chosen-helpers.ts';
-import type { RememberedHelper } from '../../../src/network/reachability/remembered-helpers.ts';
+import type { StoredHelper } from '../../../src/network/reachability/helper-store.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 /** Longer than any pause of one that looks for helpers. */
@@ -29,7 +29,7 @@ interface WorldOptions {
   /** The keys of hosts, where they are not their own. */
   readonly keys?: Readonly<Record<string, Uint8Array>>;
   /** Its helpers before it was started. */
-  readonly remembered?: readonly RememberedHelper[];
+  readonly remembered?: readonly StoredHelper[];
 }
 
 function world(
@@ -39,7 +39,7 @@ function world(
   const clock = new TestClock();
   const state = { isNeeded: true, silent: new Set<string>(), mute: new Set<string>(), hellos: [] as string[] };
   const kept: string[] = [];
-  const memory = { all: remembered, keep: (helpers: readonly RememberedHelper[]) => void (memory.all = helpers) };
+  const memory = { all: remembered, keep: (helpers: readonly StoredHelper[]) => void (memory.all = helpers) };
   const told: string[][] = [];
   const helpers = new ChosenHelpers({
     clock,
@@ -47,7 +47,7 @@ function world(
     random: () => 0,
     nodeKey: keyOf('own'),
     isNeeded: () => state.isNeeded,
-    nodes: () => peers.map((host) => peer(host, firstSeen[host] ?? -OLD_MS)),
+    nodes: () => peers.map((host) => peer(host, firstSeen[host] ?? -LONG_KNOWN_MS)),
     isOwnHost: () => false,
     identify: async ({ host }) => {
       const ms = answersAfter[host] ?? 0;
@@ -64,7 +64,7 @@ function world(
       kept.push(host);
       return () => void kept.splice(kept.indexOf(host), 1);
     },
-    remembered: memory,
+    store: memory,
     changed: (chosen) => void told.push(chosen.map(({ address: { host } }) => host)),
   });
   const begin = async (): Promise<void> => {
@@ -90,11 +90,11 @@ test('a node that strangers reach has no helpers, and gives up those it had', as
   await begin();
   assert.deepEqual(hosts(), []);
   state.isNeeded = true;
-  helpers.onNetwork();
+  helpers.onReachability();
   await clock.run(LONG_MS);
   assert.deepEqual(hosts(), ['198.51.100.1']);
   state.isNeeded = false;
-  helpers.onNetwork();
+  helpers.onReachability();
   await clock.run(LONG_MS);
   assert.deepEqual(hosts(), []);
   assert.deepEqual(told, [['198.51.100.1'], []]);
@@ -112,7 +112,11 @@ test('one that has been known for long is worth a longer answer, and not any', a
   const peers = ['198.51.100.1', '203.0.113.2', '192.0.2.3', '100.200.1.4'];
   const now = Number.MAX_SAFE_INTEGER;
   const firstSeen = { '198.51.100.1': now, '100.200.1.4': now };
-  const answersAfter = { '203.0.113.2': OLD_IS_WORTH_MS - 1, '192.0.2.3': OLD_IS_WORTH_MS + 20, '100.200.1.4': 10 };
+  const answersAfter = {
+    '203.0.113.2': NEW_NODE_PENALTY_MS - 1,
+    '192.0.2.3': NEW_NODE_PENALTY_MS + 20,
+    '100.200.1.4': 10,
+  };
   const { begin, hosts } = world(t, { peers, answersAfter, firstSeen });
   await begin();
   assert.deepEqual(hosts(), ['203.0.113.2', '198.51.100.1', '100.200.1.4']);
@@ -137,7 +141,7 @@ test('a helper whose connection is lost and that does not answer is replaced wit
   state.mute.add(first);
   helpers.onLost(keyOf(first));
   await clock.run(2000);
-  assert.equal(hosts().length, WANTED_HELPERS);
+  assert.equal(hosts().length, TARGET_HELPERS);
   assert.ok(!hosts().includes(first));
 });
 
@@ -158,7 +162,7 @@ test('where one is missing, who would not help at first is asked again within se
   );
   state.silent.clear();
   await clock.run(LONG_MS);
-  assert.equal(hosts().length, WANTED_HELPERS);
+  assert.equal(hosts().length, TARGET_HELPERS);
 });
 
 test('one that helps a moment after it would not is a helper a moment later', async (t) => {
@@ -169,7 +173,7 @@ test('one that helps a moment after it would not is a helper a moment later', as
   assert.equal(hosts().length, 2);
   state.silent.clear();
   await clock.run(4000);
-  assert.equal(hosts().length, WANTED_HELPERS);
+  assert.equal(hosts().length, TARGET_HELPERS);
 });
 
 test('nodes of our own networks help only where there are no others', async (t) => {
@@ -193,7 +197,7 @@ test('one that does not help is left alone, and another is asked', async (t) => 
   const { begin, hosts, state } = world(t, { peers });
   state.silent.add('198.51.100.1');
   await begin();
-  assert.equal(hosts().length, WANTED_HELPERS);
+  assert.equal(hosts().length, TARGET_HELPERS);
   assert.ok(!hosts().includes('198.51.100.1'));
 });
 
@@ -206,7 +210,7 @@ test('a helper that is lost is replaced, and one that comes back is taken again'
   helpers.onLost(keyOf(first));
   await clock.run(0);
   assert.deepEqual(hosts().slice(0, 2), [second, third]);
-  assert.equal(hosts().length, WANTED_HELPERS);
+  assert.equal(hosts().length, TARGET_HELPERS);
   assert.ok(!hosts().includes(first));
 });
 
@@ -242,7 +246,7 @@ test('one that never helps is asked ever more seldom, though helpers are missing
 });
 
 /** What is remembered of a helper. */
-const former = (host: string): RememberedHelper => ({
+const former = (host: string): StoredHelper => ({
   host,
   port: 4121,
   at: { nodeKey: keyOf(host), address: { host, port: 4122 } },
@@ -259,7 +263,7 @@ test('the helpers of the last start are kept in their order, as soon as they are
   await clock.run(300);
   assert.deepEqual([hosts(), state.hellos], [[], FORMER]);
   state.isNeeded = true;
-  helpers.onNetwork();
+  helpers.onReachability();
   await clock.run(0);
   assert.deepEqual(hosts(), FORMER);
   await clock.run(LONG_MS / 10);
@@ -279,8 +283,8 @@ test('helpers of the last start that are gone are replaced as soon as others wou
   state.mute.add(hangs);
   await Promise.all([without.helpers.start(), helpers.start()]);
   await Promise.all([without.clock.run(1_000), clock.run(1_000)]);
-  assert.equal(without.hosts().length, WANTED_HELPERS);
-  assert.equal(hosts().length, WANTED_HELPERS);
+  assert.equal(without.hosts().length, TARGET_HELPERS);
+  assert.equal(hosts().length, TARGET_HELPERS);
   assert.equal(hosts()[0], there);
   assert.deepEqual(
     memory.all.map(({ host }) => host),
@@ -296,7 +300,7 @@ test('helpers of the last start are asked once more where there was no network a
   await clock.run(LONG_MS);
   state.silent.clear();
   state.isNeeded = true;
-  helpers.onNetwork();
+  helpers.onReachability();
   await clock.run(1_000);
   assert.deepEqual(hosts(), FORMER);
 });
@@ -312,7 +316,7 @@ test('a node that strangers reach remembers no helpers, one that has lost its ne
   state.silent.clear();
   await clock.run(LONG_MS);
   state.isNeeded = false;
-  helpers.onNetwork();
+  helpers.onReachability();
   await clock.run(1_000);
   assert.deepEqual(memory.all, []);
 });

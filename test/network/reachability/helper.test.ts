@@ -9,12 +9,12 @@ import {
   DIAL_BACKS_PER_NODE,
   DIAL_BACKS_PER_SOURCE,
   Helper,
-  INTRODUCTIONS_OF_NETWORK_TO_NODE,
-  INTRODUCTIONS_OF_SOURCE_TO_NODE,
   INTRODUCTIONS_PER_NODE,
   INTRODUCTIONS_PER_SOURCE,
   INTRODUCTIONS_TO_NODE,
-  type SeenNode,
+  INTRODUCTIONS_TO_NODE_PER_NETWORK,
+  INTRODUCTIONS_TO_NODE_PER_SOURCE,
+  type ObservedNode,
 } from '../../../src/network/reachability/helper.ts';
 import { Relay } from '../../../src/network/reachability/relay.ts';
 import {
@@ -54,17 +54,17 @@ function world({
   const relay = relays ? new Relay({}, { clock, log: silentLog, createSocket }) : null;
   const told: Introduction[] = [];
   const connected = new Map([2, 3, 4, 5, 6, 7, 8].map((n) => [toHex(node(n)), CALLED_AT]));
-  const dialled: SeenNode[] = [];
+  const dialled: ObservedNode[] = [];
   const known = new KnownNodes();
   const helper = new Helper({
     clock,
     known,
-    reaches: async (back) => {
+    canReach: async (back) => {
       dialled.push(back);
       return back.address.port === REACHED_PORT;
     },
     relay,
-    seen: (nodeKey) => connected.get(toHex(nodeKey)) ?? null,
+    observedAddress: (nodeKey) => connected.get(toHex(nodeKey)) ?? null,
     request: async (_nodeKey, body) => {
       const introduction = decodeIntroduction(body);
       assert.ok(introduction);
@@ -74,7 +74,7 @@ function world({
   });
   const introduce = async (
     to: Uint8Array,
-    { means = 'punch', from = CALLER }: { readonly means?: Means; readonly from?: SeenNode } = {},
+    { means = 'punch', from = CALLER }: { readonly means?: Means; readonly from?: ObservedNode } = {},
   ): Promise<HelperReply> => {
     const attempt = new Uint8Array(ATTEMPT_BYTES);
     const listensAt = means === 'listening' ? { host: '192.0.2.99', port: 7000 } : null;
@@ -144,7 +144,7 @@ test('introductions are bounded by caller, by source and by called node', async 
 test('one source that has a node called all the time, under many keys, leaves others some', async () => {
   const { introduce } = world();
   const flooding = (i: number) => introduce(node(2), { from: { ...CALLER, nodeKey: node(20 + i) } });
-  assert.equal(await made(200, flooding), INTRODUCTIONS_OF_SOURCE_TO_NODE);
+  assert.equal(await made(200, flooding), INTRODUCTIONS_TO_NODE_PER_SOURCE);
   const other = { nodeKey: node(9), address: { host: '192.0.2.1', port: 5000 } };
   assert.equal((await introduce(node(2), { from: other })).called?.outcome, 'ready');
 });
@@ -153,7 +153,7 @@ test('one network that has a node called all the time leaves others some, and no
   const { introduce, known } = world();
   const from = (i: number, host = `192.0.2.${i}`) => ({ nodeKey: node(20 + i), address: { host, port: 5000 } });
   const flooding = (i: number) => introduce(node(2), { from: from(i) });
-  assert.equal(await made(200, flooding), INTRODUCTIONS_OF_NETWORK_TO_NODE);
+  assert.equal(await made(200, flooding), INTRODUCTIONS_TO_NODE_PER_NETWORK);
   await introduce(node(2), { from: from(201, '198.51.100.1') });
   await made(200, (i) => introduce(node(2), { from: from(i, `10.${i}.0.1`) }));
   await assert.rejects(introduce(node(2), { from: from(202, '198.51.100.2') }), { code: 'rate_limited' });
@@ -163,13 +163,13 @@ test('one network that has a node called all the time leaves others some, and no
 
 test('the IPv6 /64s of one /48, which cost nothing, leave others introductions and dial-backs', async () => {
   const { introduce, helper, dialled } = world();
-  const inOne = (i: number): SeenNode => ({
+  const inOne = (i: number): ObservedNode => ({
     nodeKey: node(20 + i),
     address: { host: `2001:db8:1:${(1 + i).toString(16)}::1`, port: 5000 },
   });
-  assert.equal(await made(200, (i) => introduce(node(2), { from: inOne(i) })), INTRODUCTIONS_OF_NETWORK_TO_NODE);
+  assert.equal(await made(200, (i) => introduce(node(2), { from: inOne(i) })), INTRODUCTIONS_TO_NODE_PER_NETWORK);
   assert.equal((await introduce(node(2))).called?.outcome, 'ready');
-  const reach = (from: SeenNode) => helper.answer(encodeHelperRequest({ kind: 'reach', port: REACHED_PORT }), from);
+  const reach = (from: ObservedNode) => helper.answer(encodeHelperRequest({ kind: 'reach', port: REACHED_PORT }), from);
   assert.equal(await made(200, (i) => reach(inOne(i))), DIAL_BACKS_PER_NETWORK);
   await reach(CALLER);
   assert.equal(dialled.length, DIAL_BACKS_PER_NETWORK + 1);

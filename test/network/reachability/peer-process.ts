@@ -14,7 +14,7 @@ import { silentLog as log } from '../../../src/foundation/log.ts';
 import { PooledNodeRequests } from '../../../src/network/links/node-requests.ts';
 import { PeerTable } from '../../../src/network/peers/peer-table.ts';
 import { BIRTHDAY_SPACING_MS, ClientPool } from '../../../src/network/reachability/client-pool.ts';
-import { Helper, type SeenNode } from '../../../src/network/reachability/helper.ts';
+import { Helper, type ObservedNode } from '../../../src/network/reachability/helper.ts';
 import { isPublicIpv6, publicIpv6SourceFor } from '../../../src/network/reachability/interface-addresses.ts';
 import { PortLender } from '../../../src/network/reachability/port-lender.ts';
 import { PunchGuard } from '../../../src/network/reachability/punch-guard.ts';
@@ -140,7 +140,7 @@ async function firstStream(connection: Connection): Promise<Stream> {
   return stream;
 }
 
-let helpers: readonly SeenNode[] = [];
+let helpers: readonly ObservedNode[] = [];
 let observers: readonly Address[] = [];
 const lender = new PortLender({
   clock,
@@ -201,9 +201,9 @@ const relay = new Relay(
 const helper = new Helper({
   clock,
   known: pool.known,
-  reaches: () => Promise.reject(new Error('nobody asks for that here')),
+  canReach: () => Promise.reject(new Error('nobody asks for that here')),
   relay,
-  seen: (nodeKey) => pool.current(nodeKey)?.connection.path.remote ?? null,
+  observedAddress: (nodeKey) => pool.current(nodeKey)?.connection.path.remote ?? null,
   request: (nodeKey, body) => {
     const at = pool.current(nodeKey)?.connection.path.remote ?? { host: '', port: 0 };
     return requests.request('signal', { nodeKey, address: at }, body);

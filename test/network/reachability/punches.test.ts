@@ -8,7 +8,7 @@ import type { NodeSession } from '../../../src/network/peers/session.ts';
 import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from '../../../src/network/reachability/client-pool.ts';
 import type { InterfaceAddress } from '../../../src/network/reachability/dial-guard.ts';
 import { IMPROVE_AFTER_MS, IPV6_HEAD_START_MS, punched } from '../../../src/network/reachability/punches.ts';
-import { OTHER_HELPERS_MS, SILENT_HELPER_MS } from '../../../src/network/reachability/reachable-helpers.ts';
+import { NEXT_HELPER_DELAY_MS, REMAINING_HELPERS_MS } from '../../../src/network/reachability/reachable-helpers.ts';
 import { type OwnSide, relayed } from '../../../src/network/reachability/relayed.ts';
 import { plainPath } from '../../../src/network/transport/path.ts';
 import type { Connection } from '../../../src/network/transport/types.ts';
@@ -50,7 +50,7 @@ function world() {
       if (nodeKey === DEAD) return Promise.reject(new SvcError('connect_failed'));
       const { session } = stubSession(nodeKey, true, clock);
       if (nodeKey === NEAR) return Promise.resolve(session);
-      return new Promise((resolve) => clock.after(2 * OTHER_HELPERS_MS, () => resolve(session)));
+      return new Promise((resolve) => clock.after(2 * REMAINING_HELPERS_MS, () => resolve(session)));
     },
   };
   const punches = punched({
@@ -100,7 +100,7 @@ test('only a node with helpers that are neither it nor this one can be punched t
 test('the helpers that are reached bring two nodes together, and slow and dead ones hold up nobody for long', async () => {
   const { clock, punches, asked, punching, stub } = world();
   const dialling = punches.dial(place(DEAD, FAR, NEAR), new AbortController().signal);
-  await clock.run(OTHER_HELPERS_MS);
+  await clock.run(REMAINING_HELPERS_MS);
   assert.deepEqual(asked, [[NEAR]]);
   const { connection } = stub().session;
   punching().resolve(connection);
@@ -117,7 +117,7 @@ test('where no random ports are needed, the helper that is reached first is enou
   const { connection } = stub().session;
   nextPunch().resolve(connection);
   first.reject(new NodeAbsent());
-  await clock.run(2 * OTHER_HELPERS_MS);
+  await clock.run(2 * REMAINING_HELPERS_MS);
   assert.equal(await dialling, connection);
   assert.deepEqual(asked, [[NEAR], [FAR]]);
 });
@@ -127,12 +127,12 @@ test('a helper that says nothing holds up a punched way by another one for a mom
     const { clock, punches, asked, punching, nextPunch, stub, state } = world();
     Object.assign(state, { mapping: 'cone', hasAnswered });
     const dialling = punches.dial(place(FAR, NEAR), new AbortController().signal);
-    await clock.run(SILENT_HELPER_MS - 1);
+    await clock.run(NEXT_HELPER_DELAY_MS - 1);
     assert.deepEqual(asked, [[NEAR]]);
     const { connection } = stub().session;
     const first = punching();
     (hasAnswered ? first : nextPunch()).resolve(connection);
-    await clock.run(2 * OTHER_HELPERS_MS);
+    await clock.run(2 * REMAINING_HELPERS_MS);
     assert.equal(await dialling, connection);
     assert.deepEqual(asked, hasAnswered ? [[NEAR]] : [[NEAR], [FAR]]);
   }
@@ -158,7 +158,7 @@ test('where both nodes have IPv6 it is tried first, and over IPv4 soon after, or
   }
   const { clock, punches, overIpv6 } = world();
   detach(punches.dial(there, new AbortController().signal));
-  await clock.run(2 * OTHER_HELPERS_MS);
+  await clock.run(2 * REMAINING_HELPERS_MS);
   assert.deepEqual(overIpv6, [], 'this node has none');
 });
 
@@ -167,7 +167,7 @@ test('a node that none of its helpers knows of is absent, and one that refuses i
   state.mapping = 'cone';
   nextPunch().reject(new NodeAbsent());
   const absent = assert.rejects(punches.dial(place(FAR, NEAR), new AbortController().signal), NodeAbsent);
-  await clock.run(2 * OTHER_HELPERS_MS);
+  await clock.run(2 * REMAINING_HELPERS_MS);
   await absent;
   assert.deepEqual(asked.splice(0), [[NEAR], [FAR]]);
   nextPunch().reject(new SvcError('rate_limited'));
@@ -202,7 +202,7 @@ test('a relay is asked for at one helper after the other', async () => {
   const { signal } = new AbortController();
   const there = place(FAR, OWN, DEAD, NEAR);
   const dialling = dialler.dial(there, signal);
-  await clock.run(2 * OTHER_HELPERS_MS);
+  await clock.run(2 * REMAINING_HELPERS_MS);
   assert.equal(await dialling, connection);
   assert.deepEqual(asked, [NEAR, FAR], 'who is reached first is asked first');
   await assert.rejects(dialler.dial(place(NEAR), signal), { code: 'rate_limited' });
@@ -221,7 +221,7 @@ test('a helper that says nothing holds up a relay at another one for a moment on
     },
   });
   const dialling = dialler.dial(place(FAR, NEAR), new AbortController().signal);
-  await clock.run(SILENT_HELPER_MS - 1);
+  await clock.run(NEXT_HELPER_DELAY_MS - 1);
   assert.deepEqual(asked, [NEAR]);
   await clock.run(1);
   assert.equal(await dialling, connection);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { hearWitnesses, OTHER_HELPERS_MS } from '../../../src/network/reachability/reachable-helpers.ts';
+import { REMAINING_HELPERS_MS, waitForWitnesses } from '../../../src/network/reachability/reachable-helpers.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const SILENT = new Promise<boolean>(() => {});
@@ -9,7 +9,7 @@ const SILENT = new Promise<boolean>(() => {});
 async function endsAfter(words: readonly Promise<boolean>[], ms: number): Promise<void> {
   const clock = new TestClock();
   let hasEnded = false;
-  const heard = hearWitnesses(words, clock).then(() => {
+  const heard = waitForWitnesses(words, clock).then(() => {
     hasEnded = true;
   });
   await clock.run(Math.max(0, ms - 1));
@@ -20,8 +20,8 @@ async function endsAfter(words: readonly Promise<boolean>[], ms: number): Promis
 }
 
 test('a silent helper is waited for a moment only, once another one has said something', async () => {
-  await endsAfter([SILENT, Promise.resolve(true)], OTHER_HELPERS_MS);
-  await endsAfter([Promise.resolve(false), Promise.resolve(true), SILENT], OTHER_HELPERS_MS);
+  await endsAfter([SILENT, Promise.resolve(true)], REMAINING_HELPERS_MS);
+  await endsAfter([Promise.resolve(false), Promise.resolve(true), SILENT], REMAINING_HELPERS_MS);
 });
 
 test('nothing is waited for where all have answered or failed', async () => {

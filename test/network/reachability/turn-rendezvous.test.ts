@@ -12,13 +12,13 @@ import { UNHELPED } from '../../../src/network/peers/dial.ts';
 import { ATTEMPT_BYTES } from '../../../src/network/reachability/signals.ts';
 import { TurnServers } from '../../../src/network/reachability/turn/turn-servers.ts';
 import {
-  encodeKnock,
-  type Knock,
-  MEETING_LOOK_MS,
-  Meetings,
-  sealKnock,
+  encodeRendezvousRequest,
+  RENDEZVOUS_POLL_MS,
+  type RendezvousRequest,
+  sealRendezvousMessage,
   TurnRendezvousClient,
-  UNHELPED_LOOKS,
+  TurnRendezvousServer,
+  UNHELPED_POLLS,
 } from '../../../src/network/reachability/turn-rendezvous.ts';
 import { eventually } from '../../support/eventually.ts';
 import { MemoryRecordHub, MemoryRecordNetwork } from '../../support/memory-records.ts';
@@ -30,15 +30,17 @@ const CALLER_HOST = '203.0.113.7';
 const CALLED_HOST = '198.51.100.8';
 const AT_SERVER: Address = { host: '192.0.2.20', port: 50_000 };
 
-async function world(meet: (knock: Knock, ownHost: string) => Promise<Address | null> = async () => AT_SERVER) {
+async function world(
+  meet: (knock: RendezvousRequest, ownHost: string) => Promise<Address | null> = async () => AT_SERVER,
+) {
   const clock = new TestClock();
   const hub = new MemoryRecordHub(clock);
   const records = new MemoryRecordNetwork(hub);
   await records.start();
   const state = { isNeeded: true, seenHost: CALLED_HOST, looks: 0 };
   const places: (TurnRendezvous | null)[] = [];
-  const met: Knock[] = [];
-  const meetings = new Meetings({
+  const met: RendezvousRequest[] = [];
+  const meetings = new TurnRendezvousServer({
     clock,
     log: silentLog,
     nodeKey: CALLED,
@@ -72,7 +74,7 @@ async function world(meet: (knock: Knock, ownHost: string) => Promise<Address | 
   });
   await meetings.start();
   const look = async (times = 1) => {
-    for (let i = 0; i < times; i++) await clock.run(MEETING_LOOK_MS);
+    for (let i = 0; i < times; i++) await clock.run(RENDEZVOUS_POLL_MS);
   };
   return { clock, records, state, places, met, meetings, knocker, dialled, failed, look };
 }
@@ -81,18 +83,18 @@ type World = Awaited<ReturnType<typeof world>>;
 
 /** The place, once it is named. */
 async function named({ look, places }: World): Promise<TurnRendezvous> {
-  await look(UNHELPED_LOOKS);
+  await look(UNHELPED_POLLS);
   const place = places.at(-1);
   assert.ok(place);
   return place;
 }
 
 async function put({ records, clock }: World, message: Uint8Array, { publicKey }: TurnRendezvous): Promise<void> {
-  await records.put(turnRendezvousKey(publicKey), sealKnock(message, publicKey, clock));
+  await records.put(turnRendezvousKey(publicKey), sealRendezvousMessage(message, publicKey, clock));
 }
 
-const knock = (more: Partial<Knock> = {}): Uint8Array =>
-  encodeKnock({
+const knock = (more: Partial<RendezvousRequest> = {}): Uint8Array =>
+  encodeRendezvousRequest({
     caller: CALLER,
     attempt: new Uint8Array(ATTEMPT_BYTES).fill(3),
     answerTo: new Uint8Array(32).fill(9),
@@ -110,7 +112,7 @@ test('a caller without a server is told where the other node has an address at o
   assert.equal(knocker.mayLead(place), true);
   const ended = assert.rejects(knocker.meet(place, new AbortController().signal), failed);
   await eventually('it is dialled', async () => {
-    await clock.run(MEETING_LOOK_MS);
+    await clock.run(RENDEZVOUS_POLL_MS);
     return dialled.length > 0;
   });
   await ended;
@@ -132,7 +134,7 @@ test('nothing begins where neither side has a server, or the other one is not me
 test('the place is named once helpers have been missing for a while, and no longer than that', async () => {
   const all = await world();
   const { look, places, state } = all;
-  await look(UNHELPED_LOOKS - 1);
+  await look(UNHELPED_POLLS - 1);
   assert.equal(places.length, 0);
   await look();
   const [first] = places;

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { Address } from '../../../src/foundation/address.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import type { NodeSession } from '../../../src/network/peers/session.ts';
-import { HelperLine } from '../../../src/network/reachability/helper-line.ts';
+import { HelperClient } from '../../../src/network/reachability/helper-client.ts';
 import { encodeHelperReply } from '../../../src/network/reachability/signals.ts';
 import { plainPath } from '../../../src/network/transport/path.ts';
 import { stubSession } from '../../support/stub-session.ts';
@@ -26,7 +26,7 @@ function world(
   const state: { current: NodeSession | null } = { current: null };
   const dialled: Address[] = [];
   const answers: (() => Promise<Uint8Array>)[] = [];
-  const line = new HelperLine({
+  const line = new HelperClient({
     clock,
     endpoint: {
       dial: async (address) => {

@@ -1,4 +1,4 @@
-/** Requests to helpers, over connections that let them see where this node can be reached. */
+/** Requests to helpers, over connections that show the helper where this node is reachable. */
 
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -10,21 +10,18 @@ import { isStraight } from '../transport/path.ts';
 import type { Endpoint } from '../transport/types.ts';
 import { decodeHelperReply, encodeHelperRequest, type HelperReply, type HelperRequest } from './signals.ts';
 
-/** Time for a request to a helper, which may have to ask another node, milliseconds. */
+/** Timeout of a request to a helper, which may have to query another node, milliseconds. */
 export const HELPER_REQUEST_MS = 5_000;
 
-interface HelperLineDependencies {
+interface HelperClientDependencies {
   readonly clock: Clock;
   readonly endpoint: Pick<Endpoint, 'dial'>;
   readonly pool: Pick<PeerTable, 'current' | 'upgrade'>;
   readonly nodeRequests: Pick<NodeRequests, 'request'>;
 }
 
-/**
- * Asks a node something that may be asked twice: once more where the connection turned out to be dead and another one
- * stands by then.
- */
-export async function overLiving<T>(
+/** Sends a repeatable request. Retries it once if the connection was dead and there is a new one. */
+export async function retryIfDead<T>(
   pool: Pick<PeerTable, 'current'>,
   nodeKey: Uint8Array,
   ask: () => Promise<T>,
@@ -40,16 +37,16 @@ export async function overLiving<T>(
   }
 }
 
-export class HelperLine {
-  readonly #deps: HelperLineDependencies;
+export class HelperClient {
+  readonly #deps: HelperClientDependencies;
 
-  constructor(dependencies: HelperLineDependencies) {
+  constructor(dependencies: HelperClientDependencies) {
     this.#deps = dependencies;
   }
 
   /**
-   * Sends a request to a helper. What it sees of us is the socket that all ordinary dials come from, as others will see
-   * it: a connection that the helper itself has dialled shows it another one, so we dial one beside that.
+   * Sends a request to a helper. The helper must see the socket that ordinary dials use, because other nodes see that
+   * one too. A connection that the helper dialed shows a different socket, so this node dials an additional one.
    * @throws SvcError as `NodeRequests.request`
    */
   async request(helper: NodeAt, body: Uint8Array, signal?: AbortSignal): Promise<Uint8Array> {
@@ -61,22 +58,22 @@ export class HelperLine {
       await pool.upgrade(await endpoint.dial(helper.address, helper.nodeKey, options), limit.signal);
     }
     const ask = () => nodeRequests.request('signal', helper, body, { signal: limit.signal });
-    return await overLiving(pool, helper.nodeKey, ask, limit.signal);
+    return await retryIfDead(pool, helper.nodeKey, ask, limit.signal);
   }
 
   /**
-   * Tells a helper that we are there.
-   * @throws SvcError as `request`; `protocol_error` for an answer that is none
+   * Announces this node to a helper.
+   * @throws SvcError as `request`; `protocol_error` if the answer is invalid
    */
   async hello(helper: NodeAt, signal?: AbortSignal): Promise<HelperReply> {
     return await this.#ask(helper, { kind: 'hello' }, signal);
   }
 
   /**
-   * Has a node dial a port of ours, at the host where it sees us.
+   * Requests that a node dials a port of this node, at the host where it sees this node.
    * @throws SvcError as `hello`
    */
-  async reach(node: NodeAt, port: number): Promise<HelperReply> {
+  async requestDialBack(node: NodeAt, port: number): Promise<HelperReply> {
     return await this.#ask(node, { kind: 'reach', port });
   }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { MAX_REMEMBERED_HELPERS, RememberedHelpers } from '../../../src/network/reachability/remembered-helpers.ts';
+import { HelperStore, MAX_STORED_HELPERS } from '../../../src/network/reachability/helper-store.ts';
 
 function memory(value?: unknown) {
   const state = { value };
@@ -15,12 +15,12 @@ const helper = (n: number) => ({
 
 test('helpers are remembered in their order, so many as a node wants', () => {
   const kept = memory();
-  const before = new RememberedHelpers('net', kept);
+  const before = new HelperStore('net', kept);
   assert.deepEqual(before.all, []);
   before.keep([4, 2, 3, 1].map(helper));
   const written: unknown = JSON.parse(JSON.stringify(kept.state.value));
-  assert.deepEqual(new RememberedHelpers('net', memory(written)).all, [4, 2, 3].map(helper));
-  assert.deepEqual(new RememberedHelpers('other', memory(written)).all, [], 'those of another network are none here');
+  assert.deepEqual(new HelperStore('net', memory(written)).all, [4, 2, 3].map(helper));
+  assert.deepEqual(new HelperStore('other', memory(written)).all, [], 'those of another network are none here');
   before.keep([]);
   assert.deepEqual(before.all, []);
 });
@@ -38,9 +38,8 @@ test('what is no helper is passed over', () => {
     { ...good, quic: '192.0.2.1' },
     { ...good, quic: null },
   ];
-  assert.equal(new RememberedHelpers('', memory([...bad, good])).all.length, 1);
-  for (const value of [undefined, null, 'x', {}, bad])
-    assert.deepEqual(new RememberedHelpers('', memory(value)).all, []);
+  assert.equal(new HelperStore('', memory([...bad, good])).all.length, 1);
+  for (const value of [undefined, null, 'x', {}, bad]) assert.deepEqual(new HelperStore('', memory(value)).all, []);
   const many = Array.from({ length: 10 }, () => good);
-  assert.equal(new RememberedHelpers('', memory(many)).all.length, MAX_REMEMBERED_HELPERS);
+  assert.equal(new HelperStore('', memory(many)).all.length, MAX_STORED_HELPERS);
 });

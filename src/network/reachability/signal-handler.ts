@@ -1,4 +1,4 @@
-/** Who answers what other nodes ask on the way to a third one: this node as their helper, or as the one that is called. */
+/** Dispatches signal requests to the two roles of this node: helper and called node. */
 import { SvcError } from '../../foundation/errors.ts';
 import type { NodeRequestHandler } from '../node-requests.ts';
 import { isStraight } from '../transport/path.ts';
@@ -7,16 +7,16 @@ import type { PunchResponder } from './punch-responder.ts';
 import { decodeIntroduction, encodeIntroductionAnswer } from './signals.ts';
 
 /**
- * Answers requests of kind 'signal'. The address of a caller is the source of its packets, never its own claim.
+ * Answers requests of kind 'signal'. A caller's address is the source of its packets, never its own claim.
  * @param helps true if this node helps others: it is configured to, and strangers can reach it
  */
-export function signalAnswers(
+export function signalHandler(
   helper: Pick<Helper, 'answer'>,
   called: Pick<PunchResponder, 'answer'>,
   helps: () => boolean,
 ): NodeRequestHandler {
   return async (body, { nodeKey, path }) => {
-    // Where a relay or a punched port is seen is not where the node is.
+    // On a relayed or punched path, the source address is not one at which the node is reachable.
     if (!isStraight(path)) throw new SvcError('access_denied');
     const from = { nodeKey, address: path.remote };
     const introduction = decodeIntroduction(body);

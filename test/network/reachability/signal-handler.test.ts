@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { SeenNode } from '../../../src/network/reachability/helper.ts';
-import { signalAnswers } from '../../../src/network/reachability/signal-answers.ts';
+import type { ObservedNode } from '../../../src/network/reachability/helper.ts';
+import { signalHandler } from '../../../src/network/reachability/signal-handler.ts';
 import {
   ATTEMPT_BYTES,
   decodeIntroductionAnswer,
@@ -25,8 +25,8 @@ const INTRODUCTION = encodeIntroduction({
 });
 
 function world(helps: boolean) {
-  const [helped, called]: [SeenNode[], SeenNode[]] = [[], []];
-  const answer = signalAnswers(
+  const [helped, called]: [ObservedNode[], ObservedNode[]] = [[], []];
+  const answer = signalHandler(
     {
       answer: async (_body, from) => {
         helped.push(from);
