@@ -229,8 +229,11 @@ export class TunnelConnection implements FrameTaker {
   attach(link: LinkStream): void {
     // protocol-tunnels.md, step 11
     if (this.#isOver || !this.#keeps) return void link.destroy();
-    this.#old?.destroy();
-    this.#old = this.#link;
+    // The other side may still use the old one if the link between them was lost: its end would be the connection's end.
+    if (this.#link !== null) {
+      this.#old?.destroy();
+      this.#old = this.#link;
+    }
     this.#isSynced = false;
     this.#linkFrom = this.#sent;
     this.#newest = link;
@@ -446,6 +449,8 @@ export class TunnelConnection implements FrameTaker {
     this.#old = null;
     for (const piece of this.#kept.after(this.#acked)) writeData(link, piece);
     if (this.#saidEnd && this.#acked <= this.#sent) link.write(lastFrame());
+    // Otherwise each new link would bring more bytes for a TCP connection that takes none.
+    if (this.#socket?.writableNeedDrain === true) link.pause();
     this.#side.resumed(this);
   }
 

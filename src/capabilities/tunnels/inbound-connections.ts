@@ -47,6 +47,8 @@ export class InboundConnections {
   readonly #known = new Map<string, Map<string, TunnelConnection>>();
   /** Tickets of ended connections: an attempt to open one may still arrive. */
   readonly #used: LruCache<string, true>;
+  /** The last link that was opened to continue a connection: its caller has given up all earlier ones. */
+  readonly #newest = new WeakMap<TunnelConnection, LinkStream>();
   readonly #places = new Quota({ perNode: MAX_LOST_PER_NODE, perSource: MAX_LOST_PER_SOURCE, total: MAX_LOST });
   readonly #waiting = new Map<TunnelConnection, { readonly timer: Timer; readonly leave: () => void }>();
   readonly #side: Omit<ConnectionSide, 'over'>;
@@ -93,9 +95,10 @@ export class InboundConnections {
     if (message[0] === OPENING.connect) return this.#begin(link, ticket);
     const connection = this.#known.get(pairOf(link))?.get(ticket);
     if (connection === undefined) throw new SvcError('protocol_error');
+    this.#newest.set(connection, link);
     if (message[0] === OPENING.resume) {
       link.write(Uint8Array.of(KNOWN));
-      await this.#moveTo(link, connection);
+      await this.#moveTo(link, connection, link);
     } else if (message[0] === OPENING.lane) await this.#openLane(link, connection);
     else throw new SvcError('protocol_error');
     return null;
@@ -129,11 +132,14 @@ export class InboundConnections {
       link.end();
       drainAndDestroy(link, this.#clock);
     }
-    if (lane !== null) await this.#moveTo(lane, connection);
+    if (lane !== null) await this.#moveTo(lane, connection, link);
   }
 
-  /** Moves a connection once its caller uses the new link. Until then the caller may give the link up, and keep the old one. */
-  async #moveTo(link: LinkStream, connection: TunnelConnection): Promise<void> {
+  /**
+   * Moves a connection once its caller uses the new link. Until then the caller may give the link up, and keep the old one.
+   * @param opening the link on which the caller asked for it
+   */
+  async #moveTo(link: LinkStream, connection: TunnelConnection, opening: LinkStream): Promise<void> {
     // protocol-tunnels.md, step 11
     using limit = awakeTimeout(this.#clock, OPENING_TIMEOUT_MS);
     try {
@@ -142,7 +148,9 @@ export class InboundConnections {
       link.destroy();
       throw error;
     }
-    connection.attach(link);
+    // An acknowledgement on a link that the caller lost may arrive after those on the next one.
+    if (this.#newest.get(connection) === opening) connection.attach(link);
+    else link.destroy();
   }
 
   #wait(connection: TunnelConnection): boolean {

@@ -21,6 +21,7 @@ import {
   RESERVED_KEPT_BYTES,
 } from '../../../src/capabilities/tunnels/kept-bytes.ts';
 import type { Quota, QuotaHolder } from '../../../src/foundation/quota.ts';
+import { StreamError } from '../../../src/network/transport/stream.ts';
 import { eventually } from '../../support/eventually.ts';
 import { linkEnds } from '../../support/link-ends.ts';
 import { readAll, settle } from '../../support/link-world.ts';
@@ -82,6 +83,56 @@ test('a connection with a working link moves to another one, under load', async 
     await eventually('the old link has closed', () => before.destroyed || pair.near.destroyed);
   }
   assert.deepEqual(await there, up);
+});
+
+test('a new link that is lost before the other side uses it does not end the old one, which the other side still uses', async () => {
+  const side = { ...testSide(new TestClock()), lost: () => true };
+  const [old] = linkEnds();
+  const connection = new TunnelConnection(old, PEER, side);
+  connection.resume();
+  const [lost] = linkEnds();
+  connection.attach(lost);
+  lost.destroy(new StreamError('connection_lost'));
+  await eventually('the loss is seen', () => !connection.isCarried);
+  const [next, there] = linkEnds();
+  connection.attach(next);
+  await settle(5);
+  assert.equal(old.destroyed, false);
+  there.write(receivedFrame(0));
+  await eventually('the old link has closed', () => old.destroyed);
+  assert.equal(connection.destroyed, false);
+  connection.destroy();
+});
+
+test('new links bring no more bytes for a TCP connection that takes none', async () => {
+  const side = { ...testSide(new TestClock()), lost: () => true };
+  let [link, caller] = linkEnds();
+  const connection = new TunnelConnection(link, PEER, side);
+  const [service, end, server] = await tcpPair();
+  service.pause();
+  connection.join(end, {});
+  for (let piece = 0; piece < 100 && !end.writableNeedDrain; piece++) {
+    writeData(caller, Buffer.alloc(MIB));
+    await settle(5);
+  }
+  const waiting = end.writableLength;
+  for (let i = 0; i < 20; i++) {
+    [link, caller] = linkEnds();
+    connection.attach(link);
+    caller.write(receivedFrame(0));
+    writeData(caller, Buffer.alloc(MIB));
+    await settle(5);
+  }
+  const later = end.writableLength;
+  // The bytes on the last link follow when the TCP connection takes its bytes again.
+  service.resume();
+  await settle(50);
+  const left = caller.writableLength;
+  connection.destroy();
+  service.destroy();
+  await server[Symbol.asyncDispose]();
+  assert.ok(waiting > 0 && later <= waiting, `${later} bytes wait, before ${waiting}`);
+  assert.equal(left, 0);
 });
 
 test('the status byte goes with the first bytes of a request, or a moment later', async () => {

@@ -224,3 +224,28 @@ test('a caller that gives a new link up before it uses it keeps the old one', as
   assert.equal(near.destroyed || near.readableEnded || (await once(near, 'error')).length > 0, true);
   connection.destroy();
 });
+
+test('an acknowledgement on a link that its caller has given up does not move the connection, however late it arrives', async () => {
+  const called = new InboundConnections(new TestClock(), NO_LANES, () => false);
+  const ticket = drawTicket();
+  const { near, connection } = await begin(called, ticket);
+  connection.resume();
+  const resume = async () => {
+    const [there, here] = linkEnds();
+    there.write(openingOf(OPENING.resume, ticket));
+    const taken = called.take(here);
+    await once(there, 'data');
+    return { there, taken };
+  };
+  const lost = await resume();
+  const next = await resume();
+  next.there.write(receivedFrame(0));
+  await next.taken;
+  await eventually('the old link has closed', () => near.destroyed);
+  const broken = once(lost.there, 'error');
+  lost.there.write(receivedFrame(0));
+  await lost.taken;
+  await broken;
+  assert.deepEqual([next.there.destroyed, connection.destroyed], [false, false]);
+  connection.destroy();
+});
