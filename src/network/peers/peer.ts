@@ -145,10 +145,10 @@ export class Peer {
     this.#context = context;
   }
 
-  /** True without a connection and without activity. */
+  /** True without a connection and without activity. While it is false, no other object may take its place. */
   get isAtRest(): boolean {
-    const { size } = this.#sessions;
-    return size + this.#attempts.length + this.#searches.size + this.#upgrades + this.#keepers === 0;
+    const dials = this.#attempts.length + this.#upgrades + this.#improving + this.#recovering.size;
+    return this.#sessions.size + dials + this.#searches.size + this.#keepers === 0;
   }
 
   /** True if its place is worth storing. */
@@ -261,8 +261,8 @@ export class Peer {
       if (cancelled.aborted || allowed.length === leading.length || cause instanceof NodeAbsent) throw cause;
       throw new SvcError('relay_required', { cause });
     }
-    if (!relays && isRelayed(connection.path.kind)) {
-      // This dialer fell back to a relay.
+    if (!this.#mayRelay(relays) && isRelayed(connection.path.kind)) {
+      // This dialer fell back to a relay, or relays were disabled meanwhile.
       connection.close();
       throw new SvcError('relay_required');
     }
@@ -377,7 +377,8 @@ export class Peer {
   /** Adds a connection after its hello, regardless of which node dialed it. All waiting callers receive it. */
   take(session: NodeSession): void {
     const { connection } = session;
-    if (this.#end.signal.aborted) session.close();
+    // Relays may have been disabled before the hello.
+    if (this.#end.signal.aborted || (isRelay(session) && !this.#mayRelay())) session.close();
     for (const [older, health] of this.#sessions) {
       // protocol-links.md, step 4: the node restarted, so its older connections are dead.
       if (older.instance !== session.instance) older.close();
@@ -533,6 +534,7 @@ export class Peer {
       throw error;
     } finally {
       this.#improving--;
+      this.#context.onActivity(this);
     }
   }
 
@@ -661,6 +663,7 @@ export class Peer {
       if (session.streams === 0 && isSilent() && !signal.aborted) session.close();
     } finally {
       this.#recovering.delete(session);
+      this.#context.onActivity(this);
     }
   }
 

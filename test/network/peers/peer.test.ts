@@ -137,6 +137,23 @@ describe('attempts', () => {
     assert.equal(world.add(false).isClosed(), true);
   });
 
+  test('relays that are disabled during a dial or its hello carry nothing', async () => {
+    const world = new PeerWorld();
+    const relayed = Promise.withResolvers<Connection>();
+    world.dialers.push(dialer('relay', 0, () => relayed.promise));
+    const outcome = assert.rejects(world.peer.connect(PLACE, never), withCode('relay_required'));
+    world.clock.advance(0);
+    world.mayRelay = false;
+    world.peer.closeRelayed();
+    const dialed = arrival(world.clock, 'relay');
+    relayed.resolve(dialed.session.connection);
+    await outcome;
+    assert.equal(dialed.isClosed(), true);
+    assert.equal(world.add(false, 'relay').isClosed(), true);
+    await settle();
+    assert.deepEqual([world.peer.isAtRest, world.clock.timers], [true, 0]);
+  });
+
   test('a caller without relays has its own attempt, and a relayed connection does not serve it', async () => {
     const world = new PeerWorld();
     world.dialers.push(dialer('relay', 100, () => new Promise(() => {})));
@@ -427,7 +444,7 @@ describe('better paths than a relay', () => {
 /** A kept connection that receives nothing, and its checks. */
 function broken(world: PeerWorld) {
   const { session } = world.add(true);
-  world.peer.keep();
+  const release = world.peer.keep();
   let sent = 0;
   Object.assign(session.connection, { stats: () => ({ bytesSent: sent, bytesReceived: 1 }) });
   const look = async (ms: number): Promise<void> => {
@@ -438,7 +455,7 @@ function broken(world: PeerWorld) {
       await settle();
     }
   };
-  return { session, look };
+  return { session, look, release };
 }
 
 describe('dead paths and relocation', () => {
@@ -470,6 +487,44 @@ describe('dead paths and relocation', () => {
     await look(UNANSWERED_MS + 8 * LOOK_MS);
     assert.deepEqual([lookups, session.closed], [2, false]);
     world.peer.stop();
+  });
+
+  test('a node whose connection closes while its place is looked up is not at rest: another object would take its place', async () => {
+    const world = new PeerWorld();
+    const found = Promise.withResolvers<NodePlace>();
+    world.locate = () => found.promise;
+    const rests: boolean[] = [];
+    world.context.onActivity = ({ isAtRest }) => void rests.push(isAtRest);
+    const { session, look, release } = broken(world);
+    await look(UNANSWERED_MS + 3 * LOOK_MS);
+    session.close();
+    release();
+    await settle();
+    assert.equal(world.peer.isAtRest, false);
+    found.resolve(PLACE);
+    await settle();
+    assert.deepEqual([world.dials.length, world.peer.isAtRest], [1, false]);
+    world.dials[0]?.fail(new SvcError('connect_failed'));
+    await settle();
+    assert.deepEqual([world.peer.isAtRest, rests.at(-1)], [true, true]);
+    assert.equal(rests.slice(0, -1).includes(true), false);
+  });
+
+  test('a node is not at rest while a dial may still replace its relay', async () => {
+    const world = new PeerWorld();
+    const late = Promise.withResolvers<Connection>();
+    const rounds = () => ({ firstMs: 1000, soon: 1, periodMs: 1000, laterMs: 1000 });
+    world.dialers.push({ ...dialer('punched', 0, () => late.promise), rounds });
+    const caller = new AbortController();
+    const outcome = assert.rejects(world.peer.connect(PLACE, caller.signal), withCode('cancelled'));
+    world.clock.advance(0);
+    caller.abort();
+    await outcome;
+    await settle();
+    assert.equal(world.peer.isAtRest, false);
+    late.reject(new SvcError('connect_failed'));
+    await settle();
+    assert.deepEqual([world.peer.isAtRest, world.clock.timers], [true, 0]);
   });
 
   test('during a long dial the node is looked up until it is reached, and dialed at the endpoint found', async () => {
