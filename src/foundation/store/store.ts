@@ -45,6 +45,8 @@ export class Store {
   #rollbacks = 0;
   /** A commit must be copied from the journal to the database. */
   #needsCheckpoint = false;
+  /** A flush failed: the journal may have a gap on disk, behind which a later flush saves nothing. */
+  #hasGap = false;
   #onCheckpoint: (() => void) | null = null;
   #onDamage: ((row: string) => void) | null = null;
   readonly #damaged = new Set<string>();
@@ -91,6 +93,7 @@ export class Store {
       onError: () => {
         // The commits that this flush should have covered may be lost: the next commit copies them to the database.
         this.#needsCheckpoint = true;
+        this.#hasGap = true;
       },
     });
   }
@@ -166,6 +169,8 @@ export class Store {
     await this.#journal.flush().catch((error: unknown) => {
       throw toSvcError(error) ?? error;
     });
+    if (this.#hasGap) this.#checkpoint();
+    if (this.#hasGap) throw notWritable('The database');
     return result;
   }
 
@@ -262,6 +267,7 @@ export class Store {
     try {
       this.#db.exec('PRAGMA wal_checkpoint(FULL)');
       this.#needsCheckpoint = false;
+      this.#hasGap = false;
       this.#onCheckpoint?.();
     } catch {
       // The disk may be full.

@@ -175,6 +175,24 @@ test('after a failed flush, the next commit copies everything to the database', 
   assert.deepEqual(numbers(again), [1, 2]);
 });
 
+test('a commit that waited during a failed flush is in the database when it resolves', async (t) => {
+  const disk = slowDisk(t);
+  const { file, store } = open(t);
+  disk.complete();
+  const lost = store.commit(() => add(store, 1), 'now');
+  // It is behind the first commit in the journal: without that one, it is lost too.
+  const next = store.commit(() => add(store, 2), 'now');
+  disk.complete(Object.assign(new Error('disk failure'), { syscall: 'fdatasync' }));
+  await assert.rejects(lost, { code: 'not_writable' });
+  disk.complete();
+  await next;
+  const copy = join(temporaryDirectory(t), 'copy.db');
+  copyFileSync(file, copy);
+  const again = Store.open(copy, [TABLE]);
+  t.after(() => again.close());
+  assert.deepEqual(numbers(again), [1, 2]);
+});
+
 test('without a journal, a commit for now is on disk immediately', async (t) => {
   const plain = Store.open(join(temporaryDirectory(t), 'a.db'), [TABLE]);
   await plain.commit(() => add(plain, 1), 'now');
