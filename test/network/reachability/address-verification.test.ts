@@ -20,7 +20,7 @@ async function world(t: { after(end: () => Promise<void>): void }, answers: read
   const clock = new TestClock();
   const state = { candidates: [OWN] as Address[], answers };
   const asked: { readonly node: number | undefined; readonly port: number }[] = [];
-  const told: (readonly (readonly [string, boolean])[])[] = [];
+  const reported: (readonly (readonly [string, boolean])[])[] = [];
   const proof = new AddressVerification({
     clock,
     log: silentLog,
@@ -34,17 +34,17 @@ async function world(t: { after(end: () => Promise<void>): void }, answers: read
       const seenAt = answer === 'elsewhere' ? { ...OWN, host: '203.0.113.10' } : OWN;
       return { seenAt, relays: true, reached: answer !== 'not reached', called: null, relayPort: null };
     },
-    found: (verdicts) => void told.push([...verdicts]),
+    found: (verdicts) => void reported.push([...verdicts]),
   });
   t.after(() => proof.stop());
   await proof.start();
   await clock.run(LOOKS_MS);
-  return { clock, state, asked, told, proof };
+  return { clock, state, asked, reported, proof };
 }
 
-test('an address is proven by the first node that reaches it there, and looked at again after a while', async (t) => {
-  const { clock, asked, told, state } = await world(t, ['not reached', 'reached', 'not reached']);
-  assert.deepEqual(told, [[['203.0.113.9:40000', true]]]);
+test('an address is verified by the first node that reaches it, and checked again later', async (t) => {
+  const { clock, asked, reported, state } = await world(t, ['not reached', 'reached', 'not reached']);
+  assert.deepEqual(reported, [[['203.0.113.9:40000', true]]]);
   assert.deepEqual(asked.splice(0), [
     { node: 0, port: 40_000 },
     { node: 1, port: 40_000 },
@@ -52,38 +52,38 @@ test('an address is proven by the first node that reaches it there, and looked a
   state.answers = ['not reached'];
   await clock.run(REACHABLE_TTL_MS);
   assert.equal(asked.length, 1);
-  assert.deepEqual(told.at(-1), [['203.0.113.9:40000', false]]);
+  assert.deepEqual(reported.at(-1), [['203.0.113.9:40000', false]]);
 });
 
-test('an address is refuted by two nodes, or by one where no other can be asked', async (t) => {
+test('an address is refuted by two nodes, or by one if there is no other', async (t) => {
   const two = await world(t, ['not reached', 'refuses', 'not reached', 'reached']);
-  assert.deepEqual(two.told, [[['203.0.113.9:40000', false]]]);
+  assert.deepEqual(two.reported, [[['203.0.113.9:40000', false]]]);
   assert.equal(two.asked.length, 3);
   const one = await world(t, ['not reached']);
-  assert.deepEqual(one.told, [[['203.0.113.9:40000', false]]]);
+  assert.deepEqual(one.reported, [[['203.0.113.9:40000', false]]]);
   one.state.answers = ['reached'];
   await one.clock.run(UNREACHABLE_TTL_MS);
-  assert.deepEqual(one.told.at(-1), [['203.0.113.9:40000', true]]);
+  assert.deepEqual(one.reported.at(-1), [['203.0.113.9:40000', true]]);
 });
 
-test('who sees this node elsewhere, or refuses, says nothing of the address', async (t) => {
-  const { told, asked, clock } = await world(t, ['elsewhere', 'refuses']);
-  assert.deepEqual([told, asked.length], [[], 2]);
+test('a node that sees another address, or refuses, does not affect the result', async (t) => {
+  const { reported, asked, clock } = await world(t, ['elsewhere', 'refuses']);
+  assert.deepEqual([reported, asked.length], [[], 2]);
   await clock.run(UNANSWERED_RETRY_MS);
   assert.equal(asked.length, 4);
 });
 
-test('what is known of an address is forgotten with it', async (t) => {
-  const { told, state, clock, asked } = await world(t, ['reached']);
+test('the result for an address is removed with the address', async (t) => {
+  const { reported, state, clock, asked } = await world(t, ['reached']);
   state.candidates = [];
   await clock.run(LOOKS_MS);
-  assert.deepEqual(told.at(-1), []);
+  assert.deepEqual(reported.at(-1), []);
   state.candidates = [OWN];
   await clock.run(LOOKS_MS);
   assert.equal(asked.length, 2);
 });
 
-test('it says when a node last reached an address, and nothing once an attempt has failed', async (t) => {
+test('the time of the last success is known until an attempt fails', async (t) => {
   const { proof, state, clock } = await world(t, ['reached']);
   const first = proof.reachedAt(OWN);
   assert.ok(first !== null && first <= clock.now());

@@ -23,7 +23,7 @@ function own(mapping: NatMapping) {
   return { interfaces: () => [{ address: '192.168.1.7', cidr: '192.168.1.7/24' }], mapping: () => mapping };
 }
 
-test('a punched way waits for addresses as far as they may lead there', () => {
+test('punching waits for direct dials if they may succeed', () => {
   for (const [there, ms] of [
     [place(3, '10.0.0.2'), 0],
     [place(3, '192.168.1.2'), UNLIKELY_HEAD_START_MS],
@@ -34,7 +34,7 @@ test('a punched way waits for addresses as far as they may lead there', () => {
     assert.equal(punchDelayMs(there, own('cone'), false), ms);
 });
 
-test('random ports wait for a relay, where one may be had', () => {
+test('random ports wait for a relay if there is one', () => {
   for (const [there, mapping] of [
     [place(3, '10.0.0.2'), 'symmetric'],
     [place(4, '10.0.0.2'), 'cone'],
@@ -46,7 +46,7 @@ test('random ports wait for a relay, where one may be had', () => {
   assert.equal(punchDelayMs(place(4, '10.0.0.2'), own('open'), true), 0);
 });
 
-test('a relay waits for a punched way, unless that takes random ports or is none', () => {
+test('a relay waits for punching, unless this needs random ports or is impossible', () => {
   assert.equal(relayDelayMs(place(3, '10.0.0.2'), own('cone')), PUNCH_HEAD_START_MS);
   assert.equal(relayDelayMs(place(4, '10.0.0.2'), own('open')), PUNCH_HEAD_START_MS);
   assert.equal(relayDelayMs(place(4, '10.0.0.2'), own('symmetric')), 0);
@@ -60,7 +60,7 @@ test('a relay waits for a punched way, unless that takes random ports or is none
   assert.equal(punchDelayMs(ipv6, one, true), UNLIKELY_HEAD_START_MS);
 });
 
-test('witnesses are needed where the port of just one side changes, and something stands before the other', () => {
+test('witnesses are needed if only one side has a symmetric NAT and the other side has a NAT too', () => {
   const needing = (natType: number, mapping: NatMapping) => needsWitnesses(place(natType, '10.0.0.2'), own(mapping));
   assert.deepEqual(
     [needing(3, 'cone'), needing(4, 'cone'), needing(3, 'symmetric'), needing(4, 'symmetric'), needing(4, 'open')],

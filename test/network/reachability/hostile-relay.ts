@@ -1,15 +1,15 @@
-/** The sockets of a relay that drops, replays and spoils what it should hand over. */
+/** Sockets of a relay that drops, replays and damages datagrams. */
 import type { RelaySocket } from '../../../src/network/reachability/relay.ts';
 
-/** Of so many datagrams one is dropped, and one is followed by a spoiled copy. */
+/** Intervals of dropped datagrams, and of damaged copies. */
 const DROP_EVERY = 97;
 const SPOIL_EVERY = 13;
-/** Datagrams that are kept for being replayed, the oldest with each new one. */
+/** Datagrams kept for replay. Each new one replays the oldest. */
 const KEPT = 64;
-/** How often each is handed over at once. */
+/** How often each datagram is sent. */
 const COPIES = 2;
 
-/** Wraps sockets so that all of them share what is replayed. */
+/** Wraps sockets that share the datagrams for replay. */
 export function hostileSockets(create: () => RelaySocket): () => RelaySocket {
   let sent = 0;
   return () => {
@@ -22,7 +22,7 @@ export function hostileSockets(create: () => RelaySocket): () => RelaySocket {
       close: () => socket.close(),
       trySend: (datagram, port, host) => {
         sent++;
-        // What the engine gives is its own memory, used again for the next one.
+        // The engine reuses its buffer for the next datagram.
         old.push(Uint8Array.from(datagram));
         const replayed = old.length > KEPT ? old.shift() : undefined;
         const give = (bytes: Uint8Array): void => socket.trySend(bytes, port, host);
@@ -34,7 +34,7 @@ export function hostileSockets(create: () => RelaySocket): () => RelaySocket {
   };
 }
 
-/** A copy with one bit changed, in its middle. */
+/** A copy with one changed bit in the middle. */
 function spoiled(datagram: Uint8Array): Uint8Array {
   const copy = Uint8Array.from(datagram);
   const middle = copy.length >> 1;

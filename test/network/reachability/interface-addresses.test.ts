@@ -9,7 +9,7 @@ function at(address: string): NetworkInterfaceInfo {
   return { address, netmask, mac, family: 'IPv4', internal: false, cidr: `${address}/24` };
 }
 
-test('what was read a moment ago is not read again, until a look or a leap of the clock', () => {
+test('the interfaces are cached briefly, until a refresh or a jump of the clock', () => {
   const clock = new TestClock();
   let [reads, host] = [0, '192.0.2.1'];
   const read = (): NodeJS.Dict<NetworkInterfaceInfo[]> => {

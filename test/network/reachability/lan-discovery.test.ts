@@ -26,7 +26,7 @@ import { TestClock } from '../../support/test-clock.ts';
 
 interface Lan {
   readonly mdnsPort: number;
-  /** Interfaces of the machine; loopback if left out. */
+  /** Interfaces of the machine; loopback by default. */
   readonly interfaces?: readonly InterfaceAddress[];
   readonly t: Pick<TestContext, 'after'>;
 }
@@ -38,7 +38,7 @@ interface Daemon {
 
 const LOOPBACK: InterfaceAddress = { address: '127.0.0.1', cidr: '127.0.0.1/8' };
 
-/** Starts the discovery of node `n`, whose DHT listens at port `n`; all traffic stays on the loopback interface. */
+/** Starts the discovery of node `n` with its DHT at port `n`. All traffic uses the loopback interface. */
 async function start(
   { mdnsPort, interfaces = [LOOPBACK], t }: Lan,
   n: number,
@@ -61,7 +61,7 @@ async function start(
   return { discovery, found };
 }
 
-/** A program of the LAN that sends packets and hears everyone's, its own too. */
+/** Another program in the LAN. It sends packets and receives all packets, including its own. */
 class Stranger extends EventEmitter<{ query: []; response: [] }> {
   readonly #socket: MdnsSocket;
 
@@ -80,15 +80,15 @@ class Stranger extends EventEmitter<{ query: []; response: [] }> {
     return stranger;
   }
 
-  /** Sends a packet and waits until it was heard. */
-  async say(event: 'query' | 'response', packet: Uint8Array): Promise<void> {
-    const heard = once(this, event);
+  /** Sends a packet and waits until it arrives. */
+  async send(event: 'query' | 'response', packet: Uint8Array): Promise<void> {
+    const arrived = once(this, event);
     this.#socket.send(packet);
-    await heard;
+    await arrived;
   }
 }
 
-/** The announcement of another node of our network. */
+/** The announcement of another node in this network. */
 function announcementAt(port: number): Uint8Array {
   return encodeAnnouncement({ network: networkTag(''), nodeKey: testKeys(2).publicKey, port });
 }
@@ -103,7 +103,7 @@ test('daemons on one machine find each other', async (t) => {
   assert.deepEqual(a.found, [{ host: '127.0.0.1', port: 1002 }]);
 });
 
-test('another network is not found, and no daemon finds itself', async (t) => {
+test('another network is ignored, and a daemon ignores itself', async (t) => {
   const lan = { t, mdnsPort: await quietPort() };
   const stranger = await start(lan, 1001, 'other');
   const a = await start(lan, 1002);
@@ -113,31 +113,31 @@ test('another network is not found, and no daemon finds itself', async (t) => {
   assert.deepEqual(a.found, [{ host: '127.0.0.1', port: 1003 }]);
 });
 
-test('a stranger who floods the LAN is heard only so often', async (t) => {
+test('announcements of a flooding stranger are rate-limited', async (t) => {
   const lan = { t, mdnsPort: await quietPort() };
   const clock = new TestClock();
   const a = await start(lan, 1001, '', clock);
   const stranger = await Stranger.start(lan);
-  const announce = (port: number): Promise<void> => stranger.say('response', announcementAt(port));
+  const announce = (port: number): Promise<void> => stranger.send('response', announcementAt(port));
   for (let port = 1; port <= 60; port++) await announce(port);
-  await eventually('the flood comes in', () => a.found.length >= 15);
+  await eventually('the flood arrives', () => a.found.length >= 15);
   assert.ok(a.found.length <= 21, `${a.found.length} reports`);
-  await eventually('a calm word is heard again', async () => {
+  await eventually('a later announcement is accepted again', async () => {
     clock.advance(60_000);
     await announce(2000);
     return a.found.some(({ port }) => port === 2000);
   });
 });
 
-test('256 nodes are remembered as reported, and the one before them is reported anew', async (t) => {
+test('the last 256 reported nodes are cached, and an older one is reported again', async (t) => {
   const lan = { t, mdnsPort: await quietPort() };
   const clock = new TestClock();
   const a = await start(lan, 1001, '', clock);
   const others = await Stranger.start(lan);
-  /** Fewer than are read at once, and then the time in which as many more are, with some for our own questions. */
+  /** Announces fewer nodes than one burst allows, then advances the clock until the limit has recovered. */
   const announce = async (ports: readonly number[]): Promise<void> => {
-    for (const port of ports) await others.say('response', announcementAt(port));
-    await eventually(`${ports.at(-1)} is heard`, () => a.found.at(-1)?.port === ports.at(-1));
+    for (const port of ports) await others.send('response', announcementAt(port));
+    await eventually(`${ports.at(-1)} is found`, () => a.found.at(-1)?.port === ports.at(-1));
     clock.advance(ports.length * 225);
   };
   const ports = Array.from({ length: 257 }, (_, i) => i + 1);
@@ -146,7 +146,7 @@ test('256 nodes are remembered as reported, and the one before them is reported 
     a.found.map(({ port }) => port),
     ports,
   );
-  // Both of them within the minute of their reports.
+  // Both are within a minute of their reports.
   await announce([257, 1]);
   assert.deepEqual(
     a.found.slice(257).map(({ port }) => port),
@@ -154,41 +154,41 @@ test('256 nodes are remembered as reported, and the one before them is reported 
   );
 });
 
-test('answers at most once a second, and loses no question', async (t) => {
+test('answers are sent at most once a second, and no query is lost', async (t) => {
   const lan = { t, mdnsPort: await quietPort() };
   const clock = new TestClock();
   await start(lan, 1001, '', clock);
-  const asker = await Stranger.start(lan);
+  const stranger = await Stranger.start(lan);
   let answers = 0;
-  asker.on('response', () => answers++);
-  for (let i = 0; i < 10; i++) await asker.say('query', encodeQuestion());
-  await eventually('the answer waits', () => clock.timers === 3);
-  assert.ok(answers <= 1, 'only the greeting may have been heard');
+  stranger.on('response', () => answers++);
+  for (let i = 0; i < 10; i++) await stranger.send('query', encodeQuestion());
+  await eventually('the answer is scheduled', () => clock.timers === 3);
+  assert.ok(answers <= 1, 'only the greeting may have arrived');
   clock.advance(1000);
-  await eventually('one answer for all', () => answers >= 1);
+  await eventually('one answer for all queries', () => answers >= 1);
 });
 
-test('questions for other services are left to others', async (t) => {
+test('queries for other services are not answered', async (t) => {
   const lan = { t, mdnsPort: await quietPort() };
   const clock = new TestClock();
   const a = await start(lan, 1001, '', clock);
-  const asker = await Stranger.start(lan);
-  // Its own questions, now and after a second, reach it too; the third comes three seconds later.
+  const stranger = await Stranger.start(lan);
+  // The node also receives its own queries, immediately and after a second. The third follows three seconds later.
   for (const ms of [0, 1000]) {
     clock.advance(ms);
-    await eventually('the answer waits', () => clock.timers === 3);
+    await eventually('the answer is scheduled', () => clock.timers === 3);
   }
   clock.advance(1000);
   assert.equal(clock.timers, 2);
-  await asker.say('query', encodeQuery({ name: '_ipp._tcp.local', type: DNS_TYPE.ptr }));
-  await asker.say('query', encodeQuery({ name: '_svcd._udp.local', type: DNS_TYPE.txt }));
-  // What is sent after them is heard after them.
-  await asker.say('response', announcementAt(2000));
-  await eventually('the announcement is heard', () => a.found.length > 0);
-  assert.equal(clock.timers, 2, 'nothing is to be answered');
+  await stranger.send('query', encodeQuery({ name: '_ipp._tcp.local', type: DNS_TYPE.ptr }));
+  await stranger.send('query', encodeQuery({ name: '_svcd._udp.local', type: DNS_TYPE.txt }));
+  // Packets arrive in order.
+  await stranger.send('response', announcementAt(2000));
+  await eventually('the announcement arrives', () => a.found.length > 0);
+  assert.equal(clock.timers, 2, 'no answer is scheduled');
 });
 
-test('announcements that are none are ignored', () => {
+test('invalid announcements are ignored', () => {
   const good = decodePacket(
     encodeAnnouncement({ network: networkTag('x'), nodeKey: testKeys(1).publicKey, port: 4121 }),
   );
@@ -235,7 +235,7 @@ test('a packet that is too large for an Ethernet frame is ignored', async (t) =>
   const large = Buffer.concat([announcementAt(3000), Buffer.alloc(1500)]);
   await new Promise((resolve) => b.send(large, lan.mdnsPort, '127.0.0.1', resolve));
   await new Promise((resolve) => b.send(announcementAt(3001), lan.mdnsPort, '127.0.0.1', resolve));
-  await eventually('the smaller one is heard', () => a.found.length > 0);
+  await eventually('the smaller packet arrives', () => a.found.length > 0);
   assert.deepEqual(
     a.found.map(({ port }) => port),
     [3001],
@@ -243,7 +243,7 @@ test('a packet that is too large for an Ethernet frame is ignored', async (t) =>
 });
 
 test('a packet from outside the networks of this machine is ignored', {
-  skip: process.platform !== 'linux' && 'only Linux has every address of 127.0.0.0/8',
+  skip: process.platform !== 'linux' && 'only Linux has all addresses in 127.0.0.0/8',
 }, async (t) => {
   const interfaces: InterfaceAddress[] = [
     { address: '127.0.0.1', cidr: '127.0.0.1/24' },
@@ -262,11 +262,11 @@ test('a packet from outside the networks of this machine is ignored', {
   const [outside, onLink] = [await sender('127.0.1.5'), await sender('127.0.0.5')];
   await outside(3000);
   await onLink(3001);
-  await eventually('the packet of the same network is heard', () => a.found.some(({ port }) => port === 3001));
+  await eventually('the packet of the local network arrives', () => a.found.some(({ port }) => port === 3001));
   assert.deepEqual(a.found, [{ host: '127.0.0.5', port: 3001 }]);
 });
 
-test('stopping leaves nothing behind', async () => {
+test('a stop clears all timers', async () => {
   const clock = new TestClock();
   const { discovery } = await start({ t: { after: () => {} }, mdnsPort: await quietPort() }, 1001, '', clock);
   assert.ok(clock.timers > 0);

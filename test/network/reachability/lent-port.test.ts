@@ -21,18 +21,18 @@ async function endpoint(t: TestContext) {
 }
 
 async function world(t: TestContext) {
-  const [listener, dialler] = await Promise.all([endpoint(t), endpoint(t)]);
+  const [listener, dialer] = await Promise.all([endpoint(t), endpoint(t)]);
   const port = await quietPort();
-  const options = { host: '0.0.0.0', port, expectedKey: dialler.key.publicKey } as const;
+  const options = { host: '0.0.0.0', port, expectedKey: dialer.key.publicKey } as const;
   const lent = new LentPort(options, listener.endpoint.parts, systemClock);
   t.after(() => lent.close());
-  const dial = (from: typeof dialler) => from.endpoint.dial({ host: HOST, port }, listener.key.publicKey);
-  return { listener, dialler, options, lent, dial };
+  const dial = (from: typeof dialer) => from.endpoint.dial({ host: HOST, port }, listener.key.publicKey);
+  return { listener, dialer, options, lent, dial };
 }
 
-test('of several connections the one on which the other node opens a stream first is kept, with that stream', async (t) => {
-  const { listener, dialler, lent, dial } = await world(t);
-  const [unused, wanted] = [await dial(dialler), await dial(dialler)];
+test('of several connections, the first one with a stream from the other node is used, with that stream', async (t) => {
+  const { listener, dialer, lent, dial } = await world(t);
+  const [unused, wanted] = [await dial(dialer), await dial(dialer)];
   const stream = await wanted.openStream();
   stream.write('hello');
   const native = await lent.connection();
@@ -43,14 +43,14 @@ test('of several connections the one on which the other node opens a stream firs
   );
   const adopted = listener.endpoint.adopt(native, { outbound: false, way: { kind: 'punched' } });
   assert.equal(String(await accepted.promise), 'hello');
-  assert.deepEqual(adopted.remoteKey, dialler.key.publicKey);
+  assert.deepEqual(adopted.remoteKey, dialer.key.publicKey);
   assert.equal(adopted.path.kind, 'punched');
   stream.on('error', () => {});
   wanted.close();
   await adopted.closed;
 });
 
-test('a node that is not expected is turned away', async (t) => {
+test('an unexpected node is rejected', async (t) => {
   const { lent, dial } = await world(t);
   const stranger = await dial(await endpoint(t));
   await stranger.closed;
@@ -58,7 +58,7 @@ test('a node that is not expected is turned away', async (t) => {
   assert.equal(none, 'waiting');
 });
 
-test('a port that is given up is free again at once, and who waits for it hears so', async (t) => {
+test('a closed port is free again immediately, and its waiting caller gets an error', async (t) => {
   const { listener, options, lent } = await world(t);
   const waiting = lent.connection();
   const refused = assert.rejects(waiting, { code: 'cancelled' });
@@ -70,25 +70,25 @@ test('a port that is given up is free again at once, and who waits for it hears 
   await again.close();
 });
 
-test('nobody comes: the wait ends, and the port is free again', async (t) => {
+test('without a connection the wait times out, and the port is free again', async (t) => {
   const { listener, options, lent } = await world(t);
   await assert.rejects(lent.connection(20), { code: 'timeout' });
   await lent.close();
   await new LentPort(options, listener.endpoint.parts, systemClock).close();
 });
 
-test('who waits for a port is not held up by the end of handshakes that nobody finishes', async (t) => {
-  const { dialler, lent, options, listener } = await world(t);
+test('a caller that waits for a port is not delayed by unfinished handshakes', async (t) => {
+  const { dialer, lent, options, listener } = await world(t);
   const silent = createSocket('udp4').bind(0, HOST);
   t.after(() => silent.close());
   await once(silent, 'listening');
   const first = once(silent, 'message');
   const address = { host: HOST, port: silent.address().port };
-  const dialling = dialler.endpoint.dial(address, listener.key.publicKey, { timeoutMs: LENT_PORT_TIMEOUT_MS });
-  dialling.catch(() => {});
+  const dial = dialer.endpoint.dial(address, listener.key.publicKey, { timeoutMs: LENT_PORT_TIMEOUT_MS });
+  dial.catch(() => {});
   const [initial] = await first;
   silent.send(initial, options.port, HOST);
-  // The answer shows that the handshake has begun; it gets no further.
+  // The response shows that the handshake has begun. It does not continue.
   await once(silent, 'message', { signal: t.signal });
   await assert.rejects(lent.connection(20), { code: 'timeout' });
   const closed = lent.close().then(() => 'closed');
@@ -96,16 +96,16 @@ test('who waits for a port is not held up by the end of handshakes that nobody f
   await closed;
 });
 
-test('a connection that we dial because the other node asks for it takes one of the places that it has here', async (t) => {
+test('a connection dialed on request of the other node counts against its limit here', async (t) => {
   const key = KeyPair.generate();
   const limits = { connections: 1, countLoopback: true };
   const asked = new NativeQuicEndpoint({ key, host: HOST, port: 0, limits }, { log: silentLog });
   await asked.start();
   t.after(() => asked.stop());
-  const asker = await endpoint(t);
-  asker.endpoint.onConnection(() => {});
+  const requester = await endpoint(t);
+  requester.endpoint.onConnection(() => {});
   const dial = (isAsked: boolean) =>
-    asked.dial(asker.endpoint.address, asker.key.publicKey, { isAsked, way: { kind: 'punched' } });
+    asked.dial(requester.endpoint.address, requester.key.publicKey, { isAsked, way: { kind: 'punched' } });
   const first = await dial(true);
   await assert.rejects(dial(true), { code: 'connect_failed' });
   await dial(false);

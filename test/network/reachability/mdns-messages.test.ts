@@ -9,7 +9,7 @@ import {
   isServiceQuery,
 } from '../../../src/network/reachability/mdns-messages.ts';
 
-/** What multicast-dns 7.2.5 sent for the same announcement and question: other nodes still use it. */
+/** Packets of multicast-dns 7.2.5 for the same announcement and query: other nodes still use it. */
 const ANNOUNCEMENT_OF_MULTICAST_DNS = Buffer.from(
   '000084000000000100000002055f73766364045f756470056c6f63616c00000c00010000007800231030323032303230323032303230323032055f' +
     '73766364045f756470056c6f63616c001030323032303230323032303230323032055f73766364045f756470056c6f63616c0000210001000000' +
@@ -31,7 +31,7 @@ function header(questions: number, answers = 0): Buffer {
   return bytes;
 }
 
-/** The bytes that the decoder reads of a packet. */
+/** Counts the bytes that the decoder reads from a packet. */
 function readsOf(packet: Uint8Array): { readonly reads: number; readonly decoded: ReturnType<typeof decodePacket> } {
   let reads = 0;
   const counted = new Proxy(packet, {
@@ -48,7 +48,7 @@ function readsOf(packet: Uint8Array): { readonly reads: number; readonly decoded
   return { decoded: decodePacket(counted), reads };
 }
 
-test('packets are those that multicast-dns sent', () => {
+test('encoded packets equal the recorded packets of multicast-dns', () => {
   assert.deepEqual(Buffer.from(encodeAnnouncement(ANNOUNCED)), ANNOUNCEMENT_OF_MULTICAST_DNS);
   assert.deepEqual(Buffer.from(encodeQuestion()), QUESTION_OF_MULTICAST_DNS);
   const announcement = decodePacket(ANNOUNCEMENT_OF_MULTICAST_DNS);
@@ -61,7 +61,7 @@ test('packets are those that multicast-dns sent', () => {
   assert.equal(question && isServiceQuery(question), true);
 });
 
-test('compressed names of other responders are read', () => {
+test('compressed names from other responders are decoded', () => {
   const service = Buffer.from('\u0005_svcd\u0004_udp\u0005local\u0000', 'latin1');
   const pointer = Buffer.from([0xc0, 12]);
   const question = (name: Buffer, type: number): Buffer => Buffer.concat([name, Buffer.from([0, type, 0, 1])]);
@@ -76,17 +76,17 @@ test('compressed names of other responders are read', () => {
   ]);
 });
 
-test('malformed packets are no packets', () => {
+test('malformed packets are rejected', () => {
   const question = Buffer.concat([header(1), Buffer.from('\u0001a\u0000\u0000\u000c\u0000\u0001', 'latin1')]);
   assert.equal(decodePacket(question)?.questions.length, 1);
   for (let length = 0; length < question.length; length++)
     assert.equal(decodePacket(question.subarray(0, length)), null, `${length} bytes`);
   const names: Record<string, readonly number[]> = {
     'a pointer to itself': [0xc0, 12],
-    'a pointer ahead': [0xc0, 14, 0, 0],
-    'a label of a reserved kind': [0x80, 0],
-    'a label that is cut off': [63, 65],
-    'a pointer that is cut off': [0xc0],
+    'a forward pointer': [0xc0, 14, 0, 0],
+    'a reserved label type': [0x80, 0],
+    'a truncated label': [63, 65],
+    'a truncated pointer': [0xc0],
   };
   for (const [what, name] of Object.entries(names))
     assert.equal(decodePacket(Buffer.concat([header(1), Buffer.from(name), Buffer.alloc(4)])), null, what);
@@ -96,8 +96,8 @@ test('malformed packets are no packets', () => {
   assert.equal(decodePacket(Buffer.concat([header(32), Buffer.alloc(32 * 5)]))?.questions.length, 32);
 });
 
-test('no packet costs more than a few reads of each byte', () => {
-  // Records that start with a pointer to one long name, which is itself a chain of pointers.
+test('the decoder reads each byte of a packet at most a few times', () => {
+  // Records that start with a pointer to one long name, which is a chain of pointers.
   const label = Buffer.from(`\u003f${'a'.repeat(63)}`, 'latin1');
   const chain = Buffer.concat([header(0, 32), Buffer.from([0, 12]), ...Array.from({ length: 3 }, () => label)]);
   const pointers = Array.from({ length: 600 }, (_, i) => Buffer.from([0xc0, 12 + 2 * Math.max(0, i - 1)]));
@@ -117,5 +117,5 @@ test('no packet costs more than a few reads of each byte', () => {
     assert.ok(reads <= 32 * 300, `packet ${i}: ${reads} reads`);
   }
   assert.equal(readsOf(packets[3] ?? Buffer.alloc(0)).decoded?.questions.length, 32);
-  assert.equal(readsOf(Buffer.alloc(65_507, 0xc0)).reads, 0, 'a datagram of 64 KB is not looked at');
+  assert.equal(readsOf(Buffer.alloc(65_507, 0xc0)).reads, 0, 'a datagram of 64 KB is not decoded');
 });

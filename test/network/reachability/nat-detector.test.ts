@@ -5,7 +5,7 @@ import { silentLog } from '../../../src/foundation/log.ts';
 import { NAT_DETECTION_MS, NAT_DETECTION_RETRY_MS, NatDetector } from '../../../src/network/reachability/nat.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
-test('what stands before a node is looked at now and then, sooner where nobody knew, and at once on another network', async () => {
+test('the NAT is detected periodically, earlier after an unknown result, and immediately after a network change', async () => {
   const clock = new TestClock();
   const state: { mapping: NatMapping; isNeeded: boolean } = { mapping: 'cone', isNeeded: false };
   const found: NatMapping[] = [];

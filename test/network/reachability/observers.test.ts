@@ -4,7 +4,7 @@ import { selectObservers } from '../../../src/network/reachability/nat.ts';
 
 const node = (host: string, lastSeen: number, port = 4121) => ({ host, port, lastSeen });
 
-test('observers are nodes on the Internet, one of each host, the last heard first', () => {
+test('observers are public nodes, one per host, the most recent first', () => {
   const nodes = [
     node('203.0.113.1', 1),
     node('192.168.1.7', 9),

@@ -21,7 +21,7 @@ function recorder() {
   };
 }
 
-test('random ports are as many as promised, all of one host, none twice and none of a service', () => {
+test('random ports have the expected number, are distinct, and exclude well-known ports', () => {
   const targets = randomTargets(HOST, Math.random);
   assert.equal(new Set(targets.map(({ port }) => port)).size, RANDOM_PORTS);
   assert.ok(targets.every(({ host, port }) => host === HOST && port >= FIRST_MAPPED_PORT && port < 65_536));
@@ -30,7 +30,7 @@ test('random ports are as many as promised, all of one host, none twice and none
   assert.equal(steps[0]?.port, FIRST_MAPPED_PORT);
 });
 
-test('one address is written to several times, with few hops at first', async () => {
+test('a single address receives several packets, with a low hop limit first', async () => {
   const socket = recorder();
   await sendOpening(socket, [{ host: HOST, port: 4000 }], OPENING_HOPS);
   const packet = { bytes: 1, to: { host: HOST, port: 4000 }, ttl: OPENING_HOPS };
@@ -40,7 +40,7 @@ test('one address is written to several times, with few hops at first', async ()
   );
 });
 
-test('each of many ports is written to once, and with all hops where it is said', async () => {
+test('each of many ports receives one packet, and with a full hop limit on request', async () => {
   const socket = recorder();
   await sendOpening(socket, randomTargets(HOST, Math.random), null);
   assert.equal(socket.sent.length, RANDOM_PORTS);

@@ -1,4 +1,4 @@
-/** What is said of a request that found nothing: whether other nodes answer, and why they may not. */
+/** The error of a failed request: whether other nodes answer, and if not, why. */
 import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
 import { type TestContext, test } from 'node:test';
@@ -6,7 +6,7 @@ import type { Address } from '../../../src/foundation/address.ts';
 import { OutageDiagnosis } from '../../../src/network/reachability/outage-diagnosis.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
-/** What a node knows while nobody answers it. */
+/** The knowledge of a node without answers. */
 function world(places: readonly Address[], interfaces: readonly string[] = ['192.0.2.1']) {
   const clock = new TestClock();
   const known = {
@@ -45,7 +45,7 @@ async function causeOf(places: readonly Address[], interfaces?: readonly string[
   return error.details?.['cause'];
 }
 
-/** A host of this machine that is not loopback; null where it has none. */
+/** A non-loopback address of this machine, or null. */
 async function ownHost(t: TestContext): Promise<Address | null> {
   const { networkInterfaces } = await import('node:os');
   const all = Object.values(networkInterfaces()).flat();
@@ -58,27 +58,27 @@ async function ownHost(t: TestContext): Promise<Address | null> {
   return typeof address === 'object' && address !== null ? { host, port: address.port } : null;
 }
 
-test('a node that nobody answers says so, with the likely cause', async (t) => {
+test('a node without answers reports a network error with the likely cause', async (t) => {
   assert.equal(await causeOf([], undefined, 'unresolved'), 'dns');
   assert.equal(await causeOf([{ host: '192.0.2.9', port: 4121 }], ['127.0.0.1']), 'no_address');
   assert.equal(await causeOf([{ host: '255.255.255.255', port: 4121 }]), 'no_route');
   const host = await ownHost(t);
-  if (host === null) return t.diagnostic('this machine has no address of a network');
+  if (host === null) return t.diagnostic('this machine has no network address');
   assert.equal(await causeOf([host]), 'udp_blocked');
 });
 
-test('what other nodes say is no trouble, and no more is a network of one node', async () => {
+test('a node with recent answers, or without other nodes, reports no network error', async () => {
   const { clock, known, trouble, why } = world([]);
   known.lastAnswerAt = clock.now() + 120_000;
   assert.equal(await why(), null);
   known.lastAnswerAt = clock.now();
   assert.equal((await why())?.code, 'network_unavailable');
   known.contacts = false;
-  assert.equal(await why(), null, 'it never had another node to reach');
+  assert.equal(await why(), null, 'it never had another node');
   assert.equal(trouble.clockOffset(), null);
 });
 
-test('a clock that other nodes contradict is said to be wrong', async () => {
+test('if other nodes contradict the clock, the error says that the clock is wrong', async () => {
   const { clock, known, trouble, why } = world([]);
   known.lastAnswerAt = clock.now() + 600_000;
   known.offsetMs = -2 * 86_400_000;

@@ -8,14 +8,14 @@ import type { Reachability } from '../../../src/network/records/types.ts';
 const PORT = 4122;
 
 interface Place {
-  /** Where QUIC listens; empty for every interface. */
+  /** The listen host of QUIC; empty for all interfaces. */
   readonly host?: string;
   readonly fallbackHost?: string;
   readonly interfaces?: readonly string[];
   readonly observed?: readonly string[];
 }
 
-/** A node at a place that the test can change. */
+/** A node with settings that the test can change. */
 function nodeAt({ host = '', fallbackHost = '', interfaces = [], observed = [] }: Place) {
   const place = { interfaces, observed, natType: 1, inRoutingTables: true };
   const listeners = new Set<(reachability: Reachability) => void>();
@@ -24,7 +24,7 @@ function nodeAt({ host = '', fallbackHost = '', interfaces = [], observed = [] }
     peers: 3,
     clients: 0,
     natType: place.natType,
-    // The port of the record network, which is not the one to publish.
+    // With the port of the record network, which is not the one to publish.
     observed: place.observed.map((one): Address => ({ host: one, port: 4121 })),
     inRoutingTables: place.inRoutingTables,
   });
@@ -47,7 +47,7 @@ function nodeAt({ host = '', fallbackHost = '', interfaces = [], observed = [] }
     listeners,
     unsubscribe,
     changes: () => changes,
-    /** The record network says that something about us is new. */
+    /** Reports a change of the reachability from the record network. */
     reachabilityChanged: () => {
       for (const tell of [...listeners]) tell(reachability());
     },
@@ -63,20 +63,20 @@ function hosts(place: Place): string[] {
     });
 }
 
-test('one address to listen on is the one to publish, whatever others see', () => {
+test('a single listen address is published, independent of observed addresses', () => {
   const place = { interfaces: ['192.168.1.7'], observed: ['203.0.113.9'], fallbackHost: 'node.example' };
   assert.deepEqual(hosts({ ...place, host: '127.0.0.1' }), ['127.0.0.1']);
   assert.deepEqual(hosts({ ...place, host: '192.168.1.7' }), ['192.168.1.7']);
   assert.deepEqual(hosts({ ...place, host: '2001:db8::7' }), ['[2001:db8::7]']);
 });
 
-test('on every interface, what others see comes first, then the addresses for neighbours', () => {
+test('with all interfaces, the observed address comes first, then the LAN addresses', () => {
   const place = { interfaces: ['127.0.0.1', '192.168.1.7', '2001:db8::7'], observed: ['203.0.113.9'] };
   for (const host of ['', '0.0.0.0', '::'])
     assert.deepEqual(hosts({ ...place, host }), ['203.0.113.9', '192.168.1.7', '[2001:db8::7]'], host);
 });
 
-test('an address is published once, and no more of them than a record takes', () => {
+test('an address is published once, up to the maximum of a record', () => {
   assert.deepEqual(hosts({ interfaces: ['203.0.113.9', '192.168.1.7'], observed: ['203.0.113.9'] }), [
     '203.0.113.9',
     '192.168.1.7',
@@ -88,19 +88,19 @@ test('an address is published once, and no more of them than a record takes', ()
   ]);
 });
 
-test('nobody is sent to an address that means something else where they are', () => {
+test('loopback and link-local addresses are not published', () => {
   const useless = ['127.0.0.1', '::1', '169.254.3.4', 'fe80::1', 'FE80::1', 'feb0::1', 'eth0', ''];
   assert.deepEqual(hosts({ interfaces: [...useless, '192.168.1.7'] }), ['192.168.1.7']);
   assert.deepEqual(hosts({ interfaces: ['192.168.1.7'], observed: ['127.0.0.1'] }), ['192.168.1.7']);
 });
 
-test('a machine without a network is reached from itself', () => {
+test('a machine without a network publishes its loopback address', () => {
   assert.deepEqual(hosts({}), ['127.0.0.1']);
   assert.deepEqual(hosts({ interfaces: ['127.0.0.1', '::1', 'fe80::1'] }), ['127.0.0.1']);
   assert.deepEqual(hosts({ interfaces: ['127.0.0.1'], observed: ['127.0.0.1'] }), ['127.0.0.1']);
 });
 
-test('the configured host stands in while nobody has seen us, and only then', () => {
+test('the configured host is published only while no node has observed an address', () => {
   const interfaces = ['192.168.1.7'];
   assert.deepEqual(hosts({ interfaces, fallbackHost: 'node.example' }), ['node.example', '192.168.1.7']);
   assert.deepEqual(hosts({ fallbackHost: '203.0.113.9' }), ['203.0.113.9']);
@@ -108,14 +108,14 @@ test('the configured host stands in while nobody has seen us, and only then', ()
     '203.0.113.9',
     '192.168.1.7',
   ]);
-  // Seen by a node on this very machine only: that is not how others see us.
+  // Observed only by a node on this machine, so it is not the address that others see.
   assert.deepEqual(hosts({ interfaces, fallbackHost: 'node.example', observed: ['127.0.0.1'] }), [
     'node.example',
     '192.168.1.7',
   ]);
 });
 
-test('the NAT type goes along', () => {
+test('the NAT type is published too', () => {
   const { addresses, place } = nodeAt({ host: '127.0.0.1' });
   place.natType = 4;
   assert.deepEqual(addresses.current(), {
@@ -126,7 +126,7 @@ test('the NAT type goes along', () => {
   });
 });
 
-test('where strangers do not reach the node, what others see of it is known and not told', () => {
+test('if strangers cannot reach the node, observed addresses are known but not published', () => {
   const { addresses, place } = nodeAt({ interfaces: ['192.168.1.7'], observed: ['203.0.113.9'] });
   place.inRoutingTables = false;
   assert.deepEqual(addresses.current().endpoints, ['quic://192.168.1.7:4122']);
@@ -142,7 +142,7 @@ test('where strangers do not reach the node, what others see of it is known and 
   assert.deepEqual(behind.current().endpoints, ['quic://node.example:4122']);
 });
 
-test('an address says where it is known from, and who has reached it', () => {
+test('an address has a source, and the kind of node that reached it', () => {
   const interfaces = ['127.0.0.1', '203.0.113.9', '192.168.1.7'];
   const { addresses } = nodeAt({ interfaces, observed: ['203.0.113.9'] });
   assert.deepEqual(
@@ -159,7 +159,7 @@ test('an address says where it is known from, and who has reached it', () => {
   ]);
 });
 
-test('what other parts find out is told once somebody has reached it, and until they say otherwise', async () => {
+test('an address from another module is published after a node reached it, until it is withdrawn', async () => {
   const { addresses, changes } = nodeAt({ interfaces: ['192.168.1.7'], fallbackHost: 'node.example' });
   await addresses.start();
   const mapping = { address: { host: '203.0.113.9', port: 40_000 }, source: 'mapped' } as const;
@@ -182,11 +182,11 @@ test('what other parts find out is told once somebody has reached it, and until 
   await addresses.stop();
 });
 
-test('a change that others see is told at once, and once', async () => {
+test('a visible change is reported immediately, and once', async () => {
   const node = nodeAt({ interfaces: ['192.168.1.7'] });
   await node.addresses.start();
   node.reachabilityChanged();
-  assert.equal(node.changes(), 0, 'nothing is new');
+  assert.equal(node.changes(), 0, 'nothing has changed');
   node.place.observed = ['203.0.113.9'];
   node.reachabilityChanged();
   node.reachabilityChanged();
@@ -197,7 +197,7 @@ test('a change that others see is told at once, and once', async () => {
   await node.addresses.stop();
 });
 
-test('a change of network counts once it is looked at', async () => {
+test('a network change is detected at the next refresh', async () => {
   const node = nodeAt({ interfaces: ['192.168.1.7'] });
   await node.addresses.start();
   node.addresses.refresh();
@@ -210,20 +210,20 @@ test('a change of network counts once it is looked at', async () => {
   await node.addresses.stop();
 });
 
-test('who no longer listens is told nothing, and after the stop nobody is', async () => {
+test('a removed listener receives no event, and a stop removes all listeners', async () => {
   const node = nodeAt({ interfaces: ['192.168.1.7'] });
   await node.addresses.start();
-  let told = 0;
-  node.addresses.onChange(() => void told++);
+  let reported = 0;
+  node.addresses.onChange(() => void reported++);
   node.unsubscribe();
   node.place.interfaces = ['10.0.0.2'];
   node.addresses.refresh();
-  assert.deepEqual([node.changes(), told], [0, 1]);
+  assert.deepEqual([node.changes(), reported], [0, 1]);
   await node.addresses.stop();
   assert.equal(node.listeners.size, 0);
 });
 
-test('a port of the router is told once strangers come unasked to its host, instead of our own port there', () => {
+test("after strangers reach the router's host, its mapped port is published instead of the local port", () => {
   const { place, addresses } = nodeAt({ interfaces: ['192.168.1.7'], observed: ['203.0.113.9'] });
   const address = { host: '203.0.113.9', port: 40_000 };
   place.inRoutingTables = false;
@@ -234,10 +234,10 @@ test('a port of the router is told once strangers come unasked to its host, inst
   assert.deepEqual(endpoints, ['quic://203.0.113.9:40000', 'quic://192.168.1.7:4122']);
   assert.deepEqual(mapped, ['quic://203.0.113.9:40000']);
   addresses.found('router', [{ address: { ...address, host: '203.0.113.10' }, source: 'mapped', verifiedBy: null }]);
-  assert.deepEqual(addresses.current().mapped, [], 'what others see is another host');
+  assert.deepEqual(addresses.current().mapped, [], 'the observed host is another one');
 });
 
-test('only what leads others to this node, or no more, is urgent news', async () => {
+test('only changes that affect reachability are urgent', async () => {
   const node = nodeAt({ interfaces: ['192.168.1.7'] });
   await node.addresses.start();
   const news: boolean[] = [];
@@ -253,7 +253,7 @@ test('only what leads others to this node, or no more, is urgent news', async ()
   await node.addresses.stop();
 });
 
-test('what others have dialled counts more than what the record network makes of it', () => {
+test('dial-back results take precedence over the reachability in the record network', () => {
   const { place, addresses } = nodeAt({ interfaces: ['192.168.1.7'], observed: ['203.0.113.9'] });
   const own = 'quic://203.0.113.9:4122';
   place.inRoutingTables = true;
@@ -263,11 +263,11 @@ test('what others have dialled counts more than what the record network makes of
   addresses.setDialBackResults(new Map([['203.0.113.9:4122', true]]));
   assert.deepEqual([addresses.current().endpoints[0], addresses.isRefuted], [own, false]);
   place.inRoutingTables = false;
-  assert.equal(addresses.current().endpoints[0], own, 'a port that is forwarded by hand');
+  assert.equal(addresses.current().endpoints[0], own, 'a manually forwarded port');
   assert.equal(addresses.known()[0]?.verifiedBy, 'helper');
 });
 
-test('a mapped port is told where others have dialled it, and no more where they have failed to', () => {
+test('a mapped port is published if dial-backs succeed, and removed if they fail', () => {
   const { place, addresses } = nodeAt({ interfaces: ['192.168.1.7'], observed: ['203.0.113.9'] });
   place.inRoutingTables = false;
   const mapped = (verdict: boolean): readonly string[] => {

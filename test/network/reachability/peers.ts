@@ -1,4 +1,4 @@
-/** Nodes of a lab as its test sees them. */
+/** Lab nodes from the view of the test. */
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -21,8 +21,8 @@ export class Peer {
   }
 
   /**
-   * @param options `host` to listen on; `opens`: false leaves out every packet that opens a filter; `relays`: 'hostile'
-   *   drops, replays and spoils what it hands over
+   * @param options `host`: the listen address; `opens`: false sends no packets that open a filter; `relays`: 'hostile'
+   *   drops, replays and damages relayed packets
    */
   static async start(
     machine: Machine,
@@ -38,7 +38,7 @@ export class Peer {
     return new Peer(child, ready);
   }
 
-  /** As others find it at a host. */
+  /** The address of the node at one of its hosts. */
   at(host: string): PeerAddress {
     return { key: this.key, quic: { host, port: this.#ports.quic }, dht: { host, port: this.#ports.dht } };
   }
@@ -49,14 +49,14 @@ export class Peer {
     return reply ?? { error: 'no answer' };
   }
 
-  /** @throws Error what the node failed with */
+  /** @throws Error the error of the node */
   async join(helpers: readonly PeerAddress[]): Promise<PeerReply> {
     const reply = await this.#do({ do: 'join', helpers });
     if (reply.error !== undefined) throw new Error(reply.error);
     return reply;
   }
 
-  /** @param options `tries`: after one that failed there is another one, once that is allowed; once where left out */
+  /** @param options `tries`: how often to try, with the allowed delays; once by default */
   async call(
     other: Peer,
     by: 'punch' | 'relay' | 'ipv6',
@@ -65,12 +65,14 @@ export class Peer {
     return await this.#do({ do: 'call', key: other.key, by, ipv6: other.#ipv6, tries, bytes });
   }
 
-  /** Tells a node of callers at a host, or of one again and again, as a helper that lies; what that node answered. */
+  /**
+   * Acts as a malicious helper: introduces many callers at a host to a node, or one repeatedly. Returns its answers.
+   */
   async lie(to: Peer, host: string, times: number, of: 'many' | 'one' = 'many'): Promise<readonly string[]> {
     return await this.#outcomes({ do: 'lie', to: to.key, host, times, of });
   }
 
-  /** Wants another node to write to a host, as a caller that says it listens there; what that node answered. */
+  /** Acts as a malicious caller: claims to listen at a host, so that another node sends there. Returns its answers. */
   async demand(other: Peer, host: string, times: number): Promise<readonly string[]> {
     return await this.#outcomes({ do: 'demand', of: other.key, host, times });
   }
@@ -85,7 +87,7 @@ export class Peer {
     return (await this.#do({ do: 'use' })).relayed ?? 0;
   }
 
-  /** Datagrams that it did not relay. */
+  /** The number of datagrams that it did not relay. */
   async dropped(): Promise<number> {
     return (await this.#do({ do: 'use' })).dropped ?? 0;
   }

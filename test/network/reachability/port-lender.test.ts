@@ -42,7 +42,7 @@ const PARTS: EndpointParts = {
   config: {},
 };
 
-/** A lender behind a router that hands out outer ports by a rule, and what the lender does with its ports. */
+/** A lender behind a router with configurable port mapping, and the log of its ports. */
 function world(outer: (port: number, to: Address) => number) {
   const clock = new TestClock();
   const router = { outer, isSilent: false, changedAt: clock.now() };
@@ -79,23 +79,23 @@ function world(outer: (port: number, to: Address) => number) {
   return { clock, lender, router, done, lend, settled };
 }
 
-test('where a router keeps the numbers of ports, nobody is asked before a port is lent, and the next one is looked at', async () => {
+test('if a router preserves ports, a port is lent without a request, and the next one is checked', async () => {
   const { lender, router, done, lend, settled } = world((port) => port);
   await lender.look();
   done.length = 0;
   assert.deepEqual(await lend(), { host: OUTER_HOST, port: FIRST_PORT + 1 });
   const asked = done.filter((what) => what === `asked of ${FIRST_PORT + 1}`);
-  assert.deepEqual(asked, [], 'its own port');
+  assert.deepEqual(asked, [], 'no request for the lent port');
   await settled();
   assert.equal(done.filter((what) => what === `asked of ${FIRST_PORT + 2}`).length, OBSERVERS.length);
   router.outer = (port) => port + 1;
   await lend();
   await settled();
-  assert.deepEqual(await lend(), { host: OUTER_HOST, port: FIRST_PORT + 6 }, 'what has changed is noticed');
+  assert.deepEqual(await lend(), { host: OUTER_HOST, port: FIRST_PORT + 6 }, 'the change is noticed');
   await lender.stop();
 });
 
-test('a dialler that has not come gets a port that was asked about', async () => {
+test('a distant dialer gets a port that was checked', async () => {
   const { lender, router, lend } = world((port) => port);
   await lender.look();
   router.outer = (port) => port + 7;
@@ -103,7 +103,7 @@ test('a dialler that has not come gets a port that was asked about', async () =>
   await lender.stop();
 });
 
-test('what was seen before a connection to a helper was made anew counts no more: our address may be another', async () => {
+test('observations from before a reconnect to a helper are ignored, because the address may have changed', async () => {
   const { clock, lender, router, lend } = world((port) => port);
   await lender.look();
   clock.advance(1);
@@ -113,7 +113,7 @@ test('what was seen before a connection to a helper was made anew counts no more
   await lender.stop();
 });
 
-test('what is known of ports is forgotten where the next one is seen by nobody, or by each elsewhere', async () => {
+test('observations are dropped if the next port has no consistent address', async () => {
   for (const change of ['silent', 'symmetric'] as const) {
     const { lender, router, lend, settled } = world((port) => port);
     await lender.look();
@@ -126,7 +126,7 @@ test('what is known of ports is forgotten where the next one is seen by nobody, 
   }
 });
 
-test('a helper that relays is told the token a few times, and the port is lent before it can answer', async () => {
+test('the token is sent to a relay several times, and the port is lent before the answer', async () => {
   const { lender, done } = world((port) => port);
   const [relay = CALLER] = OBSERVERS;
   const port = await lender.lendTowardsRelay(relay, new Uint8Array(16), KEY);

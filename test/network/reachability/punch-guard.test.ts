@@ -18,7 +18,7 @@ import { TestClock } from '../../support/test-clock.ts';
 
 const HELPER = { host: '203.0.113.10', port: 4000 };
 const OTHER_HELPER = { host: '198.51.100.10', port: 4000 };
-/** Each in a network of its own. */
+/** Each target is in a different network. */
 const target = (n: number, port = 5000) => ({ host: `45.${n}.0.1`, port });
 const peer = (n: number): Uint8Array => new Uint8Array(32).fill(n);
 
@@ -28,12 +28,12 @@ function guarded() {
   return { clock, known, guard: new PunchGuard(clock, known) };
 }
 
-/** How often something is allowed, of so many times. */
+/** How many of these attempts are allowed. */
 function allowed(times: number, ask: (i: number) => boolean): number {
   return Array.from({ length: times }, (_, i) => ask(i)).filter((is) => is).length;
 }
 
-test('a peer has few packets sent, however many hosts it names, and more a minute later', () => {
+test('a peer gets few packets, even with many hosts, and more a minute later', () => {
   const { guard, clock } = guarded();
   assert.equal(
     allowed(50, (i) => guard.mayPunch(peer(1), target(i), HELPER)),
@@ -47,7 +47,7 @@ test('a peer has few packets sent, however many hosts it names, and more a minut
   );
 });
 
-test('a host is sent few packets, however many peers name it', () => {
+test('a host gets few packets, even if many peers name it', () => {
   const { guard } = guarded();
   assert.equal(
     allowed(100, (i) => guard.mayPunch(peer(i), target(7, 5000 + i), HELPER)),
@@ -55,17 +55,17 @@ test('a host is sent few packets, however many peers name it', () => {
   );
 });
 
-test('who names other hosts than its own uses up what its own may have, however many peers it is', () => {
+test('a source that names other hosts uses up the limit of its host, even with many keys', () => {
   const { guard } = guarded();
   const { host } = target(0);
   assert.equal(
     allowed(100, (i) => guard.mayPunch(peer(i), target(1 + i), HELPER, host)),
     PUNCHES_PER_HOST,
   );
-  assert.equal(guard.mayPunch(peer(200), target(200), HELPER), true, 'others are not held up by it');
+  assert.equal(guard.mayPunch(peer(200), target(200), HELPER), true, 'other hosts are not affected');
 });
 
-test('all IPv6 /64s of one /48 leave the other hosts some', () => {
+test('all IPv6 /64s of a /48 leave some for other hosts', () => {
   const { guard } = guarded();
   const inOne = (i: number) => ({ host: `2001:db8:1:${i.toString(16)}::1`, port: 5000 });
   assert.equal(
@@ -75,7 +75,7 @@ test('all IPv6 /64s of one /48 leave the other hosts some', () => {
   assert.equal(guard.mayPunch(peer(200), target(200), HELPER), true);
 });
 
-test('all peers and hosts together have their bound', () => {
+test('there is a limit for all peers and hosts', () => {
   const { guard } = guarded();
   assert.equal(
     allowed(250, (i) => guard.mayPunch(peer(i), target(i), HELPER)),
@@ -83,7 +83,7 @@ test('all peers and hosts together have their bound', () => {
   );
 });
 
-test('nothing is sent to the ports of services, nor into our networks on the word of the Internet', () => {
+test('no packets are sent to well-known ports, or to private hosts named by a public helper', () => {
   const { guard } = guarded();
   assert.equal(guard.mayPunch(peer(1), target(1, FIRST_MAPPED_PORT - 1), HELPER), false);
   for (const host of ['192.168.1.1', '10.0.0.1', '127.0.0.1', 'fe80::1', '224.0.0.1'])
@@ -91,24 +91,24 @@ test('nothing is sent to the ports of services, nor into our networks on the wor
   assert.equal(guard.mayPunch(peer(1), { host: '192.168.1.1', port: 5000 }, { host: '192.168.1.2', port: 1 }), true);
 });
 
-test('random ports are written to only where helpers on different networks see the peer, and for a while', () => {
+test('random ports are used only after helpers in different networks saw the peer, for a limited time', () => {
   const { guard, clock } = guarded();
   const { host } = target(1);
   guard.witness(peer(1), host, HELPER);
   guard.witness(peer(1), host, HELPER);
   assert.equal(guard.witnesses(peer(1), host), 1);
-  assert.equal(guard.maySpray(peer(1), host), false, 'one word, twice');
+  assert.equal(guard.maySpray(peer(1), host), false, 'the same helper twice');
   guard.witness(peer(1), target(2).host, OTHER_HELPER);
-  assert.equal(guard.maySpray(peer(1), host), false, 'another helper sees it elsewhere');
+  assert.equal(guard.maySpray(peer(1), host), false, 'another helper saw it elsewhere');
   guard.witness(peer(1), host, OTHER_HELPER);
   assert.equal(guard.witnesses(peer(1), host), MIN_WITNESSES);
   assert.equal(guard.maySpray(peer(1), host), true);
-  assert.equal(guard.maySpray(peer(2), host), false, 'that was another peer');
+  assert.equal(guard.maySpray(peer(2), host), false, 'another peer');
   clock.advance(WITNESS_TTL_MS);
   assert.equal(guard.maySpray(peer(1), host), false, 'too long ago');
 });
 
-test('random ports are bounded by peer, by host and in all', () => {
+test('random ports are limited per peer, per host and in total', () => {
   const witnessed = (guard: PunchGuard, n: number, host: string): boolean => {
     guard.witness(peer(n), host, HELPER);
     guard.witness(peer(n), host, OTHER_HELPER);
@@ -131,28 +131,28 @@ test('random ports are bounded by peer, by host and in all', () => {
   );
 });
 
-test('strangers of one network, and of all, leave peers that are called and nodes in use their rates', () => {
+test('strangers of a network, and all strangers together, leave room for called peers and nodes in use', () => {
   const { guard, known } = guarded();
-  const neighbour = (i: number) => ({ host: `192.0.2.${i}`, port: 5000 });
+  const sameNetwork = (i: number) => ({ host: `192.0.2.${i}`, port: 5000 });
   assert.equal(
-    allowed(100, (i) => guard.mayPunch(peer(i), neighbour(i), HELPER)),
+    allowed(100, (i) => guard.mayPunch(peer(i), sameNetwork(i), HELPER)),
     PUNCHES_PER_NETWORK,
   );
   assert.equal(
     allowed(250, (i) => guard.mayPunch(peer(i), target(i), HELPER)),
     MAX_PUNCHES - PUNCHES_PER_NETWORK,
   );
-  assert.equal(guard.mayPunch(peer(251), neighbour(251), HELPER), false);
+  assert.equal(guard.mayPunch(peer(251), sameNetwork(251), HELPER), false);
   guard.calls(peer(251));
-  assert.equal(guard.mayPunch(peer(251), neighbour(251), HELPER), true);
+  assert.equal(guard.mayPunch(peer(251), sameNetwork(251), HELPER), true);
   known.note(peer(252));
   assert.equal(
-    allowed(50, () => guard.mayPunch(peer(252), neighbour(252), HELPER)),
+    allowed(50, () => guard.mayPunch(peer(252), sameNetwork(252), HELPER)),
     PUNCHES_PER_PEER,
   );
 });
 
-test('random ports that strangers ask for leave room for peers that are called, which have a bound in all', () => {
+test('random ports for strangers leave room for called peers, which have a separate limit', () => {
   const { guard } = guarded();
   const spray = (n: number): boolean => {
     const { host } = target(n);

@@ -15,9 +15,9 @@ const HELPER = { nodeKey: new Uint8Array(32).fill(2), address: { host: '203.0.11
 const US = { host: '192.0.2.200', port: 6000 };
 const SEEN = { host: '198.51.100.1', port: 5000 };
 
-/** A caller whose helper answers what it likes; gives the addresses that were dialled. */
+/** A caller with a helper that answers as the test configures. Returns the dialed addresses. */
 function world(listensAt: Address | null, relayPort: number | null = null) {
-  const dialled: Address[] = [];
+  const dialed: Address[] = [];
   const clock = new TestClock();
   const caller = new PunchInitiator({
     clock,
@@ -35,13 +35,13 @@ function world(listensAt: Address | null, relayPort: number | null = null) {
         called: { outcome: 'ready', mapping: 'cone', listensAt, isSprayed: false, seenAt: SEEN },
       }),
     dial: async (address) => {
-      dialled.push(address);
+      dialed.push(address);
       throw new SvcError('timeout');
     },
     ownIpv6: async () => ({ host: '2001:db8::1', port: 6000 }),
     adopt: () => assert.fail(),
   });
-  return { caller, dialled };
+  return { caller, dialed };
 }
 
 for (const listensAt of [
@@ -50,29 +50,29 @@ for (const listensAt of [
   { host: '169.254.169.254', port: 8080 },
   { host: '198.51.100.1', port: 53 },
 ])
-  test(`a helper cannot have a caller dial ${listensAt.host}:${listensAt.port}`, async () => {
-    const { caller, dialled } = world(listensAt);
+  test(`a helper cannot make a caller dial ${listensAt.host}:${listensAt.port}`, async () => {
+    const { caller, dialed } = world(listensAt);
     await assert.rejects(caller.punch(CALLED, [HELPER]), { code: 'connect_failed' });
     await assert.rejects(caller.turn(CALLED, HELPER), { code: 'connect_failed' });
-    assert.deepEqual(dialled, []);
+    assert.deepEqual(dialed, []);
   });
 
-test('a helper cannot have a caller dial a low port over IPv6', async () => {
-  const { caller, dialled } = world({ host: '2606:4700::1', port: 443 });
+test('a helper cannot make a caller dial a low port over IPv6', async () => {
+  const { caller, dialed } = world({ host: '2606:4700::1', port: 443 });
   const at = { host: '2606:4700::1', port: 5000 };
   await assert.rejects(caller.punchOverIpv6(CALLED, HELPER, at), { code: 'connect_failed' });
-  assert.deepEqual(dialled, []);
+  assert.deepEqual(dialed, []);
 });
 
-test('a helper cannot have a caller dial a low port of its relay', async () => {
-  const { caller, dialled } = world(null, 53);
+test('a helper cannot make a caller dial a low relay port', async () => {
+  const { caller, dialed } = world(null, 53);
   await assert.rejects(caller.relay(CALLED, HELPER), { code: 'connect_failed' });
-  assert.deepEqual(dialled, []);
+  assert.deepEqual(dialed, []);
 });
 
-test('a helper on the own network may name a private host', async () => {
-  const { caller, dialled } = world({ host: '192.168.1.7', port: 5000 });
-  const near = { ...HELPER, address: { host: '192.168.1.2', port: 4000 } };
-  await assert.rejects(caller.punch(CALLED, [near]), { code: 'timeout' });
-  assert.equal(dialled[0]?.host, '192.168.1.7');
+test('a helper in the same network may name a private host', async () => {
+  const { caller, dialed } = world({ host: '192.168.1.7', port: 5000 });
+  const local = { ...HELPER, address: { host: '192.168.1.2', port: 4000 } };
+  await assert.rejects(caller.punch(CALLED, [local]), { code: 'timeout' });
+  assert.equal(dialed[0]?.host, '192.168.1.7');
 });

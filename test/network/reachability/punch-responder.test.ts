@@ -26,11 +26,11 @@ interface WorldOptions {
   readonly ownIpv6?: string | null;
 }
 
-/** Nothing but what was asked of the parts: what they do is tested in the lab. */
+/** Only the requests to the other modules are recorded. The lab tests their effects. */
 function world({ mapping = 'cone', waitMs = 0, mayCall = true, mayRelay = true, ownIpv6 = null }: WorldOptions = {}) {
   const targets: (readonly Address[])[] = [];
-  const far: boolean[] = [];
-  const dialled: Address[] = [];
+  const distant: boolean[] = [];
+  const dialed: Address[] = [];
   const burst: Address[] = [];
   const prepared = { times: 0 };
   const failed = new SvcError('connect_failed');
@@ -40,7 +40,7 @@ function world({ mapping = 'cone', waitMs = 0, mayCall = true, mayRelay = true, 
       mapping,
       lend: (options) => {
         targets.push(options.targets);
-        far.push(options.isFar);
+        distant.push(options.isFar);
         return Promise.reject(failed);
       },
       lendAtRelay: () => Promise.reject(failed),
@@ -63,9 +63,9 @@ function world({ mapping = 'cone', waitMs = 0, mayCall = true, mayRelay = true, 
     mayCall: () => mayCall,
     mayRelay: () => mayRelay,
     take: () => {},
-    dial: async (address) => void dialled.push(address),
+    dial: async (address) => void dialed.push(address),
   });
-  const hear = async (more: Partial<Introduction> = {}, helper = HELPER) => {
+  const introduce = async (more: Partial<Introduction> = {}, helper = HELPER) => {
     const usual = { caller: CALLER, attempt: new Uint8Array(ATTEMPT_BYTES), means: 'punch', mapping: 'cone' } as const;
     const { outcome } = await called.answer(
       { ...usual, seenAt: SEEN, listensAt: null, isFar: false, relay: null, ...more },
@@ -73,102 +73,102 @@ function world({ mapping = 'cone', waitMs = 0, mayCall = true, mayRelay = true, 
     );
     return outcome;
   };
-  return { hear, targets, far, dialled, burst, prepared };
+  return { introduce, targets, distant, dialed, burst, prepared };
 }
 
-test('only helpers that this node has chosen introduce others, and only those who may call', async () => {
+test('only chosen helpers can introduce callers, and only permitted callers', async () => {
   const stranger = { ...HELPER, nodeKey: new Uint8Array(32).fill(9) };
   const open = world();
-  assert.equal(await open.hear({}, stranger), 'refused');
+  assert.equal(await open.introduce({}, stranger), 'refused');
   const closed = world({ mayCall: false });
-  assert.equal(await closed.hear(), 'refused');
+  assert.equal(await closed.introduce(), 'refused');
   assert.deepEqual([open.targets, closed.targets], [[], []]);
 });
 
-test('a port is opened for where the helper sees the caller', async () => {
-  const { hear, targets } = world();
-  await hear();
+test('a port is opened for the address at which the helper sees the caller', async () => {
+  const { introduce, targets } = world();
+  await introduce();
   assert.deepEqual(targets, [[SEEN]]);
 });
 
-test('random ports are opened only once a second helper sees the caller there', async () => {
-  const { hear, targets } = world();
-  assert.equal(await hear({ mapping: 'symmetric' }), 'relay');
+test('random ports are opened only after a second helper saw the caller at that host', async () => {
+  const { introduce, targets } = world();
+  assert.equal(await introduce({ mapping: 'symmetric' }), 'relay');
   assert.equal(targets.length, 0);
-  assert.equal(await hear({ means: 'witness' }, OTHER_HELPER), 'noted');
-  await hear({ mapping: 'symmetric' });
+  assert.equal(await introduce({ means: 'witness' }, OTHER_HELPER), 'noted');
+  await introduce({ mapping: 'symmetric' });
   assert.equal(targets[0]?.length, RANDOM_PORTS);
 });
 
-test('a node whose own port changes asks the caller to listen, or for a relay where both do', async () => {
-  const { hear } = world({ mapping: 'symmetric' });
-  assert.equal(await hear(), 'listen');
-  assert.equal(await hear({ mapping: 'symmetric' }), 'relay');
+test('a node behind a symmetric NAT asks the caller to listen, or for a relay if both are', async () => {
+  const { introduce } = world({ mapping: 'symmetric' });
+  assert.equal(await introduce(), 'listen');
+  assert.equal(await introduce({ mapping: 'symmetric' }), 'relay');
 });
 
-test('a caller that listens is dialled only where the helper sees it', async () => {
-  const { hear, dialled } = world();
+test('a listening caller is dialed only at the host at which the helper sees it', async () => {
+  const { introduce, dialed } = world();
   const elsewhere = { host: '192.0.2.2', port: 7000 };
-  assert.equal(await hear({ means: 'listening', listensAt: elsewhere }), 'refused');
-  assert.deepEqual(dialled, []);
+  assert.equal(await introduce({ means: 'listening', listensAt: elsewhere }), 'refused');
+  assert.deepEqual(dialed, []);
   const there = { ...SEEN, port: 7000 };
-  assert.equal(await hear({ means: 'listening', listensAt: there }), 'dialling');
-  assert.deepEqual(dialled, [there]);
+  assert.equal(await introduce({ means: 'listening', listensAt: there }), 'dialling');
+  assert.deepEqual(dialed, [there]);
 });
 
-test('hundreds of handshakes go only to where two helpers see the caller, and not while the last round goes on', async () => {
+test('many handshakes are sent only to a host that two helpers confirmed, and not during a previous round', async () => {
   const there = { ...SEEN, port: 7000 };
   const listening = { means: 'listening', listensAt: there } as const;
-  const { hear, burst } = world({ mapping: 'symmetric' });
-  assert.equal(await hear(listening), 'relay');
-  await hear({ means: 'witness' }, OTHER_HELPER);
-  assert.equal(await hear(listening), 'dialling');
+  const { introduce, burst } = world({ mapping: 'symmetric' });
+  assert.equal(await introduce(listening), 'relay');
+  await introduce({ means: 'witness' }, OTHER_HELPER);
+  assert.equal(await introduce(listening), 'dialling');
   assert.deepEqual(burst, [there]);
   const busy = world({ mapping: 'symmetric', waitMs: 5 });
-  await busy.hear({ means: 'witness' }, OTHER_HELPER);
-  assert.equal(await busy.hear(listening), 'relay');
+  await busy.introduce({ means: 'witness' }, OTHER_HELPER);
+  assert.equal(await busy.introduce(listening), 'relay');
   assert.deepEqual(busy.burst, []);
 });
 
-test('a caller that nothing stands before is dialled once, though our own port changes', async () => {
+test('a caller without a NAT is dialed once, even from behind a symmetric NAT', async () => {
   const there = { ...SEEN, port: 7000 };
-  const { hear, dialled, burst, prepared } = world({ mapping: 'symmetric' });
-  assert.equal(await hear({ mapping: 'open' }), 'listen');
-  assert.equal(await hear({ means: 'listening', mapping: 'open', listensAt: there }), 'dialling');
-  assert.deepEqual([dialled, burst, prepared.times], [[there], [], 0], 'no sockets are made for it');
+  const { introduce, dialed, burst, prepared } = world({ mapping: 'symmetric' });
+  assert.equal(await introduce({ mapping: 'open' }), 'listen');
+  assert.equal(await introduce({ means: 'listening', mapping: 'open', listensAt: there }), 'dialling');
+  assert.deepEqual([dialed, burst, prepared.times], [[there], [], 0], 'no sockets are opened for it');
 });
 
-test('over IPv6 a caller is met where it says that it dials from, by packets that go not far', async () => {
+test('over IPv6, packets with a low hop limit are sent to the address that the caller claims', async () => {
   const listensAt = { host: '2001:db8::1', port: 5000 };
   const asked = { means: 'ipv6', mapping: 'symmetric', listensAt, isFar: true } as const;
   const none = world({ mapping: 'symmetric' });
-  assert.equal(await none.hear(asked), 'relay');
+  assert.equal(await none.introduce(asked), 'relay');
   assert.deepEqual(none.targets, [], 'a node without IPv6');
-  const { hear, targets, far } = world({ mapping: 'symmetric', ownIpv6: '2001:db8:2::2' });
-  await hear(asked);
-  assert.deepEqual([targets, far], [[[listensAt]], [false]]);
-  assert.equal(await hear({ ...asked, listensAt: { ...listensAt, port: 53 } }), 'refused');
-  for (let i = 1; i < PUNCHES_PER_PEER; i++) await hear(asked);
-  assert.equal(await hear(asked), 'refused');
+  const { introduce, targets, distant } = world({ mapping: 'symmetric', ownIpv6: '2001:db8:2::2' });
+  await introduce(asked);
+  assert.deepEqual([targets, distant], [[[listensAt]], [false]]);
+  assert.equal(await introduce({ ...asked, listensAt: { ...listensAt, port: 53 } }), 'refused');
+  for (let i = 1; i < PUNCHES_PER_PEER; i++) await introduce(asked);
+  assert.equal(await introduce(asked), 'refused');
   assert.equal(targets.length, PUNCHES_PER_PEER);
 });
 
-test('one source that names ever new hosts has few of them written to, however many keys it has', async () => {
-  const { hear, targets } = world({ ownIpv6: '2001:db8:2::2' });
+test('a source that names many hosts causes few packets, even with many keys', async () => {
+  const { introduce, targets } = world({ ownIpv6: '2001:db8:2::2' });
   for (let i = 1; i <= 3 * PUNCHES_PER_HOST; i++) {
     const listensAt = { host: `2001:db8:${i}::1`, port: 5000 };
-    await hear({ means: 'ipv6', caller: new Uint8Array(32).fill(i), listensAt });
+    await introduce({ means: 'ipv6', caller: new Uint8Array(32).fill(i), listensAt });
   }
   assert.equal(targets.length, PUNCHES_PER_HOST);
 });
 
-test('what fails on the way becomes a word for the caller', async () => {
-  const { hear } = world();
-  assert.equal(await hear(), 'relay');
-  assert.equal(await hear({ means: 'relay', relay: { port: OURS.port, token: new Uint8Array(16) } }), 'relay');
+test('a failure is reported to the caller as an outcome', async () => {
+  const { introduce } = world();
+  assert.equal(await introduce(), 'relay');
+  assert.equal(await introduce({ means: 'relay', relay: { port: OURS.port, token: new Uint8Array(16) } }), 'relay');
 });
 
-test('a node that may not be relayed to is not, and no relay is asked to', async () => {
-  const { hear } = world({ mayRelay: false });
-  assert.equal(await hear({ means: 'relay', relay: { port: OURS.port, token: new Uint8Array(16) } }), 'refused');
+test('if relays are not permitted, the introduction is refused and no relay is used', async () => {
+  const { introduce } = world({ mayRelay: false });
+  assert.equal(await introduce({ means: 'relay', relay: { port: OURS.port, token: new Uint8Array(16) } }), 'refused');
 });

@@ -17,7 +17,7 @@ const LIAR = 60;
 
 const publicHost = (number: number): string => `203.0.113.${number}`;
 
-/** Two helpers on one machine with two addresses, as if they were far from each other. */
+/** Two helpers on one machine with two addresses, as if they were independent. */
 async function startHelpers(internet: Internet) {
   const machine = await internet.publicMachine('helpers', HELPERS);
   const peers = await Promise.all(HELPERS.map((number) => Peer.start(machine, { host: publicHost(number) })));
@@ -42,8 +42,8 @@ async function behind(
 }
 
 /**
- * One calls the other: the way is the one that is expected, and bytes go there and back. In 1.7 of 100 rounds none of
- * the random ports meet, so there are as many rounds as a node may have.
+ * Calls a node: the path must have the expected kind and carry bytes in both directions. In 1.7 of 100 rounds no random
+ * ports match, so the call may use all rounds that are allowed.
  */
 async function reaches(a: Joined, b: Joined, by: 'punch' | 'relay' | 'ipv6', outbound: boolean): Promise<void> {
   const {
@@ -62,7 +62,7 @@ async function reaches(a: Joined, b: Joined, by: 'punch' | 'relay' | 'ipv6', out
   );
 }
 
-test('nodes behind routers reach each other directly, and by a relay where both have changing ports', async (t) => {
+test('nodes behind routers connect directly, or over a relay if both have symmetric NATs', async (t) => {
   const internet = await Internet.start(t);
   if (internet === null) return;
   const helpers = await startHelpers(internet);
@@ -77,29 +77,29 @@ test('nodes behind routers reach each other directly, and by a relay where both 
     place('sym2', ['symmetric']),
   ]);
 
-  await t.test('each finds out what is before it', async () => {
+  await t.test('each node detects its NAT', async () => {
     const peer = await Peer.start(await internet.publicMachine('open', [OPEN]));
     const reply = await peer.join(helpers.known);
     assert.equal(reply.mapping, 'open');
     const found = [cone, otherCone, full, double, symmetric, otherSymmetric].map(({ reply }) => reply.mapping);
     assert.deepEqual(found, ['cone', 'cone', 'cone', 'cone', 'symmetric', 'symmetric']);
-    // Nothing stands before it: whose port changes dials it once, from whatever port.
+    // Without a NAT here, the symmetric node dials once, from any port.
     await reaches({ peer, reply }, symmetric, 'punch', false);
   });
   await t.test('cone and cone', () => reaches(cone, otherCone, 'punch', true));
   await t.test('full cone and cone', () => reaches(full, cone, 'punch', true));
   await t.test('cone and full cone', () => reaches(otherCone, full, 'punch', true));
-  await t.test('two translations and one', () => reaches(double, otherCone, 'punch', true));
-  await t.test('one translation and two', () => reaches(cone, double, 'punch', true));
-  await t.test('a caller whose port changes', () => reaches(symmetric, cone, 'punch', true));
-  await t.test('a called node whose port changes, which therefore dials', () =>
+  await t.test('double NAT and single NAT', () => reaches(double, otherCone, 'punch', true));
+  await t.test('single NAT and double NAT', () => reaches(cone, double, 'punch', true));
+  await t.test('a caller behind a symmetric NAT', () => reaches(symmetric, cone, 'punch', true));
+  await t.test('a called node behind a symmetric NAT, which therefore dials', () =>
     reaches(double, otherSymmetric, 'punch', false),
   );
-  await t.test('both ports change: nothing is punched', async () => {
+  await t.test('two symmetric NATs: no punching', async () => {
     const { error = '' } = await symmetric.peer.call(otherSymmetric.peer, 'punch');
     assert.match(error, /cannot be reached/);
   });
-  await t.test('both ports change: a relay hands their packets over', async () => {
+  await t.test('two symmetric NATs: a relay forwards the packets', async () => {
     const before = await helpers.peers[0]?.relayed();
     await reaches(symmetric, otherSymmetric, 'relay', true);
     const after = (await helpers.peers[0]?.relayed()) ?? 0;
@@ -107,7 +107,7 @@ test('nodes behind routers reach each other directly, and by a relay where both 
   });
 });
 
-test('without the packets that open the filter nothing gets through', async (t) => {
+test('without packets that open the filter nothing gets through', async (t) => {
   const internet = await Internet.start(t);
   if (internet === null) return;
   const helpers = await startHelpers(internet);
@@ -120,7 +120,7 @@ test('without the packets that open the filter nothing gets through', async (t) 
   assert.match(error ?? '', /SvcError/);
 });
 
-test('nodes behind firewalls reach each other over IPv6', async (t) => {
+test('nodes behind firewalls connect over IPv6', async (t) => {
   const internet = await Internet.start(t);
   if (internet === null) return;
   const { known } = await startHelpers(internet);
@@ -134,16 +134,16 @@ test('nodes behind firewalls reach each other over IPv6', async (t) => {
     place('shut', true, false),
     place('without', false),
   ]);
-  await t.test('though both ports change over IPv4', () => reaches(a, b, 'ipv6', true));
-  await t.test('not where the one that is called opens nothing', async () => {
+  await t.test('even with symmetric NATs for IPv4', () => reaches(a, b, 'ipv6', true));
+  await t.test('not if the called node opens no filter', async () => {
     assert.match((await a.peer.call(shut.peer, 'ipv6')).error ?? '', /timed out/);
   });
-  await t.test('not where one of them has no IPv6', async () => {
+  await t.test('not if one of them has no IPv6', async () => {
     assert.match((await without.peer.call(a.peer, 'ipv6')).error ?? '', /no way out over IPv6/);
   });
 });
 
-test('a helper that lies makes a node send no more to a victim than a few packets', async (t) => {
+test('a malicious helper cannot make a node send more than a few packets to a victim', async (t) => {
   const internet = await Internet.start(t);
   if (internet === null) return;
   const { known } = await startHelpers(internet);
@@ -154,7 +154,7 @@ test('a helper that lies makes a node send no more to a victim than a few packet
   const outcomes = await liar.lie(node.peer, publicHost(VICTIM), 3 * PUNCHES_PER_HOST);
   assert.deepEqual(outcomes, ['ready', 'refused', 'relay']);
   const { packets, bytes } = await arrivals();
-  assert.ok(packets > 0, 'the attack reaches the victim at all');
-  assert.ok(packets <= PUNCHES_PER_HOST * OPENING_PACKETS, `${packets} packets came to the victim`);
-  assert.ok(bytes <= packets * 64, `${bytes} bytes came to the victim`);
+  assert.ok(packets > 0, 'the attack reaches the victim');
+  assert.ok(packets <= PUNCHES_PER_HOST * OPENING_PACKETS, `the victim received ${packets} packets`);
+  assert.ok(bytes <= packets * 64, `the victim received ${bytes} bytes`);
 });

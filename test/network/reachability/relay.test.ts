@@ -22,7 +22,7 @@ const CALLED = { host: '198.51.100.7', port: 6000 };
 const SECOND_MS = 1000;
 const DAY_MS = 24 * 60 * 60 * SECOND_MS;
 
-/** Like the first packet of a QUIC handshake. */
+/** Similar to the first packet of a QUIC handshake. */
 function initial(length = 1200): Uint8Array {
   const datagram = new Uint8Array(length).fill(7);
   datagram[0] = 0xc3;
@@ -81,7 +81,7 @@ function world(limits: Partial<RelayLimits> = {}) {
     assert.ok(offer);
     return { offer, caller: socketAt(offer.callerPort), called: socketAt(offer.calledPort) };
   };
-  /** Both ends have come. */
+  /** A session with both ends connected. */
   const joined = (host = CALLER.host) => {
     const session = open(host);
     session.called.receive(session.offer.token, CALLED);
@@ -92,11 +92,11 @@ function world(limits: Partial<RelayLimits> = {}) {
   return { clock, relay, sockets, open, joined };
 }
 
-test('datagrams of two nodes are handed over, each out of the port that the other one uses', () => {
+test('datagrams of two nodes are forwarded, each from the port that its receiver uses', () => {
   const { relay, open } = world();
   const { offer, caller, called } = open();
   called.receive(offer.token, CALLED);
-  assert.deepEqual(called.sent, [{ datagram: offer.token, to: CALLED }], 'the token comes back');
+  assert.deepEqual(called.sent, [{ datagram: offer.token, to: CALLED }], 'the token is echoed');
   const hello = initial();
   caller.receive(hello, CALLER);
   assert.deepEqual(called.sent.at(-1), { datagram: hello, to: CALLED });
@@ -106,14 +106,14 @@ test('datagrams of two nodes are handed over, each out of the port that the othe
   assert.deepEqual(relay.use, { sessions: 1, datagrams: 2, bytes: 1250, dropped: 0 });
 });
 
-test('a token whose echo was lost is echoed again and never handed over', () => {
+test('a token is echoed again if its echo was lost, and never forwarded', () => {
   const { offer, caller, called } = world().joined();
   called.receive(offer.token, CALLED);
   assert.deepEqual(called.sent.at(-1), { datagram: offer.token, to: CALLED });
   assert.equal(caller.sent.length, 0);
 });
 
-test('nobody else gets in: no other token, no other host than the caller was seen at, nothing but a handshake first', () => {
+test("datagrams with another token, from another host than the caller's, or before a handshake are dropped", () => {
   const { relay, open } = world();
   const { offer, caller, called } = open();
   called.receive(new Uint8Array(RELAY_TOKEN_BYTES), CALLED);
@@ -124,7 +124,7 @@ test('nobody else gets in: no other token, no other host than the caller was see
   assert.deepEqual([caller.sent, called.sent], [[], []]);
   called.receive(offer.token, CALLED);
   caller.receive(initial(), CALLER);
-  assert.equal(called.sent.length, 2, 'the echo of the token, and the handshake of the caller himself');
+  assert.equal(called.sent.length, 2, 'the echo of the token, and the handshake of the caller');
   const [before, dropped] = [called.sent.length, relay.use.dropped];
   caller.receive(initial(), { ...CALLER, port: 5001 });
   called.receive(offer.token, { ...CALLED, port: 6001 });
@@ -133,7 +133,7 @@ test('nobody else gets in: no other token, no other host than the caller was see
   assert.equal(relay.use.dropped, dropped + 2);
 });
 
-test('a token from another host than the called node makes the relay send nothing there', () => {
+test("a token from another host than the called node's causes no packets to that host", () => {
   const { relay, open } = world();
   const { offer, caller, called } = open();
   const victim = { host: '192.0.2.80', port: 7000 };
@@ -149,7 +149,7 @@ test('a token from another host than the called node makes the relay send nothin
   );
 });
 
-test('a called node whose IPv6 address has changed within its network still comes', () => {
+test('a called node may change its IPv6 address within its network', () => {
   const { relay, sockets } = world();
   const offer = relay.open('2001:db8:1::1', '2001:db8:2::1');
   assert.ok(offer);
@@ -160,7 +160,7 @@ test('a called node whose IPv6 address has changed within its network still come
   assert.equal(called?.sent.length, 1);
 });
 
-test('datagrams longer than any path takes are not handed over', () => {
+test('datagrams above the maximum path MTU are dropped', () => {
   const { relay, joined } = world();
   const { caller, called } = joined();
   caller.receive(new Uint8Array(1501), CALLER);
@@ -168,14 +168,14 @@ test('datagrams longer than any path takes are not handed over', () => {
   assert.equal(relay.use.dropped, 1);
 });
 
-test('there are so many sessions in all and for one source, and one that has ended makes room', () => {
+test('sessions are limited in total and per source, and a closed one frees its slot', () => {
   const { relay } = world({ sessions: 3, sessionsPerSource: 2 });
   const open = (host: string): RelayOffer | null => relay.open(host, CALLED.host);
   const first = open('203.0.113.1');
   assert.ok(first !== null && open('203.0.113.1') !== null);
-  assert.equal(open('203.0.113.1'), null, 'its share');
+  assert.equal(open('203.0.113.1'), null, 'the limit per source');
   assert.ok(open('203.0.113.2'));
-  assert.equal(open('203.0.113.2'), null, 'all are taken, and it holds as many as another may lose');
+  assert.equal(open('203.0.113.2'), null, 'the total limit, and no source has more sessions than this one');
   first.cancel();
   first.cancel();
   assert.ok(open('203.0.113.3'));
@@ -183,27 +183,27 @@ test('there are so many sessions in all and for one source, and one that has end
   assert.equal(relay.use.sessions, 3);
 });
 
-test('a source with two sessions makes room for a caller that has none', () => {
+test('a new source replaces a session of a source with two', () => {
   const { relay } = world({ sessions: 3, sessionsPerSource: 2 });
   for (const host of ['203.0.113.1', '203.0.113.1', '203.0.113.2']) assert.ok(relay.open(host, CALLED.host));
   assert.ok(relay.open('198.51.100.3', CALLED.host));
   assert.equal(relay.use.sessions, 3);
-  assert.equal(relay.open('203.0.113.9', CALLED.host), null, 'each has one now');
+  assert.equal(relay.open('203.0.113.9', CALLED.host), null, 'each source has one session');
 });
 
-test('one network has the sessions of two sources, and as many bytes', () => {
+test('a network has the sessions and bytes of two sources', () => {
   const { relay, joined } = world({ sessions: 30, sessionsPerSource: 2, bytesPerDayPerSource: 60_000 });
   for (let i = 1; i <= 4; i++) relay.open(`203.0.113.${i}`, CALLED.host);
   assert.equal(relay.open('203.0.113.5', CALLED.host), null);
   assert.ok(relay.open('203.0.114.5', CALLED.host));
   let passed = 0;
-  for (let i = 1; i <= 2; i++) passed += handed(joined(`192.0.2.${i}`), 100, `192.0.2.${i}`);
+  for (let i = 1; i <= 2; i++) passed += forward(joined(`192.0.2.${i}`), 100, `192.0.2.${i}`);
   assert.ok(passed <= 100, `${passed} datagrams of two sources`);
-  assert.equal(relay.open('192.0.2.3', CALLED.host), null, 'the network has used up its day');
+  assert.equal(relay.open('192.0.2.3', CALLED.host), null, 'the network used up its daily limit');
 });
 
-/** How many of so many datagrams of 1,200 bytes are handed over. */
-function handed(
+/** How many of these datagrams of 1,200 bytes are forwarded. */
+function forward(
   { caller, called }: { readonly caller: FakeSocket; readonly called: FakeSocket },
   count: number,
   host = CALLER.host,
@@ -213,47 +213,47 @@ function handed(
   return called.sent.length - before;
 }
 
-test('a source is relayed no faster than its share, and another one still is', () => {
+test('a source is limited to its rate, and other sources are not affected', () => {
   const { clock, joined } = world({ bytesPerSecondPerSource: 120_000, bytesPerSecond: 1_200_000 });
   const greedy = joined();
   const modest = joined('203.0.113.9');
-  handed(greedy, 1000);
-  assert.equal(handed(greedy, 1000), 0);
+  forward(greedy, 1000);
+  assert.equal(forward(greedy, 1000), 0);
   let total = 0;
   for (let ms = 0; ms < 10 * SECOND_MS; ms += 20) {
     clock.advance(20);
-    total += handed(greedy, 50);
+    total += forward(greedy, 50);
   }
   assert.ok(total > 950 && total <= 1000, `${total} datagrams in 10 s`);
-  assert.equal(handed(modest, 10, '203.0.113.9'), 10);
+  assert.equal(forward(modest, 10, '203.0.113.9'), 10);
 });
 
-test('all sources together are relayed no faster than the helper wants', () => {
+test('all sources together are limited to the rate of the helper', () => {
   const { joined } = world({ bytesPerSecond: 480_000 });
   const sessions = Array.from({ length: 5 }, (_, i) => ({
     host: `203.0.113.${i + 1}`,
     ...joined(`203.0.113.${i + 1}`),
   }));
-  const total = sessions.reduce((sum, session) => sum + handed(session, 1000, session.host), 0);
-  // A quarter of a second is given in advance; five datagrams were the handshakes.
+  const total = sessions.reduce((sum, session) => sum + forward(session, 1000, session.host), 0);
+  // The burst is a quarter of a second. Five datagrams were handshakes.
   assert.equal(total, 100 - 5);
 });
 
-test('a day has so many bytes; what is used up ends the sessions and lets no new one in until the next day', () => {
+test('after the daily limit is used up, sessions close and no new one opens until the next day', () => {
   const { clock, relay, joined, sockets } = world({ bytesPerDayPerSource: 12_000 });
   const session = joined();
-  assert.equal(handed(session, 100), 9);
+  assert.equal(forward(session, 100), 9);
   clock.advance(SECOND_MS);
   assert.equal(relay.use.sessions, 0);
   assert.ok(sockets.every(({ isOpen }) => !isOpen));
   assert.equal(relay.open(CALLER.host, CALLED.host), null);
   const other = joined('203.0.113.9');
-  assert.equal(handed(other, 3, '203.0.113.9'), 3);
+  assert.equal(forward(other, 3, '203.0.113.9'), 3);
   clock.advance(DAY_MS);
   assert.ok(relay.open(CALLER.host, CALLED.host));
 });
 
-test('a session that nobody uses ends, at once where an end never came', () => {
+test('an unused session closes, sooner if an end never connected', () => {
   const { clock, relay, open, joined } = world();
   open();
   clock.advance(RELAY_JOIN_MS - SECOND_MS);
@@ -262,7 +262,7 @@ test('a session that nobody uses ends, at once where an end never came', () => {
   assert.equal(relay.use.sessions, 0);
   const used = joined();
   for (let s = 0; s < 60; s++) {
-    handed(used, 1);
+    forward(used, 1);
     clock.advance(SECOND_MS);
   }
   assert.equal(relay.use.sessions, 1);
@@ -270,7 +270,7 @@ test('a session that nobody uses ends, at once where an end never came', () => {
   assert.equal(relay.use.sessions, 0);
 });
 
-test('a stop closes every port and leaves no timer', async () => {
+test('a stop closes every port and clears all timers', async () => {
   const { clock, relay, joined, sockets } = world();
   joined();
   joined('203.0.113.9');
@@ -279,7 +279,7 @@ test('a stop closes every port and leaves no timer', async () => {
   assert.equal(clock.timers, 0);
 });
 
-test('of what an owner gives, one source has its part, and who does not help relays nothing', () => {
+test('a source gets a part of the configured limits, and a node with `help_others` off relays nothing', () => {
   const settings = {
     help_others: true,
     relay_sessions: MAX_RELAYED,

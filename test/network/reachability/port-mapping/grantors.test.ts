@@ -11,12 +11,12 @@ import { UpnpGrantor } from '../../../../src/network/reachability/port-mapping/u
 
 const HOST = '127.0.0.1';
 const CHUNK = 'x'.repeat(65_536);
-/** What may wait in the sockets of both ends, bytes. */
+/** Maximum number of bytes in the socket buffers of both ends. */
 const MOST_IN_BUFFERS = 32 * 1024 * 1024;
 const { signal } = new AbortController();
 const clock = systemClock;
 
-/** A router that answers each datagram with what the script makes of it. */
+/** A router that answers each datagram with the output of the script. */
 async function udpRouter(t: TestContext, script: (request: Buffer) => readonly Uint8Array[]): Promise<Address> {
   const socket = createSocket('udp4');
   socket.on('message', (request, from) => {
@@ -32,7 +32,7 @@ function pcp(router: Address): PcpGrantor {
   return new PcpGrantor(router, HOST, clock, (length) => new Uint8Array(length).fill(7));
 }
 
-/** The answer of a PCP router: the request with the bits of an answer. */
+/** The response of a PCP router: the request with the response bits set. */
 function granted(request: Buffer, port: number): Buffer {
   const answer = Buffer.from(request);
   answer[1] = 0x81;
@@ -42,7 +42,7 @@ function granted(request: Buffer, port: number): Buffer {
   return answer;
 }
 
-test('PCP: the answer with our nonce counts, and no other', async (t) => {
+test('PCP: only a response with the nonce of the request counts', async (t) => {
   const requests: Buffer[] = [];
   const router = await udpRouter(t, (request) => {
     requests.push(request);
@@ -65,7 +65,7 @@ test('PCP: the answer with our nonce counts, and no other', async (t) => {
   );
 });
 
-test('PCP: another version and a refusal end the question at once', async (t) => {
+test('PCP: an unsupported version or a refusal ends the request immediately', async (t) => {
   const old = await udpRouter(t, () => [Uint8Array.of(0, 0x81, 0, 1, 0, 0, 0, 9)]);
   await assert.rejects(pcp(old).grant(4121, 4121, 600, signal), { code: 'connect_failed', message: /another version/ });
   const strict = await udpRouter(t, (request) => {
@@ -76,7 +76,7 @@ test('PCP: another version and a refusal end the question at once', async (t) =>
   await assert.rejects(pcp(strict).grant(4121, 4121, 600, signal), { code: 'connect_failed', message: /code 2/ });
 });
 
-test('NAT-PMP: a question that got lost is asked again', async (t) => {
+test('NAT-PMP: a lost request is retransmitted', async (t) => {
   let asked = 0;
   const router = await udpRouter(t, (request) => {
     if (++asked === 1) return [];
@@ -91,12 +91,12 @@ test('NAT-PMP: a question that got lost is asked again', async (t) => {
   assert.equal(asked, 3);
 });
 
-test('nothing that listens there ends the question at once, and so does a stop', async (t) => {
-  const nobody = createSocket('udp4').bind(0, HOST);
-  await once(nobody, 'listening');
-  const { port } = nobody.address();
-  nobody.close();
-  await once(nobody, 'close');
+test('a closed port ends the request immediately, and so does a stop', async (t) => {
+  const closed = createSocket('udp4').bind(0, HOST);
+  await once(closed, 'listening');
+  const { port } = closed.address();
+  closed.close();
+  await once(closed, 'close');
   await assert.rejects(pcp({ host: HOST, port }).grant(4121, 4121, 600, signal), { code: 'connect_failed' });
   const silent = await udpRouter(t, () => []);
   const stop = new AbortController();
@@ -124,7 +124,7 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-/** A router that speaks UPnP. @param describe writes the answer to a question for its description */
+/** A UPnP router. @param describe writes the response to a request for its description */
 async function upnpRouter(
   t: TestContext,
   version: number,
@@ -168,7 +168,7 @@ function fault(response: ServerResponse, code: number): void {
   response.writeHead(500).end(soap(`<errorCode>${code}</errorCode>`));
 }
 
-test('UPnP: version 2 chooses a port, and takes it back', async (t) => {
+test('UPnP: version 2 assigns a port, and releases it', async (t) => {
   const { ssdp, actions } = await upnpRouter(t, 2, (action, _body, response) =>
     response.end(action === 'GetExternalIPAddress' ? ADDRESS : soap('<NewReservedPort>5000</NewReservedPort>')),
   );
@@ -179,7 +179,7 @@ test('UPnP: version 2 chooses a port, and takes it back', async (t) => {
   assert.deepEqual(actions, ['GetExternalIPAddress', 'AddAnyPortMapping', 'DeletePortMapping']);
 });
 
-test('UPnP: version 1 is asked for another port where ours is taken, and for ever where it knows nothing else', async (t) => {
+test('UPnP: with version 1, a conflict is retried with another port, and an unsupported lease with a permanent one', async (t) => {
   const bodies: string[] = [];
   const { ssdp } = await upnpRouter(t, 1, (action, body, response) => {
     if (action === 'GetExternalIPAddress') return void response.end(ADDRESS);
@@ -193,7 +193,7 @@ test('UPnP: version 1 is asked for another port where ours is taken, and for eve
   assert.deepEqual(leases, ['600', '0', '0']);
 });
 
-test('UPnP: a router that refuses always is asked a few times only', async (t) => {
+test('UPnP: a router that always refuses receives a few requests', async (t) => {
   const { ssdp, actions } = await upnpRouter(t, 1, (action, _body, response) =>
     action === 'GetExternalIPAddress' ? void response.end(ADDRESS) : fault(response, 718),
   );
@@ -203,7 +203,7 @@ test('UPnP: a router that refuses always is asked a few times only', async (t) =
   assert.equal(actions.length, 5);
 });
 
-test('UPnP: redirects are not followed, endless answers not read, and strangers not asked', async (t) => {
+test('UPnP: redirects are not followed, endless responses are aborted, and other hosts are not contacted', async (t) => {
   const never: Script = (_action, _body, response) => response.end();
   const elsewhere = await upnpRouter(t, 1, never, (response) => response.writeHead(302, { Location: '/x' }).end());
   assert.equal(await find(elsewhere.ssdp), null);
@@ -221,6 +221,6 @@ test('UPnP: redirects are not followed, endless answers not read, and strangers 
   const control = `<service><serviceType>${WAN}:1</serviceType><controlURL>http://127.0.0.2/</controlURL></service>`;
   const pointing = await upnpRouter(t, 1, never, (response) => response.end(control));
   assert.equal(await find(pointing.ssdp), null);
-  const far = await upnpRouter(t, 1, never);
-  assert.equal(await find(far.ssdp, () => false), null);
+  const foreign = await upnpRouter(t, 1, never);
+  assert.equal(await find(foreign.ssdp, () => false), null);
 });

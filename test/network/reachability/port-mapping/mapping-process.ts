@@ -1,4 +1,4 @@
-/** A port mapper on a machine of the lab: says what it has whenever that is asked, and stops when it is told. */
+/** A port mapper on a lab machine. It reports its state on request, and stops on request. */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { networkInterfaces } from 'node:os';
@@ -11,7 +11,7 @@ import { grantorFinders, PortMapper } from '../../../../src/network/reachability
 
 const [, , portText = '', protocol = ''] = process.argv;
 const port = Number(portText);
-/** Echoes what comes, as a stranger from outside would see. */
+/** Echoes datagrams, as seen by a client outside. */
 const socket = createSocket('udp4');
 socket.on('message', (datagram, from) => socket.send(datagram, from.port, from.address));
 socket.bind(port, '0.0.0.0');
@@ -28,7 +28,7 @@ const mapper = new PortMapper({
   },
   onMapped: () => {},
 });
-/** The state, then each port: protocol, inner port, outer address. */
+/** The state, then each port: protocol, internal port, external address. */
 function shown(): string {
   const { state, ports } = mapper.view();
   const each = ports.map((one) => `${one.protocol} ${one.internalPort} ${formatAddress(one.external)}`);

@@ -38,7 +38,7 @@ function pcpReply(change: (bytes: Uint8Array) => void = () => {}): Uint8Array {
   return bytes;
 }
 
-test('a PCP request is that of RFC 6887, figures 2 and 9', () => {
+test('a PCP request matches RFC 6887, figures 2 and 9', () => {
   const request = encodePcpMap({
     nonce: bytesOf(NONCE),
     ownHost: '10.9.0.2',
@@ -50,7 +50,7 @@ test('a PCP request is that of RFC 6887, figures 2 and 9', () => {
   assert.equal(toHex(request), `${header}${NONCE}110000001019101a${FROM}00000000`);
 });
 
-test('a PCP answer is read, and anything else is none', () => {
+test('a PCP response is decoded, and other bytes are rejected', () => {
   assert.deepEqual(decodePcpMapReply(pcpReply()), {
     result: 0,
     lifetimeS: 600,
@@ -72,7 +72,7 @@ test('a PCP answer is read, and anything else is none', () => {
   assert.equal(isOtherVersion(pcpReply()), false);
 });
 
-test('NAT-PMP messages are those of RFC 6886, 3.2 and 3.3', () => {
+test('NAT-PMP messages match RFC 6886, 3.2 and 3.3', () => {
   assert.equal(toHex(encodeNatPmpAddress()), '0000');
   assert.equal(toHex(encodeNatPmpMap(4121, 4122, 600)), '000100001019101a00000258');
   assert.deepEqual(decodeNatPmpAddress(bytesOf('0080000000000001cb007207')), {
@@ -95,7 +95,7 @@ function answer(...headers: string[]): Uint8Array {
   return Buffer.from(`HTTP/1.1 200 OK\r\n${headers.join('\r\n')}\r\n\r\n`);
 }
 
-test('an answer to a search says where the description is', () => {
+test('a search response contains the URL of the description', () => {
   const st = 'ST: urn:schemas-upnp-org:device:InternetGatewayDevice:2';
   assert.equal(decodeSearchAnswer(answer('Location: http://10.9.0.1:5000/x', st)), 'http://10.9.0.1:5000/x');
   assert.equal(decodeSearchAnswer(answer('LOCATION: http://10.9.0.1/', 'ST: upnp:rootdevice')), null);
@@ -104,7 +104,7 @@ test('an answer to a search says where the description is', () => {
   assert.equal(decodeSearchAnswer(answer('Location: http://10.9.0.1/', st, `X: ${'x'.repeat(2048)}`)), null);
 });
 
-test('a URL of a router leads to that router and nowhere else', () => {
+test('a URL of a router must point to that router', () => {
   const base = new URL('http://10.9.0.1:5000/rootDesc.xml');
   assert.equal(parseRouterUrl('/ctl', '10.9.0.1', base)?.href, 'http://10.9.0.1:5000/ctl');
   assert.equal(parseRouterUrl('http://10.9.0.1:81/ctl', '10.9.0.1', base)?.href, 'http://10.9.0.1:81/ctl');
@@ -120,21 +120,25 @@ test('a URL of a router leads to that router and nowhere else', () => {
     assert.equal(parseRouterUrl(text, '10.9.0.1', base), null, text);
 });
 
-test('the service that maps ports is found in a description, the best of several', () => {
+test('the best port mapping service in a description is found', () => {
   const service = (type: string, url: string): string =>
     `<service><serviceType>urn:schemas-upnp-org:service:${type}</serviceType><controlURL>${url}</controlURL></service>`;
   const list = (...services: string[]): string =>
     `<root><device><serviceList>${services.join('')}</serviceList></device></root>`;
   const ppp = service('WANPPPConnection:1', '/ppp');
   const type = (name: string): string => `urn:schemas-upnp-org:service:${name}`;
-  assert.deepEqual(findWanService(list(ppp)), { type: type('WANPPPConnection:1'), control: '/ppp', choosesPort: false });
+  assert.deepEqual(findWanService(list(ppp)), {
+    type: type('WANPPPConnection:1'),
+    control: '/ppp',
+    choosesPort: false,
+  });
   const two = findWanService(list(ppp, service('WANIPConnection:2', '/ip?a=1&amp;b=2')));
   assert.deepEqual(two, { type: type('WANIPConnection:2'), control: '/ip?a=1&b=2', choosesPort: true });
   assert.equal(findWanService(list(service('Layer3Forwarding:1', '/l3'))), null);
   assert.equal(findWanService('<service><serviceType>'), null);
 });
 
-test('answers of SOAP are read by the local names of their elements', () => {
+test('SOAP responses are decoded by the local names of their elements', () => {
   assert.equal(
     parseExternalHost('<u:R><NewExternalIPAddress> 203.0.114.7 </NewExternalIPAddress></u:R>'),
     '203.0.114.7',
@@ -149,14 +153,14 @@ test('answers of SOAP are read by the local names of their elements', () => {
   assert.match(request, /<u:Do xmlns:u="urn:t:1"><A>1<\/A><B>&lt;&amp;&gt;<\/B><\/u:Do>/);
 });
 
-test('elements are found whatever is in them, as many as are wanted', () => {
+test('elements are found with any content, up to a limit', () => {
   assert.deepEqual(elementsOf('<a>1</a><b/><p:a x="2"><a>2</a></p:a><a/><a />', 'a', 9), ['1', '<a>2</a>']);
   assert.deepEqual(elementsOf('<a>1</a><a>2</a>', 'a', 1), ['1']);
   assert.equal(elementText('<a>x&amp;lt;</a>', 'a'), 'x&lt;');
   assert.equal(elementText('<a><b>x</b></a>', 'a'), null);
 });
 
-test('the router is that of the default route with the least metric', () => {
+test('the router is the gateway of the default route with the lowest metric', () => {
   const head = 'Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n';
   const route = (destination: string, gateway: string, flags: string, metric: number, mask = '00000000'): string =>
     `eth0\t${destination}\t${gateway}\t${flags}\t0\t0\t${metric}\t${mask}\t0\t0\t0\n`;

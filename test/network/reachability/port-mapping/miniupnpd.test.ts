@@ -12,14 +12,14 @@ import { run } from '../../../support/programs.ts';
 const PORT = 4121;
 const MODULE = new URL('./mapping-process.ts', import.meta.url).pathname;
 
-/** Sends datagrams until an answer comes; says whether one did. */
+/** Sends datagrams until a response arrives. Exits with 0 if one does. */
 const ASK = `const [host, port] = process.argv.slice(1);
 const socket = require('node:dgram').createSocket('udp4');
 socket.on('message', () => process.exit(0));
 for (let i = 0; i < 5; i++) setTimeout(() => socket.send('?', Number(port), host), i * 100);
 setTimeout(() => process.exit(3), 1000);`;
 
-/** True where a datagram from the Internet to our port of a router is answered. */
+/** Whether a datagram from the Internet to a mapped port of the router is answered. */
 async function isAnswered(outside: Machine, host: string): Promise<boolean> {
   const args = ['-t', String(outside.pid), '--preserve-credentials', '-U', '-n'];
   const { code } = await run('nsenter', [...args, process.execPath, '-e', ASK, host, String(PORT)]);
@@ -36,7 +36,7 @@ async function ask(child: ChildProcess, question: string): Promise<unknown> {
 interface Expected {
   readonly protocol: MappingProtocol;
   readonly speaksPcp: boolean;
-  /** The only protocol that is used; empty for all of them. */
+  /** The only protocol to use; empty for all. */
   readonly only: MappingProtocol | '';
 }
 
@@ -47,7 +47,7 @@ async function mapsPorts(t: TestContext, { protocol, speaksPcp, only }: Expected
   const lab = await behindMappingRouter(t, internet, 'host', { network, speaksPcp });
   if (lab === null) return;
   const outside = await internet.publicMachine('outside', [10]);
-  assert.equal(await isAnswered(outside, lab.outerHost), false, 'nothing gets in before');
+  assert.equal(await isAnswered(outside, lab.outerHost), false, 'the port is closed at first');
   const child = lab.host.fork(MODULE, [String(PORT), only]);
   await once(child, 'message');
   const mapped = [PORT, PORT + 1].map((port) => `${protocol} ${port} ${lab.outerHost}:${port}`);
@@ -56,17 +56,15 @@ async function mapsPorts(t: TestContext, { protocol, speaksPcp, only }: Expected
     if (state === 'mapped') assert.deepEqual(ports, mapped);
     return state === 'mapped';
   });
-  await eventually('strangers reach the port from outside', () => isAnswered(outside, lab.outerHost));
+  await eventually('the port is reachable from outside', () => isAnswered(outside, lab.outerHost));
   assert.equal(await ask(child, 'stop'), 'stopped');
   assert.equal(await ask(child, 'view'), 'off');
-  assert.equal(await lab.isReleased(), true, 'the router keeps no rule');
+  assert.equal(await lab.isReleased(), true, 'the router removed the rule');
 }
 
-test('a router that speaks PCP maps ports, and takes them back', (t) =>
-  mapsPorts(t, { protocol: 'pcp', speaksPcp: true, only: '' }));
+test('ports are mapped by PCP and released', (t) => mapsPorts(t, { protocol: 'pcp', speaksPcp: true, only: '' }));
 
-test('a router maps ports by NAT-PMP, and takes them back', (t) =>
+test('ports are mapped by NAT-PMP and released', (t) =>
   mapsPorts(t, { protocol: 'nat-pmp', speaksPcp: true, only: 'nat-pmp' }));
 
-test('a router that speaks UPnP only maps ports, and takes them back', (t) =>
-  mapsPorts(t, { protocol: 'upnp', speaksPcp: false, only: '' }));
+test('ports are mapped by UPnP and released', (t) => mapsPorts(t, { protocol: 'upnp', speaksPcp: false, only: '' }));

@@ -13,7 +13,7 @@ import { TestClock } from '../../../support/test-clock.ts';
 
 const HOME: Gateway = { host: '10.9.0.1', ownHost: '10.9.0.2' };
 
-/** A mapper whose router is an object that the test can change. */
+/** A mapper with a router that the test can change. */
 function world() {
   const clock = new TestClock();
   const router = {
@@ -24,7 +24,7 @@ function world() {
     lifetimeS: MAPPING_LIFETIME_S,
   };
   const asked: string[] = [];
-  const told: (readonly MappedPort[])[] = [];
+  const reported: (readonly MappedPort[])[] = [];
   const grantor: PortGrantor = {
     protocol: 'upnp',
     grant: async (internalPort, suggestedPort) => {
@@ -40,14 +40,14 @@ function world() {
     ports: () => [4122, 4121],
     findGateway: async () => router.gateway,
     grantors: () => [async () => null, async () => grantor],
-    onMapped: (ports) => told.push(ports),
+    onMapped: (ports) => reported.push(ports),
   });
-  const hosts = () => told.at(-1)?.map(({ external }) => `${external.host}:${external.port}`);
-  return { clock, router, asked, told, mapper, hosts };
+  const hosts = () => reported.at(-1)?.map(({ external }) => `${external.host}:${external.port}`);
+  return { clock, router, asked, reported, mapper, hosts };
 }
 
-test('ports are asked for, renewed at half their time, and given back', async () => {
-  const { clock, router, asked, told, mapper, hosts } = world();
+test('ports are mapped, renewed at half of their lifetime, and released', async () => {
+  const { clock, router, asked, reported, mapper, hosts } = world();
   router.offset = 1000;
   await mapper.start();
   assert.equal(mapper.view().state, 'searching');
@@ -58,14 +58,14 @@ test('ports are asked for, renewed at half their time, and given back', async ()
   await clock.run((MAPPING_LIFETIME_S / 2) * 1000 - 1);
   assert.deepEqual(asked, []);
   await clock.run(1);
-  assert.deepEqual(asked.splice(0), ['grant 4122 5122', 'grant 4121 5121'], 'the same outer ports');
-  assert.equal(told.length, 1, 'nothing new is told');
+  assert.deepEqual(asked.splice(0), ['grant 4122 5122', 'grant 4121 5121'], 'the same external ports');
+  assert.equal(reported.length, 1, 'no change is reported');
   await mapper.stop();
   assert.deepEqual(asked, ['release 4122 5122', 'release 4121 5121']);
   assert.equal(clock.timers, 0);
 });
 
-test('a router that has forgotten, or gives others, is told of', async () => {
+test('a changed external address is reported', async () => {
   const { clock, router, mapper, hosts } = world();
   await mapper.start();
   await clock.run(0);
@@ -75,20 +75,20 @@ test('a router that has forgotten, or gives others, is told of', async () => {
   await mapper.stop();
 });
 
-test('a router with a private or shared address is behind another one: said, not told', async () => {
+test('a router with a private or shared address is behind another NAT: this is shown, but not published', async () => {
   for (const host of ['192.168.0.9', '100.64.0.7', '0.0.0.0']) {
-    const { clock, router, mapper, told } = world();
+    const { clock, router, mapper, reported } = world();
     router.host = host;
     await mapper.start();
     await clock.run(0);
     assert.equal(mapper.view().state, 'double_nat');
-    assert.deepEqual(told, [[]]);
+    assert.deepEqual(reported, [[]]);
     await mapper.stop();
   }
 });
 
-test('all ports or none: what was granted before a refusal is given back', async () => {
-  const { clock, router, asked, mapper, told } = world();
+test('either all ports are mapped or none: after a refusal, granted ports are released', async () => {
+  const { clock, router, asked, mapper, reported } = world();
   router.refuses = 4121;
   await mapper.start();
   await clock.run(0);
@@ -96,15 +96,15 @@ test('all ports or none: what was granted before a refusal is given back', async
   assert.deepEqual(mapper.view(), { state: 'none', ports: [] });
   router.refuses = 0;
   await clock.run(60_000);
-  assert.equal(mapper.view().state, 'mapped', 'it is asked again');
+  assert.equal(mapper.view().state, 'mapped', 'the mapping is retried');
   assert.deepEqual(
-    told.map((ports) => ports.length),
+    reported.map((ports) => ports.length),
     [0, 2],
   );
   await mapper.stop();
 });
 
-test('another network is noticed, and so is none at all', async () => {
+test('a network change is noticed, and so is the loss of the network', async () => {
   const { clock, router, asked, mapper, hosts } = world();
   await mapper.start();
   await clock.run(0);
@@ -113,7 +113,7 @@ test('another network is noticed, and so is none at all', async () => {
   router.host = '203.0.114.9';
   await clock.run(GATEWAY_CHECK_MS);
   await clock.run(0);
-  assert.deepEqual(asked.splice(0), ['grant 4122 4122', 'grant 4121 4121'], 'nothing of the old one is suggested');
+  assert.deepEqual(asked.splice(0), ['grant 4122 4122', 'grant 4121 4121'], 'no suggestion from the old network');
   assert.deepEqual(hosts(), ['203.0.114.9:4122', '203.0.114.9:4121']);
   router.gateway = null;
   await clock.run(GATEWAY_CHECK_MS);
@@ -124,7 +124,7 @@ test('another network is noticed, and so is none at all', async () => {
   assert.deepEqual(asked, []);
 });
 
-test('a router that grants a moment or for ever is asked in good time all the same', async () => {
+test('a very short or infinite lifetime is renewed at a reasonable interval', async () => {
   const { clock, router, asked, mapper } = world();
   router.lifetimeS = 1;
   await mapper.start();

@@ -34,7 +34,7 @@ const KEY = longTermKey(CREDENTIALS, 'lab');
 const RELAYED = { host: '203.0.113.20', port: 50_000 };
 const HOST = '127.0.0.1';
 
-/** @param end what is done before it is closed */
+/** @param end called before the socket closes */
 async function bound(t: TestContext, end: () => void = () => {}): Promise<Socket> {
   const socket = createSocket('udp4');
   socket.bind(0, HOST);
@@ -49,18 +49,18 @@ async function bound(t: TestContext, end: () => void = () => {}): Promise<Socket
 type Attributes = StunMessage['attributes'];
 const text = (words: string): Uint8Array => new TextEncoder().encode(words);
 
-/** What a server does that takes requests with the present nonce, and answers as the test says. */
+/** A scripted server that accepts requests with the current nonce. */
 function scripted(refuses: (method: number) => number | null) {
-  const heard: number[] = [];
-  const world = { nonce: 'first', heard, forge: false, isSilent: false };
-  const hear = (bytes: Uint8Array, say: (answer: Uint8Array) => void): void => {
+  const received: number[] = [];
+  const world = { nonce: 'first', received, forge: false, isSilent: false };
+  const receive = (bytes: Uint8Array, send: (answer: Uint8Array) => void): void => {
     const message = decodeStun(bytes);
     if (message === null) return;
     const { type, transaction } = message;
-    heard.push(type);
+    received.push(type);
     if (world.isSilent) return;
     const answer = (kind: number, attributes: Attributes, key: Uint8Array | null = KEY) =>
-      say(encodeStun({ type: type | kind, transaction, attributes }, key));
+      send(encodeStun({ type: type | kind, transaction, attributes }, key));
     const refuse = (code: number) =>
       answer(
         FAILURE,
@@ -84,13 +84,13 @@ function scripted(refuses: (method: number) => number | null) {
       world.forge ? null : KEY,
     );
   };
-  return { world, hear };
+  return { world, receive };
 }
 
 async function startServer(t: TestContext, refuses: (method: number) => number | null = () => null) {
   const socket = await bound(t);
-  const { world, hear } = scripted(refuses);
-  socket.on('message', (bytes, from) => hear(bytes, (answer) => socket.send(answer, from.port, from.address)));
+  const { world, receive } = scripted(refuses);
+  socket.on('message', (bytes, from) => receive(bytes, (answer) => socket.send(answer, from.port, from.address)));
   return Object.assign(world, { port: socket.address().port });
 }
 
@@ -106,19 +106,19 @@ async function allocation(t: TestContext, port: number, credentials = CREDENTIAL
   return { made, socket };
 }
 
-test('an address is asked for, a stale nonce is replaced, and it is given back at the end', async (t) => {
+test('an allocation is requested, a stale nonce is replaced, and the allocation is released at the end', async (t) => {
   const server = await startServer(t);
   const { made } = await allocation(t, server.port);
   assert.deepEqual(await made.open(), RELAYED);
   server.nonce = 'second';
   await made.permit('203.0.113.9');
   const { allocate, createPermission, refresh } = STUN;
-  assert.deepEqual(server.heard, [allocate, allocate, createPermission, createPermission]);
+  assert.deepEqual(server.received, [allocate, allocate, createPermission, createPermission]);
   made.close();
-  await eventually('it is given back', () => server.heard.at(-1) === refresh);
+  await eventually('it is released', () => server.received.at(-1) === refresh);
 });
 
-test('refusals say what they mean', async (t) => {
+test('the error explains the refusal', async (t) => {
   const words: Readonly<Record<number, RegExp>> = {
     403: /forbids/,
     437: /no matching allocation/,
@@ -133,26 +133,26 @@ test('refusals say what they mean', async (t) => {
   }
 });
 
-test('a wrong password is not tried for ever, and what nobody proves grants nothing', async (t) => {
+test('a wrong password is not retried, and responses without integrity are ignored', async (t) => {
   const server = await startServer(t);
   const { made } = await allocation(t, server.port, { ...CREDENTIALS, password: 'another' });
   await assert.rejects(made.open(), { code: 'connect_failed', message: /credentials/ });
-  assert.equal(server.heard.length, 2);
+  assert.equal(server.received.length, 2);
   server.forge = true;
   const { made: other } = await allocation(t, server.port);
   await assert.rejects(other.open(), { code: 'timeout' });
 });
 
-/** An allocation at a server in memory, whose time passes as the test says. */
-async function lasting(refuses: (method: number) => number | null = () => null) {
-  const { world, hear } = scripted(refuses);
+/** An allocation at an in-memory server, with the clock of the test. */
+async function memoryAllocation(refuses: (method: number) => number | null = () => null) {
+  const { world, receive } = scripted(refuses);
   const clock = new TestClock();
   const server = { host: '192.0.2.1', port: 3478 };
   const events = new EventEmitter();
   const socket: DatagramSocket = {
-    on: (event, heard) => events.on(event, heard),
+    on: (event, received) => events.on(event, received),
     send: (bytes) =>
-      hear(bytes, (answer) =>
+      receive(bytes, (answer) =>
         queueMicrotask(() => events.emit('message', answer, { address: server.host, port: server.port })),
       ),
   };
@@ -164,14 +164,14 @@ async function lasting(refuses: (method: number) => number | null = () => null) 
       state.isLost = true;
     }),
   );
-  const refreshes = () => world.heard.filter((type) => type === STUN.refresh).length;
+  const refreshes = () => world.received.filter((type) => type === STUN.refresh).length;
   const pass = (minutes: number) => clock.run(minutes * 60_000);
   return { made, clock, world, state, refreshes, pass };
 }
 
-test('an allocation that the server has forgotten is lost as soon as it is to be renewed', async () => {
+test('an allocation that the server lost is detected at the next refresh', async () => {
   let code: number | null = null;
-  const { made, clock, world, state, refreshes, pass } = await lasting((method) =>
+  const { made, clock, world, state, refreshes, pass } = await memoryAllocation((method) =>
     method === STUN.refresh ? code : null,
   );
   await pass(6);
@@ -181,21 +181,21 @@ test('an allocation that the server has forgotten is lost as soon as it is to be
   assert.deepEqual([refreshes(), state.isLost], [2, true]);
   made.close();
   await pass(20);
-  assert.deepEqual([refreshes(), clock.timers, world.heard.at(-1)], [2, 0, STUN.refresh]);
+  assert.deepEqual([refreshes(), clock.timers, world.received.at(-1)], [2, 0, STUN.refresh]);
 });
 
-test('a server that says nothing is asked again until the allocation has run out', async () => {
-  const { world, state, refreshes, pass } = await lasting();
+test('a refresh to a silent server is retried until the allocation expires', async () => {
+  const { world, state, refreshes, pass } = await memoryAllocation();
   world.isSilent = true;
   await pass(9.5);
   assert.equal(state.isLost, false);
-  assert.ok(refreshes() > 10, 'again and again');
+  assert.ok(refreshes() > 10, 'the refresh was retried');
   await pass(1);
   assert.equal(state.isLost, true);
 });
 
 test('a server that answers again in time keeps the allocation', async () => {
-  const { world, state, pass } = await lasting();
+  const { world, state, pass } = await memoryAllocation();
   world.isSilent = true;
   await pass(8);
   world.isSilent = false;
@@ -203,7 +203,7 @@ test('a server that answers again in time keeps the allocation', async () => {
   assert.equal(state.isLost, false);
 });
 
-/** The server of Debian's package coturn. Its nonces are stale after a second. */
+/** The server from Debian's coturn package, with nonces that become stale after a second. */
 async function coturn(t: TestContext): Promise<number> {
   const port = await quietPort();
   const account = ['--user=svc:a password', '--realm=lab', '--lt-cred-mech', '--stale-nonce=1'];
@@ -218,7 +218,7 @@ async function coturn(t: TestContext): Promise<number> {
   return port;
 }
 
-test('coturn carries datagrams both ways, and its stale nonces are replaced', {
+test('coturn relays datagrams in both directions, and its stale nonces are replaced', {
   skip: needs('turnserver'),
 }, async (t) => {
   const port = await coturn(t);
@@ -238,7 +238,7 @@ test('coturn carries datagrams both ways, and its stale nonces are replaced', {
     credentials: CREDENTIALS,
     received: (datagram) => back.push(Buffer.from(datagram).toString()),
   });
-  await eventually('it listens', () =>
+  await eventually('the server is listening', () =>
     made.open().then(
       () => true,
       () => false,
@@ -248,7 +248,7 @@ test('coturn carries datagrams both ways, and its stale nonces are replaced', {
     await made.permit(HOST);
     return stale > 0;
   });
-  await eventually('it comes back', () => {
+  await eventually('the datagram returns', () => {
     made.send(text('there and back'), { host: HOST, port: peer.address().port });
     return back.includes('there and back');
   });
