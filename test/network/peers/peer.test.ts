@@ -489,7 +489,7 @@ describe('dead paths and relocation', () => {
     world.peer.stop();
   });
 
-  test('a node whose connection closes while its place is looked up is not at rest: another object would take its place', async () => {
+  test('a node whose connection closes while its place is looked up is not at rest: another object would replace it', async () => {
     const world = new PeerWorld();
     const found = Promise.withResolvers<NodePlace>();
     world.locate = () => found.promise;

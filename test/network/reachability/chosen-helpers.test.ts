@@ -13,7 +13,7 @@ import {
 import type { StoredHelper } from '../../../src/network/reachability/helper-store.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
-/** Longer than any pause of one that looks for helpers. */
+/** Longer than any delay between two searches for helpers. */
 const LONG_MS = 10 * 60_000;
 
 const peer = (host: string, firstSeen = 0) => ({ host, port: 4121, firstSeen });
@@ -22,25 +22,25 @@ const keyOf = (host: string): Uint8Array => new Uint8Array(Buffer.from(host.padE
 
 interface WorldOptions {
   readonly peers: readonly string[];
-  /** By host: milliseconds until it says who it is. */
+  /** By host: milliseconds until the node answers. */
   readonly answersAfter?: Readonly<Record<string, number>>;
-  /** By host: since when it is in the table. */
+  /** By host: when the node entered the routing table. */
   readonly firstSeen?: Readonly<Record<string, number>>;
-  /** The keys of hosts, where they are not their own. */
+  /** The keys of hosts that do not have their default key. */
   readonly keys?: Readonly<Record<string, Uint8Array>>;
-  /** Its helpers before it was started. */
-  readonly remembered?: readonly StoredHelper[];
+  /** The stored helpers of the previous run. */
+  readonly stored?: readonly StoredHelper[];
 }
 
 function world(
   t: { after(end: () => Promise<void>): void },
-  { peers, answersAfter = {}, keys = {}, firstSeen = {}, remembered = [] }: WorldOptions,
+  { peers, answersAfter = {}, keys = {}, firstSeen = {}, stored = [] }: WorldOptions,
 ) {
   const clock = new TestClock();
   const state = { isNeeded: true, silent: new Set<string>(), mute: new Set<string>(), hellos: [] as string[] };
   const kept: string[] = [];
-  const memory = { all: remembered, keep: (helpers: readonly StoredHelper[]) => void (memory.all = helpers) };
-  const told: string[][] = [];
+  const memory = { all: stored, keep: (helpers: readonly StoredHelper[]) => void (memory.all = helpers) };
+  const reported: string[][] = [];
   const helpers = new ChosenHelpers({
     clock,
     log: silentLog,
@@ -65,7 +65,7 @@ function world(
       return () => void kept.splice(kept.indexOf(host), 1);
     },
     store: memory,
-    changed: (chosen) => void told.push(chosen.map(({ address: { host } }) => host)),
+    changed: (chosen) => void reported.push(chosen.map(({ address: { host } }) => host)),
   });
   const begin = async (): Promise<void> => {
     await helpers.start();
@@ -75,7 +75,7 @@ function world(
   return {
     clock,
     state,
-    told,
+    reported,
     kept,
     helpers,
     begin,
@@ -84,8 +84,8 @@ function world(
   };
 }
 
-test('a node that strangers reach has no helpers, and gives up those it had', async (t) => {
-  const { state, begin, hosts, helpers, clock, told } = world(t, { peers: ['198.51.100.1'] });
+test('a node that strangers can reach has no helpers, and drops existing ones', async (t) => {
+  const { state, begin, hosts, helpers, clock, reported } = world(t, { peers: ['198.51.100.1'] });
   state.isNeeded = false;
   await begin();
   assert.deepEqual(hosts(), []);
@@ -97,10 +97,10 @@ test('a node that strangers reach has no helpers, and gives up those it had', as
   helpers.onReachability();
   await clock.run(LONG_MS);
   assert.deepEqual(hosts(), []);
-  assert.deepEqual(told, [['198.51.100.1'], []]);
+  assert.deepEqual(reported, [['198.51.100.1'], []]);
 });
 
-test('the nearest become helpers, of each network one where there are others', async (t) => {
+test('the helpers with the shortest round trip are chosen, one per network if possible', async (t) => {
   const peers = ['198.51.100.1', '198.51.100.2', '203.0.113.3', '192.0.2.4', '100.200.1.5'];
   const answersAfter = { '198.51.100.1': 30, '198.51.100.2': 5, '203.0.113.3': 40, '192.0.2.4': 10, '100.200.1.5': 20 };
   const { begin, hosts } = world(t, { peers, answersAfter });
@@ -108,7 +108,7 @@ test('the nearest become helpers, of each network one where there are others', a
   assert.deepEqual(hosts(), ['198.51.100.2', '192.0.2.4', '100.200.1.5']);
 });
 
-test('one that has been known for long is worth a longer answer, and not any', async (t) => {
+test('a long-known node is preferred despite a slightly longer round trip', async (t) => {
   const peers = ['198.51.100.1', '203.0.113.2', '192.0.2.3', '100.200.1.4'];
   const now = Number.MAX_SAFE_INTEGER;
   const firstSeen = { '198.51.100.1': now, '100.200.1.4': now };
@@ -122,7 +122,7 @@ test('one that has been known for long is worth a longer answer, and not any', a
   assert.deepEqual(hosts(), ['203.0.113.2', '198.51.100.1', '100.200.1.4']);
 });
 
-test('connections to helpers are kept as long as they are helpers', async (t) => {
+test('the connection to a helper is kept until it is replaced', async (t) => {
   const { begin, hosts, kept, state, helpers, clock } = world(t, { peers: ['198.51.100.1', '203.0.113.2'] });
   await begin();
   assert.deepEqual([...kept].sort(), [...hosts()].sort());
@@ -133,7 +133,7 @@ test('connections to helpers are kept as long as they are helpers', async (t) =>
   assert.deepEqual(kept, []);
 });
 
-test('a helper whose connection is lost and that does not answer is replaced within two seconds', async (t) => {
+test('a helper with a lost connection that does not answer is replaced within two seconds', async (t) => {
   const peers = ['198.51.100.1', '203.0.113.2', '192.0.2.3', '100.200.1.4'];
   const { begin, hosts, state, helpers, clock } = world(t, { peers });
   await begin();
@@ -145,7 +145,7 @@ test('a helper whose connection is lost and that does not answer is replaced wit
   assert.ok(!hosts().includes(first));
 });
 
-test('where one is missing, who would not help at first is asked again within seconds, and then ever less often', async (t) => {
+test('if a helper is missing, a node that refused gets the next request within seconds, then at growing intervals', async (t) => {
   const peers = ['198.51.100.1', '203.0.113.2', '192.0.2.3'];
   const { begin, hosts, state, clock } = world(t, { peers });
   state.silent.add('192.0.2.3');
@@ -153,9 +153,9 @@ test('where one is missing, who would not help at first is asked again within se
   assert.deepEqual(hosts(), ['198.51.100.1', '203.0.113.2']);
   const asked = (): number => state.hellos.filter((host) => host === '192.0.2.3').length;
   const inTheFirstMinute = asked();
-  assert.ok(inTheFirstMinute >= 3, `asked ${inTheFirstMinute} times in a minute`);
+  assert.ok(inTheFirstMinute >= 3, `asked ${inTheFirstMinute} times per minute`);
   await clock.run(6 * LONG_MS);
-  assert.ok(asked() - inTheFirstMinute <= 10, `asked ${asked() - inTheFirstMinute} times in an hour`);
+  assert.ok(asked() - inTheFirstMinute <= 10, `asked ${asked() - inTheFirstMinute} times per hour`);
   assert.ok(
     state.hellos.length <= 2 * (3_600_000 / HELPER_HELLO_MS) + 2 * 10 + asked(),
     `${state.hellos.length} hellos`,
@@ -165,7 +165,7 @@ test('where one is missing, who would not help at first is asked again within se
   assert.equal(hosts().length, TARGET_HELPERS);
 });
 
-test('one that helps a moment after it would not is a helper a moment later', async (t) => {
+test('a node that refuses at first becomes a helper within seconds after it accepts', async (t) => {
   const { helpers, hosts, state, clock } = world(t, { peers: ['198.51.100.1', '203.0.113.2', '192.0.2.3'] });
   state.silent.add('192.0.2.3');
   await helpers.start();
@@ -176,7 +176,7 @@ test('one that helps a moment after it would not is a helper a moment later', as
   assert.equal(hosts().length, TARGET_HELPERS);
 });
 
-test('nodes of our own networks help only where there are no others', async (t) => {
+test('nodes in private networks become helpers only if there are no public ones', async (t) => {
   const mixed = world(t, { peers: ['192.168.1.2', '198.51.100.1'] });
   await mixed.begin();
   assert.deepEqual(mixed.hosts(), ['198.51.100.1']);
@@ -185,14 +185,14 @@ test('nodes of our own networks help only where there are no others', async (t) 
   assert.deepEqual(lan.hosts(), ['192.168.1.2']);
 });
 
-test('neither this node nor one node twice', async (t) => {
+test('this node is not its own helper, and a node with two addresses counts once', async (t) => {
   const keys = { '203.0.113.2': keyOf('own'), '192.0.2.3': keyOf('198.51.100.1') };
   const { begin, hosts } = world(t, { peers: ['198.51.100.1', '203.0.113.2', '192.0.2.3'], keys });
   await begin();
   assert.deepEqual(hosts(), ['198.51.100.1']);
 });
 
-test('one that does not help is left alone, and another is asked', async (t) => {
+test('if a node refuses, another one is used', async (t) => {
   const peers = ['198.51.100.1', '203.0.113.2', '192.0.2.3', '100.200.1.4'];
   const { begin, hosts, state } = world(t, { peers });
   state.silent.add('198.51.100.1');
@@ -201,7 +201,7 @@ test('one that does not help is left alone, and another is asked', async (t) => 
   assert.ok(!hosts().includes('198.51.100.1'));
 });
 
-test('a helper that is lost is replaced, and one that comes back is taken again', async (t) => {
+test('a lost helper is replaced', async (t) => {
   const peers = ['198.51.100.1', '203.0.113.2', '192.0.2.3', '100.200.1.4'];
   const { begin, hosts, state, helpers, clock } = world(t, { peers });
   await begin();
@@ -214,7 +214,7 @@ test('a helper that is lost is replaced, and one that comes back is taken again'
   assert.ok(!hosts().includes(first));
 });
 
-test('helpers hear of us again and again, and others do not', async (t) => {
+test('only helpers regularly receive a hello', async (t) => {
   const { begin, hosts, state, clock } = world(t, {
     peers: ['198.51.100.1', '203.0.113.2', '192.0.2.3', '100.200.1.4'],
   });
@@ -224,7 +224,7 @@ test('helpers hear of us again and again, and others do not', async (t) => {
   assert.deepEqual(state.hellos.sort(), [...hosts()].sort());
 });
 
-test('while nobody helps there is another search soon, and then ever more seldom', async (t) => {
+test('without helpers a search is retried soon, then at growing intervals', async (t) => {
   const { begin, state, clock, hosts } = world(t, { peers: ['198.51.100.1'] });
   state.silent.add('198.51.100.1');
   await begin();
@@ -236,7 +236,7 @@ test('while nobody helps there is another search soon, and then ever more seldom
   assert.deepEqual(hosts(), ['198.51.100.1']);
 });
 
-test('one that never helps is asked ever more seldom, though helpers are missing', async (t) => {
+test('a node that never accepts gets requests at growing intervals, even if helpers are missing', async (t) => {
   const { begin, state, clock } = world(t, { peers: ['198.51.100.1', '203.0.113.2'] });
   state.silent.add('198.51.100.1');
   await begin();
@@ -245,41 +245,41 @@ test('one that never helps is asked ever more seldom, though helpers are missing
   assert.ok(asked('198.51.100.1') < asked('203.0.113.2') / 2, `${state.hellos.length} hellos`);
 });
 
-/** What is remembered of a helper. */
-const former = (host: string): StoredHelper => ({
+/** The stored data of a helper. */
+const storedHelper = (host: string): StoredHelper => ({
   host,
   port: 4121,
   at: { nodeKey: keyOf(host), address: { host, port: 4122 } },
 });
-const FORMER = ['192.0.2.3', '203.0.113.2', '100.200.1.4'];
-/** Nearer ones, which would be chosen before them. */
+const STORED = ['192.0.2.3', '203.0.113.2', '100.200.1.4'];
+/** Nodes with a shorter round trip, which would be chosen otherwise. */
 const NEAR = ['198.51.100.1', '198.18.0.1', '192.88.99.1'];
 
-test('the helpers of the last start are kept in their order, as soon as they are needed, and nobody else is asked', async (t) => {
-  const options = { peers: [...NEAR, ...FORMER], remembered: FORMER.map(former) };
-  const { clock, state, told, helpers, hosts, memory } = world(t, options);
+test('stored helpers are used again, in their order and when needed, and no other node gets a request', async (t) => {
+  const options = { peers: [...NEAR, ...STORED], stored: STORED.map(storedHelper) };
+  const { clock, state, reported, helpers, hosts, memory } = world(t, options);
   state.isNeeded = false;
   await helpers.start();
   await clock.run(300);
-  assert.deepEqual([hosts(), state.hellos], [[], FORMER]);
+  assert.deepEqual([hosts(), state.hellos], [[], STORED]);
   state.isNeeded = true;
   helpers.onReachability();
   await clock.run(0);
-  assert.deepEqual(hosts(), FORMER);
+  assert.deepEqual(hosts(), STORED);
   await clock.run(LONG_MS / 10);
-  assert.deepEqual([hosts(), told.length], [FORMER, 1]);
-  assert.deepEqual(new Set(state.hellos), new Set(FORMER));
+  assert.deepEqual([hosts(), reported.length], [STORED, 1]);
+  assert.deepEqual(new Set(state.hellos), new Set(STORED));
   assert.deepEqual(
     memory.all.map(({ host }) => host),
-    FORMER,
+    STORED,
   );
 });
 
-test('helpers of the last start that are gone are replaced as soon as others would be chosen without them', async (t) => {
-  const [gone = '', hangs = '', there = ''] = FORMER;
+test('unreachable stored helpers are replaced as fast as without stored helpers', async (t) => {
+  const [stopped = '', hangs = '', there = ''] = STORED;
   const without = world(t, { peers: NEAR });
-  const { clock, state, helpers, hosts, memory } = world(t, { peers: NEAR, remembered: FORMER.map(former) });
-  state.silent.add(gone);
+  const { clock, state, helpers, hosts, memory } = world(t, { peers: NEAR, stored: STORED.map(storedHelper) });
+  state.silent.add(stopped);
   state.mute.add(hangs);
   await Promise.all([without.helpers.start(), helpers.start()]);
   await Promise.all([without.clock.run(1_000), clock.run(1_000)]);
@@ -292,24 +292,24 @@ test('helpers of the last start that are gone are replaced as soon as others wou
   );
 });
 
-test('helpers of the last start are asked once more where there was no network at first', async (t) => {
-  const { clock, state, helpers, hosts } = world(t, { peers: NEAR, remembered: FORMER.map(former) });
+test('stored helpers are tried again if there was no network at first', async (t) => {
+  const { clock, state, helpers, hosts } = world(t, { peers: NEAR, stored: STORED.map(storedHelper) });
   state.isNeeded = false;
-  for (const host of FORMER) state.silent.add(host);
+  for (const host of STORED) state.silent.add(host);
   await helpers.start();
   await clock.run(LONG_MS);
   state.silent.clear();
   state.isNeeded = true;
   helpers.onReachability();
   await clock.run(1_000);
-  assert.deepEqual(hosts(), FORMER);
+  assert.deepEqual(hosts(), STORED);
 });
 
-test('a node that strangers reach remembers no helpers, one that has lost its network remembers them', async (t) => {
-  const { clock, state, helpers, hosts, memory, begin } = world(t, { peers: FORMER });
+test('helpers are stored during a network outage, and removed if strangers can reach the node', async (t) => {
+  const { clock, state, helpers, hosts, memory, begin } = world(t, { peers: STORED });
   await begin();
   const chosen = hosts();
-  for (const host of FORMER) state.silent.add(host);
+  for (const host of STORED) state.silent.add(host);
   await clock.run(HELPER_HELLO_MS);
   assert.deepEqual(hosts(), []);
   assert.ok(memory.all.length > 0 && memory.all.every(({ host }) => chosen.includes(host)));
@@ -321,8 +321,8 @@ test('a node that strangers reach remembers no helpers, one that has lost its ne
   assert.deepEqual(memory.all, []);
 });
 
-test('a helper of a network of our own is not taken again where the table has public nodes', async (t) => {
-  const { begin, hosts } = world(t, { peers: NEAR, remembered: [former('192.168.1.7')] });
+test('a stored helper in a private network is not used if the routing table has public nodes', async (t) => {
+  const { begin, hosts } = world(t, { peers: NEAR, stored: [storedHelper('192.168.1.7')] });
   await begin();
   assert.deepEqual(new Set(hosts()), new Set(NEAR));
 });

@@ -24,13 +24,13 @@ function world(
 ) {
   const clock = new TestClock();
   const state: { current: NodeSession | null } = { current: null };
-  const dialled: Address[] = [];
+  const dialed: Address[] = [];
   const answers: (() => Promise<Uint8Array>)[] = [];
-  const line = new HelperClient({
+  const client = new HelperClient({
     clock,
     endpoint: {
       dial: async (address) => {
-        dialled.push(address);
+        dialed.push(address);
         return stubSession(KEY, true, clock).session.connection;
       },
     },
@@ -40,32 +40,32 @@ function world(
     },
     nodeRequests: { request: async () => await (answers.shift() ?? (async () => answer))() },
   });
-  return { clock, state, dialled, answers, line };
+  return { clock, state, dialed, answers, client };
 }
 
-test('a helper is asked over the connection that we dialled, and says where it sees us', async () => {
-  const { line, state, dialled, clock } = world();
-  assert.deepEqual((await line.hello(HELPER)).seenAt, SEEN_AT);
+test('a request to a helper uses an outbound connection, and returns the observed address', async () => {
+  const { client, state, dialed, clock } = world();
+  assert.deepEqual((await client.hello(HELPER)).seenAt, SEEN_AT);
   state.current = stubSession(KEY, true, clock).session;
-  await line.hello(HELPER);
-  assert.deepEqual(dialled, []);
+  await client.hello(HELPER);
+  assert.deepEqual(dialed, []);
 });
 
-test('one that dialled us, or is reached another way, is dialled from the socket of all dials', async () => {
-  const { line, state, dialled, clock } = world();
+test('if the connection is inbound or indirect, the helper is dialed from the main socket', async () => {
+  const { client, state, dialed, clock } = world();
   state.current = stubSession(KEY, false, clock).session;
-  await line.hello(HELPER);
+  await client.hello(HELPER);
   state.current = stubSession(KEY, true, clock, plainPath('punched', HELPER.address)).session;
-  await line.hello(HELPER);
-  assert.deepEqual(dialled, [HELPER.address, HELPER.address]);
+  await client.hello(HELPER);
+  assert.deepEqual(dialed, [HELPER.address, HELPER.address]);
 });
 
-test('an answer that is none is no help', async () => {
-  await assert.rejects(world(Uint8Array.of(1)).line.hello(HELPER), { code: 'protocol_error' });
+test('an invalid response is an error', async () => {
+  await assert.rejects(world(Uint8Array.of(1)).client.hello(HELPER), { code: 'protocol_error' });
 });
 
-test('a request that was lost with a dead path is sent once more by the new one, and no other', async () => {
-  const { line, state, answers, clock } = world();
+test('a request that was lost with a dead path is retried once on a new one, and no other request is', async () => {
+  const { client, state, answers, clock } = world();
   const fail = (to: () => NodeSession | null) => async () => {
     state.current?.close();
     state.current = to();
@@ -74,14 +74,14 @@ test('a request that was lost with a dead path is sent once more by the new one,
   const fresh = (): NodeSession => stubSession(KEY, true, clock).session;
   state.current = fresh();
   answers.push(fail(fresh));
-  assert.deepEqual((await line.hello(HELPER)).seenAt, SEEN_AT);
+  assert.deepEqual((await client.hello(HELPER)).seenAt, SEEN_AT);
   answers.push(fail(fresh), fail(fresh));
-  await assert.rejects(line.hello(HELPER), { code: 'connect_failed' });
+  await assert.rejects(client.hello(HELPER), { code: 'connect_failed' });
   answers.push(fail(() => null));
-  await assert.rejects(line.hello(HELPER), { code: 'connect_failed' });
+  await assert.rejects(client.hello(HELPER), { code: 'connect_failed' });
   state.current = fresh();
   answers.push(async () => {
     throw new SvcError('access_denied');
   });
-  await assert.rejects(line.hello(HELPER), { code: 'access_denied' });
+  await assert.rejects(client.hello(HELPER), { code: 'access_denied' });
 });

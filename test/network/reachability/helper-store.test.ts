@@ -13,19 +13,19 @@ const helper = (n: number) => ({
   at: { nodeKey: new Uint8Array(32).fill(n), address: { host: `192.0.2.${n}`, port: 4122 } },
 });
 
-test('helpers are remembered in their order, so many as a node wants', () => {
+test('helpers are stored in their order, up to the target number', () => {
   const kept = memory();
   const before = new HelperStore('net', kept);
   assert.deepEqual(before.all, []);
   before.keep([4, 2, 3, 1].map(helper));
   const written: unknown = JSON.parse(JSON.stringify(kept.state.value));
   assert.deepEqual(new HelperStore('net', memory(written)).all, [4, 2, 3].map(helper));
-  assert.deepEqual(new HelperStore('other', memory(written)).all, [], 'those of another network are none here');
+  assert.deepEqual(new HelperStore('other', memory(written)).all, [], 'another network has other helpers');
   before.keep([]);
   assert.deepEqual(before.all, []);
 });
 
-test('what is no helper is passed over', () => {
+test('invalid entries are ignored', () => {
   const good = { network: '', node_key: 'ab'.repeat(32), dht: '192.0.2.1:4121', quic: '192.0.2.1:4122' };
   const bad: unknown[] = [
     null,

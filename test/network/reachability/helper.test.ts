@@ -52,15 +52,15 @@ function world({
     return { on: () => {}, bind: () => {}, address, trySend: () => {}, close: async () => {} };
   };
   const relay = relays ? new Relay({}, { clock, log: silentLog, createSocket }) : null;
-  const told: Introduction[] = [];
+  const introductions: Introduction[] = [];
   const connected = new Map([2, 3, 4, 5, 6, 7, 8].map((n) => [toHex(node(n)), CALLED_AT]));
-  const dialled: ObservedNode[] = [];
+  const dialed: ObservedNode[] = [];
   const known = new KnownNodes();
   const helper = new Helper({
     clock,
     known,
     canReach: async (back) => {
-      dialled.push(back);
+      dialed.push(back);
       return back.address.port === REACHED_PORT;
     },
     relay,
@@ -68,7 +68,7 @@ function world({
     request: async (_nodeKey, body) => {
       const introduction = decodeIntroduction(body);
       assert.ok(introduction);
-      told.push(introduction);
+      introductions.push(introduction);
       return encodeIntroductionAnswer(answer);
     },
   });
@@ -83,10 +83,10 @@ function world({
     assert.ok(reply);
     return reply;
   };
-  return { clock, known, helper, relay, told, introduce, dialled };
+  return { clock, known, helper, relay, introductions, introduce, dialed };
 }
 
-test('a node hears where it is seen, and whether the helper relays', async () => {
+test('a node learns its observed address, and whether the helper relays', async () => {
   const hello = encodeHelperRequest({ kind: 'hello' });
   for (const relays of [true, false]) {
     const reply = decodeHelperReply(await world({ relays }).helper.answer(hello, CALLER));
@@ -94,25 +94,25 @@ test('a node hears where it is seen, and whether the helper relays', async () =>
   }
 });
 
-test('where a caller is seen is the word of the helper, whatever he says of himself', async () => {
-  const { introduce, told } = world();
+test('an introduction contains the observed address of the caller, independent of its claims', async () => {
+  const { introduce, introductions } = world();
   const { called } = await introduce(node(2), { means: 'listening' });
   assert.deepEqual(called, { ...READY, seenAt: CALLED_AT });
-  assert.deepEqual(told[0]?.seenAt, CALLER.address);
-  assert.deepEqual(told[0]?.caller, CALLER.nodeKey);
-  assert.deepEqual(told[0]?.listensAt, { host: '192.0.2.99', port: 7000 });
+  assert.deepEqual(introductions[0]?.seenAt, CALLER.address);
+  assert.deepEqual(introductions[0]?.caller, CALLER.nodeKey);
+  assert.deepEqual(introductions[0]?.listensAt, { host: '192.0.2.99', port: 7000 });
 });
 
-test('a node without a connection to this helper is not looked for', async () => {
-  const { introduce, told } = world();
+test('a node without a connection to this helper is not looked up', async () => {
+  const { introduce, introductions } = world();
   assert.equal((await introduce(node(9))).called, null);
-  assert.equal(told.length, 0);
+  assert.equal(introductions.length, 0);
 });
 
-test('a relayed session is opened for both, and closed again where the called node does not take part', async () => {
-  const { introduce, told, relay } = world();
+test('a relay session opens for both nodes, and closes if the called node refuses', async () => {
+  const { introduce, introductions, relay } = world();
   const { relayPort } = await introduce(node(2), { means: 'relay' });
-  assert.ok(relayPort !== null && told[0]?.relay !== null && told[0]?.relay.port !== relayPort);
+  assert.ok(relayPort !== null && introductions[0]?.relay !== null && introductions[0]?.relay.port !== relayPort);
   assert.equal(relay?.use.sessions, 1);
   const refusing = world({ answer: { ...READY, outcome: 'refused', listensAt: null } });
   await refusing.introduce(node(2), { means: 'relay' });
@@ -120,78 +120,78 @@ test('a relayed session is opened for both, and closed again where the called no
   await assert.rejects(world({ relays: false }).introduce(node(2), { means: 'relay' }), { code: 'rate_limited' });
 });
 
-/** How many of so many introductions are made. */
-async function made(times: number, introduce: (i: number) => Promise<unknown>): Promise<number> {
+/** How many of these introductions succeed. */
+async function succeeded(times: number, introduce: (i: number) => Promise<unknown>): Promise<number> {
   const outcomes = await Promise.allSettled(Array.from({ length: times }, (_, i) => introduce(i)));
   return outcomes.filter(({ status }) => status === 'fulfilled').length;
 }
 
-test('introductions are bounded by caller, by source and by called node', async () => {
+test('introductions are limited per caller, source and called node', async () => {
   const ofNode = world();
-  assert.equal(await made(100, (i) => ofNode.introduce(node(2 + (i % 4)))), INTRODUCTIONS_PER_NODE);
+  assert.equal(await succeeded(100, (i) => ofNode.introduce(node(2 + (i % 4)))), INTRODUCTIONS_PER_NODE);
   const ofSource = world();
   const fromOne = (i: number) =>
     ofSource.introduce(node(2 + (i % 7)), {
       from: { nodeKey: node(20 + i), address: { ...CALLER.address, port: 1 + i } },
     });
-  assert.equal(await made(200, fromOne), INTRODUCTIONS_PER_SOURCE);
+  assert.equal(await succeeded(200, fromOne), INTRODUCTIONS_PER_SOURCE);
   const toNode = world();
   const fromMany = (i: number) =>
     toNode.introduce(node(2), { from: { nodeKey: node(20 + i), address: { host: `10.${i}.0.1`, port: 5000 } } });
-  assert.equal(await made(200, fromMany), INTRODUCTIONS_TO_NODE);
+  assert.equal(await succeeded(200, fromMany), INTRODUCTIONS_TO_NODE);
 });
 
-test('one source that has a node called all the time, under many keys, leaves others some', async () => {
+test('a source that floods a node with introductions under many keys leaves some for others', async () => {
   const { introduce } = world();
   const flooding = (i: number) => introduce(node(2), { from: { ...CALLER, nodeKey: node(20 + i) } });
-  assert.equal(await made(200, flooding), INTRODUCTIONS_TO_NODE_PER_SOURCE);
+  assert.equal(await succeeded(200, flooding), INTRODUCTIONS_TO_NODE_PER_SOURCE);
   const other = { nodeKey: node(9), address: { host: '192.0.2.1', port: 5000 } };
   assert.equal((await introduce(node(2), { from: other })).called?.outcome, 'ready');
 });
 
-test('one network that has a node called all the time leaves others some, and nodes in use have a rate of their own', async () => {
+test('a network that floods a node with introductions leaves some for others, and nodes in use have their own rate', async () => {
   const { introduce, known } = world();
   const from = (i: number, host = `192.0.2.${i}`) => ({ nodeKey: node(20 + i), address: { host, port: 5000 } });
   const flooding = (i: number) => introduce(node(2), { from: from(i) });
-  assert.equal(await made(200, flooding), INTRODUCTIONS_TO_NODE_PER_NETWORK);
+  assert.equal(await succeeded(200, flooding), INTRODUCTIONS_TO_NODE_PER_NETWORK);
   await introduce(node(2), { from: from(201, '198.51.100.1') });
-  await made(200, (i) => introduce(node(2), { from: from(i, `10.${i}.0.1`) }));
+  await succeeded(200, (i) => introduce(node(2), { from: from(i, `10.${i}.0.1`) }));
   await assert.rejects(introduce(node(2), { from: from(202, '198.51.100.2') }), { code: 'rate_limited' });
   known.note(node(203));
   await introduce(node(2), { from: { ...from(0), nodeKey: node(203) } });
 });
 
-test('the IPv6 /64s of one /48, which cost nothing, leave others introductions and dial-backs', async () => {
-  const { introduce, helper, dialled } = world();
+test('the IPv6 /64s of a /48 leave introductions and dial-backs for others', async () => {
+  const { introduce, helper, dialed } = world();
   const inOne = (i: number): ObservedNode => ({
     nodeKey: node(20 + i),
     address: { host: `2001:db8:1:${(1 + i).toString(16)}::1`, port: 5000 },
   });
-  assert.equal(await made(200, (i) => introduce(node(2), { from: inOne(i) })), INTRODUCTIONS_TO_NODE_PER_NETWORK);
+  assert.equal(await succeeded(200, (i) => introduce(node(2), { from: inOne(i) })), INTRODUCTIONS_TO_NODE_PER_NETWORK);
   assert.equal((await introduce(node(2))).called?.outcome, 'ready');
   const reach = (from: ObservedNode) => helper.answer(encodeHelperRequest({ kind: 'reach', port: REACHED_PORT }), from);
-  assert.equal(await made(200, (i) => reach(inOne(i))), DIAL_BACKS_PER_NETWORK);
+  assert.equal(await succeeded(200, (i) => reach(inOne(i))), DIAL_BACKS_PER_NETWORK);
   await reach(CALLER);
-  assert.equal(dialled.length, DIAL_BACKS_PER_NETWORK + 1);
+  assert.equal(dialed.length, DIAL_BACKS_PER_NETWORK + 1);
 });
 
-test('what is no request is refused', async () => {
+test('an invalid request is rejected', async () => {
   await assert.rejects(world().helper.answer(Uint8Array.of(1, 2, 3), CALLER), { code: 'protocol_error' });
 });
 
-test('a node is dialled back at the host where it is seen and nowhere else, and hears whether it was reached', async () => {
-  const { helper, dialled } = world();
+test('a dial-back goes only to the observed host of the node, and returns whether it succeeded', async () => {
+  const { helper, dialed } = world();
   const reach = async (port: number) =>
     decodeHelperReply(await helper.answer(encodeHelperRequest({ kind: 'reach', port }), CALLER));
   assert.equal((await reach(REACHED_PORT))?.reached, true);
   assert.equal((await reach(REACHED_PORT + 1))?.reached, false);
   await assert.rejects(reach(443), { code: 'access_denied' });
   const at = (port: number) => ({ nodeKey: CALLER.nodeKey, address: { host: CALLER.address.host, port } });
-  assert.deepEqual(dialled, [at(REACHED_PORT), at(REACHED_PORT + 1)]);
+  assert.deepEqual(dialed, [at(REACHED_PORT), at(REACHED_PORT + 1)]);
 });
 
-test('a node is dialled back so often, and all of one host together', async () => {
-  const { helper, dialled, clock } = world();
+test('dial-backs are limited per node and per host', async () => {
+  const { helper, dialed, clock } = world();
   const reach = (nodeKey: Uint8Array) =>
     helper.answer(encodeHelperRequest({ kind: 'reach', port: REACHED_PORT }), { ...CALLER, nodeKey });
   for (let i = 0; i < DIAL_BACKS_PER_NODE; i++) await reach(node(1));
@@ -199,17 +199,17 @@ test('a node is dialled back so often, and all of one host together', async () =
   clock.advance(60_000);
   for (let i = 0; i < DIAL_BACKS_PER_SOURCE; i++) await reach(node(10 + i));
   await assert.rejects(reach(node(9)), { code: 'rate_limited' });
-  assert.equal(dialled.length, DIAL_BACKS_PER_NODE + DIAL_BACKS_PER_SOURCE);
+  assert.equal(dialed.length, DIAL_BACKS_PER_NODE + DIAL_BACKS_PER_SOURCE);
 });
 
-test('free node keys of one network have few ports dialled, and a node in use still has its own', async () => {
+test('many node keys of a network cause few dial-backs, and a node in use still gets its share', async () => {
   const { helper, known } = world();
   const reach = (n: number, host: string) =>
     helper.answer(encodeHelperRequest({ kind: 'reach', port: REACHED_PORT }), {
       nodeKey: node(n),
       address: { host, port: 5000 },
     });
-  assert.equal(await made(100, (i) => reach(i, `192.0.2.${i}`)), DIAL_BACKS_PER_NETWORK);
+  assert.equal(await succeeded(100, (i) => reach(i, `192.0.2.${i}`)), DIAL_BACKS_PER_NETWORK);
   await reach(101, '198.51.100.1');
   known.note(node(102));
   await reach(102, '192.0.2.1');

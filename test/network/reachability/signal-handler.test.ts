@@ -10,11 +10,11 @@ import {
 } from '../../../src/network/reachability/signals.ts';
 import { type Path, plainPath } from '../../../src/network/transport/path.ts';
 
-const ASKER = new Uint8Array(32).fill(1);
+const REQUESTER = new Uint8Array(32).fill(1);
 const AT = { host: '198.51.100.1', port: 4000 };
 const HELLO = encodeHelperRequest({ kind: 'hello' });
 const INTRODUCTION = encodeIntroduction({
-  caller: ASKER,
+  caller: REQUESTER,
   attempt: new Uint8Array(ATTEMPT_BYTES),
   means: 'punch',
   mapping: 'cone',
@@ -41,24 +41,24 @@ function world(helps: boolean) {
     },
     () => helps,
   );
-  const ask = (body: Uint8Array, path: Path = plainPath('direct', AT)) => answer(body, { nodeKey: ASKER, path });
+  const ask = (body: Uint8Array, path: Path = plainPath('direct', AT)) => answer(body, { nodeKey: REQUESTER, path });
   return { ask, helped, called };
 }
 
-test('who asks for help gets it, seen where its packets come from', async () => {
+test('a node that requests help gets it, with the source address of its packets', async () => {
   const { ask, helped } = world(true);
   assert.deepEqual(await ask(HELLO), Uint8Array.of(1));
-  assert.deepEqual(helped, [{ nodeKey: ASKER, address: AT }]);
+  assert.deepEqual(helped, [{ nodeKey: REQUESTER, address: AT }]);
 });
 
-test('a node that does not help others still hears who calls it', async () => {
+test('a node that does not help others still accepts introductions', async () => {
   const { ask, helped, called } = world(false);
   await assert.rejects(ask(HELLO), { code: 'access_denied' });
   assert.equal(decodeIntroductionAnswer(await ask(INTRODUCTION))?.outcome, 'noted');
-  assert.deepEqual([helped, called], [[], [{ nodeKey: ASKER, address: AT }]]);
+  assert.deepEqual([helped, called], [[], [{ nodeKey: REQUESTER, address: AT }]]);
 });
 
-test('nobody is believed to be where a relay or a punched port is', async () => {
+test('a relayed or punched path does not count as an observed address', async () => {
   const { ask, helped, called } = world(true);
   for (const kind of ['relay', 'turn', 'punched'] as const)
     for (const body of [HELLO, INTRODUCTION])

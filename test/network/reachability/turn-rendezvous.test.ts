@@ -1,4 +1,4 @@
-/** A caller and a called node that nobody introduces, over a record network in memory; TURN itself is tested in the lab. */
+/** A caller and a called node without helpers, over an in-memory record network. The lab tests TURN itself. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Address } from '../../../src/foundation/address.ts';
@@ -31,7 +31,7 @@ const CALLED_HOST = '198.51.100.8';
 const AT_SERVER: Address = { host: '192.0.2.20', port: 50_000 };
 
 async function world(
-  meet: (knock: RendezvousRequest, ownHost: string) => Promise<Address | null> = async () => AT_SERVER,
+  meet: (rendezvousRequest: RendezvousRequest, ownHost: string) => Promise<Address | null> = async () => AT_SERVER,
 ) {
   const clock = new TestClock();
   const hub = new MemoryRecordHub(clock);
@@ -40,7 +40,7 @@ async function world(
   const state = { isNeeded: true, seenHost: CALLED_HOST, looks: 0 };
   const places: (TurnRendezvous | null)[] = [];
   const met: RendezvousRequest[] = [];
-  const meetings = new TurnRendezvousServer({
+  const server = new TurnRendezvousServer({
     clock,
     log: silentLog,
     nodeKey: CALLED,
@@ -54,35 +54,35 @@ async function world(
     seenHost: () => state.seenHost,
     isNeeded: () => state.isNeeded,
     changed: (place) => places.push(place),
-    meet: async (knock, ownHost) => {
-      met.push(knock);
-      return await meet(knock, ownHost);
+    meet: async (rendezvousRequest, ownHost) => {
+      met.push(rendezvousRequest);
+      return await meet(rendezvousRequest, ownHost);
     },
   });
-  const dialled: Address[] = [];
-  const failed = new SvcError('connect_failed', { message: 'as far as it goes' });
-  const knocker = new TurnRendezvousClient({
+  const dialed: Address[] = [];
+  const failed = new SvcError('connect_failed', { message: 'end of this test' });
+  const client = new TurnRendezvousClient({
     clock,
     nodeKey: CALLER,
     records,
     seenHost: () => CALLER_HOST,
     turn: new TurnServers([], clock, silentLog),
     dial: (address) => {
-      dialled.push(address);
+      dialed.push(address);
       return Promise.reject(failed);
     },
   });
-  await meetings.start();
+  await server.start();
   const look = async (times = 1) => {
     for (let i = 0; i < times; i++) await clock.run(RENDEZVOUS_POLL_MS);
   };
-  return { clock, records, state, places, met, meetings, knocker, dialled, failed, look };
+  return { clock, records, state, places, met, server, client, dialed, failed, look };
 }
 
 type World = Awaited<ReturnType<typeof world>>;
 
-/** The place, once it is named. */
-async function named({ look, places }: World): Promise<TurnRendezvous> {
+/** The rendezvous, once it is published. */
+async function published({ look, places }: World): Promise<TurnRendezvous> {
   await look(UNHELPED_POLLS);
   const place = places.at(-1);
   assert.ok(place);
@@ -93,7 +93,7 @@ async function put({ records, clock }: World, message: Uint8Array, { publicKey }
   await records.put(turnRendezvousKey(publicKey), sealRendezvousMessage(message, publicKey, clock));
 }
 
-const knock = (more: Partial<RendezvousRequest> = {}): Uint8Array =>
+const rendezvousRequest = (more: Partial<RendezvousRequest> = {}): Uint8Array =>
   encodeRendezvousRequest({
     caller: CALLER,
     attempt: new Uint8Array(ATTEMPT_BYTES).fill(3),
@@ -103,35 +103,35 @@ const knock = (more: Partial<RendezvousRequest> = {}): Uint8Array =>
     ...more,
   });
 
-test('a caller without a server is told where the other node has an address at one', async () => {
+test("a caller without a TURN server receives the other node's address at its server", async () => {
   const all = await world();
-  const { knocker, dialled, failed, met, clock } = all;
-  const meeting = await named(all);
-  assert.equal(meeting.host, CALLED_HOST);
-  const place = { nodeKey: CALLED, addresses: [], ...UNHELPED, meeting, hasTurn: true } as const;
-  assert.equal(knocker.mayLead(place), true);
-  const ended = assert.rejects(knocker.meet(place, new AbortController().signal), failed);
-  await eventually('it is dialled', async () => {
+  const { client, dialed, failed, met, clock } = all;
+  const rendezvous = await published(all);
+  assert.equal(rendezvous.host, CALLED_HOST);
+  const place = { nodeKey: CALLED, addresses: [], ...UNHELPED, meeting: rendezvous, hasTurn: true } as const;
+  assert.equal(client.mayLead(place), true);
+  const ended = assert.rejects(client.meet(place, new AbortController().signal), failed);
+  await eventually('the address is dialed', async () => {
     await clock.run(RENDEZVOUS_POLL_MS);
-    return dialled.length > 0;
+    return dialed.length > 0;
   });
   await ended;
-  assert.deepEqual(dialled, [AT_SERVER]);
+  assert.deepEqual(dialed, [AT_SERVER]);
   assert.deepEqual([met.length, met[0]?.host, met[0]?.listensAt], [1, CALLER_HOST, null]);
   assert.deepEqual(met[0]?.caller, CALLER);
 });
 
-test('nothing begins where neither side has a server, or the other one is not met', async () => {
-  const { knocker } = await world();
-  const meeting = { publicKey: CALLED, host: CALLED_HOST };
+test('a rendezvous needs a TURN server on one side and a published rendezvous on the other', async () => {
+  const { client } = await world();
+  const rendezvous = { publicKey: CALLED, host: CALLED_HOST };
   const place = { nodeKey: CALLED, addresses: [], ...UNHELPED };
   assert.deepEqual(
-    [knocker.mayLead({ ...place, meeting }), knocker.mayLead({ ...place, hasTurn: true })],
+    [client.mayLead({ ...place, meeting: rendezvous }), client.mayLead({ ...place, hasTurn: true })],
     [false, false],
   );
 });
 
-test('the place is named once helpers have been missing for a while, and no longer than that', async () => {
+test('the rendezvous is published after helpers were missing for a while, and withdrawn when they return', async () => {
   const all = await world();
   const { look, places, state } = all;
   await look(UNHELPED_POLLS - 1);
@@ -147,9 +147,9 @@ test('the place is named once helpers have been missing for a while, and no long
   assert.deepEqual([places.length, places.at(-1)], [3, null]);
 });
 
-test('nothing is looked for while helpers are there', async () => {
+test('with helpers, no requests are read', async () => {
   const all = await world();
-  await named(all);
+  await published(all);
   const { looks } = all.state;
   assert.ok(looks > 0);
   all.state.isNeeded = false;
@@ -157,19 +157,19 @@ test('nothing is looked for while helpers are there', async () => {
   assert.equal(all.state.looks, looks);
 });
 
-test('each request is answered once, and what is none, or our own, is not', async () => {
+test('each request is answered once. Invalid requests and requests of this node are ignored', async () => {
   const all = await world(() => Promise.reject(new SvcError('rate_limited')));
   const { look, met } = all;
-  const place = await named(all);
+  const place = await published(all);
   await put(all, Uint8Array.of(1, 2, 3), place);
-  await put(all, knock({ caller: CALLED }), place);
-  await put(all, knock(), place);
-  await eventually('it is heard', async () => {
+  await put(all, rendezvousRequest({ caller: CALLED }), place);
+  await put(all, rendezvousRequest(), place);
+  await eventually('the request arrives', async () => {
     await look();
     return met.length > 0;
   });
   const { looks } = all.state;
-  await eventually('it is looked again', async () => {
+  await eventually('the requests are read again', async () => {
     await look();
     return all.state.looks >= looks + 2;
   });
@@ -179,10 +179,10 @@ test('each request is answered once, and what is none, or our own, is not', asyn
   );
 });
 
-test('a record of a request tells neither who calls nor from where', async () => {
+test('the record of a request reveals neither the caller nor its address', async () => {
   const all = await world();
-  const place = await named(all);
-  await put(all, knock(), place);
+  const place = await published(all);
+  await put(all, rendezvousRequest(), place);
   const [record] = await all.records.list(turnRendezvousKey(place.publicKey), [RECORD.note]);
   assert.ok(record);
   const encoded = Buffer.from(record.encoded);

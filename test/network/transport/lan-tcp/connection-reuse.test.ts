@@ -47,7 +47,7 @@ async function pump(stream: Stream): Promise<unknown> {
 for (const isSealed of [false, true]) {
   const what = isSealed ? 'sealed' : 'open';
 
-  test(`${what}: a stream can follow after the previous one was ended by both sides`, async (t) => {
+  test(`${what}: a stream can follow after both sides closed the previous one`, async (t) => {
     const pair = await connectionPair(t, { isSealed });
     for (let i = 0; i < 5; i++) {
       const [ours, theirs] = await openOn(pair);
