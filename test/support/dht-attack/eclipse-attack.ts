@@ -153,7 +153,8 @@ async function experiment(behavior: Behavior, nth: number) {
   const service = serviceRecord(SERVICE, publisher, details);
   const endpoints = endpointRecord(publisher, details);
   for (const record of [note, service, endpoints]) await write(record);
-  await network.settle();
+  await network.runPeriodicWork();
+  log('all nodes have done their periodic work');
   return {
     ...behavior,
     mailbox: await read(note, options.reads),

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import type { Address } from '../../../src/foundation/address.ts';
+import { type Clock, systemClock, type Timer } from '../../../src/foundation/clock.ts';
 import { NodeRequestHub } from '../memory-node-requests.ts';
 import { dhtNode, reached, type TestNode } from '../testnet-dht.ts';
 import { closestPositions, type Position } from './positions.ts';
@@ -18,8 +19,39 @@ const IDLE_CHECK_MS = 30;
 /** Honest nodes that are too near a key to read it: they may store the record themselves. */
 const TOO_NEAR = 64;
 
+/** Timers of at least this time are periodic work, in milliseconds. */
+const PERIODIC_MS = 30_000;
+/** Nodes that do their periodic work concurrently: few, so that they answer each other as quickly as usual. */
+const PERIODIC_BATCH = 5;
+
+/**
+ * A clock whose periodic work runs on request. Here 200 nodes share one processor, so their periodic searches would
+ * delay reads. On separate machines they do not.
+ */
+class SteppedClock implements Clock {
+  readonly #periodic = new Set<() => void>();
+
+  now(): number {
+    return systemClock.now();
+  }
+
+  after(ms: number, task: () => void): Timer {
+    if (ms < PERIODIC_MS) return systemClock.after(ms, task);
+    const periodic = (): void => task();
+    this.#periodic.add(periodic);
+    return { cancel: () => void this.#periodic.delete(periodic) };
+  }
+
+  runPeriodicWork(): void {
+    const due = [...this.#periodic];
+    this.#periodic.clear();
+    for (const task of due) task();
+  }
+}
+
 export interface HonestNode extends TestNode {
   readonly position: Position;
+  readonly clock: SteppedClock;
 }
 
 export class HonestNetwork {
@@ -50,8 +82,9 @@ export class HonestNetwork {
 
   async #add(position: Position, toTables: boolean): Promise<void> {
     const bootstrap = this.nodes.slice(0, BOOTSTRAP_NODES).map((node) => addressOf(node.position));
-    const node = dhtNode(this.#hub, { listen: addressOf(position), bootstrap, network: NETWORK });
-    this.nodes.push({ ...node, position });
+    const clock = new SteppedClock();
+    const node = dhtNode(this.#hub, { listen: addressOf(position), bootstrap, network: NETWORK, clock });
+    this.nodes.push({ ...node, position, clock });
     await node.dht.start();
     await reached(node.dht, (r) => r.inRoutingTables || (!toTables && r.ready));
   }
@@ -66,6 +99,14 @@ export class HonestNetwork {
       await delay(IDLE_CHECK_MS);
       // After the I/O events of the delay.
       await turn();
+    }
+  }
+
+  /** All nodes do what they do every minute: search for lost nodes, replicate, remove expired records. */
+  async runPeriodicWork(): Promise<void> {
+    for (let at = 0; at < this.nodes.length; at += PERIODIC_BATCH) {
+      for (const { clock } of this.nodes.slice(at, at + PERIODIC_BATCH)) clock.runPeriodicWork();
+      await this.settle();
     }
   }
 
