@@ -69,7 +69,7 @@ test('a bootstrap name is resolved, and resolved again if it did not exist', asy
   assert.equal(asked, 2);
 });
 
-test('a node joins through a contact only if that proves its key, and does not ask nodes that another one names before', async (t) => {
+test('a node joins through a contact only after the contact has proven its key, and ignores nodes named by others until then', async (t) => {
   const hub = new NodeRequestHub();
   const [a, other] = [await start(t, {}, hub), await start(t, {}, hub)];
   const pinned = (node: TestNode, proves: boolean) =>

@@ -36,7 +36,7 @@ test('a relayed path counts against the address reported for the peer, or agains
   }
 });
 
-test('a relayed or punched path never counts as local, even if its socket is on this machine', () => {
+test('relayed, punched and mapped paths never count as local, even if their socket is on this machine', () => {
   for (const kind of ['relay', 'turn', 'punched', 'mapped'] as const)
     for (const source of [undefined, '127.0.0.1', '::1', '::ffff:127.0.0.1', '0.0.0.0', '', 'localhost']) {
       const way = source === undefined ? { kind } : { kind, source };

@@ -87,7 +87,7 @@ describe('sealed records', () => {
     ['empty', () => [Buffer.alloc(3)]],
     ['too long', () => [Buffer.from([0xff, 0xff, 0xff])]],
   ] satisfies readonly [string, (records: readonly Buffer[]) => readonly (Buffer | undefined)[]][])
-    test(`records that are ${what} close the connection`, async (t) => {
+    test(`sealed records that are ${what} close the connection`, async (t) => {
       const given = (records: readonly Buffer[]) => change(records).filter((one) => one !== undefined);
       assert.doesNotMatch(await sendChanged(t, true, given), /third|fourth/);
     });
@@ -114,11 +114,11 @@ describe('plain frames', () => {
   for (const [what, frame] of [
     ['empty', [1, 0, 0, 0]],
     ['too long', [1, 1, 0, 1]],
-    ['ends with a payload', [2, 0, 0, 1, 0]],
+    ['an end with a payload', [2, 0, 0, 1, 0]],
     ['a hello', [0, 0, 0, 0]],
     ['of an unknown kind', [9, 0, 0, 1, 0]],
   ] satisfies [string, number[]][])
-    test(`frames that are ${what} close the connection`, async (t) => {
+    test(`a frame that is ${what} closes the connection`, async (t) => {
       const chunks = await sendChanged(t, false, ([first]) => [
         ...(first === undefined ? [] : [first]),
         Buffer.from(frame),
