@@ -15,7 +15,12 @@ function pathOf(link: LinkStream): Path | null {
   return kind === 'local' || remote === null || source === null ? null : { kind, remote, source };
 }
 
-function bulkLink(stream: BulkStream, { caller, called, purpose, accessToken, nodeKey }: LinkStream, path: Path) {
+/** @throws SvcError `connect_failed` if the proof of the first link was replaced meanwhile */
+function bulkLink(stream: BulkStream, first: LinkStream, path: Path): LinkStream {
+  const { caller, called, purpose, accessToken, nodeKey } = first;
+  // protocol-links.md, step 14
+  first.coverByProof?.(stream);
+  if (stream.destroyed) throw new SvcError('connect_failed', { message: 'The lane was closed as it opened.' });
   const names = { caller, called, purpose, accessToken, nodeKey };
   return asLink(stream, names, () => ({ ...path, isUpgraded: false, rttMs: stream.rtt() }));
 }

@@ -1,4 +1,5 @@
 /** The calling side of a link: sends the header, exchanges proofs, waits for the answer. */
+import type { Duplex } from 'node:stream';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { abortError } from '../../foundation/deadline.ts';
 import { detach } from '../../foundation/detached.ts';
@@ -225,7 +226,12 @@ export class LinkInitiator {
       this.#open.add(names.called, stream, window.issuedAt);
       if (first !== undefined && early === undefined)
         say(stream, first.bytes(placeOf(session, stream)), first.isAll === true);
-      return asQuicLink(stream, { ...names, nodeKey: session.there.nodeKey }, session.upgrade);
+      const coverByProof = (other: Duplex): void => {
+        this.#open.add(names.called, other, window.issuedAt);
+        if (!this.#proven.stands(names.called, window, unixSeconds(this.#clock))) other.destroy();
+      };
+      const link = asQuicLink(stream, { ...names, nodeKey: session.there.nodeKey }, session.upgrade);
+      return Object.assign(link, { coverByProof });
     } catch (error) {
       stream.destroy();
       throw error;

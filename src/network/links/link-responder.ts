@@ -1,4 +1,5 @@
 /** The called side of a link: verifies the caller, checks its permission, answers, delivers the stream. */
+import type { Duplex } from 'node:stream';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { schemeOf } from '../../foundation/identity/aid.ts';
@@ -89,7 +90,11 @@ export class LinkResponder {
     if (isNamed) this.#dependencies.known.note(nodeKey);
     stream.write(Buffer.concat([Uint8Array.of(STATUS.ok), ...(proof === null ? [] : [u16(proof.length), proof])]));
     const lingers = (): void => this.#dependencies.lingers(stream, session);
-    const link = Object.assign(asQuicLink(stream, names, session.upgrade), { lingers });
+    const coverByProof = (other: Duplex): void => {
+      this.#dependencies.standing.add(caller, other, window.issuedAt);
+      if (!this.#dependencies.proven.stands(caller, window, unixSeconds(this.#dependencies.clock))) other.destroy();
+    };
+    const link = Object.assign(asQuicLink(stream, names, session.upgrade), { lingers, coverByProof });
     this.held.watch(stream, pairHolder(link, isNamed));
     this.deliver(link);
   }

@@ -55,6 +55,8 @@ export interface LinkStream extends Duplex, LinkNames {
   isOutdated?(): boolean;
   /** As `Stream.release`; missing on the same daemon, because both ends share their chunks. */
   release?(chunk: Buffer): void;
+  /** Resets another stream of the same two agents when the proof of this link no longer counts; missing on the same daemon. */
+  coverByProof?(other: Duplex): void;
   /** Counts the link after its last use, until it closes; missing for links that a local agent opened. */
   lingers?(): void;
 }

@@ -11,8 +11,9 @@ import { systemClock } from '../../../src/foundation/clock.ts';
 import type { LinkStream } from '../../../src/network/links/types.ts';
 import { MemoryLanes, NO_LANES } from '../../support/bulk.ts';
 import { eventually } from '../../support/eventually.ts';
+import { delegateAnew, type TestIdentity } from '../../support/identities.ts';
 import { LeapClock } from '../../support/leap-clock.ts';
-import { LinkWorld, readAll, settle } from '../../support/link-world.ts';
+import { type LinkNode, LinkWorld, readAll, settle } from '../../support/link-world.ts';
 import type { TcpServer } from '../../support/tcp.ts';
 import { endOf } from '../../support/tcp.ts';
 import { tcpPair } from '../../support/tunnel-pair.ts';
@@ -32,6 +33,9 @@ class World implements AsyncDisposable {
   client!: Socket;
   service!: Socket;
   lose!: () => void;
+  nodes!: { readonly near: LinkNode; readonly far: LinkNode };
+  caller!: TestIdentity;
+  called!: TestIdentity;
 
   static async open(): Promise<World> {
     const world = new World();
@@ -46,7 +50,10 @@ class World implements AsyncDisposable {
       );
     });
     const outbound = new OutboundConnections(world.clock, near.links, world.bulk);
-    world.near = await outbound.open(near.host().aid, far.host().aid, {});
+    world.nodes = { near, far };
+    world.caller = near.host();
+    world.called = far.host();
+    world.near = await outbound.open(world.caller.aid, world.called.aid, {});
     world.far = await eventually('the connection has begun', () => begun[0]);
     world.client = await world.#join(world.near);
     world.service = await world.#join(world.far);
@@ -124,6 +131,22 @@ test('both ends of a connection end on a lane, and a reset passes over it', asyn
   const ended = endOf(reset.client);
   reset.service.resetAndDestroy();
   assert.equal(await ended, 'ECONNRESET');
+});
+
+test('a newer delegation of either agent ends a connection on a lane, as on a link', async () => {
+  for (const moved of ['caller', 'called'] as const) {
+    await using world = await World.open();
+    await world.toLane();
+    await eventually('the old link has closed', () => world.links[0]?.destroyed);
+    const ended = Promise.all([endOf(world.client), endOf(world.service)]);
+    const owner = await world.world.node();
+    owner.inbox();
+    const { master, delegation } = world[moved];
+    owner.host(delegateAnew(master, delegation.issuedAt + 10));
+    const node = moved === 'caller' ? owner : world.nodes.near;
+    await node.links.open(world.caller.aid, world.called.aid, 'tcp');
+    assert.deepEqual(await ended, ['ECONNRESET', 'ECONNRESET'], moved);
+  }
 });
 
 test('after a lost lane, the next one is opened only after a while', async () => {
