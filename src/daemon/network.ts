@@ -198,7 +198,7 @@ export async function buildNetwork(foundation: Foundation) {
     clock,
     log,
     lookupHost,
-    why: (since) => outages.explainFailure(since),
+    explainFailure: (since) => outages.explainFailure(since),
     mayDial: (address) => dialGuard.mayDial(address),
   });
   const lan = new LanDiscovery(

@@ -23,13 +23,13 @@ import {
   type OwnAddress,
   type OwnAddresses,
 } from '../network/reachability/own-addresses.ts';
-import { OBSERVERS, PortLender } from '../network/reachability/port-lender.ts';
+import { MAX_OBSERVERS, PortLender } from '../network/reachability/port-lender.ts';
+import { punchDialer } from '../network/reachability/punch-dialer.ts';
 import { PunchGuard } from '../network/reachability/punch-guard.ts';
 import { PUNCH_DIAL_MS, PunchInitiator, RELAY_DIAL_MS } from '../network/reachability/punch-initiator.ts';
-import { type Introduced, PunchResponder, wayOf } from '../network/reachability/punch-responder.ts';
-import { punched } from '../network/reachability/punches.ts';
-import { Relay, type RelayUse, relayLimits } from '../network/reachability/relay.ts';
-import { relayed, turned } from '../network/reachability/relayed.ts';
+import { type Introduced, introducedWay, PunchResponder } from '../network/reachability/punch-responder.ts';
+import { Relay, type RelayUsage, relayLimits } from '../network/reachability/relay.ts';
+import { relayDialer, turnDialer } from '../network/reachability/relay-dialers.ts';
 import { signalHandler } from '../network/reachability/signal-handler.ts';
 import { TurnServers } from '../network/reachability/turn/turn-servers.ts';
 import { TurnRendezvousClient, TurnRendezvousServer } from '../network/reachability/turn-rendezvous.ts';
@@ -43,7 +43,7 @@ import type { Foundation } from './foundation.ts';
 /** Timeout for dialing a node that asks whether it is reachable, in milliseconds. The first packet is sent twice. */
 const DIAL_BACK_MS = 2_500;
 /** Relay statistics of a node that does not relay. */
-const NO_RELAY_USE: RelayUse = { sessions: 0, datagrams: 0, bytes: 0, dropped: 0 };
+const NO_RELAY_USE: RelayUsage = { sessions: 0, datagrams: 0, bytes: 0, dropped: 0 };
 
 function isPublishedIpv6(own: OwnAddress): boolean {
   return isPublished(own) && isPublicIpv6(own.address);
@@ -112,10 +112,10 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     observers: () => {
       // Our own helpers are harder to impersonate, so they come first. Each host gets one query.
       const chosen = helpers.addresses.map((address) => ({ ...address, lastSeen: Number.MAX_SAFE_INTEGER }));
-      return selectObservers([...chosen, ...records.peers()], OBSERVERS);
+      return selectObservers([...chosen, ...records.peers()], MAX_OBSERVERS);
     },
     isOwnHost,
-    unchangedSince: () => {
+    natUnchangedSince: () => {
       const opened = helpers.current.map(({ nodeKey }) => pool.current(nodeKey)?.openedAt ?? Number.POSITIVE_INFINITY);
       return opened.length === 0 ? Number.POSITIVE_INFINITY : Math.max(...opened);
     },
@@ -124,7 +124,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     clock,
     log,
     isNeeded: () => records.reachability().ready,
-    look: () => lender.look(),
+    look: () => lender.detectMapping(),
     found: (mapping) => (isUnreached() ? ownAddresses.setMapping(mapping) : undefined),
   });
   /** Open means that strangers can reach the node. A host with a public address may be behind a firewall. */
@@ -132,7 +132,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
 
   const adopt = (introduced: Introduced, isAsked = false): Connection => {
     const { native, outbound } = introduced;
-    return endpoint.adopt(native, { outbound, way: wayOf(introduced), isAsked });
+    return endpoint.adopt(native, { outbound, way: introducedWay(introduced), isAsked });
   };
   const greet = async (connection: Connection): Promise<void> => {
     await pool.upgrade(connection);
@@ -144,12 +144,13 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     },
     lend: (...options: Parameters<PortLender['lend']>) => lender.lend(...options),
     lendAtRelay: (...options: Parameters<PortLender['lendAtRelay']>) => lender.lendAtRelay(...options),
-    lendTowardsRelay: (...options: Parameters<PortLender['lendTowardsRelay']>) => lender.lendTowardsRelay(...options),
+    lendToHelperRelay: (...options: Parameters<PortLender['lendToHelperRelay']>) =>
+      lender.lendToHelperRelay(...options),
     lendLocally: (...options: Parameters<PortLender['lendLocally']>) => lender.lendLocally(...options),
   };
   const turn = new TurnServers(config.turn_servers, clock, log);
   const common = { turn, lender: lenderWithMapping, pool: clients, guard: new PunchGuard(clock, pool.known), random };
-  const called = new PunchResponder({
+  const responder = new PunchResponder({
     ...common,
     log,
     // Addresses that are not published are not revealed here either.
@@ -157,7 +158,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     isHelper: (nodeKey) => helpers.has(nodeKey),
     mayCall: () => true,
     mayRelay: () => !configuration.current.disable_relay,
-    take: (introduced) => {
+    accept: (introduced) => {
       const connection = adopt(introduced, true);
       if (!introduced.outbound) return;
       detach(
@@ -169,8 +170,8 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
       await greet(await endpoint.dial(address, nodeKey, { timeoutMs: PUNCH_DIAL_MS, way, isAsked: true }));
     },
   });
-  const ownSide = { interfaces: parts.interfaceAddresses, mapping };
-  const caller = new PunchInitiator({
+  const localNetwork = { interfaces: parts.interfaceAddresses, mapping };
+  const initiator = new PunchInitiator({
     ...common,
     clock,
     request: (helper, body, signal) => helperClient.request(helper, body, signal),
@@ -182,8 +183,8 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     },
     adopt: (introduced) => adopt(introduced),
   });
-  pool.addDialer(punched({ clock, pool, own: ownSide, caller }));
-  pool.addDialer(relayed(clock, pool, ownSide, caller));
+  pool.addDialer(punchDialer({ clock, pool, own: localNetwork, initiator }));
+  pool.addDialer(relayDialer(clock, pool, localNetwork, initiator));
   const nodeKey = node.key.publicKey;
   const seenHost = (): string | null => records.seenHost;
   const turnRendezvous = new TurnRendezvousClient({
@@ -195,7 +196,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     dial: (address, key, remote, signal) =>
       endpoint.dial(address, key, { timeoutMs: RELAY_DIAL_MS, signal, way: { kind: 'turn', remote } }),
   });
-  pool.addDialer(turned(nodeKey, caller, turnRendezvous, () => turn.isAvailable));
+  pool.addDialer(turnDialer(nodeKey, initiator, turnRendezvous, () => turn.isAvailable));
   const turnRendezvousServer = new TurnRendezvousServer({
     clock,
     log,
@@ -204,7 +205,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     seenHost,
     isNeeded: () => isUnreached() && helpers.current.length === 0,
     changed: (place) => ownAddresses.setMeeting(place),
-    meet: (request, ownHost) => called.meet(request, ownHost),
+    meet: (request, ownHost) => responder.meet(request, ownHost),
   });
 
   const limits = relayLimits(config);
@@ -246,7 +247,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     },
   });
   const helps = (): boolean => config.help_others && records.reachability().inRoutingTables;
-  nodeRequests.onRequest('signal', signalHandler(helper, called, helps));
+  nodeRequests.onRequest('signal', signalHandler(helper, responder, helps));
 
   const onNetwork = (): void => {
     helpers.onReachability();
@@ -275,6 +276,6 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     mapping,
     seenMapping: () => lender.mapping,
     reachedAt: (address: Address) => addressVerification.reachedAt(address),
-    relay: { limits, use: () => relay?.use ?? NO_RELAY_USE, helps },
+    relay: { limits, use: () => relay?.usage ?? NO_RELAY_USE, helps },
   };
 }

@@ -340,7 +340,7 @@ test('if this node is offline, a failed lookup reports this instead of a missing
     clock,
     log: silentLog,
     lookupHost: async () => [],
-    why: async () => trouble,
+    explainFailure: async () => trouble,
   });
   const { aid } = newIdentity();
   await assert.rejects(resolver.resolve(aid), { code: 'network_unavailable' });

@@ -75,9 +75,9 @@ export class AddressVerification implements Component {
     const names = new Set(all.map(formatAddress));
     this.#verdicts = new Map([...this.#verdicts].filter(([name]) => names.has(name)));
     const due = all.filter((one) => (this.#verdicts.get(formatAddress(one))?.until ?? 0) <= clock.now());
-    const asked = due.length > 0 ? await nodes() : [];
+    const helpers = due.length > 0 ? await nodes() : [];
     for (const address of due) {
-      const isReached = await this.#isReached(address, asked);
+      const isReached = await this.#isReached(address, helpers);
       const again = { true: REACHABLE_TTL_MS, false: UNREACHABLE_TTL_MS, null: UNANSWERED_RETRY_MS }[`${isReached}`];
       const at = clock.now();
       this.#verdicts.set(formatAddress(address), { isReached, at, until: at + again });

@@ -101,7 +101,7 @@ export class ChosenHelpers implements Component {
   /** When nodes other than the stored helpers may be contacted, Unix milliseconds. */
   #searchAllowedAt = 0;
   /** Functions that release the connections to helpers, by the hex of their keys. */
-  readonly #kept = new Map<string, () => void>();
+  readonly #releases = new Map<string, () => void>();
   /** Helpers with lost connections, by the hex of their keys. */
   readonly #lost = new Set<string>();
   /** Number of consecutive searches that left helpers missing. */
@@ -128,8 +128,8 @@ export class ChosenHelpers implements Component {
   /** Does not wait for pending hellos. They end when the connections close. */
   async stop(): Promise<void> {
     this.#stopped = true;
-    for (const release of this.#kept.values()) release();
-    this.#kept.clear();
+    for (const release of this.#releases.values()) release();
+    this.#releases.clear();
     this.#checks?.stop();
   }
 
@@ -239,8 +239,8 @@ export class ChosenHelpers implements Component {
     await this.#addPrevious();
     const candidates = found.filter(({ at }) => !this.has(at.nodeKey));
     while (candidates.length > 0 && this.#helpers.length < TARGET_HELPERS && !this.#stopped) {
-      const asked = candidates.splice(0, TARGET_HELPERS - this.#helpers.length);
-      this.#setHelpers([...this.#helpers, ...(await this.#selectHelping(asked))]);
+      const selected = candidates.splice(0, TARGET_HELPERS - this.#helpers.length);
+      this.#setHelpers([...this.#helpers, ...(await this.#selectHelping(selected))]);
     }
   }
 
@@ -248,8 +248,8 @@ export class ChosenHelpers implements Component {
   async #candidates(): Promise<HelperCandidate[]> {
     const { nodes, isOwnHost, nodeKey } = this.#deps;
     const others = preferPublic(nodes(), nodes()).filter((node) => !this.#isAvoided(node) && !this.#isChosen(node));
-    const asked = apartFirst(this.#shuffled(others), isOwnHost).slice(0, MAX_IDENTIFIED_NODES);
-    const answers = await Promise.all(asked.map((node) => this.#identified(node)));
+    const selected = apartFirst(this.#shuffled(others), isOwnHost).slice(0, MAX_IDENTIFIED_NODES);
+    const answers = await Promise.all(selected.map((node) => this.#identified(node)));
     const near = answers.filter((answer) => answer !== null).sort((a, b) => a.cost - b.cost);
     const chosen = new Set<Address>(this.#helpers);
     const keys = new Set([nodeKey, ...this.current.map((helper) => helper.nodeKey)].map(toHex));
@@ -321,11 +321,12 @@ export class ChosenHelpers implements Component {
 
   #updateKeptConnections(): void {
     const keys = new Map(this.#helpers.map(({ at: { nodeKey } }) => [toHex(nodeKey), nodeKey]));
-    for (const [node, release] of this.#kept) {
+    for (const [node, release] of this.#releases) {
       if (keys.has(node)) continue;
       release();
-      this.#kept.delete(node);
+      this.#releases.delete(node);
     }
-    for (const [node, nodeKey] of keys) if (!this.#kept.has(node)) this.#kept.set(node, this.#deps.keep(nodeKey));
+    for (const [node, nodeKey] of keys)
+      if (!this.#releases.has(node)) this.#releases.set(node, this.#deps.keep(nodeKey));
   }
 }

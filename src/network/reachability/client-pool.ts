@@ -46,7 +46,7 @@ export class ClientPool {
     return Math.max(0, this.#lastRoundAt + BIRTHDAY_SPACING_MS - this.#clock.now());
   }
 
-  /** Starts creating the sockets before they are needed, because this takes as long as several round trips. */
+  /** Starts creating the sockets before they are needed. Their creation is as slow as several round trips. */
   prepare(): void {
     // `dial` reports the error.
     this.#ensureClients().catch(() => {});

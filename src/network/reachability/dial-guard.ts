@@ -50,7 +50,7 @@ export function kindOfPath(
   return !outbound && onlyMapped ? 'mapped' : 'direct';
 }
 
-/** Private IPv4 networks that are routed within one site: RFC 1918, and RFC 6598, which VPNs also use. */
+/** Private IPv4 networks that are routed within one site: RFC 1918, and RFC 6598, which is also used by VPN software. */
 const PRIVATE_BLOCKS = ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10'] as const;
 
 interface DialGuardFacts {

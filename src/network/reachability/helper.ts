@@ -186,7 +186,7 @@ export class Helper {
     from: ObservedNode,
     offer: RelayOffer | null,
   ): Promise<IntroductionAnswer> {
-    const { to, attempt, means, mapping, listensAt, isFar } = request;
+    const { to, attempt, means, mapping, listensAt, needsFullHops } = request;
     const introduction = encodeIntroduction({
       caller: from.nodeKey,
       attempt,
@@ -194,7 +194,7 @@ export class Helper {
       mapping,
       seenAt: from.address,
       listensAt,
-      isFar,
+      needsFullHops,
       relay: offer === null ? null : { port: offer.calledPort, token: offer.token },
     });
     const answer = decodeIntroductionAnswer(await this.#deps.request(to, introduction));

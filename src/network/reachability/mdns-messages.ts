@@ -115,13 +115,13 @@ export function decodePacket(bytes: Uint8Array): MdnsPacket | null {
   header.u16();
   const isResponse = (header.u16() & RESPONSE_BIT) !== 0;
   const counts = [header.u16(), header.u16(), header.u16(), header.u16()] as const;
-  const [asked, answered, authorities, more] = counts;
-  if (asked + answered + authorities + more > MAX_RECORDS) return null;
+  const [questionCount, answerCount, authorityCount, additionalCount] = counts;
+  if (questionCount + answerCount + authorityCount + additionalCount > MAX_RECORDS) return null;
   const reader = new PacketReader(bytes, 12);
   const record = (): MdnsRecord | null => reader.record();
-  const questions = reader.list(asked, () => reader.question());
-  const answers = questions && reader.list(answered, record);
-  const additionals = answers && reader.list(authorities, record) && reader.list(more, record);
+  const questions = reader.list(questionCount, () => reader.question());
+  const answers = questions && reader.list(answerCount, record);
+  const additionals = answers && reader.list(authorityCount, record) && reader.list(additionalCount, record);
   if (questions === null || answers === null || additionals === null) return null;
   return { isResponse, questions, records: [...answers, ...additionals] };
 }

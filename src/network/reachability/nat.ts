@@ -19,12 +19,12 @@ export interface ObservedPort {
  * @param isOwn true for the port's own address, before any NAT
  */
 export function detectMapping(seen: readonly (Address | null)[], isOwn: (address: Address) => boolean): ObservedPort {
-  const words = seen.filter((address) => address !== null);
-  const [first = null] = words;
+  const answers = seen.filter((address) => address !== null);
+  const [first = null] = answers;
   if (first === null) return { mapping: 'unknown', address: null };
-  if (words.some((address) => formatAddress(address) !== formatAddress(first)))
+  if (answers.some((address) => formatAddress(address) !== formatAddress(first)))
     return { mapping: 'symmetric', address: null };
-  if (words.length < 2) return { mapping: 'unknown', address: first };
+  if (answers.length < 2) return { mapping: 'unknown', address: first };
   return { mapping: isOwn(first) ? 'open' : 'cone', address: first };
 }
 

@@ -1,4 +1,7 @@
-/** Opens a port, learns how it is seen, opens the way for those who will come, and lends it to the QUIC engine. */
+/**
+ * Opens UDP ports, detects their external addresses, opens the NAT filter for expected peers, and lends the ports to
+ * the QUIC engine.
+ */
 import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
@@ -10,25 +13,25 @@ import { LentPort } from './lent-port.ts';
 import { detectMapping, type ObservedPort } from './nat.ts';
 import { OPENING_HOPS, sendOpening } from './opening.ts';
 
-/** Nodes that are asked how they see a port. */
-export const OBSERVERS = 4;
-/** So many answers are enough: two tell whether each sees another port. */
-export const ENOUGH_OBSERVERS = 2;
-/** How long their answers are waited for, milliseconds. */
+/** Maximum number of nodes to ask for a port's external address. */
+export const MAX_OBSERVERS = 4;
+/** Number of answers to wait for. Two are enough to detect a symmetric NAT. */
+export const REQUIRED_OBSERVATIONS = 2;
+/** How long to wait for the answers, milliseconds. */
 export const OBSERVE_TIMEOUT_MS = 2_000;
-/** How often a relay is told the token until it answers, and how long each time, milliseconds. */
-const JOIN_TRIES = 8;
-const JOIN_TRY_MS = 250;
+/** Number of attempts to join a relay, and the timeout of each, milliseconds. */
+const JOIN_ATTEMPTS = 8;
+const JOIN_TIMEOUT_MS = 250;
 
-/** How often a helper that relays is told the token, without waiting for an answer: packets get lost. */
+/** Number of tokens to send to a relaying helper without waiting for an answer, because packets get lost. */
 const JOIN_PACKETS = 3;
 
-/** A UDP port of ours beside those of the DHT. */
+/** A UDP port that the record network does not use. */
 export interface OpenedPort {
   readonly port: number;
   seenBy(node: Address): Promise<Address | null>;
   send(datagram: Uint8Array, to: Address, ttl?: number): Promise<void>;
-  received(expected: Uint8Array, from: Address, signal: AbortSignal): Promise<boolean>;
+  waitForDatagram(expected: Uint8Array, from: Address, signal: AbortSignal): Promise<boolean>;
   close(): Promise<void>;
 }
 
@@ -36,45 +39,49 @@ interface PortLenderDependencies {
   readonly clock: Clock;
   readonly parts: () => EndpointParts;
   readonly openPort: (family: 4 | 6) => OpenedPort;
-  /** Public nodes of the DHT, each on another host; the best known first. */
+  /** Public nodes of the record network, each on a different host, in order of preference. */
   readonly observers: () => readonly Address[];
   /** True for an IP address of this machine. */
   readonly isOwnHost: (host: string) => boolean;
   /**
-   * Since when all connections to our helpers have stood, milliseconds since the Unix epoch: for so long nothing has
-   * changed before us, as none is carried to another address. Infinite where there is none.
+   * When the newest of the connections to the helpers was opened, Unix milliseconds. The NAT has not changed since,
+   * because connections do not migrate to another address. Infinity if there are no helpers.
    */
-  readonly unchangedSince: () => number;
+  readonly natUnchangedSince: () => number;
 }
 
-export interface Lent {
-  /** Where others reach the port. */
+export interface LendResult {
+  /** The external address of the port. */
   readonly address: Address;
   readonly port: LentPort;
 }
 
 interface LendOptions {
-  /** Who will dial, and is let in. */
+  /** The key of the peer that will dial. Other nodes are rejected. */
   readonly expectedKey: Uint8Array;
-  /** What the filter is opened for: one address, or random ports of one host. */
+  /** The addresses to open the filter for: one address, or random ports of one host. */
   readonly targets: readonly Address[];
-  /** True where the packets that open it have to go all the way. */
-  readonly isFar: boolean;
-  /** Our IPv6 address, which nobody translates, for a way over IPv6; null for IPv4. */
+  /** True if the opening packets need the full hop limit. */
+  readonly needsFullHops: boolean;
+  /** This node's public IPv6 address, for a path over IPv6; null for IPv4. */
   readonly ownIpv6: string | null;
 }
 
-/** The first answers of several: settles once there are enough, or no more come. */
-async function firstOf<T>(answers: readonly Promise<T | null>[], enough: number, signal: AbortSignal): Promise<T[]> {
+/** The first `enough` answers, or fewer if the rest failed or the time is up. */
+async function firstAnswers<T>(
+  answers: readonly Promise<T | null>[],
+  enough: number,
+  signal: AbortSignal,
+): Promise<T[]> {
   const found: T[] = [];
   const { promise, resolve } = Promise.withResolvers<void>();
-  const each = answers.map(async (answer) => {
-    const word = await answer;
-    if (word !== null) found.push(word);
+  const pending = answers.map(async (answer) => {
+    const value = await answer;
+    if (value !== null) found.push(value);
     if (found.length >= enough) resolve();
   });
   signal.addEventListener('abort', () => resolve(), { once: true });
-  await Promise.race([promise, Promise.allSettled(each)]);
+  await Promise.race([promise, Promise.allSettled(pending)]);
   return found.slice(0, enough);
 }
 
@@ -82,59 +89,59 @@ export class PortLender {
   readonly #deps: PortLenderDependencies;
   readonly #lent = new Set<LentPort>();
   #mapping: NatMapping = 'unknown';
-  /** Our host as others see it, and when it was seen, where the port that was seen last had its own number there too. */
-  #portKeeping: { readonly host: string; readonly at: number } | null = null;
+  /** The external host, and when it was observed, if the last observed port had the same number externally. */
+  #portPreservation: { readonly host: string; readonly at: number } | null = null;
 
   constructor(dependencies: PortLenderDependencies) {
     this.#deps = dependencies;
   }
 
-  /** What stands before us, as was last found out. */
+  /** The last detected NAT mapping. */
   get mapping(): NatMapping {
     return this.#mapping;
   }
 
-  /** Finds out what stands before us, by a fresh port. */
-  async look(): Promise<NatMapping> {
+  /** Detects the NAT mapping with a new port. */
+  async detectMapping(): Promise<NatMapping> {
     const port = this.#deps.openPort(4);
     try {
-      return (await this.#observe(port, ENOUGH_OBSERVERS)).mapping;
+      return (await this.#observe(port, REQUIRED_OBSERVATIONS)).mapping;
     } finally {
       await port.close();
     }
   }
 
   /**
-   * Lends a port to the engine. Whoever is to dial is told so only when this has settled: a packet that comes too early
-   * is lost, and with it a second.
-   * @throws SvcError `connect_failed` where nobody says how the port is seen, or each sees another one
+   * Lends a port to the engine. Let the peer dial only after this has settled: a packet that arrives before the filter
+   * is open is lost, which costs the peer a retransmission of one second.
+   * @throws SvcError `connect_failed` if no node answered, or if each sees a different address
    */
-  async lend({ expectedKey, targets, isFar, ownIpv6 }: LendOptions): Promise<Lent> {
+  async lend({ expectedKey, targets, needsFullHops, ownIpv6 }: LendOptions): Promise<LendResult> {
     const family = ownIpv6 === null ? 4 : 6;
     const opened = this.#deps.openPort(family);
     const { port } = opened;
     let address: Address | null = ownIpv6 === null ? null : { host: ownIpv6, port };
     try {
-      // Where it is known that all see a port alike, the first word will do.
+      // If the NAT maps a port to the same address for all destinations, one answer is enough.
       const isKnown = this.#mapping === 'open' || this.#mapping === 'cone';
-      // And none is waited for where ports keep their numbers. If this one does not, the dialler asks again.
-      const known = isKnown && !isFar && targets.length === 1 ? this.#keptPort(port) : null;
-      if (known !== null && address === null) detach(this.#lookAgain());
+      // If it also preserves port numbers, no answer is needed. If this port is an exception, the peer asks again.
+      const known = isKnown && !needsFullHops && targets.length === 1 ? this.#preservedPort(port) : null;
+      if (known !== null && address === null) detach(this.#redetectMapping());
       address ??= known;
-      address ??= (await this.#observe(opened, isKnown ? 1 : ENOUGH_OBSERVERS)).address;
-      if (address !== null) await sendOpening(opened, targets, isFar ? null : OPENING_HOPS);
+      address ??= (await this.#observe(opened, isKnown ? 1 : REQUIRED_OBSERVATIONS)).address;
+      if (address !== null) await sendOpening(opened, targets, needsFullHops ? null : OPENING_HOPS);
     } finally {
       await opened.close();
     }
     if (address === null)
-      throw new SvcError('connect_failed', { message: 'No port of this node is seen by others at one address.' });
+      throw new SvcError('connect_failed', { message: 'Cannot determine the external address of a port.' });
     return { address, port: this.#listen(family, port, expectedKey) };
   }
 
   /**
-   * Lends a port to the engine that a relay hands datagrams to.
-   * @param token shows the relay that the port is for us
-   * @throws SvcError `connect_failed` where the relay does not answer
+   * Lends a port to the engine, for datagrams that a relay forwards.
+   * @param token identifies this node to the relay
+   * @throws SvcError `connect_failed` if the relay does not answer
    */
   async lendAtRelay(relay: Address, token: Uint8Array, expectedKey: Uint8Array): Promise<LentPort> {
     const family = relay.host.includes(':') ? 6 : 4;
@@ -142,9 +149,9 @@ export class PortLender {
     const { port } = opened;
     let isJoined = false;
     try {
-      for (let i = 0; i < JOIN_TRIES && !isJoined; i++) {
-        using limit = awakeTimeout(this.#deps.clock, JOIN_TRY_MS);
-        const answer = opened.received(token, relay, limit.signal);
+      for (let i = 0; i < JOIN_ATTEMPTS && !isJoined; i++) {
+        using limit = awakeTimeout(this.#deps.clock, JOIN_TIMEOUT_MS);
+        const answer = opened.waitForDatagram(token, relay, limit.signal);
         await opened.send(token, relay);
         isJoined = await answer;
       }
@@ -156,10 +163,10 @@ export class PortLender {
   }
 
   /**
-   * The same where the relay is a helper, whose word is that it relays: its answer is not waited for, which would take a
-   * round trip. Where nothing of this arrives, the dialler goes on to the next helper.
+   * Lends a port for a relay at a helper that has announced that it relays. Not waiting for its answer saves a round
+   * trip. If the packets get lost, the caller continues with the next helper.
    */
-  async lendTowardsRelay(relay: Address, token: Uint8Array, expectedKey: Uint8Array): Promise<LentPort> {
+  async lendToHelperRelay(relay: Address, token: Uint8Array, expectedKey: Uint8Array): Promise<LentPort> {
     const family = relay.host.includes(':') ? 6 : 4;
     const opened = this.#deps.openPort(family);
     const { port } = opened;
@@ -171,7 +178,7 @@ export class PortLender {
     return this.#listen(family, port, expectedKey);
   }
 
-  /** Lends a port to the engine to which somebody on this machine hands what comes from afar. */
+  /** Lends a loopback port to the engine, for datagrams that a local forwarder receives. */
   async lendLocally(expectedKey: Uint8Array): Promise<LentPort> {
     const opened = this.#deps.openPort(4);
     const { port } = opened;
@@ -179,22 +186,22 @@ export class PortLender {
     return this.#listen(4, port, expectedKey, '127.0.0.1');
   }
 
-  /** Gives up the ports to which nobody has come. */
+  /** Closes the ports that are not connected. */
   async stop(): Promise<void> {
     await Promise.all([...this.#lent].map((port) => port.close()));
   }
 
-  /** Nobody has said where the port was seen that was just lent: the next one is, where things have changed. */
-  async #lookAgain(): Promise<void> {
-    await this.look().catch(() => {
-      this.#portKeeping = null;
+  /** The port just lent was not verified. Verifies a new port, so that the next call notices a change of the NAT. */
+  async #redetectMapping(): Promise<void> {
+    await this.detectMapping().catch(() => {
+      this.#portPreservation = null;
     });
   }
 
-  /** Where others see a port of ours that nobody was asked about; null where that is not known. */
-  #keptPort(port: number): Address | null {
-    const seen = this.#portKeeping;
-    if (seen === null || seen.at < this.#deps.unchangedSince()) return null;
+  /** The assumed external address of a port; null if the NAT may not preserve port numbers. */
+  #preservedPort(port: number): Address | null {
+    const seen = this.#portPreservation;
+    if (seen === null || seen.at < this.#deps.natUnchangedSince()) return null;
     return { host: seen.host, port };
   }
 
@@ -214,13 +221,13 @@ export class PortLender {
     const at = clock.now();
     using limit = awakeTimeout(clock, OBSERVE_TIMEOUT_MS);
     const answers = observers()
-      .slice(0, OBSERVERS)
+      .slice(0, MAX_OBSERVERS)
       .map((node) => opened.seenBy(node));
     const { port } = opened;
     const isOwn = (address: Address): boolean => address.port === port && isOwnHost(address.host);
-    const seen = detectMapping(await firstOf(answers, enough, limit.signal), isOwn);
+    const seen = detectMapping(await firstAnswers(answers, enough, limit.signal), isOwn);
     if (seen.mapping !== 'unknown') this.#mapping = seen.mapping;
-    this.#portKeeping = seen.address?.port === port ? { host: seen.address.host, at } : null;
+    this.#portPreservation = seen.address?.port === port ? { host: seen.address.host, at } : null;
     return seen;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Bounds what others can make this node send to hosts that they name. Whoever could have us open ports towards anybody
- * would have a reflector: so it is done for few, and only to hosts that a helper of ours has seen.
+ * Limits the packets that peers can make this node send to third hosts. Without limits, this node could be used as a
+ * reflector. Packets are sent only to hosts at which a helper has seen the peer.
  */
 import type { Address } from '../../foundation/address.ts';
 import { toHex } from '../../foundation/bytes.ts';
@@ -14,39 +14,39 @@ import { FIRST_MAPPED_PORT } from '../transport/udp-socket.ts';
 
 const SECONDS_PER_MINUTE = 60;
 
-/** A number of times in a minute, all of which may come at once. */
+/** A rate per minute, with a burst of the same size. */
 export function perMinute(times: number): Rate {
   return { perSecond: times / SECONDS_PER_MINUTE, burst: times };
 }
 
-/** Openings that one peer may cause in a minute, and at once. */
+/** Punches for one peer: rate per minute, and burst. */
 export const PUNCHES_PER_PEER = 6;
-/** The same of strangers, towards one IPv4 address or IPv6 /64. */
+/** Punches for strangers towards one IPv4 address or IPv6 /64. */
 export const PUNCHES_PER_HOST = 12;
-/** The same towards one IPv4 /24 or IPv6 /48. */
+/** Punches for strangers towards one IPv4 /24 or IPv6 /48. */
 export const PUNCHES_PER_NETWORK = 24;
-/** The same of all strangers. */
+/** Punches for all strangers. */
 export const MAX_PUNCHES = 120;
-/** Openings of random ports that one peer may cause in a minute, and at once. */
+/** Sprays (punches with random ports) for one peer: rate per minute, and burst. */
 export const SPRAYS_PER_PEER = 3;
-/** The same of strangers, towards one IPv4 address or IPv6 /64, and towards one IPv4 /24 or IPv6 /48. */
+/** Sprays for strangers towards one IPv4 address or IPv6 /64, and towards one IPv4 /24 or IPv6 /48. */
 export const SPRAYS_PER_HOST = 3;
-/** The same of all strangers, and of all other peers. */
+/** Sprays for all strangers, and for all known peers. */
 export const MAX_SPRAYS = 6;
-/** Helpers on different networks that have to see a peer at a host before random ports of it are written to. */
+/** Number of helpers in different networks that must see a peer at a host before random ports of that host are used. */
 export const MIN_WITNESSES = 2;
-/** For how long a helper's word on where a peer is counts, milliseconds. */
+/** How long an observation of a helper is valid, milliseconds. */
 export const WITNESS_TTL_MS = 30_000;
-/** Peers whose witnesses are remembered, and peers that are called. */
+/** Maximum number of peers with observations, and of called peers. */
 const MAX_WITNESSED = 1024;
-/** For how long a peer that is called is no stranger, milliseconds. */
+/** How long a called peer counts as known, milliseconds. */
 const CALLED_TTL_MS = 60_000;
 const ALL = 'all';
 
 /**
- * Whether an address that a helper names may be sent anything: no port of a service, and no host of our own networks that
- * a helper on the Internet cannot have seen.
- * @param helper where the helper is, as we see it
+ * Whether packets may be sent to an address that a helper named. Ports of well-known services are excluded, and so are
+ * private hosts that a public helper cannot have seen.
+ * @param helper the helper's address as this node sees it
  */
 export function mayDialAt(target: Address, helper: Address): boolean {
   return target.port >= FIRST_MAPPED_PORT && ipScope(target.host) >= ipScope(helper.host);
@@ -56,9 +56,9 @@ export class PunchGuard {
   readonly #known: Pick<KnownNodes, 'has'>;
   readonly #punches: RateQuota;
   readonly #sprays: RateQuota;
-  /** Each spray fills tables of our own router, so peers that are no strangers have a limit in all, too. */
+  /** Limits known peers too, because each spray fills the NAT table of this node's own router. */
   readonly #namedSprays: RateLimiter;
-  /** By peer: where which helper's network has seen it. */
+  /** By peer: the host at which each helper's network has seen it. */
   readonly #witnesses: LruCache<string, Map<string, string>>;
   readonly #called: LruCache<string, true>;
 
@@ -87,47 +87,48 @@ export class PunchGuard {
     this.#called = new LruCache({ maxEntries: MAX_WITNESSED, ttlMs: CALLED_TTL_MS }, { clock });
   }
 
-  /** This node calls a peer: what strangers cause does not use up the peer's rates. */
-  calls(peer: Uint8Array): void {
+  /** Call when this node calls a peer, so that strangers cannot use up the rates for it. */
+  markCalled(peer: Uint8Array): void {
     this.#called.set(toHex(peer), true);
   }
 
   /**
-   * Notes that a helper sees a peer somewhere.
-   * @param helper where the helper is, as we see it
+   * Records that a helper sees a peer at a host.
+   * @param helper the helper's address as this node sees it
    */
-  witness(peer: Uint8Array, host: string, helper: Address): void {
+  addWitness(peer: Uint8Array, host: string, helper: Address): void {
     const key = toHex(peer);
     const known = this.#witnesses.peek(key);
-    const words = new Map(known);
-    words.set(subscriberOf(helper.host), host);
-    this.#witnesses.set(key, words);
+    const observations = new Map(known);
+    observations.set(subscriberOf(helper.host), host);
+    this.#witnesses.set(key, observations);
   }
 
-  /** How many helpers' networks see a peer at a host. */
-  witnesses(peer: Uint8Array, host: string): number {
-    const words = this.#witnesses.peek(toHex(peer));
-    return words === undefined ? 0 : [...words.values()].filter((seen) => seen === host).length;
+  /** Number of helpers' networks that see a peer at a host. */
+  countWitnesses(peer: Uint8Array, host: string): number {
+    const observations = this.#witnesses.peek(toHex(peer));
+    return observations === undefined ? 0 : [...observations.values()].filter((seen) => seen === host).length;
   }
 
   /**
-   * Whether a few packets may be sent to where a helper sees a peer; counts them.
-   * @param helper where the helper is: it cannot have seen a host of our own networks from the Internet
-   * @param seenAt the host where it sees the peer, which pays too: who names another one could name ever new ones
+   * Whether a few packets may be sent to an address of a peer. Counts against the rates.
+   * @param helper the helper's address: a public helper cannot have seen a private host
+   * @param seenAt the host where the helper sees the peer. It is charged too, because a peer could name ever new target
+   *   hosts
    */
   mayPunch(peer: Uint8Array, target: Address, helper: Address, seenAt: string = target.host): boolean {
     if (!mayDialAt(target, helper)) return false;
     return this.#punches.takeAll([this.#holder(peer, target.host), this.#holder(peer, seenAt)]);
   }
 
-  /** Whether random ports of a host may be written to, beyond what `mayPunch` allows; counts it. */
+  /** Whether random ports of a host may be used, in addition to `mayPunch`. Counts against the rates. */
   maySpray(peer: Uint8Array, host: string): boolean {
-    if (this.witnesses(peer, host) < MIN_WITNESSES) return false;
+    if (this.countWitnesses(peer, host) < MIN_WITNESSES) return false;
     const holder = this.#holder(peer, host);
     return this.#sprays.take(holder) && (!holder.named || this.#namedSprays.take(ALL));
   }
 
-  /** A peer, and a host that is written to for it. */
+  /** The peer and the target host, as a quota counts them. */
   #holder(peer: Uint8Array, host: string): QuotaHolder {
     const node = toHex(peer);
     return { node, source: host, named: this.#called.peek(node) === true || this.#known.has(peer) };

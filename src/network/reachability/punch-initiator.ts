@@ -1,4 +1,4 @@
-/** Reaches a node that nobody can dial, through helpers that it keeps connections to. */
+/** Connects to a node that cannot be dialed directly, through its helpers. */
 import { randomBytes } from 'node:crypto';
 import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
@@ -22,53 +22,56 @@ import { waitForWitnesses } from './reachable-helpers.ts';
 import { ATTEMPT_BYTES, decodeHelperReply, encodeHelperRequest, type HelperReply, type Means } from './signals.ts';
 import { dialOverTurn, type TurnAccess } from './turn/turn-servers.ts';
 
-/** How long a punched address is dialled, milliseconds; after the first try another port is opened with more hops. */
+/**
+ * Timeout of a dial to a punched address, milliseconds. After the first failure another port is opened with the full
+ * hop limit.
+ */
 export const PUNCH_DIAL_MS = 1_500;
-/** How long a relayed session is dialled, milliseconds. */
+/** Timeout of a dial to a relayed session, milliseconds. */
 export const RELAY_DIAL_MS = 5_000;
 
-/** Head start of all other ways over one out of our router and in again, milliseconds. */
+/** Head start of all other paths over a hairpin path (through the router and back), milliseconds. */
 export const HAIRPIN_DELAY_MS = 1_000;
 
 export interface PunchOptions {
   readonly signal?: AbortSignal;
-  /** False where another way is as good, and led there first. */
+  /** False if an equally good path is already connected. */
   readonly isWanted?: () => boolean;
-  /** Told when the node has answered by the first helper, whatever it said. */
+  /** Called when the node has answered through the first helper. */
   readonly answered?: () => void;
 }
 
-interface CallerDependencies {
+interface PunchInitiatorDependencies {
   readonly clock: Clock;
   readonly lender: Pick<PortLender, 'mapping' | 'lend'>;
   readonly pool: Pick<ClientPool, 'prepare' | 'dial'>;
   readonly guard: PunchGuard;
-  /** Our own TURN servers. */
+  /** This node's TURN servers. */
   readonly turn: TurnAccess;
-  /** A number from 0 to below 1. */
+  /** Returns a number from 0 to below 1. */
   readonly random: () => number;
-  /** Sends a request to a helper, over the connection that stands or a new one from the socket that all dials use. */
+  /** Sends a request to a helper, over a connection from the socket that all dials use. */
   readonly request: (helper: ObservedNode, body: Uint8Array, signal: AbortSignal | undefined) => Promise<Uint8Array>;
-  /** Dials an address from that same socket. */
-  readonly dial: (address: Address, nodeKey: Uint8Array, how: DialledHow) => Promise<Connection>;
-  /** The public IPv6 address and port that packets of that socket to another one come from; null for none. */
+  /** Dials an address from the same socket. */
+  readonly dial: (address: Address, nodeKey: Uint8Array, how: PunchDialOptions) => Promise<Connection>;
+  /** The public IPv6 address and port that the same socket uses for a destination; null if there is none. */
   readonly ownIpv6: (to: Address) => Promise<Address | null>;
-  /** Takes a connection of the engine that came over another socket. */
+  /** Adopts an engine connection that was opened with another socket. */
   readonly adopt: (connection: Introduced) => Connection;
 }
 
-export interface DialledHow {
+export interface PunchDialOptions {
   readonly kind: PathKind;
-  /** The other node's IP address as a helper sees it. */
+  /** The peer's IP address as a helper sees it. */
   readonly source: string;
-  /** Who it is that packets go to, as others see it. */
+  /** The address outside this machine that packets are sent to. */
   readonly remote: Address;
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
 }
 
-/** What is said of one node over one helper. */
-interface Talk {
+/** One attempt to reach one node. */
+interface PunchAttempt {
   readonly nodeKey: Uint8Array;
   readonly attempt: Uint8Array;
   readonly signal: AbortSignal | undefined;
@@ -77,17 +80,17 @@ interface Talk {
 type CalledReply = HelperReply & { readonly called: NonNullable<HelperReply['called']> };
 
 export class PunchInitiator {
-  readonly #deps: CallerDependencies;
+  readonly #deps: PunchInitiatorDependencies;
 
-  constructor(dependencies: CallerDependencies) {
+  constructor(dependencies: PunchInitiatorDependencies) {
     this.#deps = dependencies;
   }
 
   /**
-   * Punches a way to a node; never a relayed one.
-   * @param helpers of that node: the first introduces, the others are witnesses where random ports are needed
-   * @throws SvcError `connect_failed` where nothing but a relay is left, `rate_limited`, `timeout`, `cancelled`;
-   *   `NodeAbsent` where the first helper has no connection to the node
+   * Dials a node by hole punching; never over a relay.
+   * @param helpers of that node: the first one introduces, the rest are witnesses if random ports are needed
+   * @throws SvcError `connect_failed` if only a relay can work, `rate_limited`, `timeout`, `cancelled`; `NodeAbsent` if
+   *   the first helper has no connection to the node
    */
   async punch(
     nodeKey: Uint8Array,
@@ -96,35 +99,35 @@ export class PunchInitiator {
   ): Promise<Connection> {
     const [helper, ...others] = helpers;
     if (helper === undefined) throw new SvcError('connect_failed');
-    const talk = { nodeKey, attempt: new Uint8Array(randomBytes(ATTEMPT_BYTES)), signal };
-    // Both sides learn from them where the other is seen. One that fails says nothing, and nothing is opened on that.
-    const isHeard = others.map((other) =>
-      this.#ask(talk, other, 'witness').then(
+    const target = { nodeKey, attempt: new Uint8Array(randomBytes(ATTEMPT_BYTES)), signal };
+    // Both nodes learn where witnesses see the other node. A witness that fails provides no evidence.
+    const answers = others.map((other) =>
+      this.#introduce(target, other, 'witness').then(
         () => true,
         () => false,
       ),
     );
-    const witnesses = waitForWitnesses(isHeard, this.#deps.clock);
-    // One alone is no witness.
+    const witnesses = waitForWitnesses(answers, this.#deps.clock);
+    // The introducing helper alone is not enough.
     if (!hasStablePort(this.#deps.lender.mapping) && others.length > 0) {
       this.#deps.pool.prepare();
       await witnesses;
     }
-    const first = await this.#ask(talk, helper, 'punch');
+    const first = await this.#introduce(target, helper, 'punch');
     answered();
     const { outcome } = first.called;
     if (outcome === 'ready') {
       const isNear = first.called.seenAt.host === first.seenAt.host;
-      return await (isNear ? this.#dialHairpin(talk, first, isWanted) : this.#dialPunched(talk, helper, first));
+      return await (isNear ? this.#dialHairpin(target, first, isWanted) : this.#dialPunched(target, helper, first));
     }
     if (outcome !== 'listen') throw new SvcError('connect_failed');
     await witnesses;
-    return await this.#listen(talk, helper, first);
+    return await this.#listen(target, helper, first);
   }
 
   /**
-   * Punches a way over IPv6, where nothing translates and firewalls let in only answers.
-   * @param at where the node has a public IPv6 address
+   * Dials a node over IPv6. There is no NAT, but firewalls accept only replies.
+   * @param at the node's public IPv6 address
    * @throws SvcError as `punch`
    */
   async punchOverIpv6(
@@ -134,70 +137,80 @@ export class PunchInitiator {
     { signal, answered = () => {} }: Omit<PunchOptions, 'isWanted'> = {},
   ): Promise<Connection> {
     const from = await this.#deps.ownIpv6(at);
-    if (from === null) throw new SvcError('connect_failed', { message: 'This node has no way out over IPv6.' });
-    const talk = { nodeKey, attempt: new Uint8Array(randomBytes(ATTEMPT_BYTES)), signal };
-    const { outcome, listensAt, seenAt } = (await this.#ask(talk, helper, 'ipv6', { listensAt: from })).called;
+    if (from === null)
+      throw new SvcError('connect_failed', { message: 'This node has no IPv6 route to the Internet.' });
+    const target = { nodeKey, attempt: new Uint8Array(randomBytes(ATTEMPT_BYTES)), signal };
+    const { outcome, listensAt, seenAt } = (await this.#introduce(target, helper, 'ipv6', { listensAt: from })).called;
     answered();
     if (outcome !== 'ready' || listensAt === null || !isPublicIpv6(listensAt)) throw new SvcError('connect_failed');
-    return await this.#dial(talk, listensAt, 'punched', seenAt, PUNCH_DIAL_MS);
+    return await this.#dial(target, listensAt, 'punched', seenAt, PUNCH_DIAL_MS);
   }
 
   /**
-   * Reaches a node by a relayed session at one of its helpers, which carries sealed packets.
+   * Dials a node over a relayed session at one of its helpers. The relay forwards encrypted packets.
    * @throws SvcError `connect_failed`, `rate_limited`, `timeout`, `cancelled`; `NodeAbsent`
    */
   async relay(nodeKey: Uint8Array, helper: ObservedNode, signal?: AbortSignal): Promise<Connection> {
-    const talk = { nodeKey, attempt: new Uint8Array(randomBytes(ATTEMPT_BYTES)), signal };
-    const { called, relayPort } = await this.#ask(talk, helper, 'relay');
+    const target = { nodeKey, attempt: new Uint8Array(randomBytes(ATTEMPT_BYTES)), signal };
+    const { called, relayPort } = await this.#introduce(target, helper, 'relay');
     if (called.outcome !== 'ready' || relayPort === null) throw new SvcError('connect_failed');
     const address = { host: helper.address.host, port: relayPort };
-    return await this.#dial(talk, address, 'relay', called.seenAt, RELAY_DIAL_MS);
+    return await this.#dial(target, address, 'relay', called.seenAt, RELAY_DIAL_MS);
   }
 
   /**
-   * Reaches a node by a TURN server: of ours where we have one, else of its own. They carry sealed packets.
+   * Dials a node through this node's TURN server, or the other node's if this node has none. The server forwards
+   * encrypted packets.
    * @throws SvcError as `relay`
    */
   async turn(nodeKey: Uint8Array, helper: ObservedNode, signal?: AbortSignal): Promise<Connection> {
-    const talk = { nodeKey, attempt: new Uint8Array(randomBytes(ATTEMPT_BYTES)), signal };
+    const target = { nodeKey, attempt: new Uint8Array(randomBytes(ATTEMPT_BYTES)), signal };
     if (!this.#deps.turn.isAvailable) {
-      const { called } = await this.#ask(talk, helper, 'turn');
+      const { called } = await this.#introduce(target, helper, 'turn');
       if (called.outcome !== 'ready' || called.listensAt === null) throw new SvcError('connect_failed');
-      return await this.#dial(talk, called.listensAt, 'turn', called.seenAt, RELAY_DIAL_MS);
+      return await this.#dial(target, called.listensAt, 'turn', called.seenAt, RELAY_DIAL_MS);
     }
-    const { seenAt } = (await this.#ask(talk, helper, 'witness')).called;
-    if (!mayDialAt({ host: seenAt.host, port: FIRST_MAPPED_PORT }, helper.address)) throw misleading();
-    return await dialOverTurn(this.#deps.turn, { peerHost: seenAt.host, token: talk.attempt }, async (carrier) => {
-      const { called } = await this.#ask(talk, helper, 'turn', { listensAt: carrier.relayed });
+    const { seenAt } = (await this.#introduce(target, helper, 'witness')).called;
+    if (!mayDialAt({ host: seenAt.host, port: FIRST_MAPPED_PORT }, helper.address)) throw invalidAddressError();
+    return await dialOverTurn(this.#deps.turn, { peerHost: seenAt.host, token: target.attempt }, async (carrier) => {
+      const { called } = await this.#introduce(target, helper, 'turn', { listensAt: carrier.relayed });
       if (called.outcome !== 'ready') throw new SvcError('connect_failed');
-      return await this.#dial(talk, carrier.local, 'turn', seenAt, RELAY_DIAL_MS, carrier.server);
+      return await this.#dial(target, carrier.local, 'turn', seenAt, RELAY_DIAL_MS, carrier.server);
     });
   }
 
-  async #ask(
-    { nodeKey, attempt, signal }: Talk,
+  async #introduce(
+    { nodeKey, attempt, signal }: PunchAttempt,
     helper: ObservedNode,
     means: Means,
-    more: { readonly listensAt?: Address; readonly isFar?: boolean } = {},
+    more: { readonly listensAt?: Address; readonly needsFullHops?: boolean } = {},
   ): Promise<CalledReply> {
-    const { listensAt = null, isFar = false } = more;
-    this.#deps.guard.calls(nodeKey);
+    const { listensAt = null, needsFullHops = false } = more;
+    this.#deps.guard.markCalled(nodeKey);
     const { mapping } = this.#deps.lender;
-    const request = encodeHelperRequest({ kind: 'introduce', to: nodeKey, attempt, means, mapping, listensAt, isFar });
+    const request = encodeHelperRequest({
+      kind: 'introduce',
+      to: nodeKey,
+      attempt,
+      means,
+      mapping,
+      listensAt,
+      needsFullHops,
+    });
     const reply = decodeHelperReply(await this.#deps.request(helper, request, signal));
     if (reply === null) throw new SvcError('protocol_error');
     const { called, relayPort } = reply;
     if (called === null) throw new NodeAbsent();
     if (called.outcome === 'refused') throw new SvcError('connect_failed');
-    // The helper or the node that it introduces names these, and handshakes go there.
-    if (called.listensAt !== null && !mayDialAt(called.listensAt, helper.address)) throw misleading();
-    if (relayPort !== null && relayPort < FIRST_MAPPED_PORT) throw misleading();
-    this.#deps.guard.witness(nodeKey, called.seenAt.host, helper.address);
+    // These addresses are untrusted, and handshakes are sent to them.
+    if (called.listensAt !== null && !mayDialAt(called.listensAt, helper.address)) throw invalidAddressError();
+    if (relayPort !== null && relayPort < FIRST_MAPPED_PORT) throw invalidAddressError();
+    this.#deps.guard.addWitness(nodeKey, called.seenAt.host, helper.address);
     return { ...reply, called };
   }
 
   #dial(
-    { nodeKey, signal }: Talk,
+    { nodeKey, signal }: PunchAttempt,
     address: Address,
     kind: PathKind,
     seenAt: Address,
@@ -208,27 +221,27 @@ export class PunchInitiator {
     return this.#deps.dial(address, nodeKey, how);
   }
 
-  async #dialPunched(talk: Talk, helper: ObservedNode, first: CalledReply): Promise<Connection> {
+  async #dialPunched(target: PunchAttempt, helper: ObservedNode, first: CalledReply): Promise<Connection> {
     const { listensAt, isSprayed, seenAt } = first.called;
     if (listensAt === null) throw new SvcError('protocol_error');
-    if (isSprayed) return await this.#dialFromAll(talk, listensAt, seenAt);
+    if (isSprayed) return await this.#dialFromAllSockets(target, listensAt, seenAt);
     try {
-      return await this.#dial(talk, listensAt, 'punched', seenAt, PUNCH_DIAL_MS);
+      return await this.#dial(target, listensAt, 'punched', seenAt, PUNCH_DIAL_MS);
     } catch (error) {
-      if (talk.signal?.aborted === true) throw error;
+      if (target.signal?.aborted === true) throw error;
     }
-    // The packets may not have left the other side's networks.
-    const again = await this.#ask(talk, helper, 'punch', { isFar: true });
+    // The opening packets may not have left the peer's network.
+    const again = await this.#introduce(target, helper, 'punch', { needsFullHops: true });
     if (again.called.outcome !== 'ready' || again.called.listensAt === null) throw new SvcError('connect_failed');
-    return await this.#dial(talk, again.called.listensAt, 'punched', again.called.seenAt, PUNCH_DIAL_MS);
+    return await this.#dial(target, again.called.listensAt, 'punched', again.called.seenAt, PUNCH_DIAL_MS);
   }
 
   /**
-   * Both are behind one router, or one of a carrier: where it lets us in from inside, that is the longer way, and what
-   * leads there by the network between us comes first.
+   * Both nodes are behind the same router or carrier NAT. A hairpin path is longer than one within the local network,
+   * so the latter gets a head start.
    */
   async #dialHairpin(
-    talk: Talk,
+    target: PunchAttempt,
     { called: { listensAt, isSprayed, seenAt } }: CalledReply,
     isWanted: () => boolean,
   ): Promise<Connection> {
@@ -236,17 +249,21 @@ export class PunchInitiator {
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = this.#deps.clock.after(HAIRPIN_DELAY_MS, resolve);
     try {
-      await abortable(promise, talk.signal);
+      await abortable(promise, target.signal);
     } finally {
       timer.cancel();
     }
     if (!isWanted()) throw new SvcError('cancelled');
-    if (isSprayed) return await this.#dialFromAll(talk, listensAt, seenAt);
-    return await this.#dial(talk, listensAt, 'punched', seenAt, PUNCH_DIAL_MS);
+    if (isSprayed) return await this.#dialFromAllSockets(target, listensAt, seenAt);
+    return await this.#dial(target, listensAt, 'punched', seenAt, PUNCH_DIAL_MS);
   }
 
-  async #dialFromAll({ nodeKey, signal }: Talk, listensAt: Address, seenAt: Address): Promise<Connection> {
-    // Hundreds of handshakes go nowhere but to where helpers see the node.
+  async #dialFromAllSockets(
+    { nodeKey, signal }: PunchAttempt,
+    listensAt: Address,
+    seenAt: Address,
+  ): Promise<Connection> {
+    // Hundreds of handshakes are sent, so only to the host where helpers see the node.
     if (listensAt.host !== seenAt.host || !this.#deps.guard.maySpray(nodeKey, seenAt.host))
       throw new SvcError('connect_failed');
     const native = await this.#deps.pool.dial(listensAt, nodeKey, signal);
@@ -257,18 +274,18 @@ export class PunchInitiator {
     return this.#deps.adopt({ native, outbound, kind: 'punched', source: seenAt.host });
   }
 
-  /** The other side's outer port changes: it dials from all its sockets, and we open random ports of its host. */
-  async #listen(talk: Talk, helper: ObservedNode, { called: { seenAt } }: CalledReply): Promise<Connection> {
+  /** The peer's external port varies. It dials from all its sockets, and this node opens random ports of its host. */
+  async #listen(target: PunchAttempt, helper: ObservedNode, { called: { seenAt } }: CalledReply): Promise<Connection> {
     const { lender, guard, random } = this.#deps;
-    const { nodeKey, signal } = talk;
+    const { nodeKey, signal } = target;
     if (!guard.mayPunch(nodeKey, seenAt, helper.address)) throw new SvcError('connect_failed');
-    // Where nothing stands before us, any port of theirs gets in.
+    // Without a NAT, packets from any port arrive.
     const isOpen = lender.mapping === 'open';
     if (!isOpen && !guard.maySpray(nodeKey, seenAt.host)) throw new SvcError('connect_failed');
     const targets = isOpen ? [seenAt] : randomTargets(seenAt.host, random);
-    const { address, port } = await lender.lend({ expectedKey: nodeKey, targets, isFar: false, ownIpv6: null });
+    const { address, port } = await lender.lend({ expectedKey: nodeKey, targets, needsFullHops: false, ownIpv6: null });
     try {
-      const { called } = await this.#ask(talk, helper, 'listening', { listensAt: address });
+      const { called } = await this.#introduce(target, helper, 'listening', { listensAt: address });
       if (called.outcome !== 'dialling') throw new SvcError('connect_failed');
     } catch (error) {
       detach(port.close());
@@ -278,8 +295,8 @@ export class PunchInitiator {
   }
 }
 
-function misleading(): SvcError {
+function invalidAddressError(): SvcError {
   return new SvcError('connect_failed', {
-    message: 'A helper named an address that is not dialled: a private host, or a port below 1024.',
+    message: 'A helper sent an address that must not be dialed: a private host, or a port below 1024.',
   });
 }

@@ -1,4 +1,4 @@
-/** What a node does when a helper of its own introduces another one that wants to reach it. */
+/** Responds to the introductions of this node's helpers. */
 import type { Address } from '../../foundation/address.ts';
 import { detach } from '../../foundation/detached.ts';
 import type { PathKind } from '../../foundation/domain/tunnels.ts';
@@ -19,62 +19,62 @@ import { type CalledOutcome, type Introduction, type IntroductionAnswer } from '
 import type { TurnAccess, TurnCarrier } from './turn/turn-servers.ts';
 import type { RendezvousRequest } from './turn-rendezvous.ts';
 
-/** A connection that came by an introduction. */
+/** A connection that an introduction led to. */
 export interface Introduced {
   readonly native: EngineConnection;
-  /** True where we dialled, so that we say hello. */
+  /** True if this node dialed and therefore sends the hello. */
   readonly outbound: boolean;
   readonly kind: PathKind;
-  /** The other node's IP address as a helper sees it; left out where none does. */
+  /** The peer's IP address as a helper sees it; omitted if there is no helper. */
   readonly source?: string;
-  /** Who it is that packets go to, where the socket shows another one. */
+  /** The address that packets are sent to, if the socket shows a different one. */
   readonly remote?: Address;
 }
 
-/** The way of a connection that came by an introduction. */
-export function wayOf({ kind, source, remote }: Introduced): Way {
+/** The path of an introduced connection. */
+export function introducedWay({ kind, source, remote }: Introduced): Way {
   return { kind, ...(source === undefined ? {} : { source }), ...(remote === undefined ? {} : { remote }) };
 }
 
-/** A caller that is met at a TURN server. */
+/** A caller to meet at a TURN server. */
 interface TurnMeeting {
   readonly caller: Uint8Array;
   readonly attempt: Uint8Array;
-  /** Where its packets come from. */
+  /** The source of its packets. */
   readonly host: string;
-  /** Its own address at a server; null for one of ours. */
+  /** The caller's address at a TURN server; null to use a server of this node. */
   readonly listensAt: Address | null;
   /** As in `Introduced`. */
   readonly source?: string;
 }
 
-interface CalledDependencies {
+interface PunchResponderDependencies {
   readonly log: Log;
-  readonly lender: Pick<PortLender, 'mapping' | 'lend' | 'lendAtRelay' | 'lendTowardsRelay' | 'lendLocally'>;
-  /** Our own TURN servers. */
+  readonly lender: Pick<PortLender, 'mapping' | 'lend' | 'lendAtRelay' | 'lendToHelperRelay' | 'lendLocally'>;
+  /** This node's TURN servers. */
   readonly turn: TurnAccess;
   readonly pool: Pick<ClientPool, 'waitMs' | 'prepare' | 'dial'>;
   readonly guard: PunchGuard;
-  /** A number from 0 to below 1. */
+  /** Returns a number from 0 to below 1. */
   readonly random: () => number;
-  /** Our public IPv6 address from which we write to another one; null for none. */
+  /** The public IPv6 address that this node uses for a destination; null if there is none. */
   readonly ownIpv6: (to: Address) => Promise<string | null>;
-  /** Whether a node is one of the helpers that we have chosen: nobody else introduces anybody. */
+  /** Whether a node is a chosen helper of this node. Introductions of other nodes are refused. */
   readonly isHelper: (nodeKey: Uint8Array) => boolean;
-  /** Whether a node may call this one. */
+  /** Whether a node may call this node. */
   readonly mayCall: (nodeKey: Uint8Array) => boolean;
-  /** False where no third node may carry our packets. */
+  /** False if third nodes must not relay packets of this node. */
   readonly mayRelay: () => boolean;
-  /** Takes the connection, whoever dialled it. */
-  readonly take: (connection: Introduced) => void;
-  /** Dials one address from the socket that all ordinary dials use. */
+  /** Accepts an introduced connection. */
+  readonly accept: (connection: Introduced) => void;
+  /** Dials an address from the socket that all ordinary dials use. */
   readonly dial: (address: Address, nodeKey: Uint8Array, source: string) => Promise<void>;
 }
 
 export class PunchResponder {
-  readonly #deps: CalledDependencies;
+  readonly #deps: PunchResponderDependencies;
 
-  constructor(dependencies: CalledDependencies) {
+  constructor(dependencies: PunchResponderDependencies) {
     this.#deps = dependencies;
   }
 
@@ -82,21 +82,21 @@ export class PunchResponder {
   async answer(introduction: Introduction, helper: ObservedNode): Promise<IntroductionAnswer> {
     const { isHelper, mayCall, mayRelay, guard, log } = this.#deps;
     const { caller, seenAt } = introduction;
-    if (!isHelper(helper.nodeKey) || !mayCall(caller)) return this.#say('refused');
-    if ((introduction.means === 'relay' || introduction.means === 'turn') && !mayRelay()) return this.#say('refused');
-    guard.witness(caller, seenAt.host, helper.address);
+    if (!isHelper(helper.nodeKey) || !mayCall(caller)) return this.#reply('refused');
+    if ((introduction.means === 'relay' || introduction.means === 'turn') && !mayRelay()) return this.#reply('refused');
+    guard.addWitness(caller, seenAt.host, helper.address);
     try {
       return await this.#meet(introduction, helper.address);
     } catch (error) {
-      log.debug({ error }, 'an introduction led to nothing');
-      return this.#say('relay');
+      log.debug({ error }, 'an introduction failed');
+      return this.#reply('relay');
     }
   }
 
   /**
-   * Goes to meet a caller that asked for it over the record network, where no helper says where it is.
-   * @param ownHost where others see us: nobody there has seen hosts of our own networks
-   * @returns where the caller has to come to; null where that is at its own address
+   * Meets a caller that sent a request over the record network, without a helper that reports its address.
+   * @param ownHost this node's public host: a caller on the Internet must not name private hosts
+   * @returns the address that the caller must dial; null if they meet at the caller's address
    * @throws SvcError `access_denied`, `rate_limited`, `connect_failed`, `timeout`
    */
   async meet({ caller, attempt, host, listensAt }: RendezvousRequest, ownHost: string): Promise<Address | null> {
@@ -104,17 +104,17 @@ export class PunchResponder {
     if (!mayCall(caller) || !mayRelay()) throw new SvcError('access_denied');
     const target = listensAt ?? { host, port: FIRST_MAPPED_PORT };
     if (!guard.mayPunch(caller, target, { host: ownHost, port: 0 })) throw new SvcError('rate_limited');
-    return await this.#goToTurn({ caller, attempt, host, listensAt });
+    return await this.#meetThroughTurn({ caller, attempt, host, listensAt });
   }
 
-  #say(outcome: CalledOutcome, listensAt: Address | null = null, isSprayed = false): IntroductionAnswer {
+  #reply(outcome: CalledOutcome, listensAt: Address | null = null, isSprayed = false): IntroductionAnswer {
     return { outcome, mapping: this.#deps.lender.mapping, listensAt, isSprayed };
   }
 
   async #meet(introduction: Introduction, helper: Address): Promise<IntroductionAnswer> {
     switch (introduction.means) {
       case 'witness':
-        return this.#say('noted');
+        return this.#reply('noted');
       case 'punch':
         return await this.#listen(introduction, helper);
       case 'ipv6':
@@ -128,86 +128,92 @@ export class PunchResponder {
     }
   }
 
-  async #listen({ caller, mapping, seenAt, isFar }: Introduction, helper: Address): Promise<IntroductionAnswer> {
+  async #listen(
+    { caller, mapping, seenAt, needsFullHops }: Introduction,
+    helper: Address,
+  ): Promise<IntroductionAnswer> {
     const { lender, guard, random } = this.#deps;
     if (!hasStablePort(lender.mapping)) {
-      if (!hasStablePort(mapping)) return this.#say('relay');
+      if (!hasStablePort(mapping)) return this.#reply('relay');
       if (mapping !== 'open') this.#deps.pool.prepare();
-      return this.#say('listen');
+      return this.#reply('listen');
     }
-    if (!guard.mayPunch(caller, seenAt, helper)) return this.#say('refused');
+    if (!guard.mayPunch(caller, seenAt, helper)) return this.#reply('refused');
     const isSprayed = !hasStablePort(mapping);
-    if (isSprayed && !guard.maySpray(caller, seenAt.host)) return this.#say('relay');
+    if (isSprayed && !guard.maySpray(caller, seenAt.host)) return this.#reply('relay');
     const targets = isSprayed ? randomTargets(seenAt.host, random) : [seenAt];
-    const { address, port } = await lender.lend({ expectedKey: caller, targets, isFar, ownIpv6: null });
-    this.#await(port, 'punched', seenAt.host);
-    return this.#say('ready', address, isSprayed);
+    const { address, port } = await lender.lend({ expectedKey: caller, targets, needsFullHops, ownIpv6: null });
+    this.#acceptWhenConnected(port, 'punched', seenAt.host);
+    return this.#reply('ready', address, isSprayed);
   }
 
   /**
-   * Helpers are met over IPv4, so where the caller dials from over IPv6 is its own word. A few packets go there, and
-   * never farther than a few hops, which is enough for our own firewalls: hosts of others see none of them.
+   * Helpers use IPv4, so the caller's IPv6 address is unverified. Only a few packets are sent there, with a low hop
+   * limit: enough to open this node's firewalls, but too low to reach other hosts.
    */
   async #listenOverIpv6({ caller, seenAt, listensAt }: Introduction, helper: Address): Promise<IntroductionAnswer> {
     const { lender, guard, ownIpv6 } = this.#deps;
-    if (listensAt === null || !guard.mayPunch(caller, listensAt, helper, seenAt.host)) return this.#say('refused');
+    if (listensAt === null || !guard.mayPunch(caller, listensAt, helper, seenAt.host)) return this.#reply('refused');
     const own = await ownIpv6(listensAt);
-    if (own === null) return this.#say('relay');
-    const options = { expectedKey: caller, targets: [listensAt], isFar: false, ownIpv6: own };
+    if (own === null) return this.#reply('relay');
+    const options = { expectedKey: caller, targets: [listensAt], needsFullHops: false, ownIpv6: own };
     const { address, port } = await lender.lend(options);
-    this.#await(port, 'punched', seenAt.host);
-    return this.#say('ready', address);
+    this.#acceptWhenConnected(port, 'punched', seenAt.host);
+    return this.#reply('ready', address);
   }
 
-  /** The caller listens: where the helper sees it, as nobody may have us dial others. */
+  /**
+   * The caller listens. Dials only the host where the helper sees it, so that callers cannot direct packets to third
+   * hosts.
+   */
   #dial({ caller, mapping, seenAt, listensAt }: Introduction, helper: Address): IntroductionAnswer {
     const { guard, lender } = this.#deps;
-    if (listensAt === null || listensAt.host !== seenAt.host) return this.#say('refused');
-    if (!guard.mayPunch(caller, listensAt, helper)) return this.#say('refused');
-    // Nothing stands before a caller that is open: it is dialled as any public node, from whatever outer port.
+    if (listensAt === null || listensAt.host !== seenAt.host) return this.#reply('refused');
+    if (!guard.mayPunch(caller, listensAt, helper)) return this.#reply('refused');
+    // A caller without a NAT can be dialed from any port.
     if (hasStablePort(lender.mapping) || mapping === 'open') {
-      detach(this.#attempt(() => this.#deps.dial(listensAt, caller, seenAt.host)));
-      return this.#say('dialling');
+      detach(this.#logFailure(() => this.#deps.dial(listensAt, caller, seenAt.host)));
+      return this.#reply('dialling');
     }
-    if (this.#deps.pool.waitMs > 0 || !guard.maySpray(caller, seenAt.host)) return this.#say('relay');
+    if (this.#deps.pool.waitMs > 0 || !guard.maySpray(caller, seenAt.host)) return this.#reply('relay');
     detach(
-      this.#attempt(async () => {
+      this.#logFailure(async () => {
         const native = await this.#deps.pool.dial(listensAt, caller);
-        this.#deps.take({ native, outbound: true, kind: 'punched', source: seenAt.host });
+        this.#deps.accept({ native, outbound: true, kind: 'punched', source: seenAt.host });
       }),
     );
-    return this.#say('dialling');
+    return this.#reply('dialling');
   }
 
   async #joinRelay({ caller, seenAt, relay }: Introduction, helper: Address): Promise<IntroductionAnswer> {
     if (relay === null) throw new SvcError('protocol_error');
     const address = { host: helper.host, port: relay.port };
-    // To our own helper, but at a port that others caused it to name.
+    // The host is this node's helper, but the helper's port was requested by others.
     if (ipScope(address.host) === IP_SCOPE.none || !this.#deps.guard.mayPunch(caller, address, helper))
-      return this.#say('refused');
-    const port = await this.#deps.lender.lendTowardsRelay(address, relay.token, caller);
-    this.#await(port, 'relay', seenAt.host);
-    return this.#say('ready');
+      return this.#reply('refused');
+    const port = await this.#deps.lender.lendToHelperRelay(address, relay.token, caller);
+    this.#acceptWhenConnected(port, 'relay', seenAt.host);
+    return this.#reply('ready');
   }
 
-  /** At the caller's address at a TURN server, or else at one of ours. */
+  /** Uses the caller's address at a TURN server, or else a server of this node. */
   async #meetAtTurn(
     { caller, attempt, seenAt, listensAt }: Introduction,
     helper: Address,
   ): Promise<IntroductionAnswer> {
     const { guard, turn } = this.#deps;
-    if (!guard.mayPunch(caller, listensAt ?? seenAt, helper, seenAt.host)) return this.#say('refused');
-    if (listensAt === null && !turn.isAvailable) return this.#say('relay');
+    if (!guard.mayPunch(caller, listensAt ?? seenAt, helper, seenAt.host)) return this.#reply('refused');
+    if (listensAt === null && !turn.isAvailable) return this.#reply('relay');
     const { host } = seenAt;
-    return this.#say('ready', await this.#goToTurn({ caller, attempt, host, listensAt, source: host }));
+    return this.#reply('ready', await this.#meetThroughTurn({ caller, attempt, host, listensAt, source: host }));
   }
 
-  /** @returns our address there; null where it is the caller's */
-  async #goToTurn({ caller, attempt, host, listensAt, source }: TurnMeeting): Promise<Address | null> {
+  /** @returns the address at this node's server; null if the caller's is used */
+  async #meetThroughTurn({ caller, attempt, host, listensAt, source }: TurnMeeting): Promise<Address | null> {
     const { lender, turn } = this.#deps;
     if (listensAt !== null) {
-      // A few small datagrams to a host that the caller names: no more than it sent itself to have us do so.
-      this.#await(await lender.lendAtRelay(listensAt, attempt, caller), 'turn', source);
+      // Sends a few small datagrams to a host that the caller named: at most as many as the caller had to send.
+      this.#acceptWhenConnected(await lender.lendAtRelay(listensAt, attempt, caller), 'turn', source);
       return null;
     }
     if (!turn.isAvailable) throw new SvcError('connect_failed');
@@ -215,7 +221,7 @@ export class PunchResponder {
     try {
       const carrier = await turn.open({ peerHost: host, enginePort: port.port, token: null });
       detach(port.ended.then(() => turn.close(carrier)));
-      this.#await(port, 'turn', source, carrier);
+      this.#acceptWhenConnected(port, 'turn', source, carrier);
       return carrier.relayed;
     } catch (error) {
       detach(port.close());
@@ -223,24 +229,24 @@ export class PunchResponder {
     }
   }
 
-  #await(port: LentPort, kind: PathKind, source: string | undefined, carrier?: TurnCarrier): void {
+  #acceptWhenConnected(port: LentPort, kind: PathKind, source: string | undefined, carrier?: TurnCarrier): void {
     detach(
-      this.#attempt(async () => {
+      this.#logFailure(async () => {
         const native = await port.connection();
         if (carrier !== undefined) detach(carrier.lost.then(() => native.abort()));
         const from = source === undefined ? {} : { source };
         const to = carrier === undefined ? {} : { remote: carrier.server };
-        this.#deps.take({ native, outbound: false, kind, ...from, ...to });
+        this.#deps.accept({ native, outbound: false, kind, ...from, ...to });
       }),
     );
   }
 
-  /** What comes to nothing is the caller's to try again. */
-  async #attempt(work: () => Promise<void>): Promise<void> {
+  /** A failure is logged only: the caller retries. */
+  async #logFailure(work: () => Promise<void>): Promise<void> {
     try {
       await work();
     } catch (error) {
-      this.#deps.log.debug({ error }, 'an introduced node did not come');
+      this.#deps.log.debug({ error }, 'an introduced node did not connect');
     }
   }
 }

@@ -1,4 +1,4 @@
-/** The relay of a helper: its sessions, what each source may take, and their end. */
+/** The relay of a helper: sessions, quotas and expiry. */
 import { randomBytes } from 'node:crypto';
 import type { Address } from '../../foundation/address.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
@@ -10,20 +10,20 @@ import { Quota, type QuotaShare } from '../../foundation/quota.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 
 /*
- * Two ports of a helper between which datagrams are handed over unread. Each port serves one address: that of the first
- * datagram which shows that it comes from the right node. The bytes are sealed for the nodes at the ends.
+ * A session forwards datagrams between two ports without reading them. Each port serves one address: the source of the
+ * first datagram that proves to be from the expected node. The payload is encrypted end to end.
  */
 
-/** Bytes of the token by which the called node shows that a port is for it. */
+/** Size of the token that identifies the called node, bytes. */
 export const RELAY_TOKEN_BYTES = 16;
-/** The least bytes of the datagram that begins a QUIC handshake (RFC 9000, 14.1) … */
+/** Minimum size of the first datagram of a QUIC handshake (RFC 9000, 14.1), bytes. */
 const INITIAL_BYTES = 1200;
-/** … and the bit that says that it has a long header. */
+/** The bit that marks a long header. */
 const LONG_HEADER = 0x80;
-/** Largest datagram that is handed over, bytes. */
+/** Largest datagram to forward, bytes. */
 const MAX_RELAYED_BYTES = 1500;
 
-/** A UDP socket, as the engine of the DHT has them. */
+/** A UDP socket, with the interface of the DHT engine's sockets. */
 export interface RelaySocket {
   on(event: 'message', listener: (datagram: Uint8Array, from: Address) => void): unknown;
   bind(port: number, host: string): void;
@@ -32,16 +32,16 @@ export interface RelaySocket {
   close(): Promise<void>;
 }
 
-export interface RelayEnds {
-  /** Where the helper sees the calling node: its handshake has to come from this host. */
+export interface RelayPeers {
+  /** The caller's host as the helper sees it. Its handshake must be sent from this host. */
   readonly callerHost: string;
-  /** Where the helper sees the called node: its token has to come from this host, or from the same IPv6 /64. */
+  /** The called node's host as the helper sees it. Its token must be sent from this host, or from the same IPv6 /64. */
   readonly calledHost: string;
-  /** What the called node sends to show that it is the one. */
+  /** The token that identifies the called node. */
   readonly token: Uint8Array;
 }
 
-/** Datagrams and bytes that were handed over, and datagrams that were not: too many, or from somebody else. */
+/** Forwarded datagrams and bytes. Dropped datagrams exceeded a limit or were sent by another host. */
 export interface RelayCounters {
   datagrams: number;
   bytes: number;
@@ -49,71 +49,71 @@ export interface RelayCounters {
 }
 
 /** One of the two ports. */
-class End {
+class RelayPort {
   readonly socket: RelaySocket;
   readonly port: number;
   host = '';
   remotePort = 0;
 
-  /** @param expected the host whose address family it listens on */
+  /** @param expected the host that determines the address family */
   constructor(socket: RelaySocket, expected: string) {
     this.socket = socket;
     socket.bind(0, expected.includes(':') ? '::' : '0.0.0.0');
     this.port = socket.address()?.port ?? 0;
   }
 
-  learn({ host, port }: Address): void {
+  setRemote({ host, port }: Address): void {
     this.host = host;
     this.remotePort = port;
   }
 
-  is(from: Address): boolean {
+  isRemote(from: Address): boolean {
     return from.port === this.remotePort && from.host === this.host;
   }
 }
 
 export class RelaySession {
-  readonly #ends: RelayEnds;
+  readonly #peers: RelayPeers;
   readonly #budgets: readonly RelayBudget[];
   readonly #counters: RelayCounters;
-  readonly #caller: End;
-  readonly #called: End;
-  /** True once something was handed over since the last look. */
-  #wasUsed = false;
+  readonly #caller: RelayPort;
+  readonly #called: RelayPort;
+  /** True if a datagram was forwarded since the last check. */
+  #wasActive = false;
 
   constructor(
-    ends: RelayEnds,
+    ends: RelayPeers,
     createSocket: () => RelaySocket,
     budgets: readonly RelayBudget[],
     counters: RelayCounters,
   ) {
-    this.#ends = ends;
+    this.#peers = ends;
     this.#budgets = budgets;
     this.#counters = counters;
-    this.#caller = new End(createSocket(), ends.callerHost);
-    this.#called = new End(createSocket(), ends.calledHost);
+    this.#caller = new RelayPort(createSocket(), ends.callerHost);
+    this.#called = new RelayPort(createSocket(), ends.calledHost);
     this.#caller.socket.on('message', (datagram, from) => {
-      if (this.#isCaller(datagram, from)) this.#hand(datagram, this.#called);
+      if (this.#isCaller(datagram, from)) this.#forward(datagram, this.#called);
     });
     this.#called.socket.on('message', (datagram, from) => {
-      if (this.#isCalled(datagram, from)) this.#hand(datagram, this.#caller);
+      if (this.#isCalled(datagram, from)) this.#forward(datagram, this.#caller);
     });
   }
 
-  /** Which port each of them has to use. */
+  /** The port for each node. */
   get ports(): { readonly caller: number; readonly called: number } {
     return { caller: this.#caller.port, called: this.#called.port };
   }
 
-  /** True where both have come. */
-  get isWhole(): boolean {
+  /** True if both nodes have joined. */
+  get isJoined(): boolean {
     return this.#caller.remotePort !== 0 && this.#called.remotePort !== 0;
   }
 
-  /** Whether anything was handed over since the last call. */
-  takeUse(): boolean {
-    const wasUsed = this.#wasUsed;
-    this.#wasUsed = false;
+  /** Whether a datagram was forwarded since the last call. */
+  takeActivity(): boolean {
+    const wasUsed = this.#wasActive;
+    this.#wasActive = false;
     return wasUsed;
   }
 
@@ -122,10 +122,10 @@ export class RelaySession {
   }
 
   #isCaller(datagram: Uint8Array, from: Address): boolean {
-    if (this.#caller.is(from)) return true;
-    const isFirst = this.#caller.remotePort === 0 && from.host === this.#ends.callerHost;
+    if (this.#caller.isRemote(from)) return true;
+    const isFirst = this.#caller.remotePort === 0 && from.host === this.#peers.callerHost;
     if (isFirst && datagram.length >= INITIAL_BYTES && ((datagram[0] ?? 0) & LONG_HEADER) !== 0) {
-      this.#caller.learn(from);
+      this.#caller.setRemote(from);
       return true;
     }
     this.#counters.dropped++;
@@ -133,36 +133,37 @@ export class RelaySession {
   }
 
   /**
-   * The token is repeated if its echo was lost, and is never handed over. The called node knows the token and could forge
-   * the source of a datagram, so only its own host is accepted: otherwise the relay would send the caller's packets to a
-   * victim.
+   * The token is echoed each time it arrives, because an echo may get lost; it is never forwarded. The called node
+   * knows the token and could forge the source of a datagram, so the token is accepted only from its own host.
+   * Otherwise the relay would send the caller's packets to a victim.
    */
   #isCalled(datagram: Uint8Array, from: Address): boolean {
-    const isKnown = this.#called.is(from);
-    const mayBeFirst = this.#called.remotePort === 0 && subscriberOf(from.host) === subscriberOf(this.#ends.calledHost);
+    const isKnown = this.#called.isRemote(from);
+    const mayBeFirst =
+      this.#called.remotePort === 0 && subscriberOf(from.host) === subscriberOf(this.#peers.calledHost);
     if (datagram.length === RELAY_TOKEN_BYTES && (isKnown || mayBeFirst)) {
-      if (!equalBytes(datagram, this.#ends.token)) return isKnown;
-      this.#called.learn(from);
-      this.#called.socket.trySend(this.#ends.token, from.port, from.host);
+      if (!equalBytes(datagram, this.#peers.token)) return isKnown;
+      this.#called.setRemote(from);
+      this.#called.socket.trySend(this.#peers.token, from.port, from.host);
       return false;
     }
     if (!isKnown) this.#counters.dropped++;
     return isKnown;
   }
 
-  #hand(datagram: Uint8Array, to: End): void {
+  #forward(datagram: Uint8Array, to: RelayPort): void {
     const { length } = datagram;
-    if (to.remotePort === 0 || length > MAX_RELAYED_BYTES || !this.#pays(length)) {
+    if (to.remotePort === 0 || length > MAX_RELAYED_BYTES || !this.#spend(length)) {
       this.#counters.dropped++;
       return;
     }
-    this.#wasUsed = true;
+    this.#wasActive = true;
     this.#counters.datagrams++;
     this.#counters.bytes += length;
     to.socket.trySend(datagram, to.remotePort, to.host);
   }
 
-  #pays(bytes: number): boolean {
+  #spend(bytes: number): boolean {
     for (const budget of this.#budgets) if (!budget.has(bytes)) return false;
     for (const budget of this.#budgets) budget.spend(bytes);
     return true;
@@ -170,37 +171,33 @@ export class RelaySession {
 }
 
 /**
- * How much a helper relays: bytes a second and a day, for one source and in all. It is looked at for each datagram, so
- * the figures are plain numbers that a timer fills up.
+ * Limits of the relay: bytes per second and per day, for each source and in total. Budgets are checked for each
+ * datagram, so they are plain numbers that a timer refills.
  */
 
-/** What a helper gives away; a setting each. */
+/** Limits of the relay. */
 export interface RelayLimits {
-  /** Sessions at one time. */
+  /** Concurrent sessions. */
   readonly sessions: number;
-  /** The same for one source. */
   readonly sessionsPerSource: number;
-  /** Bytes a second, both directions and all sessions together. */
+  /** Bytes per second, for both directions of all sessions. */
   readonly bytesPerSecond: number;
-  /** The same for one source. */
   readonly bytesPerSecondPerSource: number;
-  /** Bytes a day. */
   readonly bytesPerDay: number;
-  /** The same for one source. */
   readonly bytesPerDayPerSource: number;
 }
 
-/** Relayed sessions at one time. */
+/** Concurrent relayed sessions. */
 export const MAX_RELAYED = 64;
-/** The same for one source. */
+/** Concurrent relayed sessions of one source. */
 export const MAX_RELAYED_PER_SOURCE = 8;
-/** Bytes a second that are relayed in all. */
+/** Relayed bytes per second. */
 export const RELAY_BYTES_PER_S: number = 16 * 1024 * 1024;
-/** The same for one source. */
+/** Relayed bytes per second of one source. */
 export const RELAY_BYTES_PER_S_PER_SOURCE: number = 8 * 1024 * 1024;
-/** Bytes a day that are relayed in all. */
+/** Relayed bytes per day. */
 export const RELAY_BYTES_PER_DAY: number = 64 * 1024 ** 3;
-/** The same for one source. */
+/** Relayed bytes per day of one source. */
 export const RELAY_BYTES_PER_DAY_PER_SOURCE: number = 8 * 1024 ** 3;
 
 export const DEFAULT_RELAY_LIMITS: RelayLimits = {
@@ -212,12 +209,12 @@ export const DEFAULT_RELAY_LIMITS: RelayLimits = {
   bytesPerDayPerSource: RELAY_BYTES_PER_DAY_PER_SOURCE,
 };
 
-/** What of all is left for one source: a part of it, so that one never has everything. */
+/** One source gets a fraction of each limit, so that it cannot use all capacity. */
 const SOURCES_FOR_SESSIONS: number = MAX_RELAYED / MAX_RELAYED_PER_SOURCE;
 const SOURCES_FOR_RATE: number = RELAY_BYTES_PER_S / RELAY_BYTES_PER_S_PER_SOURCE;
 const SOURCES_FOR_DAY: number = RELAY_BYTES_PER_DAY / RELAY_BYTES_PER_DAY_PER_SOURCE;
 
-/** What the owner of a node gives away to others. */
+/** Settings of the owner. */
 interface RelaySettings {
   readonly help_others: boolean;
   readonly relay_sessions: number;
@@ -225,7 +222,7 @@ interface RelaySettings {
   readonly relay_bytes_per_day: number;
 }
 
-/** The limits that settings stand for: those of one source are the same part of the whole as by default. */
+/** Derives limits from settings. One source gets the same fraction as by default. */
 export function relayLimits(settings: RelaySettings): RelayLimits {
   const { help_others, relay_sessions, relay_bytes_per_second, relay_bytes_per_day } = settings;
   return {
@@ -238,92 +235,92 @@ export function relayLimits(settings: RelaySettings): RelayLimits {
   };
 }
 
-/** What is given back to a budget at a time is at most that of so many milliseconds: a pause is no credit for a burst. */
-const MAX_CREDIT_MS = 250;
+/** Maximum time that one refill credits, milliseconds, so that a pause does not allow a burst. */
+const MAX_REFILL_MS = 250;
 
 export class RelayBudget {
   readonly #perMs: number;
-  /** Bytes that may pass until the next refill. */
-  #now: number;
-  /** Bytes that may pass today. */
-  #today: number;
+  /** Bytes that may be forwarded until the next refill. */
+  #available: number;
+  /** Bytes that may be forwarded today. */
+  #availableToday: number;
   readonly #perDay: number;
 
   constructor(bytesPerSecond: number, bytesPerDay: number) {
     this.#perMs = bytesPerSecond / 1000;
-    this.#now = this.#perMs * MAX_CREDIT_MS;
-    this.#today = bytesPerDay;
+    this.#available = this.#perMs * MAX_REFILL_MS;
+    this.#availableToday = bytesPerDay;
     this.#perDay = bytesPerDay;
   }
 
-  /** True where nothing more may pass today. */
+  /** True if the bytes of the day are used up. */
   get isUsedUp(): boolean {
-    return this.#today <= 0;
+    return this.#availableToday <= 0;
   }
 
-  /** True where nothing has passed today. */
-  get isWhole(): boolean {
-    return this.#today === this.#perDay;
+  /** True if no bytes of the day are used. */
+  get isUnused(): boolean {
+    return this.#availableToday === this.#perDay;
   }
 
   has(bytes: number): boolean {
-    return this.#now >= bytes && this.#today >= bytes;
+    return this.#available >= bytes && this.#availableToday >= bytes;
   }
 
   spend(bytes: number): void {
-    this.#now -= bytes;
-    this.#today -= bytes;
+    this.#available -= bytes;
+    this.#availableToday -= bytes;
   }
 
   refill(ms: number): void {
-    this.#now = Math.min(this.#now + this.#perMs * ms, this.#perMs * MAX_CREDIT_MS);
+    this.#available = Math.min(this.#available + this.#perMs * ms, this.#perMs * MAX_REFILL_MS);
   }
 
-  /** A new day has begun. */
-  renew(): void {
-    this.#today = this.#perDay;
+  /** Starts a new day. */
+  startDay(): void {
+    this.#availableToday = this.#perDay;
   }
 }
 
-/** How often budgets are filled up, milliseconds. */
+/** Interval between refills, milliseconds. */
 const REFILL_MS = 20;
-/** How often sessions are looked at, milliseconds. */
-const LOOK_MS = 1_000;
-/** Nothing handed over for so long ends a session, milliseconds: both ends show every few seconds that they live. */
+/** Interval between checks of sessions, milliseconds. */
+const CHECK_MS = 1_000;
+/** An idle session expires after this time, milliseconds. Both nodes send keepalives every few seconds. */
 export const RELAY_IDLE_MS = 30_000;
-/** Both ends have to come within this time, milliseconds. */
+/** Time for both nodes to join, milliseconds. */
 export const RELAY_JOIN_MS = 15_000;
 
-/** What one network (an IPv4 /24 or IPv6 /48) may have, in shares of one source. */
+/** Limit of one network (an IPv4 /24 or IPv6 /48), as a multiple of the limit of one source. */
 export const SOURCES_PER_NETWORK = 2;
 
-interface Kept {
+interface OpenSession {
   readonly session: RelaySession;
-  /** Names of its source and its network, and what these may use. */
-  readonly uses: readonly (readonly [name: string, use: Use])[];
+  /** The source and the network of the session, and their usage. */
+  readonly usages: readonly (readonly [name: string, usage: Usage])[];
   readonly share: QuotaShare;
-  /** When something was last handed over; when it was made where nothing was. */
-  usedAt: number;
+  /** When a datagram was last forwarded, or when the session was opened. */
+  activeAt: number;
 }
 
-/** What a source or a network uses. */
-interface Use {
+/** Usage of a source or a network. */
+interface Usage {
   readonly budget: RelayBudget;
   sessions: number;
 }
 
-/** A session for two nodes. */
+/** A session that was opened for two nodes. */
 export interface RelayOffer {
   /** The port that the caller dials. */
   readonly callerPort: number;
-  /** The port that the called node writes its token to. */
+  /** The port that the called node sends its token to. */
   readonly calledPort: number;
   readonly token: Uint8Array;
-  /** Gives it back where the called node does not take part. */
+  /** Closes the session if the called node does not join. */
   readonly cancel: () => void;
 }
 
-export interface RelayUse {
+export interface RelayUsage {
   readonly sessions: number;
   readonly datagrams: number;
   readonly bytes: number;
@@ -341,10 +338,10 @@ export class Relay {
   readonly #deps: RelayDependencies;
   readonly #all: RelayBudget;
   readonly #quota: Quota;
-  readonly #uses = new Map<string, Use>();
-  readonly #sessions = new Set<Kept>();
+  readonly #usages = new Map<string, Usage>();
+  readonly #sessions = new Set<OpenSession>();
   readonly #counters: RelayCounters = { datagrams: 0, bytes: 0, dropped: 0 };
-  #repeating: readonly RepeatingTask[] = [];
+  #timers: readonly RepeatingTask[] = [];
   #refilledAt = 0;
   #day: number;
 
@@ -360,81 +357,81 @@ export class Relay {
     this.#day = this.#today();
   }
 
-  /** What it does now, and has done since it was made. */
-  get use(): RelayUse {
+  /** Current sessions, and totals since the start. */
+  get usage(): RelayUsage {
     return { sessions: this.#sessions.size, ...this.#counters };
   }
 
   /**
-   * Opens a session; null where the limits leave no room.
-   * @param callerHost where the caller is seen: it is charged, and its handshake has to come from there
-   * @param calledHost where the called node is seen: its token has to come from there
+   * Opens a session; null if a limit is reached.
+   * @param callerHost where the caller is seen. It is charged, and its handshake must be sent from there
+   * @param calledHost where the called node is seen. Its token must be sent from there
    */
   open(callerHost: string, calledHost: string): RelayOffer | null {
-    this.#renewDaily();
+    this.#startDayIfNew();
     const source = subscriberOf(callerHost);
     const network = networkOf(callerHost) ?? source;
-    const uses = [
-      [source, this.#useOf(source, 1)],
-      [`network ${network}`, this.#useOf(`network ${network}`, SOURCES_PER_NETWORK)],
+    const usages = [
+      [source, this.#getUsage(source, 1)],
+      [`network ${network}`, this.#getUsage(`network ${network}`, SOURCES_PER_NETWORK)],
     ] as const;
-    if (this.#all.isUsedUp || uses.some(([, { budget }]) => budget.isUsedUp)) return null;
+    if (this.#all.isUsedUp || usages.some(([, { budget }]) => budget.isUsedUp)) return null;
     const onEvict = (): void => {
-      if (kept !== null) this.#end(kept);
+      if (evictable !== null) this.#close(evictable);
     };
-    let kept: Kept | null = null;
+    let evictable: OpenSession | null = null;
     const share = this.#quota.take({ node: source, source: callerHost, named: false }, { onEvict });
     if (share === null) return null;
     const token = new Uint8Array(randomBytes(RELAY_TOKEN_BYTES));
-    const budgets = [...uses.map(([, { budget }]) => budget), this.#all];
-    const ends = { callerHost, calledHost, token };
-    const session = new RelaySession(ends, this.#deps.createSocket, budgets, this.#counters);
-    const begun: Kept = { session, uses, share, usedAt: this.#deps.clock.now() };
-    kept = begun;
-    for (const [name, use] of uses) {
-      use.sessions++;
-      this.#uses.set(name, use);
+    const budgets = [...usages.map(([, { budget }]) => budget), this.#all];
+    const peers = { callerHost, calledHost, token };
+    const session = new RelaySession(peers, this.#deps.createSocket, budgets, this.#counters);
+    const opened: OpenSession = { session, usages, share, activeAt: this.#deps.clock.now() };
+    evictable = opened;
+    for (const [name, usage] of usages) {
+      usage.sessions++;
+      this.#usages.set(name, usage);
     }
-    this.#sessions.add(begun);
-    this.#start();
-    this.#deps.log.debug({ session: toHex(token.subarray(0, 4)), source }, 'a relayed session begins');
+    this.#sessions.add(opened);
+    this.#startTimers();
+    this.#deps.log.debug({ session: toHex(token.subarray(0, 4)), source }, 'opened a relayed session');
     const { caller, called } = session.ports;
-    return { callerPort: caller, calledPort: called, token, cancel: () => this.#end(begun) };
+    return { callerPort: caller, calledPort: called, token, cancel: () => this.#close(opened) };
   }
 
   async stop(): Promise<void> {
     const sessions = [...this.#sessions].map(({ session }) => session);
-    for (const kept of this.#sessions) this.#forget(kept);
-    this.#rest();
+    for (const entry of this.#sessions) this.#remove(entry);
+    this.#stopTimers();
     await Promise.all(sessions.map((session) => session.close()));
   }
 
-  /** @param shares of one source that it may use */
-  #useOf(name: string, shares: number): Use {
+  /** @param shares multiple of the limits of one source */
+  #getUsage(name: string, shares: number): Usage {
     const { bytesPerSecondPerSource, bytesPerDayPerSource } = this.#limits;
     return (
-      this.#uses.get(name) ?? {
+      this.#usages.get(name) ?? {
         budget: new RelayBudget(shares * bytesPerSecondPerSource, shares * bytesPerDayPerSource),
         sessions: 0,
       }
     );
   }
 
-  /** Timers run only while there is something to relay. */
-  #start(): void {
-    if (this.#repeating.length > 0) return;
+  /** Timers run only while there are sessions. */
+  #startTimers(): void {
+    if (this.#timers.length > 0) return;
     const { clock, log } = this.#deps;
-    const onError = (error: unknown): void => log.warn({ error }, 'the relay could not be looked at');
+    const onError = (error: unknown): void => log.warn({ error }, 'cannot check relayed sessions');
     this.#refilledAt = clock.now();
-    this.#repeating = [
+    this.#timers = [
       every(clock, { periodMs: REFILL_MS, onError }, () => this.#refill()),
-      every(clock, { periodMs: LOOK_MS, onError }, () => this.#look()),
+      every(clock, { periodMs: CHECK_MS, onError }, () => this.#check()),
     ];
   }
 
-  #rest(): void {
-    for (const repeating of this.#repeating) repeating.stop();
-    this.#repeating = [];
+  #stopTimers(): void {
+    for (const repeating of this.#timers) repeating.stop();
+    this.#timers = [];
   }
 
   #refill(): void {
@@ -442,16 +439,16 @@ export class Relay {
     const ms = Math.max(0, now - this.#refilledAt);
     this.#refilledAt = now;
     this.#all.refill(ms);
-    for (const { budget } of this.#uses.values()) budget.refill(ms);
+    for (const { budget } of this.#usages.values()) budget.refill(ms);
   }
 
-  #look(): void {
+  #check(): void {
     const now = this.#deps.clock.now();
-    this.#renewDaily();
-    for (const kept of this.#sessions) {
-      if (kept.session.takeUse()) kept.usedAt = now;
-      const idleTimeout = kept.session.isWhole ? RELAY_IDLE_MS : RELAY_JOIN_MS;
-      if (now - kept.usedAt > idleTimeout || this.#isUsedUp(kept)) this.#end(kept);
+    this.#startDayIfNew();
+    for (const entry of this.#sessions) {
+      if (entry.session.takeActivity()) entry.activeAt = now;
+      const idleTimeout = entry.session.isJoined ? RELAY_IDLE_MS : RELAY_JOIN_MS;
+      if (now - entry.activeAt > idleTimeout || this.#isUsedUp(entry)) this.#close(entry);
     }
   }
 
@@ -459,33 +456,33 @@ export class Relay {
     return Math.floor(this.#deps.clock.now() / DAY_MS);
   }
 
-  #renewDaily(): void {
+  #startDayIfNew(): void {
     const today = this.#today();
     if (today === this.#day) return;
     this.#day = today;
-    this.#all.renew();
-    for (const [name, { budget, sessions }] of this.#uses)
-      if (sessions === 0) this.#uses.delete(name);
-      else budget.renew();
+    this.#all.startDay();
+    for (const [name, { budget, sessions }] of this.#usages)
+      if (sessions === 0) this.#usages.delete(name);
+      else budget.startDay();
   }
 
-  #isUsedUp({ uses }: Kept): boolean {
-    return this.#all.isUsedUp || uses.some(([, { budget }]) => budget.isUsedUp);
+  #isUsedUp({ usages }: OpenSession): boolean {
+    return this.#all.isUsedUp || usages.some(([, { budget }]) => budget.isUsedUp);
   }
 
-  #end(kept: Kept): void {
-    if (!this.#forget(kept)) return;
-    detach(kept.session.close());
-    if (this.#sessions.size === 0) this.#rest();
+  #close(entry: OpenSession): void {
+    if (!this.#remove(entry)) return;
+    detach(entry.session.close());
+    if (this.#sessions.size === 0) this.#stopTimers();
   }
 
-  /** Its source and network are remembered until the next day if they have used anything. */
-  #forget(kept: Kept): boolean {
-    if (!this.#sessions.delete(kept)) return false;
-    kept.share.release();
-    for (const [name, use] of kept.uses) {
-      use.sessions--;
-      if (use.sessions === 0 && use.budget.isWhole) this.#uses.delete(name);
+  /** The usage of a source or network is kept until the next day, unless it is zero. */
+  #remove(entry: OpenSession): boolean {
+    if (!this.#sessions.delete(entry)) return false;
+    entry.share.release();
+    for (const [name, usage] of entry.usages) {
+      usage.sessions--;
+      if (usage.sessions === 0 && usage.budget.isUnused) this.#usages.delete(name);
     }
     return true;
   }

@@ -59,7 +59,7 @@ export type HelperRequest =
       /** The address that the caller listens on, or dials from over IPv6; null for neither. */
       readonly listensAt: Address | null;
       /** True if an earlier attempt with a low hop limit failed. */
-      readonly isFar: boolean;
+      readonly needsFullHops: boolean;
     };
 
 /** A message from a helper to the called node. */
@@ -71,7 +71,7 @@ export interface Introduction {
   /** The caller's address as the helper sees it. */
   readonly seenAt: Address;
   readonly listensAt: Address | null;
-  readonly isFar: boolean;
+  readonly needsFullHops: boolean;
   /** The port of this helper where the called node meets the caller, and the token to send there. */
   readonly relay: { readonly port: number; readonly token: Uint8Array } | null;
 }
@@ -160,9 +160,9 @@ function hasValidAddress(means: Means, listensAt: Address | null): boolean {
 export function encodeHelperRequest(request: HelperRequest): Uint8Array {
   if (request.kind === 'hello') return encode({});
   if (request.kind === 'reach') return encode({ q: request.port });
-  const { to, attempt, means, mapping, listensAt, isFar } = request;
+  const { to, attempt, means, mapping, listensAt, needsFullHops } = request;
   return encode({
-    f: encodeFlag(isFar),
+    f: encodeFlag(needsFullHops),
     l: encodeAddress(listensAt),
     m: MEANS.indexOf(means),
     n: NAT_MAPPINGS.indexOf(mapping),
@@ -178,18 +178,19 @@ export function decodeHelperRequest(bytes: Uint8Array): HelperRequest | null {
   const map = decode(bytes, ['m', 'n', 's', 't'], ['f', 'l']);
   if (map === null || !isBytes(map['s'], ATTEMPT_BYTES) || !isBytes(map['t'], PUBLIC_KEY_BYTES)) return null;
   const [means, mapping] = [decodeEnum(MEANS, map['m']), decodeEnum(NAT_MAPPINGS, map['n'])];
-  const [listensAt, isFar] = [decodeOptionalAddress(map['l']), decodeFlag(map['f'])];
-  if (means === undefined || mapping === undefined || listensAt === undefined || isFar === undefined) return null;
+  const [listensAt, needsFullHops] = [decodeOptionalAddress(map['l']), decodeFlag(map['f'])];
+  if (means === undefined || mapping === undefined || listensAt === undefined || needsFullHops === undefined)
+    return null;
   if (!hasValidAddress(means, listensAt)) return null;
-  return { kind: 'introduce', to: map['t'], attempt: map['s'], means, mapping, listensAt, isFar };
+  return { kind: 'introduce', to: map['t'], attempt: map['s'], means, mapping, listensAt, needsFullHops };
 }
 
 export function encodeIntroduction(introduction: Introduction): Uint8Array {
-  const { caller, attempt, means, mapping, seenAt, listensAt, isFar, relay } = introduction;
+  const { caller, attempt, means, mapping, seenAt, listensAt, needsFullHops, relay } = introduction;
   return encode({
     a: encodeAddress(seenAt),
     c: caller,
-    f: encodeFlag(isFar),
+    f: encodeFlag(needsFullHops),
     k: relay?.token,
     l: encodeAddress(listensAt),
     m: MEANS.indexOf(means),
@@ -214,15 +215,15 @@ export function decodeIntroduction(bytes: Uint8Array): Introduction | null {
     decodeEnum(NAT_MAPPINGS, map['n']),
     decodeAddress(map['a']),
   ];
-  const [listensAt, isFar, relay] = [
+  const [listensAt, needsFullHops, relay] = [
     decodeOptionalAddress(map['l']),
     decodeFlag(map['f']),
     decodeRelay(map['p'], map['k']),
   ];
   if (means === undefined || mapping === undefined || seenAt === undefined) return null;
-  if (listensAt === undefined || isFar === undefined || relay === undefined) return null;
+  if (listensAt === undefined || needsFullHops === undefined || relay === undefined) return null;
   if (!hasValidAddress(means, listensAt) || (means === 'relay') !== (relay !== null)) return null;
-  return { caller: map['c'], attempt: map['s'], means, mapping, seenAt, listensAt, isFar, relay };
+  return { caller: map['c'], attempt: map['s'], means, mapping, seenAt, listensAt, needsFullHops, relay };
 }
 
 export function encodeIntroductionAnswer({ outcome, mapping, listensAt, isSprayed }: IntroductionAnswer): Uint8Array {

@@ -34,7 +34,7 @@ export class OpenPort {
   }
 
   /** Settles when exactly these bytes arrive from an address, or never. */
-  async received(expected: Uint8Array, from: Address, signal: AbortSignal): Promise<boolean> {
+  async waitForDatagram(expected: Uint8Array, from: Address, signal: AbortSignal): Promise<boolean> {
     const done = Promise.withResolvers<boolean>();
     const read = (datagram: Uint8Array, sender: Address): void => {
       if (formatAddress(sender) === formatAddress(from) && Buffer.compare(datagram, expected) === 0) done.resolve(true);

@@ -33,7 +33,7 @@ const request = decoder({
       means: 'punch',
       mapping: 'symmetric',
       listensAt: null,
-      isFar: true,
+      needsFullHops: true,
     }),
     encodeHelperRequest({
       kind: 'introduce',
@@ -42,7 +42,7 @@ const request = decoder({
       means: 'listening',
       mapping: 'cone',
       listensAt: SEEN,
-      isFar: false,
+      needsFullHops: false,
     }),
     encodeHelperRequest({
       kind: 'introduce',
@@ -51,7 +51,7 @@ const request = decoder({
       means: 'ipv6',
       mapping: 'symmetric',
       listensAt: SEEN_V6,
-      isFar: false,
+      needsFullHops: false,
     }),
   ],
   decode: decodeHelperRequest,
@@ -70,7 +70,7 @@ const introduction = decoder({
       mapping: 'unknown',
       seenAt: SEEN_V6,
       listensAt: null,
-      isFar: false,
+      needsFullHops: false,
       relay: { port: 40_000, token: TOKEN },
     }),
     encodeIntroduction({
@@ -80,7 +80,7 @@ const introduction = decoder({
       mapping: 'open',
       seenAt: SEEN,
       listensAt: SEEN,
-      isFar: true,
+      needsFullHops: true,
       relay: null,
     }),
     encodeIntroduction({
@@ -90,7 +90,7 @@ const introduction = decoder({
       mapping: 'symmetric',
       seenAt: SEEN,
       listensAt: SEEN_V6,
-      isFar: false,
+      needsFullHops: false,
       relay: null,
     }),
   ],

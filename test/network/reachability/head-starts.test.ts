@@ -6,11 +6,11 @@ import {
   needsWitnesses,
   PUNCH_HEAD_START_MS,
   punchDelayMs,
-  REACHED_HEAD_START_MS,
+  REACHABLE_HEAD_START_MS,
   RELAY_HEAD_START_MS,
   relayDelayMs,
   UNLIKELY_HEAD_START_MS,
-} from '../../../src/network/reachability/relayed.ts';
+} from '../../../src/network/reachability/relay-dialers.ts';
 
 const HELPER = { nodeKey: new Uint8Array(32).fill(2), address: { host: '203.0.113.1', port: 4122 } };
 
@@ -28,8 +28,8 @@ test('punching waits for direct dials if they may succeed', () => {
     [place(3, '10.0.0.2'), 0],
     [place(3, '192.168.1.2'), UNLIKELY_HEAD_START_MS],
     [place(0, '198.51.100.1'), UNLIKELY_HEAD_START_MS],
-    [place(1, '10.0.0.2'), REACHED_HEAD_START_MS],
-    [place(4, '198.51.100.1', true), REACHED_HEAD_START_MS],
+    [place(1, '10.0.0.2'), REACHABLE_HEAD_START_MS],
+    [place(4, '198.51.100.1', true), REACHABLE_HEAD_START_MS],
   ] as const)
     assert.equal(punchDelayMs(there, own('cone'), false), ms);
 });

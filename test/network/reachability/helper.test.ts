@@ -78,7 +78,7 @@ function world({
   ): Promise<HelperReply> => {
     const attempt = new Uint8Array(ATTEMPT_BYTES);
     const listensAt = means === 'listening' ? { host: '192.0.2.99', port: 7000 } : null;
-    const asked = { kind: 'introduce', to, attempt, means, mapping: 'cone', listensAt, isFar: false } as const;
+    const asked = { kind: 'introduce', to, attempt, means, mapping: 'cone', listensAt, needsFullHops: false } as const;
     const reply = decodeHelperReply(await helper.answer(encodeHelperRequest(asked), from));
     assert.ok(reply);
     return reply;
@@ -113,10 +113,10 @@ test('a relay session opens for both nodes, and closes if the called node refuse
   const { introduce, introductions, relay } = world();
   const { relayPort } = await introduce(node(2), { means: 'relay' });
   assert.ok(relayPort !== null && introductions[0]?.relay !== null && introductions[0]?.relay.port !== relayPort);
-  assert.equal(relay?.use.sessions, 1);
+  assert.equal(relay?.usage.sessions, 1);
   const refusing = world({ answer: { ...READY, outcome: 'refused', listensAt: null } });
   await refusing.introduce(node(2), { means: 'relay' });
-  assert.equal(refusing.relay?.use.sessions, 0);
+  assert.equal(refusing.relay?.usage.sessions, 0);
   await assert.rejects(world({ relays: false }).introduce(node(2), { means: 'relay' }), { code: 'rate_limited' });
 });
 

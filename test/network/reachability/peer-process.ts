@@ -19,7 +19,7 @@ import { isPublicIpv6, publicIpv6SourceFor } from '../../../src/network/reachabi
 import { PortLender } from '../../../src/network/reachability/port-lender.ts';
 import { PunchGuard } from '../../../src/network/reachability/punch-guard.ts';
 import { PunchInitiator } from '../../../src/network/reachability/punch-initiator.ts';
-import { type Introduced, PunchResponder, wayOf } from '../../../src/network/reachability/punch-responder.ts';
+import { type Introduced, introducedWay, PunchResponder } from '../../../src/network/reachability/punch-responder.ts';
 import { Relay } from '../../../src/network/reachability/relay.ts';
 import {
   ATTEMPT_BYTES,
@@ -127,7 +127,7 @@ endpoint.onConnection((connection) => {
 
 function adopt(introduced: Introduced): Connection {
   const { native, outbound } = introduced;
-  const connection = endpoint.adopt(native, { outbound, way: wayOf(introduced) });
+  const connection = endpoint.adopt(native, { outbound, way: introducedWay(introduced) });
   if (outbound) echo(connection);
   return connection;
 }
@@ -152,13 +152,13 @@ const lender = new PortLender({
       port: port.port,
       seenBy: (node) => port.seenBy(node),
       send: async () => {},
-      received: (...args) => port.received(...args),
+      waitForDatagram: (...args) => port.waitForDatagram(...args),
       close: () => port.close(),
     };
   },
   observers: () => observers,
   isOwnHost,
-  unchangedSince: () => 0,
+  natUnchangedSince: () => 0,
 });
 const clients = new ClientPool(() => endpoint.parts, { clock });
 const guard = new PunchGuard(clock, pool.known);
@@ -171,7 +171,7 @@ const called = new PunchResponder({
   isHelper: (nodeKey) => helpers.some((helper) => toHex(helper.nodeKey) === toHex(nodeKey)),
   mayCall: () => true,
   mayRelay: () => true,
-  take: (introduced) => {
+  accept: (introduced) => {
     const connection = adopt(introduced);
     if (introduced.outbound) firstStream(connection).catch(() => {});
   },
@@ -227,7 +227,7 @@ async function join(nodes: readonly PeerAddress[]): Promise<PeerReply> {
   );
   const seenAt = seen[0]?.seenAt;
   if (seenAt === undefined) throw new Error('no helper answers');
-  return { seenAt, mapping: await lender.look() };
+  return { seenAt, mapping: await lender.detectMapping() };
 }
 
 async function punch(nodeKey: Uint8Array, tries: number): Promise<Connection> {
@@ -281,7 +281,7 @@ async function lie({ to, host: victim, times, of }: Extract<PeerCommand, { do: '
       mapping,
       seenAt: { host: victim, port: 2000 + i },
       listensAt: null,
-      isFar: false,
+      needsFullHops: false,
       relay: null,
     });
     const answer = decodeIntroductionAnswer(await requests.request('signal', { nodeKey, address }, introduction));
@@ -300,7 +300,7 @@ async function demand({ of, host: victim, times }: Extract<PeerCommand, { do: 'd
     const listensAt = { host: victim, port: 2000 + i };
     const mapping = i % 2 === 0 ? 'symmetric' : 'cone';
     const means = isPublicIpv6(listensAt) ? 'ipv6' : 'listening';
-    const request = { kind: 'introduce', to, attempt, means, mapping, listensAt, isFar: true } as const;
+    const request = { kind: 'introduce', to, attempt, means, mapping, listensAt, needsFullHops: true } as const;
     const reply = decodeHelperReply(await requests.request('signal', first, encodeHelperRequest(request)));
     outcomes.add(reply?.called?.outcome ?? 'none');
   }
@@ -318,7 +318,7 @@ async function obey(command: PeerCommand): Promise<PeerReply> {
     case 'demand':
       return await demand(command);
     case 'use':
-      return { relayed: relay.use.bytes, dropped: relay.use.dropped };
+      return { relayed: relay.usage.bytes, dropped: relay.usage.dropped };
   }
 }
 

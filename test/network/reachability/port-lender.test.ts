@@ -53,7 +53,7 @@ function world(outer: (port: number, to: Address) => number) {
     parts: () => PARTS,
     observers: () => OBSERVERS,
     isOwnHost: () => false,
-    unchangedSince: () => router.changedAt,
+    natUnchangedSince: () => router.changedAt,
     openPort: () => {
       const port = next++;
       return {
@@ -64,13 +64,13 @@ function world(outer: (port: number, to: Address) => number) {
           return router.isSilent ? null : { host: OUTER_HOST, port: router.outer(port, node) };
         },
         send: async (datagram, to) => void done.push(`${datagram.length} bytes to ${formatAddress(to)}`),
-        received: () => new Promise(() => {}),
+        waitForDatagram: () => new Promise(() => {}),
         close: async () => void done.push(`closed ${port}`),
       };
     },
   });
-  const lend = async (isFar = false): Promise<Address> => {
-    const { address } = await lender.lend({ expectedKey: KEY, targets: [CALLER], isFar, ownIpv6: null });
+  const lend = async (needsFullHops = false): Promise<Address> => {
+    const { address } = await lender.lend({ expectedKey: KEY, targets: [CALLER], needsFullHops, ownIpv6: null });
     return address;
   };
   const settled = async (): Promise<void> => {
@@ -81,7 +81,7 @@ function world(outer: (port: number, to: Address) => number) {
 
 test('if a router preserves ports, a port is lent without a request, and the next one is checked', async () => {
   const { lender, router, done, lend, settled } = world((port) => port);
-  await lender.look();
+  await lender.detectMapping();
   done.length = 0;
   assert.deepEqual(await lend(), { host: OUTER_HOST, port: FIRST_PORT + 1 });
   const asked = done.filter((what) => what === `asked of ${FIRST_PORT + 1}`);
@@ -97,7 +97,7 @@ test('if a router preserves ports, a port is lent without a request, and the nex
 
 test('a distant dialer gets a port that was checked', async () => {
   const { lender, router, lend } = world((port) => port);
-  await lender.look();
+  await lender.detectMapping();
   router.outer = (port) => port + 7;
   assert.deepEqual(await lend(true), { host: OUTER_HOST, port: FIRST_PORT + 8 });
   await lender.stop();
@@ -105,7 +105,7 @@ test('a distant dialer gets a port that was checked', async () => {
 
 test('observations from before a reconnect to a helper are ignored, because the address may have changed', async () => {
   const { clock, lender, router, lend } = world((port) => port);
-  await lender.look();
+  await lender.detectMapping();
   clock.advance(1);
   router.changedAt = clock.now();
   router.outer = (port) => port + 7;
@@ -116,7 +116,7 @@ test('observations from before a reconnect to a helper are ignored, because the 
 test('observations are dropped if the next port has no consistent address', async () => {
   for (const change of ['silent', 'symmetric'] as const) {
     const { lender, router, lend, settled } = world((port) => port);
-    await lender.look();
+    await lender.detectMapping();
     if (change === 'silent') router.isSilent = true;
     else router.outer = (port, to) => port + Number(to.host.slice(-1));
     await lend();
@@ -129,7 +129,7 @@ test('observations are dropped if the next port has no consistent address', asyn
 test('the token is sent to a relay several times, and the port is lent before the answer', async () => {
   const { lender, done } = world((port) => port);
   const [relay = CALLER] = OBSERVERS;
-  const port = await lender.lendTowardsRelay(relay, new Uint8Array(16), KEY);
+  const port = await lender.lendToHelperRelay(relay, new Uint8Array(16), KEY);
   const sent = `16 bytes to ${formatAddress(relay)}`;
   assert.deepEqual(done, [sent, sent, sent, `closed ${FIRST_PORT}`]);
   assert.equal(port.port, FIRST_PORT);

@@ -94,14 +94,14 @@ test('no packets are sent to well-known ports, or to private hosts named by a pu
 test('random ports are used only after helpers in different networks saw the peer, for a limited time', () => {
   const { guard, clock } = guarded();
   const { host } = target(1);
-  guard.witness(peer(1), host, HELPER);
-  guard.witness(peer(1), host, HELPER);
-  assert.equal(guard.witnesses(peer(1), host), 1);
+  guard.addWitness(peer(1), host, HELPER);
+  guard.addWitness(peer(1), host, HELPER);
+  assert.equal(guard.countWitnesses(peer(1), host), 1);
   assert.equal(guard.maySpray(peer(1), host), false, 'the same helper twice');
-  guard.witness(peer(1), target(2).host, OTHER_HELPER);
+  guard.addWitness(peer(1), target(2).host, OTHER_HELPER);
   assert.equal(guard.maySpray(peer(1), host), false, 'another helper saw it elsewhere');
-  guard.witness(peer(1), host, OTHER_HELPER);
-  assert.equal(guard.witnesses(peer(1), host), MIN_WITNESSES);
+  guard.addWitness(peer(1), host, OTHER_HELPER);
+  assert.equal(guard.countWitnesses(peer(1), host), MIN_WITNESSES);
   assert.equal(guard.maySpray(peer(1), host), true);
   assert.equal(guard.maySpray(peer(2), host), false, 'another peer');
   clock.advance(WITNESS_TTL_MS);
@@ -110,8 +110,8 @@ test('random ports are used only after helpers in different networks saw the pee
 
 test('random ports are limited per peer, per host and in total', () => {
   const witnessed = (guard: PunchGuard, n: number, host: string): boolean => {
-    guard.witness(peer(n), host, HELPER);
-    guard.witness(peer(n), host, OTHER_HELPER);
+    guard.addWitness(peer(n), host, HELPER);
+    guard.addWitness(peer(n), host, OTHER_HELPER);
     return guard.maySpray(peer(n), host);
   };
   const first = guarded().guard;
@@ -143,7 +143,7 @@ test('strangers of a network, and all strangers together, leave room for called 
     MAX_PUNCHES - PUNCHES_PER_NETWORK,
   );
   assert.equal(guard.mayPunch(peer(251), sameNetwork(251), HELPER), false);
-  guard.calls(peer(251));
+  guard.markCalled(peer(251));
   assert.equal(guard.mayPunch(peer(251), sameNetwork(251), HELPER), true);
   known.note(peer(252));
   assert.equal(
@@ -156,13 +156,13 @@ test('random ports for strangers leave room for called peers, which have a separ
   const { guard } = guarded();
   const spray = (n: number): boolean => {
     const { host } = target(n);
-    guard.witness(peer(n), host, HELPER);
-    guard.witness(peer(n), host, OTHER_HELPER);
+    guard.addWitness(peer(n), host, HELPER);
+    guard.addWitness(peer(n), host, OTHER_HELPER);
     return guard.maySpray(peer(n), host);
   };
   assert.equal(allowed(20, spray), MAX_SPRAYS);
   const called = (i: number): boolean => {
-    guard.calls(peer(100 + i));
+    guard.markCalled(peer(100 + i));
     return spray(100 + i);
   };
   assert.equal(allowed(20, called), MAX_SPRAYS);

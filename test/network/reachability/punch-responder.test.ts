@@ -40,11 +40,11 @@ function world({ mapping = 'cone', waitMs = 0, mayCall = true, mayRelay = true, 
       mapping,
       lend: (options) => {
         targets.push(options.targets);
-        distant.push(options.isFar);
+        distant.push(options.needsFullHops);
         return Promise.reject(failed);
       },
       lendAtRelay: () => Promise.reject(failed),
-      lendTowardsRelay: () => Promise.reject(failed),
+      lendToHelperRelay: () => Promise.reject(failed),
       lendLocally: () => Promise.reject(failed),
     },
     turn: new TurnServers([], new TestClock(), silentLog),
@@ -62,13 +62,13 @@ function world({ mapping = 'cone', waitMs = 0, mayCall = true, mayRelay = true, 
     isHelper: (nodeKey) => [HELPER, OTHER_HELPER].some((helper) => helper.nodeKey === nodeKey),
     mayCall: () => mayCall,
     mayRelay: () => mayRelay,
-    take: () => {},
+    accept: () => {},
     dial: async (address) => void dialed.push(address),
   });
   const introduce = async (more: Partial<Introduction> = {}, helper = HELPER) => {
     const usual = { caller: CALLER, attempt: new Uint8Array(ATTEMPT_BYTES), means: 'punch', mapping: 'cone' } as const;
     const { outcome } = await called.answer(
-      { ...usual, seenAt: SEEN, listensAt: null, isFar: false, relay: null, ...more },
+      { ...usual, seenAt: SEEN, listensAt: null, needsFullHops: false, relay: null, ...more },
       helper,
     );
     return outcome;
@@ -140,7 +140,7 @@ test('a caller without a NAT is dialed once, even from behind a symmetric NAT', 
 
 test('over IPv6, packets with a low hop limit are sent to the address that the caller claims', async () => {
   const listensAt = { host: '2001:db8::1', port: 5000 };
-  const asked = { means: 'ipv6', mapping: 'symmetric', listensAt, isFar: true } as const;
+  const asked = { means: 'ipv6', mapping: 'symmetric', listensAt, needsFullHops: true } as const;
   const none = world({ mapping: 'symmetric' });
   assert.equal(await none.introduce(asked), 'relay');
   assert.deepEqual(none.targets, [], 'a node without IPv6');

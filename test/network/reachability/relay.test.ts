@@ -103,7 +103,7 @@ test('datagrams of two nodes are forwarded, each from the port that its receiver
   const answer = new Uint8Array(50);
   called.receive(answer, CALLED);
   assert.deepEqual(caller.sent, [{ datagram: answer, to: CALLER }]);
-  assert.deepEqual(relay.use, { sessions: 1, datagrams: 2, bytes: 1250, dropped: 0 });
+  assert.deepEqual(relay.usage, { sessions: 1, datagrams: 2, bytes: 1250, dropped: 0 });
 });
 
 test('a token is echoed again if its echo was lost, and never forwarded', () => {
@@ -125,12 +125,12 @@ test("datagrams with another token, from another host than the caller's, or befo
   called.receive(offer.token, CALLED);
   caller.receive(initial(), CALLER);
   assert.equal(called.sent.length, 2, 'the echo of the token, and the handshake of the caller');
-  const [before, dropped] = [called.sent.length, relay.use.dropped];
+  const [before, dropped] = [called.sent.length, relay.usage.dropped];
   caller.receive(initial(), { ...CALLER, port: 5001 });
   called.receive(offer.token, { ...CALLED, port: 6001 });
   assert.equal(called.sent.length, before);
   assert.equal(caller.sent.length, 0);
-  assert.equal(relay.use.dropped, dropped + 2);
+  assert.equal(relay.usage.dropped, dropped + 2);
 });
 
 test("a token from another host than the called node's causes no packets to that host", () => {
@@ -140,7 +140,7 @@ test("a token from another host than the called node's causes no packets to that
   called.receive(offer.token, victim);
   caller.receive(initial(), CALLER);
   assert.deepEqual([caller.sent, called.sent], [[], []]);
-  assert.equal(relay.use.dropped, 2);
+  assert.equal(relay.usage.dropped, 2);
   called.receive(offer.token, CALLED);
   caller.receive(initial(), CALLER);
   assert.deepEqual(
@@ -165,7 +165,7 @@ test('datagrams above the maximum path MTU are dropped', () => {
   const { caller, called } = joined();
   caller.receive(new Uint8Array(1501), CALLER);
   assert.equal(called.sent.length, 1);
-  assert.equal(relay.use.dropped, 1);
+  assert.equal(relay.usage.dropped, 1);
 });
 
 test('sessions are limited in total and per source, and a closed one frees its slot', () => {
@@ -180,14 +180,14 @@ test('sessions are limited in total and per source, and a closed one frees its s
   first.cancel();
   assert.ok(open('203.0.113.3'));
   assert.equal(open('203.0.113.4'), null);
-  assert.equal(relay.use.sessions, 3);
+  assert.equal(relay.usage.sessions, 3);
 });
 
 test('a new source replaces a session of a source with two', () => {
   const { relay } = world({ sessions: 3, sessionsPerSource: 2 });
   for (const host of ['203.0.113.1', '203.0.113.1', '203.0.113.2']) assert.ok(relay.open(host, CALLED.host));
   assert.ok(relay.open('198.51.100.3', CALLED.host));
-  assert.equal(relay.use.sessions, 3);
+  assert.equal(relay.usage.sessions, 3);
   assert.equal(relay.open('203.0.113.9', CALLED.host), null, 'each source has one session');
 });
 
@@ -244,7 +244,7 @@ test('after the daily limit is used up, sessions close and no new one opens unti
   const session = joined();
   assert.equal(forward(session, 100), 9);
   clock.advance(SECOND_MS);
-  assert.equal(relay.use.sessions, 0);
+  assert.equal(relay.usage.sessions, 0);
   assert.ok(sockets.every(({ isOpen }) => !isOpen));
   assert.equal(relay.open(CALLER.host, CALLED.host), null);
   const other = joined('203.0.113.9');
@@ -257,17 +257,17 @@ test('an unused session closes, sooner if an end never connected', () => {
   const { clock, relay, open, joined } = world();
   open();
   clock.advance(RELAY_JOIN_MS - SECOND_MS);
-  assert.equal(relay.use.sessions, 1);
+  assert.equal(relay.usage.sessions, 1);
   clock.advance(3 * SECOND_MS);
-  assert.equal(relay.use.sessions, 0);
+  assert.equal(relay.usage.sessions, 0);
   const used = joined();
   for (let s = 0; s < 60; s++) {
     forward(used, 1);
     clock.advance(SECOND_MS);
   }
-  assert.equal(relay.use.sessions, 1);
+  assert.equal(relay.usage.sessions, 1);
   clock.advance(RELAY_IDLE_MS + 3 * SECOND_MS);
-  assert.equal(relay.use.sessions, 0);
+  assert.equal(relay.usage.sessions, 0);
 });
 
 test('a stop closes every port and clears all timers', async () => {

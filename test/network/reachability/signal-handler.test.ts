@@ -20,7 +20,7 @@ const INTRODUCTION = encodeIntroduction({
   mapping: 'cone',
   seenAt: AT,
   listensAt: null,
-  isFar: false,
+  needsFullHops: false,
   relay: null,
 });
 

@@ -24,11 +24,11 @@ test('asked nodes see an additional port, and the port is free again once closed
   assert.deepEqual(datagram, Buffer.of(1, 2, 3), 'the datagram has no prefix');
 
   const token = Uint8Array.of(4, 5, 6);
-  const received = opened.received(token, from, AbortSignal.timeout(OBSERVE_TIMEOUT_MS * 10));
+  const received = opened.waitForDatagram(token, from, AbortSignal.timeout(OBSERVE_TIMEOUT_MS * 10));
   stranger.send(Buffer.of(9, 9), port, LOOPBACK);
   stranger.send(token, port, LOOPBACK);
   assert.equal(await received, true);
-  assert.equal(await opened.received(token, from, AbortSignal.abort()), false);
+  assert.equal(await opened.waitForDatagram(token, from, AbortSignal.abort()), false);
 
   await opened.close();
   stranger.close();

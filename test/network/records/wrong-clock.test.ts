@@ -41,6 +41,6 @@ for (const [others, aheadMs] of [
     await net.at(0).dht.put(theirs.key, theirs.record);
     const lookupHost = async (): Promise<string[]> => [];
     const why = (begun: number) => trouble.explainFailure(begun);
-    const resolver = new Resolver({ network: dht, clock, log: silentLog, lookupHost, why });
+    const resolver = new Resolver({ network: dht, clock, log: silentLog, lookupHost, explainFailure: why });
     await assert.rejects(resolver.resolve(theirs.record.aid), isWrong);
   });

@@ -7,9 +7,13 @@ import { NodeAbsent, type NodePlace } from '../../../src/network/peers/dial.ts';
 import type { NodeSession } from '../../../src/network/peers/session.ts';
 import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from '../../../src/network/reachability/client-pool.ts';
 import type { InterfaceAddress } from '../../../src/network/reachability/dial-guard.ts';
-import { IMPROVE_AFTER_MS, IPV6_HEAD_START_MS, punched } from '../../../src/network/reachability/punches.ts';
+import {
+  IMPROVEMENT_DELAY_MS,
+  IPV6_HEAD_START_MS,
+  punchDialer,
+} from '../../../src/network/reachability/punch-dialer.ts';
 import { NEXT_HELPER_DELAY_MS, REMAINING_HELPERS_MS } from '../../../src/network/reachability/reachable-helpers.ts';
-import { type OwnSide, relayed } from '../../../src/network/reachability/relayed.ts';
+import { type LocalNetwork, relayDialer } from '../../../src/network/reachability/relay-dialers.ts';
 import { plainPath } from '../../../src/network/transport/path.ts';
 import type { Connection } from '../../../src/network/transport/types.ts';
 import { stubSession } from '../../support/stub-session.ts';
@@ -42,8 +46,8 @@ function world() {
   const overIpv6: string[] = [];
   const punchingOverIpv6 = Promise.withResolvers<Connection>();
   let punching = Promise.withResolvers<Connection>();
-  const own: OwnSide = { interfaces: () => state.interfaces, mapping: () => state.mapping };
-  const pool: Parameters<typeof punched>[0]['pool'] = {
+  const own: LocalNetwork = { interfaces: () => state.interfaces, mapping: () => state.mapping };
+  const pool: Parameters<typeof punchDialer>[0]['pool'] = {
     nodeKey: OWN,
     current: () => state.current,
     connect: ({ nodeKey }) => {
@@ -53,11 +57,11 @@ function world() {
       return new Promise((resolve) => clock.after(2 * REMAINING_HELPERS_MS, () => resolve(session)));
     },
   };
-  const punches = punched({
+  const punches = punchDialer({
     clock,
     pool,
     own,
-    caller: {
+    initiator: {
       punch: (_key, helpers, options) => {
         asked.push(helpers.map(({ nodeKey }) => nodeKey));
         if (state.hasAnswered) options?.answered?.();
@@ -178,7 +182,7 @@ test('a node that none of its helpers knows of is absent, and one that refuses i
 
 test('the first round of random ports follows a relay at once, unless they are being tried or are not needed', () => {
   for (const [mapping, isUnderWay, firstMs, soon] of [
-    ['symmetric', false, IMPROVE_AFTER_MS, BIRTHDAY_ROUNDS],
+    ['symmetric', false, IMPROVEMENT_DELAY_MS, BIRTHDAY_ROUNDS],
     ['symmetric', true, BIRTHDAY_SPACING_MS, BIRTHDAY_ROUNDS - 1],
     ['cone', false, BIRTHDAY_SPACING_MS, BIRTHDAY_ROUNDS - 1],
   ] as const) {
@@ -193,7 +197,7 @@ test('a relay is asked for at one helper after the other', async () => {
   const { stub, pool, own, clock } = world();
   const { connection } = stub(RELAYED).session;
   const asked: Uint8Array[] = [];
-  const dialler = relayed(clock, pool, own, {
+  const dialler = relayDialer(clock, pool, own, {
     relay: (_key, { nodeKey }) => {
       asked.push(nodeKey);
       return nodeKey === FAR ? Promise.resolve(connection) : Promise.reject(new SvcError('rate_limited'));
@@ -214,7 +218,7 @@ test('a helper that says nothing holds up a relay at another one for a moment on
   const { stub, pool, own, clock } = world();
   const { connection } = stub(RELAYED).session;
   const asked: Uint8Array[] = [];
-  const dialler = relayed(clock, pool, own, {
+  const dialler = relayDialer(clock, pool, own, {
     relay: (_key, { nodeKey }) => {
       asked.push(nodeKey);
       return nodeKey === FAR ? Promise.resolve(connection) : new Promise(() => {});

@@ -1,6 +1,6 @@
 /**
- * The punched way to a node: its helpers introduce us, and both nodes open their routers towards each other. While a relay
- * carries, the peer tries this way again, because it may lead there later.
+ * Dials a node by hole punching: its helpers introduce the two nodes, and both open their NATs for each other. While a
+ * connection is relayed, the peer repeats this, because it may succeed later.
  */
 import type { Clock } from '../../foundation/clock.ts';
 import { isRelayed } from '../../foundation/domain/tunnels.ts';
@@ -12,27 +12,30 @@ import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from './client-pool.ts';
 import { commonIpv6Address } from './interface-addresses.ts';
 import type { PunchInitiator, PunchOptions } from './punch-initiator.ts';
 import { allReachableHelpers, tryHelpers, usableHelpers } from './reachable-helpers.ts';
-import { needsWitnesses, type OwnSide, punchDelayMs, RELAY_HEAD_START_MS } from './relayed.ts';
+import { type LocalNetwork, needsWitnesses, punchDelayMs, RELAY_HEAD_START_MS } from './relay-dialers.ts';
 
-/** Time to punch a way, milliseconds: its helper is reached and asked twice, and a round of random ports may be needed. */
+/** Timeout of a punched dial, milliseconds. It covers two requests to a helper and one round of random ports. */
 export const PUNCH_TIMEOUT_MS = 10_000;
-/** Head start of IPv6 over IPv4 where both nodes have it, milliseconds. */
+/** Head start of IPv6 over IPv4 if both nodes have IPv6, milliseconds. */
 export const IPV6_HEAD_START_MS = 300;
-/** From the end of a round to the next, after the first rounds, milliseconds. */
-export const PUNCH_AGAIN_MS: number = 10 * 60_000;
-/** From the hello over a relay to the first random ports, which would hold up what the node was called for, milliseconds. */
-export const IMPROVE_AFTER_MS = 1_000;
+/** Pause between rounds after the first rounds, milliseconds. */
+export const PUNCH_RETRY_MS: number = 10 * 60_000;
+/**
+ * Pause from the hello over a relay to the first random ports, milliseconds. They would delay the call that the
+ * connection was opened for.
+ */
+export const IMPROVEMENT_DELAY_MS = 1_000;
 
-interface PunchedParts {
+interface PunchDialerParts {
   readonly clock: Clock;
   readonly pool: Pick<PeerTable, 'connect' | 'current' | 'nodeKey'>;
-  readonly own: OwnSide;
-  readonly caller: Pick<PunchInitiator, 'punch' | 'punchOverIpv6'>;
+  readonly own: LocalNetwork;
+  readonly initiator: Pick<PunchInitiator, 'punch' | 'punchOverIpv6'>;
 }
 
-type Punching = PunchOptions & { readonly signal: AbortSignal };
+type IntroductionOptions = PunchOptions & { readonly signal: AbortSignal };
 
-export function punched(parts: PunchedParts): Dialer {
+export function punchDialer(parts: PunchDialerParts): Dialer {
   const { pool, own } = parts;
   return {
     kind: 'punched',
@@ -42,18 +45,18 @@ export function punched(parts: PunchedParts): Dialer {
     dial: (place, signal) => punch(place, signal, parts),
     rounds: (place, isUnderWay) => {
       // If random ports are not needed, or are being tried, the dial was the first round.
-      const isBegun = isUnderWay || !needsWitnesses(place, own);
+      const hasStarted = isUnderWay || !needsWitnesses(place, own);
       return {
-        firstMs: isBegun ? BIRTHDAY_SPACING_MS : IMPROVE_AFTER_MS,
-        soon: isBegun ? BIRTHDAY_ROUNDS - 1 : BIRTHDAY_ROUNDS,
+        firstMs: hasStarted ? BIRTHDAY_SPACING_MS : IMPROVEMENT_DELAY_MS,
+        soon: hasStarted ? BIRTHDAY_ROUNDS - 1 : BIRTHDAY_ROUNDS,
         periodMs: BIRTHDAY_SPACING_MS,
-        laterMs: PUNCH_AGAIN_MS,
+        laterMs: PUNCH_RETRY_MS,
       };
     },
   };
 }
 
-async function punch(place: NodePlace, signal: AbortSignal, parts: PunchedParts): Promise<Connection> {
+async function punch(place: NodePlace, signal: AbortSignal, parts: PunchDialerParts): Promise<Connection> {
   const { clock, pool, own } = parts;
   const { nodeKey } = place;
   const isWanted = (): boolean => {
@@ -63,7 +66,7 @@ async function punch(place: NodePlace, signal: AbortSignal, parts: PunchedParts)
   const options = { signal, isWanted };
   if (needsWitnesses(place, own)) {
     const helpers = await allReachableHelpers(place, parts.clock, parts.pool, signal);
-    return await introduced(place, helpers, options, parts);
+    return await punchThroughHelpers(place, helpers, options, parts);
   }
   let isDecided = false;
   const answered = (): void => {
@@ -71,9 +74,9 @@ async function punch(place: NodePlace, signal: AbortSignal, parts: PunchedParts)
   };
   const ask = async (helper: NodeAt, given: AbortSignal): Promise<Connection> => {
     try {
-      return await introduced(place, [helper], { ...options, signal: given, answered }, parts);
+      return await punchThroughHelpers(place, [helper], { ...options, signal: given, answered }, parts);
     } catch (error) {
-      // Another helper changes nothing but that.
+      // A node that is absent at one helper may be present at another. All other failures are final.
       isDecided ||= !(error instanceof NodeAbsent);
       throw error;
     }
@@ -81,26 +84,26 @@ async function punch(place: NodePlace, signal: AbortSignal, parts: PunchedParts)
   return await tryHelpers(place, { ask, isDecided: () => isDecided }, clock, pool, signal);
 }
 
-/** Over IPv6 first where both nodes have it. Random ports wait longer for that than one packet does. */
-async function introduced(
+/** Tries IPv6 first if both nodes have it. Random ports start later than a single packet would. */
+async function punchThroughHelpers(
   place: NodePlace,
   helpers: readonly NodeAt[],
-  options: Punching,
-  parts: PunchedParts,
+  options: IntroductionOptions,
+  parts: PunchDialerParts,
 ): Promise<Connection> {
-  const { clock, caller, own } = parts;
+  const { clock, initiator, own } = parts;
   const { nodeKey, addresses } = place;
   const at = commonIpv6Address(addresses, own.interfaces());
   const [first] = helpers;
-  if (at === null || first === undefined) return await caller.punch(nodeKey, helpers, options);
+  if (at === null || first === undefined) return await initiator.punch(nodeKey, helpers, options);
   const runners = [
     {
       afterMs: 0,
-      run: (signal: AbortSignal) => caller.punchOverIpv6(nodeKey, first, at, { ...options, signal }),
+      run: (signal: AbortSignal) => initiator.punchOverIpv6(nodeKey, first, at, { ...options, signal }),
     },
     {
       afterMs: needsWitnesses(place, own) ? RELAY_HEAD_START_MS : IPV6_HEAD_START_MS,
-      run: (signal: AbortSignal) => caller.punch(nodeKey, helpers, { ...options, signal }),
+      run: (signal: AbortSignal) => initiator.punch(nodeKey, helpers, { ...options, signal }),
     },
   ];
   const drop = (late: Connection): void => late.close();

@@ -1,4 +1,4 @@
-/** The way to a node by a relay: what is left where nothing else leads there, and sooner there than a punched one. */
+/** Dials a node over a relay. It starts after direct dials and ordinary hole punching, but before hole punching with random ports. */
 import type { Clock } from '../../foundation/clock.ts';
 import type { NatMapping } from '../../foundation/domain/directory.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -12,15 +12,15 @@ import type { PunchInitiator } from './punch-initiator.ts';
 import { tryHelpers, usableHelpers } from './reachable-helpers.ts';
 import type { TurnRendezvousClient } from './turn-rendezvous.ts';
 
-/** Time to reach a node by a relay of any of its helpers, milliseconds. */
+/** Timeout of a dial over relays, for all helpers of a node, milliseconds. */
 export const RELAY_TIMEOUT_MS = 10_000;
 
 /** Dials over a relay: the first helper of the node that is reachable, answers and has capacity. */
-export function relayed(
+export function relayDialer(
   clock: Clock,
   pool: Pick<PeerTable, 'connect' | 'nodeKey'>,
-  own: OwnSide,
-  caller: Pick<PunchInitiator, 'relay'>,
+  own: LocalNetwork,
+  initiator: Pick<PunchInitiator, 'relay'>,
 ): Dialer {
   return {
     kind: 'relay',
@@ -28,17 +28,17 @@ export function relayed(
     timeoutMs: RELAY_TIMEOUT_MS,
     mayLead: (place) => usableHelpers(place, pool.nodeKey).length > 0,
     dial: async (place, signal) => {
-      const ask = (helper: NodeAt, given: AbortSignal) => caller.relay(place.nodeKey, helper, given);
+      const ask = (helper: NodeAt, given: AbortSignal) => initiator.relay(place.nodeKey, helper, given);
       return await tryHelpers(place, { ask }, clock, pool, signal);
     },
   };
 }
 
-/* The way to a node by a TURN server, of ours or of its own: the last one. */
+/* Dials over a TURN server of either node, after all other paths. */
 
-/** Head start of all other ways, milliseconds. */
+/** Head start of all other paths, milliseconds. */
 export const TURN_DELAY_MS = 2_000;
-/** Time to reach a node by a TURN server, milliseconds. */
+/** Timeout of a dial over a TURN server, milliseconds. */
 export const TURN_TIMEOUT_MS = 15_000;
 
 /**
@@ -48,9 +48,9 @@ export const TURN_TIMEOUT_MS = 15_000;
  * @param rendezvous for nodes without helpers
  * @param hasTurn true if this node has a TURN server
  */
-export function turned(
+export function turnDialer(
   nodeKey: Uint8Array,
-  caller: Pick<PunchInitiator, 'turn'>,
+  initiator: Pick<PunchInitiator, 'turn'>,
   rendezvous: Pick<TurnRendezvousClient, 'mayLead' | 'meet'>,
   hasTurn: () => boolean,
 ): Dialer {
@@ -65,7 +65,7 @@ export function turned(
       let last: unknown = new SvcError('connect_failed');
       for (const helper of helpersOf(place)) {
         try {
-          return await caller.turn(place.nodeKey, helper, signal);
+          return await initiator.turn(place.nodeKey, helper, signal);
         } catch (error) {
           if (signal.aborted) throw error;
           last = error;
@@ -76,67 +76,69 @@ export function turned(
   };
 }
 
-/* How long the ways to a node that need nobody else are tried alone, by what is known of where it is. Pure. */
+/* Head starts of paths that need no other node, depending on the endpoint of the node. Pure. */
 
-/** Head start of addresses that strangers reach, over a punched way: milliseconds. */
-export const REACHED_HEAD_START_MS = 300;
+/** Head start over hole punching for addresses that strangers can reach, milliseconds. */
+export const REACHABLE_HEAD_START_MS = 300;
 /**
- * The same of addresses that may lead there though strangers do not reach the node: those of a network that we are on,
- * where a handshake takes a few milliseconds, and public ones behind a firewall.
+ * Head start for addresses that may work although strangers cannot reach the node, milliseconds. These are addresses in
+ * the same network, where a handshake takes a few milliseconds, and public addresses behind a firewall.
  */
 export const UNLIKELY_HEAD_START_MS = 100;
-/** Head start of a punched way over a relay, milliseconds: as long as one takes at a round trip of some 100. */
+/** Head start of hole punching over a relay, milliseconds: its duration at a round-trip time of about 100 ms. */
 export const PUNCH_HEAD_START_MS = 300;
-/** Head start of a relay over random ports, whose handshakes hold up all others of a node: milliseconds. */
+/**
+ * Head start of a relay over random ports, milliseconds, because their handshakes delay all other handshakes of a node.
+ */
 export const RELAY_HEAD_START_MS = 1_000;
-/** NAT type of a record: another outer port for each that is written to. */
+/** NAT type of a record: a different external port for each destination. */
 const SYMMETRIC = 4;
 
-export interface OwnSide {
+export interface LocalNetwork {
   /** The addresses of this machine's interfaces. */
   readonly interfaces: () => readonly InterfaceAddress[];
-  /** What stands before us. */
+  /** The NAT mapping of this node. */
   readonly mapping: () => NatMapping;
 }
 
-/** Milliseconds from the beginning of an attempt to when addresses of the node have been tried long enough alone. */
-function straightMs(place: NodePlace, { interfaces }: OwnSide): number {
-  if (!isUnreached(place)) return REACHED_HEAD_START_MS;
+/** How long addresses of the node are dialed alone, milliseconds. */
+function directHeadStartMs(place: NodePlace, { interfaces }: LocalNetwork): number {
+  if (!isUnreached(place)) return REACHABLE_HEAD_START_MS;
   const own = interfaces();
   const mayLead = place.addresses.some(({ host }) => ipScope(host) === IP_SCOPE.public || isOnNetworkOf(host, own));
   return mayLead ? UNLIKELY_HEAD_START_MS : 0;
 }
 
-/** Whether both nodes have IPv6, so that the numbers of ports do not matter. */
-function haveIpv6({ addresses }: NodePlace, { interfaces }: OwnSide): boolean {
+/** Whether both nodes have IPv6, so that NAT mappings do not matter. */
+function bothHaveIpv6({ addresses }: NodePlace, { interfaces }: LocalNetwork): boolean {
   return commonIpv6Address(addresses, interfaces()) !== null;
 }
 
 /**
- * Milliseconds from the beginning of an attempt to that of a punched way.
- * @param relays whether a relay is tried too
+ * Delay of hole punching from the start of a dial, milliseconds.
+ * @param relays whether a relay is used too
  */
-export function punchDelayMs(place: NodePlace, own: OwnSide, relays: boolean): number {
-  const isLast = relays && needsWitnesses(place, own) && !haveIpv6(place, own);
-  return straightMs(place, own) + (isLast ? RELAY_HEAD_START_MS : 0);
+export function punchDelayMs(place: NodePlace, own: LocalNetwork, relays: boolean): number {
+  const isLast = relays && needsWitnesses(place, own) && !bothHaveIpv6(place, own);
+  return directHeadStartMs(place, own) + (isLast ? RELAY_HEAD_START_MS : 0);
 }
 
-/** True where the ports of both sides change, so that nothing can be punched over IPv4. */
-function needsRelay({ natType }: NodePlace, { mapping }: OwnSide): boolean {
+/** True if both external ports vary, so that hole punching over IPv4 is impossible. */
+function needsRelay({ natType }: NodePlace, { mapping }: LocalNetwork): boolean {
   return natType === SYMMETRIC && mapping() === 'symmetric';
 }
 
-/** Milliseconds from the beginning of an attempt to that of a relayed way. */
-export function relayDelayMs(place: NodePlace, own: OwnSide): number {
-  const isFirst = (needsRelay(place, own) || needsWitnesses(place, own)) && !haveIpv6(place, own);
-  return straightMs(place, own) + (isFirst ? 0 : PUNCH_HEAD_START_MS);
+/** Delay of a relay from the start of a dial, milliseconds. */
+export function relayDelayMs(place: NodePlace, own: LocalNetwork): number {
+  const isFirst = (needsRelay(place, own) || needsWitnesses(place, own)) && !bothHaveIpv6(place, own);
+  return directHeadStartMs(place, own) + (isFirst ? 0 : PUNCH_HEAD_START_MS);
 }
 
 /**
- * True where the port of one side changes, and something stands before the other: random ones are opened, and that takes
- * the word of several helpers.
+ * True if one node's external port varies and the other node is behind a NAT. Then random ports are needed, and
+ * observations of several helpers.
  */
-export function needsWitnesses({ natType }: NodePlace, { mapping }: OwnSide): boolean {
+export function needsWitnesses({ natType }: NodePlace, { mapping }: LocalNetwork): boolean {
   if (mapping() === 'open') return false;
   return (natType === SYMMETRIC) !== (mapping() === 'symmetric');
 }
