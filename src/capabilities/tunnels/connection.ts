@@ -165,9 +165,14 @@ export class TunnelConnection implements FrameTaker {
     return this.#link !== null;
   }
 
+  /** True if it can continue on another link: it has all bytes that the other side may miss. */
+  get isResumable(): boolean {
+    return this.#keeps && !this.#isOver;
+  }
+
   /** True if it could change to a better link. */
   get mayMove(): boolean {
-    return this.#keeps && this.#isSynced && !this.#isOver;
+    return this.isResumable && this.#isSynced;
   }
 
   /** The path of its link, or of the last one. */
@@ -228,7 +233,7 @@ export class TunnelConnection implements FrameTaker {
   /** Continues on another link, which names this connection to the other side. */
   attach(link: LinkStream): void {
     // protocol-tunnels.md, step 11
-    if (this.#isOver || !this.#keeps) return void link.destroy();
+    if (!this.isResumable) return void link.destroy();
     // The other side may still use the old one if the link between them was lost: its end would be the connection's end.
     if (this.#link !== null) {
       this.#old?.destroy();

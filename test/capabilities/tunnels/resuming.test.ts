@@ -249,3 +249,19 @@ test('an acknowledgement on a link that its caller has given up does not move th
   assert.deepEqual([next.there.destroyed, connection.destroyed], [false, false]);
   connection.destroy();
 });
+
+test('a connection that keeps no bytes refuses another link at once, so its caller stays on the present one', async () => {
+  const called = new InboundConnections(new TestClock(), NO_LANES, () => false);
+  const ticket = drawTicket();
+  const { near, connection } = await begin(called, ticket);
+  connection.resume();
+  connection.end(Buffer.of(1));
+  for (const what of [OPENING.resume, OPENING.lane]) {
+    const [there, here] = linkEnds();
+    there.write(openingOf(what, ticket));
+    await assert.rejects(called.take(here), { code: 'protocol_error' });
+    assert.equal(there.readableLength, 0);
+  }
+  assert.deepEqual([near.destroyed, connection.destroyed], [false, false]);
+  connection.destroy();
+});
