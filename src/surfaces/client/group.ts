@@ -2,7 +2,7 @@
 import { fromBase64 } from '../../foundation/bytes.ts';
 import type { CallOptions } from '../../operations/client.ts';
 import { base64Of, type SvcApi } from './api.ts';
-import { rerunAfterEvents } from './inbox.ts';
+import { rerunAfterEvents } from './event-loop.ts';
 import { actingAgent } from './names.ts';
 import type { DaemonOptions } from './place.ts';
 
