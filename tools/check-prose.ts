@@ -4,7 +4,7 @@
  */
 import { globSync, readFileSync } from 'node:fs';
 import { type Hit, hitsIn, positionOf, sentencesIn } from './prose/check.ts';
-import { areaOf, EXEMPT, isExempt, proseFiles, readProse } from './prose/files.ts';
+import { areaOf, proseFiles, readProse } from './prose/files.ts';
 import { countWords } from './prose/passage.ts';
 
 const MAX_HITS_PER_1000_WORDS = 1;
@@ -62,7 +62,7 @@ function docsWords(): number {
 
 function main(paths: readonly string[]): void {
   const selected = paths.length > 0;
-  const files = proseFiles(paths).filter((path) => selected || !isExempt(path));
+  const files = proseFiles(paths);
   if (files.length === 0)
     throw new Error(`No checked files at ${paths.join(', ')}. Name files or folders of this repository.`);
   const areas = new Map<string, Count>();
@@ -99,7 +99,6 @@ function main(paths: readonly string[]): void {
     : [];
   if (!listed) lines.push('Most frequent:', ...frequent(findings), '');
   lines.push(...table(byRate));
-  if (!selected) lines.push(...EXEMPT.map(({ path, reason }) => `not checked: ${path} (${reason})`));
   console.log([...lines, '', ...failures].join('\n'));
   if (failures.length > 0) process.exitCode = 1;
 }

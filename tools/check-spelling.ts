@@ -3,14 +3,14 @@
  * some files or folders. Words of the project are listed in tools/prose/dictionary.txt.
  */
 import { positionOf } from './prose/check.ts';
-import { isExempt, proseFiles, readProse } from './prose/files.ts';
+import { proseFiles, readProse } from './prose/files.ts';
 import { loadSpeller } from './prose/spelling.ts';
 
 /** Strings in tests are often misspelled on purpose, or of another language. */
 const TEST = /^test\//;
 
 const paths = process.argv.slice(2);
-const files = proseFiles(paths).filter((path) => paths.length > 0 || !isExempt(path));
+const files = proseFiles(paths);
 if (files.length === 0)
   throw new Error(`No checked files at ${paths.join(', ')}. Name files or folders of this repository.`);
 const speller = await loadSpeller();

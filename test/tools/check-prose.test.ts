@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { hitsIn, positionOf, sentencesIn } from '../../tools/prose/check.ts';
-import { areaOf, isExempt, passagesOf, proseFiles } from '../../tools/prose/files.ts';
+import { areaOf, passagesOf, proseFiles } from '../../tools/prose/files.ts';
 import { PassageBuilder, type PassageKind } from '../../tools/prose/passage.ts';
 import { RULES } from '../../tools/prose/rules.ts';
 import { loadSpeller } from '../../tools/prose/spelling.ts';
@@ -131,12 +131,10 @@ test('counts the words of sentences in paragraphs only', () => {
   assert.deepEqual(sentencesIn(passages), { sentences: 2, words: 7 });
 });
 
-test('groups files by area and omits translations and exempt folders', () => {
+test('groups files by area and omits translations', () => {
   assert.equal(areaOf('src/surfaces/cli/commands/call.ts'), 'src/surfaces/cli');
   assert.equal(areaOf('src/foundation/ids.ts'), 'src/foundation');
   assert.equal(areaOf('docs/guides/file.md'), 'docs');
-  assert.ok(isExempt('test/network/path.test.ts'));
-  assert.ok(!isExempt('src/surfaces/cli/main.ts'));
   const words = proseFiles(['panel/src/words']);
   assert.ok(words.includes('panel/src/words/en.ts') && !words.includes('panel/src/words/de.ts'));
 });

@@ -15,18 +15,8 @@ const SOURCES = [
 const TRANSLATION = /^panel\/src\/words\/(?!en\b)/;
 const ENGLISH_WORDS = /^panel\/src\/words\/en\b/;
 
-/** Folders that are not checked for now. */
-export const EXEMPT: readonly { readonly path: string; readonly reason: string }[] = [
-  'test/network',
-  'test/capabilities/directory',
-].map((path) => ({ path, reason: 'these are being rewritten' }));
-
-export function isWithin(path: string, folder: string): boolean {
+function isWithin(path: string, folder: string): boolean {
   return path === folder || path.startsWith(`${folder}/`);
-}
-
-export function isExempt(path: string): boolean {
-  return EXEMPT.some((exempt) => isWithin(path, exempt.path));
 }
 
 /** Every checked file, or those at or below the paths given. */

@@ -121,7 +121,7 @@ test('a stream that begins with random bytes is rejected, and the other streams 
       const good = await session.link(header(agent, called, proofOf('caller', agent, session)));
       assert.equal(await statusOn(good), STATUS.ok);
       session.connection.close();
-      // Offences are forgiven over time.
+      // Offenses are forgiven over time.
       clock.advance(100_000);
     }),
     { seed: 20261121, numRuns: 60 },

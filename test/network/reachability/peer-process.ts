@@ -1,6 +1,6 @@
 /**
- * A node in a process of its own, on one of the machines of a lab: what reach stands on, and reach. Driven over IPC.
- * Connections that were punched or relayed echo; all others go to the pool.
+ * A node in its own process on a lab machine, with the reachability modules and the modules below. The test drives it
+ * over IPC. It echoes on punched and relayed connections, and passes all others to the pool.
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -38,7 +38,7 @@ import { NativeQuicEndpoint } from '../../../src/network/transport/quic/native-e
 import type { Connection, Stream } from '../../../src/network/transport/types.ts';
 import { hostileSockets } from './hostile-relay.ts';
 
-/** A node as the test names it. */
+/** The keys and addresses of a node for the test. */
 export interface PeerAddress {
   readonly key: string;
   readonly quic: Address;
@@ -46,19 +46,19 @@ export interface PeerAddress {
 }
 
 export type PeerCommand =
-  /** Connects to its helpers, and looks what stands before it. */
+  /** Connects to its helpers, and detects its NAT. */
   | { readonly do: 'join'; readonly helpers: readonly PeerAddress[] }
-  /** Reaches another node in so many tries, and sends so many bytes there and back. */
+  /** Calls another node in up to `tries` attempts, and sends `bytes` in both directions. */
   | {
       readonly do: 'call';
       readonly key: string;
       readonly by: 'punch' | 'relay' | 'ipv6';
-      /** Where it has an IPv6 address; null for none. */
+      /** The IPv6 address of the other node; null without IPv6. */
       readonly ipv6: string | null;
       readonly tries: number;
       readonly bytes: number;
     }
-  /** As a helper that lies: tells a node so many times of callers that it sees at a host, or of one again and again. */
+  /** Acts as a malicious helper: introduces callers at a host `times` times, many callers or one. */
   | {
       readonly do: 'lie';
       readonly to: string;
@@ -66,20 +66,20 @@ export type PeerCommand =
       readonly times: number;
       readonly of: 'many' | 'one';
     }
-  /** As a caller that wants a node to write to a host: asks its helper so many times to say that it is there. */
+  /** Acts as a malicious caller: `times` times, claims to its helper that it listens at a host. */
   | { readonly do: 'demand'; readonly of: string; readonly host: string; readonly times: number }
-  /** What it has relayed. */
+  /** Returns the counters of its relay. */
   | { readonly do: 'use' };
 
 export interface PeerReply {
   readonly key?: string;
   readonly quicPort?: number;
-  /** Its public IPv6 address; null for none. */
+  /** Its public IPv6 address; null without IPv6. */
   readonly ipv6?: string | null;
   readonly dhtPort?: number;
   readonly mapping?: string;
   readonly seenAt?: Address;
-  /** Until the connection stood, milliseconds. */
+  /** Milliseconds until the connection was open. */
   readonly ms?: number;
   readonly outbound?: boolean;
   readonly kind?: string;
@@ -90,7 +90,10 @@ export interface PeerReply {
   readonly error?: string;
 }
 
-/** Whether ports are opened at all: the control shows that nothing gets through without. And how it relays. */
+/**
+ * `opens` is `no` in the control test, which shows that nothing gets through without open ports. `relays` can be
+ * `hostile`.
+ */
 const [, , host = '0.0.0.0', opens = 'yes', relays = 'fair'] = process.argv;
 const FIRST_BYTE = Buffer.from('!');
 const key = KeyPair.generate();
@@ -201,7 +204,7 @@ const relay = new Relay(
 const helper = new Helper({
   clock,
   known: pool.known,
-  canReach: () => Promise.reject(new Error('nobody asks for that here')),
+  canReach: () => Promise.reject(new Error('this node dials no one back')),
   relay,
   observedAddress: (nodeKey) => pool.current(nodeKey)?.connection.path.remote ?? null,
   request: (nodeKey, body) => {
@@ -209,7 +212,7 @@ const helper = new Helper({
     return requests.request('signal', { nodeKey, address: at }, body);
   },
 });
-requests.onRequest('record', () => Promise.reject(new Error('no records here')));
+requests.onRequest('record', () => Promise.reject(new Error('this node stores no records')));
 requests.onRequest('signal', async (body, { nodeKey, path }) => {
   const from = { nodeKey, address: path.remote };
   const introduction = decodeIntroduction(body);
@@ -257,7 +260,7 @@ async function call({ key: hex, by, ipv6, tries, bytes }: Extract<PeerCommand, {
   let echoed = 0;
   const sent = randomBytes(bytes);
   stream.on('data', (chunk: Buffer) => {
-    if (!chunk.equals(sent.subarray(echoed, echoed + chunk.length))) stream.destroy(new Error('other bytes came back'));
+    if (!chunk.equals(sent.subarray(echoed, echoed + chunk.length))) stream.destroy(new Error('the echo differs'));
     echoed += chunk.length;
   });
   stream.end(sent);
@@ -269,7 +272,7 @@ async function call({ key: hex, by, ipv6, tries, bytes }: Extract<PeerCommand, {
 async function lie({ to, host: victim, times, of }: Extract<PeerCommand, { do: 'lie' }>): Promise<PeerReply> {
   const nodeKey = new Uint8Array(Buffer.from(to, 'hex'));
   const address = pool.current(nodeKey)?.connection.path.remote;
-  if (address === undefined) throw new Error('that node is not connected');
+  if (address === undefined) throw new Error('the node is not connected');
   const outcomes = new Set<string>();
   const one = KeyPair.generate().publicKey;
   for (let i = 0; i < times; i++) {

@@ -94,14 +94,14 @@ function world() {
   };
 }
 
-test('only a node with helpers that are neither it nor this one can be punched to', () => {
+test('punching needs a helper other than the two nodes', () => {
   const { punches } = world();
   assert.equal(punches.mayLead(place()), false);
   assert.equal(punches.mayLead(place(OWN, CALLED)), false);
   assert.equal(punches.mayLead(place(OWN, NEAR)), true);
 });
 
-test('the helpers that are reached bring two nodes together, and slow and dead ones hold up nobody for long', async () => {
+test('reachable helpers introduce two nodes, and slow or unreachable helpers cause a short delay at most', async () => {
   const { clock, punches, asked, punching, stub } = world();
   const dialling = punches.dial(place(DEAD, FAR, NEAR), new AbortController().signal);
   await clock.run(REMAINING_HELPERS_MS);
@@ -111,12 +111,12 @@ test('the helpers that are reached bring two nodes together, and slow and dead o
   assert.equal(await dialling, connection);
 });
 
-test('where no random ports are needed, the helper that is reached first is enough, and one that knows of nobody is not', async () => {
+test('without random ports the first reachable helper is enough, unless it does not know the node', async () => {
   const { clock, punches, asked, punching, nextPunch, stub, state } = world();
   state.mapping = 'cone';
   const dialling = punches.dial(place(FAR, DEAD, NEAR), new AbortController().signal);
   await clock.run(0);
-  assert.deepEqual(asked, [[NEAR]], 'at once');
+  assert.deepEqual(asked, [[NEAR]], 'immediately');
   const first = punching();
   const { connection } = stub().session;
   nextPunch().resolve(connection);
@@ -126,7 +126,7 @@ test('where no random ports are needed, the helper that is reached first is enou
   assert.deepEqual(asked, [[NEAR], [FAR]]);
 });
 
-test('a helper that says nothing holds up a punched way by another one for a moment, and one that has answered does not', async () => {
+test('a silent helper delays punching through another one briefly, and a helper that has answered does not', async () => {
   for (const hasAnswered of [false, true]) {
     const { clock, punches, asked, punching, nextPunch, stub, state } = world();
     Object.assign(state, { mapping: 'cone', hasAnswered });
@@ -142,7 +142,7 @@ test('a helper that says nothing holds up a punched way by another one for a mom
   }
 });
 
-test('where both nodes have IPv6 it is tried first, and over IPv4 soon after, or at once where it fails', async () => {
+test('if both nodes have IPv6, this is tried first, then IPv4 after a short delay, or immediately after a failure', async () => {
   const there = { ...place(NEAR), addresses: [{ host: '2001:db8::2', port: 4122 }] };
   const here = { address: '2001:db8:1::1', cidr: '2001:db8:1::1/64' };
   for (const fails of [false, true]) {
@@ -163,10 +163,10 @@ test('where both nodes have IPv6 it is tried first, and over IPv4 soon after, or
   const { clock, punches, overIpv6 } = world();
   detach(punches.dial(there, new AbortController().signal));
   await clock.run(2 * REMAINING_HELPERS_MS);
-  assert.deepEqual(overIpv6, [], 'this node has none');
+  assert.deepEqual(overIpv6, [], 'this node has no IPv6');
 });
 
-test('a node that none of its helpers knows of is absent, and one that refuses is asked by one helper only', async () => {
+test('a node that none of its helpers knows is absent, and after a refusal no other helper receives a request', async () => {
   const { clock, punches, asked, nextPunch, state } = world();
   state.mapping = 'cone';
   nextPunch().reject(new NodeAbsent());
@@ -180,7 +180,7 @@ test('a node that none of its helpers knows of is absent, and one that refuses i
   assert.deepEqual(asked, [[NEAR]]);
 });
 
-test('the first round of random ports follows a relay at once, unless they are being tried or are not needed', () => {
+test('the first round of random ports follows a relay immediately, unless one is running or none is needed', () => {
   for (const [mapping, isUnderWay, firstMs, soon] of [
     ['symmetric', false, IMPROVEMENT_DELAY_MS, BIRTHDAY_ROUNDS],
     ['symmetric', true, BIRTHDAY_SPACING_MS, BIRTHDAY_ROUNDS - 1],
@@ -193,7 +193,7 @@ test('the first round of random ports follows a relay at once, unless they are b
   }
 });
 
-test('a relay is asked for at one helper after the other', async () => {
+test('helpers receive relay requests in sequence', async () => {
   const { stub, pool, own, clock } = world();
   const { connection } = stub(RELAYED).session;
   const asked: Uint8Array[] = [];
@@ -208,13 +208,13 @@ test('a relay is asked for at one helper after the other', async () => {
   const dialling = dialler.dial(there, signal);
   await clock.run(2 * REMAINING_HELPERS_MS);
   assert.equal(await dialling, connection);
-  assert.deepEqual(asked, [NEAR, FAR], 'who is reached first is asked first');
+  assert.deepEqual(asked, [NEAR, FAR], 'the helper that is reached first receives the first request');
   await assert.rejects(dialler.dial(place(NEAR), signal), { code: 'rate_limited' });
   await assert.rejects(dialler.dial(place(DEAD), signal), { code: 'connect_failed' });
   assert.equal(dialler.mayLead(place(OWN)), false);
 });
 
-test('a helper that says nothing holds up a relay at another one for a moment only', async () => {
+test('a silent helper delays a relay through another one only briefly', async () => {
   const { stub, pool, own, clock } = world();
   const { connection } = stub(RELAYED).session;
   const asked: Uint8Array[] = [];
