@@ -94,7 +94,7 @@ export class InboundConnections {
     const ticket = toHex(message.subarray(1));
     if (message[0] === OPENING.connect) return this.#begin(link, ticket);
     const connection = this.#known.get(pairOf(link))?.get(ticket);
-    // A caller that began to use a new link in vain would no longer read the old one.
+    // Otherwise its caller would use the new link, and no longer read the old one.
     if (connection?.isResumable !== true) throw new SvcError('protocol_error');
     this.#newest.set(connection, link);
     if (message[0] === OPENING.resume) {

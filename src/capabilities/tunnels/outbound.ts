@@ -59,7 +59,7 @@ interface Standing {
   readonly ticket: Uint8Array;
   readonly terms: () => LinkTerms;
   readonly over: AbortController;
-  /** When its link was lost, milliseconds. Null while it has one. */
+  /** When its link was lost, milliseconds. Null again when both sides use another one. */
   lostAt: number | null;
   /** Another link is being opened. */
   isBusy: boolean;
@@ -91,7 +91,7 @@ export class OutboundConnections {
       acks: new AckTurns(clock),
       lossy: lossyNodes(clock),
       lost: (connection) => this.#lost(connection),
-      resumed: () => {},
+      resumed: (connection) => this.#resumed(connection),
       slowed: (connection) => this.#slowed(connection),
       over: (connection) => this.#over(connection),
     };
@@ -150,6 +150,11 @@ export class OutboundConnections {
     if (standing?.isBusy === true) standing.over.abort(new SvcError('cancelled'));
   }
 
+  #resumed(connection: TunnelConnection): void {
+    const standing = this.#standing.get(connection);
+    if (standing !== undefined) standing.lostAt = null;
+  }
+
   #lost(connection: TunnelConnection): boolean {
     const standing = this.#standing.get(connection);
     if (standing === undefined) return false;
@@ -196,9 +201,13 @@ export class OutboundConnections {
 
   async #resume(connection: TunnelConnection, standing: Standing): Promise<void> {
     // protocol-tunnels.md, steps 9 and 12
-    standing.lostAt = this.#clock.now();
+    const isAgain = standing.lostAt !== null;
+    standing.lostAt ??= this.#clock.now();
     const until = standing.lostAt + RESUME_MS;
     standing.isBusy = true;
+    // A node that ends each new link before it is used would otherwise keep this one busy forever.
+    if (isAgain) await this.#pause(FIRST_PAUSE_MS, standing.over.signal);
+    if (this.#clock.now() >= until) this.#giveUp(connection);
     let tryMs = FIRST_TRY_MS;
     for (let pause = FIRST_PAUSE_MS; !connection.destroyed; pause = Math.min(2 * pause, MAX_PAUSE_MS)) {
       const ms = tryMs;

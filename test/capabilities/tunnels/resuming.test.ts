@@ -8,6 +8,8 @@ import { RESUME_MS } from '../../../src/capabilities/tunnels/connection.ts';
 import { receivedFrame } from '../../../src/capabilities/tunnels/frames.ts';
 import { InboundConnections } from '../../../src/capabilities/tunnels/inbound-connections.ts';
 import { drawTicket, OPENING, openingOf } from '../../../src/capabilities/tunnels/opening.ts';
+import { OutboundConnections } from '../../../src/capabilities/tunnels/outbound.ts';
+import type { LinkStream } from '../../../src/network/links/types.ts';
 import { StreamError } from '../../../src/network/transport/stream.ts';
 import { NO_LANES } from '../../support/bulk.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -250,7 +252,7 @@ test('an acknowledgement on a link that its caller has given up does not move th
   connection.destroy();
 });
 
-test('a connection that keeps no bytes refuses another link at once, so its caller stays on the present one', async () => {
+test('a connection that keeps no bytes refuses another link immediately, so its caller stays on the present one', async () => {
   const called = new InboundConnections(new TestClock(), NO_LANES, () => false);
   const ticket = drawTicket();
   const { near, connection } = await begin(called, ticket);
@@ -264,4 +266,38 @@ test('a connection that keeps no bytes refuses another link at once, so its call
   }
   assert.deepEqual([near.destroyed, connection.destroyed], [false, false]);
   connection.destroy();
+});
+
+test('a node that ends each new link before both sides use it gets the next one after a pause, and for 60 seconds at most', async () => {
+  const clock = new TestClock();
+  const opened: LinkStream[] = [];
+  const links = {
+    accept: () => {},
+    reset: () => {},
+    path: () => null,
+    onPathChange: () => () => {},
+    open: async () => {
+      const [near, far] = linkEnds();
+      opened.push(near);
+      if (opened.length === 1) return near;
+      far.write(Buffer.of(0));
+      // The acknowledgement is the answer.
+      far.once('data', () => near.destroy(new StreamError('connection_lost')));
+      return near;
+    },
+  };
+  const outbound = new OutboundConnections(clock, links, NO_LANES);
+  const { caller, called } = linkEnds()[0];
+  const connection = await outbound.open(caller, called, {});
+  connection.resume();
+  opened[0]?.destroy(new StreamError('connection_lost'));
+  for (let turn = 0; turn < 20; turn++) await clock.run(0);
+  assert.equal(opened.length, 2, 'immediately, and then after a pause');
+  for (let ms = 0; ms < RESUME_MS && !connection.destroyed; ms += 50) {
+    await clock.run(50);
+    for (let turn = 0; turn < 10; turn++) await clock.run(0);
+  }
+  await eventually('it is given up', () => clock.advance(50) === undefined && connection.destroyed);
+  assert.equal(outbound.isGivenUp(connection), true);
+  assert.deepEqual([outbound.counts, clock.timers], [{ standing: 0, keptBytes: 0 }, 0]);
 });
