@@ -9,7 +9,7 @@ import { eventually } from '../support/eventually.ts';
 import { ready } from '../support/network.ts';
 import { dial, endOf, TcpServer } from '../support/tcp.ts';
 
-const MOVED_TO_TCP = 'new links to a neighbour go over TCP';
+const MOVED_TO_TCP = 'new links to a LAN peer use TCP';
 const MIB = 1024 * 1024;
 const DEBUG = { env: { SVCD_LOG_LEVEL: 'debug' } };
 

@@ -9,7 +9,7 @@ const BOOTSTRAP = ['203.0.113.10:4121'];
 /** NAT type in records: strangers reach the node. */
 const PUBLIC = 1;
 const DEBUG = 'log_level = "debug"\n';
-const MOVED_TO_TCP = 'new links to a neighbour go over TCP';
+const MOVED_TO_TCP = 'new links to a LAN peer use TCP';
 const MIB = 1024 * 1024;
 const SWALLOW_TCP = `table inet wall {
   chain in {
