@@ -100,7 +100,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     hello: (helper, signal) => helperClient.hello(helper, signal),
     keep: (nodeKey) => pool.keep(nodeKey),
     store: new HelperStore(config.network, meta),
-    changed: (chosen) => {
+    onHelpers: (chosen) => {
       ownAddresses.setHelpers(chosen.map(({ nodeKey, address }) => ({ nodeKey, address: formatAddress(address) })));
       natDetector.onReachability();
     },
@@ -124,8 +124,8 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     clock,
     log,
     isNeeded: () => records.reachability().ready,
-    look: () => lender.detectMapping(),
-    found: (mapping) => (isUnreached() ? ownAddresses.setMapping(mapping) : undefined),
+    detect: () => lender.detectMapping(),
+    onMapping: (mapping) => (isUnreached() ? ownAddresses.setMapping(mapping) : undefined),
   });
   /** Open means that strangers can reach the node. A host with a public address may be behind a firewall. */
   const mapping = (): NatMapping => (lender.mapping === 'open' && isUnreached() ? 'cone' : lender.mapping);
@@ -204,7 +204,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     records,
     seenHost,
     isNeeded: () => isUnreached() && helpers.current.length === 0,
-    changed: (place) => ownAddresses.setMeeting(place),
+    onRendezvous: (place) => ownAddresses.setMeeting(place),
     meet: (request, ownHost) => responder.meet(request, ownHost),
   });
 
@@ -240,8 +240,8 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     log,
     candidates: () => (records.reachability().ready ? addressesToVerify(ownAddresses.known()) : []),
     nodes: () => helpers.nodesToAsk(),
-    ask: (node, port) => helperClient.requestDialBack(node, port),
-    found: (verdicts) => {
+    requestDialBack: (node, port) => helperClient.requestDialBack(node, port),
+    onResults: (verdicts) => {
       ownAddresses.setDialBackResults(verdicts);
       onNetwork();
     },

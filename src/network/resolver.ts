@@ -162,8 +162,8 @@ export class Resolver {
     const types = type === null ? AGENT_KEY_TYPES : AGENT_KEY_TYPES.filter((known) => known === type);
     if (types.length === 0) return [];
     const since = this.#deps.clock.now();
-    const asked = types.includes(RECORD.endpoints) ? types : [RECORD.endpoints, ...types];
-    const list = this.#deps.network.list(agentKey(aid), asked, { timeoutMs: LOOKUP_TIMEOUT_MS });
+    const requestedTypes = types.includes(RECORD.endpoints) ? types : [RECORD.endpoints, ...types];
+    const list = this.#deps.network.list(agentKey(aid), requestedTypes, { timeoutMs: LOOKUP_TIMEOUT_MS });
     const records = (await abortable(list, signal)).filter((record) => record.aid === aid);
     const seen = records.map((record) => record.delegation.issuedAt);
     const newest = Math.max(this.#newestDelegation.get(aid) ?? 0, ...seen);
@@ -211,8 +211,8 @@ export class Resolver {
 
   /** The cached result of an agent, unless it has expired. */
   #getUnexpired(aid: Aid): Resolved | null {
-    const kept = this.#cache.peek(aid)?.resolved ?? null;
-    return kept !== null && expiresAt(kept.record) > unixSeconds(this.#deps.clock) ? kept : null;
+    const result = this.#cache.peek(aid)?.resolved ?? null;
+    return result !== null && expiresAt(result.record) > unixSeconds(this.#deps.clock) ? result : null;
   }
 
   /** Caches and returns the newer of an answer and the cached result, or `otherwise` if the answer is not usable. */
@@ -221,18 +221,18 @@ export class Resolver {
     const newest = this.#newestDelegation.get(aid) ?? 0;
     const usable = answer !== null && answer.record.delegation.issuedAt >= newest ? answer : otherwise;
     const older = before !== null && usable !== null && compareFreshness(before.record, usable.record) > 0;
-    const kept = older ? before : usable;
-    if (kept !== null) this.#newestDelegation.set(aid, kept.record.delegation.issuedAt);
-    this.#cache.set(aid, { resolved: kept, at: this.#deps.clock.now() });
-    return kept;
+    const result = older ? before : usable;
+    if (result !== null) this.#newestDelegation.set(aid, result.record.delegation.issuedAt);
+    this.#cache.set(aid, { resolved: result, at: this.#deps.clock.now() });
+    return result;
   }
 
   #getParsed(payload: EndpointsPayload): ParsedEndpoints {
     const known = this.#parsed.get(payload);
     if (known !== undefined) return known;
-    const read = parseEndpoints(payload);
-    this.#parsed.set(payload, read);
-    return read;
+    const parsed = parseEndpoints(payload);
+    this.#parsed.set(payload, parsed);
+    return parsed;
   }
 
   /** Resolves the host names among the addresses. The results are not cached, because they may change at any time. */

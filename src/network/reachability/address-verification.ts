@@ -30,9 +30,9 @@ interface AddressVerificationDependencies {
   /** Nodes to ask, each in a different network. */
   readonly nodes: () => Promise<readonly NodeAt[]>;
   /** Requests that a node dials a port at the host where it sees this node. */
-  readonly ask: (node: NodeAt, port: number) => Promise<HelperReply>;
+  readonly requestDialBack: (node: NodeAt, port: number) => Promise<HelperReply>;
   /** Called with the results, by address. Addresses without a result are omitted. */
-  readonly found: (verdicts: ReadonlyMap<string, boolean>) => void;
+  readonly onResults: (verdicts: ReadonlyMap<string, boolean>) => void;
 }
 
 interface Verdict {
@@ -91,7 +91,7 @@ export class AddressVerification implements Component {
     for (const node of nodes) {
       if (failed >= MAX_FAILED_NODES) break;
       try {
-        const reply = await this.#deps.ask(node, port);
+        const reply = await this.#deps.requestDialBack(node, port);
         // A node that sees another host has dialed that host, not this address.
         if (reply.seenAt.host !== host) continue;
         if (reply.reached) return true;
@@ -109,6 +109,6 @@ export class AddressVerification implements Component {
     const text = JSON.stringify([...known]);
     if (text === this.#lastReport) return;
     this.#lastReport = text;
-    this.#deps.found(known);
+    this.#deps.onResults(known);
   }
 }

@@ -81,7 +81,7 @@ interface ChosenHelpersDependencies {
   /** The helpers from before the restart. */
   readonly store: Pick<HelperStore, 'all' | 'keep'>;
   /** Called with the new helpers, in order of preference, when they change. */
-  readonly changed: (helpers: readonly NodeAt[]) => void;
+  readonly onHelpers: (helpers: readonly NodeAt[]) => void;
 }
 
 /** Only public nodes if the table contains any: nodes of a private network do not see this node as strangers do. */
@@ -212,8 +212,8 @@ export class ChosenHelpers implements Component {
 
   /** Selects stored helpers that still help. If all do, the published record remains valid. */
   async #addPrevious(): Promise<void> {
-    const former = this.#previous?.takeAnswered() ?? [];
-    const answered = preferPublic(former, this.#deps.nodes()).filter(({ at }) => !this.has(at.nodeKey));
+    const previous = this.#previous?.takeAnswered() ?? [];
+    const answered = preferPublic(previous, this.#deps.nodes()).filter(({ at }) => !this.has(at.nodeKey));
     if (answered.length === 0) return;
     // Their answers may be seconds old, from before helpers were needed.
     using limit = awakeTimeout(this.#deps.clock, ANSWER_TIMEOUT_MS);
@@ -229,10 +229,10 @@ export class ChosenHelpers implements Component {
     const isLost = this.#lost.delete(toHex(helper.at.nodeKey));
     using limit = isLost ? awakeTimeout(this.#deps.clock, ANSWER_TIMEOUT_MS) : null;
     const [isHelping] = await this.#selectHelping([helper], limit?.signal);
-    if (isHelping === undefined) this.#setHelpers(this.#helpers.filter((one) => one !== helper));
+    if (isHelping === undefined) this.#setHelpers(this.#helpers.filter((other) => other !== helper));
   }
 
-  /** Fills the missing places. */
+  /** Adds helpers until there are `TARGET_HELPERS`. */
   async #addMissing(): Promise<void> {
     const found = await this.#candidates();
     // Stored helpers that answer later are ignored.
@@ -248,8 +248,8 @@ export class ChosenHelpers implements Component {
   async #candidates(): Promise<HelperCandidate[]> {
     const { nodes, isOwnHost, nodeKey } = this.#deps;
     const others = preferPublic(nodes(), nodes()).filter((node) => !this.#isAvoided(node) && !this.#isChosen(node));
-    const selected = apartFirst(this.#shuffled(others), isOwnHost).slice(0, MAX_IDENTIFIED_NODES);
-    const answers = await Promise.all(selected.map((node) => this.#identified(node)));
+    const selected = apartFirst(this.#shuffle(others), isOwnHost).slice(0, MAX_IDENTIFIED_NODES);
+    const answers = await Promise.all(selected.map((node) => this.#identify(node)));
     const near = answers.filter((answer) => answer !== null).sort((a, b) => a.cost - b.cost);
     const chosen = new Set<Address>(this.#helpers);
     const keys = new Set([nodeKey, ...this.current.map((helper) => helper.nodeKey)].map(toHex));
@@ -262,12 +262,12 @@ export class ChosenHelpers implements Component {
     });
   }
 
-  async #identified({ host, port, firstSeen }: TableNode): Promise<HelperCandidate | null> {
+  async #identify({ host, port, firstSeen }: TableNode): Promise<HelperCandidate | null> {
     const { clock, identify } = this.#deps;
-    const askedAt = clock.now();
+    const startedAt = clock.now();
     using limit = awakeTimeout(clock, ANSWER_TIMEOUT_MS);
     const at = await abortable(identify({ host, port }), limit.signal).catch(() => null);
-    const cost = clock.now() - askedAt + (askedAt - firstSeen < LONG_KNOWN_MS ? NEW_NODE_PENALTY_MS : 0);
+    const cost = clock.now() - startedAt + (startedAt - firstSeen < LONG_KNOWN_MS ? NEW_NODE_PENALTY_MS : 0);
     return at === null ? null : { host, port, at, cost };
   }
 
@@ -303,7 +303,7 @@ export class ChosenHelpers implements Component {
     return this.#helpers.some((helper) => formatAddress(helper) === formatAddress(node));
   }
 
-  #shuffled(nodes: readonly TableNode[]): TableNode[] {
+  #shuffle(nodes: readonly TableNode[]): TableNode[] {
     const ranked = nodes.map((node) => ({ node, rank: this.#deps.random() }));
     return ranked.sort((a, b) => a.rank - b.rank).map(({ node }) => node);
   }
@@ -316,7 +316,7 @@ export class ChosenHelpers implements Component {
     // If all helpers are lost, the network may be down. The stored helpers are useful after a restart.
     if (helpers.length > 0) this.#deps.store.keep(helpers);
     this.#deps.log.info({ helpers: helpers.map(formatAddress) }, 'helpers of this node changed');
-    this.#deps.changed(this.current);
+    this.#deps.onHelpers(this.current);
   }
 
   #updateKeptConnections(): void {

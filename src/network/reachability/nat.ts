@@ -61,8 +61,8 @@ interface NatDetectorDependencies {
   readonly log: Log;
   /** False if strangers can reach this node, and until the record network knows. */
   readonly isNeeded: () => boolean;
-  readonly look: () => Promise<NatMapping>;
-  readonly found: (mapping: NatMapping) => void;
+  readonly detect: () => Promise<NatMapping>;
+  readonly onMapping: (mapping: NatMapping) => void;
 }
 
 export class NatDetector implements Component {
@@ -89,10 +89,10 @@ export class NatDetector implements Component {
   }
 
   async #detect(): Promise<number> {
-    const { isNeeded, look, found } = this.#deps;
+    const { isNeeded, detect, onMapping } = this.#deps;
     if (!isNeeded()) return UNTIL_REQUESTED;
-    const mapping = await look();
-    found(mapping);
+    const mapping = await detect();
+    onMapping(mapping);
     return mapping === 'unknown' ? NAT_DETECTION_RETRY_MS : NAT_DETECTION_MS;
   }
 }

@@ -212,9 +212,9 @@ export class OwnAddresses implements Component {
 
   /** The addresses to publish now. */
   current(): NodeAddresses {
-    const told = publishedAddresses(this.known()).slice(0, MAX_ENDPOINTS);
-    const endpoints = told.map(({ address }) => formatEndpoint(address));
-    const mapped = told.filter(({ source }) => source === 'mapped').map(({ address }) => formatEndpoint(address));
+    const published = publishedAddresses(this.known()).slice(0, MAX_ENDPOINTS);
+    const endpoints = published.map(({ address }) => formatEndpoint(address));
+    const mapped = published.filter(({ source }) => source === 'mapped').map(({ address }) => formatEndpoint(address));
     const natType = combineNatType(this.#mapping, this.#deps.records.reachability().natType, this.isRefuted);
     const helpers = this.#helpers;
     const meeting = this.#meeting;

@@ -69,12 +69,12 @@ async function punch(place: NodePlace, signal: AbortSignal, parts: PunchDialerPa
     return await punchThroughHelpers(place, helpers, options, parts);
   }
   let isDecided = false;
-  const answered = (): void => {
+  const onAnswer = (): void => {
     isDecided = true;
   };
   const ask = async (helper: NodeAt, given: AbortSignal): Promise<Connection> => {
     try {
-      return await punchThroughHelpers(place, [helper], { ...options, signal: given, answered }, parts);
+      return await punchThroughHelpers(place, [helper], { ...options, signal: given, onAnswer }, parts);
     } catch (error) {
       // A node that is absent at one helper may be present at another. All other failures are final.
       isDecided ||= !(error instanceof NodeAbsent);

@@ -38,7 +38,7 @@ export interface PunchOptions {
   /** False if an equally good path is already connected. */
   readonly isWanted?: () => boolean;
   /** Called when the node has answered through the first helper. */
-  readonly answered?: () => void;
+  readonly onAnswer?: () => void;
 }
 
 interface PunchInitiatorDependencies {
@@ -95,7 +95,7 @@ export class PunchInitiator {
   async punch(
     nodeKey: Uint8Array,
     helpers: readonly ObservedNode[],
-    { signal, isWanted = () => true, answered = () => {} }: PunchOptions = {},
+    { signal, isWanted = () => true, onAnswer = () => {} }: PunchOptions = {},
   ): Promise<Connection> {
     const [helper, ...others] = helpers;
     if (helper === undefined) throw new SvcError('connect_failed');
@@ -114,7 +114,7 @@ export class PunchInitiator {
       await witnesses;
     }
     const first = await this.#introduce(target, helper, 'punch');
-    answered();
+    onAnswer();
     const { outcome } = first.called;
     if (outcome === 'ready') {
       const isNear = first.called.seenAt.host === first.seenAt.host;
@@ -134,14 +134,14 @@ export class PunchInitiator {
     nodeKey: Uint8Array,
     helper: ObservedNode,
     at: Address,
-    { signal, answered = () => {} }: Omit<PunchOptions, 'isWanted'> = {},
+    { signal, onAnswer = () => {} }: Omit<PunchOptions, 'isWanted'> = {},
   ): Promise<Connection> {
     const from = await this.#deps.ownIpv6(at);
     if (from === null)
       throw new SvcError('connect_failed', { message: 'This node has no IPv6 route to the Internet.' });
     const target = { nodeKey, attempt: new Uint8Array(randomBytes(ATTEMPT_BYTES)), signal };
     const { outcome, listensAt, seenAt } = (await this.#introduce(target, helper, 'ipv6', { listensAt: from })).called;
-    answered();
+    onAnswer();
     if (outcome !== 'ready' || listensAt === null || !isPublicIpv6(listensAt)) throw new SvcError('connect_failed');
     return await this.#dial(target, listensAt, 'punched', seenAt, PUNCH_DIAL_MS);
   }
@@ -217,8 +217,8 @@ export class PunchInitiator {
     timeoutMs: number,
     remote: Address = address,
   ) {
-    const how = { kind, source: seenAt.host, remote, timeoutMs, ...(signal === undefined ? {} : { signal }) };
-    return this.#deps.dial(address, nodeKey, how);
+    const options = { kind, source: seenAt.host, remote, timeoutMs, ...(signal === undefined ? {} : { signal }) };
+    return this.#deps.dial(address, nodeKey, options);
   }
 
   async #dialPunched(target: PunchAttempt, helper: ObservedNode, first: CalledReply): Promise<Connection> {

@@ -151,13 +151,13 @@ export async function tryHelpers(
 /**
  * Waits for all helpers, but after the first answer for at most `REMAINING_HELPERS_MS`, so that a silent helper does not
  * delay the dial.
- * @param words resolve to true for an answer and to false for a failure; they never reject
+ * @param answers resolve to true for an answer and to false for a failure; they never reject
  */
-export async function waitForWitnesses(words: readonly Promise<boolean>[], clock: Clock): Promise<void> {
+export async function waitForWitnesses(answers: readonly Promise<boolean>[], clock: Clock): Promise<void> {
   const { promise: late, resolve } = Promise.withResolvers<void>();
   let timer: Timer | undefined;
-  const all = words.map(async (word) => {
-    if (await word) timer ??= clock.after(REMAINING_HELPERS_MS, resolve);
+  const all = answers.map(async (answer) => {
+    if (await answer) timer ??= clock.after(REMAINING_HELPERS_MS, resolve);
   });
   try {
     await Promise.race([late, Promise.all(all)]);

@@ -82,16 +82,16 @@ export class RelaySession {
   #wasActive = false;
 
   constructor(
-    ends: RelayPeers,
+    peers: RelayPeers,
     createSocket: () => RelaySocket,
     budgets: readonly RelayBudget[],
     counters: RelayCounters,
   ) {
-    this.#peers = ends;
+    this.#peers = peers;
     this.#budgets = budgets;
     this.#counters = counters;
-    this.#caller = new RelayPort(createSocket(), ends.callerHost);
-    this.#called = new RelayPort(createSocket(), ends.calledHost);
+    this.#caller = new RelayPort(createSocket(), peers.callerHost);
+    this.#called = new RelayPort(createSocket(), peers.calledHost);
     this.#caller.socket.on('message', (datagram, from) => {
       if (this.#isCaller(datagram, from)) this.#forward(datagram, this.#called);
     });
@@ -112,9 +112,9 @@ export class RelaySession {
 
   /** Whether a datagram was forwarded since the last call. */
   takeActivity(): boolean {
-    const wasUsed = this.#wasActive;
+    const wasActive = this.#wasActive;
     this.#wasActive = false;
-    return wasUsed;
+    return wasActive;
   }
 
   async close(): Promise<void> {
@@ -210,9 +210,9 @@ export const DEFAULT_RELAY_LIMITS: RelayLimits = {
 };
 
 /** One source gets a fraction of each limit, so that it cannot use all capacity. */
-const SOURCES_FOR_SESSIONS: number = MAX_RELAYED / MAX_RELAYED_PER_SOURCE;
-const SOURCES_FOR_RATE: number = RELAY_BYTES_PER_S / RELAY_BYTES_PER_S_PER_SOURCE;
-const SOURCES_FOR_DAY: number = RELAY_BYTES_PER_DAY / RELAY_BYTES_PER_DAY_PER_SOURCE;
+const SESSIONS_DIVISOR: number = MAX_RELAYED / MAX_RELAYED_PER_SOURCE;
+const RATE_DIVISOR: number = RELAY_BYTES_PER_S / RELAY_BYTES_PER_S_PER_SOURCE;
+const DAY_DIVISOR: number = RELAY_BYTES_PER_DAY / RELAY_BYTES_PER_DAY_PER_SOURCE;
 
 /** Settings of the owner. */
 interface RelaySettings {
@@ -227,11 +227,11 @@ export function relayLimits(settings: RelaySettings): RelayLimits {
   const { help_others, relay_sessions, relay_bytes_per_second, relay_bytes_per_day } = settings;
   return {
     sessions: help_others ? relay_sessions : 0,
-    sessionsPerSource: Math.ceil(relay_sessions / SOURCES_FOR_SESSIONS),
+    sessionsPerSource: Math.ceil(relay_sessions / SESSIONS_DIVISOR),
     bytesPerSecond: relay_bytes_per_second,
-    bytesPerSecondPerSource: relay_bytes_per_second / SOURCES_FOR_RATE,
+    bytesPerSecondPerSource: relay_bytes_per_second / RATE_DIVISOR,
     bytesPerDay: relay_bytes_per_day,
-    bytesPerDayPerSource: relay_bytes_per_day / SOURCES_FOR_DAY,
+    bytesPerDayPerSource: relay_bytes_per_day / DAY_DIVISOR,
   };
 }
 

@@ -129,7 +129,7 @@ function decodeAddress(value: unknown): Address | undefined {
   return formatAddress(address) === value ? address : undefined;
 }
 
-/** As `addressOf`; null if the field is missing. */
+/** As `decodeAddress`; null if the field is missing. */
 function decodeOptionalAddress(value: unknown): Address | null | undefined {
   return value === undefined ? null : decodeAddress(value);
 }
@@ -173,8 +173,8 @@ export function encodeHelperRequest(request: HelperRequest): Uint8Array {
 
 export function decodeHelperRequest(bytes: Uint8Array): HelperRequest | null {
   if (decode(bytes, [], []) !== null) return { kind: 'hello' };
-  const asked = decodePort(decode(bytes, ['q'], [])?.['q']);
-  if (asked !== undefined) return { kind: 'reach', port: asked };
+  const dialBackPort = decodePort(decode(bytes, ['q'], [])?.['q']);
+  if (dialBackPort !== undefined) return { kind: 'reach', port: dialBackPort };
   const map = decode(bytes, ['m', 'n', 's', 't'], ['f', 'l']);
   if (map === null || !isBytes(map['s'], ATTEMPT_BYTES) || !isBytes(map['t'], PUBLIC_KEY_BYTES)) return null;
   const [means, mapping] = [decodeEnum(MEANS, map['m']), decodeEnum(NAT_MAPPINGS, map['n'])];

@@ -179,7 +179,7 @@ interface TurnRendezvousServerDependencies {
   /** True if strangers cannot reach this node and it has no helper. */
   readonly isNeeded: () => boolean;
   /** Called when the published rendezvous changes; null if there is none. */
-  readonly changed: (place: TurnRendezvous | null) => void;
+  readonly onRendezvous: (place: TurnRendezvous | null) => void;
   /** Meets a caller. Returns the address that the caller must dial, or null if they meet at the caller's address. */
   readonly meet: (request: RendezvousRequest, ownHost: string) => Promise<Address | null>;
 }
@@ -216,7 +216,8 @@ export class TurnRendezvousServer implements Component {
     const seen = isNeeded() ? seenHost() : null;
     this.#unhelpedPolls = seen === null || !isIPv4(seen) ? 0 : this.#unhelpedPolls + 1;
     const host = this.#unhelpedPolls < UNHELPED_POLLS ? null : seen;
-    if (host !== this.#host) this.#deps.changed(host === null ? null : { publicKey: this.#opener.publicKey, host });
+    if (host !== this.#host)
+      this.#deps.onRendezvous(host === null ? null : { publicKey: this.#opener.publicKey, host });
     this.#host = host;
     if (host === null) return;
     const { signal } = this.#stop;

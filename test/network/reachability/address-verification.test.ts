@@ -27,14 +27,14 @@ async function world(t: { after(end: () => Promise<void>): void }, answers: read
     candidates: () => state.candidates,
     nodes: async () =>
       state.answers.map((_, i) => ({ nodeKey: Uint8Array.of(i), address: { host: '198.51.100.1', port: 4122 } })),
-    ask: async ({ nodeKey: [node] }, port) => {
+    requestDialBack: async ({ nodeKey: [node] }, port) => {
       asked.push({ node, port });
       const answer = state.answers[node ?? 0];
       if (answer === 'refuses') throw new SvcError('access_denied');
       const seenAt = answer === 'elsewhere' ? { ...OWN, host: '203.0.113.10' } : OWN;
       return { seenAt, relays: true, reached: answer !== 'not reached', called: null, relayPort: null };
     },
-    found: (verdicts) => void reported.push([...verdicts]),
+    onResults: (verdicts) => void reported.push([...verdicts]),
   });
   t.after(() => proof.stop());
   await proof.start();

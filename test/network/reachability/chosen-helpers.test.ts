@@ -65,7 +65,7 @@ function world(
       return () => void kept.splice(kept.indexOf(host), 1);
     },
     store: memory,
-    changed: (chosen) => void reported.push(chosen.map(({ address: { host } }) => host)),
+    onHelpers: (chosen) => void reported.push(chosen.map(({ address: { host } }) => host)),
   });
   const begin = async (): Promise<void> => {
     await helpers.start();

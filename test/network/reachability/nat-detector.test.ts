@@ -13,8 +13,8 @@ test('the NAT is detected periodically, earlier after an unknown result, and imm
     clock,
     log: silentLog,
     isNeeded: () => state.isNeeded,
-    look: async () => state.mapping,
-    found: (mapping) => void found.push(mapping),
+    detect: async () => state.mapping,
+    onMapping: (mapping) => void found.push(mapping),
   });
   await looks.start();
   await clock.run(2 * NAT_DETECTION_MS);

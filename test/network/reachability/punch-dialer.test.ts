@@ -64,7 +64,7 @@ function world() {
     initiator: {
       punch: (_key, helpers, options) => {
         asked.push(helpers.map(({ nodeKey }) => nodeKey));
-        if (state.hasAnswered) options?.answered?.();
+        if (state.hasAnswered) options?.onAnswer?.();
         return punching.promise;
       },
       punchOverIpv6: (_key, _helper, at) => {

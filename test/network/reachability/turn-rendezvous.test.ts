@@ -53,7 +53,7 @@ async function world(
     },
     seenHost: () => state.seenHost,
     isNeeded: () => state.isNeeded,
-    changed: (place) => places.push(place),
+    onRendezvous: (place) => places.push(place),
     meet: async (rendezvousRequest, ownHost) => {
       met.push(rendezvousRequest);
       return await meet(rendezvousRequest, ownHost);

@@ -234,9 +234,9 @@ export class PortMapper implements Component {
   #finishPass(state: PortMappingState, nextMs: number): number {
     const { log, onMapped } = this.#deps;
     this.#state = state;
-    const told = JSON.stringify([state, this.#ports.map(({ external, internalPort }) => [internalPort, external])]);
-    if (told === this.#lastReport) return nextMs;
-    this.#lastReport = told;
+    const report = JSON.stringify([state, this.#ports.map(({ external, internalPort }) => [internalPort, external])]);
+    if (report === this.#lastReport) return nextMs;
+    this.#lastReport = report;
     const [first] = this.#ports;
     const ports = this.#ports.map(({ external }) => formatAddress(external));
     if (state === 'mapped') log.info({ protocol: first?.protocol, ports }, 'the router maps ports to this node');

@@ -111,9 +111,9 @@ interface Answer {
 export interface DatagramSocket {
   on(
     event: 'message',
-    heard: (datagram: Uint8Array, from: { readonly address: string; readonly port: number }) => void,
+    listener: (datagram: Uint8Array, from: { readonly address: string; readonly port: number }) => void,
   ): unknown;
-  on(event: 'error', heard: () => void): unknown;
+  on(event: 'error', listener: () => void): unknown;
   send(datagram: Uint8Array, port: number, host: string, sent: () => void): void;
 }
 
