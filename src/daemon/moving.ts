@@ -29,6 +29,7 @@ import type { Foundation } from './foundation.ts';
 /** The capabilities that a move needs. */
 export interface MoverSources {
   readonly registry: Pick<Capabilities['registry'], 'export' | 'adopt'>;
+  readonly directory: Pick<Capabilities['directory'], 'exported'>;
   readonly notes: Pick<Capabilities['notes'], 'exportSecrets' | 'importSecrets' | 'discardSecrets'>;
   readonly addressBook: Pick<Capabilities['addressBook'], 'get' | 'label'>;
   readonly accessLists: Pick<Capabilities['accessLists'], 'reload'>;
@@ -65,7 +66,10 @@ export function buildMover(
     clock,
     version: VERSION,
     parts: {
-      exportRecords: (aid) => exportRecords(publications, aid),
+      exportRecords: (aid) => {
+        c.directory.exported(aid);
+        return exportRecords(publications, aid);
+      },
       importRecords: (aid, part, delegation) => importRecords(publications, aid, part, delegation, clock.now()),
       exportAccess: (aid) => exportAccess(access, aid),
       importAccess: (aid, part) => importAccess(access, aid, part),

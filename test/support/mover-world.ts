@@ -63,6 +63,8 @@ export class MoverNode {
   readonly accessLists: AccessLists;
   readonly addressBook: AddressBook;
   readonly noteKeys: NoteKeys;
+  /** Agents whose export was reported to the directory. */
+  readonly exported: Aid[] = [];
   readonly mover: ReturnType<typeof buildMover>;
   /** Agents whose tunnels were reopened. */
   readonly resumed: Aid[] = [];
@@ -89,6 +91,7 @@ export class MoverNode {
     this.mover = buildMover(
       { store, clock, delegations: new DelegationVerifier() },
       {
+        directory: { exported: (aid) => void this.exported.push(aid) },
         registry: this.registry,
         accessLists: this.accessLists,
         addressBook: this.addressBook,

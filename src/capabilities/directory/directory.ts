@@ -132,6 +132,11 @@ export class Directory implements Component {
     this.#renewal.wake();
   }
 
+  /** As `Publishing.exported`. */
+  exported(aid: Aid): void {
+    this.#publishing.exported(aid);
+  }
+
   /** Handles a change of an agent. */
   async agentChanged({ aid, kind }: AgentChange): Promise<void> {
     if (kind === 'deleted') {

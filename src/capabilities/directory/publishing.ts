@@ -93,6 +93,11 @@ export class Publishing {
     this.#lapsed.delete(aid);
   }
 
+  /** To be called when an agent is exported: another node may publish it, with higher sequence numbers. */
+  exported(aid: Aid): void {
+    this.#deps.recordPublisher.doubt(aid);
+  }
+
   /** Forgets a deleted agent. */
   forget(aid: Aid): void {
     this.#lapsed.delete(aid);

@@ -132,7 +132,7 @@ export class RecordPublisher {
     this.#deps.newAids.forget(aid);
   }
 
-  /** A newer record of an agent was found: reads it from the network before the next publication. */
+  /** Another node may publish the agent: its record is read from the network before the next publication. */
   doubt(aid: Aid): void {
     if (this.#learned.has(aid) || this.#deps.newAids.has(aid)) this.#learned.set(aid, Number.NEGATIVE_INFINITY);
   }

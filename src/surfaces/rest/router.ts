@@ -163,7 +163,11 @@ export class Router {
       if (name !== undefined) names.push(name);
       if (isRest === '*') routes = node.rest;
       else if (name !== undefined) node = node.parameter ??= emptyNode();
-      else node = node.literals.getOrInsertComputed(segment, emptyNode);
+      else {
+        const known: PathNode = node.literals.get(segment) ?? emptyNode();
+        node.literals.set(segment, known);
+        node = known;
+      }
     }
     routes ??= node.routes;
     for (const method of methods) routes.set(method, { names, serve });

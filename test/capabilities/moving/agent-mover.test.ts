@@ -73,6 +73,7 @@ describe('moving an agent', () => {
     await old.registry.register({ ...agent.credentials, serviceTcp: '127.0.0.1:8080' });
     await furnish(old, agent, [newIdentity(), newIdentity(), newIdentity()]);
     document = old.mover.export(agent.aid);
+    assert.deepEqual(old.exported, [agent.aid], 'its next publication reads the network first');
   });
 
   afterEach(() => {
