@@ -286,7 +286,7 @@ export class Webhooks implements Component {
       const answer = await requestWebhookUrl(link, limit.signal);
       drainAndDestroy(link, clock);
       if (answer === 'full')
-        throw new SvcError('quota_exceeded', { message: 'The remote node accepts no more webhooks. Retry later.' });
+        throw new SvcError('quota_exceeded', { message: 'The remote node rejects further webhooks. Retry later.' });
       if (answer === 'elsewhere')
         throw new SvcError('inbound_unreachable', {
           message:

@@ -127,7 +127,7 @@ export async function readFrame(stream: Readable, maxBytes: number, signal: Abor
 }
 
 /**
- * Waits until the other side has read enough. A client that sends requests without reading gets no more answers.
+ * Waits until the other side has read enough. A client that sends requests without reading stops receiving answers.
  * @throws SvcError `connect_failed` if the stream closes earlier, or the signal's reason
  */
 export async function drained(stream: Writable, signal: AbortSignal): Promise<void> {

@@ -29,7 +29,7 @@ interface AddressVerificationDependencies {
   readonly candidates: () => readonly Address[];
   /** Nodes to ask, each in a different network. */
   readonly nodes: () => Promise<readonly NodeAt[]>;
-  /** Requests that a node dials a port at the host where it sees this node. */
+  /** Makes a node dial a port of this node, at the host from which the request came. */
   readonly requestDialBack: (node: NodeAt, port: number) => Promise<HelperReply>;
   /** Called with the results, by address. Addresses without a result are omitted. */
   readonly onResults: (verdicts: ReadonlyMap<string, boolean>) => void;

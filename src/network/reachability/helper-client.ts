@@ -70,7 +70,7 @@ export class HelperClient {
   }
 
   /**
-   * Requests that a node dials a port of this node, at the host where it sees this node.
+   * Makes a node dial a port of this node, at the host from which the request came.
    * @throws SvcError as `hello`
    */
   async requestDialBack(node: NodeAt, port: number): Promise<HelperReply> {

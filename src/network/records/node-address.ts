@@ -155,7 +155,7 @@ function copyOf(id: Uint8Array): Uint8Array {
 
 function computedId(host: string, port: number): Uint8Array {
   const own = hashOf(host, port);
-  // In local networks addresses cost no more than ports, and many nodes on one machine are normal.
+  // In local networks addresses are as cheap as ports, and many nodes on one machine are normal.
   if (ipScope(host) !== IP_SCOPE.public) return own;
   // No node listens at such low ports. Their hashes are the positions.
   const place = hashOf(host, (own.at(-1) ?? 0) % PLACES_PER_ADDRESS);

@@ -23,7 +23,7 @@ const SUSPICION_MS = 30_000;
 const MAX_SUSPICION_MS = 600_000;
 /** Peers that are remembered. */
 const MAX_PEERS = 2000;
-/** Consecutive failures after which a peer gets no more requests. */
+/** Consecutive failures after which requests to a peer stop. */
 export const FAILURES_TO_DROP = 2;
 
 interface Failing {

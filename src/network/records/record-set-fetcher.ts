@@ -102,8 +102,8 @@ export class RecordSetFetcher {
   /**
    * Fetches from one node of each group of nodes that state the same, largest group of voters first. Every group may
    * have records that another group lacks, for example after a partition. Later groups are requested only for missing
-   * records. The next group starts while a slow group is still running. Once a group is complete, groups with no more
-   * voters have limited time.
+   * records. The next group starts while a slow group is still running. Once a group is complete, groups with as
+   * many voters or fewer have limited time.
    */
   async collect(wanted: Collection, signal: AbortSignal): Promise<void> {
     const clock = awakeClock(this.#clock);

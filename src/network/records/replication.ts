@@ -265,7 +265,7 @@ export class Replication {
       const verdict = await client.store(at, key, decodeRecord(encoded));
       if (verdict === null || this.#stopped) return false;
       this.#learn(verdict, at.address, key, row);
-      // A node that refuses one record for another reason gets no more records.
+      // A node that refuses one record for another reason gets none of the remaining records.
       if (!TAKEN.has(verdict.code)) return false;
     }
     return true;

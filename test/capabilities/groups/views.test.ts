@@ -87,7 +87,7 @@ test('an invalid link is rejected, and the error does not repeat it', () => {
   const group = `svc://${creator}/groups/${'ab'.repeat(32)}`;
   for (const link of ['', 'svc://x', group.slice(0, -1), `${group}#`, `${group}#${secret}S`, `https${group.slice(3)}`])
     assert.throws(() => parseGroupLink(link), { code: 'invalid_request' }, link);
-  assert.throws(() => parseGroupLink(`svc://nobody/groups/${'ab'.repeat(32)}`), { code: 'bad_aid' });
+  assert.throws(() => parseGroupLink(`svc://unknown/groups/${'ab'.repeat(32)}`), { code: 'bad_aid' });
   assert.throws(
     () => parseGroupLink(`x${group}#${secret}`),
     (error: Error) => !error.message.includes(secret),

@@ -104,7 +104,7 @@ test('a new link that is lost before the other side uses it does not end the old
   connection.destroy();
 });
 
-test('new links bring no more bytes for a TCP connection that takes none', async () => {
+test('a new link does not bring bytes for a TCP connection that does not read', async () => {
   const side = { ...testSide(new TestClock()), lost: () => true };
   let [link, caller] = linkEnds();
   const connection = new TunnelConnection(link, PEER, side);

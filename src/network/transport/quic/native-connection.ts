@@ -87,7 +87,7 @@ export class NativeConnection implements Connection {
       let waiting = true;
       const timer = awakeClock(this.#clock).after(OPEN_STREAM_TIMEOUT_MS, () => {
         waiting = false;
-        reject(new SvcError('timeout', { message: 'The other node accepts no more streams on this connection.' }));
+        reject(new SvcError('timeout', { message: 'The other node rejects further streams on this connection.' }));
       });
       this.#native.outboundStream().then(
         (native) => {
