@@ -1,6 +1,6 @@
 /** A NAT. Terms as in RFC 4787. */
 import { type Address, formatAddress } from '../src/foundation/address.ts';
-import type { Random } from './random.ts';
+import type { Random } from '../test/support/random.ts';
 import type { Machine } from './udp-network.ts';
 
 /** The part of the remote endpoint that selects a mapping or passes a filter. */

@@ -12,9 +12,9 @@ import { RECORD } from '../src/foundation/records/types.ts';
 import { RecordVerifier } from '../src/foundation/records/verifier.ts';
 import { RecordDht } from '../src/network/records/record-dht.ts';
 import { delegateAnew, type TestIdentity } from '../test/support/identities.ts';
+import type { Random } from '../test/support/random.ts';
 import { NAT_KINDS, Nat } from './nat.ts';
 import { NodeRequestNetwork } from './node-request-network.ts';
-import type { Random } from './random.ts';
 import type { Schedule } from './schedule.ts';
 import { type Machine, UdpNetwork } from './udp-network.ts';
 
@@ -128,7 +128,7 @@ export class SimulatedRecordNetwork {
       bytesPerNodeAndSecond: (this.#udp.sentBytes - sentBytes) / nodeSeconds,
       left: this.#left,
       faults: Object.fromEntries(this.#faults),
-      eventHash: String(this.#schedule.fingerprint),
+      eventHash: this.#schedule.eventHash,
     };
   }
 

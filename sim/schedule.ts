@@ -2,8 +2,8 @@
  * Virtual time. A simulation consists of events on this schedule. Simultaneous events run in the order in which they
  * were planned, so a seed gives the same sequence of events on every machine.
  */
+import { createHash } from 'node:crypto';
 import type { Clock, Timer } from '../src/foundation/clock.ts';
-import { Fingerprint } from './fingerprint.ts';
 
 /** Turns of the real event loop, before anything replaces it. */
 const realTurn: (done: () => void) => void = setImmediate;
@@ -26,7 +26,8 @@ export class Schedule implements Clock {
   /** A binary heap: no event precedes its parent at `(i - 1) >> 1`. */
   readonly #heap: Event[] = [];
   readonly #immediates: (() => void)[] = [];
-  readonly fingerprint = new Fingerprint();
+  /** Running hash of everything that happened. Two runs of one seed have the same. */
+  readonly #events = createHash('sha256');
   #now = START_MS;
   #planned = 0;
   #ran = 0;
@@ -39,6 +40,16 @@ export class Schedule implements Clock {
   /** Milliseconds since the beginning of the simulation. */
   get elapsedMs(): number {
     return this.#now - START_MS;
+  }
+
+  /** Adds to the hash of all events. */
+  record(what: string, bytes: Uint8Array): void {
+    this.#events.update(what).update(bytes);
+  }
+
+  /** The hash of all events so far, in hexadecimal digits. */
+  get eventHash(): string {
+    return this.#events.copy().digest('hex');
   }
 
   /** Events that have run. */

@@ -6,7 +6,7 @@ import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers';
 import timersPromises from 'node:timers/promises';
-import { Random } from './random.ts';
+import { Random } from '../test/support/random.ts';
 import { Schedule } from './schedule.ts';
 
 const MAX_SEED = 2 ** 32;

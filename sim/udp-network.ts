@@ -5,8 +5,8 @@
 import { EventEmitter } from 'node:events';
 import { type Address, formatAddress } from '../src/foundation/address.ts';
 import type { SocketFactory, UdpSocket } from '../src/network/transport/udp-socket.ts';
+import type { Random } from '../test/support/random.ts';
 import type { Nat } from './nat.ts';
-import type { Random } from './random.ts';
 import type { Schedule } from './schedule.ts';
 
 /** Ports that the system chooses from (RFC 6335). */
@@ -166,9 +166,7 @@ export class UdpNetwork {
   #deliver(to: Machine, source: Address, port: number, datagram: Uint8Array): void {
     const socket = to.isOnline ? to.sockets.get(port) : undefined;
     if (socket === undefined) return;
-    const { fingerprint } = this.#schedule;
-    fingerprint.add(`${this.#schedule.elapsedMs} ${formatAddress(source)} ${to.host}:${port}`);
-    fingerprint.addBytes(datagram);
+    this.#schedule.record(`${this.#schedule.elapsedMs} ${formatAddress(source)} ${to.host}:${port}`, datagram);
     socket.emit('message', datagram, source);
   }
 }
