@@ -247,7 +247,10 @@ export class Rpc {
     });
   }
 
-  /** A number that no request in flight has; null if there is none. */
+  /**
+   * A number that no other request has; null if there are too many. Waiting requests start in their order, so fewer than
+   * half of all numbers are newer than theirs.
+   */
   #freeId(): number | null {
     if (this.#pending.size + this.#waiting.size >= REQUEST_IDS / 2) return null;
     do this.#nextId = (this.#nextId + 1) % REQUEST_IDS;

@@ -24,8 +24,11 @@ export interface TableNode extends Address {
 
 /** Leading bits that two ids have in common. */
 function commonBits(a: Uint8Array, b: Uint8Array): number {
-  const at = a.findIndex((byte, i) => byte !== b[i]);
-  return at < 0 ? a.length * 8 : at * 8 + Math.clz32((a[at] ?? 0) ^ (b[at] ?? 0)) - 24;
+  for (let at = 0; at < a.length; at++) {
+    const difference = (a[at] ?? 0) ^ (b[at] ?? 0);
+    if (difference !== 0) return at * 8 + Math.clz32(difference) - 24;
+  }
+  return a.length * 8;
 }
 
 export class RoutingTable {
@@ -185,9 +188,11 @@ export class TableKeeper {
   }
 
   async #challenge(row: readonly TableNode[], newcomer: TableNode): Promise<void> {
+    // Checked first, because every answer of a node without a place comes here.
+    if (this.#challenges >= MAX_CONTESTED) return;
     const now = this.#deps.clock.now();
     const [tried] = row.toSorted((a, b) => a.triedAt - b.triedAt || a.addedAt - b.addedAt);
-    if (tried === undefined || now - tried.triedAt < SETTLED_MS || this.#challenges >= MAX_CONTESTED) return;
+    if (tried === undefined || now - tried.triedAt < SETTLED_MS) return;
     if (now - tried.triedAt < RECENT_MS && now - tried.addedAt > OLD_MS) return;
     this.#challenges++;
     await this.#check(tried);
