@@ -248,8 +248,8 @@ export class Rpc {
   }
 
   /**
-   * A number that no other request has; null if there are too many. Waiting requests start in their order, so fewer than
-   * half of all numbers are newer than theirs.
+   * A number that no other request has; null if there are too many. Waiting requests start in order, so a number
+   * never comes around again while its request waits.
    */
   #freeId(): number | null {
     if (this.#pending.size + this.#waiting.size >= REQUEST_IDS / 2) return null;
