@@ -10,6 +10,7 @@ import { groupVectors } from './vectors/group.ts';
 import { keyVectors } from './vectors/keys.ts';
 import { noteVectors } from './vectors/notes.ts';
 import { recordVectors } from './vectors/record.ts';
+import { tlsVectors } from './vectors/tls.ts';
 
 const files: Readonly<Record<string, unknown>> = {
   aid: aidVectors(),
@@ -19,6 +20,7 @@ const files: Readonly<Record<string, unknown>> = {
   notes: noteVectors(),
   chat: chatVectors(),
   group: groupVectors(),
+  tls: tlsVectors(),
 };
 const check = process.argv.includes('--check');
 for (const [name, content] of Object.entries(files)) {

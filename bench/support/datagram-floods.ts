@@ -17,7 +17,7 @@ import {
   MAX_PARTS,
   MAX_REMOVALS,
 } from '../../src/network/records/messages.ts';
-import { NETWORK_TAG_BYTES } from '../../src/network/records/node-address.ts';
+import { NETWORK_TAG_BYTES } from '../../src/network/transport/udp-socket.ts';
 import { rawRequest } from '../../test/support/hostile-dht.ts';
 import { endpointRecord, type Published, serviceRecord } from '../../test/support/records.ts';
 import { type Flood, paced, type Target } from './flood.ts';

@@ -7,6 +7,9 @@
 export const IP_SCOPE = { none: 0, loopback: 1, link: 2, private: 3, public: 4 } as const;
 export type IpScope = (typeof IP_SCOPE)[keyof typeof IP_SCOPE];
 
+/** Size of an IPv4 address, bytes. */
+export const IPV4_BYTES = 4;
+
 /** The addresses from first to last. */
 type Range<V> = readonly [first: V, last: V, scope: IpScope];
 

@@ -15,7 +15,8 @@ import {
   REMOVAL_TOKEN_BYTES,
   type RecordType,
 } from '../../foundation/records/types.ts';
-import { NETWORK_TAG_BYTES, PACKED_ADDRESS_BYTES, packAddresses, unpackAddresses } from './node-address.ts';
+import { NETWORK_TAG_BYTES } from '../transport/udp-socket.ts';
+import { PACKED_ADDRESS_BYTES, packAddresses, unpackAddresses } from './node-address.ts';
 import type { NoteRemoval } from './types.ts';
 
 /** Numbers of the commands. */

@@ -8,11 +8,9 @@ import { IP_SCOPE, type IpScope, ipScope, ipv4Scope, ipv4Text, subscriberOf } fr
 import { LruCache } from '../../foundation/lru-cache.ts';
 import type { QuotaHolder } from '../../foundation/quota.ts';
 import type { Path } from '../transport/path.ts';
+import { NETWORK_TAG_BYTES } from '../transport/udp-socket.ts';
 
 /** The tag of a network. Its datagrams start with it, and datagrams of other networks get no answer. */
-
-/** Bytes of a network's tag. */
-export const NETWORK_TAG_BYTES = 8;
 
 /** The public network has the empty name. */
 export function networkTag(network: string): Uint8Array {

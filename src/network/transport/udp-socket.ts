@@ -24,6 +24,9 @@ export function udxSockets(): SocketFactory {
   return () => udx.createSocket();
 }
 
+/** Size of the tag of a record network, bytes. Its datagrams start with the tag. */
+export const NETWORK_TAG_BYTES = 8;
+
 /** Ports that other nodes name as destinations. */
 
 /** Lower ports belong to services: NATs do not assign them, and we send nothing to them. */

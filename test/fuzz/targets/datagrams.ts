@@ -12,10 +12,11 @@ import {
   encodeRemoveRequest,
   MAX_REFLECTION_FACTOR,
 } from '../../../src/network/records/messages.ts';
-import { NETWORK_TAG_BYTES, networkTag, nodeId } from '../../../src/network/records/node-address.ts';
+import { networkTag, nodeId } from '../../../src/network/records/node-address.ts';
 import { PeerHealth } from '../../../src/network/records/peer-health.ts';
 import { NodeServer, RecordHost } from '../../../src/network/records/record-host.ts';
 import { RecordStore } from '../../../src/network/records/record-store.ts';
+import { NETWORK_TAG_BYTES } from '../../../src/network/transport/udp-socket.ts';
 import { rawRequest } from '../../support/hostile-dht.ts';
 import { TestClock } from '../../support/test-clock.ts';
 import { violation } from '../engine/properties.ts';

@@ -9,7 +9,8 @@ import {
   encodeRemoveReply,
   encodeStoreReply,
 } from '../../../src/network/records/messages.ts';
-import { NETWORK_TAG_BYTES, networkTag } from '../../../src/network/records/node-address.ts';
+import { networkTag } from '../../../src/network/records/node-address.ts';
+import { NETWORK_TAG_BYTES } from '../../../src/network/transport/udp-socket.ts';
 import { Random } from '../random.ts';
 import { closestPositions, distance, type Position, phantomsNear } from './positions.ts';
 

@@ -1,7 +1,8 @@
 /** The datagrams of requests and answers. Format: docs/protocol-dht.md, "Datagrams". */
 import type { Address } from '../../../foundation/address.ts';
 import { equalBytes } from '../../../foundation/bytes.ts';
-import { addressBytes, NETWORK_TAG_BYTES } from '../node-address.ts';
+import { NETWORK_TAG_BYTES } from '../../transport/udp-socket.ts';
+import { addressBytes } from '../node-address.ts';
 
 /** Length of a routing id, a token and a target. */
 const WORD_BYTES = 32;

@@ -9,6 +9,7 @@ import { type Backoff, backoff } from '../../../foundation/backoff.ts';
 import { fromHex } from '../../../foundation/bytes.ts';
 import type { Clock, Timer } from '../../../foundation/clock.ts';
 import { detach } from '../../../foundation/detached.ts';
+import { IPV4_BYTES } from '../../../foundation/ip.ts';
 import { isObject, parseJson } from '../../../foundation/json.ts';
 import type { Log } from '../../../foundation/log.ts';
 import { scriptCommand } from '../../../foundation/package-file.ts';
@@ -149,7 +150,6 @@ const IPV6_SOURCE_AT = IP_HEADER_AT + 8;
 const FORM_AND_TYPE = 0xb0;
 const INITIAL = 0x80;
 const WHOLE = 0xffffffff;
-const IPV4_BYTES = 4;
 
 type Instruction = readonly [code: number, ifTrue: number, ifFalse: number, operand: number];
 
