@@ -18,4 +18,5 @@ export const BUNDLED: ReadonlySet<string> = new Set([
   'tar',
   'typebox',
   'uqr',
+  'ws',
 ]);

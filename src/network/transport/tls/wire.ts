@@ -126,7 +126,7 @@ function ipv6Host(bytes: Buffer): string | null {
   return host;
 }
 
-/** Reads fields one after the other. @throws RangeError after the last byte */
+/** Reads consecutive fields. @throws RangeError after the last byte */
 class Reader {
   readonly #bytes: Buffer;
   #at = 0;
