@@ -4,8 +4,9 @@
  * `cone-symmetric` is a caller behind a cone NAT and a called node behind a symmetric one. Each try starts without a
  * connection. `--round-trip` is in milliseconds, `--loss` a share from 0 to 1.
  *
- * `--only` selects pairs and groups: open, from-open, cones, birthday, ipv6, relay. Rate limits allow one try per pair
- * of nodes every 20 seconds. `--copies` adds copies of all nodes, which are used in between. With `--at-once` above 1,
+ * `--only` selects pairs and groups: open, from-open, cones, birthday, ipv6, relay. Pairs with networks that allow
+ * little run only if they are named: `places` (all), one place (`udp-blocked`), or a pair. Rate
+ * limits allow one try per pair of nodes every 20 seconds. `--copies` adds copies of all nodes, which are used in between. With `--at-once` above 1,
  * times are upper bounds. Logs are stored for tries that miss a promise or take longer than `--slow` milliseconds. Exit
  * code 1 if a promise is missed.
  */

@@ -46,7 +46,7 @@ export interface LabPaths extends AsyncDisposable {
 }
 
 async function nodeOn(machine: Machine, listen?: string, config = ''): Promise<LabNode> {
-  const daemon = await LabDaemon.start(machine, BOOTSTRAP, NO_HELPING + config, listen);
+  const daemon = await LabDaemon.start(machine, BOOTSTRAP, NO_HELPING + config, listen === undefined ? {} : { listen });
   const service = machine.fork(SERVICE);
   const [{ port } = { port: 0 }]: { port: number }[] = await once(service, 'message');
   const aid = await daemon.serve(`127.0.0.1:${port}`);

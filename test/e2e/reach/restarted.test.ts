@@ -37,8 +37,7 @@ test('a daemon behind a router keeps its helpers over a restart, publishes no ne
   assert.ok(first);
   const machine = await internet.behind('home', ['cone']);
   const dataDir = temporaryDirectory(t);
-  const start = async (): Promise<LabDaemon> =>
-    daemons.use(await LabDaemon.start(machine, BOOTSTRAP, '', '0.0.0.0:4121', dataDir));
+  const start = async (): Promise<LabDaemon> => daemons.use(await LabDaemon.start(machine, BOOTSTRAP, '', { dataDir }));
   const before = await start();
   const { helpers } = await before.until('it has helpers', isHelped);
   const aid = await before.serve();

@@ -17,6 +17,7 @@ export type LabCommand =
       readonly config: string;
       readonly listen: string;
       readonly dataDir?: string;
+      readonly env?: Readonly<Record<string, string>>;
     }
   /** The output of the daemon. */
   | { readonly do: 'output' }
@@ -118,9 +119,8 @@ async function obey(command: LabCommand): Promise<LabReply> {
   if (command.do === 'pour') await pour(command.address, command.bytes);
   if (command.do === 'hold' || command.do === 'pour') return {};
   if (command.do === 'start') {
-    const { bootstrap, config, listen, dataDir } = command;
-    const kept = dataDir === undefined ? {} : { dataDir };
-    daemon = await TestDaemon.start({ bootstrap, config, args: ['--listen', listen], ...kept });
+    const { do: _, listen, ...options } = command;
+    daemon = await TestDaemon.start({ ...options, args: ['--listen', listen] });
     return { pid: daemon.process.pid };
   }
   if (daemon === null) throw new Error('the daemon is not started');

@@ -16,6 +16,14 @@ export interface LabStatus {
   readonly relayed: { readonly bytes: number };
 }
 
+interface LabOptions {
+  /** Address of the record network. */
+  readonly listen?: string;
+  /** An existing data directory. Default: a temporary one. */
+  readonly dataDir?: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
 export class LabDaemon implements AsyncDisposable {
   readonly #child: ChildProcess;
   /** Pid of the daemon itself. */
@@ -37,23 +45,15 @@ export class LabDaemon implements AsyncDisposable {
 
   /**
    * @param config lines of its configuration file
-   * @param dataDir an existing data directory. Default: a temporary one
    */
   static async start(
     machine: Machine,
     bootstrap: readonly string[],
     config = '',
-    listen = '0.0.0.0:4121',
-    dataDir?: string,
+    { listen = '0.0.0.0:4121', ...options }: LabOptions = {},
   ): Promise<LabDaemon> {
     const daemon = new LabDaemon(machine.fork(PROCESS));
-    const { pid = 0 } = await daemon.#do({
-      do: 'start',
-      bootstrap,
-      config,
-      listen,
-      ...(dataDir === undefined ? {} : { dataDir }),
-    });
+    const { pid = 0 } = await daemon.#do({ do: 'start', bootstrap, config, listen, ...options });
     daemon.pid = pid;
     return daemon;
   }
@@ -94,11 +94,16 @@ export class LabDaemon implements AsyncDisposable {
     });
   }
 
+  /** Registers a new agent with a service. @returns its AID @param service default: an echo service */
+  async register(service?: string): Promise<string> {
+    return (await this.#do({ do: 'serve', ...(service === undefined ? {} : { service }) })).text ?? '';
+  }
+
   /** Publishes a new agent with a service. @returns its AID @param service default: an echo service */
   async serve(service?: string): Promise<string> {
-    const { text = '' } = await this.#do({ do: 'serve', ...(service === undefined ? {} : { service }) });
-    await this.call('POST', `/agents/${text}/publish`);
-    return text;
+    const aid = await this.register(service);
+    await this.call('POST', `/agents/${aid}/publish`);
+    return aid;
   }
 
   async echo(address: string, text: string): Promise<string | undefined> {

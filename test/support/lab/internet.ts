@@ -61,6 +61,7 @@ export class Internet implements AsyncDisposable {
     const backbone = await Machine.start('backbone', null);
     try {
       await backbone.nft('table ip probe {\n}\n');
+      await backbone.set('net/ipv6/conf/default/accept_dad', 0);
       await backbone.ip(['link set lo up']);
       const slow = slowness === undefined ? null : new SlowSwitch(backbone, slowness);
       if (slow === null) await backbone.ip(['link add br0 type bridge']);
@@ -88,6 +89,8 @@ export class Internet implements AsyncDisposable {
   async #machine(name: string): Promise<Machine> {
     const machine = await Machine.start(name, this.#backbone);
     this.#machines.push(machine);
+    // Makes IPv6 usable immediately, without a search for duplicate addresses.
+    await machine.set('net/ipv6/conf/default/accept_dad', 0);
     await machine.ip(['link set lo up']);
     return machine;
   }
@@ -171,6 +174,16 @@ export class Internet implements AsyncDisposable {
     await router.set('net/ipv4/ip_forward', 1);
     await this.#connect(router, [outerHost], network);
     return { host, router, net, outerHost };
+  }
+
+  /** A machine without IPv4, behind an IPv6 firewall. Its router also has a public IPv4 address. */
+  async behindIpv6Router(name: string): Promise<{ readonly host: Machine; readonly router: Machine }> {
+    const host = await this.#machine(name);
+    const router = await this.#machine(`${name}-router-0`);
+    await this.#cable(host, 'wan0', router, 'lan0');
+    await this.#connect(router, [`${PUBLIC}.${100 + ++this.#last}`]);
+    await this.#firewalled(host, router);
+    return { host, router };
   }
 
   /** The router of a machine created by `behind`. */

@@ -7,16 +7,12 @@
 import { dlopen } from 'node:ffi';
 import { closeSync, openSync, readSync, writeSync } from 'node:fs';
 import type { PortUse, SwitchAnswer, SwitchOrder } from './slow-switch.ts';
+import { openDevice } from './tun.ts';
 
-/** Linux constants: `TUNSETIFF` with `IFF_TAP | IFF_NO_PI`, `CLONE_NEWNET`, `O_RDWR | O_NONBLOCK`, `POLLIN`. */
-const TUNSETIFF = 0x400454ca;
-const TAP_WITHOUT_INFO = 0x1002;
+/** Linux constants: `CLONE_NEWNET`, `O_RDWR | O_NONBLOCK`, `POLLIN`. */
 const CLONE_NEWNET = 0x4000_0000;
 const READ_WRITE_AT_ONCE = 0o4002;
 const POLLIN = 1;
-/** Size of an interface name, and of the argument of `TUNSETIFF`, bytes. */
-const NAME_BYTES = 16;
-const REQUEST_BYTES = 40;
 /**
  * Size of a frame buffer, and largest number of delayed frames per port: 40 ms at 200 MB/s. Further frames are dropped.
  */
@@ -29,7 +25,6 @@ const TIMESPEC_BYTES = 16;
 const NS_PER_MS = 1_000_000;
 
 const { functions: kernel } = dlopen(null, {
-  ioctl: { arguments: ['i32', 'u32', 'buffer'], return: 'i32' },
   setns: { arguments: ['i32', 'i32'], return: 'i32' },
   ppoll: { arguments: ['buffer', 'u32', 'pointer', 'pointer'], return: 'i32' },
   read: { arguments: ['i32', 'buffer', 'u32'], return: 'i32' },
@@ -102,12 +97,7 @@ function plug(pid: number, name: string): Port {
   const namespace = openSync(`/proc/${pid}/ns/net`, 'r');
   if (kernel.setns(namespace, CLONE_NEWNET) !== 0) throw new Error('setns failed');
   closeSync(namespace);
-  const fd = openSync('/dev/net/tun', READ_WRITE_AT_ONCE);
-  const request = Buffer.alloc(REQUEST_BYTES);
-  request.write(name);
-  request.writeUInt16LE(TAP_WITHOUT_INFO, NAME_BYTES);
-  if (kernel.ioctl(fd, TUNSETIFF, request) !== 0) throw new Error('TUNSETIFF failed');
-  return new Port(fd);
+  return new Port(openDevice('tap', name, READ_WRITE_AT_ONCE));
 }
 
 function obey(order: SwitchOrder): SwitchAnswer {
