@@ -1,0 +1,319 @@
+/**
+ * Disks of simulated machines. Databases are real SQLite files, of which a power cut loses what was not flushed: of each
+ * journal (WAL) the frames after the last flush, of which any part may be on the disk nevertheless. Other files are on
+ * the disk at once.
+ */
+import fs, { cpSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { basename, join, relative, sep } from 'node:path';
+import sqlite, { type SQLInputValue, type StatementSync } from 'node:sqlite';
+import type { Random } from '../test/support/random.ts';
+
+const { closeSync, ftruncateSync, openSync, readSync, writeSync, fdatasyncSync, statfsSync } = fs;
+const { DatabaseSync } = sqlite;
+
+const JOURNAL_SUFFIX = '-wal';
+const INDEX_SUFFIX = '-shm';
+/** Sizes of the format of SQLite's journal, bytes: https://sqlite.org/fileformat2.html#walformat */
+const HEADER_BYTES = 32;
+const FRAME_HEADER_BYTES = 24;
+const SECTOR_BYTES = 512;
+/** Primary result codes of SQLite. */
+const IOERR = 10;
+const FULL = 13;
+const READ_STATEMENT = /^\s*(?:SELECT|PRAGMA|WITH)\b/i;
+const SYNCHRONOUS = /\bsynchronous\s*=\s*(\w+)/gi;
+
+/** A position in a journal. The salt differs each time that SQLite starts the journal again from its beginning. */
+interface Position {
+  readonly salt: string;
+  readonly frames: number;
+  /** Frames that were copied to the database, which flushes both. */
+  readonly copied: number;
+}
+
+/** Frames that a failed flush has lost: the system believes that they are on the disk. */
+interface Hole {
+  readonly salt: string;
+  readonly first: number;
+  readonly last: number;
+}
+
+const NOTHING: Position = { salt: '', frames: 0, copied: 0 };
+
+/** The journal of one database, and how much of it is on the disk. */
+class FlushedJournal {
+  readonly #file: string;
+  #index: number | null = null;
+  #flushed: Position = NOTHING;
+  #holes: Hole[] = [];
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  /** The present end of the journal. */
+  position(): Position {
+    try {
+      this.#index ??= openSync(`${this.#file}${INDEX_SUFFIX}`, 'r');
+      const index = Buffer.alloc(100);
+      if (readSync(this.#index, index, 0, index.length, 0) < index.length) return NOTHING;
+      const [frames, copied] = [index.readUInt32LE(16), index.readUInt32LE(96)];
+      return { salt: index.toString('hex', 32, 40), frames, copied };
+    } catch {
+      return NOTHING;
+    }
+  }
+
+  /** Everything up to a position is on the disk. */
+  flushed(to: Position = this.position()): void {
+    if (to.salt === this.#flushed.salt && to.frames < this.#flushed.frames) return;
+    this.#flushed = to;
+    this.#holes = this.#holes.filter(({ salt, last }) => salt === to.salt && last > to.copied);
+  }
+
+  /** A flush failed: the frames since the last one never reach the disk. */
+  lost(to: Position): void {
+    const first = to.salt === this.#flushed.salt ? this.#flushed.frames + 1 : 1;
+    if (to.frames >= first) this.#holes.push({ salt: to.salt, first, last: to.frames });
+  }
+
+  /** The frames that are on the disk after a power cut: none with a number for which this is false. */
+  survivors(): (frame: number) => boolean {
+    const now = this.position();
+    const flushed = now.salt === this.#flushed.salt ? this.#flushed.frames : 0;
+    const safe = Math.max(flushed, now.copied);
+    const holes = this.#holes.filter(({ salt }) => salt === now.salt);
+    return (frame) => frame <= safe && !holes.some(({ first, last }) => frame >= first && frame <= last);
+  }
+
+  close(): void {
+    if (this.#index !== null) closeSync(this.#index);
+    this.#index = null;
+  }
+}
+
+/** Faults of a disk. They can be changed at any time. */
+export interface DiskFaults {
+  /** Nothing more can be written. */
+  isFull: boolean;
+  /** Probabilities that a statement fails, 0 to 1. */
+  failingWrites: number;
+  failingReads: number;
+  /** Probability that a flush fails, and loses what it should have flushed. */
+  failingFlushes: number;
+}
+
+/** The disk of one machine: a directory of the real one. */
+export class Disk {
+  static readonly #all = new Map<string, Disk>();
+  readonly directory: string;
+  readonly faults: DiskFaults = { isFull: false, failingWrites: 0, failingReads: 0, failingFlushes: 0 };
+  readonly #random: Random;
+  readonly #journals = new Map<string, FlushedJournal>();
+
+  constructor(directory: string, random: Random) {
+    this.directory = directory;
+    this.#random = random;
+    mkdirSync(directory, { recursive: true });
+    Disk.#all.set(directory, this);
+  }
+
+  /** The disk with a file; undefined for files that belong to no simulated machine. */
+  static of(file: string): Disk | undefined {
+    for (const disk of Disk.#all.values()) if (file.startsWith(disk.directory + sep)) return disk;
+    return undefined;
+  }
+
+  journal(file: string): FlushedJournal {
+    const journal = this.#journals.get(file) ?? new FlushedJournal(file);
+    this.#journals.set(file, journal);
+    return journal;
+  }
+
+  /** @throws an error of SQLite by the faults of this disk */
+  beforeStatement(isWrite: boolean): void {
+    const { isFull, failingReads, failingWrites } = this.faults;
+    if (isWrite && (isFull || (failingWrites > 0 && this.#random.chance(failingWrites)))) throw sqliteError(FULL);
+    if (!isWrite && failingReads > 0 && this.#random.chance(failingReads)) throw sqliteError(IOERR);
+  }
+
+  flushFails(): boolean {
+    return this.faults.failingFlushes > 0 && this.#random.chance(this.faults.failingFlushes);
+  }
+
+  /**
+   * Copies what is on the disk after a power cut to another directory, which must not exist. The programs of the machine
+   * must not run again with the present directory.
+   */
+  copyAfterPowerCut(to: string): void {
+    this.#copy(to, (file, copy) => {
+      const survives = this.#journals.get(file)?.survivors();
+      if (survives !== undefined) tear(`${copy}${JOURNAL_SUFFIX}`, survives, this.#random);
+    });
+  }
+
+  /** Copies everything that the programs have written, also what is not flushed, for example as a backup. */
+  copy(to: string): void {
+    this.#copy(to, () => {});
+  }
+
+  /** As after a crash of the file system: the journals of all databases are lost. */
+  dropJournals(): void {
+    for (const file of this.#files()) if (file.endsWith(JOURNAL_SUFFIX)) rmSync(file);
+  }
+
+  /** Replaces everything by a copy. No program of the machine may run. */
+  restore(from: string): void {
+    this.release();
+    rmSync(this.directory, { recursive: true, force: true });
+    cpSync(from, this.directory, { recursive: true });
+  }
+
+  /** Forgets what was flushed, once the programs of the machine have ended: what is in the files is on the disk. */
+  release(): void {
+    for (const journal of this.#journals.values()) journal.close();
+    this.#journals.clear();
+  }
+
+  /** The disk is no longer used. */
+  remove(): void {
+    this.release();
+    Disk.#all.delete(this.directory);
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+
+  #files(): string[] {
+    return readdirSync(this.directory, { recursive: true, encoding: 'utf8' })
+      .map((name) => join(this.directory, name))
+      .filter((file) => statSync(file).isFile());
+  }
+
+  #copy(to: string, each: (file: string, copy: string) => void): void {
+    // The index of a journal is made from the journal.
+    const filter = (file: string): boolean => !file.endsWith(INDEX_SUFFIX);
+    cpSync(this.directory, to, { recursive: true, filter, preserveTimestamps: true });
+    for (const file of this.#journals.keys()) each(file, join(to, relative(this.directory, file)));
+  }
+}
+
+/**
+ * Takes the frames from a journal that are not on the disk. Each of them may be there nevertheless, as a whole or in
+ * part: the system writes in any order.
+ */
+function tear(journal: string, survives: (frame: number) => boolean, random: Random): void {
+  if (!existsSync(journal)) return;
+  const file = openSync(journal, 'r+');
+  try {
+    const { size } = fs.fstatSync(file);
+    const header = Buffer.alloc(HEADER_BYTES);
+    if (readSync(file, header, 0, HEADER_BYTES, 0) < HEADER_BYTES) return;
+    const frameBytes = FRAME_HEADER_BYTES + header.readUInt32BE(8);
+    if (frameBytes === FRAME_HEADER_BYTES) return;
+    for (let frame = 1, at = HEADER_BYTES; at + frameBytes <= size; frame++, at += frameBytes) {
+      if (survives(frame)) continue;
+      const written = random.chance(0.5) ? frameBytes : random.below(frameBytes / SECTOR_BYTES) * SECTOR_BYTES;
+      if (written < frameBytes)
+        writeSync(file, Buffer.alloc(frameBytes - written), 0, frameBytes - written, at + written);
+    }
+    ftruncateSync(file, size);
+  } finally {
+    closeSync(file);
+  }
+}
+
+function sqliteError(errcode: number): Error {
+  const message = errcode === FULL ? 'database or disk is full' : 'disk I/O error';
+  return Object.assign(new Error(message), { code: 'ERR_SQLITE_ERROR', errcode });
+}
+
+/** Statements of one database: they fail by the faults of its disk, and say when they flushed. */
+class WatchedDatabase extends DatabaseSync {
+  readonly #disk: Disk | undefined;
+  readonly #journal: FlushedJournal | undefined;
+  /** Each commit is flushed. */
+  #isFlushing = false;
+
+  constructor(...args: ConstructorParameters<typeof DatabaseSync>) {
+    super(...args);
+    const file = String(args[0]);
+    this.#disk = Disk.of(file);
+    this.#journal = this.#disk?.journal(file);
+  }
+
+  override exec(sql: string): void {
+    if (sql === 'COMMIT') this.#disk?.beforeStatement(true);
+    super.exec(sql);
+    for (const [, level = ''] of sql.matchAll(SYNCHRONOUS)) this.#isFlushing = level.toLowerCase() === 'full';
+    if (sql.includes('wal_checkpoint')) this.#journal?.flushed();
+    else this.#onChange();
+  }
+
+  #onChange(): void {
+    if (this.#isFlushing && !this.isTransaction) this.#journal?.flushed();
+  }
+
+  override prepare(sql: string): StatementSync {
+    const statement = super.prepare(sql);
+    const disk = this.#disk;
+    if (disk === undefined) return statement;
+    const isWrite = !READ_STATEMENT.test(sql);
+    const watched = <T>(work: (...values: SQLInputValue[]) => T) => {
+      const bound = work.bind(statement);
+      return (...values: SQLInputValue[]): T => {
+        disk.beforeStatement(isWrite);
+        const result = bound(...values);
+        if (isWrite) this.#onChange();
+        return result;
+      };
+    };
+    const { run, get, all } = statement;
+    return Object.assign(statement, { run: watched(run), get: watched(get), all: watched(all) });
+  }
+}
+
+type Done = (error: Error | null) => void;
+
+/** The files that are open as journals, by descriptor. */
+const openJournals = new Map<number, string>();
+
+/** @param later runs a task after the time that a flush takes */
+export function takeDatabases(later: (task: () => void) => void): void {
+  Object.assign(sqlite, { DatabaseSync: WatchedDatabase });
+  Object.assign(fs, {
+    openSync: (...args: Parameters<typeof openSync>) => {
+      const fd = openSync(...args);
+      const path = String(args[0]);
+      if (path.endsWith(JOURNAL_SUFFIX)) openJournals.set(fd, path.slice(0, -JOURNAL_SUFFIX.length));
+      return fd;
+    },
+    fdatasync: (fd: number, done: Done) => flush(fd, done, later),
+    statfsSync: (path: string, ...rest: []) => {
+      const found = statfsSync(path, ...rest);
+      return Disk.of(join(path, basename(path)))?.faults.isFull === true ? { ...found, bfree: 0, bavail: 0 } : found;
+    },
+  });
+}
+
+/** To be called when a descriptor is closed. */
+export function closedFile(fd: number): void {
+  openJournals.delete(fd);
+}
+
+function flush(fd: number, done: Done, later: (task: () => void) => void): void {
+  const file = openJournals.get(fd);
+  const disk = file === undefined ? undefined : Disk.of(file);
+  if (file === undefined || disk === undefined) {
+    fdatasyncSync(fd);
+    return later(() => done(null));
+  }
+  const journal = disk.journal(file);
+  const to = journal.position();
+  later(() => {
+    if (disk.flushFails()) {
+      journal.lost(to);
+      return done(Object.assign(new Error('EIO'), { code: 'EIO', syscall: 'fdatasync' }));
+    }
+    journal.flushed(to);
+    done(null);
+  });
+}
