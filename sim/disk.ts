@@ -5,11 +5,10 @@
  */
 import fs, { cpSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { basename, join, relative, sep } from 'node:path';
-import sqlite, { type SQLInputValue, type StatementSync } from 'node:sqlite';
+import { DatabaseSync, type SQLInputValue, StatementSync } from 'node:sqlite';
 import type { Random } from '../test/support/random.ts';
 
 const { closeSync, ftruncateSync, openSync, readSync, writeSync, fdatasyncSync, statfsSync } = fs;
-const { DatabaseSync } = sqlite;
 
 const JOURNAL_SUFFIX = '-wal';
 const INDEX_SUFFIX = '-shm';
@@ -226,49 +225,70 @@ function sqliteError(errcode: number): Error {
   return Object.assign(new Error(message), { code: 'ERR_SQLITE_ERROR', errcode });
 }
 
-/** Statements of one database: they fail by the faults of its disk, and say when they flushed. */
-class WatchedDatabase extends DatabaseSync {
-  readonly #disk: Disk | undefined;
-  readonly #journal: FlushedJournal | undefined;
+/** What is known of an open database of a simulated machine. */
+interface OpenDatabase {
+  readonly file: string;
+  readonly disk: Disk;
   /** Each commit is flushed. */
-  #isFlushing = false;
+  isFlushing: boolean;
+}
 
-  constructor(...args: ConstructorParameters<typeof DatabaseSync>) {
-    super(...args);
-    const file = String(args[0]);
-    this.#disk = Disk.of(file);
-    this.#journal = this.#disk?.journal(file);
-  }
+const { exec, prepare, close } = DatabaseSync.prototype;
+const { run, get, all } = StatementSync.prototype;
+const databases = new Map<DatabaseSync, OpenDatabase | null>();
+const statements = new WeakMap<StatementSync, { readonly database: DatabaseSync; readonly isWrite: boolean }>();
 
-  override exec(sql: string): void {
-    if (sql === 'COMMIT') this.#disk?.beforeStatement(true);
-    super.exec(sql);
-    for (const [, level = ''] of sql.matchAll(SYNCHRONOUS)) this.#isFlushing = level.toLowerCase() === 'full';
-    if (sql.includes('wal_checkpoint')) this.#journal?.flushed();
-    else this.#onChange();
-  }
+function stateOf(database: DatabaseSync): OpenDatabase | null {
+  const known = databases.get(database);
+  if (known !== undefined) return known;
+  const file = database.location() ?? '';
+  const disk = Disk.of(file);
+  const state = disk === undefined ? null : { file, disk, isFlushing: false };
+  databases.set(database, state);
+  return state;
+}
 
-  #onChange(): void {
-    if (this.#isFlushing && !this.isTransaction) this.#journal?.flushed();
-  }
+/** Closes the databases below a directory that a program has left open. */
+export function closeDatabases(directory: string): void {
+  for (const [database, state] of databases) if (state?.disk.directory === directory) database.close();
+}
 
-  override prepare(sql: string): StatementSync {
-    const statement = super.prepare(sql);
-    const disk = this.#disk;
-    if (disk === undefined) return statement;
-    const isWrite = !READ_STATEMENT.test(sql);
-    const watched = <T>(work: (...values: SQLInputValue[]) => T) => {
-      const bound = work.bind(statement);
-      return (...values: SQLInputValue[]): T => {
-        disk.beforeStatement(isWrite);
-        const result = bound(...values);
-        if (isWrite) this.#onChange();
-        return result;
-      };
-    };
-    const { run, get, all } = statement;
-    return Object.assign(statement, { run: watched(run), get: watched(get), all: watched(all) });
-  }
+/** A statement has ended. Outside transactions, with flushed commits, its changes are on the disk then. */
+function onChange(database: DatabaseSync, { disk, file, isFlushing }: OpenDatabase): void {
+  if (isFlushing && !database.isTransaction) disk.journal(file).flushed();
+}
+
+function watchedExec(this: DatabaseSync, sql: string): void {
+  const state = stateOf(this);
+  if (sql === 'COMMIT') state?.disk.beforeStatement(true);
+  exec.call(this, sql);
+  if (state === null) return;
+  for (const [, level = ''] of sql.matchAll(SYNCHRONOUS)) state.isFlushing = level.toLowerCase() === 'full';
+  if (sql.includes('wal_checkpoint')) state.disk.journal(state.file).flushed();
+  else if (!sql.startsWith('PRAGMA')) onChange(this, state);
+}
+
+function watchedPrepare(this: DatabaseSync, sql: string): StatementSync {
+  const statement = prepare.call(this, sql);
+  statements.set(statement, { database: this, isWrite: !READ_STATEMENT.test(sql) });
+  return statement;
+}
+
+function watchedClose(this: DatabaseSync): void {
+  databases.delete(this);
+  close.call(this);
+}
+
+function watched<T>(work: (...values: SQLInputValue[]) => T) {
+  return function (this: StatementSync, ...values: SQLInputValue[]): T {
+    const known = statements.get(this);
+    const state = known === undefined ? null : stateOf(known.database);
+    if (known === undefined || state === null) return work.apply(this, values);
+    state.disk.beforeStatement(known.isWrite);
+    const result = work.apply(this, values);
+    if (known.isWrite) onChange(known.database, state);
+    return result;
+  };
 }
 
 type Done = (error: Error | null) => void;
@@ -278,7 +298,9 @@ const openJournals = new Map<number, string>();
 
 /** @param later runs a task after the time that a flush takes */
 export function takeDatabases(later: (task: () => void) => void): void {
-  Object.assign(sqlite, { DatabaseSync: WatchedDatabase });
+  // Named imports of this module cannot be replaced.
+  Object.assign(DatabaseSync.prototype, { exec: watchedExec, prepare: watchedPrepare, close: watchedClose });
+  Object.assign(StatementSync.prototype, { run: watched(run), get: watched(get), all: watched(all) });
   Object.assign(fs, {
     openSync: (...args: Parameters<typeof openSync>) => {
       const fd = openSync(...args);
