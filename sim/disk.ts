@@ -1,7 +1,6 @@
 /**
- * Disks of simulated machines. Databases are real SQLite files, of which a power cut loses what was not flushed: of each
- * journal (WAL) the frames after the last flush, of which any part may be on the disk nevertheless. Other files are on
- * the disk at once.
+ * Disks of simulated machines. Databases are real SQLite files. A power cut loses their changes since the last flush: the
+ * last frames of each journal (WAL), or any part of each frame. Other files are flushed immediately.
  */
 import fs, { cpSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { basename, join, relative, sep } from 'node:path';
@@ -39,7 +38,7 @@ interface Hole {
 
 const NOTHING: Position = { salt: '', frames: 0, copied: 0 };
 
-/** The journal of one database, and how much of it is on the disk. */
+/** The journal of one database, and its flushed part. */
 class FlushedJournal {
   readonly #file: string;
   #index: number | null = null;
@@ -93,7 +92,7 @@ class FlushedJournal {
 
 /** Faults of a disk. They can be changed at any time. */
 export interface DiskFaults {
-  /** Nothing more can be written. */
+  /** No statement can write. */
   isFull: boolean;
   /** Probabilities that a statement fails, 0 to 1. */
   failingWrites: number;
@@ -140,10 +139,26 @@ export class Disk {
     return this.faults.failingFlushes > 0 && this.#random.chance(this.faults.failingFlushes);
   }
 
-  /**
-   * Copies what is on the disk after a power cut to another directory, which must not exist. The programs of the machine
-   * must not run again with the present directory.
-   */
+  /** To be called after all programs of the machine were killed: their changes that were not flushed are lost. */
+  cutPower(): void {
+    this.#replace((to) => this.copyAfterPowerCut(to));
+  }
+
+  /** As `cutPower`, but all changes reach the disk, because only the programs were killed. */
+  killed(): void {
+    this.#replace((to) => this.copy(to));
+  }
+
+  /** Files that SQLite changes when a database is closed keep their state. */
+  #replace(save: (to: string) => void): void {
+    const to = `${this.directory}.saved`;
+    save(to);
+    this.closeAll();
+    this.restore(to);
+    rmSync(to, { recursive: true });
+  }
+
+  /** Copies the state after a power cut to another directory, which must not exist. */
   copyAfterPowerCut(to: string): void {
     this.#copy(to, (file, copy) => {
       const survives = this.#journals.get(file)?.survivors();
@@ -168,7 +183,14 @@ export class Disk {
     cpSync(from, this.directory, { recursive: true });
   }
 
-  /** Forgets what was flushed, once the programs of the machine have ended: what is in the files is on the disk. */
+  /** Closes what crashed programs have left open. */
+  closeAll(): void {
+    for (const [database, state] of databases) if (state?.disk === this) database.close();
+    for (const [fd, file] of openJournals) if (Disk.of(file) === this) closeSync(fd);
+    this.release();
+  }
+
+  /** To be called when no program of the machine runs. All files count as flushed. */
   release(): void {
     for (const journal of this.#journals.values()) journal.close();
     this.#journals.clear();
@@ -188,17 +210,14 @@ export class Disk {
   }
 
   #copy(to: string, each: (file: string, copy: string) => void): void {
-    // The index of a journal is made from the journal.
+    // SQLite creates the index again from the journal.
     const filter = (file: string): boolean => !file.endsWith(INDEX_SUFFIX);
     cpSync(this.directory, to, { recursive: true, filter, preserveTimestamps: true });
     for (const file of this.#journals.keys()) each(file, join(to, relative(this.directory, file)));
   }
 }
 
-/**
- * Takes the frames from a journal that are not on the disk. Each of them may be there nevertheless, as a whole or in
- * part: the system writes in any order.
- */
+/** Damages the frames of a journal that were not flushed. A frame may survive completely or in part. */
 function tear(journal: string, survives: (frame: number) => boolean, random: Random): void {
   if (!existsSync(journal)) return;
   const file = openSync(journal, 'r+');
@@ -225,7 +244,7 @@ function sqliteError(errcode: number): Error {
   return Object.assign(new Error(message), { code: 'ERR_SQLITE_ERROR', errcode });
 }
 
-/** What is known of an open database of a simulated machine. */
+/** An open database of a simulated machine. */
 interface OpenDatabase {
   readonly file: string;
   readonly disk: Disk;
@@ -233,8 +252,21 @@ interface OpenDatabase {
   isFlushing: boolean;
 }
 
-const { exec, prepare, close } = DatabaseSync.prototype;
-const { run, get, all } = StatementSync.prototype;
+type DatabaseMethods = {
+  readonly [K in 'exec' | 'prepare' | 'close']: (
+    this: DatabaseSync,
+    ...values: Parameters<DatabaseSync[K]>
+  ) => ReturnType<DatabaseSync[K]>;
+};
+type Work<T> = (this: StatementSync, ...values: SQLInputValue[]) => T;
+interface StatementMethods {
+  readonly run: Work<unknown>;
+  readonly get: Work<unknown>;
+  readonly all: Work<unknown>;
+}
+
+const ofDatabase: DatabaseMethods = Object.assign({}, DatabaseSync.prototype);
+const ofStatement: StatementMethods = Object.assign({}, StatementSync.prototype);
 const databases = new Map<DatabaseSync, OpenDatabase | null>();
 const statements = new WeakMap<StatementSync, { readonly database: DatabaseSync; readonly isWrite: boolean }>();
 
@@ -248,12 +280,7 @@ function stateOf(database: DatabaseSync): OpenDatabase | null {
   return state;
 }
 
-/** Closes the databases below a directory that a program has left open. */
-export function closeDatabases(directory: string): void {
-  for (const [database, state] of databases) if (state?.disk.directory === directory) database.close();
-}
-
-/** A statement has ended. Outside transactions, with flushed commits, its changes are on the disk then. */
+/** To be called after a statement. Outside of transactions, a flushing connection has flushed its changes. */
 function onChange(database: DatabaseSync, { disk, file, isFlushing }: OpenDatabase): void {
   if (isFlushing && !database.isTransaction) disk.journal(file).flushed();
 }
@@ -261,7 +288,7 @@ function onChange(database: DatabaseSync, { disk, file, isFlushing }: OpenDataba
 function watchedExec(this: DatabaseSync, sql: string): void {
   const state = stateOf(this);
   if (sql === 'COMMIT') state?.disk.beforeStatement(true);
-  exec.call(this, sql);
+  ofDatabase.exec.call(this, sql);
   if (state === null) return;
   for (const [, level = ''] of sql.matchAll(SYNCHRONOUS)) state.isFlushing = level.toLowerCase() === 'full';
   if (sql.includes('wal_checkpoint')) state.disk.journal(state.file).flushed();
@@ -269,17 +296,17 @@ function watchedExec(this: DatabaseSync, sql: string): void {
 }
 
 function watchedPrepare(this: DatabaseSync, sql: string): StatementSync {
-  const statement = prepare.call(this, sql);
+  const statement = ofDatabase.prepare.call(this, sql);
   statements.set(statement, { database: this, isWrite: !READ_STATEMENT.test(sql) });
   return statement;
 }
 
 function watchedClose(this: DatabaseSync): void {
   databases.delete(this);
-  close.call(this);
+  ofDatabase.close.call(this);
 }
 
-function watched<T>(work: (...values: SQLInputValue[]) => T) {
+function watched<T>(work: Work<T>): Work<T> {
   return function (this: StatementSync, ...values: SQLInputValue[]): T {
     const known = statements.get(this);
     const state = known === undefined ? null : stateOf(known.database);
@@ -298,9 +325,14 @@ const openJournals = new Map<number, string>();
 
 /** @param later runs a task after the time that a flush takes */
 export function takeDatabases(later: (task: () => void) => void): void {
+  const { close, closeSync: closeNow } = fs;
   // Named imports of this module cannot be replaced.
   Object.assign(DatabaseSync.prototype, { exec: watchedExec, prepare: watchedPrepare, close: watchedClose });
-  Object.assign(StatementSync.prototype, { run: watched(run), get: watched(get), all: watched(all) });
+  Object.assign(StatementSync.prototype, {
+    run: watched(ofStatement.run),
+    get: watched(ofStatement.get),
+    all: watched(ofStatement.all),
+  });
   Object.assign(fs, {
     openSync: (...args: Parameters<typeof openSync>) => {
       const fd = openSync(...args);
@@ -308,17 +340,20 @@ export function takeDatabases(later: (task: () => void) => void): void {
       if (path.endsWith(JOURNAL_SUFFIX)) openJournals.set(fd, path.slice(0, -JOURNAL_SUFFIX.length));
       return fd;
     },
+    closeSync: (fd: number) => {
+      openJournals.delete(fd);
+      closeNow(fd);
+    },
+    close: (fd: number, done?: Done) => {
+      openJournals.delete(fd);
+      close(fd, done);
+    },
     fdatasync: (fd: number, done: Done) => flush(fd, done, later),
     statfsSync: (path: string, ...rest: []) => {
       const found = statfsSync(path, ...rest);
-      return Disk.of(join(path, basename(path)))?.faults.isFull === true ? { ...found, bfree: 0, bavail: 0 } : found;
+      return Disk.of(join(path, basename(path)))?.faults.isFull === true ? Object.assign(found, { bfree: 0 }) : found;
     },
   });
-}
-
-/** To be called when a descriptor is closed. */
-export function closedFile(fd: number): void {
-  openJournals.delete(fd);
 }
 
 function flush(fd: number, done: Done, later: (task: () => void) => void): void {
