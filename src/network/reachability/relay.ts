@@ -2,12 +2,22 @@
 import { randomBytes } from 'node:crypto';
 import type { Address } from '../../foundation/address.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
-import { type Clock, DAY_MS } from '../../foundation/clock.ts';
+import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
-import { networkOf, subscriberOf } from '../../foundation/ip.ts';
+import { subscriberOf } from '../../foundation/ip.ts';
 import type { Log } from '../../foundation/log.ts';
 import { Quota, type QuotaShare } from '../../foundation/quota.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
+import {
+  RELAY_BYTES_PER_DAY,
+  RELAY_BYTES_PER_DAY_PER_SOURCE,
+  RELAY_BYTES_PER_S,
+  RELAY_BYTES_PER_S_PER_SOURCE,
+  type RelayAccount,
+  RelayBudgets,
+  type RelayByteLimits,
+  SOURCES_PER_NETWORK,
+} from './relay-budgets.ts';
 
 /*
  * A session forwards datagrams between two ports without reading them. Each port serves one address: the source of the
@@ -74,7 +84,7 @@ class RelayPort {
 
 export class RelaySession {
   readonly #peers: RelayPeers;
-  readonly #budgets: readonly RelayBudget[];
+  readonly #account: Pick<RelayAccount, 'spend'>;
   readonly #counters: RelayCounters;
   readonly #caller: RelayPort;
   readonly #called: RelayPort;
@@ -84,11 +94,11 @@ export class RelaySession {
   constructor(
     peers: RelayPeers,
     createSocket: () => RelaySocket,
-    budgets: readonly RelayBudget[],
+    account: Pick<RelayAccount, 'spend'>,
     counters: RelayCounters,
   ) {
     this.#peers = peers;
-    this.#budgets = budgets;
+    this.#account = account;
     this.#counters = counters;
     this.#caller = new RelayPort(createSocket(), peers.callerHost);
     this.#called = new RelayPort(createSocket(), peers.calledHost);
@@ -153,7 +163,7 @@ export class RelaySession {
 
   #forward(datagram: Uint8Array, to: RelayPort): void {
     const { length } = datagram;
-    if (to.remotePort === 0 || length > MAX_RELAYED_BYTES || !this.#spend(length)) {
+    if (to.remotePort === 0 || length > MAX_RELAYED_BYTES || !this.#account.spend(length)) {
       this.#counters.dropped++;
       return;
     }
@@ -162,44 +172,19 @@ export class RelaySession {
     this.#counters.bytes += length;
     to.socket.trySend(datagram, to.remotePort, to.host);
   }
-
-  #spend(bytes: number): boolean {
-    for (const budget of this.#budgets) if (!budget.has(bytes)) return false;
-    for (const budget of this.#budgets) budget.spend(bytes);
-    return true;
-  }
 }
 
-/**
- * Limits of the relay: bytes per second and per day, for each source and in total. Budgets are checked for each
- * datagram, so they are plain numbers that a timer refills.
- */
-
 /** Limits of the relay. */
-export interface RelayLimits {
+export interface RelayLimits extends RelayByteLimits {
   /** Concurrent sessions. */
   readonly sessions: number;
   readonly sessionsPerSource: number;
-  /** Bytes per second, for both directions of all sessions. */
-  readonly bytesPerSecond: number;
-  readonly bytesPerSecondPerSource: number;
-  readonly bytesPerDay: number;
-  readonly bytesPerDayPerSource: number;
 }
 
 /** Concurrent relayed sessions. */
 export const MAX_RELAYED = 64;
 /** Concurrent relayed sessions of one source. */
 export const MAX_RELAYED_PER_SOURCE = 8;
-/** Relayed bytes per second. */
-export const RELAY_BYTES_PER_S: number = 16 * 1024 * 1024;
-/** Relayed bytes per second of one source. */
-export const RELAY_BYTES_PER_S_PER_SOURCE: number = 8 * 1024 * 1024;
-/** Relayed bytes per day. */
-export const RELAY_BYTES_PER_DAY: number = 64 * 1024 ** 3;
-/** Relayed bytes per day of one source. */
-export const RELAY_BYTES_PER_DAY_PER_SOURCE: number = 8 * 1024 ** 3;
-
 export const DEFAULT_RELAY_LIMITS: RelayLimits = {
   sessions: MAX_RELAYED,
   sessionsPerSource: MAX_RELAYED_PER_SOURCE,
@@ -235,55 +220,6 @@ export function relayLimits(settings: RelaySettings): RelayLimits {
   };
 }
 
-/** Maximum time that one refill credits, milliseconds, so that a pause does not allow a burst. */
-const MAX_REFILL_MS = 250;
-
-export class RelayBudget {
-  readonly #perMs: number;
-  /** Bytes that may be forwarded until the next refill. */
-  #available: number;
-  /** Bytes that may be forwarded today. */
-  #availableToday: number;
-  readonly #perDay: number;
-
-  constructor(bytesPerSecond: number, bytesPerDay: number) {
-    this.#perMs = bytesPerSecond / 1000;
-    this.#available = this.#perMs * MAX_REFILL_MS;
-    this.#availableToday = bytesPerDay;
-    this.#perDay = bytesPerDay;
-  }
-
-  /** True if the bytes of the day are used up. */
-  get isUsedUp(): boolean {
-    return this.#availableToday <= 0;
-  }
-
-  /** True if no bytes of the day are used. */
-  get isUnused(): boolean {
-    return this.#availableToday === this.#perDay;
-  }
-
-  has(bytes: number): boolean {
-    return this.#available >= bytes && this.#availableToday >= bytes;
-  }
-
-  spend(bytes: number): void {
-    this.#available -= bytes;
-    this.#availableToday -= bytes;
-  }
-
-  refill(ms: number): void {
-    this.#available = Math.min(this.#available + this.#perMs * ms, this.#perMs * MAX_REFILL_MS);
-  }
-
-  /** Starts a new day. */
-  startDay(): void {
-    this.#availableToday = this.#perDay;
-  }
-}
-
-/** Interval between refills, milliseconds. */
-const REFILL_MS = 20;
 /** Interval between checks of sessions, milliseconds. */
 const CHECK_MS = 1_000;
 /** An idle session expires after this time, milliseconds. Both nodes send keepalives every few seconds. */
@@ -291,22 +227,12 @@ export const RELAY_IDLE_MS = 30_000;
 /** Time for both nodes to join, milliseconds. */
 export const RELAY_JOIN_MS = 15_000;
 
-/** Limit of one network (an IPv4 /24 or IPv6 /48), as a multiple of the limit of one source. */
-export const SOURCES_PER_NETWORK = 2;
-
 interface OpenSession {
   readonly session: RelaySession;
-  /** The source and the network of the session, and their usage. */
-  readonly usages: readonly (readonly [name: string, usage: Usage])[];
+  readonly account: RelayAccount;
   readonly share: QuotaShare;
   /** When a datagram was last forwarded, or when the session was opened. */
   activeAt: number;
-}
-
-/** Usage of a source or a network. */
-interface Usage {
-  readonly budget: RelayBudget;
-  sessions: number;
 }
 
 /** A session that was opened for two nodes. */
@@ -331,30 +257,28 @@ interface RelayDependencies {
   readonly clock: Clock;
   readonly log: Log;
   readonly createSocket: () => RelaySocket;
+  /** Default: budgets of its own. */
+  readonly budgets?: RelayBudgets;
 }
 
 export class Relay {
   readonly #limits: RelayLimits;
   readonly #deps: RelayDependencies;
-  readonly #all: RelayBudget;
+  readonly #budgets: RelayBudgets;
   readonly #quota: Quota;
-  readonly #usages = new Map<string, Usage>();
   readonly #sessions = new Set<OpenSession>();
   readonly #counters: RelayCounters = { datagrams: 0, bytes: 0, dropped: 0 };
-  #timers: readonly RepeatingTask[] = [];
-  #refilledAt = 0;
-  #day: number;
+  #checks: RepeatingTask | null = null;
 
   constructor(limits: Partial<RelayLimits>, dependencies: RelayDependencies) {
     this.#limits = { ...DEFAULT_RELAY_LIMITS, ...limits };
     this.#deps = dependencies;
-    this.#all = new RelayBudget(this.#limits.bytesPerSecond, this.#limits.bytesPerDay);
+    this.#budgets = dependencies.budgets ?? new RelayBudgets(this.#limits, dependencies);
     this.#quota = new Quota({
       perSource: this.#limits.sessionsPerSource,
       perNetwork: SOURCES_PER_NETWORK * this.#limits.sessionsPerSource,
       total: this.#limits.sessions,
     });
-    this.#day = this.#today();
   }
 
   /** Current sessions, and totals since the start. */
@@ -368,32 +292,25 @@ export class Relay {
    * @param calledHost where the called node is seen. Its token must be sent from there
    */
   open(callerHost: string, calledHost: string): RelayOffer | null {
-    this.#startDayIfNew();
     const source = subscriberOf(callerHost);
-    const network = networkOf(callerHost) ?? source;
-    const usages = [
-      [source, this.#getUsage(source, 1)],
-      [`network ${network}`, this.#getUsage(`network ${network}`, SOURCES_PER_NETWORK)],
-    ] as const;
-    if (this.#all.isUsedUp || usages.some(([, { budget }]) => budget.isUsedUp)) return null;
+    const account = this.#budgets.open(callerHost);
+    if (account === null) return null;
     const onEvict = (): void => {
       if (evictable !== null) this.#close(evictable);
     };
     let evictable: OpenSession | null = null;
     const share = this.#quota.take({ node: source, source: callerHost, named: false }, { onEvict });
-    if (share === null) return null;
-    const token = new Uint8Array(randomBytes(RELAY_TOKEN_BYTES));
-    const budgets = [...usages.map(([, { budget }]) => budget), this.#all];
-    const peers = { callerHost, calledHost, token };
-    const session = new RelaySession(peers, this.#deps.createSocket, budgets, this.#counters);
-    const opened: OpenSession = { session, usages, share, activeAt: this.#deps.clock.now() };
-    evictable = opened;
-    for (const [name, usage] of usages) {
-      usage.sessions++;
-      this.#usages.set(name, usage);
+    if (share === null) {
+      account.close();
+      return null;
     }
+    const token = new Uint8Array(randomBytes(RELAY_TOKEN_BYTES));
+    const peers = { callerHost, calledHost, token };
+    const session = new RelaySession(peers, this.#deps.createSocket, account, this.#counters);
+    const opened: OpenSession = { session, account, share, activeAt: this.#deps.clock.now() };
+    evictable = opened;
     this.#sessions.add(opened);
-    this.#startTimers();
+    this.#startChecks();
     this.#deps.log.debug({ session: toHex(token.subarray(0, 4)), source }, 'opened a relayed session');
     const { caller, called } = session.ports;
     return { callerPort: caller, calledPort: called, token, cancel: () => this.#close(opened) };
@@ -402,88 +319,42 @@ export class Relay {
   async stop(): Promise<void> {
     const sessions = [...this.#sessions].map(({ session }) => session);
     for (const entry of this.#sessions) this.#remove(entry);
-    this.#stopTimers();
+    this.#stopChecks();
     await Promise.all(sessions.map((session) => session.close()));
   }
 
-  /** @param shares multiple of the limits of one source */
-  #getUsage(name: string, shares: number): Usage {
-    const { bytesPerSecondPerSource, bytesPerDayPerSource } = this.#limits;
-    return (
-      this.#usages.get(name) ?? {
-        budget: new RelayBudget(shares * bytesPerSecondPerSource, shares * bytesPerDayPerSource),
-        sessions: 0,
-      }
-    );
-  }
-
-  /** Timers run only while there are sessions. */
-  #startTimers(): void {
-    if (this.#timers.length > 0) return;
+  /** The timer runs only while there are sessions. */
+  #startChecks(): void {
+    if (this.#checks !== null) return;
     const { clock, log } = this.#deps;
     const onError = (error: unknown): void => log.warn({ error }, 'cannot check relayed sessions');
-    this.#refilledAt = clock.now();
-    this.#timers = [
-      every(clock, { periodMs: REFILL_MS, onError }, () => this.#refill()),
-      every(clock, { periodMs: CHECK_MS, onError }, () => this.#check()),
-    ];
+    this.#checks = every(clock, { periodMs: CHECK_MS, onError }, () => this.#check());
   }
 
-  #stopTimers(): void {
-    for (const repeating of this.#timers) repeating.stop();
-    this.#timers = [];
-  }
-
-  #refill(): void {
-    const now = this.#deps.clock.now();
-    const ms = Math.max(0, now - this.#refilledAt);
-    this.#refilledAt = now;
-    this.#all.refill(ms);
-    for (const { budget } of this.#usages.values()) budget.refill(ms);
+  #stopChecks(): void {
+    this.#checks?.stop();
+    this.#checks = null;
   }
 
   #check(): void {
     const now = this.#deps.clock.now();
-    this.#startDayIfNew();
     for (const entry of this.#sessions) {
       if (entry.session.takeActivity()) entry.activeAt = now;
       const idleTimeout = entry.session.isJoined ? RELAY_IDLE_MS : RELAY_JOIN_MS;
-      if (now - entry.activeAt > idleTimeout || this.#isUsedUp(entry)) this.#close(entry);
+      if (now - entry.activeAt > idleTimeout || entry.account.isUsedUp) this.#close(entry);
     }
-  }
-
-  #today(): number {
-    return Math.floor(this.#deps.clock.now() / DAY_MS);
-  }
-
-  #startDayIfNew(): void {
-    const today = this.#today();
-    if (today === this.#day) return;
-    this.#day = today;
-    this.#all.startDay();
-    for (const [name, { budget, sessions }] of this.#usages)
-      if (sessions === 0) this.#usages.delete(name);
-      else budget.startDay();
-  }
-
-  #isUsedUp({ usages }: OpenSession): boolean {
-    return this.#all.isUsedUp || usages.some(([, { budget }]) => budget.isUsedUp);
   }
 
   #close(entry: OpenSession): void {
     if (!this.#remove(entry)) return;
     detach(entry.session.close());
-    if (this.#sessions.size === 0) this.#stopTimers();
+    if (this.#sessions.size === 0) this.#stopChecks();
   }
 
-  /** The usage of a source or network is kept until the next day, unless it is zero. */
   #remove(entry: OpenSession): boolean {
     if (!this.#sessions.delete(entry)) return false;
     entry.share.release();
-    for (const [name, usage] of entry.usages) {
-      usage.sessions--;
-      if (usage.sessions === 0 && usage.budget.isUnused) this.#usages.delete(name);
-    }
+    entry.account.close();
     return true;
   }
 }

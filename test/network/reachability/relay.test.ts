@@ -5,8 +5,6 @@ import { silentLog } from '../../../src/foundation/log.ts';
 import {
   DEFAULT_RELAY_LIMITS,
   MAX_RELAYED,
-  RELAY_BYTES_PER_DAY,
-  RELAY_BYTES_PER_S,
   RELAY_IDLE_MS,
   RELAY_JOIN_MS,
   RELAY_TOKEN_BYTES,
@@ -15,6 +13,7 @@ import {
   type RelayOffer,
   relayLimits,
 } from '../../../src/network/reachability/relay.ts';
+import { RELAY_BYTES_PER_DAY, RELAY_BYTES_PER_S } from '../../../src/network/reachability/relay-budgets.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const CALLER = { host: '203.0.113.7', port: 5000 };
