@@ -6,6 +6,7 @@ import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import { CONFIG_KEYS, environmentName, SECRET_KEYS } from '../foundation/config/schema.ts';
 import { CONFIG_FILE, homeDirectory } from '../foundation/data-dir/paths.ts';
 import { EXIT, SvcError } from '../foundation/errors.ts';
+import { parseJoinTarget } from '../foundation/invitation.ts';
 import { ownScript } from '../foundation/package-file.ts';
 import { MCP_PROFILES, PROFILES_PATTERN } from '../operations/mcp.ts';
 import { completionCommands } from '../surfaces/cli/commands/completion.ts';
@@ -30,7 +31,7 @@ export function exitCodeOf(error: unknown): number {
   return error instanceof SvcError ? error.exit : EXIT.failed;
 }
 
-type Flag = 'listen_addr' | 'api_addr' | 'fallback_host' | 'bootstrap' | 'open_browser';
+type Flag = 'network' | 'listen_addr' | 'api_addr' | 'fallback_host' | 'bootstrap' | 'open_browser';
 
 export interface DaemonArguments {
   /** Absolute path. */
@@ -39,6 +40,8 @@ export interface DaemonArguments {
   readonly configFile: string;
   /** Configuration keys set by flags. */
   readonly flags: { readonly [K in Flag]?: string | undefined };
+  /** An invitation, or the address of a node, to join through. */
+  readonly join?: string;
   /** Serve MCP on stdin and stdout with the tools of these profiles. */
   readonly mcpStdio?: { readonly profiles: string | undefined };
   /** Run the daemon in a child process and replace it by newer releases, as a system service does. */
@@ -52,6 +55,7 @@ interface Options {
   readonly apiAddr?: string;
   readonly fallbackHost?: string;
   readonly bootstrap?: string;
+  readonly join?: string;
   readonly openBrowser: boolean;
   readonly mcpStdio?: boolean;
   readonly mcpProfile?: string;
@@ -61,6 +65,7 @@ const EXAMPLES = `
 Examples:
   svcd
   svcd --bootstrap node.example.org:4121
+  svcd --join 'svc://aid1…/join/…'
   svcd --data-dir ./second --listen :4131 --api-addr 127.0.0.1:2131
 
 Every configuration key can be set in config.toml in the data directory, or as SVCD_<KEY> in the environment.`;
@@ -85,6 +90,11 @@ export function daemonProgram(
     .option('--api-addr <addr>', 'address of the API (default 127.0.0.1:2121)')
     .option('--fallback-host <host>', 'host name or address to publish if none can be detected')
     .option('--bootstrap <list>', 'nodes to join through: host, host:port or <node aid>@host:port, separated by commas')
+    .option(
+      '--join <invitation>',
+      'join the network of an invitation from "svc invite", or through the address of a node, and remember it',
+      readJoin,
+    )
     .option('--mcp-stdio', 'serve MCP on stdin and stdout, through the running daemon or as a node')
     .option(
       '--mcp-profile <names>',
@@ -158,26 +168,28 @@ function thisMachine(): ServiceMachine {
 }
 
 /** The options that start a daemon with these arguments, without opening a browser. */
-export function daemonOptions({ dataDir, configFile, flags }: DaemonArguments): string[] {
+export function daemonOptions({ dataDir, configFile, flags, join }: DaemonArguments): string[] {
   const { listen_addr, api_addr, fallback_host, bootstrap } = flags;
   const named = {
     '--listen': listen_addr,
     '--api-addr': api_addr,
     '--fallback-host': fallback_host,
     '--bootstrap': bootstrap,
+    '--join': join,
   };
   const given = Object.entries(named).flatMap(([option, value]) => (value === undefined ? [] : [option, value]));
   return ['--data-dir', dataDir, '--config', configFile, ...given, '--no-open-browser'];
 }
 
 /** The given options except the data directory, with absolute paths, so that they work from any directory. */
-function givenOptions({ config, listen, apiAddr, fallbackHost, bootstrap }: Options): string[] {
+function givenOptions({ config, listen, apiAddr, fallbackHost, bootstrap, join }: Options): string[] {
   const given = {
     '--config': config === undefined ? undefined : resolve(config),
     '--listen': listen,
     '--api-addr': apiAddr,
     '--fallback-host': fallbackHost,
     '--bootstrap': bootstrap,
+    '--join': join,
   };
   return Object.entries(given).flatMap(([option, value]) => (value === undefined ? [] : [option, value]));
 }
@@ -204,6 +216,16 @@ function readProfiles(text: string): string {
   throw new InvalidArgumentError(`Choose from ${MCP_PROFILES.join(', ')}.`);
 }
 
+/** Checks the text before anything starts. */
+function readJoin(text: string): string {
+  try {
+    parseJoinTarget(text);
+    return text;
+  } catch (error) {
+    throw new InvalidArgumentError(error instanceof Error ? error.message : '');
+  }
+}
+
 /**
  * Path of the configuration file. The default file may be missing; then all settings have defaults. A file named with
  * --config must exist, because defaults would silently mean another network and address.
@@ -220,12 +242,21 @@ function configFilePath(dataDir: string, named: string | undefined): string {
 }
 
 function readOptions(options: Options, defaultDataDir: () => string): DaemonArguments {
-  const { listen: listen_addr, apiAddr: api_addr, fallbackHost: fallback_host, bootstrap, openBrowser } = options;
+  const { listen: listen_addr, apiAddr: api_addr, fallbackHost: fallback_host, bootstrap, join, openBrowser } = options;
+  const network = join === undefined ? undefined : parseJoinTarget(join).invitation?.network;
   const dataDir = resolve(options.dataDir ?? process.env['SVCD_DATA_DIR'] ?? defaultDataDir());
   return {
     dataDir,
     configFile: configFilePath(dataDir, options.config),
-    flags: { listen_addr, api_addr, fallback_host, bootstrap, open_browser: openBrowser ? undefined : 'false' },
+    flags: {
+      network,
+      listen_addr,
+      api_addr,
+      fallback_host,
+      bootstrap,
+      open_browser: openBrowser ? undefined : 'false',
+    },
+    ...(join === undefined ? {} : { join }),
     ...(options.mcpStdio === true ? { mcpStdio: { profiles: options.mcpProfile } } : {}),
   };
 }

@@ -7,6 +7,7 @@ import { nativeAid } from '../foundation/identity/aid.ts';
 import { selfDelegation } from '../foundation/identity/delegation.ts';
 import { DelegationVerifier } from '../foundation/identity/delegation-verifier.ts';
 import { KeyPair } from '../foundation/identity/keys.ts';
+import { parseJoinTarget } from '../foundation/invitation.ts';
 import { KeyStore, NODE_KEY } from '../foundation/keys/key-store.ts';
 import { PASSPHRASE_COST } from '../foundation/keys/passphrase.ts';
 import { Logger } from '../foundation/logger.ts';
@@ -109,6 +110,8 @@ export async function openFoundation(args: DaemonArguments, environment: NodeJS.
     node,
     delegations,
     verifier,
+    /** The nodes of `--join`. */
+    join: args.join === undefined ? null : parseJoinTarget(args.join),
     ...stored,
   };
 }

@@ -12,6 +12,7 @@ import {
 import { descriptorLimit } from '../foundation/descriptors.ts';
 import type { PathKind } from '../foundation/domain/tunnels.ts';
 import { SvcError } from '../foundation/errors.ts';
+import { otherContacts } from '../foundation/invitation.ts';
 import { JoinedContacts } from '../network/joined-contacts.ts';
 import { KnownNodes } from '../network/known-nodes.ts';
 import { PooledNodeRequests } from '../network/links/node-requests.ts';
@@ -35,6 +36,7 @@ import { LanTcp } from '../network/transport/lan-tcp/lan-tcp.ts';
 import { NativeQuicEndpoint } from '../network/transport/quic/native-endpoint.ts';
 import { UdpLanes } from '../network/transport/udp-lane/udp-lanes.ts';
 import type { Foundation } from './foundation.ts';
+import { JoinReport } from './join-report.ts';
 import { buildReach } from './reach.ts';
 
 // The addresses on which the daemon listens, according to the configuration.
@@ -133,6 +135,8 @@ export async function buildNetwork(foundation: Foundation) {
   });
   const nodeRequests = new PooledNodeRequests({ pool, clock });
   const joined = new JoinedContacts(config.network, meta);
+  const invited = foundation.join === null ? null : otherContacts(foundation.join.contacts, node.key.publicKey);
+  if (invited !== null) joined.add(invited);
   const proveKey = async ({ address, nodeKey }: NodeAt): Promise<boolean> => {
     try {
       (await endpoint.dial(address, nodeKey, { timeoutMs: NODE_DIAL_TIMEOUT_MS })).close();
@@ -238,7 +242,11 @@ export async function buildNetwork(foundation: Foundation) {
       return natType === NAT_TYPE.symmetric ? 0 : (records.reachability().observed[0]?.port ?? records.address.port);
     },
   });
-  for (const part of [endpoint, pool, records, lanes, ownAddresses, networkMonitor, ...optional])
+  const joinReport =
+    invited === null
+      ? []
+      : [new JoinReport(invited, { clock, log, records, explainFailure: (since) => outages.explainFailure(since) })];
+  for (const part of [endpoint, pool, records, lanes, ownAddresses, networkMonitor, ...optional, ...joinReport])
     life.add('network', part);
   const reach = buildReach(foundation, {
     endpoint,

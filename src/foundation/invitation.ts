@@ -4,7 +4,7 @@
  * the keys that they must prove.
  */
 import { createHash } from 'node:crypto';
-import { formatAddress, type NodeContact, parseAddress } from './address.ts';
+import { formatAddress, type NodeContact, parseAddress, parseContact } from './address.ts';
 import { equalBytes } from './bytes.ts';
 import { asMap, decodeCbor, encodeCbor, isBytes } from './cbor.ts';
 import { NETWORK_NAME } from './domain/directory.ts';
@@ -47,7 +47,7 @@ export function formatInvitation({ from, network, contacts }: Invitation): strin
 }
 
 /** True if a text is meant to be an invitation, complete or not. */
-export function looksLikeInvitation(text: string): boolean {
+function looksLikeInvitation(text: string): boolean {
   return /^svc:/i.test(text.trim());
 }
 
@@ -89,4 +89,31 @@ export function parseInvitation(text: string): Invitation {
   } catch (error) {
     throw error instanceof SvcError && error.code === 'invalid_request' ? error : damaged(error);
   }
+}
+
+/** Where to join: an invitation, or the address of one node, which names no network. */
+export interface JoinTarget {
+  readonly contacts: readonly NodeContact[];
+  readonly invitation: Invitation | null;
+}
+
+/** @throws SvcError `invalid_request` for other text */
+export function parseJoinTarget(text: string): JoinTarget {
+  const trimmed = text.trim();
+  if (looksLikeInvitation(trimmed)) {
+    const invitation = parseInvitation(trimmed);
+    return { contacts: invitation.contacts, invitation };
+  }
+  const contact = parseContact(trimmed);
+  if (contact !== null) return { contacts: [contact], invitation: null };
+  throw new SvcError('invalid_request', {
+    message:
+      'Use the whole line that "svc invite" prints on the other machine, or host, host:port or <node aid>@host:port.',
+    details: { path: '/to' },
+  });
+}
+
+/** The contacts without this node. */
+export function otherContacts(contacts: readonly NodeContact[], ownKey: Uint8Array): NodeContact[] {
+  return contacts.filter(({ nodeKey }) => nodeKey === undefined || !equalBytes(nodeKey, ownKey));
 }

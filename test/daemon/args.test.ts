@@ -11,6 +11,9 @@ import {
   withTwoDashes,
 } from '../../src/daemon/args.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
+import { nativeAid } from '../../src/foundation/identity/aid.ts';
+import { KeyPair } from '../../src/foundation/identity/keys.ts';
+import { formatInvitation } from '../../src/foundation/invitation.ts';
 import { runOk } from '../support/programs.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
@@ -40,6 +43,8 @@ test('a service runs the daemon with the given options', async () => {
     'h',
     '--bootstrap',
     'a:1',
+    '--join',
+    'b:2',
   ];
   const { supervise, ...given } = await parse(...options, '--no-open-browser', 'service', 'run');
   assert.equal(supervise, true);
@@ -61,6 +66,20 @@ test('an MCP client starts the configured node', async () => {
     ...['--mcp-profile', 'core'],
   ]);
   assert.deepEqual(mcpServers.svcd.env, { SVCD_NETWORK: 'mine' });
+});
+
+test('an invitation also sets the network, and damaged ones are rejected before the start', async () => {
+  const { publicKey } = KeyPair.generate();
+  const contacts = [{ host: '203.0.113.7', port: 4121, nodeKey: publicKey }];
+  const line = formatInvitation({ from: nativeAid(publicKey), network: 'office', contacts });
+  const { flags, join: text, ...rest } = await parse('--join', line);
+  assert.deepEqual([flags.network, text], ['office', line]);
+  assert.deepEqual(await parse(...daemonOptions({ ...rest, flags, join: line }).slice(0, -1)), {
+    ...rest,
+    join: line,
+    flags: { ...flags, open_browser: undefined },
+  });
+  assert.equal((await parse('--join', 'node.example')).flags.network, undefined);
 });
 
 test('service options may have one dash', async () => {
@@ -118,6 +137,7 @@ test('wrong usage exits with code 2 in every command', async () => {
   ]);
   assert.equal(await exit('extra'), 2);
   assert.equal(await exit('--mcp-stdio', '--mcp-profile', 'nope'), 2);
+  assert.equal(await exit('--join', 'svc://x/join/y'), 2);
   assert.equal(await exit('mcp'), 2);
   assert.equal(await exit('mcp', 'print', 'nope'), 2);
   assert.equal(await exit('service', 'nope'), 2);

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { memberOf } from '../../src/foundation/json.ts';
+import { runSvc } from '../support/cli-run.ts';
 import { type ApiAnswer, TestDaemon } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { ready } from '../support/network.ts';
@@ -63,4 +64,32 @@ test('two daemons without contacts meet by an invitation, and again after a rest
   const path = `/node/contacts/${encodeURIComponent(contact)}`;
   await joining.call('DELETE', path);
   assert.deepEqual(refusal(await joining.request('DELETE', path)), [404, 'not_found']);
+});
+
+test('a daemon joins an invitation at its start, in its network, and again without it', async (t) => {
+  const dataDir = temporaryDirectory(t);
+  await using inviting = await TestDaemon.start({ config: 'network = "office"\n' });
+  const { invitation } = await inviting.call<Invited>('GET', '/node/invitation');
+  {
+    // A script starts the node in the background and waits.
+    const waiting = runSvc(['status', '--wait', '--quiet'], { env: { SVCD_DATA_DIR: dataDir } });
+    await using joining = await TestDaemon.start({ dataDir, args: ['--join', invitation] });
+    const { code, stdout } = await waiting;
+    const { node_aid, network_ready } = await joining.call<Record<string, unknown>>('GET', '/status');
+    assert.deepEqual([code, stdout, network_ready], [0, `${String(node_aid)}\n`, true]);
+    await eventually('the result is logged', () => joining.output.includes('joined the network'));
+    await joining.kill();
+  }
+  await using joining = await TestDaemon.start({ dataDir, config: 'network = "office"\n' });
+  await ready(joining);
+});
+
+test('a daemon that cannot join logs the cause', async () => {
+  await using joining = await TestDaemon.start({ args: ['--join', '127.0.0.1:9'] });
+  await eventually('the cause is logged', () => /not joined yet: This node cannot reach/.test(joining.output));
+  const own = await joining.call<Invited>('GET', '/node/invitation');
+  const { dataDir } = joining;
+  await joining.kill();
+  await using again = await TestDaemon.start({ dataDir, args: ['--join', own.invitation] });
+  await eventually('the mistake is logged', () => again.output.includes('leads to this node'));
 });

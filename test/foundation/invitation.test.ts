@@ -4,7 +4,7 @@ import { MAX_INVITATION_CHARS, MAX_INVITATION_CONTACTS } from '../../src/foundat
 import { SvcError } from '../../src/foundation/errors.ts';
 import { nativeAid } from '../../src/foundation/identity/aid.ts';
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
-import { formatInvitation, looksLikeInvitation, parseInvitation } from '../../src/foundation/invitation.ts';
+import { formatInvitation, parseInvitation, parseJoinTarget } from '../../src/foundation/invitation.ts';
 
 const { publicKey } = KeyPair.generate();
 const { publicKey: helperKey } = KeyPair.generate();
@@ -24,8 +24,9 @@ test('an invitation is one line that reads back', () => {
   const line = formatInvitation(INVITATION);
   assert.match(line, /^svc:\/\/aid1\w+\/join\/[\w-]+$/);
   assert.deepEqual(parseInvitation(` ${line}\n`), INVITATION);
-  assert.ok(looksLikeInvitation(line));
-  assert.ok(!looksLikeInvitation('node.example:4121'));
+  assert.deepEqual(parseJoinTarget(line), { contacts: INVITATION.contacts, invitation: INVITATION });
+  const contacts = [{ host: 'node.example', port: 4121 }];
+  assert.deepEqual(parseJoinTarget(' node.example\n'), { contacts, invitation: null });
 });
 
 test('the longest invitation is not too long', () => {

@@ -8,16 +8,16 @@ import {
   type NodeContact,
   parseContact,
 } from '../../foundation/address.ts';
-import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { type InvitationReach, MAX_INVITATION_CONTACTS, type MeetingState } from '../../foundation/domain/joining.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, nativePublicKey } from '../../foundation/identity/aid.ts';
 import {
   formatInvitation,
-  looksLikeInvitation,
+  type Invitation,
+  otherContacts,
   type PinnedContact,
-  parseInvitation,
+  parseJoinTarget,
 } from '../../foundation/invitation.ts';
 import { canonicalIp, IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import type { JoinedContacts } from '../../network/joined-contacts.ts';
@@ -136,7 +136,7 @@ export class Joining {
    */
   async join(text: string): Promise<JoinedNetwork> {
     const { records, joined } = this.#deps;
-    const contacts = this.#contactsOf(text.trim());
+    const contacts = this.#contactsOf(text);
     const by = await this.#firstResponding(contacts);
     for (const contact of contacts) records.listContact(contact);
     joined.add(contacts);
@@ -145,27 +145,17 @@ export class Joining {
   }
 
   #contactsOf(text: string): readonly NodeContact[] {
-    const contacts = looksLikeInvitation(text) ? this.#invitedTo(text) : this.#named(text);
-    const others = contacts.filter(({ nodeKey }) => nodeKey === undefined || !equalBytes(nodeKey, this.#nodeKey));
+    const { contacts, invitation } = parseJoinTarget(text);
+    if (invitation !== null) this.#checkInvitation(invitation);
+    const others = otherContacts(contacts, this.#nodeKey);
     if (others.length > 0) return others;
     throw new SvcError('self', { message: 'This is the address of this node. Run the command on another machine.' });
   }
 
-  #named(text: string): readonly NodeContact[] {
-    const contact = parseContact(text);
-    if (contact !== null) return [contact];
-    throw new SvcError('invalid_request', {
-      message:
-        'Use the whole line that "svc invite" prints on the other machine, or host, host:port or <node aid>@host:port.',
-      details: { path: '/to' },
-    });
-  }
-
-  #invitedTo(text: string): readonly NodeContact[] {
-    const { from, network, contacts } = parseInvitation(text);
+  #checkInvitation({ from, network }: Invitation): void {
     if (from === this.#options.nodeAid)
       throw new SvcError('self', { message: 'This node created the invitation. Run "svc join" on another machine.' });
-    if (network === this.#options.network) return contacts;
+    if (network === this.#options.network) return;
     throw new SvcError('wrong_state', {
       message: `The invitation is for ${named(network)}, but this node is in ${named(this.#options.network)}. Set network = ${JSON.stringify(network)} in config.toml, restart svcd, and run "svc join" again.`,
       details: { network, own_network: this.#options.network },

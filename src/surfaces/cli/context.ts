@@ -124,7 +124,9 @@ export class CliContext {
   readonly io: CliIo;
   readonly options: GlobalOptions;
   readonly #dataDir: string | SvcError;
-  readonly #api: string | SvcError;
+  /** Reads the address again while no daemon uses the named directory, because one may start. */
+  readonly #findApi: () => string | SvcError;
+  #api: string | SvcError;
   readonly #via: Via | undefined;
   readonly #aliases: Aliases;
   #fetches: ReturnType<typeof daemonFetch> | undefined;
@@ -142,11 +144,9 @@ export class CliContext {
     const stated = options.api ?? io.env['SVC_API'];
     const named = io.env['SVCD_DATA_DIR'];
     this.#dataDir = named ?? defaultDataDir;
-    this.#api =
-      stated ??
-      (named === undefined
-        ? recordedDaemonAddress(typeof defaultDataDir === 'string' ? defaultDataDir : null)
-        : runningDaemonAddress(named));
+    const usual = typeof defaultDataDir === 'string' ? defaultDataDir : null;
+    this.#findApi = () => stated ?? (named === undefined ? recordedDaemonAddress(usual) : runningDaemonAddress(named));
+    this.#api = this.#findApi();
     const plain = (): SvcClient => createClient(this.connection, operations);
     this.#aliases = new Aliases({
       labels: () => readLabels(this.local),
@@ -179,6 +179,7 @@ export class CliContext {
    * @throws SvcError `daemon_unreachable` if no daemon uses the named directory
    */
   get api(): string {
+    if (this.#api instanceof SvcError) this.#api = this.#findApi();
     if (this.#api instanceof SvcError) throw this.#api;
     return this.#api;
   }

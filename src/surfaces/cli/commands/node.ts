@@ -1,8 +1,10 @@
 /** `svc status`, `svc version`: the daemon itself. */
 
+import { setTimeout as pause } from 'node:timers/promises';
 import { networkText, pluralize, relativeTime } from '../../../foundation/display-text.ts';
 import { DELEGATION_WARN_MS } from '../../../foundation/domain/agents.ts';
 import { NO_NODE_KNOWN } from '../../../foundation/domain/joining.ts';
+import { SvcError } from '../../../foundation/errors.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
@@ -121,6 +123,32 @@ async function daemonVersion(context: CliContext): Promise<string | null> {
   return status?.version ?? null;
 }
 
+/** How long `--wait` waits, and how often it looks, milliseconds. */
+const WAIT_MS = 60_000;
+const LOOK_MS = 200;
+
+/**
+ * Waits until the daemon has started and joined its network.
+ * @throws SvcError `network_unavailable` after the time limit
+ */
+async function untilReady(context: CliContext): Promise<void> {
+  const end = Date.now() + WAIT_MS;
+  for (;;) {
+    try {
+      const { network_ready: isReady } = await context.client.status();
+      if (isReady) return;
+    } catch (error) {
+      const isStarting = error instanceof SvcError && error.code === 'daemon_unreachable';
+      if (!isStarting || Date.now() >= end) throw error;
+    }
+    if (Date.now() >= end)
+      throw new SvcError('network_unavailable', {
+        message: `This node has not joined its network within ${WAIT_MS / 1000} s. Run "svc doctor" for the cause.`,
+      });
+    await pause(LOOK_MS);
+  }
+}
+
 /** Number of agents whose problems are shown. */
 const MAX_AGENTS = 50;
 
@@ -137,8 +165,13 @@ async function glance({ client, options }: CliContext): Promise<StatusData> {
 
 export function nodeCommands(svc: CommandGroup, version: string): void {
   svc.run('status', 'show the state of the node: problems, pending items, agents, network, traffic', {
-    examples: ['svc status', 'svc status --watch', 'svc status --json | jq .dht_peers'],
-    run: glance,
+    examples: ['svc status', 'svc status --watch', 'svc status --wait --quiet', 'svc status --json | jq .dht_peers'],
+    options: { '--wait': `wait until the node has started and joined its network, at most ${WAIT_MS / 1000} s` },
+    progress: 'Waiting for the network',
+    run: async (context, { wait }) => {
+      if (wait === true) await untilReady(context);
+      return await glance(context);
+    },
     json: ({ status }) => status,
     aids: 'told',
     watch: true,
