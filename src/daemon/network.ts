@@ -31,9 +31,13 @@ import { grantorFinders, PortMapper } from '../network/reachability/port-mapping
 import { hasUsableTurnServer } from '../network/reachability/turn/turn-servers.ts';
 import { networkTag } from '../network/records/node-address.ts';
 import { RecordDht } from '../network/records/record-dht.ts';
+import { machine } from '../network/records/rpc/world.ts';
 import { Resolver } from '../network/resolver.ts';
 import { LanTcp } from '../network/transport/lan-tcp/lan-tcp.ts';
 import { NativeQuicEndpoint } from '../network/transport/quic/native-endpoint.ts';
+import { UdpOverTls } from '../network/transport/tls/client.ts';
+import { Proxies, readTlsCa } from '../network/transport/tls/proxy.ts';
+import { switchingSockets } from '../network/transport/tls/socket.ts';
 import { UdpLanes } from '../network/transport/udp-lane/udp-lanes.ts';
 import type { Foundation } from './foundation.ts';
 import { JoinReport } from './join-report.ts';
@@ -115,6 +119,13 @@ export async function buildNetwork(foundation: Foundation) {
   const kindOf = (remote: Address, outbound: boolean): PathKind =>
     kindOfPath(remote, outbound, interfaceAddresses(), ownAddresses.known());
   const known = new KnownNodes();
+  const tls = new UdpOverTls({
+    clock,
+    log: log.child('tls'),
+    identity: { key: node.key, tag: networkTag(config.network) },
+    proxies: new Proxies(() => configuration.current, process.env),
+    ca: () => readTlsCa(config.tls_ca),
+  });
   const endpoint = new NativeQuicEndpoint(
     { key: node.key, ...quicListen },
     {
@@ -122,6 +133,7 @@ export async function buildNetwork(foundation: Foundation) {
       clock,
       kindOf,
       isKnown: (nodeKey) => known.has(nodeKey),
+      overTls: tls,
     },
   );
   const relayDisabled = (): boolean => configuration.current.disable_relay;
@@ -146,6 +158,8 @@ export async function buildNetwork(foundation: Foundation) {
       return false;
     }
   };
+  const system = machine();
+  const world = { ...system, createSocket: switchingSockets(system.createSocket, tls) };
   const records = new RecordDht(
     {
       listen: dhtListen,
@@ -157,7 +171,7 @@ export async function buildNetwork(foundation: Foundation) {
       minObservedPeers: config.min_observed_peers,
       statedHost: config.fallback_host,
     },
-    { clock, log, verifier, nodeRequests, quicPort: () => endpoint.address.port, proveKey, random: Math.random },
+    { clock, log, verifier, nodeRequests, quicPort: () => endpoint.address.port, proveKey, random: Math.random, world },
   );
   const interfaces = (): string[] => interfaceAddresses().map((one) => one.address);
   const ownAddresses: OwnAddresses = new OwnAddresses(
@@ -256,6 +270,8 @@ export async function buildNetwork(foundation: Foundation) {
     ownAddresses,
     interfaceAddresses,
     networkMonitor,
+    tls,
+    onNetwork,
   });
   return {
     endpoint,

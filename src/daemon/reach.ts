@@ -33,10 +33,12 @@ import { relayDialer, turnDialer } from '../network/reachability/relay-dialers.t
 import { signalHandler } from '../network/reachability/signal-handler.ts';
 import { TurnServers } from '../network/reachability/turn/turn-servers.ts';
 import { TurnRendezvousClient, TurnRendezvousServer } from '../network/reachability/turn-rendezvous.ts';
+import { UdpFallback } from '../network/reachability/udp-fallback.ts';
 import { ownHosts } from '../network/records/own-hosts.ts';
 import type { RecordDht } from '../network/records/record-dht.ts';
 import { isStraight } from '../network/transport/path.ts';
 import type { NativeQuicEndpoint } from '../network/transport/quic/native-endpoint.ts';
+import type { UdpOverTls } from '../network/transport/tls/client.ts';
 import type { Connection } from '../network/transport/types.ts';
 import type { Foundation } from './foundation.ts';
 
@@ -57,6 +59,9 @@ interface ReachParts {
   readonly ownAddresses: OwnAddresses;
   readonly interfaceAddresses: () => readonly InterfaceAddress[];
   readonly networkMonitor: NetworkMonitor;
+  readonly tls: UdpOverTls;
+  /** Called if this machine may be on another network. */
+  readonly onNetwork: () => void;
 }
 
 /** A component that only releases something. */
@@ -77,7 +82,7 @@ class ReleaseOnly implements Component {
 /** Created after the components that it depends on, so that it stops before them. */
 export function buildReach(foundation: Foundation, parts: ReachParts) {
   const { life, clock, log: rootLog, config, configuration, node, meta } = foundation;
-  const { endpoint, pool, nodeRequests, records, ownAddresses, networkMonitor } = parts;
+  const { endpoint, pool, nodeRequests, records, ownAddresses, networkMonitor, tls } = parts;
   const log = rootLog.child('reach');
   const random = Math.random;
   const own = ownHosts({ clock });
@@ -87,6 +92,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     return ready && (!inRoutingTables || ownAddresses.isRefuted);
   };
 
+  const helperStore = new HelperStore(config.network, meta);
   const helperClient = new HelperClient({ clock, endpoint, pool, nodeRequests });
   const helpers = new ChosenHelpers({
     clock,
@@ -99,7 +105,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     identify: (peer) => records.identify(peer),
     hello: (helper, signal) => helperClient.hello(helper, signal),
     keep: (nodeKey) => pool.keep(nodeKey),
-    store: new HelperStore(config.network, meta),
+    store: helperStore,
     onHelpers: (chosen) => {
       ownAddresses.setHelpers(chosen.map(({ nodeKey, address }) => ({ nodeKey, address: formatAddress(address) })));
       natDetector.onReachability();
@@ -154,7 +160,8 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     ...common,
     log,
     // Addresses that are not published are not revealed here either.
-    ownIpv6: async (to) => (ownAddresses.known().some(isPublishedIpv6) ? await publicIpv6SourceFor(to) : null),
+    ownIpv6: async (to) =>
+      !tls.carries(to.host) && ownAddresses.known().some(isPublishedIpv6) ? await publicIpv6SourceFor(to) : null,
     isHelper: (nodeKey) => helpers.has(nodeKey),
     mayCall: () => true,
     mayRelay: () => !configuration.current.disable_relay,
@@ -178,7 +185,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     dial: (address, nodeKey, { kind, source, remote, ...options }) =>
       endpoint.dial(address, nodeKey, { ...options, way: { kind, source, remote } }),
     ownIpv6: async (to) => {
-      const host = await publicIpv6SourceFor(to);
+      const host = tls.carries(to.host) ? null : await publicIpv6SourceFor(to);
       return host === null ? null : { host, port: await endpoint.ipv6DialPort() };
     },
     adopt: (introduced) => adopt(introduced),
@@ -264,14 +271,34 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     helpers.onNetworkChange();
     onNetwork();
   };
+  const fallback = new UdpFallback({
+    clock,
+    log,
+    tls,
+    records,
+    endpoint,
+    pool,
+    storedHelpers: () => helperStore.all,
+    isOwnHost,
+    relayDisabled: () => configuration.current.disable_relay,
+    hasProxy: () => tls.hasProxy,
+    onSwitch: () => {
+      parts.onNetwork();
+      onOtherNetwork();
+    },
+  });
+  configuration.onChange((changed) => (changed.has('disable_relay') ? fallback.check() : undefined));
+  life.defer(networkMonitor.onChange(() => fallback.check()));
+  life.defer(records.onPortChange(() => fallback.check()));
   life.defer(networkMonitor.onChange(onOtherNetwork));
   life.defer(records.onReachability(onNetwork));
   life.defer(ownAddresses.onChange(onAddresses));
   life.defer(pool.onPathChange(({ nodeKey, path }) => (path === null ? helpers.onLost(nodeKey) : undefined)));
   const ends = [() => lender.stop(), () => clients.stop(), () => relay?.stop(), () => turn.stop()];
-  for (const part of [new ReleaseOnly(ends), natDetector, addressVerification, helpers, turnRendezvousServer])
+  for (const part of [new ReleaseOnly(ends), natDetector, addressVerification, helpers, turnRendezvousServer, fallback])
     life.add('network', part);
   return {
+    fallback,
     helpers,
     mapping,
     seenMapping: () => lender.mapping,

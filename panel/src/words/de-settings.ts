@@ -25,10 +25,16 @@ export const deSettings = {
     'Anzahl verschiedener Peers, die dieselbe Adresse dieses Knotens melden müssen, bevor er sie verwendet.',
   'setting.network': 'Name eines privaten Netzes. Knoten anderer Netze werden ignoriert. Leer: das öffentliche Netz.',
   'setting.open_browser': 'Das Panel in einem Browser öffnen, wenn der Daemon auf einem Desktop startet.',
+  'setting.proxy':
+    'HTTP-Proxy für UDP über TLS: eine URL mit `http://` oder `https://`, `auto` für `HTTPS_PROXY`, `ALL_PROXY` und `NO_PROXY`, oder `none`.',
+  'setting.proxy_command':
+    'Befehl, der `user:password` für den Proxy ausgibt. Er läuft erneut, wenn der Proxy das Passwort ablehnt.',
   'setting.quic_listen_addr': 'UDP-Adresse von QUIC. Leer: der Port nach `listen_addr`.',
   'setting.relay_bytes_per_day': 'Bytes pro Tag (UTC), die für andere weitergeleitet werden.',
   'setting.relay_bytes_per_second': 'Bytes pro Sekunde, die für andere weitergeleitet werden.',
   'setting.relay_sessions': 'Paare anderer Knoten, für die gleichzeitig weitergeleitet wird. 0: keine.',
   'setting.require_local_token': 'Das Token auch von Programmen auf diesem Rechner verlangen.',
+  'setting.tls_ca':
+    'Absoluter Pfad von PEM-Zertifikaten, die die Zertifikate der Helfer signieren müssen, für Netze, die TLS untersuchen. Leer: jedes Zertifikat.',
   'setting.turn_servers': 'TURN-Server, verwendet, wenn kein anderer Pfad funktioniert.',
 } satisfies SettingWords;

@@ -197,6 +197,7 @@ export const de = {
   'path.mapped': 'Port-Mapping',
   'path.punched': 'Hole Punching',
   'path.relay': 'Relay',
+  'path.tls': 'über TLS',
   'path.turn': 'TURN',
   'peer.administer': 'Verwalten',
   'peer.endpoints': 'Endpunkte',

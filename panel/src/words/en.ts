@@ -185,6 +185,7 @@ export const en = {
   'path.mapped': 'router port',
   'path.punched': 'punched',
   'path.relay': 'relay',
+  'path.tls': 'over TLS',
   'path.turn': 'TURN',
   'peer.administer': 'Administer',
   'peer.endpoints': 'Endpoints',

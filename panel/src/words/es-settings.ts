@@ -25,10 +25,16 @@ export const esSettings = {
     'Número de pares distintos que deben informar de la misma dirección de este nodo antes de usarla.',
   'setting.network': 'Nombre de una red privada. Se ignoran los nodos de otras redes. Vacío: la red pública.',
   'setting.open_browser': 'Abrir el panel en un navegador cuando el daemon se inicia en un escritorio.',
+  'setting.proxy':
+    'Proxy HTTP para UDP sobre TLS: una URL con `http://` o `https://`, `auto` para leer `HTTPS_PROXY`, `ALL_PROXY` y `NO_PROXY`, o `none`.',
+  'setting.proxy_command':
+    'Comando que imprime `user:password` para el proxy. Se ejecuta de nuevo cuando el proxy rechaza la contraseña.',
   'setting.quic_listen_addr': 'Dirección UDP de QUIC. Vacío: el puerto siguiente a `listen_addr`.',
   'setting.relay_bytes_per_day': 'Bytes por día (UTC) que se retransmiten para otros.',
   'setting.relay_bytes_per_second': 'Bytes por segundo que se retransmiten para otros.',
   'setting.relay_sessions': 'Parejas de otros nodos para las que se retransmite al mismo tiempo. 0: ninguna.',
   'setting.require_local_token': 'Exigir el token también a los programas de esta máquina.',
+  'setting.tls_ca':
+    'Ruta absoluta de certificados PEM que deben firmar los de los ayudantes, para redes que inspeccionan TLS. Vacío: cualquier certificado.',
   'setting.turn_servers': 'Servidores TURN, que se usan si no funciona ninguna otra ruta.',
 } satisfies SettingWords;

@@ -195,6 +195,7 @@ export const es = {
   'path.mapped': 'puerto asignado',
   'path.punched': 'hole punching',
   'path.relay': 'relay',
+  'path.tls': 'por TLS',
   'path.turn': 'TURN',
   'peer.administer': 'Administrar',
   'peer.endpoints': 'Endpoints',

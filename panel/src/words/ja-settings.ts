@@ -22,10 +22,16 @@ export const jaSettings = {
   'setting.min_observed_peers': 'このノードのアドレスを使うまでに、同じアドレスを報告する必要があるピアの数。',
   'setting.network': 'プライベートネットワークの名前。他のネットワークのノードは無視します。空欄：公開ネットワーク。',
   'setting.open_browser': 'デスクトップでデーモンが起動したとき、パネルをブラウザーで開きます。',
+  'setting.proxy':
+    'UDP over TLS の HTTP プロキシ: `http://` か `https://` の URL、`HTTPS_PROXY`、`ALL_PROXY`、`NO_PROXY` を読む `auto`、または `none`。',
+  'setting.proxy_command':
+    'プロキシの `user:password` を出力するコマンド。プロキシがパスワードを拒否すると再実行します。',
   'setting.quic_listen_addr': 'QUIC の UDP アドレス。空欄：`listen_addr` の次のポート。',
   'setting.relay_bytes_per_day': '他のノードのために 1 日（UTC）にリレーするバイト数。',
   'setting.relay_bytes_per_second': '他のノードのために 1 秒間にリレーするバイト数。',
   'setting.relay_sessions': '同時にリレーするノードの組の数。0：なし。',
   'setting.require_local_token': 'このマシンのプログラムにもトークンを要求します。',
+  'setting.tls_ca':
+    'ヘルパーの証明書に署名しているべき PEM 証明書の絶対パス。TLS を検査するネットワーク用。空: どの証明書でも可。',
   'setting.turn_servers': '他の経路が使えない場合に使う TURN サーバー。',
 } satisfies SettingWords;

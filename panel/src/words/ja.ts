@@ -192,6 +192,7 @@ export const ja = {
   'path.mapped': 'ポートマッピング',
   'path.punched': 'ホールパンチング',
   'path.relay': 'リレー',
+  'path.tls': 'TLS 経由',
   'path.turn': 'TURN',
   'peer.administer': '管理',
   'peer.endpoints': 'エンドポイント',

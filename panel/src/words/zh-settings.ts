@@ -21,10 +21,14 @@ export const zhSettings = {
   'setting.min_observed_peers': '使用本节点的某个地址之前，必须报告该地址的不同对等节点数。',
   'setting.network': '私有网络的名称。忽略其他网络的节点。留空：公共网络。',
   'setting.open_browser': '守护进程在桌面环境启动时，在浏览器中打开面板。',
+  'setting.proxy':
+    '用于 UDP over TLS 的 HTTP 代理：以 `http://` 或 `https://` 开头的 URL；`auto` 读取 `HTTPS_PROXY`、`ALL_PROXY` 和 `NO_PROXY`；或 `none`。',
+  'setting.proxy_command': '输出代理的 `user:password` 的命令。代理拒绝密码时会再次运行。',
   'setting.quic_listen_addr': 'QUIC 的 UDP 地址。留空：`listen_addr` 的下一个端口。',
   'setting.relay_bytes_per_day': '每天（UTC）为其他节点中继的字节数。',
   'setting.relay_bytes_per_second': '每秒为其他节点中继的字节数。',
   'setting.relay_sessions': '同时中继的节点对数。0：不中继。',
   'setting.require_local_token': '本机程序也必须提供令牌。',
+  'setting.tls_ca': 'PEM 证书的绝对路径，助手的证书必须由它们签名，用于检查 TLS 的网络。留空：任何证书。',
   'setting.turn_servers': 'TURN 服务器，在没有其他可用路径时使用。',
 } satisfies SettingWords;

@@ -191,6 +191,7 @@ export const zh = {
   'path.mapped': '端口映射',
   'path.punched': '打洞',
   'path.relay': '中继',
+  'path.tls': 'TLS 隧道',
   'path.turn': 'TURN',
   'peer.administer': '管理',
   'peer.endpoints': '端点',

@@ -45,6 +45,7 @@ export const NOT_DIRECT_TEXT: Readonly<Record<NotDirectReason, string>> = {
   looking: 'svcd is still looking for a path without a relay.',
   no_helpers: 'The remote node names no helper that could introduce this node.',
   both_symmetric: 'Both NATs use a different port for each node. Only a relay works.',
+  no_udp: 'UDP does not work in the network of this machine. A helper carries it over TLS.',
   one_helper: 'One NAT uses a different port for each node, and one helper is not enough.',
   punching_failed: 'The NATs allow punching, but it has not worked yet. svcd will retry.',
   not_reached: 'The node does not respond.',
@@ -62,6 +63,7 @@ export function whyNotDirect(
 ): NotDirectReason | null {
   if (link === null) return 'not_reached';
   if (!isRelayed(link.path.kind)) return null;
+  if (link.path.kind === 'tls') return 'no_udp';
   const { reason } = punchable(sides);
   return reason ?? (now - link.openedAt < DIRECT_SEARCH_MS ? 'looking' : 'punching_failed');
 }

@@ -21,12 +21,23 @@ import { checkCombination, checkValue } from './values.ts';
 
 // Hides the secrets of a configuration in output, and restores them in input.
 
+/** Keys whose text is or contains a secret. */
+const SECRET_TEXTS: ReadonlySet<ConfigKey> = new Set(['proxy', 'proxy_command']);
+
 /** Replaces a secret in output. No token contains these characters. */
 const REDACTED = '***';
 
 /** The configuration for display: a secret becomes `***`. */
 function redact(config: Config): Config {
-  return { ...config, api_token: redactSecret(config.api_token), turn_servers: config.turn_servers.map(redactServer) };
+  const { api_token, proxy, proxy_command, turn_servers } = config;
+  return {
+    ...config,
+    api_token: redactSecret(api_token),
+    // A command may contain a password.
+    proxy_command: redactSecret(proxy_command),
+    proxy: proxy.replace(/^(.*\/\/)?.*@/s, `$1${REDACTED}@`),
+    turn_servers: turn_servers.map(redactServer),
+  };
 }
 
 /**
@@ -252,8 +263,10 @@ export class ConfigService {
 
   /** True if the client sends the displayed value back. */
   #isShown(key: ConfigKey, raw: unknown): boolean {
+    const shown = this.redacted()[key];
     if (key === 'api_token' && raw === REDACTED) return true;
-    return this.#overrides[key] !== undefined && isDeepStrictEqual(raw, this.redacted()[key]);
+    if (SECRET_TEXTS.has(key) && raw === shown && String(raw).includes(REDACTED)) return true;
+    return this.#overrides[key] !== undefined && isDeepStrictEqual(raw, shown);
   }
 
   #acceptSent(key: ConfigKey, raw: unknown, file: Partial<Config>): Config[ConfigKey] {

@@ -11,6 +11,10 @@ const MAX_TOKEN_LENGTH = 256;
 const MAX_BOOTSTRAP_COUNT = 64;
 /** Maximum number of entries of `turn_servers`. */
 const MAX_TURN_SERVER_COUNT = 16;
+/** Value of `proxy` that reads the environment. */
+export const AUTO_PROXY = 'auto';
+/** Value of `proxy` for direct connections. */
+export const NO_PROXY = 'none';
 /** Highest `min_observed_peers`. */
 const MAX_OBSERVED_PEERS = 100;
 
@@ -90,7 +94,17 @@ export const ConfigSchema = Type.Object(
       default: [],
       maxItems: MAX_TURN_SERVER_COUNT,
     }),
-    disable_relay: flag('Never use a relay. Connections that need one fail.', false),
+    disable_relay: flag('Never use a relay or UDP over TLS. Connections that need one fail.', false),
+    proxy: text(
+      'HTTP proxy for UDP over TLS: a URL with `http://` or `https://`, `auto` to read `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, or `none`.',
+      AUTO_PROXY,
+    ),
+    proxy_command: text(
+      'Command that prints `user:password` for the proxy. It runs again when the proxy rejects the password.',
+    ),
+    tls_ca: text(
+      'Absolute path of PEM certificates that must sign the certificates of helpers, for networks that inspect TLS. Empty: any certificate.',
+    ),
     help_others: flag('If strangers can reach this node, help other nodes: introduce them and relay for them.', true),
     relay_sessions: Type.Integer({
       description: 'Pairs of other nodes to relay for at the same time. 0: none.',
@@ -159,7 +173,7 @@ export function isConfigKey(name: string): name is ConfigKey {
 }
 
 /** Keys that contain secrets. */
-export const SECRET_KEYS: ReadonlySet<ConfigKey> = new Set(['api_token', 'turn_servers']);
+export const SECRET_KEYS: ReadonlySet<ConfigKey> = new Set(['api_token', 'turn_servers', 'proxy', 'proxy_command']);
 
 /** The environment variable that sets a key. */
 export function environmentName(key: ConfigKey): string {

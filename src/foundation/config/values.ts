@@ -3,7 +3,15 @@ import { isAbsolute } from 'node:path';
 import { Default, Errors } from 'typebox/value';
 import { hostOfUrl, isEveryInterface, isHost, isLoopbackHost, parseAddress, parseContact } from '../address.ts';
 import { NETWORK_NAME } from '../domain/directory.ts';
-import { type Config, type ConfigKey, ConfigSchema, NO_FILES_ROOT, type TurnServer } from './schema.ts';
+import {
+  AUTO_PROXY,
+  type Config,
+  type ConfigKey,
+  ConfigSchema,
+  NO_FILES_ROOT,
+  NO_PROXY,
+  type TurnServer,
+} from './schema.ts';
 
 /** A valid value, or its problem: a phrase that follows the key's name. */
 export type ValueCheck = { readonly value: Config[ConfigKey] } | { readonly problem: string };
@@ -75,6 +83,11 @@ const CHECKS: Checks = {
       : `must be ${MIN_TOKEN_LENGTH} or more letters, digits and "-._~+/", with "=" only at the end`,
   ),
   key_dir: optional(path),
+  proxy: (text) =>
+    text === AUTO_PROXY || text === NO_PROXY || isProxyUrl(text)
+      ? null
+      : 'must be "auto", "none", or a URL that starts with http:// or https://',
+  tls_ca: optional(path),
   turn_servers: (servers) => {
     const problems = servers.map(checkTurnServer);
     const wrong = problems.findIndex((problem) => problem !== null);
@@ -84,6 +97,11 @@ const CHECKS: Checks = {
     text === NO_FILES_ROOT || isAbsolute(text) ? null : 'must be an absolute path, or "none"',
   ),
 };
+
+function isProxyUrl(text: string): boolean {
+  const url = URL.parse(text);
+  return url !== null && url.hostname !== '' && (url.protocol === 'http:' || url.protocol === 'https:');
+}
 
 function isRemoteAddress(text: string): boolean {
   const parsed = parseAddress(text);

@@ -18,13 +18,14 @@ export type AddressVerifier = (typeof ADDRESS_VERIFIERS)[number];
 
 /**
  * Why a connection is not direct. A direct path is still being searched; the node names no helper; both nodes have a
- * different port for each peer; one has, and too few helpers see it; punching failed although the NATs allow it; or no
- * path works.
+ * different port for each peer; UDP does not work here, so a helper carries it over TLS; one NAT has such ports, and too
+ * few helpers see it; punching failed although the NATs allow it; or no path works.
  */
 export const NOT_DIRECT_REASONS = [
   'looking',
   'no_helpers',
   'both_symmetric',
+  'no_udp',
   'one_helper',
   'punching_failed',
   'not_reached',

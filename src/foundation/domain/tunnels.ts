@@ -2,18 +2,18 @@
 
 /**
  * Paths to another node: a public address, the same machine or network, a mapped port, a hole punched by both sides, a
- * relay of a helper, or a TURN server.
+ * relay of a helper, a TURN server, or UDP over TLS through a helper.
  */
-export const PATH_KINDS = ['direct', 'lan', 'mapped', 'punched', 'relay', 'turn'] as const;
+export const PATH_KINDS = ['direct', 'lan', 'mapped', 'punched', 'relay', 'turn', 'tls'] as const;
 export type PathKind = (typeof PATH_KINDS)[number];
 
 /** Paths to another agent: the path of its connection, or none within the same daemon. */
 export const LINK_PATH_KINDS = [...PATH_KINDS, 'local'] as const;
 export type LinkPathKind = (typeof LINK_PATH_KINDS)[number];
 
-/** True if a third node forwards every packet. Then the address of the path is not that of the other node. */
+/** True if a third node forwards every packet. */
 export function isRelayed(kind: LinkPathKind): boolean {
-  return kind === 'relay' || kind === 'turn';
+  return kind === 'relay' || kind === 'turn' || kind === 'tls';
 }
 
 /**

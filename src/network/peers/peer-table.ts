@@ -241,6 +241,21 @@ export class PeerTable implements Component {
     for (const peer of this.#active.values()) peer.improveSoon();
   }
 
+  /**
+   * Replaces the connections over borrowed ports. Settles when those that are used have moved, or cannot.
+   * @param areDead true if they are closed first; false if they close after their streams have moved
+   */
+  async leaveBorrowedPorts(areDead: boolean): Promise<void> {
+    await Promise.all([...this.#active.values()].map((peer) => peer.leaveBorrowedPorts(areDead)));
+  }
+
+  /** True if streams use connections over borrowed ports. */
+  get usesBorrowedPorts(): boolean {
+    return [...this.#sessions()].some(
+      ({ session: { connection, streams } }) => connection.isOverTls === true && streams > 0,
+    );
+  }
+
   /** Adds a listener for path changes. Returns a function that removes it. */
   onPathChange(handler: (change: PathChange) => void): () => void {
     return this.#pathChanges.add(handler);

@@ -638,6 +638,24 @@ export class Peer {
     this.suspect();
   }
 
+  /** As `PeerTable.leaveBorrowedPorts`. Never rejects. */
+  async leaveBorrowedPorts(areDead: boolean): Promise<void> {
+    const leaving = [...this.#sessions.keys()].filter(({ connection }) => connection.isOverTls === true);
+    const isUsed = this.#keepers > 0 || leaving.some(({ streams }) => streams > 0);
+    for (const session of leaving)
+      if (areDead || session.streams === 0) session.close();
+      else session.drain();
+    if (!isUsed || leaving.length === 0) return;
+    const { log, clock } = this.#context;
+    using limit = awakeTimeout(clock, RECOVERY_MS, this.#end.signal);
+    try {
+      const place = this.#place ?? (await this.#context.locate(this.nodeKey, limit.signal));
+      if (place !== null) await this.connect(place, limit.signal);
+    } catch (error) {
+      log.debug({ node: this.nodeId, error }, 'a connection over a borrowed port was not replaced');
+    }
+  }
+
   /**
    * Finds a replacement for a connection with a dead path. After the replacement answers a probe, the dead connection
    * is closed, so its users notice. Without a replacement it may survive an interruption of the network. Never rejects.

@@ -17,14 +17,18 @@ import {
 } from '../transport/quic/engine.ts';
 import { type EndpointParts, SOCKET_BUFFER_BYTES } from '../transport/quic/native-endpoint.ts';
 import { enlargeReceiveBuffers, udpDescriptors } from '../transport/quic/receive-memory.ts';
+import { GatedConnection, Gates } from '../transport/tls/gates.ts';
+import type { BorrowedPort } from '../transport/udp-socket.ts';
 
 /* An engine connection that returns its first stream, which was already accepted, once more. */
 
 export class ReplayedStreamConnection implements EngineConnection {
+  readonly isOverTls: boolean;
   readonly #inner: EngineConnection;
   #first: EngineStream | null;
 
   constructor(inner: EngineConnection, first: EngineStream) {
+    this.isOverTls = inner.isOverTls === true;
     this.#inner = inner;
     this.#first = first;
   }
@@ -73,10 +77,13 @@ interface LentPortOptions {
   readonly port: number;
   /** The key of the expected node. Other nodes are rejected. */
   readonly expectedKey: Uint8Array;
+  /** The port of a helper that leads to this one (UDP over TLS). It is closed with this one. */
+  readonly via?: BorrowedPort | undefined;
 }
 
 export class LentPort {
   readonly #server: EngineServer;
+  readonly #gates: Gates | null;
   readonly #options: LentPortOptions;
   readonly #clock: Clock;
   readonly #accepted = Promise.withResolvers<EngineConnection>();
@@ -91,13 +98,16 @@ export class LentPort {
     try {
       this.#server = new engine.Server(config, options.host, options.port);
     } catch (cause) {
+      options.via?.close();
       throw new SvcError('connect_failed', {
         message: 'Another program has bound the port that was opened. Retry.',
         cause,
       });
     }
+    this.#gates = options.via === undefined ? null : new Gates(options.via, options.port, clock);
     // Rejections are not unhandled if no caller waits.
     this.#accepted.promise.catch(() => {});
+    detach(this.ended.then(() => this.#gates?.close()));
     for (let i = 0; i < PARALLEL_HANDSHAKES; i++) detach(this.#accept());
   }
 
@@ -160,8 +170,14 @@ export class LentPort {
         // A failed handshake, or the server was aborted.
         continue;
       }
-      await this.#evaluate(connection);
+      await this.#evaluate(this.#throughGate(connection));
     }
+  }
+
+  #throughGate(connection: EngineConnection): EngineConnection {
+    const peer = parsePeer(connection.remoteMultiaddr());
+    const remote = peer === null ? null : (this.#gates?.remoteAt(peer.address) ?? null);
+    return remote === null ? connection : new GatedConnection(connection, remote);
   }
 
   async #evaluate(connection: EngineConnection): Promise<void> {

@@ -9,6 +9,7 @@ import type { NatMapping } from '../../foundation/domain/directory.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { EndpointParts } from '../transport/quic/native-endpoint.ts';
+import type { BorrowedPort } from '../transport/udp-socket.ts';
 import { LentPort } from './lent-port.ts';
 import { detectMapping, type ObservedPort } from './nat.ts';
 import { OPENING_HOPS, sendOpening } from './opening.ts';
@@ -32,6 +33,8 @@ export interface OpenedPort {
   seenBy(node: Address): Promise<Address | null>;
   send(datagram: Uint8Array, to: Address, ttl?: number): Promise<void>;
   waitForDatagram(expected: Uint8Array, from: Address, signal: AbortSignal): Promise<boolean>;
+  /** As `UdpSocket.handOver`. */
+  handOver(): BorrowedPort | null;
   close(): Promise<void>;
 }
 
@@ -121,6 +124,7 @@ export class PortLender {
     const opened = this.#deps.openPort(family);
     const { port } = opened;
     let address: Address | null = ownIpv6 === null ? null : { host: ownIpv6, port };
+    let via: BorrowedPort | null = null;
     try {
       // If the NAT maps a port to the same address for all destinations, one answer is enough.
       const isKnown = this.#mapping === 'open' || this.#mapping === 'cone';
@@ -129,13 +133,16 @@ export class PortLender {
       if (known !== null && address === null) detach(this.#redetectMapping());
       address ??= known;
       address ??= (await this.#observe(opened, isKnown ? 1 : REQUIRED_OBSERVATIONS)).address;
-      if (address !== null) await sendOpening(opened, targets, needsFullHops ? null : OPENING_HOPS);
+      if (address !== null) {
+        await sendOpening(opened, targets, needsFullHops ? null : OPENING_HOPS);
+        via = opened.handOver();
+      }
     } finally {
       await opened.close();
     }
     if (address === null)
       throw new SvcError('connect_failed', { message: 'Cannot determine the external address of a port.' });
-    return { address, port: this.#listen(family, port, expectedKey) };
+    return { address, port: this.#listen(family, port, expectedKey, via) };
   }
 
   /**
@@ -148,6 +155,7 @@ export class PortLender {
     const opened = this.#deps.openPort(family);
     const { port } = opened;
     let isJoined = false;
+    let via: BorrowedPort | null = null;
     try {
       for (let i = 0; i < JOIN_ATTEMPTS && !isJoined; i++) {
         using limit = awakeTimeout(this.#deps.clock, JOIN_TIMEOUT_MS);
@@ -155,11 +163,12 @@ export class PortLender {
         await opened.send(token, relay);
         isJoined = await answer;
       }
+      if (isJoined) via = opened.handOver();
     } finally {
       await opened.close();
     }
     if (!isJoined) throw new SvcError('connect_failed', { message: 'The relay does not answer.' });
-    return this.#listen(family, port, expectedKey);
+    return this.#listen(family, port, expectedKey, via);
   }
 
   /**
@@ -170,12 +179,14 @@ export class PortLender {
     const family = relay.host.includes(':') ? 6 : 4;
     const opened = this.#deps.openPort(family);
     const { port } = opened;
+    let via: BorrowedPort | null = null;
     try {
       for (let i = 0; i < JOIN_PACKETS; i++) await opened.send(token, relay);
+      via = opened.handOver();
     } finally {
       await opened.close();
     }
-    return this.#listen(family, port, expectedKey);
+    return this.#listen(family, port, expectedKey, via);
   }
 
   /** Lends a loopback port to the engine, for datagrams that a local forwarder receives. */
@@ -183,7 +194,7 @@ export class PortLender {
     const opened = this.#deps.openPort(4);
     const { port } = opened;
     await opened.close();
-    return this.#listen(4, port, expectedKey, '127.0.0.1');
+    return this.#listen(4, port, expectedKey, null, '127.0.0.1');
   }
 
   /** Closes the ports that are not connected. */
@@ -205,9 +216,17 @@ export class PortLender {
     return { host: seen.host, port };
   }
 
-  #listen(family: 4 | 6, port: number, expectedKey: Uint8Array, host?: string): LentPort {
+  #listen(
+    family: 4 | 6,
+    port: number,
+    expectedKey: Uint8Array,
+    via: BorrowedPort | null,
+    host: string | null = null,
+  ): LentPort {
+    // Packets of a borrowed port arrive from this machine.
+    const where = host ?? (via !== null ? '127.0.0.1' : family === 4 ? '0.0.0.0' : '::');
     const lent = new LentPort(
-      { host: host ?? (family === 4 ? '0.0.0.0' : '::'), port, expectedKey },
+      { host: where, port, expectedKey, ...(via === null ? {} : { via }) },
       this.#deps.parts(),
       this.#deps.clock,
     );

@@ -110,6 +110,7 @@ export class DhtEngine {
   #isStarted = false;
   #own: Address | null = null;
   #lastAnswerAt = Number.NEGATIVE_INFINITY;
+  #lastPublicAnswerAt = Number.NEGATIVE_INFINITY;
   /** Unanswered requests since the last answer, and the time of that answer; 0 without one. */
   #silentRequests = 0;
   #answeredAt = 0;
@@ -142,6 +143,7 @@ export class DhtEngine {
         if (kind === 'request') return;
         // Unsolicited datagrams arrive even if nothing that this node sends gets out.
         this.#lastAnswerAt = clock.now();
+        if (nodeScope(from.host) === IP_SCOPE.public) this.#lastPublicAnswerAt = this.#lastAnswerAt;
         if (this.#isServerSocket(socket)) events.serverAnswer.notify(from);
       },
       knows: (from) => this.#admission.has(from),
@@ -239,6 +241,11 @@ export class DhtEngine {
   /** When another node last answered, Unix milliseconds. */
   get lastAnswerAt(): number {
     return this.#lastAnswerAt;
+  }
+
+  /** The same for nodes with a public address. */
+  get lastPublicAnswerAt(): number {
+    return this.#lastPublicAnswerAt;
   }
 
   /** Nodes that use this node and are in no routing table. */
@@ -353,6 +360,12 @@ export class DhtEngine {
   /** Opens another UDP port on every interface. Requests to it get no answer. */
   openPort(family: 4 | 6): OpenPort {
     return new OpenPort(this.#rpc, this.plainSocket(), family);
+  }
+
+  /** As `openPort` over IPv4, but never over TLS. */
+  openSystemPort(): OpenPort {
+    const socket = this.plainSocket();
+    return new OpenPort(this.#rpc, socket.system ?? socket, 4);
   }
 
   /** An unbound UDP socket that is independent of the record network. */

@@ -1,7 +1,7 @@
 /** Another UDP port of this node. Other nodes report how they see it from outside. */
 import { EventEmitter } from 'node:events';
 import { type Address, formatAddress } from '../../foundation/address.ts';
-import type { UdpSocket } from '../transport/udp-socket.ts';
+import type { BorrowedPort, UdpSocket } from '../transport/udp-socket.ts';
 import type { Rpc } from './rpc/rpc.ts';
 
 export class OpenPort {
@@ -49,6 +49,11 @@ export class OpenPort {
       EventEmitter.prototype.off.call(this.#socket, 'message', read);
       signal.removeEventListener('abort', give);
     }
+  }
+
+  /** As `UdpSocket.handOver`. */
+  handOver(): BorrowedPort | null {
+    return this.#socket.handOver?.() ?? null;
   }
 
   /** Frees the port. */

@@ -309,6 +309,11 @@ export class RecordDht implements RecordNetwork {
     return this.#parts.engine.lastAnswerAt;
   }
 
+  /** The same for nodes with a public address. */
+  get lastPublicAnswerAt(): number {
+    return this.#parts.engine.lastPublicAnswerAt;
+  }
+
   /** Initial addresses: of the contacts, of nodes found on the LAN, and of nodes known before. */
   places(): readonly Address[] {
     return this.#parts.bootstrapNodes.addresses();
@@ -329,6 +334,11 @@ export class RecordDht implements RecordNetwork {
   /** Opens another UDP port on every interface. Other nodes can report how they see it. */
   openPort(family: 4 | 6): OpenPort {
     return this.#parts.engine.openPort(family);
+  }
+
+  /** As `openPort` over IPv4, but never over TLS. */
+  openSystemPort(): OpenPort {
+    return this.#parts.engine.openSystemPort();
   }
 
   /** An unbound UDP socket that is independent of the record network. */

@@ -30,7 +30,7 @@ interface End {
   readonly key: Uint8Array;
 }
 
-const STRAIGHT: ReadonlySet<PathKind> = new Set<PathKind>(['direct', 'lan', 'mapped']);
+const STRAIGHT: ReadonlySet<PathKind> = new Set<PathKind>(['direct', 'lan', 'mapped', 'tls']);
 
 /** True if the remote address is the peer's socket for ordinary connections. */
 export function isStraight({ kind }: Path): boolean {
@@ -50,6 +50,15 @@ export function wayPath({ kind, remote, source }: Way, { address, key }: End): P
   const known = source ?? (isRelayed(kind) ? undefined : (remote ?? address).host);
   const isOthers = known !== undefined && ipScope(known) > IP_SCOPE.loopback;
   return { kind, remote: remote ?? address, source: isOthers ? known : `node ${toHex(key)}` };
+}
+
+/**
+ * The path of a connection over a borrowed port: through a helper, but with the peer's address. A relay or a TURN server
+ * after the helper stays named.
+ */
+export function overTlsPath(way: Way | undefined, { address, key }: End): Path {
+  if (way !== undefined && (way.kind === 'relay' || way.kind === 'turn')) return wayPath(way, { address, key });
+  return wayPath({ ...way, kind: 'tls', source: way?.source ?? address.host }, { address, key });
 }
 
 /** The kind of a path between our socket and an address, by the address alone. */

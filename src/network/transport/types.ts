@@ -52,6 +52,8 @@ export interface Connection {
   readonly path: Path;
   /** True if we dialed. */
   readonly outbound: boolean;
+  /** True if a borrowed port carries it (UDP over TLS). */
+  readonly isOverTls?: boolean;
   /** Smoothed round-trip time, milliseconds. */
   rtt(): number;
   stats(): ConnectionStats;
@@ -74,6 +76,8 @@ export interface DialOptions {
   readonly signal?: AbortSignal;
   /** The path, if the address is not the node's. */
   readonly way?: Way;
+  /** True to use UDP even while UDP over TLS is active. */
+  readonly isPlain?: boolean;
   /** True if the peer asked us to dial. Limits then count the connection as dialed by the peer. */
   readonly isAsked?: boolean;
 }

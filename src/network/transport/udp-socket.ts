@@ -14,6 +14,21 @@ export interface UdpSocket extends EventEmitter {
   trySend(datagram: Uint8Array, port: number, host: string, ttl?: number): void;
   /** Like `trySend`. Settles with true when the datagram has left, and with false if it cannot. */
   send(datagram: Uint8Array, port: number, host: string, ttl?: number): Promise<boolean>;
+  /** The socket of the system, which streams of `udx-native` need; missing if it is this one. */
+  readonly system?: UdpSocket;
+  /** The borrowed port that it sent from, which `close` then leaves open; null without one. */
+  handOver?(): BorrowedPort | null;
+}
+
+/** A UDP port of a helper that this node uses as its own (UDP over TLS). */
+export interface BorrowedPort {
+  /** False after it was closed, also with the connection to the helper. */
+  readonly isOpen: boolean;
+  /** Sends a datagram, or drops it: false. */
+  send(datagram: Uint8Array, to: Address): boolean;
+  /** Sets the receiver. It copies datagrams that it keeps. */
+  receive(handler: (datagram: Uint8Array, from: Address) => void): void;
+  close(): void;
 }
 
 /** Makes sockets that are not bound yet. */
@@ -32,7 +47,7 @@ export const NETWORK_TAG_BYTES = 8;
 /** Lower ports belong to services: NATs do not assign them, and we send nothing to them. */
 export const FIRST_MAPPED_PORT = 1024;
 /** The port of HTTP/3. Firewalls allow UDP to it. */
-const HTTPS_PORT = 443;
+export const HTTPS_PORT = 443;
 
 /** True if a port that a node claims to listen on can be dialed. */
 export function mayDialPort(port: number): boolean {

@@ -217,7 +217,7 @@ test('a patch is all or nothing', (t) => {
   for (const [partial, pattern, key] of bad) {
     assert.throws(() => service.patch(partial), refusal(pattern, { key }));
   }
-  assert.equal(bad.length, 19);
+  assert.equal(bad.length, 22);
   assert.equal(read(), 'mdns = false\n');
   assert.deepEqual(readdirSync(dirname(file)), ['config.toml']);
   assert.equal(service.current.log_level, 'info');
@@ -289,6 +289,23 @@ test('secrets are not shown, and a redacted value sent back changes nothing', (t
       ['turn:a', 'u', 'new-pass', ''],
       ['turn:a', 'v', 'pass-word-b', ''],
     ],
+  );
+});
+
+test('the password of a proxy is not shown', (t) => {
+  const proxy = 'http://me:pass-word@proxy.example:3128';
+  const { open, read } = setUp(t, `proxy = "${proxy}"\nproxy_command = "echo me:pass-word"\n`);
+  const service = open();
+  const shown = service.redacted();
+  assert.deepEqual([shown.proxy, shown.proxy_command], ['http://***@proxy.example:3128', '***']);
+  service.set('proxy', shown.proxy);
+  service.set('proxy_command', shown.proxy_command);
+  assert.match(read(), /me:pass-word@proxy/);
+  service.set('proxy', 'none');
+  assert.equal(service.redacted().proxy, 'none');
+  assert.throws(
+    () => service.set('proxy', 'socks5://me:pass-word@a:1'),
+    refusal(/proxy must be "auto", "none", or a URL/),
   );
 });
 

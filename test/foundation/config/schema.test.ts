@@ -36,10 +36,13 @@ test('live keys can be patched, files_root has its own route, and keys that wide
     'mdns',
     'network',
     'open_browser',
+    'proxy',
+    'proxy_command',
     'relay_bytes_per_day',
     'relay_bytes_per_second',
     'relay_sessions',
     'require_local_token',
+    'tls_ca',
   ]);
 });
 

@@ -156,6 +156,7 @@ const lender = new PortLender({
       seenBy: (node) => port.seenBy(node),
       send: async () => {},
       waitForDatagram: (...args) => port.waitForDatagram(...args),
+      handOver: () => port.handOver(),
       close: () => port.close(),
     };
   },

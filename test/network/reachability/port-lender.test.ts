@@ -65,6 +65,7 @@ function world(outer: (port: number, to: Address) => number) {
         },
         send: async (datagram, to) => void done.push(`${datagram.length} bytes to ${formatAddress(to)}`),
         waitForDatagram: () => new Promise(() => {}),
+        handOver: () => null,
         close: async () => void done.push(`closed ${port}`),
       };
     },

@@ -15,8 +15,8 @@ test('an address of this machine or its network is a LAN path', () => {
   for (const host of ['203.0.113.7', '2001:db8::1']) assert.equal(kindByScope({ host, port: 1 }), 'direct', host);
 });
 
-test('only `relay` and `turn` paths use a third node', () => {
-  assert.deepEqual(LINK_PATH_KINDS.filter(isRelayed), ['relay', 'turn']);
+test('only `relay`, `turn` and `tls` paths use a third node', () => {
+  assert.deepEqual(LINK_PATH_KINDS.filter(isRelayed), ['relay', 'turn', 'tls']);
 });
 
 test('a direct path counts against its remote address', () => {

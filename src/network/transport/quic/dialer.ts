@@ -10,6 +10,8 @@ import { MAX_PORT } from '../../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { awakeTimeout } from '../../../foundation/stall.ts';
 import { DIAL_TIMEOUT_MS } from '../connection-limits.ts';
+import type { UdpOverTls } from '../tls/client.ts';
+import { GatedConnection, Gates } from '../tls/gates.ts';
 import type { DialOptions } from '../types.ts';
 import {
   type EngineClient,
@@ -75,6 +77,8 @@ interface Port {
   /** Connections and dials that use it. */
   uses: number;
   readonly openedAt: number;
+  /** For dials over TLS. Null before the first. */
+  gates: Gates | null;
   /** A newer socket has replaced it. It closes after its last use. */
   isOld: boolean;
 }
@@ -88,6 +92,7 @@ export class Dialer {
   readonly #engine: QuicEngine;
   readonly #config: object;
   readonly #clock: Clock;
+  readonly #overTls: UdpOverTls | undefined;
   readonly #ports = new Map<0 | 1, Port>();
   readonly #old = new Set<Port>();
   /** The port of the client for IPv6, if known. */
@@ -97,11 +102,12 @@ export class Dialer {
 
   constructor(
     options: { readonly engine: QuicEngine; readonly config: object },
-    dependencies: { readonly clock: Clock },
+    dependencies: { readonly clock: Clock; readonly overTls?: UdpOverTls | undefined },
   ) {
     this.#engine = options.engine;
     this.#config = options.config;
     this.#clock = dependencies.clock;
+    this.#overTls = dependencies.overTls;
   }
 
   /** @throws SvcError `connect_failed`, `timeout`, `cancelled` */
@@ -113,17 +119,21 @@ export class Dialer {
     throw new SvcError('connect_failed', { message: 'A node with another key answers at this address.' });
   }
 
-  async #connect({ host, port }: Address, { timeoutMs, signal }: DialOptions): Promise<EngineConnection> {
+  async #connect({ host, port }: Address, options: DialOptions): Promise<EngineConnection> {
+    const { timeoutMs, signal } = options;
     const family = isIP(host);
     if (family === 0 || !Number.isInteger(port) || port < 1 || port > MAX_PORT)
       throw new SvcError('connect_failed', { message: 'This is not an IP address and port.' });
     if (signal?.aborted === true || this.#stop.signal.aborted) throw new SvcError('cancelled');
     using limit = awakeTimeout(this.#clock, timeoutMs ?? DIAL_TIMEOUT_MS, signal);
-    const from = this.#portOf(family === 4 ? 0 : 1);
+    const isOverTls = options.isPlain !== true && this.#overTls?.carries(host) === true;
+    // The gates are at an IPv4 address.
+    const isIpv4 = family === 4 || isOverTls;
+    const from = this.#portOf(isIpv4 ? 0 : 1);
     const to = formatAddress({ host, port });
     from.uses++;
     const done = (): void => this.#unuse(from);
-    const dialled = from.client.outboundConnection(host, port);
+    const dialled = isOverTls ? this.#dialOverTls(from, { host, port }) : from.client.outboundConnection(host, port);
     detach(dialled.then((connection) => connection.closed()).then(done, done));
     try {
       const connection = await abortable(abortable(dialled, limit.signal), this.#stop.signal);
@@ -132,7 +142,7 @@ export class Dialer {
     } catch (cause) {
       // Some middleboxes permanently drop traffic between two pairs of address and port. A new local port avoids that.
       const isSilent = !(cause instanceof SvcError) || cause.code === 'timeout';
-      if (isSilent && from.reached.has(to) && !this.#stop.signal.aborted) this.#replace(family === 4 ? 0 : 1, from);
+      if (isSilent && from.reached.has(to) && !this.#stop.signal.aborted) this.#replace(isIpv4 ? 0 : 1, from);
       // A late connection is not needed.
       dialled.then(
         (connection) => connection.abort(),
@@ -140,6 +150,18 @@ export class Dialer {
       );
       throw cause instanceof SvcError ? cause : new SvcError('connect_failed', { cause });
     }
+  }
+
+  async #dialOverTls(from: Port, to: Address): Promise<EngineConnection> {
+    if (from.gates?.isOpen !== true) {
+      from.gates?.close();
+      const borrowed = this.#overTls?.borrow() ?? null;
+      from.gates = borrowed === null ? null : new Gates(borrowed, null, this.#clock);
+    }
+    if (from.gates === null)
+      throw new SvcError('connect_failed', { message: 'The helper of UDP over TLS lends no more ports. Retry.' });
+    const gate = await from.gates.gateTo(to);
+    return new GatedConnection(await from.client.outboundConnection(gate.host, gate.port), to);
   }
 
   /**
@@ -162,7 +184,14 @@ export class Dialer {
     const known = this.#ports.get(family);
     if (known !== undefined) return known;
     const client = new this.#engine.Client(this.#config, family);
-    const port = { client, reached: new Set<string>(), uses: 0, openedAt: this.#clock.now(), isOld: false };
+    const port = {
+      client,
+      reached: new Set<string>(),
+      uses: 0,
+      openedAt: this.#clock.now(),
+      isOld: false,
+      gates: null,
+    };
     this.#ports.set(family, port);
     return port;
   }
@@ -184,11 +213,15 @@ export class Dialer {
   #closeUnused(port: Port): void {
     if (!port.isOld || port.uses > 0 || !this.#old.delete(port)) return;
     port.client.abort();
+    port.gates?.close();
   }
 
   stop(): void {
     this.#stop.abort();
-    for (const { client } of [...this.#ports.values(), ...this.#old]) client.abort();
+    for (const { client, gates } of [...this.#ports.values(), ...this.#old]) {
+      client.abort();
+      gates?.close();
+    }
     this.#ports.clear();
     this.#old.clear();
   }

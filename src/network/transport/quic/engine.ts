@@ -54,6 +54,8 @@ export interface EngineConnectionStats {
 }
 
 export interface EngineConnection {
+  /** True if a borrowed port carries it (UDP over TLS). */
+  readonly isOverTls?: boolean;
   inboundStream(): Promise<EngineStream>;
   outboundStream(): Promise<EngineStream>;
   /** `/ip4/<host>/udp/<port>/quic-v1/p2p/<peer id>`. */

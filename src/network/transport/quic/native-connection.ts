@@ -45,6 +45,7 @@ export class NativeConnection implements Connection {
   readonly remoteKey: Uint8Array;
   readonly path: Path;
   readonly outbound: boolean;
+  readonly isOverTls: boolean;
   readonly closed: Promise<void>;
   readonly #native: EngineConnection;
   readonly #clock: Clock;
@@ -63,6 +64,7 @@ export class NativeConnection implements Connection {
     this.remoteKey = options.remoteKey;
     this.path = options.path;
     this.outbound = options.outbound;
+    this.isOverTls = options.native.isOverTls === true;
     const end = (): void => this.#end();
     this.closed = this.#native.closed().then(end, end);
   }

@@ -16,7 +16,8 @@ import {
   MAX_STREAMS_PER_CONNECTION,
   STREAM_WINDOW_BYTES,
 } from '../connection-limits.ts';
-import { kindByScope, type Path, plainPath, type Way, wayPath } from '../path.ts';
+import { kindByScope, overTlsPath, type Path, plainPath, type Way, wayPath } from '../path.ts';
+import type { UdpOverTls } from '../tls/client.ts';
 import type { Connection, DialOptions, Endpoint } from '../types.ts';
 import { Acceptor } from './acceptor.ts';
 import { Dialer } from './dialer.ts';
@@ -79,6 +80,8 @@ interface NativeQuicEndpointDependencies {
   readonly log: Log;
   readonly clock?: Clock;
   readonly engine?: QuicEngine;
+  /** Carries dials while UDP does not work. */
+  readonly overTls?: UdpOverTls;
   /** The kind of the path between our socket and an address. Default: by the address alone. */
   readonly kindOf?: (remote: Address, outbound: boolean) => PathKind;
   /** As in `ConnectionTable`. */
@@ -99,6 +102,7 @@ export class NativeQuicEndpoint implements Endpoint {
   readonly #log: Log;
   readonly #clock: Clock;
   readonly #engine: QuicEngine;
+  readonly #overTls: UdpOverTls | undefined;
   readonly #kindOf: (remote: Address, outbound: boolean) => PathKind;
   readonly #idleTimeoutMs: number;
   readonly #accepted: ConnectionTable<NativeConnection>;
@@ -123,6 +127,7 @@ export class NativeQuicEndpoint implements Endpoint {
     this.#log = dependencies.log;
     this.#clock = dependencies.clock ?? systemClock;
     this.#engine = dependencies.engine ?? loadEngine();
+    this.#overTls = dependencies.overTls;
     this.#kindOf = dependencies.kindOf ?? kindByScope;
     this.#idleTimeoutMs = options.idleTimeoutMs ?? IDLE_TIMEOUT_MS;
     this.#accepted = new ConnectionTable({ ...DEFAULT_CONNECTION_LIMITS, ...options.limits }, dependencies.isKnown);
@@ -137,7 +142,7 @@ export class NativeQuicEndpoint implements Endpoint {
     this.#servers = host === '' ? this.#listenEverywhere(config, port) : [this.#listen(config, host, port)];
     const bound = this.#servers[0]?.port() ?? port;
     this.#address = { host: host === '' ? '0.0.0.0' : host, port: bound };
-    this.#dialer = new Dialer({ engine: this.#engine, config }, { clock: this.#clock });
+    this.#dialer = new Dialer({ engine: this.#engine, config }, { clock: this.#clock, overTls: this.#overTls });
     const dependencies = { clock: this.#clock, log: this.#log };
     const onConnection = (connection: EngineConnection): void => this.#accept(connection);
     const guard = new InitialGuard(() => udpDescriptors(bound), this.#clock, this.#log);
@@ -258,7 +263,8 @@ export class NativeQuicEndpoint implements Endpoint {
       native.abort();
       throw new SvcError('connect_failed');
     }
-    const connection = this.#wrap(native, peer, wayPath(way, peer), outbound);
+    const path = native.isOverTls === true ? overTlsPath(way, peer) : wayPath(way, peer);
+    const connection = this.#wrap(native, peer, path, outbound);
     if (outbound) this.#keep(connection, isAsked);
     else this.#take(connection);
     return connection;
@@ -268,11 +274,15 @@ export class NativeQuicEndpoint implements Endpoint {
     if (this.#dialer === undefined)
       throw new SvcError('connect_failed', { message: 'The QUIC endpoint is not running.' });
     const { native, peer } = await this.#dialer.dial(address, expectedKey, options);
-    const { way } = options;
-    const path = way === undefined ? plainPath(this.#kindOf(peer.address, true), peer.address) : wayPath(way, peer);
+    const path = this.#dialledPath(native, peer, options.way);
     const connection = this.#wrap(native, peer, path, true);
     this.#keep(connection, options.isAsked);
     return connection;
+  }
+
+  #dialledPath(native: EngineConnection, peer: Peer, way: Way | undefined): Path {
+    if (native.isOverTls === true) return overTlsPath(way, peer);
+    return way === undefined ? plainPath(this.#kindOf(peer.address, true), peer.address) : wayPath(way, peer);
   }
 
   /**

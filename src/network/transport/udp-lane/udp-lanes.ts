@@ -272,11 +272,16 @@ export class UdpLanes implements Component, BulkStreams {
 
   /** IPv6 ports are not translated, so a separate port is known outside too. */
   #socketTo(host: string): UdpSocket {
-    if (!isIPv6(host)) return this.#deps.records.openSocket;
+    if (!isIPv6(host)) return systemSocket(this.#deps.records.openSocket);
     if (this.#ipv6 === null) {
-      this.#ipv6 = this.#deps.records.plainSocket();
+      this.#ipv6 = systemSocket(this.#deps.records.plainSocket());
       this.#ipv6.bind(0, '::');
     }
     return this.#ipv6;
   }
+}
+
+/** Streams crash the process on any other socket than one of `udx-native`. */
+function systemSocket(socket: UdpSocket): UdpSocket {
+  return socket.system ?? socket;
 }

@@ -1,0 +1,488 @@
+/**
+ * Decides whether this node uses UDP, or borrows UDP ports of a helper over TLS. UDP comes first: after the start, after
+ * each change of network, and when all nodes fall silent. While it is on TLS, it tries UDP regularly, and goes back.
+ */
+import { isIP } from 'node:net';
+import { type Address, formatAddress, type NodeContact } from '../../foundation/address.ts';
+import { backoff } from '../../foundation/backoff.ts';
+import { equalBytes, toHex } from '../../foundation/bytes.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import { abortable } from '../../foundation/deadline.ts';
+import { detach } from '../../foundation/detached.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
+import type { Component } from '../../foundation/lifecycle.ts';
+import type { Log } from '../../foundation/log.ts';
+import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
+import type { NodeAt } from '../node-requests.ts';
+import { race } from '../peers/dial.ts';
+import type { PeerTable } from '../peers/peer-table.ts';
+import { apartFirst } from '../records/node-address.ts';
+import type { RecordDht } from '../records/record-dht.ts';
+import type { UdpOverTls } from '../transport/tls/client.ts';
+import { TlsFailure, type TlsFailureCode } from '../transport/tls/failure.ts';
+import type { TlsSession, TlsTarget } from '../transport/tls/session.ts';
+import type { Endpoint } from '../transport/types.ts';
+import { HTTPS_PORT } from '../transport/udp-socket.ts';
+import type { StoredHelper } from './helper-store.ts';
+
+/** Time for an answer over UDP before TLS is used, milliseconds. */
+export const UDP_WAIT_MS = 1_500;
+/** Interval of the attempts to go back to UDP, milliseconds. */
+export const UDP_RETRY_MS = 60_000;
+/** Head start of each address over the next one, milliseconds. */
+const STAGGER_MS = 300;
+/** First and longest pause between attempts to find a helper over TLS, milliseconds. */
+const MIN_PAUSE_MS = 1_000;
+const MAX_PAUSE_MS = 60_000;
+/** Pause before a missing spare is searched again, milliseconds. */
+const SPARE_PAUSE_MS = 60_000;
+/** TCP addresses that are tried in one round. */
+const MAX_TARGETS = 16;
+/** Nodes that are asked whether UDP works, for records and for QUIC. */
+const MAX_PROBED = 3;
+const MAX_HANDSHAKES = 2;
+/** Open streams may use the borrowed ports for this time after the return to UDP, milliseconds. */
+const DRAIN_MS = 30_000;
+/** How often that is checked, milliseconds. */
+const DRAIN_LOOK_MS = 500;
+
+/** Why UDP is not used: no node answers, or only QUIC gets no answer. */
+export type UdpTrouble = 'udp_silent' | 'quic_dropped';
+
+export interface UdpFallbackStatus {
+  /**
+   * - `udp`: UDP is used, or nothing is known that contradicts it
+   * - `connecting`: UDP does not work, and a helper is searched over TLS
+   * - `tls`: borrowed ports are used
+   * - `failed`: neither works; `error` says why TLS does not
+   * - `off`: UDP does not work, and `disable_relay` excludes TLS
+   */
+  readonly state: 'udp' | 'connecting' | 'tls' | 'failed' | 'off';
+  /** Unix milliseconds. */
+  readonly since: number;
+  readonly trouble: UdpTrouble | null;
+  readonly helper: { readonly nodeKey: Uint8Array; readonly address: Address } | null;
+  readonly hasSpare: boolean;
+  /** `host:port` of the HTTP proxy; null without one. */
+  readonly proxy: string | null;
+  /** True if something on the way decrypts TLS. Connections inside stay encrypted end to end. */
+  readonly isInspected: boolean;
+  readonly error: { readonly code: TlsFailureCode; readonly message: string } | null;
+}
+
+/** A node that may lend ports. */
+interface Candidate extends Address {
+  /** TCP ports, the most likely first. */
+  readonly ports: readonly number[];
+  readonly nodeKey?: Uint8Array | undefined;
+}
+
+interface UdpFallbackParts {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly tls: UdpOverTls;
+  readonly records: RecordDht;
+  readonly endpoint: Pick<Endpoint, 'dial'>;
+  readonly pool: PeerTable;
+  readonly storedHelpers: () => readonly StoredHelper[];
+  readonly isOwnHost: (host: string) => boolean;
+  readonly relayDisabled: () => boolean;
+  /** True if the user has set an HTTP proxy. */
+  readonly hasProxy: () => boolean;
+  /** The addresses of this node outside have changed. */
+  readonly onSwitch: () => void;
+}
+
+export class UdpFallback implements Component {
+  readonly #parts: UdpFallbackParts;
+  readonly #end = new AbortController();
+  #rounds: RepeatingTask | null = null;
+  #state: UdpFallbackStatus['state'] = 'udp';
+  #since: number;
+  #trouble: UdpTrouble | null = null;
+  #failure: TlsFailure | null = null;
+  /** An answer over UDP counts from this time on. */
+  #checkedFrom: number;
+  #failures = 0;
+  /** Contacts that are being joined. */
+  #joining: readonly NodeContact[] = [];
+  #spareSearchAt = 0;
+  #udpTriedAt = 0;
+
+  constructor(parts: UdpFallbackParts) {
+    this.#parts = parts;
+    this.#since = parts.clock.now();
+    this.#checkedFrom = this.#since;
+  }
+
+  async start(): Promise<void> {
+    const { clock, log, tls } = this.#parts;
+    const onError = (error: unknown): void => log.warn({ error }, 'UDP over TLS: a check failed');
+    this.#checkedFrom = clock.now();
+    this.#rounds = every(clock, { firstMs: this.#waitMs, periodMs: UDP_RETRY_MS, onError }, () => this.#round());
+    tls.moved.add(() => this.#onMoved());
+    tls.lost.add((failure) => {
+      this.#failure = failure;
+      this.#rounds?.soon();
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#end.abort(new SvcError('cancelled'));
+    this.#rounds?.stop();
+    this.#parts.tls.disconnect();
+  }
+
+  status(): UdpFallbackStatus {
+    const { session, spare } = this.#parts.tls;
+    const isUsed = session !== null && this.#state === 'tls';
+    return {
+      state: this.#state,
+      since: this.#since,
+      trouble: this.#state === 'udp' ? null : this.#trouble,
+      helper: isUsed
+        ? {
+            nodeKey: session.hello.nodeKey,
+            address: { host: session.host ?? session.target.host, port: session.target.port },
+          }
+        : null,
+      hasSpare: isUsed && spare !== null,
+      proxy: isUsed ? session.proxy : null,
+      isInspected: isUsed && session.isInspected,
+      error:
+        this.#failure === null || this.#state === 'udp' || isUsed
+          ? null
+          : { code: this.#failure.failure, message: this.#failure.message },
+    };
+  }
+
+  /** To be called after a change of network, of the configuration, and when all nodes fall silent. */
+  check(): void {
+    this.#checkedFrom = this.#parts.clock.now();
+    this.#failures = 0;
+    this.#udpTriedAt = 0;
+    this.#rounds?.plan(this.#waitMs);
+  }
+
+  /**
+   * With a proxy, UDP probably does not work, so TLS starts at once. It takes five round trips, and UDP one: if a node
+   * answers over UDP meanwhile, TLS is not used.
+   */
+  get #waitMs(): number {
+    return this.#parts.hasProxy() ? 0 : UDP_WAIT_MS;
+  }
+
+  /**
+   * Uses contacts as helpers while this node joins through them.
+   * @returns a function that ends this
+   */
+  joinThrough(contacts: readonly NodeContact[]): () => void {
+    this.#joining = [...contacts, ...this.#joining];
+    if (this.#state !== 'tls') this.check();
+    return () => {
+      this.#joining = this.#joining.filter((contact) => !contacts.includes(contact));
+    };
+  }
+
+  #set(state: UdpFallbackStatus['state']): void {
+    if (state === this.#state) return;
+    this.#state = state;
+    this.#since = this.#parts.clock.now();
+  }
+
+  /** @returns milliseconds until the next round */
+  async #round(): Promise<number> {
+    const { tls, relayDisabled } = this.#parts;
+    if (tls.isActive && !relayDisabled()) return await this.#whileOnTls();
+    if (tls.isActive) this.#goBack();
+    const trouble = await this.#troubleOfUdp();
+    this.#trouble = trouble;
+    if (trouble === null) {
+      this.#set('udp');
+      this.#failure = null;
+      this.#failures = 0;
+      return UNTIL_REQUESTED;
+    }
+    if (relayDisabled()) {
+      this.#set('off');
+      return UDP_RETRY_MS;
+    }
+    return (await this.#connect())
+      ? SPARE_PAUSE_MS
+      : backoff({ firstMs: MIN_PAUSE_MS, maxMs: MAX_PAUSE_MS }, ++this.#failures);
+  }
+
+  async #whileOnTls(): Promise<number> {
+    const { tls, clock } = this.#parts;
+    const now = clock.now();
+    // While the connection is opened again, `lost` or `moved` follows.
+    if (tls.session === null && this.#failure !== null && !(await this.#connect()))
+      return backoff({ firstMs: MIN_PAUSE_MS, maxMs: MAX_PAUSE_MS }, ++this.#failures);
+    if (tls.spare === null && now >= this.#spareSearchAt) detach(this.#findSpare());
+    if (now - this.#udpTriedAt < UDP_RETRY_MS) return UDP_RETRY_MS - (now - this.#udpTriedAt);
+    this.#udpTriedAt = now;
+    if (await this.#udpWorks()) this.#goBack();
+    return UDP_RETRY_MS;
+  }
+
+  // UDP.
+
+  /** Whether nodes on the Internet are known, so that an answer from the LAN proves nothing. */
+  get #isOnInternet(): boolean {
+    return this.#candidates().some(({ host }) => isIP(host) === 0 || ipScope(host) === IP_SCOPE.public);
+  }
+
+  get #isAnswered(): boolean {
+    const { records } = this.#parts;
+    return (this.#isOnInternet ? records.lastPublicAnswerAt : records.lastAnswerAt) >= this.#checkedFrom;
+  }
+
+  /** What keeps this node from using UDP; null if nothing does, or if there is no node that could tell. */
+  async #troubleOfUdp(): Promise<UdpTrouble | null> {
+    if (this.#candidates().length === 0) return null;
+    if (!this.#isAnswered) return 'udp_silent';
+    return (await this.#quicWorks(false)) ? null : 'quic_dropped';
+  }
+
+  /** True if a connection exists, or one of two handshakes succeeds, or there is no node to try. */
+  async #quicWorks(isProbe: boolean): Promise<boolean> {
+    const { pool, endpoint } = this.#parts;
+    const isOnInternet = this.#isOnInternet;
+    const counts = ({ path, bytesReceived }: ReturnType<PeerTable['connections']>[number]): boolean =>
+      bytesReceived > 0 && (isOnInternet ? path.kind !== 'lan' : true);
+    if (!isProbe && pool.connections().some(counts)) return true;
+    const nodes = this.#probed();
+    const known = (await Promise.all(nodes.map((node) => this.#identify(node)))).filter((node) => node !== null);
+    const [first] = known;
+    if (first === undefined) return true;
+    const tried = [first, known[1] ?? first].slice(0, MAX_HANDSHAKES);
+    const dials = tried.map(async ({ address, nodeKey }) => {
+      const connection = await endpoint.dial(address, nodeKey, {
+        isPlain: true,
+        timeoutMs: UDP_WAIT_MS,
+        signal: this.#end.signal,
+      });
+      connection.close();
+    });
+    return await Promise.any(dials).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  async #identify(node: Address): Promise<NodeAt | null> {
+    using limit = awakeTimeout(this.#parts.clock, UDP_WAIT_MS, this.#end.signal);
+    return await abortable(this.#parts.records.identify(node), limit.signal).catch(() => null);
+  }
+
+  /** Nodes to ask: of the routing table, or contacts. */
+  #probed(): Address[] {
+    const { records, isOwnHost } = this.#parts;
+    const isOnInternet = this.#isOnInternet;
+    const fits = ({ host }: Address): boolean => !isOnInternet || ipScope(host) === IP_SCOPE.public;
+    const nodes: readonly Address[] = [...records.peers(), ...records.places()].filter(fits);
+    return apartFirst(nodes, isOwnHost).slice(0, MAX_PROBED);
+  }
+
+  /** Tries records and QUIC beside TLS. */
+  async #udpWorks(): Promise<boolean> {
+    const { records, clock } = this.#parts;
+    const port = records.openSystemPort();
+    try {
+      using limit = awakeTimeout(clock, UDP_WAIT_MS, this.#end.signal);
+      const answers = this.#probed().map(async (node) => {
+        if ((await port.seenBy(node)) === null) throw new SvcError('timeout');
+      });
+      await abortable(Promise.any(answers), limit.signal);
+    } catch {
+      return false;
+    } finally {
+      await port.close();
+    }
+    return await this.#quicWorks(true);
+  }
+
+  /** Uses UDP again. TLS ends when open streams have moved. */
+  #goBack(): void {
+    const { tls, log, pool, onSwitch, clock } = this.#parts;
+    log.info({}, 'UDP works again, and is used instead of TLS');
+    tls.leave();
+    this.#set('udp');
+    this.#failure = null;
+    this.#checkedFrom = clock.now();
+    onSwitch();
+    const until = clock.now() + DRAIN_MS;
+    const look = (): void => {
+      if (tls.isActive || this.#end.signal.aborted) return;
+      if (pool.usesBorrowedPorts && clock.now() < until) clock.after(DRAIN_LOOK_MS, look);
+      else tls.disconnect();
+    };
+    detach(pool.leaveBorrowedPorts(false).then(look));
+  }
+
+  // TLS.
+
+  /** Stored helpers, then contacts, then nodes known from earlier. Names only if they are contacts. */
+  #candidates(): Candidate[] {
+    const { storedHelpers, records, isOwnHost } = this.#parts;
+    const helpers = storedHelpers().map(({ host, port, at }) => ({ host, port, nodeKey: at.nodeKey }));
+    const contacts = [...this.#joining, ...records.contacts().map(({ contact }) => contact)];
+    const seen = new Set<string>();
+    return [...helpers, ...contacts, ...records.places()].flatMap((one: NodeContact) => {
+      const { host, port, nodeKey } = one;
+      const key = formatAddress({ host, port });
+      if (seen.has(key) || isOwnHost(host)) return [];
+      seen.add(key);
+      return [{ host, port, nodeKey, ports: [...new Set([HTTPS_PORT, port])] }];
+    });
+  }
+
+  /** TCP addresses to try, in order: two networks first, and port 443 first. */
+  #targets(except: TlsSession | null): TlsTarget[] {
+    const { isOwnHost } = this.#parts;
+    const others = this.#candidates().filter(
+      ({ host, nodeKey }) =>
+        except === null ||
+        (host !== except.target.host &&
+          host !== except.host &&
+          (nodeKey === undefined || !equalBytes(nodeKey, except.hello.nodeKey))),
+    );
+    const avoided = except?.host === null || except === null ? [] : [{ host: except.host, port: 0 }];
+    const ordered = apartFirst([...avoided, ...others], isOwnHost).filter((one): one is Candidate => 'ports' in one);
+    const [leading, later] = [ordered.slice(0, 2), ordered.slice(2)];
+    const ofRound = (all: readonly Candidate[]): TlsTarget[] =>
+      [0, 1].flatMap((round) =>
+        all.flatMap(({ host, ports, nodeKey }) => {
+          const port = ports[round];
+          return port === undefined ? [] : [{ host, port, ...(nodeKey === undefined ? {} : { nodeKey }) }];
+        }),
+      );
+    return [...ofRound(leading), ...ofRound(later)].slice(0, MAX_TARGETS);
+  }
+
+  /** The first helper that answers. @throws TlsFailure of the most telling failure, or the signal's reason */
+  async #openAny(targets: readonly TlsTarget[]): Promise<TlsSession> {
+    const { tls, clock, log } = this.#parts;
+    const failures: TlsFailure[] = [];
+    const runners = targets.map((target, i) => ({
+      afterMs: i * STAGGER_MS,
+      run: async (signal: AbortSignal) => {
+        try {
+          return await tls.open(target, signal);
+        } catch (error) {
+          if (error instanceof TlsFailure) failures.push(error);
+          log.debug({ helper: formatAddress(target), error }, 'UDP over TLS: a node does not lend ports');
+          throw error;
+        }
+      },
+    }));
+    try {
+      return await race(
+        runners,
+        { hurry: 'when one has failed', drop: (late) => late.close() },
+        { clock, signal: this.#end.signal },
+      );
+    } catch (error) {
+      throw mostTelling(failures) ?? error;
+    }
+  }
+
+  /** True if borrowed ports are used now. */
+  async #connect(): Promise<boolean> {
+    const { tls, log, records, onSwitch, clock, pool } = this.#parts;
+    const targets = this.#targets(null);
+    if (targets.length === 0) return false;
+    if (this.#state !== 'tls') this.#set('connecting');
+    let session: TlsSession;
+    try {
+      session = await this.#openAny(targets);
+    } catch (error) {
+      if (this.#end.signal.aborted) return false;
+      const isNews =
+        !(error instanceof TlsFailure) || error.failure !== this.#failure?.failure || this.#state === 'tls';
+      this.#failure =
+        error instanceof TlsFailure ? error : new TlsFailure('lost', 'No helper can be reached over TLS.', error);
+      if (isNews)
+        log.warn(
+          { cause: this.#failure.failure, trouble: this.#trouble },
+          `UDP does not work, and TLS neither: ${this.#failure.message}`,
+        );
+      this.#set('failed');
+      return false;
+    }
+    this.#failure = null;
+    this.#failures = 0;
+    if (!tls.isActive && this.#trouble === 'udp_silent' && this.#isAnswered) {
+      session.close();
+      this.#rounds?.soon();
+      return false;
+    }
+    tls.use(session);
+    this.#set('tls');
+    this.#udpTriedAt = clock.now();
+    this.#spareSearchAt = 0;
+    const { target, host, proxy, hello, isInspected } = session;
+    const names = { helper: formatAddress(target), proxy, node: toHex(hello.nodeKey), isInspected };
+    log.info({ ...names, trouble: this.#trouble }, 'UDP does not work: this node uses UDP over TLS');
+    const contact = this.#candidates().find((one) => one.host === target.host);
+    // Its name may not resolve here.
+    if (host !== null && contact !== undefined && isIP(contact.host) === 0)
+      records.addNode({ host, port: contact.port });
+    onSwitch();
+    detach(pool.leaveBorrowedPorts(true));
+    detach(this.#findSpare());
+    return true;
+  }
+
+  async #findSpare(): Promise<void> {
+    const { tls, clock } = this.#parts;
+    const main = tls.session;
+    const targets = this.#targets(main);
+    this.#spareSearchAt = clock.now() + SPARE_PAUSE_MS;
+    if (main === null || targets.length === 0) return;
+    try {
+      const session = await this.#openAny(targets);
+      const isSame = equalBytes(session.hello.nodeKey, tls.session?.hello.nodeKey ?? new Uint8Array());
+      if (tls.isActive && !isSame && !this.#end.signal.aborted) tls.keepSpare(session);
+      else session.close();
+    } catch {
+      // It is searched again later.
+    }
+  }
+
+  #onMoved(): void {
+    const { pool, onSwitch } = this.#parts;
+    onSwitch();
+    detach(pool.leaveBorrowedPorts(true));
+    this.#spareSearchAt = 0;
+    this.#rounds?.soon();
+  }
+}
+
+/** Failures from the most to the least specific. */
+const TELLING: readonly TlsFailureCode[] = [
+  'proxy_invalid',
+  'proxy_command_failed',
+  'proxy_wants_password',
+  'portal',
+  'certificate',
+  'other_network',
+  'other_node',
+  'helper_full',
+  'rate_limited',
+  'upgrade_stripped',
+  'proxy_refuses',
+  'proxy_unreachable',
+  'not_a_helper',
+  'tls_failed',
+  'proxy_cannot_connect',
+  'name_unresolved',
+  'tcp_refused',
+  'tcp_silent',
+];
+
+function mostTelling(failures: readonly TlsFailure[]): TlsFailure | undefined {
+  return failures.toSorted((a, b) => TELLING.indexOf(a.failure) - TELLING.indexOf(b.failure))[0];
+}

@@ -1,0 +1,231 @@
+/**
+ * UDP over TLS, for a node whose own UDP does not work: it borrows UDP ports of a helper. A second helper in another
+ * network is the spare. If the connection is lost, it is opened again with the resume token, so the ports stay.
+ */
+import { type Address, formatAddress } from '../../../foundation/address.ts';
+import type { Clock } from '../../../foundation/clock.ts';
+import { detach } from '../../../foundation/detached.ts';
+import { canonicalIp, IP_SCOPE, type IpScope, ipScope } from '../../../foundation/ip.ts';
+import { Listeners } from '../../../foundation/listeners.ts';
+import type { Log } from '../../../foundation/log.ts';
+import type { BorrowedPort } from '../udp-socket.ts';
+import { TlsFailure } from './failure.ts';
+import type { Proxies } from './proxy.ts';
+import { type TlsIdentity, TlsSession, type TlsTarget } from './session.ts';
+import { type CarriedDatagram, closingEntry, MAX_CARRIED_BYTES, MAX_LENT_NUMBER } from './wire.ts';
+
+/** Timeout for opening a lost connection again, before the spare is used, milliseconds. */
+const RECONNECT_MS = 2_500;
+
+/** One borrowed port. Its number is used again last, because late datagrams may still arrive. */
+class Port implements BorrowedPort {
+  readonly number: number;
+  readonly #client: UdpOverTls;
+  #handler: (datagram: Uint8Array, from: Address) => void = () => {};
+  #isOpen = true;
+
+  constructor(number: number, client: UdpOverTls) {
+    this.number = number;
+    this.#client = client;
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  send(datagram: Uint8Array, to: Address): boolean {
+    const host = canonicalIp(to.host);
+    if (!this.#isOpen || host === null || to.port === 0 || datagram.length > MAX_CARRIED_BYTES) return false;
+    return this.#client.send({ number: this.number, remote: { host, port: to.port }, datagram });
+  }
+
+  receive(handler: (datagram: Uint8Array, from: Address) => void): void {
+    this.#handler = handler;
+  }
+
+  deliver(datagram: Uint8Array, from: Address): void {
+    if (this.#isOpen) this.#handler(datagram, from);
+  }
+
+  close(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#client.released(this);
+  }
+}
+
+interface UdpOverTlsParts {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly identity: TlsIdentity;
+  readonly proxies: Proxies;
+  /** PEM text of `tls_ca`; empty for none. */
+  readonly ca: () => string;
+}
+
+export class UdpOverTls {
+  /** The ports have new addresses outside: connections through them are dead. */
+  readonly moved: Listeners<[]> = new Listeners();
+  /** The last helper is lost. */
+  readonly lost: Listeners<[TlsFailure]> = new Listeners();
+  readonly #parts: UdpOverTlsParts;
+  readonly #ports = new Map<number, Port>();
+  readonly #free: number[] = Array.from({ length: MAX_LENT_NUMBER }, (_, i) => i + 1);
+  #main: TlsSession | null = null;
+  #spare: TlsSession | null = null;
+  /** Aborts while the main connection is open, and when it is given up. */
+  #reconnecting: AbortController | null = null;
+  #isActive = false;
+  /** The narrowest addresses that are carried. */
+  #scope: IpScope = IP_SCOPE.public;
+
+  constructor(parts: UdpOverTlsParts) {
+    this.#parts = parts;
+  }
+
+  /** The connection in use; null without one, and while it is opened again. */
+  get session(): TlsSession | null {
+    return this.#main;
+  }
+
+  get spare(): TlsSession | null {
+    return this.#spare;
+  }
+
+  /** True if the user has set an HTTP proxy. */
+  get hasProxy(): boolean {
+    return this.#parts.proxies.isSet;
+  }
+
+  /** True while new datagrams go over TLS. Borrowed ports stay open until `disconnect`. */
+  get isActive(): boolean {
+    return this.#isActive;
+  }
+
+  /** True if datagrams to an IP address go over TLS: addresses that reach at least as far as the helper's. */
+  carries(host: string): boolean {
+    return this.#isActive && ipScope(host) >= this.#scope;
+  }
+
+  /**
+   * Connects to a helper, and closes nothing.
+   * @throws TlsFailure, or the signal's reason
+   */
+  async open(target: TlsTarget, signal: AbortSignal, resume: Uint8Array | null = null): Promise<TlsSession> {
+    const { identity, proxies, ca, clock } = this.#parts;
+    const route = { proxy: proxies.for(target), ca: ca() };
+    return await TlsSession.open({ target, route, identity, resume, signal }, clock);
+  }
+
+  /** Sends over this connection from now on. */
+  use(session: TlsSession): void {
+    this.#reconnecting?.abort();
+    this.#reconnecting = null;
+    if (this.#spare === session) this.#spare = null;
+    const before = this.#main;
+    this.#main = session;
+    before?.close();
+    this.#isActive = true;
+    this.#scope = session.host === null ? IP_SCOPE.public : ipScope(session.host);
+    session.onEntries = (entries) => {
+      for (const { number, remote, datagram } of entries)
+        if (remote !== null) this.#ports.get(number)?.deliver(datagram, remote);
+    };
+    detach(session.ended.then(() => this.#onEnded(session)));
+  }
+
+  /** Keeps a connection for the loss of the current one. */
+  keepSpare(session: TlsSession): void {
+    this.#spare?.close();
+    this.#spare = session;
+    detach(
+      session.ended.then(() => {
+        if (this.#spare === session) this.#spare = null;
+      }),
+    );
+  }
+
+  /** New datagrams use UDP again. Connections through borrowed ports live on. */
+  leave(): void {
+    this.#isActive = false;
+  }
+
+  /** Goes back to TLS after `leave`. False if the connection was lost meanwhile. */
+  resume(): boolean {
+    this.#isActive = this.#main !== null;
+    return this.#isActive;
+  }
+
+  /** Closes the borrowed ports and all connections to helpers. */
+  disconnect(): void {
+    this.#isActive = false;
+    this.#reconnecting?.abort();
+    this.#reconnecting = null;
+    for (const port of [...this.#ports.values()]) port.close();
+    const [main, spare] = [this.#main, this.#spare];
+    this.#main = null;
+    this.#spare = null;
+    main?.close();
+    spare?.close();
+  }
+
+  /** Opens a port of the helper with the first datagram. Null if the helper lends no more, or without a helper. */
+  borrow(): BorrowedPort | null {
+    const limit = this.#main?.hello.ports ?? (this.#reconnecting === null ? 0 : MAX_LENT_NUMBER);
+    const number = this.#ports.size < limit ? this.#free.shift() : undefined;
+    if (number === undefined) return null;
+    const port = new Port(number, this);
+    this.#ports.set(number, port);
+    return port;
+  }
+
+  /** For `BorrowedPort.send`. */
+  send(entry: CarriedDatagram): boolean {
+    return this.#main?.send(entry) ?? false;
+  }
+
+  /** For `BorrowedPort.close`. */
+  released(port: Port): void {
+    this.#ports.delete(port.number);
+    this.#free.push(port.number);
+    this.#main?.send(closingEntry(port.number));
+  }
+
+  #onEnded(session: TlsSession): void {
+    if (this.#main !== session) return;
+    this.#main = null;
+    detach(this.#reconnect(session));
+  }
+
+  /** Opens a lost connection again, or moves to the spare. */
+  async #reconnect(lost: TlsSession): Promise<void> {
+    const { log, clock } = this.#parts;
+    const controller = new AbortController();
+    this.#reconnecting = controller;
+    const { target, hello } = lost;
+    const timer = clock.after(RECONNECT_MS, () => controller.abort());
+    let failure: TlsFailure;
+    try {
+      const session = await this.open({ ...target, nodeKey: hello.nodeKey }, controller.signal, hello.resume);
+      if (this.#reconnecting !== controller) return session.close();
+      this.use(session);
+      log.info({ helper: formatAddress(target), isResumed: session.hello.isResumed }, 'UDP over TLS: connected again');
+      if (!session.hello.isResumed) this.moved.notify();
+      return;
+    } catch (error) {
+      failure =
+        error instanceof TlsFailure
+          ? error
+          : new TlsFailure('lost', `The connection to ${formatAddress(target)} was lost.`, error);
+    } finally {
+      timer.cancel();
+    }
+    if (this.#reconnecting !== controller) return;
+    log.info({ helper: formatAddress(target), cause: failure.failure }, 'UDP over TLS: a helper is lost');
+    const spare = this.#spare;
+    if (spare !== null) {
+      this.use(spare);
+      this.moved.notify();
+    } else this.lost.notify(failure);
+  }
+}

@@ -1,0 +1,184 @@
+/**
+ * Carries the packets of one socket of the QUIC engine over a borrowed port. The engine sends and receives only UDP of
+ * this machine, so each remote address gets a loopback port, its gate. Connections report the remote address.
+ */
+import { createSocket, type Socket } from 'node:dgram';
+import { type Address, formatAddress } from '../../../foundation/address.ts';
+import type { Clock } from '../../../foundation/clock.ts';
+import { every, type RepeatingTask } from '../../../foundation/repeat.ts';
+import { guard, listening } from '../../../foundation/stream-listeners.ts';
+import type { EngineConnection, EngineConnectionStats, EngineStream } from '../quic/engine.ts';
+import type { BorrowedPort } from '../udp-socket.ts';
+
+/** Remote addresses of one socket at one time. Strangers can send to a lent port from many. */
+export const MAX_GATES = 64;
+/** A gate without packets for this time is closed, milliseconds: four times the idle timeout of a connection. */
+export const GATE_IDLE_MS = 60_000;
+/** How often that is checked, milliseconds. */
+const LOOK_MS = 15_000;
+/** Requested size of socket buffers, bytes. The system may allow less. */
+const BUFFER_BYTES: number = 4 * 1024 * 1024;
+const LOOPBACK = '127.0.0.1';
+
+/** One remote address. */
+class Gate {
+  readonly remote: Address;
+  readonly ready: Promise<void>;
+  usedAt: number;
+  readonly #clock: Clock;
+  readonly #socket: Socket;
+  /** The engine's port; null until it has sent. */
+  #engine: number | null;
+
+  constructor(remote: Address, port: BorrowedPort, engine: number | null, clock: Clock) {
+    this.remote = remote;
+    this.#clock = clock;
+    this.#engine = engine;
+    this.usedAt = clock.now();
+    this.#socket = createSocket({ type: 'udp4', recvBufferSize: BUFFER_BYTES, sendBufferSize: BUFFER_BYTES });
+    guard(this.#socket);
+    this.#socket.on('message', (datagram, from) => {
+      this.#engine ??= from.port;
+      // Other programs of this machine cannot join a connection.
+      if (from.port !== this.#engine || from.address !== LOOPBACK) return;
+      this.usedAt = this.#clock.now();
+      port.send(datagram, remote);
+    });
+    this.#socket.bind(0, LOOPBACK);
+    this.#socket.unref();
+    this.ready = listening(this.#socket);
+  }
+
+  /** Its port. Only after `ready`. */
+  get port(): number {
+    return this.#socket.address().port;
+  }
+
+  deliver(datagram: Uint8Array): void {
+    this.usedAt = this.#clock.now();
+    if (this.#engine !== null) this.#socket.send(datagram, this.#engine, LOOPBACK, () => {});
+  }
+
+  close(): void {
+    this.#socket.close();
+  }
+}
+
+export class Gates {
+  readonly #port: BorrowedPort;
+  readonly #engine: number | null;
+  readonly #clock: Clock;
+  readonly #gates = new Map<string, Gate>();
+  readonly #looks: RepeatingTask;
+
+  /** @param engine the port that the engine listens on; null if it dials from a port that it does not report */
+  constructor(port: BorrowedPort, engine: number | null, clock: Clock) {
+    this.#port = port;
+    this.#engine = engine;
+    this.#clock = clock;
+    port.receive((datagram, from) => this.#receive(datagram, from));
+    this.#looks = every(clock, { periodMs: LOOK_MS, onError: () => {} }, () => this.#closeIdle());
+  }
+
+  /** False after the borrowed port was closed. */
+  get isOpen(): boolean {
+    return this.#port.isOpen;
+  }
+
+  /** The loopback address at which the engine dials a remote address. @throws Error if there are too many */
+  async gateTo(remote: Address): Promise<Address> {
+    const gate = this.#gateOf(remote);
+    if (gate === null) throw new Error('too many remote addresses');
+    gate.usedAt = this.#clock.now();
+    await gate.ready;
+    return { host: LOOPBACK, port: gate.port };
+  }
+
+  /** The remote address behind a loopback port; null if it is not a gate. */
+  remoteAt({ host, port }: Address): Address | null {
+    if (host !== LOOPBACK) return null;
+    for (const gate of this.#gates.values()) if (gate.port === port) return gate.remote;
+    return null;
+  }
+
+  /** Closes all gates and the borrowed port. */
+  close(): void {
+    this.#looks.stop();
+    for (const gate of this.#gates.values()) gate.close();
+    this.#gates.clear();
+    this.#port.close();
+  }
+
+  #gateOf(remote: Address): Gate | null {
+    const key = formatAddress(remote);
+    const known = this.#gates.get(key);
+    if (known !== undefined) return known;
+    if (this.#gates.size >= MAX_GATES) return null;
+    const gate = new Gate(remote, this.#port, this.#engine, this.#clock);
+    this.#gates.set(key, gate);
+    return gate;
+  }
+
+  #receive(datagram: Uint8Array, from: Address): void {
+    // Only a listening engine can answer strangers.
+    const gate = this.#engine === null ? (this.#gates.get(formatAddress(from)) ?? null) : this.#gateOf(from);
+    if (gate === null) return;
+    // Decoded datagrams are views of a message, and a socket that is not bound yet sends later.
+    const copy = Buffer.from(datagram);
+    gate.ready.then(
+      () => gate.deliver(copy),
+      () => {},
+    );
+  }
+
+  #closeIdle(): void {
+    const now = this.#clock.now();
+    for (const [key, gate] of this.#gates) {
+      if (now - gate.usedAt < GATE_IDLE_MS) continue;
+      gate.close();
+      this.#gates.delete(key);
+    }
+  }
+}
+
+/** A connection of the engine through a gate. It reports the remote address instead of the gate's. */
+export class GatedConnection implements EngineConnection {
+  readonly isOverTls = true;
+  readonly #inner: EngineConnection;
+  readonly #remote: Address;
+
+  constructor(inner: EngineConnection, remote: Address) {
+    this.#inner = inner;
+    this.#remote = remote;
+  }
+
+  inboundStream(): Promise<EngineStream> {
+    return this.#inner.inboundStream();
+  }
+
+  outboundStream(): Promise<EngineStream> {
+    return this.#inner.outboundStream();
+  }
+
+  remoteMultiaddr(): string {
+    const { host, port } = this.#remote;
+    const rest = this.#inner.remoteMultiaddr().replace(/^\/ip[46]\/[^/]+\/udp\/\d+\//, '');
+    return `/ip${host.includes(':') ? 6 : 4}/${host}/udp/${port}/${rest}`;
+  }
+
+  rtt(): number {
+    return this.#inner.rtt();
+  }
+
+  stats(): EngineConnectionStats {
+    return this.#inner.stats();
+  }
+
+  closed(): Promise<void> {
+    return this.#inner.closed();
+  }
+
+  abort(): void {
+    this.#inner.abort();
+  }
+}

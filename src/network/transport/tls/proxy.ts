@@ -1,0 +1,263 @@
+/** HTTP proxies: which one leads to a host, and TCP connections through it (CONNECT, RFC 9110, 9.3.6). */
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { request } from 'node:http';
+import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { connect as connectTls, getCACertificates } from 'node:tls';
+import { type Address, formatAddress, hostOfUrl } from '../../../foundation/address.ts';
+import { AUTO_PROXY, type Config, NO_PROXY } from '../../../foundation/config/schema.ts';
+import { codeOf } from '../../../foundation/errors.ts';
+import { canonicalIp, inIpv4Network } from '../../../foundation/ip.ts';
+import { guard } from '../../../foundation/stream-listeners.ts';
+import { TlsFailure } from './failure.ts';
+
+/** In order of preference, as other programs read them. */
+const PROXY_VARIABLES = ['https_proxy', 'HTTPS_PROXY', 'all_proxy', 'ALL_PROXY'] as const;
+const EXCEPTION_VARIABLES = ['no_proxy', 'NO_PROXY'] as const;
+
+/** Longest output of `proxy_command`, bytes, and its timeout, milliseconds. */
+const MAX_CREDENTIALS_BYTES = 4096;
+const COMMAND_TIMEOUT_MS = 10_000;
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Configuration keys. */
+export type ProxySettings = Pick<Config, 'proxy' | 'proxy_command' | 'tls_ca'>;
+
+/**
+ * The PEM text of `tls_ca`; empty if it is not set.
+ * @throws TlsFailure `certificate`
+ */
+export function readTlsCa(file: string): string {
+  if (file === '') return '';
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (cause) {
+    throw new TlsFailure(
+      'certificate',
+      `The file of tls_ca cannot be read (${codeOf(cause)}). Correct the path.`,
+      cause,
+    );
+  }
+}
+
+/** A proxy as the user gave it. */
+interface ProxyPlace extends Address {
+  readonly isSecure: boolean;
+  /** `user:password`; null if the URL has none. */
+  readonly credentials: string | null;
+}
+
+function firstOf(env: Environment, names: readonly string[]): string {
+  return names.map((name) => env[name] ?? '').find((value) => value !== '') ?? '';
+}
+
+/**
+ * Parses the URL of a proxy. `host:port` means `http://host:port`.
+ * @throws TlsFailure `proxy_invalid`
+ */
+export function parseProxy(text: string): ProxyPlace {
+  const url = URL.parse(/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`);
+  const isSecure = url?.protocol === 'https:';
+  if (url === null || url.hostname === '' || (!isSecure && url.protocol !== 'http:'))
+    throw new TlsFailure(
+      'proxy_invalid',
+      'The configured proxy is not an http:// or https:// URL. Change "proxy" or HTTPS_PROXY.',
+    );
+  const [user, password] = [url.username, url.password].map(decode);
+  const credentials = user === '' && password === '' ? null : `${user}:${password}`;
+  return { host: hostOfUrl(url), port: Number(url.port) || (isSecure ? 443 : 80), isSecure, credentials };
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** True if `NO_PROXY` excludes a host: `*`, a name and its subdomains, an IP address or an IPv4 network, each with or without a port. */
+export function isExcepted({ host, port }: Address, exceptions: string): boolean {
+  const name = host.toLowerCase();
+  return exceptions.split(/[\s,]+/).some((entry) => {
+    if (entry === '*') return true;
+    const [, bracketed, plain, portText] =
+      /^(?:\[([^\]]+)\]|([^:]*|[^:]*:[^:]*:.*?))(?::(\d{1,5}))?$/.exec(entry) ?? [];
+    if (portText !== undefined && Number(portText) !== port) return false;
+    const pattern = (bracketed ?? plain ?? '').toLowerCase().replace(/^\*?\./, '');
+    if (pattern === '') return false;
+    if (isIP(name) !== 0)
+      return canonicalIp(pattern) === name || (pattern.includes('/') && inIpv4Network(name, pattern));
+    return name === pattern || name.endsWith(`.${pattern}`);
+  });
+}
+
+/** Finds the proxy for a host. Keeps its credentials, so that later connections need no new ones. */
+export class Proxies {
+  readonly #settings: () => ProxySettings;
+  readonly #env: Environment;
+  readonly #known = new Map<string, Proxy>();
+
+  constructor(settings: () => ProxySettings, env: Environment) {
+    this.#settings = settings;
+    this.#env = env;
+  }
+
+  /** True if a proxy is set. */
+  get isSet(): boolean {
+    const { proxy } = this.#settings();
+    return proxy !== NO_PROXY && (proxy !== AUTO_PROXY || firstOf(this.#env, PROXY_VARIABLES) !== '');
+  }
+
+  /**
+   * The proxy that leads to a host; null for a direct connection.
+   * @throws TlsFailure `proxy_invalid`
+   */
+  for(target: Address): Proxy | null {
+    const { proxy, proxy_command: command, tls_ca: ca } = this.#settings();
+    if (proxy === NO_PROXY) return null;
+    const isAuto = proxy === AUTO_PROXY;
+    const text = isAuto ? firstOf(this.#env, PROXY_VARIABLES) : proxy;
+    if (text === '' || (isAuto && isExcepted(target, firstOf(this.#env, EXCEPTION_VARIABLES)))) return null;
+    const key = JSON.stringify([text, command, ca]);
+    const known = this.#known.get(key) ?? new Proxy(parseProxy(text), command, ca);
+    // Earlier settings are not needed again.
+    if (!this.#known.has(key)) this.#known.clear();
+    this.#known.set(key, known);
+    return known;
+  }
+}
+
+/** The answer of a proxy to CONNECT. */
+interface Answer {
+  readonly status: number;
+  /** Value of `Proxy-Authenticate`. */
+  readonly wants: string;
+  readonly socket: Duplex;
+}
+
+export class Proxy {
+  /** `host:port`, for messages. */
+  readonly name: string;
+  readonly #place: ProxyPlace;
+  readonly #command: string;
+  /** Path of more certificates that may sign its own; empty for none. */
+  readonly #ca: string;
+  /** `user:password` of the last output of the command. */
+  #printed: string | null = null;
+
+  constructor(place: ProxyPlace, command: string, ca: string) {
+    this.#place = place;
+    this.#command = command;
+    this.#ca = ca;
+    this.name = formatAddress(place);
+  }
+
+  /**
+   * A TCP connection to a host through the proxy. The proxy resolves names.
+   * @throws TlsFailure, or the signal's reason
+   */
+  async connect(target: Address, signal: AbortSignal): Promise<Duplex> {
+    const isFirst = this.#command !== '' && this.#printed === null;
+    if (isFirst) this.#printed = await this.#runCommand(signal);
+    const answer = await this.#ask(target, this.#printed ?? this.#place.credentials, signal);
+    if (answer.status !== 407 || this.#command === '' || isFirst) return this.#accept(target, answer);
+    // The password has changed.
+    answer.socket.destroy();
+    this.#printed = await this.#runCommand(signal);
+    return this.#accept(target, await this.#ask(target, this.#printed, signal));
+  }
+
+  #accept(target: Address, { status, wants, socket }: Answer): Duplex {
+    if (status >= 200 && status < 300) return socket;
+    socket.destroy();
+    const to = formatAddress(target);
+    if (status === 407) {
+      // Otherwise a new password would be used only after the next failure.
+      this.#printed = null;
+      throw new TlsFailure('proxy_wants_password', this.#passwordText(wants));
+    }
+    if (status >= 500)
+      throw new TlsFailure('proxy_cannot_connect', `The proxy ${this.name} cannot connect to ${to} (${status}).`);
+    throw new TlsFailure(
+      'proxy_refuses',
+      `The proxy ${this.name} does not allow connections to ${to} (${status}). Ask its operator to allow them, or join through a node that is reachable at TCP port 443.`,
+    );
+  }
+
+  #passwordText(wants: string): string {
+    const { name } = this;
+    const scheme = /^[a-z]+/i.exec(wants)?.[0] ?? 'Basic';
+    const hasBasic = wants === '' || /(^|,\s*)basic\b/i.test(wants);
+    if (!hasBasic)
+      return `The proxy ${name} wants ${scheme} authentication, which svcd does not support. Run a local proxy that does, and set "proxy" to it.`;
+    if (this.#command !== '')
+      return `The proxy ${name} rejects the password that proxy_command prints. Check the command.`;
+    if (this.#place.credentials !== null)
+      return `The proxy ${name} rejects the password in its URL. Correct it in HTTPS_PROXY or "proxy".`;
+    return `The proxy ${name} wants a password. Set HTTPS_PROXY or "proxy" to http://user:password@${name}, or set proxy_command.`;
+  }
+
+  async #ask(target: Address, credentials: string | null, signal: AbortSignal): Promise<Answer> {
+    const tcp = await this.#open(signal);
+    const to = formatAddress(target);
+    const headers: Record<string, string> = { Host: to };
+    if (credentials !== null) headers['Proxy-Authorization'] = `Basic ${Buffer.from(credentials).toString('base64')}`;
+    const asking = request({ method: 'CONNECT', path: to, headers, createConnection: () => tcp, signal });
+    return await new Promise((resolve, reject) => {
+      asking.on('connect', ({ statusCode = 0, headers: { 'proxy-authenticate': wants = [] } }, socket, head) => {
+        if (head.length > 0) socket.unshift(head);
+        resolve({ status: statusCode, wants: wants.toString(), socket });
+      });
+      asking.on('error', (cause) => {
+        tcp.destroy();
+        const text = `The proxy ${this.name} closes the connection without an answer. Check that it is an HTTP proxy.`;
+        reject(signal.aborted ? cause : new TlsFailure('proxy_unreachable', text, cause));
+      });
+      asking.end();
+    });
+  }
+
+  /** Credentials may follow, so the certificate of an https:// proxy must be valid. */
+  async #open(signal: AbortSignal): Promise<Socket> {
+    const { host, port, isSecure } = this.#place;
+    const ca = [...getCACertificates(), ...(isSecure && this.#ca !== '' ? [readTlsCa(this.#ca)] : [])];
+    const servername = isIP(host) === 0 ? host : '';
+    const socket = isSecure
+      ? connectTls({ host, port, servername, ca, ALPNProtocols: ['http/1.1'] })
+      : connectTcp({ host, port });
+    guard(socket);
+    socket.setNoDelay(true);
+    try {
+      await once(socket, isSecure ? 'secureConnect' : 'connect', { signal });
+      return socket;
+    } catch (cause) {
+      socket.destroy();
+      if (signal.aborted) throw cause;
+      throw new TlsFailure(
+        'proxy_unreachable',
+        `The proxy ${this.name} cannot be reached (${codeOf(cause)}). Check HTTPS_PROXY or "proxy".`,
+        cause,
+      );
+    }
+  }
+
+  /** Errors contain neither the output nor the command, which may contain a password. */
+  async #runCommand(signal: AbortSignal): Promise<string> {
+    const isWindows = process.platform === 'win32';
+    const [program, flag] = isWindows ? ['cmd.exe', '/c'] : ['/bin/sh', '-c'];
+    const options = { timeout: COMMAND_TIMEOUT_MS, maxBuffer: MAX_CREDENTIALS_BYTES, windowsHide: true, signal };
+    const output = await new Promise<string>((resolve, reject) => {
+      execFile(program, [flag, this.#command], options, (error, stdout) => {
+        if (error === null) resolve(stdout.trim());
+        else
+          reject(new TlsFailure('proxy_command_failed', `proxy_command failed (${codeOf(error)}). Run it in a shell.`));
+      });
+    });
+    if (/^\P{Cc}*:\P{Cc}*$/u.test(output)) return output;
+    throw new TlsFailure('proxy_command_failed', 'proxy_command does not print user:password. Run it in a shell.');
+  }
+}

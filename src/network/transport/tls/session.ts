@@ -1,0 +1,183 @@
+/** One connection to a helper for UDP over TLS, from TCP to both hellos (docs/protocol-tls.md, steps 1 to 5). */
+import { randomBytes } from 'node:crypto';
+import type { RawData } from 'ws';
+import { type Address, formatAddress } from '../../../foundation/address.ts';
+import { equalBytes } from '../../../foundation/bytes.ts';
+import type { Clock } from '../../../foundation/clock.ts';
+import { abortError, deadline } from '../../../foundation/deadline.ts';
+import { type KeyPair, verifySignature } from '../../../foundation/identity/keys.ts';
+import { type OpenedTls, openTls, type TlsRoute } from './connect.ts';
+import { TlsFailure, type TlsFailureCode } from './failure.ts';
+import { PacedSocket, type PacingUsage } from './pacing.ts';
+import {
+  type CarriedDatagram,
+  decodeHelperHello,
+  encodeClientHello,
+  type HelperHello,
+  NONCE_BYTES,
+  TLS_STATUS,
+  type TlsStatus,
+} from './wire.ts';
+
+/** Timeout from TCP to the helper's hello, milliseconds. */
+export const TLS_OPEN_MS = 8_000;
+
+/** The TCP address of a node that may help. */
+export interface TlsTarget extends Address {
+  /** The key that it must prove; missing to accept any node. */
+  readonly nodeKey?: Uint8Array;
+}
+
+/** This node, as helpers verify it. */
+export interface TlsIdentity {
+  readonly key: KeyPair;
+  /** The tag of the record network. */
+  readonly tag: Uint8Array;
+}
+
+interface TlsSessionOptions {
+  readonly target: TlsTarget;
+  readonly route: TlsRoute;
+  readonly identity: TlsIdentity;
+  /** The token of an earlier connection; null for new ports. */
+  readonly resume: Uint8Array | null;
+  readonly signal: AbortSignal;
+}
+
+const REFUSALS: Readonly<Record<Exclude<TlsStatus, 0>, readonly [TlsFailureCode, string]>> = {
+  [TLS_STATUS.notHelping]: ['not_a_helper', 'does not help other nodes'],
+  [TLS_STATUS.full]: ['helper_full', 'lends no more ports now. svcd tries again'],
+  [TLS_STATUS.rateLimited]: ['rate_limited', 'limits connections from here. svcd tries again'],
+  [TLS_STATUS.otherNetwork]: ['other_network', 'belongs to another network. Compare the "network" of both nodes'],
+  [TLS_STATUS.badSignature]: ['not_a_helper', 'rejects the signature of this node. Update svcd on both sides'],
+  [TLS_STATUS.unknownVersion]: ['not_a_helper', 'has another protocol version. Update svcd on both sides'],
+};
+
+export class TlsSession {
+  readonly target: TlsTarget;
+  readonly hello: HelperHello;
+  /** The IP address of the helper; null if only its name is known. */
+  readonly host: string | null;
+  /** `host:port` of the proxy; null for a direct connection. */
+  readonly proxy: string | null;
+  /** True if something on the way has decrypted TLS. */
+  readonly isInspected: boolean;
+  /** Settles when the connection has ended for any reason. */
+  readonly ended: Promise<void>;
+  readonly #socket: PacedSocket;
+  readonly #end = Promise.withResolvers<void>();
+  /** Receives datagrams. Those that arrive before it is set are dropped. */
+  onEntries: (entries: readonly CarriedDatagram[]) => void = () => {};
+  #isEnded = false;
+
+  private constructor(options: TlsSessionOptions, opened: OpenedTls, hello: HelperHello, clock: Clock) {
+    this.target = options.target;
+    this.hello = hello;
+    this.host = hello.host ?? opened.host;
+    this.proxy = options.route.proxy?.name ?? null;
+    const isUnknown = [hello.exporter, opened.exporter].some((exporter) => exporter.every((byte) => byte === 0));
+    this.isInspected = !isUnknown && !equalBytes(hello.exporter, opened.exporter);
+    this.ended = this.#end.promise;
+    const events = {
+      onEntries: (entries: readonly CarriedDatagram[]): void => this.onEntries(entries),
+      onEnd: (): void => this.#ended(),
+    };
+    this.#socket = new PacedSocket(opened.ws, events, { clock });
+  }
+
+  /** @throws TlsFailure, or the reason of `options.signal` */
+  static async open(options: TlsSessionOptions, clock: Clock): Promise<TlsSession> {
+    using limit = deadline(clock, TLS_OPEN_MS, options.signal);
+    const opened = await openTls(options.target, options.route, limit.signal);
+    try {
+      return await greet(options, opened, limit.signal, (hello) => new TlsSession(options, opened, hello, clock));
+    } catch (error) {
+      opened.ws.terminate();
+      throw error;
+    }
+  }
+
+  get isEnded(): boolean {
+    return this.#isEnded;
+  }
+
+  get usage(): PacingUsage {
+    return this.#socket.usage;
+  }
+
+  get rttMs(): number | null {
+    return this.#socket.minRttMs;
+  }
+
+  /** False if the datagram was dropped. */
+  send(entry: CarriedDatagram): boolean {
+    return this.#socket.send(entry);
+  }
+
+  close(): void {
+    if (this.#isEnded) return;
+    this.#socket.close();
+    this.#ended();
+  }
+
+  #ended(): void {
+    this.#isEnded = true;
+    this.#end.resolve();
+  }
+}
+
+/**
+ * Sends the hello and checks the answer, steps 3 and 4.
+ * @param make called in the event of the answer, because the helper may send datagrams right after it
+ */
+function greet(
+  { target, identity: { key, tag }, resume }: TlsSessionOptions,
+  { ws, nonce: helperNonce, exporter }: OpenedTls,
+  signal: AbortSignal,
+  make: (hello: HelperHello) => TlsSession,
+): Promise<TlsSession> {
+  const to = formatAddress(target);
+  const nonce = new Uint8Array(randomBytes(NONCE_BYTES));
+  return new Promise((resolve, reject) => {
+    const stop = (error: Error): void => {
+      release();
+      reject(error);
+    };
+    const onMessage = (data: RawData): void => {
+      release();
+      try {
+        resolve(make(checkHello(data, nonce, target)));
+      } catch (error) {
+        reject(error);
+      }
+    };
+    const onClose = (): void => stop(new TlsFailure('not_a_helper', `${to} ends the connection at the hello.`));
+    const onAbort = (): void => {
+      const reason = abortError(signal);
+      stop(reason.code === 'timeout' ? new TlsFailure('not_a_helper', `${to} does not answer the hello.`) : reason);
+    };
+    const release = (): void => {
+      ws.off('message', onMessage).off('close', onClose);
+      signal.removeEventListener('abort', onAbort);
+    };
+    ws.on('message', onMessage).on('close', onClose);
+    signal.addEventListener('abort', onAbort, { once: true });
+    if (signal.aborted) return onAbort();
+    ws.send(encodeClientHello({ tag, nodeKey: key.publicKey, nonce, exporter, resume }, helperNonce, key));
+  });
+}
+
+function checkHello(data: RawData, nonce: Uint8Array, target: TlsTarget): HelperHello {
+  const to = formatAddress(target);
+  const signed = Buffer.isBuffer(data) ? decodeHelperHello(data, nonce) : null;
+  if (signed === null || !verifySignature(signed.hello.nodeKey, signed.message, signed.signature))
+    throw new TlsFailure('not_a_helper', `${to} sends an invalid hello. Update svcd on both sides.`);
+  const { status, nodeKey } = signed.hello;
+  if (status !== TLS_STATUS.ok) {
+    const [failure, text] = REFUSALS[status];
+    throw new TlsFailure(failure, `${to} ${text}.`);
+  }
+  if (target.nodeKey !== undefined && !equalBytes(target.nodeKey, nodeKey))
+    throw new TlsFailure('other_node', `A node with another key answers at ${to}.`);
+  return signed.hello;
+}
