@@ -5,7 +5,13 @@ import { SvcError } from '../../src/foundation/errors.ts';
 import { localPair } from '../../src/network/links/stream.ts';
 import type { Path } from '../../src/network/transport/path.ts';
 import { StreamError } from '../../src/network/transport/stream.ts';
-import type { BulkStream, BulkStreams, OfferedBulkStream, TakenBulkStream } from '../../src/network/transport/types.ts';
+import type {
+  BulkOptions,
+  BulkStream,
+  BulkStreams,
+  OfferedBulkStream,
+  TakenBulkStream,
+} from '../../src/network/transport/types.ts';
 import { UdpLane } from '../../src/network/transport/udp-lane/udp-lane.ts';
 import { UdpLanes } from '../../src/network/transport/udp-lane/udp-lanes.ts';
 import { type UdpSocket, udxSockets } from '../../src/network/transport/udp-socket.ts';
@@ -21,7 +27,7 @@ function bulkStream(end: Duplex): BulkStream {
   end.push = (chunk: unknown) => push(chunk instanceof Buffer ? Buffer.from(chunk) : chunk);
   return Object.assign(
     end.on('error', () => {}),
-    { rtt: () => 1, release: () => {} },
+    { rtt: () => 1, received: () => 0, release: () => {} },
   );
 }
 
@@ -64,7 +70,7 @@ export class TestLanes implements BulkStreams {
   /** Lanes opened by an offer. */
   readonly opened: UdpLane[] = [];
 
-  private constructor(knownPort: boolean, clock: Clock) {
+  private constructor(outerPort: (port: number) => number, clock: Clock) {
     const createSocket = udxSockets();
     const socket = createSocket();
     socket.bind(0, HOST);
@@ -75,13 +81,18 @@ export class TestLanes implements BulkStreams {
         openSocket: socket,
         plainSocket: createSocket,
       },
-      outerPort: () => (knownPort ? (socket.address()?.port ?? 0) : 0),
+      outerPort: () => outerPort(socket.address()?.port ?? 0),
     });
   }
 
   /** @param knownPort false if its external port cannot be predicted */
   static async open(knownPort = true, clock: Clock = systemClock): Promise<TestLanes> {
-    return new TestLanes(knownPort, clock);
+    return new TestLanes((port) => (knownPort ? port : 0), clock);
+  }
+
+  /** @param outerPort the port at which others reach the socket */
+  static behind(outerPort: () => number): TestLanes {
+    return new TestLanes(outerPort, systemClock);
   }
 
   get answerBytes(): number {
@@ -92,12 +103,12 @@ export class TestLanes implements BulkStreams {
     return this.lanes.offerBytes;
   }
 
-  take(offer: Uint8Array, path: Path, signal: AbortSignal): TakenBulkStream | null {
-    return this.lanes.take(offer, path, signal);
+  take(offer: Uint8Array, path: Path, signal: AbortSignal, options?: BulkOptions): TakenBulkStream | null {
+    return this.lanes.take(offer, path, signal, options);
   }
 
-  offer(path: Path): OfferedBulkStream | null {
-    const offered = this.lanes.offer(path);
+  offer(path: Path, options?: BulkOptions): OfferedBulkStream | null {
+    const offered = this.lanes.offer(path, options);
     if (offered === null) return null;
     const answered: OfferedBulkStream['answered'] = async (answer, signal) => {
       const lane = await offered.answered(answer, signal);

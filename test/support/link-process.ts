@@ -16,6 +16,7 @@ import { UNHELPED } from '../../src/network/peers/dial.ts';
 import { PeerTable } from '../../src/network/peers/peer-table.ts';
 import { loadEngine, type QuicEngine } from '../../src/network/transport/quic/engine.ts';
 import { NativeQuicEndpoint } from '../../src/network/transport/quic/native-endpoint.ts';
+import type { BulkStreams } from '../../src/network/transport/types.ts';
 
 const MIB = 1024 * 1024;
 const LOOPBACK = '127.0.0.1';
@@ -33,8 +34,9 @@ export class NativeNode {
   /**
    * @param standard true to serve the links described at the top of this file
    * @param engine replaces the default engine
+   * @param bulk the lanes of the node
    */
-  constructor(key: KeyPair, port: number, standard = true, engine?: QuicEngine) {
+  constructor(key: KeyPair, port: number, standard = true, engine?: QuicEngine, bulk?: BulkStreams) {
     this.key = key;
     this.aid = nativeAid(key.publicKey);
     const common = { clock: systemClock, log: silentLog };
@@ -54,6 +56,7 @@ export class NativeNode {
         return location;
       },
       authorize: () => {},
+      ...(bulk === undefined ? {} : { bulk }),
     });
     if (!standard) return;
     this.links.accept('tcp', (link) => void link.pipe(link));

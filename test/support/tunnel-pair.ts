@@ -2,9 +2,9 @@
 import type { Socket } from 'node:net';
 import { AckTurns, type ConnectionSide, TunnelConnection } from '../../src/capabilities/tunnels/connection.ts';
 import { keptQuota } from '../../src/capabilities/tunnels/kept-bytes.ts';
-import { lossyNodes } from '../../src/capabilities/tunnels/loss-watch.ts';
 import { type Clock, systemClock } from '../../src/foundation/clock.ts';
 import type { Quota } from '../../src/foundation/quota.ts';
+import { lossyNodes } from '../../src/network/links/loss-watch.ts';
 import type { LinkStream } from '../../src/network/links/types.ts';
 import { StreamError } from '../../src/network/transport/stream.ts';
 import { linkEnds } from './link-ends.ts';

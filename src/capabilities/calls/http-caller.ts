@@ -290,7 +290,7 @@ export class HttpCaller {
   }
 
   async #open(local: Aid, remote: Aid, accessToken: string | undefined): Promise<LinkStream> {
-    const options = { timeoutMs: OPEN_TIMEOUT_MS, accessToken };
+    const options = { timeoutMs: OPEN_TIMEOUT_MS, accessToken, bulk: true };
     try {
       return await this.#links.open(local, remote, this.#options.purpose ?? 'http', options);
     } catch (error) {

@@ -9,12 +9,12 @@ import type { Clock, Timer } from '../../foundation/clock.ts';
 import type { LruCache } from '../../foundation/lru-cache.ts';
 import type { Quota, QuotaHolder } from '../../foundation/quota.ts';
 import { resetSocket } from '../../foundation/sockets.ts';
+import { isLong, isLossyNode, LossWatch } from '../../network/links/loss-watch.ts';
 import { drainAndDestroy } from '../../network/links/stream-dispatcher.ts';
 import type { LinkPath, LinkStream } from '../../network/links/types.ts';
 import { StreamError } from '../../network/transport/stream.ts';
 import { FrameReader, type FrameTaker, lastFrame, lossyFrame, outcomeOf, receivedFrame, writeData } from './frames.ts';
 import { KeptBytes, MAX_KEPT_BYTES } from './kept-bytes.ts';
-import { isLong, isLossyNode, LossWatch } from './loss-watch.ts';
 
 /** Received bytes are acknowledged after this many, bytes: much less than a sender may have unacknowledged … */
 export const ACK_BYTES: number = 512 * 1024;

@@ -7,6 +7,7 @@ import { Quota } from '../../foundation/quota.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import { answerForBulkLink } from '../../network/links/bulk-links.ts';
 import { pairHolder } from '../../network/links/holder.ts';
+import { lossyNodes } from '../../network/links/loss-watch.ts';
 import { drainAndDestroy } from '../../network/links/stream-dispatcher.ts';
 import type { LinkNames, LinkStream } from '../../network/links/types.ts';
 import { readExactly } from '../../network/links/wire.ts';
@@ -14,7 +15,6 @@ import type { BulkStreams } from '../../network/transport/types.ts';
 import { AckTurns, type ConnectionSide, RESUME_MS, TunnelConnection } from './connection.ts';
 import { ACK_FRAME_BYTES } from './frames.ts';
 import { keptQuota } from './kept-bytes.ts';
-import { lossyNodes } from './loss-watch.ts';
 import { OPENING, OPENING_BYTES } from './opening.ts';
 
 /** Time for each message of a caller, milliseconds. */

@@ -11,6 +11,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import { askForBulkLink } from '../../network/links/bulk-links.ts';
 import { pairHolder } from '../../network/links/holder.ts';
+import { lossyNodes } from '../../network/links/loss-watch.ts';
 import { drainAndDestroy } from '../../network/links/stream-dispatcher.ts';
 import type { LinkPath, LinkPaths, LinkStream, Links, OpenOptions } from '../../network/links/types.ts';
 import { Refusal, readExactly, STATUS } from '../../network/links/wire.ts';
@@ -18,7 +19,6 @@ import type { BulkStreams } from '../../network/transport/types.ts';
 import { AckTurns, type ConnectionSide, RESUME_MS, TunnelConnection } from './connection.ts';
 import { keptQuota } from './kept-bytes.ts';
 import type { LinkAhead } from './link-ahead.ts';
-import { lossyNodes } from './loss-watch.ts';
 import { type EarlyBytes, FirstWords, OPENING, openingOf } from './opening.ts';
 
 /** Time for the first attempt to resume, milliseconds: it may have used the lost path. Each later one has twice as long … */

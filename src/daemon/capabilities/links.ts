@@ -8,13 +8,14 @@ import type { Offered } from './files.ts';
 
 export function buildLinks(
   { clock, log, seen, delegations }: Foundation,
-  { pool, resolver, outages }: Network,
+  { pool, lanes, resolver, outages }: Network,
   { identity }: Agents,
   { access, callers, remoteAdmin }: Access,
   { authorizeObject }: Offered,
 ): AgentLinks {
   const links = new AgentLinks({
     pool,
+    bulk: lanes,
     verifier: delegations,
     clock,
     log,

@@ -10,12 +10,13 @@ import type { NodePlace } from '../peers/dial.ts';
 import type { PeerTable } from '../peers/peer-table.ts';
 import { type NodeSession, openStreamWithin } from '../peers/session.ts';
 import type { Stream } from '../transport/types.ts';
+import type { BulkMoves } from './bulk-moves.ts';
 import { encodeHeader } from './header.ts';
 import { decodeProof, isCurrent, MAX_PROOF_BYTES, NOT_YET_VALID, type ProvenWindow } from './proofs.ts';
 import type { OpenLinks, ProvenAgents } from './proven.ts';
 import { asQuicLink } from './stream.ts';
 import type { FirstBytes, FirstPlace, LinkNames, LinkStream, LocalIdentity } from './types.ts';
-import { KIND, Refusal, readExactly, readFrame, STATUS, u16 } from './wire.ts';
+import { KIND, Refusal, readExactly, readFrame, STATUS, u16, u32 } from './wire.ts';
 
 /** Silence after a header until another connection is dialed, milliseconds … */
 export const SILENCE_MS = 1_000;
@@ -33,6 +34,13 @@ export const FRESH_MS = 1_000;
 class NodeGone extends SvcError {
   constructor() {
     super('connect_failed', { message: 'The other node no longer answers.' });
+  }
+}
+
+/** The other node does not know the kind of bulk links, or the purpose. */
+class NoBulkLinks extends Refusal {
+  constructor() {
+    super(STATUS.unknownPurpose);
   }
 }
 
@@ -75,6 +83,8 @@ export interface Opening {
   readonly relays: boolean;
   /** As in `OpenOptions`. */
   readonly first?: FirstBytes | undefined;
+  /** As `bulk` in `OpenOptions`. */
+  readonly isBulk: boolean;
   readonly signal: AbortSignal;
 }
 
@@ -153,12 +163,14 @@ export class LinkInitiator {
   readonly #proven: ProvenAgents;
   readonly #open: OpenLinks;
   readonly #clock: Clock;
+  readonly #moves: BulkMoves | null;
 
-  constructor(peers: PeerTable, proven: ProvenAgents, open: OpenLinks, clock: Clock) {
+  constructor(peers: PeerTable, proven: ProvenAgents, open: OpenLinks, clock: Clock, moves: BulkMoves | null) {
     this.#peers = peers;
     this.#proven = proven;
     this.#open = open;
     this.#clock = clock;
+    this.#moves = moves;
   }
 
   /**
@@ -181,6 +193,10 @@ export class LinkInitiator {
         try {
           return await this.#request(session, opening, watch);
         } catch (error) {
+          if (error instanceof NoBulkLinks) {
+            this.#moves?.unknownTo(session);
+            continue;
+          }
           const next = signal.aborted ? 'give up' : nextStep(error, tried);
           if (next === 'give up') throw error;
           tried.isProofRepeated = next === 'prove again';
@@ -207,16 +223,20 @@ export class LinkInitiator {
     const wantsProof = known === null;
     const header = encodeHeader({ ...names, proof: this.#proven.callerProof(session, caller), wantsProof });
     const stream = this.#peers.openUpgraded(session) ?? (await this.#openOnQuic(session, signal, watch));
+    const number = opening.isBulk ? (this.#moves?.numberFor(session, stream) ?? null) : null;
     try {
       // A node without a proof of the called agent receives only the header.
       const early = known === null ? undefined : first?.bytes(placeOf(session, stream));
-      const said = [Uint8Array.of(KIND.link), u16(header.length), header, ...(early === undefined ? [] : [early])];
+      const kind = number === null ? [Uint8Array.of(KIND.link)] : [Uint8Array.of(KIND.bulkLink), u32(number)];
+      const said = [...kind, u16(header.length), header, ...(early === undefined ? [] : [early])];
       say(stream, Buffer.concat(said), early !== undefined && first?.isAll === true);
       if (early !== undefined) first?.follow?.((bytes) => void stream.write(bytes));
       const [status = STATUS.failed] = await readExactly(stream, 1, signal).finally(() => first?.follow?.(null));
       session.heard();
       if (status !== STATUS.ok) {
         if (early !== undefined) first?.refused?.();
+        // protocol-links.md, step 18
+        if (number !== null && status === STATUS.unknownPurpose) throw new NoBulkLinks();
         throw this.#refusal(status, caller);
       }
       this.#proven.accepted(session, caller);
@@ -224,6 +244,7 @@ export class LinkInitiator {
       // A newer delegation appeared meanwhile, so the called agent must prove itself again.
       if (!this.#proven.stands(names.called, window, unixSeconds(this.#clock))) throw new Refusal(STATUS.proofNeeded);
       this.#open.add(names.called, stream, window.issuedAt);
+      if (number !== null) this.#moves?.opened(session, stream, number);
       if (first !== undefined && early === undefined)
         say(stream, first.bytes(placeOf(session, stream)), first.isAll === true);
       const coverByProof = (other: Duplex): void => {

@@ -68,8 +68,11 @@ export class LinkResponder {
     this.#takers.set(purpose, { handler, check });
   }
 
-  /** Handles a stream of kind "link". The status of a thrown error is sent to the other side. */
-  async answer(stream: Stream, session: NodeSession, signal: AbortSignal): Promise<void> {
+  /**
+   * Handles a stream of kind "link". The status of a thrown error is sent to the other side.
+   * @param accepted called before the answer
+   */
+  async answer(stream: Stream, session: NodeSession, signal: AbortSignal, accepted?: () => void): Promise<void> {
     const header = decodeHeader(await readFrame(stream, MAX_LINK_HEADER_BYTES, signal));
     if (header === null) throw new ProtocolBreach('The header of a link is malformed.');
     const window = await this.#checkCaller(header, session);
@@ -82,6 +85,7 @@ export class LinkResponder {
     // protocol-links.md, step 9
     if (!this.#dependencies.proven.stands(caller, window, unixSeconds(this.#dependencies.clock)))
       throw new Refusal(STATUS.proofNeeded);
+    accepted?.();
     const proof = header.wantsProof ? encodeProof(makeProof('called', identity, session.here, session.there)) : null;
     if (this.#dependencies.isAdmitted?.(names) !== false) this.#dependencies.proven.admit(session, caller, window);
     this.#dependencies.standing.add(caller, stream, window.issuedAt);

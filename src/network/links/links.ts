@@ -13,6 +13,8 @@ import { awakeTimeout } from '../../foundation/stall.ts';
 import { guard } from '../../foundation/stream-listeners.ts';
 import { knownOf } from '../peers/dial.ts';
 import type { PeerTable } from '../peers/peer-table.ts';
+import type { BulkStreams } from '../transport/types.ts';
+import { BulkMoves } from './bulk-moves.ts';
 import { LinkInitiator, type Opening } from './link-initiator.ts';
 import { type LinkCheck, type LinkHandler, LinkResponder } from './link-responder.ts';
 import { isCurrent } from './proofs.ts';
@@ -47,6 +49,8 @@ interface AgentLinksDependencies extends LinksDependencies {
   readonly verifier?: Pick<DelegationVerifier, 'verifyAsync'>;
   readonly clock: Clock;
   readonly log: Log;
+  /** Carries bulk links across lossy paths. Without it they stay on their connection. */
+  readonly bulk?: BulkStreams;
 }
 
 /** The caller already passed an access token, so a hint to pass one would mislead. */
@@ -76,7 +80,8 @@ export class AgentLinks implements Links, LinkPaths {
     this.#floor = new DelegationFloor({ ...dependencies, raised });
     const verifier = dependencies.verifier ?? new DelegationVerifier();
     const proven = new ProvenAgents(this.#floor, verifier);
-    this.#opening = new LinkInitiator(pool, proven, standing, clock);
+    const moves = dependencies.bulk === undefined ? null : new BulkMoves({ clock, streams: dependencies.bulk });
+    this.#opening = new LinkInitiator(pool, proven, standing, clock, moves);
     this.#answering = new LinkResponder({
       ...dependencies,
       proven,
@@ -87,6 +92,12 @@ export class AgentLinks implements Links, LinkPaths {
       log: dependencies.log.child('links'),
     });
     pool.handle(KIND.link, (stream, session, signal) => this.#answering.answer(stream, session, signal));
+    if (moves === null) return;
+    pool.handle(KIND.lane, (stream, session, signal) => moves.handle(stream, session, signal));
+    pool.handle(KIND.bulkLink, async (stream, session, signal) => {
+      const number = await moves.readNumber(stream, signal);
+      await this.#answering.answer(stream, session, signal, () => moves.accepted(session, stream, number));
+    });
   }
 
   async open(local: Aid, remote: Aid, purpose: Purpose, options: OpenOptions = {}): Promise<LinkStream> {
@@ -95,7 +106,8 @@ export class AgentLinks implements Links, LinkPaths {
     const names: LinkNames = { caller: local, called: remote, purpose, accessToken, nodeKey: null };
     using limit = awakeTimeout(this.#dependencies.clock, options.timeoutMs ?? OPEN_TIMEOUT_MS, options.signal);
     const { first } = options;
-    const opening = { caller, names, relays: options.disableRelay !== true, first, signal: limit.signal };
+    const isBulk = options.bulk === true;
+    const opening = { caller, names, relays: options.disableRelay !== true, first, isBulk, signal: limit.signal };
     const here = await this.#isHere(remote, limit.signal);
     if (here) {
       const link = await this.#openHere(names, limit.signal).catch((error: unknown) => {

@@ -134,6 +134,8 @@ export interface OpenOptions {
    * The first bytes of the link. They are sent with its header if the called agent is already proven on the connection.
    */
   readonly first?: FirstBytes;
+  /** True if many bytes may follow. If packet loss slows the link down, it continues on a lane, if one is possible. */
+  readonly bulk?: boolean;
 }
 
 /** The target of the first bytes. */

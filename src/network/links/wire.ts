@@ -9,7 +9,15 @@ import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import { listen } from '../../foundation/stream-listeners.ts';
 
 /** The first byte of a stream. A hello uses 1 or 4, only on the first stream. */
-export const KIND = { link: 0x02, nodeRequest: 0x03, signal: 0x05, probe: 0x06, near: 0x07 } as const;
+export const KIND = {
+  link: 0x02,
+  nodeRequest: 0x03,
+  signal: 0x05,
+  probe: 0x06,
+  near: 0x07,
+  bulkLink: 0x08,
+  lane: 0x09,
+} as const;
 export type Kind = (typeof KIND)[keyof typeof KIND];
 
 /** Time for the other side to read the last byte of a stream, milliseconds. */

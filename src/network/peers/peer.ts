@@ -665,8 +665,8 @@ export class Peer {
     this.#recovering.add(session);
     const { clock, log } = this.#context;
     const { signal } = this.#recovery;
-    const received = session.stats().bytesReceived;
-    const isSilent = (): boolean => !session.closed && session.stats().bytesReceived === received;
+    const received = session.receivedBytes;
+    const isSilent = (): boolean => !session.closed && session.receivedBytes === received;
     using limit = awakeTimeout(clock, RECOVERY_MS, signal);
     try {
       const other = this.#newerThan(session) ?? (await this.#replace(session, limit.signal));

@@ -10,7 +10,7 @@ import { guard } from '../../foundation/stream-listeners.ts';
 import type { ConnectionEnd } from '../links/proofs.ts';
 import { KIND, readExactly } from '../links/wire.ts';
 import type { Path } from '../transport/path.ts';
-import type { Connection, ConnectionStats, Stream, UpgradeState } from '../transport/types.ts';
+import type { BulkStream, Connection, ConnectionStats, Stream, UpgradeState } from '../transport/types.ts';
 
 /** The hello of one node on one connection. */
 export interface Hello {
@@ -41,6 +41,8 @@ export class NodeSession {
   /** Traffic of the faster transport. */
   readonly upgrade: UpgradeState = { sent: 0, received: 0, isReady: false };
   readonly #clock: Clock;
+  /** Lanes on which links of this connection continue. */
+  readonly #lanes = new Set<BulkStream>();
   #streams = 0;
   #idleSince: number;
   #heardAt = Number.NEGATIVE_INFINITY;
@@ -108,6 +110,17 @@ export class NodeSession {
     this.#streams++;
     guard(stream);
     stream.once('close', () => this.#release());
+  }
+
+  /** A link of this connection continues on a lane. */
+  continuesOn(lane: BulkStream): void {
+    this.#lanes.add(lane);
+    lane.once('close', () => this.#lanes.delete(lane));
+  }
+
+  /** Bytes received on the connection, and by links of it on lanes. A closed lane no longer counts. */
+  get receivedBytes(): number {
+    return this.#lanes.values().reduce((sum, lane) => sum + lane.received(), this.stats().bytesReceived);
   }
 
   /** A packet arrived. */

@@ -14,18 +14,21 @@ export const BULK_SECRET_BYTES = 32;
 /** Largest payload of one record, bytes. */
 export const MAX_RECORD_PAYLOAD_BYTES: number = 64 * 1024;
 
+/** Size of the number in a `read` record, bytes. */
+export const READ_COUNT_BYTES = 6;
+
 const RECORD_LENGTH_BYTES = 3;
 const KIND_BYTES = 1;
 const MIN_SEALED_BYTES: number = KIND_BYTES + TAG_BYTES;
 const MAX_SEALED_BYTES: number = MIN_SEALED_BYTES + MAX_RECORD_PAYLOAD_BYTES;
 
-/** `reset`: the sender aborts the stream. */
-const KIND = { hello: 0, data: 1, end: 2, reset: 3 } as const;
+/** `reset`: the sender aborts the stream. `read`: the number of bytes that its user has read so far. */
+const KIND = { hello: 0, data: 1, end: 2, reset: 3, read: 4 } as const;
 export type RecordKind = keyof typeof KIND;
 
 export interface LaneRecord {
   readonly kind: RecordKind;
-  /** Unshared memory. Empty except for data. */
+  /** Unshared memory. Empty except for data and `read`. */
   readonly payload: Buffer;
 }
 
@@ -85,6 +88,7 @@ function kindOf(byte: number | undefined): RecordKind | null {
   if (byte === KIND.hello) return 'hello';
   if (byte === KIND.data) return 'data';
   if (byte === KIND.end) return 'end';
+  if (byte === KIND.read) return 'read';
   return byte === KIND.reset ? 'reset' : null;
 }
 
@@ -145,7 +149,8 @@ export class RecordOpener {
       throw broken(cause);
     }
     const kind = kindOf(plain[0]);
-    if (kind === null || (kind !== 'data' && plain.length > KIND_BYTES)) throw broken();
+    const mostBytes = kind === 'data' ? MAX_RECORD_PAYLOAD_BYTES : kind === 'read' ? READ_COUNT_BYTES : 0;
+    if (kind === null || plain.length > KIND_BYTES + mostBytes) throw broken();
     return { kind, payload: plain.subarray(KIND_BYTES) };
   }
 }

@@ -36,6 +36,22 @@ export interface Stream extends Duplex {
    * keeps nothing after `close`.
    */
   whenReleased?(): Promise<void>;
+  /** Sets what each write waits for, so that little of it is queued in the engine. Missing if the adapter cannot wait. */
+  setPace?(pace: WritePace): void;
+  /**
+   * Both sides have agreed to continue on another stream, or wait for each other's last word (null: they stay here).
+   * Each half continues there after its bytes on this stream, whose end is then no end for the reader. Missing if the
+   * adapter cannot.
+   */
+  continueOn?(next: Promise<BulkStream | null>): void;
+}
+
+/** Decides when a stream may pass more bytes to its engine. */
+export interface WritePace {
+  /** Largest part for the next `before`, bytes. */
+  readonly maxBytes: number;
+  /** Null if these bytes may be passed now. Settles when they may, or when the stream has closed or moved. */
+  before(bytes: number): Promise<void> | null;
 }
 
 export interface ConnectionStats {
@@ -139,6 +155,8 @@ export interface StreamUpgrade extends Component {
 export interface BulkStream extends Duplex {
   /** Smoothed round-trip time, milliseconds. */
   rtt(): number;
+  /** Bytes of packets received. */
+  received(): number;
   release(chunk: Buffer): void;
 }
 
@@ -159,13 +177,18 @@ export interface TakenBulkStream {
   readonly stream: Promise<BulkStream>;
 }
 
+export interface BulkOptions {
+  /** True if a slow reader should slow the writer down. Both sides pass the same. Default: the reader must be fast. */
+  readonly hasBackPressure?: boolean;
+}
+
 /** Opens bulk streams between two nodes. They exchange an offer and an answer over a connection that they have. */
 export interface BulkStreams {
   readonly offerBytes: number;
   /** Size of an answer, bytes. Zeros refuse the offer. */
   readonly answerBytes: number;
   /** Null if there is no room, or if a third node carries the packets of the path. */
-  offer(path: Path): OfferedBulkStream | null;
+  offer(path: Path, options?: BulkOptions): OfferedBulkStream | null;
   /** Null as for `offer`. */
-  take(offer: Uint8Array, path: Path, signal: AbortSignal): TakenBulkStream | null;
+  take(offer: Uint8Array, path: Path, signal: AbortSignal, options?: BulkOptions): TakenBulkStream | null;
 }

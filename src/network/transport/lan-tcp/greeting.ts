@@ -101,8 +101,9 @@ export function connectionSeals(secret: Uint8Array, salt: Uint8Array, role: 'con
  * daemons there.
  */
 
-const CODE: Readonly<Record<RecordKind, number>> = { hello: 0, data: 1, end: 2, reset: 3 };
-const KIND_OF = new Map<number, RecordKind>([
+type FrameKind = Exclude<RecordKind, 'read'>;
+const CODE: Readonly<Record<FrameKind, number>> = { hello: 0, data: 1, end: 2, reset: 3 };
+const KIND_OF = new Map<number, FrameKind>([
   [CODE.hello, 'hello'],
   [CODE.data, 'data'],
   [CODE.end, 'end'],
@@ -113,7 +114,7 @@ const NOTHING: Buffer = Buffer.alloc(0);
 
 export class FrameWriter {
   /** @param payload at most `MAX_RECORD_PAYLOAD_BYTES`; it can be reused */
-  seal(kind: RecordKind, payload: Uint8Array = NOTHING): Buffer {
+  seal(kind: FrameKind, payload: Uint8Array = NOTHING): Buffer {
     const frame = Buffer.allocUnsafeSlow(HEAD_BYTES + payload.length);
     frame.writeUInt32BE(((CODE[kind] << 24) | payload.length) >>> 0);
     frame.set(payload, HEAD_BYTES);

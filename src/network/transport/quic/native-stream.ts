@@ -1,7 +1,7 @@
 /** A stream of the engine as a Node Duplex with back-pressure in both directions. */
 import { freeMemory } from '../../../foundation/bytes.ts';
 import { STREAM_OPTIONS, StreamError, WatchedStream } from '../stream.ts';
-import type { Connection, Stream } from '../types.ts';
+import type { BulkStream, Connection, Stream, WritePace } from '../types.ts';
 import type { EngineStream } from './engine.ts';
 
 /**
@@ -49,6 +49,15 @@ export class NativeStream extends WatchedStream implements Stream {
   /** After the clean end of our half, a reset now could discard bytes that were sent. */
   #finished = false;
   #letGo: Promise<void> = Promise.resolve();
+  #pace: WritePace | null = null;
+  /** It waits for the decision whether to continue on another stream. */
+  #isMoving = false;
+  /** The stream on which it continues. */
+  #next: BulkStream | null = null;
+  /** Our half on this stream ended early. The rest uses the next one. */
+  #halfMoved = false;
+  /** The reader has received the end. */
+  #isAtEnd = false;
 
   constructor(native: EngineStream, connection: Connection, released: () => void) {
     super(STREAM_OPTIONS);
@@ -59,7 +68,56 @@ export class NativeStream extends WatchedStream implements Stream {
     this.on('error', () => {});
   }
 
+  setPace(pace: WritePace): void {
+    this.#pace = pace;
+  }
+
+  continueOn(next: Promise<BulkStream | null>): void {
+    this.#isMoving = true;
+    next.then(
+      (stream) => this.#moved(stream),
+      () => this.#moved(null),
+    );
+  }
+
+  /** protocol-links.md, step 21 */
+  #moved(next: BulkStream | null): void {
+    this.#isMoving = false;
+    if (next === null || this.destroyed) {
+      next?.destroy();
+      if (this.#readEnded) this.#endReading();
+      return;
+    }
+    this.#next = next;
+    // The peer may have used it already.
+    if (next.destroyed) return void this.destroy(next.errored ?? new StreamError('connection_lost'));
+    next.on('error', (error) => this.destroy(error));
+    next.on('close', () => {
+      if (!next.readableEnded || !next.writableFinished) this.destroy(new StreamError('connection_lost'));
+    });
+    next.on('end', () => this.#endReading());
+    next.pause();
+    if (this.#finished) next.end();
+    if (this.#readEnded) this.#readNext(next);
+  }
+
+  #readNext(next: BulkStream): void {
+    // The peer ended its half before the move, so nothing follows it.
+    if (!this.#isAtEnd)
+      next.on('data', (chunk: Buffer) => {
+        if (!this.push(chunk)) next.pause();
+      });
+    next.resume();
+  }
+
+  #endReading(): void {
+    if (this.#isAtEnd || this.destroyed) return;
+    this.#isAtEnd = true;
+    this.push(null);
+  }
+
   override _read(): void {
+    if (this.#next !== null && this.#readEnded) this.#next.resume();
     if (!this.#reading && !this.#readIsDue && !this.#readEnded) this.#readNative();
   }
 
@@ -84,7 +142,8 @@ export class NativeStream extends WatchedStream implements Stream {
     if (this.destroyed) return;
     if (chunk === null) {
       this.#readEnded = true;
-      this.push(null);
+      if (this.#next !== null) this.#readNext(this.#next);
+      else if (!this.#isMoving) this.#endReading();
       return;
     }
     const { length } = chunk;
@@ -131,12 +190,44 @@ export class NativeStream extends WatchedStream implements Stream {
   override _write(chunk: Buffer, _encoding: BufferEncoding, callback: (error?: Error | null) => void): void {
     // `node:http` ends each message with an empty write.
     if (chunk.length === 0) return callback();
-    const sent = chunk.length > WRITE_BYTES ? this.#send([chunk]) : this.#writeNative(chunk);
+    const sent = chunk.length > this.#writeBytes ? this.#send([chunk]) : this.#sendOne(chunk);
     sent.then(() => callback(), callback);
   }
 
   override _writev(chunks: readonly { readonly chunk: Buffer }[], callback: (error?: Error | null) => void): void {
     this.#send(chunks.map(({ chunk }) => chunk)).then(() => callback(), callback);
+  }
+
+  /** Size of the largest write, bytes. */
+  get #writeBytes(): number {
+    return Math.min(this.#pace?.maxBytes ?? WRITE_BYTES, WRITE_BYTES);
+  }
+
+  #sendOne(data: Buffer): Promise<void> {
+    return this.#pace === null ? this.#writeNative(data) : this.#pass(this.#pace, data);
+  }
+
+  /** Passes bytes on when the pace permits, and to the next stream once there is one. */
+  async #pass(pace: WritePace, data: Buffer): Promise<void> {
+    const turn = this.#next === null ? pace.before(data.length) : null;
+    if (turn !== null) await turn;
+    if (this.#next === null) await this.#writeNative(data);
+    else await this.#writeNext(this.#next, data);
+  }
+
+  async #writeNext(next: BulkStream, data: Buffer): Promise<void> {
+    this.#moveHalf();
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    next.write(data, (error) => (error ? reject(error) : resolve()));
+    await promise;
+  }
+
+  /** Ends our half on this stream. */
+  #moveHalf(): void {
+    if (this.#halfMoved || this.#finished) return;
+    this.#halfMoved = true;
+    // Its failure ends the connection, and so this stream.
+    this.#native.finishWrite().catch(() => {});
   }
 
   /** Sends buffers in order. Joins small ones and splits large ones, so that `destroy` takes effect soon. */
@@ -148,15 +239,17 @@ export class NativeStream extends WatchedStream implements Stream {
       const data = batch.length === 1 && first !== undefined ? first : Buffer.concat(batch, size);
       batch = [];
       size = 0;
-      await this.#writeNative(data);
+      await this.#sendOne(data);
       if (data !== first) this.release(data);
     };
     for (const buffer of buffers) {
-      for (let at = 0; at < buffer.length; at += WRITE_BYTES) {
-        const piece = buffer.length <= WRITE_BYTES ? buffer : buffer.subarray(at, at + WRITE_BYTES);
-        if (size > 0 && size + piece.length > WRITE_BYTES) await flush();
+      for (let at = 0; at < buffer.length; ) {
+        const most = this.#writeBytes;
+        const piece = buffer.length <= most ? buffer : buffer.subarray(at, at + most);
+        if (size > 0 && size + piece.length > most) await flush();
         batch.push(piece);
         size += piece.length;
+        at += piece.length;
       }
     }
     if (size > 0) await flush();
@@ -184,6 +277,11 @@ export class NativeStream extends WatchedStream implements Stream {
   }
 
   override _final(callback: (error?: Error | null) => void): void {
+    if (this.#next !== null) {
+      this.#moveHalf();
+      this.#next.end(callback);
+      return;
+    }
     this.#finished = true;
     this.#native.finishWrite().then(
       () => callback(),
@@ -194,7 +292,9 @@ export class NativeStream extends WatchedStream implements Stream {
   override _destroy(error: Error | null, callback: (error: Error | null) => void): void {
     // Both wait in the engine for the current call, so they are not awaited here.
     const halves: Promise<void>[] = [];
-    if (!this.#finished) halves.push(this.#native.resetWrite());
+    const next = this.#next;
+    if (next !== null && !(next.readableEnded && next.writableFinished)) next.destroy();
+    if (!this.#finished && !this.#halfMoved) halves.push(this.#native.resetWrite());
     if (!this.#readEnded) halves.push(this.#native.stopRead());
     this.#letGo = Promise.allSettled(halves).then(this.#released, this.#released);
     callback(error);

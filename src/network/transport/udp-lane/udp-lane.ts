@@ -7,7 +7,13 @@ import type { Quota, QuotaHolder } from '../../../foundation/quota.ts';
 import { every, type RepeatingTask } from '../../../foundation/repeat.ts';
 import { ResizableShare } from '../../../foundation/resizable-share.ts';
 import { SilenceWatch } from '../../../foundation/stall.ts';
-import { type LaneRecord, MAX_RECORD_PAYLOAD_BYTES, RecordOpener, RecordSealer } from '../sealed-records.ts';
+import {
+  type LaneRecord,
+  MAX_RECORD_PAYLOAD_BYTES,
+  READ_COUNT_BYTES,
+  RecordOpener,
+  RecordSealer,
+} from '../sealed-records.ts';
 import { STREAM_OPTIONS, StreamError } from '../stream.ts';
 import type { BulkStream } from '../types.ts';
 
@@ -19,6 +25,10 @@ const LANE_LOOK_MS = 1_000;
 const KEEPALIVE_MS = 15_000;
 /** A lane without any packet from the peer for this time is lost, milliseconds. */
 export const LANE_IDLE_MS: number = 3 * KEEPALIVE_MS;
+/** Bytes that a lane with back-pressure may have sent before its peer has read them … */
+export const MAX_LANE_AHEAD_BYTES: number = 2 * 1024 * 1024;
+/** … which the peer reports after this many, bytes. */
+const READ_STEP_BYTES: number = 256 * 1024;
 type Callback = (error?: Error | null) => void;
 
 interface BulkLaneOptions {
@@ -29,6 +39,8 @@ interface BulkLaneOptions {
   readonly unread: Quota;
   /** The holder of the lane's share. */
   readonly holder: QuotaHolder;
+  /** True if each side reports what it has read, so a slow reader slows the writer down. */
+  readonly hasBackPressure: boolean;
 }
 
 export class UdpLane extends Duplex implements BulkStream {
@@ -37,6 +49,14 @@ export class UdpLane extends Duplex implements BulkStream {
   readonly #opener: RecordOpener;
   readonly #clock: Clock;
   readonly #unread: ResizableShare;
+  readonly #hasBackPressure: boolean;
+  /** Bytes of data in both directions, and the parts of them that the peer and we have reported as read. */
+  #written = 0;
+  #peerRead = 0;
+  #got = 0;
+  #reported = 0;
+  /** The stream below has no room. */
+  #isFull = false;
   readonly #met = Promise.withResolvers<void>();
   #looks: RepeatingTask | null = null;
   #silence: SilenceWatch | null = null;
@@ -49,18 +69,22 @@ export class UdpLane extends Duplex implements BulkStream {
   #isClosed = false;
   #onClosed: (() => void) | null = null;
 
-  constructor({ clock, stream, keys, unread, holder }: BulkLaneOptions) {
+  constructor({ clock, stream, keys, unread, holder, hasBackPressure }: BulkLaneOptions) {
     super(STREAM_OPTIONS);
     this.#clock = clock;
     this.#stream = stream;
+    this.#hasBackPressure = hasBackPressure;
     this.#unread = new ResizableShare(unread, holder, () => this.#lose());
     this.#sealer = new RecordSealer(keys.seal);
     this.#opener = new RecordOpener(keys.open);
     this.#met.promise.catch(() => {});
     // A lost lane must not end the process while there is no listener.
     this.on('error', () => {});
-    stream.on('data', (chunk: Uint8Array) => this.#received(chunk));
-    stream.on('drain', () => this.#written());
+    stream.on('data', (chunk: Uint8Array) => this.#feed(chunk));
+    stream.on('drain', () => {
+      this.#isFull = false;
+      this.#goOn();
+    });
     stream.on('end', () => (this.#theyEnded ? undefined : this.#lose()));
     stream.on('error', (cause: unknown) => this.#lose(cause));
     stream.on('close', () => this.#closed());
@@ -80,6 +104,10 @@ export class UdpLane extends Duplex implements BulkStream {
     return this.#stream.rtt;
   }
 
+  received(): number {
+    return this.#stream.bytesReceived;
+  }
+
   /** Sends the hello. Call it when the stream is connected, before writing. */
   greet(): void {
     this.#stream.setKeepalive(KEEPALIVE_MS);
@@ -93,15 +121,27 @@ export class UdpLane extends Duplex implements BulkStream {
     freeMemory(chunk);
   }
 
-  /** The reader reads immediately. A quota limits the bytes that arrive before it does. */
-  override _read(): void {}
+  /**
+   * Without back-pressure the reader must read immediately. In both cases a quota limits the bytes that arrive before
+   * it does.
+   */
+  override _read(): void {
+    const read = this.#got - this.readableLength;
+    if (!this.#hasBackPressure || read - this.#reported < READ_STEP_BYTES || this.destroyed || this.#theyEnded) return;
+    this.#reported = read;
+    const count = Buffer.alloc(READ_COUNT_BYTES);
+    count.writeUIntBE(read, 0, READ_COUNT_BYTES);
+    this.#isFull = !this.#stream.write(this.#sealer.seal('read', count));
+  }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, callback: Callback): void {
-    let hasRoom = true;
-    for (let at = 0; at < chunk.length; at += MAX_RECORD_PAYLOAD_BYTES)
-      hasRoom = this.#stream.write(this.#sealer.seal('data', chunk.subarray(at, at + MAX_RECORD_PAYLOAD_BYTES)));
-    if (hasRoom) callback();
-    else this.#drained = callback;
+    for (let at = 0; at < chunk.length; at += MAX_RECORD_PAYLOAD_BYTES) {
+      const record = this.#sealer.seal('data', chunk.subarray(at, at + MAX_RECORD_PAYLOAD_BYTES));
+      this.#isFull = !this.#stream.write(record);
+    }
+    this.#written += chunk.length;
+    this.#drained = callback;
+    this.#goOn();
   }
 
   override _final(callback: Callback): void {
@@ -124,7 +164,7 @@ export class UdpLane extends Duplex implements BulkStream {
       this.#stream.write(this.#sealer.seal('reset'));
       this.#stream.end();
     } else if (!isWhole) this.#stream.destroy();
-    this.#written();
+    this.#settleWrite();
     if (this.#isClosed) callback(error);
     else this.#onClosed = () => callback(error);
   }
@@ -144,7 +184,13 @@ export class UdpLane extends Duplex implements BulkStream {
     else if (!this.writableFinished || !this.#theyEnded) this.#lose();
   }
 
-  #written(): void {
+  /** Accepts the next write if the stream and the peer's reader have room for it. */
+  #goOn(): void {
+    const isAhead = this.#hasBackPressure && this.#written - this.#peerRead >= MAX_LANE_AHEAD_BYTES;
+    if (!this.#isFull && !isAhead) this.#settleWrite();
+  }
+
+  #settleWrite(): void {
     const drained = this.#drained;
     this.#drained = null;
     drained?.();
@@ -156,7 +202,7 @@ export class UdpLane extends Duplex implements BulkStream {
     else this.destroy(new StreamError('connection_lost', cause));
   }
 
-  #received(chunk: Uint8Array): void {
+  #feed(chunk: Uint8Array): void {
     try {
       for (const record of this.#opener.feed(chunk)) this.#take(record);
     } catch (error) {
@@ -167,14 +213,25 @@ export class UdpLane extends Duplex implements BulkStream {
   #take({ kind, payload }: LaneRecord): void {
     if (this.destroyed) return;
     if (kind === 'reset') return this.#reset();
+    if (kind === 'read') return this.#peerHasRead(payload);
     if (this.#theyEnded) return;
     this.#met.resolve();
     if (kind === 'end') {
       this.#theyEnded = true;
       if (this.#weEnded) this.#stream.end();
       this.push(null);
-    } else if (kind === 'data' && payload.length > 0) this.push(payload);
+    } else if (kind === 'data' && payload.length > 0) {
+      this.#got += payload.length;
+      this.push(payload);
+    }
     this.#countUnread();
+  }
+
+  #peerHasRead(payload: Buffer): void {
+    const read = payload.length === READ_COUNT_BYTES ? payload.readUIntBE(0, READ_COUNT_BYTES) : -1;
+    if (!this.#hasBackPressure || read < this.#peerRead || read > this.#written) return this.#lose();
+    this.#peerRead = read;
+    this.#goOn();
   }
 
   /** Bytes before a clean end are read first. */

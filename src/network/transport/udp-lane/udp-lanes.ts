@@ -14,7 +14,7 @@ import { Quota } from '../../../foundation/quota.ts';
 import { awakeTimeout } from '../../../foundation/stall.ts';
 import type { Path } from '../path.ts';
 import { BULK_SECRET_BYTES, laneKeys } from '../sealed-records.ts';
-import type { BulkStreams, OfferedBulkStream, TakenBulkStream } from '../types.ts';
+import type { BulkOptions, BulkStreams, OfferedBulkStream, TakenBulkStream } from '../types.ts';
 import type { UdpSocket } from '../udp-socket.ts';
 import { LaneEntrance } from './lane-entrance.ts';
 import { UdpLane } from './udp-lane.ts';
@@ -169,9 +169,9 @@ export class UdpLanes implements Component, BulkStreams {
     return { lanes: this.#lanes.size, sent, received };
   }
 
-  offer(path: Path): OfferedBulkStream | null {
+  offer(path: Path, options: BulkOptions = {}): OfferedBulkStream | null {
     // protocol-tunnels.md, step 13
-    const end = this.#open(path, 'offered');
+    const end = this.#open(path, 'offered', options);
     if (end === null) return null;
     const secret = new Uint8Array(randomBytes(BULK_SECRET_BYTES));
     return {
@@ -182,8 +182,8 @@ export class UdpLanes implements Component, BulkStreams {
     };
   }
 
-  take(offer: Uint8Array, path: Path, signal: AbortSignal): TakenBulkStream | null {
-    const end = this.#open(path, 'took');
+  take(offer: Uint8Array, path: Path, signal: AbortSignal, options: BulkOptions = {}): TakenBulkStream | null {
+    const end = this.#open(path, 'took', options);
     if (end === null) return null;
     const there = decodeLaneOffer(offer);
     const stream = this.#meet(end, end.lane(there.secret, false), there, 'took', signal);
@@ -213,8 +213,9 @@ export class UdpLanes implements Component, BulkStreams {
     }
   }
 
-  #open({ kind, remote: { host }, source }: Path, role: Role): End | null {
+  #open({ kind, remote: { host }, source }: Path, role: Role, options: BulkOptions): End | null {
     const { clock, outerPort } = this.#deps;
+    const { hasBackPressure = false } = options;
     if (this.#stopped || isRelayed(kind)) return null;
     // We offer lanes only to peers that we use.
     const holder = { node: source, source, named: role === 'offered' };
@@ -241,10 +242,8 @@ export class UdpLanes implements Component, BulkStreams {
       id,
       port,
       lane: (secret, offered) => {
-        lane = this.#keep(
-          new UdpLane({ clock, stream, keys: laneKeys(secret, offered), unread: this.#unread, holder }),
-          leave,
-        );
+        const keys = laneKeys(secret, offered);
+        lane = this.#keep(new UdpLane({ clock, stream, keys, unread: this.#unread, holder, hasBackPressure }), leave);
         return lane;
       },
       connect,

@@ -1,7 +1,7 @@
 /** When packet loss counts as the reason why a connection is slow. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { LONG_PATH_MS, LossWatch, lossyNodes } from '../../../src/capabilities/tunnels/loss-watch.ts';
+import { LONG_PATH_MS, LossWatch, lossyNodes } from '../../../src/network/links/loss-watch.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const MIB = 1024 * 1024;

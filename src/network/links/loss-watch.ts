@@ -1,8 +1,8 @@
-/** Decides that packet loss slows a tunnel connection down, so that it should continue on a lane. */
+/** Decides that packet loss slows a link or tunnel connection down, so that it should continue on a lane. */
 import { toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
-import type { LinkStream } from '../../network/links/types.ts';
+import type { LinkStream } from './types.ts';
 
 /** Shortest round-trip time for which a lane can be faster, milliseconds. */
 export const LONG_PATH_MS = 10;
@@ -32,6 +32,9 @@ interface PathCounts {
   readonly lost: number;
 }
 
+/** The link of a watch. */
+export type MeasuredLink = Pick<LinkStream, 'packets' | 'path' | 'nodeKey'>;
+
 /** True if a lane could be faster than a link. Neither lanes nor links on this daemon count packets. */
 export function isLong(link: Pick<LinkStream, 'packets' | 'path'>): boolean {
   if (link.packets === undefined) return false;
@@ -50,12 +53,12 @@ export function isLossyNode(link: Pick<LinkStream, 'nodeKey'>, lossy: LruCache<s
 
 /** Watches a link while the writer of its connection waits for it. */
 export class LossWatch {
-  readonly #link: Pick<LinkStream, 'packets' | 'path' | 'nodeKey'>;
+  readonly #link: MeasuredLink;
   readonly #lossy: LruCache<string, true>;
   readonly #clock: Clock;
   readonly #since: PathCounts;
 
-  constructor(link: Pick<LinkStream, 'packets' | 'path' | 'nodeKey'>, lossy: LruCache<string, true>, clock: Clock) {
+  constructor(link: MeasuredLink, lossy: LruCache<string, true>, clock: Clock) {
     this.#link = link;
     this.#lossy = lossy;
     this.#clock = clock;
