@@ -8,6 +8,7 @@ import { subscriberOf } from '../../foundation/ip.ts';
 import type { Log } from '../../foundation/log.ts';
 import { Quota, type QuotaShare } from '../../foundation/quota.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
+import { QUIC_INITIAL_BYTES } from '../transport/udp-socket.ts';
 import {
   RELAY_BYTES_PER_DAY,
   RELAY_BYTES_PER_DAY_PER_SOURCE,
@@ -26,8 +27,6 @@ import {
 
 /** Size of the token that identifies the called node, bytes. */
 export const RELAY_TOKEN_BYTES = 16;
-/** Minimum size of the first datagram of a QUIC handshake (RFC 9000, 14.1), bytes. */
-const INITIAL_BYTES = 1200;
 /** The bit that marks a long header. */
 const LONG_HEADER = 0x80;
 /** Largest datagram to forward, bytes. */
@@ -134,7 +133,7 @@ export class RelaySession {
   #isCaller(datagram: Uint8Array, from: Address): boolean {
     if (this.#caller.isRemote(from)) return true;
     const isFirst = this.#caller.remotePort === 0 && from.host === this.#peers.callerHost;
-    if (isFirst && datagram.length >= INITIAL_BYTES && ((datagram[0] ?? 0) & LONG_HEADER) !== 0) {
+    if (isFirst && datagram.length >= QUIC_INITIAL_BYTES && ((datagram[0] ?? 0) & LONG_HEADER) !== 0) {
       this.#caller.setRemote(from);
       return true;
     }

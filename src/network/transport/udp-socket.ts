@@ -42,6 +42,9 @@ export function udxSockets(): SocketFactory {
 /** Size of the tag of a record network, bytes. Its datagrams start with the tag. */
 export const NETWORK_TAG_BYTES = 8;
 
+/** Minimum size of the first packet of a QUIC handshake (RFC 9000, 14.1), bytes. */
+export const QUIC_INITIAL_BYTES = 1200;
+
 /** Ports that other nodes name as destinations. */
 
 /** Lower ports belong to services: NATs do not assign them, and we send nothing to them. */

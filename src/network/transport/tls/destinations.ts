@@ -1,0 +1,148 @@
+/**
+ * Decides which datagrams pass a lent port (docs/protocol-tls.md, step 8), so that a helper is no open UDP proxy.
+ * Payloads are encrypted, so only their form shows what they are.
+ */
+import { type Address, formatAddress } from '../../../foundation/address.ts';
+import { equalBytes } from '../../../foundation/bytes.ts';
+import type { Clock } from '../../../foundation/clock.ts';
+import { IP_SCOPE, type IpScope, ipScope } from '../../../foundation/ip.ts';
+import { LruCache } from '../../../foundation/lru-cache.ts';
+import { NETWORK_TAG_BYTES, QUIC_INITIAL_BYTES } from '../udp-socket.ts';
+
+/** Packets to a destination that does not answer … */
+export const MAX_UNANSWERED_PACKETS = 3;
+/** … within this time, milliseconds. An answer is also valid for this time. */
+export const ANSWER_VALID_MS = 30_000;
+/** Destinations of one client to remember. */
+const MAX_DESTINATIONS = 512;
+/** Senders of unsolicited datagrams to remember. They cannot evict the destinations of the client. */
+const MAX_CALLERS = 64;
+
+/** Smallest QUIC packet that a node accepts (RFC 9000, 10.3), bytes. */
+const MIN_QUIC_BYTES = 21;
+const LONG_FORM = 0x80;
+/** Size of the token that joins a relayed session, bytes. */
+const TOKEN_BYTES = 16;
+/** QUIC versions: negotiation, 1, 2, and drafts (without their last byte). */
+const VERSIONS: ReadonlySet<number> = new Set([0, 1, 0x6b3343cf]);
+const DRAFTS = 0xff0000;
+
+/**
+ * - `record`: a datagram of the record network
+ * - `initial`: the first packet of a QUIC handshake
+ * - `long`: another packet of a handshake
+ * - `short`: anything that can be a QUIC packet after the handshake
+ * - `small`: opens a NAT (one byte 0), or joins a relayed session (16 bytes)
+ * - `other`: nothing that a node sends
+ */
+type DatagramKind = 'record' | 'initial' | 'long' | 'short' | 'small' | 'other';
+
+function isQuicVersion(datagram: Uint8Array): boolean {
+  const version = new DataView(datagram.buffer, datagram.byteOffset, datagram.length).getUint32(1);
+  return VERSIONS.has(version) || version >>> 8 === DRAFTS;
+}
+
+function kindOf(datagram: Uint8Array, tag: Uint8Array): DatagramKind {
+  const { length } = datagram;
+  const first = datagram[0] ?? 0;
+  if (length === TOKEN_BYTES || (length === 1 && first === 0)) return 'small';
+  if (equalBytes(datagram.subarray(0, NETWORK_TAG_BYTES), tag)) return 'record';
+  if (length < MIN_QUIC_BYTES) return 'other';
+  if ((first & LONG_FORM) === 0 || !isQuicVersion(datagram)) return 'short';
+  return length >= QUIC_INITIAL_BYTES ? 'initial' : 'long';
+}
+
+interface Destination {
+  /** Unanswered packets since `since`. */
+  unanswered: number;
+  since: number;
+  /** The last datagram of the record network or packet of a QUIC handshake that it sent. */
+  heardAt: number;
+  /** The last datagram that it sent after a packet of a QUIC handshake. */
+  quicAt: number;
+}
+
+interface DestinationsDependencies {
+  readonly clock: Clock;
+  readonly tag: Uint8Array;
+  /** The source address of the client. */
+  readonly client: string;
+  /** As `DialGuard.mayDial`. */
+  readonly mayDial: (address: Address) => boolean;
+  /** Takes one new destination of the client's rate; false if there is none. */
+  readonly takeNew: () => boolean;
+}
+
+const NEVER = Number.NEGATIVE_INFINITY;
+
+export class Destinations {
+  readonly #deps: DestinationsDependencies;
+  readonly #scope: IpScope;
+  readonly #known: LruCache<string, Destination>;
+  readonly #callers: LruCache<string, Destination>;
+
+  constructor(dependencies: DestinationsDependencies) {
+    this.#deps = dependencies;
+    this.#scope = ipScope(dependencies.client);
+    this.#known = new LruCache({ maxEntries: MAX_DESTINATIONS });
+    this.#callers = new LruCache({ maxEntries: MAX_CALLERS });
+  }
+
+  /** Whether to forward a datagram of the client. Counts it as sent if so. */
+  maySend(remote: Address, datagram: Uint8Array): boolean {
+    const kind = kindOf(datagram, this.#deps.tag);
+    if (kind === 'other') return false;
+    const name = formatAddress(remote);
+    const known = this.#known.get(name) ?? this.#callers.get(name);
+    const now = this.#deps.clock.now();
+    if (kind === 'short' || kind === 'long') return known !== undefined && now - known.quicAt <= ANSWER_VALID_MS;
+    const destination = known ?? this.#add(remote, name);
+    if (destination === null) return false;
+    if (kind !== 'small' && now - destination.heardAt <= ANSWER_VALID_MS) return true;
+    if (now - destination.since > ANSWER_VALID_MS) {
+      destination.since = now;
+      destination.unanswered = 0;
+    }
+    return ++destination.unanswered <= MAX_UNANSWERED_PACKETS;
+  }
+
+  /** Whether to forward a datagram to the client. Counts it as an answer of the remote node if so. */
+  mayReceive(remote: Address, datagram: Uint8Array): boolean {
+    const kind = kindOf(datagram, this.#deps.tag);
+    if (kind === 'other') return false;
+    const name = formatAddress(remote);
+    const now = this.#deps.clock.now();
+    const known = this.#known.get(name) ?? this.#callers.get(name);
+    if (known === undefined && (kind === 'short' || !this.#mayReach(remote))) return false;
+    const sender = known ?? { unanswered: 0, since: NEVER, heardAt: NEVER, quicAt: NEVER };
+    if (known === undefined) this.#callers.set(name, sender);
+    if (kind === 'record' || kind === 'initial' || kind === 'long') {
+      sender.heardAt = now;
+      sender.unanswered = 0;
+    }
+    if (kind === 'initial' || kind === 'long') sender.quicAt = now;
+    else if (kind === 'short') {
+      if (now - sender.quicAt > ANSWER_VALID_MS) return false;
+      sender.quicAt = now;
+      sender.heardAt = now;
+    }
+    return true;
+  }
+
+  /** Null if the destination is not permitted, or the rate of new ones is exceeded. */
+  #add(remote: Address, name: string): Destination | null {
+    if (!this.#mayReach(remote) || !this.#deps.takeNew()) return null;
+    const destination = { unanswered: 0, since: NEVER, heardAt: NEVER, quicAt: NEVER };
+    this.#known.set(name, destination);
+    return destination;
+  }
+
+  /**
+   * Clients of other networks reach public addresses only. Private and loopback addresses are for clients that come
+   * from there themselves.
+   */
+  #mayReach(remote: Address): boolean {
+    const scope = ipScope(remote.host);
+    return (scope === IP_SCOPE.public || scope === this.#scope) && this.#deps.mayDial(remote);
+  }
+}

@@ -1,0 +1,518 @@
+/**
+ * The lending side of UDP over TLS (docs/protocol-tls.md): listeners, handshakes, hellos, and the clients with their
+ * lent ports.
+ */
+import { randomBytes, timingSafeEqual } from 'node:crypto';
+import { createServer as createHttpServer, type Server as HttpServer, type IncomingMessage } from 'node:http';
+import { type AddressInfo, createServer, type Server, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { createServer as createTlsServer, TLSSocket, type Server as TlsOfNode } from 'node:tls';
+import { type RawData, type WebSocket, WebSocketServer } from 'ws';
+import { type Address, formatAddress } from '../../../foundation/address.ts';
+import { equalBytes, toHex } from '../../../foundation/bytes.ts';
+import type { Clock, Timer } from '../../../foundation/clock.ts';
+import { detach } from '../../../foundation/detached.ts';
+import { type KeyPair, verifySignature } from '../../../foundation/identity/keys.ts';
+import { canonicalIp, IP_SCOPE, ipScope } from '../../../foundation/ip.ts';
+import type { Component } from '../../../foundation/lifecycle.ts';
+import type { Log } from '../../../foundation/log.ts';
+import { Quota, type QuotaShare } from '../../../foundation/quota.ts';
+import { RateQuota } from '../../../foundation/rate-limit.ts';
+import { every, type RepeatingTask } from '../../../foundation/repeat.ts';
+import { describePortError } from '../../../foundation/sockets.ts';
+import { type CertificateFiles, readCertificate, selfSigned } from './certificate.ts';
+import { Destinations } from './destinations.ts';
+import { Lease, type LendingCounters, type LendingHosts } from './lease.ts';
+import { PacedSocket, WEB_SOCKET_OPTIONS } from './pacing.ts';
+import {
+  type ClientHello,
+  decodeClientHello,
+  EXPORTER_BYTES,
+  EXPORTER_LABEL,
+  encodeHelperHello,
+  encodeNonce,
+  helloVersion,
+  NONCE_BYTES,
+  NONCE_HEADER,
+  RESUME_TOKEN_BYTES,
+  TLS_PATH,
+  TLS_STATUS,
+  TLS_VERSION,
+  type TlsStatus,
+} from './wire.ts';
+
+/** Timeout of the TLS handshake, of the head and of the hello, each, milliseconds. */
+export const TLS_HELLO_TIMEOUT_MS = 5_000;
+/** Largest head of a request, bytes. */
+export const MAX_TLS_HEAD_BYTES: number = 16 * 1024;
+/** TCP connections of one IPv4 address or IPv6 /64. */
+export const MAX_TLS_CONNECTIONS_PER_SOURCE = 64;
+/** TCP connections of one IPv4 /24 or IPv6 /48. */
+export const MAX_TLS_CONNECTIONS_PER_NETWORK = 128;
+/** TCP connections beyond the number of clients, for handshakes. */
+const MAX_PENDING_CONNECTIONS = 128;
+/** Ports lent to one client. */
+export const MAX_LENT_PORTS_PER_CLIENT = 32;
+/** Ports lent for each client that the owner permits, on average. */
+const PORTS_PER_CLIENT = 8;
+/** Part of the file descriptors of this process that lent ports may use. Each port uses up to two. */
+const DESCRIPTOR_SHARE = 0.2;
+
+/** TLS handshakes per second, and their burst. */
+export const TLS_HANDSHAKES_PER_SOURCE = 2;
+export const TLS_HANDSHAKES_PER_NETWORK = 4;
+export const TLS_HANDSHAKES = 50;
+const HANDSHAKE_BURST_S = 32;
+/** New destinations per minute, and their burst. */
+export const DESTINATIONS_PER_CLIENT = 64;
+export const DESTINATIONS_PER_SOURCE = 512;
+export const DESTINATIONS_PER_NETWORK = 1024;
+export const MAX_NEW_DESTINATIONS = 8192;
+/** Interval at which changed certificate files are read again, milliseconds. */
+const CERTIFICATE_CHECK_MS: number = 60 * 60_000;
+
+/** A listener to open. */
+export interface TlsListener extends Address {
+  /** False for plain HTTP behind a web server. */
+  readonly isTls: boolean;
+  /** True if the owner has named it: a failure is a warning. */
+  readonly isNamed: boolean;
+}
+
+export interface TlsServerOptions {
+  readonly key: KeyPair;
+  /** The tag of the record network. */
+  readonly tag: Uint8Array;
+  /** Clients at the same time; 0 lends no ports. */
+  readonly sessions: number;
+  readonly certificate: CertificateFiles;
+  readonly hosts: LendingHosts;
+}
+
+interface TlsServerDependencies {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** The listeners, when this node helps others. */
+  readonly listeners: () => readonly TlsListener[];
+  /** Whether this node helps others now. */
+  readonly helps: () => boolean;
+  readonly isKnown: (nodeKey: Uint8Array) => boolean;
+  /** The relay's budgets of a source; null if one is used up. */
+  readonly openAccount: (source: string) => { spend(bytes: number): boolean; close(): void } | null;
+  /** As `DialGuard.mayDial`. */
+  readonly mayDial: (address: Address) => boolean;
+  /** A local address at which this node receives what others send to an address; null for addresses of others. */
+  readonly toLocal: (address: Address) => Address | null;
+  /** The IP address of lent ports as others see it; null if unknown. */
+  readonly seenHost: () => string | null;
+  /** The limit of open files of this process. */
+  readonly descriptors: () => number;
+}
+
+export interface LendingUsage extends LendingCounters {
+  readonly clients: number;
+  readonly ports: number;
+}
+
+/** A TCP connection before and after its hello. */
+interface Pending {
+  /** The IP address of the client, in canonical form. */
+  source: string;
+  share: QuotaShare;
+  timer: Timer | null;
+  readonly raw: Socket;
+}
+
+/** A connection whose hello has arrived. */
+interface Greeter {
+  readonly pending: Pending;
+  readonly socket: Duplex;
+  readonly webSocket: WebSocket;
+}
+
+/** A client, by its node key. */
+interface Client {
+  readonly lease: Lease;
+  readonly token: Uint8Array;
+}
+
+const NO_EXPORTER: Uint8Array = new Uint8Array(EXPORTER_BYTES);
+const NO_TOKEN: Uint8Array = new Uint8Array(RESUME_TOKEN_BYTES);
+const NOT_FOUND = 'Not found.\n';
+
+function perSecond(rate: number) {
+  return { perSecond: rate, burst: rate * HANDSHAKE_BURST_S };
+}
+
+function perMinute(rate: number) {
+  return { perSecond: rate / 60, burst: rate };
+}
+
+/** The exporter of a TLS session; zeros for plain HTTP. */
+function exporterOf(socket: Duplex): Uint8Array {
+  if (!(socket instanceof TLSSocket)) return NO_EXPORTER;
+  return new Uint8Array(socket.exportKeyingMaterial(EXPORTER_BYTES, EXPORTER_LABEL, Buffer.alloc(0)));
+}
+
+/** The name of a TCP connection, which the TLS socket on it shares. */
+function nameOf(socket: Duplex): string {
+  if (!(socket instanceof Socket)) return '';
+  const { remoteAddress, remotePort, localAddress, localPort } = socket;
+  return [remoteAddress, remotePort, localAddress, localPort].join();
+}
+
+/** The client's address that a web server on this machine added; null if there is none. */
+function forwardedFor(request: IncomingMessage): string | null {
+  const header = request.headers['x-forwarded-for'];
+  const last = (Array.isArray(header) ? header.join() : (header ?? '')).split(',').at(-1)?.trim() ?? '';
+  return canonicalIp(last);
+}
+
+export class TlsServer implements Component {
+  readonly #options: TlsServerOptions;
+  readonly #deps: TlsServerDependencies;
+  readonly #http: HttpServer;
+  readonly #tls: TlsOfNode;
+  readonly #webSockets = new WebSocketServer({ noServer: true, clientTracking: false, ...WEB_SOCKET_OPTIONS });
+  readonly #nonces = new WeakMap<IncomingMessage, Uint8Array>();
+  /** TCP connections, by `nameOf`. */
+  readonly #pending = new Map<string, Pending>();
+  readonly #clients = new Map<string, Client>();
+  readonly #counters: LendingCounters = { datagrams: 0, bytes: 0, dropped: 0 };
+  readonly #connections: Quota;
+  readonly #sessions: Quota;
+  readonly #ports: Quota;
+  readonly #handshakes: RateQuota;
+  readonly #newDestinations: RateQuota;
+  #certificate = '';
+  #checks: RepeatingTask | null = null;
+  #servers: readonly { readonly server: Server; readonly listener: TlsListener }[] = [];
+  readonly #closing = new Set<Promise<void>>();
+  #isOpen = false;
+  #isStopped = false;
+  /** Settles after the last opening or closing of listeners, because they must not overlap. */
+  #changes: Promise<void> = Promise.resolve();
+
+  constructor(options: TlsServerOptions, dependencies: TlsServerDependencies) {
+    this.#options = options;
+    this.#deps = dependencies;
+    const { sessions } = options;
+    const ports = Math.min(
+      sessions * PORTS_PER_CLIENT,
+      Math.floor((dependencies.descriptors() * DESCRIPTOR_SHARE) / 2),
+    );
+    this.#connections = new Quota({
+      perSource: MAX_TLS_CONNECTIONS_PER_SOURCE,
+      perNetwork: MAX_TLS_CONNECTIONS_PER_NETWORK,
+      total: sessions + MAX_PENDING_CONNECTIONS,
+    });
+    this.#sessions = new Quota({ perNode: 1, total: sessions });
+    this.#ports = new Quota({
+      perNode: MAX_LENT_PORTS_PER_CLIENT,
+      perSource: Math.ceil(ports / 2),
+      perNetwork: Math.ceil((ports * 3) / 4),
+      total: ports,
+    });
+    this.#handshakes = new RateQuota(
+      {
+        perKey: perSecond(TLS_HANDSHAKES),
+        perSource: perSecond(TLS_HANDSHAKES_PER_SOURCE),
+        perNetwork: perSecond(TLS_HANDSHAKES_PER_NETWORK),
+        strangers: perSecond(TLS_HANDSHAKES),
+      },
+      dependencies,
+    );
+    this.#newDestinations = new RateQuota(
+      {
+        perKey: perMinute(DESTINATIONS_PER_CLIENT),
+        perSource: perMinute(DESTINATIONS_PER_SOURCE),
+        perNetwork: perMinute(DESTINATIONS_PER_NETWORK),
+        strangers: perMinute(MAX_NEW_DESTINATIONS),
+      },
+      dependencies,
+    );
+    this.#http = createHttpServer({ maxHeaderSize: MAX_TLS_HEAD_BYTES, headersTimeout: 0, requestTimeout: 0 });
+    this.#http.on('request', (_request, response) => {
+      response.writeHead(404, { 'Content-Type': 'text/plain', Connection: 'close' }).end(NOT_FOUND);
+    });
+    this.#http.on('clientError', (_error, socket) => socket.destroy());
+    this.#http.on('upgrade', (request, socket, head) => this.#onUpgrade(request, socket, head));
+    const tls = { ALPNProtocols: ['http/1.1'], handshakeTimeout: TLS_HELLO_TIMEOUT_MS };
+    this.#tls = createTlsServer(tls, (socket) => this.#onSecure(socket));
+    this.#tls.on('tlsClientError', (_error, socket) => socket.destroy());
+    this.#webSockets.on('headers', (headers, request) => {
+      const nonce = this.#nonces.get(request);
+      if (nonce !== undefined) headers.push(`${NONCE_HEADER}: ${encodeNonce(nonce)}`);
+    });
+  }
+
+  /** @throws SvcError `config_invalid` if the certificate cannot be read */
+  async start(): Promise<void> {
+    await this.#loadCertificate();
+    const onError = (error: unknown): void => this.#deps.log.warn({ error }, 'cannot read the TLS certificate again');
+    const { cert, key } = this.#options.certificate;
+    if (cert !== '' || key !== '')
+      this.#checks = every(this.#deps.clock, { periodMs: CERTIFICATE_CHECK_MS, onError }, () =>
+        this.#loadCertificate(),
+      );
+    this.update();
+    await this.#changes;
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#checks?.stop();
+    this.update();
+    await this.#changes;
+    for (const { lease } of [...this.#clients.values()]) lease.end();
+    for (const { raw, timer } of [...this.#pending.values()]) {
+      timer?.cancel();
+      raw.destroy();
+    }
+    await Promise.all(this.#closing);
+  }
+
+  /** Call when this node begins or ceases to help others. Opens or closes the listeners; clients remain. */
+  update(): void {
+    const shouldOpen = !this.#isStopped && this.#options.sessions > 0 && this.#deps.helps();
+    if (shouldOpen === this.#isOpen) return;
+    this.#isOpen = shouldOpen;
+    this.#changes = this.#changes.then(() => (shouldOpen ? this.#open() : this.#close()));
+  }
+
+  /** The listening addresses, and whether they use TLS. */
+  get addresses(): readonly (Address & { readonly isTls: boolean })[] {
+    return this.#servers.flatMap(({ server, listener: { isTls } }) => {
+      const address = server.address() as AddressInfo | null;
+      return address === null ? [] : [{ host: address.address, port: address.port, isTls }];
+    });
+  }
+
+  /** Current clients and ports, and totals since the start. */
+  get usage(): LendingUsage {
+    return { clients: this.#sessions.used, ports: this.#ports.used, ...this.#counters };
+  }
+
+  async #loadCertificate(): Promise<void> {
+    const { certificate } = this.#options;
+    const isOwn = certificate.cert === '' && certificate.key === '';
+    const { cert, key } = isOwn ? selfSigned() : await readCertificate(certificate);
+    if (cert === this.#certificate) return;
+    this.#certificate = cert;
+    this.#tls.setSecureContext({ cert, key, minVersion: 'TLSv1.2' });
+  }
+
+  async #open(): Promise<void> {
+    const opened = await Promise.all(this.#deps.listeners().map((listener) => this.#listen(listener)));
+    this.#servers = opened.filter((one) => one !== null);
+    const addresses = this.addresses.map(formatAddress);
+    if (addresses.length > 0) this.#deps.log.info({ addresses }, 'lends UDP ports over TLS');
+  }
+
+  /** The listening sockets close immediately. A server reports its end after its last connection. */
+  #close(): void {
+    for (const { server } of this.#servers) {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      this.#closing.add(closed);
+      detach(closed.then(() => this.#closing.delete(closed)));
+    }
+    this.#servers = [];
+  }
+
+  /** Null if the port cannot be used. The node works without it. */
+  async #listen(listener: TlsListener): Promise<{ server: Server; listener: TlsListener } | null> {
+    const { log } = this.#deps;
+    const server = createServer({ noDelay: true, keepAlive: true }, (socket) => this.#onConnection(socket, listener));
+    const { promise, resolve } = Promise.withResolvers<{ server: Server; listener: TlsListener } | null>();
+    server.on('error', (error) => {
+      const fields = { error, address: formatAddress(listener) };
+      const text = `TCP port ${listener.port} for UDP over TLS ${describePortError(error)}`;
+      if (listener.isNamed) log.warn(fields, text);
+      else log.debug(fields, text);
+      resolve(null);
+    });
+    const where = { port: listener.port, ...(listener.host === '' ? {} : { host: listener.host }) };
+    server.listen(where, () => resolve({ server, listener }));
+    return await promise;
+  }
+
+  #onConnection(raw: Socket, { isTls }: TlsListener): void {
+    const source = canonicalIp(raw.remoteAddress ?? '');
+    const share = source === null ? null : this.#admit(source);
+    raw.on('error', () => raw.destroy());
+    if (source === null || share === null) {
+      raw.resetAndDestroy();
+      return;
+    }
+    const pending: Pending = { source, share, raw, timer: null };
+    const name = nameOf(raw);
+    this.#pending.set(name, pending);
+    this.#allowTime(pending);
+    raw.once('close', () => {
+      pending.timer?.cancel();
+      pending.share.release();
+      this.#pending.delete(name);
+    });
+    if (isTls) this.#tls.emit('connection', raw);
+    else this.#http.emit('connection', raw);
+  }
+
+  #onSecure(socket: TLSSocket): void {
+    const pending = this.#pending.get(nameOf(socket));
+    if (pending === undefined) {
+      socket.destroy();
+      return;
+    }
+    socket.on('error', () => socket.destroy());
+    this.#allowTime(pending);
+    this.#http.emit('connection', socket);
+  }
+
+  /** Null if the source makes too many handshakes, or has too many connections. */
+  #admit(source: string): QuotaShare | null {
+    const holder = { node: source, source, named: false };
+    return this.#handshakes.take(holder) ? this.#connections.take(holder) : null;
+  }
+
+  /** Gives a client time for the next step of the handshakes. */
+  #allowTime(pending: Pending): void {
+    pending.timer?.cancel();
+    pending.timer = this.#deps.clock.after(TLS_HELLO_TIMEOUT_MS, () => pending.raw.destroy());
+  }
+
+  #onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    const pending = this.#pending.get(nameOf(socket));
+    if (pending === undefined || request.url !== TLS_PATH || this.#isStopped) {
+      socket.end(
+        `HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: ${NOT_FOUND.length}\r\n\r\n${NOT_FOUND}`,
+      );
+      return;
+    }
+    if (!this.#changeSource(pending, socket instanceof TLSSocket ? null : forwardedFor(request))) {
+      socket.end('HTTP/1.1 429 Too Many Requests\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+      return;
+    }
+    const nonce = new Uint8Array(randomBytes(NONCE_BYTES));
+    this.#nonces.set(request, nonce);
+    this.#webSockets.handleUpgrade(request, socket, head, (webSocket) => {
+      this.#allowTime(pending);
+      webSocket.on('error', () => webSocket.terminate());
+      webSocket.once('message', (data, isBinary) => {
+        this.#onHello({ pending, socket, webSocket }, nonce, isBinary ? data : null);
+      });
+    });
+  }
+
+  /** Counts a connection of a web server for the client that it names. False if that client has too many. */
+  #changeSource(pending: Pending, source: string | null): boolean {
+    if (source === null || ipScope(pending.source) !== IP_SCOPE.loopback) return true;
+    const share = this.#admit(source);
+    if (share === null) return false;
+    pending.share.release();
+    pending.source = source;
+    pending.share = share;
+    return true;
+  }
+
+  #onHello(from: Greeter, helperNonce: Uint8Array, data: RawData | null): void {
+    const bytes = Buffer.isBuffer(data) ? data : Buffer.alloc(0);
+    const decoded = decodeClientHello(bytes, helperNonce);
+    if (decoded === null) {
+      const version = helloVersion(bytes);
+      if (version === null || version === TLS_VERSION) from.webSocket.terminate();
+      else this.#refuse(from, new Uint8Array(NONCE_BYTES), TLS_STATUS.unknownVersion);
+      return;
+    }
+    const { hello, message, signature } = decoded;
+    const status = this.#checkHello(hello, () => verifySignature(hello.nodeKey, message, signature));
+    if (status !== TLS_STATUS.ok) this.#refuse(from, hello.nonce, status);
+    else this.#serve(from, hello);
+  }
+
+  #checkHello({ tag, nodeKey }: ClientHello, isSigned: () => boolean): TlsStatus {
+    if (!equalBytes(tag, this.#options.tag)) return TLS_STATUS.otherNetwork;
+    if (!this.#deps.helps() || equalBytes(nodeKey, this.#options.key.publicKey)) return TLS_STATUS.notHelping;
+    return isSigned() ? TLS_STATUS.ok : TLS_STATUS.badSignature;
+  }
+
+  #refuse({ socket, webSocket }: Greeter, nonce: Uint8Array, status: TlsStatus): void {
+    const { key } = this.#options;
+    const hello = { status, nodeKey: key.publicKey, exporter: exporterOf(socket), resume: NO_TOKEN };
+    webSocket.send(encodeHelperHello({ ...hello, isResumed: false, ports: 0, host: null }, nonce, key));
+    webSocket.close();
+  }
+
+  #serve(from: Greeter, hello: ClientHello): void {
+    const { pending, socket, webSocket } = from;
+    const name = toHex(hello.nodeKey);
+    const previous = this.#clients.get(name);
+    const mayResume = previous !== undefined && hello.resume !== null && timingSafeEqual(previous.token, hello.resume);
+    if (!mayResume) previous?.lease.end();
+    const client = mayResume ? previous : this.#admitClient(name, hello.nodeKey, pending.source);
+    if (typeof client === 'number') {
+      this.#refuse(from, hello.nonce, client);
+      return;
+    }
+    const exporter = exporterOf(socket);
+    if (!equalBytes(exporter, hello.exporter))
+      this.#deps.log.debug({ client: pending.source }, 'a client and this node see different TLS sessions');
+    const reply = {
+      status: TLS_STATUS.ok,
+      nodeKey: this.#options.key.publicKey,
+      exporter,
+      resume: client.token,
+      isResumed: mayResume,
+      ports: MAX_LENT_PORTS_PER_CLIENT,
+      host: this.#deps.seenHost(),
+    };
+    pending.timer?.cancel();
+    pending.timer = null;
+    webSocket.send(encodeHelperHello(reply, hello.nonce, this.#options.key));
+    const { lease } = client;
+    const connection: PacedSocket = new PacedSocket(
+      webSocket,
+      { onEntries: (entries) => lease.onEntries(entries), onEnd: () => lease.detach(connection) },
+      this.#deps,
+    );
+    lease.attach(connection);
+  }
+
+  /** A client with new ports, or the status of the refusal. */
+  #admitClient(name: string, nodeKey: Uint8Array, source: string): Client | TlsStatus {
+    const { clock, mayDial, toLocal } = this.#deps;
+    const holder = { node: name, source, named: this.#deps.isKnown(nodeKey) };
+    const account = this.#deps.openAccount(source);
+    if (account === null) return TLS_STATUS.rateLimited;
+    let lease: Lease | null = null;
+    const onEvict = (): void => lease?.end();
+    const session = this.#sessions.take(holder, { onEvict });
+    const ports = session === null ? null : this.#ports.take(holder, { amount: 0 });
+    if (session === null || ports === null) {
+      session?.release();
+      account.close();
+      return TLS_STATUS.full;
+    }
+    const takeNew = (): boolean => this.#newDestinations.take(holder);
+    const destinations = new Destinations({ clock, tag: this.#options.tag, client: source, mayDial, takeNew });
+    const client: Client = {
+      token: new Uint8Array(randomBytes(RESUME_TOKEN_BYTES)),
+      lease: new Lease({
+        clock,
+        destinations,
+        hosts: this.#options.hosts,
+        spend: (bytes) => account.spend(bytes),
+        share: ports,
+        counters: this.#counters,
+        toLocal,
+        onEnd: () => {
+          session.release();
+          account.close();
+          if (this.#clients.get(name) === client) this.#clients.delete(name);
+        },
+      }),
+    };
+    ({ lease } = client);
+    this.#clients.set(name, client);
+    return client;
+  }
+}
