@@ -30,9 +30,9 @@ function keyTable(): string {
     const schema: Described & (typeof properties)[typeof key] = properties[key];
     const applies = schema['x-restart'] ? 'restart' : 'immediately';
     const api = schema.readOnly ? 'no' : 'yes';
-    return `| \`${key}\` | ${typeOf(schema)} | ${shown(schema.default)} | ${applies} | ${api} | ${schema.description} |`;
+    return `|\`${key}\`|${typeOf(schema)}|${shown(schema.default)}|${applies}|${api}|${schema.description}|`;
   });
-  return ['| Key | Type | Default | Applies | API | Meaning |', '|---|---|---|---|---|---|', ...rows].join('\n');
+  return ['|Key|Type|Default|Applies|API|Meaning|', '|---|---|---|---|---|---|', ...rows].join('\n');
 }
 
 function turnTable(): string {

@@ -175,7 +175,7 @@ function page(sources: readonly SourceFile[]): string {
   const sections = Object.entries(USER_LIMITS).map(([title, limits]) => {
     const rows = limits.map(([name, file, meaning]) => {
       const text = meaning.replace(/\{(\w+)\}/g, (_, other: string) => valueText(sources, file, other));
-      return `| ${text} | ${valueText(sources, file, name)} | \`${name}\` |`;
+      return `|${text}|${valueText(sources, file, name)}|\`${name}\`|`;
     });
     return `## ${title}\n\n| Limit | Value | Constant |\n|---|---|---|\n${rows.join('\n')}\n`;
   });
