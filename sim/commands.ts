@@ -1,11 +1,28 @@
-/** The command line of the simulator: `npm run sim -- records --seed 1 --nodes 100 --hours 1`. */
+/** The command line of the simulator. */
 import { parseArgs } from 'node:util';
+import { FAULT_KINDS, type FaultKind } from './faults.ts';
+import { Process } from './process.ts';
 import { SimulatedRecordNetwork } from './record-network.ts';
 import { random, schedule } from './take-over.ts';
+import { World } from './world.ts';
 
-const HELP = `npm run sim -- records [options]
+const HELP = `npm run sim -- [options]
 
-Runs the record network of many nodes in virtual time, and looks up agents all the time.
+Runs complete nodes with users in virtual time, with faults, and checks that every guarantee holds.
+
+  --seed N      everything that is random comes from this number (default 1)
+  --nodes K     nodes (default 6)
+  --days D      simulated days with users and faults (default 0.25)
+  --agents N    agents of each node (default 2)
+  --actions N   actions of each agent per hour (default 20)
+  --faults LIST kinds of faults, separated by commas, or none. Default: all of
+                ${FAULT_KINDS.join(', ')}
+  --timeline    print everything that users did and that went wrong
+  --trace       print every datagram, and the origin of timers that remain after a stop
+
+npm run sim -- records [options]
+
+Runs only the record network of many nodes, and looks up agents all the time.
 
   --seed N      everything that is random comes from this number (default 1)
   --nodes N     nodes at one time (default 100)
@@ -13,7 +30,7 @@ Runs the record network of many nodes in virtual time, and looks up agents all t
   --session M   median minutes that a node stays; 0: no node leaves (default 60)
   --lookups R   look-ups per second (default 2)
   --nat P       part of the nodes that are behind a NAT, 0 to 1 (default 0.3)
-  --faults      lost datagrams, partitions, machines that sleep
+  --faults all  lost datagrams, partitions, machines that sleep
   --aim P       exit with status 1 if a smaller part of the look-ups succeeds, 0 to 1 (default 0.999)
 
 Equal options give the same events on every machine: compare \`eventHash\`.`;
@@ -25,39 +42,80 @@ function numberOf(name: string, text: string, min: number, max: number): number 
   return value;
 }
 
+function faultsOf(text: string | undefined): readonly FaultKind[] {
+  if (text === undefined) return FAULT_KINDS;
+  const names = text === 'none' ? [] : text.split(',');
+  const kinds = FAULT_KINDS.filter((kind) => names.includes(kind));
+  if (kinds.length !== names.length) throw new RangeError(`--faults: some of ${FAULT_KINDS.join(', ')}`);
+  return kinds;
+}
+
+function progress(text: string): void {
+  console.error(`${process.uptime().toFixed(0)} s: ${text}`);
+}
+
 /** @param seed of this simulation */
 export async function main(seed: number): Promise<void> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {
       seed: { type: 'string' },
-      nodes: { type: 'string', default: '100' },
+      nodes: { type: 'string' },
+      days: { type: 'string', default: '0.25' },
+      agents: { type: 'string', default: '2' },
+      actions: { type: 'string', default: '20' },
+      timeline: { type: 'boolean', default: false },
+      trace: { type: 'boolean', default: false },
       hours: { type: 'string', default: '1' },
       session: { type: 'string', default: '60' },
       lookups: { type: 'string', default: '2' },
       nat: { type: 'string', default: '0.3' },
-      faults: { type: 'boolean', default: false },
+      faults: { type: 'string' },
       aim: { type: 'string', default: '0.999' },
       help: { type: 'boolean', default: false },
     },
   });
-  if (values.help || positionals[0] !== 'records') {
+  if (values.help || (positionals.length > 0 && positionals[0] !== 'records')) {
     console.log(HELP);
     process.exit(values.help ? 0 : 2);
   }
+  if (values.trace) {
+    Process.tracesTimers = true;
+    schedule.trace = (what, bytes) => console.error(what, Buffer.from(bytes).toString('hex'));
+  }
+  if (positionals.length === 0) {
+    const world = new World(
+      {
+        nodes: numberOf('nodes', values.nodes ?? '6', 2, 1000),
+        agentsPerNode: numberOf('agents', values.agents, 1, 8),
+        hours: numberOf('days', values.days, 0, 10_000) * 24,
+        actionsPerHour: numberOf('actions', values.actions, 0.01, 100_000),
+        behindNat: numberOf('nat', values.nat, 0, 1),
+        faults: faultsOf(values.faults),
+      },
+      schedule,
+      random,
+    );
+    const figures = await world.run(progress);
+    if (values.timeline) for (const line of world.timeline) console.error(line);
+    const cpuSeconds = process.cpuUsage().user / 1e6;
+    console.error(`${((figures.nodeDays * 3600) / cpuSeconds).toFixed(0)} node-days per hour of one core`);
+    console.log(JSON.stringify({ seed, ...figures, events: schedule.ran }, null, 2));
+    process.exit(figures.violations.length === 0 ? 0 : 1);
+  }
   const network = new SimulatedRecordNetwork(
     {
-      nodes: numberOf('nodes', values.nodes, 2, 100_000),
+      nodes: numberOf('nodes', values.nodes ?? '100', 2, 100_000),
       hours: numberOf('hours', values.hours, 0, 10_000),
       medianSessionMinutes: numberOf('session', values.session, 0, 1_000_000),
       lookupsPerSecond: numberOf('lookups', values.lookups, 0.001, 10_000),
       behindNat: numberOf('nat', values.nat, 0, 1),
-      hasFaults: values.faults,
+      hasFaults: values.faults !== undefined && values.faults !== 'none',
     },
     schedule,
     random,
   );
-  const figures = await network.run((text) => console.error(`${process.uptime().toFixed(0)} s: ${text}`));
+  const figures = await network.run(progress);
   console.log(JSON.stringify({ seed, ...figures, events: schedule.ran }, null, 2));
   for (const miss of network.missed) console.error(miss);
   process.exit(figures.found >= numberOf('aim', values.aim, 0, 1) * figures.lookups ? 0 : 1);

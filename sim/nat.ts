@@ -37,7 +37,7 @@ function keyFor(dependence: Dependence, { host, port }: Address): string {
 }
 
 export class Nat {
-  readonly host: string;
+  host: string;
   readonly kind: NatKind;
   readonly position: readonly [number, number];
   readonly inside = new Map<string, Machine>();

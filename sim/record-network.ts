@@ -85,7 +85,6 @@ export class SimulatedRecordNetwork {
   readonly #requests: NodeRequestNetwork;
   readonly #members: Member[] = [];
   readonly #verifier = new RecordVerifier({}, { delegations: new DelegationVerifier() });
-  #lastHost = 0;
   #left = 0;
   #lookups = 0;
   #found = 0;
@@ -137,15 +136,9 @@ export class SimulatedRecordNetwork {
     return this.#missed;
   }
 
-  /** A public address. Consecutive addresses are in different /16 networks. */
-  #newHost(): string {
-    const nth = this.#lastHost++;
-    return `${20 + Math.floor(nth / 256 ** 2)}.${nth % 256}.${Math.floor(nth / 256) % 256}.7`;
-  }
-
   /** The bootstrap nodes have public addresses. Some other nodes are behind NATs of all kinds. */
   #newMachine(): Machine {
-    const host = this.#newHost();
+    const host = this.#udp.newHost();
     const isPublic = this.#members.length < BOOTSTRAP_NODES || !this.#random.chance(this.#options.behindNat);
     if (isPublic) return this.#udp.machine(host);
     const kind = this.#random.pick(Object.values(NAT_KINDS));

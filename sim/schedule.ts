@@ -28,6 +28,8 @@ export class Schedule implements Clock {
   readonly #immediates: (() => void)[] = [];
   /** Running hash of everything that happened. Two runs of one seed have the same. */
   readonly #events = createHash('sha256');
+  /** Receives everything that the hash contains. */
+  trace: ((what: string, bytes: Uint8Array) => void) | null = null;
   #now = START_MS;
   #planned = 0;
   #ran = 0;
@@ -45,6 +47,7 @@ export class Schedule implements Clock {
   /** Adds to the hash of all events. */
   record(what: string, bytes: Uint8Array): void {
     this.#events.update(what).update(bytes);
+    this.trace?.(what, bytes);
   }
 
   /** The hash of all events so far, in hexadecimal digits. */

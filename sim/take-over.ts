@@ -1,14 +1,22 @@
 /**
- * Replaces time, randomness and turns of the event loop in this process by simulated ones. Import it before
- * everything else: modules that were loaded earlier may have kept the functions of the machine.
+ * Replaces time, randomness, turns of the event loop, asynchronous file operations and sockets in this process by
+ * simulated ones. Import it before everything else: modules that were loaded earlier may have kept the functions of the
+ * machine.
  */
 import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers';
 import timersPromises from 'node:timers/promises';
 import { Random } from '../test/support/random.ts';
+import { Process } from './process.ts';
 import { Schedule } from './schedule.ts';
+import { takeDisk } from './take-disk.ts';
+import { takeMachine } from './take-machine.ts';
+import { takeSockets } from './take-sockets.ts';
 
+/** DER of a private key (RFC 8410), before its bytes. */
+const X25519_KEY_HEADER = Buffer.from('302e020100300506032b656e04220420', 'hex');
+const X25519_KEY_BYTES = 32;
 const MAX_SEED = 2 ** 32;
 
 /** The seed that the command line names. Default: 1. */
@@ -56,12 +64,21 @@ function handleOf(start: () => { cancel(): void }): Handle {
   return handle;
 }
 
-const setTimeoutNow = (task: Task, ms = 0, ...args: unknown[]): Handle =>
-  handleOf(() => schedule.after(ms, () => task(...args)));
+/** Plans a task of the running program, or of the simulator. */
+function plan(ms: number, task: () => void): { cancel(): void } {
+  return Process.current?.clock.after(ms, task) ?? schedule.after(ms, task);
+}
+
+function planNext(task: () => void): { cancel(): void } {
+  const { current } = Process;
+  return schedule.immediately(current === undefined ? task : () => current.deliver(task));
+}
+
+const setTimeoutNow = (task: Task, ms = 0, ...args: unknown[]): Handle => handleOf(() => plan(ms, () => task(...args)));
 
 const setIntervalNow = (task: Task, ms = 0, ...args: unknown[]): Handle => {
   const handle = handleOf(() =>
-    schedule.after(Math.max(1, ms), () => {
+    plan(Math.max(1, ms), () => {
       handle.refresh();
       task(...args);
     }),
@@ -69,8 +86,7 @@ const setIntervalNow = (task: Task, ms = 0, ...args: unknown[]): Handle => {
   return handle;
 };
 
-const setImmediateNow = (task: Task, ...args: unknown[]): Handle =>
-  handleOf(() => schedule.immediately(() => task(...args)));
+const setImmediateNow = (task: Task, ...args: unknown[]): Handle => handleOf(() => planNext(() => task(...args)));
 
 const clear = (handle: Handle | undefined): void => handle?.close();
 
@@ -94,9 +110,8 @@ function takeTimers(): void {
   Object.assign(timers, replacements);
   Object.assign(timersPromises, {
     setTimeout: async (ms: number, value: unknown) =>
-      await new Promise((resolve) => void schedule.after(ms, () => resolve(value))),
-    setImmediate: async (value: unknown) =>
-      await new Promise((resolve) => void schedule.immediately(() => resolve(value))),
+      await new Promise((resolve) => void plan(ms, () => resolve(value))),
+    setImmediate: async (value: unknown) => await new Promise((resolve) => void planNext(() => resolve(value))),
   });
 }
 
@@ -104,12 +119,12 @@ function takeTime(): void {
   const Real = Date;
   class VirtualDate extends Real {
     constructor(...args: [] | [number | string | Date]) {
-      if (args.length === 0) super(schedule.now());
+      if (args.length === 0) super(VirtualDate.now());
       else super(...args);
     }
 
     static override now(): number {
-      return schedule.now();
+      return Process.current?.clock.now() ?? schedule.now();
     }
   }
   Object.assign(globalThis, { Date: VirtualDate });
@@ -118,7 +133,7 @@ function takeTime(): void {
   process.hrtime.bigint = elapsedNs;
   AbortSignal.timeout = (ms: number): AbortSignal => {
     const controller = new AbortController();
-    schedule.after(ms, () => controller.abort(new DOMException('The operation timed out.', 'TimeoutError')));
+    plan(ms, () => controller.abort(new DOMException('The operation timed out.', 'TimeoutError')));
     return controller.signal;
   };
 }
@@ -132,6 +147,12 @@ function takeRandomness(): void {
     return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
   };
   Object.assign(crypto, {
+    generateKeyPairSync: (type: string) => {
+      if (type !== 'x25519') throw new Error('The simulator makes X25519 keys only.');
+      const key = Buffer.concat([X25519_KEY_HEADER, fill(Buffer.alloc(X25519_KEY_BYTES))]);
+      const privateKey = crypto.createPrivateKey({ key, format: 'der', type: 'pkcs8' });
+      return { privateKey, publicKey: crypto.createPublicKey(privateKey) };
+    },
     randomBytes: (length: number) => fill(Buffer.alloc(length)),
     randomFillSync: fill,
     randomUUID: uuid,
@@ -145,4 +166,7 @@ function takeRandomness(): void {
 takeTimers();
 takeTime();
 takeRandomness();
+takeDisk(planNext);
+takeSockets(planNext);
+takeMachine(planNext);
 syncBuiltinESMExports();

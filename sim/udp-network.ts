@@ -7,6 +7,7 @@ import { type Address, formatAddress } from '../src/foundation/address.ts';
 import type { SocketFactory, UdpSocket } from '../src/network/transport/udp-socket.ts';
 import type { Random } from '../test/support/random.ts';
 import type { Nat } from './nat.ts';
+import { Process } from './process.ts';
 import type { Schedule } from './schedule.ts';
 
 /** Ports that the system chooses from (RFC 6335). */
@@ -29,7 +30,7 @@ export const GOOD_PATHS: PathQuality = { loss: 0, duplication: 0, jitterMs: 2, m
 
 /** A machine with one address. It loses all datagrams while it is not online. */
 export class Machine {
-  readonly host: string;
+  host: string;
   readonly nat: Nat | null;
   /** Position on a square map with sides of length 1. */
   readonly position: readonly [number, number];
@@ -43,12 +44,23 @@ export class Machine {
     this.position = nat?.position ?? network.newPosition();
     this.createSocket = () => new SimulatedSocket(this, network);
   }
+
+  /** The address that others see. */
+  get publicHost(): string {
+    return this.nat?.host ?? this.host;
+  }
+
+  /** Closes all sockets, as the system does at the end of a program. */
+  closeSockets(): void {
+    this.sockets.clear();
+  }
 }
 
 class SimulatedSocket extends EventEmitter implements UdpSocket {
   readonly #machine: Machine;
   readonly #network: UdpNetwork;
   #address: Address | null = null;
+  #owner: Process | undefined;
 
   constructor(machine: Machine, network: UdpNetwork) {
     super();
@@ -63,14 +75,23 @@ class SimulatedSocket extends EventEmitter implements UdpSocket {
     if (sockets.has(chosen)) throw new Error(`EADDRINUSE ${chosen}`);
     sockets.set(chosen, this);
     this.#address = { host, port: chosen };
+    this.#owner = Process.current;
   }
 
   address(): Address | null {
     return this.#address;
   }
 
+  receive(datagram: Uint8Array, from: Address): void {
+    const emit = (): void => void this.emit('message', datagram, from);
+    if (this.#owner === undefined) emit();
+    else this.#owner.deliver(emit);
+  }
+
   async close(): Promise<void> {
-    if (this.#address !== null) this.#machine.sockets.delete(this.#address.port);
+    const { sockets } = this.#machine;
+    const port = this.#address?.port ?? 0;
+    if (sockets.get(port) === this) sockets.delete(port);
     this.#address = null;
   }
 
@@ -93,6 +114,7 @@ export class UdpNetwork {
   quality: PathQuality;
   /** Whether datagrams from one machine to another are lost. Can be replaced at any time. */
   isCut: (from: Machine, to: Machine) => boolean = () => false;
+  #lastHost = 0;
   /** Datagrams and bytes that were sent. */
   sent = 0;
   sentBytes = 0;
@@ -112,6 +134,27 @@ export class UdpNetwork {
       this.#nats.set(nat.host, nat);
     }
     return machine;
+  }
+
+  /** A public address. Consecutive addresses are in different /16 networks. */
+  newHost(): string {
+    const nth = this.#lastHost++;
+    return `${20 + Math.floor(nth / 256 ** 2)}.${nth % 256}.${Math.floor(nth / 256) % 256}.7`;
+  }
+
+  /** Gives a machine another public address. Its NAT, if it has one, forgets all mappings. */
+  move(machine: Machine): void {
+    const { nat } = machine;
+    if (nat === null) {
+      this.#machines.delete(machine.host);
+      machine.host = this.newHost();
+      this.#machines.set(machine.host, machine);
+    } else {
+      this.#nats.delete(nat.host);
+      nat.restart();
+      nat.host = this.newHost();
+      this.#nats.set(nat.host, nat);
+    }
   }
 
   newPosition(): readonly [number, number] {
@@ -167,6 +210,6 @@ export class UdpNetwork {
     const socket = to.isOnline ? to.sockets.get(port) : undefined;
     if (socket === undefined) return;
     this.#schedule.record(`${this.#schedule.elapsedMs} ${formatAddress(source)} ${to.host}:${port}`, datagram);
-    socket.emit('message', datagram, source);
+    socket.receive(datagram, source);
   }
 }

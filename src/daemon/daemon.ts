@@ -7,6 +7,7 @@ import { formatAddress } from '../foundation/address.ts';
 import type { SharedMcp } from '../foundation/data-dir/daemon-info.ts';
 import { MemoryReleaser, processUsage, releaseMemory } from '../foundation/release-memory.ts';
 import { VERSION } from '../foundation/version.ts';
+import type { BoundOperation } from '../operations/operation.ts';
 import type { ToolTable } from '../operations/tool-call.ts';
 import { Api, ApiReference } from './api.ts';
 import type { DaemonArguments } from './args.ts';
@@ -14,6 +15,7 @@ import { buildNodeWatch } from './capabilities/events.ts';
 import { buildCapabilities } from './capabilities.ts';
 import { type Foundation, openFoundation } from './foundation.ts';
 import { Life, type ProcessControl } from './life.ts';
+import { type Machine, thisMachine } from './machine.ts';
 import { buildNetwork } from './network.ts';
 import { buildPanel } from './panel.ts';
 import { type Bound, connectable } from './status.ts';
@@ -27,6 +29,7 @@ export class Daemon {
   readonly log: Foundation['log'];
   /** The operations as MCP tools. */
   readonly tools: ToolTable;
+  readonly operations: readonly BoundOperation[];
   /** Publishes to other MCP clients of this user how to connect to a node without an API. */
   readonly announceMcp: (mcp: SharedMcp) => void;
 
@@ -34,12 +37,13 @@ export class Daemon {
     life: Life,
     addresses: Bound,
     { log, dataDir }: Pick<Foundation, 'log' | 'dataDir'>,
-    tools: ToolTable,
+    { tools, operations }: Pick<Daemon, 'tools' | 'operations'>,
   ) {
     this.#life = life;
     this.#addresses = addresses;
     this.log = log;
     this.tools = tools;
+    this.operations = operations;
     this.announceMcp = (mcp) => dataDir.announceMcp(mcp);
   }
 
@@ -47,6 +51,7 @@ export class Daemon {
    * Starts a daemon with its API, or without it for MCP over stdio. If a part fails, everything acquired is released.
    * @param supervisor the supervisor if this process runs as a system service
    * @param stop stops the process
+   * @param machine runs it
    * @throws SvcError `already_running`, `address_in_use`, `config_invalid`, `key_locked`, `store_corrupt`,
    *   `not_writable`
    */
@@ -55,13 +60,14 @@ export class Daemon {
     environment: NodeJS.ProcessEnv,
     supervisor: Supervisor | null = null,
     stop: ProcessControl['stop'] = () => {},
+    machine: Machine = thisMachine(),
   ): Promise<Daemon> {
     const life = new Life();
     try {
       const servesApi = args.mcpStdio === undefined;
       const api = new ApiReference(servesApi);
-      const foundation = await openFoundation(args, environment, life);
-      const network = await buildNetwork(foundation);
+      const foundation = await openFoundation(args, environment, life, machine);
+      const network = await buildNetwork(foundation, machine);
       const capabilities = buildCapabilities(foundation, network, api);
       const updater = buildUpdater(foundation, environment, supervisor);
       buildNodeWatch(foundation, network, capabilities, updater);
@@ -73,11 +79,12 @@ export class Daemon {
       const panel = buildPanel(foundation, () => bound().api_addr, environment);
       const parts = { ...capabilities, updater, panel };
       const ending = { stop, restart: supervisor === null ? null : () => supervisor.restart() };
-      const { rest, tools } = buildSurfaces(foundation, network, parts, bound, ending);
+      const { rest, tools, operations } = buildSurfaces(foundation, network, parts, bound, ending);
       api.attach(rest);
       if (servesApi)
         life.add('api', new Api({ streams: [capabilities.eventStreams, capabilities.nodeEventStreams], rest }));
-      life.add('acting', new MemoryReleaser({ ...foundation, usage: processUsage, release: releaseMemory }));
+      if (machine.releasesMemory)
+        life.add('acting', new MemoryReleaser({ ...foundation, usage: processUsage, release: releaseMemory }));
       await life.begin();
 
       const { dataDir, log, node } = foundation;
@@ -85,7 +92,7 @@ export class Daemon {
       if (servesApi) dataDir.announce(api_addr);
       if (servesApi && supervisor === null) panel.openAtStart();
       log.info({ version: VERSION, node_aid: node.aid, ...bound() }, 'svcd is ready');
-      return new Daemon(life, { ...bound(), api_addr }, foundation, tools);
+      return new Daemon(life, { ...bound(), api_addr }, foundation, { tools, operations });
     } catch (error) {
       await life.end();
       throw error;

@@ -1,5 +1,4 @@
 /** Opens the foundation: data directory, configuration, keys, store and log. */
-import { systemClock } from '../foundation/clock.ts';
 import { ConfigService } from '../foundation/config/config-service.ts';
 import { DataDir } from '../foundation/data-dir/data-dir.ts';
 import { DATABASE_FILE, KEYS_DIRECTORY, STATE_NUMBER_FILE } from '../foundation/data-dir/paths.ts';
@@ -23,6 +22,7 @@ import type { LocalIdentity } from '../network/links/types.ts';
 import type { DaemonArguments } from './args.ts';
 import { checkFilesRoot } from './files-root.ts';
 import type { Life } from './life.ts';
+import { type Machine, thisMachine } from './machine.ts';
 import { MANAGED_VARIABLE } from './service/managed.ts';
 
 // The node key: created on the first start and stored in the key store.
@@ -49,8 +49,12 @@ const OTHER_VARIABLES = ['SVCD_DATA_DIR', PASSPHRASE, MANAGED_VARIABLE];
 export type Foundation = Awaited<ReturnType<typeof openFoundation>>;
 
 /** @throws SvcError `already_running`, `config_invalid`, `key_locked`, `store_corrupt`, `not_writable` */
-export async function openFoundation(args: DaemonArguments, environment: NodeJS.ProcessEnv, life: Life) {
-  const clock = systemClock;
+export async function openFoundation(
+  args: DaemonArguments,
+  environment: NodeJS.ProcessEnv,
+  life: Life,
+  { clock }: Pick<Machine, 'clock'> = thisMachine(),
+) {
   const dataDir = DataDir.open({ path: args.dataDir, version: VERSION }, { clock });
   life.defer(() => dataDir.close());
   const configuration = new ConfigService({

@@ -31,7 +31,6 @@ import { grantorFinders, PortMapper } from '../network/reachability/port-mapping
 import { hasUsableTurnServer } from '../network/reachability/turn/turn-servers.ts';
 import { networkTag } from '../network/records/node-address.ts';
 import { RecordDht } from '../network/records/record-dht.ts';
-import { machine } from '../network/records/rpc/world.ts';
 import { Resolver } from '../network/resolver.ts';
 import { LanTcp } from '../network/transport/lan-tcp/lan-tcp.ts';
 import { NativeQuicEndpoint } from '../network/transport/quic/native-endpoint.ts';
@@ -41,6 +40,7 @@ import { switchingSockets } from '../network/transport/tls/socket.ts';
 import { UdpLanes } from '../network/transport/udp-lane/udp-lanes.ts';
 import type { Foundation } from './foundation.ts';
 import { JoinReport } from './join-report.ts';
+import { type Machine, thisMachine } from './machine.ts';
 import { buildReach } from './reach.ts';
 
 // The addresses on which the daemon listens, according to the configuration.
@@ -110,7 +110,7 @@ const MAX_DIALED = 3;
 export type Network = Awaited<ReturnType<typeof buildNetwork>>;
 
 /** @throws SvcError `config_invalid`, `store_corrupt` */
-export async function buildNetwork(foundation: Foundation) {
+export async function buildNetwork(foundation: Foundation, machine: Machine = thisMachine()) {
   const { life, clock, log, config, configuration, node, dataDir, verifier, meta } = foundation;
   const dhtListen = await dhtAddress(config.listen_addr);
   const quicListen = await quicAddress(config.quic_listen_addr, dhtListen);
@@ -134,6 +134,8 @@ export async function buildNetwork(foundation: Foundation) {
       kindOf,
       isKnown: (nodeKey) => known.has(nodeKey),
       overTls: tls,
+      engine: machine.engine,
+      adaptHandshakesMs: machine.adaptHandshakesMs,
     },
   );
   const relayDisabled = (): boolean => configuration.current.disable_relay;
@@ -158,8 +160,7 @@ export async function buildNetwork(foundation: Foundation) {
       return false;
     }
   };
-  const system = machine();
-  const world = { ...system, createSocket: switchingSockets(system.createSocket, tls) };
+  const world = { ...machine.rpc, createSocket: switchingSockets(machine.rpc.createSocket, tls) };
   const records = new RecordDht(
     {
       listen: dhtListen,
@@ -251,6 +252,7 @@ export async function buildNetwork(foundation: Foundation) {
   const lanes = new UdpLanes({
     clock,
     records,
+    isAvailable: machine.hasBulkLanes,
     outerPort: () => {
       const { natType } = ownAddresses.current();
       return natType === NAT_TYPE.symmetric ? 0 : (records.reachability().observed[0]?.port ?? records.address.port);

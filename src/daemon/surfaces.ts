@@ -205,5 +205,5 @@ export function buildSurfaces(
       log: log.child('rest'),
     },
   );
-  return { rest, tools };
+  return { rest, tools, operations: own };
 }

@@ -158,13 +158,7 @@ export class UdpFallback implements Component {
     };
   }
 
-  /** To be called after a change of network. */
-  onNetwork(): void {
-    this.#parts.tls.reopen();
-    this.check();
-  }
-
-  /** To be called after a change of the configuration, and when all nodes fall silent. */
+  /** To be called after a change of network, of the configuration, and when all nodes fall silent. */
   check(): void {
     this.#checkedFrom = this.#parts.clock.now();
     this.#failures = 0;
@@ -224,10 +218,8 @@ export class UdpFallback implements Component {
     const { tls, clock } = this.#parts;
     const now = clock.now();
     // While the connection is opened again, `lost` or `moved` follows.
-    if (tls.session === null && this.#failure !== null && !(await this.#connect())) {
-      if (await this.#udpWorks()) this.#goBack();
+    if (tls.session === null && this.#failure !== null && !(await this.#connect()))
       return backoff({ firstMs: MIN_PAUSE_MS, maxMs: MAX_PAUSE_MS }, ++this.#failures);
-    }
     if (tls.spare === null && now >= this.#spareSearchAt) detach(this.#findSpare());
     if (now - this.#udpTriedAt < UDP_RETRY_MS) return UDP_RETRY_MS - (now - this.#udpTriedAt);
     this.#udpTriedAt = now;
@@ -402,14 +394,14 @@ export class UdpFallback implements Component {
     const { tls, log, records, onSwitch, clock, pool } = this.#parts;
     const targets = this.#targets(null);
     if (targets.length === 0) return false;
-    if (this.#state !== 'failed') this.#set('connecting');
+    if (this.#state !== 'tls') this.#set('connecting');
     let session: TlsSession;
     try {
       session = await this.#openAny(targets);
     } catch (error) {
       if (this.#end.signal.aborted) return false;
       const isNews =
-        !(error instanceof TlsFailure) || error.failure !== this.#failure?.failure || this.#state !== 'failed';
+        !(error instanceof TlsFailure) || error.failure !== this.#failure?.failure || this.#state === 'tls';
       this.#failure =
         error instanceof TlsFailure ? error : new TlsFailure('lost', 'No helper can be reached over TLS.', error);
       if (isNews)
@@ -435,7 +427,6 @@ export class UdpFallback implements Component {
     const names = { helper: formatAddress(target), proxy, node: toHex(hello.nodeKey), isInspected };
     log.info({ ...names, trouble: this.#trouble }, 'UDP does not work: this node uses UDP over TLS');
     const contact = this.#candidates().find((one) => one.host === target.host);
-    if (hello.isResumed) return true;
     // Its name may not resolve here.
     if (host !== null && contact !== undefined && isIP(contact.host) === 0)
       records.addNode({ host, port: contact.port });

@@ -47,6 +47,8 @@ interface Sample {
 interface AcceptorOptions {
   /** When the engine drops an unfinished handshake, milliseconds. */
   readonly idleTimeoutMs: number;
+  /** How often the number of pending calls is adapted, milliseconds. */
+  readonly adaptMs?: number | undefined;
   readonly onConnection: (connection: EngineConnection) => void;
   /** Called repeatedly during a flood. */
   readonly onFlood: () => void;
@@ -80,7 +82,9 @@ export class Acceptor {
     const onError = (error: unknown): void =>
       this.#log.warn({ error }, 'could not adapt the number of pending handshakes');
     this.#adapt();
-    this.#adapting = every(this.#clock, { periodMs: ADAPT_INTERVAL_MS, onError }, () => this.#adapt());
+    this.#adapting = every(this.#clock, { periodMs: this.#options.adaptMs ?? ADAPT_INTERVAL_MS, onError }, () =>
+      this.#adapt(),
+    );
   }
 
   /** Stops accepting handshakes. Pending calls end when the server is aborted. */

@@ -79,7 +79,9 @@ export interface EndpointParts {
 interface NativeQuicEndpointDependencies {
   readonly log: Log;
   readonly clock?: Clock;
-  readonly engine?: QuicEngine;
+  readonly engine?: QuicEngine | undefined;
+  /** As `AcceptorOptions.adaptMs`. */
+  readonly adaptHandshakesMs?: number | undefined;
   /** Carries dials while UDP does not work. */
   readonly overTls?: UdpOverTls;
   /** The kind of the path between our socket and an address. Default: by the address alone. */
@@ -105,6 +107,7 @@ export class NativeQuicEndpoint implements Endpoint {
   readonly #overTls: UdpOverTls | undefined;
   readonly #kindOf: (remote: Address, outbound: boolean) => PathKind;
   readonly #idleTimeoutMs: number;
+  readonly #adaptMs: number | undefined;
   readonly #accepted: ConnectionTable<NativeConnection>;
   readonly #dialled = new Set<NativeConnection>();
   readonly #heldBack: ReceiveBudget;
@@ -130,6 +133,7 @@ export class NativeQuicEndpoint implements Endpoint {
     this.#overTls = dependencies.overTls;
     this.#kindOf = dependencies.kindOf ?? kindByScope;
     this.#idleTimeoutMs = options.idleTimeoutMs ?? IDLE_TIMEOUT_MS;
+    this.#adaptMs = dependencies.adaptHandshakesMs;
     this.#accepted = new ConnectionTable({ ...DEFAULT_CONNECTION_LIMITS, ...options.limits }, dependencies.isKnown);
     this.#heldBack = new ReceiveBudget(() => this.#connections(), this.#clock, this.#log, dependencies.isKnown);
   }
@@ -147,7 +151,12 @@ export class NativeQuicEndpoint implements Endpoint {
     const onConnection = (connection: EngineConnection): void => this.#accept(connection);
     const guard = new InitialGuard(() => udpDescriptors(bound), this.#clock, this.#log);
     this.#guard = guard;
-    const accepting = { idleTimeoutMs: this.#idleTimeoutMs, onConnection, onFlood: () => detach(guard.alarm()) };
+    const accepting = {
+      idleTimeoutMs: this.#idleTimeoutMs,
+      adaptMs: this.#adaptMs,
+      onConnection,
+      onFlood: () => detach(guard.alarm()),
+    };
     this.#acceptors = this.#servers.map((server) => new Acceptor(server, accepting, dependencies));
     for (const acceptor of this.#acceptors) acceptor.start();
     this.#heldBack.start();

@@ -81,6 +81,8 @@ export function decodeLaneOffer(bytes: Uint8Array): LaneOffer {
 
 interface BulkLanesDependencies {
   readonly clock: Clock;
+  /** False: no lane is opened. Default: true. */
+  readonly isAvailable?: boolean;
   readonly records: {
     readonly openSocket: UdpSocket;
     plainSocket(): UdpSocket;
@@ -214,9 +216,9 @@ export class UdpLanes implements Component, BulkStreams {
   }
 
   #open({ kind, remote: { host }, source }: Path, role: Role, options: BulkOptions): End | null {
-    const { clock, outerPort } = this.#deps;
+    const { clock, outerPort, isAvailable = true } = this.#deps;
     const { hasBackPressure = false } = options;
-    if (this.#stopped || isRelayed(kind)) return null;
+    if (this.#stopped || !isAvailable || isRelayed(kind)) return null;
     // We offer lanes only to peers that we use.
     const holder = { node: source, source, named: role === 'offered' };
     const share = this.#ends.take(holder);

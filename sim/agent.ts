@@ -1,0 +1,57 @@
+/** An agent of a simulated user. The user has its master key. */
+import { createServer, type Server } from 'node:http';
+import type { Aid } from '../src/foundation/identity/aid.ts';
+import { delegateAnew, type TestIdentity } from '../test/support/identities.ts';
+import type { SimulatedNode } from './node.ts';
+
+/** The service of the first agent of a node listens here, the next one at the next port. */
+export const FIRST_SERVICE_PORT = 9000;
+
+export class Agent {
+  readonly name: string;
+  readonly servicePort: number;
+  identity: TestIdentity;
+  /** Its node. */
+  node: SimulatedNode;
+  /** Receives each call that reaches the service of this agent. */
+  onCall: (caller: string) => void = () => {};
+  isPublished = false;
+
+  constructor(name: string, node: SimulatedNode, servicePort: number, identity: TestIdentity) {
+    this.name = name;
+    this.node = node;
+    this.servicePort = servicePort;
+    this.identity = identity;
+  }
+
+  get aid(): Aid {
+    return this.identity.aid;
+  }
+
+  /** Credentials of a new operational key. They count once they are registered. */
+  newCredentials(now: number): TestIdentity {
+    return delegateAnew(this.identity.master, Math.floor(now / 1000));
+  }
+
+  async register(identity: TestIdentity = this.identity): Promise<void> {
+    const { operationalPrivateKeyHex, delegationProofHex } = identity.credentials;
+    await this.node.call('agentRegister', {
+      operational_private_key_hex: operationalPrivateKeyHex,
+      delegation_proof_hex: delegationProofHex,
+      service_tcp: `127.0.0.1:${this.servicePort}`,
+    });
+    this.identity = identity;
+  }
+
+  /** Starts the service, which answers with its agent and the path. A service ends with the programs of its machine. */
+  serve(): void {
+    this.node.process.run(() => {
+      const server: Server = createServer((request, response) => {
+        this.onCall(String(request.headers['svc-caller-aid']));
+        request.resume();
+        response.end(`${this.aid} ${request.url}`);
+      });
+      server.listen(this.servicePort);
+    });
+  }
+}

@@ -1,0 +1,168 @@
+/** Faults of the network, the machines and the programs. */
+import type { Random } from '../test/support/random.ts';
+import type { SimulatedNode } from './node.ts';
+import type { Schedule } from './schedule.ts';
+import { GOOD_PATHS, type Machine, type UdpNetwork } from './udp-network.ts';
+
+/** Milliseconds from the end of one fault to the next, on average, and the longest that each lasts. */
+const PAUSE_MS = 20 * 60_000;
+const MAX_FAULT_MS = 12 * 60_000;
+/** Rate of the worst clock: half a second a day would be a good one. */
+const MAX_DRIFT = 1e-4;
+/** Longest jump of a clock, milliseconds. Farther ahead, other nodes rightly reject what it signs. */
+const MAX_JUMP_MS = 30_000;
+
+/** Ends it. */
+type End = () => void | Promise<void>;
+
+/** Kinds of faults. */
+export const FAULT_KINDS = [
+  'loss',
+  'partition',
+  'one-way partition',
+  'flapping partition',
+  'sleep',
+  'crash',
+  'restart',
+  'nat restart',
+  'address change',
+  'clock jump',
+  'slow network',
+] as const;
+export type FaultKind = (typeof FAULT_KINDS)[number];
+
+interface FaultParts {
+  readonly schedule: Schedule;
+  readonly random: Random;
+  readonly udp: UdpNetwork;
+  readonly nodes: readonly SimulatedNode[];
+  readonly kinds: readonly FaultKind[];
+  readonly note: (text: string) => void;
+  /** Starts and stops programs of nodes. */
+  readonly start: (node: SimulatedNode) => Promise<void>;
+  readonly stop: (node: SimulatedNode) => Promise<void>;
+  readonly crash: (node: SimulatedNode) => void;
+}
+
+export class Faults {
+  readonly #parts: FaultParts;
+  readonly #counts = new Map<FaultKind, number>();
+  /** Running faults. */
+  readonly #ends = new Set<End>();
+  #isOver = false;
+
+  constructor(parts: FaultParts) {
+    this.#parts = parts;
+  }
+
+  counts(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#counts);
+  }
+
+  begin(): void {
+    const { nodes, random } = this.#parts;
+    for (const { process } of nodes) process.drift(1 + MAX_DRIFT * (2 * random.next() - 1));
+    this.#plan();
+  }
+
+  /** Ends all faults. */
+  async heal(): Promise<void> {
+    this.#isOver = true;
+    for (const end of [...this.#ends]) await end();
+  }
+
+  #plan(): void {
+    const { schedule, random, kinds } = this.#parts;
+    if (kinds.length === 0) return;
+    schedule.after(PAUSE_MS * 2 * random.next(), () => {
+      if (this.#isOver) return;
+      this.#begin(random.pick(kinds), Math.round(MAX_FAULT_MS * random.next()));
+      this.#plan();
+    });
+  }
+
+  #begin(kind: FaultKind, durationMs: number): void {
+    const { schedule, note } = this.#parts;
+    this.#counts.set(kind, (this.#counts.get(kind) ?? 0) + 1);
+    const [what, finish] = this.#make(kind, durationMs);
+    note(`fault: ${kind} ${what}`);
+    const end: End = async () => {
+      if (!this.#ends.delete(end)) return;
+      note(`end of fault: ${kind} ${what}`);
+      await finish();
+    };
+    this.#ends.add(end);
+    schedule.after(durationMs, () => void end());
+  }
+
+  #make(kind: FaultKind, durationMs: number): [what: string, end: End] {
+    const { random, nodes, udp } = this.#parts;
+    const node = random.pick(nodes);
+    const nothing = (): void => {};
+    switch (kind) {
+      case 'loss': {
+        udp.quality = { ...GOOD_PATHS, loss: 0.3 * random.next(), duplication: 0.02, jitterMs: 100 };
+        return ['', () => void (udp.quality = GOOD_PATHS)];
+      }
+      case 'slow network': {
+        udp.quality = { ...GOOD_PATHS, minDelayMs: 50 + 400 * random.next(), jitterMs: 200 };
+        return ['', () => void (udp.quality = GOOD_PATHS)];
+      }
+      case 'partition':
+      case 'one-way partition':
+      case 'flapping partition':
+        return this.#partition(kind, durationMs);
+      case 'sleep': {
+        if (!node.isRunning) return ['of nothing', nothing];
+        const { process, machine } = node;
+        process.sleep();
+        machine.isOnline = false;
+        return [
+          node.name,
+          () => {
+            machine.isOnline = true;
+            process.wake();
+          },
+        ];
+      }
+      case 'crash': {
+        if (!node.isRunning) return ['of nothing', nothing];
+        this.#parts.crash(node);
+        return [node.name, () => this.#parts.start(node)];
+      }
+      case 'restart': {
+        if (!node.isRunning) return ['of nothing', nothing];
+        const stopped = this.#parts.stop(node);
+        return [node.name, () => stopped.then(() => this.#parts.start(node))];
+      }
+      case 'nat restart': {
+        node.machine.nat?.restart();
+        return [node.name, nothing];
+      }
+      case 'address change': {
+        udp.move(node.machine);
+        return [`${node.name} to ${node.machine.publicHost}`, nothing];
+      }
+      default: {
+        const ms = Math.round(MAX_JUMP_MS * (2 * random.next() - 1));
+        node.process.jump(ms);
+        const { process } = node;
+        return [`${node.name} ${ms} ms`, () => process.jump(-ms)];
+      }
+    }
+  }
+
+  #partition(kind: FaultKind, durationMs: number): [what: string, end: End] {
+    const { random, nodes, udp, schedule } = this.#parts;
+    const share = random.next();
+    const left = new Set<Machine>(nodes.filter(() => random.chance(share)).map(({ machine }) => machine));
+    const isLeft = (machine: Machine): boolean => left.has(machine);
+    const isCut = (from: Machine, to: Machine): boolean =>
+      kind === 'one-way partition' ? isLeft(from) && !isLeft(to) : isLeft(from) !== isLeft(to);
+    const periodMs = kind === 'flapping partition' ? 2000 + 30_000 * random.next() : durationMs + 1;
+    const since = schedule.now();
+    udp.isCut = (from, to) => Math.floor((schedule.now() - since) / periodMs) % 2 === 0 && isCut(from, to);
+    const names = nodes.filter(({ machine }) => left.has(machine)).map(({ name }) => name);
+    return [`{${names.join(' ')}}`, () => void (udp.isCut = () => false)];
+  }
+}

@@ -1,0 +1,127 @@
+/**
+ * File operations of `node:fs` that other threads would do. Here they are synchronous, so their order does not depend on
+ * the machine. Databases are known to the program that opened them.
+ */
+import fs, { type WriteFileOptions } from 'node:fs';
+import fsPromises from 'node:fs/promises';
+import sqlite from 'node:sqlite';
+import { Process } from './process.ts';
+
+const STDERR = 2;
+
+type Planner = (task: () => void) => unknown;
+type Done = (error: Error | null, value?: unknown) => void;
+
+/** An open file. Has the methods of `FileHandle` that svcd uses. */
+class SimulatedFile {
+  readonly fd: number;
+  #isOpen = true;
+
+  constructor(fd: number) {
+    this.fd = fd;
+  }
+
+  async read(buffer: Uint8Array, offset = 0, length = buffer.length - offset, position: number | null = null) {
+    return { bytesRead: fs.readSync(this.fd, buffer, offset, length, position), buffer };
+  }
+
+  async write(buffer: Uint8Array, offset = 0, length = buffer.length - offset, position: number | null = null) {
+    return { bytesWritten: fs.writeSync(this.fd, buffer, offset, length, position), buffer };
+  }
+
+  async writev(buffers: NodeJS.ArrayBufferView[], position?: number) {
+    return { bytesWritten: fs.writevSync(this.fd, buffers, position), buffers };
+  }
+
+  async stat(options?: { bigint?: boolean }) {
+    return options?.bigint === true ? fs.fstatSync(this.fd, { bigint: true }) : fs.fstatSync(this.fd);
+  }
+
+  async truncate(length = 0): Promise<void> {
+    fs.ftruncateSync(this.fd, length);
+  }
+
+  async sync(): Promise<void> {
+    fs.fsyncSync(this.fd);
+  }
+
+  async datasync(): Promise<void> {
+    fs.fdatasyncSync(this.fd);
+  }
+
+  async readFile(): Promise<Buffer> {
+    return fs.readFileSync(this.fd);
+  }
+
+  async writeFile(data: string | Uint8Array, options?: WriteFileOptions): Promise<void> {
+    fs.writeFileSync(this.fd, data, options);
+  }
+
+  async close(): Promise<void> {
+    if (this.#isOpen) fs.closeSync(this.fd);
+    this.#isOpen = false;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
+
+/** Calls a function now and its callback in the next turn. */
+function withCallback(work: () => unknown, done: Done | undefined, plan: Planner): void {
+  let error: Error | null = null;
+  let value: unknown;
+  try {
+    value = work();
+  } catch (cause) {
+    error = cause instanceof Error ? cause : new Error(String(cause));
+  }
+  plan(() => done?.(error, value));
+}
+
+function promised<A extends unknown[], T>(work: (...args: A) => T): (...args: A) => Promise<T> {
+  return async (...args) => work(...args);
+}
+
+class TrackedDatabase extends sqlite.DatabaseSync {
+  readonly #owner = Process.current;
+
+  constructor(...args: ConstructorParameters<typeof sqlite.DatabaseSync>) {
+    super(...args);
+    this.#owner?.databases.add(this);
+  }
+
+  override close(): void {
+    this.#owner?.databases.delete(this);
+    super.close();
+  }
+}
+
+/** @param plan runs a task in the next turn */
+export function takeDisk(plan: Planner): void {
+  const { fdatasyncSync, closeSync, writeSync } = fs;
+  Object.assign(fs, {
+    fdatasync: (fd: number, done: Done) => withCallback(() => fdatasyncSync(fd), done, plan),
+    close: (fd: number, done?: Done) => withCallback(() => closeSync(fd), done, plan),
+    write: (fd: number, bytes: Uint8Array, done: Done) => {
+      const { current } = Process;
+      if (fd !== STDERR || current === undefined) return withCallback(() => writeSync(fd, bytes), done, plan);
+      current.writeLog(Buffer.from(bytes).toString());
+      plan(() => done(null, bytes.length));
+    },
+  });
+  Object.assign(fsPromises, {
+    open: async (...args: Parameters<typeof fs.openSync>) => new SimulatedFile(fs.openSync(...args)),
+    rm: promised(fs.rmSync),
+    rename: promised(fs.renameSync),
+    link: promised(fs.linkSync),
+    lstat: promised(fs.lstatSync),
+    stat: promised(fs.statSync),
+    statfs: promised(fs.statfsSync),
+    mkdir: promised(fs.mkdirSync),
+    realpath: promised(fs.realpathSync),
+    readFile: promised(fs.readFileSync),
+    writeFile: promised(fs.writeFileSync),
+  });
+  Object.assign(sqlite, { DatabaseSync: TrackedDatabase });
+}

@@ -1,0 +1,88 @@
+/** Notes: each acknowledged one is delivered exactly once. */
+import type { Agent } from '../agent.ts';
+import type { Surroundings, Users } from '../user.ts';
+
+const TEXT = 1;
+/** Part of the actions that collect instead of sending. */
+const COLLECTING = 0.5;
+
+interface Sent {
+  readonly from: Agent;
+  readonly to: Agent;
+  readonly at: number;
+  isAcknowledged: boolean;
+  /** Times that it was delivered. */
+  delivered: number;
+}
+
+export class NoteUsers implements Users {
+  readonly name = 'notes';
+  readonly weight = 4;
+  readonly #world: Surroundings;
+  readonly #sent = new Map<string, Sent>();
+  #collected = 0;
+
+  constructor(world: Surroundings) {
+    this.#world = world;
+  }
+
+  async act(agent: Agent): Promise<void> {
+    const { random, agents } = this.#world;
+    const to = random.pick(agents);
+    if (random.chance(COLLECTING)) await this.#collect(agent);
+    else if (to !== agent) await this.#send(agent, to);
+  }
+
+  async #send(from: Agent, to: Agent): Promise<void> {
+    const { schedule, note, attempt } = this.#world;
+    const text = `note ${this.#sent.size}`;
+    const sent: Sent = { from, to, at: schedule.now(), isAcknowledged: false, delivered: 0 };
+    this.#sent.set(text, sent);
+    const body_base64 = Buffer.from(text).toString('base64');
+    const answer = await attempt(`${from.name} sends ${text} to ${to.name}`, () =>
+      from.node.call('mailboxSend', { aid: from.aid, recipient: to.aid, msg_type: TEXT, body_base64 }),
+    );
+    if (answer === null) return;
+    sent.isAcknowledged = answer.delivered || answer.queued || answer.replicas > 0;
+    const { delivered, queued, replicas } = answer;
+    note(`${text} acknowledged: delivered ${delivered}, replicas ${replicas}, queued ${queued}`);
+  }
+
+  async #collect(agent: Agent): Promise<boolean> {
+    const answer = await this.#world.attempt(`${agent.name} collects notes`, () =>
+      agent.node.call('mailboxPoll', { aid: agent.aid }),
+    );
+    if (answer === null) return false;
+    for (const { body_base64, sender } of answer.messages) {
+      const text = Buffer.from(body_base64, 'base64').toString();
+      this.#collected++;
+      this.#receive(agent, text, sender);
+    }
+    return answer.has_more;
+  }
+
+  #receive(agent: Agent, text: string, sender: string): void {
+    const { note, violate } = this.#world;
+    const sent = this.#sent.get(text);
+    if (sent === undefined || sent.to !== agent || sent.from.aid !== sender)
+      return violate('notes are not invented', `${agent.name} received ${JSON.stringify(text)} from ${sender}`);
+    note(`${agent.name} received ${text}`);
+    sent.delivered++;
+    if (sent.delivered > 1) violate('notes are delivered once', `${agent.name} received ${text} again`);
+  }
+
+  async audit(): Promise<void> {
+    for (const agent of this.#world.agents) while (await this.#collect(agent));
+    for (const [text, { isAcknowledged, delivered, from, to, at }] of this.#sent)
+      if (isAcknowledged && delivered === 0)
+        this.#world.violate('acknowledged notes are delivered', `${text} from ${from.name} to ${to.name} at ${at}`);
+  }
+
+  figures(): Readonly<Record<string, number>> {
+    const acknowledged = this.#sent
+      .values()
+      .filter((one) => one.isAcknowledged)
+      .toArray().length;
+    return { sent: this.#sent.size, acknowledged, collected: this.#collected };
+  }
+}

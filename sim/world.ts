@@ -1,0 +1,252 @@
+/** Complete nodes, their users, and everything that goes wrong, in virtual time. */
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { SvcError } from '../src/foundation/errors.ts';
+import { KeyPair } from '../src/foundation/identity/keys.ts';
+import { delegateAnew } from '../test/support/identities.ts';
+import type { Random } from '../test/support/random.ts';
+import { Agent, FIRST_SERVICE_PORT } from './agent.ts';
+import { type FaultKind, Faults } from './faults.ts';
+import { NAT_KINDS, Nat } from './nat.ts';
+import { SimulatedNode } from './node.ts';
+import type { Schedule } from './schedule.ts';
+import { type Machine, UdpNetwork } from './udp-network.ts';
+import type { Surroundings, Users } from './user.ts';
+import { CallUsers } from './users/calls.ts';
+import { ChatUsers } from './users/chats.ts';
+import { NoteUsers } from './users/notes.ts';
+import { RecordUsers } from './users/records.ts';
+
+/** Directories of nodes are in memory if the system has this. */
+const MEMORY_FILES = '/dev/shm';
+/** Nodes with public addresses through which others join. */
+const BOOTSTRAP_NODES = 3;
+const DHT_PORT = 4121;
+const PRIVATE_HOST = '10.0.0.2';
+const HOUR_MS = 3_600_000;
+/** Milliseconds between two nodes that join, and until their users act. */
+const JOIN_PAUSE_MS = 500;
+const WARM_UP_MS = 60_000;
+/** Time from the end of all faults until every guarantee must hold. */
+const HEALING_MS = 40 * 60_000;
+/** Limits for one node. */
+const MAX_TIMERS = 4000;
+const MAX_DATABASE_BYTES = 96 * 1024 * 1024;
+const MAX_LINES = 200_000;
+
+export interface WorldOptions {
+  readonly nodes: number;
+  readonly agentsPerNode: number;
+  /** Simulated hours with users and faults. */
+  readonly hours: number;
+  /** Actions of each agent per hour. */
+  readonly actionsPerHour: number;
+  readonly behindNat: number;
+  readonly faults: readonly FaultKind[];
+}
+
+export interface Violation {
+  /** Milliseconds since the beginning. */
+  readonly atMs: number;
+  readonly guarantee: string;
+  readonly text: string;
+}
+
+export interface WorldFigures {
+  readonly nodeDays: number;
+  readonly users: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  readonly failures: Readonly<Record<string, number>>;
+  readonly faults: Readonly<Record<string, number>>;
+  readonly violations: readonly Violation[];
+  readonly eventHash: string;
+}
+
+export class World implements Surroundings {
+  readonly schedule: Schedule;
+  readonly random: Random;
+  readonly agents: Agent[] = [];
+  readonly nodes: SimulatedNode[] = [];
+  readonly violations: Violation[] = [];
+  readonly timeline: string[] = [];
+  readonly #options: WorldOptions;
+  readonly #udp: UdpNetwork;
+  readonly #faults: Faults;
+  readonly #users: readonly Users[];
+  readonly #calls: CallUsers;
+  readonly #directory: string;
+  readonly #failures = new Map<string, number>();
+  #isActing = false;
+
+  constructor(options: WorldOptions, schedule: Schedule, random: Random) {
+    this.#options = options;
+    this.schedule = schedule;
+    this.random = random;
+    this.#udp = new UdpNetwork(schedule, random);
+    this.#directory = mkdtempSync(join(isDirectory(MEMORY_FILES) ? MEMORY_FILES : tmpdir(), 'svcd-sim-'));
+    this.#calls = new CallUsers(this);
+    this.#users = [this.#calls, new NoteUsers(this), new ChatUsers(this), new RecordUsers(this)];
+    this.#faults = new Faults({
+      ...{ schedule, random, udp: this.#udp, nodes: this.nodes, kinds: options.faults },
+      note: (text) => this.note(text),
+      start: async (node) => await this.#start(node),
+      stop: async (node) => await this.#stop(node),
+      crash: (node) => node.crash(),
+    });
+  }
+
+  readonly note = (text: string): void => {
+    const { elapsedMs } = this.schedule;
+    this.schedule.record(`${elapsedMs} ${text}`, new Uint8Array());
+    this.timeline.push(`${(elapsedMs / 1000).toFixed(3)} s: ${text}`);
+    if (this.timeline.length > MAX_LINES) this.timeline.splice(0, MAX_LINES / 2);
+  };
+
+  readonly violate = (guarantee: string, text: string): void => {
+    this.note(`VIOLATION of "${guarantee}": ${text}`);
+    this.violations.push({ atMs: this.schedule.elapsedMs, guarantee, text });
+  };
+
+  readonly attempt = async <T>(what: string, work: () => Promise<T>): Promise<T | null> => {
+    this.note(what);
+    try {
+      return await work();
+    } catch (error) {
+      const code = error instanceof SvcError ? error.code : 'unexpected';
+      this.#failures.set(code, (this.#failures.get(code) ?? 0) + 1);
+      this.note(`${what}: ${code}`);
+      if (code === 'unexpected' || code === 'internal' || code === 'store_corrupt' || code === 'invalid_request')
+        this.violate('operations fail in a known way', `${what}: ${textOf(error)}`);
+      return null;
+    }
+  };
+
+  /** Simulates everything. The directories of the nodes are removed at the end. */
+  async run(onProgress: (text: string) => void): Promise<WorldFigures> {
+    const { schedule } = this;
+    const { nodes, hours } = this.#options;
+    const onError = (error: unknown): void => this.violate('programs do not crash', textOf(error));
+    process.on('uncaughtException', onError);
+    try {
+      while (this.nodes.length < nodes) {
+        await schedule.until(this.#join());
+        await schedule.run(JOIN_PAUSE_MS);
+      }
+      await schedule.run(WARM_UP_MS);
+      for (const agent of this.agents) await schedule.until(agent.register());
+      await schedule.run(WARM_UP_MS);
+      onProgress(`${nodes} nodes have joined`);
+      this.#isActing = true;
+      for (const agent of this.agents) this.#planAction(agent);
+      this.#faults.begin();
+      for (let hour = 0; hour < hours; hour++) {
+        await schedule.run(Math.min(1, hours - hour) * HOUR_MS);
+        this.#checkLimits();
+        onProgress(`${hour + 1} of ${hours} hours`);
+      }
+      this.#isActing = false;
+      this.note('all faults end');
+      await schedule.until(this.#faults.heal());
+      await schedule.run(HEALING_MS);
+      for (const users of this.#users) await schedule.until(users.audit());
+      this.#checkLimits();
+      for (const node of this.nodes) await schedule.until(this.#stop(node));
+      return this.#figures();
+    } finally {
+      process.off('uncaughtException', onError);
+      rmSync(this.#directory, { recursive: true, force: true });
+    }
+  }
+
+  #figures(): WorldFigures {
+    const { nodes } = this.#options;
+    return {
+      nodeDays: (nodes * this.schedule.elapsedMs) / (24 * HOUR_MS),
+      users: Object.fromEntries(this.#users.map((users) => [users.name, users.figures()])),
+      failures: Object.fromEntries(this.#failures),
+      faults: this.#faults.counts(),
+      violations: this.violations,
+      eventHash: this.schedule.eventHash,
+    };
+  }
+
+  async #join(): Promise<void> {
+    const nth = this.nodes.length;
+    const bootstrap = this.nodes.slice(0, BOOTSTRAP_NODES).map(({ machine }) => `${machine.host}:${DHT_PORT}`);
+    const { schedule } = this;
+    const node = new SimulatedNode({
+      ...{ name: `n${nth}`, schedule, machine: this.#newMachine(nth), bootstrap, directory: this.#directory },
+    });
+    this.nodes.push(node);
+    await this.#start(node);
+    for (let i = 0; i < this.#options.agentsPerNode; i++) {
+      const identity = delegateAnew(KeyPair.generate(), Math.floor(schedule.now() / 1000));
+      const agent = new Agent(`${'abcdefgh'[i]}${nth}`, node, FIRST_SERVICE_PORT + i, identity);
+      agent.serve();
+      this.#calls.watch(agent);
+      this.agents.push(agent);
+    }
+  }
+
+  #newMachine(nth: number): Machine {
+    if (nth < BOOTSTRAP_NODES || !this.random.chance(this.#options.behindNat))
+      return this.#udp.machine(this.#udp.newHost());
+    const kind = this.random.pick(Object.values(NAT_KINDS));
+    return this.#udp.machine(PRIVATE_HOST, new Nat(this.#udp.newHost(), kind, this.#udp.newPosition(), this.random));
+  }
+
+  async #start(node: SimulatedNode): Promise<void> {
+    if (node.isRunning) return;
+    this.note(`${node.name} starts`);
+    await node.start();
+    for (const agent of this.agents) if (agent.node === node) agent.serve();
+  }
+
+  async #stop(node: SimulatedNode): Promise<void> {
+    this.note(`${node.name} stops`);
+    const left = await node.stop();
+    if (left.length > 0) this.violate('a stop releases everything', `${node.name}: ${left.join('; ')}`);
+  }
+
+  #planAction(agent: Agent): void {
+    const pauseMs = (-Math.log(1 - this.random.next()) * HOUR_MS) / this.#options.actionsPerHour;
+    this.schedule.after(pauseMs, () => {
+      if (!this.#isActing) return;
+      this.#planAction(agent);
+      const users = this.#chooseUsers();
+      if (agent.node.isRunning)
+        users.act(agent).catch((error: unknown) => this.violate('the simulator works', String(error)));
+    });
+  }
+
+  #chooseUsers(): Users {
+    const total = this.#users.reduce((sum, { weight }) => sum + weight, 0);
+    let rest = this.random.next() * total;
+    for (const users of this.#users) {
+      rest -= users.weight;
+      if (rest < 0) return users;
+    }
+    throw new Error('no users');
+  }
+
+  #checkLimits(): void {
+    for (const { name, directory, process, isRunning } of this.nodes) {
+      if (isRunning && process.timers > MAX_TIMERS)
+        this.violate('memory is bounded', `${name} has ${process.timers} timers`);
+      const bytes = readdirSync(directory).reduce((sum, file) => sum + sizeOf(join(directory, file)), 0);
+      if (bytes > MAX_DATABASE_BYTES) this.violate('databases are bounded', `${name} uses ${bytes} bytes`);
+    }
+  }
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? String(error.stack) : String(error);
+}
+
+function isDirectory(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+}
+
+function sizeOf(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+}

@@ -1,0 +1,60 @@
+/** Complete nodes in virtual time: equal seeds give equal events, and no guarantee is broken. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { run } from '../support/programs.ts';
+
+/** A seed that once broke a guarantee, and the options that it needs. */
+interface Seed {
+  readonly why: string;
+  readonly options: readonly string[];
+}
+
+interface Figures {
+  readonly eventHash: string;
+  readonly users: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  readonly violations: readonly { readonly guarantee: string; readonly text: string }[];
+}
+
+/** Seconds for fresh seeds. */
+const FRESH_SECONDS = Number(process.env['SVCD_SIM_SECONDS'] ?? 20);
+const SMALL = ['--nodes', '4', '--days', '0.01', '--actions', '60'];
+
+async function simulate(options: readonly string[]): Promise<Figures> {
+  const { stdout, stderr } = await run(process.execPath, ['sim/run.ts', ...options]);
+  try {
+    return JSON.parse(stdout);
+  } catch {
+    throw new Error(`npm run sim -- ${options.join(' ')}\n${stderr}`);
+  }
+}
+
+async function assertHolds(options: readonly string[]): Promise<Figures> {
+  const figures = await simulate(options);
+  assert.deepEqual(figures.violations, [], `npm run sim -- ${options.join(' ')} --timeline`);
+  return figures;
+}
+
+test('one seed gives one sequence of events, and users get done what they want', async () => {
+  const [first, second, other] = await Promise.all([
+    assertHolds([...SMALL, '--seed', '1']),
+    assertHolds([...SMALL, '--seed', '1']),
+    assertHolds([...SMALL, '--seed', '2']),
+  ]);
+  assert.equal(first.eventHash, second.eventHash);
+  assert.notEqual(first.eventHash, other.eventHash);
+  for (const { users } of [first, other])
+    for (const figures of Object.values(users))
+      for (const count of Object.values(figures).slice(0, 1)) assert.ok(count > 0);
+});
+
+test('every seed that once broke a guarantee', async () => {
+  const seeds: readonly Seed[] = JSON.parse(readFileSync(new URL('./seeds.json', import.meta.url), 'utf8'));
+  for (const { options } of seeds) await assertHolds(options);
+});
+
+test('fresh seeds', async () => {
+  const end = Date.now() + FRESH_SECONDS * 1000;
+  for (let seed = Math.floor(Date.now() / 1000) % 1_000_000; Date.now() < end; seed++)
+    await assertHolds([...SMALL, '--seed', String(seed)]);
+});
