@@ -79,19 +79,21 @@ function decode(text: string): string {
   }
 }
 
-/** True if `NO_PROXY` excludes a host: `*`, a name and its subdomains, an IP address or an IPv4 network, each with or without a port. */
+/**
+ * True if `NO_PROXY` excludes a host: `*`, a name and its subdomains, an IP address or an IPv4 network, each with or
+ * without a port.
+ */
 export function isExcepted({ host, port }: Address, exceptions: string): boolean {
   const name = host.toLowerCase();
   return exceptions.split(/[\s,]+/).some((entry) => {
     if (entry === '*') return true;
-    const [, bracketed, plain, portText] =
-      /^(?:\[([^\]]+)\]|([^:]*|[^:]*:[^:]*:.*?))(?::(\d{1,5}))?$/.exec(entry) ?? [];
-    if (portText !== undefined && Number(portText) !== port) return false;
-    const pattern = (bracketed ?? plain ?? '').toLowerCase().replace(/^\*?\./, '');
+    if (canonicalIp(entry) !== null) return canonicalIp(entry) === name;
+    const [, ipv6, plain = '', digits] = /^(?:\[(.*)\]|([^:]*))(?::(\d{1,5}))?$/.exec(entry) ?? [];
+    if (digits !== undefined && Number(digits) !== port) return false;
+    const pattern = (ipv6 ?? plain).toLowerCase().replace(/^\*?\./, '');
     if (pattern === '') return false;
-    if (isIP(name) !== 0)
-      return canonicalIp(pattern) === name || (pattern.includes('/') && inIpv4Network(name, pattern));
-    return name === pattern || name.endsWith(`.${pattern}`);
+    if (canonicalIp(name) === null) return name === pattern || name.endsWith(`.${pattern}`);
+    return canonicalIp(pattern) === name || (pattern.includes('/') && inIpv4Network(name, pattern));
   });
 }
 

@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict';
+import { createSocket } from 'node:dgram';
+import { type TestContext, test } from 'node:test';
+import { systemClock } from '../../../../src/foundation/clock.ts';
+import { KeyPair } from '../../../../src/foundation/identity/keys.ts';
+import { silentLog } from '../../../../src/foundation/log.ts';
+import { LentPort } from '../../../../src/network/reachability/lent-port.ts';
+import { networkTag } from '../../../../src/network/records/node-address.ts';
+import { NativeQuicEndpoint } from '../../../../src/network/transport/quic/native-endpoint.ts';
+import { UdpOverTls } from '../../../../src/network/transport/tls/client.ts';
+import { Proxies } from '../../../../src/network/transport/tls/proxy.ts';
+import { switchingSockets } from '../../../../src/network/transport/tls/socket.ts';
+import type { Connection } from '../../../../src/network/transport/types.ts';
+import { UdpLanes } from '../../../../src/network/transport/udp-lane/udp-lanes.ts';
+import { udxSockets } from '../../../../src/network/transport/udp-socket.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { quietPort } from '../../../support/programs.ts';
+import { TlsHelper } from '../../../support/tls-helper.ts';
+
+const HOST = '127.0.0.1';
+const SIGNAL = new AbortController().signal;
+
+/** A node on borrowed ports, and another one that knows nothing of it. */
+async function world(t: TestContext) {
+  const helper = await TlsHelper.start(KeyPair.generate());
+  t.after(() => helper[Symbol.asyncDispose]());
+  const key = KeyPair.generate();
+  const settings = { proxy: 'none', proxy_command: '', tls_ca: '' };
+  const overTls = new UdpOverTls({
+    clock: systemClock,
+    log: silentLog,
+    identity: { key, tag: networkTag('') },
+    proxies: new Proxies(() => settings, {}),
+    ca: () => '',
+  });
+  overTls.use(await overTls.open({ host: HOST, port: helper.port }, SIGNAL));
+  t.after(() => overTls.disconnect());
+  const inside = new NativeQuicEndpoint({ key, host: HOST, port: 0 }, { log: silentLog, overTls });
+  const otherKey = KeyPair.generate();
+  const outside = new NativeQuicEndpoint({ key: otherKey, host: HOST, port: 0 }, { log: silentLog });
+  const arrived: Connection[] = [];
+  for (const one of [inside, outside]) {
+    one.onConnection((connection) => {
+      arrived.push(connection);
+      connection.onStream((stream) => stream.pipe(stream));
+    });
+    await one.start();
+    t.after(() => one.stop());
+  }
+  return { helper, overTls, inside, outside, key, otherKey, arrived };
+}
+
+async function echo(connection: Connection, bytes: Buffer): Promise<Buffer> {
+  const stream = await connection.openStream();
+  stream.end(bytes);
+  return Buffer.concat(await stream.toArray());
+}
+
+test('a dial over TLS reports the remote node, which sees the helper', async (t) => {
+  const { helper, inside, outside, otherKey, arrived } = await world(t);
+  const connection = await inside.dial(outside.address, otherKey.publicKey);
+  assert.deepEqual([connection.path.kind, connection.path.remote, connection.isOverTls], ['tls', outside.address, true]);
+  const text = Buffer.alloc(300_000, 'over TLS ');
+  assert.deepEqual(await echo(connection, text), text);
+  const [seen] = arrived;
+  assert.deepEqual(helper.lentPorts, [seen?.path.remote.port]);
+  connection.close();
+});
+
+test('all dials use one borrowed port, and a plain dial uses none', async (t) => {
+  const { helper, inside, outside, otherKey, arrived } = await world(t);
+  const first = await inside.dial(outside.address, otherKey.publicKey);
+  const second = await inside.dial(outside.address, otherKey.publicKey);
+  assert.equal(helper.lentPorts.length, 1);
+  const plain = await inside.dial(outside.address, otherKey.publicKey, { isPlain: true });
+  assert.deepEqual([plain.path.kind, plain.isOverTls], ['lan', false]);
+  const ports = arrived.map(({ path }) => path.remote.port);
+  assert.deepEqual([ports[0] === ports[1], ports[0] === ports[2]], [true, false]);
+  for (const one of [first, second, plain]) one.close();
+});
+
+test('after a return to UDP, connections on borrowed ports live on and new ones use UDP', async (t) => {
+  const { overTls, inside, outside, otherKey } = await world(t);
+  const before = await inside.dial(outside.address, otherKey.publicKey);
+  overTls.leave();
+  const after = await inside.dial(outside.address, otherKey.publicKey);
+  assert.deepEqual([before.path.kind, after.path.kind], ['tls', 'lan']);
+  assert.equal(String(await echo(before, Buffer.from('still here'))), 'still here');
+  for (const one of [before, after]) one.close();
+});
+
+test('a borrowed port leads a caller to a lent port', async (t) => {
+  const { helper, overTls, inside, outside, key, otherKey, arrived } = await world(t);
+  const socket = switchingSockets(udxSockets(), overTls)();
+  socket.bind(0, '0.0.0.0');
+  const port = socket.address()?.port ?? 0;
+  // The first datagram opens it.
+  await socket.send(Uint8Array.of(0), outside.address.port, HOST);
+  const via = socket.handOver?.() ?? undefined;
+  await socket.close();
+  await eventually('the helper opens the port', () => helper.lentPorts.length === 1);
+  const [outer = 0] = helper.lentPorts;
+  const lent = new LentPort({ host: HOST, port, expectedKey: otherKey.publicKey, via }, inside.parts, systemClock);
+  const dialled = await outside.dial({ host: HOST, port: outer }, key.publicKey);
+  const echoed = echo(dialled, Buffer.from('hello'));
+  const native = await lent.connection();
+  const adopted = inside.adopt(native, { outbound: false, way: { kind: 'punched' } });
+  assert.equal(String(await echoed), 'hello');
+  assert.equal(adopted.path.kind, 'tls');
+  assert.notEqual(adopted.path.remote.port, port);
+  assert.equal(arrived.length, 1);
+  dialled.close();
+  await adopted.closed;
+  await eventually('the borrowed port is closed with it', () => helper.lentPorts.length === 0);
+});
+
+test('another program of this machine cannot send through a gate', async (t) => {
+  const { helper, overTls } = await world(t);
+  const { Gates } = await import('../../../../src/network/transport/tls/gates.ts');
+  const seen: string[] = [];
+  const remote = createSocket('udp4').bind(await quietPort(), HOST);
+  remote.on('message', (datagram) => seen.push(String(datagram)));
+  const [engine, other] = [createSocket('udp4'), createSocket('udp4')];
+  t.after(() => [remote, engine, other].map((one) => one.close()));
+  const borrowed = overTls.borrow();
+  assert.ok(borrowed !== null);
+  const gates = new Gates(borrowed, null, systemClock);
+  const gate = await gates.gateTo({ host: HOST, port: remote.address().port });
+  await eventually('the engine gets through', () => {
+    engine.send('engine', gate.port, gate.host);
+    return seen.length > 0;
+  });
+  other.send('other', gate.port, gate.host);
+  engine.send('last', gate.port, gate.host);
+  await eventually('the last datagram', () => seen.includes('last'));
+  assert.equal(seen.includes('other'), false);
+  gates.close();
+  await eventually('its port is closed', () => helper.lentPorts.length === 0);
+});
+
+test('bulk lanes are refused on borrowed ports', async (t) => {
+  const { overTls, inside, outside, otherKey } = await world(t);
+  const create = switchingSockets(udxSockets(), overTls);
+  const openSocket = create();
+  openSocket.bind(0, HOST);
+  const lanes = new UdpLanes({
+    clock: systemClock,
+    records: { openSocket, plainSocket: create },
+    outerPort: () => 0,
+  });
+  t.after(async () => {
+    await lanes.stop();
+    await openSocket.close();
+  });
+  const overPort = await inside.dial(outside.address, otherKey.publicKey);
+  assert.equal(lanes.offer(overPort.path), null);
+  assert.equal(lanes.take(new Uint8Array(lanes.offerBytes), overPort.path, SIGNAL), null);
+  const plain = await inside.dial(outside.address, otherKey.publicKey, { isPlain: true });
+  const offered = lanes.offer(plain.path);
+  assert.notEqual(offered, null, 'a path in the LAN still has lanes');
+  offered?.cancel();
+  for (const one of [overPort, plain]) one.close();
+});
