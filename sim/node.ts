@@ -145,6 +145,7 @@ export class SimulatedNode {
       engine: simulatedEngine(owned),
       adaptHandshakesMs: ADAPT_HANDSHAKES_MS,
       hasBulkLanes: false,
+      hasTls: false,
       releasesMemory: false,
     };
     const args = {

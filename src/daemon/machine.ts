@@ -13,6 +13,8 @@ export interface Machine {
   readonly adaptHandshakesMs?: number;
   /** False if UDP sockets cannot carry bulk lanes. */
   readonly hasBulkLanes: boolean;
+  /** False if UDP over TLS is never used. */
+  readonly hasTls: boolean;
   /** False if memory is never returned to the system. */
   readonly releasesMemory: boolean;
 }
@@ -23,6 +25,7 @@ export function thisMachine(): Machine {
     clock: systemClock,
     rpc: machine(),
     hasBulkLanes: true,
+    hasTls: true,
     releasesMemory: true,
   };
 }

@@ -273,6 +273,7 @@ export async function buildNetwork(foundation: Foundation, machine: Machine = th
     interfaceAddresses,
     networkMonitor,
     tls,
+    hasTls: machine.hasTls,
     onNetwork,
   });
   return {

@@ -60,6 +60,8 @@ interface ReachParts {
   readonly interfaceAddresses: () => readonly InterfaceAddress[];
   readonly networkMonitor: NetworkMonitor;
   readonly tls: UdpOverTls;
+  /** False if UDP over TLS is never used. */
+  readonly hasTls: boolean;
   /** Called if this machine may be on another network. */
   readonly onNetwork: () => void;
 }
@@ -280,7 +282,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     pool,
     storedHelpers: () => helperStore.all,
     isOwnHost,
-    relayDisabled: () => configuration.current.disable_relay,
+    isAllowed: () => parts.hasTls && !configuration.current.disable_relay,
     hasProxy: () => tls.hasProxy,
     onSwitch: () => {
       parts.onNetwork();

@@ -88,7 +88,8 @@ interface UdpFallbackParts {
   readonly pool: PeerTable;
   readonly storedHelpers: () => readonly StoredHelper[];
   readonly isOwnHost: (host: string) => boolean;
-  readonly relayDisabled: () => boolean;
+  /** False if `disable_relay` excludes UDP over TLS. */
+  readonly isAllowed: () => boolean;
   /** True if the user has set an HTTP proxy. */
   readonly hasProxy: () => boolean;
   /** The addresses of this node outside have changed. */
@@ -194,8 +195,8 @@ export class UdpFallback implements Component {
 
   /** @returns milliseconds until the next round */
   async #round(): Promise<number> {
-    const { tls, relayDisabled } = this.#parts;
-    if (tls.isActive && !relayDisabled()) return await this.#whileOnTls();
+    const { tls, isAllowed } = this.#parts;
+    if (tls.isActive && isAllowed()) return await this.#whileOnTls();
     if (tls.isActive) this.#goBack();
     const trouble = await this.#troubleOfUdp();
     this.#trouble = trouble;
@@ -205,7 +206,7 @@ export class UdpFallback implements Component {
       this.#failures = 0;
       return UNTIL_REQUESTED;
     }
-    if (relayDisabled()) {
+    if (!isAllowed()) {
       this.#set('off');
       return UDP_RETRY_MS;
     }

@@ -80,7 +80,7 @@ test('all dials use one borrowed port, and a plain dial uses none', async (t) =>
   assert.deepEqual([plain.path.kind, plain.isOverTls], ['lan', false]);
   await eventually('all have arrived', () => arrived.length === 3);
   const isLent = arrived.map(({ path }) => helper.lentPorts.includes(path.remote.port));
-  assert.deepEqual(isLent.sort(), [false, true, true]);
+  assert.equal(isLent.filter(Boolean).length, 2);
   for (const one of [first, second, plain]) one.close();
 });
 
