@@ -36,8 +36,9 @@ const STAGGER_MS = 300;
 /** First and longest pause between attempts to find a helper over TLS, milliseconds. */
 const MIN_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 60_000;
-/** Pause before a missing spare is searched again, milliseconds. */
-const SPARE_PAUSE_MS = 60_000;
+/** First and longest pause before a missing spare is searched again, milliseconds. */
+const MIN_SPARE_PAUSE_MS = 60_000;
+const MAX_SPARE_PAUSE_MS: number = 15 * 60_000;
 /** TCP addresses that are tried in one round. */
 const MAX_TARGETS = 16;
 /** Nodes that are asked whether UDP works, for records and for QUIC. */
@@ -82,10 +83,26 @@ interface Candidate extends Address {
 interface UdpFallbackParts {
   readonly clock: Clock;
   readonly log: Log;
-  readonly tls: UdpOverTls;
-  readonly records: RecordDht;
+  readonly tls: Pick<
+    UdpOverTls,
+    | 'session'
+    | 'spare'
+    | 'isActive'
+    | 'open'
+    | 'reopen'
+    | 'use'
+    | 'keepSpare'
+    | 'leave'
+    | 'disconnect'
+    | 'moved'
+    | 'lost'
+  >;
+  readonly records: Pick<
+    RecordDht,
+    'lastAnswerAt' | 'lastPublicAnswerAt' | 'contacts' | 'places' | 'peers' | 'identify' | 'addNode' | 'openSystemPort'
+  >;
   readonly endpoint: Pick<Endpoint, 'dial'>;
-  readonly pool: PeerTable;
+  readonly pool: Pick<PeerTable, 'connections' | 'leaveBorrowedPorts' | 'usesBorrowedPorts'>;
   readonly storedHelpers: () => readonly StoredHelper[];
   readonly isOwnHost: (host: string) => boolean;
   /** False if `disable_relay` excludes UDP over TLS. */
@@ -110,6 +127,7 @@ export class UdpFallback implements Component {
   /** Contacts that are being joined. */
   #joining: readonly NodeContact[] = [];
   #spareSearchAt = 0;
+  #spareFailures = 0;
   #udpTriedAt = 0;
 
   constructor(parts: UdpFallbackParts) {
@@ -121,7 +139,6 @@ export class UdpFallback implements Component {
   async start(): Promise<void> {
     const { clock, log, tls } = this.#parts;
     const onError = (error: unknown): void => log.warn({ error }, 'UDP over TLS: a check failed');
-    this.#checkedFrom = clock.now();
     this.#rounds = every(clock, { firstMs: this.#waitMs, periodMs: UDP_RETRY_MS, onError }, () => this.#round());
     tls.moved.add(() => this.#onMoved());
     tls.lost.add((failure) => {
@@ -159,7 +176,13 @@ export class UdpFallback implements Component {
     };
   }
 
-  /** To be called after a change of network, of the configuration, and when all nodes fall silent. */
+  /** To be called after a change of network. */
+  onNetwork(): void {
+    this.#parts.tls.reopen();
+    this.check();
+  }
+
+  /** To be called after a change of the configuration, and when all nodes fall silent. */
   check(): void {
     this.#checkedFrom = this.#parts.clock.now();
     this.#failures = 0;
@@ -211,7 +234,7 @@ export class UdpFallback implements Component {
       return UDP_RETRY_MS;
     }
     return (await this.#connect())
-      ? SPARE_PAUSE_MS
+      ? UDP_RETRY_MS
       : backoff({ firstMs: MIN_PAUSE_MS, maxMs: MAX_PAUSE_MS }, ++this.#failures);
   }
 
@@ -219,8 +242,10 @@ export class UdpFallback implements Component {
     const { tls, clock } = this.#parts;
     const now = clock.now();
     // While the connection is opened again, `lost` or `moved` follows.
-    if (tls.session === null && this.#failure !== null && !(await this.#connect()))
+    if (tls.session === null && this.#failure !== null && !(await this.#connect())) {
+      if (await this.#udpWorks()) this.#goBack();
       return backoff({ firstMs: MIN_PAUSE_MS, maxMs: MAX_PAUSE_MS }, ++this.#failures);
+    }
     if (tls.spare === null && now >= this.#spareSearchAt) detach(this.#findSpare());
     if (now - this.#udpTriedAt < UDP_RETRY_MS) return UDP_RETRY_MS - (now - this.#udpTriedAt);
     this.#udpTriedAt = now;
@@ -232,7 +257,11 @@ export class UdpFallback implements Component {
 
   /** Whether nodes on the Internet are known, so that an answer from the LAN proves nothing. */
   get #isOnInternet(): boolean {
-    return this.#candidates().some(({ host }) => isIP(host) === 0 || ipScope(host) === IP_SCOPE.public);
+    const { records, storedHelpers } = this.#parts;
+    const named = records.contacts().flatMap(({ addresses }) => addresses);
+    return [...storedHelpers(), ...named, ...this.#joining, ...records.places()].some(
+      ({ host }) => ipScope(host) === IP_SCOPE.public,
+    );
   }
 
   get #isAnswered(): boolean {
@@ -395,14 +424,14 @@ export class UdpFallback implements Component {
     const { tls, log, records, onSwitch, clock, pool } = this.#parts;
     const targets = this.#targets(null);
     if (targets.length === 0) return false;
-    if (this.#state !== 'tls') this.#set('connecting');
+    if (this.#state !== 'failed') this.#set('connecting');
     let session: TlsSession;
     try {
       session = await this.#openAny(targets);
     } catch (error) {
       if (this.#end.signal.aborted) return false;
       const isNews =
-        !(error instanceof TlsFailure) || error.failure !== this.#failure?.failure || this.#state === 'tls';
+        !(error instanceof TlsFailure) || error.failure !== this.#failure?.failure || this.#state !== 'failed';
       this.#failure =
         error instanceof TlsFailure ? error : new TlsFailure('lost', 'No helper can be reached over TLS.', error);
       if (isNews)
@@ -410,7 +439,8 @@ export class UdpFallback implements Component {
           { cause: this.#failure.failure, trouble: this.#trouble },
           `UDP does not work, and TLS neither: ${this.#failure.message}`,
         );
-      this.#set('failed');
+      // Without the Internet, the LAN works.
+      this.#set(records.lastAnswerAt >= this.#checkedFrom && this.#trouble === 'udp_silent' ? 'udp' : 'failed');
       return false;
     }
     this.#failure = null;
@@ -428,6 +458,7 @@ export class UdpFallback implements Component {
     const names = { helper: formatAddress(target), proxy, node: toHex(hello.nodeKey), isInspected };
     log.info({ ...names, trouble: this.#trouble }, 'UDP does not work: this node uses UDP over TLS');
     const contact = this.#candidates().find((one) => one.host === target.host);
+    if (hello.isResumed) return true;
     // Its name may not resolve here.
     if (host !== null && contact !== undefined && isIP(contact.host) === 0)
       records.addNode({ host, port: contact.port });
@@ -441,13 +472,15 @@ export class UdpFallback implements Component {
     const { tls, clock } = this.#parts;
     const main = tls.session;
     const targets = this.#targets(main);
-    this.#spareSearchAt = clock.now() + SPARE_PAUSE_MS;
+    const pause = { firstMs: MIN_SPARE_PAUSE_MS, maxMs: MAX_SPARE_PAUSE_MS };
+    this.#spareSearchAt = clock.now() + backoff(pause, ++this.#spareFailures);
     if (main === null || targets.length === 0) return;
     try {
       const session = await this.#openAny(targets);
       const isSame = equalBytes(session.hello.nodeKey, tls.session?.hello.nodeKey ?? new Uint8Array());
-      if (tls.isActive && !isSame && !this.#end.signal.aborted) tls.keepSpare(session);
-      else session.close();
+      if (!tls.isActive || isSame || this.#end.signal.aborted) return session.close();
+      this.#spareFailures = 0;
+      tls.keepSpare(session);
     } catch {
       // It is searched again later.
     }

@@ -14,6 +14,8 @@ import type { Proxies } from './proxy.ts';
 import { type TlsIdentity, TlsSession, type TlsTarget } from './session.ts';
 import { type CarriedDatagram, closingEntry, MAX_CARRIED_BYTES, MAX_LENT_NUMBER } from './wire.ts';
 
+/** A helper keeps the ports of a lost connection for this time, milliseconds (step 7). */
+const RESUMABLE_MS = 30_000;
 /** Timeout for opening a lost connection again, before the spare is used, milliseconds. */
 const RECONNECT_MS = 2_500;
 
@@ -73,7 +75,9 @@ export class UdpOverTls {
   readonly #free: number[] = Array.from({ length: MAX_LENT_NUMBER }, (_, i) => i + 1);
   #main: TlsSession | null = null;
   #spare: TlsSession | null = null;
-  /** Aborts while the main connection is open, and when it is given up. */
+  /** The last lost connection, and when it was lost. */
+  #last: { readonly session: TlsSession; readonly at: number } | null = null;
+  /** Aborted when another connection is used meanwhile; null unless a connection is opened again. */
   #reconnecting: AbortController | null = null;
   #isActive = false;
   /** The narrowest addresses that are carried. */
@@ -108,13 +112,26 @@ export class UdpOverTls {
   }
 
   /**
-   * Connects to a helper, and closes nothing.
+   * Connects to a helper, and closes nothing. Resumes the ports of a connection that was just lost.
    * @throws TlsFailure, or the signal's reason
    */
-  async open(target: TlsTarget, signal: AbortSignal, resume: Uint8Array | null = null): Promise<TlsSession> {
+  async open(target: TlsTarget, signal: AbortSignal): Promise<TlsSession> {
     const { identity, proxies, ca, clock } = this.#parts;
     const route = { proxy: proxies.for(target), ca: ca() };
+    const resume = this.#tokenFor(target);
     return await TlsSession.open({ target, route, identity, resume, signal }, clock);
+  }
+
+  #tokenFor(target: TlsTarget): Uint8Array | null {
+    const isRecent = this.#last !== null && this.#parts.clock.now() - this.#last.at < RESUMABLE_MS;
+    const session = this.#main ?? (isRecent ? (this.#last?.session ?? null) : null);
+    const isSame = session !== null && formatAddress(session.target) === formatAddress(target);
+    return isSame ? session.hello.resume : null;
+  }
+
+  /** To be called after a change of network: the connection may be dead. */
+  reopen(): void {
+    if (this.#main !== null && this.#reconnecting === null) detach(this.#reconnect(this.#main));
   }
 
   /** Sends over this connection from now on. */
@@ -159,6 +176,7 @@ export class UdpOverTls {
   /** Closes the borrowed ports and all connections to helpers. */
   disconnect(): void {
     this.#isActive = false;
+    this.#last = null;
     this.#reconnecting?.abort();
     this.#reconnecting = null;
     for (const port of [...this.#ports.values()]) port.close();
@@ -171,7 +189,7 @@ export class UdpOverTls {
 
   /** Opens a port of the helper with the first datagram. Null if the helper lends no more, or without a helper. */
   borrow(): BorrowedPort | null {
-    const limit = this.#main?.hello.ports ?? (this.#reconnecting === null ? 0 : MAX_LENT_NUMBER);
+    const limit = (this.#main ?? this.#last?.session)?.hello.ports ?? 0;
     const number = this.#ports.size < limit ? this.#free.shift() : undefined;
     if (number === undefined) return null;
     const port = new Port(number, this);
@@ -194,19 +212,20 @@ export class UdpOverTls {
   #onEnded(session: TlsSession): void {
     if (this.#main !== session) return;
     this.#main = null;
-    detach(this.#reconnect(session));
+    this.#last = { session, at: this.#parts.clock.now() };
+    if (this.#reconnecting === null) detach(this.#reconnect(session));
   }
 
-  /** Opens a lost connection again, or moves to the spare. */
-  async #reconnect(lost: TlsSession): Promise<void> {
+  /** Opens a connection again. If it is lost, moves to the spare. */
+  async #reconnect(before: TlsSession): Promise<void> {
     const { log, clock } = this.#parts;
     const controller = new AbortController();
     this.#reconnecting = controller;
-    const { target, hello } = lost;
+    const { target, hello } = before;
     const timer = clock.after(RECONNECT_MS, () => controller.abort());
     let failure: TlsFailure;
     try {
-      const session = await this.open({ ...target, nodeKey: hello.nodeKey }, controller.signal, hello.resume);
+      const session = await this.open({ ...target, nodeKey: hello.nodeKey }, controller.signal);
       if (this.#reconnecting !== controller) return session.close();
       this.use(session);
       log.info({ helper: formatAddress(target), isResumed: session.hello.isResumed }, 'UDP over TLS: connected again');
@@ -221,11 +240,18 @@ export class UdpOverTls {
       timer.cancel();
     }
     if (this.#reconnecting !== controller) return;
+    if (this.#main !== null) {
+      this.#reconnecting = null;
+      return;
+    }
     log.info({ helper: formatAddress(target), cause: failure.failure }, 'UDP over TLS: a helper is lost');
     const spare = this.#spare;
     if (spare !== null) {
       this.use(spare);
       this.moved.notify();
-    } else this.lost.notify(failure);
+    } else {
+      this.#reconnecting = null;
+      this.lost.notify(failure);
+    }
   }
 }

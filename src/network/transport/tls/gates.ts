@@ -35,7 +35,13 @@ class Gate {
     this.#clock = clock;
     this.#engine = engine;
     this.usedAt = clock.now();
-    this.#socket = createSocket({ type: 'udp4', recvBufferSize: BUFFER_BYTES, sendBufferSize: BUFFER_BYTES });
+    this.#socket = createSocket({
+      type: 'udp4',
+      recvBufferSize: BUFFER_BYTES,
+      sendBufferSize: BUFFER_BYTES,
+      // Node would ask its resolver for each datagram.
+      lookup: (host, _options, callback) => callback(null, host, 4),
+    });
     guard(this.#socket);
     this.#socket.on('message', (datagram, from) => {
       this.#engine ??= from.port;
@@ -44,9 +50,9 @@ class Gate {
       this.usedAt = this.#clock.now();
       port.send(datagram, remote);
     });
+    this.ready = listening(this.#socket);
     this.#socket.bind(0, LOOPBACK);
     this.#socket.unref();
-    this.ready = listening(this.#socket);
   }
 
   /** Its port. Only after `ready`. */

@@ -1,0 +1,331 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { type Address, formatAddress, type NodeContact, parseContact } from '../../../src/foundation/address.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import { Listeners } from '../../../src/foundation/listeners.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { UDP_RETRY_MS, UDP_WAIT_MS, UdpFallback } from '../../../src/network/reachability/udp-fallback.ts';
+import { TlsFailure, type TlsFailureCode } from '../../../src/network/transport/tls/failure.ts';
+import type { TlsSession, TlsTarget } from '../../../src/network/transport/tls/session.ts';
+import type { Connection } from '../../../src/network/transport/types.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const NEVER = Number.NEGATIVE_INFINITY;
+/** Two helpers in two networks. */
+const [FIRST, SECOND] = ['203.0.113.1:4121', '198.51.100.1:4121'] as const;
+const STAGGER_MS = 300;
+
+function keyOf(target: TlsTarget): Uint8Array {
+  return new Uint8Array(32).fill(Number(target.host.split('.')[1] ?? 1));
+}
+
+/** A node, its network and what it does. */
+function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
+  const clock = new TestClock();
+  const state = {
+    /** Answers of a TCP address over TLS: a failure, or a pending one. Default: a helper. */
+    answers: new Map<string, TlsFailureCode | 'pending'>(),
+    hasUdp: false,
+    hasQuic: true,
+    hasProxy: false,
+    isAllowed: true,
+    isLanAnswering: false,
+    usesPorts: false,
+    log: [] as string[],
+  };
+  const { log } = state;
+  const listed = contacts.map((text) => parseContact(text)).filter((contact) => contact !== null);
+  const addresses = (contact: NodeContact): Address[] => (/\d$/.test(contact.host) ? [contact] : []);
+  const nodes = (): Address[] => listed.flatMap(addresses);
+  const closed = new Set<TlsSession>();
+  const tls = {
+    session: null as TlsSession | null,
+    spare: null as TlsSession | null,
+    isActive: false,
+    moved: new Listeners<[]>(),
+    lost: new Listeners<[TlsFailure]>(),
+    open: async (target: TlsTarget, signal: AbortSignal): Promise<TlsSession> => {
+      const name = formatAddress(target);
+      log.push(`open ${name}`);
+      const answer = state.answers.get(name);
+      if (answer === 'pending')
+        await new Promise((_resolve, reject) =>
+          signal.addEventListener('abort', () => reject(new SvcError('cancelled'))),
+        );
+      else if (answer !== undefined) throw new TlsFailure(answer, answer);
+      const session: TlsSession = {
+        ...{ target, host: /\d$/.test(target.host) ? target.host : '192.0.2.9', proxy: null, isInspected: false },
+        hello: { nodeKey: keyOf(target), isResumed: false },
+        close: () => void closed.add(session),
+      } as unknown as TlsSession;
+      return session;
+    },
+    reopen: () => void log.push('reopen'),
+    use: (session: TlsSession) => {
+      log.push(`use ${formatAddress(session.target)}`);
+      Object.assign(tls, { session, isActive: true });
+    },
+    keepSpare: (session: TlsSession) => {
+      log.push(`spare ${formatAddress(session.target)}`);
+      tls.spare = session;
+    },
+    leave: () => {
+      tls.isActive = false;
+    },
+    disconnect: () => {
+      log.push('disconnect');
+      Object.assign(tls, { session: null, spare: null, isActive: false });
+    },
+  };
+  const dial = async (address: Address): Promise<Connection> => {
+    log.push(`quic ${formatAddress(address)}`);
+    if (!(state.hasUdp || state.isLanAnswering) || !state.hasQuic) throw new SvcError('timeout');
+    return { close: () => {} } as unknown as Connection;
+  };
+  const fallback = new UdpFallback({
+    clock,
+    log: silentLog,
+    tls,
+    records: {
+      get lastAnswerAt() {
+        return state.isLanAnswering || state.hasUdp ? clock.now() : NEVER;
+      },
+      get lastPublicAnswerAt() {
+        return state.hasUdp ? clock.now() : NEVER;
+      },
+      contacts: () => listed.map((contact) => ({ contact, state: 'untried', addresses: addresses(contact) })),
+      places: nodes,
+      peers: () => [],
+      identify: async (address) => ({ nodeKey: keyOf(address), address: { ...address, port: 4122 } }),
+      addNode: (address) => void log.push(`add ${formatAddress(address)}`),
+      openSystemPort: () =>
+        ({
+          seenBy: async () => (state.hasUdp ? { host: '192.0.2.7', port: 1 } : null),
+          close: async () => {},
+        }) as never,
+    },
+    endpoint: { dial },
+    pool: {
+      connections: () => [],
+      leaveBorrowedPorts: async (areDead) => void log.push(`leave ports ${areDead}`),
+      get usesBorrowedPorts() {
+        return state.usesPorts;
+      },
+    },
+    storedHelpers: () => [],
+    isOwnHost: () => false,
+    isAllowed: () => state.isAllowed,
+    hasProxy: () => state.hasProxy,
+    onSwitch: () => void log.push('switch'),
+  });
+  t.after(() => fallback.stop());
+  const lines = (): string[] => log.splice(0);
+  const summary = () => {
+    const { state: now, trouble, helper, error } = fallback.status();
+    return [now, trouble, helper === null ? null : formatAddress(helper.address), error?.code ?? null];
+  };
+  return { clock, state, tls, fallback, lines, summary, closed };
+}
+
+/** Starts a node without UDP and waits until it is on TLS. */
+async function onTls(t: TestContext) {
+  const made = world(t);
+  await made.fallback.start();
+  await made.clock.run(UDP_WAIT_MS);
+  await made.clock.run(0);
+  assert.equal(made.summary()[0], 'tls');
+  made.lines();
+  return made;
+}
+
+test('a node that hears others over UDP, and reaches them over QUIC, opens no TLS', async (t) => {
+  const { fallback, clock, state, lines, summary } = world(t);
+  state.hasUdp = true;
+  await fallback.start();
+  await clock.run(UDP_WAIT_MS - 1);
+  assert.deepEqual(lines(), []);
+  await clock.run(UDP_RETRY_MS);
+  assert.deepEqual(lines(), ['quic 203.0.113.1:4122', 'quic 198.51.100.1:4122']);
+  assert.deepEqual(summary(), ['udp', null, null, null]);
+});
+
+test('a node without UDP uses the first helper that answers, and keeps one in another network as a spare', async (t) => {
+  const { fallback, clock, lines, summary } = world(t, [FIRST, '203.0.113.2:4121', SECOND]);
+  await fallback.start();
+  await clock.run(UDP_WAIT_MS);
+  await clock.run(0);
+  assert.deepEqual(lines(), [
+    'open 203.0.113.1:443',
+    'use 203.0.113.1:443',
+    'switch',
+    'leave ports true',
+    'open 198.51.100.1:443',
+    'spare 198.51.100.1:443',
+  ]);
+  assert.deepEqual(summary(), ['tls', 'udp_silent', '203.0.113.1:443', null]);
+  assert.equal(fallback.status().hasSpare, true);
+});
+
+test('two networks come first, then the own ports of both, each with a head start', async (t) => {
+  const { fallback, clock, state, lines, summary } = world(t, [FIRST, '203.0.113.2:4121', SECOND]);
+  for (const host of ['203.0.113.1', '198.51.100.1']) {
+    state.answers.set(`${host}:443`, 'pending');
+    state.answers.set(`${host}:4121`, 'tcp_refused');
+  }
+  await fallback.start();
+  await clock.run(UDP_WAIT_MS);
+  assert.deepEqual(lines(), ['open 203.0.113.1:443']);
+  await clock.run(STAGGER_MS);
+  assert.deepEqual(lines(), ['open 198.51.100.1:443']);
+  await clock.run(STAGGER_MS);
+  assert.deepEqual(lines().slice(0, 4), [
+    ...['open 203.0.113.1:4121', 'open 198.51.100.1:4121', 'open 203.0.113.2:443', 'use 203.0.113.2:443'],
+  ]);
+  assert.equal(summary()[0], 'tls');
+});
+
+test('behind a proxy TLS starts at once, and is dropped if UDP answers meanwhile', async (t) => {
+  const { fallback, clock, state, lines, summary, closed } = world(t);
+  state.hasProxy = true;
+  state.answers.set('203.0.113.1:443', 'pending');
+  await fallback.start();
+  await clock.run(0);
+  assert.deepEqual(lines(), ['open 203.0.113.1:443']);
+  assert.deepEqual(summary(), ['connecting', 'udp_silent', null, null]);
+  state.hasUdp = true;
+  await clock.run(STAGGER_MS);
+  await clock.run(0);
+  assert.deepEqual(
+    lines().filter((line) => line.startsWith('use')),
+    [],
+  );
+  assert.deepEqual([summary()[0], closed.size], ['udp', 1]);
+});
+
+test('if records pass but two QUIC handshakes do not, TLS is used', async (t) => {
+  const { fallback, clock, state, lines, summary } = world(t);
+  Object.assign(state, { hasUdp: true, hasQuic: false });
+  await fallback.start();
+  await clock.run(UDP_WAIT_MS);
+  await clock.run(0);
+  assert.deepEqual(lines().slice(0, 3), ['quic 203.0.113.1:4122', 'quic 198.51.100.1:4122', 'open 203.0.113.1:443']);
+  assert.deepEqual(summary().slice(0, 2), ['tls', 'quic_dropped']);
+});
+
+test('UDP is tried again every minute, and after each change of network', async (t) => {
+  const { fallback, clock, state, lines, summary } = await onTls(t);
+  await clock.run(UDP_RETRY_MS);
+  assert.deepEqual([lines(), summary()[0]], [[], 'tls'], 'nothing answers');
+  Object.assign(state, { hasUdp: true, hasQuic: false });
+  await clock.run(UDP_RETRY_MS);
+  assert.deepEqual([lines().length, summary()[0]], [2, 'tls'], 'QUIC is still dropped');
+  state.hasQuic = true;
+  fallback.onNetwork();
+  assert.deepEqual(lines(), ['reopen'], 'the TCP connection may be dead');
+  await clock.run(UDP_WAIT_MS);
+  assert.deepEqual(lines().slice(2, 4), ['switch', 'leave ports false']);
+  assert.deepEqual(summary(), ['udp', null, null, null]);
+});
+
+test('after the return to UDP, TLS ends when no stream uses it, or after a while', async (t) => {
+  const { clock, state, lines } = await onTls(t);
+  Object.assign(state, { hasUdp: true, usesPorts: true });
+  await clock.run(UDP_RETRY_MS + 2_000);
+  assert.equal(lines().includes('disconnect'), false);
+  state.usesPorts = false;
+  await clock.run(1_000);
+  assert.equal(lines().includes('disconnect'), true);
+});
+
+test('if everything fails, the most telling failure is reported, and attempts go on', async (t) => {
+  const { fallback, clock, state, lines, summary } = world(t, [FIRST]);
+  state.answers.set('203.0.113.1:443', 'proxy_wants_password').set('203.0.113.1:4121', 'tcp_refused');
+  await fallback.start();
+  await clock.run(UDP_WAIT_MS);
+  assert.deepEqual(summary(), ['failed', 'udp_silent', null, 'proxy_wants_password']);
+  lines();
+  state.answers.clear();
+  await clock.run(1_000);
+  await clock.run(0);
+  assert.deepEqual([lines()[0], summary()[0]], ['open 203.0.113.1:443', 'tls']);
+});
+
+test('on a LAN without the Internet, TLS that fails is no trouble', async (t) => {
+  const { fallback, clock, state, summary } = world(t, [FIRST]);
+  state.isLanAnswering = true;
+  state.answers.set('203.0.113.1:443', 'tcp_silent').set('203.0.113.1:4121', 'tcp_silent');
+  await fallback.start();
+  await clock.run(UDP_WAIT_MS);
+  assert.equal(summary()[0], 'udp');
+});
+
+test('in a private network, private answers are enough', async (t) => {
+  const { fallback, clock, state, lines } = world(t, ['10.0.0.1:4121', 'node.internal:4121']);
+  state.isLanAnswering = true;
+  await fallback.start();
+  await clock.run(UDP_WAIT_MS);
+  assert.deepEqual(
+    lines().filter((line) => line.startsWith('open')),
+    [],
+  );
+});
+
+test('a contact whose name only the proxy resolves is added with its address', async (t) => {
+  const { fallback, clock, lines } = world(t, ['helper.example:4121']);
+  await fallback.start();
+  await clock.run(UDP_WAIT_MS);
+  assert.deepEqual(lines().slice(0, 3), ['open helper.example:443', 'use helper.example:443', 'add 192.0.2.9:4121']);
+});
+
+test('without any other node there is nothing to decide', async (t) => {
+  const { fallback, clock, lines, summary } = world(t, []);
+  await fallback.start();
+  await clock.run(UDP_RETRY_MS);
+  assert.deepEqual([lines(), summary()[0]], [[], 'udp']);
+});
+
+test('contacts that are being joined can lend ports', async (t) => {
+  const { fallback, clock, lines, summary } = world(t, []);
+  await fallback.start();
+  await clock.run(UDP_WAIT_MS);
+  const contact = parseContact(FIRST);
+  assert.ok(contact !== null);
+  const end = fallback.joinThrough([contact]);
+  await clock.run(UDP_WAIT_MS);
+  assert.deepEqual([lines()[0], summary()[0]], ['open 203.0.113.1:443', 'tls']);
+  end();
+});
+
+test('disable_relay excludes TLS, also while it is used', async (t) => {
+  const { fallback, clock, state, lines, summary } = await onTls(t);
+  state.isAllowed = false;
+  fallback.check();
+  await clock.run(UDP_WAIT_MS);
+  await clock.run(0);
+  assert.deepEqual(summary(), ['off', 'udp_silent', null, null]);
+  assert.equal(
+    lines().some((line) => line.startsWith('open')),
+    false,
+  );
+});
+
+test('when the last helper is lost, another one is found, and UDP is tried too', async (t) => {
+  const { clock, state, tls, lines, summary } = await onTls(t);
+  for (const name of ['203.0.113.1', '198.51.100.1'])
+    for (const port of [443, 4121]) state.answers.set(`${name}:${port}`, 'tcp_refused');
+  tls.session = null;
+  tls.lost.notify(new TlsFailure('tcp_refused', 'gone'));
+  await clock.run(0);
+  assert.deepEqual([lines().length, summary()[0]], [4, 'failed']);
+  state.answers.delete('198.51.100.1:443');
+  await clock.run(2_000);
+  await clock.run(0);
+  assert.deepEqual([lines().includes('use 198.51.100.1:443'), summary()[0]], [true, 'tls']);
+});
+
+test('after a move to the spare, connections are replaced at once', async (t) => {
+  const { clock, tls, lines } = await onTls(t);
+  tls.moved.notify();
+  assert.deepEqual(lines(), ['switch', 'leave ports true']);
+  await clock.run(0);
+});
