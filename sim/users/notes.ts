@@ -53,9 +53,7 @@ export class NoteUsers implements Users {
       agent.node.call('mailboxPoll', { aid: agent.aid }),
     );
     if (answer === null) return false;
-    for (const { body_base64, sender, msg_type } of answer.messages) {
-      // Groups and file offers use notes too.
-      if (msg_type !== TEXT) continue;
+    for (const { body_base64, sender } of answer.messages) {
       const text = Buffer.from(body_base64, 'base64').toString();
       this.#collected++;
       this.#receive(agent, text, sender);

@@ -194,12 +194,15 @@ export async function buildNetwork(foundation: Foundation, machine: Machine = th
   const lookupHost = async (host: string): Promise<string[]> =>
     (await lookup(host, { all: true })).map((one) => one.address);
   const dialSome = async () => {
-    const asked = records.peers().slice(0, MAX_DIALED);
-    const known = await Promise.all(asked.map((peer) => records.identify(peer)));
+    const known = await Promise.all(
+      records
+        .peers()
+        .slice(0, MAX_DIALED)
+        .map((peer) => records.identify(peer)),
+    );
     const dialled = known.filter((node) => node !== null);
     const reached = await Promise.all(dialled.map(proveKey));
-    const isNarrow = dialled.length > 0 && !reached.includes(true) && !(await records.carriesQuic(asked));
-    return { dialled: dialled.length, reached: reached.filter((isReached) => isReached).length, isNarrow };
+    return { dialled: dialled.length, reached: reached.filter((isReached) => isReached).length };
   };
   const outages = new OutageDiagnosis({ clock, records, interfaces, env: process.env });
   const dialGuard = new DialGuard({
@@ -272,6 +275,9 @@ export async function buildNetwork(foundation: Foundation, machine: Machine = th
     tls,
     hasTls: machine.hasTls,
     onNetwork,
+    dhtListen,
+    dialGuard,
+    contacts: () => config.bootstrap.length + joined.current.length,
   });
   return {
     endpoint,

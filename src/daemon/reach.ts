@@ -10,7 +10,7 @@ import type { PeerTable } from '../network/peers/peer-table.ts';
 import { AddressVerification } from '../network/reachability/address-verification.ts';
 import { ChosenHelpers } from '../network/reachability/chosen-helpers.ts';
 import { ClientPool } from '../network/reachability/client-pool.ts';
-import type { InterfaceAddress } from '../network/reachability/dial-guard.ts';
+import type { DialGuard, InterfaceAddress } from '../network/reachability/dial-guard.ts';
 import { Helper } from '../network/reachability/helper.ts';
 import { HelperClient, retryIfDead } from '../network/reachability/helper-client.ts';
 import { HelperStore } from '../network/reachability/helper-store.ts';
@@ -29,6 +29,7 @@ import { PunchGuard } from '../network/reachability/punch-guard.ts';
 import { PUNCH_DIAL_MS, PunchInitiator, RELAY_DIAL_MS } from '../network/reachability/punch-initiator.ts';
 import { type Introduced, introducedWay, PunchResponder } from '../network/reachability/punch-responder.ts';
 import { Relay, type RelayUsage, relayLimits } from '../network/reachability/relay.ts';
+import { RelayBudgets } from '../network/reachability/relay-budgets.ts';
 import { relayDialer, turnDialer } from '../network/reachability/relay-dialers.ts';
 import { signalHandler } from '../network/reachability/signal-handler.ts';
 import { TurnServers } from '../network/reachability/turn/turn-servers.ts';
@@ -41,6 +42,7 @@ import type { NativeQuicEndpoint } from '../network/transport/quic/native-endpoi
 import type { UdpOverTls } from '../network/transport/tls/client.ts';
 import type { Connection } from '../network/transport/types.ts';
 import type { Foundation } from './foundation.ts';
+import { buildLending, isFirstNode } from './lending.ts';
 
 /** Timeout for dialing a node that asks whether it is reachable, in milliseconds. The first packet is sent twice. */
 const DIAL_BACK_MS = 2_500;
@@ -60,6 +62,10 @@ interface ReachParts {
   readonly interfaceAddresses: () => readonly InterfaceAddress[];
   readonly networkMonitor: NetworkMonitor;
   readonly tls: UdpOverTls;
+  readonly dhtListen: Address;
+  readonly dialGuard: DialGuard;
+  /** Number of contacts through which this node joins. */
+  readonly contacts: () => number;
   /** False if UDP over TLS is never used. */
   readonly hasTls: boolean;
   /** Called if this machine may be on another network. */
@@ -105,7 +111,10 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     nodes: () => records.peers(),
     isOwnHost,
     identify: (peer) => records.identify(peer),
-    hello: (helper, signal) => helperClient.hello(helper, signal),
+    hello: async (helper, signal) => {
+      const { tlsPorts } = await helperClient.hello(helper, signal);
+      helperStore.noteTlsPorts(helper.nodeKey, tlsPorts);
+    },
     keep: (nodeKey) => pool.keep(nodeKey),
     store: helperStore,
     onHelpers: (chosen) => {
@@ -218,16 +227,33 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
   });
 
   const limits = relayLimits(config);
+  const budgets = new RelayBudgets(limits, { clock });
   const relay =
-    limits.sessions === 0 ? null : new Relay(limits, { clock, log, createSocket: () => records.plainSocket() });
+    limits.sessions === 0
+      ? null
+      : new Relay(limits, { clock, log, createSocket: () => records.plainSocket(), budgets });
   const observedAddress = (nodeKey: Uint8Array) => {
     const path = pool.current(nodeKey)?.connection.path;
     return path !== undefined && isStraight(path) ? path.remote : null;
   };
+  const helps = (): boolean =>
+    config.help_others && (records.reachability().inRoutingTables || isFirstNode(parts.contacts(), ownAddresses));
+  const lending = buildLending(foundation, {
+    dhtListen: parts.dhtListen,
+    endpoint,
+    records,
+    ownAddresses,
+    interfaces: parts.interfaceAddresses,
+    dialGuard: parts.dialGuard,
+    known: pool.known,
+    budgets,
+    helps,
+  });
   const helper = new Helper({
     clock,
     known: pool.known,
     relay,
+    tlsPorts: lending.tlsPorts,
     observedAddress,
     canReach: async ({ nodeKey, address }) => {
       try {
@@ -255,7 +281,6 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
       onNetwork();
     },
   });
-  const helps = (): boolean => config.help_others && records.reachability().inRoutingTables;
   nodeRequests.onRequest('signal', signalHandler(helper, responder, helps));
 
   const onNetwork = (): void => {
@@ -297,8 +322,9 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
   life.defer(ownAddresses.onChange(onAddresses));
   life.defer(pool.onPathChange(({ nodeKey, path }) => (path === null ? helpers.onLost(nodeKey) : undefined)));
   const ends = [() => lender.stop(), () => clients.stop(), () => relay?.stop(), () => turn.stop()];
-  for (const part of [new ReleaseOnly(ends), natDetector, addressVerification, helpers, turnRendezvousServer, fallback])
-    life.add('network', part);
+  const lenders = parts.hasTls ? [lending.server] : [];
+  const active = [natDetector, addressVerification, helpers, turnRendezvousServer, fallback, ...lenders];
+  for (const part of [new ReleaseOnly(ends), ...active]) life.add('network', part);
   return {
     fallback,
     helpers,
@@ -306,5 +332,6 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     seenMapping: () => lender.mapping,
     reachedAt: (address: Address) => addressVerification.reachedAt(address),
     relay: { limits, use: () => relay?.usage ?? NO_RELAY_USE, helps },
+    lending: lending.server,
   };
 }

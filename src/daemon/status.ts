@@ -17,6 +17,7 @@ import type { ConnectionView, PeerTable } from '../network/peers/peer-table.ts';
 import type { OwnAddresses } from '../network/reachability/own-addresses.ts';
 import type { PortMapper } from '../network/reachability/port-mapping/port-mapper.ts';
 import type { RecordDht } from '../network/records/record-dht.ts';
+import type { TlsServer } from '../network/transport/tls/server.ts';
 import type { UdpLanes } from '../network/transport/udp-lane/udp-lanes.ts';
 import { hostReport } from '../operations/handlers/host-report.ts';
 import type { NodeHandlerDependencies } from '../operations/handlers/node.ts';
@@ -51,7 +52,9 @@ export interface StatusDependencies {
   readonly lanes: Pick<UdpLanes, 'stats'>;
   readonly tunnels: Pick<TunnelService, 'active'>;
   readonly ownAddresses: Pick<OwnAddresses, 'current' | 'known'>;
-  readonly reach: Pick<Network['reach'], 'relay'>;
+  readonly reach: Pick<Network['reach'], 'relay'> & {
+    readonly lending: Pick<TlsServer, 'addresses' | 'maxClients' | 'usage'>;
+  };
   readonly portMapper: Pick<PortMapper, 'view'>;
   readonly bound: () => Bound;
   readonly pending: Pick<PendingCounters, 'view'>;
@@ -113,6 +116,7 @@ export class StatusReports {
       relays: relaysInUse(pool.connections()),
       helpers: own.helpers.map(({ address }) => address),
       relayed: { helps: helps(), sessions, max_sessions: limits.sessions, bytes, dropped },
+      lent_ports: this.#lentPorts(),
       tunnels_active: tunnels.active,
       bytes_up: traffic.bytesSent + bulk.sent,
       bytes_down: traffic.bytesReceived + bulk.received,
@@ -122,6 +126,12 @@ export class StatusReports {
       ...(this.#deps.rollback.isRolledBack ? { database_rolled_back: true } : {}),
       ...(Object.keys(pending).length === 0 ? {} : { pending }),
     };
+  }
+
+  #lentPorts(): OutputOf<typeof nodeOperations.status>['lent_ports'] {
+    const { addresses, maxClients, usage } = this.#deps.reach.lending;
+    const { clients, ports, bytes, dropped } = usage;
+    return { listen_addrs: addresses.map(formatAddress), clients, max_clients: maxClients, ports, bytes, dropped };
   }
 
   debug(): NodeHandlerDependencies['debug'] {
@@ -170,10 +180,11 @@ export class StatusReports {
 
   metrics(): readonly MetricSource[] {
     const { registry, records, pool, lanes, tunnels, ownAddresses } = this.#deps;
-    const { relay } = this.#deps.reach;
+    const { relay, lending } = this.#deps.reach;
     return [
       () => {
         const relayed = relay.use();
+        const lent = lending.usage;
         const links = pool.stats();
         const bulk = lanes.stats();
         const connections = pool.connections();
@@ -209,6 +220,10 @@ export class StatusReports {
             'Relayed datagrams that were dropped because of limits.',
             relayed.dropped,
           ),
+          single('svcd_lent_clients', 'gauge', 'Nodes that use UDP ports of this one over TLS.', lent.clients),
+          single('svcd_lent_ports', 'gauge', 'UDP ports that are lent over TLS.', lent.ports),
+          single('svcd_lent_bytes_total', 'counter', 'Bytes forwarded through lent ports.', lent.bytes),
+          single('svcd_lent_dropped_total', 'counter', 'Datagrams that lent ports dropped.', lent.dropped),
           single('svcd_link_streams', 'gauge', 'Link streams on these connections.', links.streams),
           single('svcd_quic_sent_bytes_total', 'counter', 'Bytes sent to other nodes.', links.bytesSent),
           single('svcd_bulk_lanes', 'gauge', 'Lanes for bulk data.', bulk.lanes),

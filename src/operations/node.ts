@@ -48,6 +48,17 @@ export const NodeStatus = Type.Object({
     },
     { description: 'Traffic that this node relays for others.' },
   ),
+  lent_ports: Type.Object(
+    {
+      listen_addrs: Type.Array(Type.String(), { description: 'TCP addresses. Empty if this node lends no ports.' }),
+      clients: Type.Integer({ minimum: 0 }),
+      max_clients: Type.Integer({ minimum: 0 }),
+      ports: Type.Integer({ minimum: 0 }),
+      bytes: Type.Integer({ minimum: 0, description: 'Since the start.' }),
+      dropped: Type.Integer({ minimum: 0, description: 'Datagrams that were not permitted or exceeded a limit.' }),
+    },
+    { description: 'UDP ports that this node lends to others over TLS.' },
+  ),
   tunnels_active: Type.Integer({ minimum: 0 }),
   bytes_up: Type.Integer({ minimum: 0 }),
   bytes_down: Type.Integer({ minimum: 0 }),

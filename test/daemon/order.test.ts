@@ -37,7 +37,7 @@ test('components that respond to others start before the network, and active one
       ...['NativeQuicEndpoint', 'PeerTable', 'RecordDht', 'UdpLanes', 'OwnAddresses', 'NetworkMonitor'],
       'LanTcp',
       ...['ReleaseOnly', 'NatDetector', 'AddressVerification', 'ChosenHelpers', 'TurnRendezvousServer'],
-      'UdpFallback',
+      ...['UdpFallback', 'TlsServer'],
     ],
     acting: [
       'Directory',

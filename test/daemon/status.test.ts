@@ -24,6 +24,11 @@ const [NODE, PEER, AGENT] = [testAid(1), testAid(2), testAid(3)];
 const PUBLISHED_AT = Date.UTC(2026, 1, 3);
 const BOUND = { api_addr: '127.0.0.1:2121', dht_addr: '0.0.0.0:4121', quic_addr: '0.0.0.0:4122' };
 const HELPER = { nodeKey: testKeys(4).publicKey, address: '198.51.100.7:4122' };
+const LENDING = {
+  addresses: [{ host: '0.0.0.0', port: 443, isTls: true }],
+  maxClients: 256,
+  usage: { clients: 3, ports: 7, datagrams: 5, bytes: 500, dropped: 6 },
+};
 const RELAYED = { sessions: 2, datagrams: 3, bytes: 2400, dropped: 1 };
 
 /** Publication state of an agent that never published. */
@@ -102,7 +107,10 @@ function setUp(more: Partial<StatusDependencies> = {}) {
       current: () => ({ endpoints: ['quic://192.0.2.9:4122'], mapped: [], natType: 2, helpers: [HELPER] }),
       known: () => [{ address: { host: '192.0.2.9', port: 4122 }, source: 'observed', verifiedBy: 'peers' }],
     },
-    reach: { relay: { limits: relayLimits(configuration.current), use: () => RELAYED, helps: () => true } },
+    reach: {
+      relay: { limits: relayLimits(configuration.current), use: () => RELAYED, helps: () => true },
+      lending: LENDING,
+    },
     portMapper: {
       view: () => ({
         state: 'mapped',
@@ -153,6 +161,7 @@ test('the status combines the state of all parts in its documented form', () => 
     relays: [],
     helpers: ['198.51.100.7:4122'],
     relayed: { helps: true, sessions: 2, max_sessions: 64, bytes: 2400, dropped: 1 },
+    lent_ports: { listen_addrs: ['0.0.0.0:443'], clients: 3, max_clients: 256, ports: 7, bytes: 500, dropped: 6 },
     tunnels_active: 4,
     bytes_up: 330,
     bytes_down: 440,
@@ -278,6 +287,10 @@ test('metrics have current values and their documented names', () => {
     svcd_relayed_sessions: 2,
     svcd_relayed_bytes_total: 2400,
     svcd_relay_dropped_total: 1,
+    svcd_lent_clients: 3,
+    svcd_lent_ports: 7,
+    svcd_lent_bytes_total: 500,
+    svcd_lent_dropped_total: 6,
     svcd_link_streams: 2,
     svcd_quic_sent_bytes_total: 30,
     svcd_bulk_lanes: 1,

@@ -11,6 +11,11 @@ export const deSettings = {
   'setting.disable_upnp': 'Den Router nicht um ein Port-Mapping bitten (UPnP, NAT-PMP, PCP).',
   'setting.fallback_host':
     'Öffentlicher Hostname oder öffentliche IP-Adresse. Gilt, bis ein Knoten diesen unter einer anderen Adresse erreicht hat.',
+  'setting.tls_listen':
+    'TCP-Adressen für UDP über TLS, durch Kommas getrennt: `host:port`, oder `http://127.0.0.1:port` hinter einem Webserver. `auto`: der Port von `listen_addr` und 443. `none`: keine.',
+  'setting.tls_sessions': 'Knoten, die gleichzeitig UDP-Ports dieses Knotens über TLS benutzen dürfen. 0: keine.',
+  'setting.tls_cert': 'Absoluter Pfad des PEM-Zertifikats für `tls_listen`. Leer: ein neues, selbst signiertes.',
+  'setting.tls_key': 'Absoluter Pfad des zugehörigen PEM-Schlüssels.',
   'setting.files_root':
     'Absoluter Pfad des Ordners für Objekte. Leer: `files` im Datenverzeichnis. `none`: Objekte sind aus.',
   'setting.help_others':

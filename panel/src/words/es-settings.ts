@@ -11,6 +11,11 @@ export const esSettings = {
   'setting.disable_upnp': 'No pedir al router una asignación de puertos (UPnP, NAT-PMP, PCP).',
   'setting.fallback_host':
     'Nombre de host o dirección IP públicos que se publican hasta que un nodo llegue a este por otra dirección.',
+  'setting.tls_listen':
+    'Direcciones TCP para UDP sobre TLS, separadas por comas: `host:port`, o `http://127.0.0.1:port` detrás de un servidor web. `auto`: el puerto de `listen_addr` y 443. `none`: ninguna.',
+  'setting.tls_sessions': 'Nodos que pueden usar puertos UDP de este nodo por TLS al mismo tiempo. 0: ninguno.',
+  'setting.tls_cert': 'Ruta absoluta del certificado PEM para `tls_listen`. Vacío: uno nuevo autofirmado.',
+  'setting.tls_key': 'Ruta absoluta de su clave PEM.',
   'setting.files_root':
     'Ruta absoluta de la carpeta de objetos. Vacío: `files` en el directorio de datos. `none`: objetos desactivados.',
   'setting.help_others':

@@ -10,6 +10,11 @@ export const jaSettings = {
   'setting.disable_relay': 'リレーを使いません。リレーが必要な接続は失敗します。',
   'setting.disable_upnp': 'ルーターにポートマッピングを要求しません（UPnP、NAT-PMP、PCP）。',
   'setting.fallback_host': '公開するホスト名または IP アドレス。別のアドレスで到達されるまで使います。',
+  'setting.tls_listen':
+    'UDP over TLS の TCP アドレス（コンマ区切り）: `host:port`、またはウェブサーバーの背後では `http://127.0.0.1:port`。`auto`: `listen_addr` のポートと 443。`none`: なし。',
+  'setting.tls_sessions': 'TLS 経由でこのノードの UDP ポートを同時に使えるノードの数。0：なし。',
+  'setting.tls_cert': '`tls_listen` の PEM 証明書の絶対パス。空: 新しい自己署名証明書。',
+  'setting.tls_key': 'その PEM 鍵の絶対パス。',
   'setting.files_root':
     'オブジェクト用フォルダーの絶対パス。空欄：データディレクトリの `files`。`none`：オブジェクトは無効。',
   'setting.help_others': '未知のノードから到達可能な場合に、他のノードを助けます（紹介とリレー）。',

@@ -10,6 +10,11 @@ export const zhSettings = {
   'setting.disable_relay': '从不使用中继。需要中继的连接会失败。',
   'setting.disable_upnp': '不向路由器请求端口映射（UPnP、NAT-PMP、PCP）。',
   'setting.fallback_host': '要发布的公网主机名或 IP 地址，直到有节点通过其他地址访问到本节点。',
+  'setting.tls_listen':
+    'UDP over TLS 的 TCP 地址，用逗号分隔：`host:port`，或位于 Web 服务器之后的 `http://127.0.0.1:port`。`auto`：`listen_addr` 的端口和 443。`none`：不监听。',
+  'setting.tls_sessions': '可以同时经 TLS 使用本节点 UDP 端口的节点数。0：无。',
+  'setting.tls_cert': '`tls_listen` 的 PEM 证书的绝对路径。留空：新的自签名证书。',
+  'setting.tls_key': '其 PEM 密钥的绝对路径。',
   'setting.files_root': '对象文件夹的绝对路径。留空：数据目录中的 `files`。`none`：关闭对象功能。',
   'setting.help_others': '如果陌生节点可以访问本节点，则帮助其他节点：为它们互相引荐并中继。',
   'setting.key_dir': '密钥文件的绝对路径。留空：数据目录中的 `keys`。',

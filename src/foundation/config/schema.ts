@@ -2,6 +2,7 @@
 import { type Static, Type } from 'typebox';
 import { DEFAULT_DHT_PORT } from '../address.ts';
 import { LOG_FORMATS, LOG_LEVELS } from '../log.ts';
+import { AUTO_TLS_LISTEN } from './tls-listen.ts';
 
 /** Longest text of a configuration value, characters. */
 const MAX_TEXT_LENGTH = 1024;
@@ -20,6 +21,8 @@ const MAX_OBSERVED_PEERS = 100;
 
 /** Highest `relay_sessions`: each takes two ports. */
 const MAX_RELAY_SESSIONS = 1024;
+/** Highest `tls_sessions`. */
+const MAX_TLS_SESSIONS = 4096;
 /** Highest number of bytes that are relayed. */
 const MAX_RELAY_BYTES: number = 1024 ** 5;
 
@@ -114,6 +117,18 @@ export const ConfigSchema = Type.Object(
     }),
     relay_bytes_per_second: relayBytes('Bytes per second to relay for others.', 16 * 1024 ** 2),
     relay_bytes_per_day: relayBytes('Bytes per day (UTC) to relay for others.', 64 * 1024 ** 3),
+    tls_listen: text(
+      'TCP addresses for UDP over TLS, separated by commas: `host:port`, or `http://127.0.0.1:port` behind a web server. `auto`: the port of `listen_addr`, and 443. `none`: no listener.',
+      AUTO_TLS_LISTEN,
+    ),
+    tls_sessions: Type.Integer({
+      description: 'Nodes that may use UDP ports of this one over TLS at the same time. 0: none.',
+      default: 256,
+      minimum: 0,
+      maximum: MAX_TLS_SESSIONS,
+    }),
+    tls_cert: text('Absolute path of the PEM certificate for `tls_listen`. Empty: a new self-signed one.'),
+    tls_key: text('Absolute path of its PEM key.'),
     files_root: text(
       'Absolute path of the folder for objects. Empty: `files` in the data directory. `none`: objects are off.',
     ),

@@ -12,6 +12,7 @@ import {
   NO_PROXY,
   type TurnServer,
 } from './schema.ts';
+import { parseTlsListen } from './tls-listen.ts';
 
 /** A valid value, or its problem: a phrase that follows the key's name. */
 export type ValueCheck = { readonly value: Config[ConfigKey] } | { readonly problem: string };
@@ -88,6 +89,12 @@ const CHECKS: Checks = {
       ? null
       : 'must be "auto", "none", or a URL that starts with http:// or https://',
   tls_ca: optional(path),
+  tls_listen: (text) =>
+    parseTlsListen(text) === null
+      ? 'must be "auto", "none", or up to 8 of host:port and http://127.0.0.1:port, separated by commas'
+      : null,
+  tls_cert: optional(path),
+  tls_key: optional(path),
   turn_servers: (servers) => {
     const problems = servers.map(checkTurnServer);
     const wrong = problems.findIndex((problem) => problem !== null);
@@ -143,6 +150,11 @@ export function checkCombination(config: Config): { readonly key: ConfigKey; rea
   }
   if (config.api_token === '' && config.require_local_token) {
     return { key: 'api_token', problem: 'is required with require_local_token' };
+  }
+  if ((config.tls_cert === '') !== (config.tls_key === '')) {
+    return config.tls_cert === ''
+      ? { key: 'tls_cert', problem: 'is required with tls_key' }
+      : { key: 'tls_key', problem: 'is required with tls_cert' };
   }
   const dht = parseAddress(config.listen_addr);
   const quic = parseAddress(config.quic_listen_addr);

@@ -2,24 +2,34 @@
 import { isIP } from 'node:net';
 import { type Address, formatAddress, parseAddress } from '../../foundation/address.ts';
 import { fromHex, toHex } from '../../foundation/bytes.ts';
+import { isUint } from '../../foundation/cbor.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
+import { MAX_PORT } from '../../foundation/domain/tunnels.ts';
 import { PUBLIC_KEY_BYTES } from '../../foundation/identity/ed25519.ts';
 import { isObject } from '../../foundation/json.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { NodeAt } from '../node-requests.ts';
+import { MAX_TLS_PORTS } from './signals.ts';
 
 /** Maximum number of stored helpers. */
 export const MAX_STORED_HELPERS = 3;
+/** Nodes whose TLS ports are remembered until they are stored. */
+const MAX_NOTED = 64;
 const KEY = 'reach.helpers';
 
 /** A helper, with its addresses in the record network and for QUIC. */
 export interface StoredHelper extends Address {
   readonly at: NodeAt;
+  /** TCP ports at which it lends UDP ports over TLS. */
+  readonly tlsPorts: readonly number[];
 }
 
 /** The stored form. */
-type StoredRow = Readonly<Record<'network' | 'node_key' | 'dht' | 'quic', string>>;
+type StoredRow = Readonly<Record<'network' | 'node_key' | 'dht' | 'quic', string>> & {
+  readonly tls?: readonly number[];
+};
 
 /** Persistent storage. */
 export interface HelperStorage {
@@ -33,9 +43,16 @@ function parseIpAddress(text: unknown): Address | null {
   return address === null || isIP(address.host) === 0 ? null : address;
 }
 
+function parsePorts(value: unknown): readonly number[] {
+  const ports: readonly unknown[] = Array.isArray(value) ? value : [];
+  return ports.filter((port): port is number => isUint(port, MAX_PORT) && port > 0).slice(0, MAX_TLS_PORTS);
+}
+
 export class HelperStore {
   readonly #network: string;
   readonly #storage: HelperStorage;
+  /** Of the nodes that have answered a hello, by the hex of their keys. */
+  readonly #tlsPorts = new LruCache<string, readonly number[]>({ maxEntries: MAX_NOTED });
 
   /** @param network the network of this node; helpers of other networks are ignored */
   constructor(network: string, memory: HelperStorage) {
@@ -50,15 +67,26 @@ export class HelperStore {
     return rows.flatMap((row) => this.#parse(row) ?? []).slice(0, MAX_STORED_HELPERS);
   }
 
-  /** Replaces the stored helpers. */
-  keep(helpers: readonly StoredHelper[]): void {
-    const rows = helpers.slice(0, MAX_STORED_HELPERS).map(({ at, ...dht }) => ({
-      network: this.#network,
-      node_key: toHex(at.nodeKey),
-      dht: formatAddress(dht),
-      quic: formatAddress(at.address),
-    }));
+  /** Replaces the stored helpers. Their TLS ports are those of their last hello. */
+  keep(helpers: readonly Omit<StoredHelper, 'tlsPorts'>[]): void {
+    for (const { at, tlsPorts } of this.all)
+      if (!this.#tlsPorts.has(toHex(at.nodeKey))) this.#tlsPorts.set(toHex(at.nodeKey), tlsPorts);
+    const rows = helpers.slice(0, MAX_STORED_HELPERS).map(({ at, ...dht }): StoredRow => {
+      const node_key = toHex(at.nodeKey);
+      const tls = this.#tlsPorts.get(node_key) ?? [];
+      const row = { network: this.#network, node_key, dht: formatAddress(dht), quic: formatAddress(at.address) };
+      return tls.length === 0 ? row : { ...row, tls };
+    });
     this.#storage.set(KEY, rows);
+  }
+
+  /** Remembers the TLS ports that a helper named in its hello. */
+  noteTlsPorts(nodeKey: Uint8Array, ports: readonly number[]): void {
+    const key = toHex(nodeKey);
+    this.#tlsPorts.set(key, ports);
+    const stored = this.all;
+    const known = stored.find(({ at }) => toHex(at.nodeKey) === key);
+    if (known !== undefined && known.tlsPorts.join() !== ports.join()) this.keep(stored);
   }
 
   #parse(row: unknown): StoredHelper | null {
@@ -66,7 +94,7 @@ export class HelperStore {
     const [dht, address] = [parseIpAddress(row['dht']), parseIpAddress(row['quic'])];
     const nodeKey = typeof row['node_key'] === 'string' ? fromHex(row['node_key']) : null;
     if (dht === null || address === null || nodeKey?.length !== PUBLIC_KEY_BYTES) return null;
-    return { ...dht, at: { nodeKey, address } };
+    return { ...dht, at: { nodeKey, address }, tlsPorts: parsePorts(row['tls']) };
   }
 }
 

@@ -21,6 +21,7 @@ import {
   type HelperReply,
   type HelperRequest,
   type IntroductionAnswer,
+  MAX_TLS_PORTS,
 } from './signals.ts';
 
 /** Introductions for one node: rate per minute, and burst. */
@@ -64,6 +65,8 @@ interface HelperDependencies {
   readonly known: Pick<KnownNodes, 'has'>;
   /** Null if this node does not relay. */
   readonly relay: Relay | null;
+  /** TCP ports at which this node lends UDP ports over TLS. */
+  readonly tlsPorts: () => readonly number[];
   /** The source address of an open direct connection to a node; null if there is none. */
   readonly observedAddress: (nodeKey: Uint8Array) => Address | null;
   /** Sends a request over that connection. */
@@ -116,7 +119,7 @@ export class Helper {
   async #answer(request: HelperRequest, from: ObservedNode): Promise<HelperReply> {
     switch (request.kind) {
       case 'hello':
-        return this.#reply(from, null, null);
+        return { ...this.#reply(from, null, null), tlsPorts: this.#deps.tlsPorts().slice(0, MAX_TLS_PORTS) };
       case 'reach':
         return { ...this.#reply(from, null, null), reached: await this.#dialBack(request.port, from) };
       case 'introduce':
@@ -125,7 +128,7 @@ export class Helper {
   }
 
   #reply({ address }: ObservedNode, called: HelperReply['called'], relayPort: number | null): HelperReply {
-    return { seenAt: address, relays: this.#deps.relay !== null, reached: false, called, relayPort };
+    return { seenAt: address, relays: this.#deps.relay !== null, reached: false, called, relayPort, tlsPorts: [] };
   }
 
   /** Dials only the requester's host. Its connection has proven that it is there. */

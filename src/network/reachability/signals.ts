@@ -14,6 +14,8 @@ import { RELAY_TOKEN_BYTES } from './relay.ts';
 
 /** Largest message, bytes. */
 export const MAX_SIGNAL_BYTES = 512;
+/** TCP ports in a hello answer. */
+export const MAX_TLS_PORTS = 4;
 /** The version of these messages. */
 const SIGNAL_VERSION = 1;
 /** Size of the ID that all messages of one attempt share, bytes. */
@@ -100,6 +102,8 @@ export interface HelperReply {
   readonly called: (IntroductionAnswer & { readonly seenAt: Address }) | null;
   /** The port of this helper where the caller meets the called node; null for none. */
   readonly relayPort: number | null;
+  /** TCP ports at which the helper lends UDP ports over TLS, up to `MAX_TLS_PORTS`. Empty in answers to other requests. */
+  readonly tlsPorts: readonly number[];
 }
 
 type Fields = { readonly [key: string]: CborValue | undefined };
@@ -149,6 +153,14 @@ function decodeFlag(value: unknown): boolean | undefined {
 
 function decodePort(value: unknown): number | undefined {
   return isUint(value, MAX_PORT) && value > 0 ? value : undefined;
+}
+
+/** Up to `MAX_TLS_PORTS` ports without duplicates; undefined for anything else. */
+function decodePorts(value: unknown): readonly number[] | undefined {
+  if (value === undefined) return [];
+  if (!Array.isArray(value) || value.length === 0 || value.length > MAX_TLS_PORTS) return undefined;
+  const ports = value.map(decodePort).filter((port) => port !== undefined);
+  return new Set(ports).size === value.length ? ports : undefined;
 }
 
 /** `listening` and `ipv6` require an address, `turn` allows one, and the other means allow none. */
@@ -247,7 +259,7 @@ export function decodeIntroductionAnswer(bytes: Uint8Array): IntroductionAnswer 
   return map === null ? null : decodeAnswer(map);
 }
 
-export function encodeHelperReply({ seenAt, relays, reached, called, relayPort }: HelperReply): Uint8Array {
+export function encodeHelperReply({ seenAt, relays, reached, called, relayPort, tlsPorts }: HelperReply): Uint8Array {
   return encode({
     a: encodeAddress(seenAt),
     b: encodeFlag(relays),
@@ -258,19 +270,22 @@ export function encodeHelperReply({ seenAt, relays, reached, called, relayPort }
     o: called === null ? undefined : OUTCOMES.indexOf(called.outcome),
     p: relayPort ?? undefined,
     r: encodeFlag(called?.isSprayed === true),
+    t: tlsPorts.length === 0 ? undefined : [...tlsPorts],
   });
 }
 
 export function decodeHelperReply(bytes: Uint8Array): HelperReply | null {
-  const map = decode(bytes, ['a'], ['b', 'c', 'd', 'l', 'n', 'o', 'p', 'r']);
+  const map = decode(bytes, ['a'], ['b', 'c', 'd', 'l', 'n', 'o', 'p', 'r', 't']);
   if (map === null) return null;
   const [seenAt, relays, reached] = [decodeAddress(map['a']), decodeFlag(map['b']), decodeFlag(map['d'])];
   const relayPort = map['p'] === undefined ? null : decodePort(map['p']);
-  if (seenAt === undefined || relays === undefined || reached === undefined || relayPort === undefined) return null;
+  const tlsPorts = decodePorts(map['t']);
+  if (seenAt === undefined || relays === undefined || reached === undefined) return null;
+  if (relayPort === undefined || tlsPorts === undefined) return null;
   if (!['c', 'l', 'n', 'o', 'r'].some((key) => Object.hasOwn(map, key)))
-    return { seenAt, relays, reached, called: null, relayPort };
+    return { seenAt, relays, reached, called: null, relayPort, tlsPorts };
   const [calledAt, answer] = [decodeAddress(map['c']), decodeAnswer(map)];
   return calledAt === undefined || answer === null
     ? null
-    : { seenAt, relays, reached, called: { ...answer, seenAt: calledAt }, relayPort };
+    : { seenAt, relays, reached, called: { ...answer, seenAt: calledAt }, relayPort, tlsPorts };
 }

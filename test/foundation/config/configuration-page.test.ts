@@ -8,7 +8,7 @@ import { CONFIG_KEYS, LIVE_KEYS, PATCHABLE_KEYS } from '../../../src/foundation/
 const page = readFileSync('docs/configuration.md', 'utf8');
 
 test('the page lists every key in order, as the code defines it', () => {
-  const rows = [...page.matchAll(/^\| `([a-z_]+)` \|.*\| (immediately|restart) \| (yes|no) \| (.+) \|$/gm)];
+  const rows = [...page.matchAll(/^\|`([a-z_]+)`\|.*\|(immediately|restart)\|(yes|no)\|(.+)\|$/gm)];
   assert.deepEqual(
     rows.map((row) => row.slice(1, 4)),
     CONFIG_KEYS.map((key) => [

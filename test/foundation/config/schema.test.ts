@@ -43,6 +43,10 @@ test('live keys can be patched, files_root has its own route, and keys that wide
     'relay_sessions',
     'require_local_token',
     'tls_ca',
+    'tls_cert',
+    'tls_key',
+    'tls_listen',
+    'tls_sessions',
   ]);
 });
 

@@ -116,8 +116,15 @@ const reply = decoder({
   name: 'helper-reply',
   inputs: INPUTS,
   seeds: () => [
-    encodeHelperReply({ seenAt: SEEN, relays: true, reached: true, called: null, relayPort: null }),
-    encodeHelperReply({ seenAt: SEEN, relays: false, reached: false, called, relayPort: 40_000 }),
+    encodeHelperReply({
+      seenAt: SEEN,
+      relays: true,
+      reached: true,
+      called: null,
+      relayPort: null,
+      tlsPorts: [443, 4121],
+    }),
+    encodeHelperReply({ seenAt: SEEN, relays: false, reached: false, called, relayPort: 40_000, tlsPorts: [] }),
   ],
   decode: decodeHelperReply,
   encode: encodeHelperReply,

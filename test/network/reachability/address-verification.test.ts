@@ -32,7 +32,7 @@ async function world(t: { after(end: () => Promise<void>): void }, answers: read
       const answer = state.answers[node ?? 0];
       if (answer === 'refuses') throw new SvcError('access_denied');
       const seenAt = answer === 'elsewhere' ? { ...OWN, host: '203.0.113.10' } : OWN;
-      return { seenAt, relays: true, reached: answer !== 'not reached', called: null, relayPort: null };
+      return { seenAt, relays: true, reached: answer !== 'not reached', called: null, relayPort: null, tlsPorts: [] };
     },
     onResults: (verdicts) => void reported.push([...verdicts]),
   });

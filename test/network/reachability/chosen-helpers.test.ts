@@ -250,6 +250,7 @@ const storedHelper = (host: string): StoredHelper => ({
   host,
   port: 4121,
   at: { nodeKey: keyOf(host), address: { host, port: 4122 } },
+  tlsPorts: [],
 });
 const STORED = ['192.0.2.3', '203.0.113.2', '100.200.1.4'];
 /** Nodes with a shorter round trip, which would be chosen otherwise. */

@@ -20,6 +20,7 @@ function world(
     reached: false,
     called: null,
     relayPort: null,
+    tlsPorts: [],
   }),
 ) {
   const clock = new TestClock();

@@ -64,6 +64,7 @@ function world({
       return back.address.port === REACHED_PORT;
     },
     relay,
+    tlsPorts: () => [443, 4121, 1, 2, 3],
     observedAddress: (nodeKey) => connected.get(toHex(nodeKey)) ?? null,
     request: async (_nodeKey, body) => {
       const introduction = decodeIntroduction(body);
@@ -86,11 +87,19 @@ function world({
   return { clock, known, helper, relay, introductions, introduce, dialed };
 }
 
-test('a node learns its observed address, and whether the helper relays', async () => {
+test('a node learns its observed address, whether the helper relays, and its TLS ports', async () => {
   const hello = encodeHelperRequest({ kind: 'hello' });
   for (const relays of [true, false]) {
     const reply = decodeHelperReply(await world({ relays }).helper.answer(hello, CALLER));
-    assert.deepEqual(reply, { seenAt: CALLER.address, relays, reached: false, called: null, relayPort: null });
+    const tlsPorts = [443, 4121, 1, 2];
+    assert.deepEqual(reply, {
+      seenAt: CALLER.address,
+      relays,
+      reached: false,
+      called: null,
+      relayPort: null,
+      tlsPorts,
+    });
   }
 });
 

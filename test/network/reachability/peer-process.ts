@@ -207,6 +207,7 @@ const helper = new Helper({
   known: pool.known,
   canReach: () => Promise.reject(new Error('this node dials no one back')),
   relay,
+  tlsPorts: () => [],
   observedAddress: (nodeKey) => pool.current(nodeKey)?.connection.path.remote ?? null,
   request: (nodeKey, body) => {
     const at = pool.current(nodeKey)?.connection.path.remote ?? { host: '', port: 0 };

@@ -32,6 +32,7 @@ function world(listensAt: Address | null, relayPort: number | null = null) {
         relays: true,
         reached: false,
         relayPort,
+        tlsPorts: [],
         called: { outcome: 'ready', mapping: 'cone', listensAt, isSprayed: false, seenAt: SEEN },
       }),
     dial: async (address) => {

@@ -174,6 +174,7 @@ test('status starts with pending items and shows readable sizes', async (t) => {
     ...{ helpers: [], listen_addrs: [], observed_addrs: [], mapped_addrs: [], node_last_publish_at: null },
     ...{ bytes_up: 1536, bytes_down: 5 * 1024 ** 2, tunnels_active: 0, data_dir: '/data' },
     relayed: { helps: true, sessions: 1, max_sessions: 9, bytes: 2048, dropped: 0 },
+    lent_ports: { listen_addrs: ['0.0.0.0:443'], clients: 2, max_clients: 9, ports: 3, bytes: 4096, dropped: 0 },
     pending: { [aid]: { ...none, mailbox: 2 }, [other]: { mailbox: 1, chat_invites: 1, chat_unread: 3 } },
   };
   const broken = { ...AGENT, service_tcp: '127.0.0.1:9', delegation: { issued_at: LONG_AGO, expires_at: LONG_AGO } };

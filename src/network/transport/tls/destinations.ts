@@ -69,6 +69,8 @@ interface DestinationsDependencies {
   readonly client: string;
   /** As `DialGuard.mayDial`. */
   readonly mayDial: (address: Address) => boolean;
+  /** True for sockets of this node, and for ports that it lends. */
+  readonly isOwn: (address: Address) => boolean;
   /** Takes one new destination of the client's rate; false if there is none. */
   readonly takeNew: () => boolean;
 }
@@ -142,7 +144,8 @@ export class Destinations {
    * from there themselves.
    */
   #mayReach(remote: Address): boolean {
+    const { isOwn, mayDial } = this.#deps;
     const scope = ipScope(remote.host);
-    return (scope === IP_SCOPE.public || scope === this.#scope) && this.#deps.mayDial(remote);
+    return isOwn(remote) || ((scope === IP_SCOPE.public || scope === this.#scope) && mayDial(remote));
   }
 }

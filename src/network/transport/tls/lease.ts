@@ -18,6 +18,8 @@ export const RESUME_KEPT_MS = 30_000;
 const SOCKET_BYTES: number = 1024 * 1024;
 /** Translated addresses of one client. */
 const MAX_TRANSLATED = 64;
+/** How long it is remembered whether an address is one of this node, milliseconds. */
+const LOCAL_TTL_MS = 10_000;
 
 /** Counts of all clients. Dropped datagrams exceeded a limit, or went to or came from a place that is not permitted. */
 export interface LendingCounters {
@@ -41,7 +43,9 @@ interface LeaseDependencies {
   /** The units of the client: one for each port. */
   readonly share: QuotaShare;
   readonly counters: LendingCounters;
-  /** A local address that receives what others send to an address; null if datagrams need no translation. */
+  /** UDP ports that are lent now, to all clients. */
+  readonly lentPorts: Set<number>;
+  /** The local address of a socket of this node that others reach at an address; null for addresses of others. */
   readonly toLocal: (address: Address) => Address | null;
   /** Called once, when the ports are closed. */
   readonly onEnd: () => void;
@@ -56,12 +60,15 @@ export class Lease {
   readonly #ports = new Map<number, LentSockets>();
   /** The address that the client uses, by the local address that it is translated to. */
   readonly #translated = new LruCache<string, Address>({ maxEntries: MAX_TRANSLATED });
+  readonly #bound = new WeakMap<Socket, number>();
+  readonly #locals: LruCache<string, Address | null>;
   #connection: PacedSocket | null = null;
   #expiry: Timer | null = null;
   #isEnded = false;
 
   constructor(dependencies: LeaseDependencies) {
     this.#deps = dependencies;
+    this.#locals = new LruCache({ maxEntries: MAX_TRANSLATED, ttlMs: LOCAL_TTL_MS }, dependencies);
   }
 
   /** Ports in use. */
@@ -113,12 +120,12 @@ export class Lease {
     const sockets = this.#ports.get(number);
     if (sockets === undefined) return;
     this.#ports.delete(number);
-    for (const socket of sockets.values()) socket?.close();
+    for (const socket of sockets.values()) this.#closeSocket(socket);
     this.#deps.share.shrink(1);
   }
 
   #send(number: number, remote: Address, datagram: Uint8Array): void {
-    const { destinations, spend, counters, toLocal } = this.#deps;
+    const { destinations, spend, counters } = this.#deps;
     const socket = destinations.maySend(remote, datagram) ? this.#socket(number, remote.host.includes(':')) : null;
     if (socket === null || !spend(datagram.length)) {
       counters.dropped++;
@@ -126,11 +133,19 @@ export class Lease {
     }
     counters.datagrams++;
     counters.bytes += datagram.length;
-    const local = toLocal(remote);
-    if (local !== null) this.#translated.set(formatAddress(local), remote);
-    const { host, port } = local ?? remote;
+    const { host, port } = this.#localOf(remote) ?? remote;
     // A datagram that the system rejects is lost, like one on the way.
     socket.send(datagram, port, host, () => {});
+  }
+
+  #localOf(remote: Address): Address | null {
+    const name = formatAddress(remote);
+    const known = this.#locals.get(name);
+    if (known !== undefined) return known;
+    const local = this.#deps.toLocal(remote);
+    this.#locals.set(name, local);
+    if (local !== null) this.#translated.set(formatAddress(local), remote);
+    return local;
   }
 
   /** The socket of a port, opened if necessary; null if there is no room for another port. */
@@ -152,6 +167,13 @@ export class Lease {
     const sockets = this.#ports.get(number);
     if (sockets?.get(type) !== socket) return;
     sockets.set(type, null);
+    this.#closeSocket(socket);
+  }
+
+  #closeSocket(socket: Socket | null): void {
+    if (socket === null) return;
+    const port = this.#bound.get(socket);
+    if (port !== undefined) this.#deps.lentPorts.delete(port);
     socket.close();
   }
 
@@ -167,6 +189,11 @@ export class Lease {
     });
     socket.on('message', (datagram, from) => this.#receive(number, datagram, from));
     socket.on('error', () => this.#onError(number, type, socket));
+    socket.once('listening', () => {
+      const { port } = socket.address();
+      this.#bound.set(socket, port);
+      this.#deps.lentPorts.add(port);
+    });
     socket.bind({ port: 0, address: type === 'udp6' ? hosts.ipv6 : hosts.ipv4, exclusive: true });
     return socket;
   }

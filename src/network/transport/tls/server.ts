@@ -101,8 +101,13 @@ interface TlsServerDependencies {
   readonly openAccount: (source: string) => { spend(bytes: number): boolean; close(): void } | null;
   /** As `DialGuard.mayDial`. */
   readonly mayDial: (address: Address) => boolean;
-  /** A local address at which this node receives what others send to an address; null for addresses of others. */
-  readonly toLocal: (address: Address) => Address | null;
+  /**
+   * The local address for a host of this node: itself if an interface has it, an interface's for one in front of a NAT;
+   * null for hosts of others.
+   */
+  readonly localHost: (host: string) => string | null;
+  /** The local port of the record network or of QUIC, if others reach it at this address of this node; otherwise null. */
+  readonly localPort: (address: Address) => number | null;
   /** The IP address of lent ports as others see it; null if unknown. */
   readonly seenHost: () => string | null;
   /** The limit of open files of this process. */
@@ -179,6 +184,8 @@ export class TlsServer implements Component {
   readonly #pending = new Map<string, Pending>();
   readonly #clients = new Map<string, Client>();
   readonly #counters: LendingCounters = { datagrams: 0, bytes: 0, dropped: 0 };
+  /** The UDP ports that are lent now. Clients of one helper reach each other there. */
+  readonly #lentPorts = new Set<number>();
   readonly #connections: Quota;
   readonly #sessions: Quota;
   readonly #ports: Quota;
@@ -189,6 +196,7 @@ export class TlsServer implements Component {
   #servers: readonly { readonly server: Server; readonly listener: TlsListener }[] = [];
   readonly #closing = new Set<Promise<void>>();
   #isOpen = false;
+  #isStarted = false;
   #isStopped = false;
   /** Settles after the last opening or closing of listeners, because they must not overlap. */
   #changes: Promise<void> = Promise.resolve();
@@ -255,6 +263,7 @@ export class TlsServer implements Component {
       this.#checks = every(this.#deps.clock, { periodMs: CERTIFICATE_CHECK_MS, onError }, () =>
         this.#loadCertificate(),
       );
+    this.#isStarted = true;
     this.update();
     await this.#changes;
   }
@@ -274,6 +283,7 @@ export class TlsServer implements Component {
 
   /** Call when this node begins or ceases to help others. Opens or closes the listeners; clients remain. */
   update(): void {
+    if (!this.#isStarted) return;
     const shouldOpen = !this.#isStopped && this.#options.sessions > 0 && this.#deps.helps();
     if (shouldOpen === this.#isOpen) return;
     this.#isOpen = shouldOpen;
@@ -286,6 +296,11 @@ export class TlsServer implements Component {
       const address = server.address() as AddressInfo | null;
       return address === null ? [] : [{ host: address.address, port: address.port, isTls }];
     });
+  }
+
+  /** The highest number of clients. */
+  get maxClients(): number {
+    return this.#options.sessions;
   }
 
   /** Current clients and ports, and totals since the start. */
@@ -479,7 +494,8 @@ export class TlsServer implements Component {
 
   /** A client with new ports, or the status of the refusal. */
   #admitClient(name: string, nodeKey: Uint8Array, source: string): Client | TlsStatus {
-    const { clock, mayDial, toLocal } = this.#deps;
+    const { clock, mayDial } = this.#deps;
+    const toLocal = (address: Address): Address | null => this.#toLocal(address);
     const holder = { node: name, source, named: this.#deps.isKnown(nodeKey) };
     const account = this.#deps.openAccount(source);
     if (account === null) return TLS_STATUS.rateLimited;
@@ -493,7 +509,8 @@ export class TlsServer implements Component {
       return TLS_STATUS.full;
     }
     const takeNew = (): boolean => this.#newDestinations.take(holder);
-    const destinations = new Destinations({ clock, tag: this.#options.tag, client: source, mayDial, takeNew });
+    const isOwn = (address: Address): boolean => toLocal(address) !== null;
+    const destinations = new Destinations({ clock, tag: this.#options.tag, client: source, mayDial, isOwn, takeNew });
     const client: Client = {
       token: new Uint8Array(randomBytes(RESUME_TOKEN_BYTES)),
       lease: new Lease({
@@ -503,6 +520,7 @@ export class TlsServer implements Component {
         spend: (bytes) => account.spend(bytes),
         share: ports,
         counters: this.#counters,
+        lentPorts: this.#lentPorts,
         toLocal,
         onEnd: () => {
           session.release();
@@ -514,5 +532,13 @@ export class TlsServer implements Component {
     ({ lease } = client);
     this.#clients.set(name, client);
     return client;
+  }
+
+  /** The local address of a socket of this node that others reach at an address; null for addresses of others. */
+  #toLocal(address: Address): Address | null {
+    const host = this.#deps.localHost(address.host);
+    if (host === null) return null;
+    const port = this.#deps.localPort(address) ?? (this.#lentPorts.has(address.port) ? address.port : null);
+    return port === null ? null : { host, port };
   }
 }

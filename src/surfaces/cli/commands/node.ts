@@ -112,6 +112,10 @@ function statusText(glance: StatusData, names: Names, now: number): WrappedText 
     'relayed for others': s.relayed.helps
       ? `${pluralize(s.relayed.sessions, 'session')}, ${shortSize(s.relayed.bytes)}`
       : '',
+    'ports lent over TLS':
+      s.lent_ports.listen_addrs.length === 0
+        ? ''
+        : `to ${pluralize(s.lent_ports.clients, 'node')}, ${shortSize(s.lent_ports.bytes)}`,
     data: s.data_dir,
   });
 }

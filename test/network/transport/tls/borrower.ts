@@ -40,7 +40,8 @@ interface HelperSettings {
   readonly isTls?: boolean;
   readonly helps?: () => boolean;
   readonly mayDial?: (address: Address) => boolean;
-  readonly toLocal?: (address: Address) => Address | null;
+  /** An address in front of a NAT, and the local address behind it. */
+  readonly outer?: readonly [Address, Address];
   readonly spend?: (bytes: number) => boolean;
   readonly descriptors?: number;
   readonly certificate?: { readonly cert: string; readonly key: string };
@@ -50,6 +51,7 @@ interface HelperSettings {
 /** A helper on loopback. It is stopped after the test, and must leave no timer. */
 export async function lendingHelper(t: TestContext, settings: HelperSettings = {}) {
   const { isTls = true, clock = new TestClock(), spend = () => true } = settings;
+  const [outer, local] = settings.outer ?? [];
   const key = KeyPair.generate();
   const listener: TlsListener = { host: '127.0.0.1', port: 0, isTls, isNamed: true };
   const server = new TlsServer(
@@ -68,7 +70,8 @@ export async function lendingHelper(t: TestContext, settings: HelperSettings = {
       isKnown: () => false,
       openAccount: () => ({ spend, close: () => {} }),
       mayDial: settings.mayDial ?? (() => true),
-      toLocal: settings.toLocal ?? (() => null),
+      localHost: (host) => (host === outer?.host ? (local?.host ?? null) : null),
+      localPort: ({ port }) => (port === outer?.port ? (local?.port ?? null) : null),
       seenHost: () => '127.0.0.1',
       descriptors: () => settings.descriptors ?? 65_536,
     },

@@ -37,6 +37,7 @@ function guard(client = '203.0.113.7', { usesLoopback = false, limit = 64 } = {}
     tag: TAG,
     client,
     mayDial: (address) => dialGuard.mayDial(address),
+    isOwn: ({ host, port }) => host === '10.9.9.9' && port === 4121,
     takeNew: () => left-- > 0,
   });
   return { clock, destinations };
@@ -187,4 +188,11 @@ test('clients on this machine and in private networks reach these too, if this n
   assert.ok(!guard('192.168.1.5', { usesLoopback: true }).destinations.maySend(here, tagged()));
   assert.ok(!guard('192.168.1.5').destinations.maySend({ host: '10.1.1.1', port: 4121 }, tagged()));
   for (const client of ['127.0.0.1', '192.168.1.5']) assert.ok(guard(client).destinations.maySend(NODE, tagged()));
+});
+
+test('every client reaches the sockets of the helper', () => {
+  for (const client of ['203.0.113.7', '127.0.0.1']) {
+    assert.ok(guard(client).destinations.maySend({ host: '10.9.9.9', port: 4121 }, tagged()));
+    assert.ok(!guard(client).destinations.maySend({ host: '10.9.9.9', port: 4122 }, tagged()));
+  }
 });

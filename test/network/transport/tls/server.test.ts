@@ -288,7 +288,7 @@ test('a budget that is used up drops datagrams', async (t) => {
 test('an address of this node is reached locally, and answers come from the address that the client used', async (t) => {
   const node = await udpNode(t);
   const outer = { host: '203.0.113.7', port: 4121 };
-  const helper = await lendingHelper(t, { toLocal: ({ host }) => (host === outer.host ? node.address : null) });
+  const helper = await lendingHelper(t, { outer: [outer, node.address] });
   const client = await borrow(t, helper.url);
   client.send(1, outer, tagged());
   await eventually('the datagram', () => node.arrivals.length === 1);
@@ -297,6 +297,24 @@ test('an address of this node is reached locally, and answers come from the addr
   await node.send(tagged('answer'), arrival.from);
   await eventually('the answer', () => client.received.length === 1);
   assert.deepEqual(client.received[0]?.remote, outer);
+});
+
+test('clients of one helper reach each other at its address in front of a NAT', async (t) => {
+  const outer = { host: '203.0.113.7', port: 4121 };
+  const node = await udpNode(t);
+  const helper = await lendingHelper(t, { outer: [outer, node.address] });
+  const [one, two] = [await borrow(t, helper.url), await borrow(t, helper.url)];
+  for (const client of [one, two]) client.send(1, outer, tagged());
+  await eventually('both ports', () => node.arrivals.length === 2);
+  const [first, second] = node.arrivals.map(({ from }) => ({ host: outer.host, port: from.port }));
+  assert.ok(first !== undefined && second !== undefined);
+  one.send(1, second, tagged('from the first'));
+  await eventually('the datagram', () => two.received.length === 1);
+  two.send(1, first, tagged('from the second'));
+  await eventually('the answer', () => one.received.length === 1);
+  assert.deepEqual(one.received[0]?.remote, second);
+  one.send(1, { host: outer.host, port: 4123 }, tagged());
+  await eventually('a port that is not lent gets nothing', () => helper.server.usage.datagrams === 7);
 });
 
 test('an invalid message ends the connection, and its ports are kept', async (t) => {
