@@ -99,7 +99,15 @@ interface UdpFallbackParts {
   >;
   readonly records: Pick<
     RecordDht,
-    'lastAnswerAt' | 'lastPublicAnswerAt' | 'contacts' | 'places' | 'peers' | 'identify' | 'addNode' | 'openSystemPort'
+    | 'lastAnswerAt'
+    | 'lastPublicAnswerAt'
+    | 'contacts'
+    | 'places'
+    | 'peers'
+    | 'identify'
+    | 'addNode'
+    | 'openSystemPort'
+    | 'carriesQuic'
   >;
   readonly endpoint: Pick<Endpoint, 'dial'>;
   readonly pool: Pick<PeerTable, 'connections' | 'leaveBorrowedPorts' | 'usesBorrowedPorts'>;

@@ -27,6 +27,8 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
     answers: new Map<string, TlsFailureCode | 'pending'>(),
     hasUdp: false,
     hasQuic: true,
+    /** Only short packets pass. */
+    isNarrow: false,
     hasProxy: false,
     isAllowed: true,
     isLanAnswering: false,
@@ -97,6 +99,7 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
       places: nodes,
       peers: () => [],
       identify: async (address) => ({ nodeKey: keyOf(address), address: { ...address, port: 4122 } }),
+      carriesQuic: async () => !state.isNarrow,
       addNode: (address) => void log.push(`add ${formatAddress(address)}`),
       openSystemPort: () =>
         ({
@@ -210,6 +213,15 @@ test('if records pass but two QUIC handshakes do not, TLS is used', async (t) =>
   await clock.run(0);
   assert.deepEqual(lines().slice(0, 3), ['quic 203.0.113.1:4122', 'quic 198.51.100.1:4122', 'open 203.0.113.1:443']);
   assert.deepEqual(summary().slice(0, 2), ['tls', 'quic_dropped']);
+});
+
+test('if the path is too narrow for QUIC, the status says so', async (t) => {
+  const { fallback, clock, state, summary } = world(t);
+  Object.assign(state, { hasUdp: true, hasQuic: false, isNarrow: true });
+  await fallback.start();
+  await clock.run(UDP_WAIT_MS);
+  await clock.run(0);
+  assert.deepEqual(summary().slice(0, 2), ['tls', 'path_mtu']);
 });
 
 test('UDP is tried again every minute, and after each change of network', async (t) => {
