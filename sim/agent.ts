@@ -1,11 +1,16 @@
 /** An agent of a simulated user. The user has its master key. */
 import { createServer, type Server } from 'node:http';
 import type { Aid } from '../src/foundation/identity/aid.ts';
+import type { operations } from '../src/operations/index.ts';
+import type { OutputOf } from '../src/operations/operation.ts';
 import { delegateAnew, type TestIdentity } from '../test/support/identities.ts';
 import type { SimulatedNode } from './node.ts';
 
 /** The service of the first agent of a node listens here, the next one at the next port. */
 export const FIRST_SERVICE_PORT = 9000;
+
+/** The output of `agentBundle`. */
+type AgentBundle = OutputOf<(typeof operations)['agentBundle']>;
 
 export class Agent {
   readonly name: string;
@@ -15,7 +20,12 @@ export class Agent {
   node: SimulatedNode;
   /** Receives each call that reaches the service of this agent. */
   onCall: (caller: string) => void = () => {};
-  isPublished = false;
+  /** Actions of its user that have not ended. */
+  acting = 0;
+  /** While it moves. */
+  isBusy = false;
+  /** Its data, between two nodes. */
+  pendingBundle: AgentBundle | null = null;
 
   constructor(name: string, node: SimulatedNode, servicePort: number, identity: TestIdentity) {
     this.name = name;
@@ -45,6 +55,7 @@ export class Agent {
 
   /** Starts the service, which answers with its agent and the path. A service ends with the programs of its machine. */
   serve(): void {
+    if (this.node.ports.has(this.servicePort)) return;
     this.node.process.run(() => {
       const server: Server = createServer((request, response) => {
         this.onCall(String(request.headers['svc-caller-aid']));

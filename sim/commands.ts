@@ -14,6 +14,7 @@ Runs complete nodes with users in virtual time, with faults, and checks that eve
   --nodes K     nodes (default 6)
   --days D      simulated days with users and faults (default 0.25)
   --agents N    agents of each node (default 2)
+  --liars N     dishonest nodes among them (default 0)
   --actions N   actions of each agent per hour (default 20)
   --faults LIST kinds of faults, separated by commas, or none. Default: all of
                 ${FAULT_KINDS.join(', ')}
@@ -62,6 +63,7 @@ export async function main(seed: number): Promise<void> {
       seed: { type: 'string' },
       nodes: { type: 'string' },
       days: { type: 'string', default: '0.25' },
+      liars: { type: 'string', default: '0' },
       agents: { type: 'string', default: '2' },
       actions: { type: 'string', default: '20' },
       timeline: { type: 'boolean', default: false },
@@ -91,6 +93,7 @@ export async function main(seed: number): Promise<void> {
         hours: numberOf('days', values.days, 0, 10_000) * 24,
         actionsPerHour: numberOf('actions', values.actions, 0.01, 100_000),
         behindNat: numberOf('nat', values.nat, 0, 1),
+        liars: numberOf('liars', values.liars, 0, 500),
         faults: faultsOf(values.faults),
       },
       schedule,

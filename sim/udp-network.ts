@@ -6,6 +6,7 @@ import { EventEmitter } from 'node:events';
 import { type Address, formatAddress } from '../src/foundation/address.ts';
 import type { SocketFactory, UdpSocket } from '../src/network/transport/udp-socket.ts';
 import type { Random } from '../test/support/random.ts';
+import type { Lie } from './liars.ts';
 import type { Nat } from './nat.ts';
 import { Process } from './process.ts';
 import type { Schedule } from './schedule.ts';
@@ -36,6 +37,8 @@ export class Machine {
   readonly position: readonly [number, number];
   readonly sockets = new Map<number, SimulatedSocket>();
   isOnline = true;
+  /** Changes what this machine sends. */
+  lie: Lie | null = null;
   readonly createSocket: SocketFactory;
 
   constructor(host: string, nat: Nat | null, network: UdpNetwork) {
@@ -97,7 +100,11 @@ class SimulatedSocket extends EventEmitter implements UdpSocket {
 
   trySend(datagram: Uint8Array, port: number, host: string): void {
     if (this.#address === null) throw new Error('The socket is not bound.');
-    this.#network.send(this.#machine, this.#address.port, { host, port }, Uint8Array.from(datagram));
+    const own = this.#address.port;
+    const send = (bytes: Uint8Array): void => this.#network.send(this.#machine, own, { host, port }, bytes);
+    const { lie } = this.#machine;
+    if (lie === null) send(Uint8Array.from(datagram));
+    else lie(Uint8Array.from(datagram), send);
   }
 
   async send(datagram: Uint8Array, port: number, host: string): Promise<boolean> {

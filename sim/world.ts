@@ -5,9 +5,10 @@ import { join } from 'node:path';
 import { SvcError } from '../src/foundation/errors.ts';
 import { KeyPair } from '../src/foundation/identity/keys.ts';
 import { delegateAnew } from '../test/support/identities.ts';
-import type { Random } from '../test/support/random.ts';
+import { Random } from '../test/support/random.ts';
 import { Agent, FIRST_SERVICE_PORT } from './agent.ts';
 import { type FaultKind, Faults } from './faults.ts';
+import { lies } from './liars.ts';
 import { NAT_KINDS, Nat } from './nat.ts';
 import { SimulatedNode } from './node.ts';
 import type { Schedule } from './schedule.ts';
@@ -15,8 +16,11 @@ import { type Machine, UdpNetwork } from './udp-network.ts';
 import type { Surroundings, Users } from './user.ts';
 import { CallUsers } from './users/calls.ts';
 import { ChatUsers } from './users/chats.ts';
+import { FileUsers } from './users/files.ts';
+import { KeyUsers } from './users/keys.ts';
 import { NoteUsers } from './users/notes.ts';
 import { RecordUsers } from './users/records.ts';
+import { RoomUsers } from './users/rooms.ts';
 
 /** Directories of nodes are in memory if the system has this. */
 const MEMORY_FILES = '/dev/shm';
@@ -43,6 +47,8 @@ export interface WorldOptions {
   /** Actions of each agent per hour. */
   readonly actionsPerHour: number;
   readonly behindNat: number;
+  /** Dishonest nodes, which have no agents. */
+  readonly liars: number;
   readonly faults: readonly FaultKind[];
 }
 
@@ -74,6 +80,7 @@ export class World implements Surroundings {
   readonly #faults: Faults;
   readonly #users: readonly Users[];
   readonly #calls: CallUsers;
+  readonly #keys: KeyUsers;
   readonly #directory: string;
   readonly #failures = new Map<string, number>();
   #isActing = false;
@@ -82,12 +89,25 @@ export class World implements Surroundings {
     this.#options = options;
     this.schedule = schedule;
     this.random = random;
-    this.#udp = new UdpNetwork(schedule, random);
+    // Separate numbers, so that a change of one part does not change all others.
+    const part = (): Random => new Random(random.below(2 ** 32));
+    this.#udp = new UdpNetwork(schedule, part());
+    const ofFaults = part();
     this.#directory = mkdtempSync(join(isDirectory(MEMORY_FILES) ? MEMORY_FILES : tmpdir(), 'svcd-sim-'));
     this.#calls = new CallUsers(this);
-    this.#users = [this.#calls, new NoteUsers(this), new ChatUsers(this), new RecordUsers(this)];
+    const keys = new KeyUsers(this, { nodes: this.nodes, moved: (agent) => agent.serve() });
+    this.#keys = keys;
+    this.#users = [
+      keys,
+      this.#calls,
+      new NoteUsers(this),
+      new ChatUsers(this),
+      new RoomUsers(this),
+      new FileUsers(this),
+      new RecordUsers(this),
+    ];
     this.#faults = new Faults({
-      ...{ schedule, random, udp: this.#udp, nodes: this.nodes, kinds: options.faults },
+      ...{ schedule, random: ofFaults, udp: this.#udp, nodes: this.nodes, kinds: options.faults },
       note: (text) => this.note(text),
       start: async (node) => await this.#start(node),
       stop: async (node) => await this.#stop(node),
@@ -179,9 +199,11 @@ export class World implements Surroundings {
     });
     this.nodes.push(node);
     await this.#start(node);
-    for (let i = 0; i < this.#options.agentsPerNode; i++) {
+    const isLiar = nth >= this.#options.nodes - this.#options.liars;
+    if (isLiar) node.machine.lie = lies(schedule, this.random);
+    for (let i = 0; i < (isLiar ? 0 : this.#options.agentsPerNode); i++) {
       const identity = delegateAnew(KeyPair.generate(), Math.floor(schedule.now() / 1000));
-      const agent = new Agent(`${'abcdefgh'[i]}${nth}`, node, FIRST_SERVICE_PORT + i, identity);
+      const agent = new Agent(`${'abcdefgh'[i]}${nth}`, node, FIRST_SERVICE_PORT + this.agents.length, identity);
       agent.serve();
       this.#calls.watch(agent);
       this.agents.push(agent);
@@ -214,8 +236,12 @@ export class World implements Surroundings {
       if (!this.#isActing) return;
       this.#planAction(agent);
       const users = this.#chooseUsers();
-      if (agent.node.isRunning)
-        users.act(agent).catch((error: unknown) => this.violate('the simulator works', String(error)));
+      const work = agent.pendingBundle === null ? () => users.act(agent) : () => this.#keys.arrive(agent);
+      if (!agent.node.isRunning || agent.isBusy) return;
+      agent.acting++;
+      work()
+        .catch((error: unknown) => this.violate('the simulator works', textOf(error)))
+        .finally(() => agent.acting--);
     });
   }
 

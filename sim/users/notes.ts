@@ -53,7 +53,9 @@ export class NoteUsers implements Users {
       agent.node.call('mailboxPoll', { aid: agent.aid }),
     );
     if (answer === null) return false;
-    for (const { body_base64, sender } of answer.messages) {
+    for (const { body_base64, sender, msg_type } of answer.messages) {
+      // Groups and file offers use notes too.
+      if (msg_type !== TEXT) continue;
       const text = Buffer.from(body_base64, 'base64').toString();
       this.#collected++;
       this.#receive(agent, text, sender);

@@ -27,7 +27,6 @@ export class RecordUsers implements Users {
       agent.node.call('agentPublish', { aid: agent.aid }),
     );
     if (answer === null) return;
-    agent.isPublished = true;
     const before = this.#ownSeq.get(agent) ?? 0;
     if (answer.seq < before)
       this.#world.violate('sequence numbers never go back', `${agent.name} published ${answer.seq} after ${before}`);

@@ -194,15 +194,12 @@ export async function buildNetwork(foundation: Foundation, machine: Machine = th
   const lookupHost = async (host: string): Promise<string[]> =>
     (await lookup(host, { all: true })).map((one) => one.address);
   const dialSome = async () => {
-    const known = await Promise.all(
-      records
-        .peers()
-        .slice(0, MAX_DIALED)
-        .map((peer) => records.identify(peer)),
-    );
+    const asked = records.peers().slice(0, MAX_DIALED);
+    const known = await Promise.all(asked.map((peer) => records.identify(peer)));
     const dialled = known.filter((node) => node !== null);
     const reached = await Promise.all(dialled.map(proveKey));
-    return { dialled: dialled.length, reached: reached.filter((isReached) => isReached).length };
+    const isNarrow = dialled.length > 0 && !reached.includes(true) && !(await records.carriesQuic(asked));
+    return { dialled: dialled.length, reached: reached.filter((isReached) => isReached).length, isNarrow };
   };
   const outages = new OutageDiagnosis({ clock, records, interfaces, env: process.env });
   const dialGuard = new DialGuard({

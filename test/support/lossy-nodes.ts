@@ -18,6 +18,8 @@ export interface LossyNodes {
 
 interface Options {
   readonly loss: number;
+  /** Longer packets are dropped, in bytes of UDP payload. */
+  readonly maxBytes?: number;
   /** Replace the lanes of a side. */
   readonly near?: BulkStreams;
   readonly far?: BulkStreams;
@@ -27,7 +29,7 @@ interface Options {
 
 export async function lossyNodes(
   t: TestContext,
-  { loss, near: nearLanes, far: farLanes, isOld = false }: Options,
+  { loss, maxBytes, near: nearLanes, far: farLanes, isOld = false }: Options,
 ): Promise<LossyNodes> {
   const ports = { near: 0, far: 0 };
   const lanes = { near: TestLanes.behind(() => ports.near), far: TestLanes.behind(() => ports.far) };
@@ -37,7 +39,7 @@ export async function lossyNodes(
   await Promise.all([near.start(), far.start()]);
   const paths: LossyPath[] = [];
   const lossy = async (port: number): Promise<number> => {
-    const path = await LossyPath.open({ target: { host: HOST, port }, oneWayMs: ONE_WAY_MS, loss });
+    const path = await LossyPath.open({ target: { host: HOST, port }, oneWayMs: ONE_WAY_MS, loss, maxBytes });
     paths.push(path);
     return path.address.port;
   };

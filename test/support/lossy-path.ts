@@ -14,6 +14,8 @@ interface LossyPathOptions {
   readonly oneWayMs: number;
   /** Share of dropped packets, 0 to 1. */
   readonly loss: number;
+  /** Longer packets are dropped, in bytes of UDP payload. */
+  readonly maxBytes?: number | undefined;
 }
 
 export class LossyPath {
@@ -28,7 +30,9 @@ export class LossyPath {
     this.#front = front;
     this.#options = options;
     this.address = { host: HOST, port: front.address().port };
-    front.on('message', (packet, { port }) => this.#pass(() => this.#socketOf(port).send(packet, options.target.port)));
+    front.on('message', (packet, { port }) =>
+      this.#pass(packet, () => this.#socketOf(port).send(packet, options.target.port)),
+    );
   }
 
   static async open(options: LossyPathOptions): Promise<LossyPath> {
@@ -41,13 +45,14 @@ export class LossyPath {
     const known = this.#behind.get(client);
     if (known !== undefined) return known;
     const socket = createSocket('udp4').bind(0, HOST);
-    socket.on('message', (packet) => this.#pass(() => this.#front.send(packet, client, HOST)));
+    socket.on('message', (packet) => this.#pass(packet, () => this.#front.send(packet, client, HOST)));
     this.#behind.set(client, socket);
     return socket;
   }
 
-  #pass(send: () => void): void {
-    if (this.#random.chance(this.#options.loss)) return;
+  #pass({ length }: Buffer, send: () => void): void {
+    const { loss, maxBytes = Number.POSITIVE_INFINITY } = this.#options;
+    if (length > maxBytes || this.#random.chance(loss)) return;
     setTimeout(() => {
       if (!this.#closed) send();
     }, this.#options.oneWayMs);

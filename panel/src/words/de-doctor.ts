@@ -59,6 +59,8 @@ export const deDoctor = {
   'finding.no_node_known': 'Kein anderer Knoten ist bekannt.',
   'finding.no_service': '{name} hat keinen Dienst angebunden: Er kann aufrufen, aber nicht aufgerufen werden.',
   'finding.not_found': '{name} wurde {published_at} veröffentlicht, aber das Netz findet ihn nicht auf diesem Knoten.',
+  'finding.path_mtu':
+    'Nur kurze UDP-Pakete kommen durch: Die 1.200 Byte, die QUIC braucht, gehen verloren. Aufrufe und Tunnel funktionieren nicht.',
   'finding.published': {
     one: '{name} wurde {published_at} veröffentlicht und ist auf {n} Knoten gespeichert.',
     other: '{name} wurde {published_at} veröffentlicht und ist auf {n} Knoten gespeichert.',
@@ -135,6 +137,8 @@ export const deDoctor = {
   'hint.no_node_known':
     'Führen Sie auf einem anderen Rechner mit svcd „svc invite“ aus und hier „svc join <invitation>“, oder starten Sie svcd mit --bootstrap und der Adresse eines Knotens. Knoten in einem LAN finden einander, solange mdns an ist.',
   'hint.not_found': 'Veröffentlichen Sie ihn: {publish}',
+  'hint.path_mtu':
+    'Stellen Sie die MTU von Netzwerkschnittstelle, VPN oder Router auf mindestens 1.280 Byte, oder erlauben Sie ausgehendes TCP 443 für UDP über TLS.',
   'hint.quic_blocked':
     'Eine Firewall blockiert QUIC. Erlauben Sie UDP auf dem Port von quic_listen_addr. Ist es leer, ist das der Port nach listen_addr.',
   'hint.record_expired': 'Veröffentlichen Sie ihn: {publish}',

@@ -58,6 +58,8 @@ export const esDoctor = {
   'finding.no_service':
     '{name} no tiene ningún servicio vinculado: puede llamar, pero otros agentes no pueden llamarlo.',
   'finding.not_found': '{name} se publicó {published_at}, pero la red no lo encuentra en este nodo.',
+  'finding.path_mtu':
+    'Solo pasan paquetes UDP cortos: los de 1200 bytes que QUIC necesita se pierden. Las llamadas y los túneles no funcionan.',
   'finding.published': {
     one: '{name} se publicó {published_at} y está guardado en {n} nodo.',
     other: '{name} se publicó {published_at} y está guardado en {n} nodos.',
@@ -129,6 +131,8 @@ export const esDoctor = {
   'hint.no_node_known':
     'Ejecute «svc invite» en otra máquina con svcd y «svc join <invitation>» aquí, o inicie svcd con --bootstrap y la dirección de un nodo. Los nodos de una misma LAN se encuentran mientras mdns esté activado.',
   'hint.not_found': 'Publíquelo: {publish}',
+  'hint.path_mtu':
+    'Fije la MTU de la interfaz, la VPN o el router en al menos 1280 bytes, o permita TCP 443 saliente para UDP sobre TLS.',
   'hint.quic_blocked':
     'Un cortafuegos bloquea QUIC. Permita UDP en el puerto de quic_listen_addr. Si está vacío, es el puerto siguiente a listen_addr.',
   'hint.record_expired': 'Publíquelo: {publish}',

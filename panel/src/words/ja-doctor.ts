@@ -49,6 +49,8 @@ export const jaDoctor = {
   'finding.no_service':
     '{name} にサービスがバインドされていません。呼び出しはできますが、他のエージェントからは呼び出せません。',
   'finding.not_found': '{name} は{published_at}に公開されましたが、ネットワークではこのノードに見つかりません。',
+  'finding.path_mtu':
+    '短い UDP パケットしか通りません。QUIC に必要な 1,200 バイトは失われるため、呼び出しとトンネルは使えません。',
   'finding.published': { other: '{name} は{published_at}に公開され、{n} 個のノードに保存されています。' },
   'finding.quic_blocked': {
     other:
@@ -115,6 +117,8 @@ export const jaDoctor = {
   'hint.no_node_known':
     'svcd のある別のマシンで「svc invite」、ここで「svc join <invitation>」を実行するか、--bootstrap とノードのアドレスを付けて svcd を起動してください。同じ LAN のノードは、mdns が有効なら互いに見つかります。',
   'hint.not_found': '公開してください：{publish}',
+  'hint.path_mtu':
+    'ネットワークインターフェース、VPN、ルーターの MTU を 1,280 バイト以上にするか、UDP over TLS のために TCP 443 の送信を許可してください。',
   'hint.quic_blocked':
     'ファイアウォールが QUIC を遮断しています。quic_listen_addr のポートで UDP を許可してください。空欄の場合は listen_addr の次のポートです。',
   'hint.record_expired': '公開してください：{publish}',

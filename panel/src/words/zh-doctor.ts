@@ -47,6 +47,7 @@ export const zhDoctor = {
   'finding.no_node_known': '不知道任何其他节点。',
   'finding.no_service': '{name} 没有绑定服务：它可以调用其他智能体，但不能被调用。',
   'finding.not_found': '{name} 于{published_at}发布，但网络在本节点找不到它。',
+  'finding.path_mtu': '只有短 UDP 数据包能通过：QUIC 需要的 1,200 字节会丢失，因此调用和隧道无法使用。',
   'finding.published': { other: '{name} 于{published_at}发布，由 {n} 个节点存储。' },
   'finding.quic_blocked': { other: '{n} 个节点在记录网络中有响应，但都不通过 QUIC 响应：调用和隧道无法使用。' },
   'finding.quic_works': '节点通过 QUIC 响应（{reached}/{dialed}）。',
@@ -101,6 +102,7 @@ export const zhDoctor = {
   'hint.no_node_known':
     '请在另一台装有 svcd 的机器上运行“svc invite”，并在此运行“svc join <invitation>”，或用 --bootstrap 和节点地址启动 svcd。只要启用 mdns，同一局域网中的节点会互相发现。',
   'hint.not_found': '请发布它：{publish}',
+  'hint.path_mtu': '请将网络接口、VPN 或路由器的 MTU 设为至少 1,280 字节，或允许出站 TCP 443 以使用 UDP over TLS。',
   'hint.quic_blocked':
     '防火墙阻止了 QUIC。请在 quic_listen_addr 的端口上允许 UDP。如果留空，则为 listen_addr 的下一个端口。',
   'hint.record_expired': '请发布它：{publish}',

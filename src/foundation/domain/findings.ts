@@ -43,6 +43,7 @@ export const FINDING_CODES = [
   'contact_other_key',
   'quic_works',
   'quic_blocked',
+  'path_mtu',
   'no_address',
   'loopback_addresses',
   'local_addresses',

@@ -28,6 +28,9 @@ export const RESERVED_HEADS_BYTES: number = 16 * 1024 * 1024;
 /** Memory of one byte of an unfinished head in the parser, bytes. */
 export const HEAD_COPIES = 3;
 
+/** Listeners for one event of a link. */
+const LINK_LISTENERS = 20;
+
 /** True if the owner of the called agent named the caller. */
 export type IsNamed = (link: Pick<LinkStream, 'caller' | 'called'>) => boolean;
 
@@ -54,6 +57,8 @@ export function linkHttpServer({ maxHeaderBytes, maxHeaderCount, isNamed, serve 
   server.maxHeadersCount = maxHeaderCount;
   const links = new WeakMap<Duplex, LinkRequests>();
   const heads = new HeadBytes(isNamed);
+  // Before the server's own listener: several owners of a link wait for its end, which exceeds Node's default.
+  server.prependListener('connection', (link: LinkStream) => link.setMaxListeners(LINK_LISTENERS));
   server.on('connection', (link: LinkStream) => links.set(link, new LinkRequests(link, heads, maxHeaderBytes, serve)));
   server.on('upgrade', ({ socket }: { readonly socket: Duplex }) => links.get(socket)?.switched());
   // This listener must follow all others that read the chunks.

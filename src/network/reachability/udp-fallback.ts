@@ -49,8 +49,13 @@ const DRAIN_MS = 30_000;
 /** How often that is checked, milliseconds. */
 const DRAIN_LOOK_MS = 500;
 
-/** Why UDP is not used: no node answers, or only QUIC gets no answer. */
-export type UdpTrouble = 'udp_silent' | 'quic_dropped';
+/**
+ * Why UDP is not used:
+ * - `udp_silent`: no node answers
+ * - `quic_dropped`: only QUIC gets no answer
+ * - `path_mtu`: only short packets pass: QUIC needs IP packets of 1,228 bytes
+ */
+export type UdpTrouble = 'udp_silent' | 'quic_dropped' | 'path_mtu';
 
 export interface UdpFallbackStatus {
   /**
@@ -231,6 +236,7 @@ export class UdpFallback implements Component {
     if (tls.isActive) this.#goBack();
     const trouble = await this.#troubleOfUdp();
     this.#trouble = trouble;
+    if (trouble === 'quic_dropped') detach(this.#measurePath());
     if (trouble === null) {
       this.#set('udp');
       this.#failure = null;
@@ -307,6 +313,17 @@ export class UdpFallback implements Component {
     return await Promise.any(dials).then(
       () => true,
       () => false,
+    );
+  }
+
+  /** Finds out whether the path only carries short packets. TLS does not wait for that. */
+  async #measurePath(): Promise<void> {
+    if (await this.#parts.records.carriesQuic(this.#probed())) return;
+    if (this.#trouble !== 'quic_dropped' || this.#end.signal.aborted) return;
+    this.#trouble = 'path_mtu';
+    this.#parts.log.warn(
+      {},
+      'UDP packets of 1,200 bytes, which QUIC needs, do not pass. Increase the MTU to 1,280 bytes.',
     );
   }
 

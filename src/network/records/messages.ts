@@ -22,8 +22,14 @@ import type { NoteRemoval } from './types.ts';
 /** Numbers of the commands. */
 export const COMMAND = { find: 1, store: 2, probe: 3, remove: 4 } as const;
 
-/** Largest datagram that we send, in bytes. It fits the usual paths without fragmentation. */
+/** Largest datagram that we read, in bytes. */
 export const MAX_DATAGRAM_BYTES = 1232;
+/** Largest datagram that we send, in bytes. It fits paths for IP packets of 1,200 bytes. */
+export const MAX_SENT_DATAGRAM_BYTES = 1172;
+/** Size of the datagrams of a QUIC handshake, in bytes … */
+const QUIC_DATAGRAM_BYTES = 1200;
+/** … and the bytes to subtract for the length of its value: 54 around it, and 2 for a longer CBOR length. */
+const LONG_REQUEST_OVERHEAD_BYTES = 56;
 /** Bytes around the value of a datagram: network tag, header, routing id, token, target, length. */
 export const DATAGRAM_OVERHEAD_BYTES = 120;
 /** Bytes around the value in the smallest request. */
@@ -31,7 +37,7 @@ export const REQUEST_OVERHEAD_BYTES = 50;
 /** An answer to an unverified address is at most this many times as long as the request. */
 export const MAX_REFLECTION_FACTOR = 3;
 /** Length of the value of a FIND for records, in bytes, so that the largest answer stays within the factor … */
-const PADDED_FIND_BYTES = Math.ceil(MAX_DATAGRAM_BYTES / MAX_REFLECTION_FACTOR) - REQUEST_OVERHEAD_BYTES;
+const PADDED_FIND_BYTES = Math.ceil(MAX_SENT_DATAGRAM_BYTES / MAX_REFLECTION_FACTOR) - REQUEST_OVERHEAD_BYTES;
 /** … and of a FIND for nodes only. */
 const PADDED_SURVEY_BYTES = 64;
 /** Maximum number of nodes in an answer. */
@@ -142,14 +148,23 @@ export function decodeTypes(types: unknown): RecordType[] | null {
   return isBytes(types) && types.length <= MAX_TYPES && types.every((type) => isRecordType(type)) ? [...types] : null;
 }
 
+/** A FIND for nodes, in a datagram as long as those of a QUIC handshake. */
+export function encodeLongFindRequest(): Uint8Array {
+  return encodePadded({ types: [], wantsRecords: false }, QUIC_DATAGRAM_BYTES - LONG_REQUEST_OVERHEAD_BYTES);
+}
+
 export function encodeFindRequest(request: FindRequest): Uint8Array {
+  return encodePadded(request, request.wantsRecords ? PADDED_FIND_BYTES : PADDED_SURVEY_BYTES);
+}
+
+function encodePadded(request: FindRequest, length: number): Uint8Array {
   const map = {
     i: request.wantsRecords,
     t: Uint8Array.from(request.types),
     p: request.part && [request.part.index, request.part.of],
   };
   const bare = encodeCbor({ ...map, z: new Uint8Array() });
-  const missing = (request.wantsRecords ? PADDED_FIND_BYTES : PADDED_SURVEY_BYTES) - bare.length;
+  const missing = length - bare.length;
   return missing <= 0 ? bare : encodeCbor({ ...map, z: new Uint8Array(missing) });
 }
 

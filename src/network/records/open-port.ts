@@ -1,7 +1,10 @@
 /** Another UDP port of this node. Other nodes report how they see it from outside. */
+import { randomBytes } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import { type Address, formatAddress } from '../../foundation/address.ts';
+import { KEY_BYTES } from '../../foundation/records/keys.ts';
 import type { BorrowedPort, UdpSocket } from '../transport/udp-socket.ts';
+import { COMMAND, encodeLongFindRequest } from './messages.ts';
 import type { Rpc } from './rpc/rpc.ts';
 
 export class OpenPort {
@@ -23,6 +26,12 @@ export class OpenPort {
   /** How another node sees the port. Null without an answer. */
   async seenBy(node: Address): Promise<Address | null> {
     return (await this.#rpc.ping(node, { retry: true, socket: this.#socket }))?.to ?? null;
+  }
+
+  /** True if a node answers a datagram as long as those of a QUIC handshake; false after several attempts. */
+  async answersLong(node: Address): Promise<boolean> {
+    const message = { command: COMMAND.find, target: randomBytes(KEY_BYTES), value: encodeLongFindRequest() };
+    return (await this.#rpc.request(node, message, { retry: true, socket: this.#socket })) !== null;
   }
 
   /**

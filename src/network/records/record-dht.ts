@@ -341,6 +341,19 @@ export class RecordDht implements RecordNetwork {
     return this.#parts.engine.openSystemPort();
   }
 
+  /**
+   * True if one of the nodes answers a datagram as long as those of a QUIC handshake, never over TLS. If short ones are
+   * answered and long ones are not, the path is too narrow for QUIC.
+   */
+  async carriesQuic(nodes: readonly Address[]): Promise<boolean> {
+    const port = this.openSystemPort();
+    try {
+      return (await Promise.all(nodes.map((node) => port.answersLong(node)))).includes(true);
+    } finally {
+      await port.close();
+    }
+  }
+
   /** An unbound UDP socket that is independent of the record network. */
   plainSocket(): UdpSocket {
     return this.#parts.engine.plainSocket();

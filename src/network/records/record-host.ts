@@ -28,9 +28,9 @@ import {
   encodeRemoveReply,
   encodeStoreReply,
   type FindRequest,
-  MAX_DATAGRAM_BYTES,
   MAX_NODES_PER_REPLY,
   MAX_REFLECTION_FACTOR,
+  MAX_SENT_DATAGRAM_BYTES,
   MAX_SUMMARIES,
   NODE_BYTES,
   PAGE_BYTES,
@@ -136,7 +136,9 @@ export class RecordHost {
    */
   find(key: Uint8Array, request: FindRequest, { from, bytes: requestBytes, proven }: Asking): Uint8Array | null {
     if (request.wantsRecords && !this.#mayRead(key, from)) return null;
-    const largest = proven ? MAX_DATAGRAM_BYTES : Math.min(MAX_DATAGRAM_BYTES, requestBytes * MAX_REFLECTION_FACTOR);
+    const largest = proven
+      ? MAX_SENT_DATAGRAM_BYTES
+      : Math.min(MAX_SENT_DATAGRAM_BYTES, requestBytes * MAX_REFLECTION_FACTOR);
     let room = replyRoom(largest - DATAGRAM_OVERHEAD_BYTES);
     const { count, digest } = request.wantsRecords ? this.#store.summarize(key, request) : NOTHING;
     const describes = count <= MAX_SUMMARIES;

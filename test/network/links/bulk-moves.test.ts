@@ -77,6 +77,17 @@ test('at 20 % loss, both directions still move', async (t) => {
   await closed(near, far);
 });
 
+test('the narrowest path that carries QUIC carries lanes too', async (t) => {
+  const nodes = await lossyNodes(t, { loss: 0.02, maxBytes: 1200 });
+  const [near, far] = await links(nodes)();
+  const bytes = someBytes(6 * MIB);
+  const read = readAll(far);
+  near.end(bytes);
+  assert.deepEqual(await read, { bytes: bytes.length, hash: hash(bytes) });
+  const { received } = nodes.lanes.far.lanes.stats();
+  assert(received > bytes.length - BEFORE_LANE_BYTES, `only ${received} bytes used a lane`);
+});
+
 test('the next link to the same node uses a lane almost from its start', async (t) => {
   const nodes = await lossyNodes(t, { loss: 0.02 });
   const { lanes } = nodes;

@@ -39,6 +39,21 @@ function freeing(node = 1, host = '192.0.2.1'): LinkStream {
   return Object.assign(linkOf(stream, node, host), { release: freeMemory });
 }
 
+test('many owners of a link can wait for its end without a warning of Node', async () => {
+  const warnings: Error[] = [];
+  const note = (warning: Error): void => void warnings.push(warning);
+  process.on('warning', note);
+  const server = linkHttpServer({ ...OPTIONS, serve: (_request, response) => response.end() });
+  const link = freeing();
+  for (let i = 0; i < 9; i++) link.once('close', () => {});
+  server.emit('connection', link);
+  link.push(chunkOf('GET / HTTP/1.1\r\nHost: x\r\n\r\n'));
+  await once(server, 'request');
+  await new Promise(setImmediate);
+  process.off('warning', note);
+  assert.deepEqual(warnings, []);
+});
+
 test('the chunks of a body are freed, and the body is complete', async () => {
   const bodies: string[] = [];
   const server = linkHttpServer({

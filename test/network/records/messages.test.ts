@@ -17,7 +17,7 @@ import {
   encodeProbeRequest,
   encodeStoreReply,
   type FindReply,
-  MAX_DATAGRAM_BYTES,
+  MAX_SENT_DATAGRAM_BYTES,
   STORE_CODES,
 } from '../../../src/network/records/messages.ts';
 import { nodeScope, packAddresses, unpackAddresses } from '../../../src/network/records/node-address.ts';
@@ -157,7 +157,7 @@ test('a message beyond a limit is invalid', () => {
 });
 
 test('a request for records is padded to a third of the longest response', () => {
-  assert.ok(encodeFindRequest({ types: [1], wantsRecords: true }).length * 3 > MAX_DATAGRAM_BYTES - 200);
+  assert.ok(encodeFindRequest({ types: [1], wantsRecords: true }).length * 3 > MAX_SENT_DATAGRAM_BYTES - 200);
   assert.ok(encodeFindRequest({ types: [1], wantsRecords: false }).length < 100);
 });
 

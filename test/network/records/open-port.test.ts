@@ -3,6 +3,7 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import { OBSERVE_TIMEOUT_MS } from '../../../src/network/reachability/port-lender.ts';
+import { LossyPath } from '../../support/lossy-path.ts';
 import { DhtTestnet } from '../../support/testnet-dht.ts';
 
 const LOOPBACK = '127.0.0.1';
@@ -37,3 +38,19 @@ test('asked nodes see an additional port, and the port is free again once closed
   await once(next, 'listening');
   next.close();
 });
+
+for (const [ipBytes, carries] of [
+  [1200, false],
+  [1227, false],
+  [1228, true],
+] as const)
+  test(`a path for IP packets of ${ipBytes} bytes ${carries ? 'carries' : 'does not carry'} QUIC, and records pass`, async () => {
+    await using net = await DhtTestnet.start(2);
+    const [{ dht }, other] = [net.at(0), net.at(1)];
+    const headers = 28;
+    using path = await LossyPath.open({ target: other.dht.address, oneWayMs: 0, loss: 0, maxBytes: ipBytes - headers });
+    const opened = dht.openPort(4);
+    assert.deepEqual((await opened.seenBy(path.address))?.host, LOOPBACK);
+    await opened.close();
+    assert.equal(await dht.carriesQuic([path.address]), carries);
+  });

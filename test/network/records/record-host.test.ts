@@ -178,7 +178,7 @@ test('a response never exceeds the limit of its request, independent of the stor
       // A response always contains a count, a digest and the node key. If these do not fit, there is no response.
       assert.equal(reply === null, requestBytes <= 60, `${requestBytes}`);
       const length = reply === null ? 0 : reply.length + 120;
-      assert.ok(length <= Math.min(1232, 3 * requestBytes), `${length} bytes in response to ${requestBytes}`);
+      assert.ok(length <= Math.min(1172, 3 * requestBytes), `${length} bytes in response to ${requestBytes}`);
     }
   const proven = world.find(key, { types: [], wantsRecords: true }, { from: source(1), bytes: 30, proven: true });
   assert.ok(proven.length > 500);

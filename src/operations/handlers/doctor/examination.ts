@@ -21,8 +21,11 @@ export type OwnAnswer<N extends Asked> = ResultOf<Operations[N]>;
 export interface Examination {
   readonly ask: Pick<Handlers<Operations>, Asked>;
   readonly context: CallContext;
-  /** Dials nodes of the record network over QUIC. Returns how many were dialed and how many answered. */
-  readonly dialSome: () => Promise<{ readonly dialled: number; readonly reached: number }>;
+  /**
+   * Dials nodes of the record network over QUIC. Returns how many were dialed and how many answered, and whether only
+   * packets that are too short for QUIC pass.
+   */
+  readonly dialSome: () => Promise<{ readonly dialled: number; readonly reached: number; readonly isNarrow: boolean }>;
   /** Milliseconds since 1970. */
   readonly now: number;
 }

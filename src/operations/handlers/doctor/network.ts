@@ -153,7 +153,7 @@ export function examineContacts(contacts: OwnAnswer<'contacts'>['contacts']): Fi
 
 /** The record network and QUIC use different ports. A firewall may block only one of them. */
 async function examineQuic(dialSome: Examination['dialSome']): Promise<Finding[]> {
-  const { dialled, reached } = await dialSome();
+  const { dialled, reached, isNarrow } = await dialSome();
   const network = findingsOf('network');
   if (dialled === 0) return [];
   if (reached > 0)
@@ -162,6 +162,14 @@ async function examineQuic(dialSome: Examination['dialSome']): Promise<Finding[]
         code: 'quic_works',
         values: { reached, dialed: dialled },
       }),
+    ];
+  if (isNarrow)
+    return [
+      network.fail(
+        'only short UDP packets pass: the path drops the 1,200 bytes that QUIC needs, so calls and tunnels do not work',
+        'Set the MTU of the network interface, VPN or router to at least 1,280 bytes, or let svcd use UDP over TLS: allow outgoing TCP 443.',
+        { code: 'path_mtu' },
+      ),
     ];
   return [
     network.fail(
