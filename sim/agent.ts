@@ -58,7 +58,9 @@ export class Agent {
     if (this.node.ports.has(this.servicePort)) return;
     this.node.process.run(() => {
       const server: Server = createServer((request, response) => {
-        this.onCall(String(request.headers['svc-caller-aid']));
+        // Through a tunnel, the simulated programs name their agent in the path.
+        const [, inPath] = /^\/tunnel\/([^/]+)\//.exec(request.url ?? '') ?? [];
+        this.onCall(String(request.headers['svc-caller-aid'] ?? inPath));
         request.resume();
         response.end(`${this.aid} ${request.url}`);
       });

@@ -21,6 +21,7 @@ import { KeyUsers } from './users/keys.ts';
 import { NoteUsers } from './users/notes.ts';
 import { RecordUsers } from './users/records.ts';
 import { RoomUsers } from './users/rooms.ts';
+import { TunnelUsers } from './users/tunnels.ts';
 
 /** Directories of nodes are in memory if the system has this. */
 const MEMORY_FILES = '/dev/shm';
@@ -104,6 +105,7 @@ export class World implements Surroundings {
       new ChatUsers(this),
       new RoomUsers(this),
       new FileUsers(this),
+      new TunnelUsers(this),
       new RecordUsers(this),
     ];
     this.#faults = new Faults({

@@ -1,6 +1,12 @@
-/** Published records: living agents are found, and sequence numbers never go back. */
+/** Published records: living agents and their services are found, and sequence numbers never go back. */
 import type { Agent } from '../agent.ts';
 import type { Surroundings, Users } from '../user.ts';
+
+/** Parts of the actions. */
+const PUBLICATIONS = 0.2;
+const OFFERS = 0.1;
+const SERVICE = 'simulation';
+const MAX_FOUND = 100;
 
 export class RecordUsers implements Users {
   readonly name = 'records';
@@ -8,6 +14,7 @@ export class RecordUsers implements Users {
   readonly #world: Surroundings;
   /** The newest sequence number of each agent. */
   readonly #ownSeq = new Map<Agent, number>();
+  readonly #offering = new Set<Agent>();
   #resolved = 0;
   #found = 0;
 
@@ -17,7 +24,8 @@ export class RecordUsers implements Users {
 
   async act(agent: Agent): Promise<void> {
     const { random, agents } = this.#world;
-    if (random.chance(0.2)) return await this.#publish(agent);
+    if (random.chance(PUBLICATIONS)) return await this.#publish(agent);
+    if (random.chance(OFFERS)) return await this.#offer(agent);
     const to = random.pick(agents);
     if (to !== agent) await this.#resolve(agent, to);
   }
@@ -33,6 +41,23 @@ export class RecordUsers implements Users {
     this.#ownSeq.set(agent, answer.seq);
   }
 
+  async #offer(agent: Agent): Promise<void> {
+    const { aid, node } = agent;
+    const done = await this.#world.attempt(`${agent.name} offers a service`, () =>
+      node.call('serviceRegister', { aid, services: [SERVICE], name: agent.name }),
+    );
+    if (done !== null) this.#offering.add(agent);
+  }
+
+  async #discover(from: Agent): Promise<void> {
+    const found = await this.#world.attempt(`${from.name} searches services`, () =>
+      from.node.call('discover', { services: [SERVICE], limit: MAX_FOUND }),
+    );
+    for (const { aid, name } of this.#offering)
+      if (found?.entries.some((entry) => entry.aid === aid) !== true)
+        this.#world.violate('offered services are found', `${from.name} does not find the service of ${name}`);
+  }
+
   async #resolve(from: Agent, to: Agent): Promise<boolean> {
     this.#resolved++;
     const answer = await this.#world.attempt(`${from.name} resolves ${to.name}`, () =>
@@ -44,6 +69,7 @@ export class RecordUsers implements Users {
 
   async audit(): Promise<void> {
     for (const agent of this.#world.agents) await this.#publish(agent);
+    await this.#discover(this.#world.random.pick(this.#world.agents));
     for (const from of this.#world.agents) {
       const to = this.#world.random.pick(this.#world.agents);
       if (to !== from && !(await this.#resolve(from, to)))
