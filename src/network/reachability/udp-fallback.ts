@@ -382,15 +382,15 @@ export class UdpFallback implements Component {
   /** Stored helpers, then contacts, then nodes known from earlier. Names only if they are contacts. */
   #candidates(): Candidate[] {
     const { storedHelpers, records, isOwnHost } = this.#parts;
-    const helpers = storedHelpers().map(({ host, port, at }) => ({ host, port, nodeKey: at.nodeKey }));
+    const helpers = storedHelpers().map(({ at, ...rest }) => ({ ...rest, nodeKey: at.nodeKey }));
     const contacts = [...this.#joining, ...records.contacts().map(({ contact }) => contact)];
     const seen = new Set<string>();
-    return [...helpers, ...contacts, ...records.places()].flatMap((one: NodeContact) => {
-      const { host, port, nodeKey } = one;
+    return [...helpers, ...contacts, ...records.places()].flatMap((one: NodeContact & Partial<StoredHelper>) => {
+      const { host, port, nodeKey, tlsPorts = [] } = one;
       const key = formatAddress({ host, port });
       if (seen.has(key) || isOwnHost(host)) return [];
       seen.add(key);
-      return [{ host, port, nodeKey, ports: [...new Set([HTTPS_PORT, port])] }];
+      return [{ host, port, nodeKey, ports: tlsPorts.length > 0 ? tlsPorts : [...new Set([HTTPS_PORT, port])] }];
     });
   }
 
@@ -408,7 +408,7 @@ export class UdpFallback implements Component {
     const ordered = apartFirst([...avoided, ...others], isOwnHost).filter((one): one is Candidate => 'ports' in one);
     const [leading, later] = [ordered.slice(0, 2), ordered.slice(2)];
     const ofRound = (all: readonly Candidate[]): TlsTarget[] =>
-      [0, 1].flatMap((round) =>
+      [0, 1, 2].flatMap((round) =>
         all.flatMap(({ host, ports, nodeKey }) => {
           const port = ports[round];
           return port === undefined ? [] : [{ host, port, ...(nodeKey === undefined ? {} : { nodeKey }) }];

@@ -4,6 +4,7 @@ import { type Address, formatAddress, type NodeContact, parseContact } from '../
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { Listeners } from '../../../src/foundation/listeners.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
+import type { StoredHelper } from '../../../src/network/reachability/helper-store.ts';
 import { UDP_RETRY_MS, UDP_WAIT_MS, UdpFallback } from '../../../src/network/reachability/udp-fallback.ts';
 import { TlsFailure, type TlsFailureCode } from '../../../src/network/transport/tls/failure.ts';
 import type { TlsSession, TlsTarget } from '../../../src/network/transport/tls/session.ts';
@@ -33,6 +34,7 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
     isAllowed: true,
     isLanAnswering: false,
     usesPorts: false,
+    helpers: [] as StoredHelper[],
     log: [] as string[],
   };
   const { log } = state;
@@ -115,7 +117,7 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
         return state.usesPorts;
       },
     },
-    storedHelpers: () => [],
+    storedHelpers: () => state.helpers,
     isOwnHost: () => false,
     isAllowed: () => state.isAllowed,
     hasProxy: () => state.hasProxy,
@@ -185,6 +187,17 @@ test('two networks come first, then the own ports of both, each with a head star
     ...['open 203.0.113.1:4121', 'open 198.51.100.1:4121', 'open 203.0.113.2:443', 'use 203.0.113.2:443'],
   ]);
   assert.equal(summary()[0], 'tls');
+});
+
+test('stored helpers come first, at the ports that they have named', async (t) => {
+  const { fallback, clock, state, lines } = world(t);
+  const address = { host: '192.0.2.5', port: 4122 };
+  state.helpers = [
+    { host: '192.0.2.5', port: 4121, at: { nodeKey: new Uint8Array(32).fill(0), address }, tlsPorts: [8443] },
+  ];
+  await fallback.start();
+  await clock.run(UDP_WAIT_MS);
+  assert.deepEqual(lines().slice(0, 2), ['open 192.0.2.5:8443', 'use 192.0.2.5:8443']);
 });
 
 test('behind a proxy TLS starts at once, and is dropped if UDP answers meanwhile', async (t) => {
