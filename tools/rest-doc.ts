@@ -281,7 +281,7 @@ function merged(rows: readonly string[]): string[] {
 }
 
 function table(title: string, rows: readonly string[]): string {
-  return rows.length === 0 ? '' : `\n| ${title} | |\n|---|---|\n${merged(rows).join('\n')}\n`;
+  return rows.length === 0 ? '' : `\n|${title}||\n|---|---|\n${merged(rows).join('\n')}\n`;
 }
 
 function isShared(schema: Schema): boolean {

@@ -25,6 +25,7 @@ import { pushTargets } from './push.ts';
 import { recordTargets } from './records.ts';
 import { signalTargets } from './signals.ts';
 import { textTargets } from './texts.ts';
+import { tlsTargets } from './tls.ts';
 import { tunnelLinkTargets } from './tunnel-links.ts';
 import { tunnelTargets } from './tunnels.ts';
 import { turnTargets } from './turn.ts';
@@ -62,4 +63,5 @@ export const TARGETS: readonly FuzzTarget[] = [
   ...turnTargets,
   ...turnRendezvousTargets,
   ...cardTargets,
+  ...tlsTargets,
 ];

@@ -3,7 +3,12 @@
  * lent ports.
  */
 import { randomBytes, timingSafeEqual } from 'node:crypto';
-import { createServer as createHttpServer, type Server as HttpServer, type IncomingMessage } from 'node:http';
+import {
+  createServer as createHttpServer,
+  type Server as HttpServer,
+  type IncomingMessage,
+  type ServerResponse,
+} from 'node:http';
 import { type AddressInfo, createServer, type Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createServer as createTlsServer, TLSSocket, type Server as TlsOfNode } from 'node:tls';
@@ -240,9 +245,10 @@ export class TlsServer implements Component {
       dependencies,
     );
     this.#http = createHttpServer({ maxHeaderSize: MAX_TLS_HEAD_BYTES, headersTimeout: 0, requestTimeout: 0 });
-    this.#http.on('request', (_request, response) => {
-      response.writeHead(404, { 'Content-Type': 'text/plain', Connection: 'close' }).end(NOT_FOUND);
-    });
+    for (const event of ['request', 'checkContinue'])
+      this.#http.on(event, (_request: IncomingMessage, response: ServerResponse) => {
+        response.writeHead(404, { 'Content-Type': 'text/plain', Connection: 'close' }).end(NOT_FOUND);
+      });
     this.#http.on('clientError', (_error, socket) => socket.destroy());
     this.#http.on('upgrade', (request, socket, head) => this.#onUpgrade(request, socket, head));
     const tls = { ALPNProtocols: ['http/1.1'], handshakeTimeout: TLS_HELLO_TIMEOUT_MS };
