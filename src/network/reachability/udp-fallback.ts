@@ -29,8 +29,11 @@ import type { StoredHelper } from './helper-store.ts';
 
 /** Time for an answer over UDP before TLS is used, milliseconds. */
 export const UDP_WAIT_MS = 1_500;
-/** Interval of the attempts to go back to UDP, milliseconds. */
+/** First and longest pause between attempts to go back to UDP, milliseconds: a network may need a moment. */
+export const MIN_UDP_RETRY_MS = 5_000;
 export const UDP_RETRY_MS = 60_000;
+/** Growth of that pause. */
+const UDP_RETRY_FACTOR = 3;
 /** Head start of each address over the next one, milliseconds. */
 const STAGGER_MS = 300;
 /** First and longest pause between attempts to find a helper over TLS, milliseconds. */
@@ -141,7 +144,9 @@ export class UdpFallback implements Component {
   #joining: readonly NodeContact[] = [];
   #spareSearchAt = 0;
   #spareFailures = 0;
-  #udpTriedAt = 0;
+  /** When UDP is tried next, and failed attempts. */
+  #udpTryAt = 0;
+  #udpFailures = 0;
 
   constructor(parts: UdpFallbackParts) {
     this.#parts = parts;
@@ -199,7 +204,8 @@ export class UdpFallback implements Component {
   check(): void {
     this.#checkedFrom = this.#parts.clock.now();
     this.#failures = 0;
-    this.#udpTriedAt = 0;
+    this.#udpTryAt = 0;
+    this.#udpFailures = 0;
     this.#rounds?.plan(this.#waitMs);
   }
 
@@ -248,7 +254,7 @@ export class UdpFallback implements Component {
       return UDP_RETRY_MS;
     }
     return (await this.#connect())
-      ? UDP_RETRY_MS
+      ? Math.max(0, this.#udpTryAt - this.#parts.clock.now())
       : backoff({ firstMs: MIN_PAUSE_MS, maxMs: MAX_PAUSE_MS }, ++this.#failures);
   }
 
@@ -261,10 +267,14 @@ export class UdpFallback implements Component {
       return backoff({ firstMs: MIN_PAUSE_MS, maxMs: MAX_PAUSE_MS }, ++this.#failures);
     }
     if (tls.spare === null && now >= this.#spareSearchAt) detach(this.#findSpare());
-    if (now - this.#udpTriedAt < UDP_RETRY_MS) return UDP_RETRY_MS - (now - this.#udpTriedAt);
-    this.#udpTriedAt = now;
-    if (await this.#udpWorks()) this.#goBack();
-    return UDP_RETRY_MS;
+    if (now >= this.#udpTryAt) {
+      if (await this.#udpWorks()) {
+        this.#goBack();
+        return UDP_RETRY_MS;
+      }
+      this.#planUdp();
+    }
+    return Math.max(0, this.#udpTryAt - clock.now());
   }
 
   // UDP.
@@ -341,6 +351,11 @@ export class UdpFallback implements Component {
     return apartFirst(nodes, isOwnHost).slice(0, MAX_PROBED);
   }
 
+  #planUdp(): void {
+    const pause = { firstMs: MIN_UDP_RETRY_MS, maxMs: UDP_RETRY_MS, factor: UDP_RETRY_FACTOR };
+    this.#udpTryAt = this.#parts.clock.now() + backoff(pause, ++this.#udpFailures);
+  }
+
   /** Tries records and QUIC beside TLS. */
   async #udpWorks(): Promise<boolean> {
     const { records, clock } = this.#parts;
@@ -372,7 +387,8 @@ export class UdpFallback implements Component {
     const look = (): void => {
       if (tls.isActive || this.#end.signal.aborted) return;
       if (pool.usesBorrowedPorts && clock.now() < until) clock.after(DRAIN_LOOK_MS, look);
-      else tls.disconnect();
+      // Streams that have not moved end in order.
+      else detach(pool.leaveBorrowedPorts(true).then(() => (tls.isActive ? undefined : tls.disconnect())));
     };
     detach(pool.leaveBorrowedPorts(false).then(look));
   }
@@ -446,7 +462,7 @@ export class UdpFallback implements Component {
 
   /** True if borrowed ports are used now. */
   async #connect(): Promise<boolean> {
-    const { tls, log, records, onSwitch, clock, pool } = this.#parts;
+    const { tls, log, records, onSwitch, pool } = this.#parts;
     const targets = this.#targets(null);
     if (targets.length === 0) return false;
     if (this.#state !== 'failed') this.#set('connecting');
@@ -477,7 +493,7 @@ export class UdpFallback implements Component {
     }
     tls.use(session);
     this.#set('tls');
-    this.#udpTriedAt = clock.now();
+    this.#planUdp();
     this.#spareSearchAt = 0;
     const { target, host, proxy, hello, isInspected } = session;
     const names = { helper: formatAddress(target), proxy, node: toHex(hello.nodeKey), isInspected };

@@ -82,8 +82,7 @@ async function longestGap(daemons: readonly LabDaemon[], during: () => Promise<v
       longest = Math.max(longest, performance.now() - since);
     }
   });
-  await during();
-  over.abort();
+  await during().finally(() => over.abort());
   await Promise.all(watching);
   return longest;
 }

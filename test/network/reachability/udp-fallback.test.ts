@@ -5,7 +5,12 @@ import { SvcError } from '../../../src/foundation/errors.ts';
 import { Listeners } from '../../../src/foundation/listeners.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import type { StoredHelper } from '../../../src/network/reachability/helper-store.ts';
-import { UDP_RETRY_MS, UDP_WAIT_MS, UdpFallback } from '../../../src/network/reachability/udp-fallback.ts';
+import {
+  MIN_UDP_RETRY_MS,
+  UDP_RETRY_MS,
+  UDP_WAIT_MS,
+  UdpFallback,
+} from '../../../src/network/reachability/udp-fallback.ts';
 import { TlsFailure, type TlsFailureCode } from '../../../src/network/transport/tls/failure.ts';
 import type { TlsSession, TlsTarget } from '../../../src/network/transport/tls/session.ts';
 import type { Connection } from '../../../src/network/transport/types.ts';
@@ -237,13 +242,19 @@ test('if the path is too narrow for QUIC, the status says so', async (t) => {
   assert.deepEqual(summary().slice(0, 2), ['tls', 'path_mtu']);
 });
 
-test('UDP is tried again every minute, and after each change of network', async (t) => {
+test('UDP is tried again soon, then every minute, and after each change of network', async (t) => {
   const { fallback, clock, state, lines, summary } = await onTls(t);
-  await clock.run(UDP_RETRY_MS);
+  await clock.run(MIN_UDP_RETRY_MS - 1);
   assert.deepEqual([lines(), summary()[0]], [[], 'tls'], 'nothing answers');
   Object.assign(state, { hasUdp: true, hasQuic: false });
-  await clock.run(UDP_RETRY_MS);
+  await clock.run(1);
   assert.deepEqual([lines().length, summary()[0]], [2, 'tls'], 'QUIC is still dropped');
+  for (const seconds of [15, 45, 60, 60]) {
+    await clock.run(seconds * 1000 - 1);
+    assert.deepEqual(lines(), []);
+    await clock.run(1);
+    assert.equal(lines().length, 2, `${seconds} seconds`);
+  }
   state.hasQuic = true;
   fallback.onNetwork();
   assert.deepEqual(lines(), ['reopen'], 'the TCP connection may be dead');
@@ -255,7 +266,7 @@ test('UDP is tried again every minute, and after each change of network', async 
 test('after the return to UDP, TLS ends when no stream uses it, or after a while', async (t) => {
   const { clock, state, lines } = await onTls(t);
   Object.assign(state, { hasUdp: true, usesPorts: true });
-  await clock.run(UDP_RETRY_MS + 2_000);
+  await clock.run(MIN_UDP_RETRY_MS + 2_000);
   assert.equal(lines().includes('disconnect'), false);
   state.usesPorts = false;
   await clock.run(1_000);
