@@ -31,3 +31,11 @@ export function backoff(
   if (failures < 1) return 0;
   return Math.ceil(Math.min(maxMs, firstMs * factor ** (failures - 1)) * (1 - jitter * random));
 }
+
+/**
+ * True until a time, which was at most `maxMs` ahead when it was set. A time that is further ahead is over: the clock was
+ * set back since. All in milliseconds.
+ */
+export function isWaiting(until: number, now: number, maxMs: number): boolean {
+  return until > now && until - now <= maxMs;
+}

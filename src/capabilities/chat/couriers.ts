@@ -2,7 +2,7 @@
  * The couriers of all pairs with queued work or an open link. An unresponsive peer is retried with growing delays, and
  * immediately when it opens a link.
  */
-import { backoff } from '../../foundation/backoff.ts';
+import { backoff, isWaiting } from '../../foundation/backoff.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { Semaphore } from '../../foundation/concurrency.ts';
 import { detach } from '../../foundation/detached.ts';
@@ -28,6 +28,8 @@ const RETRY_MAX_MS = 60_000;
 const RETRY_UNREACHABLE_MS = 300_000;
 /** A retry may start earlier by up to this fraction of the delay. */
 const RETRY_JITTER = 0.5;
+/** No retry is planned further ahead, milliseconds. */
+const MAX_RETRY_MS: number = 2 * RETRY_UNREACHABLE_MS;
 /** After this many failed attempts, `RETRY_UNREACHABLE_MS` applies. */
 const UNREACHABLE_AFTER_ATTEMPTS = 30;
 /** Delay before a link that broke after it made progress is reopened, milliseconds. */
@@ -130,7 +132,7 @@ export class Couriers {
         this.#pump(courier);
         return this.#switchPath(courier, courier.current);
       }
-      if (this.#deps.clock.now() >= courier.backoffUntil && courier.failures === 0) this.#open(courier);
+      if (!this.#isBusy(courier) && courier.failures === 0) this.#open(courier);
     });
   }
 
@@ -143,7 +145,11 @@ export class Couriers {
   }
 
   #mayDeliver(courier: Courier | undefined): courier is Courier {
-    return courier !== undefined && !this.#stop.signal.aborted && this.#deps.clock.now() >= courier.backoffUntil;
+    return courier !== undefined && !this.#stop.signal.aborted && !this.#isBusy(courier);
+  }
+
+  #isBusy({ backoffUntil }: Courier): boolean {
+    return isWaiting(backoffUntil, this.#deps.clock.now(), BUSY_MS);
   }
 
   /** As `wake`, at a random time within `ms`. */
@@ -345,6 +351,8 @@ export class Couriers {
 
   #look(session: ChatSession, now: number): void {
     // protocol-chat.md, step 13
+    // The clock was set back.
+    if (session.waitingSince !== null && session.waitingSince > now) session.waitingSince = now;
     if (session.waitingSince !== null && now - session.waitingSince > ANSWER_TIMEOUT_MS) return session.cut();
     const idle = session.outbound ? IDLE_MS : session.isFriend ? PEER_IDLE_MS : STRANGER_IDLE_MS;
     if (now - session.lastActivity > idle) session.end();
@@ -367,7 +375,7 @@ class Retries {
     this.#checks = every(clock, { firstMs: UNTIL_REQUESTED, periodMs: 0, onError }, () => {
       const now = clock.now();
       for (const [name, at] of [...this.#at]) {
-        if (at > now) continue;
+        if (isWaiting(at, now, MAX_RETRY_MS)) continue;
         this.#at.delete(name);
         due(name);
       }

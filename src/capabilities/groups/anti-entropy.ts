@@ -2,7 +2,7 @@
  * Keeps replicas in sync: new entries are pushed to members immediately, and each replica syncs with others from time
  * to time.
  */
-import { backoff, type JitteredBackoff } from '../../foundation/backoff.ts';
+import { backoff, isWaiting, type JitteredBackoff } from '../../foundation/backoff.ts';
 import { Semaphore, SingleFlight } from '../../foundation/concurrency.ts';
 import { detach } from '../../foundation/detached.ts';
 import type { GroupState } from '../../foundation/domain/groups.ts';
@@ -165,7 +165,7 @@ export class AntiEntropy {
       const dueAt = this.#dueAt.get(rid);
       // Spreads the first syncs after a start.
       if (dueAt === undefined) this.#dueAt.set(rid, now + this.#deps.random() * JOINING_PERIOD_MS);
-      else if (dueAt <= now) this.#startSync(rid, now);
+      else if (!isWaiting(dueAt, now, 2 * PERIOD_MS)) this.#startSync(rid, now);
     }
   }
 
@@ -228,7 +228,7 @@ export class AntiEntropy {
   /** A random selection of the agents that are not backed off. */
   #sample(all: readonly Aid[], count: number): Aid[] {
     const now = this.#deps.clock.now();
-    const left = all.filter((aid) => (this.#backedOff.peek(aid)?.until ?? 0) <= now);
+    const left = all.filter((aid) => !isWaiting(this.#backedOff.peek(aid)?.until ?? 0, now, 2 * MAX_BACKOFF_MS));
     if (left.length <= count) return left;
     return Array.from({ length: count }, () => left.splice(Math.floor(this.#deps.random() * left.length), 1)).flat();
   }

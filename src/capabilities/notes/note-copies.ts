@@ -2,7 +2,7 @@
  * Copies of delivered notes in the record network: sends them a moment after the note, all copies for one mailbox over one
  * search, and removes copies of notes that were read.
  */
-import { backoff } from '../../foundation/backoff.ts';
+import { backoff, isWaiting } from '../../foundation/backoff.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { mailboxKey } from '../../foundation/records/keys.ts';
 import { decodeRecord, expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
@@ -103,7 +103,8 @@ export class NoteCopies {
 
   /** Milliseconds until the burst is over. */
   #quietIn(now: number): number {
-    if (this.#burst === null) return 0;
+    // A burst in the future began before the clock was set back.
+    if (this.#burst === null || this.#burst.last > now) return 0;
     const { since, last } = this.#burst;
     return Math.max(0, Math.min(last + QUIET_MS, since + MAX_GATHER_MS) - now);
   }
@@ -139,7 +140,11 @@ export class NoteCopies {
     }
     this.#draining = null;
     const next = copies.nextDue();
-    return next === null ? UNTIL_REQUESTED : Math.max(this.#quietIn(now), next - now);
+    if (next === null) return UNTIL_REQUESTED;
+    if (next <= now || isWaiting(next, now, 2 * RETRY.maxMs)) return Math.max(this.#quietIn(now), next - now);
+    // The clock was set back.
+    copies.makeAllDue(now);
+    return this.#quietIn(now);
   }
 
   async #send(mailbox: Uint8Array, copies: readonly NoteCopy[]): Promise<void> {

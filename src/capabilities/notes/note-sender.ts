@@ -24,7 +24,7 @@
  * | 1.5 s after one side succeeded | done |
  */
 import { createHash, randomBytes } from 'node:crypto';
-import { backoff, type JitteredBackoff } from '../../foundation/backoff.ts';
+import { backoff, isWaiting, type JitteredBackoff } from '../../foundation/backoff.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import { encodeCbor } from '../../foundation/cbor.ts';
 import { assertClockNotAhead, type Timer, unixSeconds } from '../../foundation/clock.ts';
@@ -469,7 +469,12 @@ export class NoteOutbox {
     const isReady = network.reachability().ready;
     await Promise.all(due.map((note) => this.#attempt(note, isReady)));
     const next = outbox.nextDue();
-    return next === null ? UNTIL_REQUESTED : Math.max(0, next - clock.now());
+    if (next === null) return UNTIL_REQUESTED;
+    const now = clock.now();
+    if (next <= now || isWaiting(next, now, 2 * RETRY.maxMs)) return Math.max(0, next - now);
+    // The clock was set back.
+    outbox.makeAllDue(now);
+    return 0;
   }
 
   async #attempt(note: QueuedNote, isReady: boolean): Promise<void> {
