@@ -1,6 +1,6 @@
 /** The command line of the simulator. */
 import { parseArgs } from 'node:util';
-import { FAULT_KINDS, type FaultKind } from './faults.ts';
+import { FAULT_KINDS, type FaultKind, USER_NAMES } from './names.ts';
 import { Process } from './process.ts';
 import { SimulatedRecordNetwork } from './record-network.ts';
 import { random, schedule } from './take-over.ts';
@@ -18,8 +18,14 @@ Runs complete nodes with users in virtual time, with faults, and checks that eve
   --actions N   actions of each agent per hour (default 20)
   --faults LIST kinds of faults, separated by commas, or none. Default: all of
                 ${FAULT_KINDS.join(', ')}
+  --users LIST  which users act, separated by commas. Default: all of
+                ${USER_NAMES.join(', ')}
   --timeline    print everything that users did and that went wrong
   --trace       print every datagram, and the origin of timers that remain after a stop
+
+npm run sim -- shrink [options]     reduces a failing simulation, with the options above
+npm run sim -- defects [--only NAMES] [--seeds N] [--seconds N] [--jobs N]
+                                    puts defects of the past back, and looks for them
 
 npm run sim -- records [options]
 
@@ -51,6 +57,13 @@ function faultsOf(text: string | undefined): readonly FaultKind[] {
   return kinds;
 }
 
+function usersOf(text: string | undefined): readonly string[] {
+  const names = text?.split(',') ?? USER_NAMES;
+  const unknown = names.find((name) => !USER_NAMES.some((known) => known === name));
+  if (unknown !== undefined) throw new RangeError(`--users: some of ${USER_NAMES.join(', ')}`);
+  return names;
+}
+
 function progress(text: string): void {
   console.error(`${process.uptime().toFixed(0)} s: ${text}`);
 }
@@ -73,6 +86,7 @@ export async function main(seed: number): Promise<void> {
       lookups: { type: 'string', default: '2' },
       nat: { type: 'string', default: '0.3' },
       faults: { type: 'string' },
+      users: { type: 'string' },
       aim: { type: 'string', default: '0.999' },
       help: { type: 'boolean', default: false },
     },
@@ -95,6 +109,7 @@ export async function main(seed: number): Promise<void> {
         behindNat: numberOf('nat', values.nat, 0, 1),
         liars: numberOf('liars', values.liars, 0, 500),
         faults: faultsOf(values.faults),
+        users: usersOf(values.users),
       },
       schedule,
       random,

@@ -183,6 +183,14 @@ export class Disk {
     cpSync(from, this.directory, { recursive: true });
   }
 
+  /** Databases that a program has open. */
+  get openDatabases(): number {
+    return databases
+      .values()
+      .filter((state) => state?.disk === this)
+      .toArray().length;
+  }
+
   /** Closes what crashed programs have left open. */
   closeAll(): void {
     for (const [database, state] of databases) if (state?.disk === this) database.close();

@@ -1,5 +1,6 @@
 /** Faults of the network, the machines and the programs. */
 import type { Random } from '../test/support/random.ts';
+import type { FaultKind } from './names.ts';
 import type { SimulatedNode } from './node.ts';
 import type { Schedule } from './schedule.ts';
 import { GOOD_PATHS, type Machine, type UdpNetwork } from './udp-network.ts';
@@ -12,24 +13,18 @@ const MAX_DRIFT = 1e-4;
 /** Longest jump of a clock, milliseconds. Farther ahead, other nodes rightly reject what it signs. */
 const MAX_JUMP_MS = 30_000;
 
+/** A clock that is ahead by minutes, or by days, milliseconds: at least, and at most twice as much. */
+const MINUTES_AHEAD_MS: number = 12 * 60_000;
+const DAY_MS: number = 24 * 3_600_000;
+/** Probabilities that a statement or a flush fails. */
+const FAILURES = {
+  'failing writes': ['failingWrites', 0.05],
+  'failing reads': ['failingReads', 0.01],
+  'failing flushes': ['failingFlushes', 0.3],
+} as const;
+
 /** Ends it. */
 type End = () => void | Promise<void>;
-
-/** Kinds of faults. */
-export const FAULT_KINDS = [
-  'loss',
-  'partition',
-  'one-way partition',
-  'flapping partition',
-  'sleep',
-  'crash',
-  'restart',
-  'nat restart',
-  'address change',
-  'clock jump',
-  'slow network',
-] as const;
-export type FaultKind = (typeof FAULT_KINDS)[number];
 
 interface FaultParts {
   readonly schedule: Schedule;
@@ -42,11 +37,13 @@ interface FaultParts {
   readonly start: (node: SimulatedNode) => Promise<void>;
   readonly stop: (node: SimulatedNode) => Promise<void>;
   readonly crash: (node: SimulatedNode) => void;
+  readonly cutPower: (node: SimulatedNode) => void;
 }
 
 export class Faults {
   readonly #parts: FaultParts;
   readonly #counts = new Map<FaultKind, number>();
+  readonly #history: { readonly kind: FaultKind; readonly from: number; to: number }[] = [];
   /** Running faults. */
   readonly #ends = new Set<End>();
   #isOver = false;
@@ -57,6 +54,14 @@ export class Faults {
 
   counts(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.#counts);
+  }
+
+  /** The faults that were active after a time, with their duration after it. Both in milliseconds. */
+  since(at: number): readonly { readonly kind: FaultKind; readonly ms: number }[] {
+    const now = this.#parts.schedule.now();
+    return this.#history
+      .filter(({ to }) => to >= at)
+      .map(({ kind, from, to }) => ({ kind, ms: Math.min(to, now) - Math.max(from, at) }));
   }
 
   begin(): void {
@@ -86,8 +91,11 @@ export class Faults {
     this.#counts.set(kind, (this.#counts.get(kind) ?? 0) + 1);
     const [what, finish] = this.#make(kind, durationMs);
     note(`fault: ${kind} ${what}`);
+    const entry = { kind, from: schedule.now(), to: Number.POSITIVE_INFINITY };
+    this.#history.push(entry);
     const end: End = async () => {
       if (!this.#ends.delete(end)) return;
+      entry.to = schedule.now();
       note(`end of fault: ${kind} ${what}`);
       await finish();
     };
@@ -96,7 +104,7 @@ export class Faults {
   }
 
   #make(kind: FaultKind, durationMs: number): [what: string, end: End] {
-    const { random, nodes, udp } = this.#parts;
+    const { random, nodes, udp, schedule } = this.#parts;
     const node = random.pick(nodes);
     const nothing = (): void => {};
     switch (kind) {
@@ -129,6 +137,29 @@ export class Faults {
         if (!node.isRunning) return ['of nothing', nothing];
         this.#parts.crash(node);
         return [node.name, () => this.#parts.start(node)];
+      }
+      case 'power cut': {
+        if (!node.isRunning) return ['of nothing', nothing];
+        this.#parts.cutPower(node);
+        return [node.name, () => this.#parts.start(node)];
+      }
+      case 'full disk': {
+        node.disk.faults.isFull = true;
+        return [node.name, () => void (node.disk.faults.isFull = false)];
+      }
+      case 'failing writes':
+      case 'failing reads':
+      case 'failing flushes': {
+        const [name, probability] = FAILURES[kind];
+        node.disk.faults[name] = probability;
+        return [node.name, () => void (node.disk.faults[name] = 0)];
+      }
+      case 'wrong clock': {
+        const ms = Math.round((random.chance(0.5) ? MINUTES_AHEAD_MS : DAY_MS) * (1 + random.next()));
+        const { process } = node;
+        node.clockSetAt = schedule.now();
+        process.jump(ms);
+        return [`${node.name} ${ms} ms`, () => process.jump(-ms)];
       }
       case 'restart': {
         if (!node.isRunning) return ['of nothing', nothing];

@@ -1,5 +1,5 @@
 /** One complete node: the daemon of svcd on a simulated machine, without REST sockets and native engines. */
-import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import type { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { Daemon } from '../src/daemon/daemon.ts';
@@ -16,6 +16,8 @@ import {
   type InputOf,
   type OutputOf,
 } from '../src/operations/operation.ts';
+import type { Random } from '../test/support/random.ts';
+import { Disk } from './disk.ts';
 import { type LocalPorts, Process } from './process.ts';
 import { simulatedEngine } from './quic-engine.ts';
 import type { Schedule } from './schedule.ts';
@@ -57,17 +59,6 @@ function readerOf(
   return reader;
 }
 
-/** The name of a copy ends with this. */
-const ASIDE = '.aside';
-
-/** Databases and their journals. Shared memory does not survive. */
-function databaseFiles(directory: string): string[] {
-  if (!existsSync(directory)) return [];
-  return readdirSync(directory)
-    .filter((name) => name.endsWith('.db') || name.endsWith('.db-wal'))
-    .map((name) => join(directory, name));
-}
-
 function randomBytes(length: number): Uint8Array {
   return crypto.getRandomValues(new Uint8Array(length));
 }
@@ -75,6 +66,8 @@ function randomBytes(length: number): Uint8Array {
 interface NodeParts {
   readonly name: string;
   readonly schedule: Schedule;
+  /** For faults of the disk. */
+  readonly random: Random;
   readonly machine: NetworkMachine;
   /** Addresses of nodes to join through. */
   readonly bootstrap: readonly string[];
@@ -89,6 +82,9 @@ export class SimulatedNode {
   /** Local programs of this machine, by TCP port. */
   readonly ports: LocalPorts = new Map();
   readonly directory: string;
+  readonly disk: Disk;
+  /** When its clock was set wrong, Unix milliseconds. */
+  clockSetAt = 0;
   /** When it was started, Unix milliseconds. */
   startedAt = 0;
   readonly #parts: NodeParts;
@@ -101,6 +97,7 @@ export class SimulatedNode {
     this.name = parts.name;
     this.machine = parts.machine;
     this.directory = join(parts.directory, parts.name);
+    this.disk = new Disk(this.directory, parts.random);
     this.#process = this.#newProcess();
   }
 
@@ -175,7 +172,7 @@ export class SimulatedNode {
     await new Promise<void>((resolve) => void this.#parts.schedule.after(CLOSING_MS, resolve));
     const left = [
       process.timers > 0 ? `${process.timers} timers ${process.timerOrigins().join('\n')}` : '',
-      process.databases.size > 0 ? `${process.databases.size} databases` : '',
+      this.disk.openDatabases > 0 ? `${this.disk.openDatabases} databases` : '',
       this.machine.sockets.size > 0 ? `UDP ports ${[...this.machine.sockets.keys()].join()}` : '',
     ];
     this.#end();
@@ -185,14 +182,15 @@ export class SimulatedNode {
   /** Kills the program. Commits of its databases remain. */
   crash(): void {
     this.#daemon = null;
-    const { databases } = this.#process;
     this.#end();
-    // Closing a database would copy its journal: a program that is killed leaves it.
-    const files = databaseFiles(this.directory);
-    for (const file of files) copyFileSync(file, `${file}${ASIDE}`);
-    for (const database of databases) database.close();
-    for (const file of databaseFiles(this.directory)) rmSync(file);
-    for (const file of files) renameSync(`${file}${ASIDE}`, file);
+    this.disk.killed();
+  }
+
+  /** Kills the program, and loses what was not flushed. */
+  cutPower(): void {
+    this.#daemon = null;
+    this.#end();
+    this.disk.cutPower();
   }
 
   #end(): void {

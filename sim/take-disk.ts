@@ -4,7 +4,6 @@
  */
 import fs, { type WriteFileOptions } from 'node:fs';
 import fsPromises from 'node:fs/promises';
-import sqlite from 'node:sqlite';
 import { Process } from './process.ts';
 
 const STDERR = 2;
@@ -83,25 +82,10 @@ function promised<A extends unknown[], T>(work: (...args: A) => T): (...args: A)
   return async (...args) => work(...args);
 }
 
-class TrackedDatabase extends sqlite.DatabaseSync {
-  readonly #owner = Process.current;
-
-  constructor(...args: ConstructorParameters<typeof sqlite.DatabaseSync>) {
-    super(...args);
-    this.#owner?.databases.add(this);
-  }
-
-  override close(): void {
-    this.#owner?.databases.delete(this);
-    super.close();
-  }
-}
-
 /** @param plan runs a task in the next turn */
 export function takeDisk(plan: Planner): void {
-  const { fdatasyncSync, closeSync, writeSync } = fs;
+  const { closeSync, writeSync } = fs;
   Object.assign(fs, {
-    fdatasync: (fd: number, done: Done) => withCallback(() => fdatasyncSync(fd), done, plan),
     close: (fd: number, done?: Done) => withCallback(() => closeSync(fd), done, plan),
     write: (fd: number, bytes: Uint8Array, done: Done) => {
       const { current } = Process;
@@ -123,5 +107,4 @@ export function takeDisk(plan: Planner): void {
     readFile: promised(fs.readFileSync),
     writeFile: promised(fs.writeFileSync),
   });
-  Object.assign(sqlite, { DatabaseSync: TrackedDatabase });
 }

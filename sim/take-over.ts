@@ -8,6 +8,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers';
 import timersPromises from 'node:timers/promises';
 import { Random } from '../test/support/random.ts';
+import { takeDatabases } from './disk.ts';
 import { Process } from './process.ts';
 import { Schedule } from './schedule.ts';
 import { takeDisk } from './take-disk.ts';
@@ -17,6 +18,8 @@ import { takeSockets } from './take-sockets.ts';
 /** DER of a private key (RFC 8410), before its bytes. */
 const X25519_KEY_HEADER = Buffer.from('302e020100300506032b656e04220420', 'hex');
 const X25519_KEY_BYTES = 32;
+/** Milliseconds that a flush of the disk takes. */
+const FLUSH_MS = 4;
 const MAX_SEED = 2 ** 32;
 
 /** The seed that the command line names. Default: 1. */
@@ -167,6 +170,7 @@ takeTimers();
 takeTime();
 takeRandomness();
 takeDisk(planNext);
+takeDatabases((task) => void plan(FLUSH_MS, task));
 takeSockets(planNext);
 takeMachine(planNext);
 syncBuiltinESMExports();

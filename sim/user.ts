@@ -1,6 +1,7 @@
 /** Users of one capability: their actions, and the checks of the results. */
 import type { Random } from '../test/support/random.ts';
 import type { Agent } from './agent.ts';
+import type { SimulatedNode } from './node.ts';
 import type { Schedule } from './schedule.ts';
 
 /** The world as users see it. */
@@ -8,12 +9,17 @@ export interface Surroundings {
   readonly schedule: Schedule;
   readonly random: Random;
   readonly agents: readonly Agent[];
+  readonly nodes: readonly SimulatedNode[];
   /** Adds a line to the timeline. */
   readonly note: (text: string) => void;
   /** Reports that a guarantee was broken. */
   readonly violate: (guarantee: string, text: string) => void;
   /** Runs an operation. Null if it failed in a way that faults explain. */
   readonly attempt: <T>(what: string, work: () => Promise<T>) => Promise<T | null>;
+  /** True if nothing has been wrong for this time, milliseconds, and the nodes of the agents have run since then. */
+  isCalm(ms: number, ...agents: readonly Agent[]): boolean;
+  /** The faults that were active after a time, with their duration after it. Both in milliseconds. */
+  faultsSince(at: number): readonly { readonly kind: string; readonly ms: number }[];
 }
 
 export interface Users {

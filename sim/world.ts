@@ -7,8 +7,9 @@ import { KeyPair } from '../src/foundation/identity/keys.ts';
 import { delegateAnew } from '../test/support/identities.ts';
 import { Random } from '../test/support/random.ts';
 import { Agent, FIRST_SERVICE_PORT } from './agent.ts';
-import { type FaultKind, Faults } from './faults.ts';
+import { Faults } from './faults.ts';
 import { lies } from './liars.ts';
+import type { FaultKind } from './names.ts';
 import { NAT_KINDS, Nat } from './nat.ts';
 import { SimulatedNode } from './node.ts';
 import type { Schedule } from './schedule.ts';
@@ -17,10 +18,13 @@ import type { Surroundings, Users } from './user.ts';
 import { CallUsers } from './users/calls.ts';
 import { ChatUsers } from './users/chats.ts';
 import { FileUsers } from './users/files.ts';
+import { GroupUsers } from './users/groups.ts';
 import { KeyUsers } from './users/keys.ts';
+import { LifeUsers } from './users/lives.ts';
 import { NoteUsers } from './users/notes.ts';
 import { RecordUsers } from './users/records.ts';
 import { RoomUsers } from './users/rooms.ts';
+import { StreamUsers } from './users/streams.ts';
 import { TunnelUsers } from './users/tunnels.ts';
 
 /** Directories of nodes are in memory if the system has this. */
@@ -35,10 +39,24 @@ const JOIN_PAUSE_MS = 500;
 const WARM_UP_MS = 60_000;
 /** Time from the end of all faults until every guarantee must hold. */
 const HEALING_MS = 40 * 60_000;
+/** Milliseconds until a node is started again that could not start. */
+const RESTART_MS = 30_000;
 /** Limits for one node. */
 const MAX_TIMERS = 4000;
 const MAX_DATABASE_BYTES = 96 * 1024 * 1024;
 const MAX_LINES = 200_000;
+
+const USERS = [
+  NoteUsers,
+  ChatUsers,
+  RoomUsers,
+  FileUsers,
+  TunnelUsers,
+  RecordUsers,
+  GroupUsers,
+  LifeUsers,
+  StreamUsers,
+];
 
 export interface WorldOptions {
   readonly nodes: number;
@@ -51,6 +69,8 @@ export interface WorldOptions {
   /** Dishonest nodes, which have no agents. */
   readonly liars: number;
   readonly faults: readonly FaultKind[];
+  /** Names of the users that act, of `USER_NAMES`. */
+  readonly users: readonly string[];
 }
 
 export interface Violation {
@@ -98,22 +118,15 @@ export class World implements Surroundings {
     this.#calls = new CallUsers(this);
     const keys = new KeyUsers(this, { nodes: this.nodes, moved: (agent) => agent.serve() });
     this.#keys = keys;
-    this.#users = [
-      keys,
-      this.#calls,
-      new NoteUsers(this),
-      new ChatUsers(this),
-      new RoomUsers(this),
-      new FileUsers(this),
-      new TunnelUsers(this),
-      new RecordUsers(this),
-    ];
+    const all: readonly Users[] = [keys, this.#calls, ...USERS.map((Kind) => new Kind(this))];
+    this.#users = all.filter(({ name }) => options.users.includes(name));
     this.#faults = new Faults({
       ...{ schedule, random: ofFaults, udp: this.#udp, nodes: this.nodes, kinds: options.faults },
       note: (text) => this.note(text),
       start: async (node) => await this.#start(node),
       stop: async (node) => await this.#stop(node),
       crash: (node) => node.crash(),
+      cutPower: (node) => node.cutPower(),
     });
   }
 
@@ -142,6 +155,16 @@ export class World implements Surroundings {
       return null;
     }
   };
+
+  isCalm(ms: number, ...agents: readonly Agent[]): boolean {
+    const since = this.schedule.now() - ms;
+    if (!this.#isActing || this.#faults.since(since).length > 0) return false;
+    return agents.every(({ node }) => node.isRunning && node.startedAt <= since);
+  }
+
+  faultsSince(at: number): readonly { readonly kind: string; readonly ms: number }[] {
+    return this.#faults.since(at);
+  }
 
   /** Simulates everything. The directories of the nodes are removed at the end. */
   async run(onProgress: (text: string) => void): Promise<WorldFigures> {
@@ -197,7 +220,14 @@ export class World implements Surroundings {
     const bootstrap = this.nodes.slice(0, BOOTSTRAP_NODES).map(({ machine }) => `${machine.host}:${DHT_PORT}`);
     const { schedule } = this;
     const node = new SimulatedNode({
-      ...{ name: `n${nth}`, schedule, machine: this.#newMachine(nth), bootstrap, directory: this.#directory },
+      ...{
+        name: `n${nth}`,
+        schedule,
+        random: this.random,
+        machine: this.#newMachine(nth),
+        bootstrap,
+        directory: this.#directory,
+      },
     });
     this.nodes.push(node);
     await this.#start(node);
@@ -222,7 +252,14 @@ export class World implements Surroundings {
   async #start(node: SimulatedNode): Promise<void> {
     if (node.isRunning) return;
     this.note(`${node.name} starts`);
-    await node.start();
+    try {
+      await node.start();
+    } catch (error) {
+      if (!(error instanceof SvcError) || error.code !== 'not_writable') throw error;
+      node.crash();
+      this.note(`${node.name} cannot start: ${error.code}`);
+      return void this.schedule.after(RESTART_MS, () => void this.#start(node));
+    }
     for (const agent of this.agents) if (agent.node === node) agent.serve();
   }
 

@@ -1,0 +1,37 @@
+/** Names of the parts of a world, for its options. */
+
+/** Kinds of faults. */
+export const FAULT_KINDS = [
+  'loss',
+  'partition',
+  'one-way partition',
+  'flapping partition',
+  'sleep',
+  'crash',
+  'restart',
+  'nat restart',
+  'address change',
+  'clock jump',
+  'wrong clock',
+  'power cut',
+  'full disk',
+  'failing writes',
+  'failing reads',
+  'failing flushes',
+  'slow network',
+] as const;
+export type FaultKind = (typeof FAULT_KINDS)[number];
+
+export const USER_NAMES = [
+  'keys',
+  'calls',
+  'notes',
+  'chats',
+  'rooms',
+  'files',
+  'records',
+  'groups',
+  'lives',
+  'tunnels',
+  'streams',
+] as const;
