@@ -143,6 +143,8 @@ class SimulatedSocket extends net.Socket {
         peer.#resume();
       });
     done(error);
+    // `net.Socket` emits this after its handle is closed.
+    this.#plan(() => this.emit('close', error !== null));
   }
 }
 

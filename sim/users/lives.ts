@@ -18,7 +18,7 @@ const OTHER_SECRET = 'another secret of many words';
 /** Custom type of records. */
 const CUSTOM_TYPE: number = RECORD.customLast;
 /** Callers look for a connection that lost its path for a minute, milliseconds. */
-const LATE_MS = 300_000;
+const LATE_MS = 100_000;
 /** After this time in a calm world, an operation on the network must succeed, milliseconds. */
 const CALM_MS = 240_000;
 
