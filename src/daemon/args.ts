@@ -65,7 +65,7 @@ const EXAMPLES = `
 Examples:
   svcd
   svcd --bootstrap node.example.org:4121
-  svcd --join 'svc://aid1…/join/…'
+  svcd --join node.example.org
   svcd --data-dir ./second --listen :4131 --api-addr 127.0.0.1:2131
 
 Every configuration key can be set in config.toml in the data directory, or as SVCD_<KEY> in the environment.`;

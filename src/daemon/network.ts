@@ -10,6 +10,7 @@ import {
   parseContact,
 } from '../foundation/address.ts';
 import { descriptorLimit } from '../foundation/descriptors.ts';
+import type { Exit } from '../foundation/domain/exit.ts';
 import type { PathKind } from '../foundation/domain/tunnels.ts';
 import { SvcError } from '../foundation/errors.ts';
 import { otherContacts } from '../foundation/invitation.ts';
@@ -38,10 +39,11 @@ import { UdpOverTls } from '../network/transport/tls/client.ts';
 import { Proxies, readTlsCa } from '../network/transport/tls/proxy.ts';
 import { switchingSockets } from '../network/transport/tls/socket.ts';
 import { UdpLanes } from '../network/transport/udp-lane/udp-lanes.ts';
+import { exitOf } from './exit.ts';
 import type { Foundation } from './foundation.ts';
 import { JoinReport } from './join-report.ts';
 import { type Machine, thisMachine } from './machine.ts';
-import { buildReach } from './reach.ts';
+import { buildReach, type Reach } from './reach.ts';
 
 // The addresses on which the daemon listens, according to the configuration.
 
@@ -201,7 +203,8 @@ export async function buildNetwork(foundation: Foundation, machine: Machine = th
     const isNarrow = dialled.length > 0 && !reached.includes(true) && !(await records.carriesQuic(asked));
     return { dialled: dialled.length, reached: reached.filter((isReached) => isReached).length, isNarrow };
   };
-  const outages = new OutageDiagnosis({ clock, records, interfaces, env: process.env });
+  const exit = (): Exit => exitOf(reach.fallback.status());
+  const outages = new OutageDiagnosis({ clock, records, interfaces, exit, hasProxy: () => tls.hasProxy });
   const dialGuard = new DialGuard({
     interfaces: interfaceAddresses,
     usesLoopback: () =>
@@ -261,7 +264,7 @@ export async function buildNetwork(foundation: Foundation, machine: Machine = th
       : [new JoinReport(invited, { clock, log, records, explainFailure: (since) => outages.explainFailure(since) })];
   for (const part of [endpoint, pool, records, lanes, ownAddresses, networkMonitor, ...optional, ...joinReport])
     life.add('network', part);
-  const reach = buildReach(foundation, {
+  const reach: Reach = buildReach(foundation, {
     endpoint,
     pool,
     nodeRequests,
@@ -291,5 +294,6 @@ export async function buildNetwork(foundation: Foundation, machine: Machine = th
     lookupHost,
     kindOf,
     reach,
+    exit,
   };
 }

@@ -87,6 +87,8 @@ class ReleaseOnly implements Component {
   }
 }
 
+export type Reach = ReturnType<typeof buildReach>;
+
 /** Created after the components that it depends on, so that it stops before them. */
 export function buildReach(foundation: Foundation, parts: ReachParts) {
   const { life, clock, log: rootLog, config, configuration, node, meta } = foundation;

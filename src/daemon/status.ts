@@ -9,6 +9,7 @@ import { formatAddress } from '../foundation/address.ts';
 import { type Clock, isoTime } from '../foundation/clock.ts';
 import type { ConfigService } from '../foundation/config/config-service.ts';
 import { natLabel, RECORD_TTL_S } from '../foundation/domain/directory.ts';
+import type { Exit } from '../foundation/domain/exit.ts';
 import { isRelayed, PATH_KINDS } from '../foundation/domain/tunnels.ts';
 import { type MetricSource, single } from '../foundation/metrics.ts';
 import type { RollbackGuard } from '../foundation/store/rollback-guard.ts';
@@ -55,6 +56,8 @@ export interface StatusDependencies {
   readonly reach: Pick<Network['reach'], 'relay'> & {
     readonly lending: Pick<TlsServer, 'addresses' | 'maxClients' | 'usage'>;
   };
+  /** How datagrams leave this network. */
+  readonly exit: () => Exit;
   readonly portMapper: Pick<PortMapper, 'view'>;
   readonly bound: () => Bound;
   readonly pending: Pick<PendingCounters, 'view'>;
@@ -115,6 +118,7 @@ export class StatusReports {
       mapped_addrs: mapping.ports.map(({ external }) => formatAddress(external)),
       relays: relaysInUse(pool.connections()),
       helpers: own.helpers.map(({ address }) => address),
+      exit: this.#deps.exit(),
       relayed: { helps: helps(), sessions, max_sessions: limits.sessions, bytes, dropped },
       lent_ports: this.#lentPorts(),
       tunnels_active: tunnels.active,

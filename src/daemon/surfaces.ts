@@ -104,7 +104,7 @@ export function buildSurfaces(
       debug: reports.debug(),
     }),
     ...joiningHandlers({ joining: c.joining }),
-    ...reachHandlers(c),
+    ...reachHandlers({ ...c, exit: n.exit }),
     ...agentHandlers({
       agents: c.registry,
       directory: c.directory,

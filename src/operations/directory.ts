@@ -155,6 +155,9 @@ const Published = Type.Object({
     description:
       'Other nodes that verified and stored it so far. 0 if no other node is known: it is sent when one appears.',
   }),
+  problem: Type.Optional(
+    Type.String({ description: 'Why nodes in other networks do not reach the agent although nodes here store it.' }),
+  ),
 });
 const DidText = Type.String({
   pattern: '^did:key:z[1-9A-HJ-NP-Za-km-z]{47}$',

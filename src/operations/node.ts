@@ -2,6 +2,7 @@
 import { Type } from 'typebox';
 import { ConfigSchema, PATCHABLE_KEYS } from '../foundation/config/schema.ts';
 import { PORT_MAPPING_STATES } from '../foundation/domain/directory.ts';
+import { EXIT_STATES, UDP_TROUBLES } from '../foundation/domain/exit.ts';
 import { MAX_FILE_PATH_CHARS } from '../foundation/domain/objects.ts';
 import { declare } from './declare.ts';
 import { AidText, AnyObject, closed, NatType, nullable, oneOf, Pending, Timestamp } from './schemas.ts';
@@ -10,6 +11,35 @@ const COMMON = { tag: 'Node' };
 
 /** Meaning of `dht_clients`. */
 export const DHT_CLIENTS = 'Client nodes that use the network through this node, such as nodes behind NATs.';
+
+/** How datagrams leave the network of the node. */
+export const ExitView = Type.Object(
+  {
+    state: oneOf(EXIT_STATES, {
+      description:
+        '`udp`: UDP is used. `connecting`: UDP does not work, and a helper is searched over TLS. `tls`: UDP over TLS is used. `failed`: neither works. `off`: UDP does not work, and `disable_relay` excludes TLS.',
+    }),
+    trouble: nullable(
+      oneOf(UDP_TROUBLES, {
+        description:
+          'Why UDP is not used. `udp_silent`: no node answers. `quic_dropped`: nodes answer in the record network, but not over QUIC. `path_mtu`: only packets pass that are too short for QUIC.',
+      }),
+    ),
+    helper: nullable(Type.String({ description: 'The helper that lends UDP ports over TLS, `host:port`.' })),
+    proxy: nullable(Type.String({ description: 'The HTTP proxy in use, `host:port`.' })),
+    has_spare: Type.Boolean({ description: 'A second helper is connected, in case the first is lost.' }),
+    is_inspected: Type.Boolean({
+      description: 'Something on the way decrypts TLS. Connections between nodes inside stay encrypted.',
+    }),
+    error: nullable(
+      Type.Object(
+        { code: Type.String(), message: Type.String() },
+        { description: 'Why no helper can be reached over TLS, with what to do.' },
+      ),
+    ),
+  },
+  { description: 'How datagrams leave the network of this node.' },
+);
 
 export const NodeStatus = Type.Object({
   node_aid: AidText,
@@ -38,6 +68,7 @@ export const NodeStatus = Type.Object({
   helpers: Type.Array(Type.String(), {
     description: 'Helpers of this node, `host:port`. Empty if strangers can reach this node directly.',
   }),
+  exit: ExitView,
   relayed: Type.Object(
     {
       helps: Type.Boolean({ description: 'This node helps others to reach each other.' }),

@@ -19,7 +19,7 @@ import {
 import { LINK_PATH_KINDS, PATH_KINDS } from '../foundation/domain/tunnels.ts';
 import { declare } from './declare.ts';
 import { RESOLVE_ERRORS } from './directory.ts';
-import { DHT_CLIENTS } from './node.ts';
+import { DHT_CLIENTS, ExitView } from './node.ts';
 import { AidParams, AidText, closed, NatType, nullable, oneOf, Timestamp } from './schemas.ts';
 
 const COMMON = { tag: 'Reach' };
@@ -126,6 +126,7 @@ export const reachOperations = declare(COMMON, {
       network_ready: Type.Boolean(),
       dht_peers: Count,
       dht_clients: Type.Integer({ minimum: 0, description: DHT_CLIENTS }),
+      exit: ExitView,
       is_reached: nullable(Type.Boolean({ description: 'Strangers can reach this node. Null if this is not known.' })),
       ...NatView,
       nat_mapping: oneOf(NAT_MAPPINGS, {

@@ -6,6 +6,7 @@ import type { PublicationSummary } from '../../src/capabilities/directory/summar
 import { type StatusDependencies, StatusReports } from '../../src/daemon/status.ts';
 import { ConfigService } from '../../src/foundation/config/config-service.ts';
 import { RECORD_TTL_S } from '../../src/foundation/domain/directory.ts';
+import { OVER_UDP } from '../../src/foundation/domain/exit.ts';
 import type { PathKind } from '../../src/foundation/domain/tunnels.ts';
 import { selfDelegation } from '../../src/foundation/identity/delegation.ts';
 import { memberOf } from '../../src/foundation/json.ts';
@@ -128,6 +129,7 @@ function setUp(more: Partial<StatusDependencies> = {}) {
     pending: { view: () => ({}) },
     updater: { updateState: 'idle' },
     rollback: { isRolledBack: false },
+    exit: () => OVER_UDP,
     ...more,
   };
   return { clock, reports: new StatusReports(dependencies) };
@@ -151,6 +153,7 @@ test('the status combines the state of all parts in its documented form', () => 
     endpoint_ttl_s: RECORD_TTL_S,
     dht_peers: 5,
     dht_clients: 2,
+    exit: OVER_UDP,
     network_ready: true,
     nat_type: 2,
     nat_type_label: reports.status().nat_type_label,

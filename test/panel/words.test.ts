@@ -44,7 +44,8 @@ const DAEMON: Readonly<Record<string, Readonly<Record<string, Text>>>> = {
 };
 const ENGLISH: Readonly<Record<string, Text>> = { ...en, ...enLater, ...enNode };
 /** Prefixes of keys that the code builds at run time. */
-const MADE = /^(?:area|chat|doctor|error|event|happened|new|node|path|room|show|tab|theme|update|verdict|waiting)\./;
+const MADE =
+  /^(?:area|chat|doctor|error|event|exit|happened|new|node|path|room|show|tab|theme|update|verdict|waiting)\./;
 
 function places(text: Text): readonly string[] {
   const form = typeof text === 'string' ? text : text.other;

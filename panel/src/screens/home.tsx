@@ -42,6 +42,7 @@ function Lead({ status, agents }: { readonly status: Output<'status'>; readonly 
             <T k="home.look" agent={<Called aid={aid} />} />
           </a>
         )}
+        {status.exit.error?.message}
         {problem === 'empty' && <a href={href(['new'])}>{t('agent.new')}</a>}
       </p>
     </>

@@ -27,6 +27,14 @@ export const deDoctor = {
   'finding.disk_full': 'Nur {mebibytes} MiB sind frei für {directory}.',
   'finding.disk_low': 'Nur {mebibytes} MiB sind frei für {directory}.',
   'finding.double_nat': 'Der Router leitet Ports an diesen Knoten weiter, steht aber hinter einem weiteren Router.',
+  'finding.exit_connecting': 'Kein Knoten antwortet über {protocol}, und noch ist kein Helfer über TLS verbunden.',
+  'finding.exit_failed': 'Kein Knoten antwortet über {protocol}, und kein Helfer ist über TLS erreichbar.',
+  'finding.exit_inspected': 'Das Netz entschlüsselt TLS. Verbindungen zwischen Knoten bleiben verschlüsselt.',
+  'finding.exit_off': 'Kein Knoten antwortet über {protocol}, und disable_relay schließt TLS aus.',
+  'finding.exit_proxy':
+    'Dieser Knoten ist über TLS mit dem Helfer {helper} verbunden, durch den Proxy {proxy}: Kein Knoten antwortet über {protocol}.',
+  'finding.exit_tls':
+    'Dieser Knoten ist über TLS mit dem Helfer {helper} verbunden: Kein Knoten antwortet über {protocol}.',
   'finding.few_nodes': { one: 'Nur {n} Knoten ist bekannt.', other: 'Nur {n} Knoten sind bekannt.' },
   'finding.few_replicas': {
     one: '{name} wurde {published_at} veröffentlicht, aber nur {n} Knoten hat den Datensatz gespeichert.',
@@ -114,6 +122,10 @@ export const deDoctor = {
   'hint.disk_low': 'Schaffen Sie Speicherplatz, bevor er ausgeht.',
   'hint.double_nat':
     'Leiten Sie die UDP-Ports von listen_addr und quic_listen_addr am äußeren Router an den inneren weiter, oder betreiben Sie einen von beiden als Bridge.',
+  'hint.exit_connecting': 'Warten Sie einige Sekunden, und versuchen Sie es erneut.',
+  'hint.exit_off': 'Erlauben Sie ausgehendes UDP, oder setzen Sie disable_relay = false.',
+  'hint.exit_proxy': 'Erlauben Sie ausgehendes UDP für direkte und schnellere Wege.',
+  'hint.exit_tls': 'Erlauben Sie ausgehendes UDP für direkte und schnellere Wege.',
   'hint.few_nodes':
     'Mit wenigen Knoten werden Datensätze nur wenige Male gespeichert. Fügen Sie wenn möglich Bootstrap-Knoten hinzu.',
   'hint.few_replicas': 'Veröffentlichen Sie ihn: {publish}',

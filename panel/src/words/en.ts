@@ -255,7 +255,7 @@ export const en = {
     other: 'All {n} agents are on the network, and every bound service responds.',
   },
   'verdict.offline': 'This node is not on the network',
-  'verdict.offline.why': 'It has not found another node yet, so other agents cannot find yours.',
+  'verdict.offline.why': 'No other node answers, so other agents cannot find yours.',
   'verdict.service': { one: 'The service of {agent} does not respond', other: '{n} services do not respond' },
   'verdict.service.why': 'Callers get an error.',
   'verdict.unpublished': { one: '{agent} is not published', other: '{n} agents are not published' },

@@ -27,6 +27,13 @@ export const esDoctor = {
   'finding.disk_full': 'Solo hay {mebibytes} MiB libres para {directory}.',
   'finding.disk_low': 'Solo hay {mebibytes} MiB libres para {directory}.',
   'finding.double_nat': 'El router redirige puertos a este nodo, pero está detrás de otro router.',
+  'finding.exit_connecting': 'Ningún nodo responde por {protocol} y todavía no hay un ayudante conectado por TLS.',
+  'finding.exit_failed': 'Ningún nodo responde por {protocol} y ningún ayudante es accesible por TLS.',
+  'finding.exit_inspected': 'La red descifra TLS. Las conexiones entre nodos siguen cifradas.',
+  'finding.exit_off': 'Ningún nodo responde por {protocol} y disable_relay excluye TLS.',
+  'finding.exit_proxy':
+    'Este nodo está conectado por TLS con el ayudante {helper}, a través del proxy {proxy}: ningún nodo responde por {protocol}.',
+  'finding.exit_tls': 'Este nodo está conectado por TLS con el ayudante {helper}: ningún nodo responde por {protocol}.',
   'finding.few_nodes': { one: 'Solo se conoce {n} nodo.', other: 'Solo se conocen {n} nodos.' },
   'finding.few_replicas': {
     one: '{name} se publicó {published_at}, pero solo {n} nodo guardó el registro.',
@@ -110,6 +117,10 @@ export const esDoctor = {
   'hint.disk_low': 'Libere espacio en disco antes de que se agote.',
   'hint.double_nat':
     'Redirija los puertos UDP de listen_addr y quic_listen_addr en el router exterior hacia el interior, o use uno de los dos como puente.',
+  'hint.exit_connecting': 'Espere unos segundos e inténtelo de nuevo.',
+  'hint.exit_off': 'Permita UDP saliente o establezca disable_relay = false.',
+  'hint.exit_proxy': 'Permita UDP saliente para caminos directos y más rápidos.',
+  'hint.exit_tls': 'Permita UDP saliente para caminos directos y más rápidos.',
   'hint.few_nodes': 'Con pocos nodos, los registros se guardan pocas veces. Añada nodos bootstrap si puede.',
   'hint.few_replicas': 'Publíquelo: {publish}',
   'hint.key_exposed': 'Ejecute {command}. Sustituya las claves si otro usuario pudo leerlas.',

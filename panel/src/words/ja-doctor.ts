@@ -27,6 +27,14 @@ export const jaDoctor = {
   'finding.disk_full': '{directory} の空きは {mebibytes} MiB しかありません。',
   'finding.disk_low': '{directory} の空きは {mebibytes} MiB しかありません。',
   'finding.double_nat': 'ルーターはこのノードにポートを転送していますが、別のルーターの内側にあります。',
+  'finding.exit_connecting': '{protocol} で応答するノードがなく、TLS でもまだヘルパーに接続していません。',
+  'finding.exit_failed': '{protocol} で応答するノードがなく、TLS でもヘルパーに到達できません。',
+  'finding.exit_inspected': 'ネットワークが TLS を復号しています。ノード間の接続は暗号化されたままです。',
+  'finding.exit_off': '{protocol} で応答するノードがなく、disable_relay により TLS も使えません。',
+  'finding.exit_proxy':
+    'このノードは、プロキシ {proxy} を通り、TLS でヘルパー {helper} に接続しています。{protocol} で応答するノードがないためです。',
+  'finding.exit_tls':
+    'このノードは TLS でヘルパー {helper} に接続しています。{protocol} で応答するノードがないためです。',
   'finding.few_nodes': { other: '把握しているノードは {n} 個だけです。' },
   'finding.few_replicas': { other: '{name} は{published_at}に公開されましたが、保存したノードは {n} 個だけです。' },
   'finding.key_exposed': 'このマシンの他のユーザーが {file} を読めます。',
@@ -97,6 +105,10 @@ export const jaDoctor = {
   'hint.disk_low': 'なくなる前に空きを増やしてください。',
   'hint.double_nat':
     '外側のルーターで listen_addr と quic_listen_addr の UDP ポートを内側に転送するか、一方をブリッジにしてください。',
+  'hint.exit_connecting': '数秒待ってから、もう一度お試しください。',
+  'hint.exit_off': '外向きの UDP を許可するか、disable_relay = false を設定してください。',
+  'hint.exit_proxy': '直接でより速い経路のために、外向きの UDP を許可してください。',
+  'hint.exit_tls': '直接でより速い経路のために、外向きの UDP を許可してください。',
   'hint.few_nodes':
     'ノードが少ないと、レコードの保存先も少なくなります。可能ならブートストラップノードを追加してください。',
   'hint.few_replicas': '公開してください：{publish}',

@@ -32,6 +32,8 @@ const LAPSED_LOOK_EACH_MS = 100;
 export interface PublishResult {
   readonly seq: number;
   readonly replicas: number;
+  /** Why nodes in other networks do not reach the agent although the record is stored. */
+  readonly problem?: string;
 }
 
 /** Failures after which the records are renewed as usual. */
@@ -306,7 +308,8 @@ export class Publishing {
     if (trouble) throw trouble;
     const refused = sent.find(({ replicas, untimely }) => replicas === 0 && untimely > 0);
     if (refused !== undefined) throw new SvcError('clock_wrong', { details: { refused: refused.untimely } });
-    return acknowledged(sent, this.#isAlone);
+    const problem = this.#deps.cutOff?.() ?? null;
+    return { ...acknowledged(sent, this.#isAlone), ...(problem === null ? {} : { problem }) };
   }
 
   /** True if there is no other node to store records. */

@@ -39,6 +39,8 @@ export interface DirectoryDependencies {
   readonly network: Records;
   /** Why no node stored a publication that began then. See `OutageDiagnosis.explainFailure`. */
   why?(since: number): Promise<SvcError | null>;
+  /** Why nodes in other networks cannot reach this one; null if nothing is known that prevents it. */
+  cutOff?(): string | null;
   readonly publications: PublicationStore;
   /** AIDs without a record in the network. */
   readonly newAids: NewAids;

@@ -9,6 +9,7 @@ import {
   parseContact,
 } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import type { ExitState } from '../../foundation/domain/exit.ts';
 import { type InvitationReach, MAX_INVITATION_CONTACTS, type MeetingState } from '../../foundation/domain/joining.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, nativePublicKey } from '../../foundation/identity/aid.ts';
@@ -27,6 +28,10 @@ import type { RecordDht } from '../../network/records/record-dht.ts';
 
 /** Attempts per contact. A datagram may be lost. */
 const ATTEMPTS = 3;
+/** Attempts continue for this time if this node cannot leave its network yet, milliseconds. */
+const EXIT_TIMEOUT_MS = 10_000;
+/** Pause between these attempts, milliseconds. */
+const EXIT_PAUSE_MS = 250;
 /** Other nodes that an invitation names if strangers cannot reach this node. */
 const MAX_OTHER_NODES = 3;
 /** Time limit for joining the network after a node has responded, in milliseconds. */
@@ -53,6 +58,14 @@ interface JoiningDependencies {
     | 'address'
   >;
   readonly joined: JoinedContacts;
+  /** The way out of this network, if UDP does not work. */
+  readonly exit: {
+    readonly state: () => ExitState;
+    /** Also connects through these contacts. Returns a function that ends this. */
+    readonly through: (contacts: readonly NodeContact[]) => () => void;
+  };
+  /** Why no node answered since that time. See `OutageDiagnosis.explainFailure`. */
+  readonly why?: (since: number) => Promise<SvcError | null>;
   /** The known addresses of the node. */
   readonly facts: () => Pick<NodeFacts, 'known' | 'mapped'>;
   /** The helpers of this node, with their record network addresses. */
@@ -137,7 +150,8 @@ export class Joining {
   async join(text: string): Promise<JoinedNetwork> {
     const { records, joined } = this.#deps;
     const contacts = this.#contactsOf(text);
-    const by = await this.#firstResponding(contacts);
+    const end = this.#deps.exit.through(contacts);
+    const by = await this.#firstResponding(contacts).finally(end);
     for (const contact of contacts) records.listContact(contact);
     joined.add(contacts);
     const { peers, ready } = await this.#ready();
@@ -164,6 +178,7 @@ export class Joining {
 
   /** The first contact that responds. */
   async #firstResponding(contacts: readonly NodeContact[]): Promise<NodeContact> {
+    const since = this.#deps.clock.now();
     const states = new Map<string, MeetingState>();
     const attempts = contacts.map(async (contact) => {
       const state = await this.#joinThrough(contact);
@@ -181,8 +196,9 @@ export class Joining {
       const [one] = told;
       const what =
         told.length === 1 ? `Cannot reach ${one?.contact}.` : `Cannot reach any of the ${told.length} nodes.`;
+      const trouble = worst === 'silent' ? await this.#deps.why?.(since) : null;
       throw new SvcError('connect_failed', {
-        message: `${what} ${ADVICE[worst]}`,
+        message: `${what} ${trouble?.message ?? ADVICE[worst]}`,
         details: { contacts: told },
         cause,
       });
@@ -193,7 +209,22 @@ export class Joining {
     let state: MeetingState = 'untried';
     for (let tries = 0; tries < ATTEMPTS && (state === 'untried' || state === 'silent'); tries++)
       state = await this.#deps.records.join(contact);
-    return state;
+    return state === 'silent' || state === 'unresolved' ? await this.#joinOverTls(contact, state) : state;
+  }
+
+  /** Tries again while this node connects over TLS. Behind a proxy, the names of contacts need not resolve here. */
+  async #joinOverTls(contact: NodeContact, before: MeetingState): Promise<MeetingState> {
+    const { clock, records, exit } = this.#deps;
+    const end = clock.now() + EXIT_TIMEOUT_MS;
+    let state = before;
+    let isLast = false;
+    while (!isLast && clock.now() < end && (exit.state() === 'connecting' || exit.state() === 'tls')) {
+      isLast = exit.state() === 'tls';
+      if (!isLast) await new Promise<void>((resolve) => clock.after(EXIT_PAUSE_MS, resolve));
+      state = await records.join(contact);
+      if (state === 'met') return state;
+    }
+    return state === 'unresolved' && isLast && (await this.#ready()).ready ? 'met' : state;
   }
 
   /** Waits until the network is joined or the time limit has passed. */

@@ -23,6 +23,7 @@ export function buildDirectory(
     {
       network: records,
       why: (since) => outages.explainFailure(since),
+      cutOff: () => outages.cutOff(),
       publications,
       newAids,
       clock,

@@ -20,7 +20,7 @@ export function buildLinks(
     clock,
     log,
     identity,
-    why: (since) => outages.explainFailure(since),
+    why: (since) => outages.explainDial(since),
     locate: (aid, options) => resolver.locate(aid, options),
     authorize: (request) =>
       request.purpose === 'admin'

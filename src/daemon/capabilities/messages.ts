@@ -24,7 +24,7 @@ import type { DirectoryParts } from './directory.ts';
 // Invitations to this network, and joining other networks.
 
 export function buildJoining({ clock, config, node }: Foundation, n: Network) {
-  const { records, joined, ownAddresses, portMapper, reach } = n;
+  const { records, joined, ownAddresses, portMapper, reach, outages } = n;
   const joining = new Joining(
     { nodeAid: node.aid, network: config.network },
     {
@@ -38,6 +38,11 @@ export function buildJoining({ clock, config, node }: Foundation, n: Network) {
           .ports.filter(({ internalPort }) => internalPort === records.address.port)
           .map(({ external }) => external),
       }),
+      exit: {
+        state: () => reach.fallback.status().state,
+        through: (contacts) => reach.fallback.joinThrough(contacts),
+      },
+      why: (since) => outages.explainFailure(since),
       helpers: () => reach.helpers.inRecordNetwork,
     },
   );

@@ -43,7 +43,7 @@ const MAX_MET = 16_384;
 
 interface AgentLinksDependencies extends LinksDependencies {
   readonly pool: PeerTable;
-  /** The cause if a call since that time reached no node. See `OutageDiagnosis.explainFailure`. */
+  /** The cause if a call since that time reached no node. See `OutageDiagnosis.explainDial`. */
   readonly why?: (since: number) => Promise<SvcError | null>;
   /** Shared with the verification of records, so a known delegation is not verified again. */
   readonly verifier?: Pick<DelegationVerifier, 'verifyAsync'>;
@@ -126,7 +126,7 @@ export class AgentLinks implements Links, LinkPaths {
         throw tokenRefused();
       const isUnreached = error instanceof SvcError && !(error instanceof Refusal) && error.code === 'connect_failed';
       const trouble = isUnreached ? await this.#dependencies.why?.(since) : null;
-      if (trouble?.code === 'network_unavailable') throw trouble;
+      if (trouble) throw trouble;
       const saysWhy = purpose === 'http' || isTunnel(purpose);
       if (saysWhy || !(error instanceof SvcError) || error.code !== 'relay_required') throw error;
       // Only tunnels and calls document this code. For other purposes the node is unreachable.

@@ -1,10 +1,11 @@
-/** Explains why a request to the network found nothing: no other node is reachable, or the clock is wrong. */
+/** Explains why a request to the network failed: no other node is reachable, or the clock is wrong. */
 import { createSocket } from 'node:dgram';
 import { connect } from 'node:net';
 import { type Address, isLoopbackHost } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { SingleFlight } from '../../foundation/concurrency.ts';
 import { pluralize } from '../../foundation/display-text.ts';
+import { cutOffText, type Exit } from '../../foundation/domain/exit.ts';
 import { CLOCK_SKEW_S } from '../../foundation/domain/time.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 import type { RecordDht } from '../records/record-dht.ts';
@@ -15,17 +16,18 @@ const TCP_TIMEOUT_MS = 1_000;
 const CACHE_MS = 5_000;
 /** A TCP port that most public hosts answer. */
 const TCP_PORT = 443;
-const PROXY_VARIABLES = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy', 'ALL_PROXY', 'all_proxy'] as const;
 
 /** Why no other node answers. */
-type OutageCause = 'no_address' | 'no_route' | 'dns' | 'udp_blocked' | 'proxy' | 'unknown';
+type OutageCause = 'no_address' | 'no_route' | 'dns' | 'udp_blocked' | 'unknown';
+
+/** Causes on this machine, which TLS does not help against. */
+const LOCAL: ReadonlySet<OutageCause> = new Set(['no_address', 'no_route', 'dns']);
 
 const CAUSE: Readonly<Record<OutageCause, string>> = {
   no_address: 'This machine has no network address. Connect it to a network.',
   no_route: 'This machine has no route to other nodes. Check its network connection.',
   dns: 'The names of the configured nodes do not resolve. Check the DNS of this machine.',
   udp_blocked: 'TCP works, but UDP is blocked. Allow outgoing UDP in the firewall, or log in to the network.',
-  proxy: 'A proxy is configured, and svcd needs UDP, which proxies do not forward. Allow outgoing UDP.',
   unknown: 'The other nodes may be down, or a firewall may drop UDP. Run "svc doctor" for details.',
 };
 
@@ -41,7 +43,10 @@ interface OutageDiagnosisDependencies {
   readonly records: Pick<RecordDht, 'clocks' | 'lastAnswerAt' | 'contacts' | 'peers' | 'places'>;
   /** IP addresses of this machine. */
   readonly interfaces: () => readonly string[];
-  readonly env: Readonly<Record<string, string | undefined>>;
+  /** How datagrams leave this network. */
+  readonly exit: () => Exit;
+  /** True if the user has set an HTTP proxy, behind which neither routes nor DNS are needed. */
+  readonly hasProxy: () => boolean;
 }
 
 export class OutageDiagnosis {
@@ -66,23 +71,45 @@ export class OutageDiagnosis {
   }
 
   /**
-   * Finds the cause of a request that no node answered.
+   * Finds the cause of a request that no node answered. Answers from the LAN do not count while other networks cannot
+   * be reached.
    * @param since when the request started, Unix milliseconds
    * @returns `network_unavailable` or `clock_wrong`; null if other nodes have answered, or if no other node is known
    */
   async explainFailure(since: number): Promise<SvcError | null> {
-    const { records } = this.#deps;
-    if (records.lastAnswerAt >= since) {
-      const offset = this.clockOffset();
-      return offset !== null && Math.abs(offset.offsetMs) > CLOCK_SKEW_S * 1000 ? clockWrong(offset) : null;
-    }
+    const { records, exit } = this.#deps;
+    const cutOff = exit().trouble === 'udp_silent' ? cutOffText(exit()) : null;
+    const isAnswered = records.lastAnswerAt >= since;
+    if (isAnswered && cutOff === null) return this.#clockTrouble();
     const known = records.peers().length + records.contacts().length + records.places().length;
     if (known === 0) return null;
-    const cause = await this.#cause();
-    return new SvcError('network_unavailable', {
-      message: `This node cannot reach any other node. ${CAUSE[cause]}`,
-      details: { cause },
-    });
+    const where = isAnswered ? 'any node in other networks' : 'any other node';
+    const cause = isAnswered ? 'unknown' : await this.#cause();
+    return cutOff === null || LOCAL.has(cause)
+      ? unavailable(`This node cannot reach ${where}. ${CAUSE[cause]}`, cause)
+      : unavailable(`This node cannot reach ${where}. ${cutOff}`, causeOf(exit()));
+  }
+
+  /**
+   * Finds the cause of a connection that failed, as `explainFailure`. The record network may work without QUIC.
+   * @param since when the attempt started, Unix milliseconds
+   */
+  async explainDial(since: number): Promise<SvcError | null> {
+    const exit = this.#deps.exit();
+    const cutOff = exit.trouble === 'udp_silent' ? null : cutOffText(exit);
+    if (cutOff !== null) return unavailable(`This node cannot connect to other nodes. ${cutOff}`, causeOf(exit));
+    return await this.explainFailure(since);
+  }
+
+  /** Why nodes in other networks cannot reach this one; null if nothing is known that prevents it. */
+  cutOff(): string | null {
+    const cutOff = cutOffText(this.#deps.exit());
+    return cutOff === null ? null : `Nodes in other networks cannot reach this one. ${cutOff}`;
+  }
+
+  #clockTrouble(): SvcError | null {
+    const offset = this.clockOffset();
+    return offset !== null && Math.abs(offset.offsetMs) > CLOCK_SKEW_S * 1000 ? clockWrong(offset) : null;
   }
 
   async #cause(): Promise<OutageCause> {
@@ -94,19 +121,27 @@ export class OutageDiagnosis {
   }
 
   async #diagnose(): Promise<OutageCause> {
-    const { records, interfaces, env } = this.#deps;
+    const { records, interfaces, hasProxy } = this.#deps;
     const contacts = records.contacts();
     const places = [...records.peers(), ...contacts.flatMap(({ addresses }) => addresses), ...records.places()];
     const far = places.filter(({ host }) => !isLoopbackHost(host));
-    if (places.length === 0 && contacts.some(({ state }) => state === 'unresolved')) return 'dns';
+    const needsDns = !hasProxy() && places.length === 0;
+    if (needsDns && contacts.some(({ state }) => state === 'unresolved')) return 'dns';
     const [place] = far;
     if (place === undefined) return 'unknown';
     if (interfaces().every((host) => isLoopbackHost(host))) return 'no_address';
-    if (!(await hasRoute(place))) return 'no_route';
+    if (!hasProxy() && !(await hasRoute(place))) return 'no_route';
     const answers = await Promise.all([place.port, TCP_PORT].map((port) => answersTcp({ host: place.host, port })));
-    if (answers.includes(true)) return 'udp_blocked';
-    return PROXY_VARIABLES.some((name) => (env[name] ?? '') !== '') ? 'proxy' : 'unknown';
+    return answers.includes(true) ? 'udp_blocked' : 'unknown';
   }
+}
+
+function unavailable(message: string, cause: string): SvcError {
+  return new SvcError('network_unavailable', { message, details: { cause } });
+}
+
+function causeOf({ error, trouble }: Exit): string {
+  return error?.code ?? trouble ?? 'unknown';
 }
 
 export function clockWrong({ offsetMs, peers }: ClockOffset): SvcError {

@@ -9,6 +9,7 @@ import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { detach } from '../../foundation/detached.ts';
+import type { ExitState, UdpTrouble } from '../../foundation/domain/exit.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
@@ -52,23 +53,8 @@ const DRAIN_MS = 30_000;
 /** How often that is checked, milliseconds. */
 const DRAIN_LOOK_MS = 500;
 
-/**
- * Why UDP is not used:
- * - `udp_silent`: no node answers
- * - `quic_dropped`: only QUIC gets no answer
- * - `path_mtu`: only short packets pass: QUIC needs IP packets of 1,228 bytes
- */
-export type UdpTrouble = 'udp_silent' | 'quic_dropped' | 'path_mtu';
-
 export interface UdpFallbackStatus {
-  /**
-   * - `udp`: UDP is used, or nothing is known that contradicts it
-   * - `connecting`: UDP does not work, and a helper is searched over TLS
-   * - `tls`: borrowed ports are used
-   * - `failed`: neither works; `error` says why TLS does not
-   * - `off`: UDP does not work, and `disable_relay` excludes TLS
-   */
-  readonly state: 'udp' | 'connecting' | 'tls' | 'failed' | 'off';
+  readonly state: ExitState;
   /** Unix milliseconds. */
   readonly since: number;
   readonly trouble: UdpTrouble | null;

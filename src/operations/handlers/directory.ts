@@ -61,8 +61,8 @@ function orNoDid<T>(value: T | null): T {
   });
 }
 
-function published({ seq, replicas }: PublishResult) {
-  return { ok: true as const, seq, replicas };
+function published({ seq, replicas, problem }: PublishResult) {
+  return { ok: true as const, seq, replicas, ...(problem === undefined ? {} : { problem }) };
 }
 
 function recordView(record: SignedRecord): RecordView {

@@ -6,6 +6,7 @@ import type { TrafficHistory } from '../../capabilities/reach/traffic.ts';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import { natLabel } from '../../foundation/domain/directory.ts';
+import type { Exit } from '../../foundation/domain/exit.ts';
 import {
   type NotDirectReason,
   PING_COUNT,
@@ -20,6 +21,8 @@ import type { reachOperations } from '../reach.ts';
 export interface ReachHandlerDependencies {
   readonly reachReport: Pick<ReachReport, 'links' | 'peers' | 'check' | 'pathsTo' | 'ping'>;
   readonly traffic: Pick<TrafficHistory, 'samples'>;
+  /** How datagrams leave this network. */
+  readonly exit: () => Exit;
 }
 
 /** Microseconds have no meaning here, and clocks may go back. */
@@ -77,7 +80,11 @@ function summary(probes: readonly ProbeResult[]) {
   };
 }
 
-export function reachHandlers({ reachReport, traffic }: ReachHandlerDependencies): Handlers<typeof reachOperations> {
+export function reachHandlers({
+  reachReport,
+  traffic,
+  exit,
+}: ReachHandlerDependencies): Handlers<typeof reachOperations> {
   return {
     nodeLinks: () => ({ links: reachReport.links().map(linkView) }),
 
@@ -113,6 +120,7 @@ export function reachHandlers({ reachReport, traffic }: ReachHandlerDependencies
         network_ready: checked.ready,
         dht_peers: checked.peers,
         dht_clients: checked.clients,
+        exit: exit(),
         is_reached: checked.isReached,
         ...nat(checked.natType),
         nat_mapping: checked.mapping,

@@ -10,14 +10,17 @@ export interface PublishAttempt {
   /** Number of other nodes that stored it. */
   readonly replicas?: number | undefined;
   readonly publish_error?: string | undefined;
+  /** Why nodes in other networks do not reach the agent. */
+  readonly problem?: string | undefined;
 }
 
 /** Publishes an agent and returns the result. The daemon retries automatically. */
 export async function tryPublish({ client }: CliContext, aid: string): Promise<PublishAttempt> {
   try {
-    const { seq, replicas } = await client.agentPublish({ aid });
+    const { seq, replicas, problem } = await client.agentPublish({ aid });
     // 0 replicas: there is no other node, or all other nodes use this one as their storage node.
-    return { published: replicas > 0 || (await client.agentGet({ aid })).published, seq, replicas };
+    const published = replicas > 0 || (await client.agentGet({ aid })).published;
+    return { published, seq, replicas, ...(problem === undefined ? {} : { problem }) };
   } catch (error) {
     return { published: false, publish_error: error instanceof Error ? error.message : 'unknown failure' };
   }
@@ -29,15 +32,20 @@ export function storedText(replicas: number): string {
 }
 
 /** Undefined if unknown. */
-export function publishedText({ published, replicas, publish_error }: Partial<PublishAttempt>): string | undefined {
+export function publishedText(attempt: Partial<PublishAttempt>): string | undefined {
+  const { published, replicas, publish_error, problem } = attempt;
   if (published === undefined) return undefined;
+  if (published && problem !== undefined) return `only here, ${storedText(replicas ?? 0)}. ${problem}`;
   if (published) return `yes, ${storedText(replicas ?? 0)}`;
   return publish_error ?? (replicas === undefined ? 'no' : NO_OTHER_NODE);
 }
 
 /** The result of publishing. 0 replicas may mean that there is no other node. */
-export function publishResultText(what: string, { replicas }: { readonly replicas: number }): string {
+export function publishResultText(
+  what: string,
+  { replicas, problem }: { readonly replicas: number; readonly problem?: string | undefined },
+): string {
   return replicas > 0
-    ? `Published ${what}, stored at ${pluralize(replicas, 'node')}.`
+    ? `Published ${what}, stored at ${pluralize(replicas, 'node')}.${problem === undefined ? '' : ` ${problem}`}`
     : `Stored ${what} on this node. It is published as soon as this node reaches another one.`;
 }

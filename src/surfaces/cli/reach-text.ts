@@ -1,6 +1,7 @@
 /** How links, peers and paths are shown to people. */
 import { networkText, pluralize, relativeTime } from '../../foundation/display-text.ts';
 import type { PortMappingState } from '../../foundation/domain/directory.ts';
+import { cutOffText, exitText } from '../../foundation/domain/exit.ts';
 import type { AnswerOf } from './client.ts';
 import { formatFields, formatTable, type OutputText, safeLine, type WrappedText } from './text.ts';
 
@@ -135,7 +136,8 @@ export function netcheckText(c: Checked): OutputText {
   const fields = formatFields({
     network: c.network_ready
       ? `ready, ${networkText(c.dht_peers, c.dht_clients)}`
-      : 'not ready: no other node is known yet',
+      : `not ready: ${cutOffText(c.exit) === null ? 'no other node is known yet' : 'no other node can be reached'}`,
+    'way out': exitText(c.exit),
     reachable: reachedText(c),
     NAT: `${c.nat_type_label}: ${MAPPING[c.nat_mapping]}`,
     IPv4: familyText(c.ipv4),

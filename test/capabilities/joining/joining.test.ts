@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { contactsForInvitation, Joining, type NodeFacts } from '../../../src/capabilities/joining/joining.ts';
 import { formatAddress, formatContact, type NodeContact } from '../../../src/foundation/address.ts';
+import type { ExitState } from '../../../src/foundation/domain/exit.ts';
 import type { MeetingState } from '../../../src/foundation/domain/joining.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import { formatInvitation, type PinnedContact } from '../../../src/foundation/invitation.ts';
@@ -32,6 +34,12 @@ function setUp({ network = '', peers = 1, helpers = [] as PinnedContact[] } = {}
   const clock = new TestClock();
   const memory = new Memory();
   const tried: string[] = [];
+  const exit = {
+    states: [] as ExitState[],
+    last: 'udp' as ExitState,
+    used: [] as string[],
+    trouble: null as SvcError | null,
+  };
   const listed = new Map<string, NodeContact>();
   const states = new Map<string, MeetingState[]>();
   const reachability = { ready: peers > 0, peers, clients: 0, natType: 0, observed: [], inRoutingTables: false };
@@ -42,6 +50,14 @@ function setUp({ network = '', peers = 1, helpers = [] as PinnedContact[] } = {}
       joined: new JoinedContacts(network, memory),
       facts: () => ({ known: [], mapped: [] }),
       helpers: () => helpers,
+      exit: {
+        state: () => exit.states.shift() ?? exit.last,
+        through: (contacts) => {
+          exit.used.push(...contacts.map(formatContact));
+          return () => void exit.used.splice(0);
+        },
+      },
+      why: async () => exit.trouble,
       records: {
         address: { host: '127.0.0.1', port: 4121 },
         join: async (contact) => {
@@ -63,7 +79,7 @@ function setUp({ network = '', peers = 1, helpers = [] as PinnedContact[] } = {}
   );
   const answer = (contact: NodeContact, ...all: MeetingState[]) => void states.set(formatContact(contact), all);
   const kept = () => new JoinedContacts(network, memory).current.map(formatContact);
-  return { joining, memory, tried, listed, answer, kept, clock };
+  return { exit, joining, memory, tried, listed, answer, kept, clock };
 }
 
 function invitation(network: string, contacts: readonly PinnedContact[], from = nativeAid(THEIR_KEY)): string {
@@ -92,6 +108,38 @@ test('if no node responds, nothing is stored, and the worst result is reported',
   });
   assert.deepEqual([kept(), listed.size], [[], 0]);
   assert.equal(tried.filter((one) => one === 'node.example:4121').length, 3, 'a datagram may get lost');
+});
+
+test('while UDP does not work, the node joins over TLS through the contacts', async () => {
+  const { joining, answer, exit, clock, tried } = setUp();
+  exit.states.push('connecting', 'connecting', 'connecting', 'connecting');
+  exit.last = 'tls';
+  answer(THERE, 'silent', 'silent', 'silent', 'silent', 'met');
+  const joined = joining.join(invitation('', [THERE]));
+  assert.deepEqual(exit.used, [formatContact(THERE)]);
+  await clock.run(0);
+  assert.equal(tried.length, 3);
+  await clock.run(250);
+  await clock.run(250);
+  assert.equal(formatContact((await joined).by), formatContact(THERE));
+  assert.deepEqual(exit.used, []);
+});
+
+test('behind a proxy, the name of a contact need not resolve', async () => {
+  const { joining, answer, exit } = setUp();
+  exit.last = 'tls';
+  answer({ host: 'node.example', port: 4121 }, 'unresolved', 'unresolved');
+  assert.equal(formatContact((await joining.join('node.example')).by), 'node.example:4121');
+});
+
+test('without a way out, the failure says why', async () => {
+  const { joining, exit } = setUp();
+  exit.last = 'failed';
+  exit.trouble = new SvcError('network_unavailable', { message: 'This network wants a login first.' });
+  await assert.rejects(joining.join(invitation('', [THERE])), {
+    code: 'connect_failed',
+    message: /^Cannot reach .*\. This network wants a login first\.$/,
+  });
 });
 
 test('an invitation to another network explains how to join it', async () => {

@@ -3,17 +3,30 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import type { Address } from '../../../src/foundation/address.ts';
+import { type Exit, OVER_UDP } from '../../../src/foundation/domain/exit.ts';
 import { OutageDiagnosis } from '../../../src/network/reachability/outage-diagnosis.ts';
+import { EXITS } from '../../support/exits.ts';
 import { TestClock } from '../../support/test-clock.ts';
+
+interface Known {
+  lastAnswerAt: number;
+  offsetMs: number | null;
+  state: 'silent' | 'unresolved';
+  contacts: boolean;
+  exit: Exit;
+  hasProxy: boolean;
+}
 
 /** The knowledge of a node without answers. */
 function world(places: readonly Address[], interfaces: readonly string[] = ['192.0.2.1']) {
   const clock = new TestClock();
-  const known = {
+  const known: Known = {
     lastAnswerAt: Number.NEGATIVE_INFINITY,
-    offsetMs: null as number | null,
-    state: 'silent' as 'silent' | 'unresolved',
+    offsetMs: null,
+    state: 'silent',
     contacts: true,
+    exit: OVER_UDP,
+    hasProxy: false,
   };
   const contact = { host: 'node.example', port: 4121 };
   const trouble = new OutageDiagnosis({
@@ -28,7 +41,8 @@ function world(places: readonly Address[], interfaces: readonly string[] = ['192
       places: () => places,
     },
     interfaces: () => interfaces,
-    env: {},
+    exit: () => known.exit,
+    hasProxy: () => known.hasProxy,
   });
   const why = async () => {
     clock.advance(60_000);
@@ -90,4 +104,40 @@ test('if other nodes contradict the clock, the error says that the clock is wron
   assert.equal(await why(), null);
   trouble.checkClock(600_000);
   assert.deepEqual(trouble.clockOffset(), { offsetMs: 30_000, peers: 3 });
+});
+
+test('a node without a way out says why, also if other nodes of the LAN answer', async () => {
+  const { clock, known, trouble, why } = world([{ host: '203.0.113.10', port: 4121 }]);
+  known.exit = EXITS.portal;
+  known.hasProxy = true;
+  const alone = await why();
+  assert.match(alone?.message ?? '', /^This node cannot reach any other node\. No node .* wants a login first\./);
+  assert.deepEqual(alone?.details, { cause: 'portal' });
+  known.lastAnswerAt = clock.now() + 600_000;
+  assert.match((await why())?.message ?? '', /^This node cannot reach any node in other networks\. No node answers/);
+  assert.match(trouble.cutOff() ?? '', /^Nodes in other networks cannot reach this one\. No node answers/);
+  known.exit = EXITS['udp-blocked'];
+  assert.equal(await why(), null, 'it is connected over TLS');
+  assert.equal(trouble.cutOff(), null);
+});
+
+test('a machine without a route says this, unless a proxy is set', async () => {
+  const { known, why } = world([{ host: '255.255.255.255', port: 4121 }]);
+  known.exit = EXITS['without a helper'];
+  assert.deepEqual((await why())?.details, { cause: 'no_route' });
+  known.hasProxy = true;
+  known.exit = EXITS['proxy-password'];
+  assert.deepEqual((await why())?.details, { cause: 'proxy_wants_password' });
+});
+
+test('if only QUIC is dropped, connections fail for this reason, and look-ups do not', async () => {
+  const { clock, known, trouble, why } = world([]);
+  known.lastAnswerAt = clock.now() + 600_000;
+  known.exit = EXITS['quic-dropped, relays off'];
+  assert.equal(await why(), null);
+  const error = await trouble.explainDial(clock.now());
+  assert.match(error?.message ?? '', /^This node cannot connect to other nodes\. The network drops QUIC/);
+  assert.deepEqual(error?.details, { cause: 'quic_dropped' });
+  known.exit = EXITS['quic-dropped'];
+  assert.equal(await trouble.explainDial(clock.now()), null);
 });

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Clock, DAY_MS, systemClock, unixSeconds } from '../../../src/foundation/clock.ts';
+import { OVER_UDP } from '../../../src/foundation/domain/exit.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { OutageDiagnosis } from '../../../src/network/reachability/outage-diagnosis.ts';
 import { Resolver } from '../../../src/network/resolver.ts';
@@ -14,6 +15,9 @@ function ahead(ms: number): Clock {
   return { now: () => systemClock.now() + ms, after: (delay, task) => systemClock.after(delay, task) };
 }
 
+/** A network that allows UDP. */
+const NO_LIMITS = { exit: () => OVER_UDP, hasProxy: () => false };
+
 for (const [others, aheadMs] of [
   [1, 2 * DAY_MS],
   [1, -2 * DAY_MS],
@@ -23,7 +27,7 @@ for (const [others, aheadMs] of [
     await using net = await DhtTestnet.start(others);
     const clock = ahead(aheadMs);
     const { dht } = await net.add({ clock });
-    const trouble = new OutageDiagnosis({ clock, records: dht, interfaces: () => [], env: {} });
+    const trouble = new OutageDiagnosis({ clock, records: dht, interfaces: () => [], ...NO_LIMITS });
     const isWrong = { code: 'clock_wrong' };
 
     const since = clock.now();

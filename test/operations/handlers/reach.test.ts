@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ReachDependencies } from '../../../src/capabilities/reach/reach-report.ts';
 import type { Address } from '../../../src/foundation/address.ts';
+import { OVER_UDP } from '../../../src/foundation/domain/exit.ts';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { reachHandlers } from '../../../src/operations/handlers/reach.ts';
 import type { Loose, OutputOf } from '../../../src/operations/operation.ts';
@@ -20,7 +21,7 @@ async function setUp(more: Partial<ReachDependencies> = {}) {
   const world = await ReachWorld.start(more);
   const run = operationRunner(
     reachOperations,
-    reachHandlers({ reachReport: world.report, traffic: { samples: () => [] } }),
+    reachHandlers({ reachReport: world.report, traffic: { samples: () => [] }, exit: () => OVER_UDP }),
   );
   const at = { params: { aid: world.remote } };
   return {
@@ -99,6 +100,7 @@ test('netcheck merges the reports of its parts, with each address once', async (
     network_ready: true,
     dht_peers: 2,
     dht_clients: 0,
+    exit: OVER_UDP,
     is_reached: false,
     nat_type: 3,
     nat_type_label: 'port-restricted',

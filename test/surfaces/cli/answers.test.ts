@@ -5,6 +5,7 @@ import { Writable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import { AnsweringDaemon } from '../../support/answering-daemon.ts';
 import { runSvc } from '../../support/cli-run.ts';
+import { EXITS } from '../../support/exits.ts';
 import { newIdentity } from '../../support/identities.ts';
 
 const { aid } = newIdentity();
@@ -167,6 +168,7 @@ test('status starts with pending items and shows readable sizes', async (t) => {
       version: '1.2.3',
       uptime_s: 61,
       network_ready: true,
+      exit: EXITS['connect-proxy'],
       dht_peers: 2,
       dht_clients: 0,
       nat_type_label: 'cone',
@@ -201,6 +203,17 @@ test('status starts with pending items and shows readable sizes', async (t) => {
   assert.match(calm.stdout, /^node: [^]*agents: +none yet/);
   const lonely = await answered(t, { 'GET /status': [200, { ...status, pending: {}, dht_peers: 0 }] }, 'status');
   assert.match(lonely.stdout, /^problems: +no other node is known\nnode: /);
+  assert.match(
+    shown.stdout,
+    /way out: +over TLS through helper 203\.0\.113\.10:443, through the proxy 10\.2\.0\.1:3128/,
+  );
+  const shut = { ...status, exit: EXITS.portal, network_ready: false, dht_peers: 0, pending: {} };
+  const captive = await answered(t, { 'GET /status': [200, shut] }, 'status');
+  assert.match(
+    captive.stdout,
+    /^problems: +No node answers over UDP\. TLS does not work either\. This network wants a login/,
+  );
+  assert.doesNotMatch(captive.stderr, /svc invite/);
 });
 
 test('accepts configuration lists with commas, as JSON or as one value', async (t) => {

@@ -100,7 +100,7 @@ const DAEMON_ADDED_COMMANDS: readonly string[] = ['service run', 'completion'];
 
 /** Global options that the contract does not name. */
 const ADDED_GLOBALS = ['--full', '--via', '--via-as', '--via-password', '--version'];
-const DAEMON_OPTIONS_OF_OUR_OWN = ['--mcp-profile', '--version'];
+const DAEMON_OPTIONS_OF_OUR_OWN = ['--join', '--mcp-profile', '--version'];
 
 /** Arguments and options of the commands in the contract. */
 const ARGUMENTS: Readonly<Record<string, string>> = {

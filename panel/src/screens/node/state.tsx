@@ -4,6 +4,7 @@ import { language, t } from '../../lib/i18n.ts';
 import { useQuery } from '../../lib/query.ts';
 import { Answer, Bytes, Copy, Section, State, T, When } from '../../parts/basics.tsx';
 import { Restart } from './restart.tsx';
+import { WayOut } from './way-out.tsx';
 
 const STATE_MS = 20_000;
 
@@ -65,6 +66,10 @@ function Reach() {
       <Answer of={check}>
         {(of) => (
           <dl class="pairs">
+            <dt>{t('node.exit')}</dt>
+            <dd>
+              <WayOut exit={of.exit} />
+            </dd>
             <dt>{t('node.reached')}</dt>
             <dd>
               <State tone={of.is_reached === null ? 'off' : of.is_reached ? 'good' : 'warn'}>

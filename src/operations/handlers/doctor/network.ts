@@ -1,12 +1,17 @@
 /** Checks of the network: connected, reachable by strangers, clock correct. */
 import { hostOfUrl, isLoopbackHost, isPublicHost } from '../../../foundation/address.ts';
 import { networkText, pluralize } from '../../../foundation/display-text.ts';
+import { cutOffText } from '../../../foundation/domain/exit.ts';
 import { type Finding, findingsOf } from '../../../foundation/domain/findings.ts';
 import { NO_NODE_KNOWN } from '../../../foundation/domain/joining.ts';
 import { CLOCK_SKEW_S } from '../../../foundation/domain/time.ts';
 import type { Examination, OwnAnswer } from './examination.ts';
 
 type Checked = OwnAnswer<'netcheck'>;
+
+function isCutOff({ exit }: Checked): boolean {
+  return cutOffText(exit) !== null;
+}
 
 /** With fewer peers the network is fragile. */
 const FEW_PEERS = 3;
@@ -36,7 +41,51 @@ const TROUBLE = {
   },
 } as const;
 
-function examinePeers({ dht_peers: peers, dht_clients: clients, network_ready: ready }: Checked): Finding {
+/** How datagrams leave this network, if not over UDP. */
+function examineExit({ exit }: Checked): Finding[] {
+  const network = findingsOf('network');
+  const { state, trouble, error, is_inspected: isInspected } = exit;
+  const [helper, proxy] = [exit.helper ?? '', exit.proxy ?? ''];
+  const protocol = trouble === 'udp_silent' ? 'UDP' : 'QUIC';
+  const reason = error?.message ?? 'Allow outgoing UDP, or TCP port 443.';
+  const values = { protocol, helper, proxy, reason };
+  const silent = `no node answers over ${protocol}`;
+  if (state === 'udp') return [];
+  if (state === 'connecting')
+    return [
+      network.warn(`${silent}, and no helper is connected over TLS yet`, 'Wait a few seconds and try again.', {
+        code: 'exit_connecting',
+        values,
+      }),
+    ];
+  if (state === 'off')
+    return [
+      network.fail(`${silent}, and disable_relay excludes TLS`, 'Allow outgoing UDP, or set disable_relay = false.', {
+        code: 'exit_off',
+        values,
+      }),
+    ];
+  if (state === 'failed')
+    return [network.fail(`${silent}, and no helper can be reached over TLS`, reason, { code: 'exit_failed', values })];
+  const through = proxy === '' ? `helper ${helper}` : `helper ${helper} and the proxy ${proxy}`;
+  return [
+    network.info(
+      `this node is connected over TLS through ${through}: ${silent}`,
+      'Allow outgoing UDP for direct and faster paths.',
+      { code: proxy === '' ? 'exit_tls' : 'exit_proxy', values },
+    ),
+    ...(isInspected
+      ? [
+          network.info('the network decrypts TLS; connections between nodes inside stay encrypted', undefined, {
+            code: 'exit_inspected',
+          }),
+        ]
+      : []),
+  ];
+}
+
+function examinePeers(checked: Checked): Finding {
+  const { dht_peers: peers, dht_clients: clients, network_ready: ready } = checked;
   const network = findingsOf('network');
   if (clients > 0)
     return network.pass(`the network is ready: ${networkText(peers, clients)}`, {
@@ -137,14 +186,16 @@ function pinnedNode(contact: string): string | null {
 
 /**
  * Problems of the contacts. One working address of a node is enough, because an invitation also contains LAN addresses.
+ * @param hasExit false if this node reaches no node at all, so that silent contacts need no other explanation
  */
-export function examineContacts(contacts: OwnAnswer<'contacts'>['contacts']): Finding[] {
+export function examineContacts(contacts: OwnAnswer<'contacts'>['contacts'], hasExit = true): Finding[] {
   const network = findingsOf('network');
   const met = new Set(contacts.filter(({ state }) => state === 'met').map(({ contact }) => pinnedNode(contact)));
   return contacts.flatMap(({ contact, state }) => {
     const node = pinnedNode(contact);
     const isReachedElsewhere = state === 'silent' && node !== null && met.has(node);
-    const trouble = state === 'untried' || state === 'met' || isReachedElsewhere ? undefined : TROUBLE[state];
+    const isExplained = isReachedElsewhere || (state === 'silent' && !hasExit);
+    const trouble = state === 'untried' || state === 'met' || isExplained ? undefined : TROUBLE[state];
     return trouble === undefined
       ? []
       : [network.warn(`${contact} ${trouble.what}`, trouble.hint, { code: trouble.code, values: { contact } })];
@@ -188,9 +239,12 @@ export async function examineNetwork({ ask, context, dialSome }: Examination): P
     examineQuic(dialSome),
   ]);
   return [
-    examinePeers(checked),
-    ...quic,
-    ...examineContacts(contacts),
+    // Without a way out, the number of nodes says nothing more.
+    ...(isCutOff(checked) && checked.dht_peers === 0 ? [] : [examinePeers(checked)]),
+    ...examineExit(checked),
+    // Otherwise, the way out explains why QUIC does not work.
+    ...(isCutOff(checked) && checked.exit.trouble !== 'path_mtu' ? [] : quic),
+    ...examineContacts(contacts, !isCutOff(checked)),
     examineEndpoints(checked) ?? examineNat(checked),
     examineClock(checked),
   ];

@@ -266,7 +266,8 @@ export function agentCommands(svc: CommandGroup): void {
   agents.call('publish <aid>', 'publish the endpoint record now', {
     operation: 'agentPublish',
     progress: 'Publishing',
-    text: ({ seq, replicas }) => `Published with seq ${seq}, stored at ${pluralize(replicas, 'node')}.`,
+    text: ({ seq, replicas, problem }) =>
+      `Published with seq ${seq}, stored at ${pluralize(replicas, 'node')}.${problem === undefined ? '' : ` ${problem}`}`,
     quiet: ({ seq }) => String(seq),
   });
   agents.call('heartbeat <aid>', 'report that the agent is in use', {

@@ -3,6 +3,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { networkText, pluralize, relativeTime } from '../../../foundation/display-text.ts';
 import { DELEGATION_WARN_MS } from '../../../foundation/domain/agents.ts';
+import { cutOffText, exitText } from '../../../foundation/domain/exit.ts';
 import { NO_NODE_KNOWN } from '../../../foundation/domain/joining.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import type { AnswerOf } from '../client.ts';
@@ -58,10 +59,18 @@ function agentProblems(agent: Agent, { auto_publish }: Status, names: Names, now
   ];
 }
 
+/** Why this node does not reach others. */
+function networkProblems({ dht_peers, dht_clients, network_ready, exit }: Status): string[] {
+  const cutOff = cutOffText(exit);
+  if (cutOff !== null) return [cutOff];
+  if (dht_peers + dht_clients === 0) return ['no other node is known'];
+  return network_ready ? [] : ['still joining the network'];
+}
+
 function problems({ status, agents }: StatusData, names: Names, now: number): string[] {
-  const { dht_peers: peers, dht_clients: clients, network_ready: ready, update_state: update } = status;
+  const { update_state: update } = status;
   return [
-    ...(peers + clients === 0 ? ['no other node is known'] : ready ? [] : ['still joining the network']),
+    ...networkProblems(status),
     ...(status.database_rolled_back === true
       ? [
           'the database lost changes, so agents are closed to other nodes: check the access lists, then run "svc access confirm"',
@@ -101,6 +110,7 @@ function statusText(glance: StatusData, names: Names, now: number): WrappedText 
     version: `${s.version}, up ${uptime(s.uptime_s)}`,
     agents: agentsText(glance, names),
     network: s.network_ready ? `ready, ${networkText(s.dht_peers, s.dht_clients)}` : 'not ready',
+    'way out': s.network_ready || s.exit.state !== 'udp' ? exitText(s.exit) : '',
     reachability: s.nat_type_label,
     helpers: s.helpers.join(', '),
     'listens on': s.listen_addrs.join(', '),
@@ -137,17 +147,19 @@ const LOOK_MS = 200;
  */
 async function untilReady(context: CliContext): Promise<void> {
   const end = Date.now() + WAIT_MS;
+  let cause = 'Run "svc doctor" for the cause.';
   for (;;) {
     try {
-      const { network_ready: isReady } = await context.client.status();
+      const { network_ready: isReady, exit } = await context.client.status();
       if (isReady) return;
+      cause = cutOffText(exit) ?? cause;
     } catch (error) {
       const isStarting = error instanceof SvcError && error.code === 'daemon_unreachable';
       if (!isStarting || Date.now() >= end) throw error;
     }
     if (Date.now() >= end)
       throw new SvcError('network_unavailable', {
-        message: `This node has not joined its network within ${WAIT_MS / 1000} s. Run "svc doctor" for the cause.`,
+        message: `This node has not joined its network within ${WAIT_MS / 1000} s. ${cause}`,
       });
     await pause(LOOK_MS);
   }
@@ -181,7 +193,8 @@ export function nodeCommands(svc: CommandGroup, version: string): void {
     watch: true,
     text: (seen, _, names) => statusText(seen, names, Date.now()),
     quiet: ({ status }) => status.node_aid,
-    remark: ({ status }) => (status.dht_peers + status.dht_clients === 0 ? NO_NODE_KNOWN : undefined),
+    remark: ({ status }) =>
+      status.dht_peers + status.dht_clients === 0 && cutOffText(status.exit) === null ? NO_NODE_KNOWN : undefined,
   });
   svc.run('version', 'show the versions of this command and of the daemon', {
     run: async (context) => ({ svc: version, svcd: await daemonVersion(context) }),
