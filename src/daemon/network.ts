@@ -219,6 +219,7 @@ export async function buildNetwork(foundation: Foundation, machine: Machine = th
     lookupHost,
     explainFailure: (since) => outages.explainFailure(since),
     mayDial: (address) => dialGuard.mayDial(address),
+    becomesReady: () => reach.fallback.becomesReady(),
   });
   const lan = new LanDiscovery(
     {

@@ -67,6 +67,11 @@ interface ResolverDependencies {
    * `OutageDiagnosis.explainFailure`.
    */
   readonly explainFailure?: (since: number) => Promise<SvcError | null>;
+  /**
+   * Waits for a network that is not ready yet. True if it became ready, so that the lookup is repeated. See
+   * `UdpFallback.becomesReady`.
+   */
+  readonly becomesReady?: () => Promise<boolean>;
   /** Whether an address from a record may be dialed; by default all may. See `DialGuard`. */
   readonly mayDial?: (address: Address) => boolean;
   /** The addresses of a host name; rejects if there are none. */
@@ -197,11 +202,10 @@ export class Resolver {
   }
 
   async #lookUp(aid: Aid, fresh: boolean, onFirst?: (record: SignedRecord) => void): Promise<Resolved | null> {
-    const record = await this.#deps.network.get(agentKey(aid), RECORD.endpoints, {
-      timeoutMs: LOOKUP_TIMEOUT_MS,
-      thorough: fresh,
-      ...(onFirst === undefined ? {} : { onFirst }),
-    });
+    const options = { timeoutMs: LOOKUP_TIMEOUT_MS, thorough: fresh, ...(onFirst === undefined ? {} : { onFirst }) };
+    const get = () => this.#deps.network.get(agentKey(aid), RECORD.endpoints, options);
+    let record = await get();
+    if (record === null && (await this.#deps.becomesReady?.()) === true) record = await get();
     const payload = record === null || record.aid !== aid ? null : decodeEndpointsPayload(record.payload);
     const resolved = record === null || payload === null ? null : { record, payload };
     // A failed lookup may mean that the network is down for a moment, and a signed record is valid until it expires.

@@ -13,6 +13,7 @@ import type { ExitState, UdpTrouble } from '../../foundation/domain/exit.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
+import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
 import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
@@ -52,6 +53,8 @@ const MAX_HANDSHAKES = 2;
 const DRAIN_MS = 30_000;
 /** How often that is checked, milliseconds. */
 const DRAIN_LOOK_MS = 500;
+/** Longest wait for the network of a lookup that found nothing, milliseconds. */
+const READY_WAIT_MS = 5_000;
 
 export interface UdpFallbackStatus {
   readonly state: ExitState;
@@ -102,6 +105,8 @@ interface UdpFallbackParts {
     | 'addNode'
     | 'openSystemPort'
     | 'carriesQuic'
+    | 'reachability'
+    | 'onReachability'
   >;
   readonly endpoint: Pick<Endpoint, 'dial'>;
   readonly pool: Pick<PeerTable, 'connections' | 'leaveBorrowedPorts' | 'usesBorrowedPorts'>;
@@ -133,6 +138,9 @@ export class UdpFallback implements Component {
   /** When UDP is tried next, and failed attempts. */
   #udpTryAt = 0;
   #udpFailures = 0;
+  /** False until UDP has been checked once since the start or a change of network. */
+  #isChecked = false;
+  readonly #changes = new Listeners<[]>();
 
   constructor(parts: UdpFallbackParts) {
     this.#parts = parts;
@@ -153,6 +161,7 @@ export class UdpFallback implements Component {
 
   async stop(): Promise<void> {
     this.#end.abort(new SvcError('cancelled'));
+    this.#changes.notify();
     this.#rounds?.stop();
     this.#parts.tls.disconnect();
   }
@@ -190,6 +199,7 @@ export class UdpFallback implements Component {
   check(): void {
     this.#checkedFrom = this.#parts.clock.now();
     this.#failures = 0;
+    this.#isChecked = false;
     this.#udpTryAt = 0;
     this.#udpFailures = 0;
     this.#rounds?.plan(this.#waitMs);
@@ -215,10 +225,41 @@ export class UdpFallback implements Component {
     };
   }
 
+  /**
+   * Waits for the network if this node has just started, or is connecting over TLS. A lookup that found nothing can
+   * then be repeated.
+   * @returns true if the network became ready meanwhile; it never rejects
+   */
+  async becomesReady(): Promise<boolean> {
+    const { clock, records } = this.#parts;
+    const isReady = (): boolean => records.reachability().ready;
+    const isHopeless = (): boolean =>
+      this.#end.signal.aborted ||
+      this.#state === 'failed' ||
+      this.#state === 'off' ||
+      (this.#state === 'udp' && this.#isChecked) ||
+      this.#candidates().length === 0;
+    if (isReady() || isHopeless()) return false;
+    const outcome = Promise.withResolvers<boolean>();
+    const look = (): void => {
+      if (isReady()) outcome.resolve(true);
+      else if (isHopeless()) outcome.resolve(false);
+    };
+    const ends = [records.onReachability(look), this.#changes.add(look)];
+    const timer = clock.after(READY_WAIT_MS, () => outcome.resolve(false));
+    try {
+      return await outcome.promise;
+    } finally {
+      timer.cancel();
+      for (const end of ends) end();
+    }
+  }
+
   #set(state: UdpFallbackStatus['state']): void {
     if (state === this.#state) return;
     this.#state = state;
     this.#since = this.#parts.clock.now();
+    this.#changes.notify();
   }
 
   /** @returns milliseconds until the next round */
@@ -228,9 +269,11 @@ export class UdpFallback implements Component {
     if (tls.isActive) this.#goBack();
     const trouble = await this.#troubleOfUdp();
     this.#trouble = trouble;
+    this.#isChecked = true;
     if (trouble === 'quic_dropped') detach(this.#measurePath());
     if (trouble === null) {
       this.#set('udp');
+      this.#changes.notify();
       this.#failure = null;
       this.#failures = 0;
       return UNTIL_REQUESTED;

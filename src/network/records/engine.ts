@@ -357,6 +357,11 @@ export class DhtEngine {
     this.#keeper.remove(address);
   }
 
+  /** Call this if this machine may be on another network: requests in flight may be lost. */
+  onNetwork(): void {
+    this.#rpc.resend();
+  }
+
   /** Opens another UDP port on every interface. Requests to it get no answer. */
   openPort(family: 4 | 6): OpenPort {
     return new OpenPort(this.#rpc, this.plainSocket(), family);

@@ -394,7 +394,9 @@ export class RecordDht implements RecordNetwork {
   }
 
   onNetwork(): void {
-    this.#parts.membership.onNetworkChange();
+    const { engine, membership } = this.#parts;
+    engine.onNetwork();
+    membership.onNetworkChange();
   }
 
   /** Call this if the router starts to forward a port to the listening port. */

@@ -39,9 +39,11 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
     isAllowed: true,
     isLanAnswering: false,
     usesPorts: false,
+    isReady: false,
     helpers: [] as StoredHelper[],
     log: [] as string[],
   };
+  const readiness = new Listeners<[]>();
   const { log } = state;
   const listed = contacts.map((text) => parseContact(text)).filter((contact) => contact !== null);
   const addresses = (contact: NodeContact): Address[] => (/\d$/.test(contact.host) ? [contact] : []);
@@ -105,6 +107,8 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
       contacts: () => listed.map((contact) => ({ contact, state: 'untried', addresses: addresses(contact) })),
       places: nodes,
       peers: () => [],
+      reachability: () => ({ ready: state.isReady }) as never,
+      onReachability: (handler) => readiness.add(() => handler({} as never)),
       identify: async (address) => ({ nodeKey: keyOf(address), address: { ...address, port: 4122 } }),
       carriesQuic: async () => !state.isNarrow,
       addNode: (address) => void log.push(`add ${formatAddress(address)}`),
@@ -134,7 +138,7 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
     const { state: now, trouble, helper, error } = fallback.status();
     return [now, trouble, helper === null ? null : formatAddress(helper.address), error?.code ?? null];
   };
-  return { clock, state, tls, fallback, lines, summary, closed };
+  return { clock, state, tls, fallback, lines, summary, closed, readiness };
 }
 
 /** Starts a node without UDP and waits until it is on TLS. */
@@ -364,4 +368,38 @@ test('after a move to the spare, connections are replaced at once', async (t) =>
   tls.moved.notify();
   assert.deepEqual(lines(), ['switch', 'leave ports true']);
   await clock.run(0);
+});
+
+test('a lookup right after the start waits until the network is ready, over UDP or TLS', async (t) => {
+  const { fallback, clock, state, readiness, summary } = world(t);
+  await fallback.start();
+  const waiting = fallback.becomesReady();
+  await clock.run(UDP_WAIT_MS);
+  await clock.run(0);
+  assert.equal(summary()[0], 'tls');
+  state.isReady = true;
+  readiness.notify();
+  assert.equal(await waiting, true);
+  assert.equal(await fallback.becomesReady(), false, 'it is ready');
+});
+
+test('a lookup does not wait for a network that does not come', async (t) => {
+  const { fallback, clock, state } = world(t, [FIRST]);
+  state.answers.set('203.0.113.1:443', 'tcp_refused').set('203.0.113.1:4121', 'tcp_refused');
+  await fallback.start();
+  const waiting = fallback.becomesReady();
+  await clock.run(UDP_WAIT_MS);
+  assert.equal(await waiting, false);
+  assert.equal(await fallback.becomesReady(), false);
+  const alone = world(t, []);
+  assert.equal(await alone.fallback.becomesReady(), false);
+});
+
+test('a lookup on UDP waits at most for the first check', async (t) => {
+  const { fallback, clock, state } = world(t);
+  state.hasUdp = true;
+  await fallback.start();
+  const waiting = fallback.becomesReady();
+  await clock.run(UDP_WAIT_MS);
+  assert.equal(await waiting, false);
 });

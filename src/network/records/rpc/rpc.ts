@@ -197,6 +197,15 @@ export class Rpc {
     detach(old.close());
   }
 
+  /** Sends the requests in flight again, on another network. Their timeouts restart. */
+  resend(): void {
+    for (const pending of [...this.#pending.values()]) {
+      pending.timer?.cancel();
+      pending.attemptsLeft++;
+      this.#attempt(pending);
+    }
+  }
+
   /**
    * Processes the datagrams that arrive at a socket.
    * @param what with `answers`, requests are ignored

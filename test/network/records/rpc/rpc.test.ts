@@ -197,6 +197,21 @@ test('a retryable request is sent four times, one second apart; any other reques
   }
 });
 
+test('on another network, requests in flight are sent again at once, with all their time', async () => {
+  const network = new MemoryNetwork();
+  const asker = network.node('10.0.0.1');
+  const unreachable = { host: '10.0.0.9', port: 1234 };
+  const asked = asker.rpc.request(unreachable, { command: COMMAND }, { retry: false });
+  await network.clock.run(900);
+  asker.rpc.resend();
+  assert.equal(network.sentTo(unreachable).length, 2);
+  await network.clock.run(999);
+  assert.equal(asker.rpc.requestsInFlight, 1);
+  await network.clock.run(1);
+  assert.equal(await asked, null);
+  assert.equal(network.sentTo(unreachable).length, 2);
+});
+
 test('beyond 400 requests in flight, further requests are queued', async () => {
   const network = new MemoryNetwork();
   const asker = network.node('10.0.0.1');
