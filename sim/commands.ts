@@ -20,6 +20,7 @@ Runs complete nodes with users in virtual time, with faults, and checks that eve
                 ${FAULT_KINDS.join(', ')}
   --users LIST  which users act, separated by commas. Default: all of
                 ${USER_NAMES.join(', ')}
+  --pause M     minutes between two faults, on average (default 20)
   --timeline    print everything that users did and that went wrong
   --trace       print every datagram, and the origin of timers that remain after a stop
 
@@ -79,6 +80,7 @@ export async function main(seed: number): Promise<void> {
       liars: { type: 'string', default: '0' },
       agents: { type: 'string', default: '2' },
       actions: { type: 'string', default: '20' },
+      pause: { type: 'string', default: '20' },
       timeline: { type: 'boolean', default: false },
       trace: { type: 'boolean', default: false },
       hours: { type: 'string', default: '1' },
@@ -110,6 +112,7 @@ export async function main(seed: number): Promise<void> {
         liars: numberOf('liars', values.liars, 0, 500),
         faults: faultsOf(values.faults),
         users: usersOf(values.users),
+        faultPauseMinutes: numberOf('pause', values.pause, 0.1, 1_000_000),
       },
       schedule,
       random,

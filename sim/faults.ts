@@ -5,8 +5,7 @@ import type { SimulatedNode } from './node.ts';
 import type { Schedule } from './schedule.ts';
 import { GOOD_PATHS, type Machine, type UdpNetwork } from './udp-network.ts';
 
-/** Milliseconds from the end of one fault to the next, on average, and the longest that each lasts. */
-const PAUSE_MS = 20 * 60_000;
+/** The longest duration of a fault, milliseconds. */
 const MAX_FAULT_MS = 12 * 60_000;
 /** Rate of the worst clock: half a second a day would be a good one. */
 const MAX_DRIFT = 1e-4;
@@ -32,6 +31,8 @@ interface FaultParts {
   readonly udp: UdpNetwork;
   readonly nodes: readonly SimulatedNode[];
   readonly kinds: readonly FaultKind[];
+  /** Average time between the starts of two faults, milliseconds. */
+  readonly pauseMs: number;
   readonly note: (text: string) => void;
   /** Starts and stops programs of nodes. */
   readonly start: (node: SimulatedNode) => Promise<void>;
@@ -77,9 +78,9 @@ export class Faults {
   }
 
   #plan(): void {
-    const { schedule, random, kinds } = this.#parts;
+    const { schedule, random, kinds, pauseMs } = this.#parts;
     if (kinds.length === 0) return;
-    schedule.after(PAUSE_MS * 2 * random.next(), () => {
+    schedule.after(pauseMs * 2 * random.next(), () => {
       if (this.#isOver) return;
       this.#begin(random.pick(kinds), Math.round(MAX_FAULT_MS * random.next()));
       this.#plan();

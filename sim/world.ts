@@ -71,6 +71,8 @@ export interface WorldOptions {
   readonly faults: readonly FaultKind[];
   /** Names of the users that act, of `USER_NAMES`. */
   readonly users: readonly string[];
+  /** Average minutes between the starts of two faults. */
+  readonly faultPauseMinutes: number;
 }
 
 export interface Violation {
@@ -121,7 +123,14 @@ export class World implements Surroundings {
     const all: readonly Users[] = [keys, this.#calls, ...USERS.map((Kind) => new Kind(this))];
     this.#users = all.filter(({ name }) => options.users.includes(name));
     this.#faults = new Faults({
-      ...{ schedule, random: ofFaults, udp: this.#udp, nodes: this.nodes, kinds: options.faults },
+      ...{
+        schedule,
+        random: ofFaults,
+        udp: this.#udp,
+        nodes: this.nodes,
+        kinds: options.faults,
+        pauseMs: options.faultPauseMinutes * 60_000,
+      },
       note: (text) => this.note(text),
       start: async (node) => await this.#start(node),
       stop: async (node) => await this.#stop(node),

@@ -60,8 +60,11 @@ export class Releases {
 
   /** The stored state, or the initial state if the file is missing or unreadable. */
   read(): ReleaseState {
+    const file = join(this.directory, STATE_FILE);
+    // The usual case, and every two seconds: an exception would take most of the time.
+    if (!existsSync(file)) return NOTHING;
     try {
-      const state: unknown = JSON.parse(readFileSync(join(this.directory, STATE_FILE), 'utf8'));
+      const state: unknown = JSON.parse(readFileSync(file, 'utf8'));
       return checkState().Check(state) ? state : NOTHING;
     } catch {
       return NOTHING;
