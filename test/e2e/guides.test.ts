@@ -18,6 +18,7 @@ import { pythonTools } from '../../tools/python-environment.ts';
 import { eventually } from '../support/eventually.ts';
 import { type GuideStep, guideSteps, Reader } from '../support/guide.ts';
 import { Internet } from '../support/lab/internet.ts';
+import { behindLimits } from '../support/lab/limits/limits.ts';
 import type { Machine } from '../support/lab/namespaces.ts';
 import type { MachineShell } from '../support/lab/shell.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
@@ -129,7 +130,7 @@ const PREPARATIONS: Readonly<Record<string, Preparation>> = {
 /** The page that sets up the machines of all guides. */
 const SETUP = 'vps.md';
 /** Pages of `docs/guides/` that do not use these machines. */
-const OTHER_PAGES = ['README.md', 'tour.md', SETUP];
+const OTHER_PAGES = ['README.md', 'tour.md', 'sandbox.md', SETUP];
 
 /** Unbinds the agent at home and clears its access list, because each guide starts without either. */
 const FRESH_AGENT = `
@@ -205,6 +206,20 @@ test('the tour works as described', async (t) => {
     if (step.text.includes('svcd --data-dir')) for (const port of [2141, 2151]) await untilListening(shell, port);
     if (step.text.includes('listen(8081')) await untilListening(shell, 8081);
   }
+});
+
+test('a node in a sandbox joins through a proxy with a password, in one line', async (t) => {
+  const world = await lab(t);
+  if (world === null) return;
+  const { internet, sit } = world;
+  await using reader = world.reader;
+  const vps = sit('vps', await internet.publicMachine('vps', [10]));
+  await startDaemon(vps);
+  const { machine, env, leave } = await behindLimits(internet, 'sandbox', 'proxy-password');
+  t.after(leave);
+  const sandbox = sit('sandbox', machine);
+  for (const [name, value] of Object.entries(env)) await sandbox.type(`export ${name}='${value}'`);
+  for (const step of stepsOf('sandbox.md')) await reader.follow(step);
 });
 
 test('each guide works as described', async (t) => {
