@@ -71,7 +71,8 @@ async function work(world: World, schedule: Schedule): Promise<void> {
     const [ms, lastMs] = [tried.ms, tried.lastMs].map(Math.round);
     const paths = `${tried.first} after ${ms} ms, ${tried.last} after ${lastMs} ms`;
     const at = new Date().toISOString().slice(11, 23);
-    console.log(`${at} ${pairName(next.pair)} ${number}: ${paths} ${missed.join('; ')}`.trimEnd());
+    const problems = [...missed, ...(tried.error === undefined ? [] : [tried.error])];
+    console.log(`${at} ${pairName(next.pair)} ${number}: ${paths} ${problems.join('; ')}`.trimEnd());
     if (missed.length > 0 || tried.ms > Number(values.slow)) await keepLogs(world, next, number);
   }
 }

@@ -1,6 +1,8 @@
 /** The matrix as machines: a caller and a called node at each place, and helpers. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { LabDaemon } from '../support/lab/daemons.ts';
+import { exitText } from '../../src/foundation/domain/exit.ts';
+import { eventually } from '../support/eventually.ts';
+import { LabDaemon, type LabStatus } from '../support/lab/daemons.ts';
 import { Internet, OTHER_PUBLIC } from '../support/lab/internet.ts';
 import { behindLimits, type LimitedMachine, type LimitKind } from '../support/lab/limits/limits.ts';
 import type { Slowness } from '../support/lab/slow-switch.ts';
@@ -172,14 +174,24 @@ async function joinLimited(limited: LimitedMachine, who: Who, start: Start): Pro
     loggedInAt = performance.now();
   }
   const aid = await daemon.register();
+  const isUdpUsable = placeOf(who.name).isDirect !== false;
   const state = await daemon
-    .until(`${label} is in the network`, ({ network_ready }) => network_ready)
+    .until(
+      `${label} is in the network`,
+      ({ network_ready, exit }) => network_ready && (isUdpUsable || exit.state === 'tls'),
+    )
     .then(
-      () => `in the network ${since(loggedInAt)} after ${loggedInAt === startedAt ? 'its start' : 'the login'}`,
-      () => `not in the network after ${since(began)}`,
+      ({ exit }) =>
+        `in the network ${since(loggedInAt)} after ${loggedInAt === startedAt ? 'its start' : 'the login'}, ${exitText(exit)}`,
+      async () => {
+        const { network_ready, exit } = await daemon.call<LabStatus>('GET', '/status');
+        return `not connected after ${since(began)}: network_ready ${network_ready}, ${exitText(exit)}`;
+      },
     );
   console.log(`${label}: ${state}`);
-  const { status, body } = await daemon.ask('POST', `/agents/${aid}/publish`);
-  if (status >= 300) console.log(`${label}: not published: ${status} ${JSON.stringify(body)}`);
+  await eventually(`${label} is published`, async () => {
+    const { status } = await daemon.ask('POST', `/agents/${aid}/publish`);
+    return status < 300;
+  }).catch((error: unknown) => console.log(error instanceof Error ? error.message : error));
   return await partyOf(daemon, aid);
 }

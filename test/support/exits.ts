@@ -14,6 +14,7 @@ export const EXITS = {
   udp: OVER_UDP,
   'udp-blocked': TLS,
   'quic-dropped': { ...TLS, trouble: 'quic_dropped' },
+  'lost helper': { ...TLS, helper: null, has_spare: false },
   'mtu-1200': { ...TLS, trouble: 'path_mtu' },
   'connect-proxy': { ...TLS, proxy: PROXY },
   inspected: { ...TLS, proxy: PROXY, is_inspected: true },

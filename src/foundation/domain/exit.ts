@@ -68,7 +68,9 @@ export function exitText(exit: Exit): string {
   if (state === 'udp') return 'UDP';
   if (state === 'tls') {
     const through = proxy === null ? '' : `, through the proxy ${proxy}`;
-    return `over TLS through helper ${helper ?? ''}${through}, because ${trouble}.${isInspected ? ` ${INSPECTED}` : ''}`;
+    // A lost connection is being opened again.
+    const to = helper === null ? '' : ` through helper ${helper}${through}`;
+    return `over TLS${to}, because ${trouble}.${isInspected ? ` ${INSPECTED}` : ''}`;
   }
   return `none: ${trouble}. ${remedyText(exit)}`;
 }

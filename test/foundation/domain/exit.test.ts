@@ -14,6 +14,7 @@ const TOLD: Readonly<Record<keyof typeof EXITS, readonly [string, string | null]
   udp: ['UDP', null],
   'udp-blocked': ['over TLS through helper 203.0.113.10:443, because no node answers over UDP.', null],
   'quic-dropped': [`over TLS through helper 203.0.113.10:443, because t${NO_QUIC}.`, null],
+  'lost helper': ['over TLS, because no node answers over UDP.', null],
   'mtu-1200': [
     'over TLS through helper 203.0.113.10:443, because only short UDP packets pass, and QUIC needs an MTU of 1,280 bytes.',
     null,

@@ -2,6 +2,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import type { Exit } from '../../../src/foundation/domain/exit.ts';
 import { eventually } from '../eventually.ts';
 import type { LabCommand, LabReply } from './daemon-process.ts';
 import type { Machine } from './namespaces.ts';
@@ -12,6 +13,7 @@ const PROCESS = fileURLToPath(new URL('daemon-process.ts', import.meta.url));
 export interface LabStatus {
   readonly network_ready: boolean;
   readonly nat_type: number;
+  readonly exit: Exit;
   readonly helpers: readonly string[];
   readonly relayed: { readonly bytes: number };
 }

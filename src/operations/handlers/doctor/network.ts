@@ -51,7 +51,7 @@ function examineExit({ exit }: Checked): Finding[] {
   const values = { protocol, helper, proxy, reason };
   const silent = `no node answers over ${protocol}`;
   if (state === 'udp') return [];
-  if (state === 'connecting')
+  if (state === 'connecting' || (state === 'tls' && helper === ''))
     return [
       network.warn(`${silent}, and no helper is connected over TLS yet`, 'Wait a few seconds and try again.', {
         code: 'exit_connecting',
