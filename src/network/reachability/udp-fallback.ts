@@ -329,7 +329,7 @@ export class UdpFallback implements Component {
     return (await this.#quicWorks(false)) ? null : 'quic_dropped';
   }
 
-  /** True if a connection exists, or one of two handshakes succeeds, or there is no node to try. */
+  /** True if a connection exists, or one of two handshakes succeeds, or the first check finds no node to try. */
   async #quicWorks(isProbe: boolean): Promise<boolean> {
     const { pool, endpoint } = this.#parts;
     const isOnInternet = this.#isOnInternet;
@@ -339,7 +339,8 @@ export class UdpFallback implements Component {
     const nodes = this.#probed();
     const known = (await Promise.all(nodes.map((node) => this.#identify(node)))).filter((node) => node !== null);
     const [first] = known;
-    if (first === undefined) return true;
+    // TLS is not left without a proof.
+    if (first === undefined) return !isProbe;
     const tried = [first, known[1] ?? first].slice(0, MAX_HANDSHAKES);
     const dials = tried.map(async ({ address, nodeKey }) => {
       const connection = await endpoint.dial(address, nodeKey, {

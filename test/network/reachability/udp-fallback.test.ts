@@ -40,6 +40,7 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
     isLanAnswering: false,
     usesPorts: false,
     isReady: false,
+    isIdentified: true,
     helpers: [] as StoredHelper[],
     log: [] as string[],
   };
@@ -109,7 +110,8 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
       peers: () => [],
       reachability: () => ({ ready: state.isReady }) as never,
       onReachability: (handler) => readiness.add(() => handler({} as never)),
-      identify: async (address) => ({ nodeKey: keyOf(address), address: { ...address, port: 4122 } }),
+      identify: async (address) =>
+        state.isIdentified ? { nodeKey: keyOf(address), address: { ...address, port: 4122 } } : null,
       carriesQuic: async () => !state.isNarrow,
       addNode: (address) => void log.push(`add ${formatAddress(address)}`),
       openSystemPort: () =>
@@ -259,7 +261,11 @@ test('UDP is tried again soon, then every minute, and after each change of netwo
     await clock.run(1);
     assert.equal(lines().length, 2, `${seconds} seconds`);
   }
-  state.hasQuic = true;
+  Object.assign(state, { hasQuic: true, isIdentified: false });
+  await clock.run(60_000);
+  assert.equal(summary()[0], 'tls', 'no node to try QUIC with');
+  state.isIdentified = true;
+  lines();
   fallback.onNetwork();
   assert.deepEqual(lines(), ['reopen'], 'the TCP connection may be dead');
   await clock.run(UDP_WAIT_MS);
