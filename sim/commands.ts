@@ -22,7 +22,8 @@ Runs complete nodes with users in virtual time, with faults, and checks that eve
                 ${USER_NAMES.join(', ')}
   --pause M     minutes between two faults, on average (default 20)
   --timeline    print everything that users did and that went wrong
-  --trace       print every datagram, and the origin of timers that remain after a stop
+  --trace       print every datagram
+  --origins     print the origins of timers that remain after a stop
 
 npm run sim -- shrink [options]     reduces a failing simulation, with the options above
 npm run sim -- defects [--only NAMES] [--seeds N] [--seconds N] [--jobs N]
@@ -83,6 +84,7 @@ export async function main(seed: number): Promise<void> {
       pause: { type: 'string', default: '20' },
       timeline: { type: 'boolean', default: false },
       trace: { type: 'boolean', default: false },
+      origins: { type: 'boolean', default: false },
       hours: { type: 'string', default: '1' },
       session: { type: 'string', default: '60' },
       lookups: { type: 'string', default: '2' },
@@ -97,8 +99,8 @@ export async function main(seed: number): Promise<void> {
     console.log(HELP);
     process.exit(values.help ? 0 : 2);
   }
+  Process.tracesTimers = values.origins;
   if (values.trace) {
-    Process.tracesTimers = true;
     schedule.trace = (what, bytes) => console.error(what, Buffer.from(bytes).toString('hex'));
   }
   if (positionals.length === 0) {

@@ -136,7 +136,8 @@ export class Inbox {
   /** @throws SvcError `bad_record` */
   #checkTime({ sender, sentAt, delegation }: Letter): void {
     const now = this.#deps.clock.now();
-    if (sentAt > now + SKEW_MS) throw new SvcError('bad_record', { message: 'The note is from the future.' });
+    if (Math.max(sentAt, delegation.issuedAt * 1000) > now + SKEW_MS)
+      throw new SvcError('bad_record', { message: 'The note is from the future.' });
     if (sentAt < now - LIFE_MS - SKEW_MS) throw new SvcError('bad_record', { message: 'The note has expired.' });
     const newest = this.#deps.newestDelegation(sender);
     if (delegation.issuedAt < newest && sentAt > newest * 1000 + SKEW_MS)

@@ -114,16 +114,17 @@ export class LetterVerifier {
   }
 
   /**
-   * Verifies that the proof in a letter was in force when it was sent, and that its signature is for this recipient and
-   * this key. Uses other threads if many letters arrive at the same time.
+   * Verifies that the proof in a letter was in force when it was sent or when it was signed, which is later if the
+   * sender's key was replaced while the letter was queued, and that its signature is for this recipient and this key.
+   * Uses other threads if many letters arrive at the same time.
    * @throws SvcError `bad_record`, `bad_delegation`
    */
   async verify(letter: Letter, sealedTo: Uint8Array): Promise<void> {
     const { delegation, signature } = letter;
-    const sentAt = Math.floor(letter.sentAt / 1000);
+    const inForceAt = Math.max(Math.floor(letter.sentAt / 1000), delegation.issuedAt);
     const isHere = this.#delegations.isFastToVerify(delegation) && this.#here.take();
-    if (isHere) this.#delegations.verify(delegation, sentAt);
-    else await this.#delegations.verifyAsync(delegation, sentAt);
+    if (isHere) this.#delegations.verify(delegation, inForceAt);
+    else await this.#delegations.verifyAsync(delegation, inForceAt);
     const signed = signingInput(letter, delegation, sealedTo);
     const verify = isHere ? this.#keys.verifySync.bind(this.#keys) : this.#keys.verify.bind(this.#keys);
     if (!(await verify(delegation.operationalKey, signed, signature)))

@@ -193,6 +193,19 @@ test('a replaced key cannot sign new notes, and older notes still arrive', async
   assert.equal(await world.verdict(bob.aid, await world.note(alice, bob.aid, { sentAt: before })), 'kept');
 });
 
+test('a note that was queued while the key of its sender was replaced arrives, signed with the new key', async () => {
+  const world = new World();
+  const bob = world.host();
+  const sentAt = world.clock.now();
+  world.clock.jump(3600_000);
+  const issuedAt = unixSeconds(world.clock) - 600;
+  const alice = newIdentity(issuedAt);
+  world.newest.set(alice.aid, issuedAt);
+  assert.equal(await world.verdict(bob.aid, await world.note(alice, bob.aid, { sentAt })), 'kept');
+  const tomorrow = newIdentity(unixSeconds(world.clock) + 86_400);
+  assert.equal(await world.verdict(bob.aid, await world.note(tomorrow, bob.aid, { sentAt })), 'refused');
+});
+
 test('a copy of a known note is removed after the note was read', async () => {
   const world = new World();
   const [bob, alice] = [world.host(), newIdentity()];
