@@ -114,6 +114,8 @@ export class PeerTable implements Component {
   #looks: RepeatingTask | null = null;
   #lookedAt = 0;
   #doubtedAt = Number.NEGATIVE_INFINITY;
+  /** Number of possible changes of network. */
+  #networks = 0;
   #isStopped = false;
 
   /** Handles the endpoint's connections, so it must exist before the endpoint starts. */
@@ -190,10 +192,16 @@ export class PeerTable implements Component {
     else this.#greeter.receive(connection);
   }
 
-  /** As `Peer.connect`. */
+  /** As `Peer.connect`. If the network changes during a failed dial, it is repeated once. */
   async connect(place: NodePlace, signal: AbortSignal, options: ConnectOptions = {}): Promise<NodeSession> {
     if (this.#isStopped) throw new SvcError('cancelled');
-    return await this.#peer(place.nodeKey).connect(place, signal, options);
+    const network = this.#networks;
+    try {
+      return await this.#peer(place.nodeKey).connect(place, signal, options);
+    } catch (error) {
+      if (network === this.#networks || signal.aborted || this.#isStopped) throw error;
+      return await this.#peer(place.nodeKey).connect(place, signal, options);
+    }
   }
 
   /** As `Peer.current`. */
@@ -233,6 +241,7 @@ export class PeerTable implements Component {
 
   /** To be called after a possible change of network. Connections without an answer are replaced or closed. */
   onNetwork(): void {
+    this.#networks++;
     for (const peer of this.#active.values()) peer.onNetwork();
   }
 

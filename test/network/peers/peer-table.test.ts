@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { toHex } from '../../../src/foundation/bytes.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { KIND, STATUS } from '../../../src/network/links/wire.ts';
 import { NODE_DIAL_TIMEOUT_MS, type NodePlace, STAGGER_MS, UNHELPED } from '../../../src/network/peers/dial.ts';
@@ -48,6 +49,27 @@ test('a dial continues while any caller waits for it, and is aborted with the la
   await outcomes[1];
   await settle();
   assert.equal(clock.timers, idle, 'its timers are cleared');
+});
+
+test('a dial that fails while the network changes is repeated once', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, b] = [await world.node(), await world.node()];
+  const at = placeOf(b);
+  const goes = a.endpoint.dial.bind(a.endpoint);
+  let dials = 0;
+  a.endpoint.dial = async (...args) => {
+    dials++;
+    if (dials !== 2) throw new SvcError('connect_failed');
+    return await goes(...args);
+  };
+  const connecting = a.pool.connect(at, never);
+  a.pool.onNetwork();
+  assert.equal((await connecting).connection.outbound, true);
+  assert.equal(dials, 2);
+  a.pool.reset(b.key.publicKey);
+  await assert.rejects(a.pool.connect(at, never), withCode('connect_failed'));
+  assert.equal(dials, 3, 'the network has not changed');
 });
 
 test('an inbound connection serves the callers that wait for a dial', async () => {
