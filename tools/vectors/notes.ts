@@ -210,6 +210,7 @@ function takings(): Taking[] {
   const toEarlier = seal(letterOf({ signedTo: earlier.publicKey }).encoded, { sealedTo: earlier.publicKey });
   const stranger = x25519Public(phraseBytes('x25519 of a stranger'));
   const ended = issueDelegation(phrasePair('master'), OPERATIONAL.publicKey, NOW - DAY_S, NOW - 3600);
+  const early = issueDelegation(phrasePair('master'), OPERATIONAL.publicKey, NOW + 61);
   const refused = (why: string, payload: Uint8Array, more: Partial<Taking> = {}): Taking => ({
     why,
     verdict: 'refused',
@@ -238,7 +239,11 @@ function takings(): Taking[] {
       now: NOW + 70,
     }),
     refused('the delegation had expired', from({ delegation: ended })),
-    refused('the delegation was not in force yet', from({ sentAt: NOW_MS - 61_000 })),
+    kept(
+      'the delegation was issued later: the key was replaced while the note was queued',
+      from({ sentAt: NOW_MS - 61_000 }),
+    ),
+    refused('the delegation is from the future', from({ delegation: early })),
     refused("another's mailbox", seal(right, { mailbox: NATIVE.agent }).payload),
     refused('version 2', seal(right, { version: 2 }).payload),
     refused('sealed for another agent', seal(right, { infoFor: NATIVE.agent }).payload),
