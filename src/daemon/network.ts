@@ -34,6 +34,7 @@ import { networkTag } from '../network/records/node-address.ts';
 import { RecordDht } from '../network/records/record-dht.ts';
 import { Resolver } from '../network/resolver.ts';
 import { LanTcp } from '../network/transport/lan-tcp/lan-tcp.ts';
+import { Nat64 } from '../network/transport/nat64.ts';
 import { NativeQuicEndpoint } from '../network/transport/quic/native-endpoint.ts';
 import { UdpOverTls } from '../network/transport/tls/client.ts';
 import { Proxies, readTlsCa } from '../network/transport/tls/proxy.ts';
@@ -121,12 +122,16 @@ export async function buildNetwork(foundation: Foundation, machine: Machine = th
   const kindOf = (remote: Address, outbound: boolean): PathKind =>
     kindOfPath(remote, outbound, interfaceAddresses(), ownAddresses.known());
   const known = new KnownNodes();
+  const lookupHost = async (host: string): Promise<string[]> =>
+    (await lookup(host, { all: true })).map((one) => one.address);
+  const nat64 = new Nat64({ clock, interfaces: interfaceAddresses, lookupHost });
   const tls = new UdpOverTls({
     clock,
     log: log.child('tls'),
     identity: { key: node.key, tag: networkTag(config.network) },
     proxies: new Proxies(() => configuration.current, process.env),
     ca: () => readTlsCa(config.tls_ca),
+    reachableForms: (target) => nat64.reachableForms(target),
   });
   const endpoint = new NativeQuicEndpoint(
     { key: node.key, ...quicListen },
@@ -174,7 +179,20 @@ export async function buildNetwork(foundation: Foundation, machine: Machine = th
       minObservedPeers: config.min_observed_peers,
       statedHost: config.fallback_host,
     },
-    { clock, log, verifier, nodeRequests, quicPort: () => endpoint.address.port, proveKey, random: Math.random, world },
+    {
+      clock,
+      log,
+      verifier,
+      nodeRequests,
+      quicPort: () => endpoint.address.port,
+      proveKey,
+      random: Math.random,
+      world,
+      resolveName: async (name) => {
+        const ipv4 = tls.ipv4Of(name);
+        return ipv4 === null ? await lookupHost(name) : [ipv4];
+      },
+    },
   );
   const interfaces = (): string[] => interfaceAddresses().map((one) => one.address);
   const ownAddresses: OwnAddresses = new OwnAddresses(
@@ -193,8 +211,6 @@ export async function buildNetwork(foundation: Foundation, machine: Machine = th
     endpoint.renewPorts();
     onNetwork();
   });
-  const lookupHost = async (host: string): Promise<string[]> =>
-    (await lookup(host, { all: true })).map((one) => one.address);
   const dialSome = async () => {
     const asked = records.peers().slice(0, MAX_DIALED);
     const known = await Promise.all(asked.map((peer) => records.identify(peer)));

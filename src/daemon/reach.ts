@@ -37,6 +37,7 @@ import { TurnRendezvousClient, TurnRendezvousServer } from '../network/reachabil
 import { UdpFallback } from '../network/reachability/udp-fallback.ts';
 import { ownHosts } from '../network/records/own-hosts.ts';
 import type { RecordDht } from '../network/records/record-dht.ts';
+import { isIpv6Only } from '../network/transport/nat64.ts';
 import { isStraight } from '../network/transport/path.ts';
 import type { NativeQuicEndpoint } from '../network/transport/quic/native-endpoint.ts';
 import type { UdpOverTls } from '../network/transport/tls/client.ts';
@@ -311,6 +312,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     storedHelpers: () => helperStore.all,
     isOwnHost,
     isAllowed: () => parts.hasTls && !configuration.current.disable_relay,
+    isIpv6Only: () => isIpv6Only(parts.interfaceAddresses()),
     hasProxy: () => tls.hasProxy,
     onSwitch: () => {
       parts.onNetwork();

@@ -7,8 +7,9 @@
 export const IP_SCOPE = { none: 0, loopback: 1, link: 2, private: 3, public: 4 } as const;
 export type IpScope = (typeof IP_SCOPE)[keyof typeof IP_SCOPE];
 
-/** Size of an IPv4 address, bytes. */
+/** Sizes of addresses, bytes. */
 export const IPV4_BYTES = 4;
+export const IPV6_BYTES = 16;
 
 /** The addresses from first to last. */
 type Range<V> = readonly [first: V, last: V, scope: IpScope];
@@ -68,7 +69,7 @@ function digitsOf(groups: string): string {
 }
 
 /** An IPv6 address as a number; null for any other text. */
-function ipv6Number(text: string): bigint | null {
+export function ipv6Number(text: string): bigint | null {
   const ip = ipv6Text(text);
   if (ip === null) return null;
   const [head = '', tail = ''] = ip.split('::', 2);

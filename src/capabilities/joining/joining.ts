@@ -291,6 +291,13 @@ export interface NodeFacts {
   readonly others: readonly PinnedContact[];
 }
 
+/** An own IPv6 address: nodes with IPv6 only join through it over TLS. */
+function ownIpv6({ dht, known, isReached }: NodeFacts): Address[] {
+  const hosts = known.filter(({ source }) => source === 'interface').map(({ address }) => address.host);
+  const host = hosts.find((one) => one.includes(':') && ipScope(one) === IP_SCOPE.public);
+  return host === undefined || !isReached || !isEveryInterface(dht.host) ? [] : [{ host, port: dht.port }];
+}
+
 /** The record network uses IPv4 addresses, or names that resolve to them. */
 function isUsable({ host }: Address): boolean {
   return canonicalIp(host) === null || !host.includes(':');
@@ -321,7 +328,9 @@ export function contactsForInvitation(facts: NodeFacts): {
   const own = ownAddresses(facts).map((place): PinnedContact => ({ ...place, nodeKey: facts.nodeKey }));
   const wide = own.filter(isWide);
   const others = facts.isReached && wide.length > 0 ? [] : facts.others;
-  const contacts = [...wide, ...others, ...own.filter((place) => !isWide(place))].slice(0, MAX_INVITATION_CONTACTS);
+  const overTls = ownIpv6(facts).map((place): PinnedContact => ({ ...place, nodeKey: facts.nodeKey }));
+  const near = own.filter((place) => !isWide(place));
+  const contacts = [...wide, ...overTls, ...others, ...near].slice(0, MAX_INVITATION_CONTACTS);
   const reach = (): InvitationReach => {
     if (facts.isReached && wide.length > 0) return 'anywhere';
     if (others.some(isWide)) return 'helped';

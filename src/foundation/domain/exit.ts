@@ -12,11 +12,12 @@ export type ExitState = (typeof EXIT_STATES)[number];
 
 /**
  * Why UDP is not used:
+ * - `no_ipv4`: this machine has IPv6 only, and the record network uses IPv4
  * - `udp_silent`: no node answers
  * - `quic_dropped`: nodes answer in the record network, but not over QUIC
  * - `path_mtu`: only short packets pass: QUIC needs IP packets of 1,228 bytes
  */
-export const UDP_TROUBLES = ['udp_silent', 'quic_dropped', 'path_mtu'] as const;
+export const UDP_TROUBLES = ['no_ipv4', 'udp_silent', 'quic_dropped', 'path_mtu'] as const;
 export type UdpTrouble = (typeof UDP_TROUBLES)[number];
 
 /** The way out as the API shows it. */
@@ -46,6 +47,7 @@ export const OVER_UDP: Exit = {
 };
 
 const TROUBLE: Readonly<Record<UdpTrouble, string>> = {
+  no_ipv4: 'this machine has IPv6 only, and the record network uses IPv4',
   udp_silent: 'no node answers over UDP',
   quic_dropped: 'the network drops QUIC',
   path_mtu: 'only short UDP packets pass, and QUIC needs an MTU of 1,280 bytes',

@@ -15,6 +15,7 @@ import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
 import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { NodeAt } from '../node-requests.ts';
@@ -55,6 +56,7 @@ const DRAIN_MS = 30_000;
 const DRAIN_LOOK_MS = 500;
 /** Longest wait for the network of a lookup that found nothing, milliseconds. */
 const READY_WAIT_MS = 5_000;
+const NO_KEY = new Uint8Array();
 
 export interface UdpFallbackStatus {
   readonly state: ExitState;
@@ -85,6 +87,7 @@ interface UdpFallbackParts {
     | 'session'
     | 'spare'
     | 'isActive'
+    | 'carriesIpv6'
     | 'open'
     | 'reopen'
     | 'use'
@@ -114,6 +117,8 @@ interface UdpFallbackParts {
   readonly isOwnHost: (host: string) => boolean;
   /** False if `disable_relay` excludes UDP over TLS. */
   readonly isAllowed: () => boolean;
+  /** True if this machine has IPv6 only. */
+  readonly isIpv6Only: () => boolean;
   /** True if the user has set an HTTP proxy. */
   readonly hasProxy: () => boolean;
   /** The addresses of this node outside have changed. */
@@ -141,6 +146,8 @@ export class UdpFallback implements Component {
   /** False until UDP has been checked once since the start or a change of network. */
   #isChecked = false;
   readonly #changes = new Listeners<[]>();
+  /** Keys of helpers by host. A helper may have several hosts, and lends to this node over one connection. */
+  readonly #keys = new LruCache<string, Uint8Array>({ maxEntries: MAX_TARGETS });
 
   constructor(parts: UdpFallbackParts) {
     this.#parts = parts;
@@ -210,7 +217,7 @@ export class UdpFallback implements Component {
    * answers over UDP meanwhile, TLS is not used.
    */
   get #waitMs(): number {
-    return this.#parts.hasProxy() ? 0 : UDP_WAIT_MS;
+    return this.#parts.hasProxy() || this.#parts.isIpv6Only() ? 0 : UDP_WAIT_MS;
   }
 
   /**
@@ -264,6 +271,7 @@ export class UdpFallback implements Component {
 
   /** @returns milliseconds until the next round */
   async #round(): Promise<number> {
+    this.#parts.tls.carriesIpv6 = !this.#parts.isIpv6Only();
     const { tls, isAllowed } = this.#parts;
     if (tls.isActive && isAllowed()) return await this.#whileOnTls();
     if (tls.isActive) this.#goBack();
@@ -325,6 +333,7 @@ export class UdpFallback implements Component {
   /** What keeps this node from using UDP; null if nothing does, or if there is no node that could tell. */
   async #troubleOfUdp(): Promise<UdpTrouble | null> {
     if (this.#candidates().length === 0) return null;
+    if (this.#parts.isIpv6Only()) return 'no_ipv4';
     if (!this.#isAnswered) return 'udp_silent';
     return (await this.#quicWorks(false)) ? null : 'quic_dropped';
   }
@@ -448,7 +457,7 @@ export class UdpFallback implements Component {
         except === null ||
         (host !== except.target.host &&
           host !== except.host &&
-          (nodeKey === undefined || !equalBytes(nodeKey, except.hello.nodeKey))),
+          !equalBytes(nodeKey ?? this.#keys.peek(host) ?? NO_KEY, except.hello.nodeKey)),
     );
     const avoided = except?.host === null || except === null ? [] : [{ host: except.host, port: 0 }];
     const ordered = apartFirst([...avoided, ...others], isOwnHost).filter((one): one is Candidate => 'ports' in one);
@@ -471,7 +480,9 @@ export class UdpFallback implements Component {
       afterMs: i * STAGGER_MS,
       run: async (signal: AbortSignal) => {
         try {
-          return await tls.open(target, signal);
+          const session = await tls.open(target, signal);
+          this.#keys.set(target.host, session.hello.nodeKey);
+          return session;
         } catch (error) {
           if (error instanceof TlsFailure) failures.push(error);
           log.debug({ helper: formatAddress(target), error }, 'UDP over TLS: a node does not lend ports');

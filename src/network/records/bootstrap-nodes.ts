@@ -35,7 +35,7 @@ export interface Meeting {
   prove(address: Address, nodeKey: Uint8Array): Promise<ProofState>;
 }
 
-/** The IP addresses of a host name. */
+/** The IP addresses of a host name, or IPv4 addresses of the host with an IPv6 address. */
 type ResolveName = (name: string) => Promise<readonly string[]>;
 
 async function systemResolver(name: string): Promise<string[]> {
@@ -75,7 +75,8 @@ class Listed {
     const { host } = this.contact;
     const isFresh = this.state === 'met' && clock.now() - this.#resolvedAt < NAME_TTL_MS;
     if (isIPv4(host) || isFresh) return;
-    const found = isIPv6(host) ? [host] : await resolveName(host).catch(() => []);
+    const named = await resolveName(host).catch(() => []);
+    const found = isIPv6(host) ? [host, ...named] : named;
     const hosts = [...new Set(found.filter((one) => isIPv4(one)))].slice(0, MAX_ADDRESSES_PER_NAME);
     if (hosts.length > 0) this.hosts = hosts;
     else if (this.hosts.length === 0) this.state = found.length > 0 ? 'ipv6' : 'unresolved';

@@ -259,6 +259,15 @@ test('an address that is not confirmed yet is reported as such', () => {
   });
 });
 
+test('the invitation of a reached node also names its public IPv6 address, for nodes with IPv6 only', () => {
+  const known = [own('203.0.113.7', 'interface'), own('fd00::1', 'interface'), own('2600:1::7', 'interface'), LAN];
+  assert.deepEqual(given({ known, isReached: true }), {
+    reach: 'anywhere',
+    at: ['203.0.113.7:4121', '[2600:1::7]:4121', '192.168.1.2:4121'],
+  });
+  assert.ok(!given({ known }).at.includes('[2600:1::7]:4121'));
+});
+
 test('without a public address, the invitation only works in the LAN or on the machine', () => {
   assert.deepEqual(given({ known: [LAN, own('10.0.0.1', 'lan'), own('10.1.0.1', 'lan')] }), {
     reach: 'lan',

@@ -36,6 +36,7 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
     /** Only short packets pass. */
     isNarrow: false,
     hasProxy: false,
+    isIpv6Only: false,
     isAllowed: true,
     isLanAnswering: false,
     usesPorts: false,
@@ -54,6 +55,7 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
     session: null as TlsSession | null,
     spare: null as TlsSession | null,
     isActive: false,
+    carriesIpv6: true,
     moved: new Listeners<[]>(),
     lost: new Listeners<[TlsFailure]>(),
     open: async (target: TlsTarget, signal: AbortSignal): Promise<TlsSession> => {
@@ -131,6 +133,7 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
     storedHelpers: () => state.helpers,
     isOwnHost: () => false,
     isAllowed: () => state.isAllowed,
+    isIpv6Only: () => state.isIpv6Only,
     hasProxy: () => state.hasProxy,
     onSwitch: () => void log.push('switch'),
   });
@@ -246,6 +249,18 @@ test('if the path is too narrow for QUIC, the status says so', async (t) => {
   await clock.run(UDP_WAIT_MS);
   await clock.run(0);
   assert.deepEqual(summary().slice(0, 2), ['tls', 'path_mtu']);
+});
+
+test('a machine with IPv6 only uses TLS at once, for IPv4', async (t) => {
+  const { fallback, clock, state, tls, lines, summary } = world(t, ['[2600:1::1]:4121', SECOND]);
+  state.isIpv6Only = true;
+  state.answers.set('198.51.100.1:443', 'tcp_refused');
+  await fallback.start();
+  await clock.run(0);
+  await clock.run(0);
+  assert.deepEqual(lines()[0], 'open [2600:1::1]:443');
+  assert.deepEqual(summary().slice(0, 2), ['tls', 'no_ipv4']);
+  assert.equal(tls.carriesIpv6, false);
 });
 
 test('UDP is tried again soon, then every minute, and after each change of network', async (t) => {

@@ -80,6 +80,16 @@ test('only a few addresses of a bootstrap name are used, and only IPv4 addresses
   assert.deepEqual(world.states(), ['silent', 'ipv6', 'ipv6']);
 });
 
+test('a contact with an IPv6 address is used at the IPv4 address that it turns out to have', async () => {
+  const world = setUp([{ host: '2001:db8::2', port: PORT }]);
+  assert.deepEqual(await world.meet(), [false]);
+  assert.deepEqual(world.states(), ['ipv6']);
+  world.names.set('2001:db8::2', ['192.0.2.1']);
+  world.there.set('192.0.2.1:4121', 'met');
+  assert.deepEqual(await world.meet(), [true]);
+  assert.deepEqual(world.addresses(), ['192.0.2.1:4121']);
+});
+
 test('a contact with a key is used only after it has proven the key', async () => {
   const world = setUp([{ host: '192.0.2.1', port: PORT, nodeKey: NODE_KEY }]);
   assert.deepEqual(world.addresses(), [], 'the key is not proven yet');

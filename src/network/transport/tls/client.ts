@@ -2,6 +2,7 @@
  * UDP over TLS, for a node whose own UDP does not work: it borrows UDP ports of a helper. A second helper in another
  * network is the spare. If the connection is lost, it is opened again with the resume token, so the ports stay.
  */
+import { isIPv4 } from 'node:net';
 import { type Address, formatAddress } from '../../../foundation/address.ts';
 import type { Clock } from '../../../foundation/clock.ts';
 import { detach } from '../../../foundation/detached.ts';
@@ -63,6 +64,8 @@ interface UdpOverTlsParts {
   readonly proxies: Proxies;
   /** PEM text of `tls_ca`; empty for none. */
   readonly ca: () => string;
+  /** The addresses at which this machine may reach a helper. Default: its own. */
+  readonly reachableForms?: (target: Address) => Promise<readonly Address[]>;
 }
 
 export class UdpOverTls {
@@ -80,6 +83,8 @@ export class UdpOverTls {
   /** Aborted when another connection is used meanwhile; null unless a connection is opened again. */
   #reconnecting: AbortController | null = null;
   #isActive = false;
+  /** False if only IPv4 needs a helper, because this machine has IPv6 only. */
+  carriesIpv6 = true;
   /** The narrowest addresses that are carried. */
   #scope: IpScope = IP_SCOPE.public;
 
@@ -108,7 +113,13 @@ export class UdpOverTls {
 
   /** True if datagrams to an IP address go over TLS: addresses that reach at least as far as the helper's. */
   carries(host: string): boolean {
-    return this.#isActive && ipScope(host) >= this.#scope;
+    return this.#isActive && ipScope(host) >= this.#scope && (this.carriesIpv6 || !host.includes(':'));
+  }
+
+  /** The IPv4 address of a helper, by the host that was connected; null if it is not used or has none. */
+  ipv4Of(host: string): string | null {
+    const session = this.#main;
+    return session?.target.host === host && session.host !== null && isIPv4(session.host) ? session.host : null;
   }
 
   /**
@@ -116,8 +127,9 @@ export class UdpOverTls {
    * @throws TlsFailure, or the signal's reason
    */
   async open(target: TlsTarget, signal: AbortSignal): Promise<TlsSession> {
-    const { identity, proxies, ca, clock } = this.#parts;
-    const route = { proxy: proxies.for(target), ca: ca() };
+    const { identity, proxies, ca, clock, reachableForms } = this.#parts;
+    const proxy = proxies.for(target);
+    const route = { proxy, ca: ca(), addresses: (await reachableForms?.(target)) ?? [target] };
     const resume = this.#tokenFor(target);
     return await TlsSession.open({ target, route, identity, resume, signal }, clock);
   }

@@ -16,6 +16,8 @@ import { decodeNonce, EXPORTER_BYTES, EXPORTER_LABEL, MAX_TLS_MESSAGE_BYTES, NON
 
 export interface TlsRoute {
   readonly proxy: Proxy | null;
+  /** The addresses to try without a proxy, in order. Default: the target. */
+  readonly addresses?: readonly Address[];
   /** PEM certificates that must sign the helper's certificate; empty to accept any certificate. */
   readonly ca: string;
 }
@@ -38,12 +40,16 @@ type Step = 'tcp' | 'proxy' | 'tls' | 'upgrade';
  * Connects to a helper. Aborting the signal closes everything.
  * @throws TlsFailure, also if the signal aborts because of a timeout; or the signal's reason
  */
-export async function openTls(target: Address, { proxy, ca }: TlsRoute, signal: AbortSignal): Promise<OpenedTls> {
+export async function openTls(
+  target: Address,
+  { proxy, addresses = [target], ca }: TlsRoute,
+  signal: AbortSignal,
+): Promise<OpenedTls> {
   const to = formatAddress(target);
   let step: Step = proxy === null ? 'tcp' : 'proxy';
   let socket: Duplex | null = null;
   try {
-    const tcp = proxy === null ? await openTcp(target, signal) : await proxy.connect(target, signal);
+    const tcp = proxy === null ? await openFirst(addresses, signal) : await proxy.connect(target, signal);
     guard(tcp);
     socket = tcp;
     step = 'tls';
@@ -73,6 +79,20 @@ function timeoutFailure(step: Step, to: string, proxy: Proxy | null): TlsFailure
     step === 'tls' ? 'tls_failed' : 'upgrade_stripped',
     `${to} does not answer ${what}. A firewall may drop it.`,
   );
+}
+
+/** A TCP connection to the first address that accepts one. */
+async function openFirst(addresses: readonly Address[], signal: AbortSignal): Promise<Socket> {
+  let failure: unknown;
+  for (const address of addresses) {
+    try {
+      return await openTcp(address, signal);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      failure = error;
+    }
+  }
+  throw failure;
 }
 
 async function openTcp(target: Address, signal: AbortSignal): Promise<Socket> {

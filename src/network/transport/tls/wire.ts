@@ -4,7 +4,7 @@
  */
 import type { Address } from '../../../foundation/address.ts';
 import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES, type Signer } from '../../../foundation/identity/ed25519.ts';
-import { canonicalIp, IPV4_BYTES, ipv4Text } from '../../../foundation/ip.ts';
+import { canonicalIp, IPV4_BYTES, IPV6_BYTES, ipv4Text } from '../../../foundation/ip.ts';
 import { LruCache } from '../../../foundation/lru-cache.ts';
 import { NETWORK_TAG_BYTES } from '../udp-socket.ts';
 
@@ -80,7 +80,6 @@ export interface SignedHello<H> {
   readonly signature: Uint8Array;
 }
 
-const IPV6_BYTES = 16;
 const CLIENT_HELLO_BYTES =
   1 + NETWORK_TAG_BYTES + PUBLIC_KEY_BYTES + NONCE_BYTES + EXPORTER_BYTES + RESUME_TOKEN_BYTES + SIGNATURE_BYTES;
 
