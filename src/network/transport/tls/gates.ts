@@ -10,12 +10,16 @@ import { guard, listening } from '../../../foundation/stream-listeners.ts';
 import type { EngineConnection, EngineConnectionStats, EngineStream } from '../quic/engine.ts';
 import type { BorrowedPort } from '../udp-socket.ts';
 
-/** Remote addresses of one socket at one time. Strangers can send to a lent port from many. */
-export const MAX_GATES = 64;
-/** A gate without packets for this time is closed, milliseconds: four times the idle timeout of a connection. */
-export const GATE_IDLE_MS = 60_000;
-/** How often that is checked, milliseconds. */
-const LOOK_MS = 15_000;
+/** Remote addresses that a socket dials at one time. Each uses a file descriptor. */
+export const MAX_DIAL_GATES = 256;
+/** Remote addresses that send to a lent port at one time. Strangers can. */
+export const MAX_LENT_GATES = 64;
+/** A gate without packets for this time is closed, milliseconds. Connections send keepalives far more often. */
+export const GATE_IDLE_MS = 20_000;
+/** If there are too many, one without packets for this time gives way, milliseconds. */
+export const GATE_SPARE_MS = 5_000;
+/** How often idle gates are closed, milliseconds. */
+const LOOK_MS = 5_000;
 /** Requested size of socket buffers, bytes. The system may allow less. */
 const BUFFER_BYTES: number = 4 * 1024 * 1024;
 const LOOPBACK = '127.0.0.1';
@@ -119,10 +123,19 @@ export class Gates {
     const key = formatAddress(remote);
     const known = this.#gates.get(key);
     if (known !== undefined) return known;
-    if (this.#gates.size >= MAX_GATES) return null;
+    if (this.#gates.size >= (this.#engine === null ? MAX_DIAL_GATES : MAX_LENT_GATES) && !this.#evict()) return null;
     const gate = new Gate(remote, this.#port, this.#engine, this.#clock);
     this.#gates.set(key, gate);
     return gate;
+  }
+
+  /** Closes the gate that was idle longest. False if all are in use. */
+  #evict(): boolean {
+    const [oldest] = [...this.#gates].sort(([, a], [, b]) => a.usedAt - b.usedAt);
+    if (oldest === undefined || this.#clock.now() - oldest[1].usedAt < GATE_SPARE_MS) return false;
+    oldest[1].close();
+    this.#gates.delete(oldest[0]);
+    return true;
   }
 
   #receive(datagram: Uint8Array, from: Address): void {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
+import type { Address } from '../../../../src/foundation/address.ts';
 import { systemClock } from '../../../../src/foundation/clock.ts';
 import { KeyPair } from '../../../../src/foundation/identity/keys.ts';
 import { silentLog } from '../../../../src/foundation/log.ts';
@@ -9,13 +10,20 @@ import { LentPort } from '../../../../src/network/reachability/lent-port.ts';
 import { networkTag } from '../../../../src/network/records/node-address.ts';
 import { NativeQuicEndpoint } from '../../../../src/network/transport/quic/native-endpoint.ts';
 import { UdpOverTls } from '../../../../src/network/transport/tls/client.ts';
-import { Gates } from '../../../../src/network/transport/tls/gates.ts';
+import {
+  GATE_IDLE_MS,
+  GATE_SPARE_MS,
+  Gates,
+  MAX_DIAL_GATES,
+  MAX_LENT_GATES,
+} from '../../../../src/network/transport/tls/gates.ts';
 import { Proxies } from '../../../../src/network/transport/tls/proxy.ts';
 import { switchingSockets } from '../../../../src/network/transport/tls/socket.ts';
 import type { Connection } from '../../../../src/network/transport/types.ts';
 import { UdpLanes } from '../../../../src/network/transport/udp-lane/udp-lanes.ts';
-import { udxSockets } from '../../../../src/network/transport/udp-socket.ts';
+import { type BorrowedPort, udxSockets } from '../../../../src/network/transport/udp-socket.ts';
 import { eventually } from '../../../support/eventually.ts';
+import { TestClock } from '../../../support/test-clock.ts';
 import { TlsHelper } from '../../../support/tls-helper.ts';
 
 const HOST = '127.0.0.1';
@@ -141,6 +149,37 @@ test('another program of this machine cannot send through a gate', async (t) => 
   assert.equal(seen.includes('other'), false);
   gates.close();
   await eventually('its port is closed', () => helper.lentPorts.length === 0);
+});
+
+test('gates are limited: idle ones give way, and close after a while', async () => {
+  const clock = new TestClock();
+  let receive: (datagram: Uint8Array, from: Address) => void = () => {};
+  const port: BorrowedPort = {
+    isOpen: true,
+    send: () => true,
+    receive: (handler) => {
+      receive = handler;
+    },
+    close: () => {},
+  };
+  const dials = new Gates(port, null, clock);
+  const at = (n: number): Address => ({ host: '203.0.113.1', port: 1024 + n });
+  const first = await dials.gateTo(at(0));
+  for (let n = 1; n < MAX_DIAL_GATES; n++) await dials.gateTo(at(n));
+  await assert.rejects(dials.gateTo(at(MAX_DIAL_GATES)), /too many/);
+  clock.advance(GATE_SPARE_MS);
+  await dials.gateTo(at(1));
+  await dials.gateTo(at(MAX_DIAL_GATES));
+  assert.equal(dials.remoteAt(first), null, 'the one that was idle longest');
+  clock.advance(GATE_IDLE_MS);
+  assert.notDeepEqual(dials.remoteAt(await dials.gateTo(at(1))), null);
+  dials.close();
+  const lent = new Gates(port, 9, clock);
+  for (let n = 0; n <= MAX_LENT_GATES; n++) receive(Uint8Array.of(1), at(n));
+  const known = await Promise.all([lent.gateTo(at(0)), lent.gateTo(at(MAX_LENT_GATES)).catch(() => null)]);
+  assert.deepEqual([known[0] === null, known[1]], [false, null]);
+  lent.close();
+  assert.equal(clock.timers, 0);
 });
 
 test('bulk lanes are refused on borrowed ports', async (t) => {
