@@ -178,7 +178,8 @@ async function joinLimited(limited: LimitedMachine, who: Who, start: Start): Pro
   const state = await daemon
     .until(
       `${label} is in the network`,
-      ({ network_ready, exit }) => network_ready && (isUdpUsable || exit.state === 'tls'),
+      ({ network_ready, exit, helpers }) =>
+        network_ready && (isUdpUsable || (exit.state === 'tls' && helpers.length > 0)),
     )
     .then(
       ({ exit }) =>
