@@ -45,6 +45,7 @@ export class TunnelUsers implements Users {
   /** The answer of the service; null if the connection breaks. */
   async #fetch(from: Agent, port: number, path: string): Promise<string | null> {
     const { process } = from.node;
+    const { schedule } = this.#world;
     return await process.run(
       () =>
         new Promise<string | null>((resolve) => {
@@ -52,7 +53,8 @@ export class TunnelUsers implements Users {
             text(response).then(resolve, () => resolve(null));
           });
           request.on('error', () => resolve(null));
-          const limit = process.clock.after(TIMEOUT_MS, () => request.destroy());
+          // Not a timer of the daemon, which would have to end with it.
+          const limit = schedule.after(TIMEOUT_MS, () => process.deliver(() => void request.destroy()));
           request.on('close', () => limit.cancel());
         }),
     );
