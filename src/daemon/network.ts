@@ -167,7 +167,11 @@ export async function buildNetwork(foundation: Foundation, machine: Machine = th
       return false;
     }
   };
-  const world = { ...machine.rpc, createSocket: switchingSockets(machine.rpc.createSocket, tls) };
+  const lentPorts = {
+    outer: (address: Address): Address => reach.lending.outer(address),
+    local: (address: Address): Address => reach.lending.local(address),
+  };
+  const world = { ...machine.rpc, createSocket: switchingSockets(machine.rpc.createSocket, tls), lentPorts };
   const records = new RecordDht(
     {
       listen: dhtListen,

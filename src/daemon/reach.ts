@@ -238,7 +238,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
       : new Relay(limits, { clock, log, createSocket: () => records.plainSocket(), budgets });
   const observedAddress = (nodeKey: Uint8Array) => {
     const path = pool.current(nodeKey)?.connection.path;
-    return path !== undefined && isStraight(path) ? path.remote : null;
+    return path !== undefined && isStraight(path) ? lending.server.outer(path.remote) : null;
   };
   const helps = (): boolean =>
     config.help_others && (records.reachability().inRoutingTables || isFirstNode(parts.contacts(), ownAddresses));
@@ -285,7 +285,10 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
       onNetwork();
     },
   });
-  nodeRequests.onRequest('signal', signalHandler(helper, responder, helps));
+  nodeRequests.onRequest(
+    'signal',
+    signalHandler(helper, responder, helps, (source) => lending.server.outer(source)),
+  );
 
   const onNetwork = (): void => {
     helpers.onReachability();

@@ -1,4 +1,5 @@
 /** Dispatches signal requests to the two roles of this node: helper and called node. */
+import type { Address } from '../../foundation/address.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { NodeRequestHandler } from '../node-requests.ts';
 import { isStraight } from '../transport/path.ts';
@@ -8,17 +9,19 @@ import { decodeIntroduction, encodeIntroductionAnswer } from './signals.ts';
 
 /**
  * Answers requests of kind 'signal'. A caller's address is the source of its packets, never its own claim.
+ * @param seenAt the address that others see, for the source of a connection; lent ports of this node have another one
  * @param helps true if this node helps others: it is configured to, and strangers can reach it
  */
 export function signalHandler(
   helper: Pick<Helper, 'answer'>,
   called: Pick<PunchResponder, 'answer'>,
   helps: () => boolean,
+  seenAt: (source: Address) => Address = (source) => source,
 ): NodeRequestHandler {
   return async (body, { nodeKey, path }) => {
     // On a relayed or punched path, the source address is not one at which the node is reachable.
     if (!isStraight(path)) throw new SvcError('access_denied');
-    const from = { nodeKey, address: path.remote };
+    const from = { nodeKey, address: seenAt(path.remote) };
     const introduction = decodeIntroduction(body);
     if (introduction !== null) return encodeIntroductionAnswer(await called.answer(introduction, from));
     if (!helps()) throw new SvcError('access_denied');

@@ -39,6 +39,17 @@ export function udxSockets(): SocketFactory {
   return () => udx.createSocket();
 }
 
+/**
+ * The addresses of the UDP ports that this node lends. Datagrams between them and its own sockets stay on this machine,
+ * so both see an address of an interface. Behind a NAT, others know these ports at another host.
+ */
+export interface LentPortAddresses {
+  /** The address that others see, for a local address of a lent port; other addresses unchanged. */
+  outer(address: Address): Address;
+  /** The reverse. */
+  local(address: Address): Address;
+}
+
 /** Size of the tag of a record network, bytes. Its datagrams start with the tag. */
 export const NETWORK_TAG_BYTES = 8;
 

@@ -211,7 +211,9 @@ export class Rpc {
    * @param what with `answers`, requests are ignored
    */
   receive(socket: UdpSocket, what: 'all' | 'answers' = 'all'): void {
-    socket.on('message', (bytes: Uint8Array, from: Address) => {
+    const { lentPorts } = this.#deps.world;
+    socket.on('message', (bytes: Uint8Array, source: Address) => {
+      const from = lentPorts?.outer(source) ?? source;
       if (this.#isStopped || bytes.length > MAX_DATAGRAM_BYTES || from.port < 1) return;
       const datagram = decodeDatagram(bytes, this.#options.tag);
       if (datagram?.kind === 'answer') this.#onAnswer(datagram, from, socket);
@@ -288,7 +290,7 @@ export class Rpc {
       }
     });
     // Later, because settling starts the next request: without a network, thousands would nest.
-    if (!transmit(socket, datagram, to)) queueMicrotask(() => this.#settle(pending, null));
+    if (!this.#transmit(socket, datagram, to)) queueMicrotask(() => this.#settle(pending, null));
   }
 
   #settle(pending: Pending, answer: RpcAnswer | null): void {
@@ -360,17 +362,18 @@ export class Rpc {
       },
       this.#options.tag,
     );
-    transmit(socket, datagram, { host, port });
+    this.#transmit(socket, datagram, { host, port });
   }
-}
 
-/** False if the system does not send to this address. */
-function transmit(socket: UdpSocket, datagram: Uint8Array, { host, port }: Address): boolean {
-  try {
-    socket.trySend(datagram, port, host);
-    return true;
-  } catch {
-    return false;
+  /** False if the system does not send to this address. */
+  #transmit(socket: UdpSocket, datagram: Uint8Array, to: Address): boolean {
+    const { host, port } = this.#deps.world.lentPorts?.local(to) ?? to;
+    try {
+      socket.trySend(datagram, port, host);
+      return true;
+    } catch {
+      return false;
+    }
   }
 }
 

@@ -1,7 +1,7 @@
 /** Resources of the machine that the record network uses, so that a simulator can replace them. */
 import { randomFillSync } from 'node:crypto';
 import { type Clock, systemClock } from '../../../foundation/clock.ts';
-import { type SocketFactory, udxSockets } from '../../transport/udp-socket.ts';
+import { type LentPortAddresses, type SocketFactory, udxSockets } from '../../transport/udp-socket.ts';
 
 export interface RpcWorld {
   /** Times requests, tokens and pings. */
@@ -11,6 +11,8 @@ export interface RpcWorld {
   readonly randomBytes: (length: number) => Uint8Array;
   /** A number from 0 to below 1. */
   readonly random: () => number;
+  /** Default: no lent ports. */
+  readonly lentPorts?: LentPortAddresses;
 }
 
 /** The machine itself. */

@@ -25,6 +25,7 @@ import { Quota, type QuotaShare } from '../../../foundation/quota.ts';
 import { RateQuota } from '../../../foundation/rate-limit.ts';
 import { every, type RepeatingTask } from '../../../foundation/repeat.ts';
 import { describePortError } from '../../../foundation/sockets.ts';
+import type { LentPortAddresses } from '../udp-socket.ts';
 import { type CertificateFiles, readCertificate, selfSigned } from './certificate.ts';
 import { Destinations } from './destinations.ts';
 import { Lease, type LendingCounters, type LendingHosts } from './lease.ts';
@@ -178,7 +179,7 @@ function forwardedFor(request: IncomingMessage): string | null {
   return canonicalIp(last);
 }
 
-export class TlsServer implements Component {
+export class TlsServer implements Component, LentPortAddresses {
   readonly #options: TlsServerOptions;
   readonly #deps: TlsServerDependencies;
   readonly #http: HttpServer;
@@ -302,6 +303,19 @@ export class TlsServer implements Component {
       const address = server.address() as AddressInfo | null;
       return address === null ? [] : [{ host: address.address, port: address.port, isTls }];
     });
+  }
+
+  outer(address: Address): Address {
+    if (!this.#lentPorts.has(address.port)) return address;
+    const { localHost, seenHost } = this.#deps;
+    const seen = seenHost();
+    return seen !== null && localHost(seen) === address.host ? { host: seen, port: address.port } : address;
+  }
+
+  local(address: Address): Address {
+    if (!this.#lentPorts.has(address.port)) return address;
+    const host = this.#deps.localHost(address.host);
+    return host === null ? address : { host, port: address.port };
   }
 
   /** The highest number of clients. */

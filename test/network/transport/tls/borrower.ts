@@ -72,7 +72,7 @@ export async function lendingHelper(t: TestContext, settings: HelperSettings = {
       mayDial: settings.mayDial ?? (() => true),
       localHost: (host) => (host === outer?.host ? (local?.host ?? null) : null),
       localPort: ({ port }) => (port === outer?.port ? (local?.port ?? null) : null),
-      seenHost: () => '127.0.0.1',
+      seenHost: () => outer?.host ?? '127.0.0.1',
       descriptors: () => settings.descriptors ?? 65_536,
     },
   );

@@ -308,6 +308,13 @@ test('clients of one helper reach each other at its address in front of a NAT', 
   await eventually('both ports', () => node.arrivals.length === 2);
   const [first, second] = node.arrivals.map(({ from }) => ({ host: outer.host, port: from.port }));
   assert.ok(first !== undefined && second !== undefined);
+  const local = node.arrivals[0]?.from ?? first;
+  assert.deepEqual([helper.server.outer(local), helper.server.local(first)], [first, local]);
+  const others = [node.address, { host: '198.51.100.1', port: first.port }];
+  assert.deepEqual(
+    [others.map((one) => helper.server.outer(one)), others.map((one) => helper.server.local(one))],
+    [others, others],
+  );
   one.send(1, second, tagged('from the first'));
   await eventually('the datagram', () => two.received.length === 1);
   two.send(1, first, tagged('from the second'));
