@@ -18,6 +18,7 @@ Runs complete nodes with users in virtual time, with faults, and checks that eve
   --actions N   actions of each agent per hour (default 20)
   --faults LIST kinds of faults, separated by commas, or none. Default: all of
                 ${FAULT_KINDS.join(', ')}
+  --healing M   minutes from the end of all faults until every guarantee must hold (default 40)
   --users LIST  which users act, separated by commas. Default: all of
                 ${USER_NAMES.join(', ')}
   --pause M     minutes between two faults, on average (default 20)
@@ -91,6 +92,7 @@ export async function main(seed: number): Promise<void> {
       nat: { type: 'string', default: '0.3' },
       faults: { type: 'string' },
       users: { type: 'string' },
+      healing: { type: 'string', default: '40' },
       aim: { type: 'string', default: '0.999' },
       help: { type: 'boolean', default: false },
     },
@@ -113,6 +115,7 @@ export async function main(seed: number): Promise<void> {
         behindNat: numberOf('nat', values.nat, 0, 1),
         liars: numberOf('liars', values.liars, 0, 500),
         faults: faultsOf(values.faults),
+        healingMs: numberOf('healing', values.healing, 0, 100_000) * 60_000,
         users: usersOf(values.users),
         faultPauseMinutes: numberOf('pause', values.pause, 0.1, 1_000_000),
       },

@@ -12,7 +12,6 @@ import { type Outcome, simulate } from './runs.ts';
 const ROOT: string = join(import.meta.dirname, '..');
 const DEFECTS: string = join(import.meta.dirname, 'defects');
 const COPIED = ['src', 'sim', 'test/support', 'package.json', 'tsconfig.json'];
-const DEFAULT_OPTIONS = '--nodes 5 --days 0.1';
 
 interface Defect {
   /** A file of this folder. */
@@ -21,7 +20,7 @@ interface Defect {
   readonly fixedBy: string;
   readonly cause: string;
   /** Options of the simulations that look for it. */
-  readonly options?: string;
+  readonly options: readonly string[];
 }
 
 interface Search {
@@ -56,7 +55,7 @@ class Hunt {
   async #searchIn(directory: string, defect: Defect): Promise<Search> {
     let seconds = 0;
     for (let seed = 1; seed <= this.#seeds && seconds < this.#maxSeconds; seed++) {
-      const args = [...(defect.options ?? DEFAULT_OPTIONS).split(' '), '--seed', `${seed}`];
+      const args = [...defect.options, '--seed', `${seed}`];
       const outcome = await simulate(directory, args, (this.#maxSeconds - seconds) * 1000);
       seconds += outcome.seconds;
       if (outcome.guarantees.length === 0) continue;

@@ -144,6 +144,11 @@ export class Faults {
         this.#parts.cutPower(node);
         return [node.name, () => this.#parts.start(node)];
       }
+      case 'blackout': {
+        const off = nodes.filter(({ isRunning }) => isRunning);
+        for (const one of off) this.#parts.cutPower(one);
+        return ['', async () => void (await Promise.all(off.map((one) => this.#parts.start(one))))];
+      }
       case 'full disk': {
         node.disk.faults.isFull = true;
         return [node.name, () => void (node.disk.faults.isFull = false)];

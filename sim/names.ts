@@ -14,6 +14,7 @@ export const FAULT_KINDS = [
   'clock jump',
   'wrong clock',
   'power cut',
+  'blackout',
   'full disk',
   'failing writes',
   'failing reads',
@@ -34,4 +35,5 @@ export const USER_NAMES = [
   'lives',
   'tunnels',
   'streams',
+  'disasters',
 ] as const;

@@ -8,7 +8,7 @@ const MAX_RUN_MS = 600_000;
 export interface Outcome {
   /** Guarantees that were broken, the first one first. A process that ends without figures breaks one too. */
   readonly guarantees: readonly string[];
-  readonly figures: WorldFigures | null;
+  readonly figures: Partial<WorldFigures> | null;
   /** Seconds of real time. */
   readonly seconds: number;
   readonly timeline: readonly string[];
@@ -32,19 +32,20 @@ export function simulate(directory: string, args: readonly string[], maxMs: numb
   }, maxMs);
   return new Promise((resolve, reject) => {
     child.on('error', reject);
-    child.on('close', () => {
+    child.on('close', (code) => {
       clearTimeout(timer);
       const figures = figuresOf(output.stdout);
-      const broken = figures?.violations.map(({ guarantee }) => guarantee) ?? (isLate ? [] : ['simulations end']);
+      const failure = code === 0 || isLate ? [] : [figures === null ? 'simulations end' : 'look-ups succeed'];
+      const broken = figures?.violations?.map(({ guarantee }) => guarantee) ?? failure;
       const seconds = (performance.now() - begunAt) / 1000;
       resolve({ guarantees: [...new Set(broken)], figures, seconds, timeline: output.stderr.split('\n') });
     });
   });
 }
 
-function figuresOf(text: string): WorldFigures | null {
+function figuresOf(text: string): Partial<WorldFigures> | null {
   try {
-    return JSON.parse(text.slice(text.indexOf('{'))) as WorldFigures;
+    return JSON.parse(text.slice(text.indexOf('{'))) as Partial<WorldFigures>;
   } catch {
     return null;
   }

@@ -17,7 +17,7 @@ export interface Surroundings {
   /** Runs an operation. Null if it failed in a way that faults explain. */
   readonly attempt: <T>(what: string, work: () => Promise<T>) => Promise<T | null>;
   /** True if nothing has been wrong for this time, milliseconds, and the nodes of the agents have run since then. */
-  isCalm(ms: number, ...agents: readonly Agent[]): boolean;
+  readonly isCalm: (ms: number, ...agents: readonly Agent[]) => boolean;
   /** The faults that were active after a time, with their duration after it. Both in milliseconds. */
   faultsSince(at: number): readonly { readonly kind: string; readonly ms: number }[];
 }

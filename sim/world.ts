@@ -17,6 +17,7 @@ import { type Machine, UdpNetwork } from './udp-network.ts';
 import type { Surroundings, Users } from './user.ts';
 import { CallUsers } from './users/calls.ts';
 import { ChatUsers } from './users/chats.ts';
+import { DisasterUsers } from './users/disasters.ts';
 import { FileUsers } from './users/files.ts';
 import { GroupUsers } from './users/groups.ts';
 import { KeyUsers } from './users/keys.ts';
@@ -37,8 +38,6 @@ const HOUR_MS = 3_600_000;
 /** Milliseconds between two nodes that join, and until their users act. */
 const JOIN_PAUSE_MS = 500;
 const WARM_UP_MS = 60_000;
-/** Time from the end of all faults until every guarantee must hold. */
-const HEALING_MS = 40 * 60_000;
 /** Milliseconds until a node is started again that could not start. */
 const RESTART_MS = 30_000;
 /** Limits for one node. */
@@ -69,6 +68,8 @@ export interface WorldOptions {
   /** Dishonest nodes, which have no agents. */
   readonly liars: number;
   readonly faults: readonly FaultKind[];
+  /** Time from the end of all faults until every guarantee must hold. */
+  readonly healingMs: number;
   /** Names of the users that act, of `USER_NAMES`. */
   readonly users: readonly string[];
   /** Average minutes between the starts of two faults. */
@@ -120,7 +121,8 @@ export class World implements Surroundings {
     this.#calls = new CallUsers(this);
     const keys = new KeyUsers(this, { nodes: this.nodes, moved: (agent) => agent.serve() });
     this.#keys = keys;
-    const all: readonly Users[] = [keys, this.#calls, ...USERS.map((Kind) => new Kind(this))];
+    const disasters = new DisasterUsers(this, { newNode: async () => await this.#newSpare() });
+    const all: readonly Users[] = [keys, this.#calls, disasters, ...USERS.map((Kind) => new Kind(this))];
     this.#users = all.filter(({ name }) => options.users.includes(name));
     this.#faults = new Faults({
       ...{
@@ -165,11 +167,11 @@ export class World implements Surroundings {
     }
   };
 
-  isCalm(ms: number, ...agents: readonly Agent[]): boolean {
+  readonly isCalm = (ms: number, ...agents: readonly Agent[]): boolean => {
     const since = this.schedule.now() - ms;
     if (!this.#isActing || this.#faults.since(since).length > 0) return false;
     return agents.every(({ node }) => node.isRunning && node.startedAt <= since);
-  }
+  };
 
   faultsSince(at: number): readonly { readonly kind: string; readonly ms: number }[] {
     return this.#faults.since(at);
@@ -201,7 +203,7 @@ export class World implements Surroundings {
       this.#isActing = false;
       this.note('all faults end');
       await schedule.until(this.#faults.heal());
-      await schedule.run(HEALING_MS);
+      await schedule.run(this.#options.healingMs);
       for (const users of this.#users) await schedule.until(users.audit());
       this.#checkLimits();
       for (const node of this.nodes) await schedule.until(this.#stop(node));
@@ -228,16 +230,7 @@ export class World implements Surroundings {
     const nth = this.nodes.length;
     const bootstrap = this.nodes.slice(0, BOOTSTRAP_NODES).map(({ machine }) => `${machine.host}:${DHT_PORT}`);
     const { schedule } = this;
-    const node = new SimulatedNode({
-      ...{
-        name: `n${nth}`,
-        schedule,
-        random: this.random,
-        machine: this.#newMachine(nth),
-        bootstrap,
-        directory: this.#directory,
-      },
-    });
+    const node = this.#newNode(`n${nth}`, this.#newMachine(nth), bootstrap);
     this.nodes.push(node);
     await this.#start(node);
     const isLiar = nth >= this.#options.nodes - this.#options.liars;
@@ -249,6 +242,19 @@ export class World implements Surroundings {
       this.#calls.watch(agent);
       this.agents.push(agent);
     }
+  }
+
+  #newNode(name: string, machine: Machine, bootstrap: readonly string[]): SimulatedNode {
+    const { schedule, random } = this;
+    return new SimulatedNode({ name, schedule, random, machine, bootstrap, directory: this.#directory });
+  }
+
+  /** A node for disasters. */
+  async #newSpare(): Promise<SimulatedNode> {
+    const bootstrap = this.nodes.slice(0, BOOTSTRAP_NODES).map(({ machine }) => `${machine.host}:${DHT_PORT}`);
+    const node = this.#newNode('spare', this.#udp.machine(this.#udp.newHost()), bootstrap);
+    await node.start();
+    return node;
   }
 
   #newMachine(nth: number): Machine {

@@ -7,6 +7,9 @@ const CHANGES = 0.15;
 /** A call that was admitted just before a change may reach the service this much later, milliseconds. */
 const IN_FLIGHT_MS = 5;
 
+/** Time without faults after which every call must be answered, milliseconds. */
+const CALM_MS = 150_000;
+
 interface Access {
   readonly isPublic: boolean;
   readonly allowed: ReadonlySet<string>;
@@ -72,7 +75,10 @@ export class CallUsers implements Users {
     const answer = await attempt(`${from.name} calls ${to.name} ${path}`, () =>
       from.node.call('fetch', { aid: to.aid, path, local_aid: from.aid }),
     );
-    if (answer === null) return false;
+    if (answer === null) {
+      this.#expectAnswer(from, to, path);
+      return false;
+    }
     note(`${path} answered with ${answer.status}`);
     const body = Buffer.from(answer.body, 'base64').toString();
     const isRight = answer.status === 200 && body === `${to.aid} ${path}`;
@@ -80,6 +86,15 @@ export class CallUsers implements Users {
     if (isRight) this.#answered++;
     else if (answer.status === 200) violate('calls are answered by the called agent', `${path}: ${body}`);
     return isRight;
+  }
+
+  /** In a calm world, calls that the access list admits are answered. */
+  #expectAnswer(from: Agent, to: Agent, path: string): void {
+    const { rules, changedAt } = this.#accessOf(to);
+    const { schedule, violate, isCalm } = this.#world;
+    const isSettled = rules !== null && admits(rules, from.aid) && schedule.now() - changedAt > CALM_MS;
+    if (isSettled && isCalm(CALM_MS, from, to))
+      violate('calls are answered in a calm world', `${from.name} ${path} ${to.name}`);
   }
 
   async #change(agent: Agent): Promise<void> {

@@ -4,6 +4,9 @@
  */
 import { createServer } from 'node:http';
 import net from 'node:net';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { DATABASE_FILE } from '../../src/foundation/data-dir/paths.ts';
 import { decodeDelegation } from '../../src/foundation/identity/delegation.ts';
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
 import { RECORD } from '../../src/foundation/records/types.ts';
@@ -13,10 +16,14 @@ import type { SimulatedNode } from '../node.ts';
 import type { Surroundings, Users } from '../user.ts';
 
 const FIRST_PORT = 20_000;
+/** Probability that a statement fails while an agent is deleted. */
+const FAILING_WRITES = 0.2;
 const SECRET = 'a secret of many words';
 const OTHER_SECRET = 'another secret of many words';
 /** Custom type of records. */
 const CUSTOM_TYPE: number = RECORD.customLast;
+/** Time after which nothing is stored of a chat request that ended, milliseconds. */
+const FORGOTTEN_MS: number = 25 * 60_000;
 /** Callers look for a connection that lost its path for a minute, milliseconds. */
 const LATE_MS = 100_000;
 /** After this time in a calm world, an operation on the network must succeed, milliseconds. */
@@ -47,6 +54,7 @@ export class LifeUsers implements Users {
       () => this.#twins(agent, other),
       () => this.#lateTunnel(agent, other),
       () => this.#newToken(agent, other),
+      () => this.#withdrawn(agent, other),
     ]);
     const isComplete = await this.#world.attempt(`${agent.name} begins a short life`, life);
     if (isComplete === true) this.#complete++;
@@ -97,12 +105,16 @@ export class LifeUsers implements Users {
     await this.#register(node, identity, { publish: false });
     await node.call('aclPatch', { aid, default: 'deny' });
     await node.call('aclDeny', { aid, body_aid: other });
-    // A deletion that fails may be repeated.
-    const isDeleted = await this.#world.attempt('deletes an agent', () => node.call('agentDelete', { aid }));
-    if (isDeleted === null) await this.#world.attempt('deletes an agent', () => node.call('agentDelete', { aid }));
+    node.disk.faults.failingWrites = FAILING_WRITES;
+    await this.#world.attempt('deletes an agent', () => node.call('agentDelete', { aid }));
+    node.disk.faults.failingWrites = 0;
+    const isDeleted = await node.call('agentGet', { aid }).then(
+      () => false,
+      () => true,
+    );
     await this.#register(node, identity, { publish: false });
     const { default: policy, deny } = await node.call('aclGet', { aid });
-    if (isDeleted !== null && (policy !== 'public' || deny.length > 0))
+    if (isDeleted && (policy !== 'public' || deny.length > 0))
       this.#world.violate('access lists end with their agents', `a new agent has the rules of an earlier one`);
     await node.call('agentDelete', { aid });
     return true;
@@ -254,6 +266,23 @@ export class LifeUsers implements Users {
     return true;
   }
 
+  /** Nothing remains of a chat request that was withdrawn. */
+  async #withdrawn(agent: Agent, node: SimulatedNode): Promise<true> {
+    const [one, two] = [this.#newIdentity(), this.#newIdentity()];
+    await this.#register(agent.node, one, {});
+    await this.#register(node, two, {});
+    await agent.node.call('agentPublish', { aid: one.aid });
+    await node.call('agentPublish', { aid: two.aid });
+    await agent.node.call('chatRequest', { aid: one.aid, peer: two.aid });
+    await this.#pause(10_000);
+    await agent.node.call('chatRemove', { aid: one.aid, peer: two.aid });
+    await this.#pause(FORGOTTEN_MS);
+    for (const { disk } of [agent.node, node])
+      if (this.#isCalm(agent, node) && rowsOf(disk.directory, one.aid) > 0)
+        this.#world.violate('ended chat requests leave no row', `a request of ${agent.name} is still stored`);
+    return true;
+  }
+
   #pause(ms: number): Promise<void> {
     return new Promise((resolve) => void this.#world.schedule.after(ms, resolve));
   }
@@ -263,4 +292,12 @@ export class LifeUsers implements Users {
   figures(): Readonly<Record<string, number>> {
     return { lives: this.#lives, complete: this.#complete };
   }
+}
+
+/** Rows of a node about chats of an agent. */
+function rowsOf(directory: string, aid: string): number {
+  const database = new DatabaseSync(join(directory, DATABASE_FILE), { readOnly: true });
+  const row = database.prepare('SELECT count(*) AS n FROM chat_pairs WHERE aid = ?1 OR peer = ?1').get(aid);
+  database.close();
+  return Number(row?.['n']);
 }

@@ -1,4 +1,5 @@
 /** Notes: each acknowledged one is delivered exactly once. */
+import { SvcError } from '../../src/foundation/errors.ts';
 import type { Agent } from '../agent.ts';
 import type { Surroundings, Users } from '../user.ts';
 
@@ -40,12 +41,23 @@ export class NoteUsers implements Users {
     this.#sent.set(text, sent);
     const body_base64 = Buffer.from(text).toString('base64');
     const answer = await attempt(`${from.name} sends ${text} to ${to.name}`, () =>
-      from.node.call('mailboxSend', { aid: from.aid, recipient: to.aid, msg_type: TEXT, body_base64 }),
+      this.#post(from, { aid: from.aid, recipient: to.aid, msg_type: TEXT, body_base64 }),
     );
     if (answer === null) return;
     sent.isAcknowledged = answer.delivered || answer.queued || answer.replicas > 0;
     const { delivered, queued, replicas } = answer;
     note(`${text} acknowledged: delivered ${delivered}, replicas ${replicas}, queued ${queued}`);
+  }
+
+  /** Without a network, a note is queued. */
+  async #post({ node, name }: Agent, note: Parameters<typeof node.call<'mailboxSend'>>[1]) {
+    try {
+      return await node.call('mailboxSend', note);
+    } catch (error) {
+      if (error instanceof SvcError && error.code === 'network_unavailable')
+        this.#world.violate('notes are queued without a network', name);
+      throw error;
+    }
   }
 
   async #collect(agent: Agent): Promise<boolean> {
