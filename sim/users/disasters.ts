@@ -75,7 +75,7 @@ export class DisasterUsers implements Users {
     node.disk.dropJournals();
     await node.start();
     const { allow } = await node.call('aclGet', { aid });
-    if (allow.length > 0) this.#world.violate('access that was taken away stays away', 'a lost journal brings it back');
+    if (allow.length > 0) this.#world.violate('removed access does not return', 'a lost journal restores it');
     await node.call('accessConfirm', {}).catch(() => {});
     return true;
   }
