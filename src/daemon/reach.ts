@@ -324,7 +324,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
   });
   configuration.onChange((changed) => (changed.has('disable_relay') ? fallback.check() : undefined));
   life.defer(networkMonitor.onChange(() => fallback.onNetwork()));
-  life.defer(records.onPortChange(() => fallback.check()));
+  life.defer(records.onPortChange(() => fallback.onSilence()));
   life.defer(networkMonitor.onChange(onOtherNetwork));
   life.defer(records.onReachability(onNetwork));
   life.defer(ownAddresses.onChange(onAddresses));

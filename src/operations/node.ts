@@ -22,7 +22,7 @@ export const ExitView = Type.Object(
     trouble: nullable(
       oneOf(UDP_TROUBLES, {
         description:
-          'Why UDP is not used. `no_ipv4`: the machine has IPv6 only. `udp_silent`: no node answers. `quic_dropped`: nodes answer in the record network, but not over QUIC. `path_mtu`: only packets pass that are too short for QUIC.',
+          'Why UDP is not used. `no_ipv4`: the machine has IPv6 only. `udp_silent`: no node answers. `quic_dropped`: nodes answer in the record network, but not over QUIC. `path_mtu`: only packets pass that are too short for QUIC. `flows_expire`: the network drops UDP flows some time after their start.',
       }),
     ),
     helper: nullable(Type.String({ description: 'The helper that lends UDP ports over TLS, `host:port`.' })),

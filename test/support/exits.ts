@@ -16,6 +16,8 @@ export const EXITS = {
   'quic-dropped': { ...TLS, trouble: 'quic_dropped' },
   'lost helper': { ...TLS, helper: null, has_spare: false },
   'mtu-1200': { ...TLS, trouble: 'path_mtu' },
+  'five-tuple-30s': { ...TLS, trouble: 'flows_expire' },
+  'ipv6-only': { ...TLS, trouble: 'no_ipv4' },
   'connect-proxy': { ...TLS, proxy: PROXY },
   inspected: { ...TLS, proxy: PROXY, is_inspected: true },
   searching: { ...OVER_UDP, state: 'connecting', trouble: 'udp_silent' },

@@ -29,6 +29,8 @@ export const deDoctor = {
   'finding.double_nat': 'Der Router leitet Ports an diesen Knoten weiter, steht aber hinter einem weiteren Router.',
   'finding.exit_connecting': 'Kein Knoten antwortet über {protocol}, und noch ist kein Helfer über TLS verbunden.',
   'finding.exit_failed': 'Kein Knoten antwortet über {protocol}, und kein Helfer ist über TLS erreichbar.',
+  'finding.exit_flows':
+    'Dieser Knoten ist über TLS mit dem Helfer {helper} verbunden: Das Netz verwirft UDP-Verbindungen einige Zeit nach ihrem Beginn.',
   'finding.exit_inspected': 'Das Netz entschlüsselt TLS. Verbindungen zwischen Knoten bleiben verschlüsselt.',
   'finding.exit_off': 'Kein Knoten antwortet über {protocol}, und disable_relay schließt TLS aus.',
   'finding.exit_proxy':

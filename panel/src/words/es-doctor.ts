@@ -29,6 +29,8 @@ export const esDoctor = {
   'finding.double_nat': 'El router redirige puertos a este nodo, pero está detrás de otro router.',
   'finding.exit_connecting': 'Ningún nodo responde por {protocol} y todavía no hay un ayudante conectado por TLS.',
   'finding.exit_failed': 'Ningún nodo responde por {protocol} y ningún ayudante es accesible por TLS.',
+  'finding.exit_flows':
+    'Este nodo está conectado por TLS con el ayudante {helper}: la red corta los flujos UDP algún tiempo después de su inicio.',
   'finding.exit_inspected': 'La red descifra TLS. Las conexiones entre nodos siguen cifradas.',
   'finding.exit_off': 'Ningún nodo responde por {protocol} y disable_relay excluye TLS.',
   'finding.exit_proxy':

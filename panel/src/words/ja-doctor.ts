@@ -29,6 +29,8 @@ export const jaDoctor = {
   'finding.double_nat': 'ルーターはこのノードにポートを転送していますが、別のルーターの内側にあります。',
   'finding.exit_connecting': '{protocol} で応答するノードがなく、TLS でもまだヘルパーに接続していません。',
   'finding.exit_failed': '{protocol} で応答するノードがなく、TLS でもヘルパーに到達できません。',
+  'finding.exit_flows':
+    'このノードはヘルパー {helper} に TLS で接続しています。ネットワークが UDP の通信を開始からしばらくして破棄するためです。',
   'finding.exit_inspected': 'ネットワークが TLS を復号しています。ノード間の接続は暗号化されたままです。',
   'finding.exit_off': '{protocol} で応答するノードがなく、disable_relay により TLS も使えません。',
   'finding.exit_proxy':

@@ -28,6 +28,7 @@ export const zhDoctor = {
   'finding.double_nat': '路由器已将端口转发到本节点，但它位于另一台路由器之后。',
   'finding.exit_connecting': '没有节点通过 {protocol} 响应，且尚未通过 TLS 连接到协助节点。',
   'finding.exit_failed': '没有节点通过 {protocol} 响应，也无法通过 TLS 连接到协助节点。',
+  'finding.exit_flows': '本节点以 TLS 连接到协助节点 {helper}，因为网络会在 UDP 流开始一段时间后将其丢弃。',
   'finding.exit_inspected': '网络会解密 TLS。节点之间的连接仍然加密。',
   'finding.exit_off': '没有节点通过 {protocol} 响应，而 disable_relay 禁止了 TLS。',
   'finding.exit_proxy': '本节点通过代理 {proxy} 以 TLS 连接到协助节点 {helper}，因为没有节点通过 {protocol} 响应。',

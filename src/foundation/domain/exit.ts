@@ -16,8 +16,9 @@ export type ExitState = (typeof EXIT_STATES)[number];
  * - `udp_silent`: no node answers
  * - `quic_dropped`: nodes answer in the record network, but not over QUIC
  * - `path_mtu`: only short packets pass: QUIC needs IP packets of 1,228 bytes
+ * - `flows_expire`: UDP flows are dropped some time after their first packet
  */
-export const UDP_TROUBLES = ['no_ipv4', 'udp_silent', 'quic_dropped', 'path_mtu'] as const;
+export const UDP_TROUBLES = ['no_ipv4', 'udp_silent', 'quic_dropped', 'path_mtu', 'flows_expire'] as const;
 export type UdpTrouble = (typeof UDP_TROUBLES)[number];
 
 /** The way out as the API shows it. */
@@ -51,6 +52,7 @@ const TROUBLE: Readonly<Record<UdpTrouble, string>> = {
   udp_silent: 'no node answers over UDP',
   quic_dropped: 'the network drops QUIC',
   path_mtu: 'only short UDP packets pass, and QUIC needs an MTU of 1,280 bytes',
+  flows_expire: 'the network drops UDP flows some time after their start',
 };
 
 const INSPECTED = 'The network decrypts TLS. Connections between nodes inside stay encrypted.';

@@ -47,6 +47,7 @@ export const FINDING_CODES = [
   'exit_connecting',
   'exit_failed',
   'exit_off',
+  'exit_flows',
   'exit_tls',
   'exit_proxy',
   'exit_inspected',

@@ -30,6 +30,10 @@ import type { Endpoint } from '../transport/types.ts';
 import { HTTPS_PORT } from '../transport/udp-socket.ts';
 import type { StoredHelper } from './helper-store.ts';
 
+/** UDP flows expire if, within this time, nodes answer from new ports after two silences, milliseconds. */
+const EXPIRY_WINDOW_MS = 5 * 60_000;
+/** TLS is used for this time if UDP flows expire, milliseconds. A single attempt cannot show whether they still do. */
+export const EXPIRY_PAUSE_MS: number = 10 * 60_000;
 /** Time for an answer over UDP before TLS is used, milliseconds. */
 export const UDP_WAIT_MS = 1_500;
 /** First and longest pause between attempts to go back to UDP, milliseconds: a network may need a moment. */
@@ -145,6 +149,10 @@ export class UdpFallback implements Component {
   #udpFailures = 0;
   /** False until UDP has been checked once since the start or a change of network. */
   #isChecked = false;
+  /** True after a silence, until nodes answer from new ports. */
+  #wasSilent = false;
+  /** When nodes answered again after silences, Unix milliseconds. */
+  #expiries: readonly number[] = [];
   readonly #changes = new Listeners<[]>();
   /** Keys of helpers by host. A helper may have several hosts, and lends to this node over one connection. */
   readonly #keys = new LruCache<string, Uint8Array>({ maxEntries: MAX_TARGETS });
@@ -199,10 +207,19 @@ export class UdpFallback implements Component {
   /** To be called after a change of network. */
   onNetwork(): void {
     this.#parts.tls.reopen();
+    this.#expiries = [];
     this.check();
   }
 
-  /** To be called after a change of the configuration, and when all nodes fall silent. */
+  /** To be called when all nodes have fallen silent, and requests leave from a new port. */
+  onSilence(): void {
+    const tryAt = this.#parts.tls.isActive && this.#trouble === 'flows_expire' ? this.#udpTryAt : 0;
+    this.#wasSilent = !this.#parts.tls.isActive;
+    this.check();
+    this.#udpTryAt = tryAt;
+  }
+
+  /** To be called after a change of the configuration. */
   check(): void {
     this.#checkedFrom = this.#parts.clock.now();
     this.#failures = 0;
@@ -275,11 +292,17 @@ export class UdpFallback implements Component {
     const { tls, isAllowed } = this.#parts;
     if (tls.isActive && isAllowed()) return await this.#whileOnTls();
     if (tls.isActive) this.#goBack();
-    const trouble = await this.#troubleOfUdp();
+    const trouble = (await this.#troubleOfUdp()) ?? this.#troubleOfFlows();
     this.#trouble = trouble;
     this.#isChecked = true;
+    if (trouble === 'flows_expire' && (await this.#connect())) {
+      this.#udpTryAt = this.#parts.clock.now() + EXPIRY_PAUSE_MS;
+      return EXPIRY_PAUSE_MS;
+    }
     if (trouble === 'quic_dropped') detach(this.#measurePath());
-    if (trouble === null) {
+    if (trouble === null || trouble === 'flows_expire') {
+      this.#trouble = null;
+      this.#expiries = trouble === null ? this.#expiries : [];
       this.#set('udp');
       this.#changes.notify();
       this.#failure = null;
@@ -336,6 +359,14 @@ export class UdpFallback implements Component {
     if (this.#parts.isIpv6Only()) return 'no_ipv4';
     if (!this.#isAnswered) return 'udp_silent';
     return (await this.#quicWorks(false)) ? null : 'quic_dropped';
+  }
+
+  /** Some middleboxes permanently drop a flow some time after its first packet. New ports then only help for that time. */
+  #troubleOfFlows(): UdpTrouble | null {
+    const now = this.#parts.clock.now();
+    if (this.#wasSilent) this.#expiries = [...this.#expiries.filter((at) => now - at < EXPIRY_WINDOW_MS), now];
+    this.#wasSilent = false;
+    return this.#expiries.length > 1 && this.#parts.isAllowed() ? 'flows_expire' : null;
   }
 
   /** True if a connection exists, or one of two handshakes succeeds, or the first check finds no node to try. */
@@ -421,6 +452,8 @@ export class UdpFallback implements Component {
     this.#set('udp');
     this.#failure = null;
     this.#checkedFrom = clock.now();
+    // If flows still expire, the next silence shows it.
+    this.#expiries = this.#trouble === 'flows_expire' ? [clock.now()] : [];
     onSwitch();
     const until = clock.now() + DRAIN_MS;
     const look = (): void => {

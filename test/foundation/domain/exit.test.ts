@@ -19,6 +19,14 @@ const TOLD: Readonly<Record<keyof typeof EXITS, readonly [string, string | null]
     'over TLS through helper 203.0.113.10:443, because only short UDP packets pass, and QUIC needs an MTU of 1,280 bytes.',
     null,
   ],
+  'five-tuple-30s': [
+    'over TLS through helper 203.0.113.10:443, because the network drops UDP flows some time after their start.',
+    null,
+  ],
+  'ipv6-only': [
+    'over TLS through helper 203.0.113.10:443, because this machine has IPv6 only, and the record network uses IPv4.',
+    null,
+  ],
   'connect-proxy': [
     'over TLS through helper 203.0.113.10:443, through the proxy 10.2.0.1:3128, because no node answers over UDP.',
     null,

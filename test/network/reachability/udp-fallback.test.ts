@@ -6,6 +6,7 @@ import { Listeners } from '../../../src/foundation/listeners.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import type { StoredHelper } from '../../../src/network/reachability/helper-store.ts';
 import {
+  EXPIRY_PAUSE_MS,
   MIN_UDP_RETRY_MS,
   UDP_RETRY_MS,
   UDP_WAIT_MS,
@@ -249,6 +250,69 @@ test('if the path is too narrow for QUIC, the status says so', async (t) => {
   await clock.run(UDP_WAIT_MS);
   await clock.run(0);
   assert.deepEqual(summary().slice(0, 2), ['tls', 'path_mtu']);
+});
+
+test('a network that drops UDP flows after a while is left over TLS, and tried again after ten minutes', async (t) => {
+  const { fallback, clock, state, lines, summary } = world(t);
+  state.hasUdp = true;
+  const silence = async (): Promise<void> => {
+    fallback.onSilence();
+    await clock.run(UDP_WAIT_MS);
+    await clock.run(0);
+  };
+  await fallback.start();
+  await clock.run(UDP_WAIT_MS);
+  await silence();
+  assert.deepEqual(summary().slice(0, 2), ['udp', null], 'one silence may have any cause');
+  lines();
+  await clock.run(30_000);
+  await silence();
+  assert.deepEqual(summary().slice(0, 2), ['tls', 'flows_expire']);
+  lines();
+  await silence();
+  assert.equal(summary()[0], 'tls', 'a silence over TLS says nothing about UDP');
+  await clock.run(EXPIRY_PAUSE_MS - UDP_WAIT_MS - 1);
+  assert.equal(summary()[0], 'tls');
+  await clock.run(1);
+  await clock.run(0);
+  assert.deepEqual(summary().slice(0, 2), ['udp', null]);
+  await silence();
+  assert.deepEqual(summary().slice(0, 2), ['tls', 'flows_expire'], 'flows still expire');
+});
+
+test('UDP flows that expire are better than nothing if no helper is reached over TLS, or relaying is disabled', async (t) => {
+  for (const isAllowed of [true, false]) {
+    const { fallback, clock, state, summary } = world(t, [FIRST]);
+    Object.assign(state, { hasUdp: true, isAllowed });
+    for (const port of [443, 4121]) state.answers.set(`203.0.113.1:${port}`, 'tcp_refused');
+    await fallback.start();
+    for (let i = 0; i < 3; i++) {
+      fallback.onSilence();
+      await clock.run(UDP_WAIT_MS);
+      await clock.run(STAGGER_MS);
+      assert.deepEqual(summary(), ['udp', null, null, null]);
+    }
+  }
+});
+
+test('a network outage is not taken for flows that expire', async (t) => {
+  const { fallback, clock, state, summary } = world(t, [FIRST]);
+  state.hasUdp = true;
+  for (const port of [443, 4121]) state.answers.set(`203.0.113.1:${port}`, 'tcp_silent');
+  await fallback.start();
+  await clock.run(UDP_WAIT_MS);
+  state.hasUdp = false;
+  for (let i = 0; i < 3; i++) {
+    fallback.onSilence();
+    await clock.run(UDP_WAIT_MS + STAGGER_MS);
+  }
+  assert.equal(summary()[0], 'failed');
+  state.answers.clear();
+  state.hasUdp = true;
+  fallback.check();
+  await clock.run(UDP_WAIT_MS);
+  await clock.run(0);
+  assert.deepEqual(summary().slice(0, 2), ['udp', null]);
 });
 
 test('a machine with IPv6 only uses TLS at once, for IPv4', async (t) => {

@@ -57,6 +57,16 @@ test('a node on UDP, or over TLS, is well, and the doctor says which', async () 
     `${over}: no node answers over QUIC | ${FASTER}`,
     QUIC,
   ]);
+  assert.deepEqual(await found(EXITS['five-tuple-30s'], true), [
+    ...WELL,
+    `${over}: the network drops UDP flows some time after their start`,
+    QUIC,
+  ]);
+  assert.deepEqual(await found(EXITS['ipv6-only'], true), [
+    ...WELL,
+    `${over}: no node answers over IPv4 | ${FASTER}`,
+    QUIC,
+  ]);
   assert.deepEqual(await found(EXITS.inspected, true), [
     ...WELL,
     `${over} and the proxy 10.2.0.1:3128: no node answers over UDP | ${FASTER}`,

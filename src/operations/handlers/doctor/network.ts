@@ -46,7 +46,7 @@ function examineExit({ exit }: Checked): Finding[] {
   const network = findingsOf('network');
   const { state, trouble, error, is_inspected: isInspected } = exit;
   const [helper, proxy] = [exit.helper ?? '', exit.proxy ?? ''];
-  const protocol = trouble === 'udp_silent' ? 'UDP' : 'QUIC';
+  const protocol = trouble === 'udp_silent' ? 'UDP' : trouble === 'no_ipv4' ? 'IPv4' : 'QUIC';
   const reason = error?.message ?? 'Allow outgoing UDP, or TCP port 443.';
   const values = { protocol, helper, proxy, reason };
   const silent = `no node answers over ${protocol}`;
@@ -68,12 +68,17 @@ function examineExit({ exit }: Checked): Finding[] {
   if (state === 'failed')
     return [network.fail(`${silent}, and no helper can be reached over TLS`, reason, { code: 'exit_failed', values })];
   const through = proxy === '' ? `helper ${helper}` : `helper ${helper} and the proxy ${proxy}`;
+  const connected = `this node is connected over TLS through ${through}`;
   return [
-    network.info(
-      `this node is connected over TLS through ${through}: ${silent}`,
-      'Allow outgoing UDP for direct and faster paths.',
-      { code: proxy === '' ? 'exit_tls' : 'exit_proxy', values },
-    ),
+    trouble === 'flows_expire'
+      ? network.info(`${connected}: the network drops UDP flows some time after their start`, undefined, {
+          code: 'exit_flows',
+          values,
+        })
+      : network.info(`${connected}: ${silent}`, 'Allow outgoing UDP for direct and faster paths.', {
+          code: proxy === '' ? 'exit_tls' : 'exit_proxy',
+          values,
+        }),
     ...(isInspected
       ? [
           network.info('the network decrypts TLS; connections between nodes inside stay encrypted', undefined, {
