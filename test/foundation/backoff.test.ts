@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { backoff } from '../../src/foundation/backoff.ts';
+import { backoff, isWaiting } from '../../src/foundation/backoff.ts';
 
 const STEPS = { firstMs: 500, maxMs: 30_000 };
 
@@ -40,4 +40,12 @@ test('chance shortens the wait by up to the part that the jitter says, and never
   assert.equal(backoff({ ...STEPS, jitter: 1 }, 2, 0.75), 250);
   assert.equal(backoff({ ...STEPS, jitter: 0 }, 2, 0.75), 1000);
   assert.equal(backoff(halved, 20, 0.5), 22_500, 'of the bound too');
+});
+
+test('a retry waits for its time, and not for one that a clock set back has moved away', () => {
+  const [now, maxMs] = [1_000_000, 60_000];
+  assert.equal(isWaiting(now, now, maxMs), false);
+  assert.equal(isWaiting(now + 1, now, maxMs), true);
+  assert.equal(isWaiting(now + maxMs, now, maxMs), true);
+  assert.equal(isWaiting(now + maxMs + 1, now, maxMs), false);
 });
