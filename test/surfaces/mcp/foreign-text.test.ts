@@ -86,6 +86,9 @@ const OURS: Readonly<Record<string, readonly string[]>> = {
   svc_agents_list: [...AGENT.map((key) => `agents[]/${key}`), 'next_cursor', PENDING],
   svc_agent_get: [...AGENT, PENDING],
   svc_agent_patch: [...AGENT, PENDING],
+  // Why other nodes cannot find the record. It names addresses, numbers and codes of errors.
+  svc_agent_publish: ['problem'],
+  svc_agent_publish_record: ['problem'],
   svc_connect: ['tunnel'],
   svc_tunnel_open: TUNNEL,
   svc_origin_open: ['id', 'url', ...FAILURE],
