@@ -72,6 +72,8 @@ const TUNNEL = ['id', 'listen', 'remote_addr', ...FAILURE];
  */
 const OURS: Readonly<Record<string, readonly string[]>> = {
   svc_status: [
+    // The way out: addresses, numbers and codes, in texts of svcd.
+    ...['exit/error/code', 'exit/error/message', 'exit/helper', 'exit/proxy', 'lent_ports/listen_addrs[]'],
     PENDING,
     ...['version', 'nat_type_label', 'data_dir', 'files_root', 'update_state'],
     // Numeric addresses and ports.
@@ -89,6 +91,7 @@ const OURS: Readonly<Record<string, readonly string[]>> = {
   // Why other nodes cannot find the record. It names addresses, numbers and codes of errors.
   svc_agent_publish: ['problem'],
   svc_agent_publish_record: ['problem'],
+  svc_service_register: ['problem'],
   svc_connect: ['tunnel'],
   svc_tunnel_open: TUNNEL,
   svc_origin_open: ['id', 'url', ...FAILURE],
