@@ -45,7 +45,7 @@ interface OutageDiagnosisDependencies {
   readonly interfaces: () => readonly string[];
   /** How datagrams leave this network. */
   readonly exit: () => Exit;
-  /** True if the user has set an HTTP proxy, behind which neither routes nor DNS are needed. */
+  /** True if the user has set an HTTP proxy. Routes and DNS are not needed then. */
   readonly hasProxy: () => boolean;
 }
 

@@ -51,7 +51,7 @@ const MIN_SPARE_PAUSE_MS = 60_000;
 const MAX_SPARE_PAUSE_MS: number = 15 * 60_000;
 /** TCP addresses that are tried in one round. */
 const MAX_TARGETS = 16;
-/** Nodes that are asked whether UDP works, for records and for QUIC. */
+/** Nodes to probe over UDP, for records and for QUIC. */
 const MAX_PROBED = 3;
 const MAX_HANDSHAKES = 2;
 /** Open streams may use the borrowed ports for this time after the return to UDP, milliseconds. */
@@ -137,7 +137,7 @@ export class UdpFallback implements Component {
   #since: number;
   #trouble: UdpTrouble | null = null;
   #failure: TlsFailure | null = null;
-  /** An answer over UDP counts from this time on. */
+  /** Earlier answers over UDP do not count. Unix milliseconds. */
   #checkedFrom: number;
   #failures = 0;
   /** Contacts that are being joined. */
@@ -230,7 +230,7 @@ export class UdpFallback implements Component {
   }
 
   /**
-   * With a proxy, UDP probably does not work, so TLS starts at once. It takes five round trips, and UDP one: if a node
+   * With a proxy, UDP probably does not work, so TLS starts immediately. It takes five round trips, and UDP one: if a node
    * answers over UDP meanwhile, TLS is not used.
    */
   get #waitMs(): number {
@@ -353,7 +353,7 @@ export class UdpFallback implements Component {
     return (this.#isOnInternet ? records.lastPublicAnswerAt : records.lastAnswerAt) >= this.#checkedFrom;
   }
 
-  /** What keeps this node from using UDP; null if nothing does, or if there is no node that could tell. */
+  /** The reason not to use UDP; null if nothing does, or if there is no node that could tell. */
   async #troubleOfUdp(): Promise<UdpTrouble | null> {
     if (this.#candidates().length === 0) return null;
     if (this.#parts.isIpv6Only()) return 'no_ipv4';
@@ -426,7 +426,7 @@ export class UdpFallback implements Component {
     this.#udpTryAt = this.#parts.clock.now() + backoff(pause, ++this.#udpFailures);
   }
 
-  /** Tries records and QUIC beside TLS. */
+  /** Tries records and QUIC over UDP while TLS is used. */
   async #udpWorks(): Promise<boolean> {
     const { records, clock } = this.#parts;
     const port = records.openSystemPort();

@@ -215,7 +215,7 @@ test('stored helpers come first, at the ports that they have named', async (t) =
   assert.deepEqual(lines().slice(0, 2), ['open 192.0.2.5:8443', 'use 192.0.2.5:8443']);
 });
 
-test('behind a proxy TLS starts at once, and is dropped if UDP answers meanwhile', async (t) => {
+test('behind a proxy TLS starts immediately, and is dropped if UDP answers meanwhile', async (t) => {
   const { fallback, clock, state, lines, summary, closed } = world(t);
   state.hasProxy = true;
   state.answers.set('203.0.113.1:443', 'pending');
@@ -252,7 +252,7 @@ test('if the path is too narrow for QUIC, the status says so', async (t) => {
   assert.deepEqual(summary().slice(0, 2), ['tls', 'path_mtu']);
 });
 
-test('a network that drops UDP flows after a while is left over TLS, and tried again after ten minutes', async (t) => {
+test('a network that drops UDP flows after a while is avoided with TLS, and tried again after ten minutes', async (t) => {
   const { fallback, clock, state, lines, summary } = world(t);
   state.hasUdp = true;
   const silence = async (): Promise<void> => {
@@ -270,7 +270,7 @@ test('a network that drops UDP flows after a while is left over TLS, and tried a
   assert.deepEqual(summary().slice(0, 2), ['tls', 'flows_expire']);
   lines();
   await silence();
-  assert.equal(summary()[0], 'tls', 'a silence over TLS says nothing about UDP');
+  assert.equal(summary()[0], 'tls', 'a silence over TLS does not concern UDP');
   await clock.run(EXPIRY_PAUSE_MS - UDP_WAIT_MS - 1);
   assert.equal(summary()[0], 'tls');
   await clock.run(1);
@@ -295,7 +295,7 @@ test('UDP flows that expire are better than nothing if no helper is reached over
   }
 });
 
-test('a network outage is not taken for flows that expire', async (t) => {
+test('a network outage is not confused with flows that expire', async (t) => {
   const { fallback, clock, state, summary } = world(t, [FIRST]);
   state.hasUdp = true;
   for (const port of [443, 4121]) state.answers.set(`203.0.113.1:${port}`, 'tcp_silent');
@@ -315,7 +315,7 @@ test('a network outage is not taken for flows that expire', async (t) => {
   assert.deepEqual(summary().slice(0, 2), ['udp', null]);
 });
 
-test('a machine with IPv6 only uses TLS at once, for IPv4', async (t) => {
+test('a machine with IPv6 only uses TLS immediately, for IPv4', async (t) => {
   const { fallback, clock, state, tls, lines, summary } = world(t, ['[2600:1::1]:4121', SECOND]);
   state.isIpv6Only = true;
   state.answers.set('198.51.100.1:443', 'tcp_refused');
@@ -362,7 +362,7 @@ test('after the return to UDP, TLS ends when no stream uses it, or after a while
   assert.equal(lines().includes('disconnect'), true);
 });
 
-test('if everything fails, the most telling failure is reported, and attempts go on', async (t) => {
+test('if everything fails, the most telling failure is reported, and attempts continue', async (t) => {
   const { fallback, clock, state, lines, summary } = world(t, [FIRST]);
   state.answers.set('203.0.113.1:443', 'proxy_wants_password').set('203.0.113.1:4121', 'tcp_refused');
   await fallback.start();
@@ -448,7 +448,7 @@ test('when the last helper is lost, another one is found, and UDP is tried too',
   assert.deepEqual([lines().includes('use 198.51.100.1:443'), summary()[0]], [true, 'tls']);
 });
 
-test('after a move to the spare, connections are replaced at once', async (t) => {
+test('after a move to the spare, connections are replaced immediately', async (t) => {
   const { clock, tls, lines } = await onTls(t);
   tls.moved.notify();
   assert.deepEqual(lines(), ['switch', 'leave ports true']);

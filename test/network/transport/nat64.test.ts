@@ -61,7 +61,7 @@ test('without an answer from DNS, the usual prefix is tried', async () => {
   assert.deepEqual(await forms, [{ host: '64:ff9b::cb00:7107', port: 443 }]);
 });
 
-test('with IPv4, addresses stay as they are and no query is sent', async () => {
+test('with IPv4, addresses are unchanged and no query is sent', async () => {
   const { nat64: one, asked } = nat64([...IPV6_ONLY, { address: '192.168.1.2' }], []);
   const target = { host: '203.0.113.7', port: 443 };
   assert.deepEqual(await one.reachableForms(target), [target]);

@@ -146,7 +146,7 @@ export class UdpOverTls {
     if (this.#main !== null && this.#reconnecting === null) detach(this.#reconnect(this.#main));
   }
 
-  /** Sends over this connection from now on. */
+  /** Later datagrams use this connection. */
   use(session: TlsSession): void {
     this.#reconnecting?.abort();
     this.#reconnecting = null;
@@ -199,7 +199,7 @@ export class UdpOverTls {
     spare?.close();
   }
 
-  /** Opens a port of the helper with the first datagram. Null if the helper lends no more, or without a helper. */
+  /** Opens a port of the helper with the first datagram. Null without a helper, or if its limit is reached. */
   borrow(): BorrowedPort | null {
     const limit = (this.#main ?? this.#last?.session)?.hello.ports ?? 0;
     const number = this.#ports.size < limit ? this.#free.shift() : undefined;

@@ -201,7 +201,7 @@ function notHelper(to: string): TlsFailure {
   return new TlsFailure('not_a_helper', `${to} is a web server, but not a node that lends ports.`);
 }
 
-/** What answers instead of a helper. */
+/** The failure for a response that is not a helper's. */
 function refusal(to: string, response: IncomingMessage): TlsFailure {
   const { statusCode = 0 } = response;
   const isRedirect = statusCode >= 300 && statusCode < 400;

@@ -16,7 +16,7 @@ export const MAX_DIAL_GATES = 256;
 export const MAX_LENT_GATES = 64;
 /** A gate without packets for this time is closed, milliseconds. Connections send keepalives far more often. */
 export const GATE_IDLE_MS = 20_000;
-/** If there are too many, one without packets for this time gives way, milliseconds. */
+/** If there are too many, one without packets for this time is evicted first, milliseconds. */
 export const GATE_SPARE_MS = 5_000;
 /** How often idle gates are closed, milliseconds. */
 const LOOK_MS = 5_000;

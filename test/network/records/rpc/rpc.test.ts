@@ -197,7 +197,7 @@ test('a retryable request is sent four times, one second apart; any other reques
   }
 });
 
-test('on another network, requests in flight are sent again at once, with all their time', async () => {
+test('on another network, requests in flight are sent again immediately, with all their time', async () => {
   const network = new MemoryNetwork();
   const asker = network.node('10.0.0.1');
   const unreachable = { host: '10.0.0.9', port: 1234 };

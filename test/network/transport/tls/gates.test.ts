@@ -151,7 +151,7 @@ test('another program of this machine cannot send through a gate', async (t) => 
   await eventually('its port is closed', () => helper.lentPorts.length === 0);
 });
 
-test('gates are limited: idle ones give way, and close after a while', async () => {
+test('gates are limited: idle ones are evicted, and close after a while', async () => {
   const clock = new TestClock();
   let receive: (datagram: Uint8Array, from: Address) => void = () => {};
   const port: BorrowedPort = {
