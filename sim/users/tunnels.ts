@@ -13,6 +13,8 @@ export class TunnelUsers implements Users {
   readonly name = 'tunnels';
   readonly weight = 2;
   readonly #world: Surroundings;
+  /** Tunnels that these users opened. Other users need theirs. */
+  readonly #opened = new Set<string>();
   #used = 0;
   #answered = 0;
 
@@ -34,6 +36,7 @@ export class TunnelUsers implements Users {
       node.call('tunnelOpen', { aid: to.aid, local_aid: from.aid }),
     );
     if (tunnel === null) return;
+    this.#opened.add(`${from.aid} ${tunnel.id}`);
     const path = `/tunnel/${from.aid}/${this.#used++}`;
     const body = await this.#fetch(from, Number(tunnel.listen.split(':').at(-1)), path);
     note(`${from.name} reads ${path} of ${to.name}: ${body === null ? 'nothing' : 'an answer'}`);
@@ -64,7 +67,7 @@ export class TunnelUsers implements Users {
     const { attempt, random } = this.#world;
     const { node } = agent;
     const list = await attempt(`${agent.name} lists tunnels`, () => node.call('tunnelList', {}));
-    const own = list?.tunnels.filter(({ local_aid }) => local_aid === agent.aid) ?? [];
+    const own = list?.tunnels.filter(({ id }) => this.#opened.has(`${agent.aid} ${id}`)) ?? [];
     if (own.length === 0) return;
     const { id } = random.pick(own);
     await attempt(`${agent.name} closes a tunnel`, () => node.call('tunnelClose', { id }));
