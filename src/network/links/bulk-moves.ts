@@ -38,11 +38,6 @@ interface SessionLinks {
   readonly accepted: Map<number, MovableLink>;
 }
 
-export interface MovesDependencies {
-  readonly clock: Clock;
-  readonly streams: BulkStreams;
-}
-
 export class BulkMoves {
   readonly #clock: Clock;
   readonly #streams: BulkStreams;
@@ -51,7 +46,7 @@ export class BulkMoves {
   /** Connections to nodes that do not know these links. */
   readonly #unable = new WeakSet<NodeSession>();
 
-  constructor({ clock, streams }: MovesDependencies) {
+  constructor(clock: Clock, streams: BulkStreams) {
     this.#clock = clock;
     this.#streams = streams;
     this.#lossy = lossyNodes(clock);

@@ -80,7 +80,7 @@ export class AgentLinks implements Links, LinkPaths {
     this.#floor = new DelegationFloor({ ...dependencies, raised });
     const verifier = dependencies.verifier ?? new DelegationVerifier();
     const proven = new ProvenAgents(this.#floor, verifier);
-    const moves = dependencies.bulk === undefined ? null : new BulkMoves({ clock, streams: dependencies.bulk });
+    const moves = dependencies.bulk === undefined ? null : new BulkMoves(clock, dependencies.bulk);
     this.#opening = new LinkInitiator(pool, proven, standing, clock, moves);
     this.#answering = new LinkResponder({
       ...dependencies,

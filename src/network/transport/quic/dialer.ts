@@ -159,7 +159,7 @@ export class Dialer {
       from.gates = borrowed === null ? null : new Gates(borrowed, null, this.#clock);
     }
     if (from.gates === null)
-      throw new SvcError('connect_failed', { message: 'The helper of UDP over TLS lends no more ports. Retry.' });
+      throw new SvcError('connect_failed', { message: 'The helper cannot lend another UDP port. Retry.' });
     const gate = await from.gates.gateTo(to);
     return new GatedConnection(await from.client.outboundConnection(gate.host, gate.port), to);
   }

@@ -179,12 +179,6 @@ export class UdpOverTls {
     this.#isActive = false;
   }
 
-  /** Goes back to TLS after `leave`. False if the connection was lost meanwhile. */
-  resume(): boolean {
-    this.#isActive = this.#main !== null;
-    return this.#isActive;
-  }
-
   /** Closes the borrowed ports and all connections to helpers. */
   disconnect(): void {
     this.#isActive = false;

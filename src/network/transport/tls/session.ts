@@ -46,7 +46,7 @@ interface TlsSessionOptions {
 
 const REFUSALS: Readonly<Record<Exclude<TlsStatus, 0>, readonly [TlsFailureCode, string]>> = {
   [TLS_STATUS.notHelping]: ['not_a_helper', 'does not help other nodes'],
-  [TLS_STATUS.full]: ['helper_full', 'lends no more ports now. svcd tries again'],
+  [TLS_STATUS.full]: ['helper_full', 'cannot lend another port now. svcd tries again'],
   [TLS_STATUS.rateLimited]: ['rate_limited', 'limits connections from here. svcd tries again'],
   [TLS_STATUS.otherNetwork]: ['other_network', 'belongs to another network. Compare the "network" of both nodes'],
   [TLS_STATUS.badSignature]: ['not_a_helper', 'rejects the signature of this node. Update svcd on both sides'],
@@ -95,18 +95,6 @@ export class TlsSession {
       opened.ws.terminate();
       throw error;
     }
-  }
-
-  get isEnded(): boolean {
-    return this.#isEnded;
-  }
-
-  get usage(): PacingUsage {
-    return this.#socket.usage;
-  }
-
-  get rttMs(): number | null {
-    return this.#socket.minRttMs;
   }
 
   /** False if the datagram was dropped. */

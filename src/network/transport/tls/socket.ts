@@ -58,7 +58,7 @@ class SwitchingSocket extends EventEmitter implements UdpSocket {
     await this.system.close();
   }
 
-  /** Null if the helper lends no more ports. */
+  /** Null if the helper's limit is reached. */
   #port(): BorrowedPort | null {
     if (this.#isClosed) return null;
     if (this.#borrowed?.isOpen === true) return this.#borrowed;
