@@ -10,10 +10,10 @@ import { SvcError } from '../../foundation/errors.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import {
   type EngineConnection,
-  type EngineConnectionStats,
   type EngineServer,
   type EngineStream,
   parsePeer,
+  WrappedConnection,
 } from '../transport/quic/engine.ts';
 import { type EndpointParts, SOCKET_BUFFER_BYTES } from '../transport/quic/native-endpoint.ts';
 import { enlargeReceiveBuffers, udpDescriptors } from '../transport/quic/receive-memory.ts';
@@ -22,45 +22,18 @@ import type { BorrowedPort } from '../transport/udp-socket.ts';
 
 /* An engine connection that returns its first stream, which was already accepted, once more. */
 
-export class ReplayedStreamConnection implements EngineConnection {
-  readonly isOverTls: boolean;
-  readonly #inner: EngineConnection;
+class ReplayedStreamConnection extends WrappedConnection {
   #first: EngineStream | null;
 
   constructor(inner: EngineConnection, first: EngineStream) {
-    this.isOverTls = inner.isOverTls === true;
-    this.#inner = inner;
+    super(inner);
     this.#first = first;
   }
 
-  async inboundStream(): Promise<EngineStream> {
+  override async inboundStream(): Promise<EngineStream> {
     const first = this.#first;
     this.#first = null;
-    return first ?? (await this.#inner.inboundStream());
-  }
-
-  outboundStream(): Promise<EngineStream> {
-    return this.#inner.outboundStream();
-  }
-
-  remoteMultiaddr(): string {
-    return this.#inner.remoteMultiaddr();
-  }
-
-  rtt(): number {
-    return this.#inner.rtt();
-  }
-
-  stats(): EngineConnectionStats {
-    return this.#inner.stats();
-  }
-
-  closed(): Promise<void> {
-    return this.#inner.closed();
-  }
-
-  abort(): void {
-    this.#inner.abort();
+    return first ?? (await super.inboundStream());
   }
 }
 

@@ -66,6 +66,45 @@ export interface EngineConnection {
   abort(): void;
 }
 
+/** Passes everything on to another connection. Subclasses change some members. */
+export class WrappedConnection implements EngineConnection {
+  readonly isOverTls: boolean;
+  readonly #inner: EngineConnection;
+
+  constructor(inner: EngineConnection, isOverTls: boolean = inner.isOverTls === true) {
+    this.isOverTls = isOverTls;
+    this.#inner = inner;
+  }
+
+  inboundStream(): Promise<EngineStream> {
+    return this.#inner.inboundStream();
+  }
+
+  outboundStream(): Promise<EngineStream> {
+    return this.#inner.outboundStream();
+  }
+
+  remoteMultiaddr(): string {
+    return this.#inner.remoteMultiaddr();
+  }
+
+  rtt(): number {
+    return this.#inner.rtt();
+  }
+
+  stats(): EngineConnectionStats {
+    return this.#inner.stats();
+  }
+
+  closed(): Promise<void> {
+    return this.#inner.closed();
+  }
+
+  abort(): void {
+    this.#inner.abort();
+  }
+}
+
 export interface EngineServer {
   /** Accepts one incoming handshake and settles with its result. */
   inboundConnection(): Promise<EngineConnection>;

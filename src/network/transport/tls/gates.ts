@@ -7,7 +7,7 @@ import { type Address, formatAddress } from '../../../foundation/address.ts';
 import type { Clock } from '../../../foundation/clock.ts';
 import { every, type RepeatingTask } from '../../../foundation/repeat.ts';
 import { guard, listening } from '../../../foundation/stream-listeners.ts';
-import type { EngineConnection, EngineConnectionStats, EngineStream } from '../quic/engine.ts';
+import { type EngineConnection, WrappedConnection } from '../quic/engine.ts';
 import type { BorrowedPort } from '../udp-socket.ts';
 
 /** Remote addresses that a socket dials at one time. Each uses a file descriptor. */
@@ -28,6 +28,8 @@ const LOOPBACK = '127.0.0.1';
 class Gate {
   readonly remote: Address;
   readonly ready: Promise<void>;
+  #isReady = false;
+  #isClosed = false;
   usedAt: number;
   readonly #clock: Clock;
   readonly #socket: Socket;
@@ -54,7 +56,9 @@ class Gate {
       this.usedAt = this.#clock.now();
       port.send(datagram, remote);
     });
-    this.ready = listening(this.#socket);
+    this.ready = listening(this.#socket).then(() => {
+      this.#isReady = true;
+    });
     this.#socket.bind(0, LOOPBACK);
     this.#socket.unref();
   }
@@ -64,12 +68,23 @@ class Gate {
     return this.#socket.address().port;
   }
 
+  /** A datagram before the port exists waits for it. */
   deliver(datagram: Uint8Array): void {
     this.usedAt = this.#clock.now();
-    if (this.#engine !== null) this.#socket.send(datagram, this.#engine, LOOPBACK, () => {});
+    if (this.#isReady) this.#send(datagram);
+    else
+      this.ready.then(
+        () => this.#send(datagram),
+        () => {},
+      );
+  }
+
+  #send(datagram: Uint8Array): void {
+    if (this.#engine !== null && !this.#isClosed) this.#socket.send(datagram, this.#engine, LOOPBACK, () => {});
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#socket.close();
   }
 }
@@ -141,13 +156,7 @@ export class Gates {
   #receive(datagram: Uint8Array, from: Address): void {
     // Only a listening engine can answer strangers.
     const gate = this.#engine === null ? (this.#gates.get(formatAddress(from)) ?? null) : this.#gateOf(from);
-    if (gate === null) return;
-    // Decoded datagrams are views of a message, and a socket that is not bound yet sends later.
-    const copy = Buffer.from(datagram);
-    gate.ready.then(
-      () => gate.deliver(copy),
-      () => {},
-    );
+    gate?.deliver(datagram);
   }
 
   #closeIdle(): void {
@@ -161,43 +170,17 @@ export class Gates {
 }
 
 /** A connection of the engine through a gate. It reports the remote address instead of the gate's. */
-export class GatedConnection implements EngineConnection {
-  readonly isOverTls = true;
-  readonly #inner: EngineConnection;
+export class GatedConnection extends WrappedConnection {
   readonly #remote: Address;
 
   constructor(inner: EngineConnection, remote: Address) {
-    this.#inner = inner;
+    super(inner, true);
     this.#remote = remote;
   }
 
-  inboundStream(): Promise<EngineStream> {
-    return this.#inner.inboundStream();
-  }
-
-  outboundStream(): Promise<EngineStream> {
-    return this.#inner.outboundStream();
-  }
-
-  remoteMultiaddr(): string {
+  override remoteMultiaddr(): string {
     const { host, port } = this.#remote;
-    const rest = this.#inner.remoteMultiaddr().replace(/^\/ip[46]\/[^/]+\/udp\/\d+\//, '');
+    const rest = super.remoteMultiaddr().replace(/^\/ip[46]\/[^/]+\/udp\/\d+\//, '');
     return `/ip${host.includes(':') ? 6 : 4}/${host}/udp/${port}/${rest}`;
-  }
-
-  rtt(): number {
-    return this.#inner.rtt();
-  }
-
-  stats(): EngineConnectionStats {
-    return this.#inner.stats();
-  }
-
-  closed(): Promise<void> {
-    return this.#inner.closed();
-  }
-
-  abort(): void {
-    this.#inner.abort();
   }
 }

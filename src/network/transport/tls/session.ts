@@ -8,7 +8,7 @@ import { abortError, deadline } from '../../../foundation/deadline.ts';
 import { type KeyPair, verifySignature } from '../../../foundation/identity/keys.ts';
 import { type OpenedTls, openTls, type TlsRoute } from './connect.ts';
 import { TlsFailure, type TlsFailureCode } from './failure.ts';
-import { PacedSocket, type PacingUsage } from './pacing.ts';
+import { PacedSocket } from './pacing.ts';
 import {
   type CarriedDatagram,
   decodeHelperHello,
