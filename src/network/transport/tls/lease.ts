@@ -40,6 +40,8 @@ interface LeaseDependencies {
   readonly hosts: LendingHosts;
   /** Spends bytes of the relay's budgets. */
   readonly spend: (bytes: number) => boolean;
+  /** Takes one entry that is not permitted of the client's rate; false if there is none. */
+  readonly takeRefused: () => boolean;
   /** The units of the client: one for each port. */
   readonly share: QuotaShare;
   readonly counters: LendingCounters;
@@ -99,9 +101,10 @@ export class Lease {
   /** Forwards the datagrams of one message of the client. */
   onEntries(entries: readonly CarriedDatagram[]): void {
     this.#deps.share.touch();
-    for (const { number, remote, datagram } of entries)
-      if (remote === null) this.#closePort(number);
-      else this.#send(number, remote, datagram);
+    for (const { number, remote, datagram } of entries) {
+      const isPermitted = remote === null ? this.#closePort(number) : this.#send(number, remote, datagram);
+      if (!isPermitted && !this.#deps.takeRefused()) return this.end();
+    }
   }
 
   /** Closes the ports and the connection. */
@@ -116,26 +119,30 @@ export class Lease {
     this.#deps.onEnd();
   }
 
-  #closePort(number: number): void {
+  /** False if it is not open. */
+  #closePort(number: number): boolean {
     const sockets = this.#ports.get(number);
-    if (sockets === undefined) return;
+    if (sockets === undefined) return false;
     this.#ports.delete(number);
     for (const socket of sockets.values()) this.#closeSocket(socket);
     this.#deps.share.shrink(1);
+    return true;
   }
 
-  #send(number: number, remote: Address, datagram: Uint8Array): void {
+  /** False if the datagram is not permitted. One that exceeds a budget is permitted and dropped. */
+  #send(number: number, remote: Address, datagram: Uint8Array): boolean {
     const { destinations, spend, counters } = this.#deps;
     const socket = destinations.maySend(remote, datagram) ? this.#socket(number, remote.host.includes(':')) : null;
     if (socket === null || !spend(datagram.length)) {
       counters.dropped++;
-      return;
+      return socket !== null;
     }
     counters.datagrams++;
     counters.bytes += datagram.length;
     const { host, port } = this.#localOf(remote) ?? remote;
     // A datagram that the system rejects is lost, like one on the way.
     socket.send(datagram, port, host, () => {});
+    return true;
   }
 
   #localOf(remote: Address): Address | null {

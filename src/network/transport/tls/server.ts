@@ -26,7 +26,7 @@ import { RateQuota } from '../../../foundation/rate-limit.ts';
 import { every, type RepeatingTask } from '../../../foundation/repeat.ts';
 import { describePortError } from '../../../foundation/sockets.ts';
 import type { LentPortAddresses } from '../udp-socket.ts';
-import { type CertificateFiles, readCertificate, selfSigned } from './certificate.ts';
+import { type CertificateFiles, readCertificate, selfSigned, type TlsCertificate } from './certificate.ts';
 import { Destinations } from './destinations.ts';
 import { Lease, type LendingCounters, type LendingHosts } from './lease.ts';
 import { PacedSocket, WEB_SOCKET_OPTIONS } from './pacing.ts';
@@ -64,16 +64,24 @@ const PORTS_PER_CLIENT = 8;
 /** Part of the file descriptors of this process that lent ports may use. Each port uses up to two. */
 const DESCRIPTOR_SHARE = 0.2;
 
+/** A shorter datagram costs the budgets as much as one of this size, because it costs this node as much, bytes. */
+const MIN_CHARGED_BYTES = 256;
+
 /** TLS handshakes per second, and their burst. */
 export const TLS_HANDSHAKES_PER_SOURCE = 2;
 export const TLS_HANDSHAKES_PER_NETWORK = 4;
 export const TLS_HANDSHAKES = 50;
-const HANDSHAKE_BURST_S = 32;
+/** Burst of these rates and of entries that are not permitted, in seconds. */
+const BURST_S = 32;
 /** New destinations per minute, and their burst. */
 export const DESTINATIONS_PER_CLIENT = 64;
 export const DESTINATIONS_PER_SOURCE = 512;
 export const DESTINATIONS_PER_NETWORK = 1024;
 export const MAX_NEW_DESTINATIONS = 8192;
+/** Entries of clients per second that are not permitted. More cut the client off. */
+export const REFUSED_ENTRIES_PER_SOURCE = 256;
+export const REFUSED_ENTRIES_PER_NETWORK = 512;
+export const MAX_REFUSED_ENTRIES = 4096;
 /** Interval at which changed certificate files are read again, milliseconds. */
 const CERTIFICATE_CHECK_MS: number = 60 * 60_000;
 
@@ -152,7 +160,7 @@ const NO_TOKEN: Uint8Array = new Uint8Array(RESUME_TOKEN_BYTES);
 const NOT_FOUND = 'Not found.\n';
 
 function perSecond(rate: number) {
-  return { perSecond: rate, burst: rate * HANDSHAKE_BURST_S };
+  return { perSecond: rate, burst: rate * BURST_S };
 }
 
 function perMinute(rate: number) {
@@ -197,6 +205,7 @@ export class TlsServer implements Component, LentPortAddresses {
   readonly #ports: Quota;
   readonly #handshakes: RateQuota;
   readonly #newDestinations: RateQuota;
+  readonly #refused: RateQuota;
   #certificate = '';
   #checks: RepeatingTask | null = null;
   #servers: readonly { readonly server: Server; readonly listener: TlsListener }[] = [];
@@ -245,6 +254,15 @@ export class TlsServer implements Component, LentPortAddresses {
       },
       dependencies,
     );
+    this.#refused = new RateQuota(
+      {
+        perKey: perSecond(REFUSED_ENTRIES_PER_SOURCE),
+        perSource: perSecond(REFUSED_ENTRIES_PER_SOURCE),
+        perNetwork: perSecond(REFUSED_ENTRIES_PER_NETWORK),
+        strangers: perSecond(MAX_REFUSED_ENTRIES),
+      },
+      dependencies,
+    );
     this.#http = createHttpServer({ maxHeaderSize: MAX_TLS_HEAD_BYTES, headersTimeout: 0, requestTimeout: 0 });
     for (const event of ['request', 'checkContinue'])
       this.#http.on(event, (_request: IncomingMessage, response: ServerResponse) => {
@@ -263,13 +281,13 @@ export class TlsServer implements Component, LentPortAddresses {
 
   /** @throws SvcError `config_invalid` if the certificate cannot be read */
   async start(): Promise<void> {
-    await this.#loadCertificate();
     const onError = (error: unknown): void => this.#deps.log.warn({ error }, 'cannot read the TLS certificate again');
-    const { cert, key } = this.#options.certificate;
-    if (cert !== '' || key !== '')
+    if (this.#hasFiles) {
+      await this.#loadCertificate();
       this.#checks = every(this.#deps.clock, { periodMs: CERTIFICATE_CHECK_MS, onError }, () =>
         this.#loadCertificate(),
       );
+    }
     this.#isStarted = true;
     this.update();
     await this.#changes;
@@ -328,16 +346,25 @@ export class TlsServer implements Component, LentPortAddresses {
     return { clients: this.#sessions.used, ports: this.#ports.used, ...this.#counters };
   }
 
+  /** True if the owner has named certificate files. */
+  get #hasFiles(): boolean {
+    const { cert, key } = this.#options.certificate;
+    return cert !== '' || key !== '';
+  }
+
   async #loadCertificate(): Promise<void> {
-    const { certificate } = this.#options;
-    const isOwn = certificate.cert === '' && certificate.key === '';
-    const { cert, key } = isOwn ? selfSigned() : await readCertificate(certificate);
+    this.#useCertificate(await readCertificate(this.#options.certificate));
+  }
+
+  #useCertificate({ cert, key }: TlsCertificate): void {
     if (cert === this.#certificate) return;
     this.#certificate = cert;
     this.#tls.setSecureContext({ cert, key, minVersion: 'TLSv1.2' });
   }
 
   async #open(): Promise<void> {
+    // Most nodes never help, so they create none.
+    if (this.#certificate === '') this.#useCertificate(selfSigned());
     const opened = await Promise.all(this.#deps.listeners().map((listener) => this.#listen(listener)));
     this.#servers = opened.filter((one) => one !== null);
     const addresses = this.addresses.map(formatAddress);
@@ -537,7 +564,8 @@ export class TlsServer implements Component, LentPortAddresses {
         clock,
         destinations,
         hosts: this.#options.hosts,
-        spend: (bytes) => account.spend(bytes),
+        spend: (bytes) => account.spend(Math.max(bytes, MIN_CHARGED_BYTES)),
+        takeRefused: () => this.#refused.take(holder),
         share: ports,
         counters: this.#counters,
         lentPorts: this.#lentPorts,

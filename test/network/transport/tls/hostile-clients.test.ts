@@ -10,7 +10,7 @@ import { DialGuard } from '../../../../src/network/reachability/dial-guard.ts';
 import { MAX_UNANSWERED_PACKETS } from '../../../../src/network/transport/tls/destinations.ts';
 import { MAX_UNSENT_BYTES } from '../../../../src/network/transport/tls/pacing.ts';
 import { DESTINATIONS_PER_CLIENT } from '../../../../src/network/transport/tls/server.ts';
-import { encodeEntry, TLS_STATUS } from '../../../../src/network/transport/tls/wire.ts';
+import { closingEntry, encodeEntry, TLS_STATUS } from '../../../../src/network/transport/tls/wire.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { borrow, lendingHelper, tagged, udpNode } from './borrower.ts';
 
@@ -146,6 +146,33 @@ test('messages of 64 KiB with the smallest entries are handled', async (t) => {
   const count = Math.floor((64 * 1024) / entry.length);
   client.socket.send(Buffer.concat(Array.from({ length: count }, () => entry)));
   await eventually('all entries', () => helper.server.usage.dropped === count);
+});
+
+test('a client with too many entries that are not permitted is cut off, also when it comes again', async (t) => {
+  const helper = await publicHelper(t);
+  const key = KeyPair.generate();
+  const entry = encodeEntry({ number: 1, remote: { host: '10.0.0.1', port: 4121 }, datagram: new Uint8Array() });
+  const message = Buffer.concat(Array.from({ length: 6000 }, () => entry));
+  const client = await borrow(t, helper.url, { headers: PUBLIC_CLIENT, key });
+  client.socket.send(message);
+  client.socket.send(message);
+  await eventually('it is cut off', () => helper.server.usage.clients === 0);
+  const { dropped } = helper.server.usage;
+  assert.ok(dropped < 8500, `${dropped} entries were examined`);
+  const again = await borrow(t, helper.url, { headers: PUBLIC_CLIENT, key });
+  again.socket.send(message);
+  await eventually('it is cut off again', () => helper.server.usage.clients === 0);
+  assert.ok(helper.server.usage.dropped < dropped + 100);
+});
+
+test('closing entries for ports that are not open are not permitted', async (t) => {
+  const helper = await publicHelper(t);
+  const client = await borrow(t, helper.url, { headers: PUBLIC_CLIENT });
+  const closing = encodeEntry(closingEntry(3));
+  const message = Buffer.concat(Array.from({ length: 6000 }, () => closing));
+  client.socket.send(message);
+  client.socket.send(message);
+  await eventually('it is cut off', () => helper.server.usage.clients === 0);
 });
 
 const IDLE_CLIENTS = 500;
