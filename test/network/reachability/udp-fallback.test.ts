@@ -15,6 +15,7 @@ import {
 import { TlsFailure, type TlsFailureCode } from '../../../src/network/transport/tls/failure.ts';
 import type { TlsSession, TlsTarget } from '../../../src/network/transport/tls/session.ts';
 import type { Connection } from '../../../src/network/transport/types.ts';
+import { stubSession } from '../../support/stub-session.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const NEVER = Number.NEGATIVE_INFINITY;
@@ -95,7 +96,7 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
   const dial = async (address: Address): Promise<Connection> => {
     log.push(`quic ${formatAddress(address)}`);
     if (!(state.hasUdp || state.isLanAnswering) || !state.hasQuic) throw new SvcError('timeout');
-    return { close: () => {} } as unknown as Connection;
+    return stubSession(keyOf({ ...address }), true, clock).session.connection;
   };
   const fallback = new UdpFallback({
     clock,
