@@ -15,6 +15,8 @@ export const RELAY_BYTES_PER_DAY: number = 64 * 1024 ** 3;
 export const RELAY_BYTES_PER_DAY_PER_SOURCE: number = 8 * 1024 ** 3;
 /** Limit of one network (an IPv4 /24 or IPv6 /48), as a multiple of the limit of one source. */
 export const SOURCES_PER_NETWORK = 2;
+/** Sources and networks whose usage of the day is stored. The oldest without a session is evicted first. */
+export const MAX_STORED_BUDGETS = 16_384;
 /** Maximum time that one refill credits, milliseconds, so that a pause does not allow a burst. */
 const MAX_REFILL_MS = 250;
 
@@ -141,7 +143,14 @@ export class RelayBudgets {
   /** The usage of a source or network is kept until the next day, unless it is zero. */
   #release(name: string, budget: Budget): void {
     budget.users--;
-    if (budget.users === 0 && budget.isUnused) this.#budgets.delete(name);
+    if (budget.users > 0) return;
+    this.#budgets.delete(name);
+    if (budget.isUnused) return;
+    this.#budgets.set(name, budget);
+    for (const [oldest, { users }] of this.#budgets) {
+      if (this.#budgets.size <= MAX_STORED_BUDGETS) return;
+      if (users === 0) this.#budgets.delete(oldest);
+    }
   }
 
   #today(): number {
