@@ -14,6 +14,39 @@ function isOld(version) {
   return given[0] < wanted[0] || (given[0] === wanted[0] && given[1] < wanted[1]);
 }
 
+/** The Node that "npm ci" installs in a checkout. Null in a package. */
+function ownNode() {
+  var name = process.platform === 'win32' ? 'node.exe' : 'node';
+  var file = path.join(root, 'node_modules', 'node', 'bin', name);
+  return fs.existsSync(path.join(root, 'src')) && fs.existsSync(file) ? fs.realpathSync(file) : null;
+}
+
+/**
+ * Runs this program with another Node, and ends like it. An old Node cannot replace itself, so it stays as the parent:
+ * it passes signals on. A terminal sends an interrupt to both.
+ */
+function runWith(node) {
+  var tty = require('tty');
+  var isOnTerminal = tty.isatty(0) || tty.isatty(1) || tty.isatty(2);
+  var child;
+  // Installed before the child exists. Otherwise a signal in between would end this process and leave the child running.
+  ['SIGTERM', 'SIGHUP', 'SIGINT', 'SIGQUIT'].forEach(function (signal) {
+    process.on(signal, function () {
+      if (!isOnTerminal || signal === 'SIGTERM' || signal === 'SIGHUP') child.kill(signal);
+    });
+  });
+  child = require('child_process').spawn(node, process.execArgv.concat(process.argv.slice(1)), { stdio: 'inherit' });
+  child.on('error', function (error) {
+    process.stderr.write('svcd: cannot start ' + node + ': ' + error.message + '\n');
+    process.exit(1);
+  });
+  child.on('exit', function (code, signal) {
+    if (signal === null) process.exit(code);
+    process.removeAllListeners(signal);
+    process.kill(process.pid, signal);
+  });
+}
+
 /** Node 24 warns at every start that its SQLite is experimental. svcd's users did not choose it. */
 function silenceSqliteWarning() {
   var emit = process.emitWarning;
@@ -80,7 +113,8 @@ function isStale() {
  */
 function build() {
   var started = Date.now();
-  process.stderr.write('svcd: the sources have changed, building …');
+  var isFirst = !fs.existsSync(path.join(root, 'dist', 'built'));
+  process.stderr.write('svcd: ' + (isFirst ? 'first start' : 'the sources have changed') + ', building …');
   var done = require('child_process').spawnSync(
     process.execPath,
     [path.join(root, 'tools', 'build.ts'), '--checkout'],
@@ -98,13 +132,16 @@ function build() {
  */
 module.exports = function launch(source, compiled) {
   if (isOld(process.versions.node)) {
+    var node = ownNode();
+    disableDebuggerSignal();
+    if (node !== null && node !== fs.realpathSync(process.execPath)) return runWith(node);
     process.stderr.write(
       'svcd needs Node ' +
         needed +
         ' or newer. This is Node ' +
         process.versions.node +
         '.\n' +
-        'Install a current Node, or use a checkout: "npm ci && npm start" installs one.\n',
+        'Install a current Node, or run bin/svc and bin/svcd in a checkout, for which "npm ci" installs one.\n',
     );
     process.exit(1);
   }

@@ -22,6 +22,8 @@ export class Agent {
   onCall: (caller: string) => void = () => {};
   /** Actions of its user that have not ended. */
   acting = 0;
+  /** Attempts to register it. A new operational key ends the links of the former one. */
+  registrations = 0;
   /** While it moves. */
   isBusy = false;
   /** Its data, between two nodes. */
@@ -45,6 +47,7 @@ export class Agent {
 
   async register(identity: TestIdentity = this.identity): Promise<void> {
     const { operationalPrivateKeyHex, delegationProofHex } = identity.credentials;
+    this.registrations++;
     await this.node.call('agentRegister', {
       operational_private_key_hex: operationalPrivateKeyHex,
       delegation_proof_hex: delegationProofHex,

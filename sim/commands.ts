@@ -1,6 +1,6 @@
 /** The command line of the simulator. */
 import { parseArgs } from 'node:util';
-import { FAULT_KINDS, type FaultKind, USER_NAMES } from './names.ts';
+import { DEFAULT_USERS, FAULT_KINDS, type FaultKind, USER_NAMES } from './names.ts';
 import { Process } from './process.ts';
 import { SimulatedRecordNetwork } from './record-network.ts';
 import { random, schedule } from './take-over.ts';
@@ -18,8 +18,9 @@ Runs complete nodes with users in virtual time, with faults, and checks that eve
   --actions N   actions of each agent per hour (default 20)
   --faults LIST kinds of faults, separated by commas, or none. Default: all of
                 ${FAULT_KINDS.join(', ')}
+  --without LIST  numbers of omitted faults, as in the timeline
   --healing M   minutes from the end of all faults until every guarantee must hold (default 40)
-  --users LIST  which users act, separated by commas. Default: all of
+  --users LIST  which users act, separated by commas. Default: all but trials of
                 ${USER_NAMES.join(', ')}
   --pause M     minutes between two faults, on average (default 20)
   --timeline    print everything that users did and that went wrong
@@ -61,7 +62,7 @@ function faultsOf(text: string | undefined): readonly FaultKind[] {
 }
 
 function usersOf(text: string | undefined): readonly string[] {
-  const names = text?.split(',') ?? USER_NAMES;
+  const names = text?.split(',') ?? DEFAULT_USERS;
   const unknown = names.find((name) => !USER_NAMES.some((known) => known === name));
   if (unknown !== undefined) throw new RangeError(`--users: some of ${USER_NAMES.join(', ')}`);
   return names;
@@ -91,6 +92,7 @@ export async function main(seed: number): Promise<void> {
       lookups: { type: 'string', default: '2' },
       nat: { type: 'string', default: '0.3' },
       faults: { type: 'string' },
+      without: { type: 'string' },
       users: { type: 'string' },
       healing: { type: 'string', default: '40' },
       aim: { type: 'string', default: '0.999' },
@@ -115,6 +117,7 @@ export async function main(seed: number): Promise<void> {
         behindNat: numberOf('nat', values.nat, 0, 1),
         liars: numberOf('liars', values.liars, 0, 500),
         faults: faultsOf(values.faults),
+        withoutFaults: (values.without?.split(',') ?? []).map((one) => numberOf('without', one, 1, 1_000_000)),
         healingMs: numberOf('healing', values.healing, 0, 100_000) * 60_000,
         users: usersOf(values.users),
         faultPauseMinutes: numberOf('pause', values.pause, 0.1, 1_000_000),

@@ -24,6 +24,8 @@ const SYNCHRONOUS = /\bsynchronous\s*=\s*(\w+)/gi;
 /** A position in a journal. The salt differs each time that SQLite starts the journal again from its beginning. */
 interface Position {
   readonly salt: string;
+  /** Number of salts so far. */
+  readonly start: number;
   readonly frames: number;
   /** Frames that were copied to the database, which flushes both. */
   readonly copied: number;
@@ -36,14 +38,17 @@ interface Hole {
   readonly last: number;
 }
 
-const NOTHING: Position = { salt: '', frames: 0, copied: 0 };
+const NOTHING: Position = { salt: '', start: 0, frames: 0, copied: 0 };
 
 /** The journal of one database, and its flushed part. */
 class FlushedJournal {
   readonly #file: string;
   #index: number | null = null;
   #flushed: Position = NOTHING;
+  #salt = '';
+  #starts = 0;
   #holes: Hole[] = [];
+  #isOpened = false;
 
   constructor(file: string) {
     this.#file = file;
@@ -56,15 +61,28 @@ class FlushedJournal {
       const index = Buffer.alloc(100);
       if (readSync(this.#index, index, 0, index.length, 0) < index.length) return NOTHING;
       const [frames, copied] = [index.readUInt32LE(16), index.readUInt32LE(96)];
-      return { salt: index.toString('hex', 32, 40), frames, copied };
+      const salt = index.toString('hex', 32, 40);
+      if (salt !== this.#salt) this.#starts++;
+      this.#salt = salt;
+      return { salt, start: this.#starts, frames, copied };
     } catch {
       return NOTHING;
     }
   }
 
-  /** Everything up to a position is on the disk. */
+  /** To be called after a statement: what the journal contains at the first one is on the disk. */
+  opened(): void {
+    if (this.#isOpened) return;
+    const position = this.position();
+    if (position === NOTHING) return;
+    this.#isOpened = true;
+    this.flushed(position);
+  }
+
+  /** Everything up to a position is on the disk. A flush that began earlier may end later than another one. */
   flushed(to: Position = this.position()): void {
-    if (to.salt === this.#flushed.salt && to.frames < this.#flushed.frames) return;
+    const { start, frames } = this.#flushed;
+    if (to.start < start || (to.start === start && to.frames < frames)) return;
     this.#flushed = to;
     this.#holes = this.#holes.filter(({ salt, last }) => salt === to.salt && last > to.copied);
   }
@@ -194,7 +212,11 @@ export class Disk {
   /** Closes what crashed programs have left open. */
   closeAll(): void {
     for (const [database, state] of databases) if (state?.disk === this) database.close();
-    for (const [fd, file] of openJournals) if (Disk.of(file) === this) closeSync(fd);
+    for (const [fd, file] of openJournals) {
+      if (Disk.of(file) !== this) continue;
+      openJournals.delete(fd);
+      closeSync(fd);
+    }
     this.release();
   }
 
@@ -293,11 +315,19 @@ function onChange(database: DatabaseSync, { disk, file, isFlushing }: OpenDataba
   if (isFlushing && !database.isTransaction) disk.journal(file).flushed();
 }
 
+/** @throws an error of SQLite. A commit whose flush fails is rolled back. */
+function beforeExec({ disk, isFlushing }: OpenDatabase, sql: string): void {
+  if (sql === 'COMMIT') disk.beforeStatement(true);
+  const flushes = (sql === 'COMMIT' && isFlushing) || sql.includes('wal_checkpoint');
+  if (flushes && disk.flushFails()) throw sqliteError(IOERR);
+}
+
 function watchedExec(this: DatabaseSync, sql: string): void {
   const state = stateOf(this);
-  if (sql === 'COMMIT') state?.disk.beforeStatement(true);
+  if (state !== null) beforeExec(state, sql);
   ofDatabase.exec.call(this, sql);
   if (state === null) return;
+  state.disk.journal(state.file).opened();
   for (const [, level = ''] of sql.matchAll(SYNCHRONOUS)) state.isFlushing = level.toLowerCase() === 'full';
   if (sql.includes('wal_checkpoint')) state.disk.journal(state.file).flushed();
   else if (!sql.startsWith('PRAGMA')) onChange(this, state);
@@ -310,8 +340,11 @@ function watchedPrepare(this: DatabaseSync, sql: string): StatementSync {
 }
 
 function watchedClose(this: DatabaseSync): void {
+  const state = databases.get(this);
   databases.delete(this);
   ofDatabase.close.call(this);
+  // SQLite has removed the index of the journal, and creates another one.
+  state?.disk.journal(state.file).close();
 }
 
 function watched<T>(work: Work<T>): Work<T> {

@@ -3,7 +3,7 @@ import type { Random } from '../test/support/random.ts';
 import type { FaultKind } from './names.ts';
 import type { SimulatedNode } from './node.ts';
 import type { Schedule } from './schedule.ts';
-import { GOOD_PATHS, type Machine, type UdpNetwork } from './udp-network.ts';
+import { GOOD_PATHS, type Machine, type PathQuality, type UdpNetwork } from './udp-network.ts';
 
 /** The longest duration of a fault, milliseconds. */
 const MAX_FAULT_MS = 12 * 60_000;
@@ -24,6 +24,8 @@ const FAILURES = {
 
 /** Ends it. */
 type End = () => void | Promise<void>;
+/** Begins it. Returns what it affects. */
+type Beginning = () => [what: string, end: End];
 
 interface FaultParts {
   readonly schedule: Schedule;
@@ -31,6 +33,8 @@ interface FaultParts {
   readonly udp: UdpNetwork;
   readonly nodes: readonly SimulatedNode[];
   readonly kinds: readonly FaultKind[];
+  /** Numbers of faults that do not happen. The first one has number 1. */
+  readonly without: readonly number[];
   /** Average time between the starts of two faults, milliseconds. */
   readonly pauseMs: number;
   readonly note: (text: string) => void;
@@ -48,9 +52,15 @@ export class Faults {
   /** Running faults. */
   readonly #ends = new Set<End>();
   #isOver = false;
+  /** Number of faults so far, including omitted faults. */
+  #planned = 0;
 
   constructor(parts: FaultParts) {
     this.#parts = parts;
+  }
+
+  get planned(): number {
+    return this.#planned;
   }
 
   counts(): Readonly<Record<string, number>> {
@@ -88,108 +98,130 @@ export class Faults {
   }
 
   #begin(kind: FaultKind, durationMs: number): void {
-    const { schedule, note } = this.#parts;
+    const { schedule, note, without } = this.#parts;
+    const number = ++this.#planned;
+    const begin = this.#choose(kind, durationMs);
+    if (without.includes(number)) return;
     this.#counts.set(kind, (this.#counts.get(kind) ?? 0) + 1);
-    const [what, finish] = this.#make(kind, durationMs);
-    note(`fault: ${kind} ${what}`);
+    const [what, finish] = begin();
+    note(`fault ${number}: ${kind} ${what}`);
     const entry = { kind, from: schedule.now(), to: Number.POSITIVE_INFINITY };
     this.#history.push(entry);
     const end: End = async () => {
       if (!this.#ends.delete(end)) return;
       entry.to = schedule.now();
-      note(`end of fault: ${kind} ${what}`);
+      note(`end of fault ${number}: ${kind} ${what}`);
       await finish();
     };
     this.#ends.add(end);
     schedule.after(durationMs, () => void end());
   }
 
-  #make(kind: FaultKind, durationMs: number): [what: string, end: End] {
+  /** Chooses a fault. Only its beginning has effects, so an omitted fault does not change other faults. */
+  #choose(kind: FaultKind, durationMs: number): Beginning {
     const { random, nodes, udp, schedule } = this.#parts;
     const node = random.pick(nodes);
     const nothing = (): void => {};
+    const ifRunning = (begin: Beginning): Beginning => {
+      return () => (node.isRunning ? begin() : ['of nothing', nothing]);
+    };
     switch (kind) {
       case 'loss': {
-        udp.quality = { ...GOOD_PATHS, loss: 0.3 * random.next(), duplication: 0.02, jitterMs: 100 };
-        return ['', () => void (udp.quality = GOOD_PATHS)];
+        const quality = { ...GOOD_PATHS, loss: 0.3 * random.next(), duplication: 0.02, jitterMs: 100 };
+        return () => this.#setQuality(quality);
       }
       case 'slow network': {
-        udp.quality = { ...GOOD_PATHS, minDelayMs: 50 + 400 * random.next(), jitterMs: 200 };
-        return ['', () => void (udp.quality = GOOD_PATHS)];
+        const quality = { ...GOOD_PATHS, minDelayMs: 50 + 400 * random.next(), jitterMs: 200 };
+        return () => this.#setQuality(quality);
       }
       case 'partition':
       case 'one-way partition':
       case 'flapping partition':
         return this.#partition(kind, durationMs);
-      case 'sleep': {
-        if (!node.isRunning) return ['of nothing', nothing];
-        const { process, machine } = node;
-        process.sleep();
-        machine.isOnline = false;
-        return [
-          node.name,
-          () => {
-            machine.isOnline = true;
-            process.wake();
-          },
-        ];
-      }
-      case 'crash': {
-        if (!node.isRunning) return ['of nothing', nothing];
-        this.#parts.crash(node);
-        return [node.name, () => this.#parts.start(node)];
-      }
-      case 'power cut': {
-        if (!node.isRunning) return ['of nothing', nothing];
-        this.#parts.cutPower(node);
-        return [node.name, () => this.#parts.start(node)];
-      }
-      case 'blackout': {
-        const off = nodes.filter(({ isRunning }) => isRunning);
-        for (const one of off) this.#parts.cutPower(one);
-        return ['', async () => void (await Promise.all(off.map((one) => this.#parts.start(one))))];
-      }
-      case 'full disk': {
-        node.disk.faults.isFull = true;
-        return [node.name, () => void (node.disk.faults.isFull = false)];
-      }
+      case 'sleep':
+        return ifRunning(() => {
+          const { process, machine } = node;
+          process.sleep();
+          machine.isOnline = false;
+          return [
+            node.name,
+            () => {
+              machine.isOnline = true;
+              process.wake();
+            },
+          ];
+        });
+      case 'crash':
+        return ifRunning(() => {
+          this.#parts.crash(node);
+          return [node.name, () => this.#parts.start(node)];
+        });
+      case 'power cut':
+        return ifRunning(() => {
+          this.#parts.cutPower(node);
+          return [node.name, () => this.#parts.start(node)];
+        });
+      case 'blackout':
+        return () => {
+          const off = nodes.filter(({ isRunning }) => isRunning);
+          for (const one of off) this.#parts.cutPower(one);
+          return ['', async () => void (await Promise.all(off.map((one) => this.#parts.start(one))))];
+        };
+      case 'full disk':
+        return () => {
+          node.disk.faults.isFull = true;
+          return [node.name, () => void (node.disk.faults.isFull = false)];
+        };
       case 'failing writes':
       case 'failing reads':
-      case 'failing flushes': {
-        const [name, probability] = FAILURES[kind];
-        node.disk.faults[name] = probability;
-        return [node.name, () => void (node.disk.faults[name] = 0)];
-      }
+      case 'failing flushes':
+        return () => {
+          const [name, probability] = FAILURES[kind];
+          node.disk.faults[name] = probability;
+          return [node.name, () => void (node.disk.faults[name] = 0)];
+        };
       case 'wrong clock': {
         const ms = Math.round((random.chance(0.5) ? MINUTES_AHEAD_MS : DAY_MS) * (1 + random.next()));
-        const { process } = node;
-        node.clockSetAt = schedule.now();
-        process.jump(ms);
-        return [`${node.name} ${ms} ms`, () => process.jump(-ms)];
+        return () => {
+          const { process } = node;
+          node.clockSetAt = schedule.now();
+          process.jump(ms);
+          return [`${node.name} ${ms} ms`, () => process.jump(-ms)];
+        };
       }
-      case 'restart': {
-        if (!node.isRunning) return ['of nothing', nothing];
-        const stopped = this.#parts.stop(node);
-        return [node.name, () => stopped.then(() => this.#parts.start(node))];
-      }
-      case 'nat restart': {
-        node.machine.nat?.restart();
-        return [node.name, nothing];
-      }
-      case 'address change': {
-        udp.move(node.machine);
-        return [`${node.name} to ${node.machine.publicHost}`, nothing];
-      }
+      case 'restart':
+        return ifRunning(() => {
+          const stopped = this.#parts.stop(node);
+          return [node.name, () => stopped.then(() => this.#parts.start(node))];
+        });
+      case 'nat restart':
+        return () => {
+          node.machine.nat?.restart();
+          return [node.name, nothing];
+        };
+      case 'address change':
+        return () => {
+          udp.move(node.machine);
+          return [`${node.name} to ${node.machine.publicHost}`, nothing];
+        };
       default: {
         const ms = Math.round(MAX_JUMP_MS * (2 * random.next() - 1));
-        node.process.jump(ms);
-        const { process } = node;
-        return [`${node.name} ${ms} ms`, () => process.jump(-ms)];
+        return () => {
+          const { process } = node;
+          process.jump(ms);
+          return [`${node.name} ${ms} ms`, () => process.jump(-ms)];
+        };
       }
     }
   }
 
-  #partition(kind: FaultKind, durationMs: number): [what: string, end: End] {
+  #setQuality(quality: PathQuality): [what: string, end: End] {
+    const { udp } = this.#parts;
+    udp.quality = quality;
+    return ['', () => void (udp.quality = GOOD_PATHS)];
+  }
+
+  #partition(kind: FaultKind, durationMs: number): Beginning {
     const { random, nodes, udp, schedule } = this.#parts;
     const share = random.next();
     const left = new Set<Machine>(nodes.filter(() => random.chance(share)).map(({ machine }) => machine));
@@ -197,9 +229,11 @@ export class Faults {
     const isCut = (from: Machine, to: Machine): boolean =>
       kind === 'one-way partition' ? isLeft(from) && !isLeft(to) : isLeft(from) !== isLeft(to);
     const periodMs = kind === 'flapping partition' ? 2000 + 30_000 * random.next() : durationMs + 1;
-    const since = schedule.now();
-    udp.isCut = (from, to) => Math.floor((schedule.now() - since) / periodMs) % 2 === 0 && isCut(from, to);
     const names = nodes.filter(({ machine }) => left.has(machine)).map(({ name }) => name);
-    return [`{${names.join(' ')}}`, () => void (udp.isCut = () => false)];
+    return () => {
+      const since = schedule.now();
+      udp.isCut = (from, to) => Math.floor((schedule.now() - since) / periodMs) % 2 === 0 && isCut(from, to);
+      return [`{${names.join(' ')}}`, () => void (udp.isCut = () => false)];
+    };
   }
 }

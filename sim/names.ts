@@ -28,7 +28,6 @@ export const USER_NAMES = [
   'calls',
   'notes',
   'chats',
-  'rooms',
   'files',
   'records',
   'groups',
@@ -36,4 +35,8 @@ export const USER_NAMES = [
   'tunnels',
   'streams',
   'disasters',
+  'trials',
 ] as const;
+
+/** Trials take hours and need no faults. */
+export const DEFAULT_USERS: readonly string[] = USER_NAMES.filter((name) => name !== 'trials');

@@ -42,6 +42,7 @@ export class Process {
   #rateSince = 0;
   /** Tasks of timers that have neither run nor been canceled. */
   readonly #timers = new Map<object, string>();
+  #begunTimers = 0;
 
   constructor(schedule: Schedule, { name, interfaces, ports }: ProcessParts) {
     this.#schedule = schedule;
@@ -60,6 +61,11 @@ export class Process {
 
   get timers(): number {
     return this.#timers.size;
+  }
+
+  /** The number of timers so far. */
+  get begunTimers(): number {
+    return this.#begunTimers;
   }
 
   /** Stacks of the calls that made the timers, if they are recorded. */
@@ -120,6 +126,7 @@ export class Process {
 
   #after(ms: number, task: () => void): Timer {
     const key = {};
+    this.#begunTimers++;
     this.#timers.set(key, Process.tracesTimers ? (new Error().stack ?? '') : '');
     // As Node does: no timer is shorter than a millisecond.
     const timer = this.#schedule.after(Math.max(1, Math.ceil(ms / this.#rate)), () =>

@@ -1,6 +1,6 @@
 /**
- * Reduces a failing simulation: less time, fewer nodes, agents, users and kinds of faults, as long as the same guarantee is
- * broken. Prints the remaining options and the end of the timeline.
+ * Reduces a failing simulation: less time, fewer nodes, agents, users, kinds of faults and single faults, as long as the
+ * same guarantee is broken. Prints the remaining options and the events before the violation.
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -11,59 +11,154 @@ const ROOT: string = join(import.meta.dirname, '..');
 /** Other options give other events, so a smaller world may need another seed. */
 const SEEDS_TRIED = 3;
 const MIN_NODES = 2;
+/** Maximum number of faults that are omitted one by one. */
+const MAX_SINGLE_FAULTS = 12;
+const MS_PER_DAY: number = 24 * 3_600_000;
+/** Simulated time after a violation. */
+const SLACK_DAYS: number = 60_000 / MS_PER_DAY;
 const LINES_SHOWN = 60;
 
-interface Size {
+/** Options of a simulation that can be reduced. */
+export interface Size {
   readonly seed: number;
   readonly nodes: number;
+  readonly liars: number;
   readonly days: number;
   readonly agents: number;
   readonly actions: number;
   readonly users: readonly string[];
   readonly faults: readonly string[];
+  /** Numbers of omitted faults. */
+  readonly without: readonly number[];
+  /** Other options. They do not change. */
+  readonly fixed: readonly string[];
 }
 
-function argsOf({ seed, nodes, days, agents, actions, users, faults }: Size): string[] {
-  const numbers = { seed, nodes, days, agents, actions };
+/** How a guarantee was broken. */
+interface Failure {
+  /** Simulated days with users and faults until then. */
+  readonly days: number;
+  /** The number of the last fault. */
+  readonly lastFault: number;
+}
+
+/** Runs a simulation. Null if the guarantee holds. */
+export type Trial = (size: Size) => Promise<Failure | null>;
+
+export function argsOf({ seed, nodes, liars, days, agents, actions, users, faults, without, fixed }: Size): string[] {
+  const numbers = { seed, nodes, liars, days, agents, actions };
   return [
     ...Object.entries(numbers).flatMap(([name, value]) => [`--${name}`, `${value}`]),
     ...['--users', users.join(), '--faults', faults.length === 0 ? 'none' : faults.join()],
+    ...(without.length === 0 ? [] : ['--without', without.join()]),
+    ...fixed,
   ];
 }
 
-/** Smaller sizes to try, the smallest first. */
-function* smaller(size: Size): Generator<Size> {
-  const { nodes, days, agents, actions, users, faults } = size;
-  if (faults.length > 0) yield { ...size, faults: [] };
-  for (const part of [4, 2]) if (days > 0.01) yield { ...size, days: days / part };
-  for (let fewer = MIN_NODES; fewer < nodes; fewer++) yield { ...size, nodes: fewer };
-  if (users.length > 1) for (const one of users) yield { ...size, users: [one] };
-  if (users.length > 1) for (const one of users) yield { ...size, users: users.filter((other) => other !== one) };
-  if (faults.length > 1) for (const one of faults) yield { ...size, faults: [one] };
-  for (const one of faults) yield { ...size, faults: faults.filter((other) => other !== one) };
-  if (agents > 1) yield { ...size, agents: 1 };
-  if (actions > 2) yield { ...size, actions: actions / 2 };
-}
+/** A smaller size, and how many seeds are worth a trial. */
+type Candidate = [size: Size, seeds: number];
 
-/** The smallest size found that breaks the guarantee. */
-async function shrink(size: Size, guarantee: string): Promise<Size> {
-  for (const candidate of smaller(size)) {
-    for (let seed = size.seed; seed < size.seed + SEEDS_TRIED; seed++) {
-      const smallerOne = { ...candidate, seed };
-      const { guarantees, seconds } = await simulate(ROOT, argsOf(smallerOne));
-      const isSame = guarantees.includes(guarantee);
-      console.error(`${isSame ? 'fails too' : 'passes'} (${seconds.toFixed(0)} s): ${argsOf(smallerOne).join(' ')}`);
-      if (isSame) return await shrink(smallerOne, guarantee);
+/** Smaller sizes to try. */
+type Reduction = (size: Size, failure: Failure) => Generator<Candidate>;
+
+/** The reductions that save most come first. */
+const REDUCTIONS: readonly Reduction[] = [
+  function* endEarlier(size, failure) {
+    // Until the violation, the events are the same.
+    const enough = failure.days + SLACK_DAYS;
+    if (enough < 0.9 * size.days) yield [{ ...size, days: enough }, 1];
+  },
+  function* oneUser(size) {
+    if (size.users.length > 1) for (const one of size.users) yield [{ ...size, users: [one] }, SEEDS_TRIED];
+  },
+  function* fewKindsOfFaults(size) {
+    const { faults } = size;
+    if (faults.length > 0) yield [{ ...size, faults: [], without: [] }, SEEDS_TRIED];
+    if (faults.length > 1) for (const one of faults) yield [{ ...size, faults: [one], without: [] }, SEEDS_TRIED];
+  },
+  function* fewerNodes(size) {
+    const { nodes, liars } = size;
+    if (liars > 0) yield [{ ...size, liars: 0 }, SEEDS_TRIED];
+    for (const fewer of new Set([MIN_NODES, Math.ceil(nodes / 2), nodes - 1]))
+      if (fewer >= MIN_NODES && fewer < nodes)
+        yield [{ ...size, nodes: fewer, liars: Math.min(liars, fewer - 1) }, SEEDS_TRIED];
+  },
+  function* lessTime(size, failure) {
+    if (failure.days >= size.days && size.days > 0.01) yield [{ ...size, days: size.days / 2 }, SEEDS_TRIED];
+  },
+  function* fewerUsers(size) {
+    const { users, agents, actions } = size;
+    if (users.length > 2)
+      for (const one of users) yield [{ ...size, users: users.filter((other) => other !== one) }, SEEDS_TRIED];
+    if (agents > 1) yield [{ ...size, agents: 1 }, SEEDS_TRIED];
+    if (actions > 2) yield [{ ...size, actions: Math.ceil(actions / 2) }, SEEDS_TRIED];
+  },
+  function* fewerKindsOfFaults(size) {
+    const { faults } = size;
+    if (faults.length > 2)
+      for (const one of faults)
+        yield [{ ...size, faults: faults.filter((other) => other !== one), without: [] }, SEEDS_TRIED];
+  },
+  function* fewerFaults(size, { lastFault }) {
+    const { without, faults } = size;
+    const present = Array.from({ length: lastFault }, (_, index) => index + 1).filter((one) => !without.includes(one));
+    if (faults.length === 0) return;
+    const leaveOut = (some: readonly number[]): Candidate => [{ ...size, without: [...without, ...some] }, 1];
+    if (present.length > 2) {
+      const half = present.length >> 1;
+      yield leaveOut(present.slice(0, half));
+      yield leaveOut(present.slice(half));
+    }
+    if (present.length <= MAX_SINGLE_FAULTS) for (const one of present) yield leaveOut([one]);
+  },
+];
+
+/**
+ * The smallest size found that breaks the guarantee.
+ * @param maxRuns trials at most
+ */
+export async function shrink(from: Size, failure: Failure, trial: Trial, maxRuns: number): Promise<Size> {
+  const tried = new Set<string>();
+  let [size, last] = [from, failure];
+  for (let isSmaller = true; isSmaller; ) {
+    isSmaller = false;
+    for (const reduce of REDUCTIONS) {
+      for (let found = await firstOf(reduce); found !== null; found = await firstOf(reduce)) {
+        [size, last] = found;
+        isSmaller = true;
+      }
     }
   }
   return size;
+
+  async function firstOf(reduce: Reduction): Promise<[Size, Failure] | null> {
+    for (const [candidate, seeds] of reduce(size, last)) {
+      const found = await firstFailure(candidate, seeds);
+      if (found !== null) return found;
+    }
+    return null;
+  }
+
+  async function firstFailure(candidate: Size, seeds: number): Promise<[Size, Failure] | null> {
+    for (let seed = candidate.seed; seed < candidate.seed + seeds; seed++) {
+      const one = { ...candidate, seed };
+      const name = argsOf(one).join(' ');
+      if (tried.has(name) || tried.size >= maxRuns) continue;
+      tried.add(name);
+      const found = await trial(one);
+      if (found !== null) return [one, found];
+    }
+    return null;
+  }
 }
 
-/** The lines of the timeline up to a violation that name a node or an agent of it, and all faults. */
+/** The lines of the timeline up to a violation that name a node, an agent or a text of it, and all faults. */
 function story({ timeline }: Outcome, guarantee: string): readonly string[] {
   const at = timeline.findIndex((line) => line.includes(`VIOLATION of "${guarantee}"`));
-  const names = new Set(timeline[at]?.match(/\b[a-h]?n?\d+\b/g) ?? []);
-  const isPart = (line: string): boolean => line.includes('fault') || [...names].some((name) => line.includes(name));
+  const text = timeline[at]?.slice(timeline[at]?.indexOf('VIOLATION')) ?? '';
+  const names = text.match(/\b(?:[a-hn]\d+|(?:note|text|entry|connection) \d+)\b|\/call\/\d+/g) ?? [];
+  const parts = names.map((name) => new RegExp(`\\b${name.replace(/^\//, '')}\\b`));
+  const isPart = (line: string): boolean => line.includes('fault') || parts.some((part) => part.test(line));
   return timeline
     .slice(0, at + 1)
     .filter(isPart)
@@ -76,28 +171,56 @@ export async function main(): Promise<void> {
     options: {
       seed: { type: 'string', default: '1' },
       nodes: { type: 'string', default: '6' },
+      liars: { type: 'string', default: '0' },
       days: { type: 'string', default: '0.25' },
       agents: { type: 'string', default: '2' },
       actions: { type: 'string', default: '20' },
       users: { type: 'string', default: USER_NAMES.join() },
       faults: { type: 'string', default: FAULT_KINDS.join() },
+      without: { type: 'string', default: '' },
+      nat: { type: 'string' },
+      pause: { type: 'string' },
+      healing: { type: 'string' },
+      runs: { type: 'string', default: '100' },
     },
   });
+  const { nat, pause, healing } = values;
   const size: Size = {
     seed: Number(values.seed),
     nodes: Number(values.nodes),
+    liars: Number(values.liars),
     days: Number(values.days),
     agents: Number(values.agents),
     actions: Number(values.actions),
     users: values.users.split(','),
     faults: values.faults === 'none' ? [] : values.faults.split(','),
+    without: values.without === '' ? [] : values.without.split(',').map(Number),
+    fixed: Object.entries({ nat, pause, healing }).flatMap(([name, value]) =>
+      value === undefined ? [] : [`--${name}`, value],
+    ),
   };
-  const { guarantees } = await simulate(ROOT, argsOf(size));
-  const [guarantee] = guarantees;
+  const first = await simulate(ROOT, argsOf(size));
+  const [guarantee] = first.guarantees;
   if (guarantee === undefined) return console.log('All guarantees hold.');
-  console.error(`broken: ${guarantees.join('; ')}`);
-  const smallest = await shrink(size, guarantee);
+  console.error(`broken: ${first.guarantees.join('; ')}`);
+  let runs = 1;
+  const trial: Trial = async (one) => {
+    const outcome = await simulate(ROOT, argsOf(one));
+    const failure = failureOf(outcome, guarantee, one.days);
+    const result = failure === null ? 'passes' : 'fails too';
+    console.error(`run ${++runs}, ${outcome.seconds.toFixed(0)} s: ${result}: ${argsOf(one).join(' ')}`);
+    return failure;
+  };
+  const failure = failureOf(first, guarantee, size.days) ?? { days: size.days, lastFault: 0 };
+  const smallest = await shrink(size, failure, trial, Number(values.runs));
   const outcome = await simulate(ROOT, [...argsOf(smallest), '--timeline']);
-  console.log(`npm run sim -- ${argsOf(smallest).join(' ')}`);
+  console.log(`After ${runs} runs:\nnpm run sim -- ${argsOf(smallest).join(' ')}`);
   for (const line of story(outcome, guarantee)) console.log(line);
+}
+
+function failureOf({ figures, guarantees }: Outcome, guarantee: string, days: number): Failure | null {
+  if (!guarantees.includes(guarantee)) return null;
+  const violation = figures?.violations?.find((one) => one.guarantee === guarantee);
+  const actedMs = violation === undefined ? Number.POSITIVE_INFINITY : violation.atMs - (figures?.begunMs ?? 0);
+  return { days: Math.min(days, actedMs / MS_PER_DAY), lastFault: figures?.lastFault ?? 0 };
 }

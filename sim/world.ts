@@ -2,6 +2,7 @@
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { onDetachedError } from '../src/foundation/detached.ts';
 import { SvcError } from '../src/foundation/errors.ts';
 import { KeyPair } from '../src/foundation/identity/keys.ts';
 import { delegateAnew } from '../test/support/identities.ts';
@@ -24,8 +25,8 @@ import { KeyUsers } from './users/keys.ts';
 import { LifeUsers } from './users/lives.ts';
 import { NoteUsers } from './users/notes.ts';
 import { RecordUsers } from './users/records.ts';
-import { RoomUsers } from './users/rooms.ts';
 import { StreamUsers } from './users/streams.ts';
+import { TrialUsers } from './users/trials.ts';
 import { TunnelUsers } from './users/tunnels.ts';
 
 /** Directories of nodes are in memory if the system has this. */
@@ -45,17 +46,7 @@ const MAX_TIMERS = 4000;
 const MAX_DATABASE_BYTES = 96 * 1024 * 1024;
 const MAX_LINES = 200_000;
 
-const USERS = [
-  NoteUsers,
-  ChatUsers,
-  RoomUsers,
-  FileUsers,
-  TunnelUsers,
-  RecordUsers,
-  GroupUsers,
-  LifeUsers,
-  StreamUsers,
-];
+const USERS = [NoteUsers, ChatUsers, FileUsers, TunnelUsers, RecordUsers, GroupUsers, LifeUsers, StreamUsers];
 
 export interface WorldOptions {
   readonly nodes: number;
@@ -68,6 +59,8 @@ export interface WorldOptions {
   /** Dishonest nodes, which have no agents. */
   readonly liars: number;
   readonly faults: readonly FaultKind[];
+  /** Numbers of omitted faults, from 1. */
+  readonly withoutFaults: readonly number[];
   /** Time from the end of all faults until every guarantee must hold. */
   readonly healingMs: number;
   /** Names of the users that act, of `USER_NAMES`. */
@@ -88,6 +81,10 @@ export interface WorldFigures {
   readonly users: Readonly<Record<string, Readonly<Record<string, number>>>>;
   readonly failures: Readonly<Record<string, number>>;
   readonly faults: Readonly<Record<string, number>>;
+  /** The number of the last fault. */
+  readonly lastFault: number;
+  /** When users and faults began, milliseconds since the beginning. */
+  readonly begunMs: number;
   readonly violations: readonly Violation[];
   readonly eventHash: string;
 }
@@ -108,6 +105,8 @@ export class World implements Surroundings {
   readonly #directory: string;
   readonly #failures = new Map<string, number>();
   #isActing = false;
+  #spares = 0;
+  #begunMs = 0;
 
   constructor(options: WorldOptions, schedule: Schedule, random: Random) {
     this.#options = options;
@@ -122,7 +121,11 @@ export class World implements Surroundings {
     const keys = new KeyUsers(this, { nodes: this.nodes, moved: (agent) => agent.serve() });
     this.#keys = keys;
     const disasters = new DisasterUsers(this, { newNode: async () => await this.#newSpare() });
-    const all: readonly Users[] = [keys, this.#calls, disasters, ...USERS.map((Kind) => new Kind(this))];
+    const trials = new TrialUsers(this, {
+      newNode: async (via, isBehindNat) => await this.#newSpare(via, isBehindNat),
+      move: ({ machine }) => this.#udp.move(machine),
+    });
+    const all: readonly Users[] = [keys, this.#calls, disasters, trials, ...USERS.map((Kind) => new Kind(this))];
     this.#users = all.filter(({ name }) => options.users.includes(name));
     this.#faults = new Faults({
       ...{
@@ -131,6 +134,7 @@ export class World implements Surroundings {
         udp: this.#udp,
         nodes: this.nodes,
         kinds: options.faults,
+        without: options.withoutFaults,
         pauseMs: options.faultPauseMinutes * 60_000,
       },
       note: (text) => this.note(text),
@@ -158,7 +162,7 @@ export class World implements Surroundings {
     try {
       return await work();
     } catch (error) {
-      const code = error instanceof SvcError ? error.code : 'unexpected';
+      const code = codeOf(error);
       this.#failures.set(code, (this.#failures.get(code) ?? 0) + 1);
       this.note(`${what}: ${code}`);
       if (code === 'unexpected' || code === 'internal' || code === 'store_corrupt' || code === 'invalid_request')
@@ -182,6 +186,11 @@ export class World implements Surroundings {
     const { schedule } = this;
     const { nodes, hours } = this.#options;
     const onError = (error: unknown): void => this.violate('programs do not crash', textOf(error));
+    // As in the daemon: detached work may fail, because it belongs to one request.
+    const forget = onDetachedError((error) => {
+      if (error instanceof SvcError) this.note(`background work failed: ${error.code}`);
+      else onError(error);
+    });
     process.on('uncaughtException', onError);
     try {
       while (this.nodes.length < nodes) {
@@ -193,10 +202,11 @@ export class World implements Surroundings {
       await schedule.run(WARM_UP_MS);
       onProgress(`${nodes} nodes have joined`);
       this.#isActing = true;
+      this.#begunMs = schedule.elapsedMs;
       for (const agent of this.agents) this.#planAction(agent);
       this.#faults.begin();
       for (let hour = 0; hour < hours; hour++) {
-        await schedule.run(Math.min(1, hours - hour) * HOUR_MS);
+        await schedule.run(Math.round(Math.min(1, hours - hour) * HOUR_MS));
         this.#checkLimits();
         onProgress(`${hour + 1} of ${hours} hours`);
       }
@@ -209,6 +219,7 @@ export class World implements Surroundings {
       for (const node of this.nodes) await schedule.until(this.#stop(node));
       return this.#figures();
     } finally {
+      forget();
       process.off('uncaughtException', onError);
       rmSync(this.#directory, { recursive: true, force: true });
     }
@@ -221,6 +232,8 @@ export class World implements Surroundings {
       users: Object.fromEntries(this.#users.map((users) => [users.name, users.figures()])),
       failures: Object.fromEntries(this.#failures),
       faults: this.#faults.counts(),
+      lastFault: this.#faults.planned,
+      begunMs: this.#begunMs,
       violations: this.violations,
       eventHash: this.schedule.eventHash,
     };
@@ -249,10 +262,14 @@ export class World implements Surroundings {
     return new SimulatedNode({ name, schedule, random, machine, bootstrap, directory: this.#directory });
   }
 
-  /** A node for disasters. */
-  async #newSpare(): Promise<SimulatedNode> {
-    const bootstrap = this.nodes.slice(0, BOOTSTRAP_NODES).map(({ machine }) => `${machine.host}:${DHT_PORT}`);
-    const node = this.#newNode('spare', this.#udp.machine(this.#udp.newHost()), bootstrap);
+  /** A node that no fault affects. @param via the node through which it joins; undefined: those of the world; null: none */
+  async #newSpare(via?: SimulatedNode | null, isBehindNat = false): Promise<SimulatedNode> {
+    const known = via === undefined ? this.nodes.slice(0, BOOTSTRAP_NODES) : [via].filter((node) => node !== null);
+    const bootstrap = known.map(({ machine }) => `${machine.host}:${DHT_PORT}`);
+    const name = this.#spares === 0 ? 'spare' : `spare${this.#spares}`;
+    this.#spares++;
+    const machine = isBehindNat ? this.#natMachine() : this.#udp.machine(this.#udp.newHost());
+    const node = this.#newNode(name, machine, bootstrap);
     await node.start();
     return node;
   }
@@ -260,6 +277,10 @@ export class World implements Surroundings {
   #newMachine(nth: number): Machine {
     if (nth < BOOTSTRAP_NODES || !this.random.chance(this.#options.behindNat))
       return this.#udp.machine(this.#udp.newHost());
+    return this.#natMachine();
+  }
+
+  #natMachine(): Machine {
     const kind = this.random.pick(Object.values(NAT_KINDS));
     return this.#udp.machine(PRIVATE_HOST, new Nat(this.#udp.newHost(), kind, this.#udp.newPosition(), this.random));
   }
@@ -321,6 +342,10 @@ export class World implements Surroundings {
 
 function textOf(error: unknown): string {
   return error instanceof Error ? String(error.stack) : String(error);
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof SvcError ? error.code : 'unexpected';
 }
 
 function isDirectory(path: string): boolean {

@@ -11,11 +11,16 @@ import { operations } from '../src/operations/index.ts';
 const SOURCES = join(import.meta.dirname, '../panel');
 const HASH_CHARS = 10;
 
-/** Method and path of each operation, by name. */
+/** Method and path of each operation that the panel names. */
 function routes(): Record<string, string> {
+  const folder = join(SOURCES, 'src');
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => /\.tsx?$/.test(file));
+  const words = new Set(files.flatMap((file) => readFileSync(join(folder, file), 'utf8').match(/\w+/g) ?? []));
   const all = Object.entries<{ method: string; path?: string }>(operations);
   return Object.fromEntries(
-    all.flatMap(([name, { method, path }]) => (path === undefined ? [] : [[name, `${method} ${path}`]])),
+    all.flatMap(([name, { method, path }]) =>
+      path === undefined || !words.has(name) ? [] : [[name, `${method} ${path}`]],
+    ),
   );
 }
 

@@ -10,8 +10,10 @@ import { countWords } from './prose/passage.ts';
 const MAX_HITS_PER_1000_WORDS = 1;
 /** Average of a page. */
 const MAX_SENTENCE_WORDS = 25;
-/** README and docs, as `wc -w` counts. */
-const MAX_DOCS_WORDS = 70_000;
+/** README and docs without the generated pages, as `wc -w` counts. */
+const MAX_DOCS_WORDS = 60_000;
+/** Grow with the API and the commands. */
+const GENERATED = new Set(['docs/reference/rest.md', 'docs/cli.md']);
 const SHOWN_PATTERNS = 40;
 /** A run without paths lists hits up to this number, and the most frequent patterns above it. */
 const MAX_LISTED_HITS = 300;
@@ -56,6 +58,7 @@ function frequent(findings: readonly Finding[]): string[] {
 
 function docsWords(): number {
   return globSync(['README.md', 'docs/**/*.md'])
+    .filter((path) => !GENERATED.has(path))
     .map((path) => readFileSync(path, 'utf8').split(/\s+/).filter(Boolean).length)
     .reduce((sum, words) => sum + words, 0);
 }
@@ -90,7 +93,7 @@ function main(paths: readonly string[]): void {
     ),
   );
   if (!selected && docsWords() > MAX_DOCS_WORDS)
-    failures.push(`README and docs have ${docsWords()} words, more than ${MAX_DOCS_WORDS}. Shorten them.`);
+    failures.push(`README and hand-written docs have ${docsWords()} words, more than ${MAX_DOCS_WORDS}. Shorten them.`);
 
   const byRate = new Map([...(selected ? byFile : areas)].sort(([, a], [, b]) => rate(b) - rate(a)));
   const listed = selected || findings.length <= MAX_LISTED_HITS;

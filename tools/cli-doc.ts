@@ -8,7 +8,7 @@ const HEAD = `# Command line
 
 This page is generated from the commands by \`tools/cli-doc.ts\`.
 
-\`svcd\` is the daemon, and \`svc\` controls it. From a checkout: \`npm run -s svcd -- …\` and \`npm run -s svc -- …\`.
+\`svcd\` is the daemon, and \`svc\` controls it. In a checkout: \`./bin/svcd\` and \`./bin/svc\`.
 
 Results go to standard output, errors and progress to standard error. \`--json\` prints JSON, \`--quiet\` only the
 essential value. Exit codes: 0 success, 1 failure, 2 wrong usage, 3 daemon not reachable, 4 denied (token or access
@@ -18,7 +18,7 @@ list), 5 not found. Guarantees for programs: [stability](stability.md).
 http://127.0.0.1:2121. If \`SVCD_DATA_DIR\` is set, \`svc\` uses only the daemon of that directory and fails with exit
 code 3 if it is not running. \`SVC_TOKEN\` is the API token.
 
-Shell completion: \`source <(svc completion bash)\`, also for \`zsh\` and \`fish\`. An npm installation includes
+Shell completion: \`source <(svc completion bash)\`, also for \`zsh\`, \`fish\` and \`powershell\`. An npm installation includes
 \`man svc\` and \`man svcd\`.
 `;
 

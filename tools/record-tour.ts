@@ -67,7 +67,7 @@ function draw(shots: readonly Shot[]): string {
   });
   const width = Math.ceil(2 * MARGIN + COLUMNS * CHARACTER_WIDTH);
   const height = Math.ceil(2 * MARGIN + line * LINE_HEIGHT);
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" role="img" aria-label="A terminal: two machines register an agent each, one finds the other by its service and calls it">
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" role="img" aria-label="A terminal: a machine serves a program; another one calls it, and finds it by its service">
 <style>
 text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;white-space:pre}
 .command{fill:#f4f7f8;font-weight:600}.prompt{fill:#5fc7c0;font-weight:400}.output{fill:#a9b8bd}
@@ -88,15 +88,20 @@ try {
   ).listen(8080, '127.0.0.1');
   await once(service, 'listening');
   const terminal = new Terminal();
-  await terminal.type(laptop, 'laptop $', ['register', '--save-master', 'laptop.key']);
-  const bound = ['--service-tcp', 'http://127.0.0.1:8080'];
-  await terminal.type(server, 'server $', ['register', '--save-master', 'server.key', ...bound]);
+  const served = await terminal.type(server, 'server $', [
+    'serve',
+    '8080',
+    '--name',
+    'demo',
+    '--save-master',
+    'demo.key',
+  ]);
+  const aid = /aid1\w+/.exec(served)?.[0];
+  if (aid === undefined) throw new Error('The program is not served.');
+  await terminal.type(laptop, 'laptop $', ['get', aid, '/']);
   await terminal.type(server, 'server $', ['publish', 'demo.hello', '--brief', 'Greets its callers', '-y']);
-  const found = await terminal.type(laptop, 'laptop $', ['search', 'demo.hello']);
-  const aid = /aid1\w+/.exec(found)?.[0];
-  if (aid === undefined) throw new Error('The search found no agent.');
+  await terminal.type(laptop, 'laptop $', ['search', 'demo.hello']);
   await terminal.type(laptop, 'laptop $', ['alias', 'add', 'hello', aid]);
-  await terminal.type(laptop, 'laptop $', ['get', 'hello', '/']);
   await terminal.type(laptop, 'laptop $', ['ping', 'hello', '-c', '2', '--interval', '0.1']);
   writeFileSync(join(checkout, 'docs/tour.svg'), draw(terminal.shots));
 } finally {

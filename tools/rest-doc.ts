@@ -13,7 +13,7 @@ import { AidText, Base64, Timestamp } from '../src/operations/schemas.ts';
 import type { StreamDeclaration } from '../src/operations/stream.ts';
 import { REACH_ERRORS } from '../src/operations/tunnels.ts';
 import { errorCodes } from '../src/surfaces/rest/openapi.ts';
-import { exampleOf, jsonText, type Schema } from './rest-examples.ts';
+import { exampleOf, jsonText, requestExample, requestText, type Schema } from './rest-examples.ts';
 
 const PAGE = new URL('../docs/reference/rest.md', import.meta.url).pathname;
 
@@ -36,6 +36,7 @@ const COMMON: readonly ErrorCode[] = [
   'too_large',
   'unsupported_media_type',
   'bad_aid',
+  'ambiguous_label',
   'local_only',
 ];
 
@@ -57,13 +58,21 @@ const HEAD = `# REST API
 - Unknown members and unknown query keys are rejected. \`details\` of the error names the place: \`{in, path, problem}\`.
 - In the query, numbers are decimal, booleans are \`true\` or \`false\`, and lists repeat the key.
 - An AID is \`aid1…\`, its \`did:key:z6Mk…\`, an Ethereum \`0x…\` or a Paralism address. Responses use the canonical form.
+- Requests may use a label of the address book, or the profile name of a local agent, in place of an AID. A result that
+  contains AIDs with labels has a member \`labels\`: AID to label.
 - Timestamps are ISO 8601 in UTC. Sizes are in bytes. \`…_ms\` is milliseconds, \`…_s\` seconds. Base64 is the standard
   alphabet (RFC 4648, section 4).
 - \`{aid}\` in a path is an AID. \`{id}\` is an ID from the list operation. Hashes have 64 lower-case hex characters.
 - Lists with \`limit\` and \`cursor\` are paged. \`next_cursor\` of one page is \`cursor\` of the next. The last page has none.
 - Responses have \`Cache-Control: no-store\` and no CORS headers.
 
-In the tables, \`name?\` is optional. Examples include optional members. Members that need no note have no row.
+Examples of responses include optional members. Examples of requests omit most of them, and the headers:
+
+\`\`\`sh
+curl http://127.0.0.1:2121/agents/aid1…/chat/send -H 'content-type: application/json' -d '{"peer":"aid1…","text":"Hello"}'
+\`\`\`
+
+In the tables, \`name?\` is optional. Members that need no note have no row.
 
 | Word | Meaning |
 |---|---|
@@ -92,7 +101,7 @@ codes that are special to them. Other codes depend on the kind of request:
 |---|---|
 | any | ${codeList(COMMON.slice(0, 6))} |
 | write | ${codeList(COMMON.slice(6, 9))} |
-| with an AID | \`bad_aid\` |
+| with an AID or a label | \`bad_aid\`, \`ambiguous_label\` |
 | path with parameters | \`not_found\` |
 | this machine only | \`local_only\` |
 ${ERROR_GROUPS.map(([name, codes]) => `|${name}|${codeList(codes.filter((one) => !COMMON.includes(one)))}|`).join('\n')}
@@ -292,6 +301,11 @@ function code(value: unknown): string {
   return `\n\`\`\`json\n${jsonText(value)}\n\`\`\`\n`;
 }
 
+/** The example of a request, unless it is the heading. */
+function exampleText(heading: string, example: string): string {
+  return example === heading ? '' : `\nExample: \`${example}\`\n`;
+}
+
 const PERMISSION: Readonly<Record<Permission, string>> = {
   read: '',
   write: '',
@@ -299,6 +313,17 @@ const PERMISSION: Readonly<Record<Permission, string>> = {
   open: 'No token.',
   peer: "No token: the called agent's access list decides.",
 };
+
+/** The example of a request. */
+export function requestOf({ name, params, query, body, shownBody = body }: Declaration) {
+  const parts = { params: plain(params), query: plain(query), body: plain(body), shownBody: plain(shownBody) };
+  return requestExample({ name, ...parts });
+}
+
+function streamRequest({ path, params, query }: StreamDeclaration) {
+  const parts = { params: plain(params), query: plain(query), body: {}, shownBody: {} };
+  return requestExample({ name: path, ...parts });
+}
 
 /** The example of a response. */
 export function responseExample({ name, output }: Declaration): unknown {
@@ -368,6 +393,7 @@ function operationText(declaration: Declaration): string {
   const own = meaning(plain(body));
   return [
     `\n### ${method} ${path}\n\n${facts.filter(Boolean).join(' ')}\n`,
+    exampleText(`${method} ${path}`, requestText(method, path ?? '', requestOf(declaration))),
     table('Request', [
       ...pathRows(params),
       ...requestRows(plain(query)),
@@ -382,6 +408,7 @@ function operationText(declaration: Declaration): string {
 function streamText(declaration: StreamDeclaration): string {
   const { methods, path, summary, permission, params, query, produces, accepts, errors } = declaration;
   const verbs = methods === 'ANY' ? 'Any method' : methods.join(', ');
+  const [verb = 'GET'] = methods !== 'ANY' ? methods : accepts === undefined ? [] : ['POST'];
   const facts = [
     summary,
     PERMISSION[permission],
@@ -391,6 +418,7 @@ function streamText(declaration: StreamDeclaration): string {
   ];
   return [
     `\n### ${verbs} ${path}\n\n${facts.filter(Boolean).join(' ')}\n`,
+    exampleText(`${verbs} ${path}`, requestText(verb, path, streamRequest(declaration))),
     table('Request', [...pathRows(params), ...requestRows(plain(query))]),
   ].join('');
 }

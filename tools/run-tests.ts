@@ -5,6 +5,7 @@
  * reason.
  */
 import { spawnSync } from 'node:child_process';
+import { globSync } from 'node:fs';
 import { runGroup } from './test-group.ts';
 
 /** Test files in parallel. The machine is assumed to have two cores. */
@@ -22,7 +23,7 @@ const COVERAGE = [
 
 /** Time limit of a test file or a process that it leaves behind, milliseconds. Several times the usual maximum. */
 const FILE_LIMIT_MS = 600_000;
-const REPORTERS = ['spec', './tools/skipped-tests.ts'].flatMap((reporter) => [
+const REPORTERS = ['spec', './tools/test-progress.ts', './tools/skipped-tests.ts'].flatMap((reporter) => [
   `--test-reporter=${reporter}`,
   '--test-reporter-destination=stdout',
 ]);
@@ -31,6 +32,7 @@ async function run(patterns: readonly string[], options: readonly string[] = [])
   const code = await runGroup({
     program: process.execPath,
     args: ['--test', `--test-concurrency=${CONCURRENCY}`, ...REPORTERS, ...options, ...patterns],
+    environment: { ...process.env, TEST_FILES: String(globSync([...patterns]).length) },
     limitMs: FILE_LIMIT_MS,
     onKilled: (command) => console.error(`killed after ${FILE_LIMIT_MS / 60_000} minutes: ${command}`),
   });

@@ -1,5 +1,5 @@
 /** Resources that a benchmark process has used, as the Linux kernel counts them. */
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 
 const PAGE_BYTES = 4096;
 const TICKS_PER_S = 100;
@@ -13,4 +13,12 @@ export function residentBytes(pid: number | undefined): number {
 export function cpuSeconds(pid: number | undefined): number {
   const [user = 0, system = 0] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(' ').slice(13).map(Number);
   return (user + system) / TICKS_PER_S;
+}
+
+/** CPU time of all threads in milliseconds, with a resolution of nanoseconds. Threads that ended do not count. */
+export function threadMs(pid: number | undefined): number {
+  const threads = readdirSync(`/proc/${pid}/task`).map((thread) =>
+    Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0]),
+  );
+  return threads.reduce((sum, ns) => sum + ns, 0) / 1e6;
 }

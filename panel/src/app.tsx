@@ -6,9 +6,20 @@ import type { Known } from './lib/cache.ts';
 import * as format from './lib/format.ts';
 import { whenHeaded } from './lib/heading.ts';
 import { useHeldKey } from './lib/held-key.ts';
-import { isLanguage, type Key, LANGUAGES, language, loadNode, loadTexts, setLanguage, t } from './lib/i18n.ts';
+import {
+  isLanguage,
+  LANGUAGES,
+  language,
+  loadNetwork,
+  loadNode,
+  loadTalk,
+  loadTexts,
+  setLanguage,
+  t,
+} from './lib/i18n.ts';
 import { followInvalidations } from './lib/invalidation.ts';
 import { listenForShortcuts } from './lib/keyboard.ts';
+import { shortAid } from './lib/mark.ts';
 import { go, href, isChosen, type Place, pageOf, usePlace, viewNode } from './lib/place.ts';
 import { savedTheme, saveLanguage, setTheme, THEMES } from './lib/prefs.ts';
 import { refresh, useQuery } from './lib/query.ts';
@@ -18,11 +29,11 @@ import { Called, Names, type Naming } from './parts/agent.tsx';
 import { T } from './parts/basics.tsx';
 import { Later } from './parts/later.tsx';
 import { Overlay, openDialog } from './parts/overlay.tsx';
-import { ConfirmNode } from './screens/confirm-node.tsx';
 import { Home } from './screens/home.tsx';
-import { Login } from './screens/login.tsx';
 
-const AREAS = ['home', 'agents', 'discover', 'messages', 'files', 'node'] as const;
+const AREAS = ['home', 'agents', 'people', 'discover', 'messages', 'files', 'node'] as const;
+/** The areas that a narrow page shows in a menu. */
+const IN_MENU: ReadonlySet<Area> = new Set<Area>(['discover', 'files', 'node']);
 type Area = (typeof AREAS)[number];
 
 // Below the limit: with the requests of a screen, at most one request in five seconds.
@@ -35,20 +46,46 @@ interface ScreenProps {
 }
 type Screen = ComponentType<ScreenProps>;
 
+/** A screen with the texts that only it and a few others need. */
+async function withTexts(load: Parameters<typeof loadTexts>[0], screen: Promise<Screen>): Promise<Screen> {
+  const [shown] = await Promise.all([screen, loadTexts(load)]);
+  return shown;
+}
+
 const SCREENS: Readonly<Record<Exclude<Area, 'home'> | 'new', () => Promise<Screen>>> = {
   agents: async () => (await import('./screens/agents.tsx')).Agents,
-  discover: async () => (await import('./screens/discover.tsx')).Discover,
-  messages: async () => (await import('./screens/messages.tsx')).Messages,
-  files: async () => (await import('./screens/files.tsx')).Files,
-  node: async () => {
-    const [{ NodeScreen }] = await Promise.all([import('./screens/node.tsx'), loadTexts(loadNode)]);
-    return NodeScreen;
-  },
+  discover: () =>
+    withTexts(
+      loadNetwork,
+      import('./screens/discover.tsx').then(({ Discover }) => Discover),
+    ),
+  people: () =>
+    withTexts(
+      loadNetwork,
+      import('./screens/people.tsx').then(({ People }) => People),
+    ),
+  messages: () =>
+    withTexts(
+      loadTalk,
+      import('./screens/messages.tsx').then(({ Messages }) => Messages),
+    ),
+  files: () =>
+    withTexts(
+      loadTalk,
+      import('./screens/files.tsx').then(({ Files }) => Files),
+    ),
+  node: () =>
+    withTexts(
+      loadNode,
+      import('./screens/node.tsx').then(({ NodeScreen }) => NodeScreen),
+    ),
   new: async () => (await import('./screens/new-agent.tsx')).NewAgent,
 };
 
 const loadFinder = async () => (await import('./parts/finder.tsx')).Finder;
 const loadHelp = async () => (await import('./parts/help.tsx')).Help;
+const loadConfirmNode = async () => (await import('./screens/confirm-node.tsx')).ConfirmNode;
+const loadLogin = async () => (await import('./screens/login.tsx')).Login;
 const showFinder = (close: () => void) => <Later load={loadFinder} props={{ close }} />;
 const showHelp = (close: () => void) => <Later load={loadHelp} props={{ close }} />;
 
@@ -61,8 +98,8 @@ function useNames(agents: Output<'agentsList'> | undefined, book: Output<'addres
     const names = new Map<string, Naming>();
     for (const { aid, name, profile } of agents?.agents ?? []) {
       const text = profile?.name ?? name;
-      names.set(aid, { text: text ?? '', isMine: true, isHere: true });
-      if (text === undefined || text === '') names.set(aid, { text: aid.slice(-5), isMine: true, isHere: true });
+      const isNamed = text !== undefined && text !== '';
+      names.set(aid, { text: isNamed ? text : shortAid(aid), isMine: true, isHere: true });
     }
     for (const [aid, text] of Object.entries(book?.aliases ?? {}))
       names.set(aid, { text, isMine: true, isHere: names.get(aid)?.isHere === true });
@@ -145,6 +182,33 @@ function Foot({ status, changed }: { readonly status: Output<'status'> | undefin
   );
 }
 
+interface AreaLinkProps {
+  readonly area: Area;
+  readonly isCurrent: boolean;
+  /** Number of pending items of the agents. */
+  readonly waiting: number;
+}
+
+function AreaLink({ area, isCurrent, waiting }: AreaLinkProps) {
+  return (
+    <a
+      href={href(area === 'home' ? [] : [area])}
+      class={IN_MENU.has(area) ? 'rare' : ''}
+      {...(isCurrent ? { 'aria-current': 'page' } : {})}
+    >
+      <span>{t(`area.${area}`)}</span>
+      {area === 'messages' && waiting > 0 ? (
+        <span class="badge">
+          {waiting}
+          <span class="hidden"> {t('waiting')}</span>
+        </span>
+      ) : (
+        <kbd aria-hidden="true">g {area.charAt(0)}</kbd>
+      )}
+    </a>
+  );
+}
+
 /** The whole page. */
 export function App() {
   const place = usePlace();
@@ -152,11 +216,14 @@ export function App() {
   const { node } = place;
   if (node !== null && !isChosen(node))
     return (
-      <ConfirmNode
-        node={node}
-        look={() => {
-          viewNode(node, place.path);
-          redraw();
+      <Later
+        load={loadConfirmNode}
+        props={{
+          node,
+          look: () => {
+            viewNode(node, place.path);
+            redraw();
+          },
         }}
       />
     );
@@ -203,7 +270,7 @@ function Frame({ place, redraw }: FrameProps) {
       document.title = `${textContent} · svcd`;
     });
   }, [where, language]);
-  if (status.failure?.code === 'unauthorized') return <Login />;
+  if (status.failure?.code === 'unauthorized') return <Later load={loadLogin} props={{}} />;
   const waiting = Object.values(status.value?.pending ?? {}).reduce((sum, counters) => sum + countOf(counters), 0);
   return (
     <Names.Provider value={names}>
@@ -225,22 +292,16 @@ function Frame({ place, redraw }: FrameProps) {
               <span class="soft">{t('brand')}</span>
             </div>
             {AREAS.map((one) => (
-              <a
-                key={one}
-                href={href(one === 'home' ? [] : [one])}
-                {...(one === area ? { 'aria-current': 'page' } : {})}
-              >
-                <span>{t(`area.${one}` satisfies Key)}</span>
-                {one === 'messages' && waiting > 0 ? (
-                  <span class="badge">
-                    {waiting}
-                    <span class="hidden"> {t('waiting')}</span>
-                  </span>
-                ) : (
-                  <kbd aria-hidden="true">g {one.charAt(0)}</kbd>
-                )}
-              </a>
+              <AreaLink key={one} area={one} isCurrent={one === area} waiting={waiting} />
             ))}
+            <details key={where} class={IN_MENU.has(area) ? 'menu narrow current' : 'menu narrow'}>
+              <summary>{t(IN_MENU.has(area) ? `area.${area}` : 'areas.more')}</summary>
+              <div>
+                {[...IN_MENU].map((one) => (
+                  <AreaLink key={one} area={one} isCurrent={one === area} waiting={0} />
+                ))}
+              </div>
+            </details>
           </nav>
           <Foot status={status.value} changed={redraw} />
         </div>

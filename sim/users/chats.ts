@@ -124,7 +124,7 @@ export class ChatUsers implements Users {
 }
 
 /** Which texts only one of two lists has, or that their order differs. */
-export function difference(own: readonly string[], theirs: readonly string[]): string {
+function difference(own: readonly string[], theirs: readonly string[]): string {
   const missing = own.filter((text) => !theirs.includes(text));
   const extra = theirs.filter((text) => !own.includes(text));
   if (missing.length + extra.length === 0) return 'another order';

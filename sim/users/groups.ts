@@ -8,7 +8,9 @@ const PAGE = 50;
 const END = 1_000_000;
 /** Parts of the actions. */
 const CREATIONS = 0.1;
-const JOINS = 0.2;
+const LINKS = 0.15;
+const INVITATIONS = 0.1;
+const ANSWERS = 0.1;
 const REMOVALS = 0.05;
 const ROLES = 0.03;
 /** In a calm world, entries and removals arrive within this time, milliseconds. */
@@ -34,7 +36,7 @@ interface Entry {
 
 export class GroupUsers implements Users {
   readonly name = 'groups';
-  readonly weight = 4;
+  readonly weight = 6;
   readonly #world: Surroundings;
   readonly #groups: Group[] = [];
   #appended = 0;
@@ -47,17 +49,23 @@ export class GroupUsers implements Users {
   }
 
   async act(agent: Agent): Promise<void> {
-    const { random } = this.#world;
-    const kind = random.next();
+    const { random, agents } = this.#world;
+    let kind = random.next();
+    const isIn = (part: number): boolean => {
+      kind -= part;
+      return kind < 0;
+    };
     const own = this.#groups.filter(({ members }) => members.has(agent));
-    if (own.length === 0 || kind < CREATIONS) {
-      if (this.#groups.length < MAX_GROUPS) return await this.#create(agent);
-      return await this.#join(agent, random.pick(this.#groups));
-    }
+    if (isIn(CREATIONS) || this.#groups.length === 0)
+      return this.#groups.length < MAX_GROUPS
+        ? await this.#create(agent)
+        : await this.#join(agent, random.pick(this.#groups));
+    if (isIn(ANSWERS) || own.length === 0) return await this.#joinInvited(agent);
     const group = random.pick(own);
-    if (kind < CREATIONS + JOINS) return await this.#join(random.pick(this.#world.agents), group);
-    if (group.creator === agent && kind < CREATIONS + JOINS + REMOVALS) return await this.#remove(group);
-    if (group.creator === agent && kind < CREATIONS + JOINS + REMOVALS + ROLES) return await this.#promote(group);
+    if (isIn(LINKS)) return await this.#join(random.pick(agents), group);
+    if (isIn(INVITATIONS)) return await this.#invite(agent, random.pick(agents), group);
+    if (group.creator === agent && isIn(REMOVALS)) return await this.#remove(group);
+    if (group.creator === agent && isIn(ROLES)) return await this.#promote(group);
     await this.#append(agent, group);
   }
 
@@ -88,6 +96,28 @@ export class GroupUsers implements Users {
     group.members.add(agent);
   }
 
+  async #invite(agent: Agent, target: Agent, { id, members }: Group): Promise<void> {
+    if (members.has(target)) return;
+    await this.#world.attempt(`${agent.name} invites ${target.name} to a group`, () =>
+      agent.node.call('groupInvite', { aid: agent.aid, group_id: id, target_aid: target.aid }),
+    );
+  }
+
+  async #joinInvited(agent: Agent): Promise<void> {
+    const { attempt } = this.#world;
+    const { aid, node } = agent;
+    const list = await attempt(`${agent.name} reads its invitations`, () => node.call('groupInvitations', { aid }));
+    for (const { group_id, creator, inviter } of list?.invitations ?? []) {
+      const joined = await attempt(`${agent.name} accepts an invitation to a group`, () =>
+        node.call('groupJoin', { aid, group_id, creator_aid: creator, inviter_aid: inviter }),
+      );
+      const group = this.#groups.find(({ id }) => id === group_id);
+      if (joined === null || group === undefined) continue;
+      this.#joined++;
+      if (!group.removed.has(agent)) group.members.add(agent);
+    }
+  }
+
   async #remove(group: Group): Promise<void> {
     const { attempt, random } = this.#world;
     const { creator, id } = group;
@@ -110,9 +140,11 @@ export class GroupUsers implements Users {
   /** In a calm world, a member learns within some seconds that it was removed. */
   #expectRemoval(group: Group, member: Agent): void {
     const { schedule, violate } = this.#world;
+    const { node } = member;
     this.#watched++;
     schedule.after(ARRIVAL_MS, () => {
-      if (!this.#isCalm(group.creator, member)) return;
+      // A move leaves the events behind.
+      if (!this.#isCalm(group.creator, member) || member.node !== node) return;
       void this.#events(member).then((events) => {
         if (!events.some(({ type, text }) => type === 'group.removed' && text.includes(group.id)))
           violate('removed members get an event', `${member.name} does not know its removal by ${group.creator.name}`);
@@ -133,8 +165,10 @@ export class GroupUsers implements Users {
   async #promote(group: Group): Promise<void> {
     const { random, attempt } = this.#world;
     const { creator, id } = group;
-    const to = [random.pick([...group.members]).aid];
-    if (to.includes(creator.aid)) return;
+    const { members } = await creator.node.call('groupMembers', { aid: creator.aid, group_id: id });
+    const others = members.filter(({ aid }) => aid !== creator.aid);
+    if (others.length === 0) return;
+    const to = [random.pick(others).aid];
     const body = Buffer.from('admin').toString('base64');
     await attempt(`${creator.name} makes an admin`, () =>
       creator.node.call('groupAppend', { aid: creator.aid, group_id: id, kind: 'role', to, body }),
@@ -224,6 +258,7 @@ export class GroupUsers implements Users {
       return violate('creators stay members', `${creator.name} is no member of its group`);
     const reference = await this.#all(creator, group);
     const ids = new Set(reference.map(({ entry_id: id }) => id));
+    if (ids.size < reference.length) violate('group entries are stored once', `at ${creator.name}`);
     this.#checkRemovals(reference);
     const { members: known } = await creator.node.call('groupMembers', { aid: creator.aid, group_id: group.id });
     for (const agent of this.#world.agents) {

@@ -63,7 +63,7 @@ export class KeyUsers implements Users {
     const { random, attempt, note } = this.#world;
     const to = random.pick(this.#parts.nodes);
     const from = agent.node;
-    if (to === from || !to.isRunning || agent.acting > 1) return;
+    if (to === from || !to.isRunning || to.machine.lie !== null || agent.acting > 1) return;
     const { aid } = agent;
     agent.isBusy = true;
     try {

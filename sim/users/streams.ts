@@ -7,7 +7,8 @@ import type { SimulatedNode } from '../node.ts';
 import type { Process } from '../process.ts';
 import type { Surroundings, Users } from '../user.ts';
 
-const FIRST_PORT = 30_000;
+/** The service of the echo agent of each node. */
+const PORT = 30_000;
 const MAX_LINES = 60;
 /** Milliseconds between two lines of a client, on average. */
 const LINE_PAUSE_MS = 6000;
@@ -22,28 +23,30 @@ const SHORT = new Set(['partition', 'one-way partition', 'flapping partition']);
 class EchoAgent {
   readonly identity: TestIdentity;
   readonly node: SimulatedNode;
-  readonly port: number;
   #listensIn: Process | null = null;
+  #isPublished = false;
 
-  constructor(node: SimulatedNode, port: number, now: number) {
+  constructor(node: SimulatedNode, now: number) {
     this.node = node;
-    this.port = port;
     this.identity = delegateAnew(KeyPair.generate(), Math.floor(now / 1000));
   }
 
+  /** Can be repeated until it succeeds. */
   async begin(): Promise<void> {
+    this.#listen();
+    if (this.#isPublished) return;
     const { operationalPrivateKeyHex, delegationProofHex } = this.identity.credentials;
-    this.listen();
     await this.node.call('agentRegister', {
       operational_private_key_hex: operationalPrivateKeyHex,
       delegation_proof_hex: delegationProofHex,
-      service_tcp: `127.0.0.1:${this.port}`,
+      service_tcp: `127.0.0.1:${PORT}`,
     });
     await this.node.call('agentPublish', { aid: this.identity.aid });
+    this.#isPublished = true;
   }
 
   /** The service ends with the programs of its machine. */
-  listen(): void {
+  #listen(): void {
     const { process } = this.node;
     if (this.#listensIn === process) return;
     this.#listensIn = process;
@@ -52,7 +55,7 @@ class EchoAgent {
         socket.on('error', () => {});
         socket.pipe(socket);
       });
-      server.listen(this.port);
+      server.listen(PORT);
     });
   }
 }
@@ -61,7 +64,7 @@ export class StreamUsers implements Users {
   readonly name = 'streams';
   readonly weight = 2;
   readonly #world: Surroundings;
-  readonly #echoes = new Map<SimulatedNode, Promise<EchoAgent | null>>();
+  readonly #echoes = new Map<SimulatedNode, EchoAgent>();
   #opened = 0;
   #whole = 0;
   #reset = 0;
@@ -76,7 +79,6 @@ export class StreamUsers implements Users {
     if (other === agent.node || !other.isRunning) return;
     const echo = await this.#echoOn(other);
     if (echo === null || !other.isRunning) return;
-    echo.listen();
     const tunnel = await attempt(`${agent.name} opens a tunnel to ${other.name}`, () =>
       agent.node.call('tunnelOpen', { aid: echo.identity.aid, local_aid: agent.aid }),
     );
@@ -86,14 +88,10 @@ export class StreamUsers implements Users {
   }
 
   async #echoOn(node: SimulatedNode): Promise<EchoAgent | null> {
-    const known = this.#echoes.get(node);
-    if (known !== undefined) return await known;
-    const echo = new EchoAgent(node, FIRST_PORT + this.#echoes.size, this.#world.schedule.now());
-    const begun = this.#world.attempt(`an echo begins on ${node.name}`, () => echo.begin().then(() => echo));
-    this.#echoes.set(node, begun);
-    const result = await begun;
-    if (result === null) this.#echoes.delete(node);
-    return result;
+    const { schedule, attempt } = this.#world;
+    const echo = this.#echoes.get(node) ?? new EchoAgent(node, schedule.now());
+    this.#echoes.set(node, echo);
+    return await attempt(`an echo begins on ${node.name}`, () => echo.begin().then(() => echo));
   }
 
   /** One TCP connection through a tunnel. */
@@ -102,6 +100,8 @@ export class StreamUsers implements Users {
     const [near, far] = [agent.node.process, other.process];
     const name = `connection ${this.#opened++} from ${agent.name} to ${other.name}`;
     const begunAt = schedule.now();
+    const { registrations } = agent;
+    const isSame = (): boolean => agent.registrations === registrations && agent.node.process === near;
     const lines = 1 + random.below(MAX_LINES);
     let sent = '';
     let received = '';
@@ -117,7 +117,7 @@ export class StreamUsers implements Users {
       socket.destroy();
       if (how === 'whole' && received !== sent)
         violate('a clean end means that all bytes arrived', `${name}: ${received.length} of ${sent.length} bytes`);
-      if (how === 'reset' && received.length > 0 && this.#mustOutlive(begunAt, agent, other, near, far))
+      if (how === 'reset' && received.length > 0 && isSame() && this.#mustOutlive(begunAt, other, near, far))
         violate('tunnel connections outlive their path', `${name} was reset after ${received.length} bytes`);
     };
     socket.on('data', (chunk: Buffer) => {
@@ -147,8 +147,8 @@ export class StreamUsers implements Users {
   }
 
   /** True if no fault explains that a connection was reset. */
-  #mustOutlive(since: number, agent: Agent, other: SimulatedNode, near: Process, far: Process): boolean {
-    if (agent.node.process !== near || other.process !== far || !near.isRunning || !far.isRunning) return false;
+  #mustOutlive(since: number, other: SimulatedNode, near: Process, far: Process): boolean {
+    if (other.process !== far || !near.isRunning || !far.isRunning) return false;
     let lostMs = 0;
     for (const { kind, ms } of this.#world.faultsSince(since)) {
       if (SHORT.has(kind)) lostMs += ms;

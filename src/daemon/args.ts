@@ -1,14 +1,14 @@
 /** The command line of `svcd`. */
 import { existsSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import { CONFIG_KEYS, environmentName, SECRET_KEYS } from '../foundation/config/schema.ts';
 import { CONFIG_FILE, homeDirectory } from '../foundation/data-dir/paths.ts';
 import { EXIT, SvcError } from '../foundation/errors.ts';
 import { parseJoinTarget } from '../foundation/invitation.ts';
 import { ownScript } from '../foundation/package-file.ts';
-import { MCP_PROFILES, PROFILES_PATTERN } from '../operations/mcp.ts';
+import { HOST_PROFILE, MCP_PROFILES, PROFILES_PATTERN } from '../operations/mcp.ts';
 import { completionCommands } from '../surfaces/cli/commands/completion.ts';
 import type { ClientLaunch } from '../surfaces/mcp-hosts/hosts.ts';
 import { mcpCommand } from './mcp-command.ts';
@@ -44,6 +44,8 @@ export interface DaemonArguments {
   readonly join?: string;
   /** Serve MCP on stdin and stdout with the tools of these profiles. */
   readonly mcpStdio?: { readonly profiles: string | undefined };
+  /** A user reads the output: a few lines replace the log. */
+  readonly onTerminal?: true;
   /** Run the daemon in a child process and replace it by newer releases, as a system service does. */
   readonly supervise?: true;
 }
@@ -98,7 +100,7 @@ export function daemonProgram(
     .option('--mcp-stdio', 'serve MCP on stdin and stdout, through the running daemon or as a node')
     .option(
       '--mcp-profile <names>',
-      `with --mcp-stdio, show fewer tools: one or more of ${MCP_PROFILES.join(', ')}, separated by commas`,
+      `with --mcp-stdio, the tools to show: one or more of ${MCP_PROFILES.join(', ')}, separated by commas; default full`,
       readProfiles,
     )
     .option('--no-open-browser', 'do not open the web panel at startup')
@@ -117,6 +119,7 @@ export function daemonProgram(
           },
         },
         launch: () => clientLaunch(program.opts<Options>()),
+        hubLaunch: () => hubLaunch(program.opts<Options>()),
         print,
       }),
     )
@@ -203,12 +206,21 @@ function environmentOf(environment: NodeJS.ProcessEnv): Record<string, string> {
 /** The command with which an MCP client starts this program with the current options and environment. */
 function clientLaunch(options: Options): ClientLaunch {
   const [command = 'node'] = process.argv;
-  const { mcpProfile } = options;
-  const profile = mcpProfile === undefined ? [] : ['--mcp-profile', mcpProfile];
   const dataDir = options.dataDir ?? process.env['SVCD_DATA_DIR'];
   const directory = dataDir === undefined ? [] : ['--data-dir', resolve(dataDir)];
+  const profile = ['--mcp-profile', options.mcpProfile ?? HOST_PROFILE];
   const args = [ownScript(), '--mcp-stdio', ...directory, ...givenOptions(options), ...profile];
   return { command, args, env: environmentOf(process.env) };
+}
+
+/** The command with which an MCP client starts the hub of the running daemon. */
+function hubLaunch({ dataDir, apiAddr }: Options): ClientLaunch {
+  const [command = 'node'] = process.argv;
+  const used = dataDir ?? process.env['SVCD_DATA_DIR'];
+  // `svc` is next to `svcd`.
+  const args = [join(dirname(ownScript()), 'svc'), 'mcp', 'hub', '--stdio'];
+  if (apiAddr !== undefined) return { command, args: [...args, '--api', apiAddr] };
+  return { command, args, env: used === undefined ? {} : { SVCD_DATA_DIR: resolve(used) } };
 }
 
 function readProfiles(text: string): string {

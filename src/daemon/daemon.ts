@@ -30,6 +30,8 @@ export class Daemon {
   /** The operations as MCP tools. */
   readonly tools: ToolTable;
   readonly operations: readonly BoundOperation[];
+  /** An agent was registered when the daemon started. */
+  readonly hasAgents: boolean;
   /** Publishes to other MCP clients of this user how to connect to a node without an API. */
   readonly announceMcp: (mcp: SharedMcp) => void;
 
@@ -37,13 +39,14 @@ export class Daemon {
     life: Life,
     addresses: Bound,
     { log, dataDir }: Pick<Foundation, 'log' | 'dataDir'>,
-    { tools, operations }: Pick<Daemon, 'tools' | 'operations'>,
+    { tools, operations, hasAgents }: Pick<Daemon, 'tools' | 'operations' | 'hasAgents'>,
   ) {
     this.#life = life;
     this.#addresses = addresses;
     this.log = log;
     this.tools = tools;
     this.operations = operations;
+    this.hasAgents = hasAgents;
     this.announceMcp = (mcp) => dataDir.announceMcp(mcp);
   }
 
@@ -83,16 +86,21 @@ export class Daemon {
       api.attach(rest);
       if (servesApi)
         life.add('api', new Api({ streams: [capabilities.eventStreams, capabilities.nodeEventStreams], rest }));
+      // Stopped before the API, which waits for requests in progress.
+      life.add('api', capabilities.eventWaits);
+      // After the API, which programs use.
+      life.add('api', capabilities.hooks);
       if (machine.releasesMemory)
         life.add('acting', new MemoryReleaser({ ...foundation, usage: processUsage, release: releaseMemory }));
       await life.begin();
 
       const { dataDir, log, node } = foundation;
+      const hasAgents = capabilities.registry.list(1).agents.length > 0;
       const api_addr = connectable(bound().api_addr);
       if (servesApi) dataDir.announce(api_addr);
       if (servesApi && supervisor === null) panel.openAtStart();
       log.info({ version: VERSION, node_aid: node.aid, ...bound() }, 'svcd is ready');
-      return new Daemon(life, { ...bound(), api_addr }, foundation, { tools, operations });
+      return new Daemon(life, { ...bound(), api_addr }, foundation, { tools, operations, hasAgents });
     } catch (error) {
       await life.end();
       throw error;

@@ -65,7 +65,10 @@ export async function openFoundation(
   });
   const config = configuration.current;
   const recentLog = new RecentLog();
-  const log = new Logger({ level: config.log_level, format: config.log_format }, { clock, recent: recentLog });
+  const log = new Logger(
+    { level: config.log_level, format: config.log_format, isForUser: args.onTerminal === true },
+    { clock, recent: recentLog },
+  );
   life.defer(
     configuration.onChange((changed, current) => {
       if (changed.has('log_level')) log.setLevel(current.log_level);

@@ -21,6 +21,7 @@ import { type ProcessControl, STOP_TIMEOUT_MS } from './life.ts';
 import { onSupervisorStop, supervisorOf } from './service/managed.ts';
 import { superviseDaemon } from './service/supervisor.ts';
 import { onStopSignal } from './signals.ts';
+import { startLines, svcCommand } from './start-lines.ts';
 
 async function start(
   args: DaemonArguments,
@@ -53,7 +54,15 @@ async function run(args: DaemonArguments): Promise<void> {
   // Registered before the start, so that a signal during the start also stops it cleanly.
   onStopSignal(process, stop);
   if (supervisor !== null) onSupervisorStop(process, () => stop('supervisor'));
-  const daemon = await start(args, supervisor, stop);
+  const onTerminal = supervisor === null && process.stdout.isTTY && process.stderr.isTTY;
+  const daemon = await start(onTerminal ? { ...args, onTerminal } : args, supervisor, stop);
+  if (onTerminal) {
+    const { api_addr: api } = daemon.addresses();
+    const isDefault = args.dataDir === defaultDataDir();
+    process.stdout.write(
+      startLines({ api, dataDir: args.dataDir, svc: svcCommand(isDefault ? null : api), isNew: !daemon.hasAgents }),
+    );
+  }
   detach(
     asked.promise.then((reason) =>
       daemon.stop(reason).then(

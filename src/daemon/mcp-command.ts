@@ -8,6 +8,7 @@ import { exampleHelp } from '../surfaces/cli/command-group.ts';
 import {
   addServer,
   type ClientLaunch,
+  hubEntry,
   isMcpClient,
   type Machine,
   MCP_CLIENTS,
@@ -57,17 +58,32 @@ export interface McpCommandDependencies {
   readonly machine: Machine;
   /** How a client starts svcd. Evaluated when a command runs. */
   readonly launch: () => ClientLaunch;
+  /** How a client starts the hub. */
+  readonly hubLaunch: () => ClientLaunch;
   readonly print: (text: string) => void;
 }
 
-/** Adds svcd to the configuration of a client, and keeps its other entries. */
-function add(client: string, dryRun: boolean, { machine, launch, print }: McpCommandDependencies): void {
-  if (isMcpClient(client)) print(addServer(client, svcdEntry(client, launch()), machine, dryRun));
+interface EntryOptions {
+  readonly hub?: boolean;
+  readonly dryRun?: boolean;
 }
+
+/** The entry of svcd itself, or of the hub. */
+function entryOf(client: McpClientName, hub: boolean, { launch, hubLaunch }: McpCommandDependencies) {
+  return hub ? hubEntry(client, hubLaunch()) : svcdEntry(client, launch());
+}
+
+/** Adds svcd to the configuration of a client, and keeps its other entries. */
+function add(client: string, { dryRun = false, hub = false }: EntryOptions, parts: McpCommandDependencies): void {
+  const { machine, print } = parts;
+  if (isMcpClient(client)) print(addServer(client, entryOf(client, hub, parts), machine, dryRun));
+}
+
+const HUB_OPTION = ['--hub', 'the tools of other agents, behind three tools, instead of the tools of svcd'] as const;
 
 /** The command with its subcommands. */
 export function mcpCommand(dependencies: McpCommandDependencies): Command {
-  const { launch, print } = dependencies;
+  const { print } = dependencies;
   const names = Object.keys(MCP_CLIENTS);
   return new Command('mcp')
     .description('configure MCP clients to use svcd')
@@ -77,8 +93,9 @@ export function mcpCommand(dependencies: McpCommandDependencies): Command {
         .description('print the configuration for a client')
         .addHelpText('after', exampleHelp('svcd mcp print cursor'))
         .addArgument(new Argument('[client]', 'client name').choices(names).default('claude-desktop'))
-        .action((client: string) => {
-          if (isMcpClient(client)) print(withServer(client, '', svcdEntry(client, launch())));
+        .option(...HUB_OPTION)
+        .action((client: string, { hub = false }: EntryOptions) => {
+          if (isMcpClient(client)) print(withServer(client, '', entryOf(client, hub, dependencies)));
         }),
     )
     .addCommand(
@@ -86,7 +103,8 @@ export function mcpCommand(dependencies: McpCommandDependencies): Command {
         .description('add svcd to the configuration of a client, with a backup of the previous file')
         .addHelpText('after', exampleHelp('svcd mcp add claude-code --dry-run', 'svcd mcp add claude-code'))
         .addArgument(new Argument('<client>', 'client name').choices(names))
+        .option(...HUB_OPTION)
         .option('--dry-run', 'show the changes without writing them')
-        .action((client: string, { dryRun = false }: { dryRun?: boolean }) => add(client, dryRun, dependencies)),
+        .action((client: string, options: EntryOptions) => add(client, options, dependencies)),
     );
 }

@@ -9,6 +9,7 @@ import { exportNotes, importNotes } from '../capabilities/notes/notes.ts';
 import { exportOrigins, importOrigins } from '../capabilities/origins/moving.ts';
 import { exportTunnels, importTunnels } from '../capabilities/tunnels/moving.ts';
 import { unixSeconds } from '../foundation/clock.ts';
+import { looksLikeAddress } from '../foundation/labels.ts';
 import { AccessRepository } from '../foundation/store/access.ts';
 import { AgentStore } from '../foundation/store/agents.ts';
 import { CardStore } from '../foundation/store/cards.ts';
@@ -30,8 +31,11 @@ import type { Foundation } from './foundation.ts';
 export interface MoverSources {
   readonly registry: Pick<Capabilities['registry'], 'export' | 'adopt'>;
   readonly directory: Pick<Capabilities['directory'], 'exported'>;
-  readonly notes: Pick<Capabilities['notes'], 'exportSecrets' | 'importSecrets' | 'discardSecrets'>;
-  readonly addressBook: Pick<Capabilities['addressBook'], 'get' | 'label'>;
+  readonly notes: Pick<
+    Capabilities['notes'],
+    'discardDelivered' | 'exportSecrets' | 'importSecrets' | 'discardSecrets'
+  >;
+  readonly addressBook: Pick<Capabilities['addressBook'], 'labels' | 'label'>;
   readonly accessLists: Pick<Capabilities['accessLists'], 'reload'>;
   readonly tunnels: Pick<Capabilities['tunnels'], 'resume'>;
   readonly origins: Pick<Capabilities['origins'], 'resume'>;
@@ -58,6 +62,7 @@ export function buildMover(
   const notes = {
     store: new NoteStore(store),
     outbox: new NoteOutboxStore(store),
+    discardDelivered: c.notes.discardDelivered.bind(c.notes),
     exportSecrets: c.notes.exportSecrets.bind(c.notes),
     importSecrets: c.notes.importSecrets.bind(c.notes),
   };
@@ -91,8 +96,9 @@ export function buildMover(
       exportGroups: (aid) => exportGroups(groups, aid),
       importGroups: (aid, part) => importGroups(groups, aid, part, clock.now()),
     },
-    label: (aid) => c.addressBook.get().aliases[aid],
-    setLabel: (aid, label) => c.addressBook.label(aid, label),
+    labels: (aid) => c.addressBook.labels(aid),
+    // An old label that looks like an address must not prevent the move.
+    setLabels: (aid, labels) => c.addressBook.label(aid, ...labels.filter((label) => !looksLikeAddress(label.trim()))),
     countObjects: (aid) => {
       const card = cards.own(aid);
       const hasCard = card !== null && objects.get(aid, card.objectId) !== null;

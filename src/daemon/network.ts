@@ -39,6 +39,7 @@ import { NativeQuicEndpoint } from '../network/transport/quic/native-endpoint.ts
 import { UdpOverTls } from '../network/transport/tls/client.ts';
 import { Proxies, readTlsCa } from '../network/transport/tls/proxy.ts';
 import { switchingSockets } from '../network/transport/tls/socket.ts';
+import { TlsLanes } from '../network/transport/tls/tls-lanes.ts';
 import { UdpLanes } from '../network/transport/udp-lane/udp-lanes.ts';
 import { exitOf } from './exit.ts';
 import type { Foundation } from './foundation.ts';
@@ -270,7 +271,7 @@ export async function buildNetwork(foundation: Foundation, machine: Machine = th
   });
   const mapping = needsPortMapping(config, [dhtListen, quicListen]) ? [portMapper] : [];
   const optional = [...mapping, ...(config.mdns ? [lan] : []), ...(lanTcp === null ? [] : [lanTcp])];
-  const lanes = new UdpLanes({
+  const udpLanes = new UdpLanes({
     clock,
     records,
     isAvailable: machine.hasBulkLanes,
@@ -279,11 +280,18 @@ export async function buildNetwork(foundation: Foundation, machine: Machine = th
       return natType === NAT_TYPE.symmetric ? 0 : (records.reachability().observed[0]?.port ?? records.address.port);
     },
   });
+  const lanes = new TlsLanes({
+    clock,
+    udp: udpLanes,
+    tls,
+    isAllowed: () => machine.hasTls && !relayDisabled(),
+    localLent: lentPorts.local,
+  });
   const joinReport =
     invited === null
       ? []
       : [new JoinReport(invited, { clock, log, records, explainFailure: (since) => outages.explainFailure(since) })];
-  for (const part of [endpoint, pool, records, lanes, ownAddresses, networkMonitor, ...optional, ...joinReport])
+  for (const part of [endpoint, pool, records, udpLanes, ownAddresses, networkMonitor, ...optional, ...joinReport])
     life.add('network', part);
   const reach: Reach = buildReach(foundation, {
     endpoint,

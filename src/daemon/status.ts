@@ -1,4 +1,5 @@
 /** State of the daemon for `/status`, `/debug/*` and `/metrics`. */
+import { statfsSync } from 'node:fs';
 import type { AgentRegistry } from '../capabilities/agents/registry.ts';
 import type { Directory } from '../capabilities/directory/directory.ts';
 import { REPUBLISH_INTERVAL_S } from '../capabilities/directory/publishing.ts';
@@ -19,7 +20,7 @@ import type { OwnAddresses } from '../network/reachability/own-addresses.ts';
 import type { PortMapper } from '../network/reachability/port-mapping/port-mapper.ts';
 import type { RecordDht } from '../network/records/record-dht.ts';
 import type { TlsServer } from '../network/transport/tls/server.ts';
-import type { UdpLanes } from '../network/transport/udp-lane/udp-lanes.ts';
+import type { TlsLanes } from '../network/transport/tls/tls-lanes.ts';
 import { hostReport } from '../operations/handlers/host-report.ts';
 import type { NodeHandlerDependencies } from '../operations/handlers/node.ts';
 import type { nodeOperations } from '../operations/node.ts';
@@ -50,7 +51,7 @@ export interface StatusDependencies {
   readonly directory: Pick<Directory, 'summary'>;
   readonly records: Pick<RecordDht, 'reachability' | 'peers' | 'clocks' | 'usage'>;
   readonly pool: Pick<PeerTable, 'stats' | 'connections'>;
-  readonly lanes: Pick<UdpLanes, 'stats'>;
+  readonly lanes: Pick<TlsLanes, 'stats'>;
   readonly tunnels: Pick<TunnelService, 'active'>;
   readonly ownAddresses: Pick<OwnAddresses, 'current' | 'known'>;
   readonly reach: Pick<Network['reach'], 'relay'> & {
@@ -67,6 +68,16 @@ export interface StatusDependencies {
 
 function timeOrNull(ms: number | null): string | null {
   return ms === null ? null : isoTime(ms);
+}
+
+/** Free space on the disk of a directory. Nothing if it cannot be read. */
+function freeSpace(directory: string): { readonly disk_free_bytes?: number } {
+  try {
+    const { bavail, bsize } = statfsSync(directory);
+    return { disk_free_bytes: bavail * bsize };
+  } catch {
+    return {};
+  }
 }
 
 /** The relays that currently carry connections, without duplicates, as `host:port`. */
@@ -100,6 +111,7 @@ export class StatusReports {
       node_aid: node.aid,
       version: VERSION,
       uptime_s: Math.floor((clock.now() - this.#startedAt) / 1000),
+      ...freeSpace(dataDir),
       auto_publish,
       node_seq: published.seq,
       node_published: published.published,

@@ -1,14 +1,14 @@
 /** Serves every operation of the table over REST, and the hand-written routes. */
 import { fetchWhole } from '../capabilities/calls/fetch-service.ts';
 import { Catalog } from '../capabilities/directory/catalog.ts';
-import { discover, type Search } from '../capabilities/directory/discovery.ts';
+import { discover, RecentServices, type Search } from '../capabilities/directory/discovery.ts';
 import type { Updater } from '../capabilities/update/updater.ts';
 import { homeDirectory } from '../foundation/data-dir/paths.ts';
 import type { Aid } from '../foundation/identity/aid.ts';
 import { readPackageFile } from '../foundation/package-file.ts';
 import { VERSION } from '../foundation/version.ts';
 import type { Reachability } from '../network/records/types.ts';
-import { accessHandlers } from '../operations/handlers/access.ts';
+import { accessHandlers, accessRequestHandlers } from '../operations/handlers/access.ts';
 import { addressBookHandlers } from '../operations/handlers/address-book.ts';
 import { agentHandlers, countHeartbeats } from '../operations/handlers/agents.ts';
 import { callHandlers, evidenceHandlers } from '../operations/handlers/calls.ts';
@@ -20,6 +20,8 @@ import { eventHandlers, eventStreamHandlers, nodeEventHandlers } from '../operat
 import { bindStreams } from '../operations/handlers/exchange.ts';
 import { fileOfferHandlers, fileOfferStreamHandlers } from '../operations/handlers/file-offers.ts';
 import { groupHandlers } from '../operations/handlers/groups.ts';
+import { hookHandlers } from '../operations/handlers/hooks.ts';
+import { hubHandlers } from '../operations/handlers/hub.ts';
 import { joiningHandlers } from '../operations/handlers/joining.ts';
 import { mailHandlers } from '../operations/handlers/mail.ts';
 import { movingHandlers } from '../operations/handlers/moving.ts';
@@ -32,16 +34,20 @@ import { pushHandlers } from '../operations/handlers/push.ts';
 import { reachHandlers } from '../operations/handlers/reach.ts';
 import { remoteAdminHandlers } from '../operations/handlers/remote-admin.ts';
 import { mcpHostHandlers, toolHandlers } from '../operations/handlers/tools.ts';
+import { traceHandlers } from '../operations/handlers/traces.ts';
 import { tunnelHandlers } from '../operations/handlers/tunnels.ts';
 import { walletHandlers } from '../operations/handlers/wallets.ts';
 import { operations, servedStreams } from '../operations/index.ts';
 import { bind } from '../operations/operation.ts';
+import { addLabels } from '../operations/result-labels.ts';
 import { ToolTable } from '../operations/tool-call.ts';
 import { mcpHandlers } from '../surfaces/mcp/stream.ts';
+import { hubStreamHandlers } from '../surfaces/mcp-hub/stream.ts';
 import { gatewayHandlers, viaHandlers } from '../surfaces/rest/gateway.ts';
 import { PanelFiles, panelPageHandlers } from '../surfaces/rest/panel-page.ts';
 import { RestServer } from '../surfaces/rest/server.ts';
 import { TokenCheck } from '../surfaces/rest/token.ts';
+import { buildHub } from './capabilities/hub.ts';
 import type { Capabilities } from './capabilities.ts';
 import type { Foundation } from './foundation.ts';
 import type { ProcessControl } from './life.ts';
@@ -50,6 +56,9 @@ import { buildMover } from './moving.ts';
 import type { Network } from './network.ts';
 import type { Panel } from './panel.ts';
 import { type Bound, connectable, StatusReports } from './status.ts';
+
+/** Local agents whose profile names are accepted in place of AIDs. */
+const MAX_NAMED_AGENTS = 200;
 
 /** Whether other nodes can reach this node without its help; undefined if not known. */
 export function isReachableFromPeers({ peers, natType, inRoutingTables }: Reachability): boolean | undefined {
@@ -78,11 +87,13 @@ export function buildSurfaces(
     if (c.registry.identity(aid) !== null) c.registry.heartbeat(aid);
   };
   const api = (): string => `http://${connectable(bound().api_addr)}`;
+  const recent = new RecentServices(n.records, { clock });
   const search = async (wanted: Search) => {
     const since = clock.now();
     const found = await discover(n.records, wanted);
     const cause = found.length === 0 ? await n.outages.explainFailure(since) : null;
     if (cause !== null) throw cause;
+    recent.note(found);
     return found;
   };
   const catalog = new Catalog({
@@ -93,6 +104,7 @@ export function buildSurfaces(
     discover: search,
     api,
   });
+  const hub = buildHub(f, c, catalog);
   const { toolCall, ...others } = operations;
   // The doctor uses these too.
   const examined = {
@@ -118,9 +130,18 @@ export function buildSurfaces(
       pendingCounters,
       reachable,
     }),
+    ...addressBookHandlers({ addressBook: c.addressBook, clock }),
     ...updateHandlers({ updater: c.updater }),
+    ...hookHandlers({ hooks: c.hooks, onDemand: c.onDemand, proofKey: f.dataDir.proofKey, clock, requireAgent }),
   };
-  const own = countHeartbeats(
+  const ownNames = () => {
+    const aids = c.registry.list(MAX_NAMED_AGENTS).agents.map(({ aid }) => aid);
+    const summaries = c.directory.summaries(aids);
+    return aids.map((aid) => ({ aid, name: summaries.get(aid)?.name }));
+  };
+  // Requests may name an agent by a label.
+  const agent = (text: string): Aid => c.addressBook.agent(text, ownNames);
+  const counted = countHeartbeats(
     bind(others, {
       ...examined,
       ...doctorHandlers({ ask: examined, clock, dialSome: n.dialSome, api, token }),
@@ -133,6 +154,7 @@ export function buildSurfaces(
         directory: c.directory,
         resolver: n.resolver,
         discover: search,
+        recent,
         cardOf: (aid) => c.ownCards.find(aid)?.objectId,
       }),
       ...cardHandlers({ ...c, agents: c.registry }),
@@ -141,6 +163,7 @@ export function buildSurfaces(
         fetch: (request, signal) => fetchWhole(c.caller, clock, request, signal),
         localAid: c.localAid,
       }),
+      ...traceHandlers(c),
       ...accessHandlers({
         access: c.accessLists,
         callers: c.callers,
@@ -148,24 +171,30 @@ export function buildSurfaces(
         labels: () => c.addressBook.get().aliases,
         requireAgent,
       }),
+      ...accessRequestHandlers({
+        requests: c.accessRequests,
+        chat: c.chat,
+        labels: () => c.addressBook.get().aliases,
+        isKnown: c.isKnown,
+      }),
       ...tunnelHandlers({ tunnels: c.tunnels, inbound: c.tunnelInbound, localAid: c.localAid }),
       ...originHandlers({ origins: c.origins, localAid: c.localAid }),
       ...pushHandlers(c),
       ...mcpHostHandlers(() =>
         mcpHosts({ platform: process.platform, home: homeDirectory(), environment: process.env }),
       ),
+      ...hubHandlers({ hub, localAid: c.localAid }),
       ...panelHandlers({
         logins: c.panel.logins,
         login: () => c.panel.login(),
         isApiToken: (text) => check.isToken(text),
       }),
       ...remoteAdminHandlers({ remoteAdmin: c.remoteAdmin, access: c.accessLists }),
-      ...addressBookHandlers({ addressBook: c.addressBook, clock }),
-      ...eventHandlers({ log: c.eventLog, requireAgent }),
+      ...eventHandlers({ log: c.eventLog, waits: c.eventWaits, requireAgent }),
       ...nodeEventHandlers({ events: c.nodeEvents }),
-      ...mailHandlers({ notes: c.notes }),
-      ...chatHandlers({ chat: c.chat }),
-      ...groupHandlers({ groups: c.groups }),
+      ...mailHandlers({ notes: c.notes, waits: c.eventWaits }),
+      ...chatHandlers({ chat: c.chat, waits: c.eventWaits }),
+      ...groupHandlers({ groups: c.groups, waits: c.eventWaits }),
       ...fileOfferHandlers({ offers: c.fileOffers, taker: c.offerTaker }),
       ...objectHandlers({ objects: c.objects, holders: c.holders, getter: c.objectGetter, requireAgent }),
     }),
@@ -175,7 +204,8 @@ export function buildSurfaces(
       tunnelAid: (id) => c.tunnels.list().find((tunnel) => tunnel.id === id)?.localAid,
     },
   );
-  const tools = new ToolTable({ operations: own, pending: pendingCounters });
+  const own = addLabels(counted, (result) => c.addressBook.labelsIn(result));
+  const tools = new ToolTable({ operations: own, pending: pendingCounters, parseAid: agent });
   const rest = new RestServer(
     { apiAddr: config.api_addr, requireLocalToken: config.require_local_token, version: VERSION },
     {
@@ -191,12 +221,14 @@ export function buildSurfaces(
           heartbeat,
         }),
         ...fileOfferStreamHandlers({ taker: c.offerTaker }),
-        ...gatewayHandlers({ caller: c.caller, nodeAid: node.aid, requireLocal: requireAgent }),
+        ...gatewayHandlers({ caller: c.caller, nodeAid: node.aid, agent, requireLocal: requireAgent }),
         ...panelPageHandlers(new PanelFiles((name) => readPackageFile(`dist/panel/${name}`))),
         ...mcpHandlers({ version: VERSION }, { tools, clock, log: log.child('mcp') }),
-        ...viaHandlers({ caller: c.adminCaller, nodeAid: node.aid, requireLocal: requireAgent }),
+        ...hubStreamHandlers(VERSION, { hub, clock, log: log.child('hub'), localAid: c.localAid }),
+        ...viaHandlers({ caller: c.adminCaller, nodeAid: node.aid, agent, requireLocal: requireAgent }),
       }),
       token,
+      parseAid: agent,
       proofKey: f.dataDir.proofKey,
       sessions: c.panel.logins,
       isServiceConnection: (socket) => c.serviceSockets.isOurs(socket),

@@ -63,3 +63,17 @@ export function freeMemory(chunk: Uint8Array): void {
   const isWhole = chunk.byteLength > 0 && chunk.byteLength === memory.byteLength;
   if (isWhole && memory instanceof ArrayBuffer) memory.transfer(0);
 }
+
+/** Control characters other than line breaks and tabs. */
+const BINARY = /[^\P{Cc}\t\n\r]/u;
+
+/** The text of bytes. Undefined for nothing, for bytes that are not UTF-8, and for control characters. */
+export function plainText(bytes: Uint8Array): string | undefined {
+  if (bytes.length === 0) return undefined;
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+    return BINARY.test(text) ? undefined : text;
+  } catch {
+    return undefined;
+  }
+}

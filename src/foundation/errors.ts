@@ -4,8 +4,9 @@
  */
 import { MAX_SERVICE_NAME_CHARS } from './records/types.ts';
 
-/** Starts a second daemon next to a running one, on free ports. */
-export const SECOND_DAEMON_COMMAND = 'svcd --data-dir ./second --listen :0 --api-addr 127.0.0.1:0';
+/** The command that starts a second daemon next to a running one, on free ports, and how `svc` finds it. */
+export const SECOND_DAEMON_HINT =
+  'svcd --data-dir ./second --listen :0 --api-addr 127.0.0.1:0 (its status: SVCD_DATA_DIR=./second svc status)';
 
 /** Exit codes of `svc` and `svcd`. */
 export const EXIT = { failed: 1, usage: 2, unreachable: 3, refused: 4, notFound: 5 } as const;
@@ -32,6 +33,7 @@ export const ERRORS = {
     2,
     'This is not a valid agent ID (AID). A native one starts with "aid1". Check it for typing errors.',
   ),
+  ambiguous_label: entry(400, 2, 'Several agents have this name. Give the AID of the agent that you mean.'),
   bad_key: entry(400, 2, 'This is not a valid key. An Ed25519 private key is a 32-byte seed in 64 hex characters.'),
   bad_delegation: entry(400, 2, 'Invalid delegation. Issue a new one with the master key.'),
   bad_record: entry(400, 2, 'Invalid signed record. Check its signature, sequence number and expiry time.'),
@@ -61,6 +63,16 @@ export const ERRORS = {
     403,
     4,
     'The remote agent denies this caller. Ask its owner to allow your AID, or pass access_token.',
+  ),
+  not_accepted: entry(
+    409,
+    4,
+    'The owner has not accepted this tool in its present form. Review it with "svc mcp hub changes".',
+  ),
+  access_pending: entry(
+    403,
+    4,
+    'The owner of the remote agent has been asked to allow this caller. Repeat the request later, or wait for the decision with "Prefer: wait=60".',
   ),
   bad_evidence: entry(
     403,
@@ -190,7 +202,8 @@ export type ResourceKind =
   | 'file'
   | 'service'
   | 'tool'
-  | 'card';
+  | 'card'
+  | 'trace';
 
 /** The only error type that crosses layers: a code of the catalog with details. */
 export class SvcError extends Error {

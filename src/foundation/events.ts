@@ -1,4 +1,5 @@
 /** The events of agents. Events are hints: clients read the content elsewhere. See docs/events.md. */
+import type { AskKind } from './domain/access.ts';
 import type { FileOfferState } from './domain/file-offers.ts';
 import type { PathKind } from './domain/tunnels.ts';
 import type { Aid } from './identity/aid.ts';
@@ -23,8 +24,10 @@ export interface EventPayloads {
   'group.appended': { readonly group_id: string; readonly entry_id: string };
   /** The agent was removed from a group. It can neither write nor read new entries. `by` is absent if unknown. */
   'group.removed': { readonly group_id: string; readonly by?: Aid };
-  /** Pending chat requests and their senders. */
-  'chat.invites': { readonly count: number; readonly peers: readonly Aid[] };
+  /** Another agent invites the agent to a group that did not before. */
+  'group.invited': { readonly group_id: string; readonly from: Aid };
+  /** Pending chat requests and their senders. `from`: the sender of a new one. */
+  'chat.invites': { readonly count: number; readonly peers: readonly Aid[]; readonly from?: Aid };
   'chat.unread': { readonly peer: Aid; readonly unread_count: number };
   'chat.received': { readonly peer: Aid; readonly seq: number };
   /** Another agent offers a file. */
@@ -34,6 +37,17 @@ export interface EventPayloads {
     readonly offer_id: string;
     readonly peer: Aid;
     readonly state: Exclude<FileOfferState, 'open' | 'expired'>;
+  };
+  /** A hook failed to handle an item, and will not try again. */
+  'hook.dead': { readonly hook_id: string; readonly delivery_id: number };
+  /** A caller asks for access. Not every request has an event: see docs/access-control.md. */
+  'access.requested': { readonly request: string; readonly caller: Aid; readonly kind: AskKind };
+  /** The owner decided about a request. */
+  'access.decided': {
+    readonly request: string;
+    readonly caller: Aid;
+    readonly kind: AskKind;
+    readonly allowed: boolean;
   };
   /** The connection to the node of agents that this one communicates with changed its path. */
   'path.changed': {
@@ -58,11 +72,15 @@ export const EVENT_TYPES = [
   'group.mentioned',
   'group.appended',
   'group.removed',
+  'group.invited',
   'chat.invites',
   'chat.unread',
   'chat.received',
   'file.offered',
   'file.answered',
+  'hook.dead',
+  'access.requested',
+  'access.decided',
   'path.changed',
 ] as const satisfies readonly EventType[];
 

@@ -80,6 +80,38 @@ export function readJson(text: string): unknown {
   }
 }
 
+// JSON that preserves large integers. JavaScript numbers are inexact beyond 2^53, which would change database IDs or
+// limits of schemas (`9223372036854775807`).
+
+/** Only a text with this many consecutive digits can contain a large integer. */
+const LARGE_NUMBER = /\d{16}/;
+const INTEGER = /^-?\d+$/;
+
+const rawJson: unknown = Reflect.get(JSON, 'rawJSON');
+
+/** A value that `JSON.stringify` writes as these digits. */
+export function rawNumber(digits: string): unknown {
+  return typeof rawJson === 'function' ? Reflect.apply(rawJson, JSON, [digits]) : Number(digits);
+}
+
+export function mayHaveLargeInteger(text: string): boolean {
+  return LARGE_NUMBER.test(text);
+}
+
+/**
+ * Parses a text and replaces each large integer by the result of `keep`. Without it, `JSON.stringify` writes the
+ * original digits.
+ * @throws SyntaxError
+ */
+export function parseIntegers(text: string, keep: (digits: string) => unknown = rawNumber): unknown {
+  if (!mayHaveLargeInteger(text)) return JSON.parse(text);
+  return JSON.parse(text, (...[, value, context]: unknown[]) => {
+    if (typeof value !== 'number' || Number.isSafeInteger(value)) return value;
+    const source = memberOf(context, 'source');
+    return typeof source === 'string' && INTEGER.test(source) ? keep(source) : value;
+  });
+}
+
 /** True for a JSON object. */
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -8,8 +8,16 @@ export class Listeners<T extends readonly unknown[]> {
     return () => void this.#all.delete(listener);
   }
 
-  /** Calls all listeners. An exception of one reaches the caller, and the remaining listeners are not called. */
+  /** Calls all listeners. @throws the first exception of a listener, after all were called */
   notify(...news: T): void {
-    for (const listener of this.#all) listener(...news);
+    const errors: unknown[] = [];
+    for (const listener of this.#all) {
+      try {
+        listener(...news);
+      } catch (error) {
+        errors.push(error);
+      }
+    }
+    if (errors.length > 0) throw errors[0];
   }
 }

@@ -159,6 +159,8 @@ export class LineWriter {
 interface LoggerOptions {
   readonly level: LogLevel;
   readonly format: LogFormat;
+  /** At level `info`, the destination receives warnings and errors only: a user reads it. Other levels are a choice. */
+  readonly isForUser?: boolean;
 }
 
 /** Destination of log lines; each line ends with a line break. */
@@ -183,11 +185,15 @@ export class Logger implements Log {
   readonly #pino: pino.Logger;
   readonly #destination: LogDestination;
   readonly #recent: LoggerDependencies['recent'];
+  readonly #isForUser: boolean;
   #format: LogFormat;
+  /** The line that is written now goes to the recent lines only. */
+  #isHidden = false;
 
   constructor(options: LoggerOptions, dependencies: LoggerDependencies) {
     const { clock } = dependencies;
     this.#format = options.format;
+    this.#isForUser = options.isForUser ?? false;
     this.#recent = dependencies.recent;
     this.#destination = dependencies.destination ?? new LineWriter(STDERR_FD, { clock });
     this.#pino = pino(
@@ -243,6 +249,7 @@ export class Logger implements Log {
 
   #log(level: LogLevel, component: string | undefined, fields: LogFields, message: string): void {
     if (!this.#pino.isLevelEnabled(level)) return;
+    this.#isHidden = this.#isForUser && level === 'info' && this.#pino.level === 'info';
     const safe = safeFields(fields);
     // Passed as an argument of "%s", so that a "%" in the message is not interpreted.
     this.#pino[level](component === undefined ? safe : { component, ...safe }, '%s', safeLogText(message));
@@ -250,6 +257,7 @@ export class Logger implements Log {
 
   #write(json: string): void {
     this.#recent?.add(json);
+    if (this.#isHidden) return;
     this.#destination.write(this.#format === 'json' ? `${escapeUnsafe(json.trimEnd())}\n` : `${textLine(json)}\n`);
   }
 }

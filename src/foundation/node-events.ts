@@ -44,6 +44,8 @@ export interface NodeEventPayloads {
   'tunnel.path': TunnelData & { readonly state: 'back' | 'given_up'; readonly since: string };
   'tunnel.closed': TunnelData & { readonly reason: CloseReason | null };
   'call.refused': { readonly caller: Aid; readonly kind: CallKind; readonly code: CallRefusal };
+  /** Definitions of tools of an agent wait for the owner: changed ones, and ones that were never accepted. */
+  'hub.held': { readonly remote_aid: Aid; readonly changed: number; readonly unaccepted: number };
   /** The node joined the network, or lost it. */
   network: { readonly ready: boolean; readonly peers: number };
   /** Configuration keys whose new values apply now. */
@@ -68,6 +70,7 @@ export const NODE_EVENT_TYPES = [
   'tunnel.path',
   'tunnel.closed',
   'call.refused',
+  'hub.held',
   'network',
   'config',
   'update',

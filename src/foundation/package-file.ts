@@ -3,8 +3,9 @@
  * `tools/package.ts`, see decision 41).
  */
 import { readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { getRawAsset, isSea } from 'node:sea';
+import { fileURLToPath } from 'node:url';
 
 /** True if svcd runs from the single file. Then the package has no files on disk. */
 export const isSingleFile: boolean = isSea();
@@ -35,4 +36,10 @@ export function ownScript([, script = 'svcd']: readonly string[] = process.argv)
 export function scriptCommand(name: string, code: string): readonly [string, ...string[]] {
   if (isSingleFile) return [process.execPath, `script:${name}`];
   return [process.execPath, '--disable-warning=ExperimentalWarning', '--input-type=commonjs', '--eval', code];
+}
+
+/** The folders that contain the program `svc` and the Node that it needs. The single file is both. */
+export function programFolders(): string[] {
+  const node = dirname(process.execPath);
+  return isSingleFile ? [node] : [fileURLToPath(new URL('../../bin', import.meta.url)), node];
 }

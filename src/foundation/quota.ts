@@ -5,9 +5,9 @@
  *
  * - Named holders (the owner allowed them by name, or this node uses them) count against their key, their node and the
  *   total. Strangers also count against their source and their network, and never use the reserved part of the total.
- * - A full level evicts shares. For a named holder it evicts a stranger; for a stranger only one that holds more. The
- *   victim is found from the top: the network that holds most, then its largest source, then its largest node, and
- *   there the share that has been idle longest.
+ * - A full level evicts shares. For a named holder it evicts a stranger, also one on the same node; for a stranger only
+ *   one that holds more. The victim is found from the top: the network that holds most, then its largest source, then
+ *   its largest node, and there the share that has been idle longest.
  */
 import { IP_SCOPE, ipScope, networkOf, subscriberOf } from './ip.ts';
 import { LruCache } from './lru-cache.ts';
@@ -290,7 +290,11 @@ export class Quota {
   #victim(level: QuotaLevel, share: Share, amount: number): Share | null {
     const { holder, position } = share;
     if (level === 'key') return this.#ownYields ? idlest(this.#keys.children.get(keyOf(holder)), share) : null;
-    if (level === 'node') return this.#ownYields ? idlest(this.#nodes.children.get(holder.node), share) : null;
+    if (level === 'node') {
+      const node = this.#nodes.children.get(holder.node);
+      const stranger = position === null ? idlestStranger(node, keyOf(holder)) : null;
+      return stranger ?? (this.#ownYields ? idlest(node, share) : null);
+    }
     if (position === null) return largest(this.#strangers);
     const ofNetwork = this.#strangers.children.get(position[0]);
     if (level === 'total') return larger(this.#strangers, position, amount);
@@ -312,6 +316,13 @@ function positionOf({ node, source, named }: QuotaHolder): Position | null {
 /** The share of a group that has been idle longest and can be evicted, except one. */
 function idlest(group: Group | undefined, except: Share | null = null): Share | null {
   for (const share of group?.shares ?? []) if (share !== except && share.onEvict !== undefined) return share;
+  return null;
+}
+
+/** The share of a node's strangers, other than one key, that has been idle longest and can be evicted. */
+function idlestStranger(node: Group | undefined, except: string): Share | null {
+  for (const share of node?.shares ?? [])
+    if (share.position !== null && share.onEvict !== undefined && keyOf(share.holder) !== except) return share;
   return null;
 }
 

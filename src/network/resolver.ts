@@ -97,7 +97,7 @@ export class Resolver {
     this.#deps = dependencies;
   }
 
-  /** Caches a record that was just published on this node. */
+  /** Caches a valid record that was published on this node or that another lookup has found. */
   learn(record: SignedRecord): void {
     if (record.type !== RECORD.endpoints) return;
     const payload = decodeEndpointsPayload(record.payload);

@@ -3,17 +3,21 @@ import { Type } from 'typebox';
 import {
   ACCESS_DECISIONS,
   ACCESS_POLICIES,
+  ASK_KINDS,
   CALL_KINDS,
   CALL_REFUSALS,
   MAX_CALLERS,
+  MAX_ENTRY_TOOLS,
   MAX_LABEL_CHARS,
   MAX_SECRET_CHARS,
+  MAX_TOOL_NAME_CHARS,
   MIN_SECRET_CHARS,
+  TOOL_NAME_PATTERN,
 } from '../foundation/domain/access.ts';
 import { AclView } from './agents.ts';
 import { declare } from './declare.ts';
 import { NextCursor, PageQuery } from './paging.ts';
-import { AidParams, AidText, closed, exactlyOne, Id, nullable, Ok, oneOf, Timestamp } from './schemas.ts';
+import { AidParams, AidText, closed, exactlyOne, Id, NONE, nullable, Ok, oneOf, Timestamp } from './schemas.ts';
 
 const COMMON = { params: AidParams, heartbeat: true, errors: ['bad_aid', 'not_found'], tag: 'Access control' } as const;
 
@@ -44,9 +48,15 @@ export const AllowEntry = Type.Object({
   label: Type.Optional(Type.String()),
   created_at: Timestamp,
   expires_at: Type.Optional(Timestamp),
+  tools: Type.Optional(Type.Array(Type.String(), { description: 'The MCP tools that the AID is limited to.' })),
 });
 
-export const DenyEntry = Type.Object({ id: Type.String(), aid: AidText, created_at: Timestamp });
+export const DenyEntry = Type.Object({
+  id: Type.String(),
+  aid: AidText,
+  created_at: Timestamp,
+  expires_at: Type.Optional(Timestamp),
+});
 
 const Count = Type.Integer({ minimum: 0 });
 
@@ -68,7 +78,8 @@ export const accessOperations = declare(COMMON, {
           last_at: Timestamp,
           last_refusal: nullable(Type.Object({ at: Timestamp, kind: oneOf(CALL_KINDS), code: oneOf(CALL_REFUSALS) })),
           access: oneOf(ACCESS_DECISIONS, {
-            description: 'Current decision of the access list. `secret`: the caller must present one.',
+            description:
+              'Current decision of the access list. `secret`: the caller must present one. `ask`: the owner is asked.',
           }),
         }),
         { maxItems: MAX_CALLERS },
@@ -84,9 +95,18 @@ export const accessOperations = declare(COMMON, {
   },
 
   aclPatch: {
-    summary: 'Sets the default for callers without an entry: `allow` or `deny`.',
+    summary:
+      'Sets the default for callers without an entry: `public`, `deny`, or `ask`, with which they ask the owner.',
     route: 'PATCH /agents/{aid}/acl',
-    body: closed({ default: oneOf(ACCESS_POLICIES) }),
+    body: closed({
+      default: oneOf(ACCESS_POLICIES),
+      temporary: Type.Optional(
+        Type.Boolean({
+          default: false,
+          description: 'The current default returns when the temporary service of the agent ends.',
+        }),
+      ),
+    }),
     output: Ok,
   },
 
@@ -118,6 +138,79 @@ export const accessOperations = declare(COMMON, {
     summary: 'Removes a deny entry.',
     route: 'DELETE /agents/{aid}/acl/deny/{id}',
     params: EntryParams,
+    output: Ok,
+  },
+});
+
+const ToolName = Type.String({ maxLength: MAX_TOOL_NAME_CHARS, pattern: TOOL_NAME_PATTERN });
+
+const RequestParams = closed({ id: Id });
+
+const DECISION = {
+  params: RequestParams,
+  errors: ['not_found', 'quota_exceeded', 'wrong_state'],
+  tag: 'Access control',
+} as const;
+
+export const accessRequestOperations = declare(DECISION, {
+  accessRequests: {
+    summary:
+      'Lists the callers that ask for access, and those that the owner allowed once and that have not used it. Known callers first, then the latest.',
+    route: 'GET /access/requests',
+    params: NONE,
+    query: PageQuery,
+    errors: [],
+    output: Type.Object({
+      requests: Type.Array(
+        Type.Object({
+          id: Id,
+          aid: AidText,
+          caller: AidText,
+          label: nullable(Type.String({ description: 'From the address book.' })),
+          known: Type.Boolean({ description: 'The owner knows the caller.' }),
+          kind: oneOf([...ASK_KINDS, 'chat']),
+          asked: Type.String({ description: 'What the caller wants, in its words: a method and a path.' }),
+          tool: nullable(Type.String({ description: 'The MCP tool that the caller named.' })),
+          note: Type.String({ description: 'A text of the caller.' }),
+          state: oneOf(['pending', 'allowed_once']),
+          tools: Type.Optional(Type.Array(Type.String(), { description: 'The MCP tools of the allowed call.' })),
+          count: Type.Integer({ minimum: 1 }),
+          first_at: Timestamp,
+          last_at: Timestamp,
+          expires_at: nullable(Timestamp),
+        }),
+      ),
+      next_cursor: NextCursor,
+    }),
+  },
+
+  accessRequestAllow: {
+    summary:
+      'Allows what a caller asks for. Without members: adds the caller to the allow list. For a chat request: accepts it.',
+    route: 'POST /access/requests/{id}/allow',
+    body: closed({
+      once: Type.Optional(
+        Type.Boolean({
+          default: false,
+          description: 'Allows one call, or one TCP connection for a tunnel.',
+        }),
+      ),
+      tools: Type.Optional(
+        Type.Array(ToolName, {
+          minItems: 1,
+          maxItems: MAX_ENTRY_TOOLS,
+          description: 'Limits calls to these MCP tools.',
+        }),
+      ),
+      expires_at: Type.Optional(Timestamp),
+    }),
+    output: Ok,
+  },
+
+  accessRequestRefuse: {
+    summary: 'Refuses a caller: adds it to the deny list. For a chat request: declines it.',
+    route: 'POST /access/requests/{id}/refuse',
+    body: closed({ expires_at: Type.Optional(Timestamp) }),
     output: Ok,
   },
 });

@@ -1,23 +1,29 @@
 /** Operations on the address book: labels for AIDs, and favorites. */
 import { Type } from 'typebox';
-import { MAX_ALIAS_CHARS, MAX_BOOK_ENTRIES } from '../foundation/domain/agents.ts';
+import { MAX_ALIAS_CHARS, MAX_BOOK_ENTRIES, MAX_LABELS_PER_AGENT } from '../foundation/domain/agents.ts';
 import { declare } from './declare.ts';
 import { AidText, closed, Timestamp } from './schemas.ts';
 
 const MAX_TEXT_CHARS = 256;
 const MAX_PROTOCOLS = 16;
 
-const COMMON = { tag: 'Address book' };
+const COMMON = { tag: 'Address book', isDocument: true } as const;
 
 const Text = Type.String({ maxLength: MAX_TEXT_CHARS });
-const Aliases = Type.Record(Type.String(), Type.String({ minLength: 1, maxLength: MAX_ALIAS_CHARS }), {
+const Label = Type.String({ minLength: 1, maxLength: MAX_ALIAS_CHARS });
+const Aliases = Type.Record(Type.String(), Label, {
   maxProperties: MAX_BOOK_ENTRIES,
-  description: 'AID to label. A label belongs to one AID only.',
+  description: 'AID to the label that is shown. A label belongs to one AID only.',
+});
+const OtherLabels = Type.Record(Type.String(), Type.Array(Label, { minItems: 1, maxItems: MAX_LABELS_PER_AGENT }), {
+  maxProperties: MAX_BOOK_ENTRIES,
+  description: 'AID to further labels of an agent in `aliases`.',
 });
 const Protocols = Type.Array(Text, { maxItems: MAX_PROTOCOLS });
 
 export const AddressBookView = Type.Object({
   aliases: Aliases,
+  other_labels: Type.Optional(OtherLabels),
   favorites: Type.Array(Type.Object({ id: Text, aid: AidText, skill: Text, protocols: Protocols, addedAt: Timestamp })),
 });
 
@@ -29,10 +35,12 @@ export const addressBookOperations = declare(COMMON, {
   },
 
   addressBookPut: {
-    summary: 'Replaces the address book. With `If-Match`, fails with 412 if the book has changed.',
+    summary:
+      'Replaces the address book. With `If-Match`, fails with 412 if the book has changed. Without `other_labels`, agents in `aliases` keep their further labels.',
     route: 'PUT /node/address-book',
     body: closed({
       aliases: Aliases,
+      other_labels: Type.Optional(OtherLabels),
       favorites: Type.Array(
         closed({
           id: Type.Optional(Type.String({ maxLength: MAX_TEXT_CHARS, description: 'Default: the AID.' })),
@@ -46,5 +54,14 @@ export const addressBookOperations = declare(COMMON, {
     }),
     output: AddressBookView,
     errors: ['bad_aid', 'wrong_state'],
+  },
+
+  addressBookList: {
+    summary: 'Lists the labels of the address book, for assistants.',
+    route: 'GET',
+    output: Type.Object({
+      agents: Type.Array(Type.Object({ aid: AidText, labels: Type.Array(Label) })),
+    }),
+    tool: { name: 'svc_address_book', description: "The user's labels for agents." },
   },
 });

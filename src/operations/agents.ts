@@ -17,6 +17,7 @@ import {
   oneOf,
   Pending,
   Timestamp,
+  WakesWithin,
 } from './schemas.ts';
 
 /** Default page size of `GET /agents`. */
@@ -31,7 +32,7 @@ const ProofHex = Type.String({ description: 'Delegation proof in hex.' });
 export const ServiceTcp = Type.String({
   maxLength: MAX_SERVICE_ADDRESS_CHARS,
   description:
-    'http://host:port or https:// for calls, tcp:// for tunnels; host:port, http+tcp:// or https+tcp:// for both, or http://host:port,tcp://host:port; https+insecure:// skips the certificate check. Empty: none.',
+    'http://host:port or https:// for calls, tcp:// for tunnels; host:port, http+tcp:// or https+tcp:// for both, or http://host:port,tcp://host:port; https+insecure:// checks no certificate. Empty: none.',
 });
 const Labels = Type.Array(Type.String(), { maxItems: MAX_LABELS });
 
@@ -42,12 +43,18 @@ export const Profile = closed({
   skills: Type.Optional(Type.Array(Type.String(), { maxItems: MAX_SKILLS })),
   modalities: Type.Optional(Labels),
   card_hash: Type.Optional(Type.String({ description: 'Hash of the full card.' })),
+  wakes_within_s: Type.Optional(WakesWithin),
   meta: Type.Optional(freeForm('Free-form.')),
 });
 
 /** An access list as the API shows it, without secrets. */
 export const AclView = Type.Object({
   default: oneOf(ACCESS_POLICIES),
+  default_before: Type.Optional(
+    oneOf(ACCESS_POLICIES, {
+      description: 'Only while the default is temporary: the one that returns when the temporary service ends.',
+    }),
+  ),
   allow: Type.Array(
     Type.Object({
       id: Type.String(),
@@ -56,9 +63,12 @@ export const AclView = Type.Object({
       label: Type.Optional(Type.String()),
       created_at: Timestamp,
       expires_at: Type.Optional(Timestamp),
+      tools: Type.Optional(Type.Array(Type.String(), { description: 'The MCP tools that the AID is limited to.' })),
     }),
   ),
-  deny: Type.Array(Type.Object({ id: Type.String(), aid: AidText, created_at: Timestamp })),
+  deny: Type.Array(
+    Type.Object({ id: Type.String(), aid: AidText, created_at: Timestamp, expires_at: Type.Optional(Timestamp) }),
+  ),
 });
 
 export const Agent = Type.Object({
@@ -158,6 +168,7 @@ export const agentOperations = declare(COMMON, {
 
   agentExport: {
     summary: 'Returns the operational credentials of an agent in clear text.',
+    isDocument: true,
     route: 'GET /agents/{aid}/export',
     output: Type.Object({
       aid: AidText,

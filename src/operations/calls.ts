@@ -9,7 +9,7 @@ import {
 } from '../foundation/domain/services.ts';
 import { declare } from './declare.ts';
 import { AidParams, AidText, Base64, closed } from './schemas.ts';
-import { AccessToken, CALL_ERRORS, REACH_ERRORS } from './tunnels.ts';
+import { AccessToken, AskMembers, CALL_ERRORS, REACH_ERRORS } from './tunnels.ts';
 
 // Operations on the evidence of calls.
 
@@ -72,6 +72,7 @@ export const callOperations = declare(COMMON, {
       body_base64: Type.Optional(Base64),
       local_aid: Type.Optional(AidText),
       access_token: AccessToken,
+      ...AskMembers,
       timeout_ms: Type.Optional(
         Type.Integer({
           minimum: 0,
@@ -92,12 +93,12 @@ export const callOperations = declare(COMMON, {
     carriesBytes: true,
     limitsItself: true,
     heartbeat: 'local_aid',
-    errors: [...REACH_ERRORS, ...CALL_ERRORS, 'tunnels_only', 'bad_evidence'],
+    errors: [...REACH_ERRORS, ...CALL_ERRORS, 'access_pending', 'tunnels_only', 'bad_evidence'],
     tool: {
       name: 'svc_fetch',
       description: "HTTP request to an agent's service.",
       rename: { remote_aid: 'aid' },
-      omit: ['timeout_ms'],
+      omit: ['timeout_ms', 'note', 'wait_s'],
       foreignText: true,
     },
   },

@@ -11,7 +11,7 @@ import {
 import { MAX_FILE_PATH_CHARS, SHA256_PATTERN } from '../foundation/domain/objects.ts';
 import { declare } from './declare.ts';
 import { NextCursor, PAGE_MEMBERS, PageQuery } from './paging.ts';
-import { AidParams, AidText, closed, exactlyOne, nullable, Ok, oneOf, Timestamp } from './schemas.ts';
+import { AidParams, AidText, closed, exactlyOne, nullable, Ok, oneOf, Timestamp, WaitS } from './schemas.ts';
 
 /** Default and largest page of entries. */
 export const CHAT_PAGE_DEFAULT = 50;
@@ -205,6 +205,7 @@ export const chatOperations = declare(COMMON, {
         }),
       ),
       limit: Type.Optional(Type.Integer({ minimum: 1, maximum: CHAT_PAGE_MAX, default: CHAT_PAGE_DEFAULT })),
+      wait_s: WaitS,
     }),
     output: Type.Object({
       entries: Type.Array(Entry),

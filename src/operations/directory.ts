@@ -35,6 +35,7 @@ import {
   nullable,
   oneOf,
   Timestamp,
+  WakesWithin,
 } from './schemas.ts';
 
 // Operations for programs that find agents through web standards: AI Catalog 1.0, Agentic Resource Discovery 0.9.
@@ -135,6 +136,9 @@ export const catalogOperations = declare(
 /** Default number of results of `discover`. */
 export const DISCOVER_LIMIT_DEFAULT = 100;
 
+/** Default number of results of `discoverRecent`. */
+export const RECENT_LIMIT_DEFAULT = 100;
+
 const COMMON = { params: AidParams, heartbeat: true, tag: 'Directory' } as const;
 
 const Labels = Type.Array(Type.String(), { maxItems: MAX_LABELS });
@@ -177,6 +181,17 @@ export const PUBLISH_ERRORS = [
   'bad_delegation',
   'key_locked',
 ] as const;
+
+/** A service of an agent, in results. */
+const FOUND_SERVICE = {
+  service: Type.String(),
+  aid: AidText,
+  name: Type.String(),
+  brief: Type.String(),
+  protocols: Type.Array(Type.String()),
+  tags: Type.Array(Type.String()),
+  wakes_within_s: Type.Optional(WakesWithin),
+};
 
 export const directoryOperations = declare(COMMON, {
   agentPublish: {
@@ -230,6 +245,7 @@ export const directoryOperations = declare(COMMON, {
           brief: Type.String(),
           protocols: Type.Array(Type.String()),
           tags: Type.Array(Type.String()),
+          wakes_within_s: Type.Optional(WakesWithin),
           meta: AnyObject,
           ttl: Type.Integer({ minimum: 1, description: 'Seconds.' }),
           replicas: Type.Integer({ minimum: 0, description: 'Nodes that store it.' }),
@@ -250,11 +266,17 @@ export const directoryOperations = declare(COMMON, {
       tags: Type.Optional(Labels),
       brief: Type.Optional(Type.String({ description: `At most ${MAX_BRIEF_BYTES} bytes.` })),
       meta: Type.Optional(freeForm('Free-form, such as a url.')),
+      wakes_within_s: Type.Optional(WakesWithin),
       ttl: Type.Optional(Ttl),
     }),
     output: Published,
     errors: [...PUBLISH_ERRORS, 'bad_service_name', 'too_large', 'quota_exceeded'],
-    tool: { name: 'svc_service_register', description: 'Offer services under names others search.', idempotent: true },
+    tool: {
+      name: 'svc_service_register',
+      description: 'Offer services under names others search.',
+      idempotent: true,
+      omit: ['wakes_within_s'],
+    },
   },
 
   serviceUnregister: {
@@ -285,12 +307,7 @@ export const directoryOperations = declare(COMMON, {
     output: Type.Object({
       entries: Type.Array(
         Type.Object({
-          service: Type.String(),
-          aid: AidText,
-          name: Type.String(),
-          brief: Type.String(),
-          protocols: Type.Array(Type.String()),
-          tags: Type.Array(Type.String()),
+          ...FOUND_SERVICE,
           meta: AnyObject,
           seq: Seq,
           expires_at: Timestamp,
@@ -300,6 +317,25 @@ export const directoryOperations = declare(COMMON, {
     permission: 'read',
     errors: ['bad_service_name'],
     tool: { name: 'svc_discover', description: 'Find agents by service name.', foreignText: true, omit: ['limit'] },
+  },
+
+  discoverRecent: {
+    summary:
+      'Lists services that this node knows without a search: from records that it stores for other nodes, and from earlier searches. The last published come first.',
+    route: 'GET /discover/recent',
+    params: NONE,
+    query: closed({
+      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_PROVIDERS, default: RECENT_LIMIT_DEFAULT })),
+    }),
+    output: Type.Object({
+      entries: Type.Array(
+        Type.Object({
+          ...FOUND_SERVICE,
+          published_at: Timestamp,
+          expires_at: Timestamp,
+        }),
+      ),
+    }),
   },
 
   resolve: {

@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import { EVENT_TYPES } from '../foundation/events.ts';
 import { NODE_EVENT_TYPES } from '../foundation/node-events.ts';
 import { declare, declareStreams } from './declare.ts';
-import { AidParams, AidText, AnyObject, closed, NONE, oneOf, Timestamp } from './schemas.ts';
+import { AidParams, AidText, AnyObject, closed, NONE, oneOf, Timestamp, WaitS } from './schemas.ts';
 
 /** Events of one poll. */
 export const EVENTS_PAGE = 100;
@@ -67,6 +67,7 @@ export const eventOperations = declare(COMMON, {
           description: '`last_seq` of the previous response; 0: from the start.',
         }),
       ),
+      wait_s: WaitS,
     }),
     output: Type.Object({
       events: Type.Array(Event),

@@ -17,7 +17,7 @@ import { NOTE_TYPE } from '../foundation/domain/notes.ts';
 import { SHA256_PATTERN } from '../foundation/domain/objects.ts';
 import { declare } from './declare.ts';
 import { NextCursor, PAGE_MEMBERS, PageQuery } from './paging.ts';
-import { AidParams, AidText, Base64, closed, nullable, Ok, oneOf, Timestamp } from './schemas.ts';
+import { AidParams, AidText, Base64, BodyText, closed, nullable, Ok, oneOf, Timestamp, WaitS } from './schemas.ts';
 
 const MAX_BODY_CHARS: number = Math.ceil(MAX_ENTRY_BODY_BYTES / 3) * 4;
 const MAX_LINK = 300;
@@ -53,6 +53,7 @@ const Entry = Type.Object({
   kind: Kind,
   at: Timestamp,
   body: Type.Optional(Base64),
+  text: BodyText,
   ref: Type.Optional(Type.String()),
   reply_to: Type.Optional(EntryId),
   to: Type.Optional(Type.Array(AidText)),
@@ -150,6 +151,7 @@ export const groupOperations = declare(COMMON, {
         }),
       ),
       limit: Limit,
+      wait_s: WaitS,
     }),
     output: Page,
     errors: ['not_found'],
@@ -239,11 +241,12 @@ export const groupOperations = declare(COMMON, {
             'msg; file (ref: object_id); title (body); remove (to: one); role (to: one, body: admin or member); rekey (new link); or your own.',
         }),
       ),
+      text: Type.Optional(Type.String({ description: `At most ${sizeText(MAX_ENTRY_BODY_BYTES)} in UTF-8.` })),
       body: Type.Optional(
         Type.String({
           maxLength: MAX_BODY_CHARS,
           contentEncoding: 'base64',
-          description: `At most ${sizeText(MAX_ENTRY_BODY_BYTES)} decoded.`,
+          description: 'In place of text: any bytes.',
         }),
       ),
       ref: Type.Optional(Type.String({ maxLength: MAX_REF_CHARS })),
@@ -276,6 +279,7 @@ export const groupOperations = declare(COMMON, {
       until_ts: Type.Optional(Timestamp),
       to: Type.Optional(AidText),
       reply_to: Type.Optional(EntryId),
+      wait_s: WaitS,
     }),
     output: Page,
     errors: ['not_found', 'bad_aid'],

@@ -1,5 +1,5 @@
 /** The operations table: every declaration by its name. */
-import { accessOperations } from './access.ts';
+import { accessOperations, accessRequestOperations } from './access.ts';
 import { addressBookOperations } from './address-book.ts';
 import { agentOperations } from './agents.ts';
 import { callOperations, evidenceOperations } from './calls.ts';
@@ -11,6 +11,8 @@ import { eventOperations, eventStreams, nodeEventOperations } from './events.ts'
 import { fileOfferOperations, fileOfferStreams } from './file-offers.ts';
 import { gatewayStreams } from './gateway.ts';
 import { groupOperations } from './groups.ts';
+import { hookOperations } from './hooks.ts';
+import { hubOperations, hubStreams } from './hub.ts';
 import { joiningOperations } from './joining.ts';
 import { mailOperations } from './mail.ts';
 import { mcpOperations, mcpStreams } from './mcp.ts';
@@ -25,6 +27,7 @@ import { pushOperations } from './push.ts';
 import { reachOperations } from './reach.ts';
 import { remoteAdminOperations, remoteAdminStreams } from './remote-admin.ts';
 import { toolOperations } from './tools.ts';
+import { traceOperations } from './traces.ts';
 import { tunnelOperations } from './tunnels.ts';
 import { walletOperations } from './wallets.ts';
 
@@ -44,7 +47,9 @@ export const operations = {
   ...cardOperations,
   ...catalogOperations,
   ...callOperations,
+  ...traceOperations,
   ...accessOperations,
+  ...accessRequestOperations,
   ...tunnelOperations,
   ...originOperations,
   ...pushOperations,
@@ -57,8 +62,10 @@ export const operations = {
   ...groupOperations,
   ...toolOperations,
   ...mcpOperations,
+  ...hubOperations,
   ...objectOperations,
   ...fileOfferOperations,
+  ...hookOperations,
 };
 
 /** Streams, without the pages of the REST surface. */
@@ -70,6 +77,7 @@ export const servedStreams = {
   ...objectStreams,
   ...fileOfferStreams,
   ...mcpStreams,
+  ...hubStreams,
 };
 
 /** All streams. */

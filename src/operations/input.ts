@@ -2,12 +2,10 @@
 import type { TObject, TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import type { TLocalizedValidationError } from 'typebox/error';
-import { MAX_AID_CHARS } from '../foundation/domain/agents.ts';
 import { SvcError } from '../foundation/errors.ts';
 import { type Aid, parseAid } from '../foundation/identity/aid.ts';
 import { isObject, memberOf } from '../foundation/json.ts';
 import { lazy } from '../foundation/lazy.ts';
-import { LruCache } from '../foundation/lru-cache.ts';
 import { bodyInputKey } from './operation.ts';
 import { hasAid, isAid, itemsOf, NONE } from './schemas.ts';
 
@@ -26,7 +24,7 @@ type PartReader = (value: unknown) => Values;
 /** Format of path and query values: text over REST, JSON in the arguments of a tool. */
 type Wire = 'text' | 'json';
 
-/** `parseAid`, or a faster function with the same result. */
+/** Reads an AID. Surfaces of the daemon also accept labels. */
 export type ParseAid = (text: string) => Aid;
 
 /** Names of the parts in errors. */
@@ -98,7 +96,8 @@ function canonicalAid(part: Part, path: string, value: unknown, parse: ParseAid)
     return parse(value);
   } catch (error) {
     if (!(error instanceof SvcError)) throw error;
-    throw new SvcError('bad_aid', { details: { ...error.details, in: PART_NAMES[part], path }, cause: error });
+    const details = { ...error.details, in: PART_NAMES[part], path };
+    throw new SvcError(error.code, { message: error.message, details, cause: error });
   }
 }
 
@@ -175,21 +174,5 @@ export function compileInput(
   return (raw) => {
     const sent = body(raw.body === undefined ? {} : raw.body);
     return { ...(shares ? renamed(sent) : sent), ...query(raw.query), ...params(raw.params) };
-  };
-}
-
-/** Cached AIDs. */
-const MAX_REMEMBERED_AIDS = 1_000;
-
-/** A `parseAid` with a cache: the same few AIDs repeat, and each costs a checksum and a curve point. */
-export function rememberingParseAid(): ParseAid {
-  const known = new LruCache<string, Aid>({ maxEntries: MAX_REMEMBERED_AIDS });
-  return (text) => {
-    const remembered = known.get(text);
-    if (remembered !== undefined) return remembered;
-    const aid = parseAid(text);
-    // Text with surrounding blanks may have any length.
-    if (text.length <= MAX_AID_CHARS) known.set(text, aid);
-    return aid;
   };
 }

@@ -11,7 +11,7 @@ import {
 import { SHA256_PATTERN } from '../foundation/domain/objects.ts';
 import { MAX_NOTE_TTL_S } from '../foundation/records/types.ts';
 import { declare } from './declare.ts';
-import { AidParams, AidText, Base64, Cursor, closed, Ok, Timestamp } from './schemas.ts';
+import { AidParams, AidText, Base64, BodyText, Cursor, closed, exactlyOne, Ok, Timestamp, WaitS } from './schemas.ts';
 
 /** Default page size of a list of notes. */
 export const MAILBOX_PAGE_DEFAULT = 100;
@@ -27,7 +27,22 @@ const Message = Type.Object({
     description: `${NOTE_TYPE.text}: text; ${NOTE_TYPE.invitation}: invitation to a group.`,
   }),
   body_base64: Base64,
+  text: BodyText,
   sent_at: Timestamp,
+});
+
+const SendBody = closed({
+  recipient: AidText,
+  text: Type.Optional(Type.String({ description: `At most ${sizeText(MAX_NOTE_BODY_BYTES)} in UTF-8.` })),
+  body_base64: Type.Optional(Type.String({ contentEncoding: 'base64', description: 'In place of text: any bytes.' })),
+  msg_type: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: MAX_NOTE_TYPE,
+      default: NOTE_TYPE.text,
+      description: `Kind of the body; ${NOTE_TYPE.text}: text.`,
+    }),
+  ),
 });
 
 const Queued = Type.Object({
@@ -45,18 +60,8 @@ export const mailOperations = declare(COMMON, {
   mailboxSend: {
     summary: `Seals a note, delivers it if the recipient is online, and stores it in the network for ${timeText(MAX_NOTE_TTL_S * 1000)}.`,
     route: 'POST /agents/{aid}/mailbox/send',
-    body: closed({
-      recipient: AidText,
-      msg_type: Type.Integer({
-        minimum: 0,
-        maximum: MAX_NOTE_TYPE,
-        description: `Kind of the body; ${NOTE_TYPE.text}: text.`,
-      }),
-      body_base64: Type.String({
-        contentEncoding: 'base64',
-        description: `At most ${sizeText(MAX_NOTE_BODY_BYTES)} when decoded.`,
-      }),
-    }),
+    body: SendBody,
+    shownBody: exactlyOne(SendBody, ['text', 'body_base64']),
     output: Type.Object({
       ok: Type.Literal(true),
       message_id: Type.String(),
@@ -89,6 +94,7 @@ export const mailOperations = declare(COMMON, {
     query: closed({
       limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_NOTES_PAGE, default: MAILBOX_PAGE_DEFAULT })),
       cursor: Type.Optional(Cursor),
+      wait_s: WaitS,
     }),
     output: Type.Object({
       messages: Type.Array(Message),

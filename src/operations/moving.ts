@@ -10,6 +10,7 @@ export const movingOperations = declare(COMMON, {
   agentBundle: {
     summary: 'Returns the bundle of an agent: its keys in clear text and all its data, to move it to another node.',
     route: 'GET /agents/{aid}/bundle',
+    isDocument: true,
     params: AidParams,
     output: AgentDocument,
     permission: 'local_only',

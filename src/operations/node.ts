@@ -45,6 +45,9 @@ export const NodeStatus = Type.Object({
   node_aid: AidText,
   version: Type.String(),
   uptime_s: Type.Integer({ minimum: 0 }),
+  disk_free_bytes: Type.Optional(
+    Type.Integer({ minimum: 0, description: 'Free space for the data directory. Absent if it cannot be read.' }),
+  ),
   auto_publish: Type.Boolean(),
   node_seq: Type.Integer({ minimum: 0 }),
   node_published: Type.Boolean(),

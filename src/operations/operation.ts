@@ -5,6 +5,7 @@
  */
 import type { Static, TObject, TSchema } from 'typebox';
 import type { ErrorCode } from '../foundation/errors.ts';
+import type { TraceHeaders } from '../foundation/traces/trace-context.ts';
 
 /**
  * `peer`: remote content, also governed by the called agent's access list. `open`: without a token, because it returns
@@ -56,6 +57,8 @@ export interface Declaration<
   readonly ignoresBody?: true;
   /** The response may contain bytes that a surface writes as base64: see `CallContext.inline`. */
   readonly carriesBytes?: true;
+  /** The result is a document to store or send back: it gets no `labels`. */
+  readonly isDocument?: true;
   /** Its input sets a time limit: clients add none. */
   readonly limitsItself?: true;
   /** Status of success. Default: 200. */
@@ -127,6 +130,8 @@ export interface CallContext {
   readonly trySecret?: (isRight: () => boolean) => void;
   /** `If-Match`: the versions that the write accepts. Absent: any. */
   readonly ifMatch?: string;
+  /** The trace headers of the request, for calls that it makes. */
+  readonly trace?: TraceHeaders | undefined;
   /** Sets the `ETag` of the response. Absent if the surface has none. */
   showVersion?(etag: string): void;
   /** Aborts when the client disconnects. */

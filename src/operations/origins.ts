@@ -41,7 +41,12 @@ export const originOperations = declare(
       status: 201,
       otherStatuses: [200],
       heartbeat: 'local_aid',
-      errors: [...REACH_ERRORS.filter((code) => code !== 'relay_required'), 'port_in_use', 'quota_exceeded'],
+      errors: [
+        ...REACH_ERRORS.filter((code) => code !== 'relay_required'),
+        'access_pending',
+        'port_in_use',
+        'quota_exceeded',
+      ],
       tool: {
         name: 'svc_origin_open',
         description: 'Create a local HTTP address for an agent.',

@@ -2,8 +2,10 @@
 import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox';
 import { AID_FORMAT } from '../foundation/domain/agents.ts';
 import { MAX_NAT_TYPE, NAT_TYPES } from '../foundation/domain/directory.ts';
+import { MAX_WAIT_S } from '../foundation/domain/events.ts';
 import type { Aid } from '../foundation/identity/aid.ts';
 import { memberOf } from '../foundation/json.ts';
+import { MAX_WAKES_WITHIN_S } from '../foundation/records/types.ts';
 
 /** Longest ID that this daemon assigns, characters. */
 const MAX_ID_CHARS = 64;
@@ -50,6 +52,14 @@ export const Id = Type.String({ minLength: 1, maxLength: MAX_ID_CHARS });
 /** Start of a page: `next_cursor` of the previous one. */
 export const Cursor = Type.String({ maxLength: MAX_CURSOR_CHARS, description: '`next_cursor` of the previous page.' });
 
+/** Query member of reads that can wait for something new. */
+export const WaitS = Type.Optional(
+  Type.Integer({ minimum: 0, maximum: MAX_WAIT_S, description: 'Seconds to wait for news.' }),
+);
+
+/** The text of bytes in the same result. */
+export const BodyText = Type.Optional(Type.String({ description: 'The body, if it is text in UTF-8.' }));
+
 /** NAT type of a node as observed. */
 export const NatType = Type.Integer({
   minimum: 0,
@@ -61,7 +71,8 @@ export const NatType = Type.Integer({
 export const AidText = Type.Unsafe<Aid>(
   Type.String({
     format: AID_FORMAT,
-    description: 'Agent ID: `aid1…`, its `did:key:z6Mk…`, an Ethereum `0x…` or a Paralism address.',
+    description:
+      'Agent ID: `aid1…`, its `did:key:z6Mk…`, an Ethereum `0x…` or a Paralism address. Requests may use a label instead.',
   }),
 );
 
@@ -83,9 +94,18 @@ export function itemsOf(schema: TSchema | undefined): TSchema | undefined {
 /** Path parameters of the operations on one agent. */
 export const AidParams = closed({ aid: AidText });
 
+/** The start time of an agent that does not always run. */
+export const WakesWithin = Type.Integer({
+  minimum: 1,
+  maximum: MAX_WAKES_WITHIN_S,
+  description: 'It starts when it is called, usually within these seconds.',
+});
+
 export const Timestamp = Type.String({ format: 'date-time', description: 'ISO 8601, UTC.' });
 
-export const Base64 = Type.String({ contentEncoding: 'base64', description: 'Standard base64.' });
+/** The description of base64 that needs no other one. */
+export const BASE64_TEXT = 'Standard base64.';
+export const Base64 = Type.String({ contentEncoding: 'base64', description: BASE64_TEXT });
 
 export const Ok = Type.Object({ ok: Type.Literal(true) });
 
@@ -104,6 +124,7 @@ export const Pending = Type.Record(
     mailbox: Type.Integer({ minimum: 0 }),
     chat_invites: Type.Integer({ minimum: 0 }),
     chat_unread: Type.Integer({ minimum: 0 }),
+    access_requests: Type.Optional(Type.Integer({ minimum: 0, description: 'Callers that ask for access.' })),
   }),
   { description: 'Pending items of the local agents, by AID.' },
 );

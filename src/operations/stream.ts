@@ -18,6 +18,8 @@ export interface StreamDeclaration {
   readonly query: TObject;
   /** Required media type of a write. Default: any, or none. */
   readonly accepts?: string;
+  /** Writes without a body, which need no media type. */
+  readonly bodiless?: readonly Method[];
   /** Media type of the response. */
   readonly produces: string;
   /** Schema of the response, if it is JSON. */

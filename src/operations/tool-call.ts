@@ -3,7 +3,7 @@ import type { TObject, TSchema } from 'typebox';
 import { type ErrorCode, SvcError } from '../foundation/errors.ts';
 import { parseAid } from '../foundation/identity/aid.ts';
 import { isObject } from '../foundation/json.ts';
-import { compileInput, type RawInput, unknownMembers } from './input.ts';
+import { compileInput, type ParseAid, type RawInput, unknownMembers } from './input.ts';
 import {
   type BoundOperation,
   bodyInputKey,
@@ -58,6 +58,8 @@ export interface ToolTableDependencies {
   readonly operations: readonly BoundOperation[];
   /** Pending items of the local agents, by AID. Added to every result that is an object. */
   readonly pending: () => Readonly<Record<string, unknown>>;
+  /** Reads AIDs in arguments. Default: no labels. */
+  readonly parseAid?: ParseAid;
 }
 
 /** Operations that can fail with one of these communicate with other nodes. */
@@ -94,7 +96,7 @@ function inputSchema(places: ReadonlyMap<string, Place>): ToolInputSchema {
   return { type: 'object', properties, ...(required.length > 0 ? { required } : {}), additionalProperties: false };
 }
 
-function toolOf(operation: BoundOperation, tool: ToolDeclaration): Tool {
+function toolOf(operation: BoundOperation, tool: ToolDeclaration, parse: ParseAid): Tool {
   const { declaration } = operation;
   const places = placesOf(declaration, tool);
   const view: ToolView = {
@@ -108,7 +110,7 @@ function toolOf(operation: BoundOperation, tool: ToolDeclaration): Tool {
     foreignText: tool.foreignText ?? false,
     openWorld: tool.foreignText === true || declaration.errors.some((code) => NETWORK_ERRORS.has(code)),
   };
-  return { view, operation, places, read: compileInput(declaration, parseAid, 'json') };
+  return { view, operation, places, read: compileInput(declaration, parse, 'json') };
 }
 
 /** An invalid argument under its name in the tool. */
@@ -131,11 +133,11 @@ export class ToolTable {
   readonly #tools = new Map<string, Tool>();
   readonly #pending: ToolTableDependencies['pending'];
 
-  constructor({ operations, pending }: ToolTableDependencies) {
+  constructor({ operations, pending, parseAid: parse = parseAid }: ToolTableDependencies) {
     this.#pending = pending;
     for (const operation of operations) {
       const { tool } = operation.declaration;
-      if (tool !== undefined) this.#tools.set(tool.name, toolOf(operation, tool));
+      if (tool !== undefined) this.#tools.set(tool.name, toolOf(operation, tool, parse));
     }
   }
 

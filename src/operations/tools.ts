@@ -1,10 +1,8 @@
 /** Calls MCP tools over plain HTTP. */
 import { Type } from 'typebox';
+import { MAX_TOOL_NAME_CHARS } from '../foundation/domain/access.ts';
 import { declare } from './declare.ts';
 import { AnyObject, closed } from './schemas.ts';
-
-/** Longest tool name, characters. */
-const MAX_TOOL_NAME = 128;
 
 const COMMON = { tag: 'MCP' };
 
@@ -16,7 +14,7 @@ export const toolOperations = declare(COMMON, {
     summary: 'Calls a tool. Tool errors keep their code and message, and have status 422.',
     route: 'POST /mcp/call',
     body: closed({
-      tool: Type.String({ minLength: 1, maxLength: MAX_TOOL_NAME }),
+      tool: Type.String({ minLength: 1, maxLength: MAX_TOOL_NAME_CHARS }),
       args: Type.Optional(AnyObject),
     }),
     output: AnyObject,

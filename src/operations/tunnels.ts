@@ -1,7 +1,7 @@
 /** Operations on tunnels: TCP connections to remote agents. */
 import { Type } from 'typebox';
 import { timeText } from '../foundation/display-text.ts';
-import { MAX_ACCESS_TOKEN_CHARS } from '../foundation/domain/access.ts';
+import { MAX_ACCESS_NOTE_BYTES, MAX_ACCESS_TOKEN_CHARS, MAX_DECISION_WAIT_S } from '../foundation/domain/access.ts';
 import {
   CLIENT_WAIT_MS,
   CLOSE_REASONS,
@@ -42,6 +42,23 @@ const LocalAid = Type.Optional(AidText);
 export const AccessToken = Type.Optional(
   Type.String({ maxLength: MAX_ACCESS_TOKEN_CHARS, description: 'Access token for the remote agent.' }),
 );
+/** How the owner of the remote agent is asked, if it must allow the caller. */
+export const AskMembers = {
+  note: Type.Optional(
+    Type.String({
+      maxLength: MAX_ACCESS_NOTE_BYTES,
+      description: 'A text to the owner of the remote agent, if it must allow the caller first.',
+    }),
+  ),
+  wait_s: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: MAX_DECISION_WAIT_S,
+      default: 0,
+      description: 'How long to wait for the decision of the owner.',
+    }),
+  ),
+};
 const DisableRelay = Type.Optional(Type.Boolean({ default: false }));
 
 /** Why the last connection failed. */
@@ -114,17 +131,17 @@ export const tunnelOperations = declare(COMMON, {
     summary: 'Opens a local port for one TCP connection to a remote agent.',
     route: 'POST /connect/{aid}',
     params: AidParams,
-    body: closed({ local_aid: LocalAid, access_token: AccessToken, disable_relay: DisableRelay }),
+    body: closed({ local_aid: LocalAid, access_token: AccessToken, disable_relay: DisableRelay, ...AskMembers }),
     output: Type.Object({
       tunnel: Type.String({ description: `host:port; it waits ${timeText(CLIENT_WAIT_MS)} for its client.` }),
     }),
     heartbeat: 'local_aid',
-    errors: [...REACH_ERRORS, 'calls_only', 'quota_exceeded'],
+    errors: [...REACH_ERRORS, 'access_pending', 'calls_only', 'quota_exceeded'],
     tool: {
       name: 'svc_connect',
       description: 'Open a local port for one TCP connection to an agent.',
       rename: { remote_aid: 'aid' },
-      omit: ['disable_relay'],
+      omit: ['disable_relay', 'note', 'wait_s'],
     },
   },
 
@@ -152,17 +169,18 @@ export const tunnelOperations = declare(COMMON, {
         }),
       ),
       disable_relay: DisableRelay,
+      ...AskMembers,
     }),
     output: TunnelView,
     status: 201,
     otherStatuses: [200],
     heartbeat: 'local_aid',
-    errors: [...REACH_ERRORS, 'calls_only', 'port_in_use', 'quota_exceeded'],
+    errors: [...REACH_ERRORS, 'access_pending', 'calls_only', 'port_in_use', 'quota_exceeded'],
     tool: {
       name: 'svc_tunnel_open',
       description: 'Open a TCP tunnel to an agent.',
       rename: { remote_aid: 'aid' },
-      omit: ['disable_relay'],
+      omit: ['disable_relay', 'note', 'wait_s'],
       idempotent: true,
     },
   },

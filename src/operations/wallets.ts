@@ -84,7 +84,7 @@ export const walletOperations = declare(COMMON, {
     output: Type.Object({ chain: Chain, ...agentOperations.identityGenerate.output.properties }),
     tool: {
       name: 'svc_agents_generate_ethereum',
-      description: 'Generate an Ethereum wallet and its identity; the keys are shown once.',
+      description: 'Generate an Ethereum wallet and its identity. Keys are shown once.',
       omit: ['chain'],
     },
   },
@@ -113,7 +113,7 @@ export const walletOperations = declare(COMMON, {
     errors: ['bad_aid', ...agentOperations.agentRegister.errors],
     tool: {
       name: 'svc_ethereum_register',
-      description: 'Register the agent of an Ethereum wallet that signed the delegation message.',
+      description: 'Register an agent whose Ethereum wallet signed the delegation message.',
       idempotent: true,
     },
   },
@@ -126,7 +126,7 @@ export const walletOperations = declare(COMMON, {
     shownBody: exactlyOne(EthereumProofBody, Object.keys(OPERATIONAL_KEY), true),
     tool: {
       name: 'svc_ethereum_proof',
-      description: 'Sign a delegation with a wallet key. Prefer svc_ethereum_delegation_message, which needs no key.',
+      description: 'Sign a delegation with a wallet key. svc_ethereum_delegation_message needs no key.',
     },
   },
 

@@ -20,14 +20,19 @@ const CHALLENGE = new RegExp(`^[0-9a-f]{${2 * CHALLENGE_BYTES}}$`);
 
 /**
  * Responds to a challenge of the daemon.
+ * @param port the port to which the agent is bound; default: that of the connection
  * @returns false for other requests, which the caller must serve
  */
-export function answerChallenge(request: IncomingMessage, response: ServerResponse, key: Uint8Array): boolean {
+export function answerChallenge(
+  request: IncomingMessage,
+  response: ServerResponse,
+  key: Uint8Array,
+  port: number = request.socket.localPort ?? 0,
+): boolean {
   const challenge = one(request.headers[CHALLENGE_HEADER.toLowerCase()]);
   if (challenge === null) return false;
-  const { localPort = 0 } = request.socket;
   if (CHALLENGE.test(challenge))
-    response.writeHead(204, { [SERVICE_PROOF_HEADER]: serviceProof(key, challenge, localPort) }).end();
+    response.writeHead(204, { [SERVICE_PROOF_HEADER]: serviceProof(key, challenge, port) }).end();
   else response.writeHead(400, { connection: 'close' }).end();
   return true;
 }

@@ -66,6 +66,8 @@ test('an MCP client starts the configured node', async () => {
     ...['--mcp-profile', 'core'],
   ]);
   assert.deepEqual(mcpServers.svcd.env, { SVCD_NETWORK: 'mine' });
+  const bare = JSON.parse(await runOk(process.execPath, ['bin/svcd', 'mcp', 'print', 'cursor'], { env: own }));
+  assert.deepEqual(bare.mcpServers.svcd.args.slice(1), ['--mcp-stdio', '--mcp-profile', 'lean']);
 });
 
 test('an invitation also sets the network, and damaged ones are rejected before the start', async () => {

@@ -7,6 +7,7 @@ import { type Machine, MCP_CLIENTS } from '../../src/surfaces/mcp-hosts/hosts.ts
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const LAUNCH = { command: '/usr/bin/node', args: ['/opt/svcd', '--mcp-stdio'] };
+const HUB_LAUNCH = { command: '/usr/bin/node', args: ['/opt/svc', 'mcp', 'hub', '--stdio'] };
 const SERVER = { command: LAUNCH.command, args: LAUNCH.args };
 
 function setUp(t: TestContext) {
@@ -17,7 +18,9 @@ function setUp(t: TestContext) {
   };
   const run = async (...args: string[]): Promise<string> => {
     output = '';
-    await mcpCommand({ machine, launch: () => LAUNCH, print }).parseAsync(args, { from: 'user' });
+    await mcpCommand({ machine, launch: () => LAUNCH, hubLaunch: () => HUB_LAUNCH, print }).parseAsync(args, {
+      from: 'user',
+    });
     return output;
   };
   return { machine, run, file: join(machine.home, '.cursor', 'mcp.json') };
@@ -37,6 +40,14 @@ test('add creates the file, and changes nothing the second time', async (t) => {
     assert.deepEqual(config[client.servers].svcd.args, LAUNCH.args);
     assert.match(await run('add', name), /already has it/);
   }
+});
+
+test('--hub adds the hub next to svcd', async (t) => {
+  const { run, file } = setUp(t);
+  await run('add', 'cursor');
+  assert.match(await run('add', '--hub', 'cursor'), /^Added svcd-hub to /);
+  assert.deepEqual(JSON.parse(readFileSync(file, 'utf8')).mcpServers, { svcd: SERVER, 'svcd-hub': HUB_LAUNCH });
+  assert.deepEqual(JSON.parse(await run('print', '--hub')), { mcpServers: { 'svcd-hub': HUB_LAUNCH } });
 });
 
 test('add keeps other entries, symbolic links and the previous file', async (t) => {

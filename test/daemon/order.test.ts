@@ -32,7 +32,10 @@ test('components that respond to others start before the network, and active one
   buildCapabilities(foundation, network, new ApiReference(true));
   buildUpdater(foundation, ENVIRONMENT, null);
   assert.deepEqual(parts, {
-    answering: ['AgentRegistry', 'CallServer', 'ObjectService', 'ObjectServer', 'EventLog'],
+    answering: [
+      ...['AgentRegistry', 'CallServer', 'ObjectService', 'ObjectServer', 'EventLog', 'AccessRequests'],
+      'OnDemandServices',
+    ],
     network: [
       ...['NativeQuicEndpoint', 'PeerTable', 'RecordDht', 'UdpLanes', 'OwnAddresses', 'NetworkMonitor'],
       'LanTcp',

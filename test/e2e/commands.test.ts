@@ -119,7 +119,11 @@ test('every command in every output mode', async (t) => {
         const { input } = expected;
         // A prompt would wait for a person, so the input comes from a pipe.
         const terminal = mode.terminal && input === undefined;
-        const options = { terminal, env: { SVC_API: at.api }, ...(input === undefined ? {} : { input }) };
+        const options = {
+          terminal,
+          env: { SVC_API: at.api, SVCD_DATA_DIR: at.dataDir, PATH: process.env['PATH'] ?? '' },
+          ...(input === undefined ? {} : { input }),
+        };
         const { code, ...printed } = await runSvc([...mode.options, ...args], options);
         assert.ok((expected.codes ?? [0]).includes(code ?? -1), `${line}: exit code ${code}\n${printed.stderr}`);
         mode.check(printed, expected, line);

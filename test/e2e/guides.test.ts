@@ -1,7 +1,9 @@
 /** The README and the guides of `docs/guides/`, typed as written, on machines behind NATs. */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
+  cpSync,
   existsSync,
   globSync,
   mkdirSync,
@@ -17,6 +19,7 @@ import { fileURLToPath } from 'node:url';
 import { pythonTools } from '../../tools/python-environment.ts';
 import { eventually } from '../support/eventually.ts';
 import { type GuideStep, guideSteps, Reader } from '../support/guide.ts';
+import { ConfiguredTools } from '../support/lab/configured-tools.ts';
 import { Internet } from '../support/lab/internet.ts';
 import { behindLimits } from '../support/lab/limits/limits.ts';
 import type { Machine } from '../support/lab/namespaces.ts';
@@ -125,21 +128,17 @@ const PREPARATIONS: Readonly<Record<string, Preparation>> = {
   'mcp-server.md': toolServer,
   'model.md': modelPage,
   'ssh-home.md': sshd,
+  'wake.md': nothing,
 };
 
 /** The page that sets up the machines of all guides. */
 const SETUP = 'vps.md';
 /** Pages of `docs/guides/` that do not use these machines. */
-const OTHER_PAGES = ['README.md', 'tour.md', 'sandbox.md', SETUP];
+const OTHER_PAGES = ['README.md', 'tour.md', 'sandbox.md', 'systemd.md', SETUP];
 
-/** Unbinds the agent at home and clears its access list, because each guide starts without either. */
-const FRESH_AGENT = `
-  const api = 'http://127.0.0.1:2121';
-  const { agents: [{ aid }] } = await (await fetch(api + '/agents')).json();
-  const unbind = { method: 'PATCH', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ service_tcp: '' }) };
-  const unbound = await fetch(api + '/agents/' + aid, unbind);
-  if (!unbound.ok) throw new Error(await unbound.text());
-  const acl = api + '/agents/' + aid + '/acl';
+/** Clears the access list of the agent at home. It stays bound to the service of an earlier guide. */
+const EMPTY_ACL = `
+  const acl = 'http://127.0.0.1:2121/agents/home/acl';
   const lists = await (await fetch(acl)).json();
   for (const list of ['allow', 'deny'])
     for (const { id } of lists[list]) {
@@ -174,24 +173,108 @@ async function lab(
   return { reader, internet, sit };
 }
 
-test('the first call of the README succeeds between a public machine and one behind a NAT', async (t) => {
+/** The tracked files of this checkout with their present content, as `git clone` would give them. */
+function cloneTo(folder: string): void {
+  const { stdout } = spawnSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
+    cwd: ROOT,
+    encoding: 'utf8',
+  });
+  for (const name of stdout.split('\0').filter((one) => one !== '' && existsSync(join(ROOT, one))))
+    cpSync(join(ROOT, name), join(folder, name));
+}
+
+/** The lab has no registry: `npm ci` gets the packages of this checkout. Everything else is the real npm. */
+function npmWithoutRegistry(shell: MachineShell): void {
+  const npm = spawnSync('sh', ['-c', 'command -v npm'], { encoding: 'utf8' }).stdout.trim();
+  writeFileSync(
+    join(shell.home, 'bin/npm'),
+    `#!/bin/sh\n[ "$1" = ci ] && exec ln -s '${join(ROOT, 'node_modules')}' .\nexec '${npm}' "$@"\n`,
+    { mode: 0o755 },
+  );
+}
+
+/** Commands that a reader may type on one machine until the first call is answered. */
+const MAX_COMMANDS = 4;
+
+function readmeSteps(): GuideStep[] {
+  return guideSteps(readFileSync(join(ROOT, 'README.md'), 'utf8'));
+}
+
+/** A step without `join`. Its other commands remain. */
+function withoutJoin(step: GuideStep): GuideStep {
+  return { ...step, text: step.text.replace(/^.*svc join .*\n/m, '') };
+}
+
+/** Follows steps of the README on machines without svcd. */
+async function followReadme(
+  reader: Reader,
+  shells: Readonly<Record<string, MachineShell>>,
+  steps: readonly GuideStep[],
+): Promise<void> {
+  for (const step of steps) {
+    const shell = shells[step.machine];
+    if (step.machine !== 'each') {
+      await reader.follow(step);
+      if (shell !== undefined && step.text.startsWith('node ')) await untilListening(shell, 8080);
+      continue;
+    }
+    const start = async (shell: MachineShell): Promise<void> => {
+      cloneTo(join(shell.home, 'svcd'));
+      npmWithoutRegistry(shell);
+      // In a first terminal, while the reader continues in a second one.
+      await shell.type(`cd svcd\n(${step.text.trim()}) > ../svcd.log 2>&1 &`);
+      await untilListening(shell, 2121);
+    };
+    await Promise.all(Object.values(shells).map(start));
+  }
+}
+
+test('the first call of the README: from a checkout to the answer, between two NATs', async (t) => {
   const world = await lab(t);
   if (world === null) return;
   const { internet, sit } = world;
   await using reader = world.reader;
-  const server = sit('server', await internet.publicMachine('server', [10]));
-  const laptop = sit('laptop', await internet.behind('laptop', ['cone']));
-  await Promise.all([startDaemon(server), startDaemon(laptop)]);
-  const steps = guideSteps(readFileSync(join(ROOT, 'README.md'), 'utf8'));
-  const commands = steps.flatMap(({ text }) => text.trim().split('\n')).filter((line) => line.startsWith('svc '));
-  assert.deepEqual(
-    commands.map((line) => line.split(' ')[1]),
-    ['invite', 'serve', 'join', 'get'],
-  );
-  for (const step of steps) {
-    await reader.follow(step);
-    if (step.text.startsWith('node ')) await untilListening(server, 8080);
+  const shells = {
+    vps: sit('vps', await internet.publicMachine('vps', [10])),
+    home: sit('home', await internet.behind('home', ['cone'])),
+    laptop: sit('laptop', await internet.behind('laptop', ['cone'])),
+  };
+  const steps = readmeSteps();
+  for (const name of ['home', 'laptop']) {
+    const typed = steps.filter(({ machine }) => machine === name || machine === 'each');
+    const commands = typed.flatMap(({ text }) => text.trim().split('\n'));
+    assert.ok(commands.length <= MAX_COMMANDS, commands.join('\n'));
   }
+  assert.match(steps.map(({ text }) => text).join(''), /svc serve 8080 --name demo/);
+  await followReadme(reader, shells, steps);
+});
+
+test('the first call of the README with two machines, of which one has a public address', async (t) => {
+  const world = await lab(t);
+  if (world === null) return;
+  const { internet, sit } = world;
+  await using reader = world.reader;
+  const shells = {
+    home: sit('home', await internet.publicMachine('home', [10])),
+    laptop: sit('laptop', await internet.behind('laptop', ['cone'])),
+  };
+  const typed = readmeSteps().map((step) => {
+    if (step.machine === 'vps') return { ...step, machine: 'home' };
+    return step.machine === 'home' ? withoutJoin(step) : step;
+  });
+  await followReadme(reader, shells, typed);
+});
+
+test('the first call of the README with two machines on one LAN', async (t) => {
+  const world = await lab(t);
+  if (world === null) return;
+  const { internet, sit } = world;
+  await using reader = world.reader;
+  const [first, second] = await internet.lan('office', 2, 0);
+  assert.ok(first !== undefined && second !== undefined);
+  const shells = { home: sit('home', first), laptop: sit('laptop', second) };
+  const typed = readmeSteps().filter(({ machine }) => machine !== 'vps');
+  await followReadme(reader, shells, typed.map(withoutJoin));
 });
 
 test('the tour works as described', async (t) => {
@@ -202,8 +285,6 @@ test('the tour works as described', async (t) => {
   const shell = sit('tour', await internet.behind('tour', ['cone']));
   for (const step of stepsOf('tour.md')) {
     await reader.follow(step);
-    // A person types slowly enough for a started daemon to listen.
-    if (step.text.includes('svcd --data-dir')) for (const port of [2141, 2151]) await untilListening(shell, port);
     if (step.text.includes('listen(8081')) await untilListening(shell, 8081);
   }
 });
@@ -222,6 +303,119 @@ test('a node in a sandbox joins through a proxy with a password, in one line', a
   for (const step of stepsOf('sandbox.md')) await reader.follow(step);
 });
 
+/** The commands of a container and of a CI job in `sandbox.md`, without docker and GitHub. */
+function sandboxSnippets(page: string): Readonly<Record<string, string>> {
+  const found = (pattern: RegExp): string => {
+    const [, text] = pattern.exec(page) ?? [];
+    assert.ok(text !== undefined, `sandbox.md has no ${pattern}`);
+    return text;
+  };
+  const job = found(/^ {2}run: \|\n((?: {4}.*\n)+)/m).replaceAll(/^ {4}/gm, '');
+  // The entry point of the image is svcd.
+  const started = found(/^docker run .* svcd:[\d.]+ (.*)$/m);
+  return {
+    container: `svcd ${started} > svcd.log 2>&1 &\n${found(/^docker exec svcd (.*)$/m)}`,
+    runner: job,
+  };
+}
+
+test('the snippets for containers, CI jobs and coding agents work behind a proxy', async (t) => {
+  const world = await lab(t);
+  if (world === null) return;
+  const { internet, sit } = world;
+  await using _ = world.reader;
+  const vps = sit('vps', await internet.publicMachine('vps', [10]));
+  await startDaemon(vps);
+  await modelPage({ home: vps, laptop: vps });
+  const [aid = ''] = /aid1\w+/.exec(await vps.type('svc serve 8080 --name model')) ?? [];
+  const [invitation = ''] = /svc:\/\/\S+/.exec(await vps.type('svc invite')) ?? [];
+  const page = readFileSync(join(GUIDES, 'sandbox.md'), 'utf8')
+    .replaceAll('svc://aid1…/join/…', invitation)
+    .replaceAll('aid1…', aid);
+  const place = async (name: string): Promise<MachineShell> => {
+    const { machine, env, leave } = await behindLimits(internet, name, 'connect-proxy');
+    t.after(leave);
+    const shell = sit(name, machine);
+    for (const [variable, value] of Object.entries({ ...env, SVC_INVITATION: invitation }))
+      await shell.type(`export ${variable}='${value}'`);
+    return shell;
+  };
+  const shown: Record<string, string> = {};
+  for (const [name, commands] of Object.entries(sandboxSnippets(page)))
+    shown[name] = await (await place(name)).type(commands);
+  assert.match(shown['container'] ?? '', /over TLS through helper .*, through the proxy/);
+  assert.match(shown['runner'] ?? '', /my model/);
+  const [, servers = ''] = /^```json\n([\s\S]*?)^```$/m.exec(page) ?? [];
+  const { machine, env, leave } = await behindLimits(internet, 'agent', 'connect-proxy');
+  t.after(leave);
+  const { home } = sit('agent', machine);
+  const { mcpServers } = JSON.parse(servers);
+  const command = join(home, 'bin', mcpServers.svcd.command);
+  const server = { ...mcpServers.svcd, command, env };
+  writeFileSync(join(home, '.claude.json'), JSON.stringify({ mcpServers: { svcd: server } }));
+  await using tools = new ConfiguredTools(machine, home);
+  await eventually('the assistant is in the network', async () =>
+    /"state": ?"tls"/.test(await tools.call('svc_status', {})),
+  );
+});
+
+/**
+ * The services of a user without systemd, which does not run in the lab: `systemctl --user <verb> [--now] <unit>`
+ * starts the command of a unit file, and stops it.
+ */
+const SYSTEMCTL = `#!/bin/sh
+shift
+verb=$1 unit=\${2%.service} pids="$HOME/pids"
+[ "$2" = --now ] && verb="$1 --now" unit=\${3%.service}
+mkdir -p "$pids"
+stop() {
+  pid=$(cat "$pids/$unit" 2>/dev/null) || return 0
+  rm "$pids/$unit"
+  kill "$pid"
+  while kill -0 "$pid" 2>/dev/null; do sleep 0.1; done
+}
+start() {
+  command=$(sed -n 's/^ExecStart=:*//p' "$HOME/.config/systemd/user/$unit.service" | sed "s|%h|$HOME|g")
+  sh -c "exec $command" > "$HOME/$unit.log" 2>&1 &
+  echo $! > "$pids/$unit"
+}
+case "$verb" in
+  'enable --now' | start | restart) stop; start ;;
+  'disable --now' | stop) stop ;;
+esac
+`;
+
+/** `svcd`, which finds a running systemd. Its commands see another `/run`. */
+const SVCD = `#!/bin/sh
+set -- '${process.execPath}' '${join(ROOT, 'bin/svcd')}' "$@"
+exec unshare -m sh -c 'mount -t tmpfs none /run && mkdir -p /run/systemd/system && exec "$@"' sh "$@"
+`;
+
+test('svcd and a program run as services of a user', async (t) => {
+  const world = await lab(t);
+  if (world === null) return;
+  const { internet, sit } = world;
+  await using reader = world.reader;
+  const server = sit('server', await internet.publicMachine('server', [10]));
+  for (const [name, text] of Object.entries({ systemctl: SYSTEMCTL, svcd: SVCD }))
+    writeFileSync(join(server.home, 'bin', name), text, { mode: 0o755 });
+  const pids = join(server.home, 'pids');
+  try {
+    for (const step of stepsOf('systemd.md')) {
+      await reader.follow(step);
+      // systemd does not wait until they listen either, but a person types slowly.
+      if (/svcd service install|restart svcd/.test(step.text)) await untilListening(server, 2121);
+      if (step.text.includes('enable --now hello')) await untilListening(server, 8090);
+    }
+    assert.deepEqual(readdirSync(pids), []);
+    assert.equal(existsSync(join(server.home, '.config/systemd/user/svcd.service')), false);
+  } finally {
+    // Units that a failed step left running.
+    for (const unit of existsSync(pids) ? readdirSync(pids) : [])
+      spawnSync('kill', [readFileSync(join(pids, unit), 'utf8').trim()]);
+  }
+});
+
 test('each guide works as described', async (t) => {
   const world = await lab(t);
   if (world === null) return;
@@ -231,12 +425,14 @@ test('each guide works as described', async (t) => {
   const home = sit('home', await internet.behind('home', ['cone']));
   const laptop = sit('laptop', await internet.behind('laptop', ['cone']));
   await Promise.all([vps, home, laptop].map(startDaemon));
+  // A reader who began with the README has another agent.
+  await home.type('svc register --label demo --save-master demo.key');
   for (const step of stepsOf(SETUP)) await reader.follow(step);
   const begin = async (t: TestContext, guide: string): Promise<void> => {
     const missing = await PREPARATIONS[guide]?.({ home, laptop });
     if (missing === undefined) assert.fail(`no test runs ${guide}`);
     if (missing !== null) return t.skip(missing);
-    await home.type(`'${process.execPath}' --input-type=module -e "${FRESH_AGENT}"`);
+    await home.type(`'${process.execPath}' --input-type=module -e "${EMPTY_ACL}"`);
     const steps = stepsOf(guide);
     assert.ok(steps.length > 0, 'the guide has no step');
     for (const step of steps) {

@@ -245,3 +245,59 @@ describe('an MCP server for a friend', () => {
     });
   });
 });
+
+test('sharing restores the access default that it changed', async (t) => {
+  const daemon = await TestDaemon.start();
+  t.after(() => daemon.stop());
+  const aid = await daemon.newAgent();
+  const before = 'http://127.0.0.1:9';
+  await svcOk(daemon, 'serve', before, '--aid', aid);
+  await svcOk(daemon, 'agents', 'acl', 'default', aid, 'ask');
+  type Defaults = { default: string; default_before?: string };
+  const defaults = async (): Promise<(string | undefined)[]> => {
+    const { default: now, default_before } = await daemon.call<Defaults>('GET', `/agents/${aid}/acl`);
+    return [now, default_before];
+  };
+  let share: ShareCommand | undefined;
+  t.after(() => share?.end('SIGKILL'));
+  const begin = async () => {
+    share = new ShareCommand(daemon, '--aid', aid, '--replace', '--', process.execPath, FIXTURE);
+    const told = await share.told();
+    assert.equal(told.default_before, 'ask');
+    assert.deepEqual(await defaults(), ['deny', 'ask']);
+    return share;
+  };
+
+  await t.test('after SIGTERM', async () => {
+    const running = await begin();
+    assert.match(await svcOk(daemon, 'agents', 'acl', 'show', aid), /The default "ask" returns when it ends\./);
+    assert.equal(await running.end('SIGTERM'), 0);
+    assert.deepEqual(await defaults(), ['ask', undefined]);
+  });
+  await t.test('after SIGKILL, together with the service', async () => {
+    await (await begin()).end('SIGKILL');
+    assert.deepEqual(await defaults(), ['deny', 'ask']);
+    await eventually('the service is bound again', async () => {
+      await svc(daemon, ['agents', 'probe', aid]);
+      return (await daemon.call<{ service_tcp: string }>('GET', `/agents/${aid}`)).service_tcp === before;
+    });
+    assert.deepEqual(await defaults(), ['ask', undefined]);
+  });
+  await t.test('not if the owner closed the agent meanwhile', async () => {
+    const running = await begin();
+    await svcOk(daemon, 'agents', 'acl', 'default', aid, 'deny');
+    await running.end('SIGTERM');
+    assert.deepEqual(await defaults(), ['deny', undefined]);
+    await svcOk(daemon, 'agents', 'acl', 'default', aid, 'ask');
+  });
+  await t.test('after a share on demand', async () => {
+    const args = ['mcp', 'share', '--on-demand', '--aid', aid, '--replace', '--', process.execPath, FIXTURE];
+    process.env['SVCD_DATA_DIR'] = daemon.dataDir;
+    const shared = await svc(daemon, args);
+    delete process.env['SVCD_DATA_DIR'];
+    assert.match(shared.stderr, /The default "ask" returns when the share ends\./);
+    assert.deepEqual(await defaults(), ['deny', 'ask']);
+    await svcOk(daemon, 'serve', '--off', '--aid', aid);
+    assert.deepEqual(await defaults(), ['ask', undefined]);
+  });
+});

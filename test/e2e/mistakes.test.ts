@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { existsSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { runSvc } from '../support/cli-run.ts';
 import { TestDaemon } from '../support/daemon.ts';
+import { EchoService } from '../support/echo-service.ts';
 import { newIdentity } from '../support/identities.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
@@ -46,7 +50,7 @@ const MISTAKES: readonly Mistake[] = [
   { line: 'get FAR / --header x --local-aid OWN', code: 2, error: /"x" is not a header/, hint: /Name:value/ },
   { line: 'get FAR --local-aid OWN', code: 5, error: /was not found in the network/, hint: /svc netcheck/ },
   { line: 'get TWO --local-aid OWN', code: 1, error: /has no service bound/, hint: /svc inbound bind/ },
-  { line: 'publish lang.translate', code: 2, error: /There are several agents/, hint: /--aid, .*svc use.*svc agents/ },
+  { line: 'publish lang.translate', code: 2, error: /There are several agents/, hint: /--as, .*svc use.*svc agents/ },
   { line: 'publish Bad! --aid OWN', code: 2, error: /A service name is 1 to 128 characters/, hint: /lang\.translate/ },
   { line: 'publish a.b --aid OWN --ttl 1', code: 2, error: /^svc: --ttl must be at least 10\.$/m, hint: /10/ },
   {
@@ -59,7 +63,8 @@ const MISTAKES: readonly Mistake[] = [
   { line: 'tunnel close 12345678', code: 5, error: /No tunnel starts with/, hint: /svc tunnel status/ },
   { line: 'tunnel close first', code: 2, error: /"first" is not a tunnel/, hint: /svc tunnel status/ },
   { line: 'agents get FAR', code: 5, error: /This agent is not registered here/, hint: /svc agents/ },
-  { line: 'agents del OWN', code: 2, error: /Nothing was done: this cannot be undone/, hint: /Use -y/ },
+  { line: 'agents del OWN', code: 2, error: /Nothing was done: this needs a confirmation/, hint: /Use -y/ },
+  { line: 'agents rm FAR', code: 5, error: /This agent is not registered here/, hint: /svc agents/ },
   {
     line: 'agents profile set OWN --skill a --skill b --skill c --skill d',
     code: 2,
@@ -68,6 +73,9 @@ const MISTAKES: readonly Mistake[] = [
   },
   { line: 'agents import DIR/none', code: 5, error: /none cannot be read/, hint: /ENOENT/ },
   { line: 'agents import DIR/text', code: 2, error: /is not an exported agent/, hint: /damaged/ },
+  { line: 'serve abc', code: 2, error: /"abc" is neither a local port/, hint: /1 to 65535.*tcp:\/\/host:port/ },
+  { line: 'serve 70000', code: 2, error: /"70000" is neither a local port/, hint: /a port such as 8080/ },
+  { line: 'status --data-dir DIR', code: 2, error: /unknown option '--data-dir'/, hint: /SVCD_DATA_DIR=<dir> svc/ },
   {
     line: 'register --service-tcp 8080',
     code: 2,
@@ -87,7 +95,7 @@ const MISTAKES: readonly Mistake[] = [
     error: /Invalid service address/,
     hint: /API address of the daemon/,
   },
-  { line: 'note send OWN TWO', code: 2, error: /Give sender, recipient and body/, hint: /--text/ },
+  { line: 'note send OWN TWO', code: 2, error: /Give the recipient and the body/, hint: /--text/ },
   { line: 'note send OWN TWO --text x --msg-type -1', code: 2, error: /--msg-type must be at least 0/, hint: /0/ },
   { line: 'chat send TWO hi --aid OWN', code: 4, error: /are not friends/, hint: /svc chat request/ },
   { line: 'chat request OWN --aid OWN', code: 2, error: /cannot do this with itself/, hint: /svc agents/ },
@@ -119,6 +127,21 @@ const MISTAKES: readonly Mistake[] = [
     hint: /first line is the secret/,
     input: 'one\ntwo\n',
   },
+  { line: 'admin password short', code: 2, error: /--secret|password|secret/, hint: /at least \d+ characters/ },
+  { line: 'group list', code: 2, error: /There are several agents: /, hint: /Name one with --as.*"svc use <agent>"/ },
+  { line: 'get FAR', code: 2, error: /There are several agents: /, hint: /Name one with --as.*"svc use <agent>"/ },
+  { line: 'note list', code: 2, error: /There are several agents: /, hint: /Name one with --as.*"svc use <agent>"/ },
+  { line: 'group list --as nobody', code: 2, error: /"nobody" is neither an AID nor a label/, hint: /svc alias list/ },
+  { line: 'group list --as OWN --aid TWO', code: 2, error: /Two agents are named/, hint: /Omit one/ },
+  { line: 'version --as OWN', code: 2, error: /No agent acts in this command/, hint: /Omit --as/ },
+  { line: 'use FAR', code: 5, error: /This agent is not registered here/, hint: /svc agents/ },
+  { line: 'use OWN --via FAR', code: 4, error: /selects an agent of this machine/, hint: /--as/ },
+  { line: 'alias add 127.0.0.1 FAR', code: 2, error: /looks like an AID, a key, a host/, hint: /Choose another label/ },
+  { line: 'alias add aid1bob FAR', code: 2, error: /looks like an AID/, hint: /Choose another label/ },
+  { line: 'alias del nobody', code: 5, error: /No agent has the label "nobody"/, hint: /svc alias list/ },
+  { line: 'ssh -v OWN', code: 2, error: /unknown option '-v'/, hint: /svc ssh --help/ },
+  { line: 'inbound unbnd', code: 2, error: /unknown command 'unbnd'/, hint: /Did you mean unbind\?/ },
+  { line: 'completion pwsh', code: 2, error: /'pwsh' is invalid for argument 'shell'/, hint: /powershell/ },
   { line: 'status --api 127.0.0.1:1', code: 3, error: /No daemon answers at/, hint: /Start it with "svcd"/ },
   {
     line: 'config get loglevel',
@@ -176,8 +199,92 @@ test('a second daemon whose ports are in use prints one message, with a command 
     assert.equal(status, 1);
     const said = stderr.split('\n').filter((line) => line.startsWith('svcd: '));
     assert.equal(said.length, 1, stderr);
-    assert.match(said[0] ?? '', /: svcd --data-dir \.\/second --listen :0 --api-addr 127\.0\.0\.1:0$/);
+    assert.match(said[0] ?? '', /: svcd --data-dir \.\/second --listen :0 --api-addr 127\.0\.0\.1:0 \(/);
+    assert.match(said[0] ?? '', /\(its status: SVCD_DATA_DIR=\.\/second svc status\)$/);
   }
   await using second = await TestDaemon.start({ args: ['--listen', ':0', '--api-addr', '127.0.0.1:0'] });
   assert.notEqual(second.api, daemon.api);
+});
+
+/** Simulates a disk with 8 MiB of free space. */
+const FULL = `
+import fs from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+const { statfsSync } = fs;
+fs.statfsSync = (...at) => Object.assign(statfsSync(...at), { bavail: 2048, bsize: 4096 });
+syncBuiltinESMExports();`;
+
+test('the doctor examines the daemon that the user names, by address or by data directory', async () => {
+  await using one = await TestDaemon.start();
+  await using two = await TestDaemon.start();
+  const examine = async (args: readonly string[], env: Readonly<Record<string, string>>) =>
+    (await runSvc([...args, 'doctor'], { env, dataDir: one.dataDir })).stdout;
+  const reports = [
+    await examine(['--api', two.api], { SVC_API: one.api, SVCD_DATA_DIR: one.dataDir }),
+    await examine([], { SVC_API: two.api }),
+    await examine([], { SVCD_DATA_DIR: two.dataDir }),
+  ];
+  for (const report of reports) {
+    assert.ok(report.includes(`the daemon responds at ${two.api}`), report);
+    assert.ok(report.includes(two.dataDir), report);
+    assert.ok(!report.includes(one.dataDir) && !report.includes(one.api), report);
+  }
+});
+
+test('a mistyped key of config.toml gets a suggestion', (t) => {
+  const directory = temporaryDirectory(t);
+  writeFileSync(join(directory, 'config.toml'), 'log_levl = "info"\n', { mode: 0o600 });
+  const { status, stderr } = spawnSync(process.execPath, ['bin/svcd', '--data-dir', directory], { encoding: 'utf8' });
+  assert.equal(status, 2);
+  assert.match(stderr, /line 1: log_levl is not .*did you mean log_level\?/);
+});
+
+test('the status begins with a full disk', async () => {
+  const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(FULL)}`;
+  await using daemon = await TestDaemon.start({ env: { NODE_OPTIONS } });
+  const { stdout } = await runSvc(['status'], { env: { SVC_API: daemon.api } });
+  assert.match(stdout, /^problems: +the disk is full: /);
+});
+
+test('svc mcp use fails for an agent that is no MCP server, and adds an entry only for one that may be offline', async (t) => {
+  const home = temporaryDirectory(t);
+  await using daemon = await TestDaemon.start();
+  await using web = await EchoService.start();
+  const closing = createServer((request) => request.socket.destroy());
+  t.after(() => closing.close());
+  await once(closing.listen(0, '127.0.0.1'), 'listening');
+  const me = await daemon.newAgent();
+  const webAid = await daemon.newAgent(web.address);
+  const closingAid = await daemon.newAgent(`127.0.0.1:${(closing.address() as AddressInfo).port}`);
+  const use = (agent: string, ...more: readonly string[]) =>
+    runSvc(['mcp', 'use', agent, '--as', me, ...more], { env: { SVC_API: daemon.api, HOME: home } });
+  const entries = join(home, '.cursor/mcp.json');
+  for (const more of [[], ['--into', 'cursor']]) {
+    const { code, stdout, stderr } = await use(webAid, ...more);
+    assert.equal(code, 1, stderr);
+    assert.equal(stdout, '');
+    assert.match(
+      stderr,
+      new RegExp(`^svc: ${webAid} is not an MCP server\\. It responds with status 200, .*svc mcp share`),
+    );
+  }
+  const offline = await use(closingAid);
+  assert.equal(offline.code, 1);
+  assert.match(offline.stdout, /no response now \(The remote agent is reachable, but its service does not answer/);
+  assert.equal(offline.stderr, `svc: ${closingAid} does not respond as an MCP server.\n`);
+  assert.ok(!existsSync(entries));
+  assert.equal((await use(closingAid, '--into', 'cursor')).code, 0);
+  assert.ok(existsSync(entries));
+});
+
+test('serve names only the uses that the service admits', async () => {
+  await using daemon = await TestDaemon.start();
+  const aid = await daemon.newAgent();
+  const named = async (address: string) => {
+    const { stderr } = await runSvc(['serve', address, '--aid', aid, '--replace'], { env: { SVC_API: daemon.api } });
+    return ['svc get', 'svc tunnel open'].filter((command) => stderr.includes(command));
+  };
+  assert.deepEqual(await named('tcp://127.0.0.1:9'), ['svc tunnel open']);
+  assert.deepEqual(await named('http://127.0.0.1:9'), ['svc get']);
+  assert.deepEqual(await named('127.0.0.1:9'), ['svc get', 'svc tunnel open']);
 });

@@ -107,6 +107,7 @@ test('a note: sent, listed, polled once, counted, and removed from the network',
       sender: alice,
       msg_type: 3,
       body_base64: base64('hello'),
+      text: 'hello',
       sent_at: message?.sent_at,
     },
   ]);

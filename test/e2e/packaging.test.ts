@@ -117,7 +117,7 @@ test('one file contains Node, svcd and svc', async (t) => {
 
     const printed = JSON.parse(await runOk(svcd, ['mcp', 'print', 'cursor'], { env }));
     const { command, args } = printed.mcpServers.svcd;
-    assert.deepEqual([command, args], [svc, ['svcd', '--mcp-stdio']]);
+    assert.deepEqual([command, args], [svc, ['svcd', '--mcp-stdio', '--mcp-profile', 'lean']]);
     for (const script of ['receive-buffer', 'queue-look'])
       assert.equal((await run(svc, [`script:${script}`, '0', '0', '0', '0', '0'], { env })).code, 0, script);
     assert.match(await runOk(svcd, ['update', '--check'], { env }), /single file/);

@@ -2,7 +2,15 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { toBase64 } from '../../src/foundation/base64.ts';
-import { compareBytes, equalBytes, freeMemory, fromBase64, fromHex, toHex } from '../../src/foundation/bytes.ts';
+import {
+  compareBytes,
+  equalBytes,
+  freeMemory,
+  fromBase64,
+  fromHex,
+  plainText,
+  toHex,
+} from '../../src/foundation/bytes.ts';
 
 /** A view of a larger array, like data from a socket. */
 const PART = new Uint8Array([9, 1, 0xab, 9]).subarray(1, 3);
@@ -82,4 +90,9 @@ test('the memory of a chunk is freed only if nothing shares it', () => {
   assert.equal(shared.byteLength, 8);
   freeMemory(new Uint8Array());
   freeMemory(new Uint8Array(new SharedArrayBuffer(8)));
+});
+
+test('bytes are text if they are UTF-8 without control characters', () => {
+  for (const text of ['a', 'Grüße\n\t', '\ufeffmark']) assert.equal(plainText(Buffer.from(text)), text);
+  for (const no of [[], [0xff], [0x61, 0], [0x1b, 0x5b]]) assert.equal(plainText(Uint8Array.from(no)), undefined);
 });

@@ -15,10 +15,15 @@ test('notifies listeners in order, once each, until they unsubscribe', () => {
   assert.deepEqual(heard, ['first a 1', 'second a', 'second b']);
 });
 
-test('the exception of a listener reaches the notifier', () => {
+test('the exception of a listener reaches the notifier after the other listeners were called', () => {
   const listeners = new Listeners<[]>();
+  let calls = 0;
   listeners.add(() => {
     throw new Error('no');
   });
+  listeners.add(() => {
+    calls++;
+  });
   assert.throws(() => listeners.notify(), /no/);
+  assert.equal(calls, 1);
 });

@@ -200,3 +200,22 @@ test('writes to stderr and never to stdout, even if the process exits immediatel
   assert.equal(lines.length, 1000);
   assert.match(lines.at(-1) ?? '', /INFO {2}line i=999$/);
 });
+
+test('a user reads warnings and errors, unless the level was chosen; the recent lines have all', () => {
+  const [lines, recent]: [string[], string[]] = [[], []];
+  const logger = new Logger(
+    { format: 'text', level: 'info', isForUser: true },
+    {
+      clock: new TestClock(),
+      destination: { write: (line) => lines.push(line) },
+      recent: { add: (json) => recent.push(json) },
+    },
+  );
+  logger.info({}, 'joined');
+  logger.child('dht').info({}, 'joined');
+  assert.deepEqual([lines.length, recent.length], [0, 2]);
+  logger.warn({}, 'slow');
+  logger.setLevel('debug');
+  logger.info({}, 'joined');
+  assert.deepEqual([lines.length, recent.length], [2, 4]);
+});

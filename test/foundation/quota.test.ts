@@ -96,6 +96,23 @@ test('a named holder evicts the stranger that holds most, and there the share th
   assert.equal(quota.used, 4);
 });
 
+test('on a full node a named holder evicts the idlest stranger of that node, but no named holder and no share of its own', () => {
+  const quota = new Quota({ perNode: 3, total: 9 });
+  const { take, evicted } = recorder(quota);
+  const named = { ...friend('n1'), key: 'ada' };
+  take('elsewhere', stranger('n2', '203.0.113.9', 'k0'));
+  take('as a stranger', { ...named, named: false });
+  const used = take('used', stranger('n1', '203.0.113.9', 'k1'));
+  take('idle', stranger('n1', '203.0.113.9', 'k2'));
+  used?.touch();
+  assert.equal(take('stranger', stranger('n1', '203.0.113.9', 'k3')), null);
+  assert.notEqual(take('ada 1', named), null);
+  assert.notEqual(take('ada 2', named), null);
+  assert.deepEqual(evicted, ['idle', 'used']);
+  assert.equal(take('ada 3', named), null);
+  assert.equal(quota.usedBy('n1'), 3);
+});
+
 test('a stranger evicts only one that holds more than it would, at the level that is full', () => {
   const quota = new Quota({ perNetwork: 4, total: 6 });
   const { take, evicted } = recorder(quota);

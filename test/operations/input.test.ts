@@ -4,7 +4,7 @@ import { Type } from 'typebox';
 import { SvcError } from '../../src/foundation/errors.ts';
 import { nativeAid } from '../../src/foundation/identity/aid.ts';
 import { operations } from '../../src/operations/index.ts';
-import { compileInput, rememberingParseAid } from '../../src/operations/input.ts';
+import { compileInput } from '../../src/operations/input.ts';
 import type { Declaration } from '../../src/operations/operation.ts';
 import { AidText, AnyObject, closed, NONE } from '../../src/operations/schemas.ts';
 
@@ -104,16 +104,6 @@ test('prototype members are no input', () => {
   assert.throws(() => inherited({ params: {}, query: {}, body }), { code: 'invalid_request' });
   const own: unknown = JSON.parse('{"name":"x","__proto__":{"polluted":1}}');
   assert.throws(() => inherited({ params: {}, query: {}, body: own }), { code: 'invalid_request' });
-});
-
-test('a cached AID equals a parsed one, and an invalid AID stays invalid', () => {
-  const parse = rememberingParseAid();
-  for (let i = 0; i < 3; i++) {
-    assert.equal(parse(aid), aid);
-    assert.equal(parse(aid.toUpperCase()), aid);
-    assert.equal(parse(`${' '.repeat(500)}${aid}`), aid);
-    assert.throws(() => parse(`${aid}x`), { code: 'bad_aid' });
-  }
 });
 
 test('a body has numbers and booleans as JSON values, in every operation: text is refused', () => {

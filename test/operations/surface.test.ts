@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { operations, streams } from '../../src/operations/index.ts';
 import type { Declaration } from '../../src/operations/operation.ts';
+import { parametersOf } from '../support/changed-tools.ts';
 
 interface Surface {
   routes: { method: string; path: string }[];
@@ -40,12 +41,24 @@ const ROUTES_OF_OUR_OWN = [
   'GET /agents/{}/file-offers/{}/content',
   'GET /node/remote-admin/audit',
   'GET /did/{}',
+  'GET /discover/recent',
   'GET /.well-known/ai-catalog.json',
   'POST /search',
   'POST /ard/search',
   'POST /origins/{}',
   'GET /origins',
   'DELETE /origins/{}',
+  'GET /on-demand',
+  'PUT /agents/{}/on-demand',
+  'DELETE /agents/{}/on-demand',
+  'GET /hooks',
+  'POST /hooks',
+  'PATCH /hooks/{}',
+  'DELETE /hooks/{}',
+  'GET /hooks/{}/deliveries',
+  'GET /hooks/{}/deliveries/{}',
+  'POST /hooks/{}/deliveries/{}/retry',
+  'DELETE /hooks/{}/deliveries/{}',
   'GET /push',
   'DELETE /push/{}',
   'GET /resolve/{}/did',
@@ -60,6 +73,11 @@ const ROUTES_OF_OUR_OWN = [
   'GET /agents/{}/callers',
   'PUT /node/files-root',
   'POST /node/access/confirm',
+  'GET /access/requests',
+  'POST /access/requests/{}/allow',
+  'POST /access/requests/{}/refuse',
+  'GET /traces',
+  'GET /traces/{}',
   'GET /node/events',
   'GET /node/events/recent',
   'GET /agents/{}/services',
@@ -67,6 +85,15 @@ const ROUTES_OF_OUR_OWN = [
   'GET /node/log',
   'GET /node/doctor',
   'GET /mcp/hosts',
+  'ANY /mcp/hub',
+  'GET /mcp/hub/sources',
+  'PUT /mcp/hub/sources/{}',
+  'DELETE /mcp/hub/sources/{}',
+  'GET /mcp/hub/changes',
+  'POST /mcp/hub/changes/{}/accept',
+  'POST /mcp/hub/changes/{}/refuse',
+  'POST /mcp/hub/find',
+  'GET /mcp/hub/tool',
   'POST /node/restart',
   'POST /node/stop',
   'GET /node/peers',
@@ -93,9 +120,15 @@ const ROUTES_OF_OUR_OWN = [
 ];
 
 /** Additional tools, which the contract does not name. */
-/** Additional parameters of tools, which the contract does not name. */
-const PARAMETERS_OF_OUR_OWN: Readonly<Record<string, readonly string[]>> = { svc_fetch: ['timeout_s'] };
-const TOOLS_OF_OUR_OWN = ['svc_origin_open', 'svc_card', 'svc_file_offers', 'svc_file_take'];
+const TOOLS_OF_OUR_OWN = [
+  'svc_address_book',
+  'svc_origin_open',
+  'svc_card',
+  'svc_file_offers',
+  'svc_file_take',
+  'svc_hooks',
+  'svc_hook_deliveries',
+];
 
 /** A route by its method and shape: names of parameters are not part of the contract. */
 function route(method: string, path: string): string {
@@ -160,11 +193,11 @@ test('every tool of the contract is in the table with its parameters, and no oth
     [],
     'tools that the contract does not name',
   );
-  const differences = surface.tools.flatMap(({ name, required, optional }) => {
+  const differences = surface.tools.flatMap((tool) => {
+    const { name } = tool;
     const declaration = have.get(name);
     if (declaration === undefined) return [];
-    const own = PARAMETERS_OF_OUR_OWN[name] ?? [];
-    const wanted = { required: sorted(required), optional: sorted([...optional, ...own]) };
+    const wanted = parametersOf(tool);
     const got = toolParameters(declaration);
     return JSON.stringify(got) === JSON.stringify(wanted) ? [] : [{ name, wanted, got }];
   });

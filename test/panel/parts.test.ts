@@ -5,7 +5,15 @@ import { bytes, relative, span } from '../../panel/src/lib/format.ts';
 import { listOf } from '../../panel/src/lib/lists.ts';
 import { barsOf, shortAid } from '../../panel/src/lib/mark.ts';
 import { hashOf, parseHash } from '../../panel/src/lib/route.ts';
-import { restartKeys, settingsOf, tomlLine, valueOf } from '../../panel/src/lib/settings.ts';
+import {
+  codeParts,
+  fieldText,
+  restartKeys,
+  settingsOf,
+  shownValue,
+  tomlLine,
+  valueOf,
+} from '../../panel/src/lib/settings.ts';
 import { fill, partsOf } from '../../panel/src/lib/text.ts';
 import { type AgentState, publicAddress, verdictOf, waitingOf } from '../../panel/src/lib/verdict.ts';
 import { rowsInView } from '../../panel/src/lib/window.ts';
@@ -83,7 +91,7 @@ test('an AID has one mark of six bars, and another AID another one', () => {
   assert.equal(bars.length, 6);
   assert.deepEqual(bars, barsOf('aid1abc'));
   assert.notDeepEqual(bars, barsOf('aid1abd'));
-  assert.equal(shortAid('aid1abcdefghijklmnop'), 'aid1abcd…lmnop');
+  assert.equal(shortAid('aid1abcdefghijklmnop'), 'aid1abcdefgh…');
 });
 
 test('draws traffic per minute as a line in its box and as a strip of cells', () => {
@@ -111,14 +119,20 @@ test('each setting of the daemon has a field, and typed text is converted to its
     switch: ['true', true],
     list: ['a\n\n b ', ['a', 'b']],
     text: ['x', 'x'],
+    json: ['[{"url": "turn:a:1"}]', [{ url: 'turn:a:1' }]],
   } as const;
   for (const [kind, [typed, value]] of Object.entries(kinds)) {
     const setting = settings.find((one) => one.kind === kind);
     assert.ok(setting !== undefined);
     assert.deepEqual(valueOf(setting, typed), value);
-    if (kind === 'number') assert.equal(valueOf(setting, 'x'), undefined);
+    if (kind === 'number' || kind === 'json') assert.equal(valueOf(setting, 'x'), undefined);
+    assert.deepEqual(valueOf(setting, fieldText(value)), value);
   }
   assert.equal(tomlLine('files_root', '/a "b"'), 'files_root = "/a \\"b\\""');
+  assert.equal(shownValue({ key: 'relay_bytes_per_second' }, 16_777_216, 'en'), '17 MB/s');
+  assert.equal(shownValue({ key: 'relay_bytes_per_day' }, 68_719_476_736, 'en'), '69 GB');
+  assert.equal(shownValue({ key: 'tls_sessions' }, 4096, 'en'), '4,096');
+  assert.deepEqual(codeParts('Empty: `files`.'), ['Empty: ', 'files', '.']);
   assert.deepEqual(restartKeys({ restart_required: ['a'] }), ['a']);
   assert.deepEqual(listOf(' a, b  c'), ['a', 'b', 'c']);
 });

@@ -11,6 +11,14 @@ test('input of a GET that is not in the path becomes the query', () => {
   assert.equal(wireRequest('GET /status', {}).path, '/status');
 });
 
+test('input of a DELETE that is not in the path becomes the query, with an empty body', () => {
+  assert.deepEqual(wireRequest('DELETE /mcp/hub/sources/{aid}', { aid: 'a', local_aid: 'b' }), {
+    method: 'DELETE',
+    path: '/mcp/hub/sources/a?local_aid=b',
+    body: '{}',
+  });
+});
+
 test('the body of a write has what the path has not, and its own member of the same name', () => {
   assert.deepEqual(wireRequest('POST /agents/{aid}/acl/deny', { aid: 'me', body_aid: 'you', body_of: 1 }), {
     method: 'POST',

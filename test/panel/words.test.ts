@@ -4,36 +4,46 @@ import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { PLACE, type Text } from '../../panel/src/lib/text.ts';
 import { de } from '../../panel/src/words/de.ts';
+import { deAgent } from '../../panel/src/words/de-agent.ts';
 import { deDoctor } from '../../panel/src/words/de-doctor.ts';
-import { deLater } from '../../panel/src/words/de-later.ts';
+import { deNetwork } from '../../panel/src/words/de-network.ts';
 import { deNode } from '../../panel/src/words/de-node.ts';
 import { deSettings } from '../../panel/src/words/de-settings.ts';
+import { deTalk } from '../../panel/src/words/de-talk.ts';
 import { en } from '../../panel/src/words/en.ts';
-import { enLater } from '../../panel/src/words/en-later.ts';
+import { enAgent } from '../../panel/src/words/en-agent.ts';
+import { enNetwork } from '../../panel/src/words/en-network.ts';
 import { enNode } from '../../panel/src/words/en-node.ts';
+import { enTalk } from '../../panel/src/words/en-talk.ts';
 import { es } from '../../panel/src/words/es.ts';
+import { esAgent } from '../../panel/src/words/es-agent.ts';
 import { esDoctor } from '../../panel/src/words/es-doctor.ts';
-import { esLater } from '../../panel/src/words/es-later.ts';
+import { esNetwork } from '../../panel/src/words/es-network.ts';
 import { esNode } from '../../panel/src/words/es-node.ts';
 import { esSettings } from '../../panel/src/words/es-settings.ts';
+import { esTalk } from '../../panel/src/words/es-talk.ts';
 import { ja } from '../../panel/src/words/ja.ts';
+import { jaAgent } from '../../panel/src/words/ja-agent.ts';
 import { jaDoctor } from '../../panel/src/words/ja-doctor.ts';
-import { jaLater } from '../../panel/src/words/ja-later.ts';
+import { jaNetwork } from '../../panel/src/words/ja-network.ts';
 import { jaNode } from '../../panel/src/words/ja-node.ts';
 import { jaSettings } from '../../panel/src/words/ja-settings.ts';
+import { jaTalk } from '../../panel/src/words/ja-talk.ts';
 import { zh } from '../../panel/src/words/zh.ts';
+import { zhAgent } from '../../panel/src/words/zh-agent.ts';
 import { zhDoctor } from '../../panel/src/words/zh-doctor.ts';
-import { zhLater } from '../../panel/src/words/zh-later.ts';
+import { zhNetwork } from '../../panel/src/words/zh-network.ts';
 import { zhNode } from '../../panel/src/words/zh-node.ts';
 import { zhSettings } from '../../panel/src/words/zh-settings.ts';
+import { zhTalk } from '../../panel/src/words/zh-talk.ts';
 import { CONFIG_KEYS } from '../../src/foundation/config/schema.ts';
 import { FINDING_CODES } from '../../src/foundation/domain/findings.ts';
 
 const LANGUAGES: Readonly<Record<string, Readonly<Record<string, Text>>>> = {
-  zh: { ...zh, ...zhLater, ...zhNode },
-  ja: { ...ja, ...jaLater, ...jaNode },
-  de: { ...de, ...deLater, ...deNode },
-  es: { ...es, ...esLater, ...esNode },
+  zh: { ...zh, ...zhAgent, ...zhNode, ...zhTalk, ...zhNetwork },
+  ja: { ...ja, ...jaAgent, ...jaNode, ...jaTalk, ...jaNetwork },
+  de: { ...de, ...deAgent, ...deNode, ...deTalk, ...deNetwork },
+  es: { ...es, ...esAgent, ...esNode, ...esTalk, ...esNetwork },
 };
 /** Translations of the texts of the daemon. */
 const DAEMON: Readonly<Record<string, Readonly<Record<string, Text>>>> = {
@@ -42,10 +52,10 @@ const DAEMON: Readonly<Record<string, Readonly<Record<string, Text>>>> = {
   de: { ...deSettings, ...deDoctor },
   es: { ...esSettings, ...esDoctor },
 };
-const ENGLISH: Readonly<Record<string, Text>> = { ...en, ...enLater, ...enNode };
+const ENGLISH: Readonly<Record<string, Text>> = { ...en, ...enAgent, ...enNode, ...enTalk, ...enNetwork };
 /** Prefixes of keys that the code builds at run time. */
 const MADE =
-  /^(?:area|chat|doctor|error|event|exit|happened|new|node|path|room|show|tab|theme|update|verdict|waiting)\./;
+  /^(?:area|chat|contact|delivery|doctor|error|event|exit|happened|hook|hub|hubpart|hubstate|mapping|natmap|new|node|notdirect|path|reach|room|show|source|tab|theme|update|verdict|waiting)\./;
 
 function places(text: Text): readonly string[] {
   const form = typeof text === 'string' ? text : text.other;
@@ -76,29 +86,30 @@ function firstView(): ReadonlySet<string> {
   return seen;
 }
 
-test('the first view uses no text that loads later, and no text is in both parts', () => {
-  const files = firstView();
-  assert.ok(files.has('panel/src/screens/home.tsx') && !files.has('panel/src/screens/node.tsx'));
-  for (const file of files) {
-    if (file.startsWith('panel/src/words/')) continue;
-    const source = readFileSync(file, 'utf8');
-    for (const key of Object.keys(enLater))
-      assert.ok(!source.includes(`'${key}'`) && !source.includes(`"${key}"`), `${file} ${key}`);
-  }
-  for (const key of Object.keys(enLater)) assert.ok(!Object.hasOwn(en, key), key);
-});
+/** Texts that load with some screens, and the files that may use them. */
+const LOADED: readonly (readonly [Readonly<Record<string, Text>>, RegExp])[] = [
+  [enAgent, /^panel\/src\/(?:parts|screens|lib)\//],
+  [enNode, /^panel\/src\/screens\/node[./]/],
+  [enTalk, /^panel\/src\/screens\/(?:messages|files)[./]/],
+  [
+    enNetwork,
+    /^panel\/src\/screens\/(?:discover|network|people|peer|request-console|node\/contacts|agent\/(?:hooks|hub))[./]/,
+  ],
+];
 
-test('only the pages of the node use the texts that load with them', () => {
-  const files = globSync('panel/src/{*,{lib,parts,screens}/**/*}.{ts,tsx}').filter(
-    (file) => !/^panel\/src\/screens\/node[./]/.test(file),
-  );
-  assert.ok(files.includes('panel/src/app.tsx'));
+test('a file uses only texts that are loaded before it, and no text is in two groups', () => {
+  const first = firstView();
+  assert.ok(first.has('panel/src/screens/home.tsx') && !first.has('panel/src/screens/node.tsx'));
+  const files = globSync('panel/src/{*,{lib,parts,screens}/**/*}.{ts,tsx}');
   for (const file of files) {
     const source = readFileSync(file, 'utf8');
-    for (const key of Object.keys(enNode))
-      assert.ok(!source.includes(`'${key}'`) && !source.includes(`"${key}"`), `${file} ${key}`);
+    for (const [words, users] of LOADED)
+      if (first.has(file) || !users.test(file))
+        for (const key of Object.keys(words))
+          assert.ok(!source.includes(`'${key}'`) && !source.includes(`"${key}"`), `${file} ${key}`);
   }
-  for (const key of Object.keys(enNode)) assert.ok(!Object.hasOwn(en, key) && !Object.hasOwn(enLater, key), key);
+  const keys = [en, ...LOADED.map(([words]) => words)].flatMap((words) => Object.keys(words));
+  assert.equal(new Set(keys).size, keys.length);
 });
 
 test('each language has exactly the English texts, with the plural forms that it needs', () => {

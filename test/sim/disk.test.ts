@@ -56,6 +56,27 @@ test('transactions and flushed commits survive a power cut', async () => {
   store.close();
 });
 
+test('transactions after a database was closed and opened again survive a power cut', () => {
+  const { disk, store: first } = newDisk();
+  first.transaction(() => add(first, 1));
+  first.close();
+  const store = Store.open(join(disk.directory, 'a.db'), ['CREATE TABLE t (n INTEGER)']);
+  const rows = Array.from({ length: 20 }, (_, index) => index + 2);
+  for (const n of rows) store.transaction(() => add(store, n));
+  assert.deepEqual(afterPowerCut(disk), [1, ...rows]);
+  store.close();
+});
+
+test('a flush that ends after the journal was started again does not undo later flushes', () => {
+  const { disk, store } = newDisk();
+  store.commit(() => add(store, 1), 'now').catch(() => {});
+  store.durableTransaction(() => add(store, 2));
+  store.transaction(() => add(store, 3));
+  flush();
+  assert.deepEqual(afterPowerCut(disk), [1, 2, 3]);
+  store.close();
+});
+
 test('commits that were not flushed may be lost in a power cut, in their order', () => {
   const { disk, store } = newDisk();
   add(store, 0);

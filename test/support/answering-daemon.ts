@@ -1,14 +1,18 @@
 /** A daemon with fixed responses, to test requests and output of `svc`. */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import { DaemonProver, isProofRequest } from '../../src/surfaces/daemon-prover.ts';
 
 /** The response to a request line such as `GET /status`. */
-export type Answering = (line: string, body: unknown) => readonly [status: number, body: unknown];
+export type Answering = (
+  line: string,
+  body: unknown,
+  headers: IncomingHttpHeaders,
+) => readonly [status: number, body: unknown];
 
 export class AnsweringDaemon {
   readonly api: string;
@@ -29,7 +33,7 @@ export class AnsweringDaemon {
       const line = `${request.method} ${request.url}`;
       asked.push(line);
       void text(request).then((sent) => {
-        const [status, body] = answering(line, sent === '' ? undefined : JSON.parse(sent));
+        const [status, body] = answering(line, sent === '' ? undefined : JSON.parse(sent), request.headers);
         response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
       });
     });

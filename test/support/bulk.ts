@@ -12,7 +12,7 @@ import type {
   OfferedBulkStream,
   TakenBulkStream,
 } from '../../src/network/transport/types.ts';
-import { UdpLane } from '../../src/network/transport/udp-lane/udp-lane.ts';
+import { SealedLane } from '../../src/network/transport/udp-lane/sealed-lane.ts';
 import { UdpLanes } from '../../src/network/transport/udp-lane/udp-lanes.ts';
 import { type UdpSocket, udxSockets } from '../../src/network/transport/udp-socket.ts';
 
@@ -68,7 +68,7 @@ export class TestLanes implements BulkStreams {
   readonly lanes: UdpLanes;
   readonly socket: UdpSocket;
   /** Lanes opened by an offer. */
-  readonly opened: UdpLane[] = [];
+  readonly opened: SealedLane[] = [];
 
   private constructor(outerPort: (port: number) => number, clock: Clock) {
     const createSocket = udxSockets();
@@ -112,7 +112,7 @@ export class TestLanes implements BulkStreams {
     if (offered === null) return null;
     const answered: OfferedBulkStream['answered'] = async (answer, signal) => {
       const lane = await offered.answered(answer, signal);
-      if (lane instanceof UdpLane) this.opened.push(lane);
+      if (lane instanceof SealedLane) this.opened.push(lane);
       return lane;
     };
     return { ...offered, answered };

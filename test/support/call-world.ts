@@ -17,6 +17,7 @@ import { type Clock, systemClock } from '../../src/foundation/clock.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
 import { DelegationVerifier } from '../../src/foundation/identity/delegation-verifier.ts';
 import { silentLog } from '../../src/foundation/log.ts';
+import { Traces } from '../../src/foundation/traces/traces.ts';
 import type { AccessRequest } from '../../src/network/links/types.ts';
 import { type LinkNode, LinkWorld, readAll } from './link-world.ts';
 
@@ -32,6 +33,8 @@ export interface CallWorld {
   readonly remote: Aid;
   readonly caller: HttpCaller;
   readonly server: CallServer;
+  readonly nearTraces: Traces;
+  readonly farTraces: Traces;
   /** Callers recorded at `far`. */
   readonly callers: Callers;
   readonly fetch: (request: FetchRequest, signal: AbortSignal) => Promise<FetchResult & { readonly body: string }>;
@@ -43,6 +46,8 @@ export interface CallWorld {
   givesEvidence: boolean;
   /** Called when a link opens, and for each request. */
   access: (request: AccessRequest) => void | Promise<void>;
+  /** Limits the caller to these MCP tools. */
+  tools: readonly string[] | null;
   /** A call from `local` to `remote`. */
   call(call?: Partial<Call>): Promise<CallResponse>;
 }
@@ -60,7 +65,9 @@ export async function callWorld(t: TestContext, clock: Clock = systemClock): Pro
     (aid) => (world.givesEvidence ? (near.agents.get(aid) ?? null) : null),
     randomBytes,
   );
-  const caller = new HttpCaller(near.links, clock, { signer });
+  const tracing = (): Traces => new Traces({ clock, randomBytes, percent: 100 });
+  const [nearTraces, farTraces] = [tracing(), tracing()];
+  const caller = new HttpCaller(near.links, clock, { signer, traces: nearTraces });
   const callers = new Callers(clock, () => false);
   const server = new CallServer({
     links: far.links,
@@ -71,8 +78,13 @@ export async function callWorld(t: TestContext, clock: Clock = systemClock): Pro
     watch: () => {},
     serviceOf: (aid) => bound.get(aid) ?? null,
     authorize: (request) => world.access(request),
+    enter: async (request) => {
+      await world.access(request);
+      return { tools: world.tools, begin: () => () => {} };
+    },
     isNamed: ({ caller }) => world.named.has(caller),
     callers,
+    traces: farTraces,
   });
   await server.start();
   const world: CallWorld = {
@@ -84,6 +96,8 @@ export async function callWorld(t: TestContext, clock: Clock = systemClock): Pro
     remote,
     caller,
     server,
+    nearTraces,
+    farTraces,
     callers,
     fetch: async (request, signal) => {
       const result = await fetchWhole(caller, clock, request, signal);
@@ -93,6 +107,7 @@ export async function callWorld(t: TestContext, clock: Clock = systemClock): Pro
     named: new Set(),
     givesEvidence: false,
     access: () => {},
+    tools: null,
     call: (call = {}) => caller.request(local, remote, { method: 'GET', path: '/', headers: [], body: null, ...call }),
   };
   far.authorize = (request) => world.access(request);

@@ -36,6 +36,9 @@ function argumentFor(name: string, aid: string): string {
     object: 'ab'.repeat(32),
     entry: 'ab'.repeat(32),
     id: 'ab'.repeat(8),
+    kind: 'note',
+    command: 'true',
+    delivery: '1',
   };
   return known[name] ?? (/^(?:aid|agent|local|remote|peer|member)$/.test(name) ? aid : 'x');
 }

@@ -9,6 +9,8 @@ import { operations as d } from '../../src/operations/index.ts';
 import { NodeStatus } from '../../src/operations/node.ts';
 import { AidText } from '../../src/operations/schemas.ts';
 import { ADDRESS, AIDS, ANY, HEX, ID, Ok, ONE_AID, SEQ, SOME, type Step, type WalkWorld } from './command-step.ts';
+import { hookCommands } from './command-walk-hooks.ts';
+import { hubCommands } from './command-walk-hub.ts';
 import { fileCommands, groupCommands, messageCommands, objectCommands } from './command-walk-messages.ts';
 
 const Registered = Type.Object({
@@ -137,6 +139,12 @@ async function agentCommands(step: Step, world: WalkWorld, aid: string): Promise
   await step(here, ['inbound', 'bind', '--addr', service, '--aid', aid], {
     schema: agent,
     text: /^Calls and tunnels to aid1\w+ go to/,
+    quiet: ADDRESS,
+  });
+  await step(here, ['inbound', 'unbind', '--as', aid], { schema: agent, text: /has no service now/, quiet: /^aid1/ });
+  await step(here, ['agents', 'update', aid, '--service-tcp', service], {
+    schema: agent,
+    text: /answers/,
     quiet: ADDRESS,
   });
   await step(here, ['inbound', 'key', '--aid', aid], {
@@ -301,7 +309,7 @@ async function callCommands(step: Step, { here, there }: WalkWorld, aid: string,
   });
   await step(here, ['netcheck', peer], {
     schema: d.netcheckAgent.output,
-    text: /^agent: +aid1[\s\S]*WAY +AFTER/,
+    text: /^agent: +aid1[\s\S]*PATH +AFTER/,
     quiet: /^(lan|none)$/,
   });
   await step(here, ['ping', peer, '-c', '2', '--interval', '0.1'], {
@@ -327,6 +335,33 @@ async function callCommands(step: Step, { here, there }: WalkWorld, aid: string,
     text: /^CALLER +LAST[^]*\naid1\w+… +\d+ s ago +\d+ +0 +0 +0 +yes/,
     quiet: AIDS,
   });
+  await step(here, ['trace'], { schema: d.traceList.output, text: /^TRACE +STARTED[^]*GET/, quiet: /^[0-9a-f\n]+$/ });
+  const { traces } = await here.call<{ traces: { trace_id: string }[] }>('GET', '/traces');
+  await step(here, ['trace', traces[0]?.trace_id ?? ''], {
+    schema: d.traceGet.output,
+    text: /^SPAN +AGENT[^]*wait/,
+    quiet: /^[0-9a-f]{32}$/,
+  });
+  await there.call('PATCH', `/agents/${peer}/acl`, { default: 'ask' });
+  const asked = async (): Promise<string> => {
+    const pending = await here.request('POST', `/fetch/${peer}`, { path: '/', local_aid: aid, note: 'hello' });
+    return pending.headers.get('svc-access-request') ?? '';
+  };
+  const refused = await asked();
+  await step(there, ['access', 'requests'], {
+    schema: d.accessRequests.output,
+    text: /^ID +CALLER[^]*call GET \/[^]*"hello"/,
+    quiet: ID,
+  });
+  await step(there, ['access', 'refuse', refused], { schema: Ok, text: /^Refused\.$/, quiet: ID });
+  const { deny } = await there.call<{ deny: { id: string }[] }>('GET', `/agents/${peer}/acl`);
+  await there.call('DELETE', `/agents/${peer}/acl/deny/${deny[0]?.id}`);
+  await step(there, ['access', 'allow', await asked(), '--once'], {
+    schema: Ok,
+    text: /^Allowed once: one call of any kind/,
+    quiet: ID,
+  });
+  await there.call('PATCH', `/agents/${peer}/acl`, { default: 'public' });
   const tunnel = { text: /listens on 127/, quiet: ADDRESS };
   await step(here, ['connect', peer, '--local-aid', aid], {
     schema: d.connect.output,
@@ -386,6 +421,9 @@ export const NOT_WALKED: Readonly<Record<string, string>> = {
   'wallet register': 'needs the signature of a wallet',
   'mcp share': 'runs until it is stopped',
   'mcp use': 'needs a shared server',
+  'mcp hub accept': 'needs a definition that waits: mcp-hub.test.ts',
+  'mcp hub refuse': 'needs a definition that waits: mcp-hub.test.ts',
+  'hooks retry': 'needs a delivery that failed eight times',
   'note unqueue': 'needs a note that no other node has',
   nc: 'copies bytes in every output format',
   ssh: 'runs another program',
@@ -410,6 +448,8 @@ export async function walk(step: Step, world: WalkWorld): Promise<void> {
   await serveCommands(step, world, aid);
   await callCommands(step, world, aid, peer);
   await messageCommands(step, world, aid, peer);
+  await hookCommands(step, world, aid, peer);
+  await hubCommands(step, world, aid, peer);
   await groupCommands(step, world, aid, peer);
   await objectCommands(step, world, aid);
   await fileCommands(step, world, aid, peer);

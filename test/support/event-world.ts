@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { EventLog } from '../../src/capabilities/events/event-log.ts';
 import { EventStreams } from '../../src/capabilities/events/event-streams.ts';
+import { EventWaits } from '../../src/capabilities/events/event-waits.ts';
 import { NodeEvents } from '../../src/capabilities/events/node-events.ts';
 import type { PendingView } from '../../src/capabilities/events/pending-counters.ts';
 import { systemClock } from '../../src/foundation/clock.ts';
@@ -48,11 +49,13 @@ export async function eventWorld(t: TestContext, apiAddr = '127.0.0.1:0') {
   };
   const nodeEvents = new NodeEvents(two, systemClock);
   const nodeStreams = new EventStreams(nodeEvents, () => ({}), systemClock, silentLog);
+  const waits = new EventWaits(log, systemClock, silentLog);
+  await waits.start();
   await streams.start();
   await nodeStreams.start();
   // Stopped before the server, which waits for open streams.
-  t.after(() => Promise.all([streams.stop(), nodeStreams.stop()]));
-  const operations = bind(eventOperations, eventHandlers({ log, requireAgent }));
+  t.after(() => Promise.all([waits.stop(), streams.stop(), nodeStreams.stop()]));
+  const operations = bind(eventOperations, eventHandlers({ log, waits, requireAgent }));
   const tools = new ToolTable({ operations, pending: () => pending });
   const api = await startWorld(t, {
     apiAddr,
@@ -73,5 +76,14 @@ export async function eventWorld(t: TestContext, apiAddr = '127.0.0.1:0') {
   };
   const [poll] = operations;
   assert.ok(poll !== undefined);
-  return { api, nodeEvents, streams, pending, emit, open, poll: (input: object) => poll.run({ ...input }, CONTEXT) };
+  return {
+    api,
+    nodeEvents,
+    streams,
+    waits,
+    pending,
+    emit,
+    open,
+    poll: (input: object) => poll.run({ ...input }, CONTEXT),
+  };
 }

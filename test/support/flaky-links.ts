@@ -160,6 +160,8 @@ export class FlakyNode implements Links {
   #down = false;
   /** Number of links opened here. */
   opened = 0;
+  /** The bytes that went with the header of the last link. */
+  lastFirst: Uint8Array = new Uint8Array(0);
   /** True if older links are outdated because a faster path exists. */
   isQuicker = false;
 
@@ -204,7 +206,8 @@ export class FlakyNode implements Links {
     const path = () => ({ kind: 'direct', remote: null, source: null, rttMs: 1 }) as const;
     this.opened++;
     clock.after(0, () => handler(asLink(far, names, path)));
-    if (options.first !== undefined) near.write(options.first.bytes({ instance: '', isFresh: false }));
+    this.lastFirst = options.first?.bytes({ instance: '', isFresh: false }) ?? new Uint8Array(0);
+    near.write(this.lastFirst);
     if (options.first?.isAll === true) near.end();
     const wasQuicker = this.isQuicker;
     return Object.assign(asLink(near, names, path), { isOutdated: () => this.isQuicker && !wasQuicker });

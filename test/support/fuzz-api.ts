@@ -72,9 +72,12 @@ function inlined(part: unknown, document: Schema): unknown {
   return Object.fromEntries(Object.entries(part).map(([key, value]) => [key, inlined(value, document)]));
 }
 
+/** Parameters with which a response would take up to a minute. */
+const SLOW: ReadonlySet<unknown> = new Set(['wait_s']);
+
 function parametersOf(item: Schema, place: string): Schema {
   const list = (Array.isArray(item['parameters']) ? item['parameters'] : []).filter(isSchema);
-  const here = list.filter((parameter) => parameter['in'] === place);
+  const here = list.filter(({ in: part, name }) => part === place && !SLOW.has(name));
   return {
     type: 'object',
     properties: Object.fromEntries(here.map((parameter) => [String(parameter['name']), parameter['schema']])),
@@ -139,7 +142,9 @@ function strict(schema: unknown): unknown {
   const copy = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, strict(value)]));
   const closes =
     isSchema(schema['properties']) && schema['type'] === 'object' && schema['additionalProperties'] === undefined;
-  return closes && schema['patternProperties'] === undefined ? { ...copy, additionalProperties: false } : copy;
+  // `allOf` describes further members.
+  const isWhole = schema['patternProperties'] === undefined && schema['allOf'] === undefined;
+  return closes && isWhole ? { ...copy, additionalProperties: false } : copy;
 }
 
 /** The compiled response schemas of a document. */

@@ -6,7 +6,7 @@
  * - `python home ask.py`: a file that the reader writes on that machine
  * - `json home chat_send`: arguments with which an assistant on that machine calls an MCP tool
  *
- * A block without a machine is not run. `…` stands for text that differs from reader to reader.
+ * `each` stands for every machine; a test carries these out itself. A block without a machine is not run. `…` stands for text that differs from reader to reader.
  */
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -121,20 +121,10 @@ export class Reader implements AsyncDisposable {
     for (const line of expected) assert.match(output, line, `after ${text}`);
   }
 
-  /** Calls again until the result has the lines: messages of other agents take a moment. */
+  /** A single call: a tool waits for messages of other agents itself. */
   async #callTool({ machine, name, text, shown }: GuideStep): Promise<void> {
-    const { shell, tools } = this.#at(machine);
-    // Tools take AIDs; the guide shows the labels of this machine.
-    const { aliases }: { aliases: Record<string, string> } = JSON.parse(await shell.type('svc alias list --json'));
-    const aids = new Map(Object.entries(aliases).map(([aid, label]) => [label, aid]));
-    const args: Record<string, unknown> = JSON.parse(text, (_key, value: unknown) =>
-      typeof value === 'string' ? (aids.get(value) ?? value) : value,
-    );
-    const expected = linesOf(shown);
-    await eventually(`${name} on ${machine} shows ${shown}`, async () => {
-      const result = await tools.call(name, args);
-      return expected.every((line) => line.test(result));
-    });
+    const result = await this.#at(machine).tools.call(name, JSON.parse(text));
+    for (const line of linesOf(shown)) assert.match(result, line, `${name} on ${machine}`);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -5,7 +5,7 @@ import { AgentRegistry } from '../../src/capabilities/agents/registry.ts';
 import type { TcpCheck } from '../../src/capabilities/agents/types.ts';
 import { callerKey } from '../../src/capabilities/calls/caller-proof.ts';
 import { Directory } from '../../src/capabilities/directory/directory.ts';
-import { discover } from '../../src/capabilities/directory/discovery.ts';
+import { discover, RecentServices } from '../../src/capabilities/directory/discovery.ts';
 import type { PendingView } from '../../src/capabilities/events/pending-counters.ts';
 import { selfDelegation } from '../../src/foundation/identity/delegation.ts';
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
@@ -104,6 +104,7 @@ export class HandlerWorld {
           resolver,
           cardOf: () => undefined,
           discover: async (search) => discover(network, search),
+          recent: new RecentServices({ recent: () => [] }, { clock }),
         }),
       ),
     ];

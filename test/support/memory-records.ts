@@ -110,6 +110,10 @@ export class MemoryRecordNetwork implements RecordNetwork {
       .slice(0, options.limit);
   }
 
+  recent(type: RecordType, limit: number): readonly SignedRecord[] {
+    return this.#hub.store.recent(type, limit);
+  }
+
   async holders(key: Uint8Array, type: RecordType): Promise<HolderCount> {
     const answered = this.unreachable ? 0 : this.#hub.nodes.size - 1;
     return { answered, holding: (await this.get(key, type)) === null ? 0 : answered };

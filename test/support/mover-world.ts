@@ -96,6 +96,7 @@ export class MoverNode {
         accessLists: this.accessLists,
         addressBook: this.addressBook,
         notes: {
+          discardDelivered: () => {},
           exportSecrets: (aid: Aid) => this.noteKeys.export(aid),
           importSecrets: (aid: Aid, keys: readonly ExportedNoteKey[]) => this.noteKeys.import(aid, keys),
           discardSecrets: (aid: Aid) => this.noteKeys.forget(aid),
@@ -150,7 +151,7 @@ export async function furnish(node: MoverNode, agent: TestIdentity, peers: reado
   await node.accessLists.allow(aid, { secret: 'open sesame', expiresAt: now + 1000 });
   node.accessLists.deny(aid, stranger.aid);
   node.accessLists.setDefault(aid, 'deny');
-  node.addressBook.label(aid, 'mover');
+  node.addressBook.label(aid, 'mover', 'my mover');
   new TunnelStore(store).save({
     id: 'ab'.repeat(8),
     localAid: aid,

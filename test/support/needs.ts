@@ -12,6 +12,7 @@ const PACKAGES = {
   curl: 'curl',
   wrk: 'wrk',
   turnserver: 'coturn',
+  script: 'bsdutils',
 } as const;
 
 function isThere(program: string): boolean {

@@ -10,6 +10,7 @@ export interface SharedServer {
   readonly tools: string[];
   readonly allowed: string[];
   readonly service_tcp: string;
+  readonly default_before?: string;
 }
 
 export class ShareCommand {

@@ -18,9 +18,9 @@ import {
   encodeNonce,
   NONCE_BYTES,
   NONCE_HEADER,
-  RESUME_TOKEN_BYTES,
   TLS_PATH,
   TLS_STATUS,
+  TLS_TOKEN_BYTES,
   type TlsStatus,
 } from '../../src/network/transport/tls/wire.ts';
 import { SELF_SIGNED } from './self-signed.ts';
@@ -126,11 +126,11 @@ export class TlsHelper implements AsyncDisposable {
       const signed = decodeClientHello(data, helperNonce);
       if (signed === null) return ws.terminate();
       this.hellos++;
-      const { nonce, resume } = signed.hello;
+      const { nonce, token: resume } = signed.hello;
       const { status = TLS_STATUS.ok, ports = 32, resumes = true, host = '127.0.0.1' } = this.#options;
       const known = resume === null || !resumes ? undefined : this.#lent.get(Buffer.from(resume).toString('hex'));
       const lent = known ?? new Lent(host);
-      const token = new Uint8Array(randomBytes(RESUME_TOKEN_BYTES));
+      const token = new Uint8Array(randomBytes(TLS_TOKEN_BYTES));
       this.#lent.set(Buffer.from(token).toString('hex'), lent);
       const exporter = new Uint8Array(tls.exportKeyingMaterial(EXPORTER_BYTES, EXPORTER_LABEL, Buffer.alloc(0)));
       const hello = {

@@ -45,11 +45,13 @@ export class TunnelPair implements AsyncDisposable {
   #servers: readonly TcpServer[];
   #link: readonly [LinkStream, LinkStream];
   #cutAt: readonly number[];
+  readonly #farIsLong: boolean;
   #arrivals = 0;
 
   private constructor(
     clock: Clock,
     cutAt: readonly number[],
+    farIsLong: boolean,
     [client, near, one]: Awaited<ReturnType<typeof tcpPair>>,
     [service, far, other]: Awaited<ReturnType<typeof tcpPair>>,
   ) {
@@ -58,6 +60,7 @@ export class TunnelPair implements AsyncDisposable {
     this.kept = keptQuota();
     this.#servers = [one, other];
     this.#cutAt = cutAt;
+    this.#farIsLong = farIsLong;
     const side: ConnectionSide = { ...testSide(clock), kept: this.kept, lost: () => true };
     this.#link = this.#newLink();
     this.near = new TunnelConnection(this.#link[0], { node: 'near', source: null, named: true }, side);
@@ -66,9 +69,12 @@ export class TunnelPair implements AsyncDisposable {
     this.far.join(far, {});
   }
 
-  /** @param cutAt numbers of the chunks that break the link */
-  static async open(cutAt: readonly number[] = [], clock: Clock = systemClock): Promise<TunnelPair> {
-    return new TunnelPair(clock, cutAt, await tcpPair(), await tcpPair());
+  /**
+   * @param cutAt numbers of the chunks that break the link
+   * @param farIsLong true if the far end measures a long path, and so begins with a small window
+   */
+  static async open(cutAt: readonly number[] = [], clock: Clock = systemClock, farIsLong = false): Promise<TunnelPair> {
+    return new TunnelPair(clock, cutAt, farIsLong, await tcpPair(), await tcpPair());
   }
 
   /** Number of chunks received over links. */
@@ -102,6 +108,8 @@ export class TunnelPair implements AsyncDisposable {
 
   #newLink(): readonly [LinkStream, LinkStream] {
     const link = linkEnds();
+    const longPath = { packets: () => ({ sent: 0, lost: 0 }), path: () => ({ ...link[0].path(), rttMs: 40 }) };
+    if (this.#farIsLong) Object.assign(link[1], longPath);
     for (const end of link) {
       const push = end.push.bind(end);
       end.push = (chunk: unknown) => {

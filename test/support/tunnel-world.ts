@@ -48,6 +48,8 @@ export class TunnelWorld {
   readonly sourcePorts: number[] = [];
   /** True if the owner of the remote agent allowed the caller by name. */
   named = false;
+  /** Saved tunnels cannot change. */
+  isDiskFull = false;
   /** True if the remote agent refuses the caller. */
   refused = false;
   /** The access token that the remote agent requires. Undefined for none. */
@@ -74,6 +76,10 @@ export class TunnelWorld {
       serviceOf: (aid) =>
         this.bound ? { ...(this.others.get(aid) ?? service).address, takesTunnels: this.takesTunnels } : null,
       authorize,
+      enter: async () => {
+        authorize();
+        return () => () => {};
+      },
       isNamed: () => this.named,
       maxConnections: () => this.maxConnections,
       connect: (options) => connect({ ...options, localPort: this.sourcePorts.shift() ?? 0 }),
@@ -109,9 +115,13 @@ export class TunnelWorld {
 
   /** The tunnels of a restarted daemon with the same memory. */
   newService(): TunnelService {
+    const write = (change: () => unknown): void => {
+      if (this.isDiskFull) throw new SvcError('not_writable');
+      change();
+    };
     const memory = {
-      save: (tunnel: SavedTunnel) => void this.saved.set(tunnel.id, tunnel),
-      delete: (id: string) => void this.saved.delete(id),
+      save: (tunnel: SavedTunnel) => write(() => this.saved.set(tunnel.id, tunnel)),
+      delete: (id: string) => write(() => this.saved.delete(id)),
       list: () => [...this.saved.values()],
     };
     return new TunnelService({
@@ -120,6 +130,9 @@ export class TunnelWorld {
       log: silentLog,
       links: this.near.links,
       memory,
+      askOwner: async () => {
+        throw new SvcError('access_denied');
+      },
     });
   }
 

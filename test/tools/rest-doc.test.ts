@@ -4,9 +4,10 @@ import { test } from 'node:test';
 import { Compile } from 'typebox/compile';
 import { ERRORS } from '../../src/foundation/errors.ts';
 import { operations } from '../../src/operations/index.ts';
+import { compileInput } from '../../src/operations/input.ts';
 import type { Declaration } from '../../src/operations/operation.ts';
-import { responseExample, restPage, sharedExamples, typeText } from '../../tools/rest-doc.ts';
-import { jsonText } from '../../tools/rest-examples.ts';
+import { requestOf, responseExample, restPage, sharedExamples, typeText } from '../../tools/rest-doc.ts';
+import { jsonText, requestText } from '../../tools/rest-examples.ts';
 
 test('docs/reference/rest.md is up to date', () => {
   const page = readFileSync(new URL('../../docs/reference/rest.md', import.meta.url), 'utf8');
@@ -38,6 +39,33 @@ test('every example of a response matches the schema of its operation', () => {
     assert.deepEqual(problems, [], `${declaration.name}: ${JSON.stringify(example)}`);
   }
   for (const [name, schema, example] of sharedExamples()) assert.deepEqual(Compile(schema).Errors(example), [], name);
+});
+
+test('every example of a request is valid input of its operation', () => {
+  const table: readonly Declaration[] = Object.values(operations);
+  for (const declaration of table) {
+    const { params, query, body } = requestOf(declaration);
+    const texts = Object.fromEntries(
+      [params, query].flatMap((part) => Object.entries(part).map(([name, value]) => [name, String(value)])),
+    );
+    const own = (part: object) => Object.fromEntries(Object.keys(part).map((name) => [name, texts[name]]));
+    const raw = { params: own(params), query: own(query), body };
+    assert.doesNotThrow(() => compileInput(declaration)(raw), `${declaration.name}: ${JSON.stringify(raw)}`);
+    const shown = Compile(declaration.shownBody ?? declaration.body).Errors(body);
+    assert.deepEqual(shown, [], declaration.name);
+  }
+});
+
+test('shows requests in one line, with cut AIDs and hashes', () => {
+  const { chatRead, mailboxSend } = operations;
+  assert.match(
+    requestText('GET', chatRead.path ?? '', requestOf(chatRead)),
+    /^GET \/agents\/aid1…\/chat\/peers\/aid1…\?after_seq=\d+&wait_s=\d+$/,
+  );
+  assert.equal(
+    requestText('POST', mailboxSend.path ?? '', requestOf(mailboxSend)),
+    'POST /agents/aid1…/mailbox/send {"recipient":"aid1…","text":"Hello"}',
+  );
 });
 
 test('shows examples as JSON', () => {

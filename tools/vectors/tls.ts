@@ -9,9 +9,10 @@ import {
   encodePing,
   NONCE_BYTES,
   NONCE_HEADER,
-  RESUME_TOKEN_BYTES,
   TLS_PATH,
+  TLS_PURPOSE,
   TLS_STATUS,
+  TLS_TOKEN_BYTES,
 } from '../../src/network/transport/tls/wire.ts';
 import { NETWORK_TAG_BYTES } from '../../src/network/transport/udp-socket.ts';
 import { phraseBytes, phrasePair } from './common.ts';
@@ -21,7 +22,7 @@ const helper = phrasePair('tls helper');
 const helperNonce = phraseBytes('helper nonce').subarray(0, NONCE_BYTES);
 const clientNonce = phraseBytes('client nonce').subarray(0, NONCE_BYTES);
 const exporter = phraseBytes('exporter');
-const token = phraseBytes('resume').subarray(0, RESUME_TOKEN_BYTES);
+const token = phraseBytes('resume').subarray(0, TLS_TOKEN_BYTES);
 
 function clientHellos() {
   const first = {
@@ -30,19 +31,28 @@ function clientHellos() {
     nonce: clientNonce,
   };
   const hellos = [
-    { ...first, exporter, resume: null },
-    { ...first, exporter: new Uint8Array(exporter.length), resume: token },
+    { ...first, purpose: TLS_PURPOSE.ports, helperKey: null, exporter, token: null },
+    {
+      ...first,
+      purpose: TLS_PURPOSE.ports,
+      helperKey: helper.publicKey,
+      exporter: new Uint8Array(exporter.length),
+      token,
+    },
+    { ...first, purpose: TLS_PURPOSE.lane, helperKey: helper.publicKey, exporter, token },
   ];
   return hellos.map((hello) => ({
+    purpose: hello.purpose,
+    helper_key_hex: hello.helperKey === null ? null : toHex(hello.helperKey),
     exporter_hex: toHex(hello.exporter),
-    resume_hex: hello.resume === null ? null : toHex(hello.resume),
+    token_hex: hello.token === null ? null : toHex(hello.token),
     message_hex: toHex(encodeClientHello(hello, helperNonce, client)),
   }));
 }
 
 function helperHellos() {
   const first = { nodeKey: helper.publicKey, exporter };
-  const none = new Uint8Array(RESUME_TOKEN_BYTES);
+  const none = new Uint8Array(TLS_TOKEN_BYTES);
   const hellos = [
     { ...first, status: TLS_STATUS.ok, resume: token, isResumed: false, ports: 32, host: '203.0.113.7' },
     { ...first, status: TLS_STATUS.ok, resume: token, isResumed: true, ports: 127, host: '2001:db8::1' },

@@ -2,9 +2,9 @@
 import type { CallInput } from '../../../src/operations/client.ts';
 import type { operations } from '../../../src/operations/index.ts';
 import type { OutputOf } from '../../../src/operations/operation.ts';
-import { Failure, failureOf } from './failure.ts';
+import { asFailure, Failure, failureOf } from './failure.ts';
 import { wireRequest } from './request.ts';
-import { tokenHeaders } from './session.ts';
+import { currentToken, dropToken, tokenHeaders } from './session.ts';
 
 type Operations = typeof operations;
 export type Name = keyof Operations;
@@ -19,14 +19,28 @@ export function baseOf(node: string | null): string {
   return node === null ? '' : `/via/${encodeURIComponent(node)}`;
 }
 
+/** Paths that another node or an agent answers. Their rejections do not concern the token of this tab. */
+const OTHERS = /^\/(?:via|aid)\//;
+
 /**
  * Sends a request to the daemon, with the token if there is one.
  *
  * @throws Failure if the daemon does not respond or returns an error
  */
 export async function request(path: string, init: RequestInit): Promise<Response> {
+  const sent = currentToken();
+  try {
+    return await requestWith(tokenHeaders(), path, init);
+  } catch (error) {
+    if (asFailure(error).code === 'unauthorized' && !OTHERS.test(path)) dropToken(sent);
+    throw error;
+  }
+}
+
+/** As `request`, with these headers instead of the token. */
+export async function requestWith(more: Record<string, string>, path: string, init: RequestInit): Promise<Response> {
   const headers = new Headers(init.headers);
-  for (const [name, value] of Object.entries(tokenHeaders())) headers.set(name, value);
+  for (const [name, value] of Object.entries(more)) headers.set(name, value);
   let response: Response;
   try {
     const signal = init.signal ?? AbortSignal.timeout(TIMEOUT_MS);

@@ -45,14 +45,15 @@ function aliasesWithout(aliases: Book['aliases'], gone: string): Book['aliases']
 }
 
 /**
- * Sets the label of an agent. An empty label removes it.
+ * Sets the shown label of an agent. An empty label removes it: the next label of the agent is shown, if there is one.
  *
  * @throws Failure
  */
 export function setLabel(aid: string, alias: string): Promise<void> {
-  return change(({ aliases, favorites }) => {
+  return change(({ aliases, other_labels: further = {}, favorites }) => {
+    const shown = alias === '' ? further[aid]?.[0] : alias;
     const others = aliasesWithout(aliases, aid);
-    return { aliases: alias === '' ? others : { ...others, [aid]: alias }, favorites };
+    return { aliases: shown === undefined ? others : { ...others, [aid]: shown }, favorites };
   });
 }
 

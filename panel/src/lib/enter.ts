@@ -1,18 +1,21 @@
 /** How a page gets its token: from a one-time code in the address. */
-import { request } from './api.ts';
-import { keepToken } from './session.ts';
+import { requestWith } from './api.ts';
+import { beginSession } from './session.ts';
 
-/** Exchanges a code or the API token for a session token. */
+/**
+ * Exchanges a code or the API token for a session token. If that fails, an earlier session of this tab remains.
+ *
+ * @throws Failure
+ */
 export async function openSession(by: { readonly code: string } | { readonly api_token: string }): Promise<void> {
   // An expired token would make the daemon reject the request for a new one.
-  keepToken('');
-  const response = await request('/panel/session', {
+  const response = await requestWith({}, '/panel/session', {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(by),
   });
   const answer: { readonly token: string } = await response.json();
-  keepToken(answer.token);
+  beginSession(answer.token);
 }
 
 /** Uses the code in the address, if any, and removes it from the address. */

@@ -22,6 +22,12 @@ export function failureOf(status: number, body: unknown): Failure {
   return new Failure(body.error, status, message, 'details' in body ? body.details : undefined);
 }
 
+/** The member of the request that the daemon rejected. Empty if it names none. */
+export function memberOf({ details }: Failure): string {
+  const path = typeof details === 'object' && details !== null && 'path' in details ? details.path : '';
+  return typeof path === 'string' ? (path.split('/')[1] ?? '') : '';
+}
+
 /** Any error as a failure. */
 export function asFailure(error: unknown): Failure {
   return error instanceof Failure ? error : new Failure('internal', 0, error instanceof Error ? error.message : '');

@@ -13,12 +13,21 @@ export function count(value: number, language: string): string {
 
 /** A size: `3.1 MB`. */
 export function bytes(count: number, language: string): string {
+  return sized(count, language, '');
+}
+
+/** A rate: `16.8 MB/s`. */
+export function bytesPerSecond(count: number, language: string): string {
+  return sized(count, language, '-per-second');
+}
+
+function sized(count: number, language: string, per: string): string {
   let value = count;
   let unit = 0;
   for (; value >= STEP && unit < UNITS.length - 1; unit++) value /= STEP;
   return new Intl.NumberFormat(language, {
     style: 'unit',
-    unit: UNITS[unit] ?? 'byte',
+    unit: `${UNITS[unit] ?? 'byte'}${per}`,
     unitDisplay: 'short',
     maximumSignificantDigits: value < STEP / 10 ? 2 : 3,
   }).format(value);

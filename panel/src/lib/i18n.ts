@@ -3,49 +3,64 @@
  */
 import type { FindingWords, SettingWords } from '../words/daemon-words.ts';
 import { en, type Words } from '../words/en.ts';
-import type { LaterWords } from '../words/en-later.ts';
+import type { AgentWords } from '../words/en-agent.ts';
+import type { NetworkWords } from '../words/en-network.ts';
 import type { NodeWords } from '../words/en-node.ts';
+import type { TalkWords } from '../words/en-talk.ts';
 import { fill, type Text, type Values } from './text.ts';
 
-export type Key = keyof Words | keyof LaterWords | keyof NodeWords;
+type ScreenWords = AgentWords & NodeWords & TalkWords & NetworkWords;
+export type Key = keyof Words | keyof ScreenWords;
 
 export const LANGUAGES = { en: 'English', zh: '中文', ja: '日本語', de: 'Deutsch', es: 'Español' } as const;
 export type Language = keyof typeof LANGUAGES;
 
 interface Loaders {
   readonly first: () => Promise<Words>;
-  readonly later: () => Promise<LaterWords>;
+  readonly agent: () => Promise<AgentWords>;
   readonly node: () => Promise<NodeWords>;
+  readonly talk: () => Promise<TalkWords>;
+  readonly network: () => Promise<NetworkWords>;
 }
-type MoreWords = Partial<LaterWords & NodeWords & SettingWords & FindingWords>;
+type MoreWords = Partial<ScreenWords & SettingWords & FindingWords>;
 /** Loads the texts of some screens in a language. */
 type Loader = (language: Language) => Promise<MoreWords>;
 
 const LOADERS: Readonly<Record<Language, Loaders>> = {
   en: {
     first: async () => en,
-    later: async () => (await import('../words/en-later.ts')).enLater,
+    agent: async () => (await import('../words/en-agent.ts')).enAgent,
     node: async () => (await import('../words/en-node.ts')).enNode,
+    talk: async () => (await import('../words/en-talk.ts')).enTalk,
+    network: async () => (await import('../words/en-network.ts')).enNetwork,
   },
   zh: {
     first: async () => (await import('../words/zh.ts')).zh,
-    later: async () => (await import('../words/zh-later.ts')).zhLater,
+    agent: async () => (await import('../words/zh-agent.ts')).zhAgent,
     node: async () => (await import('../words/zh-node.ts')).zhNode,
+    talk: async () => (await import('../words/zh-talk.ts')).zhTalk,
+    network: async () => (await import('../words/zh-network.ts')).zhNetwork,
   },
   ja: {
     first: async () => (await import('../words/ja.ts')).ja,
-    later: async () => (await import('../words/ja-later.ts')).jaLater,
+    agent: async () => (await import('../words/ja-agent.ts')).jaAgent,
     node: async () => (await import('../words/ja-node.ts')).jaNode,
+    talk: async () => (await import('../words/ja-talk.ts')).jaTalk,
+    network: async () => (await import('../words/ja-network.ts')).jaNetwork,
   },
   de: {
     first: async () => (await import('../words/de.ts')).de,
-    later: async () => (await import('../words/de-later.ts')).deLater,
+    agent: async () => (await import('../words/de-agent.ts')).deAgent,
     node: async () => (await import('../words/de-node.ts')).deNode,
+    talk: async () => (await import('../words/de-talk.ts')).deTalk,
+    network: async () => (await import('../words/de-network.ts')).deNetwork,
   },
   es: {
     first: async () => (await import('../words/es.ts')).es,
-    later: async () => (await import('../words/es-later.ts')).esLater,
+    agent: async () => (await import('../words/es-agent.ts')).esAgent,
     node: async () => (await import('../words/es-node.ts')).esNode,
+    talk: async () => (await import('../words/es-talk.ts')).esTalk,
+    network: async () => (await import('../words/es-network.ts')).esNetwork,
   },
 };
 
@@ -73,14 +88,24 @@ export async function setLanguage(wanted: Language): Promise<void> {
   document.documentElement.lang = wanted;
 }
 
-/** The texts of all screens but the first view. */
-export function loadLater(wanted: Language): Promise<LaterWords> {
-  return LOADERS[wanted].later();
+/** The texts of agents. All screens but the first view need them. */
+export function loadAgent(wanted: Language): Promise<AgentWords> {
+  return LOADERS[wanted].agent();
 }
 
 /** The texts of the pages of the node. */
 export function loadNode(wanted: Language): Promise<NodeWords> {
   return LOADERS[wanted].node();
+}
+
+/** The texts of messages and files. */
+export function loadTalk(wanted: Language): Promise<TalkWords> {
+  return LOADERS[wanted].talk();
+}
+
+/** The texts about other agents and nodes, and the hooks and tools of an agent. */
+export function loadNetwork(wanted: Language): Promise<NetworkWords> {
+  return LOADERS[wanted].network();
 }
 
 /** Loads more texts now, and again when the language changes. */

@@ -10,7 +10,7 @@ const PENDING = ['status', 'agentsList', 'agentGet'] as const satisfies readonly
 const ROOM = ['groupList', 'groupHead', 'groupMembers', 'groupEntries', 'groupRead'] as const satisfies readonly Name[];
 const CHAT = [...PENDING, 'chatContacts', 'chatRead'] as const satisfies readonly Name[];
 
-const INVALIDATED: Readonly<Record<EventType, readonly Name[]>> = {
+const INVALIDATED: Readonly<Partial<Record<EventType, readonly Name[]>>> = {
   'mailbox.received': [...PENDING, 'mailboxList', 'groupInvitations'],
   'mailbox.sent': ['mailboxQueued'],
   'mailbox.expired': ['mailboxQueued'],
@@ -23,6 +23,9 @@ const INVALIDATED: Readonly<Record<EventType, readonly Name[]>> = {
   'chat.received': CHAT,
   'file.offered': ['fileOfferList'],
   'file.answered': ['fileOfferList'],
+  'access.requested': [...PENDING, 'accessRequests'],
+  'access.decided': [...PENDING, 'accessRequests', 'aclGet'],
+  'hook.dead': ['hookList', 'hookDeliveries'],
   'path.changed': ['nodeLinks', 'tunnelList'],
 };
 /** Events within this time are handled together, milliseconds. */
@@ -34,7 +37,7 @@ function isKind(type: string): type is EventType {
 
 /** The operations whose responses an event invalidates. None for an unknown event type. */
 export function invalidatedBy(type: string): readonly Name[] {
-  return isKind(type) ? INVALIDATED[type] : [];
+  return isKind(type) ? (INVALIDATED[type] ?? []) : [];
 }
 
 /** Repeats the queries that events invalidate. The returned function stops it. */

@@ -14,6 +14,7 @@ interface KeyActions {
 const AREAS: Readonly<Record<string, readonly string[]>> = {
   h: [],
   a: ['agents'],
+  p: ['people'],
   d: ['discover'],
   m: ['messages'],
   f: ['files'],

@@ -1,4 +1,5 @@
 /** A small picture of an AID, to distinguish agents with the same name. */
+export { SHOWN_AID_CHARS, shortAid } from '../../../src/foundation/labels.ts';
 
 export interface Bar {
   /** Half the height, 1 to 5. */
@@ -20,9 +21,4 @@ export function barsOf(aid: string): readonly Bar[] {
     hash = (hash ^ (hash >>> 13)) >>> 0;
     return { reach: 1 + (hash % REACHES), hue: (hash >>> 8) % HUES };
   });
-}
-
-/** A short form of an AID: its start and its end. */
-export function shortAid(aid: string): string {
-  return aid.length <= 16 ? aid : `${aid.slice(0, 8)}…${aid.slice(-5)}`;
 }

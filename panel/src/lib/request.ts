@@ -12,7 +12,8 @@ export interface WireRequest {
 const BODY_PREFIX = 'body_';
 
 /**
- * Splits the flat input of an operation into path, query and body. For `GET`, everything outside the path is the query.
+ * Splits the flat input of an operation into path, query and body. For `GET` and `DELETE`, everything outside
+ * the path is the query.
  *
  * @param route method and path, such as `GET /agents/{aid}`
  * @param input an object
@@ -31,7 +32,7 @@ export function wireRequest(route: string, input: unknown): WireRequest {
     return encodeURIComponent(text);
   });
   const rest = [...given].filter(([key, value]) => !inPath.has(key) && value !== undefined);
-  if (method !== 'GET') {
+  if (method !== 'GET' && method !== 'DELETE') {
     const renamed = rest.map(([key, value]) => [
       key.startsWith(BODY_PREFIX) && inPath.has(key.slice(BODY_PREFIX.length)) ? key.slice(BODY_PREFIX.length) : key,
       value,
@@ -39,5 +40,6 @@ export function wireRequest(route: string, input: unknown): WireRequest {
     return { method, path, body: JSON.stringify(Object.fromEntries(renamed)) };
   }
   const query = new URLSearchParams(rest.map(([key, value]): [string, string] => [key, String(value)]));
-  return { method, path: query.size === 0 ? path : `${path}?${query.toString()}`, body: null };
+  const whole = query.size === 0 ? path : `${path}?${query.toString()}`;
+  return { method, path: whole, body: method === 'GET' ? null : '{}' };
 }

@@ -1,26 +1,48 @@
 /**
- * The session token of this tab. It is in `sessionStorage`, which belongs to one origin and one tab. Other tabs of the
- * same origin can ask for it over a channel.
+ * The session token of this tab. It is in `sessionStorage`, which belongs to one origin and one tab. The tabs of an
+ * origin share tokens over a channel: a tab without a token requests one, and a new login is announced to all.
  */
 import { tabStorage } from './storage.ts';
 import { tabChannel } from './tab-channel.ts';
 
 const KEY = 'svcd-session';
-/** How long a new tab waits for the token of another tab, milliseconds. */
-const ASK_MS = 150;
 
 let token = tabStorage.get(KEY);
+/** Tokens that the daemon rejected. Another tab may still send them. */
+const rejected = new Set<string>();
+const followers = new Set<() => void>();
 const channel = tabChannel('svcd-session');
 const tell = channel.postMessage.bind(channel);
 
 channel.addEventListener('message', ({ data }: MessageEvent<unknown>) => {
   if (data === 'ask' && token !== '') tell({ token });
+  if (token !== '' || typeof data !== 'object' || data === null || !('token' in data)) return;
+  if (typeof data.token !== 'string' || rejected.has(data.token)) return;
+  keepToken(data.token);
+  for (const follower of followers) follower();
 });
 
-/** Stores a token. An empty one deletes it. */
-export function keepToken(given: string): void {
+function keepToken(given: string): void {
   token = given;
   tabStorage.set(KEY, given);
+}
+
+/** Keeps the token of a new login, also in the tabs that have none. */
+export function beginSession(given: string): void {
+  keepToken(given);
+  tell({ token: given });
+}
+
+/** The token of this tab. Empty if there is none. */
+export function currentToken(): string {
+  return token;
+}
+
+/** Forgets a token that the daemon rejected, unless the tab has another one meanwhile. */
+export function dropToken(sent: string): void {
+  if (sent === '') return;
+  rejected.add(sent);
+  if (token === sent) keepToken('');
 }
 
 /** The header with the token. */
@@ -28,21 +50,9 @@ export function tokenHeaders(): Record<string, string> {
   return token === '' ? {} : { authorization: `Bearer ${token}` };
 }
 
-/** Requests the token of another tab. */
-export function askTabs(): Promise<boolean> {
-  return new Promise((resolve) => {
-    const settle = (found: boolean): void => {
-      clearTimeout(timer);
-      channel.removeEventListener('message', hear);
-      resolve(found);
-    };
-    const hear = ({ data }: MessageEvent<unknown>): void => {
-      if (typeof data !== 'object' || data === null || !('token' in data) || typeof data.token !== 'string') return;
-      keepToken(data.token);
-      settle(true);
-    };
-    const timer = setTimeout(settle, ASK_MS, false);
-    channel.addEventListener('message', hear);
-    tell('ask');
-  });
+/** Requests a token of the other tabs, and calls back when it arrives. The returned function stops it. */
+export function askTabs(found: () => void): () => void {
+  followers.add(found);
+  tell('ask');
+  return () => followers.delete(found);
 }

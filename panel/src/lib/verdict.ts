@@ -13,11 +13,13 @@ export interface Counters {
   readonly mailbox?: number | undefined;
   readonly chat_invites?: number | undefined;
   readonly chat_unread?: number | undefined;
+  readonly access_requests?: number | undefined;
 }
 
 /** Number of pending items. */
 export function countOf(counters: Counters | undefined): number {
-  return (counters?.mailbox ?? 0) + (counters?.chat_invites ?? 0) + (counters?.chat_unread ?? 0);
+  const { mailbox = 0, chat_invites = 0, chat_unread = 0, access_requests = 0 } = counters ?? {};
+  return mailbox + chat_invites + chat_unread + access_requests;
 }
 
 export type Problem = 'closed' | 'expired' | 'offline' | 'service' | 'unpublished' | 'ending' | 'none' | 'empty';

@@ -2,8 +2,10 @@
 import { useState } from 'preact/hooks';
 import { t } from '../lib/i18n.ts';
 import { Who } from './agent.tsx';
+import { AidField } from './aid-field.tsx';
 import { Copy, Empty, Field, Section, UntrustedText, When } from './basics.tsx';
-import { act, confirm, Dialog, openDialog, openOnce } from './overlay.tsx';
+import { FormDialog } from './form.tsx';
+import { confirm, Dialog, openDialog, openOnce } from './overlay.tsx';
 
 export interface AllowInput {
   readonly aid?: string;
@@ -68,60 +70,44 @@ function Allow({ of, bySecret, add, close }: AllowProps) {
   const title = t(bySecret ? 'acl.make' : 'acl.allow');
   const run = async (): Promise<void> => {
     const { secret } = await add({
-      ...(bySecret ? { generate_secret: true } : { aid: aid.trim() }),
+      ...(bySecret ? { generate_secret: true } : { aid }),
       ...(label === '' ? {} : { label }),
       ...(until === '' ? {} : { expires_at: new Date(until).toISOString() }),
     });
     if (secret !== undefined) openOnce((done) => <Secret secret={secret} of={of} close={done} />);
   };
   return (
-    <Dialog title={title} close={close}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          close();
-          act(run, t('saved'));
-        }}
-      >
-        {!bySecret && <Field label={t('aid')} value={aid} onInput={setAid} placeholder="aid1…" />}
-        <Field label={t('acl.label')} value={label} onInput={setLabel} />
-        <Field label={t('acl.until')} value={until} onInput={setUntil} type="datetime-local" />
-        <div class="acts">
-          <button type="button" onClick={close}>
-            {t('cancel')}
-          </button>
-          <button type="submit" class="main" disabled={!bySecret && aid.trim() === ''}>
-            {title}
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog
+      title={title}
+      verb={title}
+      close={close}
+      fields={['body_aid', 'label', 'expires_at']}
+      isReady={bySecret || aid !== ''}
+      run={run}
+      done={t('saved')}
+    >
+      {!bySecret && <AidField label={t('agent')} name="body_aid" value={aid} onInput={setAid} />}
+      <Field label={t('acl.label')} name="label" value={label} onInput={setLabel} />
+      <Field label={t('acl.until')} name="expires_at" value={until} onInput={setUntil} type="datetime-local" />
+    </FormDialog>
   );
 }
 
 function Deny({ refuse, close }: { readonly refuse: ListsProps['refuse']; readonly close: () => void }) {
   const [aid, setAid] = useState('');
   return (
-    <Dialog title={t('acl.deny')} close={close}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          close();
-          act(() => refuse(aid.trim()), t('saved'));
-        }}
-      >
-        <p>{t('acl.deny.what')}</p>
-        <Field label={t('aid')} value={aid} onInput={setAid} placeholder="aid1…" />
-        <div class="acts">
-          <button type="button" onClick={close}>
-            {t('cancel')}
-          </button>
-          <button type="submit" class="main" disabled={aid.trim() === ''}>
-            {t('acl.deny')}
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog
+      title={t('acl.deny')}
+      verb={t('acl.deny')}
+      close={close}
+      fields={['body_aid']}
+      isReady={aid !== ''}
+      run={() => refuse(aid)}
+      done={t('saved')}
+    >
+      <p>{t('acl.deny.what')}</p>
+      <AidField label={t('agent')} name="body_aid" value={aid} onInput={setAid} />
+    </FormDialog>
   );
 }
 

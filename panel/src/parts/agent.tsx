@@ -1,7 +1,7 @@
-/** How agents look everywhere: icon, name, end of the AID. */
+/** How agents look everywhere: icon, name, start of the AID. */
 import { type ComponentChildren, createContext } from 'preact';
 import { useContext } from 'preact/hooks';
-import { barsOf, shortAid } from '../lib/mark.ts';
+import { barsOf, SHOWN_AID_CHARS, shortAid } from '../lib/mark.ts';
 import { href } from '../lib/place.ts';
 import { UntrustedText } from './basics.tsx';
 
@@ -26,6 +26,11 @@ export function Mark({ aid, size = 22 }: { readonly aid: string; readonly size?:
   );
 }
 
+/** False for an agent of this node that has no name: its short AID takes the place of the name. */
+function isNamed(aid: string, name: Naming | undefined): boolean {
+  return name !== undefined && name.text !== shortAid(aid);
+}
+
 /** The name of an agent, in a sentence. */
 export function Called({ aid }: { readonly aid: string }) {
   const name = useContext(Names).get(aid);
@@ -43,12 +48,12 @@ export function Called({ aid }: { readonly aid: string }) {
   );
 }
 
-/** An agent in a sentence, with the end of its AID. */
+/** An agent in a sentence, with the start of its AID. */
 export function Inline({ aid }: { readonly aid: string }) {
   const name = useContext(Names).get(aid);
   return (
     <a class="inline" href={href([name?.isHere === true ? 'agents' : 'discover', aid])}>
-      <Mark aid={aid} size={16} /> <Called aid={aid} /> {name !== undefined && <code>…{aid.slice(-5)}</code>}
+      <Mark aid={aid} size={16} /> <Called aid={aid} /> {isNamed(aid, name) && <code>{shortAid(aid)}</code>}
     </a>
   );
 }
@@ -61,14 +66,14 @@ interface WhoProps {
   readonly children?: ComponentChildren;
 }
 
-/** An agent with icon, name and the end of its AID, as a link to its page. */
+/** An agent with icon, name and the start of its AID, as a link to its page. */
 export function Who({ aid, plain = false, children }: WhoProps) {
   const name = useContext(Names).get(aid);
   const content = (
     <>
       <Mark aid={aid} />
       <span>
-        {name !== undefined && <Called aid={aid} />}
+        {isNamed(aid, name) && <Called aid={aid} />}
         <code title={aid}>{shortAid(aid)}</code>
         {children !== undefined && <small>{children}</small>}
       </span>
@@ -79,5 +84,15 @@ export function Who({ aid, plain = false, children }: WhoProps) {
     <a class="who" href={href([name?.isHere === true ? 'agents' : 'discover', aid])}>
       {content}
     </a>
+  );
+}
+
+/** A whole AID. A narrow page shows only its start. */
+export function WholeAid({ aid }: { readonly aid: string }) {
+  return (
+    <code class="aid" title={aid}>
+      <b>{aid.slice(0, SHOWN_AID_CHARS)}</b>
+      <span>{aid.slice(SHOWN_AID_CHARS)}</span>
+    </code>
   );
 }

@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useContext } from 'preact/hooks';
 import type { Output } from '../lib/api.ts';
 import { type Key, t } from '../lib/i18n.ts';
+import { shortAid } from '../lib/mark.ts';
 import { go, href } from '../lib/place.ts';
 import { useQuery } from '../lib/query.ts';
 import { Names } from './agent.tsx';
@@ -19,6 +20,10 @@ interface ChoiceProps {
   readonly choose: (aid: string) => void;
 }
 
+function optionText(aid: string, name = shortAid(aid)): string {
+  return name === shortAid(aid) ? name : `${name} (${shortAid(aid)})`;
+}
+
 function Choice({ agents, value, choose }: ChoiceProps) {
   const names = useContext(Names);
   const aids: readonly string[] = agents.map(({ aid }) => aid);
@@ -26,7 +31,7 @@ function Choice({ agents, value, choose }: ChoiceProps) {
     <select aria-label={t('acting')} value={value} onChange={(event) => choose(event.currentTarget.value)}>
       {(aids.includes(value) ? aids : [value, ...aids]).map((aid) => (
         <option key={aid} value={aid}>
-          {names.get(aid)?.text ?? aid} ({aid.slice(-5)})
+          {optionText(aid, names.get(aid)?.text)}
         </option>
       ))}
     </select>

@@ -1,5 +1,6 @@
 /** Small components for all screens. */
-import type { ComponentChildren, TargetedInputEvent, VNode } from 'preact';
+import { type ComponentChildren, createContext, type TargetedInputEvent, type VNode } from 'preact';
+import { useContext, useId } from 'preact/hooks';
 import { escapeUnsafe } from '../../../src/foundation/display-text.ts';
 import type { Known } from '../lib/cache.ts';
 import { failureText } from '../lib/failure-text.ts';
@@ -112,29 +113,59 @@ export function Answer<T>({ of: { value, failure }, children }: AnswerProps<T>) 
   return <div class={failure === undefined ? '' : 'dim'}>{children(value)}</div>;
 }
 
+/** The failed field of a form, and the reason. */
+export interface FieldTrouble {
+  readonly field: string;
+  readonly text: ComponentChildren;
+}
+
+export const Trouble = createContext<FieldTrouble | undefined>(undefined);
+
+/** The error of a field: attributes of the input, and an element below it. */
+export function useTrouble(name: string): readonly [Readonly<Record<string, string>>, ComponentChildren] {
+  const trouble = useContext(Trouble);
+  const id = useId();
+  if (name === '' || trouble?.field !== name) return [{}, null];
+  return [
+    { 'aria-invalid': 'true', 'aria-describedby': id },
+    <p key="trouble" id={id} class="bad trouble" role="alert">
+      {trouble.text}
+    </p>,
+  ];
+}
+
 interface FieldProps {
   readonly label: string;
   readonly value: string;
   readonly onInput: (value: string) => void;
-  readonly type?: 'text' | 'password' | 'date' | 'datetime-local';
+  /** The member of the request, so that its errors appear here. */
+  readonly name?: string;
+  readonly type?: 'text' | 'password' | 'date' | 'datetime-local' | 'lines' | 'secret';
   readonly placeholder?: string;
 }
 
-/** An input with its label. */
-export function Field({ label, value, onInput, type = 'text', placeholder = '' }: FieldProps) {
+/** An input with its label. `secret` is hidden like a password, but no password manager offers to store it. */
+export function Field({ label, value, onInput, name = '', type = 'text', placeholder = '' }: FieldProps) {
+  const [bad, trouble] = useTrouble(name);
   const shared = {
+    ...bad,
     value,
     autocomplete: 'off',
-    onInput: (event: TargetedInputEvent<HTMLInputElement>) => onInput(event.currentTarget.value),
+    onInput: (event: TargetedInputEvent<HTMLInputElement | HTMLTextAreaElement>) => onInput(event.currentTarget.value),
   } as const;
   return (
-    <label class="field">
-      <span>{label}</span>
-      {type === 'password' && <input type="password" {...shared} />}
-      {type === 'date' && <input type="date" {...shared} />}
-      {type === 'datetime-local' && <input type="datetime-local" {...shared} />}
-      {type === 'text' && <input placeholder={placeholder} {...shared} />}
-    </label>
+    <>
+      <label class="field">
+        <span>{label}</span>
+        {type === 'password' && <input type="password" {...shared} autocomplete="current-password" />}
+        {type === 'date' && <input type="date" {...shared} />}
+        {type === 'datetime-local' && <input type="datetime-local" {...shared} />}
+        {type === 'lines' && <textarea rows={4} placeholder={placeholder} {...shared} />}
+        {type === 'secret' && <input class="secret" spellcheck={false} {...shared} />}
+        {type === 'text' && <input placeholder={placeholder} {...shared} />}
+      </label>
+      {trouble}
+    </>
   );
 }
 

@@ -1,6 +1,7 @@
 /** Selects the calling agent, if this node has several. */
 import { useContext, useState } from 'preact/hooks';
 import { t } from '../lib/i18n.ts';
+import { shortAid } from '../lib/mark.ts';
 import { useQuery } from '../lib/query.ts';
 import { Names } from './agent.tsx';
 
@@ -25,7 +26,7 @@ export function useCaller(): Caller {
       <select aria-label={t('call.as')} value={local_aid} onChange={(event) => choose(event.currentTarget.value)}>
         {aids.map((aid) => (
           <option key={aid} value={aid}>
-            {t('call.as')} {names.get(aid)?.text ?? aid.slice(-5)}
+            {t('call.as')} {names.get(aid)?.text ?? shortAid(aid)}
           </option>
         ))}
       </select>

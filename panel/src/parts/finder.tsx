@@ -9,6 +9,7 @@ import { Dialog } from './overlay.tsx';
 const PAGES: readonly (readonly [Key, readonly string[]])[] = [
   ['area.home', []],
   ['area.agents', ['agents']],
+  ['area.people', ['people']],
   ['area.discover', ['discover']],
   ['area.messages', ['messages']],
   ['area.files', ['files']],
@@ -17,6 +18,7 @@ const PAGES: readonly (readonly [Key, readonly string[]])[] = [
   ['node.doctor', ['node', 'doctor']],
   ['node.settings', ['node', 'settings']],
   ['node.peers', ['node', 'peers']],
+  ['node.contacts', ['node', 'contacts']],
   ['node.events', ['node', 'events']],
   ['node.update', ['node', 'update']],
   ['node.admin', ['node', 'admin']],

@@ -6,7 +6,7 @@ import { ShortcutSwitch } from './shortcut-switch.tsx';
 export function Help({ close }: { readonly close: () => void }) {
   const keys: readonly [string, string][] = [
     ['Ctrl K', t('find')],
-    ['g h / a / d / m / f / n', t('areas')],
+    ['g h / a / p / d / m / f / n', t('areas')],
     ['/', t('filter')],
     ['n', t('agent.new')],
     ['j / k', t('keys.rows')],

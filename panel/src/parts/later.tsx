@@ -1,7 +1,7 @@
 /** A component that loads when it is shown, together with its texts. */
 import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { loadLater, loadTexts, t } from '../lib/i18n.ts';
+import { loadAgent, loadTexts, t } from '../lib/i18n.ts';
 
 interface LaterProps<P> {
   readonly load: () => Promise<ComponentType<P>>;
@@ -16,7 +16,7 @@ interface Loaded<P> {
 export function Later<P extends object>({ load, props }: LaterProps<P>) {
   const [loaded, setLoaded] = useState<Loaded<P>>();
   useEffect(() => {
-    Promise.all([load(), loadTexts(loadLater)]).then(
+    Promise.all([load(), loadTexts(loadAgent)]).then(
       ([shown]) => setLoaded({ load, shown }),
       () => {},
     );

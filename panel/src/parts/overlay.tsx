@@ -1,7 +1,7 @@
 /** Dialogs and short notifications above the page. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { asFailure } from '../lib/failure.ts';
+import { asFailure, type Failure } from '../lib/failure.ts';
 import { failureText } from '../lib/failure-text.ts';
 import { holdPage } from '../lib/hold-page.ts';
 import { t } from '../lib/i18n.ts';
@@ -81,18 +81,34 @@ function dismiss(id: number): void {
   changed();
 }
 
+/**
+ * Runs an action, reports its success and repeats the queries.
+ *
+ * @returns its failure, which the caller shows
+ */
+export async function attempt<A>(
+  run: () => Promise<A>,
+  done: string | ((answer: A) => string) = '',
+): Promise<Failure | undefined> {
+  try {
+    const answer = await run();
+    const text = typeof done === 'string' ? done : done(answer);
+    if (text !== '') notify(text, false);
+    return undefined;
+  } catch (error) {
+    return asFailure(error);
+  } finally {
+    refresh();
+  }
+}
+
 /** Runs an action, reports the result and repeats the queries. */
 export function act<A>(run: () => Promise<A>, done: string | ((answer: A) => string) = ''): void {
-  run().then(
-    (answer) => {
-      const text = typeof done === 'string' ? done : done(answer);
-      if (text !== '') notify(text, false);
-      refresh();
+  attempt(run, done).then(
+    (failure) => {
+      if (failure !== undefined) notify(failureText(failure), true);
     },
-    (error: unknown) => {
-      notify(failureText(asFailure(error)), true);
-      refresh();
-    },
+    () => {},
   );
 }
 

@@ -43,7 +43,7 @@ export function ReadMaster({ take }: Props) {
       </label>
       <details>
         <summary>{t('master.type')}</summary>
-        <Field label={t('master.hex')} type="password" value={typed} onInput={setTyped} />
+        <Field label={t('master.hex')} type="secret" value={typed} onInput={setTyped} />
         <button type="button" onClick={() => use(typed)}>
           {t('master.use')}
         </button>

@@ -95,7 +95,7 @@ export function Table<R>({ label, rows: given, columns, keyOf }: TableProps<R>) 
                 <td
                   key={i}
                   class={isNumber === true ? 'num' : ''}
-                  {...(isNumber === true ? { 'data-title': title } : {})}
+                  {...(i > 0 && title !== '' ? { 'data-title': title } : {})}
                 >
                   {cell(row)}
                 </td>

@@ -2,14 +2,15 @@
 import { useEffect, useState } from 'preact/hooks';
 import { everyAgent } from '../lib/all-agents.ts';
 import type { Output } from '../lib/api.ts';
-import { t } from '../lib/i18n.ts';
+import { loadNetwork, loadTexts, t } from '../lib/i18n.ts';
 import { href, keep } from '../lib/place.ts';
 import { useQuery } from '../lib/query.ts';
-import { Called, Mark } from '../parts/agent.tsx';
+import { Called, Mark, WholeAid } from '../parts/agent.tsx';
 import { type Agent, AgentsTable, CHOICE } from '../parts/agents-table.tsx';
 import { Answer, Copy, Empty } from '../parts/basics.tsx';
 import { Later } from '../parts/later.tsx';
 import { openDialog } from '../parts/overlay.tsx';
+import { Tabs } from '../parts/tabs.tsx';
 import { Access } from './agent/access.tsx';
 import { Keys } from './agent/keys.tsx';
 import { Overview } from './agent/overview.tsx';
@@ -23,7 +24,16 @@ const LIST_MS = 30_000;
 
 const loadQr = async () => (await import('./agent/qr-dialog.tsx')).QrDialog;
 
-const TABS = ['overview', 'services', 'profile', 'access', 'tunnels', 'keys', 'use'] as const;
+const loadHooks = async () => {
+  await loadTexts(loadNetwork);
+  return (await import('./agent/hooks.tsx')).HooksPage;
+};
+const loadHub = async () => {
+  await loadTexts(loadNetwork);
+  return (await import('./agent/hub.tsx')).HubPage;
+};
+
+const TABS = ['overview', 'services', 'profile', 'access', 'tunnels', 'hooks', 'hub', 'keys', 'use'] as const;
 type Tab = (typeof TABS)[number];
 
 interface Props {
@@ -160,6 +170,10 @@ function Page({ tab, agent }: { readonly tab: Tab; readonly agent: Output<'agent
       return <Access agent={agent} />;
     case 'tunnels':
       return <Tunnels aid={agent.aid} />;
+    case 'hooks':
+      return <Later load={loadHooks} props={{ aid: agent.aid }} />;
+    case 'hub':
+      return <Later load={loadHub} props={{ aid: agent.aid }} />;
     case 'keys':
       return <Keys agent={agent} />;
     case 'use':
@@ -177,28 +191,21 @@ function One({ aid, tab }: { readonly aid: string; readonly tab: Tab }) {
           <h1>
             <Called aid={aid} />
           </h1>
-          <code class="aid">
-            <b>{aid.slice(0, 8)}</b>
-            {aid.slice(8, -5)}
-            <b>{aid.slice(-5)}</b>
-          </code>
+          <WholeAid aid={aid} />
         </div>
         <Copy text={aid} />
         <button type="button" onClick={() => openDialog((close) => <Later load={loadQr} props={{ aid, close }} />)}>
           {t('qr.show')}
         </button>
       </div>
-      <nav class="tabs" aria-label={t('agent')}>
-        {TABS.map((one) => (
-          <a
-            key={one}
-            href={href(['agents', aid, ...(one === 'overview' ? [] : [one])])}
-            {...(one === tab ? { 'aria-current': 'page' } : {})}
-          >
-            {t(`tab.${one}`)}
-          </a>
-        ))}
-      </nav>
+      <Tabs
+        label={t('agent')}
+        tabs={TABS.map((one) => ({
+          title: t(`tab.${one}`),
+          path: ['agents', aid, ...(one === 'overview' ? [] : [one])],
+          isCurrent: one === tab,
+        }))}
+      />
       <Answer of={agent}>{(value) => <Page tab={tab} agent={value} />}</Answer>
     </>
   );

@@ -10,6 +10,7 @@ import { perform } from '../lib/query.ts';
 import { Who } from '../parts/agent.tsx';
 import { Answer, Empty, Section, UntrustedText } from '../parts/basics.tsx';
 import { InBook, Starred } from './discover/book.tsx';
+import { LabeledAgents, RecentServices } from './discover/nearby.tsx';
 import { Peer } from './peer.tsx';
 
 const AID = /^(aid1|0x|bc1|pr1)/i;
@@ -52,6 +53,7 @@ export function Discover({ path: [aid], query: { q = '' } }: Props) {
     readonly value: readonly Entry[] | undefined;
     readonly failure: Failure | undefined;
   }>();
+  useEffect(() => setText(q), [q]);
   useEffect(() => {
     if (q === '') return;
     let isAsked = true;
@@ -96,7 +98,13 @@ export function Discover({ path: [aid], query: { q = '' } }: Props) {
         </button>
       </form>
       <p class="soft">{t('discover.how')}</p>
-      {q === '' && <Starred />}
+      {q === '' && (
+        <>
+          <Starred />
+          <RecentServices />
+          <LabeledAgents />
+        </>
+      )}
       {q !== '' && found !== undefined && (
         <Section
           title={t('discover.found')}

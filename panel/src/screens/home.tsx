@@ -2,12 +2,14 @@
 import type { Output } from '../lib/api.ts';
 import type { Known } from '../lib/cache.ts';
 import { t } from '../lib/i18n.ts';
+import { natText } from '../lib/nat.ts';
 import { href } from '../lib/place.ts';
 import { useQuery } from '../lib/query.ts';
 import { publicAddress, verdictOf } from '../lib/verdict.ts';
 import { Called } from '../parts/agent.tsx';
 import { AgentsTable } from '../parts/agents-table.tsx';
 import { Answer, Bytes, Empty, Section, T } from '../parts/basics.tsx';
+import { JoinButtons } from '../parts/join-buttons.tsx';
 import { LinksPicture } from '../parts/links-picture.tsx';
 import { Traffic } from '../parts/traffic.tsx';
 import { RecentEvents } from './home/recent-events.tsx';
@@ -60,7 +62,7 @@ function Network({ status, links }: { readonly status: Output<'status'>; readonl
       </div>
       <div>
         <dt>{t('fact.nat')}</dt>
-        <dd>{status.nat_type_label}</dd>
+        <dd>{natText(status.nat_type)}</dd>
       </div>
       <div>
         <dt>{t('fact.links')}</dt>
@@ -74,7 +76,7 @@ function Network({ status, links }: { readonly status: Output<'status'>; readonl
       </div>
       <div>
         <dt>{t('fact.mapping')}</dt>
-        <dd>{status.port_mapping}</dd>
+        <dd>{t(`mapping.${status.port_mapping}`)}</dd>
       </div>
       <div>
         <dt>{t('fact.helped')}</dt>
@@ -106,6 +108,7 @@ export function Home({ status, agents }: HomeProps) {
         <PendingItems agents={value.agents} pending={status.value.pending ?? {}} />
         <Section title={t('network')} note={t('now')}>
           <Network status={status.value} links={links} />
+          <JoinButtons />
         </Section>
       </div>
       <Traffic />

@@ -11,14 +11,7 @@ import { Field, InputError } from '../parts/basics.tsx';
 export function Login() {
   const [token, setToken] = useState('');
   const [trouble, setTrouble] = useState('');
-  useEffect(() => {
-    askTabs().then(
-      (found) => {
-        if (found) refresh();
-      },
-      () => {},
-    );
-  }, []);
+  useEffect(() => askTabs(refresh), []);
   const enter = (): void => {
     openSession({ api_token: token }).then(
       () => refresh(),

@@ -6,7 +6,7 @@ import { aidOfKey, keyOf, lastDigits, masterFileText, newSeed, proofHex, readSee
 import { here } from '../lib/place.ts';
 import { perform } from '../lib/query.ts';
 import { saveFile } from '../lib/save.ts';
-import { Mark } from '../parts/agent.tsx';
+import { Mark, WholeAid } from '../parts/agent.tsx';
 import { Field, InputError } from '../parts/basics.tsx';
 import { Later } from '../parts/later.tsx';
 import { act, confirm } from '../parts/overlay.tsx';
@@ -174,7 +174,7 @@ export function MakeKeys({ done }: { readonly done: (aid: string) => void }) {
     <>
       <p class="who">
         <Mark aid={made.aid} />
-        <code>{made.aid}</code>
+        <WholeAid aid={made.aid} />
       </p>
       {made.isRestored ? (
         <div class="acts">

@@ -1,14 +1,21 @@
 /** The steps for a new agent: create the keys, save the master key, prove that it is saved, register. */
 import { useEffect, useState } from 'preact/hooks';
+import { setLabel } from '../lib/book.ts';
 import { t } from '../lib/i18n.ts';
 import { canSign } from '../lib/master.ts';
 import { href, keep } from '../lib/place.ts';
 import { perform, useQuery } from '../lib/query.ts';
+import { Mark, WholeAid } from '../parts/agent.tsx';
 import { Copy, Field, State } from '../parts/basics.tsx';
-import { act } from '../parts/overlay.tsx';
+import { Form } from '../parts/form.tsx';
+import { Later } from '../parts/later.tsx';
+import { act, openDialog } from '../parts/overlay.tsx';
+import { ServiceAddress } from '../parts/service-address.tsx';
 import { MakeKeys } from './make-keys.tsx';
 
 const LOOK_MS = 2_000;
+
+const loadQr = async () => (await import('./agent/qr-dialog.tsx')).QrDialog;
 
 /** Shows how far publishing is. */
 function Published({ aid }: { readonly aid: string }) {
@@ -18,54 +25,68 @@ function Published({ aid }: { readonly aid: string }) {
   return <State tone="warn">{t(status.value?.network_ready === true ? 'new.publishing' : 'new.nonetwork')}</State>;
 }
 
-function Bind({ aid, done }: { readonly aid: string; readonly done: () => void }) {
-  const [address, setAddress] = useState('');
+interface StepProps {
+  readonly aid: string;
+  readonly done: () => void;
+}
+
+/** The button that skips a step. */
+function skip(done: () => void) {
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        act(async () => {
-          await perform('agentPatch', { aid, service_tcp: address.trim() });
-          done();
-        }, t('saved'));
-      }}
-    >
-      <p>{t('service.bind.how')}</p>
-      <Field label={t('service.address')} value={address} onInput={setAddress} placeholder="127.0.0.1:8080" />
-      <div class="acts">
-        <button type="submit" class="main" disabled={address.trim() === ''}>
-          {t('service.bind')}
-        </button>
-        <button type="button" onClick={done}>
-          {t('skip.step')}
-        </button>
-      </div>
-    </form>
+    <button type="button" onClick={done}>
+      {t('skip.step')}
+    </button>
   );
 }
 
-function Offer({ aid, done }: { readonly aid: string; readonly done: () => void }) {
+function Label({ aid, done }: StepProps) {
+  const [label, setText] = useState('');
+  return (
+    <Form
+      fields={['aliases']}
+      verb={t('save')}
+      isReady={label.trim() !== ''}
+      run={() => setLabel(aid, label.trim())}
+      close={done}
+      more={skip(done)}
+    >
+      <p>{t('new.label.what')}</p>
+      <Field label={t('new.label.text')} name="aliases" value={label} onInput={setText} />
+    </Form>
+  );
+}
+
+function Bind({ aid, done }: StepProps) {
+  const [address, setAddress] = useState('');
+  return (
+    <Form
+      fields={['service_tcp']}
+      verb={t('service.bind')}
+      isReady={address.trim() !== ''}
+      run={() => perform('agentPatch', { aid, service_tcp: address.trim() })}
+      done={t('saved')}
+      close={done}
+      more={skip(done)}
+    >
+      <ServiceAddress value={address} onInput={setAddress} />
+    </Form>
+  );
+}
+
+function Offer({ aid, done }: StepProps) {
   const [name, setName] = useState('');
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        act(async () => {
-          await perform('serviceRegister', { aid, services: [name.trim()] });
-          done();
-        }, t('saved'));
-      }}
+    <Form
+      fields={['services']}
+      verb={t('services.offer')}
+      isReady={name.trim() !== ''}
+      run={() => perform('serviceRegister', { aid, services: [name.trim()] })}
+      done={t('saved')}
+      close={done}
+      more={skip(done)}
     >
-      <Field label={t('services.names')} value={name} onInput={setName} placeholder="lang.translate" />
-      <div class="acts">
-        <button type="submit" class="main" disabled={name.trim() === ''}>
-          {t('services.offer')}
-        </button>
-        <button type="button" onClick={done}>
-          {t('skip.step')}
-        </button>
-      </div>
-    </form>
+      <Field label={t('services.names')} name="services" value={name} onInput={setName} placeholder="lang.translate" />
+    </Form>
   );
 }
 
@@ -73,22 +94,40 @@ function Ready({ aid }: { readonly aid: string }) {
   const mcp = `${location.origin}/mcp`;
   return (
     <>
-      <p>
+      <p>{t('new.handover')}</p>
+      <p class="handover">
+        <Mark aid={aid} /> <WholeAid aid={aid} />
+      </p>
+      <div class="acts close">
+        <CopyAid aid={aid} />
+        <button type="button" onClick={() => openDialog((close) => <Later load={loadQr} props={{ aid, close }} />)}>
+          {t('qr.show')}
+        </button>
+        <a class="button" href={href(['agents', aid])}>
+          {t('new.open')}
+        </a>
+      </div>
+      <p class="above">
         <Published aid={aid} />
       </p>
       <p class="soft">{t('use.mcp')}</p>
       <pre>{mcp}</pre>
-      <div class="acts">
-        <Copy text={mcp} />
-        <a class="button" href={href(['agents', aid])}>
-          {t('new.open')}
-        </a>
+      <div class="acts close">
+        <Copy text={mcp} label={t('new.mcp.copy')} />
       </div>
     </>
   );
 }
 
-const STEPS = ['keys', 'service', 'offer', 'ready'] as const;
+function CopyAid({ aid }: { readonly aid: string }) {
+  return (
+    <button type="button" class="main" onClick={() => act(() => navigator.clipboard.writeText(aid), t('copied'))}>
+      {t('aid.copy')}
+    </button>
+  );
+}
+
+const STEPS = ['keys', 'label', 'service', 'offer', 'ready'] as const;
 
 interface Props {
   readonly query: Readonly<Record<string, string>>;
@@ -122,6 +161,7 @@ export function NewAgent({ query: { aid = '', step: named = '' } }: Props) {
           <li key={name} class={i < step ? 'done' : ''} {...(i === step ? { 'aria-current': 'step' } : {})}>
             <h2 tabIndex={-1}>{t(`new.${name}`)}</h2>
             {i === step && name === 'keys' && <MakeKeys done={(made) => keep({ aid: made, step: STEPS[1] })} />}
+            {i === step && name === 'label' && <Label aid={aid} done={next} />}
             {i === step && name === 'service' && <Bind aid={aid} done={next} />}
             {i === step && name === 'offer' && <Offer aid={aid} done={next} />}
             {i === step && name === 'ready' && <Ready aid={aid} />}

@@ -1,10 +1,12 @@
 /** The node itself. */
 import { loadFindingTexts, loadSettingTexts } from '../lib/daemon-texts.ts';
-import { loadTexts, t } from '../lib/i18n.ts';
-import { here, href } from '../lib/place.ts';
+import { loadNetwork, loadTexts, t } from '../lib/i18n.ts';
+import { here } from '../lib/place.ts';
 import { Later } from '../parts/later.tsx';
+import { Tabs } from '../parts/tabs.tsx';
 import { Admin } from './node/admin.tsx';
 import { Book } from './node/book.tsx';
+import { Contacts } from './node/contacts.tsx';
 import { Doctor } from './node/doctor.tsx';
 import { Happenings } from './node/happenings.tsx';
 import { Log } from './node/log.tsx';
@@ -19,6 +21,7 @@ const TABS = [
   'doctor',
   'links',
   'peers',
+  'contacts',
   'events',
   'log',
   'settings',
@@ -37,6 +40,10 @@ const loadDoctor = async () => {
   await loadTexts(loadFindingTexts);
   return Doctor;
 };
+const loadContacts = async () => {
+  await loadTexts(loadNetwork);
+  return Contacts;
+};
 const loadSettings = async () => {
   await loadTexts(loadSettingTexts);
   return Settings;
@@ -52,12 +59,14 @@ function Page({ tab, query }: { readonly tab: Tab; readonly query: Query }) {
       return <Links />;
     case 'peers':
       return <Peers />;
+    case 'contacts':
+      return <Later load={loadContacts} props={{}} />;
     case 'events':
       return <Happenings q={query['q']} />;
     case 'log':
       return <Log q={query['q']} level={query['level']} />;
     case 'settings':
-      return <Later load={loadSettings} props={{}} />;
+      return <Later load={loadSettings} props={{ q: query['q'] }} />;
     case 'update':
       return <Update />;
     case 'admin':
@@ -75,17 +84,14 @@ export function NodeScreen({ path, query }: { readonly path: readonly string[]; 
   return (
     <>
       <h1>{t('area.node')}</h1>
-      <nav class="tabs" aria-label={t('area.node')}>
-        {tabs.map((one) => (
-          <a
-            key={one}
-            href={href(one === 'state' ? ['node'] : ['node', one])}
-            {...(one === tab ? { 'aria-current': 'page' } : {})}
-          >
-            {t(`node.${one}`)}
-          </a>
-        ))}
-      </nav>
+      <Tabs
+        label={t('area.node')}
+        tabs={tabs.map((one) => ({
+          title: t(`node.${one}`),
+          path: one === 'state' ? ['node'] : ['node', one],
+          isCurrent: one === tab,
+        }))}
+      />
       <Page tab={tab} query={query} />
     </>
   );

@@ -6,10 +6,11 @@ import type { Output } from '../lib/api.ts';
 import { asFailure, type Failure } from '../lib/failure.ts';
 import * as format from '../lib/format.ts';
 import { type Key, language, t } from '../lib/i18n.ts';
+import { natText } from '../lib/nat.ts';
 import { type Offer, offersOf, seenOffers, servicesToAsk } from '../lib/offers.ts';
 import { go, here, viewNode } from '../lib/place.ts';
 import { perform, useQuery } from '../lib/query.ts';
-import { Called, Mark } from '../parts/agent.tsx';
+import { Called, Mark, WholeAid } from '../parts/agent.tsx';
 import { Answer, Copy, Section, State, T, UntrustedText, When } from '../parts/basics.tsx';
 import { useCaller } from '../parts/caller.tsx';
 import { act, Dialog, openDialog } from '../parts/overlay.tsx';
@@ -30,7 +31,7 @@ function Ways({ aid }: { readonly aid: string }) {
         {({ node, connection, ways: all, not_direct }) => (
           <>
             <p>
-              {t('peer.node')} <code>{node}</code>
+              {t('peer.node')} <WholeAid aid={node} />
             </p>
             <p class="empty">
               {connection === null ? (
@@ -49,11 +50,7 @@ function Ways({ aid }: { readonly aid: string }) {
                 </li>
               ))}
             </ul>
-            {not_direct !== null && (
-              <p class="soft" lang="en">
-                {not_direct.text}
-              </p>
-            )}
+            {not_direct !== null && <p class="soft">{t(`notdirect.${not_direct.code}`)}</p>}
           </>
         )}
       </Answer>
@@ -213,7 +210,7 @@ export function Peer({ aid }: { readonly aid: string }) {
           <h1>
             <Called aid={aid} />
           </h1>
-          <code>{aid}</code>
+          <WholeAid aid={aid} />
         </div>
         <Copy text={aid} />
         <InBook aid={aid} />
@@ -235,7 +232,7 @@ export function Peer({ aid }: { readonly aid: string }) {
                   ))}
                 </dd>
                 <dt>{t('fact.nat')}</dt>
-                <dd>{nat_type}</dd>
+                <dd>{natText(nat_type)}</dd>
                 <dt>{t('agent.last')}</dt>
                 <dd>
                   <When at={timestamp} ago />

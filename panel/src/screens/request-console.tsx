@@ -2,14 +2,16 @@
 import { useState } from 'preact/hooks';
 import type { Output } from '../lib/api.ts';
 import { base64Of, bytesOf, textOf } from '../lib/base64.ts';
+import type { Failure } from '../lib/failure.ts';
+import { failureText } from '../lib/failure-text.ts';
 import * as format from '../lib/format.ts';
 import { type Call, callsOf, keepCall } from '../lib/history.ts';
 import { language, t } from '../lib/i18n.ts';
 import { perform } from '../lib/query.ts';
 import { saveFile } from '../lib/save.ts';
-import { Bytes, Field, Section, State, UntrustedLines } from '../parts/basics.tsx';
+import { Bytes, Field, InputError, Section, State, UntrustedLines } from '../parts/basics.tsx';
 import { useCaller } from '../parts/caller.tsx';
-import { act } from '../parts/overlay.tsx';
+import { attempt } from '../parts/overlay.tsx';
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'] as const;
 /** Most characters of a response to show. The saved file is complete. */
@@ -118,11 +120,13 @@ function Before({ aid, choose }: { readonly aid: string; readonly choose: (call:
 export function RequestConsole({ aid }: { readonly aid: string }) {
   const [call, setCall] = useState<Call>({ method: 'GET', path: '/', headers: '', body: '' });
   const [answer, setAnswer] = useState<Answer>();
+  const [failure, setFailure] = useState<Failure>();
   const { local, choice } = useCaller();
   const { method, path, headers, body } = call;
   const change = (part: Partial<Call>): void => setCall({ ...call, ...part });
   const send = async (): Promise<void> => {
     setAnswer(undefined);
+    setFailure(undefined);
     keepCall(aid, call);
     const sent = headersOf(headers);
     const began = performance.now();
@@ -141,7 +145,7 @@ export function RequestConsole({ aid }: { readonly aid: string }) {
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          act(send);
+          attempt(send).then(setFailure, () => {});
         }}
       >
         <div class="acts">
@@ -174,6 +178,7 @@ export function RequestConsole({ aid }: { readonly aid: string }) {
           <Field label={t('call.body')} value={body} onInput={(text) => change({ body: text })} />
         </details>
       </form>
+      <InputError text={failure === undefined ? '' : failureText(failure)} />
       <Before aid={aid} choose={setCall} />
       {answer !== undefined && <Answered {...answer} />}
     </Section>

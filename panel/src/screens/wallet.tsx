@@ -9,6 +9,7 @@ import { here as place } from '../lib/place.ts';
 import { perform } from '../lib/query.ts';
 import { addressOf, browserWallet, signedBy } from '../lib/wallet.ts';
 import { Copy, Field, InputError } from '../parts/basics.tsx';
+import { Form } from '../parts/form.tsx';
 import { act } from '../parts/overlay.tsx';
 
 interface Props {
@@ -72,34 +73,33 @@ export function Wallet({ aid = '', issuedAt = '', done }: Props) {
         </div>
       )}
       <p class="empty">{t(wallet === null ? 'wallet.missing' : 'wallet.elsewhere')}</p>
-      {aid === '' && <Field label={t('wallet.address')} value={address} onInput={setAddress} placeholder="0x…" />}
-      <div class="acts">
-        <button
-          type="button"
-          disabled={address.trim() === ''}
-          onClick={() => act(async () => setOffer(await offerFor(address.trim(), issuedAt)))}
-        >
-          {t('wallet.text')}
-        </button>
-      </div>
+      <Form
+        fields={['agent']}
+        verb={t('wallet.text')}
+        isReady={address.trim() !== ''}
+        run={async () => setOffer(await offerFor(address.trim(), issuedAt))}
+      >
+        {aid === '' && (
+          <Field label={t('wallet.address')} name="agent" value={address} onInput={setAddress} placeholder="0x…" />
+        )}
+      </Form>
       {offer !== undefined && (
-        <form
-          onSubmit={(event) => {
-            event.preventDefault();
-            act(() => finish(offer, signature));
-          }}
+        <Form
+          fields={['eth_signature_hex']}
+          verb={t('wallet.register')}
+          isReady={signature.trim() !== ''}
+          run={() => finish(offer, signature)}
         >
           <pre>{offer.message}</pre>
-          <div class="acts">
-            <Copy text={offer.message} />
-          </div>
-          <Field label={t('wallet.signature')} value={signature} onInput={setSignature} placeholder="0x…" />
-          <div class="acts">
-            <button type="submit" class="main" disabled={signature.trim() === ''}>
-              {t('wallet.register')}
-            </button>
-          </div>
-        </form>
+          <Copy text={offer.message} />
+          <Field
+            label={t('wallet.signature')}
+            name="eth_signature_hex"
+            value={signature}
+            onInput={setSignature}
+            placeholder="0x…"
+          />
+        </Form>
       )}
       <InputError text={trouble} />
     </>

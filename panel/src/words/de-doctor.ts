@@ -67,7 +67,7 @@ export const deDoctor = {
     '{name} wird nicht erneuert: seit {minutes} min kein Heartbeat, und kein Dienst, der antwortet.',
   'finding.no_helper': 'Dieser Knoten ist hinter einem NAT ({nat}), und kein Helfer ist verbunden.',
   'finding.no_node_known': 'Kein anderer Knoten ist bekannt.',
-  'finding.no_service': '{name} hat keinen Dienst angebunden: Er kann aufrufen, aber nicht aufgerufen werden.',
+  'finding.no_service': '{name} hat keinen angebundenen Dienst: Er kann aufrufen, aber nicht aufgerufen werden.',
   'finding.not_found': '{name} wurde {published_at} veröffentlicht, aber das Netz findet ihn nicht auf diesem Knoten.',
   'finding.path_mtu':
     'Nur kurze UDP-Pakete kommen durch: Die 1.200 Byte, die QUIC braucht, gehen verloren. Aufrufe und Tunnel funktionieren nicht.',
@@ -126,8 +126,8 @@ export const deDoctor = {
     'Leiten Sie die UDP-Ports von listen_addr und quic_listen_addr am äußeren Router an den inneren weiter, oder betreiben Sie einen von beiden als Bridge.',
   'hint.exit_connecting': 'Warten Sie einige Sekunden, und versuchen Sie es erneut.',
   'hint.exit_off': 'Erlauben Sie ausgehendes UDP, oder setzen Sie disable_relay = false.',
-  'hint.exit_proxy': 'Erlauben Sie ausgehendes UDP für direkte und schnellere Wege.',
-  'hint.exit_tls': 'Erlauben Sie ausgehendes UDP für direkte und schnellere Wege.',
+  'hint.exit_proxy': 'Erlauben Sie ausgehendes UDP für direkte und schnellere Pfade.',
+  'hint.exit_tls': 'Erlauben Sie ausgehendes UDP für direkte und schnellere Pfade.',
   'hint.few_nodes':
     'Mit wenigen Knoten werden Datensätze nur wenige Male gespeichert. Fügen Sie wenn möglich Bootstrap-Knoten hinzu.',
   'hint.few_replicas': 'Veröffentlichen Sie ihn: {publish}',
@@ -140,7 +140,7 @@ export const deDoctor = {
   'hint.mcp_invalid':
     'Die Ursache steht im Log von svcd. Die Konfiguration für einen Assistenten zeigt: svcd mcp print',
   'hint.mcp_silent': 'Die Ursache steht im Log von svcd. Die Konfiguration für einen Assistenten zeigt: svcd mcp print',
-  'hint.network_joining': 'Warten Sie einige Sekunden und versuchen Sie es noch einmal.',
+  'hint.network_joining': 'Warten Sie einige Sekunden, und versuchen Sie es erneut.',
   'hint.never_published': 'Veröffentlichen Sie ihn: {publish}',
   'hint.no_address':
     'Setzen Sie fallback_host auf den Namen oder die Adresse dieses Knotens, oder finden Sie heraus, warum keine Schnittstelle eine Adresse hat.',

@@ -27,15 +27,16 @@ export const esDoctor = {
   'finding.disk_full': 'Solo hay {mebibytes} MiB libres para {directory}.',
   'finding.disk_low': 'Solo hay {mebibytes} MiB libres para {directory}.',
   'finding.double_nat': 'El router redirige puertos a este nodo, pero está detrás de otro router.',
-  'finding.exit_connecting': 'Ningún nodo responde por {protocol} y todavía no hay un ayudante conectado por TLS.',
-  'finding.exit_failed': 'Ningún nodo responde por {protocol} y ningún ayudante es accesible por TLS.',
+  'finding.exit_connecting': 'Ningún nodo responde por {protocol} y todavía no hay un nodo auxiliar conectado por TLS.',
+  'finding.exit_failed': 'Ningún nodo responde por {protocol} y ningún nodo auxiliar es accesible por TLS.',
   'finding.exit_flows':
-    'Este nodo está conectado por TLS con el ayudante {helper}: la red corta los flujos UDP algún tiempo después de su inicio.',
+    'Este nodo está conectado por TLS con el nodo auxiliar {helper}: la red corta los flujos UDP algún tiempo después de su inicio.',
   'finding.exit_inspected': 'La red descifra TLS. Las conexiones entre nodos siguen cifradas.',
   'finding.exit_off': 'Ningún nodo responde por {protocol} y disable_relay excluye TLS.',
   'finding.exit_proxy':
-    'Este nodo está conectado por TLS con el ayudante {helper}, a través del proxy {proxy}: ningún nodo responde por {protocol}.',
-  'finding.exit_tls': 'Este nodo está conectado por TLS con el ayudante {helper}: ningún nodo responde por {protocol}.',
+    'Este nodo está conectado por TLS con el nodo auxiliar {helper}, a través del proxy {proxy}: ningún nodo responde por {protocol}.',
+  'finding.exit_tls':
+    'Este nodo está conectado por TLS con el nodo auxiliar {helper}: ningún nodo responde por {protocol}.',
   'finding.few_nodes': { one: 'Solo se conoce {n} nodo.', other: 'Solo se conocen {n} nodos.' },
   'finding.few_replicas': {
     one: '{name} se publicó {published_at}, pero solo {n} nodo guardó el registro.',
@@ -121,8 +122,8 @@ export const esDoctor = {
     'Redirija los puertos UDP de listen_addr y quic_listen_addr en el router exterior hacia el interior, o use uno de los dos como puente.',
   'hint.exit_connecting': 'Espere unos segundos e inténtelo de nuevo.',
   'hint.exit_off': 'Permita UDP saliente o establezca disable_relay = false.',
-  'hint.exit_proxy': 'Permita UDP saliente para caminos directos y más rápidos.',
-  'hint.exit_tls': 'Permita UDP saliente para caminos directos y más rápidos.',
+  'hint.exit_proxy': 'Permita UDP saliente para rutas directas y más rápidas.',
+  'hint.exit_tls': 'Permita UDP saliente para rutas directas y más rápidas.',
   'hint.few_nodes': 'Con pocos nodos, los registros se guardan pocas veces. Añada nodos bootstrap si puede.',
   'hint.few_replicas': 'Publíquelo: {publish}',
   'hint.key_exposed': 'Ejecute {command}. Sustituya las claves si otro usuario pudo leerlas.',
@@ -133,7 +134,7 @@ export const esDoctor = {
     'Consulte la causa en el log de svcd. La configuración para un asistente se muestra con: svcd mcp print',
   'hint.mcp_silent':
     'Consulte la causa en el log de svcd. La configuración para un asistente se muestra con: svcd mcp print',
-  'hint.network_joining': 'Espere unos segundos y vuelva a intentarlo.',
+  'hint.network_joining': 'Espere unos segundos e inténtelo de nuevo.',
   'hint.never_published': 'Publíquelo: {publish}',
   'hint.no_address':
     'Ponga en fallback_host el nombre o la dirección de este nodo, o averigüe por qué ninguna interfaz tiene dirección.',

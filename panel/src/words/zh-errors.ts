@@ -1,7 +1,7 @@
 /** Simplified Chinese: errors, by code. */
 export const zhErrors = {
   'error.access_denied': '该智能体不允许此调用方。',
-  'error.agent_exists': '此智能体已在此节点上。',
+  'error.agent_exists': '此智能体已在本节点上。',
   'error.bad_aid': 'AID 无效：有字符错误或缺失。',
   'error.bad_delegation': '委托无效。',
   'error.bad_evidence': '远程节点拒绝了此调用的签名。请检查本机的时钟。',

@@ -3,30 +3,51 @@
  * remotely. Notes, records, chat and groups have their own rules.
  */
 import type { Clock } from '../../foundation/clock.ts';
-import type { AccessDecision } from '../../foundation/domain/access.ts';
+import type { AccessDecision, AskKind } from '../../foundation/domain/access.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import { type AccessRequest, type LinkAsk, type Purpose, TUNNEL_PURPOSES } from '../../network/links/types.ts';
+import {
+  type AccessRequest,
+  type Admission,
+  type LinkAsk,
+  type Purpose,
+  TUNNEL_PURPOSES,
+} from '../../network/links/types.ts';
 import type { AccessLists } from './access-lists.ts';
 import type { DeriveSecret } from './derivations.ts';
-import { decide, isNamed, matchesSecret } from './rules.ts';
+import type { Grants } from './grants.ts';
+import { decide, hasSecrets, isDenied, isNamed, matchesSecret } from './rules.ts';
 import { SecretCheck } from './secret-check.ts';
 
 /** Purposes that the access list of the called agent controls. */
 const CONTROLLED_PURPOSES: ReadonlySet<Purpose> = new Set<Purpose>(['http', ...TUNNEL_PURPOSES, 'object', 'push-box']);
+
+/** The kinds of exchanges that an owner can allow once, by purpose. */
+const KINDS: Partial<Record<Purpose, AskKind>> = { http: 'call', tcp: 'tunnel', 'tcp-probe': 'tunnel' };
+
+const FREE: Admission = { tools: null, begin: () => () => {} };
 
 export class AccessControl {
   readonly #lists: AccessLists;
   readonly #clock: Clock;
   readonly #secrets: SecretCheck;
   readonly #isClosed: () => boolean;
+  readonly #grants: Grants | null;
 
   /**
    * @param derive hashes presented secrets like the secrets of the lists
    * @param isClosed true while only local agents may call: the access lists may be outdated
+   * @param grants what callers without a full entry may do
    */
-  constructor(lists: AccessLists, clock: Clock, derive: DeriveSecret, isClosed: () => boolean = () => false) {
+  constructor(
+    lists: AccessLists,
+    clock: Clock,
+    derive: DeriveSecret,
+    isClosed: () => boolean = () => false,
+    grants: Grants | null = null,
+  ) {
     this.#lists = lists;
+    this.#grants = grants;
     this.#clock = clock;
     this.#isClosed = isClosed;
     this.#secrets = new SecretCheck(clock, derive);
@@ -52,7 +73,7 @@ export class AccessControl {
 
   /** True if the owner denies a caller by its AID. */
   isDenied(called: Aid, caller: Aid): boolean {
-    return this.#lists.rules(called).deny.has(caller);
+    return isDenied(this.#lists.rules(called), caller, this.#clock.now());
   }
 
   /** The decision of an agent's access list about a caller, before any secret is checked. */
@@ -61,28 +82,67 @@ export class AccessControl {
   }
 
   /**
+   * Checks an exchange as it begins. `authorize` also accepts links for exchanges that have begun.
+   * @throws SvcError as `authorize`
+   */
+  async enter(request: AccessRequest): Promise<Admission> {
+    try {
+      await this.#check(request, false);
+      return FREE;
+    } catch (error) {
+      const admission = this.#admissionByGrant(request);
+      if (admission === null) throw error;
+      return admission;
+    }
+  }
+
+  /**
    * Resolves if an authenticated caller may open the link.
    * @throws SvcError `access_denied`; `rate_limited` with `retry_after_s` after too many wrong secrets
    */
   async authorize(request: AccessRequest): Promise<void> {
-    const subject = request.purpose === 'admin' ? 'node' : request.called;
-    if (subject !== 'node' && !CONTROLLED_PURPOSES.has(request.purpose)) return;
+    await this.#check(request, true);
+  }
+
+  /** What a caller may do that the access list alone does not allow. */
+  #admissionByGrant(request: AccessRequest): Admission | null {
+    const { called, caller, purpose } = request;
+    const kind = KINDS[purpose];
+    const grants = this.#grants;
+    if (grants === null || kind === undefined) return null;
+    if (this.isClosedTo(request) || this.isDenied(called, caller)) return null;
+    const grant = grants.find(called, caller, kind);
+    if (grant === null) return null;
+    const begin = (): (() => void) => {
+      if (!grant.use()) throw new SvcError('access_denied');
+      return grants.begin(called, caller, kind);
+    };
+    return { tools: grant.tools, begin };
+  }
+
+  /** @param withGrants accept exchanges that are allowed once, or that have begun */
+  async #check(request: AccessRequest, withGrants: boolean): Promise<void> {
+    const { called, caller, purpose, accessToken } = request;
+    const subject = purpose === 'admin' ? 'node' : called;
+    if (subject !== 'node' && !CONTROLLED_PURPOSES.has(purpose)) return;
     if (this.isClosedTo(request)) throw new SvcError('access_denied');
     const rules = this.#lists.rules(subject);
-    const decision = decide(rules, request.caller, this.#clock.now());
-    if (decision === 'allow') return;
-    if (decision === 'deny' || request.accessToken === undefined || rules.salt === null)
+    const now = this.#clock.now();
+    if (decide(rules, caller, now) === 'allow') return;
+    if (isDenied(rules, caller, now)) throw new SvcError('access_denied');
+    const kind = KINDS[purpose];
+    if (withGrants && kind !== undefined && this.#grants?.mayOpen(called, caller, kind) === true) return;
+    if (!hasSecrets(rules, now) || accessToken === undefined || rules.salt === null)
       throw new SvcError('access_denied');
     const guesser = {
-      caller: request.caller,
+      caller,
       node: request.nodeKey === null ? null : Buffer.from(request.nodeKey).toString('hex'),
       source: request.source,
     };
     const matches = (hash: Uint8Array) => matchesSecret(this.#lists.rules(subject), hash, this.#clock.now());
-    if (!(await this.#secrets.check(subject, rules.salt, request.accessToken, guesser, matches)))
+    if (!(await this.#secrets.check(subject, rules.salt, accessToken, guesser, matches)))
       throw new SvcError('access_denied');
     // The lists may have changed during the derivation.
-    if (decide(this.#lists.rules(subject), request.caller, this.#clock.now()) === 'deny')
-      throw new SvcError('access_denied');
+    if (decide(this.#lists.rules(subject), caller, this.#clock.now()) === 'deny') throw new SvcError('access_denied');
   }
 }

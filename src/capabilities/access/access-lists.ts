@@ -5,6 +5,7 @@ import { type Clock, isoTime, type Timer } from '../../foundation/clock.ts';
 import {
   type AccessListName,
   type AccessPolicy,
+  MAX_ENTRY_TOOLS,
   MAX_LABEL_CHARS,
   MAX_LIST_ENTRIES,
   MAX_SECRET_CHARS,
@@ -41,6 +42,8 @@ export interface AllowInput {
   readonly label?: string | undefined;
   /** Unix milliseconds. */
   readonly expiresAt?: number | undefined;
+  /** Limits an AID to these MCP tools. */
+  readonly tools?: readonly string[] | undefined;
 }
 
 function invalid(message: string, path: string): SvcError {
@@ -69,8 +72,10 @@ export class AccessLists {
   /** The lists of a subject without its secrets. Includes expired entries. */
   view(subject: Subject): AccessView {
     const stored = this.#repository.load(subject);
+    const before = stored?.policyBefore ?? null;
     return {
       default: stored?.policy ?? initialPolicy(subject),
+      ...(before === null ? {} : { default_before: before }),
       allow: (stored?.allow ?? []).map(allowView),
       deny: (stored?.deny ?? []).map(denyView),
     };
@@ -105,13 +110,23 @@ export class AccessLists {
     return rules;
   }
 
-  /** @throws SvcError `invalid_request` for the node, which always denies by default */
-  setDefault(subject: Subject, policy: AccessPolicy): void {
+  /**
+   * @param isTemporary keep the permanent default for `restoreDefault`
+   * @throws SvcError `invalid_request` for the node, which always denies by default
+   */
+  setDefault(subject: Subject, policy: AccessPolicy, isTemporary = false): void {
     if (subject === 'node' && policy !== 'deny')
       throw invalid('Remote administration always denies by default.', '/default');
     this.#create(subject);
-    this.#repository.setPolicy(subject, policy);
+    const { default: now, default_before: before = now } = this.view(subject);
+    this.#repository.setPolicy(subject, policy, isTemporary && before !== policy ? before : null);
     this.#changed(subject);
+  }
+
+  /** Sets the permanent default again, if the present one is temporary. */
+  restoreDefault(subject: Subject): void {
+    const before = this.#repository.load(subject)?.policyBefore ?? null;
+    if (before !== null) this.setDefault(subject, before);
   }
 
   /**
@@ -121,15 +136,17 @@ export class AccessLists {
    *   secret was hashed
    */
   async allow(subject: Subject, input: AllowInput): Promise<AllowEntryView & { secret?: string }> {
-    const { aid, secret, generateSecret = false, label, expiresAt } = input;
+    const { aid, secret, generateSecret = false, label, expiresAt, tools } = input;
     if (Number(aid !== undefined) + Number(secret !== undefined) + Number(generateSecret) !== 1)
       throw invalid('Give exactly one of aid, secret and generate_secret.', '');
     if (label !== undefined && label.length > MAX_LABEL_CHARS)
       throw invalid(`A label has at most ${MAX_LABEL_CHARS} characters.`, '/label');
-    if (expiresAt !== undefined && !(expiresAt > this.#clock.now()))
-      throw invalid('expires_at is in the past.', '/expires_at');
+    this.#requireFuture(expiresAt);
+    if (tools !== undefined && (aid === undefined || tools.length === 0 || tools.length > MAX_ENTRY_TOOLS))
+      throw invalid(`tools needs an aid and 1 to ${MAX_ENTRY_TOOLS} names.`, '/tools');
     const common = { ...this.#newEntry(), label: label ?? null, expiresAt: expiresAt ?? null };
-    if (aid !== undefined) return allowView(this.#put(subject, 'allow', { ...common, aid: parseAid(aid) }));
+    if (aid !== undefined)
+      return allowView(this.#put(subject, 'allow', { ...common, aid: parseAid(aid), tools: tools ?? null }));
     const generated = `${GENERATED_SECRET_PREFIX}${randomBytes(GENERATED_SECRET_BYTES).toString('base64url')}`;
     const chosen = secret ?? generated;
     if (chosen.length < MIN_SECRET_CHARS || chosen.length > MAX_SECRET_CHARS)
@@ -145,12 +162,18 @@ export class AccessLists {
 
   /**
    * Denies an AID. This takes precedence over every allow entry.
-   * @throws SvcError `bad_aid`, `quota_exceeded`
+   * @param expiresAt Unix milliseconds; omitted means never
+   * @throws SvcError `bad_aid`, `quota_exceeded`, `invalid_request`
    */
-  deny(subject: Subject, aid: string): DenyEntryView {
-    return denyView(
-      this.#put(subject, 'deny', { ...this.#newEntry(), aid: parseAid(aid), label: null, expiresAt: null }),
-    );
+  deny(subject: Subject, aid: string, expiresAt?: number): DenyEntryView {
+    this.#requireFuture(expiresAt);
+    const limits = { label: null, expiresAt: expiresAt ?? null, tools: null };
+    return denyView(this.#put(subject, 'deny', { ...this.#newEntry(), aid: parseAid(aid), ...limits }));
+  }
+
+  #requireFuture(expiresAt: number | undefined): void {
+    if (expiresAt !== undefined && !(expiresAt > this.#clock.now()))
+      throw invalid('expires_at is in the past.', '/expires_at');
   }
 
   /** @throws SvcError `not_found` */
@@ -234,16 +257,20 @@ interface AllowEntryView {
   label?: string;
   created_at: string;
   expires_at?: string;
+  tools?: string[];
 }
 
 interface DenyEntryView {
   id: string;
   aid: Aid;
   created_at: string;
+  expires_at?: string;
 }
 
 interface AccessView {
   default: AccessPolicy;
+  /** Only while `default` is temporary: the one that returns. */
+  default_before?: AccessPolicy;
   allow: AllowEntryView[];
   deny: DenyEntryView[];
 }
@@ -255,9 +282,16 @@ function allowView(entry: AidEntry | SecretEntry): AllowEntryView {
     ...(entry.label === null ? {} : { label: entry.label }),
     created_at: isoTime(entry.createdAt),
     ...(entry.expiresAt === null ? {} : { expires_at: isoTime(entry.expiresAt) }),
+    ...('aid' in entry && entry.tools !== null ? { tools: [...entry.tools] } : {}),
   };
 }
 
 function denyView(entry: AidEntry): DenyEntryView {
-  return { id: entry.id, aid: entry.aid, created_at: isoTime(entry.createdAt) };
+  const { id, aid, createdAt, expiresAt } = entry;
+  return {
+    id,
+    aid,
+    created_at: isoTime(createdAt),
+    ...(expiresAt === null ? {} : { expires_at: isoTime(expiresAt) }),
+  };
 }

@@ -19,8 +19,13 @@ export function exportAccess(repository: AccessRepository, aid: Aid): AccessPart
       ...(entry.label === null ? {} : { label: entry.label }),
       created_at: entry.createdAt,
       ...(entry.expiresAt === null ? {} : { expires_at: entry.expiresAt }),
+      ...('aid' in entry && entry.tools !== null ? { tools: [...entry.tools] } : {}),
     })),
-    deny: stored.deny.map(({ aid: denied, createdAt }) => ({ aid: denied, created_at: createdAt })),
+    deny: stored.deny.map(({ aid: denied, createdAt, expiresAt }) => ({
+      aid: denied,
+      created_at: createdAt,
+      ...(expiresAt === null ? {} : { expires_at: expiresAt }),
+    })),
   };
 }
 
@@ -32,7 +37,7 @@ export function exportAccess(repository: AccessRepository, aid: Aid): AccessPart
 export function importAccess(repository: AccessRepository, subject: Aid, part: AccessPart | undefined): () => void {
   if (part === undefined) return () => {};
   const allow = part.allow.map((entry, i) => readAllow(`/access/allow/${i}`, entry));
-  const deny = part.deny.map((entry, i) => readAid(`/access/deny/${i}`, entry.aid, entry.created_at));
+  const deny = part.deny.map((entry, i) => readDeny(`/access/deny/${i}`, entry));
   checkDistinct('/access/allow', allow.map(nameOf));
   checkDistinct('/access/deny', deny.map(nameOf));
   if (allow.filter((entry) => 'secretHash' in entry).length > MAX_SECRETS)
@@ -48,14 +53,15 @@ function nameOf(entry: AidEntry | SecretEntry): string {
   return 'aid' in entry ? entry.aid : toHex(entry.secretHash);
 }
 
-function readAid(path: string, text: string, createdAt: number): AidEntry {
-  return { id: newId(), aid: aidAt(`${path}/aid`, text), label: null, createdAt, expiresAt: null };
+function readDeny(path: string, { aid, created_at, expires_at }: AccessPart['deny'][number]): AidEntry {
+  const common = { id: newId(), label: null, createdAt: created_at, expiresAt: expires_at ?? null, tools: null };
+  return { ...common, aid: aidAt(`${path}/aid`, aid) };
 }
 
 function readAllow(path: string, entry: AccessPart['allow'][number]): AidEntry | SecretEntry {
-  const { aid, secret_hash_hex: hash, created_at: createdAt } = entry;
+  const { aid, secret_hash_hex: hash, created_at: createdAt, tools = null } = entry;
   const common = { id: newId(), label: entry.label ?? null, createdAt, expiresAt: entry.expires_at ?? null };
-  if (aid !== undefined && hash === undefined) return { ...common, aid: aidAt(`${path}/aid`, aid) };
-  if (hash !== undefined && aid === undefined) return { ...common, secretHash: hexBytes(hash) };
+  if (aid !== undefined && hash === undefined) return { ...common, aid: aidAt(`${path}/aid`, aid), tools };
+  if (hash !== undefined && aid === undefined && tools === null) return { ...common, secretHash: hexBytes(hash) };
   throw badDocument(path, 'must have either aid or secret_hash_hex');
 }

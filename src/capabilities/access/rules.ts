@@ -1,4 +1,4 @@
-/** The rules of one subject, in their order: deny, allow by AID, allow by secret, default. */
+/** The rules of one subject, in their order: deny, allow by AID, allow by secret, default, ask the owner. */
 import { timingSafeEqual } from 'node:crypto';
 import type { AccessDecision, AccessPolicy } from '../../foundation/domain/access.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -41,10 +41,30 @@ function isLive(entry: { readonly expiresAt: number | null }, now: number): bool
   return entry.expiresAt === null || now < entry.expiresAt;
 }
 
-/** True if a caller is allowed by its AID. @param now Unix milliseconds */
+/** True if the allow list has a caller by its AID, also if it is limited to some tools. @param now Unix milliseconds */
 export function isNamed(rules: AccessRules, caller: Aid, now: number): boolean {
-  const entry = rules.allow.get(caller);
+  return liveEntry(rules, caller, now) !== null;
+}
+
+/** True if a caller is denied by its AID. @param now Unix milliseconds */
+export function isDenied(rules: AccessRules, caller: Aid, now: number): boolean {
+  const entry = rules.deny.get(caller);
   return entry !== undefined && isLive(entry, now);
+}
+
+/** The MCP tools that the entry of a caller is limited to. Null without such an entry. @param now Unix milliseconds */
+export function toolsOf(rules: AccessRules, caller: Aid, now: number): readonly string[] | null {
+  return liveEntry(rules, caller, now)?.tools ?? null;
+}
+
+function liveEntry(rules: AccessRules, caller: Aid, now: number): AidEntry | null {
+  const entry = rules.allow.get(caller);
+  return entry !== undefined && isLive(entry, now) ? entry : null;
+}
+
+/** True if a secret of the subject can be presented. @param now Unix milliseconds */
+export function hasSecrets(rules: AccessRules, now: number): boolean {
+  return rules.secrets.some((secret) => isLive(secret, now));
 }
 
 /**
@@ -52,10 +72,11 @@ export function isNamed(rules: AccessRules, caller: Aid, now: number): boolean {
  * @param now Unix milliseconds
  */
 export function decide(rules: AccessRules, caller: Aid, now: number): AccessDecision {
-  if (rules.deny.has(caller)) return 'deny';
-  if (isNamed(rules, caller, now)) return 'allow';
+  if (isDenied(rules, caller, now)) return 'deny';
+  if (liveEntry(rules, caller, now)?.tools === null) return 'allow';
   if (rules.policy === 'public') return 'allow';
-  return rules.secrets.some((secret) => isLive(secret, now)) ? 'secret' : 'deny';
+  if (rules.policy === 'ask') return 'ask';
+  return hasSecrets(rules, now) ? 'secret' : 'deny';
 }
 
 /**
@@ -73,7 +94,9 @@ export function matchesSecret(rules: AccessRules, derived: Uint8Array, now: numb
 
 /** The time of the next expiry, Unix milliseconds. Null if no entry expires. */
 export function nextExpiry(rules: AccessRules, now: number): number | null {
-  const times = [...rules.allow.values(), ...rules.secrets].map(({ expiresAt }) => expiresAt ?? 0);
+  const times = [...rules.allow.values(), ...rules.secrets, ...rules.deny.values()].map(
+    ({ expiresAt }) => expiresAt ?? 0,
+  );
   const next = Math.min(...times.filter((time) => time > now));
   return Number.isFinite(next) ? next : null;
 }

@@ -1,8 +1,22 @@
 /** The user's address book: labels for AIDs, and favorites. One document, replaced as a whole. */
 import { createHash } from 'node:crypto';
-import { MAX_ALIAS_CHARS, MAX_BOOK_ENTRIES } from '../../foundation/domain/agents.ts';
+import {
+  MAX_AID_CHARS,
+  MAX_ALIAS_CHARS,
+  MAX_BOOK_ENTRIES,
+  MAX_LABELS_PER_AGENT,
+} from '../../foundation/domain/agents.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
+import {
+  agentsNamed,
+  foldLabel,
+  type LabelBook,
+  type Labels,
+  labelsOf,
+  looksLikeAddress,
+  type NamedAgents,
+} from '../../foundation/labels.ts';
 
 /** Excludes text that a command line would read as an option or split. */
 const LABEL = /^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s-][^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]*$/u;
@@ -15,9 +29,9 @@ export interface Favorite {
   readonly addedAt: string;
 }
 
-export interface AddressBookDocument {
-  /** AID → label. */
-  readonly aliases: Readonly<Record<string, string>>;
+export interface AddressBookDocument extends LabelBook {
+  /** Absent if no agent has a second label. */
+  readonly other_labels?: Readonly<Record<string, readonly string[]>>;
   readonly favorites: readonly Favorite[];
 }
 
@@ -27,6 +41,11 @@ export interface AddressBookStorage {
   set(key: string, value: unknown): void;
 }
 
+/** AIDs in the error for an ambiguous name. */
+const MAX_SAME_NAMES = 10;
+/** Depth of a result to which AIDs get labels. */
+const MAX_LABELED_DEPTH = 12;
+
 const KEY = 'address_book';
 const EMPTY: AddressBookDocument = { aliases: {}, favorites: [] };
 
@@ -34,16 +53,77 @@ function invalid(path: string, message: string): SvcError {
   return new SvcError('invalid_request', { message, details: { path } });
 }
 
+/** Collects the labels of a new document. */
+class NewLabels {
+  readonly aliases: Record<string, string> = {};
+  readonly others: Record<string, string[]> = {};
+  readonly #before: ReadonlyMap<string, string>;
+  readonly #agents = new Map<string, string>();
+
+  /** @param before the stored labels, which stay valid for their agents */
+  constructor(before: LabelBook) {
+    this.#before = new Map(labelsOf(before));
+  }
+
+  get count(): number {
+    return this.#agents.size;
+  }
+
+  /** @throws SvcError `bad_aid`, `invalid_request` */
+  addFirst(text: string, label: string): void {
+    const aid = parseAid(text);
+    const path = `/aliases/${text}`;
+    if (Object.hasOwn(this.aliases, aid)) throw invalid(path, 'This agent is listed twice. Remove one entry.');
+    this.#take(path, aid, label);
+    this.aliases[aid] = label;
+  }
+
+  /** @throws SvcError `bad_aid`, `invalid_request` */
+  addOther(text: string, label: string): void {
+    const aid = parseAid(text);
+    const path = `/other_labels/${text}`;
+    if (!Object.hasOwn(this.aliases, aid))
+      throw invalid(path, 'This agent has further labels but none in aliases. Add one there.');
+    // The same label twice is one label.
+    if (this.#agents.get(foldLabel(label)) === aid) return;
+    const others = (this.others[aid] ??= []);
+    if (others.length + 1 >= MAX_LABELS_PER_AGENT)
+      throw invalid(path, `An agent can have ${MAX_LABELS_PER_AGENT} labels. Remove some.`);
+    this.#take(path, aid, label);
+    others.push(label);
+  }
+
+  #take(path: string, aid: Aid, label: string): void {
+    const isKept = this.#before.get(label) === aid;
+    if (label.length > MAX_ALIAS_CHARS || !LABEL.test(label) || isAid(label))
+      throw invalid(path, `"${label}" is not a valid label.`);
+    if (!isKept && looksLikeAddress(label.trim()))
+      throw invalid(path, `"${label}" looks like an AID, a key, a host or a path. Choose another label.`);
+    const folded = foldLabel(label);
+    if (this.#agents.has(folded))
+      throw invalid(path, `The label "${label}" is used for two agents. Choose another label for one agent.`);
+    this.#agents.set(folded, aid);
+  }
+}
+
 export class AddressBook {
   readonly #memory: AddressBookStorage;
+  #document: AddressBookDocument | undefined;
+  /** AIDs by folded label, of the document. */
+  #labeled: ReadonlyMap<string, string> | undefined;
 
   constructor(memory: AddressBookStorage) {
     this.#memory = memory;
   }
 
+  get #byLabel(): ReadonlyMap<string, string> {
+    this.#labeled ??= new Map(labelsOf(this.get()).map(([label, aid]) => [foldLabel(label), aid]));
+    return this.#labeled;
+  }
+
   get(): AddressBookDocument {
-    const stored = this.#memory.get(KEY);
-    return stored === undefined || stored === null ? EMPTY : (stored as AddressBookDocument);
+    this.#document ??= (this.#memory.get(KEY) as AddressBookDocument | null | undefined) ?? EMPTY;
+    return this.#document;
   }
 
   /** Changes with the content of the address book. */
@@ -52,46 +132,98 @@ export class AddressBook {
   }
 
   /**
-   * Replaces the whole document. Returns it with AIDs in canonical form.
+   * Replaces the whole document. Without `other_labels`, agents that still have a label keep their further labels:
+   * older clients do not know them. Returns the document with AIDs in canonical form.
    * @throws SvcError `bad_aid`, `invalid_request` if a label is malformed or used for two AIDs
    */
   replace(document: AddressBookDocument): AddressBookDocument {
-    const aliases: Record<string, string> = {};
-    const labels = new Set<string>();
-    for (const [text, label] of Object.entries(document.aliases)) {
-      const aid = parseAid(text);
-      if (label.length > MAX_ALIAS_CHARS || !LABEL.test(label) || isAid(label))
-        throw invalid(`/aliases/${text}`, `"${label}" is not a valid label.`);
-      const folded = label.toLowerCase();
-      if (labels.has(folded))
-        throw invalid(
-          `/aliases/${text}`,
-          `The label "${label}" is used for two agents. Choose another label for one agent.`,
-        );
-      if (Object.hasOwn(aliases, aid)) throw invalid(`/aliases/${text}`, 'This agent has two labels. Remove one.');
-      labels.add(folded);
-      aliases[aid] = label;
-    }
+    const before = this.get();
+    const labels = new NewLabels(before);
+    for (const [aid, label] of Object.entries(document.aliases)) labels.addFirst(aid, label);
+    const kept = Object.entries(before.other_labels ?? {}).filter(([aid]) => Object.hasOwn(labels.aliases, aid));
+    for (const [aid, others] of document.other_labels === undefined ? kept : Object.entries(document.other_labels))
+      for (const label of others) labels.addOther(aid, label);
     const favorites = document.favorites.map((f) => ({ ...f, aid: parseAid(f.aid) }));
-    if (labels.size > MAX_BOOK_ENTRIES || favorites.length > MAX_BOOK_ENTRIES)
+    if (labels.count > MAX_BOOK_ENTRIES || favorites.length > MAX_BOOK_ENTRIES)
       throw invalid('', `The address book is limited to ${MAX_BOOK_ENTRIES} entries. Remove some.`);
-    const stored = { aliases, favorites };
+    const { aliases, others } = labels;
+    const more = Object.keys(others).length === 0 ? {} : { other_labels: others };
+    const stored = { aliases, ...more, favorites };
     this.#memory.set(KEY, stored);
+    this.#document = stored;
+    this.#labeled = undefined;
     return stored;
   }
 
-  /** Labels an agent, unless it has a label or the label is in use. @throws SvcError as `replace` */
-  label(aid: Aid, label: string): void {
-    const { aliases, favorites } = this.get();
-    if (aliases[aid] !== undefined || this.find(label) !== null) return;
-    this.replace({ aliases: { ...aliases, [aid]: label }, favorites });
+  /**
+   * Labels an agent, unless it has a label. Skips labels that are in use. May run in a transaction, which may be rolled
+   * back.
+   * @throws SvcError as `replace`
+   */
+  label(aid: Aid, ...wanted: readonly string[]): void {
+    const { aliases, other_labels: others, favorites } = this.get();
+    const [label, ...more] = wanted.filter((one) => this.find(one) === null);
+    if (aliases[aid] !== undefined || label === undefined) return;
+    const further = more.length === 0 ? {} : { other_labels: { ...others, [aid]: more } };
+    this.replace({ aliases: { ...aliases, [aid]: label }, ...further, favorites });
+    this.#document = undefined;
+    this.#labeled = undefined;
+  }
+
+  /** The labels of an agent. The first one is shown. */
+  labels(aid: Aid): readonly string[] {
+    const { aliases, other_labels: others = {} } = this.get();
+    const label = aliases[aid];
+    return label === undefined ? [] : [label, ...(others[aid] ?? [])];
   }
 
   /** The AID with a label, ignoring case. Null if there is none. */
   find(label: string): Aid | null {
-    const folded = label.trim().toLowerCase();
-    const found = Object.entries(this.get().aliases).find(([, name]) => name.toLowerCase() === folded);
-    return found === undefined ? null : parseAid(found[0]);
+    const found = this.#byLabel.get(foldLabel(label));
+    return found === undefined ? null : parseAid(found);
+  }
+
+  /**
+   * The agent that a text names: an AID in any form, a label, or the profile name of a local agent. An AID is never
+   * read as a label.
+   * @param own reads the local agents, if no label matches
+   * @throws SvcError `bad_aid`, `ambiguous_label` if several local agents have this name
+   */
+  agent(text: string, own: () => NamedAgents): Aid {
+    try {
+      return parseAid(text);
+    } catch (error) {
+      if (!(error instanceof SvcError) || text.trim().length > MAX_AID_CHARS) throw error;
+      const labeled = this.find(text);
+      if (labeled !== null) return labeled;
+      if (looksLikeAddress(text.trim())) throw error;
+      const [aid, ...others] = agentsNamed(text, EMPTY, own());
+      if (aid === undefined)
+        throw new SvcError('bad_aid', {
+          message: 'This is neither an AID nor a label in the address book. Check it for typing errors.',
+          ...(error.details === undefined ? {} : { details: error.details }),
+          cause: error,
+        });
+      if (others.length > 0)
+        throw new SvcError('ambiguous_label', { details: { aids: [aid, ...others].slice(0, MAX_SAME_NAMES) } });
+      return parseAid(aid);
+    }
+  }
+
+  /** The labels of the agents in a result: the first label of each AID that is the whole text of a member. */
+  labelsIn(result: unknown): Labels {
+    const { aliases } = this.get();
+    const found: Record<string, string> = {};
+    if (this.#byLabel.size === 0) return found;
+    const walk = (value: unknown, depth: number): void => {
+      if (typeof value === 'string') {
+        if (value.length > MAX_AID_CHARS || !Object.hasOwn(aliases, value)) return;
+        found[value] = aliases[value] ?? '';
+      } else if (typeof value === 'object' && value !== null && depth < MAX_LABELED_DEPTH && !ArrayBuffer.isView(value))
+        for (const member of Object.values(value)) walk(member, depth + 1);
+    };
+    walk(result, 0);
+    return found;
   }
 }
 

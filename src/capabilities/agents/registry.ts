@@ -162,16 +162,17 @@ export class AgentRegistry implements Component {
     const name = keyName(aid, pair.publicKey);
     if (known !== null && !sameKey) this.#rotations.notify(aid);
     if (!sameKey || this.#keyring.pair(name) === null) this.#keyring.put(name, pair);
-    if (newer) {
+    agents.transaction(() => {
       const serviceTcp = service ?? known?.serviceTcp ?? '';
-      agents.put({ keyName: name, delegation, serviceTcp, registeredAt: clock.now() });
-      if (known !== null && !sameKey) this.#keyring.discard(known.keyName);
-    } else if (service !== undefined) agents.setService(aid, service);
-    agents.setHeld(aid, isHeld);
+      if (newer) agents.put({ keyName: name, delegation, serviceTcp, registeredAt: clock.now() });
+      else if (service !== undefined) agents.setService(aid, service);
+      agents.setHeld(aid, isHeld);
+    });
+    if (newer && known !== null && !sameKey) this.#keyring.discard(known.keyName);
     this.#keyring.invalidate(aid);
     this.#heartbeats.record(aid);
     this.#checkSoon(service ?? '');
-    this.#changes.notify({ aid, kind: known !== null && newer ? 'rotated' : 'registered' });
+    this.#changed({ aid, kind: known !== null && newer ? 'rotated' : 'registered' });
     return aid;
   }
 
@@ -210,8 +211,17 @@ export class AgentRegistry implements Component {
     this.#keyring.invalidate(aid);
     this.#heartbeats.record(aid);
     this.#checkSoon(serviceTcp);
-    this.#changes.notify({ aid, kind: 'registered' });
+    this.#changed({ aid, kind: 'registered' });
     return aid;
+  }
+
+  /** The change is on disk, so the request succeeds also if a listener fails, for example because the disk is full. */
+  #changed(change: AgentChange): void {
+    try {
+      this.#changes.notify(change);
+    } catch (error) {
+      this.#deps.log.error({ ...change, error }, 'a part of the daemon could not process the change of an agent');
+    }
   }
 
   /** Checks a newly bound service now, so that its state is known before the next round. */
@@ -267,7 +277,7 @@ export class AgentRegistry implements Component {
     const service = await this.#readService(request.serviceTcp, aid);
     this.#bind(this.#row(aid), service, request.isTemporary === true);
     this.#heartbeats.record(aid);
-    this.#changes.notify({ aid, kind: 'bound' });
+    this.#changed({ aid, kind: 'bound' });
     return this.getFresh(aid);
   }
 
@@ -281,7 +291,7 @@ export class AgentRegistry implements Component {
     this.#keyring.discard(row.keyName);
     this.#keyring.invalidate(aid);
     this.#heartbeats.forget(aid);
-    this.#changes.notify({ aid, kind: 'deleted' });
+    this.#changed({ aid, kind: 'deleted' });
   }
 
   /**
@@ -293,7 +303,7 @@ export class AgentRegistry implements Component {
     // Every call is also a heartbeat. An identity in the keyring proves that the agent exists without a database query.
     if (this.#keyring.identity(aid) === null) this.#row(aid);
     this.#heartbeats.record(aid);
-    this.#changes.notify({ aid, kind: 'alive' });
+    this.#changed({ aid, kind: 'alive' });
     return this.#deps.clock.now();
   }
 
@@ -368,7 +378,7 @@ export class AgentRegistry implements Component {
       this.#bind(row, '', true);
       log.info({ aid, service }, 'temporary service stopped; the previous service is bound again');
       this.#checkSoon(agents.get(aid)?.serviceTcp ?? '');
-      this.#changes.notify({ aid, kind: 'bound' });
+      this.#changed({ aid, kind: 'bound' });
     }
   }
 

@@ -13,9 +13,11 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { awakeClock } from '../../foundation/stall.ts';
+import type { Traces } from '../../foundation/traces/traces.ts';
 import { LinkPlaces, linkHttpServer, NEXT_REQUEST_MS } from '../../network/links/http-server.ts';
 import {
   type AccessRequest,
+  type Admission,
   accessRequestOf,
   askAgain,
   type CallerNotes,
@@ -29,6 +31,9 @@ import type { EvidenceCheck } from './evidence/evidence-check.ts';
 import { feed } from './exchange.ts';
 import { checkForm, type Forwarding, forward, requestUpgrade } from './forward.ts';
 import { MAX_HTTP_HEADER_BYTES, pairs, type RawHeaders, reasonPhrase, withoutDaemonHeaders } from './headers.ts';
+import { answerByProgram, type CallPrograms } from './program-answer.ts';
+import { checkLimited } from './tool-limit.ts';
+import { type TracedHop, traceHop } from './trace-headers.ts';
 import { maySwitch, protocolsIn } from './upgrades.ts';
 import { type BoundService, Upstreams } from './upstream.ts';
 
@@ -53,12 +58,18 @@ export interface CallServerDependencies {
   readonly evidence: Pick<EvidenceCheck, 'check'>;
   /** Observes each new connection to a service. */
   readonly watch: (socket: Socket) => void;
-  /** @throws SvcError `access_denied`, `rate_limited` */
+  /** Checks an open link again. @throws SvcError `access_denied`, `rate_limited` */
   readonly authorize: (request: AccessRequest) => void | Promise<void>;
+  /**
+   * Checks a request as it begins, and returns its limits.
+   * @throws SvcError as `authorize`
+   */
+  readonly enter: (request: AccessRequest) => Promise<Admission>;
   /** True if the owner of the called agent allowed the caller by name. */
   readonly isNamed: (link: Pick<LinkStream, 'caller' | 'called'>) => boolean;
   /** Receives the callers that were served or refused. */
   readonly callers: CallerNotes;
+  readonly traces: Traces;
 }
 
 export class CallServer implements Component {
@@ -70,6 +81,7 @@ export class CallServer implements Component {
   readonly #eventStreams: EventStreamLimits;
   readonly #connections = new Map<Duplex, CallConnection>();
   readonly #streams: LinkPlaces;
+  #programs: CallPrograms = () => null;
   #stopped = false;
 
   constructor(dependencies: CallServerDependencies) {
@@ -98,6 +110,11 @@ export class CallServer implements Component {
     this.#stopped = true;
     for (const stream of this.#connections.keys()) stream.destroy();
     this.#upstreams.stop();
+  }
+
+  /** Sets the programs that answer calls. They have priority over bound services. */
+  answerBy(programs: CallPrograms): void {
+    this.#programs = programs;
   }
 
   /** Number of requests in progress, event streams included. */
@@ -138,21 +155,36 @@ export class CallServer implements Component {
       if (!request.complete || connection.violated) lingerThenDestroy(connection.link, this.#deps.clock);
     });
     let leave = (): void => {};
+    let end = (): void => {};
+    const trace = this.#trace(request, connection.link);
     try {
       checkForm(request);
-      await this.#deps.authorize(accessRequestOf(connection.link));
+      const { tools, begin } = await this.#deps.enter(accessRequestOf(connection.link));
       leave = this.#enterCall(connection.link, abort);
-      const forwarding = await this.#forwarding(request, connection.link, abort);
+      const { clock } = this.#deps;
+      const program = this.#programs(connection.link.called, connection.link.caller);
+      if (program !== null) await this.#checkEvidence(request, connection.link);
+      const forwarding = program === null ? await this.#forwarding(request, connection.link, trace, abort) : null;
+      const limited = tools === null ? null : await checkLimited(request, tools, clock, abort.signal);
+      if (limited === null || limited.isToolCall) end = begin();
       this.#deps.callers.entered(accessRequestOf(connection.link));
       const asStream = (): void => {
         const asCall = leave;
         leave = this.#asStream(connection.link, abort);
         asCall();
       };
-      await forward(forwarding, response, asStream);
+      const body = limited?.body;
+      if (program !== null) {
+        trace.request?.next('service');
+        await answerByProgram(program, { request, response, body, trace, clock, signal: abort.signal });
+      }
+      if (forwarding !== null)
+        await forward(body === undefined ? forwarding : { ...forwarding, body }, response, asStream);
     } catch (error) {
-      this.#answerError(connection, response, request, error);
+      this.#answerError(connection, response, request, trace, error);
     } finally {
+      finishCancelled(trace);
+      end();
       leave();
     }
   }
@@ -182,21 +214,49 @@ export class CallServer implements Component {
     return link.nodeKey === null || this.#streams.enter(link);
   }
 
+  /** Traces a request from the check of its access. */
+  #trace(request: IncomingMessage, link: LinkStream): TracedHop {
+    const { caller, called } = link;
+    const holderOf = () => (link.nodeKey === null ? 'own' : this.#deps.isNamed(link) ? 'named' : 'stranger');
+    const { method = 'GET', rawHeaders } = request;
+    const trace = traceHop(this.#deps.traces, rawHeaders, { side: 'called', caller, called, method }, holderOf);
+    if (trace.request !== null) trace.request.path = link.path().kind;
+    trace.request?.next('access');
+    return trace;
+  }
+
   /** @throws SvcError `no_inbound`, `tunnels_only`, `bad_evidence` */
-  async #forwarding(request: IncomingMessage, link: LinkStream, abort: AbortController): Promise<Forwarding> {
+  async #forwarding(
+    request: IncomingMessage,
+    link: LinkStream,
+    trace: TracedHop,
+    abort: AbortController,
+  ): Promise<Forwarding> {
     const { clock } = this.#deps;
     const service = this.#deps.serviceOf(link.called);
     if (service === null) throw new SvcError('no_inbound');
     if (!service.acceptsCalls) throw new SvcError('tunnels_only');
     const callerKey = this.#deps.callerKey(link.called);
-    const { method = 'GET', url: target = '/', rawHeaders: headers } = request;
-    const { caller, called } = link;
-    const evidence = await this.#deps.evidence.check({ caller, called, method, target, headers });
-    return { request, link, service, upstreams: this.#upstreams, clock, callerKey, evidence, abort };
+    const evidence = await this.#checkEvidence(request, link);
+    return { request, link, service, upstreams: this.#upstreams, clock, callerKey, evidence, trace, abort };
   }
 
-  #answerError(connection: CallConnection, response: ServerResponse, request: IncomingMessage, cause: unknown): void {
+  /** @throws SvcError `bad_evidence` */
+  #checkEvidence(request: IncomingMessage, { caller, called }: LinkStream) {
+    const { method = 'GET', url: target = '/', rawHeaders: headers } = request;
+    return this.#deps.evidence.check({ caller, called, method, target, headers });
+  }
+
+  #answerError(
+    connection: CallConnection,
+    response: ServerResponse,
+    request: IncomingMessage,
+    trace: TracedHop,
+    cause: unknown,
+  ): void {
     const error = this.#note(connection.link, cause);
+    if (trace.request !== null) trace.request.status = error.status;
+    trace.request?.finish(error);
     if (response.destroyed) return;
     if (response.headersSent) return void response.destroy();
     connection.violated = error.code === 'protocol_error';
@@ -230,17 +290,23 @@ export class CallServer implements Component {
     const abort = new AbortController();
     connection.begin(abort);
     stream.once('close', () => abort.abort());
+    const trace = this.#trace(request, link);
+    stream.once('close', () => finishCancelled(trace));
     try {
       checkForm(request);
       if (!maySwitch(request)) throw new SvcError('protocol_error');
-      await this.#deps.authorize(accessRequestOf(link));
+      const { tools, begin } = await this.#deps.enter(accessRequestOf(link));
+      if (tools !== null) throw new SvcError('access_denied');
       if (stream.destroyed) return;
       stream.once('close', this.#enterCall(link, abort, true));
-      const forwarding = await this.#forwarding(request, link, abort);
+      const forwarding = await this.#forwarding(request, link, trace, abort);
       if (stream.destroyed) return;
+      stream.once('close', begin());
       this.#deps.callers.entered(accessRequestOf(link));
       const { message, switched } = await requestUpgrade(forwarding, protocolsIn(request.headers.upgrade));
       if (stream.destroyed) return void (switched?.socket ?? message).destroy();
+      if (trace.request !== null) trace.request.status = message.statusCode ?? null;
+      trace.request?.finish();
       abort.signal.addEventListener('abort', () => stream.destroy(), { once: true });
       const headers = withoutDaemonHeaders(message.rawHeaders);
       if (switched === null) {
@@ -258,6 +324,7 @@ export class CallServer implements Component {
       feed(socket, stream, () => {});
     } catch (cause) {
       const error = this.#note(link, cause);
+      trace.request?.finish(error);
       if (!stream.destroyed) sendErrorAndClose(stream, error, this.#deps.clock);
     }
   }
@@ -267,6 +334,11 @@ export class CallServer implements Component {
     if (!idle || !stream.writable || !codeOf(error).startsWith('HPE_')) return void stream.destroy();
     sendErrorAndClose(stream, new SvcError('protocol_error'), this.#deps.clock);
   }
+}
+
+/** Ends a traced request that was broken off. */
+function finishCancelled({ request }: TracedHop): void {
+  if (request?.end === null) request.finish(new SvcError('cancelled'));
 }
 
 function known(error: unknown): SvcError {

@@ -27,6 +27,7 @@ const RESPONSE_PROBLEMS: Readonly<Record<ResponseProblem, string>> = {
   too_many_headers: `The service of the remote agent sent a response with more than ${MAX_HEADERS} headers.`,
   head_too_large: `The service of the remote agent sent a response head of more than ${MAX_HTTP_HEADER_BYTES} bytes.`,
   malformed: 'The service of the remote agent sent a response that is not valid HTTP/1.1.',
+  program_failed: 'The program that answers calls of the remote agent failed. Its owner can see why.',
 };
 
 /** The error for a service response that cannot be passed on. */

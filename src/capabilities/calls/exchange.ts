@@ -65,7 +65,7 @@ export class ExchangeFailure extends Error {
 }
 
 /** The problem of a response, as a word of the protocol. */
-export type ResponseProblem = 'too_many_headers' | 'head_too_large' | 'malformed';
+export type ResponseProblem = 'too_many_headers' | 'head_too_large' | 'malformed' | 'program_failed';
 
 class MalformedResponse extends Error {
   readonly problem: ResponseProblem;

@@ -13,9 +13,12 @@ import {
 } from '../../foundation/domain/services.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import { MAX_HEADERS, pairs, type RawHeaders } from './headers.ts';
+import type { TraceHeaders } from '../../foundation/traces/trace-context.ts';
+import { askOptions, NOTE_HEADER } from './ask-options.ts';
+import { filterHeaders, headerOf, MAX_HEADERS, pairs, type RawHeaders } from './headers.ts';
 import type { Call, CallResponse, HttpCaller } from './http-caller.ts';
 import { CALLABLE } from './methods.ts';
+import { withApiTrace } from './trace-headers.ts';
 
 /** The collected bytes of a body, and whether it was cut. */
 interface Collected {
@@ -43,7 +46,8 @@ export async function fetchWhole(
 ): Promise<FetchResult> {
   const call = callOf(request);
   const timeoutMs = Math.min(request.timeoutMs ?? DEFAULT_CALL_TIMEOUT_MS, MAX_CALL_TIMEOUT_MS);
-  using limit = deadline(clock, timeoutMs, signal);
+  const waitMs = timeoutMs === 0 ? 0 : (call.access?.waitS ?? 0) * 1000;
+  using limit = deadline(clock, timeoutMs + waitMs, signal);
   const answer = await caller.request(request.local, request.remote, { ...call, signal: limit.signal });
   limit.restart();
   const body = await collect(answer, limit);
@@ -102,6 +106,12 @@ export interface FetchRequest {
   readonly headers?: HeaderMap | undefined;
   readonly bodyBase64?: string | undefined;
   readonly accessToken?: string | undefined;
+  /** A note to the owner of the agent, if it must allow the caller. Default: the header `Svc-Access-Note`. */
+  readonly note?: string | undefined;
+  /** How long to wait for the owner's decision, seconds. Default: `wait` of the header `Prefer`. */
+  readonly waitS?: number | undefined;
+  /** The trace that the call continues unless its own headers name one. */
+  readonly trace?: TraceHeaders | undefined;
   /** Longest silence in milliseconds; 0 means no limit. Default: `DEFAULT_CALL_TIMEOUT_MS`. */
   readonly timeoutMs?: number | undefined;
 }
@@ -144,11 +154,17 @@ function callOf(request: FetchRequest): Call {
     );
   const body = request.bodyBase64 === undefined ? null : fromBase64(request.bodyBase64);
   if (body === null && request.bodyBase64 !== undefined) throw invalid('/body_base64', 'Invalid base64.');
+  const headers = headerList(request.headers ?? {});
+  const said = askOptions((wanted) => headerOf(headers, wanted));
   return {
     method,
     path: request.path,
-    headers: headerList(request.headers ?? {}),
+    headers: withApiTrace(
+      filterHeaders(headers, (name) => name !== NOTE_HEADER),
+      request.trace,
+    ),
     body,
     accessToken: request.accessToken === '' ? undefined : request.accessToken,
+    access: { note: request.note ?? said.note, waitS: request.waitS ?? said.waitS },
   };
 }

@@ -25,6 +25,7 @@ import {
 } from './headers.ts';
 import { appendHop } from './hops.ts';
 import { BODILESS } from './methods.ts';
+import type { TracedHop } from './trace-headers.ts';
 import { isOffered } from './upgrades.ts';
 import { type BoundService, hostHeaderOf, reasonOf, type Upstreams } from './upstream.ts';
 
@@ -46,6 +47,9 @@ export interface Forwarding {
   readonly callerKey: Uint8Array;
   /** Headers of the verified evidence; empty if the request carries none. */
   readonly evidence: RawHeaders;
+  /** Replaces the body of the request; null for none. */
+  readonly body?: Uint8Array | null;
+  readonly trace: TracedHop;
   /** Aborts the call. The caller receives the reason if no response has begun. */
   readonly abort: AbortController;
 }
@@ -75,15 +79,18 @@ export function checkForm(request: IncomingMessage): void {
  * The headers for the service, without framing headers.
  * @throws SvcError `loop_detected`
  */
-function serviceHeaders({ request, link, service, clock, callerKey, evidence }: Forwarding): string[] {
+function serviceHeaders(forwarding: Forwarding): string[] {
   // protocol-calls.md, step 7
+  const { request, link, service, clock, callerKey, evidence, trace } = forwarding;
   const kept = filterHeaders(callerHeaders(request.rawHeaders), (name) => !SET_PER_HOP.has(name));
   const { caller, called } = link;
   const { method = 'GET', url: target = '/' } = request;
   const proof = callerProof(callerKey, { caller, called, method, target, at: unixSeconds(clock) });
   const hops = appendHop(callerKey, request);
   const identity = [...identityHeaders(caller, called), PROOF_HEADER, proof, ...hops, ...evidence];
-  return ['Host', hostHeaderOf(service), ...kept, ...identity];
+  trace.request?.next('service');
+  const traced = trace.headers(kept, trace.request?.stepSpanId);
+  return ['Host', hostHeaderOf(service), ...traced, ...identity];
 }
 
 /** Headers or trailers that a service can trust to come from the caller. */
@@ -94,7 +101,7 @@ function callerHeaders(raw: RawHeaders): string[] {
 async function sendToService(
   forwarding: Forwarding,
   headers: string[],
-  body: IncomingMessage | null,
+  body: IncomingMessage | Uint8Array | null,
   switches = false,
 ): Promise<HttpResponse> {
   const { request, service, upstreams, abort } = forwarding;
@@ -136,6 +143,11 @@ function framing({ method = '', headers }: IncomingMessage) {
   return { headers: ['Content-Length', length ?? '0'], isEmpty };
 }
 
+/** The same for a body that replaces the body of the request. */
+function bodyFraming(body: Uint8Array | null) {
+  return { headers: body === null ? [] : ['Content-Length', `${body.length}`], isEmpty: body === null };
+}
+
 /**
  * Forwards a request and streams the response back. Settles when the response is complete or broken off.
  * @param asStream called if the response is an event stream; if it throws, its error replaces the response
@@ -143,14 +155,14 @@ function framing({ method = '', headers }: IncomingMessage) {
  *   response has begun
  */
 export async function forward(forwarding: Forwarding, response: ServerResponse, asStream: () => void): Promise<void> {
-  const { request, clock, abort } = forwarding;
-  const { headers: framed, isEmpty: empty } = framing(request);
+  const { request, clock, abort, body } = forwarding;
+  const { headers: framed, isEmpty: empty } = body === undefined ? framing(request) : bodyFraming(body);
   const headers = [...serviceHeaders(forwarding), ...framed];
   const silent = (): void => abort.abort(new SvcError('timeout'));
   let stall = new SilenceWatch(clock, CALL_STALL_MS, silent);
   try {
-    if (!empty) request.on('data', () => stall.heard());
-    const { message, switched } = await sendToService(forwarding, headers, empty ? null : request);
+    if (!empty && body === undefined) request.on('data', () => stall.heard());
+    const { message, switched } = await sendToService(forwarding, headers, empty ? null : (body ?? request));
     if (switched !== null) {
       switched.socket.destroy();
       throw new SvcError('inbound_unreachable', { details: { reason: 'it switched protocols without a request' } });
@@ -166,13 +178,14 @@ export async function forward(forwarding: Forwarding, response: ServerResponse, 
       stall = new SilenceWatch(clock, EVENT_STREAM_STALL_MS, silent);
     }
     message.on('data', stall.heard);
+    if (forwarding.trace.request !== null) forwarding.trace.request.status = message.statusCode ?? null;
     await relay(message, response, forwarding);
   } finally {
     stall.stop();
   }
 }
 
-function relay(message: IncomingMessage, response: ServerResponse, { link, clock }: Forwarding): Promise<void> {
+function relay(message: IncomingMessage, response: ServerResponse, { link, clock, trace }: Forwarding): Promise<void> {
   // protocol-calls.md, step 9
   return new Promise((resolve) => {
     message.on('error', () => {});
@@ -195,12 +208,15 @@ function relay(message: IncomingMessage, response: ServerResponse, { link, clock
     const atEnd = (): void => {
       const trailers = withoutDaemonHeaders(message.rawTrailers);
       if (trailers.length > 0) response.addTrailers([...pairs(trailers)]);
+      // Before the caller receives the end.
+      trace.request?.finish();
     };
     // A reset may overtake the head and discard it.
     const [begun, destroy] = [clock.now(), () => response.destroy()];
     let rest: Timer | null = null;
     response.once('close', () => rest?.cancel());
     const breakOff = (): void => {
+      trace.request?.finish(new SvcError('inbound_unreachable'));
       if (clock.now() - begun >= HEAD_MS) destroy();
       else rest ??= clock.after(HEAD_MS, destroy);
     };

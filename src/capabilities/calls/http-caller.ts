@@ -1,28 +1,33 @@
 /** The calling side: HTTP requests from a local agent to a remote agent over pooled link streams. */
 import { createHash } from 'node:crypto';
-import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http';
+import type { ClientRequest, IncomingMessage } from 'node:http';
 import { type Duplex, Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import type { Clock } from '../../foundation/clock.ts';
 import { Semaphore } from '../../foundation/concurrency.ts';
+import { isToolName } from '../../foundation/domain/access.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
-import type { LinkStream, Links } from '../../network/links/types.ts';
+import { asStep, type TracedRequest } from '../../foundation/traces/traced-request.ts';
+import type { Traces } from '../../foundation/traces/traces.ts';
+import type { AccessAsk, AskOptions, AskOwner, LinkStream, Links } from '../../network/links/types.ts';
 import { errorFromResponse } from './error-response.ts';
 import type { CallSigner } from './evidence/call-signer.ts';
 import { type Body, ExchangeFailure, exchange, type HttpResponse } from './exchange.ts';
 import {
   endToEnd,
   filterHeaders,
+  headerOf,
   isEventStream,
   MAX_LINK_HEADERS,
   type RawHeaders,
   reasonPhrase,
   SET_PER_HOP,
 } from './headers.ts';
-import { LinkAgent, SpareStreams } from './link-agent.ts';
+import { LinkAgent, type LinkRequestOptions, SpareStreams } from './link-agent.ts';
 import { BODILESS, IDEMPOTENT } from './methods.ts';
+import { traceHop } from './trace-headers.ts';
 import { isOffered } from './upgrades.ts';
 
 /** Concurrent calls from one local agent to one remote agent. Further calls are queued. */
@@ -53,6 +58,8 @@ export interface Call {
   /** Length of a streamed body in bytes, if known. */
   readonly bodyLength?: number;
   readonly accessToken?: string | undefined;
+  /** For the owner of the called agent, if it must allow the caller. Default: no note, no wait. Null never asks it. */
+  readonly access?: AskOptions | null;
   /** Cancels the call, even while the response is being read. If the reason is an SvcError, it is thrown unchanged. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -86,6 +93,10 @@ export interface HttpCallerOptions {
   readonly purpose?: 'http' | 'admin' | 'object';
   /** Signs the calls of agents that give evidence. If omitted, no call is signed. */
   readonly signer?: Pick<CallSigner, 'signs' | 'sign'>;
+  /** Asks the owner of an agent that refused a call. If omitted, refusals are final. */
+  readonly askOwner?: AskOwner;
+  /** Records the calls. If omitted, trace headers pass unchanged. */
+  readonly traces?: Traces;
 }
 
 /** One combination of caller, called agent and access token. */
@@ -155,20 +166,67 @@ export class HttpCaller {
   async #call(
     local: Aid,
     remote: Aid,
+    untraced: Call,
+    connectionHeaders: RawHeaders,
+  ): Promise<CallResponse | SwitchedCall> {
+    const { traces } = this.#options;
+    if (traces === undefined) return await this.#permitted(local, remote, untraced, connectionHeaders);
+    const origin = { side: 'caller', caller: local, called: remote, method: untraced.method } as const;
+    const { request, headers } = traceHop(traces, untraced.headers, origin, ownCall);
+    const call = { ...untraced, headers: headers(untraced.headers) };
+    if (request === null) return await this.#permitted(local, remote, call, connectionHeaders);
+    try {
+      return traced(await this.#permitted(local, remote, call, connectionHeaders, request), request);
+    } catch (error) {
+      request.finish(error);
+      throw error;
+    }
+  }
+
+  async #permitted(
+    local: Aid,
+    remote: Aid,
     call: Call,
     connectionHeaders: RawHeaders,
+    trace?: TracedRequest,
+  ): Promise<CallResponse | SwitchedCall> {
+    const { askOwner } = this.#options;
+    const { accessToken, access = NO_WAIT, signal } = call;
+    const mayAsk = askOwner !== undefined && access !== null && accessToken === undefined && !isSessionUpkeep(call);
+    try {
+      // A body that is read only once waits until the link is permitted.
+      if (mayAsk && access.waitS > 0 && call.body instanceof Readable)
+        (await this.#open(local, remote, accessToken, trace)).destroy();
+      return await this.#exchange(local, remote, call, connectionHeaders, trace);
+    } catch (error) {
+      if (!mayAsk || !(error instanceof SvcError) || error.code !== 'access_denied') throw error;
+      const ask = { ...askFor(call), ...access };
+      await asStep(trace, 'ask', () => askOwner(local, remote, ask, signal));
+      if (call.body instanceof Readable && (call.body.readableDidRead || access.waitS === 0)) throw repeatNow(error);
+      return await this.#exchange(local, remote, call, connectionHeaders, trace);
+    }
+  }
+
+  async #exchange(
+    local: Aid,
+    remote: Aid,
+    call: Call,
+    connectionHeaders: RawHeaders,
+    trace?: TracedRequest,
   ): Promise<CallResponse | SwitchedCall> {
     const target = this.#target(local, remote, call.accessToken);
     let leave = (): void => {};
     try {
-      const free = await target.slots.acquire(call.signal);
+      const acquire = (): Promise<() => void> => target.slots.acquire(call.signal);
+      const free = await (target.slots.busy < MAX_CALLS_PER_TARGET ? acquire() : asStep(trace, 'queue', acquire));
       leave = () => {
         free();
         this.#prune(target);
       };
       const sent = await this.#prepare(local, call);
       const headers = this.#headers(local, remote, sent);
-      const answer = await this.#send(target, sent, () => ['Host', remote, ...headers(), ...connectionHeaders]);
+      const said = (): string[] => ['Host', remote, ...headers(), ...connectionHeaders];
+      const answer = await this.#send(target, sent, said, trace);
       const { message, switched } = answer;
       if (switched === null) {
         message.once('close', leave);
@@ -233,10 +291,24 @@ export class HttpCaller {
     message.once('close', () => target.eventStreams--);
   }
 
-  async #send({ agent, open }: Target, call: Call, headers: () => string[]): Promise<HttpResponse> {
+  async #send(
+    { agent, open }: Target,
+    call: Call,
+    headers: () => string[],
+    trace: TracedRequest | undefined,
+  ): Promise<HttpResponse> {
     // protocol-calls.md, step 2
-    const options: RequestOptions = { agent, method: call.method, path: call.path };
-    const watch = (request: ClientRequest): void => this.#checkReused(request, open);
+    const options: LinkRequestOptions = { agent, method: call.method, path: call.path, ...(trace ? { trace } : {}) };
+    const watch = (request: ClientRequest): void => {
+      this.#checkReused(request, open);
+      if (trace === undefined) return;
+      request.on('socket', (link: Duplex & Partial<Pick<LinkStream, 'path'>>) => {
+        // The agent traces a new link.
+        if (!request.reusedSocket) return;
+        trace.path = link.path?.().kind ?? null;
+        trace.next('wait');
+      });
+    };
     const { body, signal } = call;
     const parts = { options, body, signal, trailers: endToEnd, watch, maxHeaders: MAX_LINK_HEADERS };
     try {
@@ -282,15 +354,20 @@ export class HttpCaller {
     const known = this.#targets.get(key);
     if (known !== undefined) return known;
     const slots = new Semaphore(MAX_CALLS_PER_TARGET);
-    const open = (): Promise<LinkStream> => this.#open(local, remote, accessToken);
+    const open = (trace?: TracedRequest): Promise<LinkStream> => this.#open(local, remote, accessToken, trace);
     const agent = new LinkAgent(this.#clock, this.#spare, open, () => this.#prune(target));
     const target: Target = { key, agent, slots, open, switched: 0, eventStreams: 0 };
     this.#targets.set(key, target);
     return target;
   }
 
-  async #open(local: Aid, remote: Aid, accessToken: string | undefined): Promise<LinkStream> {
-    const options = { timeoutMs: OPEN_TIMEOUT_MS, accessToken, bulk: true };
+  async #open(
+    local: Aid,
+    remote: Aid,
+    accessToken: string | undefined,
+    trace: TracedRequest | undefined,
+  ): Promise<LinkStream> {
+    const options = { timeoutMs: OPEN_TIMEOUT_MS, accessToken, bulk: true, ...(trace === undefined ? {} : { trace }) };
     try {
       return await this.#links.open(local, remote, this.#options.purpose ?? 'http', options);
     } catch (error) {
@@ -304,6 +381,47 @@ export class HttpCaller {
   #prune({ key, agent, slots }: Target): void {
     if (agent.open === 0 && slots.busy === 0) this.#targets.delete(key);
   }
+}
+
+const ownCall = () => 'own' as const;
+
+/** Ends a traced request with its response. */
+function traced<A extends CallResponse | SwitchedCall>(answer: A, request: TracedRequest): A {
+  request.status = answer.status;
+  if (!('body' in answer)) {
+    request.finish();
+    return answer;
+  }
+  const { body } = answer;
+  request.next('body');
+  body.on('end', () => request.finish());
+  body.on('close', () => {
+    if (request.end === null) request.finish(new SvcError(body.errored === null ? 'cancelled' : 'connect_failed'));
+  });
+  return answer;
+}
+
+const NO_WAIT: AskOptions = { note: '', waitS: 0 };
+
+/** The description of a call for the owner: method and path, without the query, which may hold secrets. */
+function askFor({ method, path: target, headers }: Call): Pick<AccessAsk, 'kind' | 'asked' | 'tool'> {
+  const tool = headerOf(headers, 'mcp-method') === 'tools/call' ? headerOf(headers, 'mcp-name') : '';
+  const [path = '/'] = target.split('?');
+  return { kind: 'call', asked: `${method} ${path}`, tool: isToolName(tool) ? tool : null };
+}
+
+/** True for the stream of an MCP session, and for its end. Clients send them automatically. */
+function isSessionUpkeep({ method, headers }: Call): boolean {
+  return (method === 'GET' || method === 'DELETE') && headerOf(headers, 'mcp-session-id') !== '';
+}
+
+/** The owner has allowed the call, but its body was already read. */
+function repeatNow(cause: SvcError): SvcError {
+  return new SvcError('access_pending', {
+    message: 'The owner of the remote agent has allowed this caller. Repeat the request.',
+    details: { retry_after_s: 1 },
+    cause,
+  });
 }
 
 /** The headers that delimit the body. */

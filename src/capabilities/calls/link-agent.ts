@@ -2,9 +2,10 @@
  * Keeps the link streams of one caller, one called agent and one access token open between requests. A new stream costs
  * about 2 ms, a reused one nothing.
  */
-import { Agent, type ClientRequest } from 'node:http';
+import { Agent, type ClientRequest, type RequestOptions } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { TracedRequest } from '../../foundation/traces/traced-request.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 
 /** How long a stream stays idle before it is closed, in milliseconds: shorter than on the called side. */
@@ -26,6 +27,11 @@ export class SpareStreams {
   taken = 0;
 }
 
+export interface LinkRequestOptions extends RequestOptions {
+  /** Records the request. */
+  readonly trace?: TracedRequest | undefined;
+}
+
 type Created = (error: Error | null, stream: Duplex) => void;
 
 /** Socket methods that node:http calls and a plain stream lacks. */
@@ -40,7 +46,7 @@ const SOCKET_STUBS = {
 export class LinkAgent extends Agent {
   readonly #clock: Clock;
   readonly #spare: SpareStreams;
-  readonly #openStream: () => Promise<Duplex & Pick<LinkStream, 'isOutdated'>>;
+  readonly #openStream: (trace: TracedRequest | undefined) => Promise<LinkStream>;
   readonly #closed: () => void;
   readonly #idle = new Map<Duplex, { readonly timer: Timer; readonly spoil: () => void }>();
   readonly #openedAt = new WeakMap<Duplex, number>();
@@ -55,7 +61,7 @@ export class LinkAgent extends Agent {
   constructor(
     clock: Clock,
     spare: SpareStreams,
-    openStream: () => Promise<Duplex & Pick<LinkStream, 'isOutdated'>>,
+    openStream: (trace: TracedRequest | undefined) => Promise<LinkStream>,
     closed: () => void,
   ) {
     super({ keepAlive: true, maxFreeSockets: MAX_IDLE_IN_BURST, scheduling: 'lifo' });
@@ -85,9 +91,10 @@ export class LinkAgent extends Agent {
     return 'link';
   }
 
-  override createConnection(_options: unknown, created?: Created): undefined {
-    this.#openStream().then(
+  override createConnection({ trace }: LinkRequestOptions, created?: Created): undefined {
+    this.#openStream(trace).then(
       (stream) => {
+        trace?.next('wait');
         this.#open++;
         this.#openedAt.set(stream, this.#clock.now());
         this.#isOutdated.set(stream, () => stream.isOutdated?.() === true);

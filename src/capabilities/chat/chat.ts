@@ -15,7 +15,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { ChatCounters, PairRow, ReadState } from '../../foundation/store/chat.ts';
-import type { ChatContent, ChatFile } from '../../foundation/store/chat-log.ts';
+import type { ChatContent, ChatEntry, ChatFile } from '../../foundation/store/chat-log.ts';
 import type { QueuedEntry } from './courier.ts';
 import { Couriers } from './couriers.ts';
 import { applyChange, newStream } from './exchange.ts';
@@ -126,9 +126,10 @@ export class Chat implements Component {
   }
 
   /**
-   * Sends a text or a file. The entry is on disk when this resolves.
-   * @throws SvcError `not_found`, `self`, `not_friends`, `invalid_request`, `too_large`, `quota_exceeded`, and the
-   *   errors of registering a file
+   * Sends a text or a file. The entry is on disk when this resolves. If the flush fails, the entry stays in the log,
+   * and is sent after it has reached the disk.
+   * @throws SvcError `not_found`, `self`, `not_friends`, `invalid_request`, `too_large`, `quota_exceeded`,
+   *   `not_writable`, and the errors of registering a file
    */
   async send(aid: Aid, peer: Aid, draft: MessageDraft): Promise<SentEntry> {
     this.#check(aid, peer);
@@ -138,16 +139,16 @@ export class Chat implements Component {
     const { text, file } = await draftContent(this.#deps.objects, aid, draft);
     const id = new Uint8Array(randomBytes(ENTRY_ID_BYTES));
     const content = { id, at: this.#deps.clock.now(), text, file };
-    let arrival = Promise.resolve(false);
     const queued = await this.#deps.store.commit(() => {
       const row = this.#queue(aid, peer, content);
-      // Before the flush: a delivery that is already running may include this entry.
-      if (this.#couriers.mayArriveNow(aid, peer))
-        arrival = this.#arrivals.wait(aid, peer, row.entry.seq, ARRIVAL_WAIT_MS);
+      this.#couriers.hold(row);
       return row;
     }, 'now');
+    const { seq } = queued.entry;
+    const mayArrive = this.#couriers.mayArriveNow(aid, peer);
+    const arrival = mayArrive ? this.#arrivals.wait(aid, peer, seq, ARRIVAL_WAIT_MS) : false;
     this.#couriers.deliver(queued);
-    return { seq: queued.entry.seq, status: (await arrival) ? 'sent' : 'queued' };
+    return { seq, status: (await arrival) ? 'sent' : 'queued' };
   }
 
   /**
@@ -178,6 +179,12 @@ export class Chat implements Component {
     return { entries, scannedTo, hasMore: more, readCursor: pair.readCursor, unread: pair.unread };
   }
 
+  /** The entry at a position; null if there is none. */
+  entry(aid: Aid, peer: Aid, seq: number): ChatEntry | null {
+    const pair = this.#deps.store.pair(aid, peer);
+    return pair === null ? null : this.#deps.entries.entry(pair.id, seq);
+  }
+
   /**
    * Marks a conversation as read up to a position, or completely if it is 0. The cursor never moves back.
    * @throws SvcError `not_found`, `self`
@@ -197,6 +204,13 @@ export class Chat implements Component {
       const last = this.#deps.entries.entry(pair.id, lastSeq);
       return { peer, state, since, note, unread, lastAt, lastSeq, last };
     });
+  }
+
+  /** All pending chat requests of the local agents. */
+  invitations(): PairRow[] {
+    return [...this.pending()]
+      .filter(([, { invites }]) => invites > 0)
+      .flatMap(([aid]) => this.#deps.store.inState(aid, 'in_pending'));
   }
 
   /** The chat counters of the local agents by AID, without agents that have only zeros. */
@@ -320,15 +334,17 @@ interface Waiting {
 class DeliveryWaits {
   readonly #clock: Clock;
   readonly #waiting = new Map<string, Set<Waiting>>();
+  #isStopped = false;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
   /** Returns true when the entry at `seq` is delivered, or false after `ms`. */
-  wait(aid: Aid, peer: Aid, seq: number, ms: number): Promise<boolean> {
+  async wait(aid: Aid, peer: Aid, seq: number, ms: number): Promise<boolean> {
+    if (this.#isStopped) return false;
     const name = `${aid} ${peer}`;
-    return new Promise((resolve) => {
+    return await new Promise((resolve) => {
       const all = this.#waiting.get(name) ?? new Set();
       this.#waiting.set(name, all);
       const one: Waiting = {
@@ -352,6 +368,7 @@ class DeliveryWaits {
 
   /** Ends all waits with false. */
   stop(): void {
+    this.#isStopped = true;
     for (const all of this.#waiting.values()) for (const one of all) one.settle(false);
   }
 }

@@ -4,9 +4,9 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { PairRow } from '../../foundation/store/chat.ts';
 import { type ChatContent, entryBytes } from '../../foundation/store/chat-log.ts';
 import { sameOrBothNull } from './relationship.ts';
-import type { ChatSession, SendCursor } from './session.ts';
+import type { ChatSession, PendingControl, SendCursor } from './session.ts';
 import type { ChatDependencies } from './types.ts';
-import type { Frame } from './wire.ts';
+import { CHAT_VERSION, encodeFrame, type Frame } from './wire.ts';
 
 /** Limit of links between one agent and one peer. Beyond it, the oldest link is closed. */
 const MAX_SESSIONS = 4;
@@ -17,6 +17,7 @@ const WINDOW_BYTES: number = 2 * 1024 * 1024;
 /** Limits of one read from the queue: entries and bytes. */
 const BATCH_ENTRIES = 128;
 const BATCH_BYTES: number = 512 * 1024;
+const VERSION_BYTE: Uint8Array = Uint8Array.of(CHAT_VERSION);
 
 /** A newly queued entry. */
 export interface QueuedEntry {
@@ -76,19 +77,30 @@ export class Courier {
     if (this.#current === session) this.#current = [...this.sessions].findLast((other) => !other.closed) ?? null;
   }
 
+  /** The first bytes of a new link: the version, and the pending control message, if it may be sent now. */
+  firstBytes(mayControl: boolean): { readonly bytes: Uint8Array; readonly control: PendingControl | null } {
+    const { pair } = this;
+    const frame = pair === null || !mayControl ? null : controlFrame(pair, 1);
+    if (pair === null || frame === null) return { bytes: VERSION_BYTE, control: null };
+    return { bytes: Buffer.concat([VERSION_BYTE, encodeFrame(frame)]), control: { n: frame.n, about: pair } };
+  }
+
   /** Whether there is a control message or an entry to send. */
   hasWork(): boolean {
     const { pair } = this;
     return pair !== null && (pair.control !== null || pair.queued > 0);
   }
 
-  /** Sends as much as the window allows. The rest follows when the peer acknowledges. */
-  pump(): void {
+  /**
+   * Sends as much as the window allows. The rest follows when the peer acknowledges.
+   * @param before position of the first entry that must not be sent yet
+   */
+  pump(before = Number.POSITIVE_INFINITY): void {
     const session = this.current;
     const pair = session && this.pair;
     if (session === null || pair === null) return;
     this.#sendControl(session, pair);
-    this.#sendQueued(session, pair);
+    this.#sendQueued(session, pair, before);
   }
 
   /** Sends a newly queued entry if all entries before it are in flight on the current link. Otherwise returns false. */
@@ -117,12 +129,14 @@ export class Courier {
     session.send(frame);
   }
 
-  #sendQueued(session: ChatSession, pair: PairRow): void {
+  #sendQueued(session: ChatSession, pair: PairRow, before: number): void {
     // protocol-chat.md, step 7
     if (pair.state !== 'friends' || pair.outStream === null || pair.queued === 0) return;
     const cursor = cursorOf(session, pair, pair.outStream);
     while (!session.isFull && !session.closed && fitsWindow(cursor)) {
-      const batch = this.#deps.entries.queued(pair.id, cursor.lastEntry, BATCH_ENTRIES, BATCH_BYTES);
+      const { entries } = this.#deps;
+      const queued = entries.queued(pair.id, cursor.lastEntry, BATCH_ENTRIES, BATCH_BYTES);
+      const batch = queued.filter(({ seq }) => seq < before);
       if (batch.length === 0) return;
       session.awaits();
       session.send(...batch.map((entry) => frameOf(cursor, entry)));

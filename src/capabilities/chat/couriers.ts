@@ -16,7 +16,7 @@ import { pairHolder } from '../../network/links/holder.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { Courier, type QueuedEntry } from './courier.ts';
 import { processFrames } from './exchange.ts';
-import { ChatSession } from './session.ts';
+import { ChatSession, type PendingControl, type SessionEvents } from './session.ts';
 import type { ChatDependencies } from './types.ts';
 import type { Frame } from './wire.ts';
 
@@ -80,10 +80,20 @@ function nameOf(aid: Aid, peer: Aid): string {
   return `${aid} ${peer}`;
 }
 
+interface Adoption {
+  readonly outbound: boolean;
+  /** The control message that was sent with the header. */
+  readonly first?: PendingControl | null;
+  /** The share of a stranger. */
+  readonly place?: QuotaShare | null;
+}
+
 export class Couriers {
   readonly #deps: CourierParts;
   readonly #onSent: (aid: Aid, peer: Aid, upTo: number) => void;
   readonly #couriers = new Map<string, Courier>();
+  /** Positions of the first and the last entry of a pair that are not on disk, by the name of its courier. */
+  readonly #held = new Map<string, { readonly first: number; readonly last: number }>();
   readonly #retries: Retries;
   readonly #stop = new AbortController();
   readonly #opening = new Semaphore(MAX_OPENING);
@@ -111,6 +121,7 @@ export class Couriers {
     this.#controls = new RateQuota(CONTROL_RATES, dependencies);
     this.#retries = new Retries(dependencies.clock, (name) => this.#retry(name), this.#onError);
     dependencies.links.accept('chat', (link) => this.#accept(link));
+    dependencies.store.onRepair(() => this.#releaseAll());
   }
 
   start(): void {
@@ -136,10 +147,39 @@ export class Couriers {
     });
   }
 
-  /** As `wake`, for a newly queued entry that may be the only work. */
+  /**
+   * Holds a newly queued entry back until it is on disk: after a power failure, its number could be used again. To be
+   * called in its transaction. `deliver`, or the repair of the database after a failed flush, ends it.
+   */
+  hold({ before: { aid, peer }, entry: { seq } }: QueuedEntry): void {
+    const name = nameOf(aid, peer);
+    this.#held.set(name, { first: Math.min(this.#held.get(name)?.first ?? seq, seq), last: seq });
+  }
+
+  /** A flush covers all earlier entries. */
+  #release(name: string, seq: number): void {
+    const held = this.#held.get(name);
+    if (held === undefined) return;
+    if (seq >= held.last) this.#held.delete(name);
+    else this.#held.set(name, { ...held, first: Math.max(held.first, seq + 1) });
+  }
+
+  /** Releases all entries now, because later ones are not on disk. The couriers run when the transaction has ended. */
+  #releaseAll(): void {
+    const names = [...this.#held.keys()];
+    this.#held.clear();
+    queueMicrotask(() => {
+      if (this.#stop.signal.aborted) return;
+      for (const name of names) this.wake(...(name.split(' ') as [Aid, Aid]));
+    });
+  }
+
+  /** As `wake`, for a newly queued entry that is on disk and may be the only work. */
   deliver(queued: QueuedEntry): void {
     const { aid, peer } = queued.before;
-    const courier = this.#couriers.get(nameOf(aid, peer));
+    const name = nameOf(aid, peer);
+    this.#release(name, queued.entry.seq);
+    const courier = this.#couriers.get(name);
     if (!this.#mayDeliver(courier) || !courier.deliver(queued)) return this.wake(aid, peer);
     this.#switchPath(courier, courier.current);
   }
@@ -201,22 +241,23 @@ export class Couriers {
     // A peer that opens a link is reachable.
     courier.failures = 0;
     courier.backoffUntil = 0;
-    this.#adopt(courier, link, false, place);
+    this.#adopt(courier, link, { outbound: false, place });
   }
 
   #holder(link: LinkStream, isFriend: boolean) {
     return pairHolder(link, isFriend || this.#deps.isKnown(link.called, link.caller));
   }
 
-  #adopt(courier: Courier, link: LinkStream, outbound: boolean, place: QuotaShare | null = null): void {
+  #adopt(courier: Courier, link: LinkStream, { outbound, first = null, place = null }: Adoption): void {
     // protocol-chat.md, steps 1 and 3
-    const session = new ChatSession(link, outbound, this.#deps.clock, {
+    const events: SessionEvents = {
       onFrames: (from, frames) => this.#onFrames(courier, from, frames),
       onArrival: (_, upTo) => this.#onSent(courier.aid, courier.peer, upTo),
       onFailure: (_, error) => this.#onFailure(courier, error),
       onDrain: () => this.#guard(() => this.#pump(courier)),
       onClose: (ended) => this.#guard(() => this.#onClose(courier, ended)),
-    });
+    };
+    const session = new ChatSession(link, outbound, this.#deps.clock, events, first);
     session.place = place;
     session.isFriend = courier.pair?.state === 'friends';
     courier.adopt(session);
@@ -255,7 +296,7 @@ export class Couriers {
   }
 
   #pump(courier: Courier): void {
-    if (this.#mayDeliver(courier)) courier.pump();
+    if (this.#mayDeliver(courier)) courier.pump(this.#held.get(courier.name)?.first);
   }
 
   /** No caller awaits this work, so a disk error is only logged. */
@@ -331,10 +372,17 @@ export class Couriers {
     if (courier.current !== insteadOf || this.#stop.signal.aborted) return;
     const { aid, peer } = courier;
     try {
-      const options = { timeoutMs: OPEN_TIMEOUT_MS, signal: this.#stop.signal };
+      // protocol-chat.md, step 1. A control message may be sent again, so another attempt does no harm.
+      let control: PendingControl | null = null;
+      const bytes = (): Uint8Array => {
+        const first = courier.firstBytes(this.#mayDeliver(courier));
+        ({ control } = first);
+        return first.bytes;
+      };
+      const options = { timeoutMs: OPEN_TIMEOUT_MS, signal: this.#stop.signal, first: { bytes } };
       const link = await links.open(aid, peer, 'chat', options);
       if (this.#stop.signal.aborted) link.destroy();
-      else this.#adopt(courier, link, true);
+      else this.#adopt(courier, link, { outbound: true, first: control });
       insteadOf?.end();
     } catch (error) {
       if (insteadOf === null) courier.failures++;

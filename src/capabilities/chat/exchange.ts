@@ -162,7 +162,7 @@ class FrameProcessor {
     const before = this.#pair?.state;
     const incoming = { stream, note, origin };
     const answer = this.#answer('gone', (pair) => onRequest(pair, incoming, newStream(), hasRoom, now));
-    if (before === 'none' && this.#pair?.state === 'in_pending') this.#emitInvites(local);
+    if (before === 'none' && this.#pair?.state === 'in_pending') this.#emitInvites(local, peer);
     return answer;
   }
 
@@ -184,11 +184,13 @@ class FrameProcessor {
     return answer;
   }
 
-  #emitInvites(aid: Aid): void {
+  /** @param from the sender of a new request */
+  #emitInvites(aid: Aid, from?: Aid): void {
     const { store, events, isKnown } = this.#deps;
     const { peer } = this.#session;
     const peers = store.inviters(aid, MAX_INVITES);
-    events.emit(aid, 'chat.invites', { count: peers.length, peers }, causeOf(peer, isKnown(aid, peer)));
+    const data = { count: peers.length, peers, ...(from === undefined ? {} : { from }) };
+    events.emit(aid, 'chat.invites', data, causeOf(peer, isKnown(aid, peer)));
   }
 
   /** The peer acknowledged a control message of this link. */

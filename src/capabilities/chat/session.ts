@@ -36,7 +36,7 @@ interface Unacknowledged {
   readonly bytes: number;
 }
 
-interface SessionEvents {
+export interface SessionEvents {
   /** Frames that arrived together. Synchronous. If it throws, the link is closed without a reply. */
   onFrames(session: ChatSession, frames: readonly Frame[]): void;
   /** The peer has all entries up to a position in the log. The same frames follow in `onFrames`. */
@@ -72,7 +72,14 @@ export class ChatSession {
   /** Frames that are processed in the next turn of the event loop, and frames that arrived after them. */
   #behind: Frame[] = [];
 
-  constructor(link: LinkStream, outbound: boolean, clock: Clock, events: SessionEvents) {
+  /** @param first the control message that was sent with the header of the link; null without one, and inbound */
+  constructor(
+    link: LinkStream,
+    outbound: boolean,
+    clock: Clock,
+    events: SessionEvents,
+    first: PendingControl | null = null,
+  ) {
     this.link = link;
     this.outbound = outbound;
     this.local = outbound ? link.caller : link.called;
@@ -88,7 +95,11 @@ export class ChatSession {
       this.#catchUp(events);
       events.onClose(this);
     });
-    link.write(Uint8Array.of(CHAT_VERSION));
+    if (!outbound) link.write(Uint8Array.of(CHAT_VERSION));
+    if (first === null) return;
+    this.pendingControl = first;
+    this.#lastNumber = first.n;
+    this.awaits();
   }
 
   get closed(): boolean {

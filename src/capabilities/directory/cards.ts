@@ -28,6 +28,8 @@ export interface ServiceOffer {
   readonly meta: Readonly<Record<string, unknown>> | null;
   /** Seconds. */
   readonly ttl: number;
+  /** Seconds within which the agent usually starts when it is called. Undefined: its profile says it, or it runs. */
+  readonly wakesWithinS?: number | undefined;
 }
 
 /** @throws SvcError `bad_service_name` */
@@ -46,11 +48,19 @@ export function metaText(meta: Readonly<Record<string, unknown>> | null): string
  * @throws SvcError `bad_service_name`, `too_large`, `invalid_request`
  */
 export function servicePublications(offer: ServiceOffer, delegation: Delegation): Publication[] {
-  const { name, protocols, tags, brief, ttl } = offer;
+  const { name, protocols, tags, brief, ttl, wakesWithinS } = offer;
   const budget = payloadBudget(RECORD.service, delegation);
   return [...new Set(offer.services)].map((service) => {
     const meta = metaText(offer.meta);
-    const payload = encodeServicePayload({ service: checkServiceName(service), name, protocols, tags, brief, meta });
+    const payload = encodeServicePayload({
+      service: checkServiceName(service),
+      name,
+      protocols,
+      tags,
+      brief,
+      meta,
+      wakesWithinS,
+    });
     if (payload.length > budget)
       throw new SvcError('too_large', {
         message: `The service "${service}" takes ${payload.length} bytes; the limit is ${budget}. Shorten its brief, meta, protocols or tags.`,
@@ -96,6 +106,8 @@ export interface ProfileCard {
   readonly skills?: readonly string[];
   readonly modalities?: readonly string[];
   readonly cardHash?: string;
+  /** As in `ServiceOffer`. */
+  readonly wakesWithinS?: number | undefined;
   readonly meta?: Readonly<Record<string, unknown>>;
 }
 
@@ -122,6 +134,7 @@ export function readProfile(payload: Uint8Array): ProfileCard | null {
     ...(card.skills.length === 0 ? {} : { skills: card.skills }),
     ...(card.modalities.length === 0 ? {} : { modalities: card.modalities }),
     ...(card.cardHash === '' ? {} : { cardHash: card.cardHash }),
+    ...(card.wakesWithinS === undefined ? {} : { wakesWithinS: card.wakesWithinS }),
     ...(Object.keys(meta).length === 0 ? {} : { meta }),
   };
   return Object.keys(said).length === 0 ? null : said;

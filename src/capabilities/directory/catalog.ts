@@ -7,7 +7,7 @@
 import type { Clock } from '../../foundation/clock.ts';
 import { deadline } from '../../foundation/deadline.ts';
 import { MAX_CATALOG_AGENTS, MAX_NAMES_PER_CALL, MAX_PROVIDERS, MAX_SCORE } from '../../foundation/domain/directory.ts';
-import { isServiceName } from '../../foundation/domain/services.ts';
+import { isServiceName, MCP_PATH } from '../../foundation/domain/services.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, didOf } from '../../foundation/identity/aid.ts';
 import type { Directory } from './directory.ts';
@@ -47,8 +47,6 @@ const SERVICE = 'application/vnd.svcd.service+json';
 const REGISTRY = 'application/ai-registry+json';
 /** Path of the card of an A2A server. */
 const A2A_CARD_PATH = '/.well-known/agent-card.json';
-/** Usual path of an MCP server, if its record contains no other path. */
-const MCP_PATH = '/mcp';
 
 /** The identity that vouches for an entry: the DID of a native agent, or the AID of a wallet as an address. */
 function trustOf(aid: Aid): CatalogEntry['trustManifest'] {
@@ -265,6 +263,18 @@ export class Catalog {
     const all = [...byIdentifier.values()].sort((a, b) => b.score - a.score || (a.identifier < b.identifier ? -1 : 1));
     const end = offset + pageSize;
     return { results: all.slice(offset, end), next: end < all.length ? end : null };
+  }
+
+  /**
+   * The agents on the network that match a text, the best first.
+   * @throws SvcError `cancelled`
+   */
+  async findAgents(text: string, limit: number, signal: AbortSignal): Promise<Aid[]> {
+    const scored = (await this.#discover(text, signal))
+      .map((offer) => ({ aid: offer.aid, score: scoreOf(offer, text) }))
+      .filter(({ score }) => score > 0)
+      .sort((a, b) => b.score - a.score);
+    return [...new Set(scored.map(({ aid }) => aid))].slice(0, limit);
   }
 
   #ownOffers(): CatalogOffer[] {

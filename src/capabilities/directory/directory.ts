@@ -226,8 +226,12 @@ export class Directory implements Component {
    */
   async registerServices(aid: Aid, offer: ServiceOffer): Promise<PublishResult> {
     const identity = this.#publishing.identity(aid);
-    const wanted = servicePublications(offer, identity.delegation);
-    const known = this.#deps.publications.publications(aid).filter((row) => row.type === RECORD.service);
+    const rows = this.#deps.publications.publications(aid);
+    const profile = rows.find(({ type }) => type === RECORD.profile);
+    const wakesWithinS =
+      offer.wakesWithinS ?? (profile === undefined ? null : readProfile(profile.payload))?.wakesWithinS;
+    const wanted = servicePublications({ ...offer, wakesWithinS }, identity.delegation);
+    const known = rows.filter((row) => row.type === RECORD.service);
     const names = new Set([...known, ...wanted].map((one) => one.name));
     if (names.size > MAX_SERVICES)
       throw new SvcError('quota_exceeded', { message: `An agent offers at most ${MAX_SERVICES} services.` });

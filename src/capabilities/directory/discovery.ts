@@ -1,4 +1,5 @@
 /** Finds agents by their services. */
+import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { MAX_NAMES_PER_CALL, MAX_PROVIDERS } from '../../foundation/domain/directory.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -8,6 +9,7 @@ import { serviceKey } from '../../foundation/records/keys.ts';
 import { decodeServicePayload, type ServicePayload } from '../../foundation/records/payloads.ts';
 import { compareFreshness, expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD } from '../../foundation/records/types.ts';
+import type { RecordNetwork } from '../../network/records/types.ts';
 import { checkServiceName } from './cards.ts';
 import type { Records } from './types.ts';
 
@@ -32,7 +34,11 @@ export interface DiscoveryEntry {
   readonly protocols: readonly string[];
   readonly tags: readonly string[];
   readonly meta: Readonly<Record<string, unknown>>;
+  /** Seconds within which the agent usually starts when it is called; undefined if it always runs. */
+  readonly wakesWithinS?: number;
   readonly seq: number;
+  /** Unix seconds. */
+  readonly publishedAt: number;
   /** Unix seconds. */
   readonly expiresAt: number;
 }
@@ -69,10 +75,11 @@ function newestOfEach(service: string, records: readonly SignedRecord[]): Found[
 }
 
 function entryOf({ record, payload }: Found): DiscoveryEntry {
-  const { service, name, brief, protocols, tags, meta } = payload;
-  const { aid, seq } = record;
-  const expires = expiresAt(record);
-  return { service, aid, name, brief, protocols, tags, meta: parseMeta(meta) ?? {}, seq, expiresAt: expires };
+  const { service, name, brief, protocols, tags, meta, wakesWithinS } = payload;
+  const { aid, seq, timestamp: publishedAt } = record;
+  const wakes = wakesWithinS === undefined ? {} : { wakesWithinS };
+  const times = { publishedAt, expiresAt: expiresAt(record) };
+  return { service, aid, name, brief, protocols, tags, meta: parseMeta(meta) ?? {}, ...wakes, seq, ...times };
 }
 
 /**
@@ -95,4 +102,58 @@ export async function discover(network: Pick<Records, 'list'>, search: Search): 
     .sort(byAge)
     .slice(0, search.limit)
     .map(entryOf);
+}
+
+/** Maximum number of search results to remember. */
+const MAX_REMEMBERED = 500;
+
+/**
+ * Services that this node knows without a search: from the records that it keeps for the network, and from the results
+ * of earlier searches.
+ */
+export class RecentServices {
+  readonly #network: Pick<RecordNetwork, 'recent'>;
+  readonly #clock: Clock;
+  /** By agent and service, the last found last. */
+  readonly #found = new Map<string, DiscoveryEntry>();
+
+  constructor(network: Pick<RecordNetwork, 'recent'>, { clock }: { readonly clock: Clock }) {
+    this.#network = network;
+    this.#clock = clock;
+  }
+
+  /** Remembers the results of a search. */
+  note(entries: readonly DiscoveryEntry[]): void {
+    for (const entry of entries) {
+      this.#found.delete(keyOf(entry));
+      this.#found.set(keyOf(entry), entry);
+    }
+    for (const key of this.#found
+      .keys()
+      .take(Math.max(0, this.#found.size - MAX_REMEMBERED))
+      .toArray())
+      this.#found.delete(key);
+  }
+
+  /** The newest entry of each agent and service, the last published first. */
+  list(limit: number): readonly DiscoveryEntry[] {
+    const now = unixSeconds(this.#clock);
+    const newest = new Map<string, DiscoveryEntry>();
+    for (const entry of [...this.#found.values(), ...this.#kept()]) {
+      const other = newest.get(keyOf(entry));
+      if (entry.expiresAt > now && (other === undefined || other.seq < entry.seq)) newest.set(keyOf(entry), entry);
+    }
+    return [...newest.values()].sort((a, b) => b.publishedAt - a.publishedAt).slice(0, limit);
+  }
+
+  #kept(): DiscoveryEntry[] {
+    return this.#network.recent(RECORD.service, MAX_REMEMBERED).flatMap((record) => {
+      const payload = decodeServicePayload(record.payload);
+      return payload === null ? [] : [entryOf({ record, payload })];
+    });
+  }
+}
+
+function keyOf({ aid, service }: DiscoveryEntry): string {
+  return `${aid} ${service}`;
 }

@@ -33,6 +33,7 @@ export class EventLog implements Component, EventSink {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #appended = new Listeners<[]>();
+  readonly #emitted = new Listeners<[Aid, EventType, EventPayloads[EventType]]>();
   #sweep: RepeatingTask | null = null;
 
   constructor(store: EventStore, clock: Clock, log: Log) {
@@ -55,8 +56,14 @@ export class EventLog implements Component, EventSink {
 
   emit<T extends EventType>(aid: Aid, type: T, data: EventPayloads[T], cause?: EventCause): number {
     const seq = this.#store.append(aid, type, this.#clock.now(), JSON.stringify(data), cause);
+    this.#emitted.notify(aid, type, data);
     this.#appended.notify();
     return seq;
+  }
+
+  /** Registers a listener for each event. It is called inside the transaction of the event, for writes that belong to it. */
+  onEmitted(listener: (aid: Aid, type: EventType, data: EventPayloads[EventType]) => void): () => void {
+    return this.#emitted.add(listener);
   }
 
   /**

@@ -26,7 +26,7 @@ const MAX_SUBSCRIBERS = 1_000;
 /** A subscriber that reads nothing for this time is disconnected, milliseconds. It may resume. */
 export const MAX_BLOCKED_MS = 60_000;
 /** Events that are read from the log in one step. */
-const MAX_READ_AT_ONCE = 1_000;
+export const MAX_READ_AT_ONCE = 1_000;
 /** Pause between two flushes per subscriber, milliseconds: 40 ms with a thousand subscribers. */
 const PAUSE_PER_SUBSCRIBER_MS = 0.04;
 /** `Retry-After` of clients that are rejected because of too many subscribers, seconds. */

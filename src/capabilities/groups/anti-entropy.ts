@@ -8,7 +8,6 @@ import { detach } from '../../foundation/detached.ts';
 import type { GroupState } from '../../foundation/domain/groups.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import { Listeners } from '../../foundation/listeners.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { Entry } from './entry.ts';
@@ -60,8 +59,6 @@ interface Queue {
 }
 
 export class AntiEntropy {
-  /** Notified of each replica after a successful sync. */
-  readonly synced: Listeners<[Replica]> = new Listeners();
   readonly #deps: SyncParts;
   readonly #replicas: Pick<Replicas, 'byRid' | 'peers'>;
   readonly #links: Pick<GroupLinks, 'sync' | 'push'>;
@@ -151,10 +148,7 @@ export class AntiEntropy {
 
   /** Syncs a replica with a peer now, or waits for the running sync. @throws SvcError as `GroupLinks.sync` */
   syncNow(replica: Replica, peer: Aid): Promise<void> {
-    return this.#syncing.run(keyOf(replica, peer), async () => {
-      await this.#runSession(peer, () => this.#links.sync(replica, peer));
-      this.synced.notify(replica);
-    });
+    return this.#syncing.run(keyOf(replica, peer), () => this.#runSession(peer, () => this.#links.sync(replica, peer)));
   }
 
   #syncDue(): void {

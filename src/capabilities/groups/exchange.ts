@@ -65,23 +65,27 @@ export class GroupExchange {
     return await step(limit.signal);
   }
 
-  /** Fetches the entries that the peer has and this node does not. */
-  async fetch(link: LinkStream, replica: Replica, peer: Aid, theirs: Have): Promise<void> {
+  /**
+   * Fetches the entries that the peer has and this node does not.
+   * @param isAsked this node has already sent a `pull` of the first entries
+   */
+  async fetch(link: LinkStream, replica: Replica, peer: Aid, theirs: Have, isAsked = false): Promise<void> {
     // protocol-groups.md, step 8
     const { groups } = this.#deps;
     if (theirs.maxSeq > MAX_GROUP_ENTRIES) throw protocolError();
     // If the message holds the maximum number of heads, the peer may have more.
-    if (theirs.heads.length < MAX_HEADS && theirs.heads.every((id) => replica.has(id)))
-      return this.#saveCursor(replica, peer, theirs.epoch, theirs.maxSeq);
+    const hasAll = theirs.heads.length < MAX_HEADS && theirs.heads.every((id) => replica.has(id));
+    if (hasAll && !isAsked) return this.#saveCursor(replica, peer, theirs.epoch, theirs.maxSeq);
     let refused = 0;
-    let after = groups.cursor(replica.rid, peer, theirs.epoch);
+    let after = isAsked ? 0 : groups.cursor(replica.rid, peer, theirs.epoch);
     if (after >= theirs.maxSeq) after = 0;
     const whole = replica.maxSeq === 0 || theirs.maxSeq - after <= PULL_WITHIN;
     let isEarly = false;
-    while (after < theirs.maxSeq) {
-      const step = await (whole
-        ? this.#pull(link, replica, peer, after)
+    for (let isPulled = isAsked; after < theirs.maxSeq || isPulled; isPulled = false) {
+      const step = await (isPulled || whole
+        ? this.#pull(link, replica, peer, after, isPulled)
         : this.#fetchMissing(link, replica, peer, after));
+      if (theirs.maxSeq === 0) return;
       if (step.upTo <= after) throw protocolError();
       refused += step.refused;
       if (refused > MAX_REFUSED) return;
@@ -135,8 +139,8 @@ export class GroupExchange {
     return { ...admission, refused: admission.refused + refused };
   }
 
-  async #pull(link: LinkStream, replica: Replica, peer: Aid, after: number) {
-    send(link, { type: 'pull', after });
+  async #pull(link: LinkStream, replica: Replica, peer: Aid, after: number, isAsked: boolean) {
+    if (!isAsked) send(link, { type: 'pull', after });
     const { upTo, entries } = await this.#entries(link);
     return { upTo, ...(await this.admitEncoded(replica, entries, peer)) };
   }

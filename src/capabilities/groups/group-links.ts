@@ -15,13 +15,15 @@ import { markRemoved } from './notices.ts';
 import type { Replica } from './replica.ts';
 import type { Replicas } from './replicas.ts';
 import type { GroupsDependencies } from './types.ts';
-import { send } from './wire.ts';
+import { encode, send } from './wire.ts';
 import type { GroupWriter } from './writer.ts';
 
 /** Timeout for connecting to the node of a member, milliseconds. */
 const OPEN_TIMEOUT_MS = 8000;
 /** Timeout for one session, milliseconds. */
 const SESSION_TIMEOUT_MS = 120_000;
+/** First messages up to this length are sent with the header of the link. A refusing node discards 64 KiB. */
+const MAX_FIRST_BYTES: number = 32 * 1024;
 /** Rate of new sessions. */
 const SESSION_RATES: RateQuotaLimits = {
   perKey: { perSecond: 100, burst: 500 },
@@ -63,6 +65,8 @@ type LinkParts = Pick<
 export class GroupLinks {
   /** Notified of an agent that has called and is therefore reachable. */
   readonly peerSeen: Listeners<[peer: Aid]> = new Listeners();
+  /** Notified during a sync, when this replica has what the peer has. */
+  readonly fetched: Listeners<[Replica]> = new Listeners();
   readonly #deps: LinkParts;
   readonly #replicas: Replicas;
   readonly #writer: GroupWriter;
@@ -108,14 +112,16 @@ export class GroupLinks {
    */
   async sync(replica: Replica, peer: Aid): Promise<void> {
     // protocol-groups.md, steps 6 and 9
-    await this.#call(replica, peer, async (link) => {
-      const proof = this.#replicas.proof(replica);
-      const have = this.#exchange.have(replica);
-      send(link, { type: 'hello', groupId: replica.groupId, have, proof });
+    const proof = this.#replicas.proof(replica);
+    const hello = encode({ type: 'hello', groupId: replica.groupId, have: this.#exchange.have(replica), proof });
+    // An empty replica needs everything.
+    const wanted = replica.maxSeq === 0 ? [encode({ type: 'pull', after: 0 })] : [];
+    await this.#call(replica, peer, [hello, ...wanted], async (link) => {
       const answer = await this.#exchange.next(link);
       if (answer.type === 'refuse') return this.#refused(replica, peer, answer.entry);
       if (answer.type !== 'have') throw new SvcError('protocol_error');
-      await this.#exchange.fetch(link, replica, peer, answer.have);
+      await this.#exchange.fetch(link, replica, peer, answer.have, wanted.length > 0);
+      this.fetched.notify(replica);
       send(link, { type: 'have', have: this.#exchange.have(replica) });
       await this.#exchange.serve(link, replica, () => this.#mayRead(replica, peer));
     });
@@ -123,17 +129,28 @@ export class GroupLinks {
 
   /** Pushes entries. Returns true if the peer also has all their ancestors. @throws SvcError as `sync` */
   async push(replica: Replica, peer: Aid, entries: readonly Uint8Array[]): Promise<boolean> {
-    return this.#call(replica, peer, async (link) => {
-      send(link, { type: 'push', groupId: replica.groupId, entries });
+    const push = encode({ type: 'push', groupId: replica.groupId, entries });
+    return this.#call(replica, peer, [push], async (link) => {
       const answer = await this.#exchange.next(link);
       if (answer.type === 'refuse') return this.#refused(replica, peer, answer.entry);
       return answer.type === 'taken' && answer.complete;
     });
   }
 
-  async #call<T>(replica: Replica, peer: Aid, session: (link: LinkStream) => Promise<T>): Promise<T> {
+  /** @param said the first messages, which may be sent again: receiving them twice does no harm */
+  async #call<T>(
+    replica: Replica,
+    peer: Aid,
+    said: readonly Uint8Array[],
+    session: (link: LinkStream) => Promise<T>,
+  ): Promise<T> {
+    const bytes = Buffer.concat(said);
+    const isShort = bytes.length <= MAX_FIRST_BYTES;
     const options = { signal: this.#stop.signal, timeoutMs: OPEN_TIMEOUT_MS };
-    return this.#runSession(await this.#deps.links.open(replica.aid, peer, 'room', options), session);
+    const first = isShort ? { first: { bytes: () => bytes } } : {};
+    const link = await this.#deps.links.open(replica.aid, peer, 'room', { ...options, ...first });
+    if (!isShort) link.write(bytes);
+    return this.#runSession(link, session);
   }
 
   async #runSession<T>(link: LinkStream, session: (link: LinkStream) => Promise<T>): Promise<T> {
@@ -192,7 +209,7 @@ export class GroupLinks {
     const first = await this.#exchange.next(link);
     if (first.type !== 'hello' && first.type !== 'push') throw new SvcError('protocol_error');
     const replica = this.#replicas.served(link.called, first.groupId);
-    const proof = first.type === 'hello' ? first.proof : undefined;
+    const proof = first.type === 'hello' ? first.proof : joinProofIn(first.entries, peer);
     if (replica === null || !this.#mayRead(replica, peer, proof)) return this.#refuse(link, replica, peer);
     pendingShare.release();
     const isMember = replica.role(peer) !== null;
@@ -231,6 +248,16 @@ export class GroupLinks {
   /** A removed agent receives the entry that removed it. An agent that never was a member learns nothing. */
   #refuse(link: LinkStream, replica: Replica | null, peer: Aid): void {
     send(link, { type: 'refuse', entry: replica?.removalEntry(peer) ?? undefined });
+  }
+}
+
+/** The proof of the join secret in the `join` entry of a new member, which is the first entry that it pushes. */
+function joinProofIn([first]: readonly Uint8Array[], joiner: Aid): Uint8Array | undefined {
+  try {
+    const entry = first === undefined ? null : decodeEntry(first);
+    return entry?.kind === 'join' && entry.author === joiner ? entry.proof : undefined;
+  } catch {
+    return undefined;
   }
 }
 

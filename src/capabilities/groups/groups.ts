@@ -5,6 +5,7 @@ import { MAX_HINTS, MAX_TITLE_CHARS } from '../../foundation/domain/groups.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
+import { Listeners } from '../../foundation/listeners.ts';
 import type { GroupRow, InviteIn } from '../../foundation/store/groups.ts';
 import { AntiEntropy } from './anti-entropy.ts';
 import { GroupLinks } from './group-links.ts';
@@ -13,6 +14,7 @@ import type { Replica } from './replica.ts';
 import { Replicas } from './replicas.ts';
 import type {
   EntryDraft,
+  GroupEntry,
   GroupHead,
   GroupInvitation,
   GroupPage,
@@ -20,7 +22,7 @@ import type {
   ListedGroup,
   ReadQuery,
 } from './types.ts';
-import { type GroupLink, headOf, pageBefore, pageOf, parseGroupLink, summaryOf } from './views.ts';
+import { entryView, type GroupLink, headOf, pageBefore, pageOf, parseGroupLink, summaryOf } from './views.ts';
 import { GroupWriter, type Written } from './writer.ts';
 
 export class Groups implements Component {
@@ -41,7 +43,7 @@ export class Groups implements Component {
     const joiner = new Joiner(parts, replicas, writer, antiEntropy);
     writer.added.add((replica, entries, from) => antiEntropy.broadcast(replica, entries, from));
     links.peerSeen.add((peer) => antiEntropy.peerSeen(peer));
-    antiEntropy.synced.add((replica) => joiner.synced(replica));
+    links.fetched.add((replica) => joiner.fetched(replica));
     this.#deps = parts;
     this.#replicas = replicas;
     this.#writer = writer;
@@ -153,6 +155,12 @@ export class Groups implements Component {
     return pageBefore(this.#replicas.row(aid, groupId), this.#deps.entries, beforeSeq, limit);
   }
 
+  /** Returns an entry; null if it is not there or damaged. @throws SvcError `not_found` */
+  entry(aid: Aid, groupId: string, entryId: string): GroupEntry | null {
+    const stored = this.#deps.entries.entry(this.#replicas.row(aid, groupId).rid, entryId);
+    return stored === null ? null : entryView(stored);
+  }
+
   /** Moves the read cursor forward, never back. @throws SvcError `not_found` */
   markRead(aid: Aid, groupId: string, seq: number): { readCursor: number; unreadCount: number } {
     this.#deps.groups.markRead(this.#replicas.row(aid, groupId).rid, seq);
@@ -201,6 +209,7 @@ export class Joiner {
   readonly #replicas: Replicas;
   readonly #writer: GroupWriter;
   readonly #antiEntropy: Pick<AntiEntropy, 'scheduleSync' | 'syncNow'>;
+  readonly #joined: Listeners<[rid: number]> = new Listeners();
 
   constructor(
     dependencies: JoinerParts,
@@ -242,17 +251,21 @@ export class Joiner {
     return { groupId, joined: row.state === 'member', title: row.title };
   }
 
-  /** Must be called after each sync. If a joining agent has the log now, writes its `join` entry. */
-  synced(replica: Replica): void {
+  /** Must be called when a sync has fetched. If a joining agent has the log now, writes its `join` entry. */
+  fetched(replica: Replica): void {
     const { groups, log } = this.#deps;
     const row = groups.byRid(replica.rid);
     const identity = this.#replicas.identity(replica.aid);
     if (row?.state !== 'joining' || identity === null || replica.maxSeq === 0) return;
-    if (replica.role(replica.aid) !== null) return groups.setState(row.rid, 'member');
+    if (replica.role(replica.aid) !== null) {
+      groups.setState(row.rid, 'member');
+      return this.#joined.notify(row.rid);
+    }
     const view = replica.control.everything();
     const proof = replica.control.isInvited(view, replica.aid) ? undefined : this.#replicas.proof(replica);
     try {
       this.#writer.write(replica, identity, { kind: 'join', proof });
+      this.#joined.notify(row.rid);
     } catch (error) {
       log.debug({ aid: replica.aid, error }, 'the group did not admit this agent');
     }
@@ -279,11 +292,18 @@ export class Joiner {
     let clockWrong: SvcError | null = null;
     for (const peer of this.#replicas.peers(replica).slice(0, MAX_TRIED)) {
       if (groups.byRid(replica.rid)?.state !== 'joining') break;
+      const joined = Promise.withResolvers<void>();
+      const stop = this.#joined.add((rid) => {
+        if (rid === replica.rid) joined.resolve();
+      });
       try {
-        await this.#antiEntropy.syncNow(replica, peer);
+        // The rest of the sync tells the peer.
+        await Promise.race([this.#antiEntropy.syncNow(replica, peer), joined.promise]);
       } catch (error) {
         log.debug({ aid: replica.aid, peer, error }, 'joining a group through this agent failed');
         if (error instanceof SvcError && error.code === 'clock_wrong') clockWrong = error;
+      } finally {
+        stop();
       }
     }
     return clockWrong;

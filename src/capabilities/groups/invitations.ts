@@ -12,6 +12,7 @@ import {
 } from '../../foundation/domain/groups.ts';
 import { NOTE_TYPE } from '../../foundation/domain/notes.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { causeOf } from '../../foundation/events.ts';
 import { type Aid, aidFromBytes, aidToBytes } from '../../foundation/identity/aid.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { GroupRow, InviteOut } from '../../foundation/store/groups.ts';
@@ -35,7 +36,7 @@ const BATCH = 16;
 /** Interval of the check for due invitations, milliseconds. */
 const TICK_MS = 15_000;
 
-type InvitationParts = Pick<GroupsDependencies, 'groups' | 'notes' | 'clock' | 'log' | 'isKnown'>;
+type InvitationParts = Pick<GroupsDependencies, 'groups' | 'notes' | 'clock' | 'log' | 'isKnown' | 'events'>;
 
 export class Invitations {
   readonly #deps: InvitationParts;
@@ -109,9 +110,14 @@ export class Invitations {
   #received(recipient: Aid, { sender, body }: InvitationNote): void {
     const invitation = decodeInvitation(body);
     if (invitation === null) return;
-    const { groups, clock, isKnown } = this.#deps;
+    const { groups, clock, isKnown, events } = this.#deps;
+    const { groupId } = invitation;
+    const isNew = groups.inviteIn(recipient, groupId) === null;
+    const known = isKnown(recipient, sender);
     const received = { aid: recipient, inviter: sender, at: clock.now(), ...invitation };
-    groups.putInviteIn(received, MAX_INVITATIONS, isKnown(recipient, sender));
+    groups.putInviteIn(received, MAX_INVITATIONS, known);
+    if (isNew && groups.inviteIn(recipient, groupId) !== null)
+      events.emit(recipient, 'group.invited', { group_id: groupId, from: sender }, causeOf(sender, known));
   }
 }
 

@@ -74,10 +74,14 @@ function bodyOf(message: Message): { readonly [key: string]: CborValue | undefin
   }
 }
 
-/** Sends a message: its length in four bytes, then its CBOR. */
-export function send(link: LinkStream, message: Message): void {
+/** A message as bytes: its length in four bytes, then its CBOR. */
+export function encode(message: Message): Uint8Array {
   const body = encodeCbor({ m: message.type, ...bodyOf(message) });
-  link.write(Buffer.concat([u32(body.length), body]));
+  return Buffer.concat([u32(body.length), body]);
+}
+
+export function send(link: LinkStream, message: Message): void {
+  link.write(encode(message));
 }
 
 function malformed(): SvcError {

@@ -28,10 +28,8 @@ import type { RecordDht } from '../../network/records/record-dht.ts';
 
 /** Attempts per contact. A datagram may be lost. */
 const ATTEMPTS = 3;
-/** Attempts continue for this time if this node cannot leave its network yet, milliseconds. */
+/** Longest wait for the way out of this network, milliseconds. */
 const EXIT_TIMEOUT_MS = 10_000;
-/** Pause between these attempts, milliseconds. */
-const EXIT_PAUSE_MS = 250;
 /** Other nodes that an invitation names if strangers cannot reach this node. */
 const MAX_OTHER_NODES = 3;
 /** Time limit for joining the network after a node has responded, in milliseconds. */
@@ -61,6 +59,8 @@ interface JoiningDependencies {
   /** The way out of this network, if UDP does not work. */
   readonly exit: {
     readonly state: () => ExitState;
+    /** Settles when the state is not `connecting`. */
+    readonly settled: () => Promise<void>;
     /** Also connects through these contacts. Returns a function that ends this. */
     readonly through: (contacts: readonly NodeContact[]) => () => void;
   };
@@ -212,19 +212,20 @@ export class Joining {
     return state === 'silent' || state === 'unresolved' ? await this.#joinOverTls(contact, state) : state;
   }
 
-  /** Tries again while this node connects over TLS. Behind a proxy, the names of contacts need not resolve here. */
+  /** Tries again when this node has connected over TLS. Behind a proxy, the names of contacts need not resolve here. */
   async #joinOverTls(contact: NodeContact, before: MeetingState): Promise<MeetingState> {
     const { clock, records, exit } = this.#deps;
-    const end = clock.now() + EXIT_TIMEOUT_MS;
-    let state = before;
-    let isLast = false;
-    while (!isLast && clock.now() < end && (exit.state() === 'connecting' || exit.state() === 'tls')) {
-      isLast = exit.state() === 'tls';
-      if (!isLast) await new Promise<void>((resolve) => clock.after(EXIT_PAUSE_MS, resolve));
-      state = await records.join(contact);
-      if (state === 'met') return state;
+    const wasConnecting = exit.state() === 'connecting';
+    if (wasConnecting) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const timer = clock.after(EXIT_TIMEOUT_MS, resolve);
+      await Promise.race([promise, exit.settled()]);
+      timer.cancel();
     }
-    return state === 'unresolved' && isLast && (await this.#ready()).ready ? 'met' : state;
+    const isOverTls = exit.state() === 'tls';
+    if (!isOverTls && !(wasConnecting && exit.state() === 'udp')) return before;
+    const state = await records.join(contact);
+    return state === 'unresolved' && isOverTls && (await this.#ready()).ready ? 'met' : state;
   }
 
   /** Waits until the network is joined or the time limit has passed. */

@@ -70,10 +70,10 @@ interface MoverDependencies {
   readonly clock: Clock;
   /** Version of this daemon. */
   readonly version: string;
-  /** The label of an agent in the address book; undefined if it has none. */
-  label(aid: Aid): string | undefined;
-  /** Labels an agent, unless it has a label or the label is in use. */
-  setLabel(aid: Aid, label: string): void;
+  /** The labels of an agent in the address book. */
+  labels(aid: Aid): readonly string[];
+  /** Labels an agent, unless it has a label. Skips labels that are in use. */
+  setLabels(aid: Aid, labels: readonly string[]): void;
   /** The number of the agent's objects, which are not exported. */
   countObjects(aid: Aid): number;
   /** Reverts the writes of `importNotes` outside the database. */
@@ -96,7 +96,7 @@ export class AgentMover {
   export(aid: Aid): AgentDocument {
     const { registry, parts, clock, version } = this.#deps;
     const credentials = registry.export(aid);
-    const label = this.#deps.label(aid);
+    const [label, ...otherLabels] = this.#deps.labels(aid);
     const access = parts.exportAccess(aid);
     const card = parts.exportCard(aid);
     const chat = parts.exportChat(aid);
@@ -112,6 +112,7 @@ export class AgentMover {
       evidence: parts.exportEvidence(aid),
       ...(card === undefined ? {} : { card }),
       ...(label === undefined ? {} : { label }),
+      ...(otherLabels.length === 0 ? {} : { other_labels: otherLabels }),
       records: parts.exportRecords(aid),
       ...(access === undefined ? {} : { access }),
       tunnels: parts.exportTunnels(aid),
@@ -144,7 +145,19 @@ export class AgentMover {
   async import(document: AgentDocument) {
     const { registry, parts } = this.#deps;
     const aid = aidAt('/aid', document.aid);
-    const { access, tunnels, origins = [], evidence = false, card, notes, chat, rooms, records, label } = document;
+    const {
+      access,
+      tunnels,
+      origins = [],
+      evidence = false,
+      card,
+      notes,
+      chat,
+      rooms,
+      records,
+      label,
+      other_labels,
+    } = document;
     let refused: PortsTaken = { tunnels: [], origins: [] };
     const keepTunnels = parts.importTunnels(aid, tunnels);
     const keepOrigins = parts.importOrigins(aid, origins);
@@ -154,7 +167,7 @@ export class AgentMover {
       parts.importEvidence(aid, evidence),
       parts.importChat(aid, chat),
       await parts.importGroups(aid, rooms),
-      ...(label === undefined ? [] : [() => this.#deps.setLabel(aid, label)]),
+      ...(label === undefined ? [] : [() => this.#deps.setLabels(aid, [label, ...(other_labels ?? [])])]),
       // Last, because it writes a file.
       parts.importNotes(aid, notes),
     ];

@@ -21,9 +21,15 @@ const ROUND_PAUSE_MS = 60_000;
 const JITTER = 0.25;
 /** Mailboxes that are fetched concurrently. */
 const CONCURRENCY = 4;
-/** Rate and burst of mailboxes that are fetched. */
+/** Rate and burst of mailboxes that are fetched: on request, or as the network has become ready. */
 const LOOKS_PER_S = 20;
 const LOOK_BURST = 40;
+/**
+ * The same of later rounds. Most mailboxes are empty, and a thousand of them would cost 60 KB per second. Up to this
+ * burst, a round takes no longer.
+ */
+export const ROUND_LOOKS_PER_S = 1;
+export const ROUND_LOOK_BURST = 60;
 /** Milliseconds for one request to the network. */
 const LOOK_TIMEOUT_MS = 10_000;
 /** Notes per request. */
@@ -40,6 +46,7 @@ type FetcherParts = Pick<NotesDependencies, 'network' | 'clock' | 'log' | 'rando
 export class NoteFetcher {
   readonly #deps: FetcherParts;
   readonly #rate: RateLimiter;
+  readonly #roundRate: RateLimiter;
   readonly #known = new KnownRecords();
   readonly #stop = new AbortController();
   readonly #running = new Map<Aid, Promise<void>>();
@@ -51,10 +58,14 @@ export class NoteFetcher {
   readonly #turns: RepeatingTask;
   #unsubscribe: () => void = () => {};
   #ready = false;
+  /** True in the first round since the network was ready: notes may have waited. */
+  #catchesUp = true;
 
   constructor(dependencies: FetcherParts) {
     this.#deps = dependencies;
     this.#rate = new RateLimiter({ perSecond: LOOKS_PER_S, burst: LOOK_BURST, maxKeys: 1 }, dependencies);
+    const roundRate = { perSecond: ROUND_LOOKS_PER_S, burst: ROUND_LOOK_BURST, maxKeys: 1 };
+    this.#roundRate = new RateLimiter(roundRate, dependencies);
     const onError = (error: unknown): void => {
       dependencies.log.error({ error }, 'the list of agents cannot be read');
       this.#round = null;
@@ -102,7 +113,10 @@ export class NoteFetcher {
 
   #networkChanged(): void {
     const { ready } = this.#deps.network.reachability();
-    if (ready && !this.#ready) this.#rounds.soon();
+    if (ready && !this.#ready) {
+      this.#catchesUp = true;
+      this.#rounds.soon();
+    }
     this.#ready = ready;
   }
 
@@ -126,34 +140,47 @@ export class NoteFetcher {
       if (!this.#deps.network.reachability().ready) return;
       const wait = this.#rate.retryAfterMs('');
       if (wait > 0) return wait;
-      const aid = this.#next();
+      const aid = this.#nextRequested() ?? this.#nextOfRound();
       if (aid === null) break;
       this.#rate.take('');
       this.#start(aid);
     }
-    if (this.#running.size === 0) this.#pause();
+    if (this.#running.size === 0 && this.#round === null) this.#pause();
     const now = this.#deps.clock.now();
-    let next = UNTIL_REQUESTED;
+    // Otherwise the end of a request continues.
+    const isPaced = this.#round !== null && this.#running.size < CONCURRENCY;
+    let next = isPaced ? now + this.#roundWaitMs : UNTIL_REQUESTED;
     for (const at of this.#soon.values()) if (at > now) next = Math.min(next, at);
     return next - now;
   }
 
-  /** The next agent; null if there is none, or all of them are being fetched. */
-  #next(): Aid | null {
+  #nextRequested(): Aid | null {
     const now = this.#deps.clock.now();
     for (const [aid, at] of this.#soon) {
       if (at > now || this.#running.has(aid)) continue;
       this.#soon.delete(aid);
       return aid;
     }
-    for (;;) {
-      const next = this.#round?.next();
-      if (next === undefined || next.done === true) {
+    return null;
+  }
+
+  get #roundWaitMs(): number {
+    return this.#catchesUp ? 0 : this.#roundRate.retryAfterMs('');
+  }
+
+  /** Null if the round is over, or must wait. */
+  #nextOfRound(): Aid | null {
+    while (this.#round !== null && this.#roundWaitMs === 0) {
+      const next = this.#round.next();
+      if (next.done === true) {
         this.#round = null;
-        return null;
+        this.#catchesUp = false;
+      } else if (!this.#running.has(next.value)) {
+        this.#roundRate.take('');
+        return next.value;
       }
-      if (!this.#running.has(next.value)) return next.value;
     }
+    return null;
   }
 
   #start(aid: Aid): void {
@@ -192,6 +219,8 @@ export class NoteFetcher {
       const verdict = receipts[i]?.verdict ?? 'refused';
       this.#known.add(aid, toHex(recordDigest(record.encoded)), verdict, expiresAt(record));
     }
+    // More may follow.
+    if (receipts.some(({ verdict }) => verdict === 'kept')) this.soon(aid, ROUND_PAUSE_MS);
     const removals = receipts.flatMap(({ removal }) => removal ?? []);
     if (removals.length > 0) await this.#deps.network.removeNotes(key, removals);
   }

@@ -210,7 +210,7 @@ const FRESH_MS = 10 * 60_000;
 /** Milliseconds for a lookup. */
 const LOOKUP_TIMEOUT_MS = 5000;
 
-type RecipientParts = Pick<NotesDependencies, 'clock' | 'identity' | 'newestDelegation'> & {
+type RecipientParts = Pick<NotesDependencies, 'clock' | 'identity' | 'newestDelegation' | 'approach'> & {
   readonly network: Pick<RecordNetwork, 'list'>;
   readonly keys: NoteKeys;
   readonly links: Pick<NoteLinks, 'askKeys'>;
@@ -224,6 +224,11 @@ export class RecipientKeys {
   constructor(dependencies: RecipientParts) {
     this.#deps = dependencies;
     this.#cache = new LruCache({ maxEntries: MAX_CACHED, ttlMs: FRESH_MS }, dependencies);
+  }
+
+  /** True if the next note of an agent of this node needs no lookup. */
+  knows(recipient: Aid): boolean {
+    return this.#deps.identity(recipient) !== null || this.#cache.peek(recipient) !== undefined;
   }
 
   /**
@@ -245,8 +250,13 @@ export class RecipientKeys {
   async #lookup(recipient: Aid, signal: AbortSignal): Promise<Uint8Array | null> {
     const { network } = this.#deps;
     const types = [RECORD.endpoints, RECORD.encryptionKeys];
-    const found = await network.list(agentKey(recipient), types, { timeoutMs: LOOKUP_TIMEOUT_MS, signal });
-    const records = found.filter((record) => record.aid === recipient);
+    // The note follows over a link, so its node is dialed during this lookup.
+    const onFirst = (record: SignedRecord): void => {
+      if (record.aid === recipient && record.type === RECORD.endpoints) this.#deps.approach?.(record);
+    };
+    const options = { timeoutMs: LOOKUP_TIMEOUT_MS, signal, onFirst };
+    const records = (await network.list(agentKey(recipient), types, options)).filter(({ aid }) => aid === recipient);
+    for (const record of records) onFirst(record);
     // A record under a replaced delegation may come from a thief of the old key.
     const seen = records.map(({ delegation }) => delegation.issuedAt);
     const newest = Math.max(this.#deps.newestDelegation(recipient), ...seen);

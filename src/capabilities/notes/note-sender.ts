@@ -18,8 +18,8 @@
  * | the recipient's node has the note | copying: the copies for the network are written to disk |
  * | it does not know the key, and the note can be sealed again | done |
  * | another answer, or the link fails | storing; from waiting: done |
- * | 100 ms in offering | both |
- * | the network has its final result | from both: waiting; from storing: done |
+ * | three round trips (100 ms to 1 s) in offering | both |
+ * | the network has its final result | from both: done with two replicas, otherwise waiting; from storing: done |
  * | two nodes of the network and the recipient's node have the note | done |
  * | 1.5 s after one side succeeded | done |
  */
@@ -42,6 +42,7 @@ import { MAX_NOTE_TTL_S, RECORD, REMOVAL_TOKEN_BYTES } from '../../foundation/re
 import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import type { QueuedNote } from '../../foundation/store/note-outbox.ts';
 import { noteSize } from '../../foundation/store/notes.ts';
+import type { NearbyNodes } from '../../network/records/types.ts';
 import { encodeLetter, type LetterContent, messageId, sealLetter } from './letter.ts';
 import type { NoteCopies } from './note-copies.ts';
 import type { NoteAnswer, NoteLinks, RecipientKeys } from './note-links.ts';
@@ -51,11 +52,16 @@ import type { LocalIdentity, NotesDependencies } from './types.ts';
 const SENDS_PER_S = 20;
 const SEND_BURST = 300;
 const MAX_SENDERS = 16_384;
-/** Milliseconds without an answer of the recipient's node after which the note is sent to the network too. */
+/**
+ * Time without an answer of the recipient's node after which the note is sent to the network too: two round trips for a
+ * connection and one for the note, within these limits in milliseconds.
+ */
+const HEAD_START_RTTS = 3;
 export const HEAD_START_MS = 100;
+const MAX_HEAD_START_MS = 1000;
 /** Milliseconds that the slower side has after the other one succeeded. */
 export const GRACE_MS = 1500;
-/** Nodes of the network that are enough if the recipient's node has the note and no copies can be written to disk. */
+/** Nodes of the network that are enough to answer the sender. */
 const ENOUGH_REPLICAS = 2;
 /** Milliseconds for one note. */
 const SEND_TIMEOUT_MS = 20_000;
@@ -94,10 +100,10 @@ export interface Posted extends SendResult {
 
 type SenderParts = Pick<
   NotesDependencies,
-  'store' | 'network' | 'clock' | 'log' | 'identity' | 'clockAheadMs' | 'outbox' | 'events' | 'random'
+  'store' | 'network' | 'clock' | 'log' | 'identity' | 'clockAheadMs' | 'usualRttMs' | 'outbox' | 'events' | 'random'
 > & {
   readonly links: Pick<NoteLinks, 'offer'>;
-  readonly recipients: Pick<RecipientKeys, 'find'>;
+  readonly recipients: Pick<RecipientKeys, 'find' | 'knows'>;
   readonly copies: Pick<NoteCopies, 'leave' | 'drop'>;
 };
 
@@ -191,10 +197,22 @@ export class NoteSender {
   async #deliver(letter: LetterContent, outer?: AbortSignal): Promise<SendResult> {
     using limit = deadline(this.#deps.clock, SEND_TIMEOUT_MS, outer);
     const { signal } = limit;
+    const { recipients, network } = this.#deps;
+    // A recipient without recent notes may be off, so the nodes for a copy are searched beside the lookup of its key.
+    const near = recipients.knows(letter.recipient) ? null : network.near(mailboxKey(letter.recipient), null);
+    try {
+      return await this.#deliverNear(letter, near, signal);
+    } catch (error) {
+      near?.stop();
+      throw error;
+    }
+  }
+
+  async #deliverNear(letter: LetterContent, near: NearbyNodes | null, signal: AbortSignal): Promise<SendResult> {
     for (let sealing = 1; ; sealing++) {
       const record = await this.#seal(letter, sealing > 1, signal);
       const isLast = sealing === MAX_SEALINGS;
-      const delivery = new Delivery(this.#deps, letter, record, isLast);
+      const delivery = new Delivery(this.#deps, letter, record, isLast, near);
       const { replicas, answer } = await delivery.run(signal);
       // The recipient cannot open this copy, wherever it is stored.
       if (answer === 'unknown_key' && !isLast) continue;
@@ -227,6 +245,7 @@ class Delivery {
   readonly #letter: LetterContent;
   readonly #record: SignedRecord;
   readonly #isLast: boolean;
+  readonly #near: NearbyNodes | null;
   readonly #done = Promise.withResolvers<void>();
   #state: 'offering' | 'both' | 'waiting' | 'copying' | 'storing' | 'done' = 'offering';
   #answer: NoteAnswer | null = null;
@@ -237,7 +256,15 @@ class Delivery {
   /** The end of the head start, or of the grace period. */
   #timer: Timer | null = null;
 
-  constructor(parts: SenderParts, letter: LetterContent, record: SignedRecord, isLast: boolean) {
+  /** @param near a running search for the nodes of the mailbox */
+  constructor(
+    parts: SenderParts,
+    letter: LetterContent,
+    record: SignedRecord,
+    isLast: boolean,
+    near: NearbyNodes | null,
+  ) {
+    this.#near = near;
     this.#deps = parts;
     this.#letter = letter;
     this.#record = record;
@@ -249,7 +276,10 @@ class Delivery {
     // protocol-notes.md, step 5
     const { links, clock, log } = this.#deps;
     const { sender, recipient } = this.#letter;
-    this.#timer = clock.after(HEAD_START_MS, () => this.#onHeadStartOver(signal));
+    const headStartMs = HEAD_START_RTTS * (this.#deps.usualRttMs?.() ?? 0);
+    this.#timer = clock.after(Math.min(MAX_HEAD_START_MS, Math.max(HEAD_START_MS, headStartMs)), () =>
+      this.#onHeadStartOver(signal),
+    );
     links.offer(sender, recipient, this.#record, signal).then(
       (answer) => this.#onAnswer(answer, signal),
       (error: unknown) => {
@@ -311,7 +341,13 @@ class Delivery {
     this.#put = 'running';
     const { network, log } = this.#deps;
     const onKept = (replicas: number): void => this.#onKept(replicas);
-    network.put(mailboxKey(this.#letter.recipient), this.#record, { signal, onKept }).then(
+    const options = { signal, onKept };
+    const near = this.#near;
+    const put =
+      near === null
+        ? network.put(mailboxKey(this.#letter.recipient), this.#record, options)
+        : near.put(this.#record, options);
+    put.then(
       ({ replicas }) => this.#onStored(replicas),
       (error: unknown) => {
         log.debug({ aid: this.#letter.sender, error }, 'the network did not store a note');
@@ -331,6 +367,8 @@ class Delivery {
     this.#dropCopy();
     if (this.#state === 'storing') return this.#finish();
     if (this.#state !== 'both') return;
+    // The link continues, and the recipient does not see the note twice.
+    if (replicas >= ENOUGH_REPLICAS) return this.#finish();
     this.#state = 'waiting';
     if (replicas > 0) this.#allowGrace();
   }
@@ -343,6 +381,7 @@ class Delivery {
   #finish(): void {
     this.#state = 'done';
     this.#timer?.cancel();
+    if (this.#put === 'none') this.#near?.stop();
     this.#done.resolve();
   }
 

@@ -16,7 +16,7 @@ import { aidAt, base64At, checkDistinct, hexBytes } from '../../foundation/movin
 import { encodeEncryptionKeysPayload } from '../../foundation/records/payloads.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_TTL_S, RECORD } from '../../foundation/records/types.ts';
-import { every, type RepeatingTask } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import type { NewQueuedNote, NoteOutboxStore, QueuedNote } from '../../foundation/store/note-outbox.ts';
 import type { NewNote, NoteStore, StoredNote } from '../../foundation/store/notes.ts';
 import type { Publication } from '../../foundation/store/publications.ts';
@@ -31,6 +31,8 @@ import type { Note, NoteHandler, NotesDependencies, NoteTaker } from './types.ts
 
 /** Milliseconds after which keys are published again, well within their lifetime, because storage nodes change. */
 const REPUBLISH_KEYS_MS: number = 24 * 3600 * 1000;
+/** Milliseconds until delivered notes are deleted after an error of the disk. */
+export const DISCARD_AGAIN_MS = 5000;
 /** Milliseconds between deletions of expired message IDs, and if more remain. */
 const PURGE_PAUSE_MS = 3600_000;
 const PURGE_AGAIN_MS = 200;
@@ -67,7 +69,10 @@ export class Notes implements Component {
   readonly #removals: CopyRemovals;
   /** Pending notes of each agent that has some. */
   readonly #waiting = new Map<Aid, number>();
+  /** Delivered notes that are still stored. */
+  #delivered: number[] = [];
   #purge: RepeatingTask | null = null;
+  #discards: RepeatingTask | null = null;
   #stopped = false;
 
   constructor(dependencies: NotesDependencies) {
@@ -94,6 +99,12 @@ export class Notes implements Component {
     this.#purge = every(clock, { firstMs: PURGE_AGAIN_MS, periodMs: PURGE_PAUSE_MS, onError }, () =>
       store.purgeSeen(clock.now(), PURGE_BATCH) ? PURGE_AGAIN_MS : PURGE_PAUSE_MS,
     );
+    const onRefusal = (error: unknown): void => log.debug({ error }, 'delivered notes could not be deleted');
+    const options = { firstMs: UNTIL_REQUESTED, periodMs: DISCARD_AGAIN_MS, onError: onRefusal };
+    this.#discards = every(clock, options, () => {
+      this.discardDelivered();
+      return UNTIL_REQUESTED;
+    });
     this.#fetcher.start();
     this.#copies.start();
     this.#outbox.start();
@@ -102,6 +113,7 @@ export class Notes implements Component {
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#purge?.stop();
+    this.#discards?.stop();
     this.#links.stop();
     this.#removals.stop();
     await Promise.all([this.#fetcher.stop(), this.#copies.stop(), this.#outbox.stop()]);
@@ -172,6 +184,13 @@ export class Notes implements Component {
     return { notes: notes.map(viewOf), nextCursor: more && last !== undefined ? `${last.id}` : null };
   }
 
+  /** A pending note; null if there is none. @param messageId in hex */
+  find(aid: Aid, messageId: string): Note | null {
+    const id = fromHex(messageId);
+    const note = id === null ? null : this.#deps.store.find(aid, id);
+    return note === null ? null : viewOf(note);
+  }
+
   /**
    * Returns the oldest notes and marks them as delivered, durably. No client gets them a second time, unless they are
    * given back or the daemon stops before it knows that they arrived.
@@ -181,7 +200,8 @@ export class Notes implements Component {
     this.#mustBeHere(aid);
     const { store, clock } = this.#deps;
     const { notes, more } = store.take(aid, MAX_NOTES_PAGE, MAX_NOTES_PAGE_BYTES, clock.now());
-    this.#recount(aid);
+    // The notes are marked already: an error would hide them until the next start.
+    this.#guard(aid, () => this.#recount(aid));
     const ids = notes.map((note) => note.id);
     return {
       notes: notes.map(viewOf),
@@ -300,9 +320,22 @@ export class Notes implements Component {
 
   #confirm(aid: Aid, notes: readonly StoredNote[]): void {
     if (notes.length === 0) return;
-    this.#deps.store.discard(notes.map((note) => note.id));
+    this.#delivered.push(...notes.map((note) => note.id));
+    this.discardDelivered();
     this.#fetcher.reconsider(aid, 'full');
     this.#removals.add(aid, notes);
+  }
+
+  /** Deletes delivered notes: an export or the next start would deliver them again. Repeats it after an error of the disk. */
+  discardDelivered(): void {
+    if (this.#delivered.length === 0) return;
+    try {
+      this.#deps.store.discard(this.#delivered);
+      this.#delivered = [];
+    } catch (error) {
+      this.#discards?.soon(DISCARD_AGAIN_MS);
+      throw error;
+    }
   }
 
   /** Runs work that follows an answer. After a stop, the next start does it. */
@@ -332,14 +365,15 @@ function numberOf(cursor = '0'): number {
   throw new SvcError('invalid_request', { message: 'Invalid cursor.', details: { in: 'query', path: '/cursor' } });
 }
 
-type NotesMovingParts = Pick<Notes, 'exportSecrets' | 'importSecrets'> & {
+type NotesMovingParts = Pick<Notes, 'discardDelivered' | 'exportSecrets' | 'importSecrets'> & {
   readonly store: NoteStore;
   readonly outbox: NoteOutboxStore;
 };
 
-/** The mailbox of an agent and its keys, for its move to another node. */
+/** The mailbox of an agent and its keys, for its move to another node. @throws SvcError `not_writable` */
 export function exportNotes(deps: NotesMovingParts, aid: Aid): NotesPart {
   const { store, outbox } = deps;
+  deps.discardDelivered();
   const queued = outbox.page(aid, 0, MAX_QUEUED_NOTES).map((note) => ({
     recipient: note.recipient,
     msg_type: note.msgType,

@@ -5,6 +5,7 @@ import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
 import type { Log } from '../../foundation/log.ts';
+import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
 import type { NoteCopyStore } from '../../foundation/store/note-copies.ts';
 import type { NoteOutboxStore } from '../../foundation/store/note-outbox.ts';
@@ -62,10 +63,14 @@ export interface NotesDependencies {
   isNew(aid: Aid): boolean;
   /** Unix seconds of the newest delegation seen of an agent; 0 if none was. */
   newestDelegation(aid: Aid): number;
+  /** A valid record of an agent to which a link will be opened soon. It may not be the newest one. */
+  approach?(record: SignedRecord): void;
   /** The owner of a local agent knows a peer: it is in the access list, has a label, or is a friend in chat. */
   isKnown(aid: Aid, peer: Aid): boolean;
   /** A number from 0 up to 1, exclusive. */
   random(): number;
+  /** Usual time of an answer from the record network, milliseconds. */
+  usualRttMs?(): number;
   /** Milliseconds that this clock is ahead of the clocks of other nodes; 0 if unknown. */
   clockAheadMs?(): number;
 }

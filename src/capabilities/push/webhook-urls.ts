@@ -265,7 +265,8 @@ export class WebhookUrls implements Component {
 
   /** Returns false and removes the webhook URL if the owner of the agent has since denied the caller. */
   #isStillAllowed({ id, called, caller }: WebhookUrlRow): boolean {
-    if (this.#deps.decide(called, caller) !== 'deny') return true;
+    const decision = this.#deps.decide(called, caller);
+    if (decision === 'allow' || decision === 'secret') return true;
     this.#deps.store.delete(id);
     return false;
   }

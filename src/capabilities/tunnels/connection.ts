@@ -8,6 +8,7 @@ import type { Socket } from 'node:net';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import type { LruCache } from '../../foundation/lru-cache.ts';
 import type { Quota, QuotaHolder } from '../../foundation/quota.ts';
+import { ResizableShare } from '../../foundation/resizable-share.ts';
 import { resetSocket } from '../../foundation/sockets.ts';
 import { isLong, isLossyNode, LossWatch } from '../../network/links/loss-watch.ts';
 import { drainAndDestroy } from '../../network/links/stream-dispatcher.ts';
@@ -22,6 +23,10 @@ export const ACK_BYTES: number = 512 * 1024;
 export const ACK_DELAY_MS = 100;
 /** How long the first byte of the called side waits for the service's first bytes, so that both use one packet: milliseconds. */
 export const HELD_MS = 1;
+/** Acknowledgements that a full link takes. Later ones wait, so a peer that reads nothing cannot fill the memory. */
+export const MAX_ACKS_WHEN_FULL = 256;
+/** Received bytes without acknowledgement: the other side stops after the piece that exceeds what it may keep. */
+const MAX_UNTOLD_BYTES: number = MAX_KEPT_BYTES + 256 * 1024;
 /** Shorter pieces, on average, are joined before they go to the TCP connection, bytes: each write costs hundreds. */
 const SHORT_BYTES = 4096;
 
@@ -31,6 +36,9 @@ const FIRST_WINDOW_BYTES: number = 64 * 1024;
 const QUEUE_MS: number = ACK_DELAY_MS + 50;
 /** … and in a long queue if its delay is this many times longer. */
 const LONG_QUEUE_TIMES = 2;
+
+/** A connection over TLS requests a lane after this many bytes in both directions, and each time after as many more. */
+export const TLS_LANE_BYTES: number = 1024 * 1024;
 
 /** How long a connection waits for another link, milliseconds. */
 export const RESUME_MS = 60_000;
@@ -89,8 +97,9 @@ export class AckTurns {
 
   #turn(): void {
     this.#timer = null;
-    for (const one of [...this.#due]) if (one.acknowledge()) this.#due.delete(one);
-    if (this.#due.size > 0) this.#timer = this.#clock.after(ACK_DELAY_MS, () => this.#turn());
+    const due = [...this.#due];
+    this.#due.clear();
+    for (const one of due) one.acknowledge();
   }
 }
 
@@ -101,6 +110,8 @@ export class TunnelConnection implements FrameTaker {
   readonly first: LinkStream;
   readonly #side: ConnectionSide;
   readonly #kept: KeptBytes;
+  /** Counts received bytes that wait for the TCP connection while this side waits for an acknowledgement. */
+  readonly #waiting: ResizableShare;
   /** False if it ends with its link. */
   #keeps: boolean;
   #link: LinkStream | null = null;
@@ -123,6 +134,8 @@ export class TunnelConnection implements FrameTaker {
   #socket: Socket | null = null;
   #observer: ConnectionObserver = {};
   #awaitsStatus = false;
+  /** The number of moved bytes at which it requests a lane over TLS. */
+  #tlsLaneAt = TLS_LANE_BYTES;
   /** Received bytes are thrown away. */
   #discards = false;
   #sent = 0;
@@ -136,6 +149,8 @@ export class TunnelConnection implements FrameTaker {
   #told = 0;
   #received = 0;
   #gotEnd = false;
+  /** Acknowledgements since the link was full. */
+  #acksWhenFull = 0;
   /** Pieces in the current chunk. */
   #came: Buffer[] = [];
   #isOver = false;
@@ -148,6 +163,7 @@ export class TunnelConnection implements FrameTaker {
     this.first = link;
     this.#side = side;
     this.#kept = new KeptBytes(side.kept, holder, () => this.#evicted());
+    this.#waiting = new ResizableShare(side.kept, holder, () => this.destroy());
     this.#newest = link;
     this.#path = link.path();
     // A link on this daemon is never lost.
@@ -216,7 +232,11 @@ export class TunnelConnection implements FrameTaker {
       observer.sent?.(chunk.length);
       this.#send(this.#withHeld(chunk));
     });
-    socket.on('drain', () => this.#link?.resume());
+    socket.on('drain', () => {
+      this.#waiting.set(0);
+      this.#link?.resume();
+      if (this.#told < this.#has) this.#side.acks.add(this);
+    });
     socket.on('end', () => this.#end());
     socket.on('error', () => this.destroy());
     socket.on('close', (hadError: boolean) => {
@@ -244,7 +264,8 @@ export class TunnelConnection implements FrameTaker {
     this.#newest = link;
     this.#toldLossy = false;
     this.#use(link);
-    this.#tell(link);
+    // The other side repeats what follows.
+    this.#tell(link, this.#has);
     if (this.#socket !== null || this.#discards) link.resume();
   }
 
@@ -266,12 +287,9 @@ export class TunnelConnection implements FrameTaker {
     this.#link?.write(lossyFrame());
   }
 
-  /** Acknowledges received bytes. False if the link has no room. */
-  acknowledge(): boolean {
-    if (this.#link === null) return true;
-    if (this.#link.writableNeedDrain) return false;
-    if (this.#told < this.#has) this.#tell(this.#link);
-    return true;
+  /** Acknowledges received bytes, even if the link is full: the other side may wait for that before it reads on. */
+  acknowledge(): void {
+    if (this.#link !== null && this.#told < this.#toTell && this.#mayTell(this.#link)) this.#tell(this.#link);
   }
 
   onData(piece: Buffer): void {
@@ -298,6 +316,7 @@ export class TunnelConnection implements FrameTaker {
     if (!this.#isSynced) this.#sync(link);
     this.#adaptWindow(link);
     this.#watchLoss(link);
+    this.#watchTls(link);
     this.#goOn();
   }
 
@@ -308,6 +327,12 @@ export class TunnelConnection implements FrameTaker {
   /** Received bytes, including the end. */
   get #has(): number {
     return this.#received + (this.#gotEnd ? 1 : 0);
+  }
+
+  /** Received bytes to acknowledge, without bytes that wait for the TCP connection. After the end, all bytes. */
+  get #toTell(): number {
+    const waiting = this.#socket?.writableNeedDrain === true && !this.#gotEnd ? this.#socket.writableLength : 0;
+    return Math.max(this.#told, this.#has - waiting);
   }
 
   /** Sent bytes, including the end. */
@@ -330,7 +355,10 @@ export class TunnelConnection implements FrameTaker {
     link.on('data', (chunk: Buffer) => {
       if (this.#link === link) this.#take(link, chunk);
     });
-    link.on('drain', () => this.#goOn());
+    link.on('drain', () => {
+      if (this.#told < this.#has) this.#side.acks.add(this);
+      this.#goOn();
+    });
     // The other side ends the link only after everything is acknowledged.
     link.on('end', () => {
       if (this.#link === link) this.destroy();
@@ -359,8 +387,9 @@ export class TunnelConnection implements FrameTaker {
       // Otherwise the acknowledgement goes with our own end, or a little later.
       if (this.#saidEnd) this.#tell(link);
       else this.#side.acks.add(this);
-    } else if (this.#received - this.#told >= ACK_BYTES && !link.writableNeedDrain) this.#tell(link);
+    } else if (this.#toTell - this.#told >= ACK_BYTES && this.#mayTell(link)) this.#tell(link);
     else if (pieces.length > 0) this.#side.acks.add(this);
+    this.#watchTls(link);
     this.#checkWhole();
   }
 
@@ -386,7 +415,17 @@ export class TunnelConnection implements FrameTaker {
     };
     let wantsMore = true;
     for (const piece of pieces) wantsMore = socket.write(piece, done);
-    if (!wantsMore) link.pause();
+    if (!wantsMore && !this.#readsOn()) link.pause();
+  }
+
+  /**
+   * True if nothing may be sent before an acknowledgement. It follows bytes that the TCP connection may not take before
+   * it is read itself, as with an echo service. The bytes are read but not acknowledged, so the other side stops after
+   * `MAX_KEPT_BYTES`: what follows are acknowledgements.
+   */
+  #readsOn(): boolean {
+    const bytes = this.#socket?.writableLength ?? 0;
+    return this.#isFull && this.#has - this.#told < MAX_UNTOLD_BYTES && this.#waiting.set(bytes);
   }
 
   #takeStatus(first: Buffer): void {
@@ -417,7 +456,9 @@ export class TunnelConnection implements FrameTaker {
     this.#timed ??= { offset: this.#sent, at: this.#side.clock.now() };
     if (link !== null && this.#window === null && this.#sent - this.#acked > FIRST_WINDOW_BYTES) this.#openWindow(link);
     const isStalled = link === null || !writeData(link, chunk);
-    if (isStalled || this.#isFull) this.#socket?.pause();
+    if (!isStalled && !this.#isFull) return;
+    this.#socket?.pause();
+    if (link !== null && this.#readsOn()) link.resume();
   }
 
   #keep(chunk: Buffer): void {
@@ -443,7 +484,7 @@ export class TunnelConnection implements FrameTaker {
   }
 
   #toldAndLast(): Buffer {
-    this.#told = this.#has;
+    this.#told = this.#toTell;
     return Buffer.concat([receivedFrame(this.#told), lastFrame()]);
   }
 
@@ -455,7 +496,7 @@ export class TunnelConnection implements FrameTaker {
     for (const piece of this.#kept.after(this.#acked)) writeData(link, piece);
     if (this.#saidEnd && this.#acked <= this.#sent) link.write(lastFrame());
     // Otherwise each new link would bring more bytes for a TCP connection that takes none.
-    if (this.#socket?.writableNeedDrain === true) link.pause();
+    if (this.#socket?.writableNeedDrain === true && !this.#readsOn()) link.pause();
     this.#side.resumed(this);
   }
 
@@ -493,6 +534,17 @@ export class TunnelConnection implements FrameTaker {
     if (this.#loss.isLossy(this.#acked)) this.#side.slowed(this, 'sending');
   }
 
+  /** QUIC inside TCP is slow. Only the side that borrows its port knows that a link is. */
+  #watchTls(link: LinkStream): void {
+    const moved = this.#received + this.#acked;
+    if (moved < this.#tlsLaneAt) return;
+    this.#tlsLaneAt = moved + TLS_LANE_BYTES;
+    // Lanes count no packets.
+    if (link.packets === undefined || link.path().kind !== 'tls') return;
+    this.#toldLossy = false;
+    this.#side.slowed(this, 'sending');
+  }
+
   /** Reads on from the TCP connection, if its bytes can be sent and kept. */
   #goOn(): void {
     const link = this.#link;
@@ -500,8 +552,13 @@ export class TunnelConnection implements FrameTaker {
     this.#socket?.resume();
   }
 
-  #tell(link: LinkStream): void {
-    this.#told = this.#has;
+  #mayTell(link: LinkStream): boolean {
+    this.#acksWhenFull = link.writableNeedDrain ? this.#acksWhenFull + 1 : 0;
+    return this.#acksWhenFull <= MAX_ACKS_WHEN_FULL;
+  }
+
+  #tell(link: LinkStream, received = this.#toTell): void {
+    this.#told = received;
     link.write(receivedFrame(this.#told));
   }
 
@@ -532,6 +589,7 @@ export class TunnelConnection implements FrameTaker {
     this.#old?.destroy();
     this.#old = null;
     this.#kept.clear();
+    this.#waiting.set(0);
     this.#side.acks.delete(this);
     this.#side.over(this);
     if (this.#socket === null || this.#socket.destroyed) this.#observer.closed?.();

@@ -49,6 +49,7 @@ export class InboundConnections {
   readonly #used: LruCache<string, true>;
   /** The last link that was opened to continue a connection: its caller has given up all earlier ones. */
   readonly #newest = new WeakMap<TunnelConnection, LinkStream>();
+  readonly #ends = new WeakMap<TunnelConnection, () => void>();
   readonly #places = new Quota({ perNode: MAX_LOST_PER_NODE, perSource: MAX_LOST_PER_SOURCE, total: MAX_LOST });
   readonly #waiting = new Map<TunnelConnection, { readonly timer: Timer; readonly leave: () => void }>();
   readonly #side: Omit<ConnectionSide, 'over'>;
@@ -76,6 +77,11 @@ export class InboundConnections {
   get counts(): { readonly known: number; readonly waiting: number; readonly keptBytes: number } {
     const known = this.#known.values().reduce((sum, { size }) => sum + size, 0);
     return { known, waiting: this.#waiting.size, keptBytes: this.#side.kept.used };
+  }
+
+  /** Calls `done` at the end of a connection. */
+  whenOver(connection: TunnelConnection, done: () => void): void {
+    this.#ends.set(connection, done);
   }
 
   /** True if a caller has a connection that it could resume. */
@@ -114,6 +120,7 @@ export class InboundConnections {
       ofPair.delete(ticket);
       if (ofPair.size === 0) this.#known.delete(pair);
       this.#used.set(name, true);
+      this.#ends.get(connection)?.();
       this.#waitNoMore(connection);
     };
     const holder = pairHolder(link, this.#isNamed(link));

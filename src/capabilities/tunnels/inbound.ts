@@ -45,6 +45,11 @@ export interface TunnelInboundDependencies {
    * @throws SvcError `access_denied`, `rate_limited`
    */
   authorize(link: LinkStream): void | Promise<void>;
+  /**
+   * Checks that a caller may begin a connection. Returns a function that begins it and returns another one for its end.
+   * @throws SvcError as `authorize`
+   */
+  enter(link: LinkStream): Promise<() => () => void>;
   /** A caller begins a connection. */
   entered(link: LinkStream): void;
   /** True if the owner of the called agent allowed the caller by name. */
@@ -130,18 +135,35 @@ export class TunnelInbound {
     if (link.purpose === 'tcp-probe') return await this.#probe(link);
     const connection = await this.#connections.take(link);
     if (connection === null) return;
+    try {
+      const begin = await this.#deps.enter(link);
+      if (connection.destroyed) return;
+      this.#connections.whenOver(connection, begin());
+    } catch (error) {
+      return this.#refuse(link, connection, codeOf(error));
+    }
     this.#deps.entered(link);
     await this.#serve(link, connection);
   }
 
   /** Reports if the service accepts connections. */
   async #probe(link: LinkStream): Promise<void> {
-    const reached = await this.#reach(link, () => link.destroy());
+    const reached = await this.#mayProbe(link);
     if (typeof reached !== 'string') reached.socket.destroy();
     if (link.destroyed) return;
     link.end(Uint8Array.of(statusByte(typeof reached === 'string' ? reached : null)));
     link.resume();
     this.#linger(link);
+  }
+
+  /** A connection to the service, or why there is none. The caller may not begin one just because it has another. */
+  async #mayProbe(link: LinkStream): Promise<ErrorCode | { socket: Socket; used: () => void }> {
+    try {
+      await this.#deps.enter(link);
+    } catch (error) {
+      return codeOf(error);
+    }
+    return this.#reach(link, () => link.destroy());
   }
 
   async #serve(link: LinkStream, connection: TunnelConnection): Promise<void> {
@@ -198,7 +220,7 @@ export class TunnelInbound {
     try {
       await this.#deps.authorize(link);
     } catch (error) {
-      return error instanceof SvcError ? error.code : 'protocol_error';
+      return codeOf(error);
     }
     return this.#unserved(link.called);
   }
@@ -263,6 +285,10 @@ export class TunnelInbound {
       },
     });
   }
+}
+
+function codeOf(error: unknown): ErrorCode {
+  return error instanceof SvcError ? error.code : 'protocol_error';
 }
 
 function cut({ socket, connection }: Joined): void {

@@ -11,12 +11,12 @@ import { newId } from '../../foundation/ids.ts';
 import type { Log } from '../../foundation/log.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { SavedTunnel, TunnelStore } from '../../foundation/store/tunnels.ts';
-import type { LinkPath, LinkPaths, LinkStream, Links } from '../../network/links/types.ts';
+import type { AskOptions, AskOwner, LinkPath, LinkPaths, LinkStream, Links } from '../../network/links/types.ts';
 import type { BulkStreams } from '../../network/transport/types.ts';
 import { ClosedTunnels } from './closed-tunnels.ts';
 import { readStatus } from './frames.ts';
 import { OutboundConnections } from './outbound.ts';
-import { Tunnel } from './tunnel.ts';
+import { TUNNEL_ASK, Tunnel } from './tunnel.ts';
 import type { ClosedTunnel, TunnelInfo, TunnelRequest, TunnelWish } from './types.ts';
 
 /** How long the first contact with the remote agent may take, milliseconds. */
@@ -24,6 +24,8 @@ export const PROBE_TIMEOUT_MS = 30_000;
 
 /** The path to an agent before the first contact. */
 const NO_PATH: LinkPath = { kind: 'direct', remote: null, source: null, rttMs: 0 };
+
+const NO_WAIT: AskOptions = { note: '', waitS: 0 };
 
 /** The two agents of a connection. */
 type Whom = Pick<TunnelRequest, 'localAid' | 'remoteAid'> & { readonly accessToken?: string | undefined };
@@ -37,6 +39,8 @@ export interface TunnelServiceDependencies {
   readonly links: Links & LinkPaths;
   readonly bulk: BulkStreams;
   readonly memory: TunnelMemory;
+  /** Asks the owner of an agent that refused a tunnel. */
+  readonly askOwner: AskOwner;
 }
 
 export class TunnelService {
@@ -78,18 +82,24 @@ export class TunnelService {
    * @returns the tunnel, and whether it was open already
    * @throws SvcError `port_in_use`, `relay_required`, `quota_exceeded`, and the errors of reaching the agent
    */
-  async open(request: TunnelWish): Promise<{ tunnel: TunnelInfo; reused: boolean }> {
+  async open(request: TunnelWish, access: AskOptions = NO_WAIT): Promise<{ tunnel: TunnelInfo; reused: boolean }> {
     const standing = this.#find(request);
-    if (standing !== undefined) return this.#reuse(standing, request);
+    if (standing !== undefined) return this.#reuse(standing, request, access);
     const wanted = { ...request, idleTimeoutSec: request.idleTimeoutSec || DEFAULT_IDLE_TIMEOUT_S };
     const key = `${wanted.localAid} ${wanted.remoteAid} ${wanted.localPort}`;
     const reused = this.#opening.has(key);
-    const tunnel = await this.#opening.run(key, () => this.#open(wanted));
-    return reused ? this.#reuse(tunnel, request) : { tunnel: tunnel.info(), reused };
+    const tunnel = await this.#opening.run(key, () => this.#open(wanted, access));
+    return reused ? this.#reuse(tunnel, request, access) : { tunnel: tunnel.info(), reused };
   }
 
-  async #reuse(standing: Tunnel, request: TunnelWish): Promise<{ tunnel: TunnelInfo; reused: boolean }> {
-    return (await this.#present(standing, request)) ? { tunnel: standing.info(), reused: true } : this.open(request);
+  async #reuse(
+    standing: Tunnel,
+    request: TunnelWish,
+    access: AskOptions,
+  ): Promise<{ tunnel: TunnelInfo; reused: boolean }> {
+    return (await this.#present(standing, request))
+      ? { tunnel: standing.info(), reused: true }
+      : this.open(request, access);
   }
 
   /**
@@ -97,10 +107,13 @@ export class TunnelService {
    * @returns its `host:port`
    * @throws SvcError `relay_required`, `quota_exceeded`, and the errors of reaching the agent
    */
-  async connect(request: Omit<TunnelWish, 'localPort' | 'idleTimeoutSec'>): Promise<string> {
+  async connect(
+    request: Omit<TunnelWish, 'localPort' | 'idleTimeoutSec'>,
+    access: AskOptions = NO_WAIT,
+  ): Promise<string> {
     this.#checkQuota();
     const whole = { ...request, localPort: 0, idleTimeoutSec: CLIENT_WAIT_MS / 1000 };
-    const path = await this.#probe(whole);
+    const path = await this.#probeOrAsk(whole, access);
     const oneShot = new Tunnel('', whole, path, this.#deps, () => this.#oneShots.delete(oneShot));
     oneShot.serveOnlyOne();
     await oneShot.listen();
@@ -144,9 +157,11 @@ export class TunnelService {
     return this.#byId(id).info();
   }
 
-  /** @throws SvcError `not_found` */
+  /** @throws SvcError `not_found`; `not_writable`: it is still open */
   async close(id: string): Promise<void> {
-    await this.#byId(id).close('asked');
+    const tunnel = this.#byId(id);
+    if (tunnel.request.localPort !== 0) this.#deps.memory.delete(id);
+    await tunnel.close('asked');
   }
 
   /**
@@ -236,11 +251,16 @@ export class TunnelService {
       });
   }
 
-  async #open(request: TunnelRequest): Promise<Tunnel> {
+  async #open(request: TunnelRequest, access: AskOptions): Promise<Tunnel> {
     this.#checkQuota();
-    const path = await this.#probe(request);
+    const path = await this.#probeOrAsk(request, access);
     const tunnel = await this.#listen(newId(), request, path);
-    if (request.localPort !== 0) this.#deps.memory.save({ ...request, id: tunnel.id });
+    try {
+      if (request.localPort !== 0) this.#deps.memory.save({ ...request, id: tunnel.id });
+    } catch (error) {
+      await tunnel.close('asked');
+      throw error;
+    }
     return tunnel;
   }
 
@@ -254,7 +274,12 @@ export class TunnelService {
   #closed(end: ClosedTunnel): void {
     this.#tunnels.delete(end.id);
     this.#closedLast.add(end);
-    if (!this.#stopping) this.#deps.memory.delete(end.id);
+    if (this.#stopping) return;
+    try {
+      this.#deps.memory.delete(end.id);
+    } catch (error) {
+      this.#deps.log.warn({ tunnel: end.id, error }, 'a closed tunnel cannot be removed from the database');
+    }
   }
 
   /** A saved tunnel whose port is in use. The next start tries again. */
@@ -268,6 +293,18 @@ export class TunnelService {
       reason: 'port_in_use',
       lastError: { code, message, at },
     };
+  }
+
+  /** As `#probe`. If the agent refuses, this asks its owner. @throws SvcError also `access_pending` */
+  async #probeOrAsk(request: TunnelRequest, access: AskOptions): Promise<LinkPath> {
+    try {
+      return await this.#probe(request);
+    } catch (error) {
+      const isRefused = error instanceof SvcError && error.code === 'access_denied';
+      if (!isRefused || request.accessToken !== undefined) throw error;
+      await this.#deps.askOwner(request.localAid, request.remoteAid, { ...TUNNEL_ASK, ...access });
+      return await this.#probe(request);
+    }
   }
 
   /** Checks that the service of the remote agent accepts a connection, before a port is opened. */

@@ -8,7 +8,7 @@ import { ERRORS, isErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import { describePortError, resetSocket } from '../../foundation/sockets.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
-import type { LinkPath, LinkPaths } from '../../network/links/types.ts';
+import type { AccessAsk, AskOwner, LinkPath, LinkPaths } from '../../network/links/types.ts';
 import { RESUME_MS, type TunnelConnection } from './connection.ts';
 import { MAX_CONNECTIONS_PER_CALLER } from './inbound-places.ts';
 import { LinkAhead } from './link-ahead.ts';
@@ -19,6 +19,8 @@ import type { ClosedTunnel, NoPath, TunnelFailure, TunnelInfo, TunnelRequest } f
 /** Time for a client's link to open, milliseconds. */
 const LINK_TIMEOUT_MS = 30_000;
 const HOST = '127.0.0.1';
+/** The request to the owner of the remote agent. */
+export const TUNNEL_ASK: AccessAsk = { kind: 'tunnel', asked: 'TCP', tool: null, note: '', waitS: 0 };
 
 /** Shared by the tunnels of a node. */
 export interface TunnelParts {
@@ -26,6 +28,8 @@ export interface TunnelParts {
   readonly log: Log;
   readonly connections: OutboundConnections;
   readonly links: LinkPaths;
+  /** Asks the owner of the remote agent after a refused connection. */
+  readonly askOwner: AskOwner;
 }
 
 export class Tunnel {
@@ -47,6 +51,7 @@ export class Tunnel {
   #idleTimer: Timer | null = null;
   #closed = false;
   #isOneShot = false;
+  #isAsking = false;
   readonly #ahead: LinkAhead;
 
   constructor(
@@ -236,6 +241,21 @@ export class Tunnel {
     // A client that disconnected needs no explanation.
     if (code !== 'cancelled') this.#lastError = { code, message, at: this.#parts.clock.now() };
     this.#parts.log.info({ tunnel: this.id, code }, 'tunnel connection failed');
+    if (code === 'access_denied') detach(this.#askOwner());
+  }
+
+  /** The owner decides about later connections. */
+  async #askOwner(): Promise<void> {
+    const { localAid, remoteAid, accessToken } = this.request;
+    if (this.#isAsking || accessToken !== undefined) return;
+    this.#isAsking = true;
+    try {
+      await this.#parts.askOwner(localAid, remoteAid, TUNNEL_ASK);
+    } catch (error) {
+      if (error instanceof SvcError && error.code === 'access_pending') this.#failed(error.code);
+    } finally {
+      this.#isAsking = false;
+    }
   }
 
   #touch(): void {

@@ -2,13 +2,19 @@
 
 import { AccessControl } from '../../capabilities/access/access-control.ts';
 import { AccessLists } from '../../capabilities/access/access-lists.ts';
+import { serveAsks } from '../../capabilities/access/asking.ts';
 import { Callers } from '../../capabilities/access/callers.ts';
 import { SECRET_COST, secretDerivation } from '../../capabilities/access/derivations.ts';
+import { Grants } from '../../capabilities/access/grants.ts';
+import { AccessRequests } from '../../capabilities/access/requests.ts';
 import { RemoteAdmin } from '../../capabilities/remote-admin/remote-admin.ts';
 import { detach } from '../../foundation/detached.ts';
+import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { AccessRepository } from '../../foundation/store/access.ts';
+import { AccessRequestStore } from '../../foundation/store/access-requests.ts';
 import { AuditStore } from '../../foundation/store/audit.ts';
+import type { AgentLinks } from '../../network/links/links.ts';
 import type { ApiReference } from '../api.ts';
 import type { Foundation } from '../foundation.ts';
 import type { Agents } from './agents.ts';
@@ -17,14 +23,23 @@ export type Access = ReturnType<typeof buildAccess>;
 
 export function buildAccess(
   { life, clock, log, store, meta, rollback }: Foundation,
-  { onDeleted }: Agents,
+  { registry, onDeleted }: Agents,
   api: ApiReference,
 ) {
   const derive = secretDerivation(SECRET_COST);
   const accessLists = new AccessLists(new AccessRepository(store), clock, derive);
   life.defer(() => accessLists.stop());
   onDeleted((aid) => accessLists.removeSubject(aid));
-  const access = new AccessControl(accessLists, clock, derive, () => rollback.isRolledBack);
+  life.defer(
+    registry.onChange(({ aid, kind }) => {
+      if (kind === 'deleted' || kind === 'alive') return;
+      // No temporary service is left. Perhaps its program was killed.
+      if (registry.get(aid).serviceBefore === null) accessLists.restoreDefault(aid);
+    }),
+  );
+  const accessRequestStore = new AccessRequestStore(store);
+  const grants = new Grants(accessRequestStore, accessLists, clock);
+  const access = new AccessControl(accessLists, clock, derive, () => rollback.isRolledBack, grants);
   const callers = new Callers(clock, (called, caller) => access.isNamed(called, caller));
   onDeleted((aid) => callers.drop(aid));
   const remoteAdmin = new RemoteAdmin({
@@ -47,6 +62,8 @@ export function buildAccess(
     access,
     callers,
     remoteAdmin,
+    accessRequestStore,
+    grants,
     /** Repeats the access check of an agent's connections whenever its access list changes. */
     keepChecked: (server: { recheck(called: Aid): Promise<void> }): void =>
       life.defer(
@@ -55,4 +72,29 @@ export function buildAccess(
         }),
       ),
   };
+}
+
+/** Requests of callers that the access lists do not know. */
+export function buildAccessRequests(
+  { life, clock, log }: Foundation,
+  { onDeleted }: Pick<Agents, 'onDeleted'>,
+  { access, accessLists, accessRequestStore, grants }: Access,
+  links: AgentLinks,
+  events: EventSink,
+  isKnown: (aid: Aid, peer: Aid) => boolean,
+) {
+  const accessRequests = new AccessRequests({
+    store: accessRequestStore,
+    lists: accessLists,
+    access,
+    grants,
+    clock,
+    log,
+    events,
+    isKnown,
+  });
+  life.add('answering', accessRequests);
+  onDeleted(() => accessRequests.forget());
+  life.defer(serveAsks(links, accessRequests, access, { clock, log }));
+  return { accessRequests };
 }

@@ -1,6 +1,8 @@
 /** Events of local agents, stored and streamed, and counters of pending items. */
+import type { AccessRequests } from '../../capabilities/access/requests.ts';
 import { EventLog } from '../../capabilities/events/event-log.ts';
 import { EventStreams } from '../../capabilities/events/event-streams.ts';
+import { EventWaits } from '../../capabilities/events/event-waits.ts';
 import { NodeEvents, NodeWatch } from '../../capabilities/events/node-events.ts';
 import { PendingCounters } from '../../capabilities/events/pending-counters.ts';
 import type { TunnelService } from '../../capabilities/tunnels/tunnel-service.ts';
@@ -112,21 +114,24 @@ export function buildEventLog({ life, clock, log, store }: Foundation): EventLog
   return eventLog;
 }
 
-/** The API that serves the streams starts and stops them. */
+/** Streams start and stop with the API that serves them, waits with the operations. */
 export function buildEventStreams(
   { clock, log }: Foundation,
   { onDeleted }: Agents,
   eventLog: EventLog,
-  { notes, chat }: Messages,
+  { notes, chat, accessRequests }: Messages & { readonly accessRequests: AccessRequests },
 ) {
   const pending = new PendingCounters([
     () => new Map([...notes.pending()].map(([aid, mailbox]) => [aid, { mailbox }])),
     () => new Map([...chat.pending()].map(([aid, c]) => [aid, { chat_invites: c.invites, chat_unread: c.unread }])),
+    () => new Map([...accessRequests.pending()].map(([aid, access_requests]) => [aid, { access_requests }])),
   ]);
   const eventStreams = new EventStreams(eventLog, (aid) => pending.view(aid ?? undefined), immediateClock(clock), log);
+  const eventWaits = new EventWaits(eventLog, immediateClock(clock), log);
   onDeleted((aid) => {
     eventStreams.endStreamsOf(aid);
+    eventWaits.forget(aid);
     eventLog.forget(aid);
   });
-  return { pending, eventStreams };
+  return { pending, eventStreams, eventWaits };
 }

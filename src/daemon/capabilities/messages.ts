@@ -6,6 +6,7 @@ import { Groups } from '../../capabilities/groups/groups.ts';
 import { Joining } from '../../capabilities/joining/joining.ts';
 import { Notes } from '../../capabilities/notes/notes.ts';
 import type { ObjectService } from '../../capabilities/objects/object-service.ts';
+import { detach } from '../../foundation/detached.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { ChatStore } from '../../foundation/store/chat.ts';
 import { ChatLog } from '../../foundation/store/chat-log.ts';
@@ -40,6 +41,7 @@ export function buildJoining({ clock, config, node }: Foundation, n: Network) {
       }),
       exit: {
         state: () => reach.fallback.status().state,
+        settled: () => reach.fallback.settled(),
         through: (contacts) => reach.fallback.joinThrough(contacts),
       },
       why: (since) => outages.explainFailure(since),
@@ -93,7 +95,7 @@ export type Messages = ReturnType<typeof buildMessages>;
 
 export function buildMessages(
   { life, clock, log, store, keys, seen, delegations }: Foundation,
-  { records }: Network,
+  { records, resolver }: Network,
   { registry }: Agents,
   { directory, publications, newAids, published }: DirectoryParts,
   { links, events, objects, access, addressBook }: Parts,
@@ -122,7 +124,12 @@ export function buildMessages(
     },
     isNew: (aid) => newAids.has(aid),
     newestDelegation: (aid) => seen.newest(aid),
+    approach: (record) => {
+      resolver.learn(record);
+      detach(links.approach(record.aid));
+    },
     isKnown,
+    usualRttMs: () => records.usualRttMs(),
     clockAheadMs: () => records.clockAheadMs(),
   });
   life.add('acting', notes);

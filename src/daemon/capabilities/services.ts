@@ -24,7 +24,7 @@ import { TunnelStore } from '../../foundation/store/tunnels.ts';
 import { WebhookUrlStore } from '../../foundation/store/webhook-urls.ts';
 import { WebhookStore } from '../../foundation/store/webhooks.ts';
 import type { AgentLinks } from '../../network/links/links.ts';
-import { accessRequestOf, TUNNEL_PURPOSES } from '../../network/links/types.ts';
+import { type AskOwner, accessRequestOf, TUNNEL_PURPOSES } from '../../network/links/types.ts';
 import { originServers } from '../../surfaces/origin/origin-server.ts';
 import { webhookUrlServers } from '../../surfaces/push/webhook-url-server.ts';
 import type { Foundation } from '../foundation.ts';
@@ -32,6 +32,7 @@ import type { Network } from '../network.ts';
 import type { Access } from './access.ts';
 import type { Agents } from './agents.ts';
 import type { buildCards } from './cards.ts';
+import type { buildTraces } from './traces.ts';
 
 // Push notifications: webhooks of local programs, and webhook URLs for remote agents.
 
@@ -85,6 +86,15 @@ export function buildPush(
 
 // Local addresses of remote agents.
 
+/** The request to the owner of a remote agent when a local address opens. */
+const LOCAL_ADDRESS_ASK = {
+  kind: 'call',
+  asked: 'calls from a local address',
+  tool: null,
+  note: '',
+  waitS: 0,
+} as const;
+
 export function buildOrigins(
   { life, clock, log: parent, store }: Foundation,
   { onDeleted }: Agents,
@@ -92,6 +102,7 @@ export function buildOrigins(
   { tunnels }: Pick<ReturnType<typeof buildTunnels>, 'tunnels'>,
   { cardAdmission, remoteCards }: Pick<ReturnType<typeof buildCards>, 'cardAdmission' | 'remoteCards'>,
   { webhooks, ownPorts }: Pick<ReturnType<typeof buildPush>, 'webhooks' | 'ownPorts'>,
+  askOwner: AskOwner,
 ) {
   const log = parent.child('origins');
   const origins = new Origins({
@@ -115,7 +126,10 @@ export function buildOrigins(
         await tunnels.probe(request);
       } catch (error) {
         // The agent is reachable and accepts calls, which is enough for most programs.
-        if (!(error instanceof SvcError) || error.code !== 'calls_only') throw error;
+        if (error instanceof SvcError && error.code === 'calls_only') return;
+        const isRefused = error instanceof SvcError && error.code === 'access_denied';
+        if (!isRefused || request.accessToken !== undefined) throw error;
+        await askOwner(request.localAid, request.remoteAid, LOCAL_ADDRESS_ASK);
       }
     },
   });
@@ -133,6 +147,7 @@ export function buildTunnels(
   { access, callers, keepChecked }: Access,
   links: AgentLinks,
   { lanes }: Pick<Network, 'lanes'>,
+  askOwner: AskOwner,
 ) {
   const log = parent.child('tunnels');
   // Half of the file descriptors. The rest is for calls, the API and files.
@@ -149,6 +164,7 @@ export function buildTunnels(
     isNamed: ({ caller, called }) => access.isNamed(called, caller),
     maxConnections: () => maxConnections,
     authorize: (link) => access.authorize(accessRequestOf(link)),
+    enter: async (link) => (await access.enter(accessRequestOf(link))).begin,
     entered: (link) => callers.entered(accessRequestOf(link)),
   });
   life.defer(() => tunnelInbound.stop());
@@ -166,6 +182,7 @@ export function buildTunnels(
     links,
     bulk: lanes,
     memory: new TunnelStore(store),
+    askOwner,
   });
   life.add('acting', tunnels);
   onDeleted((aid) => {
@@ -185,6 +202,8 @@ export function buildCalls(
   { registry, evidence, boundService, onDeleted, serviceSockets }: Agents,
   { access, callers, keepChecked }: Access,
   links: AgentLinks,
+  askOwner: AskOwner,
+  { traces }: Pick<ReturnType<typeof buildTraces>, 'traces'>,
 ) {
   const keys = new LruCache<Aid, Uint8Array>({ maxEntries: MAX_KEYS });
   const keyOf = (aid: Aid): Uint8Array => {
@@ -197,10 +216,12 @@ export function buildCalls(
     clock,
     log,
     callers,
+    traces,
     callerKey: keyOf,
     evidence: new EvidenceCheck(clock, delegations, (aid) => seen.newest(aid)),
     watch: (socket) => serviceSockets.watch(socket),
     authorize: (request) => access.authorize(request),
+    enter: (request) => access.enter(request),
     isNamed: ({ caller, called }) => access.isNamed(called, caller),
     serviceOf: (aid) => {
       const service = boundService(aid);
@@ -211,7 +232,7 @@ export function buildCalls(
   keepChecked(callServer);
   onDeleted((aid) => callServer.drop(aid));
   const signer = new CallSigner(clock, (aid) => (evidence.isOn(aid) ? registry.identity(aid) : null), randomBytes);
-  const caller = new HttpCaller(links, clock, { signer });
+  const caller = new HttpCaller(links, clock, { signer, askOwner, traces });
   const adminCaller = new HttpCaller(links, clock, { purpose: 'admin' });
   life.defer(() => caller.stop());
   life.defer(() => adminCaller.stop());

@@ -2,9 +2,10 @@
 import { existsSync, readFileSync, readlinkSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { parse, TomlError } from 'smol-toml';
+import { closestWord } from '../closest-word.ts';
 import { codeOf, SvcError } from '../errors.ts';
 import { describeDiskError, OTHERS_MODE, writeFileAtomic, writeFileInPlace } from '../files.ts';
-import { type Config, type ConfigKey, isConfigKey } from './schema.ts';
+import { CONFIG_KEYS, type Config, type ConfigKey, isConfigKey } from './schema.ts';
 import { lineOf } from './toml-edit.ts';
 import { checkValue } from './values.ts';
 
@@ -68,12 +69,18 @@ export function parseConfig(text: string, name: string): Partial<Config> {
   for (const [key, raw] of Object.entries(parseToml(text, name))) {
     const line = lineOf(text, key) ?? 1;
     const source: Origin = { source: 'file', where: `${name} line ${line}`, line };
-    if (!isConfigKey(key)) throw invalidConfig(key, 'is not a configuration key', source);
+    if (!isConfigKey(key)) throw invalidConfig(key, unknownKey(key), source);
     const checked = checkValue(key, raw);
     if ('problem' in checked) throw invalidConfig(key, checked.problem, source);
     values[key] = checked.value;
   }
   return values as Partial<Config>;
+}
+
+/** The problem of an unknown key, with the key that the user most likely meant. */
+function unknownKey(key: string): string {
+  const meant = closestWord(key.slice(0, MAX_SHOWN_NAME_LENGTH), CONFIG_KEYS);
+  return `is not a configuration key${meant === undefined ? '' : ` (did you mean ${meant}?)`}`;
 }
 
 function parseToml(text: string, name: string): Record<string, unknown> {

@@ -19,6 +19,8 @@ export const NO_PROXY = 'none';
 /** Highest `min_observed_peers`. */
 const MAX_OBSERVED_PEERS = 100;
 
+/** Highest `trace_percent`. */
+const MAX_PERCENT = 100;
 /** Highest `relay_sessions`: each takes two ports. */
 const MAX_RELAY_SESSIONS = 1024;
 /** Highest `tls_sessions`. */
@@ -131,6 +133,21 @@ export const ConfigSchema = Type.Object(
     tls_key: text('Absolute path of its PEM key.'),
     files_root: text(
       'Absolute path of the folder for objects. Empty: `files` in the data directory. `none`: objects are off.',
+    ),
+    traces: flag('Trace calls. `false`: `traceparent` passes unchanged, and none is added.', true),
+    trace_percent: Type.Integer({
+      description:
+        'Share of the calls to sample that carry no `traceparent`, percent. Services see the decision in `traceparent`.',
+      default: 100,
+      minimum: 0,
+      maximum: MAX_PERCENT,
+    }),
+    share_traces: flag('Callers may read the spans of their calls on this node.', true),
+    otlp_endpoint: text(
+      'Base URL of an OpenTelemetry collector, such as `http://127.0.0.1:4318`. Spans go to `/v1/traces` below it. Empty: no export.',
+    ),
+    otlp_headers_file: text(
+      'Absolute path of a file with headers for the collector, one `Name: value` a line. Needs https, or a collector on this machine.',
     ),
     open_browser: flag('Open the panel in a browser when the daemon starts on a desktop.', true),
   },

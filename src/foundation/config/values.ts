@@ -100,6 +100,10 @@ const CHECKS: Checks = {
     const wrong = problems.findIndex((problem) => problem !== null);
     return wrong < 0 ? null : `at ${wrong}${problems[wrong]}`;
   },
+  otlp_endpoint: optional((text) =>
+    isCollectorUrl(text) ? null : 'must be an http or https URL without user, query and fragment',
+  ),
+  otlp_headers_file: optional(path),
   files_root: optional((text) =>
     text === NO_FILES_ROOT || isAbsolute(text) ? null : 'must be an absolute path, or "none"',
   ),
@@ -108,6 +112,11 @@ const CHECKS: Checks = {
 function isProxyUrl(text: string): boolean {
   const url = URL.parse(text);
   return url !== null && url.hostname !== '' && (url.protocol === 'http:' || url.protocol === 'https:');
+}
+
+/** Credentials belong into `otlp_headers_file`. */
+function isCollectorUrl(text: string): boolean {
+  return isProxyUrl(text) && !/[?#@]/.test(text);
 }
 
 function isRemoteAddress(text: string): boolean {
@@ -155,6 +164,9 @@ export function checkCombination(config: Config): { readonly key: ConfigKey; rea
     return config.tls_cert === ''
       ? { key: 'tls_cert', problem: 'is required with tls_key' }
       : { key: 'tls_key', problem: 'is required with tls_cert' };
+  }
+  if (config.otlp_headers_file !== '' && !isCredentialUrl(config.otlp_endpoint)) {
+    return { key: 'otlp_endpoint', problem: 'must be https, or http on this machine, with otlp_headers_file' };
   }
   const dht = parseAddress(config.listen_addr);
   const quic = parseAddress(config.quic_listen_addr);

@@ -1,9 +1,10 @@
 /** daemon.json: how programs on this machine find the daemon of a data directory. */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { SvcError } from '../errors.ts';
 import { isObject } from '../json.ts';
 import { isAlive } from './lock.ts';
+import { DATABASE_FILE } from './paths.ts';
 
 const FILE_NAME = 'daemon.json';
 
@@ -57,6 +58,12 @@ function isDaemonInfo(value: unknown): value is DaemonInfo {
     (proof_key === undefined || typeof proof_key === 'string') &&
     (mcp === undefined || (isObject(mcp) && typeof mcp['addr'] === 'string' && typeof mcp['token'] === 'string'))
   );
+}
+
+/** True if a daemon has used this directory, and none runs on it now. */
+export function isStopped(dataDir: string): boolean {
+  const info = readDaemonInfo(dataDir);
+  return existsSync(join(dataDir, DATABASE_FILE)) && (info === null || !isAlive(info.pid));
 }
 
 const DEFAULT_API = 'http://127.0.0.1:2121';

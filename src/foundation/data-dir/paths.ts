@@ -10,6 +10,10 @@ export const STATE_NUMBER_FILE = 'svcd.db-number';
 export const CONFIG_FILE = 'config.toml';
 /** Opens the panel in a browser with a code. It exists for at most one minute. */
 export const PANEL_FILE = 'panel-open.html';
+/** Files of programs that hooks started. */
+export const HOOKS_DIRECTORY = 'hooks';
+/** Files of running services that start on demand. */
+export const ON_DEMAND_DIRECTORY = 'on-demand';
 /** Default folder of the key files, without `key_dir`. */
 export const KEYS_DIRECTORY = 'keys';
 

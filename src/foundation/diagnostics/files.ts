@@ -4,14 +4,11 @@ import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:f
 import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CONFIG_FILE, KEYS_DIRECTORY } from '../data-dir/paths.ts';
+import { DISK_FAIL_BYTES, DISK_WARN_BYTES } from '../domain/disk.ts';
 import { type Finding, findingsOf } from '../domain/findings.ts';
 import { OTHERS_MODE, PRIVATE_FILE_MODE } from '../files.ts';
 import { textMember } from '../json.ts';
 
-/** With less free space the daemon fails soon, bytes. */
-const DISK_FAIL_BYTES = 50 * 2 ** 20;
-/** With less free space there is a warning, bytes. */
-const DISK_WARN_BYTES = 500 * 2 ** 20;
 /** Key files that are checked. */
 const MAX_KEY_FILES = 1000;
 

@@ -19,3 +19,5 @@ export const AID_FORMAT = 'aid';
 export const MAX_BOOK_ENTRIES = 10_000;
 /** Longest label, characters. */
 export const MAX_ALIAS_CHARS = 64;
+/** Maximum number of labels of one agent. */
+export const MAX_LABELS_PER_AGENT = 16;

@@ -22,3 +22,6 @@ export const MAX_FETCHED_BYTES: number = 4 * 1024 * 1024;
 
 /** Maximum number of local addresses of one daemon. */
 export const MAX_ORIGINS = 64;
+
+/** Path of a shared MCP server at its agent. The path of the original server may differ. */
+export const MCP_PATH = '/mcp';

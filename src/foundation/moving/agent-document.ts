@@ -7,12 +7,15 @@ import { MAX_CARD_BYTES } from '../cards/card.ts';
 import {
   ACCESS_POLICIES,
   MAX_ACCESS_TOKEN_CHARS,
+  MAX_ENTRY_TOOLS,
   MAX_LABEL_CHARS,
   MAX_LIST_ENTRIES,
+  MAX_TOOL_NAME_CHARS,
   SECRET_HASH_BYTES,
   SECRET_SALT_BYTES,
+  TOOL_NAME_PATTERN,
 } from '../domain/access.ts';
-import { MAX_AID_CHARS, MAX_SERVICE_ADDRESS_CHARS } from '../domain/agents.ts';
+import { MAX_AID_CHARS, MAX_LABELS_PER_AGENT, MAX_SERVICE_ADDRESS_CHARS } from '../domain/agents.ts';
 import {
   CONTROLS,
   ENTRY_ID_BYTES,
@@ -125,10 +128,19 @@ export const AccessPart = part({
       label: Type.Optional(Label),
       created_at: Time,
       expires_at: Type.Optional(Time),
+      tools: Type.Optional(
+        Type.Array(Type.String({ maxLength: MAX_TOOL_NAME_CHARS, pattern: TOOL_NAME_PATTERN }), {
+          minItems: 1,
+          maxItems: MAX_ENTRY_TOOLS,
+          description: 'The MCP tools that the AID is limited to.',
+        }),
+      ),
     }),
     { maxItems: MAX_LIST_ENTRIES, description: 'Each with aid or secret_hash_hex.' },
   ),
-  deny: Type.Array(part({ aid: AidText, created_at: Time }), { maxItems: MAX_LIST_ENTRIES }),
+  deny: Type.Array(part({ aid: AidText, created_at: Time, expires_at: Type.Optional(Time) }), {
+    maxItems: MAX_LIST_ENTRIES,
+  }),
 });
 
 export const TunnelsPart = Type.Array(
@@ -271,6 +283,9 @@ export const AgentDocument = part({
   evidence: Type.Optional(Type.Boolean({ description: 'Its calls carry evidence.' })),
   card: Type.Optional(Type.String({ maxLength: MAX_CARD_BYTES, description: 'Its signed card, canonical JSON.' })),
   label: Type.Optional(Label),
+  other_labels: Type.Optional(
+    Type.Array(Label, { maxItems: MAX_LABELS_PER_AGENT, description: 'Its further labels.' }),
+  ),
   records: RecordsPart,
   access: Type.Optional(AccessPart),
   tunnels: TunnelsPart,

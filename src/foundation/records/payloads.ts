@@ -32,6 +32,7 @@ import {
   MAX_NAME_BYTES,
   MAX_SKILL_BYTES,
   MAX_SKILLS,
+  MAX_WAKES_WITHIN_S,
   RECORD,
 } from './types.ts';
 
@@ -81,6 +82,21 @@ export interface ServicePayload {
   readonly brief: string;
   /** JSON text of the free-form `meta` object; empty if there is none. */
   readonly meta: string;
+  readonly wakesWithinS?: WakesWithin;
+}
+
+/** The agent starts when it is called, usually within this time in seconds. Omitted if it always runs. */
+type WakesWithin = number | undefined;
+
+function checkWakes(seconds: WakesWithin): void {
+  if (seconds !== undefined && (seconds === 0 || !isUint(seconds, MAX_WAKES_WITHIN_S)))
+    throw invalidField('wakes_within_s', `is not 1 to ${MAX_WAKES_WITHIN_S}`);
+}
+
+/** Null if it is invalid. */
+function readWakes(value: unknown): { readonly wakesWithinS?: number } | null {
+  if (value === undefined) return {};
+  return isUint(value) ? { wakesWithinS: value } : null;
 }
 
 /** Maximum number of endpoints per agent. */
@@ -211,6 +227,7 @@ function checkService(p: ServicePayload): void {
   checkLabels('protocols', p.protocols);
   checkLabels('tags', p.tags);
   checkMeta(p.meta);
+  checkWakes(p.wakesWithinS);
 }
 
 /** @throws SvcError `too_large`, `invalid_request` */
@@ -223,6 +240,7 @@ export function encodeServicePayload(p: ServicePayload): Uint8Array {
     t: emptyToUndefined(p.tags),
     b: emptyToUndefined(p.brief),
     m: emptyToUndefined(p.meta),
+    w: p.wakesWithinS,
   });
 }
 
@@ -233,8 +251,9 @@ export function decodeServicePayload(bytes: Uint8Array): ServicePayload | null {
   const [name, brief, meta] = [readText(map?.['n']), readText(map?.['b']), readText(map?.['m'])];
   const [protocols, tags] = [readTexts(map?.['p']), readTexts(map?.['t'])];
   if (typeof service !== 'string' || name === null || brief === null || meta === null) return null;
-  if (protocols === null || tags === null) return null;
-  return checked({ service, name, protocols, tags, brief, meta }, checkService);
+  const wakes = readWakes(map?.['w']);
+  if (protocols === null || tags === null || wakes === null) return null;
+  return checked({ service, name, protocols, tags, brief, meta, ...wakes }, checkService);
 }
 
 // The profile: custom record 0x02, the public description of an agent. All members are optional.
@@ -250,6 +269,7 @@ export interface ProfilePayload {
   readonly cardHash: string;
   /** JSON text of the free-form `meta` object; empty if there is none. */
   readonly meta: string;
+  readonly wakesWithinS?: WakesWithin;
 }
 
 /** An empty profile. */
@@ -272,6 +292,7 @@ function checkProfile(p: ProfilePayload): void {
   checkLabels('modalities', p.modalities);
   checkText('card_hash', p.cardHash, MAX_CARD_HASH_BYTES);
   checkMeta(p.meta);
+  checkWakes(p.wakesWithinS);
 }
 
 /**
@@ -288,6 +309,7 @@ export function encodeProfilePayload(p: ProfilePayload): Uint8Array {
     o: emptyToUndefined(p.modalities),
     h: emptyToUndefined(p.cardHash),
     m: emptyToUndefined(p.meta),
+    w: p.wakesWithinS,
   });
 }
 
@@ -299,8 +321,9 @@ export function decodeProfilePayload(bytes: Uint8Array): ProfilePayload | null {
   const [cardHash, meta] = [readText(map['h']), readText(map['m'])];
   const [protocols, skills, modalities] = [readTexts(map['p']), readTexts(map['s']), readTexts(map['o'])];
   if (name === null || brief === null || cardHash === null || meta === null) return null;
-  if (protocols === null || skills === null || modalities === null) return null;
-  return checked({ name, brief, protocols, skills, modalities, cardHash, meta }, checkProfile);
+  const wakes = readWakes(map['w']);
+  if (protocols === null || skills === null || modalities === null || wakes === null) return null;
+  return checked({ name, brief, protocols, skills, modalities, cardHash, meta, ...wakes }, checkProfile);
 }
 
 // Encryption keys for notes (record 0x11): the X25519 keys that an agent can open notes with.

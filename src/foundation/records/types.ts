@@ -90,3 +90,6 @@ export function maxRecordBytes(type: RecordType): number {
 export function maxTtlSeconds(type: RecordType): number {
   return type === RECORD.note ? MAX_NOTE_TTL_S : MAX_TTL_S;
 }
+
+/** Longest start time in a profile or a service record, seconds. */
+export const MAX_WAKES_WITHIN_S = 3600;

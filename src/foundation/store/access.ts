@@ -15,6 +15,8 @@ export interface AidEntry extends EntryBase {
   readonly label: string | null;
   /** Milliseconds since the Unix epoch; null means never. */
   readonly expiresAt: number | null;
+  /** The MCP tools that the entry is limited to; null means no limit. Only in allow lists. */
+  readonly tools: readonly string[] | null;
 }
 
 export interface SecretEntry extends EntryBase {
@@ -26,9 +28,17 @@ export interface SecretEntry extends EntryBase {
 
 export interface StoredAccess {
   readonly policy: AccessPolicy;
+  /** The policy that returns when the temporary service ends; null if the policy is permanent. */
+  readonly policyBefore: AccessPolicy | null;
   readonly salt: Uint8Array;
   readonly allow: readonly (AidEntry | SecretEntry)[];
   readonly deny: readonly AidEntry[];
+}
+
+/** The tool names in a JSON column. */
+export function toolsOf(row: Row | undefined, column: string): readonly string[] {
+  const names: unknown = JSON.parse(textOf(row, column));
+  return Array.isArray(names) ? names.filter((name) => typeof name === 'string') : [];
 }
 
 function entryOf(row: Row): AidEntry | SecretEntry {
@@ -39,11 +49,17 @@ function entryOf(row: Row): AidEntry | SecretEntry {
     expiresAt: orNull(integerOf, row, 'expires_at'),
   };
   const secretHash = orNull(blobOf, row, 'secret_hash');
-  return secretHash === null ? { ...common, aid: aidFromRow(row, 'aid') } : { ...common, secretHash };
+  if (secretHash !== null) return { ...common, secretHash };
+  return { ...common, aid: aidFromRow(row, 'aid'), tools: orNull(toolsOf, row, 'tools') };
 }
 
 function isAidEntry(entry: AidEntry | SecretEntry): entry is AidEntry {
   return 'aid' in entry;
+}
+
+/** The columns of a policy. */
+function columnsOf(policy: AccessPolicy): [policy: string, asks: number] {
+  return policy === 'ask' ? ['deny', 1] : [policy, 0];
 }
 
 export class AccessRepository {
@@ -55,10 +71,14 @@ export class AccessRepository {
 
   /** The list of a subject; null if it was never changed. */
   load(subject: string): StoredAccess | null {
-    const row = this.#store.one('SELECT policy, salt FROM access_subjects WHERE subject = ?', subject);
+    const row = this.#store.one(
+      'SELECT policy, asks, policy_before, salt FROM access_subjects WHERE subject = ?',
+      subject,
+    );
     if (row === undefined) return null;
     return {
-      policy: wordOf(row, 'policy', ACCESS_POLICIES),
+      policy: integerOf(row, 'asks') === 1 ? 'ask' : wordOf(row, 'policy', ACCESS_POLICIES),
+      policyBefore: row['policy_before'] === null ? null : wordOf(row, 'policy_before', ACCESS_POLICIES),
       salt: blobOf(row, 'salt'),
       allow: this.#entries(subject, 'allow'),
       deny: this.#entries(subject, 'deny').filter(isAidEntry),
@@ -84,30 +104,42 @@ export class AccessRepository {
     const row = this.#store.one('SELECT salt FROM access_subjects WHERE subject = ?', subject);
     if (row !== undefined) return blobOf(row, 'salt');
     this.#store.durableTransaction(() =>
-      this.#store.run('INSERT INTO access_subjects (subject, policy, salt) VALUES (?, ?, ?)', subject, policy, salt),
+      this.#store.run(
+        'INSERT INTO access_subjects (subject, policy, asks, salt) VALUES (?, ?, ?, ?)',
+        subject,
+        ...columnsOf(policy),
+        salt,
+      ),
     );
     return salt;
   }
 
-  setPolicy(subject: string, policy: AccessPolicy): void {
+  /** @param before the policy that returns when the temporary service ends; null if the new one is permanent */
+  setPolicy(subject: string, policy: AccessPolicy, before: AccessPolicy | null): void {
     this.#store.durableTransaction(() =>
-      this.#store.run('UPDATE access_subjects SET policy = ? WHERE subject = ?', policy, subject),
+      this.#store.run(
+        'UPDATE access_subjects SET policy = ?, asks = ?, policy_before = ? WHERE subject = ?',
+        ...columnsOf(policy),
+        before,
+        subject,
+      ),
     );
   }
 
   /**
-   * Adds an entry. An existing entry with the same AID or secret keeps its ID and gets the new label and expiry.
+   * Adds an entry. An existing entry with the same AID or secret keeps its ID and gets the new label, expiry and tools.
    * Returns the stored entry.
    */
   put<E extends AidEntry | SecretEntry>(subject: string, list: AccessListName, entry: E): E {
     const { id, label, createdAt, expiresAt } = entry;
     const aid = 'aid' in entry ? entry.aid : null;
     const secretHash = 'secretHash' in entry ? entry.secretHash : null;
+    const tools = 'aid' in entry && entry.tools !== null ? JSON.stringify(entry.tools) : null;
     const row = this.#store.durableTransaction(
       () => this.#store.one`
-        INSERT INTO access_entries (id, subject, list, aid, secret_hash, label, created_at, expires_at)
-        VALUES (${id}, ${subject}, ${list}, ${aid}, ${secretHash}, ${label}, ${createdAt}, ${expiresAt})
-        ON CONFLICT DO UPDATE SET label = excluded.label, expires_at = excluded.expires_at
+        INSERT INTO access_entries (id, subject, list, aid, secret_hash, label, created_at, expires_at, tools)
+        VALUES (${id}, ${subject}, ${list}, ${aid}, ${secretHash}, ${label}, ${createdAt}, ${expiresAt}, ${tools})
+        ON CONFLICT DO UPDATE SET label = excluded.label, expires_at = excluded.expires_at, tools = excluded.tools
         RETURNING id, created_at`,
     );
     return { ...entry, id: textOf(row, 'id'), createdAt: integerOf(row, 'created_at') };

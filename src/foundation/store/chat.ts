@@ -68,10 +68,13 @@ export class ChatStore {
   readonly #store: Store;
   /** See `Store.commit`. */
   readonly commit: Store['commit'];
+  /** See `Store.onRepair`. */
+  readonly onRepair: Store['onRepair'];
 
   constructor(store: Store) {
     this.#store = store;
     this.commit = store.commit.bind(store);
+    this.onRepair = store.onRepair.bind(store);
   }
 
   transaction<T>(work: () => T): T {

@@ -180,6 +180,13 @@ export class NoteStore {
     });
   }
 
+  /** A pending note; null if there is none. */
+  find(aid: Aid, messageId: Uint8Array): StoredNote | null {
+    const row = this.#store.one`
+      SELECT * FROM notes WHERE aid = ${aid} AND message_id = ${messageId} AND taken_at IS NULL`;
+    return (row === undefined ? undefined : this.#intact([row])[0]) ?? null;
+  }
+
   /** Marks one pending note as delivered and returns it; null if there is none. */
   takeOne(aid: Aid, messageId: Uint8Array, now: number): StoredNote | null {
     const row = this.#store.one`

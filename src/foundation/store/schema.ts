@@ -664,6 +664,156 @@ const PUSH = `
   CREATE INDEX push_mail_by_time ON push_mail (at);
 `;
 
+/**
+ * The MCP hub: agents whose tools a local agent uses, and the definitions of these tools. `local_aid` may be the node.
+ * Times are Unix milliseconds.
+ */
+const HUB = `
+  CREATE TABLE hub_sources (
+    -- The search index in memory keeps the IDs. They are not reused.
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    local_aid TEXT NOT NULL,
+    aid TEXT NOT NULL,
+    origin TEXT NOT NULL,
+    state TEXT NOT NULL,
+    -- Code of the last failure.
+    error TEXT,
+    -- The last complete list, and the next request for one.
+    listed_at INTEGER,
+    next_at INTEGER NOT NULL,
+    failures INTEGER NOT NULL DEFAULT 0,
+    -- Tools that exceeded a limit.
+    skipped INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (local_aid, aid)
+  ) STRICT;
+
+  CREATE TABLE hub_tools (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    source INTEGER NOT NULL REFERENCES hub_sources (id) ON DELETE CASCADE,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    -- Canonical JSON and hash of the accepted definition.
+    accepted TEXT,
+    accepted_hash TEXT,
+    accepted_at INTEGER,
+    -- The definition that the agent offers now, if it is another one.
+    offered TEXT,
+    offered_hash TEXT,
+    offered_at INTEGER,
+    refused_hash TEXT,
+    -- 0 if the last list did not contain it.
+    present INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    UNIQUE (source, kind, name)
+  ) STRICT;
+  -- Queries that count need not read the definitions.
+  CREATE INDEX hub_tools_size ON hub_tools (source, size);
+  CREATE INDEX hub_tools_offered ON hub_tools (offered_hash, source, present, refused_hash)
+    WHERE offered_hash IS NOT NULL;
+
+  CREATE TRIGGER agents_hub AFTER DELETE ON agents BEGIN
+    DELETE FROM hub_sources WHERE local_aid = OLD.aid;
+  END;
+`;
+
+/** Programs that are started when something arrives, and their deliveries. Times are Unix milliseconds. */
+const HOOKS = `
+  CREATE TABLE hooks (
+    id TEXT PRIMARY KEY,
+    aid TEXT NOT NULL REFERENCES agents (aid) ON DELETE CASCADE,
+    kind TEXT NOT NULL,
+    -- JSON: the program and its arguments.
+    command TEXT NOT NULL,
+    shell INTEGER NOT NULL,
+    folder TEXT NOT NULL,
+    -- AIDs, separated by blanks; empty for all.
+    senders TEXT NOT NULL,
+    only_known INTEGER NOT NULL,
+    parallel INTEGER NOT NULL,
+    timeout_ms INTEGER NOT NULL,
+    paused INTEGER NOT NULL DEFAULT 0,
+    -- Items that found no room.
+    skipped INTEGER NOT NULL DEFAULT 0,
+    created_at INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX hooks_by_agent ON hooks (aid, kind);
+
+  CREATE TABLE hook_deliveries (
+    -- AUTOINCREMENT: the folder of a run is named after it.
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    hook TEXT NOT NULL REFERENCES hooks (id) ON DELETE CASCADE,
+    key TEXT NOT NULL,
+    ref TEXT NOT NULL,
+    peer TEXT NOT NULL,
+    known INTEGER NOT NULL,
+    conversation TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('waiting', 'running', 'done', 'dead')),
+    at INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    failures INTEGER NOT NULL DEFAULT 0,
+    started_at INTEGER,
+    ended_at INTEGER,
+    exit_code INTEGER,
+    problem TEXT NOT NULL DEFAULT '',
+    output TEXT NOT NULL DEFAULT '',
+    UNIQUE (hook, key)
+  ) STRICT;
+  CREATE INDEX hook_deliveries_open ON hook_deliveries (hook, conversation, id) WHERE state IN ('waiting', 'running');
+  CREATE INDEX hook_deliveries_by_state ON hook_deliveries (hook, state, known, id);
+`;
+
+/** Callers that wait for a decision of the owner, or that may make one exchange. Times are Unix milliseconds. */
+const ACCESS_REQUESTS = `
+  -- 1: callers without an entry ask the owner. The policy is "deny" then.
+  ALTER TABLE access_subjects ADD COLUMN asks INTEGER NOT NULL DEFAULT 0;
+  -- JSON: the MCP tools that an entry is limited to. NULL: no limit.
+  ALTER TABLE access_entries ADD COLUMN tools TEXT;
+
+  CREATE TABLE access_requests (
+    id TEXT PRIMARY KEY,
+    called TEXT NOT NULL REFERENCES agents (aid) ON DELETE CASCADE,
+    caller TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    -- Written by the caller.
+    asked TEXT NOT NULL,
+    tool TEXT,
+    note TEXT NOT NULL,
+    -- Where the caller came from: requests are counted by source.
+    node TEXT NOT NULL,
+    source TEXT,
+    first_at INTEGER NOT NULL,
+    last_at INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    -- 1: the owner allowed one exchange, which has not begun.
+    once INTEGER NOT NULL DEFAULT 0,
+    -- JSON: the MCP tools of that exchange. NULL: no limit.
+    tools TEXT,
+    expires_at INTEGER NOT NULL,
+    UNIQUE (called, caller, kind)
+  ) STRICT;
+  CREATE INDEX access_requests_by_end ON access_requests (expires_at);
+`;
+
+/** Services that start on demand. */
+const ON_DEMAND = `
+  CREATE TABLE on_demand (
+    aid TEXT PRIMARY KEY REFERENCES agents (aid) ON DELETE CASCADE,
+    -- JSON: the program and its arguments.
+    command TEXT NOT NULL,
+    shell INTEGER NOT NULL,
+    folder TEXT NOT NULL,
+    port INTEGER NOT NULL,
+    idle_ms INTEGER NOT NULL
+  ) STRICT;
+`;
+
+/** Defaults of access lists that temporary services changed. */
+const TEMPORARY_DEFAULTS = `
+  -- The default that returns when the temporary service of the agent ends. NULL: the default is permanent.
+  ALTER TABLE access_subjects ADD COLUMN policy_before TEXT;
+`;
+
 /** The SQL of each schema version, in order. Released versions never change; new ones are appended. */
 export const MIGRATIONS: readonly string[] = [
   [
@@ -689,4 +839,9 @@ export const MIGRATIONS: readonly string[] = [
     CARDS,
     PUSH,
   ].join(''),
+  HUB,
+  HOOKS,
+  ACCESS_REQUESTS,
+  ON_DEMAND,
+  TEMPORARY_DEFAULTS,
 ];

@@ -4,6 +4,7 @@
  */
 import { chmodSync, existsSync } from 'node:fs';
 import { DatabaseSync, type SQLOutputValue, type StatementSync } from 'node:sqlite';
+import { type Backoff, backoff } from '../backoff.ts';
 import { SvcError } from '../errors.ts';
 import { describeDiskError, describeOpenError, PRIVATE_FILE_MODE } from '../files.ts';
 import { Journal } from './journal.ts';
@@ -30,6 +31,9 @@ const CACHE_KIB = 16_384;
 const DISK_CODES: ReadonlySet<number> = new Set([8, 10, 13, 14, 23]); // READONLY, IOERR, FULL, CANTOPEN, AUTH
 const DAMAGE_CODES: ReadonlySet<number> = new Set([11, 26]); // CORRUPT, NOTADB
 
+/** Milliseconds until the commits of a failed flush are copied to the database, if no other commit does so before. */
+const REPAIR: Backoff = { firstMs: 1000, maxMs: 60_000 };
+
 /** Damaged rows that are reported, each once. A failing disk may have many. */
 const MAX_REPORTED_DAMAGE = 1000;
 
@@ -47,6 +51,10 @@ export class Store {
   #needsCheckpoint = false;
   /** A flush failed: the journal may have a gap on disk, behind which a later flush saves nothing. */
   #hasGap = false;
+  /** Failed repairs of this gap. */
+  #failedRepairs = 0;
+  #repairTimer: NodeJS.Timeout | null = null;
+  #onRepair: (() => void) | null = null;
   #onCheckpoint: (() => void) | null = null;
   #onDamage: ((row: string) => void) | null = null;
   readonly #damaged = new Set<string>();
@@ -94,8 +102,24 @@ export class Store {
         // The commits that this flush should have covered may be lost: the next commit copies them to the database.
         this.#needsCheckpoint = true;
         this.#hasGap = true;
+        this.#planRepair();
       },
     });
+  }
+
+  /** Copies the commits of a failed flush to the database, also if no other commit follows. */
+  #planRepair(): void {
+    if (!this.#db.isOpen) return;
+    this.#repairTimer ??= setTimeout(
+      () => {
+        this.#repairTimer = null;
+        if (this.#hasGap) this.#checkpoint();
+        if (!this.#hasGap) return;
+        this.#failedRepairs++;
+        this.#planRepair();
+      },
+      backoff(REPAIR, this.#failedRepairs + 1),
+    ).unref();
   }
 
   #migrate(migrations: readonly string[]): void {
@@ -211,6 +235,14 @@ export class Store {
     this.#onCheckpoint = listener;
   }
 
+  /**
+   * Adds a listener that runs when all commits of failed flushes have reached the disk, before any later commit. It
+   * must not use the database, because a transaction may be ending.
+   */
+  onRepair(listener: () => void): void {
+    this.#onRepair = listener;
+  }
+
   /** Adds a listener that runs once for each damaged row. */
   onDamage(listener: (row: string) => void): void {
     this.#onDamage = listener;
@@ -267,7 +299,9 @@ export class Store {
     try {
       this.#db.exec('PRAGMA wal_checkpoint(FULL)');
       this.#needsCheckpoint = false;
+      if (this.#hasGap) this.#onRepair?.();
       this.#hasGap = false;
+      this.#failedRepairs = 0;
       this.#onCheckpoint?.();
     } catch {
       // The disk may be full.
@@ -276,6 +310,7 @@ export class Store {
 
   close(): void {
     this.#statements.clear();
+    if (this.#repairTimer !== null) clearTimeout(this.#repairTimer);
     this.#journal?.close();
     this.#db.close();
   }

@@ -6,6 +6,7 @@ import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { awakeTimeout, SilenceWatch } from '../../foundation/stall.ts';
+import { asStep, type OpeningTrace } from '../../foundation/traces/traced-request.ts';
 import type { NodePlace } from '../peers/dial.ts';
 import type { PeerTable } from '../peers/peer-table.ts';
 import { type NodeSession, openStreamWithin } from '../peers/session.ts';
@@ -85,6 +86,8 @@ export interface Opening {
   readonly first?: FirstBytes | undefined;
   /** As `bulk` in `OpenOptions`. */
   readonly isBulk: boolean;
+  /** As in `OpenOptions`. */
+  readonly trace?: OpeningTrace | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -179,9 +182,11 @@ export class LinkInitiator {
    * @throws SvcError as `Links.open`; `Refusal` if the other side refuses
    */
   async open(opening: Opening): Promise<LinkStream> {
-    const { place, caller, relays, signal } = opening;
+    const { place, caller, relays, signal, trace } = opening;
+    const connect = (insteadOf?: NodeSession): Promise<NodeSession> =>
+      asStep(trace, 'dial', () => this.#peers.connect(place, signal, { relays, ...(insteadOf ? { insteadOf } : {}) }));
     const pooled = this.#peers.current(place.nodeKey, relays);
-    let session = pooled ?? (await this.#peers.connect(place, signal, { relays }));
+    let session = pooled ?? (await connect());
     const tried: Tried = { isPooled: pooled !== null, isReplaced: false, isProofRepeated: false };
     const dialBeside = async (limit: AbortSignal): Promise<void> => {
       tried.isReplaced = true;
@@ -191,7 +196,8 @@ export class LinkInitiator {
     try {
       for (;;) {
         try {
-          return await this.#request(session, opening, watch);
+          if (trace !== undefined) trace.path = session.connection.path.kind;
+          return await asStep(trace, 'link', () => this.#request(session, opening, watch));
         } catch (error) {
           if (error instanceof NoBulkLinks) {
             this.#moves?.unknownTo(session);
@@ -205,7 +211,7 @@ export class LinkInitiator {
           } else {
             watch?.stop();
             watch = null;
-            session = await this.#peers.connect(place, signal, { relays, insteadOf: session });
+            session = await connect(session);
             Object.assign(tried, { isPooled: false, isReplaced: false });
           }
         }
@@ -225,8 +231,8 @@ export class LinkInitiator {
     const stream = this.#peers.openUpgraded(session) ?? (await this.#openOnQuic(session, signal, watch));
     const number = opening.isBulk ? (this.#moves?.numberFor(session, stream) ?? null) : null;
     try {
-      // A node without a proof of the called agent receives only the header.
-      const early = known === null ? undefined : first?.bytes(placeOf(session, stream));
+      // The agent's own record names this node, so it may receive the first bytes before it proves the agent.
+      const early = first?.bytes(placeOf(session, stream));
       const kind = number === null ? [Uint8Array.of(KIND.link)] : [Uint8Array.of(KIND.bulkLink), u32(number)];
       const said = [...kind, u16(header.length), header, ...(early === undefined ? [] : [early])];
       say(stream, Buffer.concat(said), early !== undefined && first?.isAll === true);
@@ -245,8 +251,6 @@ export class LinkInitiator {
       if (!this.#proven.stands(names.called, window, unixSeconds(this.#clock))) throw new Refusal(STATUS.proofNeeded);
       this.#open.add(names.called, stream, window.issuedAt);
       if (number !== null) this.#moves?.opened(session, stream, number);
-      if (first !== undefined && early === undefined)
-        say(stream, first.bytes(placeOf(session, stream)), first.isAll === true);
       const coverByProof = (other: Duplex): void => {
         this.#open.add(names.called, other, window.issuedAt);
         if (!this.#proven.stands(names.called, window, unixSeconds(this.#clock))) other.destroy();

@@ -11,6 +11,7 @@ import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import { guard } from '../../foundation/stream-listeners.ts';
+import { asStep } from '../../foundation/traces/traced-request.ts';
 import { knownOf } from '../peers/dial.ts';
 import type { PeerTable } from '../peers/peer-table.ts';
 import type { BulkStreams } from '../transport/types.ts';
@@ -105,12 +106,13 @@ export class AgentLinks implements Links, LinkPaths {
     const { accessToken } = options;
     const names: LinkNames = { caller: local, called: remote, purpose, accessToken, nodeKey: null };
     using limit = awakeTimeout(this.#dependencies.clock, options.timeoutMs ?? OPEN_TIMEOUT_MS, options.signal);
-    const { first } = options;
+    const { first, trace } = options;
     const isBulk = options.bulk === true;
-    const opening = { caller, names, relays: options.disableRelay !== true, first, isBulk, signal: limit.signal };
+    const relays = options.disableRelay !== true;
+    const opening = { caller, names, relays, first, isBulk, trace, signal: limit.signal };
     const here = await this.#isHere(remote, limit.signal);
     if (here) {
-      const link = await this.#openHere(names, limit.signal).catch((error: unknown) => {
+      const link = await asStep(trace, 'link', () => this.#openHere(names, limit.signal)).catch((error: unknown) => {
         const isRefused = error instanceof SvcError && error.code === 'access_denied';
         throw accessToken !== undefined && isRefused ? tokenRefused() : error;
       });
@@ -149,6 +151,22 @@ export class AgentLinks implements Links, LinkPaths {
     } catch (error) {
       if (isUnresolved(error)) return true;
       throw error;
+    }
+  }
+
+  /**
+   * Begins to connect to the node of an agent that a link will be opened to soon. Only the hello of nodes is sent.
+   * `open` shares the attempt, and reports its errors.
+   */
+  async approach(remote: Aid): Promise<void> {
+    const { pool, clock } = this.#dependencies;
+    using limit = awakeTimeout(clock, OPEN_TIMEOUT_MS);
+    try {
+      const place = await this.#locate(remote, { fresh: false, signal: limit.signal });
+      if (equalBytes(place.nodeKey, pool.nodeKey) || pool.current(place.nodeKey, true) !== null) return;
+      await pool.connect(place, limit.signal, { relays: true });
+    } catch {
+      // `open` meets the same error, or finds another place.
     }
   }
 
@@ -218,14 +236,16 @@ export class AgentLinks implements Links, LinkPaths {
   }
 
   async #openThere(opening: Omit<Opening, 'place'>): Promise<LinkStream> {
-    const { names, signal } = opening;
+    const { names, signal, trace } = opening;
     let ahead: AbortController | null = null;
     try {
       const onLikely = (place: AgentLocation): void => {
         ahead ??= new AbortController();
         this.#dialAhead(place, opening, ahead.signal);
       };
-      const cached = await this.#locate(names.called, { fresh: false, signal, onLikely });
+      const cached = await asStep(trace, 'resolve', () =>
+        this.#locate(names.called, { fresh: false, signal, onLikely }),
+      );
       return await this.#openFound(cached, opening);
     } finally {
       cancel(ahead);
@@ -245,12 +265,12 @@ export class AgentLinks implements Links, LinkPaths {
   }
 
   async #openFound(cached: AgentLocation, opening: Omit<Opening, 'place'>): Promise<LinkStream> {
-    const { names, signal } = opening;
+    const { names, signal, trace } = opening;
     try {
       return await this.#openAt(cached, opening);
     } catch (error) {
       if (!isStale(error) || signal.aborted) throw error;
-      const fresh = await this.#locate(names.called, { fresh: true, signal });
+      const fresh = await asStep(trace, 'resolve', () => this.#locate(names.called, { fresh: true, signal }));
       if (leadsTo(fresh, cached, error)) throw error;
       return await this.#openAt(fresh, opening);
     }

@@ -149,7 +149,7 @@ export class PooledNodeRequests implements NodeRequests {
     try {
       const body = await readMessage(stream, desk.maxBytes, signal);
       using limit = awakeTimeout(this.#clock, ANSWER_TIMEOUT_MS);
-      const answer = await abortable(handler(body, from), limit.signal);
+      const answer = await abortable(Promise.race([handler(body, from), closed(stream)]), limit.signal);
       desk.checkSize(answer);
       await send(stream, Buffer.concat([Uint8Array.of(STATUS.ok), u32(answer.length), answer]), limit.signal);
     } finally {
@@ -163,6 +163,14 @@ async function readMessage(stream: Stream, maxBytes: number, signal: AbortSignal
   const length = new BinaryReader(await readExactly(stream, LENGTH_BYTES, signal)).u32();
   if (length > maxBytes) throw new ProtocolBreach(`A node message of ${length} bytes is too long.`);
   return await readExactly(stream, length, signal);
+}
+
+/** Rejects when a stream closes, because the caller has given up. */
+function closed(stream: Stream): Promise<never> {
+  return new Promise((_, reject) => {
+    if (stream.destroyed) reject(new SvcError('connect_failed'));
+    else stream.once('close', () => reject(new SvcError('connect_failed')));
+  });
 }
 
 /** Writes the last bytes of a stream and waits until they are sent. */

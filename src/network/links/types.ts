@@ -1,10 +1,12 @@
 /** Authenticated byte streams between two AIDs, over one QUIC connection per pair of nodes. */
 import type { Duplex } from 'node:stream';
 import type { Address } from '../../foundation/address.ts';
+import type { AskKind } from '../../foundation/domain/access.ts';
 import type { LinkPathKind } from '../../foundation/domain/tunnels.ts';
 import type { ErrorCode } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Delegation } from '../../foundation/identity/delegation.ts';
+import type { OpeningTrace } from '../../foundation/traces/traced-request.ts';
 import type { NodePlace } from '../peers/dial.ts';
 
 /** Purposes of links. The called side selects the handler by purpose. At most 16 characters. */
@@ -19,6 +21,8 @@ export const PURPOSES = [
   'object',
   'push-box',
   'push',
+  'ask',
+  'trace',
 ] as const;
 export type Purpose = (typeof PURPOSES)[number];
 /** The purposes of tunnels: a connection, and the question whether one would be accepted. */
@@ -130,10 +134,10 @@ export interface OpenOptions {
   readonly timeoutMs?: number;
   /** True if no third node may carry the packets of this link. */
   readonly disableRelay?: boolean;
-  /**
-   * The first bytes of the link. They are sent with its header if the called agent is already proven on the connection.
-   */
+  /** The first bytes of the link. They are sent with its header, so they save a round trip. */
   readonly first?: FirstBytes;
+  /** Records the steps. */
+  readonly trace?: OpeningTrace;
   /** True if many bytes may follow. If packet loss slows the link down, it continues on a lane, if one is possible. */
   readonly bulk?: boolean;
 }
@@ -197,6 +201,39 @@ export interface CallerNotes {
   entered(request: AccessRequest): void;
   /** The caller was refused. Only codes about permission are recorded. */
   refused(request: AccessRequest, code: ErrorCode): void;
+}
+
+/** What a caller asks the owner of an agent for, after its link was refused. */
+export interface AccessAsk {
+  readonly kind: AskKind;
+  /** A short description, such as a method and a path. */
+  readonly asked: string;
+  /** The MCP tool that it wants to use, if it named one. */
+  readonly tool: string | null;
+  /** A text to the owner. */
+  readonly note: string;
+  /** How long the caller waits for the decision, seconds. */
+  readonly waitS: number;
+}
+
+/** How a caller asks, if the owner of the called agent must decide. */
+export type AskOptions = Pick<AccessAsk, 'note' | 'waitS'>;
+
+/**
+ * Asks the owner of a remote agent. Resolves when it has allowed the caller.
+ * @throws SvcError `access_pending`, `access_denied`, `rate_limited`, and as `Links.open`
+ */
+export type AskOwner = (local: Aid, remote: Aid, ask: AccessAsk, signal?: AbortSignal) => Promise<void>;
+
+/** An exchange on a link, such as a call, that may begin. */
+export interface Admission {
+  /** Limits a call to these MCP tools; null without a limit. */
+  readonly tools: readonly string[] | null;
+  /**
+   * Begins the exchange. Returns a function for its end.
+   * @throws SvcError `access_denied` if it was allowed once and another one was faster
+   */
+  readonly begin: () => () => void;
 }
 
 /** The permission request for an open link: at each request on it, and after a change of the rules. */

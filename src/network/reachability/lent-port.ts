@@ -60,9 +60,11 @@ export class LentPort {
   readonly #options: LentPortOptions;
   readonly #clock: Clock;
   readonly #accepted = Promise.withResolvers<EngineConnection>();
+  /** Connections of the expected node that `connection` has not returned. */
   readonly #candidates = new Set<EngineConnection>();
   #isDecided = false;
-  #closing: Promise<void> = Promise.resolve();
+  #isTaken = false;
+  #closing: Promise<void> | null = null;
 
   /** @throws SvcError `connect_failed` if another program has bound the port meanwhile */
   constructor(options: LentPortOptions, { engine, config }: EndpointParts, clock: Clock) {
@@ -94,6 +96,8 @@ export class LentPort {
     using limit = awakeTimeout(this.#clock, timeoutMs, signal);
     try {
       const connection = await abortable(this.#accepted.promise, limit.signal);
+      this.#isTaken = true;
+      this.#candidates.clear();
       detach(enlargeReceiveBuffers(udpDescriptors(this.#options.port), SOCKET_BUFFER_BYTES));
       const free = (): Promise<void> => this.#server.abort();
       detach(connection.closed().then(free, free));
@@ -114,23 +118,16 @@ export class LentPort {
     return this.#accepted.promise.then((connection) => connection.closed().then(end, end), end);
   }
 
-  /** Settles when a connection was accepted or the port was closed. */
-  get settled(): Promise<void> {
-    const settle = (): void => {};
-    return this.#accepted.promise.then(settle, settle);
-  }
-
   /**
-   * Closes the port unless a connection was accepted. `connection` rejects with `cancelled`. Settles when the port is
-   * free.
+   * Closes the port unless `connection` has returned one. `connection` rejects with `cancelled`. Settles when the port
+   * is free.
    */
   async close(): Promise<void> {
-    if (!this.#isDecided) {
-      this.#isDecided = true;
-      this.#accepted.reject(new SvcError('cancelled'));
-      for (const candidate of this.#candidates) candidate.abort();
-      this.#closing = this.#server.abort();
-    }
+    if (this.#isTaken) return;
+    this.#isDecided = true;
+    this.#accepted.reject(new SvcError('cancelled'));
+    for (const candidate of this.#candidates) candidate.abort();
+    this.#closing ??= this.#server.abort();
     await this.#closing;
   }
 
@@ -161,8 +158,7 @@ export class LentPort {
       const first = await connection.inboundStream();
       if (this.#isDecided) return connection.abort();
       this.#isDecided = true;
-      this.#candidates.delete(connection);
-      for (const other of this.#candidates) other.abort();
+      for (const other of this.#candidates) if (other !== connection) other.abort();
       this.#accepted.resolve(new ReplayedStreamConnection(connection, first));
     } catch {
       this.#candidates.delete(connection);

@@ -91,6 +91,7 @@ async function firstAnswers<T>(
 export class PortLender {
   readonly #deps: PortLenderDependencies;
   readonly #lent = new Set<LentPort>();
+  #isStopped = false;
   #mapping: NatMapping = 'unknown';
   /** The external host, and when it was observed, if the last observed port had the same number externally. */
   #portPreservation: { readonly host: string; readonly at: number } | null = null;
@@ -197,8 +198,9 @@ export class PortLender {
     return this.#listen(4, port, expectedKey, null, '127.0.0.1');
   }
 
-  /** Closes the ports that are not connected. */
+  /** Closes the ports that are not connected. Ports that are still being opened are not lent. */
   async stop(): Promise<void> {
+    this.#isStopped = true;
     await Promise.all([...this.#lent].map((port) => port.close()));
   }
 
@@ -223,6 +225,10 @@ export class PortLender {
     via: BorrowedPort | null,
     host: string | null = null,
   ): LentPort {
+    if (this.#isStopped) {
+      via?.close();
+      throw new SvcError('cancelled');
+    }
     // Packets of a borrowed port arrive from this machine.
     const where = host ?? (via !== null ? '127.0.0.1' : family === 4 ? '0.0.0.0' : '::');
     const lent = new LentPort(
@@ -231,7 +237,7 @@ export class PortLender {
       this.#deps.clock,
     );
     this.#lent.add(lent);
-    detach(lent.settled.then(() => this.#lent.delete(lent)));
+    detach(lent.ended.then(() => this.#lent.delete(lent)));
     return lent;
   }
 

@@ -230,8 +230,8 @@ export class UdpFallback implements Component {
   }
 
   /**
-   * With a proxy, UDP probably does not work, so TLS starts immediately. It takes five round trips, and UDP one: if a node
-   * answers over UDP meanwhile, TLS is not used.
+   * With a proxy, UDP probably does not work, so TLS starts immediately. It takes five round trips, and UDP one: if a
+   * node answers over UDP meanwhile, TLS is not used.
    */
   get #waitMs(): number {
     return this.#parts.hasProxy() || this.#parts.isIpv6Only() ? 0 : UDP_WAIT_MS;
@@ -249,21 +249,31 @@ export class UdpFallback implements Component {
     };
   }
 
+  /** Settles when the state is not `connecting`, or this node stops. */
+  async settled(): Promise<void> {
+    const isSettled = (): boolean => this.#state !== 'connecting' || this.#end.signal.aborted;
+    if (isSettled()) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const end = this.#changes.add(() => (isSettled() ? resolve() : undefined));
+    await promise.finally(end);
+  }
+
   /**
    * Waits for the network if this node has just started, or is connecting over TLS. A lookup that found nothing can
-   * then be repeated.
-   * @returns true if the network became ready meanwhile; it never rejects
+   * then be repeated: with the first peer if it had none, otherwise when the network is ready.
+   * @returns true if that happened; it never rejects
    */
   async becomesReady(): Promise<boolean> {
     const { clock, records } = this.#parts;
-    const isReady = (): boolean => records.reachability().ready;
+    const { ready, peers: hadPeers } = records.reachability();
+    const isReady = (): boolean => (hadPeers === 0 ? records.reachability().peers > 0 : records.reachability().ready);
     const isHopeless = (): boolean =>
       this.#end.signal.aborted ||
       this.#state === 'failed' ||
       this.#state === 'off' ||
       (this.#state === 'udp' && this.#isChecked) ||
       this.#candidates().length === 0;
-    if (isReady() || isHopeless()) return false;
+    if (ready || isHopeless()) return false;
     const outcome = Promise.withResolvers<boolean>();
     const look = (): void => {
       if (isReady()) outcome.resolve(true);

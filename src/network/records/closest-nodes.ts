@@ -314,7 +314,7 @@ export class ClosestNodes {
     };
     if (health.failures(candidate.address) > 0) setAside();
     else
-      timer = clock.after(health.slowAfterMs, () => {
+      timer = clock.after(health.slowAfterMs(candidate.address), () => {
         setAside();
         this.#step();
       });

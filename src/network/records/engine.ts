@@ -4,14 +4,14 @@
  */
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
-import { SECOND_DAEMON_COMMAND, SvcError } from '../../foundation/errors.ts';
+import { SECOND_DAEMON_HINT, SvcError } from '../../foundation/errors.ts';
 import { IP_SCOPE } from '../../foundation/ip.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import type { UdpSocket } from '../transport/udp-socket.ts';
 import {
-  apartFirst,
   blockOf,
+  closestApart,
   closestTo,
   compareDistance,
   hostKeyOf,
@@ -205,7 +205,7 @@ export class DhtEngine {
       await this.stop();
       const where = formatAddress({ host, port });
       throw new SvcError('address_in_use', {
-        message: `The UDP address ${where} of the DHT (listen_addr) cannot be used: another program has it, or this machine lacks it. To run a second svcd: ${SECOND_DAEMON_COMMAND}`,
+        message: `The UDP address ${where} of the DHT (listen_addr) cannot be used: another program has it, or this machine lacks it. To run a second svcd: ${SECOND_DAEMON_HINT}`,
         details: { address: where },
         cause: error,
       });
@@ -301,15 +301,28 @@ export class DhtEngine {
 
   /** The nodes of the routing table closest to a target, one of each block, closest first; then other nodes. */
   closest(target: Uint8Array, max: number): Located[] {
-    const nodes = this.#keeper.table.nodes();
-    return apartFirst(closestTo(target, nodes, nodes.length), this.#deps.isOwnHost, max);
+    return closestApart(target, this.#keeper.table.nodes(), this.#deps.isOwnHost, max);
   }
 
   /** Number of blocks in the table with a node closer to a target than this node. */
   closerThanSelf(target: Uint8Array): number {
-    const { id } = this;
-    const closer = this.#keeper.table.nodes().filter((node) => compareDistance(target, node.id, id) < 0);
-    return new Set(closer.map((node) => blockOf(node, this.#deps.isOwnHost) ?? formatAddress(node))).size;
+    return this.#closerBlocks(target, this.id, Number.POSITIVE_INFINITY);
+  }
+
+  /** Whether more than `max` blocks in the table have a node closer to a target than a node with this id. */
+  isBehind(target: Uint8Array, id: Uint8Array, max: number): boolean {
+    return this.#closerBlocks(target, id, max + 1) > max;
+  }
+
+  /** Number of blocks with a node closer to a target than an id. Stops counting at `enough`. */
+  #closerBlocks(target: Uint8Array, id: Uint8Array, enough: number): number {
+    const closer = new Set<string>();
+    for (const node of this.#keeper.table.nodes()) {
+      if (closer.size >= enough) break;
+      if (compareDistance(target, node.id, id) >= 0) continue;
+      closer.add(blockOf(node, this.#deps.isOwnHost) ?? formatAddress(node));
+    }
+    return closer.size;
   }
 
   /**

@@ -131,6 +131,8 @@ export class Membership {
     if (greeted || engine.peerCount > 0) {
       await searches.forWrite(engine.id).finished;
       this.#searched = true;
+      // Lookups wait for this, and the probe takes a second if nothing reaches this node.
+      this.#report();
       this.#probes.soon(await this.#probe());
     } else if (engine.ownAddress === null && nodeScope(engine.address.host) !== IP_SCOPE.none) {
       // The first node of a network adopts its listening address if it is a single address.

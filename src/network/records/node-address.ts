@@ -89,14 +89,23 @@ export function compareDistance(target: Uint8Array, a: Uint8Array, b: Uint8Array
   return 0;
 }
 
-/** Bytes of a distance that a number represents exactly. */
-const DISTANCE_PREFIX_BYTES = 6;
+/** The first four bytes of an id, and the next two, as numbers. */
+function headOf(id: Uint8Array): number {
+  return (((id[0] ?? 0) << 24) | ((id[1] ?? 0) << 16) | ((id[2] ?? 0) << 8) | (id[3] ?? 0)) >>> 0;
+}
+
+function restOf(id: Uint8Array): number {
+  return ((id[4] ?? 0) << 8) | (id[5] ?? 0);
+}
+
+/** XOR distance of two ids, by the bytes that a number represents exactly. */
+function distanceOf(head: number, rest: number, id: Uint8Array): number {
+  return ((head ^ headOf(id)) >>> 0) * 2 ** 16 + (rest ^ restOf(id));
+}
 
 /** XOR distance of an id from a target, without its last bytes, for estimates of density. */
 export function distancePrefix(target: Uint8Array, id: Uint8Array): number {
-  let distance = 0;
-  for (let i = 0; i < DISTANCE_PREFIX_BYTES; i++) distance = distance * 256 + ((target[i] ?? 0) ^ (id[i] ?? 0));
-  return distance;
+  return distanceOf(headOf(target), restOf(target), id);
 }
 
 /** The `max` nodes whose ids are closest to a target, closest first. */
@@ -105,11 +114,26 @@ export function closestTo<T extends { readonly id: Uint8Array }>(
   nodes: readonly T[],
   max: number,
 ): T[] {
-  return nodes
-    .map((node) => ({ node, distance: distancePrefix(target, node.id) }))
-    .sort((a, b) => a.distance - b.distance || compareDistance(target, a.node.id, b.node.id))
-    .slice(0, max)
-    .map(({ node }) => node);
+  const [head, rest] = [headOf(target), restOf(target)];
+  const found: T[] = [];
+  const distances: number[] = [];
+  for (const node of nodes) {
+    const distance = distanceOf(head, rest, node.id);
+    let at = found.length;
+    for (; at > 0; at--) {
+      const [before, other] = [distances[at - 1] ?? 0, found[at - 1]];
+      if (before < distance) break;
+      if (before === distance && other !== undefined && compareDistance(target, other.id, node.id) <= 0) break;
+    }
+    if (at >= max) continue;
+    found.splice(at, 0, node);
+    distances.splice(at, 0, distance);
+    if (found.length > max) {
+      found.pop();
+      distances.pop();
+    }
+  }
+  return found;
 }
 
 /**
@@ -184,14 +208,14 @@ export function voterOf(address: Address): string {
 }
 
 /**
- * The first node of each block in the given order, then further nodes; at most `max`. It stops as early as possible,
- * because it runs for every answer.
+ * The first node of each block in the given order, and the nodes before the last of them whose block has an earlier
+ * node. It stops after `max` blocks, because it runs for every answer.
  */
-export function apartFirst<T extends Address>(
+function byBlock<T extends Address>(
   nodes: readonly T[],
   isOwnHost: (host: string) => boolean,
-  max: number = nodes.length,
-): T[] {
+  max: number,
+): { readonly apart: T[]; readonly crowd: T[] } {
   const taken = new Set<string>();
   const apart: T[] = [];
   const crowd: T[] = [];
@@ -204,7 +228,35 @@ export function apartFirst<T extends Address>(
       apart.push(node);
     }
   }
+  return { apart, crowd };
+}
+
+/** The first node of each block in the given order, then further nodes; at most `max`. */
+export function apartFirst<T extends Address>(
+  nodes: readonly T[],
+  isOwnHost: (host: string) => boolean,
+  max: number = nodes.length,
+): T[] {
+  const { apart, crowd } = byBlock(nodes, isOwnHost, max);
   return [...apart, ...crowd].slice(0, max);
+}
+
+/** As `apartFirst` of all nodes, closest to a target first. */
+export function closestApart<T extends Address & { readonly id: Uint8Array }>(
+  target: Uint8Array,
+  nodes: readonly T[],
+  isOwnHost: (host: string) => boolean,
+  max: number,
+): T[] {
+  // Usually few of the closest nodes share a block.
+  const { apart } = byBlock(closestTo(target, nodes, 2 * max), isOwnHost, max);
+  if (apart.length >= max) return apart;
+  // The insertion of `closestTo` would be slow for all nodes, whose addresses others choose.
+  return apartFirst(
+    nodes.toSorted((a, b) => compareDistance(target, a.id, b.id)),
+    isOwnHost,
+    max,
+  );
 }
 
 /**

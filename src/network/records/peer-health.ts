@@ -8,8 +8,9 @@ import type { Clock } from '../../foundation/clock.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { hostKeyOf } from './node-address.ts';
 
-/** A peer is slow if its answer time is this multiple of the usual time … */
-const SLOW_FACTOR = 3;
+/** A peer is slow if its answer takes this multiple of its last one, or of the usual time if it never answered … */
+const SLOW_FACTOR = 2;
+const SLOW_FACTOR_OF_STRANGERS = 3;
 /** … but never before this time … */
 const MIN_SLOW_MS = 25;
 /** … and always after this time. */
@@ -42,9 +43,16 @@ export class PeerHealth {
     this.#clock = dependencies.clock;
   }
 
-  /** How long a search waits for an answer, in ms. */
-  get slowAfterMs(): number {
-    return Math.min(MAX_SLOW_MS, Math.max(MIN_SLOW_MS, SLOW_FACTOR * this.#rttMs));
+  /** How long a search waits for an answer of a peer, in ms. */
+  slowAfterMs(peer: Address): number {
+    const own = this.rttMsOf(peer);
+    const expected = own === null ? SLOW_FACTOR_OF_STRANGERS * this.#rttMs : SLOW_FACTOR * Math.max(own, this.#rttMs);
+    return Math.min(MAX_SLOW_MS, Math.max(MIN_SLOW_MS, expected));
+  }
+
+  /** Usual time of an answer, in ms. */
+  get usualRttMs(): number {
+    return this.#rttMs;
   }
 
   answered(peer: Address, rttMs: number): void {

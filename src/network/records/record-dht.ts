@@ -325,6 +325,11 @@ export class RecordDht implements RecordNetwork {
     return client.clocks.compare(clock.now());
   }
 
+  /** Usual time of an answer, milliseconds. */
+  usualRttMs(): number {
+    return this.#parts.health.usualRttMs;
+  }
+
   /** As `PeerClocks.aheadMs`, now. */
   clockAheadMs(): number {
     const { client, clock } = this.#parts;
@@ -366,6 +371,10 @@ export class RecordDht implements RecordNetwork {
 
   usage(): StoreUsage {
     return this.#parts.store.usage();
+  }
+
+  recent(type: RecordType, limit: number): readonly SignedRecord[] {
+    return this.#parts.store.recent(type, limit);
   }
 
   /** The contacts, with the result of the last attempt. */

@@ -17,7 +17,7 @@ import type { NodeClient } from './node-client.ts';
 import { type Claim, Quorum } from './quorum.ts';
 import type { Collection, RecordSetFetcher } from './record-set-fetcher.ts';
 import type { RecordStore } from './record-store.ts';
-import type { Searches } from './searches.ts';
+import { CLOSEST_HEARD, type Searches } from './searches.ts';
 import type { GetOptions, ListOptions } from './types.ts';
 
 /** Read repair: sends a record that was read to nodes near its key that lack it or have an older version. */
@@ -62,9 +62,8 @@ export class ReadRepair {
 const READ_TIMEOUT_MS = 5000;
 /** Time limit for one record that does not fit a datagram, in ms. */
 const BODY_TIMEOUT_MS = 2000;
-/** Voters that must have the same newest record before a read ends, and closest nodes that must have answered. */
+/** Voters that must have the same newest record before a read ends. */
 const AGREEMENT = 3;
-const CLOSEST_HEARD = 12;
 /** Versions of one record that are fetched concurrently, and nodes that are tried for each version. */
 const MAX_VERSIONS = 3;
 const MAX_HOLDERS = 3;
@@ -159,9 +158,20 @@ export class RecordReader {
     const { known = NOTHING, limit: max } = options;
     const wanted = { key, types, answers, quorum, max, known };
     const search = this.#searches.forRead(key, { types, wantsRecords: true });
+    let { onFirst } = options;
+    const tell = (found: readonly Uint8Array[], answer: NodeAnswer | null): void => {
+      if (onFirst === undefined) return;
+      const early = this.#newQuorum(key, types);
+      early.add(found, [], answer);
+      const records = early.records();
+      for (const record of records) onFirst(record);
+      if (records.length > 0) onFirst = undefined;
+    };
+    if (onFirst !== undefined) tell(this.#store.page(key, { types }, 0, PAGE_BYTES).records, null);
     search.onAnswer((answer) => {
       if (answer.reply.count === 0) return;
       answers.push(answer);
+      tell(answer.reply.records, answer);
       quorum.add([], answer.reply.summaries, answer);
     });
     await this.#finish(search.finished, search, limit.signal, options.signal);

@@ -12,7 +12,7 @@ import type { Log } from '../../foundation/log.ts';
 import { recordDigest } from '../../foundation/records/digest.ts';
 import { decodeNotePayload, removalHash } from '../../foundation/records/notes.ts';
 import { decodeRecord, expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
-import { MAX_RECORDS_PER_KEY, RECORD } from '../../foundation/records/types.ts';
+import { MAX_RECORDS_PER_KEY, RECORD, type RecordType } from '../../foundation/records/types.ts';
 import { Journal } from '../../foundation/store/journal.ts';
 import { blobOf, integerOf, orZero, textOf } from '../../foundation/store/row.ts';
 import { type Row, Store } from '../../foundation/store/store.ts';
@@ -129,6 +129,8 @@ export const MAX_NOTES_PER_SENDER = 100;
 const PURGE_BATCH = 500;
 /** Maximum number of records in one page. */
 const PAGE_ROWS = 256;
+/** The last rows among which `recent` looks. */
+const RECENT_ROWS = 2000;
 /** Maximum number of rows that one record may evict. */
 const MAX_EVICTIONS = 256;
 /** Columns needed to remove a row. */
@@ -363,6 +365,19 @@ export class RecordStore {
   /** Records under a key that have not expired, at most `limit`, in a stable order. */
   find(key: Uint8Array, selection: Selection, limit: number): KeyRow[] {
     return this.#rows.select(key, selection, unixSeconds(this.#clock)).take(limit).toArray();
+  }
+
+  /** Records of a type, the last stored first. Only the last rows are searched, so that this is fast. */
+  recent(type: RecordType, limit: number): SignedRecord[] {
+    const rows = this.#store.all(
+      `SELECT ${READABLE} FROM (SELECT ${READABLE}, expires_at FROM records ORDER BY id DESC LIMIT ?)
+       WHERE type = ? AND expires_at > ? LIMIT ?`,
+      RECENT_ROWS,
+      type,
+      unixSeconds(this.#clock),
+      limit,
+    );
+    return rows.filter((row) => this.#intact(row) !== undefined).map((row) => decodeRecord(blobOf(row, 'encoded')));
   }
 
   /** The encoding of a record from `find`. Short encodings are cached with their rows. */

@@ -16,10 +16,15 @@ import type { NodeClient } from './node-client.ts';
 import type { PeerHealth } from './peer-health.ts';
 import type { HolderCount } from './types.ts';
 
+/** Number of closest nodes that must have answered before a read ends. */
+export const CLOSEST_HEARD = 12;
 /** Number of closest nodes that a thorough search waits for. */
 export const SEARCH_WIDTH = 24;
-/** The pace of a read, which ends with the first answers that agree. */
-const READ_PACE: Pace = { parallel: 8, enough: 4 };
+/**
+ * The pace of a read, which ends with the first answers that agree: as many nodes at once as it needs, so that it takes
+ * one round trip if they are known.
+ */
+const READ_PACE: Pace = { parallel: CLOSEST_HEARD, enough: 4 };
 /** The pace of a write, which needs many nodes. */
 const WRITE_PACE: Pace = { parallel: SEARCH_WIDTH, enough: REPLICAS };
 /** Requests closer nodes only. */

@@ -34,11 +34,11 @@ export interface GetOptions {
   readonly timeoutMs?: number;
   /** Wait for all of the closest nodes and use the best answer, instead of the first answers that agree. */
   readonly thorough?: boolean;
-  /** Called with the first valid record, before it is known to be the newest. */
+  /** Called with the first valid record, a list: with those of the first answer. They may not be the newest ones. */
   readonly onFirst?: (record: SignedRecord) => void;
 }
 
-export interface ListOptions extends Omit<GetOptions, 'thorough' | 'onFirst'> {
+export interface ListOptions extends Omit<GetOptions, 'thorough'> {
   /** At most this number of records. */
   readonly limit?: number;
   /** Digests (`recordDigest`, in hex) of records that the reader has. They are neither fetched nor returned. */
@@ -131,6 +131,8 @@ export interface RecordNetwork {
   onReachability(handler: (r: Reachability) => void): () => void;
   peers(): readonly DhtPeer[];
   usage(): StoreUsage;
+  /** Records of a type that this node keeps for the network, the last stored first. */
+  recent(type: RecordType, limit: number): readonly SignedRecord[];
   /** Adds a node, for example one found on the LAN. */
   addNode(address: Address): void;
 }

@@ -6,6 +6,7 @@
  * additional data and the record's number as nonce. Each direction has a different key.
  */
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto';
+import { freeMemory } from '../../foundation/bytes.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { CIPHER, CIPHER_KEY_BYTES, NONCE_BYTES, TAG_BYTES } from '../../foundation/keys/cipher.ts';
 
@@ -20,6 +21,8 @@ export const READ_COUNT_BYTES = 6;
 const RECORD_LENGTH_BYTES = 3;
 const KIND_BYTES = 1;
 const MIN_SEALED_BYTES: number = KIND_BYTES + TAG_BYTES;
+/** Bytes of a record in addition to its payload. */
+export const RECORD_OVERHEAD_BYTES: number = RECORD_LENGTH_BYTES + MIN_SEALED_BYTES;
 const MAX_SEALED_BYTES: number = MIN_SEALED_BYTES + MAX_RECORD_PAYLOAD_BYTES;
 
 /** `reset`: the sender aborts the stream. `read`: the number of bytes that its user has read so far. */
@@ -33,7 +36,7 @@ export interface LaneRecord {
 }
 
 /** The two keys of a lane. */
-interface LaneKeys {
+export interface LaneKeys {
   readonly seal: Uint8Array;
   readonly open: Uint8Array;
 }
@@ -148,6 +151,7 @@ export class RecordOpener {
     } catch (cause) {
       throw broken(cause);
     }
+    freeMemory(sealed);
     const kind = kindOf(plain[0]);
     const mostBytes = kind === 'data' ? MAX_RECORD_PAYLOAD_BYTES : kind === 'read' ? READ_COUNT_BYTES : 0;
     if (kind === null || plain.length > KIND_BYTES + mostBytes) throw broken();

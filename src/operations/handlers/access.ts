@@ -1,14 +1,19 @@
 /** Handlers of the access list operations. */
+import { createHash } from 'node:crypto';
 import type { Static } from 'typebox';
 import type { AccessLists, AllowInput } from '../../capabilities/access/access-lists.ts';
 import type { Callers } from '../../capabilities/access/callers.ts';
+import type { AccessRequests } from '../../capabilities/access/requests.ts';
+import type { Chat } from '../../capabilities/chat/chat.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import type { AccessDecision } from '../../foundation/domain/access.ts';
+import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { AllowBody, accessOperations } from '../access.ts';
-import type { Handlers } from '../operation.ts';
-import { listPage } from '../paging.ts';
-import { timeOf } from './values.ts';
+import type { AccessRequestRow } from '../../foundation/store/access-requests.ts';
+import type { AllowBody, accessOperations, accessRequestOperations } from '../access.ts';
+import type { Handlers, OutputOf } from '../operation.ts';
+import { listPage, numberCursor } from '../paging.ts';
+import { timeOf, timeOrNull } from './values.ts';
 
 export interface AccessHandlerDependencies {
   readonly access: AccessLists;
@@ -57,7 +62,7 @@ export function accessHandlers({
       };
     },
     aclGet: ({ aid, ...query }) => {
-      const { default: policy, allow, deny } = access.view(requireAgent(aid));
+      const { allow, deny, ...defaults } = access.view(requireAgent(aid));
       const sortable = [
         ...allow.map(({ id, created_at }) => ({ sortKey: `allow ${created_at} ${id}`, entry: id })),
         ...deny.map(({ id, created_at }) => ({ sortKey: `deny ${created_at} ${id}`, entry: id })),
@@ -65,14 +70,14 @@ export function accessHandlers({
       const { entries, next_cursor } = listPage(sortable, query);
       const ids = new Set(entries);
       return {
-        default: policy,
+        ...defaults,
         allow: allow.filter(({ id }) => ids.has(id)),
         deny: deny.filter(({ id }) => ids.has(id)),
         next_cursor,
       };
     },
-    aclPatch: ({ aid, default: policy }) => {
-      access.setDefault(requireAgent(aid), policy);
+    aclPatch: ({ aid, default: policy, temporary }) => {
+      access.setDefault(requireAgent(aid), policy, temporary === true);
       return OK;
     },
     aclAllow: ({ aid, body_aid, ...entry }) => access.allow(requireAgent(aid), newAllowEntry(body_aid, entry)),
@@ -83,6 +88,105 @@ export function accessHandlers({
     },
     aclDenyDelete: ({ aid, id }) => {
       access.remove(requireAgent(aid), 'deny', id);
+      return OK;
+    },
+  };
+}
+
+// Requests for access, and chat requests, which the owner decides in the same way.
+
+export interface AccessRequestHandlerDependencies {
+  readonly requests: Pick<AccessRequests, 'list' | 'allow' | 'refuse'>;
+  readonly chat: Pick<Chat, 'invitations' | 'accept' | 'refuse'>;
+  readonly labels: () => Readonly<Record<string, string>>;
+  readonly isKnown: (aid: Aid, peer: Aid) => boolean;
+}
+
+type RequestView = OutputOf<typeof accessRequestOperations.accessRequests>['requests'][number];
+
+/** The ID of a chat request: the same as long as it is pending. */
+function chatId({ aid, peer }: { readonly aid: Aid; readonly peer: Aid }): string {
+  return createHash('sha256').update(`chat ${aid} ${peer}`).digest('hex').slice(0, 16);
+}
+
+/** A request, without the names of its agents. */
+export function accessRequestView(row: AccessRequestRow) {
+  return {
+    id: row.id,
+    kind: row.kind,
+    asked: row.asked,
+    tool: row.tool,
+    note: row.note,
+    state: row.isOnce ? ('allowed_once' as const) : ('pending' as const),
+    ...(row.tools === null ? {} : { tools: [...row.tools] }),
+    count: row.count,
+    first_at: isoTime(row.firstAt),
+    last_at: isoTime(row.lastAt),
+    expires_at: isoTime(row.expiresAt),
+  };
+}
+
+export function accessRequestHandlers({
+  requests,
+  chat,
+  labels,
+  isKnown,
+}: AccessRequestHandlerDependencies): Handlers<typeof accessRequestOperations> {
+  const invitation = (id: string) => chat.invitations().find((one) => chatId(one) === id);
+  const all = (): RequestView[] => {
+    const names = labels();
+    const who = (aid: Aid, caller: Aid) => ({
+      aid,
+      caller,
+      label: names[caller] ?? null,
+      known: isKnown(aid, caller),
+    });
+    const asked = requests.list().map((row) => ({ ...who(row.called, row.caller), ...accessRequestView(row) }));
+    const chats = chat.invitations().map((one) => ({
+      id: chatId(one),
+      ...who(one.aid, one.peer),
+      kind: 'chat' as const,
+      asked: '',
+      tool: null,
+      note: one.note,
+      state: 'pending' as const,
+      count: 1,
+      first_at: isoTime(one.since),
+      last_at: isoTime(one.since),
+      expires_at: timeOrNull(one.expiresAt),
+    }));
+    return [...asked, ...chats];
+  };
+  return {
+    accessRequests: (query) => {
+      const sortable = all().map((entry) => {
+        const age = numberCursor(Number.MAX_SAFE_INTEGER - Date.parse(entry.last_at));
+        return { sortKey: `${entry.known ? 0 : 1}${age}${entry.id}`, entry };
+      });
+      const { entries, next_cursor } = listPage(sortable, query);
+      return { requests: entries, next_cursor };
+    },
+    accessRequestAllow: async ({ id, once, tools, expires_at: end }) => {
+      const asked = invitation(id);
+      if (asked === undefined) {
+        await requests.allow(id, { once, tools, expiresAt: timeOf(end) });
+        return OK;
+      }
+      if (once === true || tools !== undefined || end !== undefined)
+        throw new SvcError('invalid_request', {
+          message: 'A chat request can only be accepted or declined as a whole.',
+        });
+      chat.accept(asked.aid, asked.peer);
+      return OK;
+    },
+    accessRequestRefuse: ({ id, expires_at: end }) => {
+      const asked = invitation(id);
+      if (asked === undefined) requests.refuse(id, timeOf(end));
+      else if (end === undefined) chat.refuse(asked.aid, asked.peer);
+      else
+        throw new SvcError('invalid_request', {
+          message: 'A chat request is declined once. To keep out its sender, block it with "svc chat block".',
+        });
       return OK;
     },
   };

@@ -25,7 +25,7 @@ export function addressBookHandlers({
       context.showVersion?.(etag());
       return addressBook.get();
     },
-    addressBookPut: ({ aliases, favorites }, context) => {
+    addressBookPut: ({ favorites, ...labels }, context) => {
       if (!isMeant(context.ifMatch, etag()))
         throw new SvcError('wrong_state', {
           status: 412,
@@ -36,9 +36,15 @@ export function addressBookHandlers({
         const aid = parseAid(favorite.aid);
         return { id: aid, skill: '', protocols: [], addedAt: now, ...favorite, aid };
       });
-      const replaced = addressBook.replace({ aliases, favorites: complete });
+      const replaced = addressBook.replace({ ...labels, favorites: complete });
       context.showVersion?.(etag());
       return replaced;
     },
+    addressBookList: () => ({
+      agents: Object.keys(addressBook.get().aliases).map((text) => {
+        const aid = parseAid(text);
+        return { aid, labels: addressBook.labels(aid) };
+      }),
+    }),
   };
 }

@@ -9,13 +9,12 @@ import type { AgentResolver } from '../../capabilities/directory/types.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { type Clock, isoTime, unixSeconds } from '../../foundation/clock.ts';
 import { isUnresolved, SvcError } from '../../foundation/errors.ts';
-import { type Aid, schemeOf } from '../../foundation/identity/aid.ts';
+import { type Aid, parseAid, schemeOf } from '../../foundation/identity/aid.ts';
 import { encodeDelegation } from '../../foundation/identity/delegation.ts';
 import { makeNativeIdentity } from '../../foundation/identity/native-identity.ts';
 import type { NewAids } from '../../foundation/identity/new-identities.ts';
 import { memoizeByObject } from '../../foundation/lazy.ts';
 import { type AclView, AGENTS_PAGE_DEFAULT, type agentOperations } from '../agents.ts';
-import { rememberingParseAid } from '../input.ts';
 import type { BoundOperation, Declaration, Handlers, ResultOf } from '../operation.ts';
 import type { Pending } from '../schemas.ts';
 import { timeOrNull } from './values.ts';
@@ -35,7 +34,6 @@ export function countHeartbeats(
   operations: readonly BoundOperation[],
   { record, localAid, tunnelAid }: HeartbeatDependencies,
 ): readonly BoundOperation[] {
-  const parseAid = rememberingParseAid();
   const aidIn = (value: unknown): Aid | undefined => (typeof value === 'string' ? parseAid(value) : undefined);
   const aliveBy = (rule: Declaration['heartbeat'], input: Readonly<Record<string, unknown>>): Aid | undefined => {
     if (rule === 'local_aid') return localAid(aidIn(input['local_aid']));
@@ -78,8 +76,8 @@ export interface AgentHandlerDependencies {
 }
 
 /** A profile in the form of the API. */
-export function profileView({ cardHash, ...card }: ProfileCard) {
-  return { ...card, card_hash: cardHash };
+export function profileView({ cardHash, wakesWithinS, ...card }: ProfileCard) {
+  return { ...card, card_hash: cardHash, wakes_within_s: wakesWithinS };
 }
 
 /** Caches times as text: a list of a thousand agents has three thousand, which rarely change. */

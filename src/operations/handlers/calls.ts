@@ -52,6 +52,9 @@ export function callHandlers({ fetch, localAid }: CallHandlerDependencies): Hand
           headers: input.headers,
           bodyBase64: input.body_base64,
           accessToken: input.access_token,
+          note: input.note,
+          waitS: input.wait_s,
+          trace: context.trace,
           timeoutMs:
             input.timeout_ms ?? (input.timeout_s === undefined ? undefined : Math.round(input.timeout_s * 1000)),
         },

@@ -1,6 +1,7 @@
 /** Handlers of the chat operations. */
 import type { Chat } from '../../capabilities/chat/chat.ts';
 import type { Contact } from '../../capabilities/chat/types.ts';
+import type { EventWaits } from '../../capabilities/events/event-waits.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import { excerpt } from '../../foundation/display-text.ts';
@@ -18,6 +19,7 @@ export interface ChatHandlerDependencies {
     Chat,
     'request' | 'accept' | 'refuse' | 'remove' | 'block' | 'send' | 'read' | 'readBefore' | 'markRead' | 'contacts'
   >;
+  readonly waits: Pick<EventWaits, 'until'>;
 }
 
 const OK = { ok: true } as const;
@@ -28,7 +30,12 @@ function stateView(state: PairState): OutputOf<typeof chatOperations.chatRequest
   return { state };
 }
 
-function entryView(entry: ChatEntry, aid: Aid, peer: Aid): ResultOf<typeof chatOperations.chatRead>['entries'][number] {
+/** A chat entry as it is returned to clients. */
+export function chatEntryView(
+  entry: ChatEntry,
+  aid: Aid,
+  peer: Aid,
+): ResultOf<typeof chatOperations.chatRead>['entries'][number] {
   const { seq, id, incoming, at, text, file, status } = entry;
   const holder = incoming ? peer : aid;
   return {
@@ -54,11 +61,12 @@ function lastView({ incoming, at, text, file, status }: ChatEntry) {
   };
 }
 
-function waitingView({ peer, since, note }: Contact) {
+/** A chat request as it is returned to clients. */
+export function chatRequestView({ peer, since, note }: Contact) {
   return { peer, since: isoTime(since), note };
 }
 
-export function chatHandlers({ chat }: ChatHandlerDependencies): Handlers<typeof chatOperations> {
+export function chatHandlers({ chat, waits }: ChatHandlerDependencies): Handlers<typeof chatOperations> {
   return {
     chatRequest: ({ aid, peer, note = '' }) => stateView(chat.request(aid, peer, note)),
     chatAccept: ({ aid, peer }) => stateView(chat.accept(aid, peer)),
@@ -106,20 +114,21 @@ export function chatHandlers({ chat }: ChatHandlerDependencies): Handlers<typeof
           last_seq: lastSeq,
           last: last === null ? null : lastView(last),
         })),
-        out_pending: of('out_pending').map(waitingView),
-        in_pending: of('in_pending').map(waitingView),
+        out_pending: of('out_pending').map(chatRequestView),
+        in_pending: of('in_pending').map(chatRequestView),
         blocked: of('blocked').map(({ peer, since }) => ({ peer, since: isoTime(since) })),
         next_cursor,
       };
     },
-    chatRead: ({ aid, peer, after_seq, before_seq, limit = CHAT_PAGE_DEFAULT }) => {
+    chatRead: async ({ aid, peer, after_seq, before_seq, limit = CHAT_PAGE_DEFAULT, wait_s }, client) => {
       if (after_seq !== undefined && before_seq !== undefined) throw eitherCursor();
-      const page =
+      const read = () =>
         before_seq === undefined
           ? chat.read(aid, peer, after_seq ?? 0, limit)
           : chat.readBefore(aid, peer, before_seq, limit);
+      const page = await waits.until({ aid, wait_s, client }, read, ({ entries }) => entries.length === 0);
       return {
-        entries: page.entries.map((entry) => entryView(entry, aid, peer)),
+        entries: page.entries.map((entry) => chatEntryView(entry, aid, peer)),
         scanned_to: page.scannedTo,
         has_more: page.hasMore,
         read_cursor: page.readCursor,

@@ -4,7 +4,7 @@ import { readProfile } from '../../capabilities/directory/cards.ts';
 import type { Catalog } from '../../capabilities/directory/catalog.ts';
 import { didDocument } from '../../capabilities/directory/did-document.ts';
 import type { Directory } from '../../capabilities/directory/directory.ts';
-import type { DiscoveryEntry, Search } from '../../capabilities/directory/discovery.ts';
+import type { DiscoveryEntry, RecentServices, Search } from '../../capabilities/directory/discovery.ts';
 import type { PublishResult } from '../../capabilities/directory/publishing.ts';
 import type { AgentResolver } from '../../capabilities/directory/types.ts';
 import { toBase64 } from '../../foundation/base64.ts';
@@ -15,7 +15,12 @@ import { type Aid, didOf } from '../../foundation/identity/aid.ts';
 import { encodeDelegation } from '../../foundation/identity/delegation.ts';
 import { expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD } from '../../foundation/records/types.ts';
-import { type catalogOperations, DISCOVER_LIMIT_DEFAULT, type directoryOperations } from '../directory.ts';
+import {
+  type catalogOperations,
+  DISCOVER_LIMIT_DEFAULT,
+  type directoryOperations,
+  RECENT_LIMIT_DEFAULT,
+} from '../directory.ts';
 import type { Handlers, ResultOf } from '../operation.ts';
 import { profileView } from './agents.ts';
 import { bytesOf, timeOrNull } from './values.ts';
@@ -48,6 +53,7 @@ export interface DirectoryHandlerDependencies {
   /** The signed card of a local agent. Its profile names it by default. */
   readonly cardOf: (aid: Aid) => string | undefined;
   readonly discover: (search: Search) => Promise<readonly DiscoveryEntry[]>;
+  readonly recent: Pick<RecentServices, 'list'>;
 }
 
 type RecordView = ResultOf<typeof directoryOperations.resolveRecords>['records'][number];
@@ -82,12 +88,12 @@ function recordView(record: SignedRecord): RecordView {
   };
 }
 
-function entryView({ expiresAt: end, ...entry }: DiscoveryEntry) {
-  return { ...entry, expires_at: isoTime(end * 1000) };
+function entryView({ expiresAt: end, publishedAt: _at, wakesWithinS, ...entry }: DiscoveryEntry) {
+  return { ...entry, wakes_within_s: wakesWithinS, expires_at: isoTime(end * 1000) };
 }
 
 export function directoryHandlers(deps: DirectoryHandlerDependencies): Handlers<typeof directoryOperations> {
-  const { agents, directory, resolver, discover, cardOf } = deps;
+  const { agents, directory, resolver, discover, recent, cardOf } = deps;
   /** An agent registered here. The node itself is not one. */
   const local = (aid: Aid): Aid => agents.get(aid).aid;
   return {
@@ -97,21 +103,23 @@ export function directoryHandlers(deps: DirectoryHandlerDependencies): Handlers<
       const payload = bytesOf(input.payload_base64, 'payload_base64');
       return published(await directory.publishRecord(local(input.aid), type, payload, ttl));
     },
-    profileSet: async ({ aid, card_hash, ...card }) => {
+    profileSet: async ({ aid, card_hash, wakes_within_s: wakesWithinS, ...rest }) => {
+      const card = { ...rest, wakesWithinS };
       const cardHash = card_hash ?? cardOf(aid);
       return published(await directory.setProfile(local(aid), cardHash === undefined ? card : { ...card, cardHash }));
     },
     profileDelete: async ({ aid }) => published(await directory.deleteProfile(local(aid))),
     servicesList: ({ aid }) => ({
-      services: directory.services(local(aid)).map(({ expiresAt: end, meta, ...card }) => ({
+      services: directory.services(local(aid)).map(({ expiresAt: end, meta, wakesWithinS, ...card }) => ({
         ...card,
+        wakes_within_s: wakesWithinS,
         meta: meta ?? {},
         expires_at: timeOrNull(end),
       })),
     }),
-    serviceRegister: async ({ aid, ...offer }) => {
+    serviceRegister: async ({ aid, wakes_within_s: wakesWithinS, ...offer }) => {
       const defaults = { name: '', protocols: [], tags: [], brief: '', meta: null, ttl: RECORD_TTL_S };
-      return published(await directory.registerServices(local(aid), { ...defaults, ...offer }));
+      return published(await directory.registerServices(local(aid), { ...defaults, ...offer, wakesWithinS }));
     },
     serviceUnregister: async ({ aid, service }) => {
       await directory.unregisterService(local(aid), service);
@@ -127,6 +135,16 @@ export function directoryHandlers(deps: DirectoryHandlerDependencies): Handlers<
       });
       return { entries: entries.map(entryView) };
     },
+    discoverRecent: ({ limit = RECENT_LIMIT_DEFAULT }) => ({
+      entries: recent
+        .list(limit)
+        .map(({ meta: _meta, seq: _seq, publishedAt, expiresAt: end, wakesWithinS, ...entry }) => ({
+          ...entry,
+          wakes_within_s: wakesWithinS,
+          published_at: isoTime(publishedAt * 1000),
+          expires_at: isoTime(end * 1000),
+        })),
+    }),
     resolve: async ({ aid }, { signal }) => {
       const { record, payload } = await resolver.resolve(aid, { signal });
       return {

@@ -1,7 +1,8 @@
 /** Handlers of the event streams and the poll. */
 import type { ServerResponse } from 'node:http';
-import type { EventLog } from '../../capabilities/events/event-log.ts';
+import type { EventLog, EventPage } from '../../capabilities/events/event-log.ts';
 import type { EventSource, EventStreams } from '../../capabilities/events/event-streams.ts';
+import type { EventWaits } from '../../capabilities/events/event-waits.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import { LOG_TRUNCATED } from '../../foundation/domain/events.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -14,6 +15,7 @@ import type { StreamExchange, StreamHandlers } from './exchange.ts';
 
 export interface EventHandlerDependencies {
   readonly log: EventLog;
+  readonly waits: Pick<EventWaits, 'until'>;
   /** @throws SvcError `not_found` if the agent is not registered here */
   readonly requireAgent: (aid: Aid) => Aid;
 }
@@ -21,10 +23,16 @@ export interface EventHandlerDependencies {
 type NodeEventView = OutputOf<typeof nodeEventOperations.nodeEventsRecent>['events'][number];
 type EventView = OutputOf<typeof eventOperations.eventsPoll>['events'][number];
 
-export function eventHandlers({ log, requireAgent }: EventHandlerDependencies): Handlers<typeof eventOperations> {
+export function eventHandlers({
+  log,
+  waits,
+  requireAgent,
+}: EventHandlerDependencies): Handlers<typeof eventOperations> {
   return {
-    eventsPoll: ({ aid, after_seq = 0 }) => {
-      const page = log.page(requireAgent(aid), after_seq, EVENTS_PAGE);
+    eventsPoll: async ({ aid, after_seq = 0, wait_s }, client) => {
+      const read = () => log.page(requireAgent(aid), after_seq, EVENTS_PAGE);
+      const isEmpty = ({ events, truncated }: EventPage) => events.length === 0 && !truncated;
+      const page = await waits.until({ aid, wait_s, client }, read, isEmpty);
       return {
         events: page.events.map(({ seq, type, at, aid: owner, data }) => ({
           seq,

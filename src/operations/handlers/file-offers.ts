@@ -15,7 +15,8 @@ export interface FileOfferHandlerDependencies {
   readonly taker: OfferReceiver<RemoteObject>;
 }
 
-function viewOf(offer: FileOffer, taker: Pick<OfferReceiver<RemoteObject>, 'received'>) {
+/** A file offer as it is returned to clients. */
+export function fileOfferView(offer: FileOffer, taker: Pick<OfferReceiver<RemoteObject>, 'received'>) {
   return {
     id: offer.id,
     direction: offer.direction,
@@ -34,7 +35,7 @@ function viewOf(offer: FileOffer, taker: Pick<OfferReceiver<RemoteObject>, 'rece
 
 export function fileOfferHandlers(dependencies: FileOfferHandlerDependencies): Handlers<typeof fileOfferOperations> {
   const { offers, taker } = dependencies;
-  const view = (offer: FileOffer) => viewOf(offer, taker);
+  const view = (offer: FileOffer) => fileOfferView(offer, taker);
   return {
     fileOffer: async ({ aid, recipient, object_id: objectId, name, message, temporary = false }, context) => {
       context.requireToken();

@@ -1,16 +1,24 @@
 /** Handlers of the group operations. */
+import type { EventWaits, Wait } from '../../capabilities/events/event-waits.ts';
 import type { Groups } from '../../capabilities/groups/groups.ts';
-import type { GroupEntry, GroupPage, GroupSummary, ListedGroup, ReadQuery } from '../../capabilities/groups/types.ts';
+import type {
+  GroupEntry,
+  GroupInvitation,
+  GroupPage,
+  GroupSummary,
+  ListedGroup,
+  ReadQuery,
+} from '../../capabilities/groups/types.ts';
 import { toBase64 } from '../../foundation/base64.ts';
+import { plainText } from '../../foundation/bytes.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import { excerpt } from '../../foundation/display-text.ts';
 import { MAX_ENTRIES_PAGE, MAX_ENTRY_BODY_BYTES } from '../../foundation/domain/groups.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import type { Aid } from '../../foundation/identity/aid.ts';
 import type { groupOperations } from '../groups.ts';
 import type { Handlers } from '../operation.ts';
 import { listPage, numberCursor } from '../paging.ts';
-import { bytesOf, eitherCursor, timeOf } from './values.ts';
+import { bodyOf, eitherCursor, timeOf } from './values.ts';
 
 function summaryView(group: GroupSummary) {
   return {
@@ -43,7 +51,8 @@ function listedView(group: ListedGroup) {
   };
 }
 
-function entryView({ seq, entryId, author, kind, at, body, ref, replyTo, to, retracted }: GroupEntry) {
+/** A group entry as it is returned to clients. */
+export function groupEntryView({ seq, entryId, author, kind, at, body, ref, replyTo, to, retracted }: GroupEntry) {
   return {
     seq,
     entry_id: entryId,
@@ -51,6 +60,7 @@ function entryView({ seq, entryId, author, kind, at, body, ref, replyTo, to, ret
     kind,
     at: isoTime(at),
     body: body === undefined ? undefined : toBase64(body),
+    text: body === undefined ? undefined : plainText(body),
     ref,
     reply_to: replyTo,
     to,
@@ -58,9 +68,14 @@ function entryView({ seq, entryId, author, kind, at, body, ref, replyTo, to, ret
   };
 }
 
+/** An invitation as it is returned to clients. */
+export function groupInvitationView({ groupId: group_id, title, creator, inviter, at }: GroupInvitation) {
+  return { group_id, title, creator, inviter, at: isoTime(at) };
+}
+
 function pageView({ entries, scannedToSeq, hasMore, readCursor, unreadCount }: GroupPage) {
   return {
-    entries: entries.map(entryView),
+    entries: entries.map(groupEntryView),
     scanned_to_seq: scannedToSeq,
     has_more: hasMore,
     read_cursor: readCursor,
@@ -73,18 +88,24 @@ function writtenView({ seq, entryId, at }: { readonly seq: number; readonly entr
 }
 
 /** @throws SvcError `invalid_request`, `too_large` */
-function bodyBytes(text: string): Uint8Array {
-  const bytes = bytesOf(text, 'body');
+function entryBody(text: string | undefined, base64: string | undefined): Uint8Array | undefined {
+  const bytes = bodyOf(text, base64, 'body');
   const limit = MAX_ENTRY_BODY_BYTES;
-  if (bytes.length <= limit) return bytes;
+  if (bytes === undefined || bytes.length <= limit) return bytes;
   throw new SvcError('too_large', {
     message: `The body has ${bytes.length} bytes, but an entry can have only ${limit}. Send a file instead.`,
     details: { size: bytes.length, limit },
   });
 }
 
-export function groupHandlers({ groups }: { readonly groups: Groups }): Handlers<typeof groupOperations> {
-  const read = (aid: Aid, groupId: string, query: ReadQuery) => pageView(groups.read(aid, groupId, query));
+export interface GroupHandlerDependencies {
+  readonly groups: Groups;
+  readonly waits: Pick<EventWaits, 'until'>;
+}
+
+export function groupHandlers({ groups, waits }: GroupHandlerDependencies): Handlers<typeof groupOperations> {
+  const waiting = (wait: Wait, read: () => GroupPage): Promise<GroupPage> =>
+    waits.until(wait, read, ({ entries }) => entries.length === 0);
   return {
     groupList: ({ aid, ...query }) => {
       const sortable = groups.list(aid).map((group) => ({ sortKey: numberCursor(group.place), entry: group }));
@@ -92,13 +113,7 @@ export function groupHandlers({ groups }: { readonly groups: Groups }): Handlers
       return { groups: entries.map(listedView), next_cursor };
     },
     groupInvitations: ({ aid }) => ({
-      invitations: groups.invitations(aid).map(({ groupId: group_id, title, creator, inviter, at }) => ({
-        group_id,
-        title,
-        creator,
-        inviter,
-        at: isoTime(at),
-      })),
+      invitations: groups.invitations(aid).map(groupInvitationView),
     }),
     groupRefuse: ({ aid, group_id }) => {
       groups.refuseInvitation(aid, group_id);
@@ -109,11 +124,13 @@ export function groupHandlers({ groups }: { readonly groups: Groups }): Handlers
       const { link, members, maxSeq, readCursor } = head;
       return { ...summaryView(head), link, members, max_seq: maxSeq, read_cursor: readCursor };
     },
-    groupEntries: ({ aid, group_id, after_seq, before_seq, limit = MAX_ENTRIES_PAGE }) => {
+    groupEntries: async ({ aid, group_id, after_seq, before_seq, limit = MAX_ENTRIES_PAGE, wait_s }, client) => {
       if (after_seq !== undefined && before_seq !== undefined) throw eitherCursor();
-      return before_seq === undefined
-        ? read(aid, group_id, { afterSeq: after_seq ?? 0, limit })
-        : pageView(groups.readBefore(aid, group_id, before_seq, limit));
+      const read = () =>
+        before_seq === undefined
+          ? groups.read(aid, group_id, { afterSeq: after_seq ?? 0, limit })
+          : groups.readBefore(aid, group_id, before_seq, limit);
+      return pageView(await waiting({ aid, wait_s, client }, read));
     },
     groupLeave: ({ aid, group_id }) => {
       groups.leave(aid, group_id);
@@ -139,18 +156,20 @@ export function groupHandlers({ groups }: { readonly groups: Groups }): Handlers
     },
     groupGetLink: ({ aid, group_id }) => ({ link: groups.head(aid, group_id).link }),
     groupMembers: ({ aid, group_id }) => ({ members: groups.head(aid, group_id).members }),
-    groupAppend: ({ aid, group_id, kind = 'msg', body, ref, reply_to, to }) =>
-      writtenView(
+    groupAppend: ({ aid, group_id, kind = 'msg', text, body: base64, ref, reply_to, to }) => {
+      const body = entryBody(text, base64);
+      return writtenView(
         groups.append(aid, group_id, {
           kind,
-          ...(body === undefined ? {} : { body: bodyBytes(body) }),
+          ...(body === undefined ? {} : { body }),
           ...(ref === undefined ? {} : { ref }),
           ...(reply_to === undefined ? {} : { replyTo: reply_to }),
           ...(to === undefined ? {} : { to: [...new Set(to)] }),
         }),
-      ),
-    groupRead: ({ aid, group_id, after_seq = 0, limit = MAX_ENTRIES_PAGE, ...filter }) =>
-      read(aid, group_id, {
+      );
+    },
+    groupRead: async ({ aid, group_id, after_seq = 0, limit = MAX_ENTRIES_PAGE, wait_s, ...filter }, client) => {
+      const query: ReadQuery = {
         afterSeq: after_seq,
         limit,
         kind: filter.kind,
@@ -159,7 +178,9 @@ export function groupHandlers({ groups }: { readonly groups: Groups }): Handlers
         untilAt: timeOf(filter.until_ts),
         to: filter.to,
         replyTo: filter.reply_to,
-      }),
+      };
+      return pageView(await waiting({ aid, wait_s, client }, () => groups.read(aid, group_id, query)));
+    },
     groupMarkRead: ({ aid, group_id, seq }) => {
       const { readCursor, unreadCount } = groups.markRead(aid, group_id, seq);
       return { read_cursor: readCursor, unread_count: unreadCount };

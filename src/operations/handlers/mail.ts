@@ -1,23 +1,29 @@
 /** Handlers of the mailbox operations. */
+import type { EventWaits } from '../../capabilities/events/event-waits.ts';
 import type { Notes } from '../../capabilities/notes/notes.ts';
 import type { Note } from '../../capabilities/notes/types.ts';
 import { toBase64 } from '../../foundation/base64.ts';
-import { toHex } from '../../foundation/bytes.ts';
+import { plainText, toHex } from '../../foundation/bytes.ts';
 import { isoTime } from '../../foundation/clock.ts';
+import { NOTE_TYPE } from '../../foundation/domain/notes.ts';
+import { SvcError } from '../../foundation/errors.ts';
 import { MAILBOX_PAGE_DEFAULT, type mailOperations } from '../mail.ts';
 import type { CallContext, Handlers } from '../operation.ts';
-import { bytesOf } from './values.ts';
+import { bodyOf } from './values.ts';
 
 export interface MailHandlerDependencies {
   readonly notes: Pick<Notes, 'post' | 'list' | 'remove' | 'take' | 'queued' | 'cancelQueued'>;
+  readonly waits: Pick<EventWaits, 'until'>;
 }
 
-function view(note: Note) {
+/** A note as it is returned to clients. */
+export function noteView(note: Note) {
   return {
     message_id: note.messageId,
     sender: note.sender,
     msg_type: note.msgType,
     body_base64: toBase64(note.body),
+    text: plainText(note.body),
     sent_at: isoTime(note.sentAt),
   };
 }
@@ -28,18 +34,25 @@ function afterAnswer(context: CallContext, settled: (arrived: boolean) => void):
   else context.onAnswered(settled);
 }
 
-export function mailHandlers({ notes }: MailHandlerDependencies): Handlers<typeof mailOperations> {
+export function mailHandlers({ notes, waits }: MailHandlerDependencies): Handlers<typeof mailOperations> {
   return {
-    mailboxSend: async ({ aid, recipient, msg_type, body_base64 }, context) => {
-      const sent = await notes.post(aid, recipient, msg_type, bytesOf(body_base64, 'body_base64'));
+    mailboxSend: async ({ aid, recipient, msg_type = NOTE_TYPE.text, text, body_base64 }, context) => {
+      const body = bodyOf(text, body_base64, 'body_base64');
+      if (body === undefined)
+        throw new SvcError('invalid_request', {
+          message: 'Send text or body_base64.',
+          details: { in: 'body', path: '/text' },
+        });
+      const sent = await notes.post(aid, recipient, msg_type, body);
       afterAnswer(context, sent.settle);
       const { messageId, replicas, delivered, queued } = sent;
       if (queued) context.setStatus(202);
       return { ok: true, message_id: messageId, replicas, delivered, queued };
     },
-    mailboxList: ({ aid, limit = MAILBOX_PAGE_DEFAULT, cursor }) => {
-      const page = notes.list(aid, limit, cursor);
-      return { messages: page.notes.map(view), next_cursor: page.nextCursor ?? undefined };
+    mailboxList: async ({ aid, limit = MAILBOX_PAGE_DEFAULT, cursor, wait_s }, client) => {
+      const read = () => notes.list(aid, limit, cursor);
+      const page = await waits.until({ aid, wait_s, client }, read, (one) => one.notes.length === 0);
+      return { messages: page.notes.map(noteView), next_cursor: page.nextCursor ?? undefined };
     },
     mailboxDelete: ({ aid, message_id }) => {
       notes.remove(aid, message_id);
@@ -68,7 +81,7 @@ export function mailHandlers({ notes }: MailHandlerDependencies): Handlers<typeo
     mailboxPoll: ({ aid }, context) => {
       const taken = notes.take(aid);
       afterAnswer(context, (arrived) => (arrived ? taken.confirm() : taken.giveBack()));
-      return { messages: taken.notes.map(view), has_more: taken.more };
+      return { messages: taken.notes.map(noteView), has_more: taken.more };
     },
   };
 }

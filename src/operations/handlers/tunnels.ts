@@ -61,6 +61,10 @@ function closedView(t: ClosedTunnel) {
   };
 }
 
+function askOf({ note = '', wait_s: waitS = 0 }: Pick<InputOf<typeof tunnelOperations.connect>, 'note' | 'wait_s'>) {
+  return { note, waitS };
+}
+
 export function tunnelHandlers({
   tunnels,
   inbound,
@@ -73,9 +77,9 @@ export function tunnelHandlers({
     disableRelay: input.disable_relay ?? false,
   });
   return {
-    connect: async (input) => ({ tunnel: await tunnels.connect(requestOf(input)) }),
+    connect: async (input) => ({ tunnel: await tunnels.connect(requestOf(input), askOf(input)) }),
     tunnelOpen: async ({ local_port: localPort = 0, idle_timeout_sec: idleTimeoutSec, ...input }, context) => {
-      const { tunnel, reused } = await tunnels.open({ ...requestOf(input), localPort, idleTimeoutSec });
+      const { tunnel, reused } = await tunnels.open({ ...requestOf(input), localPort, idleTimeoutSec }, askOf(input));
       if (reused) context.setStatus(200);
       return view(tunnel);
     },

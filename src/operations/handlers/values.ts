@@ -16,6 +16,25 @@ export function bytesOf(base64: string, member: string): Uint8Array {
   });
 }
 
+/**
+ * The bytes of a body that a request has as text or as base64.
+ * @returns undefined if it has neither
+ * @throws SvcError `invalid_request` if it has both, or if one is invalid
+ */
+export function bodyOf(text: string | undefined, base64: string | undefined, member: string): Uint8Array | undefined {
+  if (text === undefined) return base64 === undefined ? undefined : bytesOf(base64, member);
+  if (base64 !== undefined)
+    throw new SvcError('invalid_request', {
+      message: `Send either text or ${member}.`,
+      details: { in: 'body', path: `/${member}` },
+    });
+  if (text.isWellFormed()) return Buffer.from(text);
+  throw new SvcError('invalid_request', {
+    message: 'The text is not well-formed Unicode.',
+    details: { in: 'body', path: '/text' },
+  });
+}
+
 /** Unix milliseconds of a timestamp. */
 export function timeOf(timestamp: string | undefined): number | undefined {
   return timestamp === undefined ? undefined : Date.parse(timestamp);

@@ -65,11 +65,18 @@ export function accessTable({ allow, deny }: Lists): WrappedText {
       'allow',
       e.id,
       e.aid ?? '(anyone with the secret)',
-      e.label,
+      [e.label, e.tools && `only ${e.tools.join(', ')}`].filter((one) => one !== undefined).join('; '),
       relativeTime(e.created_at, now),
       e.expires_at === undefined ? 'never' : relativeTime(e.expires_at, now),
     ]),
-    ...deny.map((e) => ['deny', e.id, e.aid, '', relativeTime(e.created_at, now), 'never']),
+    ...deny.map((e) => [
+      'deny',
+      e.id,
+      e.aid,
+      '',
+      relativeTime(e.created_at, now),
+      e.expires_at === undefined ? 'never' : relativeTime(e.expires_at, now),
+    ]),
   ];
   return formatTable(['LIST', 'ID', 'WHO', 'LABEL', 'MADE', 'EXPIRES'], rows, '');
 }

@@ -5,6 +5,8 @@ import type { TSchema } from 'typebox';
 import { AID_FORMAT } from '../../foundation/domain/agents.ts';
 import { MAX_ENTRIES_PAGE } from '../../foundation/domain/groups.ts';
 import { SHA256_PATTERN } from '../../foundation/domain/objects.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { MAX_TRACES, TRACE_ID_PATTERN } from '../../foundation/traces/trace-context.ts';
 import {
   type CallInput,
   type CallOptions,
@@ -23,6 +25,7 @@ const LOOKED_UP_ENTRIES: number = 10 * MAX_ENTRIES_PAGE;
 const MAX_OBJECTS = 1000;
 
 const HASH = new RegExp(SHA256_PATTERN);
+const TRACE = new RegExp(TRACE_ID_PATTERN);
 
 function textIn(input: Input, key: string): string {
   const value = input[key];
@@ -119,6 +122,11 @@ async function resolveIds(declaration: Declaration, input: Input, client: SvcCli
   });
   await change('entry_id', HASH, entry);
   await change('reply_to', HASH, entry);
+  await change('trace_id', TRACE, {
+    noun: 'trace',
+    command: '"svc trace"',
+    ids: async () => (await client.traceList({ limit: MAX_TRACES })).traces.map(({ trace_id }) => trace_id),
+  });
   await change('object_id', HASH, {
     noun: 'object of this agent',
     command: '"svc object list"',
@@ -175,8 +183,17 @@ async function translated(input: Input, keys: readonly string[], aliases: Aliase
   return changed;
 }
 
-/** The client, which also resolves ID prefixes. @throws SvcError `invalid_request` if the address is not an HTTP URL */
-export function cliClient(options: ClientOptions, aliases: Aliases): SvcClient {
+interface CliClientParts {
+  readonly aliases: Aliases;
+  /** Asks which of several local agents acts. @throws SvcError `local_aid_required` */
+  readonly chooseAgent: () => Promise<string>;
+}
+
+/**
+ * The client, which also resolves ID prefixes, and asks if the daemon cannot choose between several local agents.
+ * @throws SvcError `invalid_request` if the address is not an HTTP URL
+ */
+export function cliClient(options: ClientOptions, { aliases, chooseAgent }: CliClientParts): SvcClient {
   const client = createClient(options, operations);
   let whole: SvcClient | undefined;
   const methods = Object.entries<Declaration>(operations).map(([name, declaration]) => {
@@ -190,7 +207,12 @@ export function cliClient(options: ClientOptions, aliases: Aliases): SvcClient {
       name,
       async (input: Input = {}, call?: CallOptions) => {
         const named = await translated(input, keys, aliases);
-        return method(await resolveIds(declaration, named, whole ?? client), call);
+        const complete = await resolveIds(declaration, named, whole ?? client);
+        return method(complete, call).catch(async (error: unknown) => {
+          // The daemon has done nothing.
+          if (!(error instanceof SvcError) || error.code !== 'local_aid_required') throw error;
+          return method({ ...complete, local_aid: await chooseAgent() }, call);
+        });
       },
     ];
   });

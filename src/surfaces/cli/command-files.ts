@@ -43,6 +43,11 @@ export const COMMAND_FILES: readonly Part[] = [
     add: async (svc) => (await import('./commands/reach.ts')).reachCommands(svc),
   },
   {
+    heading: NODE,
+    names: ['trace'],
+    add: async (svc) => (await import('./commands/traces.ts')).traceCommands(svc),
+  },
+  {
     heading: AGENTS,
     names: ['register', 'identity'],
     add: async (svc) => (await import('./commands/identity.ts')).identityCommands(svc),
@@ -140,6 +145,11 @@ export const COMMAND_FILES: readonly Part[] = [
     heading: MESSAGES,
     names: ['object'],
     add: async (svc) => (await import('./commands/objects.ts')).objectCommands(svc),
+  },
+  {
+    heading: MESSAGES,
+    names: ['on', 'hooks'],
+    add: async (svc) => (await import('./commands/hooks.ts')).hookCommands(svc),
   },
   { heading: DAEMON, names: ['admin'], add: async (svc) => (await import('./commands/admin.ts')).adminCommands(svc) },
   { heading: DAEMON, names: ['alias'], add: async (svc) => (await import('./commands/alias.ts')).aliasCommands(svc) },

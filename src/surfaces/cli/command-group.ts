@@ -10,7 +10,15 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { AnswerOf, Inputs, OperationName } from './client.ts';
 import type { CliContext, ContextOf } from './context.ts';
 import { promptYes } from './input.ts';
-import { ACTING_AGENT, addOptions, type CommandOptions, type ParsedOptions, parseOptions, seconds } from './options.ts';
+import {
+  ACTING_AGENT,
+  acts,
+  addOptions,
+  type CommandOptions,
+  type ParsedOptions,
+  parseOptions,
+  seconds,
+} from './options.ts';
 import { type OutputFormats, render, show } from './output.ts';
 import { safeText } from './text.ts';
 
@@ -94,18 +102,13 @@ export interface Confirmation {
 const YES_OPTION = { '-y, --yes': 'do not ask' } as const;
 
 /**
- * Waits until the user agrees. `-y` agrees in advance.
+ * Waits until the user agrees.
  * @throws SvcError `invalid_request` without a terminal, `cancelled` if the answer is no
  */
-async function confirmOrThrow(
-  context: CliContext,
-  { question, consequence: back }: Confirmation,
-  agreed: boolean,
-): Promise<void> {
-  if (agreed) return;
+async function confirmOrThrow(context: CliContext, { question, consequence: back }: Confirmation): Promise<void> {
   if (!context.interactive)
     throw new SvcError('invalid_request', {
-      message: `Nothing was done: this cannot be undone, and there is no terminal to ask. ${back} Use -y to confirm.`,
+      message: `Nothing was done: this needs a confirmation, and there is no terminal to ask. ${back} Use -y to confirm.`,
     });
   context.info(back);
   if (!(await promptYes(context.io, safeText(question))))
@@ -117,6 +120,7 @@ const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
   list: ['ls'],
   del: ['rm'],
   get: ['show'],
+  show: ['list', 'ls'],
   close: ['rm'],
   forget: ['rm'],
   status: ['list', 'ls'],
@@ -134,8 +138,11 @@ interface CommandSpec<T> {
 }
 
 interface Destructive<W> {
-  /** The destructive effect. The user must confirm it first, with `-y` if there is no terminal. */
-  confirmation?(typed: W): Confirmation;
+  /**
+   * The destructive effect. The user must confirm it first, with `-y` if there is no terminal.
+   * @throws SvcError if there is nothing to destroy
+   */
+  confirmation?(typed: W, context: CliContext): Confirmation | Promise<Confirmation>;
 }
 
 interface InputBuilder<W, I> {
@@ -279,10 +286,15 @@ export class CommandGroup<G = unknown> {
     addOptions(command, shown.watch === true ? { ...takes, ...WATCH_OPTIONS } : takes);
     command.action(async () => {
       const context = this.#contextOf(command);
+      const { as, via } = context.options;
+      // With --via it names the agent that sends the requests.
+      if (as !== undefined && via === undefined && !acts(takes))
+        throw new SvcError('invalid_request', { message: 'No agent acts in this command. Omit --as.' });
       const { yes, ...rest } = await parseOptions(command, takes, context);
-      const loss = shown.confirmation?.(rest);
-      if (loss !== undefined) await confirmOrThrow(context, loss, yes === true);
-      const typed = loss === undefined && yes !== undefined ? { ...rest, yes } : rest;
+      // `-y` agrees in advance.
+      const loss = yes === true ? undefined : await shown.confirmation?.(rest, context);
+      if (loss !== undefined) await confirmOrThrow(context, loss);
+      const typed = shown.confirmation === undefined && yes !== undefined ? { ...rest, yes } : rest;
       // A group that lists passes these options on to its list command.
       const { watch, every } = command.optsWithGlobals<{ watch?: true; every?: number }>();
       if (shown.watch === true && watch === true)

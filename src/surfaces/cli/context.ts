@@ -1,13 +1,12 @@
 /** The context of a command: the client, the global options, and helpers for output. */
 
-import { existsSync, readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Command } from 'commander';
-import { recordedDaemonAddress, runningDaemonAddress } from '../../foundation/data-dir/daemon-info.ts';
+import { isStopped, recordedDaemonAddress, runningDaemonAddress } from '../../foundation/data-dir/daemon-info.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { writeFileAtomic } from '../../foundation/files.ts';
+import type { LabelBook, NamedAgents } from '../../foundation/labels.ts';
 import { type ClientOptions, createClient } from '../../operations/client.ts';
 import { operations } from '../../operations/index.ts';
+import { ChosenAgent } from './chosen-agent.ts';
 import { cliClient, type OperationName, type SvcClient } from './client.ts';
 import { daemonFetch } from './daemon-fetch.ts';
 import { type CliIo, prompt, readStandardInput } from './input.ts';
@@ -27,32 +26,6 @@ function pipedSecret(text: string): string {
   const [secret = '', ...others] = text.split(/\r?\n/);
   if (others.every((line) => line === '' || line === secret)) return secret;
   throw new SvcError('invalid_request', { message: `Nothing was done: the lines differ. ${PIPED_SECRETS}` });
-}
-
-// The agent that `svc use` selected for commands that name none.
-
-/** File with the selection, in the data directory of the daemon. */
-const CHOICE_FILE = 'svc-use';
-
-function fileIn(dataDir: string): string {
-  return join(dataDir, CHOICE_FILE);
-}
-
-/** The selected AID of a data directory, unchecked. */
-function chosenAgent(dataDir: string): string | undefined {
-  try {
-    return readFileSync(fileIn(dataDir), 'utf8').trim() || undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-/** Stores the selection. Undefined clears it. @throws SvcError `not_found`, `not_writable` */
-export function chooseAgent(dataDir: string, aid: string | undefined): void {
-  if (!existsSync(dataDir))
-    throw new SvcError('not_found', { message: `The data directory ${dataDir} does not exist. Set SVC_AID instead.` });
-  if (aid === undefined) rmSync(fileIn(dataDir), { force: true });
-  else writeFileAtomic(fileIn(dataDir), `${aid}\n`);
 }
 
 // Shows a spinner on a terminal during long work. Silent in a pipe, and for short work.
@@ -84,6 +57,9 @@ async function withProgress<T>(io: CliIo, what: string, work: Promise<T>): Promi
 /** Largest secret that is read, bytes. */
 const MAX_SECRET_BYTES = 64 * 1024;
 
+/** Local agents in the question which one acts. */
+const MAX_CHOICES = 20;
+
 /** Largest number of local agents whose names are resolved and shown. */
 const MAX_OWN = 200;
 
@@ -95,9 +71,11 @@ export interface GlobalOptions {
   readonly quiet?: boolean;
   /** Show complete AIDs and IDs to people. */
   readonly full?: boolean;
+  /** The local agent that acts: its AID or label. */
+  readonly as?: string;
   /** The remote node to administer: its AID or label. */
   readonly via?: string;
-  /** The local identity that sends the requests. */
+  /** The local identity that sends the requests. Default: the agent in use, or else the node. */
   readonly viaAs?: string;
   /** Prompt for the password of the remote node. */
   readonly viaPassword?: boolean;
@@ -111,11 +89,11 @@ export interface Via {
 }
 
 /** The labels of this user. Empty if the daemon has no address book. */
-async function readLabels(local: SvcClient): Promise<Readonly<Record<string, string>>> {
+async function readBook(local: SvcClient): Promise<LabelBook> {
   try {
-    return (await local.addressBookGet()).aliases;
+    return await local.addressBookGet();
   } catch (error) {
-    if (error instanceof SvcError && error.code === 'not_found') return {};
+    if (error instanceof SvcError && error.code === 'not_found') return { aliases: {} };
     throw error;
   }
 }
@@ -124,11 +102,14 @@ export class CliContext {
   readonly io: CliIo;
   readonly options: GlobalOptions;
   readonly #dataDir: string | SvcError;
+  readonly #userDir: string | null;
   /** Reads the address again while no daemon uses the named directory, because one may start. */
   readonly #findApi: () => string | SvcError;
   #api: string | SvcError;
   readonly #via: Via | undefined;
   readonly #aliases: Aliases;
+  /** The answer to the question which agent acts. */
+  #asked: Promise<string> | undefined;
   #fetches: ReturnType<typeof daemonFetch> | undefined;
   /** The part of the response that `showFirstPart` has printed. */
   printedPart: { readonly text: string; readonly made: string } | undefined;
@@ -145,11 +126,12 @@ export class CliContext {
     const named = io.env['SVCD_DATA_DIR'];
     this.#dataDir = named ?? defaultDataDir;
     const usual = typeof defaultDataDir === 'string' ? defaultDataDir : null;
+    this.#userDir = usual;
     this.#findApi = () => stated ?? (named === undefined ? recordedDaemonAddress(usual) : runningDaemonAddress(named));
     this.#api = this.#findApi();
     const plain = (): SvcClient => createClient(this.connection, operations);
     this.#aliases = new Aliases({
-      labels: () => readLabels(this.local),
+      book: () => readBook(this.local),
       own: async () => {
         const { agents } = await plain()
           .agentsList({ limit: MAX_OWN })
@@ -188,12 +170,37 @@ export class CliContext {
   get #here(): ClientOptions {
     const token = this.options.token ?? this.io.env['SVC_TOKEN'];
     const baseUrl = /^[a-z][a-z0-9+.-]*:\/\//i.test(this.api) ? this.api : `http://${this.api}`;
-    this.#fetches ??= daemonFetch({
+    this.#fetches ??= this.#noticing(
       baseUrl,
-      token: token ?? '',
-      dataDir: this.#dataDir instanceof SvcError ? null : this.#dataDir,
-    });
+      daemonFetch({
+        baseUrl,
+        token: token ?? '',
+        dataDir: this.#dataDir instanceof SvcError ? null : this.#dataDir,
+      }),
+    );
     return { baseUrl, ...this.#fetches, ...(token === undefined ? {} : { token }) };
+  }
+
+  /** Tells a person that the daemon of another user or directory answers, because their own one does not run. */
+  #noticing(baseUrl: string, fetches: ReturnType<typeof daemonFetch>): ReturnType<typeof daemonFetch> {
+    const { options, io } = this;
+    const isStated = options.api !== undefined || io.env['SVC_API'] !== undefined;
+    const own = this.#userDir;
+    if (isStated || io.env['SVCD_DATA_DIR'] !== undefined || io.stderr.isTTY !== true) return fetches;
+    if (own === null || !isStopped(own)) return fetches;
+    let isTold = false;
+    return {
+      ...fetches,
+      fetch: async (url, init) => {
+        const answer = await (fetches.fetch ?? fetch)(url, init);
+        if (!isTold)
+          this.info(
+            `Your daemon (${own}) does not run. Another one answers at ${baseUrl}. Start yours with "svcd", or set SVC_API=${baseUrl}.`,
+          );
+        isTold = true;
+        return answer;
+      },
+    };
   }
 
   /** Base URL and token of the target node. @throws SvcError as `api` does */
@@ -213,7 +220,7 @@ export class CliContext {
    * @throws SvcError as `api` does
    */
   get client(): SvcClient {
-    return cliClient(this.connection, this.#aliases);
+    return cliClient(this.connection, { aliases: this.#aliases, chooseAgent: () => this.#choose() });
   }
 
   /** Calls an operation by name. @throws SvcError as the method of the client does */
@@ -288,33 +295,87 @@ export class CliContext {
     }
   }
 
-  /** The agent selected by SVC_AID or by "svc use". Undefined if none is. */
-  get chosen(): { readonly aid: string; readonly why: 'env' | 'use' } | undefined {
+  /** The stored choice of `svc use` for the local daemon. */
+  get choice(): ChosenAgent {
+    const { api } = this.options;
+    const isNamed = api !== undefined || this.io.env['SVC_API'] !== undefined;
+    const dataDir = this.#dataDir instanceof SvcError ? null : this.#dataDir;
+    return new ChosenAgent({
+      dataDir: isNamed ? null : dataDir,
+      userDir: this.#userDir,
+      api: () => this.#here.baseUrl,
+    });
+  }
+
+  /** The local agent selected by SVC_AID or by "svc use". Undefined if none is. */
+  get inUse(): { readonly aid: string; readonly why: 'env' | 'use' } | undefined {
     const named = this.io.env['SVC_AID'];
     if (named !== undefined && named !== '') return { aid: named, why: 'env' };
-    const isElsewhere =
-      this.options.api !== undefined || this.io.env['SVC_API'] !== undefined || this.options.via !== undefined;
-    const used = isElsewhere ? undefined : typeof this.#dataDir === 'string' ? chosenAgent(this.#dataDir) : undefined;
+    const used = this.addressError === null ? this.choice.read() : undefined;
     return used === undefined ? undefined : { aid: used, why: 'use' };
   }
 
+  /** The agent in use, unless the command runs on another node, which has other agents. */
+  get chosen(): { readonly aid: string; readonly why: 'env' | 'use' } | undefined {
+    return this.options.via === undefined ? this.inUse : undefined;
+  }
+
   /**
-   * The local agent to use if none is named, and why: the selected one, or the only one.
+   * The local agent to use if none is named, and why: the selected one, the only one, or the user's choice.
    * @throws SvcError `local_aid_required` if there are several, `not_found` if there is none
    */
-  async acting(): Promise<{ aid: string; why: 'env' | 'use' | 'only' }> {
+  async acting(): Promise<{ aid: string; why: 'env' | 'use' | 'only' | 'asked' }> {
     const { chosen } = this;
     if (chosen !== undefined) return { aid: await this.aid(chosen.aid), why: chosen.why };
-    const { agents } = await this.client.agentsList({ limit: 2 });
-    const [first, second] = agents;
+    const [first, second] = await this.#agents(2);
     if (first === undefined)
       throw new SvcError('not_found', { message: 'No agent is registered here. Create one with "svc register".' });
-    if (second !== undefined)
+    return second === undefined ? { aid: first.aid, why: 'only' } : { aid: await this.#choose(), why: 'asked' };
+  }
+
+  /**
+   * The user's choice from several agents, if none is selected. Undefined if there is at most one.
+   * @throws SvcError `local_aid_required` if there are several
+   */
+  async oneOfSeveral(): Promise<string | undefined> {
+    return (await this.#agents(2)).length < 2 ? undefined : this.#choose();
+  }
+
+  /** Local agents of the target node. */
+  async #agents(limit: number): Promise<NamedAgents> {
+    return (await createClient(this.connection, operations).agentsList({ limit })).agents;
+  }
+
+  /** Asks a person which of several agents acts. @throws SvcError `local_aid_required` without a terminal */
+  #choose(): Promise<string> {
+    this.#asked ??= this.#ask();
+    return this.#asked;
+  }
+
+  async #ask(): Promise<string> {
+    const agents = await this.#agents(MAX_CHOICES + 1);
+    const listed = agents.slice(0, MAX_CHOICES).map(({ aid, name }) => ({ aid, name }));
+    const names = await this.names(listed);
+    const texts = listed.map(({ aid, name }) => [names.nameOf(aid) ?? name, names.short(aid)] as const);
+    if (!this.interactive) {
+      const list = texts.map(([name, short]) => (name === undefined ? short : `${name} (${short})`)).join(', ');
       throw new SvcError('local_aid_required', {
-        message:
-          'There are several agents. Name one with --aid, or select one with "svc use <agent>". "svc agents" lists them.',
+        message: `There are several agents: ${list}${agents.length > MAX_CHOICES ? ', …' : ''}. Name one with --as, or select one for all commands with "svc use <agent>". "svc agents" lists them.`,
+        details: { agents: texts.map(([label], i) => ({ aid: listed[i]?.aid, label: label ?? null })) },
       });
-    return { aid: first.aid, why: 'only' };
+    }
+    const lines = texts.map(([name, short], i) => `${String(i + 1).padStart(4)}  ${short}  ${name ?? ''}`.trimEnd());
+    this.info(
+      ['Several agents are registered:', ...lines, '"svc use <agent>" selects one for all commands.'].join('\n'),
+    );
+    const typed = (await prompt(this.io, `Which one acts? [1-${listed.length}] `, false)).trim();
+    const number = /^\d{1,3}$/.test(typed) ? Number(typed) : 0;
+    const chosen = listed[number - 1];
+    if (chosen === undefined)
+      throw new SvcError('local_aid_required', {
+        message: `Nothing was done: "${typed}" is not a number of this list.`,
+      });
+    return chosen.aid;
   }
 
   /** The local agent of a command: the named one, or as `acting`. @throws SvcError as `acting` */

@@ -1,40 +1,13 @@
 /** Error messages for people, in terms of the command line, with the next step. */
 import { type ErrorCode, noSuchAgent, type SvcError } from '../../foundation/errors.ts';
 
-// Suggests the word that a user most likely meant.
-
-/** Largest edit distance at which a word is suggested. */
-const MAX_CHANGES = 2;
-
-/** The edit distance of two words (Levenshtein). */
-function changes(one: string, other: string): number {
-  let row = Array.from({ length: other.length + 1 }, (_, i) => i);
-  for (const [i, character] of one.split('').entries()) {
-    const next = [i + 1];
-    for (const [j, wanted] of other.split('').entries()) {
-      const [left = 0, above = 0, corner = 0] = [next[j], row[j + 1], row[j]];
-      next.push(Math.min(left + 1, above + 1, corner + (character === wanted ? 0 : 1)));
-    }
-    row = next;
-  }
-  return row.at(-1) ?? 0;
-}
-
-/** The most similar word, if one is similar enough. Case is ignored, and `-` equals `_`. */
-export function closestWord(typed: string, words: Iterable<string>): string | undefined {
-  const plain = (word: string): string => word.toLowerCase().replaceAll(/[-_]/g, '');
-  const near = [...words].map((word) => ({ word, distance: changes(plain(typed), plain(word)) }));
-  const [best] = near.sort((a, b) => a.distance - b.distance);
-  const most = Math.min(MAX_CHANGES, Math.floor(typed.length / 3));
-  return best !== undefined && best.distance <= most ? best.word : undefined;
-}
-
 /** The next step for errors whose message does not contain it. */
 const NEXT: Partial<Record<ErrorCode, string>> = {
   unauthorized: 'Set SVC_TOKEN to the api_token of the daemon, or pass --token.',
   not_friends: 'To send one: svc chat request <aid>',
   wrong_state: 'List your conversations: svc chat contacts',
   self: 'Name another agent. Your own agents: svc agents',
+  access_pending: 'To wait for the decision: repeat the command with --wait 60',
   resolve_failed: 'See what is known about it: svc netcheck <aid>',
   connect_failed: 'See what blocks the connection: svc netcheck <aid>',
   inbound_unreachable: 'Its owner can find out why: svc agents probe <aid>',
@@ -101,11 +74,19 @@ export function explainError({ message, details }: SvcError): string {
       const found = words.exec(problem);
       if (found !== null) return `${typedName(path)} ${meaning(...found.slice(1))}.`;
     }
-  return message.replace(/^request: /, '').replaceAll(MEMBERS, (member) => `--${member.replace('_', '-')}`);
+  const named = (member: string): string => (member === 'local_aid' ? '--as' : `--${member.replace('_', '-')}`);
+  return message.replace(/^request: /, '').replaceAll(MEMBERS, named);
 }
 
-/** The next step. Undefined if the message contains it. */
-export function nextStepHint(error: SvcError): string | undefined {
+/**
+ * The next step. Undefined if the message contains it.
+ * @param args the typed words
+ */
+export function nextStepHint(error: SvcError, args: readonly string[] = []): string | undefined {
+  if (error.code === 'access_denied' && args.some((word) => word === '--note' || word.startsWith('--note=')))
+    return args.some((word) => /^--wait(?:=|$)/.test(word))
+      ? 'The note was not delivered, unless its owner refused you just now.'
+      : 'The note was not delivered: the agent denies this caller without asking its owner.';
   if (error.code === 'local_aid_required' && !error.message.includes('svc use'))
     return 'Or select one for all commands: svc use <agent>';
   if (error.message === noSuchAgent('').message) return 'List your agents: svc agents';

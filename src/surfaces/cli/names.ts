@@ -1,6 +1,16 @@
 /** How agents and IDs are shown to people: by name, or by a unique prefix. */
 import { SHA256_PATTERN } from '../../foundation/domain/objects.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { LISTED_ID_PATTERN } from '../../foundation/ids.ts';
+import {
+  agentsNamed,
+  type LabelBook,
+  looksLikeAddress,
+  mergeNames,
+  type NamedAgents,
+  SHOWN_AID_CHARS,
+  shortAid,
+} from '../../foundation/labels.ts';
 
 // Resolves prefixes of IDs: a prefix stands for the only ID that starts with it.
 
@@ -10,7 +20,7 @@ const SHOWN_ID_CHARS = 8;
 const TYPED_ID_CHARS = 4;
 
 /** IDs of tunnels and of access list entries. */
-export const LISTED_ID = /^[0-9a-f]{16}$/;
+export const LISTED_ID = new RegExp(LISTED_ID_PATTERN);
 
 /** A kind of ID, and the command that lists existing IDs. */
 export interface IdSource {
@@ -59,25 +69,21 @@ export async function resolveId(text: string, whole: RegExp, { noun, command, id
 // Resolves what a user may type in place of an AID: a label of the address book, the name of a local agent, or a
 // prefix of an AID.
 
-/** AID to label. */
-type Labels = Readonly<Record<string, string>>;
-type Own = readonly { readonly aid: string; readonly name?: string | undefined }[];
-
 /** Sources of names and AIDs. Each is read at most once, and only if the text is not an AID. */
 interface AliasSources {
-  readonly labels: () => Promise<Labels>;
+  readonly book: () => Promise<LabelBook>;
   /** The agents of the node. */
-  readonly own: () => Promise<Own>;
+  readonly own: () => Promise<NamedAgents>;
   /** AIDs that the node has seen. */
-  readonly known: (own: Own) => Promise<Iterable<string>>;
+  readonly known: (own: NamedAgents) => Promise<Iterable<string>>;
 }
 
 const BEGINNING = /^(?:aid1|0x|bc1q)[0-9a-z]*$/;
 
 export class Aliases {
   readonly #sources: AliasSources;
-  #labels: Promise<Labels> | undefined;
-  #own: Promise<Own> | undefined;
+  #book: Promise<LabelBook> | undefined;
+  #own: Promise<NamedAgents> | undefined;
 
   constructor(sources: AliasSources) {
     this.#sources = sources;
@@ -85,15 +91,16 @@ export class Aliases {
 
   /** The names to show for agents. @throws SvcError if they cannot be read */
   async names(): Promise<Map<string, string>> {
-    this.#labels ??= this.#sources.labels();
+    this.#book ??= this.#sources.book();
     this.#own ??= this.#sources.own();
-    const [labels, own] = await Promise.all([this.#labels, this.#own]);
-    return mergeNames(labels, own);
+    const [book, own] = await Promise.all([this.#book, this.#own]);
+    return mergeNames(book, own);
   }
 
   /**
    * The AID for a text. Names are case-insensitive.
-   * @throws SvcError `bad_aid` if it is unknown, `invalid_request` if it is the prefix of several AIDs
+   * @throws SvcError `bad_aid` if it is unknown, `ambiguous_label` if several local agents have this name,
+   *   `invalid_request` if it is the prefix of several AIDs
    */
   async aid(text: string): Promise<string> {
     // Loads hashes and encodings that commands without an AID do not need.
@@ -104,9 +111,9 @@ export class Aliases {
       if (!(error instanceof SvcError)) throw error;
     }
     const typed = text.trim().replace(/…$/, '').toLowerCase();
-    this.#labels ??= this.#sources.labels();
-    const labels = Object.entries(await this.#labels);
-    const found = labels.find(([, label]) => label.toLowerCase() === typed)?.[0] ?? (await this.#named(typed));
+    this.#book ??= this.#sources.book();
+    const [labeled] = agentsNamed(typed, await this.#book, []);
+    const found = labeled ?? (await this.#named(typed));
     if (found !== undefined) return found;
     if (typed.startsWith('aid1'))
       throw new SvcError('bad_aid', {
@@ -119,11 +126,20 @@ export class Aliases {
 
   /** The local agent with this name, or the only AID with this prefix. */
   async #named(typed: string): Promise<string | undefined> {
-    const names = await this.names().catch(() => new Map<string, string>());
-    for (const [aid, name] of names) if (name.toLowerCase() === typed) return aid;
+    this.#own ??= this.#sources.own();
+    const own = await this.#own.catch(() => []);
+    const [one, ...others] = looksLikeAddress(typed) ? [] : agentsNamed(typed, { aliases: {} }, own);
+    if (others.length > 0)
+      throw new SvcError('ambiguous_label', {
+        message: `${others.length + 1} agents here are named "${typed}". Give the AID instead, or label it with "svc alias add". "svc agents --full" lists them.`,
+      });
+    if (one !== undefined) return one;
     if (!BEGINNING.test(typed) || typed.length < SHOWN_AID_CHARS) return undefined;
-    const known = await this.#sources.known(await (this.#own ?? []));
-    const found = [...new Set([...names.keys(), ...known])].filter((aid) => aid.toLowerCase().startsWith(typed));
+    const names = await this.names().catch(() => new Map<string, string>());
+    const known = await this.#sources.known(own);
+    const found = [...new Set([...names.keys(), ...own.map(({ aid }) => aid), ...known])].filter((aid) =>
+      aid.toLowerCase().startsWith(typed),
+    );
     if (found.length > 1)
       throw new SvcError('invalid_request', {
         message: `"${typed}" matches ${found.length} AIDs: ${found.join(', ')}. Type more characters.`,
@@ -131,9 +147,6 @@ export class Aliases {
     return found[0];
   }
 }
-
-/** Shortest AID prefix that is shown. */
-export const SHOWN_AID_CHARS = 12;
 
 /** AIDs of all schemes in canonical form. */
 const AID = /^(?:aid1[02-9ac-hj-np-z]{58}|0x[0-9A-Fa-f]{40}|bc1q[02-9ac-hj-np-z]{38})$/;
@@ -193,7 +206,7 @@ export class Names {
 
   /** The shortest unique prefix of an AID, or the complete AID with --full. */
   short(aid: string): string {
-    return this.#full || aid.length <= this.#aidChars ? aid : `${aid.slice(0, this.#aidChars)}…`;
+    return this.#full ? aid : shortAid(aid, this.#aidChars);
   }
 
   /** In a list: the name, or the unique prefix of the AID. */
@@ -216,17 +229,4 @@ export class Names {
     };
     return mapped(answer, change) as A;
   }
-}
-
-/** Names of agents: the user's labels first, then the names of local agents that no label uses. */
-export function mergeNames(
-  labels: Readonly<Record<string, string>>,
-  own: readonly { readonly aid: string; readonly name?: string | undefined }[],
-): Map<string, string> {
-  const names = new Map(Object.entries(labels));
-  const taken = [...names.values(), ...own.flatMap(({ name }) => name ?? [])].map((name) => name.toLowerCase());
-  for (const { aid, name } of own)
-    if (name !== undefined && !names.has(aid) && taken.filter((one) => one === name.toLowerCase()).length === 1)
-      names.set(aid, name);
-  return names;
 }

@@ -1,5 +1,7 @@
 /** Arguments and options of commands as data, and the types of their parsed values. */
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
+import { MAX_DECISION_WAIT_S } from '../../foundation/domain/access.ts';
+import { SvcError } from '../../foundation/errors.ts';
 import type { CliContext } from './context.ts';
 
 /** An argument or option that is neither plain text nor a switch. `T` is its parsed value. */
@@ -18,8 +20,14 @@ export interface ValueOption<T> {
   readonly conflicts?: string[];
   /** Options that it sets. */
   readonly implies?: Readonly<Record<string, true>>;
-  /** It names the local agent. Optional if there is only one. */
-  readonly acts?: true;
+  /**
+   * It names the local agent that acts. `--as` sets it, and the option itself is a hidden alias. Without a name:
+   * - `required`: the agent in use, the only one, or the user's choice
+   * - `called`: the agent in use. Otherwise undefined: the daemon finds the only one, and the client asks if there are
+   *   several
+   * - `named`: undefined
+   */
+  readonly acts?: 'required' | 'called' | 'named';
 }
 
 /** Options by their usage, such as `<aid>`, `[seq]` or `--limit <n>`: the help text, or a parser. */
@@ -69,10 +77,37 @@ export type ParsedOptions<U, T> = { readonly [F in ArgumentsIn<U> as NameOf<F>]:
   readonly [F in keyof T as NameOf<F>]: ValueOf<F, T[F]>;
 };
 
-const actor: ValueOption<string> = { about: 'the local agent; optional if there is only one', acts: true };
+/** The usage of the option that names the acting agent. It is a global option. */
+export const AS_OPTION = '--as <agent>';
+
+const actor: ValueOption<string> = {
+  about: 'the local agent that acts; default: the agent of "svc use", or the only agent',
+  acts: 'required',
+};
 
 /** The option that names the local agent. Commands receive its AID. */
 export const ACTING_AGENT = { '--aid <aid>': actor } as const;
+
+const caller: ValueOption<string | undefined> = { about: actor.about, acts: 'called' };
+
+/** The option that names the local agent for operations that find the only one themselves. */
+export const CALLING_AGENT = { '--local-aid <aid>': caller } as const;
+
+/** An option that names a local agent, without a default. */
+export function namedAgent(about: string): ValueOption<string | undefined> {
+  return { about, acts: 'named' };
+}
+
+/** A first argument that names the local agent. It may be omitted. */
+export function actingArgument(about: string): ValueOption<string> {
+  return { about: `${about}; may be omitted, see --as`, acts: 'required' };
+}
+
+/** The first argument of commands on one local agent. */
+export const AGENT = { '<aid>': actingArgument('the local agent') } as const;
+
+/** The placeholder for an omitted acting agent in a command line. */
+export const OMITTED_AGENT = '';
 
 /** An integer. */
 export function integer(about: string): ValueOption<number | undefined> {
@@ -130,26 +165,51 @@ export function accessToken(about: string): ValueOption<string | undefined> {
   return { about: `${about} (${variable} keeps it out of the process list)`, variable };
 }
 
+/** How the owner of another agent is asked, if it must allow the caller. */
+export const ASK = {
+  '--note <text>': 'a note to the owner of the agent, if it must allow you first',
+  '--wait <seconds>': integer(`wait for the decision of the owner, at most ${MAX_DECISION_WAIT_S}`),
+} as const;
+
+/** The members of a request for `ASK`. */
+export function askInput({ note, wait }: ParsedOptions<'', typeof ASK>) {
+  return { ...(note === undefined ? {} : { note }), ...(wait === undefined ? {} : { wait_s: wait }) };
+}
+
 function toValueOption(said: string | ValueOption<unknown>): ValueOption<unknown> {
   return typeof said === 'string' ? { about: said } : said;
+}
+
+/** Arguments that name the acting agent. */
+const actingArguments = new WeakSet<Argument>();
+
+/** True for an argument that names the acting agent. */
+export function isActingArgument(argument: Argument): boolean {
+  return actingArguments.has(argument);
 }
 
 /** Adds arguments and options to a command. */
 export function addOptions(command: Command, takes: CommandOptions): void {
   for (const [flags, said] of Object.entries(takes)) {
-    const { about, read, choices, otherwise, required, conflicts = [], implies = {} } = toValueOption(said);
+    const { about, read, choices, otherwise, required, conflicts = [], implies = {}, acts } = toValueOption(said);
     const one = /^[<[]/.test(flags) ? new Argument(flags, about) : new Option(flags, about);
     if (read !== undefined) one.argParser(read);
     if (choices !== undefined) one.choices(choices);
     if (otherwise !== undefined) one.default(otherwise);
-    if (one instanceof Argument) command.addArgument(one);
-    else
+    // The program parses --as. Here it is for the help.
+    if (acts !== undefined) command.addOption(new Option(AS_OPTION, one instanceof Argument ? actor.about : about));
+    if (one instanceof Argument) {
+      if (acts !== undefined) actingArguments.add(one);
+      command.addArgument(one);
+    } else {
       command.addOption(
         one
           .makeOptionMandatory(required === true)
+          .hideHelp(acts !== undefined)
           .conflicts(conflicts)
           .implies(implies),
       );
+    }
   }
 }
 
@@ -172,15 +232,33 @@ export async function parseOptions(command: Command, takes: CommandOptions, cont
   );
   for (const [name, value] of Object.entries<unknown>(command.opts()))
     if (own.has(name)) typed[memberName(name)] = value;
-  // The daemon picks the only agent itself, but does not know the selection of `svc use`.
-  if ('--local-aid <aid>' in takes) typed['local_aid'] ??= context.chosen?.aid;
+  const as = context.options.as;
   for (const [flags, said] of Object.entries(takes)) {
     const { variable, acts } = toValueOption(said);
     if (variable === undefined && acts === undefined) continue;
-    const name = memberName(new Option(flags).attributeName());
-    const value = typed[name];
+    const name = memberName(/^[<[]/.test(flags) ? flags.slice(1, -1) : new Option(flags).attributeName());
     if (variable !== undefined) typed[name] ??= context.io.env[variable];
-    if (acts === true) typed[name] = await context.localAgent(typeof value === 'string' ? value : undefined);
+    if (acts !== undefined) typed[name] = await actingAgent(context, acts, typed[name], as);
   }
   return typed;
+}
+
+/** True if a command acts for a local agent. */
+export function acts(takes: CommandOptions): boolean {
+  return Object.values(takes).some((said) => toValueOption(said).acts !== undefined);
+}
+
+async function actingAgent(
+  context: CliContext,
+  kind: NonNullable<ValueOption<unknown>['acts']>,
+  value: unknown,
+  as: string | undefined,
+): Promise<string | undefined> {
+  const old = typeof value === 'string' && value !== OMITTED_AGENT ? value : undefined;
+  if (as !== undefined && old !== undefined && old !== as)
+    throw new SvcError('invalid_request', { message: `Two agents are named: ${as} and ${old}. Omit one.` });
+  const named = as ?? old;
+  if (kind === 'named') return named;
+  if (kind === 'required') return context.localAgent(named);
+  return named ?? context.chosen?.aid;
 }

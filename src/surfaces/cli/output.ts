@@ -3,9 +3,11 @@ import { fstatSync, fsyncSync, statSync, writeSync } from 'node:fs';
 import { devNull } from 'node:os';
 import { Writable } from 'node:stream';
 import { codeOf, EXIT, SvcError } from '../../foundation/errors.ts';
+import { lazy } from '../../foundation/lazy.ts';
 import type { CliContext } from './context.ts';
 import type { CliIo } from './input.ts';
 import type { Names } from './names.ts';
+import { PipeReader } from './pipe-reader.ts';
 import { type OutputText, renderText, safeJson, safeText } from './text.ts';
 
 // How responses are printed: as JSON, as text for people, or as a single value for scripts.
@@ -212,7 +214,10 @@ export async function writeOnce(stream: Writable, text: string | Uint8Array): Pr
   if (stream instanceof FileOutput) stream.flush();
 }
 
-/** Detects that the output of a command failed. */
+/** Interval of the question whether the output still has a reader, milliseconds. */
+const READER_MS = 1000;
+
+/** Detects that the output of a command failed, or that nothing reads it. */
 export class OutputWatch {
   readonly #io: CliIo;
   readonly #gone = new AbortController();
@@ -228,11 +233,28 @@ export class OutputWatch {
     io.stderr.on('error', () => {});
   }
 
+  /** Stops commands that follow something when the reader of their output, such as `head`, has ended. */
+  #watchReader(): void {
+    const { stdout } = this.#io;
+    if (!('fd' in stdout) || typeof stdout.fd !== 'number' || stdout instanceof FileOutput) return;
+    // Now, because a reader that has never been seen may be in another container.
+    const reader = PipeReader.of(stdout.fd);
+    if (reader === null) return;
+    const timer = setInterval(() => {
+      if (!reader.isGone()) return;
+      clearInterval(timer);
+      this.#gone.abort();
+    }, READER_MS).unref();
+  }
+
   /** The input and output for the command. Its signal also stops commands that would run forever without an output. */
   get io(): CliIo {
     const io = this.#io;
     const { stdout, stderr, env } = io;
-    const signal = io.signal === undefined ? this.#gone.signal : AbortSignal.any([io.signal, this.#gone.signal]);
+    const signal = lazy(() => {
+      this.#watchReader();
+      return io.signal === undefined ? this.#gone.signal : AbortSignal.any([io.signal, this.#gone.signal]);
+    });
     return {
       // Creating it takes time that most commands do not need.
       get stdin() {
@@ -241,7 +263,10 @@ export class OutputWatch {
       stdout,
       stderr,
       env,
-      signal,
+      // Only commands that run until interrupted use it.
+      get signal() {
+        return signal();
+      },
     };
   }
 
@@ -261,6 +286,6 @@ export class OutputWatch {
 
   /** True if the output failed. */
   get isGone(): boolean {
-    return this.#failure !== undefined;
+    return this.#gone.signal.aborted;
   }
 }

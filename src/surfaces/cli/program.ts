@@ -1,15 +1,18 @@
 /** The command line: global options, the commands, and error handling. */
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Option } from 'commander';
+import { closestWord } from '../../foundation/closest-word.ts';
 import { EXIT, SvcError } from '../../foundation/errors.ts';
 import { VIA_HEADERS } from '../../operations/via-headers.ts';
 import { commandFilesFor } from './command-files.ts';
 import { CommandGroup, exampleHelp } from './command-group.ts';
 import { completionCommands } from './commands/completion.ts';
 import { CliContext, type ContextOf, type GlobalOptions, PIPED_SECRETS, type Via } from './context.ts';
-import { closestWord, explainError, nextStepHint } from './error-hints.ts';
+import { explainError, nextStepHint } from './error-hints.ts';
 import type { CliIo } from './input.ts';
+import { AS_OPTION } from './options.ts';
 import { CommandFailure, OutputWatch } from './output.ts';
 import { safeJson, safeText } from './text.ts';
+import { withActingArgument } from './words.ts';
 
 // `--via`: sends commands to a remote node through the local daemon.
 
@@ -30,20 +33,25 @@ async function readPassword(local: CliContext, via: string, ask: boolean): Promi
 /**
  * The target of a command. Undefined for the local daemon.
  * @param local the context of the local daemon, whose address book has the labels
+ * @param acts the command acts for an agent of the target, so `--as` does not name the local agent that asks
  */
-export async function readVia(local: CliContext, options: GlobalOptions): Promise<Via | undefined> {
-  const { via, viaAs, viaPassword } = options;
+export async function readVia(local: CliContext, options: GlobalOptions, acts = false): Promise<Via | undefined> {
+  const { via, viaAs, viaPassword, as } = options;
   if (via === undefined) return undefined;
   const aid = await local.aid(via);
+  const asking = viaAs ?? (acts ? undefined : as) ?? local.inUse?.aid;
   const password = await readPassword(local, via, viaPassword === true);
   return {
     aid,
     headers: {
       ...(password === undefined ? {} : { [VIA_HEADERS.accessToken]: password }),
-      ...(viaAs === undefined ? {} : { [VIA_HEADERS.localAid]: await local.aid(viaAs) }),
+      ...(asking === undefined ? {} : { [VIA_HEADERS.localAid]: await local.aid(asking) }),
     },
   };
 }
+
+/** The option that names the acting agent. */
+const AS_LONG = '--as';
 
 // Environment variables of `svc`, and hints about mistyped ones.
 
@@ -85,13 +93,14 @@ export async function buildProgram(io: CliIo, options: ProgramOptions, args: rea
   const program = new Command('svc');
   program
     .description('Controls the svcd daemon on this machine.')
-    .option('--api <url>', 'address of the daemon (SVC_API; default: the daemon of this user)')
+    .option('--api <url>', 'address of the daemon (SVC_API; default: the daemon of SVCD_DATA_DIR, or of this user)')
     .option('--token <token>', 'API token (SVC_TOKEN keeps it out of the process list)')
     .option('--json', 'print JSON')
     .option('--quiet', 'print only the essential value')
     .option('--full', 'show complete AIDs and IDs in lists; --json always does')
+    .option(AS_OPTION, 'the local agent that acts, by AID or label; default: the agent of "svc use"')
     .option('--via <aid>', 'administer the node with this AID through the local daemon (see svc admin --help)')
-    .option('--via-as <aid>', 'with --via, send the requests as this agent; default: as the local node')
+    .addOption(new Option('--via-as <aid>', 'with --via, the local agent that sends the requests').hideHelp())
     .option('--via-password', 'with --via, prompt for the password of the node (or set SVC_VIA_PASSWORD)')
     .version(options.version, '-V, --version')
     .addHelpText('after', EXAMPLES + EXIT_CODES + PIPED_SECRETS)
@@ -108,7 +117,8 @@ export async function buildProgram(io: CliIo, options: ProgramOptions, args: rea
   const contextOf: ContextOf = (command) =>
     new CliContext(io, command.optsWithGlobals<GlobalOptions>(), options.dataDir, via);
   program.hook('preAction', async (_program, command) => {
-    via = await readVia(contextOf(command), command.optsWithGlobals<GlobalOptions>());
+    const acts = command.options.some(({ long }) => long === AS_LONG);
+    via = await readVia(contextOf(command), command.optsWithGlobals<GlobalOptions>(), acts);
   });
   const svc = new CommandGroup(program, contextOf, 'svc');
   for (const part of commandFilesFor(args)) {
@@ -138,7 +148,9 @@ function pointToHelp(command: Command, path: string): void {
 const DAEMON_COMMANDS: ReadonlySet<string> = new Set(['service', 'start', 'run']);
 
 /** A hint in addition to the message of the parser. */
-function usageRemark(io: CliIo, { code }: CommanderError, args: readonly string[]): void {
+function usageRemark(io: CliIo, { code, message }: CommanderError, args: readonly string[]): void {
+  if (code === 'commander.unknownOption' && message.includes("'--data-dir"))
+    io.stderr.write('To use the daemon of a data directory: SVCD_DATA_DIR=<dir> svc …\n');
   const command = args.find((arg) => !arg.startsWith('-')) ?? '';
   if (code !== 'commander.unknownCommand' || !DAEMON_COMMANDS.has(command)) return;
   const meant = command === 'start' || command === 'run' ? 'svcd' : `svcd ${command}`;
@@ -152,11 +164,11 @@ function usageError({ code, message }: CommanderError): SvcError {
   });
 }
 
-function report(io: CliIo, error: SvcError, json: boolean): void {
+function report(io: CliIo, error: SvcError, json: boolean, args: readonly string[] = []): void {
   const { code, message, details = {} } = error;
   if (json) return void io.stderr.write(`${safeJson({ error: code, message, details })}\n`);
   io.stderr.write(`svc: ${safeText(explainError(error))}\n`);
-  const next = nextStepHint(error);
+  const next = nextStepHint(error, args);
   if (next !== undefined) io.stderr.write(`     ${next}\n`);
 }
 
@@ -184,7 +196,7 @@ async function runCommand(
   if (!json && !args.includes('--quiet')) for (const remark of variableHints(io)) io.stderr.write(`${remark}\n`);
   try {
     const program = await buildProgram(io, { ...options, json }, args);
-    await program.parseAsync(args, { from: 'user' });
+    await program.parseAsync(withActingArgument(program, args), { from: 'user' });
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) {
@@ -200,7 +212,7 @@ async function runCommand(
     // A closed output stopped the command.
     if (error instanceof SvcError && error.code === 'cancelled' && output.isGone) return 0;
     if (error instanceof SvcError) {
-      report(io, error, json);
+      report(io, error, json, args);
       return error.exit;
     }
     // Responses are not validated: another version or another server may omit what a command shows.
@@ -209,7 +221,8 @@ async function runCommand(
       report(io, new SvcError('daemon_unreachable', { message, cause: error }), json);
       return EXIT.unreachable;
     }
-    io.stderr.write(`svc: ${error instanceof Error ? safeText(error.message) : 'unknown failure'}\n`);
+    const message = error instanceof Error ? error.message : 'unknown failure';
+    report(io, new SvcError('internal', { message, cause: error }), json);
     return EXIT.failed;
   }
 }

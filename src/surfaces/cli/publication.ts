@@ -1,5 +1,6 @@
 /** Publishes an agent, and describes the result. */
 import { pluralize } from '../../foundation/display-text.ts';
+import type { AnswerOf, SvcClient } from './client.ts';
 import type { CliContext } from './context.ts';
 
 const NO_OTHER_NODE = 'not yet: no other node stores it. It is published as soon as this node reaches one';
@@ -24,6 +25,18 @@ export async function tryPublish({ client }: CliContext, aid: string): Promise<P
   } catch (error) {
     return { published: false, publish_error: error instanceof Error ? error.message : 'unknown failure' };
   }
+}
+
+type Profile = NonNullable<AnswerOf<'agentGet'>['profile']>;
+
+/** Publishes a profile with some members changed. A member that is undefined is removed. */
+export async function changeProfile(
+  client: SvcClient,
+  aid: string,
+  changes: { readonly [K in keyof Profile]: Profile[K] | undefined },
+): Promise<AnswerOf<'profileSet'>> {
+  const { profile } = await client.agentGet({ aid });
+  return client.profileSet({ ...profile, ...changes, aid });
 }
 
 /** The storage nodes of a record, in words. */

@@ -172,13 +172,14 @@ export function agentNetcheckText(c: CheckedAgent): OutputText {
     'not direct': c.not_direct?.text,
   });
   const rows = c.ways.flatMap(({ path, after_ms, to, may_lead }) => {
-    const may = may_lead === null ? 'maybe' : may_lead ? 'yes' : 'no';
+    const may = may_lead === null ? 'unknown' : may_lead ? 'yes' : 'no';
     const [first = '', ...others] = to;
     return [[path, `${after_ms} ms`, may, first], ...others.map((address) => ['', '', '', address])];
   });
-  const notes = c.ways.map(({ path, note }) => `${path}: ${note}`);
-  const table = formatTable(['WAY', 'AFTER', 'LEADS', 'TO'], rows, 'No path leads to it.');
-  return [fields, '', table, ...(notes.length === 0 ? [] : ['', ...notes])];
+  const notes = new Set(c.ways.map(({ path, note }) => `${path}: ${note}`));
+  if (c.ways.some(({ may_lead }) => may_lead === null)) notes.add('unknown: only an attempt shows whether it works.');
+  const table = formatTable(['PATH', 'AFTER', 'WORKS', 'TO'], rows, 'No path leads to it.');
+  return [fields, '', table, ...(notes.size === 0 ? [] : ['', ...notes])];
 }
 
 /** The summary of a ping. */

@@ -28,6 +28,11 @@ export class WrappedText {
   }
 }
 
+/** A word of a command line that the user may type, quoted for a shell if necessary. Labels can contain blanks. */
+export function commandWord(text: string): string {
+  return /^[\p{L}\p{N}@%+=:,./_-]+$/u.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
 /** Output of a command: a text, a layout, or several below each other. */
 export type OutputText = string | WrappedText | readonly OutputText[];
 

@@ -1,6 +1,7 @@
 /** Resolves agents for programs. */
 import { SvcError } from '../../foundation/errors.ts';
 import { parseAid } from '../../foundation/identity/aid.ts';
+import { agentsNamed } from '../../foundation/labels.ts';
 import type { SvcApi } from './api.ts';
 
 /** Agents per page of the list. */
@@ -20,9 +21,7 @@ function aidIn(text: string): string | null {
 export async function resolveAid(api: SvcApi, text: string): Promise<string> {
   const written = aidIn(text);
   if (written !== null) return written;
-  const { aliases } = await api.addressBookGet();
-  const wanted = text.trim().toLowerCase();
-  const aid = Object.keys(aliases).find((one) => aliases[one]?.toLowerCase() === wanted);
+  const [aid] = agentsNamed(text, await api.addressBookGet(), []);
   if (aid !== undefined) return aid;
   throw new SvcError('not_found', {
     message: `"${text}" is neither an AID nor a label. Add a label with "svc alias add".`,

@@ -1,6 +1,7 @@
 /** A remote agent for programs. */
 
 import { fromBase64 } from '../../foundation/bytes.ts';
+import { MCP_PATH } from '../../foundation/domain/services.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { base64Of, type SvcApi } from './api.ts';
 import { sendNote } from './inbox.ts';
@@ -68,8 +69,6 @@ export type SendCall = (
 
 /** Paths of the agent card in A2A 1.0, and in 0.3 and earlier. */
 const CARD = '/.well-known/agent-card.json';
-/** The usual path of MCP servers. */
-const MCP_PATH = '/mcp';
 
 export class RemoteAgent {
   readonly #name: string;

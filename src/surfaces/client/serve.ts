@@ -5,6 +5,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { agentsNamed } from '../../foundation/labels.ts';
 import { flushHead } from '../../foundation/sockets.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
 import { changeLabels } from '../../operations/address-book-client.ts';
@@ -167,13 +168,16 @@ interface Identity {
 async function identityFor(api: SvcApi, { as, name }: ServeOptions): Promise<Identity> {
   if (as !== undefined) return { aid: await resolveAid(api, as) };
   const agents = await localAgents(api);
-  const known =
-    name === undefined ? agents[0] : agents.find(({ label }) => label?.toLowerCase() === name.toLowerCase());
+  const own = agents.map(({ aid, label }) => ({ aid, name: label }));
+  const [named] = name === undefined ? [agents[0]?.aid] : agentsNamed(name, await api.addressBookGet(), own);
+  const known = agents.find(({ aid }) => aid === named);
   if (name === undefined && agents.length > 1)
     throw new SvcError('local_aid_required', {
       message: 'There are several agents. Name the serving one with "name" or "as".',
     });
   if (known !== undefined) return known;
+  if (named !== undefined)
+    throw new SvcError('invalid_request', { message: `"${name}" is the label of ${named}. Choose another name.` });
   const { aid, master_private_key_hex: masterKey, ...made } = await api.identityGenerate();
   const { operational_private_key_hex, delegation_proof_hex } = made;
   await api.agentRegister({ operational_private_key_hex, delegation_proof_hex, publish: false });

@@ -138,6 +138,11 @@ export function svcdEntry(client: McpClientName, launch: ClientLaunch): ServerEn
   return { name: 'svcd', launch, shownBy: `svcd mcp print ${client}` };
 }
 
+/** The entry for the hub. */
+export function hubEntry(client: McpClientName, launch: ClientLaunch): ServerEntry {
+  return { name: 'svcd-hub', launch, shownBy: `svcd mcp print --hub ${client}` };
+}
+
 /**
  * A configuration and its parsed tree, or null if it is not a JSON object. Comments and a byte order mark are allowed.
  */

@@ -1,10 +1,10 @@
 /**
- * `svc mcp use --stdio`: connects an MCP host on stdin and stdout to a shared server at a local address of its agent.
- * Messages pass unchanged in every revision. The bridge restores the session after a restart of a daemon or the server,
- * without the host noticing.
+ * `svc mcp use --stdio` and `svc mcp hub --stdio`: connects an MCP host on stdin and stdout to a shared server at a
+ * local address of its agent, or to the hub of the daemon. Messages pass unchanged in every revision. The bridge
+ * restores the session after a restart of a daemon or the server, without the host noticing.
  */
 
-import { type IncomingMessage, request } from 'node:http';
+import { type Agent, type IncomingMessage, request } from 'node:http';
 import type { Duplex, Readable, Writable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type JSONRPCMessage, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
@@ -57,20 +57,32 @@ interface Init {
   readonly signal?: AbortSignal | null | undefined;
 }
 
-function ask(url: URL, { method = 'GET', headers, body, signal }: Init): Promise<IncomingMessage> {
+/** How requests authenticate at the address. */
+export interface BridgeAccess {
+  readonly headers: Readonly<Record<string, string>>;
+  /** Makes the connections of one request. Undefined if no proof is necessary. */
+  readonly agent: Agent | undefined;
+}
+
+function ask(
+  url: URL,
+  { method = 'GET', headers, body, signal }: Init,
+  access: BridgeAccess | undefined,
+): Promise<IncomingMessage> {
   const sent = headers instanceof Headers ? Object.fromEntries(headers) : {};
   const text = typeof body === 'string' ? body : undefined;
   const length = text === undefined ? {} : { 'content-length': Buffer.byteLength(text) };
   return new Promise((resolve, reject) => {
     request(url, {
       method,
-      headers: { ...sent, ...length },
+      headers: { ...sent, ...access?.headers, ...length },
       // A pooled connection may be dead, and a call is not repeated on suspicion.
-      agent: false,
+      agent: access?.agent ?? false,
       ...(signal === null || signal === undefined ? {} : { signal }),
     })
       .once('response', resolve)
       .on('error', reject)
+      .once('close', () => access?.agent?.destroy())
       .end(text);
   });
 }
@@ -104,15 +116,16 @@ function webResponse(answer: IncomingMessage, large: LargeIntegers): Response {
 /**
  * @param address returns the current URL of the agent; called again after each failure
  * @param large marks large integers in responses for the transport
+ * @param access creates the access of one request
  * @returns a `fetch` for the transport of the SDK
  */
-function remoteFetch(address: () => Promise<URL>, clock: Clock, large: LargeIntegers) {
+function remoteFetch({ address, clock, access }: BridgeParts, large: LargeIntegers) {
   return async (_url: string | URL, init: Init = {}): Promise<Response> => {
     const giveUpAt = clock.now() + RETRY_FOR_MS;
     for (;;) {
       const isLast = clock.now() >= giveUpAt;
       try {
-        const answer = await ask(await address(), init);
+        const answer = await ask(await address(), init, access?.());
         const code = answer.headers['svc-error'];
         if (isLast || typeof code !== 'string' || !NOT_SENT.has(code)) return webResponse(answer, large);
         answer.resume();
@@ -142,6 +155,8 @@ export interface BridgeParts {
   /** The current URL of the agent's server. */
   readonly address: () => Promise<URL>;
   readonly clock: Clock;
+  /** Creates the access of one request. Omitted if the address needs none. */
+  readonly access?: () => BridgeAccess;
 }
 
 /** A request of the host without a response. */
@@ -204,9 +219,8 @@ export class Bridge {
   }
 
   #newRemote(): StreamableHTTPClientTransport {
-    const { address, clock } = this.#parts;
     const remote = new StreamableHTTPClientTransport(new URL('http://127.0.0.1'), {
-      fetch: remoteFetch(address, clock, this.#large),
+      fetch: remoteFetch(this.#parts, this.#large),
       reconnectionOptions: RESUME,
     });
     // oxlint-disable-next-line prefer-add-event-listener -- a transport of the SDK is no EventTarget

@@ -1,10 +1,7 @@
-/**
- * JSON that preserves large integers. JavaScript numbers are inexact beyond 2^53, which would change database IDs or
- * schema limits (`9223372036854775807`). `JSON.stringify` writes the original digits.
- */
+/** Messages of MCP servers as JSON that preserves large integers, such as database IDs and schema limits. */
 import { randomBytes } from 'node:crypto';
 import { type JSONRPCMessage, parseJSONRPCMessage } from '@modelcontextprotocol/server';
-import { isObject, memberOf } from '../../foundation/json.ts';
+import { isObject, mayHaveLargeInteger, parseIntegers, rawNumber } from '../../foundation/json.ts';
 import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
 
 // A reader of line-delimited messages like that of the SDK's stdio transports, except that it preserves large
@@ -69,38 +66,15 @@ export function keepLargeIntegers<T extends object>(transport: T): T {
   return transport;
 }
 
-/** Only a text with this many consecutive digits can contain a large integer. */
-const LARGE_NUMBER = /\d{16}/;
-const INTEGER = /^-?\d+$/;
 /** Random bytes in the mark of one bridge, so that no message can contain it by chance or on purpose. */
 const INTEGER_MARK_BYTES = 16;
-
-const rawJson: unknown = Reflect.get(JSON, 'rawJSON');
-
-/** A value that `JSON.stringify` writes as these digits. */
-function rawNumber(digits: string): unknown {
-  return typeof rawJson === 'function' ? Reflect.apply(rawJson, JSON, [digits]) : Number(digits);
-}
-
-/**
- * Parses a text and replaces each large integer by the result of `keep`.
- * @throws SyntaxError
- */
-function parseWith(text: string, keep: (digits: string) => unknown): unknown {
-  if (!LARGE_NUMBER.test(text)) return JSON.parse(text);
-  return JSON.parse(text, (...[, value, context]: unknown[]) => {
-    if (typeof value !== 'number' || Number.isSafeInteger(value)) return value;
-    const source = memberOf(context, 'source');
-    return typeof source === 'string' && INTEGER.test(source) ? keep(source) : value;
-  });
-}
 
 /**
  * Like `JSON.parse`, but preserves large integers. The ID of a message is always a number.
  * @throws SyntaxError
  */
 export function parseExact(text: string): unknown {
-  const value = parseWith(text, rawNumber);
+  const value = parseIntegers(text);
   if (!isObject(value) || !isObject(value['id'])) return value;
   return { ...value, id: Number(JSON.stringify(value['id'])) };
 }
@@ -115,10 +89,10 @@ export class LargeIntegers {
 
   /** Marks a JSON text for the reader. Other text is unchanged. */
   marked(text: string): string {
-    if (!LARGE_NUMBER.test(text)) return text;
+    if (!mayHaveLargeInteger(text)) return text;
     try {
       return JSON.stringify(
-        parseWith(text, (digits) => {
+        parseIntegers(text, (digits) => {
           this.#seen = true;
           return `${this.#mark}${digits}`;
         }),

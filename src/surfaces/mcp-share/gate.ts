@@ -62,6 +62,13 @@ export interface GateParts {
   readonly clock: Clock;
   /** Logs unexpected errors. */
   readonly log: (text: string) => void;
+  /** Where to listen, and the port to which the agent is bound: svcd forwards it. Default: a free port. */
+  readonly ports?: GatePorts | undefined;
+}
+
+export interface GatePorts {
+  readonly own: number;
+  readonly bound: number;
 }
 
 export class Gate {
@@ -76,10 +83,10 @@ export class Gate {
     this.#server.maxConnections = MAX_GATE_CONNECTIONS;
   }
 
-  /** Listens on a free loopback port. */
+  /** Listens on a loopback port. */
   static async open(parts: GateParts): Promise<Gate> {
     const gate = new Gate(parts);
-    gate.#server.listen(0, HOST);
+    gate.#server.listen(parts.ports?.own ?? 0, HOST);
     await listening(gate.#server);
     return gate;
   }
@@ -98,9 +105,9 @@ export class Gate {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { agent, backend, clock, log } = this.#parts;
+    const { agent, backend, clock, log, ports } = this.#parts;
     response.on('error', () => {});
-    if (answerChallenge(request, response, agent.key)) return;
+    if (answerChallenge(request, response, agent.key, ports?.bound)) return;
     const caller = provenCaller(request, agent, unixSeconds(clock));
     if (caller === null) {
       response.setHeader('connection', 'close');

@@ -17,9 +17,6 @@ export class Backlog {
   }
 }
 
-/** Path of a shared server at its agent. The path of the original server may differ. */
-export const MCP_PATH = '/mcp';
-
 // Resource limits of a shared MCP server.
 
 /** Concurrent processes of a wrapped server: one per session in the older revisions, one per caller in the newer. */

@@ -1,7 +1,7 @@
 /** Opens a port for sharing an MCP server from the arguments of the command. */
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { Gate, type GateParts, type ToolLists, ToolRules } from './gate.ts';
+import { Gate, type GateParts, type GatePorts, type ToolLists, ToolRules } from './gate.ts';
 import { type Inspection, inspectCommand, inspectUrl } from './inspect.ts';
 import { serverEnvironment } from './server-process.ts';
 import { StdioShare } from './stdio-share.ts';
@@ -64,4 +64,16 @@ export async function open(
     seen,
     begin: (agent) => Gate.open({ agent, backend: new StdioShare({ command, isModern, rules, clock }), clock, log }),
   };
+}
+
+/** Shares a command that was inspected earlier, at the port that svcd chose. @param isModern see `Inspection` */
+export function wake(
+  server: { readonly command: string; readonly args: readonly string[] },
+  isModern: boolean,
+  { agent, ports }: { readonly agent: GateParts['agent']; readonly ports: GatePorts },
+  { environment, log, lists, clock }: ShareOptions,
+): Promise<Gate> {
+  const command = { ...server, environment: serverEnvironment(environment), log };
+  const backend = new StdioShare({ command, isModern, rules: new ToolRules(lists), clock });
+  return Gate.open({ agent, backend, clock, log, ports });
 }

@@ -11,6 +11,7 @@ import {
 } from 'node:http';
 import { request as secureRequest } from 'node:https';
 import { createParser } from 'eventsource-parser';
+import { MCP_PATH } from '../../foundation/domain/services.ts';
 import { isObject, readJson } from '../../foundation/json.ts';
 import { flushHead } from '../../foundation/sockets.ts';
 import {
@@ -24,7 +25,7 @@ import { readBytes } from '../rest/json-body.ts';
 import type { Backend, SharedRequest } from './backend.ts';
 import { parseExact } from './exact-json.ts';
 import type { ToolRules } from './gate.ts';
-import { Backlog, MAX_SHARED_MESSAGE_BYTES, MCP_PATH } from './limits.ts';
+import { Backlog, MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
 import {
   fromCaller,
   idOf,

@@ -6,9 +6,8 @@ import { SERVICE_NAME_FORMAT } from '../../foundation/domain/directory.ts';
 import { SHA256_PATTERN } from '../../foundation/domain/objects.ts';
 import { isObject } from '../../foundation/json.ts';
 import { MCP_PROFILES, type McpProfile } from '../../operations/mcp.ts';
+import { BASE64_TEXT } from '../../operations/schemas.ts';
 import type { ToolTable, ToolView } from '../../operations/tool-call.ts';
-
-// The tools of each profile: the core tools, and tools of its field.
 
 /** Create and publish an identity, find others and call them: the main tasks. */
 const CORE = [
@@ -16,6 +15,7 @@ const CORE = [
   'svc_identity_generate',
   'svc_agent_register',
   'svc_agents_list',
+  'svc_address_book',
   'svc_agent_patch',
   'svc_agent_publish',
   'svc_service_register',
@@ -25,13 +25,35 @@ const CORE = [
   'svc_events_poll',
 ];
 
-/** Tool names, or prefixes that end with `_`. */
-const ADDED: Readonly<Record<McpProfile, readonly string[]>> = {
-  core: [],
-  calls: ['svc_connect', 'svc_tunnel_', 'svc_origin_'],
-  mail: ['svc_mailbox_', 'svc_file_'],
-  chat: ['chat_'],
-  rooms: ['group_'],
+/** Everyday work with few tokens: the core, messages, files and groups. */
+const LEAN = [
+  ...CORE,
+  'svc_mailbox_',
+  'svc_file_',
+  'chat_request',
+  'chat_accept',
+  'chat_send',
+  'chat_read',
+  'chat_contacts',
+  'chat_mark_read',
+  'group_create',
+  'group_list',
+  'group_invite',
+  'group_join',
+  'group_read',
+  'group_append',
+  'group_mark_read',
+];
+
+/** The tools of each profile: names, or prefixes that end with `_`. */
+const TOOLS: Readonly<Record<McpProfile, readonly string[]>> = {
+  full: ['svc_', 'chat_', 'group_'],
+  lean: LEAN,
+  core: CORE,
+  calls: [...CORE, 'svc_connect', 'svc_tunnel_', 'svc_origin_'],
+  mail: [...CORE, 'svc_mailbox_', 'svc_file_'],
+  chat: [...CORE, 'chat_'],
+  rooms: [...CORE, 'group_'],
 };
 
 function matches(name: string, pattern: string): boolean {
@@ -42,10 +64,14 @@ function isProfile(text: string): text is McpProfile {
   return MCP_PROFILES.some((name) => name === text);
 }
 
+/** True if the list contains no schemas of results, which most programs do not show to their model. */
+function isLean(profiles: string | undefined): boolean {
+  return profiles?.split(',').includes('lean') ?? false;
+}
+
 /** True if a tool is shown. `profiles`: names separated by commas; all tools if omitted. */
-export function isShown(tool: string, profiles: string | undefined): boolean {
-  if (profiles === undefined) return true;
-  const patterns = [...CORE, ...profiles.split(',').flatMap((name) => (isProfile(name) ? ADDED[name] : []))];
+export function isShown(tool: string, profiles = 'full'): boolean {
+  const patterns = profiles.split(',').flatMap((name) => (isProfile(name) ? TOOLS[name] : []));
   return patterns.some((pattern) => matches(tool, pattern));
 }
 
@@ -53,13 +79,11 @@ export function isShown(tool: string, profiles: string | undefined): boolean {
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** Nesting depth of output schemas. Deeper objects are not described. */
-const MAX_OUTPUT_DEPTH = 2;
-
 /**
  * Keywords that an output schema does not need. Results may have more members: `pending`, and the mark of foreign text.
  */
 const OUTPUT_NOISE: ReadonlySet<string> = new Set([
+  'required',
   'description',
   'format',
   'contentEncoding',
@@ -79,9 +103,7 @@ function plain(schema: TSchema | JsonSchema): JsonSchema {
   return JSON.parse(JSON.stringify(schema)) as JsonSchema;
 }
 
-/**
- * Converts `anyOf` of constants to `enum`. Other unions stay: type lists are shorter, but not all clients support them.
- */
+/** Converts `anyOf` of constants to `enum`. */
 function shortUnion(options: readonly unknown[]): JsonSchema | undefined {
   const objects = options.filter(isObject);
   return objects.every((one) => 'const' in one) ? { enum: objects.map((one) => one['const']) } : undefined;
@@ -107,46 +129,83 @@ function walk(schema: JsonSchema, change: (schema: JsonSchema, depth: number) =>
   return short === undefined ? result : { ...rest, ...short };
 }
 
+/** Depth of the items of lists in a result. Deeper objects are not described. */
+const MAX_OUTPUT_DEPTH = 2;
+
+function hasMembers(schema: JsonSchema): boolean {
+  return schema['type'] === 'object' && isObject(schema['properties']);
+}
+
+/** The types of a union of types without further members, such as a text or null. */
+function plainTypes(anyOf: unknown, depth: number): readonly unknown[] | undefined {
+  if (!Array.isArray(anyOf)) return undefined;
+  const isPlain = (one: unknown) =>
+    isObject(one) && !('items' in one) && !isConstant(one) && (depth > MAX_OUTPUT_DEPTH || !hasMembers(one));
+  return anyOf.every(isPlain) ? anyOf.map((one: JsonSchema) => one['type']) : undefined;
+}
+
 /** The type of a constant is implied by its value. */
 function isConstant(schema: JsonSchema): boolean {
   return 'const' in schema || 'enum' in schema;
 }
 
-/** The schema of a result: names, types, and required top-level members. */
+/** The schema of a result: names and types of its members, and of the items of its lists. */
 function compactOutput(schema: TSchema): JsonSchema {
-  return walk(plain(schema), (one, depth) => {
+  const { properties, ...rest } = plain(schema);
+  const top = isObject(properties) ? members(properties, (one) => (hasMembers(one) ? { type: 'object' } : one)) : {};
+  return walk({ ...rest, properties: top }, (one, depth) => {
     if (depth > MAX_OUTPUT_DEPTH && one['type'] === 'object') return { type: 'object' };
-    const noise = (key: string) =>
-      OUTPUT_NOISE.has(key) || (key === 'type' && isConstant(one)) || (key === 'required' && depth > 1);
+    const types = plainTypes(one['anyOf'], depth);
+    // Some clients do not support a list of types.
+    if (types !== undefined) return { anyOf: types.map((type) => ({ type })) };
+    const noise = (key: string) => OUTPUT_NOISE.has(key) || (key === 'type' && isConstant(one));
     return Object.fromEntries(Object.entries(one).filter(([key]) => !noise(key)));
   });
 }
 
-/** True if the parameter name, its pattern or the server instructions already express the description. */
+/** True if the parameter name, its type or the server instructions already express the description. */
 function isDescribedElsewhere(schema: JsonSchema): boolean {
-  return schema['format'] === AID_FORMAT || schema['pattern'] === SHA256_PATTERN;
+  const { format, pattern, contentEncoding, description } = schema;
+  if (contentEncoding === 'base64') return description === BASE64_TEXT;
+  return format === AID_FORMAT || format === 'date-time' || pattern === SHA256_PATTERN;
 }
 
-/** The schema of arguments: all limits, and descriptions that add information. */
-function compactInput(schema: JsonSchema): JsonSchema {
-  return walk(plain(schema), (one) => {
-    if (one['format'] === SERVICE_NAME_FORMAT) {
-      const { format: _ours, ...known } = one;
-      return known;
-    }
-    if (!isDescribedElsewhere(one)) return one;
-    const { format: _format, description: _description, ...rest } = one;
-    return rest;
+/** Larger limits are those of a format, such as a time. */
+const LARGEST_LIMIT = 2 ** 32;
+
+/** True for a limit or default that a model assumes anyway: no negative numbers, and zero or false by default. */
+function isUsual(key: string, value: unknown): boolean {
+  if (key === 'maximum') return typeof value === 'number' && value > LARGEST_LIMIT;
+  return (key === 'minimum' && value === 0) || (key === 'default' && (value === 0 || value === false));
+}
+
+/** The schema of arguments: limits, and descriptions that add information. */
+function compactInput({ additionalProperties, ...schema }: JsonSchema): JsonSchema {
+  const { properties } = schema;
+  const hasParameters = isObject(properties) && Object.keys(properties).length > 0;
+  // svcd rejects unknown arguments, and names them.
+  return walk(plain(hasParameters ? schema : { ...schema, additionalProperties }), (one) => {
+    const known = Object.entries(one).filter(([key, value]) => !isUsual(key, value));
+    const { format, description, ...rest } = Object.fromEntries(known);
+    return {
+      ...rest,
+      ...(format === undefined || format === SERVICE_NAME_FORMAT || format === AID_FORMAT ? {} : { format }),
+      ...(description === undefined || isDescribedElsewhere(one) ? {} : { description }),
+    };
   });
 }
 
-/** Annotations of the protocol. The idempotent hint is omitted if it has its default, and for read-only tools. */
+/**
+ * Annotations of the protocol that differ from their defaults: a tool may write, destroy, and communicate with others. A
+ * tool that only reads destroys nothing.
+ */
 function annotationsOf(view: ToolView): NonNullable<Tool['annotations']> {
+  const { readOnly, destructive, idempotent, openWorld } = view;
   return {
-    readOnlyHint: view.readOnly,
-    destructiveHint: view.destructive,
-    ...(view.idempotent && !view.readOnly ? { idempotentHint: true } : {}),
-    openWorldHint: view.openWorld,
+    ...(readOnly ? { readOnlyHint: true } : {}),
+    ...(readOnly || destructive ? {} : { destructiveHint: false }),
+    ...(idempotent && !readOnly ? { idempotentHint: true } : {}),
+    ...(openWorld ? {} : { openWorldHint: false }),
   };
 }
 
@@ -174,7 +233,8 @@ export class ToolCatalog {
 
   /** The tools of the given profiles, or all tools. */
   list(profiles: string | undefined): Tool[] {
-    return this.#tools.filter(({ name }) => isShown(name, profiles));
+    const shown = this.#tools.filter(({ name }) => isShown(name, profiles));
+    return isLean(profiles) ? shown.map(({ outputSchema: _results, ...tool }) => tool) : shown;
   }
 
   /** A tool of the given profiles. */

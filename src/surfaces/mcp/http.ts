@@ -38,15 +38,26 @@ function sendParseError({ response }: StreamExchange, message: string): void {
   response.writeHead(400, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }).end(body);
 }
 
+/** A request of a 2025 revision. */
+interface LegacyRequest {
+  readonly exchange: StreamExchange;
+  readonly web: Request;
+  readonly body: unknown;
+  readonly server: Server;
+  /** Respond with an event stream, for messages before the result. */
+  readonly isStreamed: boolean;
+}
+
 /**
- * Responds to a request of a 2025 revision in one piece. The SDK would open an event stream, which costs a third more,
- * and no tool sends anything before its result.
+ * Responds in one piece, or with an event stream. A stream costs a third more, so it is used only for messages before the
+ * result.
  */
-async function serveLegacy(server: Server, request: Request, parsedBody: unknown): Promise<Response> {
-  const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
+async function serveLegacy({ exchange, web, body, server, isStreamed }: LegacyRequest): Promise<void> {
+  const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: !isStreamed });
   await server.connect(transport);
   try {
-    return await transport.handleRequest(request, { parsedBody });
+    const answer = await transport.handleRequest(web, { parsedBody: body });
+    await sendWebResponse(answer, exchange.response, exchange.context);
   } finally {
     await server.close();
   }
@@ -58,18 +69,47 @@ function isModernClaim({ headers }: Request): boolean {
   return claimed !== null && !SUPPORTED_PROTOCOL_VERSIONS.includes(claimed);
 }
 
+/** The handler of a route. */
+export type HttpHandler = (exchange: StreamExchange) => Promise<void>;
+
 /** Creates the handler of the MCP routes. */
-export function createHttpHandler(
-  options: McpHttpOptions,
-  dependencies: McpHttpDependencies,
-): (exchange: StreamExchange) => Promise<void> {
-  const { tools, clock, log } = dependencies;
+export function createHttpHandler(options: McpHttpOptions, dependencies: McpHttpDependencies): HttpHandler {
+  const { tools, log } = dependencies;
   const catalog = new ToolCatalog(tools);
-  const exchanges = new WeakMap<Request, StreamExchange>();
-  const serverFor = ({ context, input }: StreamExchange): Server => {
+  return serveHttp(({ context, input }) => {
     const profiles = typeof input['profile'] === 'string' ? input['profile'] : undefined;
     return createMcpServer({ ...options, profiles }, { catalog, context, log });
-  };
+  }, dependencies);
+}
+
+/** Calls that clients of a 2025 revision can cancel. */
+export interface CancellableCalls {
+  /**
+   * Looks at a message of a client before it is served.
+   * @returns what applies to this message only, until `done` is called
+   */
+  received(exchange: StreamExchange, message: unknown): ReceivedCall;
+}
+
+export interface ReceivedCall {
+  /** Aborts when the client cancels the call. */
+  readonly signal?: AbortSignal;
+  /** The client wants progress messages. */
+  readonly isStreamed: boolean;
+  readonly done: () => void;
+}
+
+/**
+ * Serves MCP over HTTP.
+ * @param serverFor creates the server of one request; `cancelled` aborts when the client cancels it by a message
+ * @param calls set if results take long enough for progress and cancellation
+ */
+export function serveHttp(
+  serverFor: (exchange: StreamExchange, cancelled?: AbortSignal) => Server,
+  { clock, log }: Pick<McpHttpDependencies, 'clock' | 'log'>,
+  calls?: CancellableCalls,
+): HttpHandler {
+  const exchanges = new WeakMap<Request, StreamExchange>();
   const handler = createMcpHandler(
     ({ requestInfo }) => {
       const exchange = requestInfo === undefined ? undefined : exchanges.get(requestInfo);
@@ -99,10 +139,13 @@ export function createHttpHandler(
     if (body === undefined) return sendParseError(exchange, 'The request body is empty.');
     const web = webRequest(exchange);
     exchanges.set(web, exchange);
-    const legacy = !isModernClaim(web) && (await isLegacyRequest(web, body));
-    const answer = legacy
-      ? await serveLegacy(serverFor(exchange), web, body)
-      : await handler.fetch(web, { parsedBody: body });
-    await sendWebResponse(answer, response, exchange.context);
+    if (isModernClaim(web) || !(await isLegacyRequest(web, body)))
+      return await sendWebResponse(await handler.fetch(web, { parsedBody: body }), response, exchange.context);
+    const { signal, isStreamed = false, done } = calls?.received(exchange, body) ?? {};
+    try {
+      await serveLegacy({ exchange, web, body, server: serverFor(exchange, signal), isStreamed });
+    } finally {
+      done?.();
+    }
   };
 }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { base64Length, writeBase64 } from '../../foundation/base64.ts';
 import { allocateTransferable } from '../../foundation/collected-bytes.ts';
+import { type TraceHeaders, traceHeadersIn } from '../../foundation/traces/trace-context.ts';
 import type { AnswerBytes, CallContext } from '../../operations/operation.ts';
 import type { AdmittedRequest } from './gate.ts';
 
@@ -91,6 +92,10 @@ export class RestContext implements CallContext {
       else this.#response.once('close', abortIfOpen);
     }
     return this.#controller.signal;
+  }
+
+  get trace(): TraceHeaders | undefined {
+    return traceHeadersIn(this.#response.req.headers);
   }
 
   onAnswered(settled: (arrived: boolean) => void): void {

@@ -18,12 +18,15 @@ interface ViaDependencies extends LocalIdentities {
   readonly caller: RemoteCaller;
 }
 
-/** Adapts a rejection to remote administration. The error catalog refers to agents. */
-function asAdminError(error: unknown): unknown {
+/**
+ * Adapts a rejection to remote administration. The error catalog refers to agents.
+ * @param asking the identity that the remote node rejected
+ */
+function asAdminError(error: unknown, asking: Aid): unknown {
   if (!(error instanceof SvcError) || error.code !== 'access_denied') return error;
   return new SvcError('access_denied', {
-    message:
-      'The remote node does not allow this identity to administer it. Its owner can enable remote administration and allow the AID, or give you a password.',
+    message: `The remote node does not allow ${asking} to administer it. Run there: svc admin on && svc admin allow ${asking}. Or use its password (--via-password).`,
+    details: { ...error.details, aid: asking },
     cause: error,
   });
 }
@@ -39,7 +42,7 @@ export function viaHandlers(dependencies: ViaDependencies): StreamHandlers<typeo
       try {
         await callRemote(exchange, target);
       } catch (error) {
-        throw asAdminError(error);
+        throw asAdminError(error, acting.local);
       }
     },
   };
@@ -50,6 +53,8 @@ export function viaHandlers(dependencies: ViaDependencies): StreamHandlers<typeo
 export interface LocalIdentities {
   /** The node's own identity, used if no agent is named. */
   readonly nodeAid: Aid;
+  /** Reads an AID or a label. @throws SvcError `bad_aid`, `ambiguous_label` */
+  readonly agent: (text: string) => Aid;
   /** @throws SvcError `not_found` if it is not an agent of this daemon */
   readonly requireLocal: (aid: Aid) => void;
 }
@@ -65,13 +70,13 @@ function single(headers: IncomingHttpHeaders, name: string): string | undefined 
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** @throws SvcError `bad_aid`, `not_found` */
+/** @throws SvcError `bad_aid`, `ambiguous_label`, `not_found` */
 export function actingIdentity(
   headers: IncomingHttpHeaders,
-  { nodeAid, requireLocal }: LocalIdentities,
+  { nodeAid, agent, requireLocal }: LocalIdentities,
 ): ActingIdentity {
   const named = single(headers, VIA_HEADERS.localAid);
-  const local = named === undefined ? nodeAid : parseAid(named);
+  const local = named === undefined ? nodeAid : agent(named);
   if (local !== nodeAid) requireLocal(local);
   return { local, accessToken: single(headers, VIA_HEADERS.accessToken) };
 }

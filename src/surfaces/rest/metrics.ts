@@ -1,6 +1,6 @@
 /** Metrics of the process and of the API, and the page that shows all metrics. */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import type { Component } from '../../foundation/lifecycle.ts';
+import type { Clock, Timer } from '../../foundation/clock.ts';
 import { type Metric, type MetricSource, type Sample, single } from '../../foundation/metrics.ts';
 import type { HttpStreamHandler } from '../../operations/handlers/exchange.ts';
 
@@ -77,23 +77,31 @@ export class HttpMetrics {
 
 /** Sampling interval of the event loop delay, in milliseconds. */
 const LAG_RESOLUTION_MS = 20;
+/** The event loop is watched for this time after a scrape, milliseconds: the samples wake the process 50 times a second. */
+const LAG_WATCH_MS = 300_000;
 const NS_PER_S = 1e9;
 const US_PER_S = 1e6;
 
-export class ProcessMetrics implements Component {
+export class ProcessMetrics {
+  readonly #clock: Clock;
   readonly #lag = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS });
   readonly #startedAt = performance.timeOrigin / 1000;
+  #watch: Timer | null = null;
 
-  async start(): Promise<void> {
-    this.#lag.enable();
+  constructor(clock: Clock) {
+    this.#clock = clock;
   }
 
-  async stop(): Promise<void> {
+  stop(): void {
+    this.#watch?.cancel();
     this.#lag.disable();
   }
 
-  /** The current metrics. The event loop delays cover the time since the last call. */
+  /** The current metrics. The event loop delays cover the time since the last call, if it was not long ago. */
   collect(): readonly Metric[] {
+    this.#watch?.cancel();
+    this.#watch = this.#clock.after(LAG_WATCH_MS, () => this.#lag.disable());
+    this.#lag.enable();
     const memory = process.memoryUsage();
     const cpu = process.cpuUsage();
     const lag = (quantile: string, ns: number): Metric =>

@@ -11,6 +11,7 @@ import { AclView, Agent, Profile } from '../../operations/agents.ts';
 import { NodeStatus } from '../../operations/node.ts';
 import { StoredObject } from '../../operations/objects.ts';
 import type { Declaration } from '../../operations/operation.ts';
+import { hasLabels, ResultLabels } from '../../operations/result-labels.ts';
 import { AidText, ErrorBody, hasAid, Ok, Pending, Timestamp } from '../../operations/schemas.ts';
 import type { StreamDeclaration } from '../../operations/stream.ts';
 import { TunnelView } from '../../operations/tunnels.ts';
@@ -42,6 +43,7 @@ const NAMED: Readonly<Record<string, TSchema>> = {
   Pending,
   Ok,
   Aid: AidText,
+  Labels: ResultLabels,
   Timestamp,
   Error: ErrorBody,
 };
@@ -51,7 +53,8 @@ const nameOf = lazy(() => new Map(Object.entries(NAMED).map(([name, schema]) => 
 /** Adds the constraints that code checks to a schema. */
 function addConstraints(schema: Document, place: Place, key: string): Document {
   const { type, format, pattern, maximum, minimum } = schema;
-  if (format === 'aid') return { ...schema, pattern: AID_PATTERN };
+  // Requests may name an agent by a label.
+  if (format === 'aid') return place === 'answer' ? { ...schema, pattern: AID_PATTERN } : schema;
   if (format === SERVICE_NAME_FORMAT)
     return { ...schema, pattern: SERVICE_NAME_FORM.source, minLength: 1, maxLength: MAX_SERVICE_NAME_CHARS };
   const isHex = type === 'string' && key.endsWith('_hex') && pattern === undefined;
@@ -88,13 +91,14 @@ function inside(schema: Document, place: Place, key: string): Document {
  * @param key the field that uses it
  */
 function documentSchema(schema: Document, place: Place = 'json', key = ''): Document {
-  const name = place !== 'text' ? nameOf().get(JSON.stringify(schema)) : undefined;
+  const known = place !== 'text' ? nameOf().get(JSON.stringify(schema)) : undefined;
+  const name = known === 'Aid' && place !== 'answer' ? undefined : known;
   return name === undefined ? inside(schema, place, key) : { $ref: `#/components/schemas/${name}` };
 }
 
 /** The shared schemas by name. */
 function sharedSchemas(): Document {
-  return Object.fromEntries(Object.entries(NAMED).map(([name, schema]) => [name, inside({ ...schema }, 'json', '')]));
+  return Object.fromEntries(Object.entries(NAMED).map(([name, schema]) => [name, inside({ ...schema }, 'answer', '')]));
 }
 
 /** Descriptions of the sections of the API. */
@@ -106,6 +110,7 @@ const TAG_DESCRIPTIONS: Readonly<Record<string, string>> = {
   Chat: 'Conversations between two agents.',
   Configuration: 'The settings of the daemon.',
   Diagnostics: 'Internal state for troubleshooting.',
+  Hooks: 'Programs that start when something arrives.',
   Directory: 'Publishing and finding agents.',
   Documentation: 'This document and its page.',
   Events: 'Events of agents and of the node.',
@@ -113,6 +118,7 @@ const TAG_DESCRIPTIONS: Readonly<Record<string, string>> = {
   Groups: 'Groups of agents. MCP tools offer more than reading.',
   Identity: 'New identities and their keys.',
   MCP: 'Tools for assistants.',
+  'MCP hub': 'The tools of other agents, and the definitions that you accepted.',
   Mailbox: 'Sealed notes, also for agents that are offline.',
   Node: 'State of this node.',
   Objects: 'Bytes named by their hash.',
@@ -255,7 +261,7 @@ function codesOf({ params, query, permission, errors }: Kind, body?: TObject): R
   return new Set<ErrorCode>([
     ...COMMON_ERRORS,
     ...(body === undefined ? [] : BODY_ERRORS),
-    ...(aids ? (['bad_aid'] as const) : []),
+    ...(aids ? (['bad_aid', 'ambiguous_label'] as const) : []),
     ...(permission === 'local_only' ? (['local_only'] as const) : []),
     ...errors,
   ]);
@@ -376,14 +382,22 @@ function requestBody(body: TObject): Document {
   return { requestBody: { required: true, content: jsonContent(body, 'json') } };
 }
 
-function jsonContent(schema: TSchema, place: 'json' | 'answer', type = 'application/json'): Document {
+function jsonContent(schema: TSchema, place: 'json' | 'answer', type = 'application/json', labels = false): Document {
   const full = documentSchema({ ...schema }, place);
-  return { [type]: { schema: full, example: schemaExample(full, shared()) } };
+  return { [type]: { schema: labels ? labeled(full) : full, example: schemaExample(full, shared()) } };
 }
 
-function successes(statuses: readonly number[], type: string, schema?: TSchema): Document {
+/** A result with the member `labels`. */
+function labeled(schema: Document): Document {
+  const labels = { $ref: '#/components/schemas/Labels' };
+  if ('$ref' in schema) return { type: 'object', allOf: [schema], properties: { labels } };
+  const properties = isObject(schema['properties']) ? schema['properties'] : {};
+  return { ...schema, properties: { ...properties, labels } };
+}
+
+function successes(statuses: readonly number[], type: string, schema?: TSchema, labels = false): Document {
   const bytes = /^(?:text|application\/octet)/.test(type) ? { schema: { type: 'string' } } : {};
-  const content = schema === undefined ? { [type]: bytes } : jsonContent(schema, 'answer', type);
+  const content = schema === undefined ? { [type]: bytes } : jsonContent(schema, 'answer', type, labels);
   return Object.fromEntries(statuses.map((status) => [status, { description: 'Success.', content }]));
 }
 
@@ -409,7 +423,7 @@ function operationItem(declaration: Declaration, path: string, spelt: string, mo
     parameters: [...pathParameters(path, spelt, params), ...parameters('query', query)],
     ...(method === 'GET' ? {} : requestBody(declaration.shownBody ?? body)),
     responses: {
-      ...successes([status, ...otherStatuses], produces, output),
+      ...successes([status, ...otherStatuses], produces, output, hasLabels(declaration)),
       ...errorResponses(errorCodes(declaration), more),
     },
   };
@@ -462,7 +476,6 @@ export function openApiDocument({ version, operations, streams }: Api): Document
   const tags = new Set([...operations, ...streams].map(({ tag }) => tag));
   return {
     openapi: '3.1.0',
-    jsonSchemaDialect: 'https://json-schema.org/draft/2020-12/schema',
     info: {
       title: 'svcd',
       version,

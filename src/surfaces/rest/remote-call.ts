@@ -1,6 +1,7 @@
 /** Streams a request of this API to a remote node, and its response back. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { askOptions } from '../../capabilities/calls/ask-options.ts';
 import { breakSink, feed } from '../../capabilities/calls/exchange.ts';
 import { MAX_HEADERS, pairs, type RawHeaders, withoutUnusedTrailer } from '../../capabilities/calls/headers.ts';
 import { forwardedHops } from '../../capabilities/calls/hops.ts';
@@ -170,6 +171,7 @@ export async function callRemote(exchange: RemoteExchange, target: RemoteTarget)
     path,
     headers: [...rules.sent(request.rawHeaders), ...forwardedHops(request)],
     accessToken,
+    access: askOptions((name) => request.headers[name]),
   };
   const { signal } = context;
   const sent = { ...call, ...(body === undefined ? bodyOf(request) : { body }), signal };

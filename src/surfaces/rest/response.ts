@@ -50,12 +50,17 @@ export interface ErrorResponse {
 }
 
 function headersOf(error: SvcError): Record<string, string> {
-  const { retry_after_s: wait, allow } = error.details ?? {};
+  const { retry_after_s: wait, request: id, allow } = error.details ?? {};
   switch (error.code) {
     case 'unauthorized':
       return { 'www-authenticate': 'Bearer realm="svcd"' };
     case 'rate_limited':
       return { 'retry-after': String(typeof wait === 'number' ? Math.max(1, Math.ceil(wait)) : 1) };
+    case 'access_pending':
+      return {
+        'retry-after': String(typeof wait === 'number' ? wait : 1),
+        ...(typeof id === 'string' ? { 'svc-access-request': id } : {}),
+      };
     case 'method_not_allowed':
       return { allow: typeof allow === 'string' ? allow : '' };
     default:

@@ -211,13 +211,14 @@ export class Router {
 
   /** The route of a stream, whose handler reads and writes the connection itself. */
   #stream({ declaration, handle }: BoundStream): Serve {
-    const { params, query, permission, accepts, name } = declaration;
+    const { params, query, permission, accepts, bodiless, name } = declaration;
     const read = lazy(() => compileInput({ params, query, body: NONE }, this.#parts.parseAid));
     return async (request, response, found, state) => {
       state.operation = name;
       const { admission, upgrade, audit } = state;
       checkPermission(permission, admission);
-      if (accepts !== undefined) checkMediaType(request, accepts);
+      const isBodiless = bodiless?.some((one) => one === request.method) === true;
+      if (accepts !== undefined && !isBodiless) checkMediaType(request, accepts);
       const input = read()({ ...found, body: undefined });
       const exchange = { request, response, input, context: new RestContext(admission, response, audit) };
       await handle(upgrade === undefined ? exchange : { ...exchange, upgrade });

@@ -5,13 +5,14 @@ import type { Duplex } from 'node:stream';
 import { type Address, formatAddress, parseAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
-import { SECOND_DAEMON_COMMAND, SvcError } from '../../foundation/errors.ts';
+import { SECOND_DAEMON_HINT, SvcError } from '../../foundation/errors.ts';
+import { parseAid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { MetricSource } from '../../foundation/metrics.ts';
 import { listen } from '../../foundation/stream-listeners.ts';
 import { type BoundStream, bindStreams, type Upgrade } from '../../operations/handlers/exchange.ts';
-import { rememberingParseAid } from '../../operations/input.ts';
+import type { ParseAid } from '../../operations/input.ts';
 import type { BoundOperation } from '../../operations/operation.ts';
 import { pageStreams } from '../../operations/pages.ts';
 import { DaemonProver, isProofRequest } from '../daemon-prover.ts';
@@ -60,6 +61,8 @@ export interface RestServerDependencies {
   readonly token: () => string;
   /** Key with which the daemon authenticates itself to its clients. */
   readonly proofKey: Uint8Array;
+  /** Reads AIDs in requests. Default: no labels. */
+  readonly parseAid?: ParseAid;
   /** Panel sessions, if the panel is enabled. */
   readonly sessions?: PanelSessions;
   /** Additional metrics for `/metrics`. */
@@ -90,7 +93,7 @@ function bindError(error: unknown, apiAddr: string): SvcError {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
   if (code === 'EADDRINUSE')
     return new SvcError('address_in_use', {
-      message: `The API address ${apiAddr} is already in use by another svcd or another program. Stop it, or run a second daemon: ${SECOND_DAEMON_COMMAND}`,
+      message: `The API address ${apiAddr} is already in use by another svcd or another program. Stop it, or run a second daemon: ${SECOND_DAEMON_HINT}`,
       details: { address: apiAddr },
       cause: error,
     });
@@ -117,7 +120,7 @@ export class RestServer implements Component {
   readonly #adminStreams = new WeakMap<Duplex, AdminObserver>();
   readonly #webSockets = new Set<Duplex>();
   readonly #httpMetrics: HttpMetrics;
-  readonly #processMetrics = new ProcessMetrics();
+  readonly #processMetrics: ProcessMetrics;
   readonly #router: Router;
   readonly #server: Server;
   #stopping = false;
@@ -131,6 +134,7 @@ export class RestServer implements Component {
     this.#listenOn = listenOn;
     this.#address = listenOn;
     this.#clock = clock;
+    this.#processMetrics = new ProcessMetrics(clock);
     this.#lingering = new Lingering(clock);
     this.#log = log;
     this.#isServiceConnection = isServiceConnection;
@@ -161,7 +165,11 @@ export class RestServer implements Component {
     ];
     this.#router = new Router(
       { operations, streams },
-      { clock, parseAid: rememberingParseAid(), shown: (error, operation) => this.#shown(error, operation) },
+      {
+        clock,
+        parseAid: dependencies.parseAid ?? parseAid,
+        shown: (error, operation) => this.#shown(error, operation),
+      },
     );
     this.#server = createHttpServer((request, response) => this.#handle(request, response));
     this.#server.on('upgrade', (request, socket, head) => this.#upgrade(request, { socket, head }));
@@ -191,7 +199,6 @@ export class RestServer implements Component {
       const named = host === '' ? {} : { host: host === 'localhost' ? '127.0.0.1' : host };
       this.#server.listen({ port, ...named, backlog: BACKLOG }, listening);
     });
-    await this.#processMetrics.start();
     this.#log.info({ address: formatAddress(this.address) }, 'the API is listening');
   }
 
@@ -204,7 +211,7 @@ export class RestServer implements Component {
     for (const socket of this.#webSockets) socket.destroy();
     await closed;
     grace.cancel();
-    await this.#processMetrics.stop();
+    this.#processMetrics.stop();
   }
 
   /** The listen address with the actual port. */

@@ -57,6 +57,33 @@ test('an agent without settings is public', async () => {
   assert.equal(await ask({ accessToken: 'anything' }), 'ok');
 });
 
+test('a temporary default is replaced by the permanent one, also after a restart', async () => {
+  const { clock, lists, repository, derive, ask } = world();
+  lists.setDefault(AGENT, 'ask');
+  lists.setDefault(AGENT, 'deny', true);
+  lists.setDefault(AGENT, 'deny', true);
+  assert.equal(await ask(), 'access_denied');
+  const again = new AccessLists(repository, clock, derive);
+  assert.deepEqual(again.view(AGENT), { default: 'deny', default_before: 'ask', allow: [], deny: [] });
+  again.restoreDefault(AGENT);
+  assert.deepEqual(again.view(AGENT), { default: 'ask', allow: [], deny: [] });
+  // Nothing is temporary now.
+  again.restoreDefault(AGENT);
+  assert.equal(again.view(AGENT).default, 'ask');
+});
+
+test('a default that the owner sets during a temporary one is permanent', () => {
+  const { lists } = world();
+  lists.setDefault(AGENT, 'public');
+  lists.setDefault(AGENT, 'deny', true);
+  lists.setDefault(AGENT, 'deny');
+  lists.restoreDefault(AGENT);
+  assert.deepEqual(lists.view(AGENT), { default: 'deny', allow: [], deny: [] });
+  // A temporary default that equals the permanent one changes nothing.
+  lists.setDefault(AGENT, 'deny', true);
+  assert.equal(lists.view(AGENT).default_before, undefined);
+});
+
 test('while access is closed, only local agents may call, regardless of the lists', async () => {
   const { ask, lists, state } = world();
   await lists.allow(AGENT, { aid: CALLER });

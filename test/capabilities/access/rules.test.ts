@@ -15,6 +15,7 @@ const aidEntry: fc.Arbitrary<AidEntry> = fc.record({
   label: fc.constant(null),
   createdAt: fc.constant(0),
   expiresAt: expiry,
+  tools: fc.constant(null),
 });
 const secretEntry: fc.Arbitrary<SecretEntry> = fc.record({
   id: fc.uuid(),
@@ -27,6 +28,7 @@ const unique = <T>(arbitrary: fc.Arbitrary<T>, key: (entry: T) => string) =>
   fc.uniqueArray(arbitrary, { maxLength: 4, selector: key });
 const stored: fc.Arbitrary<StoredAccess> = fc.record({
   policy: fc.constantFrom('public', 'deny'),
+  policyBefore: fc.constant(null),
   salt: fc.constant(new Uint8Array(16)),
   allow: fc
     .tuple(
@@ -76,6 +78,7 @@ test('a hash matches only a secret that has not expired', () => {
 test('a hash of another length matches nothing', () => {
   const access: StoredAccess = {
     policy: 'deny',
+    policyBefore: null,
     salt: new Uint8Array(16),
     allow: [{ id: 'a', secretHash: new Uint8Array(32), label: null, createdAt: 0, expiresAt: null }],
     deny: [],

@@ -79,3 +79,112 @@ test('a label is set only if the agent has none and no other agent has it', () =
   book.label(BOB, 'bob');
   assert.deepEqual([book.find(' BOB '), book.find('anna'), book.find('carol')], [BOB, ANNA, null]);
 });
+
+function emptyBook(): AddressBook {
+  return new AddressBook(new MetaStore(Store.open(':memory:', MIGRATIONS)));
+}
+
+test('an agent can have several labels, and a client that does not know them keeps them', async () => {
+  const { run, again } = bookWorld();
+  const several = {
+    aliases: { [ANNA]: 'anna', [BOB]: 'bob' },
+    other_labels: { [ANNA]: ['boss', 'ANNA'] },
+    favorites: [],
+  };
+  const stored = { ...several, other_labels: { [ANNA]: ['boss'] } };
+  assert.deepEqual(await run('addressBookPut', several), stored);
+  assert.deepEqual(
+    [again().find('Boss'), again().labels(ANNA), again().labels(BOB)],
+    [ANNA, ['anna', 'boss'], ['bob']],
+  );
+  const before = again().version();
+  await run('addressBookPut', { aliases: { [ANNA]: 'Ann' }, favorites: [] });
+  assert.deepEqual(again().labels(ANNA), ['Ann', 'boss']);
+  assert.notEqual(again().version(), before);
+  // A label that becomes the shown one is not listed twice.
+  await run('addressBookPut', { aliases: { [ANNA]: 'boss' }, favorites: [] });
+  assert.deepEqual(await run('addressBookGet'), { aliases: { [ANNA]: 'boss' }, favorites: [] });
+  const refused: unknown[] = [
+    { aliases: {}, other_labels: { [ANNA]: ['x'] }, favorites: [] },
+    { aliases: { [ANNA]: 'a', [BOB]: 'b' }, other_labels: { [ANNA]: ['B'] }, favorites: [] },
+    { aliases: { [ANNA]: 'a' }, other_labels: { [ANNA]: ['-x'] }, favorites: [] },
+    { aliases: { [ANNA]: 'a' }, other_labels: { [ANNA]: [] }, favorites: [] },
+    {
+      aliases: { [ANNA]: 'a' },
+      other_labels: { [ANNA]: Array.from({ length: 16 }, (_, i) => `l${i}`) },
+      favorites: [],
+    },
+  ];
+  for (const body of refused)
+    await assert.rejects(run('addressBookPut', body), { code: 'invalid_request' }, JSON.stringify(body));
+});
+
+test('a new label cannot look like an AID, a key, a host or a path, and stored ones stay', () => {
+  const hex = 'ab'.repeat(32);
+  const looks = [`${ANNA.slice(0, -1)}x`, ANNA.slice(0, 20), 'did:key:z6MkX', '0xabc', hex, '1'.repeat(30)];
+  for (const label of [...looks, 'localhost', '10.0.0.1', 'home:8080', 'https://x', '[::1]', 'a/b']) {
+    const memory = new Map<string, unknown>();
+    const storage = {
+      get: (key: string) => memory.get(key),
+      set: (key: string, value: unknown) => memory.set(key, value),
+    };
+    assert.throws(() => new AddressBook(storage).label(BOB, label), { code: 'invalid_request' }, label);
+    memory.set('address_book', { aliases: { [BOB]: label }, favorites: [] });
+    const old = new AddressBook(storage);
+    old.replace({ aliases: { [BOB]: label, [ANNA]: 'anna' }, favorites: [] });
+    assert.equal(
+      old.agent(label, () => []),
+      BOB,
+    );
+    assert.throws(() => old.replace({ aliases: { [ANNA]: label }, favorites: [] }), { code: 'invalid_request' });
+  }
+  for (const label of ['lang.translate', 'home office', 'Zoë', 'v1.2', '7', 'C#', 'bc1'])
+    assert.doesNotThrow(() => emptyBook().label(BOB, label), label);
+});
+
+test('a name stands for a label first, then for the profile name of one local agent', () => {
+  const book = emptyBook();
+  book.label(BOB, 'bob');
+  const own =
+    (...agents: (readonly [string, string])[]) =>
+    () =>
+      agents.map(([aid, name]) => ({ aid, name }));
+  assert.equal(book.agent(ANNA.toUpperCase(), own()), ANNA);
+  assert.equal(book.agent(' BOB ', own([ANNA, 'bob'])), BOB);
+  assert.equal(book.agent('Walker', own([ANNA, 'walker'], [BOB, ''])), ANNA);
+  assert.throws(() => book.agent('same', own([ANNA, 'same'], [BOB, 'Same'])), {
+    code: 'ambiguous_label',
+    details: { aids: [ANNA, BOB] },
+  });
+  // Neither an AID with a typo nor an empty text is a name.
+  const typo = `${ANNA.slice(0, -1)}x`;
+  for (const text of [typo, '', ' ', 'x'.repeat(101), 'nobody'])
+    assert.throws(() => book.agent(text, own([BOB, typo], [ANNA, ''])), { code: 'bad_aid' }, text);
+});
+
+test('a label of a transaction that is rolled back is gone', () => {
+  const store = Store.open(':memory:', MIGRATIONS);
+  const book = new AddressBook(new MetaStore(store));
+  assert.throws(() =>
+    store.transaction(() => {
+      book.label(ANNA, 'anna');
+      throw new Error('the disk is full');
+    }),
+  );
+  assert.deepEqual([book.get().aliases, book.find('anna'), book.labels(ANNA)], [{}, null, []]);
+  book.label(ANNA, 'anna');
+  assert.equal(book.find('anna'), ANNA);
+});
+
+test('the labels of a result are those of its AIDs', () => {
+  const book = emptyBook();
+  assert.deepEqual(book.labelsIn({ aid: ANNA }), {});
+  book.label(ANNA, 'anna');
+  assert.deepEqual(book.labelsIn({ list: [{ peer: ANNA, text: `to ${ANNA}` }, BOB, null, 1, '__proto__'] }), {
+    [ANNA]: 'anna',
+  });
+  assert.deepEqual(book.labelsIn({ text: `to ${ANNA}`, bytes: new Uint8Array(3) }), {});
+  let deep: unknown = ANNA;
+  for (let i = 0; i < 100_000; i++) deep = [deep];
+  assert.deepEqual(book.labelsIn(deep), {});
+});

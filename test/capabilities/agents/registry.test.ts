@@ -88,6 +88,36 @@ describe('the agent registry', () => {
     });
   });
 
+  test('a listener that fails neither fails the request nor keeps the change from the other listeners', async () => {
+    const agent = newIdentity();
+    const other = build();
+    other.onChange(() => {
+      throw new SvcError('not_writable');
+    });
+    other.onChange((change) => changes.push(change));
+    await other.register(agent.credentials);
+    other.delete(agent.aid);
+    assert.deepEqual(
+      changes.map(({ kind }) => kind),
+      ['registered', 'deleted'],
+    );
+  });
+
+  test('a registration that cannot be stored completely changes nothing', async () => {
+    class HalfWritten extends AgentStore {
+      override setHeld(): void {
+        throw new SvcError('not_writable');
+      }
+    }
+    const agent = newIdentity();
+    await registry.register(agent.credentials);
+    const before = registry.identity(agent.aid);
+    const next = delegateAnew(agent.master, agent.delegation.issuedAt + 1);
+    const failing = build({ agents: new HalfWritten(store) });
+    await assert.rejects(failing.register(next.credentials), failsWith('not_writable', 500));
+    assert.deepEqual(build().identity(agent.aid)?.delegation, before?.delegation);
+  });
+
   test('rejects keys and proofs that do not belong together', async () => {
     const [a, b] = [newIdentity(), newIdentity()];
     const mixed = { ...a.credentials, delegationProofHex: b.credentials.delegationProofHex };

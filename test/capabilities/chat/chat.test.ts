@@ -1,6 +1,7 @@
 /** Conversations of friends over a reliable network. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { ChatFrameReader } from '../../../src/capabilities/chat/wire.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { ChatLog } from '../../../src/foundation/store/chat-log.ts';
@@ -22,7 +23,7 @@ test('a request, its acceptance, and texts in order in both directions', async (
     b.chat.contacts(bob, 'in_pending').map(({ peer, note }) => ({ peer, note })),
     [{ peer: alice, note: 'It is me' }],
   );
-  assert.deepEqual(b.events, [{ aid: bob, type: 'chat.invites', data: { count: 1, peers: [alice] } }]);
+  assert.deepEqual(b.events, [{ aid: bob, type: 'chat.invites', data: { count: 1, peers: [alice], from: alice } }]);
   assert.deepEqual([...b.chat.pending()], [[bob, { invites: 1, unread: 0 }]]);
   assert.equal(b.chat.accept(bob, alice), 'friends');
   assert.equal(b.chat.accept(bob, alice), 'friends');
@@ -48,6 +49,18 @@ test('a request, its acceptance, and texts in order in both directions', async (
     { aid: bob, type: 'chat.unread', data: { peer: alice, unread_count: 1 } },
   ]);
   assert.deepEqual([...b.chat.pending()], [[bob, { invites: 0, unread: 5 }]]);
+});
+
+test('a request goes with the header of its link, once', async () => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.two();
+  a.chat.request(alice, bob, 'It is me');
+  await world.until('the request', () => b.state(bob, alice) === 'in_pending');
+  const [frame, ...others] = new ChatFrameReader().take(a.links.lastFirst);
+  assert.ok(frame?.kind === 'request' && frame.n === 1 && frame.note === 'It is me');
+  assert.deepEqual(others, []);
+  await world.until('the answer', () => a.pairs.pair(alice, bob)?.control === null);
+  assert.equal(b.events.length, 1);
 });
 
 test('entries sent while the request is pending arrive in order after it is accepted', async () => {

@@ -1,7 +1,7 @@
 /** Finds agents by their services. */
 import assert from 'node:assert/strict';
 import { beforeEach, describe, test } from 'node:test';
-import { discover, type Search } from '../../../src/capabilities/directory/discovery.ts';
+import { discover, RecentServices, type Search } from '../../../src/capabilities/directory/discovery.ts';
 import { unixSeconds } from '../../../src/foundation/clock.ts';
 import { MAX_NAMES_PER_CALL, MAX_PROVIDERS } from '../../../src/foundation/domain/directory.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
@@ -52,7 +52,8 @@ describe('discovery', () => {
     const aid = await offer({ meta: '{"x":1}' }, { ttl: 60, seq: 7 });
     const [entry] = await discover(network, { services: ['a'], protocols: [], tags: [], limit: 1 });
     const { meta: _meta, ...card } = CARD;
-    assert.deepEqual(entry, { ...card, aid, meta: { x: 1 }, seq: 7, expiresAt: unixSeconds(clock) + 60 });
+    const now = unixSeconds(clock);
+    assert.deepEqual(entry, { ...card, aid, meta: { x: 1 }, seq: 7, publishedAt: now, expiresAt: now + 60 });
   });
 
   test('an entry must have one of the protocols and all of the tags, case-insensitive', async () => {
@@ -119,5 +120,32 @@ describe('discovery', () => {
     client.abort();
     await assert.rejects(found, { code: 'cancelled' });
     assert.deepEqual(asked, [[RECORD.service], MAX_PROVIDERS]);
+  });
+
+  test('recent services are those in stored records and in results, each once, until they expire', async () => {
+    const [ann, ben] = [newIdentity(), newIdentity()];
+    const now = unixSeconds(clock);
+    const stored = [
+      recordOf(ann, { service: 'a' }, { timestamp: now - 5, seq: 1, ttl: 60 }),
+      recordOf(ann, { service: 'b' }, { timestamp: now - 3, seq: 1, ttl: 60 }),
+      testRecord(ben, RECORD.service, { timestamp: now, payload: Buffer.from('no card') }),
+    ];
+    const recent = new RecentServices({ recent: (type) => (type === RECORD.service ? stored : []) }, { clock });
+    const shown = () => recent.list(10).map(({ aid, service, seq }) => [aid === ann.aid ? 'ann' : 'ben', service, seq]);
+    assert.deepEqual(shown(), [
+      ['ann', 'b', 1],
+      ['ann', 'a', 1],
+    ]);
+    await network.put(serviceKey('a'), recordOf(ann, { service: 'a' }, { timestamp: now - 1, seq: 2, ttl: 60 }));
+    await network.put(serviceKey('a'), recordOf(ben, { service: 'a' }, { timestamp: now, seq: 1, ttl: 600 }));
+    recent.note(await discover(network, { services: ['a'], protocols: [], tags: [], limit: 10 }));
+    assert.deepEqual(shown(), [
+      ['ben', 'a', 1],
+      ['ann', 'a', 2],
+      ['ann', 'b', 1],
+    ]);
+    assert.equal(recent.list(2).length, 2);
+    clock.jump(61_000);
+    assert.deepEqual(shown(), [['ben', 'a', 1]]);
   });
 });

@@ -141,15 +141,45 @@ test('a removal changes the link: the old link no longer admits any agent', asyn
   await world.stop();
 });
 
+test('an agent that joins by the link is known to all members immediately', async () => {
+  const world = new GroupWorld();
+  const nodes = [await world.node(), await world.node()] as const;
+  const [ann, ben] = nodes;
+  const groupId = await groupOf(world, nodes);
+  await world.until('both know each other', () =>
+    nodes.every((node) => node.groups.head(node.aid, groupId).memberCount === 2),
+  );
+  const cid = await world.node();
+  const { link } = ann.groups.head(ann.aid, groupId);
+  assert.equal((await world.during(cid.groups.join(cid.aid, { link, hints: [] }))).joined, true);
+  const before = world.clock.now();
+  await world.until('they know the new member', () =>
+    nodes.every((node) => node.groups.head(node.aid, groupId).memberCount === 3),
+  );
+  assert.ok(world.clock.now() - before < 1000, 'before the next comparison');
+  ben.say(groupId, 'welcome');
+  await world.until('it gets new entries', () => cid.texts(groupId).includes('welcome'));
+  await world.stop();
+});
+
 test('an agent that was joining by the old link is admitted by the new one', async () => {
   const world = new GroupWorld();
   const nodes = [await world.node(), await world.node()] as const;
   const [ann, ben] = nodes;
   const { groupId, link: old } = ann.groups.create(ann.aid);
+  // The join is written, and does not arrive.
+  const open = ben.links.open.bind(ben.links);
+  ben.links.open = (...link) => {
+    if (ben.table.find(ben.aid, groupId)?.state === 'member') world.links.part(ann.links, ben.links);
+    return open(...link);
+  };
   await world.during(ben.groups.join(ben.aid, { link: old, hints: [] }));
-  // Before the join arrives here.
+  ben.links.open = open;
+  assert.equal(ben.groups.head(ben.aid, groupId).role, 'member');
   assert.equal(ann.groups.head(ann.aid, groupId).memberCount, 1);
   ann.groups.append(ann.aid, groupId, { kind: 'rekey' });
+  await world.clock.run(30_000);
+  world.links.heal();
   await world.clock.run(300_000);
   assert.equal(ann.groups.head(ann.aid, groupId).memberCount, 1);
   const { link } = ann.groups.head(ann.aid, groupId);
@@ -368,6 +398,8 @@ test('an invitation is listed until it is declined or accepted', async () => {
   await world.until('ben is a member', () => ben.groups.head(ben.aid, second.groupId).role === 'member');
   assert.deepEqual(listed(), []);
   assert.throws(() => ben.groups.invitations(newIdentity().aid), { code: 'not_found' });
+  await world.until('ann knows', () => ann.groups.head(ann.aid, second.groupId).memberCount === 2);
+  await world.clock.run(1000);
   ann.say(second.groupId, 'hi');
   const { entryCount } = await world.during(ben.groups.sync(ben.aid, second.groupId, ann.aid));
   assert.equal(entryCount, ann.groups.head(ann.aid, second.groupId).entryCount);
@@ -397,7 +429,7 @@ function setUp() {
         asked.push(peer);
         if (!answering.has(peer)) throw failure.next;
         here.writer.admit(replica, there.log(ann, groupId), peer);
-        joiner.synced(replica);
+        joiner.fetched(replica);
       },
     },
   );
@@ -466,11 +498,11 @@ test('a member stays a member if it joins again, and a sync of its group writes 
   const { here, ben, groupId, link, joiner } = setUp();
   await joiner.join(ben, { link, hints: [] });
   const replica = here.replicas.open(here.replicas.row(ben, groupId));
-  joiner.synced(replica);
+  joiner.fetched(replica);
   assert.equal((await joiner.join(ben, { link, hints: [] })).joined, true);
   assert.deepEqual(here.kinds(ben, groupId), ['create', 'join']);
   here.groups.setState(replica.rid, 'joining');
-  joiner.synced(replica);
+  joiner.fetched(replica);
   assert.equal(here.replicas.row(ben, groupId).state, 'member', 'its entry is already here');
 });
 
@@ -479,10 +511,10 @@ test('an agent that was deleted or has fetched no entries writes nothing', async
   answering.clear();
   await joiner.join(ben, { link, hints: [] });
   const replica = here.replicas.open(here.replicas.row(ben, groupId));
-  joiner.synced(replica);
+  joiner.fetched(replica);
   assert.equal(replica.maxSeq, 0);
   here.agents.delete(ben);
-  joiner.synced(replica);
+  joiner.fetched(replica);
   assert.equal(here.groups.byRid(replica.rid)?.state, 'joining');
   await assert.rejects(joiner.join(ben, { link, hints: [] }), { code: 'not_found' });
 });

@@ -178,6 +178,8 @@ test('an admin cannot lock out the creator or other admins with a removal that i
   for (const { aid } of [ben, eve])
     ann.groups.append(ann.aid, groupId, { kind: 'role', to: [aid], body: Buffer.from('admin') });
   await world.until('the roles', () => nodes.every((node) => roles(node) === 3));
+  // Syncs that have begun end.
+  await world.clock.run(1000);
   const copy = copyOf(eve, groupId);
   eve.links.accept('room', (link) => {
     const entry = signEntry(copy.compose({ kind: 'remove', to: [link.caller] }, world.clock.now()), eve.identity);
@@ -337,6 +339,7 @@ test('a sync ends after a hundred invalid entries', async () => {
   const [ann, ben] = [await world.node(), await world.node()];
   const groupId = await groupOf(world, [ann, ben]);
   await world.until('ben is a member', () => ann.groups.head(ann.aid, groupId).members.length === 2);
+  await world.clock.run(1000);
   const asked: number[] = [];
   ben.links.accept('room', (link) => {
     link.on('error', () => {});
@@ -392,6 +395,7 @@ test('a peer that announces too many entries, makes no progress or gives a wrong
   const [ann, ben] = [await world.node(), await world.node()];
   const groupId = await groupOf(world, [ann, ben]);
   await world.until('ben is a member', () => ann.groups.head(ann.aid, groupId).members.length === 2);
+  await world.clock.run(1000);
   const asked: string[] = [];
   const have = { heads: ['11'.repeat(32)], maxSeq: 128, epoch: new Uint8Array(16) };
   const answers: { first: Message; later?: Message } = { first: { type: 'have', have } };

@@ -23,6 +23,7 @@ function setUp() {
   const invitations = new Invitations(
     {
       isKnown: () => false,
+      events: { emit: () => 0 },
       groups,
       clock,
       notes: {

@@ -35,8 +35,8 @@ function setUp({ network = '', peers = 1, helpers = [] as PinnedContact[] } = {}
   const memory = new Memory();
   const tried: string[] = [];
   const exit = {
-    states: [] as ExitState[],
-    last: 'udp' as ExitState,
+    state: 'udp' as ExitState,
+    settled: Promise.withResolvers<void>(),
     used: [] as string[],
     trouble: null as SvcError | null,
   };
@@ -51,7 +51,8 @@ function setUp({ network = '', peers = 1, helpers = [] as PinnedContact[] } = {}
       facts: () => ({ known: [], mapped: [] }),
       helpers: () => helpers,
       exit: {
-        state: () => exit.states.shift() ?? exit.last,
+        state: () => exit.state,
+        settled: () => exit.settled.promise,
         through: (contacts) => {
           exit.used.push(...contacts.map(formatContact));
           return () => void exit.used.splice(0);
@@ -112,29 +113,38 @@ test('if no node responds, nothing is stored, and the worst result is reported',
 
 test('while UDP does not work, the node joins over TLS through the contacts', async () => {
   const { joining, answer, exit, clock, tried } = setUp();
-  exit.states.push('connecting', 'connecting', 'connecting', 'connecting');
-  exit.last = 'tls';
-  answer(THERE, 'silent', 'silent', 'silent', 'silent', 'met');
+  exit.state = 'connecting';
+  answer(THERE, 'silent', 'silent', 'silent', 'met');
   const joined = joining.join(invitation('', [THERE]));
   assert.deepEqual(exit.used, [formatContact(THERE)]);
   await clock.run(0);
   assert.equal(tried.length, 3);
-  await clock.run(250);
-  await clock.run(250);
+  exit.state = 'tls';
+  exit.settled.resolve();
   assert.equal(formatContact((await joined).by), formatContact(THERE));
-  assert.deepEqual(exit.used, []);
+  assert.deepEqual([tried.length, exit.used, clock.timers], [4, [], 0]);
+});
+
+test('a node that does not leave its network within 10 seconds does not join', async () => {
+  const { joining, exit, clock, tried } = setUp();
+  exit.state = 'connecting';
+  const rejected = assert.rejects(joining.join(invitation('', [THERE])), { code: 'connect_failed' });
+  await clock.run(0);
+  await clock.run(10_000);
+  await rejected;
+  assert.equal(tried.length, 3);
 });
 
 test('behind a proxy, the name of a contact need not resolve', async () => {
   const { joining, answer, exit } = setUp();
-  exit.last = 'tls';
+  exit.state = 'tls';
   answer({ host: 'node.example', port: 4121 }, 'unresolved', 'unresolved');
   assert.equal(formatContact((await joining.join('node.example')).by), 'node.example:4121');
 });
 
 test('without a way out, the failure says why', async () => {
   const { joining, exit } = setUp();
-  exit.last = 'failed';
+  exit.state = 'failed';
   exit.trouble = new SvcError('network_unavailable', { message: 'This network wants a login first.' });
   await assert.rejects(joining.join(invitation('', [THERE])), {
     code: 'connect_failed',

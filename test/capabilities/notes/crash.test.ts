@@ -1,7 +1,9 @@
 /** Notes over the loss of power at every commit of either side. */
+
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { DISCARD_AGAIN_MS } from '../../../src/capabilities/notes/notes.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { type CrashPoint, crashingStore } from '../../support/crashing-store.ts';
@@ -89,3 +91,20 @@ for (const side of ['a', 'b'] as const) {
       for (const kept of [false, true]) await exchange(t, side, { commit, kept });
   });
 }
+
+test('a delivered note that the disk did not delete is deleted later', async () => {
+  const world = new MailWorld();
+  const [a, b] = [await world.node('a'), await world.node('b')];
+  const [alice, bob] = [await a.host(), await b.host()];
+  await world.during(a.notes.post(alice.aid, bob.aid, 1, Uint8Array.of(1)));
+  await idle();
+  const taken = b.notes.take(bob.aid);
+  assert.equal(taken.notes.length, 1);
+  b.store.run("CREATE TRIGGER broken BEFORE DELETE ON notes BEGIN SELECT RAISE(ABORT, 'disk'); END");
+  taken.confirm();
+  await world.clock.run(2 * DISCARD_AGAIN_MS);
+  assert.deepEqual(b.store.all('SELECT id FROM notes').length, 1);
+  b.store.run('DROP TRIGGER broken');
+  await world.clock.run(DISCARD_AGAIN_MS);
+  assert.deepEqual(b.store.all('SELECT id FROM notes'), []);
+});

@@ -95,3 +95,23 @@ test('a closed tunnel has a reason, and an open one its last failure', async () 
   );
   assert.throws(() => world.tunnels.reset('never'), { code: 'not_found', message: 'This tunnel does not exist.' });
 });
+
+test('while the disk is full, tunnels with a fixed port neither open nor close, and an idle one closes', async () => {
+  const clock = new TestClock();
+  await using world = await TunnelWorld.start(echo, clock);
+  const first = await world.tunnels.open(world.request());
+  const localPort = Number(first.tunnel.listen.split(':')[1]);
+  await world.tunnels.close(first.tunnel.id);
+  const refused = { code: 'not_writable' };
+  world.isDiskFull = true;
+  await assert.rejects(world.tunnels.open(world.request({ localPort })), refused);
+  assert.equal(world.tunnels.list().length, 0);
+  world.isDiskFull = false;
+  const { tunnel } = await world.tunnels.open(world.request({ localPort, idleTimeoutSec: 60 }));
+  world.isDiskFull = true;
+  await assert.rejects(world.tunnels.close(tunnel.id), refused);
+  assert.equal(world.tunnels.list().length, 1);
+  clock.advance(60_000);
+  await eventually('the tunnel is closed', () => world.tunnels.list().length === 0);
+  assert.equal(world.saved.size, 1, 'the next start opens it again');
+});

@@ -2,7 +2,12 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
-import { HELD_MS, TunnelConnection } from '../../../src/capabilities/tunnels/connection.ts';
+import {
+  ACK_DELAY_MS,
+  HELD_MS,
+  MAX_ACKS_WHEN_FULL,
+  TunnelConnection,
+} from '../../../src/capabilities/tunnels/connection.ts';
 import {
   FrameReader,
   framedData,
@@ -20,6 +25,7 @@ import {
   MAX_KEPT_PER_SOURCE_BYTES,
   RESERVED_KEPT_BYTES,
 } from '../../../src/capabilities/tunnels/kept-bytes.ts';
+import { systemClock } from '../../../src/foundation/clock.ts';
 import type { Quota, QuotaHolder } from '../../../src/foundation/quota.ts';
 import { StreamError } from '../../../src/network/transport/stream.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -53,6 +59,20 @@ async function exchange(cutAt: readonly number[], size: number): Promise<{ arriv
   assert.equal(pair.kept.used, 0);
   return { arrivals: pair.arrivals, resumptions: pair.resumptions };
 }
+
+test('a service that reads only after its whole response is sent, does not stall', async () => {
+  await using pair = await TunnelPair.open();
+  const [up, down] = [Buffer.alloc(24 * MIB, 1), Buffer.alloc(24 * MIB, 2)];
+  const [written, back] = [Promise.withResolvers<void>(), readAll(pair.client)];
+  // The client reads, so its acknowledgements must pass its own bytes, which the service does not read yet.
+  pair.client.end(up);
+  pair.service.pause();
+  pair.service.write(down, () => written.resolve());
+  await written.promise;
+  const there = readAll(pair.service);
+  pair.service.end();
+  assert.ok(up.equals(await there) && down.equals(await back));
+});
 
 test('cut after any frame, all bytes arrive once and in order, and both directions end', async () => {
   const { arrivals } = await exchange([], 100_000);
@@ -135,6 +155,53 @@ test('a new link does not bring bytes for a TCP connection that does not read', 
   assert.equal(left, 0);
 });
 
+test('a full connection reads acknowledgements from a new link, also if the service reads only after its response', async () => {
+  const side = { ...testSide(new TestClock()), lost: () => true };
+  let [link, caller] = linkEnds();
+  caller.resume();
+  const connection = new TunnelConnection(link, PEER, side);
+  const [service, end, server] = await tcpPair();
+  service.pause();
+  let sent = 0;
+  connection.join(end, {
+    sent: (bytes) => {
+      sent += bytes;
+    },
+  });
+  service.write(Buffer.alloc(2 * MAX_KEPT_BYTES));
+  await eventually('it is full', () => sent >= MAX_KEPT_BYTES - MIB && end.isPaused());
+  for (let piece = 0; piece < 100 && !end.writableNeedDrain; piece++) {
+    writeData(caller, Buffer.alloc(MIB));
+    await settle(5);
+  }
+  assert.ok(end.writableNeedDrain);
+  [link, caller] = linkEnds();
+  caller.resume();
+  connection.attach(link);
+  caller.write(receivedFrame(0));
+  await settle(20);
+  const before = sent;
+  caller.write(receivedFrame(before));
+  await settle(50);
+  const after = sent;
+  connection.destroy();
+  service.destroy();
+  await server[Symbol.asyncDispose]();
+  assert.ok(after > before, `${before} bytes`);
+});
+
+test('an echo service that gets more than its caller has window for does not stall', async () => {
+  await using pair = await TunnelPair.open([], systemClock, true);
+  pair.service.pipe(pair.service);
+  const total = 64 * MIB;
+  pair.client.end(Buffer.alloc(total));
+  let received = 0;
+  pair.client.on('data', (chunk: Buffer) => {
+    received += chunk.length;
+  });
+  await eventually('everything is back', () => received === total);
+});
+
 test('the status byte goes with the first bytes of a request, or a moment later', async () => {
   for (const [words, said] of [
     ['yes', '\0yes'],
@@ -186,6 +253,43 @@ test('an end goes out together with the acknowledgement', async () => {
   await eventually('both ends are over', () => pair.near.destroyed && pair.far.destroyed);
   assert.deepEqual(Buffer.concat(chunks), Buffer.concat([receivedFrame(4), lastFrame()]));
   assert.equal(chunks.length, 1);
+});
+
+test('a side that reads nothing gets a limited number of acknowledgements, and the last one when it reads', async () => {
+  const clock = new TestClock();
+  const [link, caller] = linkEnds();
+  const connection = new TunnelConnection(link, PEER, testSide(clock));
+  const [service, end, server] = await tcpPair();
+  service.resume();
+  connection.join(end, {});
+  service.write(Buffer.alloc(MIB));
+  await eventually('the link is full', () => link.writableNeedDrain);
+  const before = link.writableLength;
+  const count = 2 * MAX_ACKS_WHEN_FULL;
+  for (let i = 0; i < count; i++) {
+    writeData(caller, Buffer.alloc(1));
+    await settle(1);
+    clock.advance(ACK_DELAY_MS);
+  }
+  const added = link.writableLength - before;
+  let acknowledged = 0;
+  const reader = new FrameReader({
+    onData: () => {},
+    onEnd: () => {},
+    onLossy: () => {},
+    onAck: (received) => {
+      acknowledged = received;
+    },
+  });
+  caller.on('data', (chunk: Buffer) => reader.feed(chunk));
+  await settle(20);
+  clock.advance(ACK_DELAY_MS);
+  await settle(5);
+  connection.destroy();
+  service.destroy();
+  await server[Symbol.asyncDispose]();
+  assert.ok(added > 0 && added <= MAX_ACKS_WHEN_FULL * receivedFrame(count).length, `${added} bytes`);
+  assert.equal(acknowledged, count);
 });
 
 test('a reset of either end resets the other one, and is no lost path', async () => {

@@ -68,6 +68,7 @@ before(async () => {
     entered: () => {},
     serviceOf: () => ({ ...service.address, takesTunnels: true }),
     authorize: () => {},
+    enter: async () => () => () => {},
     connect,
     isNamed: () => false,
     maxConnections: () => Number.POSITIVE_INFINITY,

@@ -41,6 +41,8 @@ test('the page of the API works under its policy, sends requests to no other ser
   assert.match(answer?.headers()['content-security-policy'] ?? '', /frame-ancestors 'none'/);
   const operation = page.locator('.opblock', { has: page.locator('[data-path="/health"]') }).first();
   await operation.waitFor({ timeout: LIMIT_MS });
+  // Swagger UI lists what it finds wrong with the document above the operations.
+  assert.deepEqual(await page.locator('.errors-wrapper').allInnerTexts(), []);
   await operation.locator('.opblock-summary-control').click();
   await operation.locator('.try-out__btn').click();
   await operation.locator('.execute').click();

@@ -74,6 +74,18 @@ test('the pages of an agent: callers, a sorted list, the address book, shortcuts
     await panel.check('the address book');
   });
 
+  await t.test('without its label, an agent has its next one', async () => {
+    const aliases = { [caller]: 'zara', [called]: 'amy' };
+    await daemon.call('PUT', '/node/address-book', { aliases, other_labels: { [caller]: ['zoe'] }, favorites: [] });
+    await panel.go('node/book', 'Node');
+    await page.getByRole('button', { name: 'Change zara' }).click();
+    await page.getByRole('dialog').getByLabel('Label').fill('');
+    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('button', { name: 'Change zoe' }).waitFor();
+    const book = await daemon.call<object>('GET', '/node/address-book');
+    assert.deepEqual(book, { aliases: { [caller]: 'zoe', [called]: 'amy' }, favorites: [] });
+  });
+
   await t.test('the AID is shown as a QR code', async () => {
     await panel.go(`agents/${called}`, 'amy');
     await page.getByRole('button', { name: 'QR', exact: true }).click();

@@ -102,7 +102,7 @@ test('an agent of a wallet is created and renewed: the wallet signs, and no page
       .getByLabel('Signature')
       .fill(signedText(mine, text.replace(/expires_at: 0$/, 'expires_at: 9999999999')));
     await dialog.getByRole('button', { name: 'Register with this signature' }).click();
-    await page.locator('.toast.bad').first().waitFor();
+    await dialog.getByRole('alert').waitFor();
     panel.forgive();
     await dialog.getByLabel('Signature').fill(signedText(mine, text));
     await dialog.getByRole('button', { name: 'Register with this signature' }).click();

@@ -73,3 +73,54 @@ test('with a token, a code opens the panel once, and the API token is exchanged 
     assert.equal((await followed).status(), 200);
   });
 });
+
+test('tabs share a session: another tab, a rejected code and an ended session cost no login and no key', {
+  skip: NO_CHROMIUM,
+}, async () => {
+  await using daemon = await TestDaemon.start({ config: `api_token = "${TOKEN}"\nrequire_local_token = true\n` });
+  const headers = { authorization: `Bearer ${TOKEN}` };
+  const sessions = async (): Promise<readonly { id: string }[]> => {
+    const { body } = await daemon.request('GET', '/panel/sessions', undefined, headers);
+    return (body as { sessions: readonly { id: string }[] }).sessions;
+  };
+  await using browser = await startChromium();
+  await using panel = await PanelPage.open(browser, daemon.api);
+  const first = panel.page;
+  await enter(first);
+  await first.getByRole('heading', HOME).waitFor();
+  await panel.go('new', 'New agent');
+  await first.getByRole('button', { name: 'Create keys' }).click();
+  const aid = await first.locator('.who code').getAttribute('title');
+  assert.ok(aid !== null);
+
+  // A second tab gets the session of the first one.
+  const second = await panel.context.newPage();
+  await second.goto(daemon.api);
+  await second.getByRole('heading', HOME).waitFor();
+  assert.equal((await sessions()).length, 1);
+
+  // The browser freezes the first tab while the user works in another one.
+  const devtools = await panel.context.newCDPSession(first);
+  await devtools.send('Page.setWebLifecycleState', { state: 'frozen' });
+  await second.bringToFront();
+  await devtools.send('Page.setWebLifecycleState', { state: 'active' });
+  await first.bringToFront();
+  await first.getByTitle(aid).first().waitFor();
+
+  // A code that has been used already does not end the session of the tab.
+  await second.goto('about:blank');
+  await second.goto(`${daemon.api}/#login=AAAAAAAAAAAAAAAAAAAAAA`);
+  await second.getByRole('heading', HOME).waitFor();
+
+  // All sessions end. The second tab does not get the token of the first one, which has not noticed it yet. After a
+  // login in one tab both work again, and the first one still has the key.
+  for (const { id } of await sessions()) await daemon.request('DELETE', `/panel/sessions/${id}`, {}, headers);
+  await second.reload();
+  await second.getByRole('heading', { level: 1, name: 'Log in' }).waitFor();
+  await hideAndShow(first);
+  await first.getByRole('heading', { level: 1, name: 'Log in' }).waitFor();
+  await enter(second);
+  await second.getByRole('heading', HOME).waitFor();
+  await first.getByTitle(aid).first().waitFor();
+  assert.equal((await sessions()).length, 1);
+});

@@ -80,9 +80,18 @@ test('the node: doctor, log, settings, MCP clients', { skip: NO_CHROMIUM }, asyn
     assert.equal(await save.isDisabled(), true);
     await page.getByRole('button', { name: 'Undo' }).click();
     await peers.fill('0');
+    await page.getByText('Must be from 1 to 100.').waitFor();
+    assert.equal(await save.isDisabled(), true);
+    await page.getByRole('button', { name: 'Undo' }).click();
+    const listen = page.getByLabel('listen_addr', { exact: true });
+    await listen.fill('nonsense');
     await save.click();
-    await page.locator('.toast.bad').first().waitFor();
+    await page.getByRole('alert').filter({ hasText: 'Invalid input.' }).waitFor();
+    assert.equal(await listen.getAttribute('aria-invalid'), 'true');
+    assert.equal(await page.locator('.toast.bad').count(), 0);
     panel.forgive();
+    await panel.check('an invalid setting');
+    await page.getByRole('button', { name: 'Undo' }).click();
     await peers.fill('5');
     await save.click();
     await page.getByText(/Restart the daemon to apply these settings: .*min_observed_peers/).waitFor();
@@ -109,7 +118,7 @@ test('the node: doctor, log, settings, MCP clients', { skip: NO_CHROMIUM }, asyn
   });
 
   await t.test('a client with svcd differs from one without', async () => {
-    await panel.go(`agents/${aid}/use`, aid.slice(-5));
+    await panel.go(`agents/${aid}/use`, aid.slice(0, 12));
     const row = (name: string) => page.getByRole('listitem').filter({ hasText: name });
     await row('Cursor').getByText('uses svcd').waitFor();
     await row('Gemini CLI').getByText('svcd mcp add gemini-cli').waitFor();

@@ -16,6 +16,7 @@ const PUBLIC = 1;
 const MAX_GAP_MS = 3_000;
 const CANARY = 'canary-0f3a9c5e';
 const KIB = 1024;
+const MIB: number = 1024 * KIB;
 
 interface Opened {
   readonly id: string;
@@ -25,14 +26,15 @@ interface Opened {
 
 /** A small Internet with two helpers and a public node. Null if the machine cannot have one. */
 async function world(t: TestContext) {
+  const daemons = new AsyncDisposableStack();
+  // Before the end of their machines, which would leave them running.
+  t.after(() => daemons.disposeAsync());
   const internet = await Internet.start(t);
   if (internet === null) return null;
   const [near, far] = await Promise.all([
     internet.publicMachine('helper', [10]),
     internet.publicMachine('helper2', [11], OTHER_PUBLIC[0]),
   ]);
-  const daemons = new AsyncDisposableStack();
-  t.after(() => daemons.disposeAsync());
   const start = async (...args: Parameters<typeof LabDaemon.start>) => daemons.use(await LabDaemon.start(...args));
   const helper = await start(near, []);
   const otherHelper = await start(far, BOOTSTRAP.slice(0, 1));
@@ -87,6 +89,21 @@ async function longestGap(daemons: readonly LabDaemon[], during: () => Promise<v
   return longest;
 }
 
+/** A metric of a daemon. */
+async function metric(daemon: LabDaemon, name: string): Promise<number> {
+  const { body } = await daemon.ask('GET', '/metrics');
+  return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(String(body))?.[1]);
+}
+
+/** Sends bytes both ways, and disturbs them while a lane carries them. They must arrive in order. */
+async function pourThrough(daemon: LabDaemon, { listen }: Opened, disturb: () => Promise<void>): Promise<void> {
+  const lanes = await metric(daemon, 'svcd_bulk_lanes');
+  const poured = daemon.pour(listen, 32 * MIB);
+  await Promise.race([poured, eventually('a lane', async () => (await metric(daemon, 'svcd_bulk_lanes')) > lanes)]);
+  await disturb();
+  await poured;
+}
+
 /** Asserts that pumped bytes arrived in order, over one connection. */
 async function assertWhole(daemons: readonly LabDaemon[]): Promise<void> {
   for (const daemon of daemons) assert.deepEqual(await daemon.flows(), { connections: 1, disorder: 0 });
@@ -106,11 +123,16 @@ test('nodes behind HTTP proxies, without UDP and DNS, call and are called', asyn
     assert.equal(await first.daemon.echo(listen, CANARY), CANARY);
     assert.equal(await pathOf(first.daemon, { listen, ...opened }), 'tls');
     await first.daemon.pour(listen, 512 * KIB);
+    await first.daemon.pour(listen, 4 * MIB);
+    assert.ok((await metric(first.daemon, 'svcd_bulk_sent_bytes_total')) > MIB, 'bulk data uses a lane at the helper');
   });
 
   await t.test('it is called', async () => {
     const { listen } = await tunnel(open, first.aid);
     assert.equal(await open.echo(listen, CANARY), CANARY);
+    const before = await metric(open, 'svcd_bulk_sent_bytes_total');
+    await open.pour(listen, 4 * MIB);
+    assert.ok((await metric(open, 'svcd_bulk_sent_bytes_total')) > before + MIB, 'bulk data uses a lane at the helper');
   });
 
   await t.test('both sides are behind proxies', async () => {
@@ -152,12 +174,12 @@ test('an open tunnel survives new passwords, and a helper that is killed', async
   });
   assert.ok(ofPassword < MAX_GAP_MS, `${ofPassword} ms without traffic after a new password`);
   await assertWhole(both);
+  await pourThrough(daemon, out, async () => await proxy?.cut());
 
   const { requests = [] } = (await proxy?.report()) ?? {};
   const used = requests.findLast((line) => line.endsWith(' 200'))?.includes(HELPERS[0]) === true ? helper : otherHelper;
   const ofHelper = await longestGap(both, async () => {
-    await used.signal('SIGKILL');
-    await delay(500);
+    await pourThrough(daemon, out, async () => await used.signal('SIGKILL'));
   });
   assert.ok(ofHelper < MAX_GAP_MS, `${ofHelper} ms without traffic after the loss of a helper`);
   await assertWhole(both);

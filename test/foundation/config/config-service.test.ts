@@ -49,6 +49,15 @@ test('without a file everything has its default', (t) => {
   assert.ok(Object.isFrozen(current));
 });
 
+test('the error for a mistyped key names the key that was meant', (t) => {
+  const unknown = (key: string) => setUp(t, `${key} = 1\n`).open;
+  assert.throws(
+    unknown('log_levl'),
+    refusal(/config\.toml line 1: log_levl is not .* key \(did you mean log_level\?\)\.$/),
+  );
+  assert.throws(unknown('colour'), refusal(/colour is not a configuration key\.$/));
+});
+
 test('a flag beats the environment, which beats the file', (t) => {
   const service = setUp(t, 'log_level = "debug"\nlisten_addr = ":1"\nmdns = true\nnetwork = "home"\n', {
     environment: { SVCD_LISTEN_ADDR: ':2', SVCD_MDNS: 'false', SVCD_BOOTSTRAP: 'a:1,b:2', SVCD_NETWORK: '' },
@@ -217,7 +226,7 @@ test('a patch is all or nothing', (t) => {
   for (const [partial, pattern, key] of bad) {
     assert.throws(() => service.patch(partial), refusal(pattern, { key }));
   }
-  assert.equal(bad.length, 26);
+  assert.equal(bad.length, 31);
   assert.equal(read(), 'mdns = false\n');
   assert.deepEqual(readdirSync(dirname(file)), ['config.toml']);
   assert.equal(service.current.log_level, 'info');

@@ -36,17 +36,22 @@ test('live keys can be patched, files_root has its own route, and keys that wide
     'mdns',
     'network',
     'open_browser',
+    'otlp_endpoint',
+    'otlp_headers_file',
     'proxy',
     'proxy_command',
     'relay_bytes_per_day',
     'relay_bytes_per_second',
     'relay_sessions',
     'require_local_token',
+    'share_traces',
     'tls_ca',
     'tls_cert',
     'tls_key',
     'tls_listen',
     'tls_sessions',
+    'trace_percent',
+    'traces',
   ]);
 });
 

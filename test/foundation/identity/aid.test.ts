@@ -40,6 +40,16 @@ test('every spelling of an AID becomes its canonical text and bytes', () => {
   }
 });
 
+test('a cached AID equals a parsed one, and an invalid AID stays invalid', () => {
+  const text = testAid(7);
+  for (let i = 0; i < 3; i++) {
+    assert.equal(parseAid(text), text);
+    assert.equal(parseAid(text.toUpperCase()), text);
+    assert.equal(parseAid(`${' '.repeat(500)}${text}`), text);
+    assert.throws(() => parseAid(`${text}x`), { code: 'bad_aid' });
+  }
+});
+
 test('everything else is refused', () => {
   for (const { text, why } of vectors.invalid_texts) assert.throws(() => parseAid(text), failsWith('bad_aid'), why);
   for (const { hex: bytes, why } of vectors.invalid_bytes)

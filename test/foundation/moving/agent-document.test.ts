@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Check } from 'typebox/value';
+import { TOOL_NAME_PATTERN } from '../../../src/foundation/domain/access.ts';
 import {
   AgentDocument,
   MAX_AGENT_DOCUMENT_BYTES,
@@ -34,8 +35,10 @@ function keyword(name: string): Record<string, unknown> {
 
 test('every list of a document is bounded', () => {
   assert.deepEqual(keyword('maxItems'), {
+    '.other_labels': 16,
     '.records.kept': 96,
     '.access.allow': 1000,
+    '.access.allow[].tools': 64,
     '.access.deny': 1000,
     '.tunnels': 256,
     '.origins': 64,
@@ -65,7 +68,10 @@ test('every text of a document is bounded, or has a form of one length', () => {
       type === 'string' && maxLength === undefined && pattern === undefined && choices === undefined,
   );
   assert.deepEqual(open, []);
-  assert.deepEqual(new Set(Object.values(keyword('pattern'))), new Set([8, 16, 32].map((n) => `^[0-9a-f]{${n * 2}}$`)));
+  assert.deepEqual(
+    new Set(Object.values(keyword('pattern'))),
+    new Set([...[8, 16, 32].map((n) => `^[0-9a-f]{${n * 2}}$`), TOOL_NAME_PATTERN]),
+  );
   const blobs = [...schemas(AgentDocument)].filter(({ schema }) => schema['contentEncoding'] === 'base64');
   assert.deepEqual(new Set(blobs.map(({ schema }) => schema['maxLength'])), new Set([65_536]));
   assert.equal(blobs.length, 4);

@@ -49,8 +49,9 @@ const service: fc.Arbitrary<ServicePayload> = fc
       tags: words,
       brief: word,
       meta,
+      wakesWithinS: fc.integer({ min: 1, max: 3600 }),
     },
-    { noNullPrototype: true },
+    { noNullPrototype: true, requiredKeys: ['service', 'name', 'protocols', 'tags', 'brief', 'meta'] },
   )
   .filter((payload) => parseMeta(payload.meta) !== null);
 const profile: fc.Arbitrary<ProfilePayload> = fc
@@ -63,8 +64,12 @@ const profile: fc.Arbitrary<ProfilePayload> = fc
       modalities: words,
       cardHash: word,
       meta,
+      wakesWithinS: fc.integer({ min: 1, max: 3600 }),
     },
-    { noNullPrototype: true },
+    {
+      noNullPrototype: true,
+      requiredKeys: ['name', 'brief', 'protocols', 'skills', 'modalities', 'cardHash', 'meta'],
+    },
   )
   .filter((payload) => parseMeta(payload.meta) !== null);
 const endpoints: fc.Arbitrary<EndpointsPayload> = fc.record(

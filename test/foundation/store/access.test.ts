@@ -16,7 +16,7 @@ function repository(): AccessRepository {
 }
 
 function entry(id: string, aid: number, more: Partial<AidEntry> = {}): AidEntry {
-  return { id, aid: testAid(aid), label: null, createdAt: 1000, expiresAt: null, ...more };
+  return { id, aid: testAid(aid), label: null, createdAt: 1000, expiresAt: null, tools: null, ...more };
 }
 
 function secret(id: string, fill: number): SecretEntry {
@@ -42,9 +42,10 @@ test('entries are read as they were stored, in the order of their creation', () 
   access.put('s', 'allow', entry('a', 1));
   access.put('s', 'allow', secret('c', 1));
   access.put('s', 'deny', entry('d', 1));
-  access.setPolicy('s', 'deny');
+  access.setPolicy('s', 'deny', null);
   assert.deepEqual(access.load('s'), {
     policy: 'deny',
+    policyBefore: null,
     salt: SALT,
     allow: [entry('a', 1), second, secret('c', 1)],
     deny: [entry('d', 1)],
@@ -55,7 +56,7 @@ test('a policy is stored', () => {
   const access = repository();
   assert.deepEqual(access.create('s', 'public', SALT), SALT);
   assert.equal(access.load('s')?.policy, 'public');
-  access.setPolicy('s', 'deny');
+  access.setPolicy('s', 'deny', null);
   assert.equal(access.load('s')?.policy, 'deny');
 });
 
@@ -63,7 +64,7 @@ test('creating a row again keeps its policy and salt', () => {
   const access = repository();
   access.create('s', 'deny', SALT);
   assert.deepEqual(access.create('s', 'public', new Uint8Array(16)), SALT);
-  assert.deepEqual(access.load('s'), { policy: 'deny', salt: SALT, allow: [], deny: [] });
+  assert.deepEqual(access.load('s'), { policy: 'deny', policyBefore: null, salt: SALT, allow: [], deny: [] });
 });
 
 test('the same AID or secret keeps its id and gets the new label and expiry', () => {

@@ -94,7 +94,7 @@ test('120,000 strangers do not evict a delegation of a known agent', () => {
   ] as Aid[];
   assert.ok(named !== undefined && labelled !== undefined && called !== undefined);
   assert.ok(neighbour !== undefined && quiet !== undefined);
-  store.run`INSERT INTO access_subjects VALUES ('node', 'deny', x'00')`;
+  store.run`INSERT INTO access_subjects (subject, policy, salt) VALUES ('node', 'deny', x'00')`;
   store.run`
     INSERT INTO access_entries (id, subject, list, aid, created_at) VALUES ('1', 'node', 'allow', ${named}, 0)`;
   new MetaStore(store).set('address_book', { aliases: { [labelled]: 'a' }, favorites: [] });

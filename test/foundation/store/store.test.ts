@@ -10,6 +10,7 @@ import { SvcError } from '../../../src/foundation/errors.ts';
 import { MetaStore } from '../../../src/foundation/store/meta.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
+import { slowDisk } from '../../support/slow-disk.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { ROWS } from './rows.ts';
 
@@ -183,6 +184,24 @@ test('only a commit that is flushed separately is less durable than the store', 
     store.commit(() => store.transaction(level), 'soon'),
     1,
   );
+});
+
+test('the repair after a failed flush is reported before any later commit', async (t) => {
+  const disk = slowDisk(t);
+  const store = Store.open(join(temporaryDirectory(t), 'a.db'), [ROWS]);
+  t.after(() => store.close());
+  store.reserveJournal();
+  disk.complete();
+  let repairs = 0;
+  store.onRepair(() => repairs++);
+  const failed = store.commit(() => {}, 'now');
+  disk.complete(Object.assign(new Error('EIO'), { code: 'EIO', syscall: 'fdatasync' }));
+  await assert.rejects(failed, { code: 'not_writable' });
+  assert.equal(repairs, 0);
+  store.transaction(() => {});
+  assert.equal(repairs, 1);
+  store.transaction(() => {});
+  assert.equal(repairs, 1);
 });
 
 test('a statement returns the number of changed rows', () => {

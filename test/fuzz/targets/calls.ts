@@ -1,4 +1,5 @@
 /** HTTP over links: requests of strangers to a bound service, and responses of strangers to a call. */
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { CallServer } from '../../../src/capabilities/calls/call-server.ts';
@@ -9,6 +10,7 @@ import { systemClock } from '../../../src/foundation/clock.ts';
 import type { ErrorCode } from '../../../src/foundation/errors.ts';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
+import { Traces } from '../../../src/foundation/traces/traces.ts';
 import type { LinkStream, Links, Purpose } from '../../../src/network/links/types.ts';
 import { acceptedHeaders } from '../../../src/surfaces/rest/remote-headers.ts';
 import { valuesOf } from '../../support/call-world.ts';
@@ -75,11 +77,13 @@ const requests: FuzzTarget = {
       log: { ...silentLog, error: keep, child: () => ({ ...silentLog, error: keep }) },
       serviceOf: () => ({ scheme: 'http', host: '127.0.0.1', port, verifyCertificate: true, acceptsCalls: true }),
       authorize: () => {},
+      enter: async () => ({ tools: null, begin: () => () => {} }),
       isNamed: () => false,
       callers: { entered: () => {}, refused: () => {} },
       watch: () => {},
       callerKey: () => new Uint8Array(32).fill(6),
       evidence: new EvidenceCheck(systemClock, new DelegationVerifier(), () => 0),
+      traces: new Traces({ clock: systemClock, randomBytes, percent: 100 }),
     });
     await server.start();
     return {
@@ -87,6 +91,7 @@ const requests: FuzzTarget = {
         'GET /a?b HTTP/1.1\r\nHost: x\r\nX-One: 1\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n',
         'POST /p HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello',
         'PUT /p HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTrailer: X\r\n\r\n5\r\nhello\r\n0\r\nX: y\r\n\r\n',
+        'GET / HTTP/1.1\r\nHost: x\r\ntraceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\r\ntracestate: a=b\r\n\r\n',
         'GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n',
       ),
       run: async (input) => {

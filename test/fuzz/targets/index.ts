@@ -1,5 +1,6 @@
 /** Every fuzz target. */
 import type { FuzzTarget } from '../engine/target.ts';
+import { accessTargets } from './access.ts';
 import { apiTargets } from './api.ts';
 import { archiveTargets } from './archives.ts';
 import { callTargets } from './calls.ts';
@@ -14,6 +15,7 @@ import { eventTargets } from './events.ts';
 import { fileOfferTargets } from './file-offers.ts';
 import { groupLinkTargets } from './group-links.ts';
 import { groupTargets } from './groups.ts';
+import { hubTargets } from './hub.ts';
 import { identityTargets } from './identities.ts';
 import { laneTargets } from './lanes.ts';
 import { linkStreamTargets } from './link-streams.ts';
@@ -26,6 +28,7 @@ import { recordTargets } from './records.ts';
 import { signalTargets } from './signals.ts';
 import { textTargets } from './texts.ts';
 import { tlsTargets } from './tls.ts';
+import { traceTargets } from './traces.ts';
 import { tunnelLinkTargets } from './tunnel-links.ts';
 import { tunnelTargets } from './tunnels.ts';
 import { turnTargets } from './turn.ts';
@@ -36,6 +39,8 @@ export const TARGETS: readonly FuzzTarget[] = [
   ...basicTargets,
   ...identityTargets,
   ...pushTargets,
+  ...accessTargets,
+  ...traceTargets,
   ...recordTargets,
   ...dhtTargets,
   ...linkTargets,
@@ -63,5 +68,6 @@ export const TARGETS: readonly FuzzTarget[] = [
   ...turnTargets,
   ...turnRendezvousTargets,
   ...cardTargets,
+  ...hubTargets,
   ...tlsTargets,
 ];

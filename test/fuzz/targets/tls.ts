@@ -19,6 +19,7 @@ import {
   MAX_CARRIED_BYTES,
   type SignedHello,
   TLS_PATH,
+  TLS_PURPOSE,
   TLS_STATUS,
 } from '../../../src/network/transport/tls/wire.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -49,8 +50,12 @@ const clientHello = decoder({
   maxBytes: 512,
   edit: () => null,
   seeds: () =>
-    [null, TOKEN].map((resume) =>
-      encodeClientHello({ tag: TAG, nodeKey: KEY.publicKey, nonce: NONCE, exporter: EXPORTER, resume }, NONCE, KEY),
+    [
+      { purpose: TLS_PURPOSE.ports, helperKey: null, token: null },
+      { purpose: TLS_PURPOSE.ports, helperKey: KEY.publicKey, token: TOKEN },
+      { purpose: TLS_PURPOSE.lane, helperKey: KEY.publicKey, token: TOKEN },
+    ].map((wish) =>
+      encodeClientHello({ ...wish, tag: TAG, nodeKey: KEY.publicKey, nonce: NONCE, exporter: EXPORTER }, NONCE, KEY),
     ),
   decode: (bytes) => decodeClientHello(bytes, NONCE),
   encode: wireOf,

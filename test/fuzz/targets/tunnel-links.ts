@@ -39,6 +39,7 @@ const inbound: FuzzTarget = {
       log: silentLog,
       serviceOf: () => (open ? { host: '127.0.0.1', port, takesTunnels: true } : null),
       authorize: () => {},
+      enter: async () => () => () => {},
       maxConnections: () => 100,
       connect,
       isNamed: () => false,

@@ -54,7 +54,7 @@ test('an unexpected node is rejected', async (t) => {
   const { lent, dial } = await world(t);
   const stranger = await dial(await endpoint(t));
   await stranger.closed;
-  const none = await Promise.race([lent.settled.then(() => 'settled'), Promise.resolve('waiting')]);
+  const none = await Promise.race([lent.ended.then(() => 'ended'), Promise.resolve('waiting')]);
   assert.equal(none, 'waiting');
 });
 
@@ -64,10 +64,24 @@ test('a closed port is free again immediately, and its waiting caller gets an er
   const refused = assert.rejects(waiting, { code: 'cancelled' });
   await lent.close();
   await refused;
-  await lent.settled;
+  await lent.ended;
   const again = new LentPort(options, listener.endpoint.parts, systemClock);
   assert.throws(() => new LentPort(options, listener.endpoint.parts, systemClock), { code: 'connect_failed' });
   await again.close();
+});
+
+test('a closed port is free although the other node has connected, if no caller took the connection', async (t) => {
+  const { listener, dialer, lent, options, dial } = await world(t);
+  const connection = await dial(dialer);
+  const stream = await connection.openStream();
+  stream.on('error', () => {});
+  stream.write('hello');
+  // Nothing tells when the port has accepted the stream, except that its other connections are closed.
+  await (await dial(dialer)).closed;
+  await lent.close();
+  await connection.closed;
+  await lent.ended;
+  await new LentPort(options, listener.endpoint.parts, systemClock).close();
 });
 
 test('without a connection the wait times out, and the port is free again', async (t) => {

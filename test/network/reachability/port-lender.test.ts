@@ -127,6 +127,14 @@ test('observations are dropped if the next port has no consistent address', asyn
   }
 });
 
+test('a port that was being opened during the stop is not lent', async () => {
+  const { lender, done, lend } = world((port) => port);
+  const waiting = assert.rejects(lend(), { code: 'cancelled' });
+  await lender.stop();
+  await waiting;
+  assert.equal(done.at(-1), `closed ${FIRST_PORT}`);
+});
+
 test('the token is sent to a relay several times, and the port is lent before the answer', async () => {
   const { lender, done } = world((port) => port);
   const [relay = CALLER] = OBSERVERS;

@@ -43,6 +43,7 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
     isLanAnswering: false,
     usesPorts: false,
     isReady: false,
+    peerCount: 1,
     isIdentified: true,
     helpers: [] as StoredHelper[],
     log: [] as string[],
@@ -112,7 +113,7 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
       contacts: () => listed.map((contact) => ({ contact, state: 'untried', addresses: addresses(contact) })),
       places: nodes,
       peers: () => [],
-      reachability: () => ({ ready: state.isReady }) as never,
+      reachability: () => ({ ready: state.isReady, peers: state.peerCount }) as never,
       onReachability: (handler) => readiness.add(() => handler({} as never)),
       identify: async (address) =>
         state.isIdentified ? { nodeKey: keyOf(address), address: { ...address, port: 4122 } } : null,
@@ -469,6 +470,17 @@ test('a lookup right after the start waits until the network is ready, over UDP 
   assert.equal(await fallback.becomesReady(), false, 'it is ready');
 });
 
+test('a lookup that had no peer is repeated with the first one', async (t) => {
+  const { fallback, clock, state, readiness } = world(t);
+  state.peerCount = 0;
+  await fallback.start();
+  const waiting = fallback.becomesReady();
+  await clock.run(UDP_WAIT_MS);
+  state.peerCount = 1;
+  readiness.notify();
+  assert.equal(await waiting, true);
+});
+
 test('a lookup does not wait for a network that does not come', async (t) => {
   const { fallback, clock, state } = world(t, [FIRST]);
   state.answers.set('203.0.113.1:443', 'tcp_refused').set('203.0.113.1:4121', 'tcp_refused');
@@ -479,6 +491,16 @@ test('a lookup does not wait for a network that does not come', async (t) => {
   assert.equal(await fallback.becomesReady(), false);
   const alone = world(t, []);
   assert.equal(await alone.fallback.becomesReady(), false);
+});
+
+test('the state is settled when TLS is used, or no node is reached', async (t) => {
+  const { fallback, clock, state, summary } = world(t, [FIRST]);
+  await fallback.settled();
+  state.answers.set('203.0.113.1:443', 'tcp_refused').set('203.0.113.1:4121', 'tcp_refused');
+  await fallback.start();
+  await clock.run(UDP_WAIT_MS);
+  await fallback.settled();
+  assert.equal(summary()[0], 'failed');
 });
 
 test('a lookup on UDP waits at most for the first check', async (t) => {

@@ -207,6 +207,13 @@ test('an address is accepted when enough distinct peers report it. A small netwo
   assert.equal(alone.own(), PUBLIC);
 });
 
+test('the network is ready before it is known whether strangers reach this node', async () => {
+  const world = new World(publicPeers(5));
+  world.engine.request = () => new Promise(() => {});
+  await world.start();
+  assert.equal(world.reports.at(-1)?.ready, true);
+});
+
 test('each NAT type is detected', async () => {
   const kinds: [Partial<Peer>, number][] = [
     [{}, 3],

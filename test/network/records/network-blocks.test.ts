@@ -1,7 +1,15 @@
 /** How addresses are grouped, because an attacker gets many addresses in one network. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { apartFirst, blockOf, leavingFor, nodeId, voterOf } from '../../../src/network/records/node-address.ts';
+import {
+  apartFirst,
+  blockOf,
+  closestApart,
+  compareDistance,
+  leavingFor,
+  nodeId,
+  voterOf,
+} from '../../../src/network/records/node-address.ts';
 import { ROW_NODES, TableKeeper } from '../../../src/network/records/rpc/table-keeper.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -22,6 +30,22 @@ test('the first node of each block comes first, then the remaining nodes, each i
   const first = (max: number) => apartFirst(nodes, () => false, max).map(({ host }) => host);
   for (const max of [0, 1, 3, 5]) assert.deepEqual(first(max), hosts.slice(0, max));
   assert.deepEqual(hosts, ['45.1.0.1', '192.168.1.1', '45.2.0.1', '192.168.1.2', '45.1.0.2', '45.2.0.2']);
+});
+
+test('the closest nodes of different blocks come first, also if one block has most of the close nodes', () => {
+  const target = nodeId(at('9.9.9.9'));
+  const nodes = Array.from({ length: 400 }, (_, n) => {
+    const node = at(n % 4 === 0 ? `45.${n / 4}.0.1` : `46.1.${n % 250}.${Math.floor(n / 250)}`);
+    return { ...node, id: nodeId(node) };
+  });
+  for (const some of [nodes, nodes.slice(0, 30), nodes.filter((_, n) => n % 4 !== 0)]) {
+    const sorted = some.toSorted((a, b) => compareDistance(target, a.id, b.id));
+    for (const max of [0, 1, 16, 60, 400])
+      assert.deepEqual(
+        closestApart(target, some, () => false, max),
+        apartFirst(sorted, () => false, max),
+      );
+  }
 });
 
 test('a vote counts per block for public nodes, per host in a LAN, and per port on this machine', () => {

@@ -342,3 +342,20 @@ test('a record damaged on disk is removed, and can be stored again', (t) => {
     store.close();
   }
 });
+
+test('recent records are of one type, the last stored first, and have not expired', () => {
+  const clock = new TestClock();
+  const store = memory(clock);
+  const timestamp = unixSeconds(clock);
+  const [old, short, last] = [600, 60, 600].map((ttl) =>
+    serviceRecord('lang.translate', newIdentity(), { timestamp, ttl }),
+  );
+  assert.ok(old && short && last);
+  for (const { key, record } of [old, short, endpointRecord(newIdentity(), { timestamp }), last])
+    assert.deepEqual(store.offer(key, record, 'a'), { code: 'kept' });
+  const found = (limit: number) => store.recent(RECORD.service, limit).map(({ aid }) => aid);
+  assert.deepEqual(found(9), [last.record.aid, short.record.aid, old.record.aid]);
+  assert.deepEqual(found(1), [last.record.aid]);
+  clock.jump(61_000);
+  assert.deepEqual(found(9), [last.record.aid, old.record.aid]);
+});

@@ -9,7 +9,7 @@ import { silentLog } from '../../../src/foundation/log.ts';
 import { recordDigest } from '../../../src/foundation/records/digest.ts';
 import type { SignedRecord } from '../../../src/foundation/records/record.ts';
 import { ClosestNodes } from '../../../src/network/records/closest-nodes.ts';
-import { closestTo, nodeId } from '../../../src/network/records/node-address.ts';
+import { closestTo, compareDistance, nodeId } from '../../../src/network/records/node-address.ts';
 import type { StoreVerdict } from '../../../src/network/records/node-client.ts';
 import { PeerHealth } from '../../../src/network/records/peer-health.ts';
 import { RecordStore } from '../../../src/network/records/record-store.ts';
@@ -49,7 +49,10 @@ class World {
       log: silentLog,
       store: this.store,
       random: () => 0,
-      engine: { ownAddress: own, id: nodeId(own), closest: (key, max) => closestTo(key, located(), max) },
+      engine: {
+        ...{ ownAddress: own, id: nodeId(own), closest: (key, max) => closestTo(key, located(), max) },
+        isBehind: (key, id, max) => located().filter((node) => compareDistance(key, node.id, id) < 0).length > max,
+      },
       searches: { forWrite: (target) => this.#search(target) },
       client: {
         find: async (to, id) => answerOf(to, id),

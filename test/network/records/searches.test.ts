@@ -6,7 +6,7 @@ import type { NodeAnswer } from '../../../src/network/records/closest-nodes.ts';
 import { decodeFindRequest } from '../../../src/network/records/messages.ts';
 import { closestTo, nodeId } from '../../../src/network/records/node-address.ts';
 import { PeerHealth } from '../../../src/network/records/peer-health.ts';
-import { SEARCH_WIDTH, Searches } from '../../../src/network/records/searches.ts';
+import { CLOSEST_HEARD, SEARCH_WIDTH, Searches } from '../../../src/network/records/searches.ts';
 import { answerOf, nodeAddress } from '../../support/named-nodes.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -53,7 +53,7 @@ test('a read queries fewer nodes concurrently than a write', () => {
   const request = { types: [RECORD.profile], wantsRecords: true };
   const read = setUp(30);
   read.searches.forRead(KEY, request);
-  assert.equal(read.asked.length, 8);
+  assert.equal(read.asked.length, CLOSEST_HEARD);
   const write = setUp(30);
   write.searches.forWrite(KEY, request);
   assert.equal(write.asked.length, SEARCH_WIDTH);
@@ -68,9 +68,9 @@ test('a node that was silent while this node stalled does not count as slow', ()
   searches.forRead(KEY, { types: [], wantsRecords: true });
   clock.jump(60_000);
   clock.advance(0);
-  assert.equal(asked.length, 8);
+  assert.equal(asked.length, CLOSEST_HEARD);
   clock.advance(150);
-  assert.equal(asked.length, 16, 'the lookup queries other nodes in addition to the slow ones');
+  assert.equal(asked.length, 2 * CLOSEST_HEARD, 'the lookup queries other nodes in addition to the slow ones');
 });
 
 test('a lookup begins at the closest nodes of the routing table and contacts', () => {

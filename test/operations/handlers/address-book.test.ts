@@ -97,3 +97,17 @@ test('a write with an outdated version fails', async () => {
   await put('Four');
   assert.deepEqual(addressBook.get().aliases, { [FRIEND]: 'Four' });
 });
+
+test('assistants get the labels of each agent', async () => {
+  const { run } = setUp();
+  assert.deepEqual(await run('addressBookList'), { agents: [] });
+  await run('addressBookPut', {
+    body: { aliases: { [FRIEND]: 'Friend', [OTHER]: 'other' }, other_labels: { [FRIEND]: ['ada'] }, favorites: [] },
+  });
+  assert.deepEqual(await run('addressBookList'), {
+    agents: [
+      { aid: FRIEND, labels: ['Friend', 'ada'] },
+      { aid: OTHER, labels: ['other'] },
+    ],
+  });
+});

@@ -7,6 +7,7 @@ import type { ChatEntry } from '../../../src/foundation/store/chat-log.ts';
 import { CHAT_PAGE_DEFAULT, CHAT_PAGE_MAX, chatOperations } from '../../../src/operations/chat.ts';
 import { type ChatHandlerDependencies, chatHandlers } from '../../../src/operations/handlers/chat.ts';
 import { testAid } from '../../support/agents.ts';
+import { READ_ONCE } from '../../support/read-once.ts';
 import { operationRunner } from '../../support/run-operation.ts';
 
 const [AGENT, PEER, OTHER] = [testAid(1), testAid(2), testAid(3)];
@@ -37,7 +38,7 @@ function setUp(more: Partial<Chat> = {}) {
     contacts: (...args) => (note('contacts', ...args), []),
     ...more,
   };
-  return { asked, run: operationRunner(chatOperations, chatHandlers({ chat })) };
+  return { asked, run: operationRunner(chatOperations, chatHandlers({ chat, waits: READ_ONCE })) };
 }
 
 test('a relationship is requested and changed between both agents, in canonical form', async () => {

@@ -95,6 +95,33 @@ describe('operations on the directory', () => {
     await assert.rejects(world.call('discover', { body: { services: ['Bad Name'] } }), { code: 'bad_service_name' });
   });
 
+  test('an agent that starts when it is called says so in its profile, and its services repeat it', async () => {
+    const aid = await add();
+    const wakes = async () => {
+      const { entries } = await world.call<{ entries: { wakes_within_s?: number }[] }>('discover', {
+        body: { services: ['nap'] },
+      });
+      return entries.map((entry) => entry.wakes_within_s);
+    };
+    await world.call('serviceRegister', { params: { aid }, body: { services: ['nap'] } });
+    assert.deepEqual(await wakes(), [undefined]);
+    await world.call('profileSet', { params: { aid }, body: { name: 'Nap', wakes_within_s: 3 } });
+    const { records } = await world.call<Records>('resolveRecords', { params: { aid }, query: { type: '2' } });
+    assert.deepEqual(records[0]?.profile, { name: 'Nap', wakes_within_s: 3 });
+    await world.call('serviceRegister', { params: { aid }, body: { services: ['nap'] } });
+    assert.deepEqual(await wakes(), [3]);
+    await world.call('serviceRegister', { params: { aid }, body: { services: ['nap'], wakes_within_s: 10 } });
+    assert.deepEqual(await wakes(), [10]);
+    const { services } = await world.call<{ services: { wakes_within_s?: number }[] }>('servicesList', {
+      params: { aid },
+    });
+    assert.equal(services[0]?.wakes_within_s, 10);
+    for (const wakes_within_s of [0, 1.5, 3601])
+      await assert.rejects(world.call('profileSet', { params: { aid }, body: { wakes_within_s } }), {
+        code: 'invalid_request',
+      });
+  });
+
   test('records are signed, so that everyone can verify them', async () => {
     const aid = await add();
     await world.call('agentPublish', { params: { aid } });

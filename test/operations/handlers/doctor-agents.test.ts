@@ -27,11 +27,18 @@ const AGENT: OwnAnswer<'agentGet'> = {
 const STATUS = { auto_publish: true, network_ready: true, dht_peers: 3 } as OwnAnswer<'status'>;
 
 /** The findings about an agent that is published again during the probe. `network`: the stored sequence number. */
-async function said(seqs: { readonly before: number; readonly after: number; readonly network: number }) {
+async function said(
+  seqs: { readonly before: number; readonly after: number; readonly network: number },
+  hooks: OwnAnswer<'hookList'>['hooks'] = [],
+  more: Partial<typeof AGENT> = {},
+  labels: Readonly<Record<string, string>> = {},
+) {
   let seq = seqs.before;
   const ask = {
     agentsList: async () => ({ agents: [AGENT] }),
-    agentGet: async () => ({ ...AGENT, seq }),
+    addressBookGet: async () => ({ aliases: labels, favorites: [] }),
+    hookList: async () => ({ hooks }),
+    agentGet: async () => ({ ...AGENT, ...more, seq }),
     agentProbe: async () => {
       seq = seqs.after;
       return {
@@ -52,7 +59,25 @@ test('an agent whose record in the network is newer also runs on another node', 
   assert.equal(publication, 'demo also runs on another node: the network has seq 3, this node published 1');
 });
 
+test('an agent has its label, as in other commands', async () => {
+  const [publication] = await said({ before: 1, after: 1, network: 3 }, [], {}, { [AGENT.aid]: 'home' });
+  assert.match(publication ?? '', /^home also runs on another node/);
+});
+
 test('a record that this node publishes during the probe is not from another node', async () => {
   const [publication] = await said({ before: 1, after: 3, network: 3 });
   assert.match(publication ?? '', /^demo was published .* is stored by 3 nodes$/);
+});
+
+test('an agent whose program answers calls needs neither a service nor heartbeats', async () => {
+  const silent = { heartbeat_seconds_ago: 7200 };
+  const seqs = { before: 1, after: 1, network: 1 };
+  const hook = { aid: AGENT.aid, kind: 'call', paused: false } as OwnAnswer<'hookList'>['hooks'][number];
+  assert.deepEqual((await said(seqs, [], silent)).slice(1), [
+    'demo is not renewed: no heartbeat for 120 min, and no service that answers',
+    'demo has no service bound: it can call, but other agents cannot call it',
+  ]);
+  assert.equal((await said(seqs, [hook], silent)).length, 1);
+  assert.equal((await said(seqs, [{ ...hook, paused: true }], silent)).length, 2);
+  assert.equal((await said(seqs, [{ ...hook, aid: testAid(2) }], silent)).length, 3);
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { eventWorld, one, two, unknown } from '../../support/event-world.ts';
+import { eventually } from '../../support/eventually.ts';
 import { withCode } from '../../support/link-world.ts';
 
 test('a stream over HTTP: its opening, then frames as events occur', async (t) => {
@@ -129,4 +130,32 @@ test('events of the node have a separate stream, and can be polled too', async (
   const gone = await api.request('GET', '/node/events/recent?after_seq=1');
   assert.deepEqual(gone.json, { ...(json as object), truncated: true });
   assert.equal((await api.request('GET', '/node/events?types=chat.unread')).status, 400);
+});
+
+test('a poll waits for an event, and ends when its client disconnects or the daemon stops', async (t) => {
+  const { api, waits, emit } = await eventWorld(t);
+  const poll = (after_seq: number, signal?: AbortSignal) =>
+    fetch(`${api.url}/mcp/call`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ tool: 'svc_events_poll', args: { aid: one, after_seq, wait_s: 60 } }),
+      ...(signal === undefined ? {} : { signal }),
+    });
+  const untilWaiting = (count: number) => eventually(`${count} polls wait`, () => waits.active === count);
+  const answered = poll(0);
+  await untilWaiting(1);
+  emit();
+  assert.partialDeepStrictEqual(await (await answered).json(), { events: [{ type: 'chat.received' }], last_seq: 1 });
+
+  const controller = new AbortController();
+  const left = poll(1, controller.signal);
+  await untilWaiting(1);
+  controller.abort();
+  await assert.rejects(left, { name: 'AbortError' });
+  await untilWaiting(0);
+
+  const stopped = poll(1);
+  await untilWaiting(1);
+  await waits.stop();
+  assert.deepEqual(await (await stopped).json(), { events: [], last_seq: 1, oldest_seq: 1, truncated: false });
 });

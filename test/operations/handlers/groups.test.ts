@@ -6,6 +6,7 @@ import { groupHandlers } from '../../../src/operations/handlers/groups.ts';
 import { bind, type CallContext } from '../../../src/operations/operation.ts';
 import { ToolTable } from '../../../src/operations/tool-call.ts';
 import { type GroupNode, GroupWorld, groupOf } from '../../support/group-world.ts';
+import { READ_ONCE } from '../../support/read-once.ts';
 
 const CONTEXT: CallContext = {
   origin: 'local',
@@ -17,7 +18,7 @@ const CONTEXT: CallContext = {
 /** Calls the tools of a node and checks each result against its schema. */
 function toolsOf(world: GroupWorld, node: GroupNode) {
   const table = new ToolTable({
-    operations: bind(groupOperations, groupHandlers({ groups: node.groups })),
+    operations: bind(groupOperations, groupHandlers({ groups: node.groups, waits: READ_ONCE })),
     pending: () => ({}),
   });
   const schemas = new Map(table.list().map(({ name, outputSchema }) => [name, Compile(outputSchema)]));
@@ -36,7 +37,7 @@ test('the tools of groups work under the names of the API', async () => {
   const { group_id, link } = await asAnn('group_create', { title: 'Plans' });
   assert.deepEqual(await asAnn('group_get_link', { group_id }), { link });
   assert.deepEqual(await asAnn('group_invite', { group_id, target_aid: ben.aid }), { ok: true, delivered: true });
-  const invited = groupHandlers({ groups: ben.groups });
+  const invited = groupHandlers({ groups: ben.groups, waits: READ_ONCE });
   const [invitation, ...others] = (await invited.groupInvitations({ aid: ben.aid }, CONTEXT)).invitations;
   assert.deepEqual(others, []);
   const { at: _, ...rest } = invitation ?? { at: '' };
@@ -55,7 +56,7 @@ test('the tools of groups work under the names of the API', async () => {
   assert.ok(Array.isArray(groups) && groups.length === 1);
   assert.deepEqual([groups[0].unread_count, groups[0].mention_count, groups[0].role], [1, 1, 'member']);
   assert.deepEqual(groups[0].last, { author: ann.aid, at: groups[0].last_activity_at, kind: 'msg', text: 'hello' });
-  const over = groupHandlers({ groups: ben.groups });
+  const over = groupHandlers({ groups: ben.groups, waits: READ_ONCE });
   const second = await asBen('group_create', { title: 'Second' });
   const { next_cursor: cursor, ...firstPage } = await over.groupList({ aid: ben.aid, limit: 1 }, CONTEXT);
   const nextPage = await over.groupList(
@@ -118,4 +119,15 @@ test('invalid input is refused with its code', async () => {
   await assert.rejects(asAnn('group_invite', { group_id, target_aid: ann.aid }), { code: 'self' });
   await assert.rejects(asAnn('group_read', { group_id, limit: 51 }), { code: 'invalid_request' });
   await world.stop();
+});
+
+test('an entry can be given as text, and the result has both text and base64', async () => {
+  const world = new GroupWorld();
+  const call = toolsOf(world, await world.node());
+  const { group_id } = await call('group_create', {});
+  const { seq } = await call('group_append', { group_id, text: 'Grüße' });
+  const { entries } = await call('group_read', { group_id, after_seq: Number(seq) - 1, wait_s: 1 });
+  assert.partialDeepStrictEqual(entries, [{ seq, kind: 'msg', body: 'R3LDvMOfZQ==', text: 'Grüße' }]);
+  await assert.rejects(call('group_append', { group_id, text: 'a', body: 'YQ==' }), { code: 'invalid_request' });
+  await assert.rejects(call('group_append', { group_id, text: 'ü'.repeat(1025) }), { code: 'too_large' });
 });

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Note } from '../../../src/capabilities/notes/types.ts';
-import { MAX_NOTES_PAGE } from '../../../src/foundation/domain/notes.ts';
+import { MAX_NOTES_PAGE, NOTE_TYPE } from '../../../src/foundation/domain/notes.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { type MailHandlerDependencies, mailHandlers } from '../../../src/operations/handlers/mail.ts';
 import { MAILBOX_PAGE_DEFAULT, mailOperations } from '../../../src/operations/mail.ts';
 import { testAid } from '../../support/agents.ts';
+import { READ_ONCE } from '../../support/read-once.ts';
 import { operationRunner } from '../../support/run-operation.ts';
 
 const [AGENT, PEER] = [testAid(1), testAid(2)];
@@ -62,7 +63,7 @@ function setUp(more: Partial<MailHandlerDependencies['notes']> = {}) {
     cancelQueued: (...args) => void asked.push(args),
     ...more,
   };
-  return { asked, run: operationRunner(mailOperations, mailHandlers({ notes })) };
+  return { asked, run: operationRunner(mailOperations, mailHandlers({ notes, waits: READ_ONCE })) };
 }
 
 test('a note is sent as the bytes of its base64, with both AIDs in canonical form', async () => {
@@ -190,4 +191,23 @@ test('a note that no other node has is answered with 202, listed and withdrawn',
     [AGENT, MAILBOX_PAGE_DEFAULT, undefined],
     [AGENT, NOTE.messageId],
   ]);
+});
+
+test('a note is text by default, and the result has both text and base64', async () => {
+  const TEXT: Note = { ...NOTE, msgType: NOTE_TYPE.text, body: Buffer.from('Grüße\n') };
+  const { run, asked } = setUp({ list: () => ({ notes: [TEXT], nextCursor: null }) });
+  await run('mailboxSend', { ...PARAMS, body: { recipient: PEER, text: 'Grüße\n' } });
+  assert.deepEqual(asked, [[AGENT, PEER, NOTE_TYPE.text, Buffer.from('Grüße\n')], 'settled']);
+  const { messages } = (await run('mailboxList', PARAMS)) as { messages: readonly object[] };
+  assert.deepEqual(messages, [{ ...SHOWN, msg_type: NOTE_TYPE.text, body_base64: 'R3LDvMOfZQo=', text: 'Grüße\n' }]);
+});
+
+test('a note without a body, with two bodies, or with broken text is refused', async () => {
+  const { run } = setUp();
+  for (const body of [{}, { text: 'a', body_base64: 'YQ==' }, { text: '\ud800' }])
+    await assert.rejects(
+      run('mailboxSend', { ...PARAMS, body: { recipient: PEER, ...body } }),
+      (error) => error instanceof SvcError && error.code === 'invalid_request',
+      JSON.stringify(body),
+    );
 });

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { type Clock, systemClock } from '../../../src/foundation/clock.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
-import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import { type Aid, parseAid } from '../../../src/foundation/identity/aid.ts';
 import { gatewayStreams } from '../../../src/operations/gateway.ts';
 import { bindStreams } from '../../../src/operations/handlers/exchange.ts';
 import { objectHandlers, objectStreamHandlers } from '../../../src/operations/handlers/objects.ts';
@@ -52,7 +52,7 @@ async function world(t: TestContext, token = '', clock: Clock = systemClock) {
     streams: bindStreams(
       { ...gatewayStreams, ...objectStreams },
       {
-        ...gatewayHandlers({ caller, nodeAid: near.aid, requireLocal: requireAgent }),
+        ...gatewayHandlers({ caller, nodeAid: near.aid, agent: parseAid, requireLocal: requireAgent }),
         ...objectStreamHandlers({
           objects: near.objects,
           remote: near.remote,

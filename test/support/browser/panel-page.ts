@@ -29,7 +29,34 @@ const LAYOUT = `(() => {
 })()`;
 /** A desktop, a phone, and the narrowest supported window. */
 const HEIGHT = 900;
-const WIDTHS: readonly number[] = [1280, 390, 320];
+const DESKTOP = 1280;
+const PHONE = 390;
+const WIDTHS: readonly number[] = [DESKTOP, PHONE, 320];
+/** Most presses of the Tab key to reach a control. */
+const MAX_TABS = 120;
+const SPARE_TABS = 20;
+const TABS_PER_LOOK = 8;
+
+/** The visible controls. */
+const CONTROLS = `[...document.querySelectorAll('a[href], button, input, select, textarea, summary')].filter(
+  (e) => !e.disabled && e.tabIndex >= 0 && e.checkVisibility({ visibilityProperty: true }))`;
+/** Marks each control that gets a visible focus. Returns the number of controls. */
+const FOLLOW_FOCUS = `(() => {
+  globalThis.reached = new Set();
+  globalThis.follow ??= document.addEventListener('focusin', ({ target }) => {
+    if (getComputedStyle(target).outlineStyle !== 'none') reached.add(nameOf(target));
+  }) ?? true;
+  globalThis.nameOf = (e) => e.outerHTML.slice(0, 120);
+  document.activeElement?.blur();
+  return ${CONTROLS}.length;
+})()`;
+/** The controls that had no focus. Only one radio button of a group is reachable. */
+const UNREACHED = `${CONTROLS}.map((e) => nameOf(e)).filter((name) => !reached.has(name))`;
+/** The name of the control with the focus. */
+const FOCUSED = `(() => {
+  const { activeElement: e } = document;
+  return (e?.getAttribute('aria-label') ?? (e?.labels?.[0] ?? e)?.innerText ?? '').trim().split('\\n')[0];
+})()`;
 /** "Loading…", in English and drawn out. */
 const LOADING = /Loading|Lööåå/;
 
@@ -100,11 +127,48 @@ export class PanelPage {
   async check(where: string): Promise<void> {
     assert.deepEqual(await this.page.evaluate('violations'), [], where);
     assert.deepEqual(this.#errors, [], where);
-    await this.page.evaluate(AXE);
-    assert.deepEqual(await this.page.evaluate(AXE_RUN), [], where);
+    await this.#examine(where);
     for (const request of this.#requests)
       assert.ok(request.url().startsWith(`${this.#api}/`) || /^(?:blob|data):/.test(request.url()), request.url());
     await this.fits(where);
+  }
+
+  async #examine(where: string): Promise<void> {
+    await this.page.evaluate(AXE);
+    assert.deepEqual(await this.page.evaluate(AXE_RUN), [], where);
+  }
+
+  /** Asserts that axe finds nothing on a desktop and on a phone, light and dark. */
+  async examineAll(where: string): Promise<void> {
+    for (const width of [DESKTOP, PHONE])
+      for (const colorScheme of ['light', 'dark'] as const) {
+        await this.page.setViewportSize({ width, height: HEIGHT });
+        await this.page.emulateMedia({ colorScheme });
+        await this.#examine(`${where}, ${width} px, ${colorScheme}`);
+      }
+  }
+
+  /** Asserts that the Tab key reaches every control of the page, and that the focus is visible. */
+  async reachesAll(where: string): Promise<void> {
+    for (const width of [DESKTOP, PHONE]) {
+      await this.page.setViewportSize({ width, height: HEIGHT });
+      const count = await this.page.evaluate<number>(FOLLOW_FOCUS);
+      // A field for a date has several stops.
+      for (let i = 0; i < 2 * count + SPARE_TABS; i++) {
+        await this.page.keyboard.press('Tab');
+        if (i % TABS_PER_LOOK === 0 && (await this.page.evaluate<string[]>(UNREACHED)).length === 0) break;
+      }
+      assert.deepEqual(await this.page.evaluate(UNREACHED), [], `${where}, ${width} px`);
+    }
+  }
+
+  /** Presses Tab until the control with this name has the focus. */
+  async tabTo(name: string): Promise<void> {
+    for (let i = 0; i < MAX_TABS; i++) {
+      await this.page.keyboard.press('Tab');
+      if ((await this.page.evaluate<string>(FOCUSED)) === name) return;
+    }
+    throw new Error(`Tab does not reach "${name}"`);
   }
 
   /** The paths of all requests so far. */

@@ -5,10 +5,12 @@ import { pathToFileURL } from 'node:url';
 import type { BrowserContext } from 'playwright-core';
 import { PLACE, type Text } from '../../../panel/src/lib/text.ts';
 import { en } from '../../../panel/src/words/en.ts';
-import { enLater } from '../../../panel/src/words/en-later.ts';
+import { enAgent } from '../../../panel/src/words/en-agent.ts';
+import { enNetwork } from '../../../panel/src/words/en-network.ts';
 import { enNode } from '../../../panel/src/words/en-node.ts';
+import { enTalk } from '../../../panel/src/words/en-talk.ts';
 
-const ENGLISH: Readonly<Record<string, Text>> = { ...en, ...enLater, ...enNode };
+const ENGLISH: Readonly<Record<string, Text>> = { ...en, ...enAgent, ...enNode, ...enTalk, ...enNetwork };
 const ACCENTS: Readonly<Record<string, string>> = {
   a: 'åå',
   e: 'éé',
@@ -22,7 +24,7 @@ const ACCENTS: Readonly<Record<string, string>> = {
 /** The language that it replaces. */
 const PLACE_OF = 'de';
 /** The scripts of that language, whose names contain a hash. */
-const SCRIPT = new RegExp(`^${PLACE_OF}(?:-later|-node|-settings|-doctor)?-[\\w-]{8}\\.js$`);
+const SCRIPT = new RegExp(`^${PLACE_OF}(?:-agent|-node|-talk|-network|-settings|-doctor)?-[\\w-]{8}\\.js$`);
 
 /** A text with accents. The places for values do not change. */
 function stretchedText(text: string): string {

@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { detach } from '../../../src/foundation/detached.ts';
 import { TestDaemon } from '../daemon.ts';
+import { EchoService } from '../echo-service.ts';
 import { dial, TcpServer } from '../tcp.ts';
 import { Pump, reaches } from './pump.ts';
 
@@ -21,8 +22,8 @@ export type LabCommand =
     }
   /** The output of the daemon. */
   | { readonly do: 'output' }
-  /** A new agent with a service at an address. Default: an echo service. */
-  | { readonly do: 'serve'; readonly service?: string }
+  /** A new agent with a service at an address. Default: a service that echoes bytes, or requests. */
+  | { readonly do: 'serve'; readonly service?: string; readonly echoes?: 'bytes' | 'requests' }
   | { readonly do: 'ask'; readonly method: string; readonly path: string; readonly body?: unknown }
   /** Connects to a local address and returns the response. */
   | { readonly do: 'echo'; readonly address: string; readonly text: string }
@@ -95,6 +96,15 @@ async function pour(address: string, bytes: number): Promise<void> {
   if (!sent.digest().equals(back.digest())) throw new Error('other bytes came back');
 }
 
+async function byteEcho(): Promise<string> {
+  const { port } = await TcpServer.start((socket) => void socket.pipe(socket));
+  return `127.0.0.1:${port}`;
+}
+
+async function webEcho(): Promise<string> {
+  return (await EchoService.start()).address;
+}
+
 async function obey(command: LabCommand): Promise<LabReply> {
   if (command.do === 'echo') return { text: await echo(command.address, command.text) };
   if (command.do === 'pump') {
@@ -131,7 +141,7 @@ async function obey(command: LabCommand): Promise<LabReply> {
     return {};
   }
   if (command.do === 'ask') return await daemon.request(command.method, command.path, command.body);
-  const service = command.service ?? `127.0.0.1:${(await TcpServer.start((socket) => void socket.pipe(socket))).port}`;
+  const service = command.service ?? (command.echoes === 'requests' ? await webEcho() : await byteEcho());
   return { text: await daemon.newAgent(service) };
 }
 

@@ -108,6 +108,13 @@ export class LabDaemon implements AsyncDisposable {
     return aid;
   }
 
+  /** Publishes a new agent that answers calls. @returns its AID */
+  async serveWeb(): Promise<string> {
+    const { text: aid = '' } = await this.#do({ do: 'serve', echoes: 'requests' });
+    await this.call('POST', `/agents/${aid}/publish`);
+    return aid;
+  }
+
   async echo(address: string, text: string): Promise<string | undefined> {
     return (await this.#do({ do: 'echo', address, text })).text;
   }

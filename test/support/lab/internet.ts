@@ -4,6 +4,7 @@
  */
 import { existsSync } from 'node:fs';
 import type { TestContext } from 'node:test';
+import { formatAddress } from '../../../src/foundation/address.ts';
 import { Machine } from './namespaces.ts';
 import { hairpinRules, IPV6_FIREWALL, type NatKind, natRules } from './nat.ts';
 import { type Slowness, SlowSwitch } from './slow-switch.ts';
@@ -296,5 +297,30 @@ export async function countArrivals(machine: Machine, which = ''): Promise<() =>
     const text = await machine.run('nft', ['list', 'counter', 'inet', table, 'arrived']);
     const [, packets, bytes] = /packets (\d+) bytes (\d+)/.exec(text) ?? [];
     return { packets: Number(packets), bytes: Number(bytes) };
+  };
+}
+
+/**
+ * Counts the UDP packets that leave a machine, on every interface.
+ * @returns the packets so far by destination, `host:port`. Ports 4121 and 4122 as sources are left out: the sockets of
+ *   its daemon
+ */
+export async function recordDepartures(machine: Machine): Promise<() => Promise<ReadonlyMap<string, number>>> {
+  await machine.nft(`table inet departures {
+    set ipv4 { type ipv4_addr . inet_service; flags dynamic; counter; size 65535; }
+    set ipv6 { type ipv6_addr . inet_service; flags dynamic; counter; size 65535; }
+    chain after { type filter hook postrouting priority 400; meta l4proto udp udp sport != { 4121, 4122 } goto departed
+    }
+    chain departed { update @ipv4 { ip daddr . udp dport }
+      update @ipv6 { ip6 daddr . udp dport }
+    }
+  }`);
+  return async () => {
+    const sets = ['ipv4', 'ipv6'].map((name) => machine.run('nft', ['-n', 'list', 'set', 'inet', 'departures', name]));
+    const text = (await Promise.all(sets)).join('');
+    const rows = text.matchAll(/(\S+) \. (\d+) counter packets (\d+)/g);
+    return new Map(
+      [...rows].map(([, host = '', port, packets]) => [formatAddress({ host, port: Number(port) }), Number(packets)]),
+    );
   };
 }

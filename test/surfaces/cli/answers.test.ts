@@ -52,9 +52,9 @@ test('suggests the missing slash of a path', async (t) => {
 });
 
 test('errors name the option for people and the request member for programs', async (t) => {
-  const error = { error: 'local_aid_required', message: 'There are several agents. Name one with local_aid.' };
-  const answers: Answers = { [`POST /fetch/${aid}`]: [400, error] };
-  assert.match((await answered(t, answers, 'get', aid)).stderr, /with --local-aid\./);
+  const error = { error: 'port_in_use', message: 'The port is in use. Choose another local_port.' };
+  const answers: Answers = { [`POST /fetch/${aid}`]: [409, error] };
+  assert.match((await answered(t, answers, 'get', aid)).stderr, /another --local-port\./);
   const shown: unknown = JSON.parse((await answered(t, answers, 'get', aid, '--json')).stderr);
   assert.deepEqual(shown, { ...error, details: {} });
 });
@@ -137,7 +137,7 @@ test('serve names only the uses that the service address admits', async (t) => {
 test('denying an agent prints the command that undoes it', async (t) => {
   const answers: Answers = { [`POST /agents/${aid}/acl/deny`]: [200, { id: '0123456789abcdef' }] };
   const { stderr } = await answered(t, answers, 'agents', 'acl', 'deny', aid, aid);
-  assert.match(stderr, /overrides every allow entry\. To remove it: svc agents acl del \S+ deny 0123456789abcdef/);
+  assert.match(stderr, /overrides every allow entry\. To remove it: svc agents acl del \S+ deny 0123456789abcdef -y\n/);
 });
 
 test('shows configuration keys without a value', async (t) => {
@@ -207,6 +207,17 @@ test('status starts with pending items and shows readable sizes', async (t) => {
     shown.stdout,
     /way out: +over TLS through helper 203\.0\.113\.10:443, through the proxy 10\.2\.0\.1:3128/,
   );
+  for (const [free, says] of [
+    [
+      40 * 1024 ** 2,
+      /^problems: +the disk is full: only 40\.0 MiB are free for \/data\. svcd cannot store anything\n +no other/,
+    ],
+    [400 * 1024 ** 2, /^problems: +the disk is almost full: only 400(?:\.0)? MiB are free for \/data\n +no other/],
+    [500 * 1024 ** 2, /^problems: +no other/],
+  ] as const) {
+    const full = { ...status, pending: {}, dht_peers: 0, disk_free_bytes: free };
+    assert.match((await answered(t, { 'GET /status': [200, full] }, 'status')).stdout, says);
+  }
   const shut = { ...status, exit: EXITS.portal, network_ready: false, dht_peers: 0, pending: {} };
   const captive = await answered(t, { 'GET /status': [200, shut] }, 'status');
   assert.match(
@@ -302,7 +313,7 @@ test('names a replaced label', async (t) => {
     'PUT /node/address-book': [200, { aliases: { [aid]: 'bob2' }, favorites: [] }],
   };
   const { stderr } = await answered(t, answers, 'alias', 'add', 'bob2', aid);
-  assert.equal(stderr, `Replaced the label "bob" of ${aid} with "bob2". An agent has one label.\n`);
+  assert.equal(stderr, `Replaced the label "bob" of ${aid} with "bob2". Use --also to keep both.\n`);
   const { stdout } = await answered(t, answers, 'alias', 'add', 'bob2', aid, '--json');
   assert.deepEqual(JSON.parse(stdout), { ok: true, label: 'bob2', aid, replaced: 'bob' });
 });
@@ -363,4 +374,37 @@ test('follows a log across a restart and prints each line once', async (t) => {
     seen,
     [...old, ...fresh].map(({ message }) => message),
   );
+});
+
+test('an exchange that was allowed once is described by what it permits', async (t) => {
+  const once = { kind: 'call', asked: 'GET /', tool: null, note: '', label: 'bob', count: 1, state: 'allowed_once' };
+  const more = { id: '5f1c', aid: 'a', caller: 'b', known: true, first_at: '', last_at: '', expires_at: null };
+  const requests = [
+    { ...once, ...more },
+    { ...once, ...more, kind: 'tunnel', asked: '' },
+    { ...once, ...more, tools: ['search', 'read'] },
+    { ...once, ...more, state: 'pending' },
+  ];
+  const daemon = await AnsweringDaemon.start(t, (line) =>
+    line.startsWith('GET /access/requests') ? [200, { requests }] : [200, { ok: true, aliases: {}, agents: [] }],
+  );
+  const env = { SVC_API: daemon.api };
+  const { stdout } = await runSvc(['access', 'requests'], { env });
+  assert.match(stdout, /call GET \/ \(allowed, not used: one call of any kind\)/);
+  assert.match(stdout, /tunnel \(allowed, not used: one TCP connection\)/);
+  assert.match(stdout, /call GET \/ \(allowed, not used: one call of these tools: search, read\)/);
+  assert.match(stdout, /call GET \/ +1/);
+  assert.match(
+    (await runSvc(['access', 'allow', '5f1c', '--once'], { env })).stdout,
+    /^Allowed once: one call of any kind/,
+  );
+  const args = ['access', 'allow', '5f1c', '--once', '--tools', 'search'];
+  assert.match((await runSvc(args, { env })).stdout, /^Allowed once: one call of these tools\./);
+});
+
+test('a search without results says which names it finds', async (t) => {
+  const daemon = await AnsweringDaemon.start(t, () => [200, { entries: [] }]);
+  const { stdout, stderr } = await runSvc(['search', 'weather'], { env: { SVC_API: daemon.api } });
+  assert.match(stdout, /No agent offers this service now\./);
+  assert.match(stderr, /complete names only/);
 });

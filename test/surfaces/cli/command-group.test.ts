@@ -198,9 +198,12 @@ test('calls tools as the acting agent', async (t) => {
 });
 
 test('requires a choice between several agents, and reports that there is none', async (t) => {
-  const several = await world(t, { 'GET /agents?limit=2': { body: { agents: [{ aid: one }, { aid: two }] } } });
+  const several = await world(t, {
+    'GET /agents?limit=2': { body: { agents: [{ aid: one }, { aid: two }] } },
+    'GET /agents?limit=21': { body: { agents: [{ aid: one }, { aid: two, name: 'Second' }] } },
+  });
   several.svc.call('list', 'lists', { ...AGENT, options: ACTING_AGENT, operation: 'groupList' });
-  await assert.rejects(several.run('list'), /There are several agents\. Name one with --aid/);
+  await assert.rejects(several.run('list'), /There are several agents: aid1\w{8,}…, .*\. Name one with --as/);
   const none = await world(t, { 'GET /agents?limit=2': { body: { agents: [] } } });
   none.svc.call('list', 'lists', { ...AGENT, options: ACTING_AGENT, operation: 'groupList' });
   await assert.rejects(none.run('list'), /No agent is registered here/);

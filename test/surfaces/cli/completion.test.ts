@@ -34,14 +34,17 @@ test('completes commands, options, choices and values from the daemon', async (t
   assert.deepEqual(await at('tunnel', 'open', '--idle'), ['--idle-timeout']);
   assert.deepEqual(await at('status', '--js'), ['--json']);
   assert.deepEqual(await at('agents', 'get', 'b'), ['Bob']);
-  assert.deepEqual(await at('get', '--local-aid', ''), ['Bob', own]);
+  assert.deepEqual(await at('get', '--as', ''), [own]);
+  assert.deepEqual(await at('get', '--local-aid', ''), [own]);
+  assert.deepEqual(await at('get', '--a'), ['--as', '--access-token', '--api']);
+  assert.deepEqual(await at('note', 'send', ''), ['Bob', own]);
   assert.deepEqual(await at('--via', 'B'), ['Bob']);
   assert.deepEqual(await at('tunnel', 'close', ''), ['01234567']);
   assert.deepEqual(await at('group', 'read', ''), ['12345678']);
   assert.deepEqual(await at('unpublish', ''), ['lang.translate']);
   assert.deepEqual(await at('alias', 'del', ''), ['Bob']);
   assert.deepEqual(await at('config', 'set', 'api_'), ['api_addr', 'api_token']);
-  assert.deepEqual(await at('agents', 'acl', 'default', own, ''), ['public', 'deny']);
+  assert.deepEqual(await at('agents', 'acl', 'default', own, ''), ['public', 'deny', 'ask']);
   assert.deepEqual(await at('completion', 'z'), ['zsh']);
   assert.deepEqual(await at('backup', 'no'), [FILES]);
   assert.deepEqual(await at('register', '--save-master', ''), [FILES]);
@@ -60,14 +63,45 @@ test('completes the commands of svcd', async () => {
   assert.deepEqual(words, ['start', 'stop', 'status']);
 });
 
+/** Parses standard input, and runs nothing. */
+const PARSE_POWERSHELL = [
+  'pwsh',
+  ...['-NoProfile', '-NonInteractive', '-Command'],
+  '$null = [ScriptBlock]::Create([Console]::In.ReadToEnd())',
+] as const;
+
 test('the scripts need only their shell', () => {
   for (const shell of SHELLS)
     for (const program of ['svc', 'svcd']) {
       const script = completionScript(shell, program);
       assert.doesNotMatch(script, /NAME|_get_comp_words_by_ref|__ltrim|\\\$/);
       // Shells that are not installed are skipped.
-      const checked = spawnSync(shell, ['-n'], { input: script, encoding: 'utf8' });
+      const [name, ...args] = shell === 'powershell' ? PARSE_POWERSHELL : [shell, '-n'];
+      const checked = spawnSync(name, args, { input: script, encoding: 'utf8' });
       if (checked.error === undefined)
         assert.deepEqual([checked.status, checked.stderr], [0, ''], `${shell} ${program}`);
     }
+});
+
+/** The brackets of a PowerShell script, without those in texts and comments. */
+function bracketsOf(script: string): string {
+  return script.replaceAll(/'(?:[^']|'')*'|"(?:[^"`]|`.)*"|#.*$/gm, '').replaceAll(/[^(){}[\]]/g, '');
+}
+
+test('the script for PowerShell is complete, and registers its program', () => {
+  for (const program of ['svc', 'svcd']) {
+    const script = completionScript('powershell', program);
+    let brackets = bracketsOf(script);
+    assert.ok(brackets.length > 20);
+    for (let before = ''; before !== brackets; ) {
+      before = brackets;
+      brackets = brackets.replaceAll(/\(\)|\{\}|\[\]/g, '');
+    }
+    assert.equal(brackets, '', program);
+    assert.match(
+      script,
+      new RegExp(`^Register-ArgumentCompleter -Native -CommandName ${program} -ScriptBlock \\{$`, 'm'),
+    );
+    assert.match(script, new RegExp(`^  ${program} complete -- @words `, 'm'));
+  }
 });

@@ -26,6 +26,11 @@ const COMMANDS: readonly (readonly [line: string, request: string])[] = [
   [`admin del allow ${ENTRY}`, `DELETE /node/remote-admin/allow/${ENTRY}`],
 ];
 
+/** The requests since the last look that change something. */
+function changes({ asked }: AnsweringDaemon): string[] {
+  return asked.splice(0).filter((line) => !line.startsWith('GET '));
+}
+
 test('destructive commands need a confirmation', async (t) => {
   const daemon = await AnsweringDaemon.start(t, () => [200, ANSWER]);
   const env = { SVC_API: daemon.api };
@@ -39,11 +44,11 @@ test('destructive commands need a confirmation', async (t) => {
     const refused = await runSvc(args, { env, terminal: true, input: 'n\n' });
     assert.equal(refused.code, 1, line);
     assert.match(refused.stderr, /\? \[y\/N\] [^]*Nothing was done\./, line);
-    assert.deepEqual(daemon.asked.splice(0), [], line);
+    assert.deepEqual(changes(daemon), [], line);
     const agreed = await runSvc(args, { env, terminal: true, input: 'y\n' });
     assert.equal(agreed.code, 0, `${line}: ${agreed.stderr}`);
     assert.equal((await runSvc([...args, '-y'], { env })).code, 0, line);
-    assert.deepEqual(daemon.asked.splice(0), [request, request], line);
+    assert.deepEqual(changes(daemon), [request, request], line);
   }
 });
 
@@ -55,6 +60,16 @@ test('deleting an agent explains how to restore it', async (t) => {
     input: 'n\n',
   });
   assert.match(stderr, /master key \(svc register --master-key <file>\).*svc agents export/);
+});
+
+test('an agent of another node is reported before the question', async (t) => {
+  const message = 'This agent is not registered here.';
+  const daemon = await AnsweringDaemon.start(t, () => [404, { error: 'not_found', message }]);
+  const asked = { env: { SVC_API: daemon.api }, terminal: true, input: 'y\n' };
+  const { code, stderr } = await runSvc(['agents', 'rm', aid], asked);
+  assert.equal(code, 5);
+  assert.match(stderr, /^svc: This agent is not registered here\. "svc agents" lists your agents\.\n$/);
+  assert.deepEqual(changes(daemon), []);
 });
 
 test('removing an entry explains how to add it again', async (t) => {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { closestWord } from '../../../src/foundation/closest-word.ts';
 import { ERRORS, SvcError } from '../../../src/foundation/errors.ts';
-import { closestWord, explainError, nextStepHint } from '../../../src/surfaces/cli/error-hints.ts';
+import { explainError, nextStepHint } from '../../../src/surfaces/cli/error-hints.ts';
 import { AnsweringDaemon } from '../../support/answering-daemon.ts';
 import { runSvc } from '../../support/cli-run.ts';
 import { newIdentity } from '../../support/identities.ts';
@@ -24,6 +25,10 @@ test('translates schema errors to options', () => {
 
 test('adds the next step to messages without one', () => {
   assert.match(nextStepHint(new SvcError('not_friends')) ?? '', /svc chat request/);
+  const denied = new SvcError('access_denied');
+  assert.equal(nextStepHint(denied, ['get', 'bob', '/']), undefined);
+  assert.match(nextStepHint(denied, ['get', 'bob', '/', '--note', 'Ada']) ?? '', /note was not delivered: /);
+  assert.match(nextStepHint(denied, ['get', '--note=Ada', '--wait', '9']) ?? '', /not delivered, unless/);
   assert.match(nextStepHint(new SvcError('local_aid_required')) ?? '', /svc use/);
   assert.equal(nextStepHint(new SvcError('no_inbound')), undefined, `it does: ${ERRORS.no_inbound.message}`);
   assert.equal(nextStepHint(new SvcError('self', { message: 'Say --aid.' })), undefined);

@@ -38,6 +38,7 @@ test('resolves a unique prefix, and returns a complete ID unchanged', async () =
 
 test('commands accept ID prefixes of groups, entries, objects, tunnels and lists', async (t) => {
   const ID = '0123456789abcdef';
+  const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
   const tools: Record<string, unknown> = {
     group_list: { groups: [{ group_id: ONE }] },
     group_head: { max_seq: 1 },
@@ -49,6 +50,8 @@ test('commands accept ID prefixes of groups, entries, objects, tunnels and lists
     [`GET /agents/${aid}/group-invitations`]: { invitations: [{ group_id: OTHER }] },
     [`GET /agents/${aid}/cas?limit=1000`]: { objects: [{ object_id: ONE }] },
     'GET /tunnel': { tunnels: [{ id: ID }] },
+    'GET /traces?limit=200': { traces: [{ trace_id: TRACE }] },
+    [`GET /traces/${TRACE}`]: { trace_id: TRACE, started_at: '', spans: [], missing: [] },
     'GET /node/remote-admin': { allow: [{ id: ID }], deny: [] },
     [`GET /agents/${aid}/acl`]: { allow: [], deny: [{ id: ID }] },
   };
@@ -69,6 +72,9 @@ test('commands accept ID prefixes of groups, entries, objects, tunnels and lists
   assert.equal(sent.at(-1)?.args['group_id'], OTHER);
   assert.equal(await run(`object del 1234 -y --aid ${aid}`), `DELETE /agents/${aid}/cas/${ONE}`);
   assert.equal(await run('tunnel reset 0123'), `POST /tunnel/${ID}/reset`);
+  assert.equal(await run('trace 4bf9'), `GET /traces/${TRACE}`);
+  const wrong = await runSvc(['trace', 'nothing'], { env: { SVC_API: daemon.api } });
+  assert.match(wrong.stderr, /"nothing" is not a trace\. Type its ID, .* "svc trace" lists them\./);
   assert.equal(await run('admin del allow 0123 -y'), `DELETE /node/remote-admin/allow/${ID}`);
   assert.equal(await run(`agents acl del ${aid} deny 0123 -y`), `DELETE /agents/${aid}/acl/deny/${ID}`);
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { mergeNames, Names } from '../../../src/surfaces/cli/names.ts';
+import { mergeNames } from '../../../src/foundation/labels.ts';
+import { Names } from '../../../src/surfaces/cli/names.ts';
 import { AnsweringDaemon } from '../../support/answering-daemon.ts';
 import { runSvc } from '../../support/cli-run.ts';
 import { newIdentity } from '../../support/identities.ts';
@@ -78,9 +79,9 @@ test('an ambiguous name is not shown, and a label cannot be used twice', () => {
     { aid: own, name: 'Same' },
     { aid: stranger, name: 'same' },
   ];
-  assert.deepEqual(mergeNames({}, agents), new Map());
-  assert.deepEqual(mergeNames({ [bob]: 'Same' }, [{ aid: own, name: 'same' }]), new Map([[bob, 'Same']]));
-  assert.deepEqual(mergeNames({ [own]: 'mine' }, [{ aid: own, name: 'Same' }]), new Map([[own, 'mine']]));
+  assert.deepEqual(mergeNames({ aliases: {} }, agents), new Map());
+  assert.deepEqual(mergeNames({ aliases: { [bob]: 'Same' } }, [{ aid: own, name: 'same' }]), new Map([[bob, 'Same']]));
+  assert.deepEqual(mergeNames({ aliases: { [own]: 'mine' } }, [{ aid: own, name: 'Same' }]), new Map([[own, 'mine']]));
 });
 
 test('shows prefixes long enough to differ, and the subject of a response completely', () => {

@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { shortSize } from '../../../src/surfaces/cli/reach-text.ts';
+import { AnsweringDaemon } from '../../support/answering-daemon.ts';
 import { runSvc } from '../../support/cli-run.ts';
 import { newIdentity } from '../../support/identities.ts';
 
@@ -106,5 +107,23 @@ test('prints short sizes and AIDs', () => {
     '1.5 KiB',
     '200 MiB',
     '5.0 TiB',
+  ]);
+});
+
+test('netcheck shows each explanation once, and says what is only known after an attempt', async (t) => {
+  const note = 'The addresses of the node, in sequence.';
+  const lan = (port: number) => ({ path: 'lan', after_ms: 0, to: [`192.0.2.1:${port}`], may_lead: null, note });
+  const relay = { path: 'relay', after_ms: 500, to: [], may_lead: false, note: 'No relay is known.' };
+  const checked = { aid, node, is_here: false, nat_type_label: 'cone', connection: null, not_direct: null };
+  const daemon = await AnsweringDaemon.start(t, (line) =>
+    line.includes('/netcheck/') ? [200, { ...checked, ways: [lan(1), lan(2), relay] }] : [404, { error: 'not_found' }],
+  );
+  const { stdout } = await runSvc(['--api', daemon.api, 'netcheck', aid]);
+  const [table = '', notes = ''] = stdout.split('\n\n').slice(1);
+  assert.match(table, /^PATH +AFTER +WORKS +TO\nlan +0 ms +unknown +192\.0\.2\.1:1\n[^]*\nrelay +500 ms +no\s*$/);
+  assert.deepEqual(notes.trimEnd().split('\n'), [
+    `lan: ${note}`,
+    'relay: No relay is known.',
+    'unknown: only an attempt shows whether it works.',
   ]);
 });

@@ -24,6 +24,7 @@ const ADDED_COMMANDS: readonly string[] = [
   'agents new-paralism',
   'agents probe',
   'inbound key',
+  'inbound unbind',
   'evidence status',
   'evidence on',
   'evidence off',
@@ -56,6 +57,7 @@ const ADDED_COMMANDS: readonly string[] = [
   'files withdraw',
   'files decline',
   'events',
+  'trace',
   'completion',
   'backup',
   'restore',
@@ -70,6 +72,9 @@ const ADDED_COMMANDS: readonly string[] = [
   'use',
   'whoami',
   'access confirm',
+  'access requests',
+  'access allow',
+  'access refuse',
   'callers',
   'logs',
   'restart',
@@ -86,6 +91,15 @@ const ADDED_COMMANDS: readonly string[] = [
   'did',
   'did-document',
   'card',
+  'on',
+  'hooks list',
+  'hooks pause',
+  'hooks resume',
+  'hooks remove',
+  'hooks deliveries',
+  'hooks delivery',
+  'hooks retry',
+  'hooks drop',
   'origin open',
   'origin list',
   'origin close',
@@ -94,12 +108,19 @@ const ADDED_COMMANDS: readonly string[] = [
   'mcp',
   'mcp share',
   'mcp use',
+  'mcp hub',
+  'mcp hub add',
+  'mcp hub remove',
+  'mcp hub changes',
+  'mcp hub accept',
+  'mcp hub refuse',
+  'mcp hub find',
 ];
 
 const DAEMON_ADDED_COMMANDS: readonly string[] = ['service run', 'completion'];
 
 /** Global options that the contract does not name. */
-const ADDED_GLOBALS = ['--full', '--via', '--via-as', '--via-password', '--version'];
+const ADDED_GLOBALS = ['--as', '--full', '--via', '--via-as', '--via-password', '--version'];
 const DAEMON_OPTIONS_OF_OUR_OWN = ['--join', '--mcp-profile', '--version'];
 
 /** Arguments and options of the commands in the contract. */
@@ -203,7 +224,11 @@ const ADDED_EVENTS = [
   'path.changed',
   'file.offered',
   'file.answered',
+  'access.requested',
+  'access.decided',
   'group.removed',
+  'group.invited',
+  'hook.dead',
   'mailbox.sent',
   'mailbox.expired',
 ];

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { relativeTime } from '../../../src/foundation/display-text.ts';
-import { formatFields, formatTable, safeLine, safeText } from '../../../src/surfaces/cli/text.ts';
+import { commandWord, formatFields, formatTable, safeLine, safeText } from '../../../src/surfaces/cli/text.ts';
 
 const DANGEROUS = /(?!\ufe0e|\ufe0f)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
 
@@ -13,6 +13,13 @@ test('escapes control and invisible characters', () => {
   assert.equal(safeLine('two\nlines'), 'two\\u{a}lines');
   assert.equal(safeText('two\nlines\tand \u001b[2J'), 'two\nlines\tand \\u{1b}[2J');
   assert.equal(safeLine('Größe 東京 👍'), 'Größe 東京 👍');
+});
+
+test('words of printed commands are quoted for a shell if necessary', () => {
+  for (const word of ['bob', 'aid1qqq', 'Größe-1', 'a@b.example/c']) assert.equal(commandWord(word), word);
+  assert.equal(commandWord('Anna Berg'), "'Anna Berg'");
+  assert.equal(commandWord("it's $(x)"), "'it'\\''s $(x)'");
+  assert.equal(commandWord(''), "''");
 });
 
 test('no foreign text contains dangerous characters', () => {

@@ -3,10 +3,12 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { operations } from '../../../src/operations/index.ts';
-import { MCP_PROFILES } from '../../../src/operations/mcp.ts';
+import { HOST_PROFILE, MCP_PROFILES } from '../../../src/operations/mcp.ts';
 import type { Declaration } from '../../../src/operations/operation.ts';
 import { ToolTable } from '../../../src/operations/tool-call.ts';
 import { isShown, ToolCatalog } from '../../../src/surfaces/mcp/catalog.ts';
+import { INSTRUCTIONS } from '../../../src/surfaces/mcp/server.ts';
+import { parametersOf } from '../../support/changed-tools.ts';
 import { bindAll } from './world.ts';
 
 interface Surface {
@@ -17,35 +19,53 @@ const surface: Surface = JSON.parse(readFileSync(new URL('../../vectors/surface.
 const catalog = new ToolCatalog(new ToolTable({ operations: bindAll(), pending: () => ({}) }));
 const tools = catalog.list(undefined);
 
-/** Token budget of an assistant for the whole list. */
-const MAX_TOKENS = 15_000;
+/** Token budgets of an assistant: for all tools, and for the profile that svcd writes for programs that start it. */
+const MAX_TOKENS = 12_000;
+const MAX_LEAN_TOKENS = 4_000;
 /** Characters per token of JSON schemas. Tokenizers need 3.6 to 4.2, so this overestimates. */
 const CHARS_PER_TOKEN = 3.5;
 
 test('each listed tool has the parameters of the contract', () => {
   const own = [
     { name: 'svc_origin_open', required: ['remote_aid'], optional: ['access_token', 'local_aid', 'local_port'] },
+    { name: 'svc_address_book', required: [], optional: [] },
     { name: 'svc_card', required: ['aid'], optional: ['local_aid'] },
     { name: 'svc_file_offers', required: ['aid'], optional: [] },
     { name: 'svc_file_take', required: ['aid', 'id'], optional: [] },
+    { name: 'svc_hooks', required: [], optional: [] },
   ];
   const wanted = new Map([...surface.tools, ...own].map((tool) => [tool.name, tool]));
   const differences = tools.flatMap(({ name, inputSchema: { properties = {}, required = [] } }) => {
-    const { required: needed = [], optional = [] } = wanted.get(name) ?? {};
-    const have = { required: [...required].sort(), all: Object.keys(properties).sort() };
-    const more = name === 'svc_fetch' ? ['timeout_s'] : [];
-    const want = { required: [...needed].sort(), all: [...needed, ...optional, ...more].sort() };
+    const want = parametersOf(wanted.get(name) ?? { name, required: [], optional: [] });
+    const have = {
+      required: [...required].sort(),
+      optional: Object.keys(properties)
+        .filter((one) => !required.includes(one))
+        .sort(),
+    };
     return JSON.stringify(have) === JSON.stringify(want) ? [] : [{ name, have, want }];
   });
   assert.deepEqual(differences, []);
 });
 
-test('the whole list costs less than 15,000 tokens, with a reserve', () => {
-  const characters = JSON.stringify({ tools }).length;
-  const perTool = characters / tools.length;
-  const whole = perTool * surface.tools.length;
-  assert.ok(characters / CHARS_PER_TOKEN < MAX_TOKENS, `${Math.ceil(characters / CHARS_PER_TOKEN)} tokens`);
-  assert.ok(whole / CHARS_PER_TOKEN < MAX_TOKENS, `${Math.ceil(whole / CHARS_PER_TOKEN)} tokens once all are there`);
+function tokensOf(profile: string | undefined): number {
+  return Math.ceil(JSON.stringify({ tools: catalog.list(profile) }).length / CHARS_PER_TOKEN);
+}
+
+test('the whole list costs at most 12,000 tokens, and the lean profile 4,000', () => {
+  assert.ok(tokensOf(undefined) <= MAX_TOKENS, `${tokensOf(undefined)} tokens`);
+  assert.ok(tokensOf(HOST_PROFILE) <= MAX_LEAN_TOKENS, `${tokensOf(HOST_PROFILE)} tokens`);
+});
+
+test('the full profile is the whole list, and the lean one has the tools that the instructions name', () => {
+  assert.deepEqual(catalog.list('full'), tools);
+  const lean = new Set(catalog.list('lean').map(({ name }) => name));
+  const named = INSTRUCTIONS.match(/\b(?:svc|chat|group)_[a-z_]+/g) ?? [];
+  assert.deepEqual(
+    named.filter((name) => !lean.has(name)),
+    [],
+  );
+  assert.ok(named.length > 10);
 });
 
 function copy(schema: object): Record<string, unknown> {
@@ -60,29 +80,24 @@ test('every schema is a valid JSON Schema of an open object', () => {
     assert.doesNotThrow(() => ajv.compile(copy(outputSchema ?? {})), name);
     assert.equal(outputSchema?.['type'], 'object', name);
     assert.equal(outputSchema?.['additionalProperties'], undefined, name);
-    assert.equal(inputSchema['additionalProperties'], false, name);
+    const hasParameters = Object.keys(inputSchema.properties ?? {}).length > 0;
+    assert.equal(inputSchema['additionalProperties'], hasParameters ? undefined : false, name);
   }
 });
 
-test('the annotations describe the effects of a tool', () => {
+test('the annotations describe the effects of a tool, without the defaults of the protocol', () => {
   const annotations = new Map(tools.map((tool) => [tool.name, tool.annotations]));
   assert.deepEqual(annotations.get('svc_discover'), {
     readOnlyHint: true,
-    destructiveHint: false,
-    openWorldHint: true,
   });
   assert.deepEqual(annotations.get('svc_agent_delete'), {
-    readOnlyHint: false,
-    destructiveHint: true,
     openWorldHint: false,
   });
   assert.deepEqual(annotations.get('svc_agent_publish'), {
-    readOnlyHint: false,
     destructiveHint: false,
     idempotentHint: true,
-    openWorldHint: true,
   });
-  assert.equal(annotations.get('svc_fetch')?.openWorldHint, true);
+  assert.equal(annotations.get('svc_fetch')?.openWorldHint, undefined);
   assert.equal(annotations.get('svc_agents_list')?.openWorldHint, false);
 });
 
@@ -100,7 +115,7 @@ test('an output schema describes the result of the operation', () => {
 });
 
 test('the profiles together contain every tool except wallet and housekeeping tools', () => {
-  const every = MCP_PROFILES.join(',');
+  const every = MCP_PROFILES.filter((name) => name !== 'full').join(',');
   const hidden = surface.tools.map(({ name }) => name).filter((name) => !isShown(name, every));
   assert.deepEqual(hidden, [
     'svc_agents_generate_ethereum',

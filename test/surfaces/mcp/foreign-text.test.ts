@@ -59,7 +59,8 @@ const AGENT = [
   'service_tcp',
   'services[]',
   ...['name', 'brief', 'protocols[]', 'skills[]', 'modalities[]', 'card_hash', 'meta/*'].map((key) => `profile/${key}`),
-  ...['allow[]/id', 'allow[]/label', 'deny[]/id'].map((key) => `acl/${key}`),
+  // A tool's name cannot carry a sentence.
+  ...['allow[]/id', 'allow[]/label', 'allow[]/tools[]', 'deny[]/id'].map((key) => `acl/${key}`),
 ];
 const IDENTITY = ['master_private_key_hex', 'operational_private_key_hex', 'delegation_proof_hex', 'warning'];
 /** From the error catalogue. */
@@ -85,6 +86,8 @@ const OURS: Readonly<Record<string, readonly string[]>> = {
   svc_ethereum_proof: [
     ...['delegation_proof_hex', 'message', 'operational_public_key_hex', 'operational_private_key_hex'],
   ],
+  // The user's labels.
+  svc_address_book: ['agents[]/labels[]'],
   svc_agents_list: [...AGENT.map((key) => `agents[]/${key}`), 'next_cursor', PENDING],
   svc_agent_get: [...AGENT, PENDING],
   svc_agent_patch: [...AGENT, PENDING],
@@ -101,6 +104,8 @@ const OURS: Readonly<Record<string, readonly string[]>> = {
     'next_cursor',
   ],
   svc_mailbox_send: ['message_id'],
+  // The output of programs, which may repeat text of strangers, is not part of it.
+  svc_hooks: ['hooks[]/command[]', 'hooks[]/folder', 'hooks[]/id'],
   group_create: ['link'],
   group_get_link: ['link'],
   group_object_put: ['name', 'url'],

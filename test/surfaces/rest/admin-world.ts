@@ -6,7 +6,7 @@ import { HttpCaller } from '../../../src/capabilities/calls/http-caller.ts';
 import { RemoteAdmin } from '../../../src/capabilities/remote-admin/remote-admin.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
-import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import { type Aid, parseAid } from '../../../src/foundation/identity/aid.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { AccessRepository } from '../../../src/foundation/store/access.ts';
 import { AuditStore } from '../../../src/foundation/store/audit.ts';
@@ -91,7 +91,7 @@ export async function adminWorld(t: TestContext, file = ':memory:'): Promise<Adm
   const noHop = { request: refuse, upgrade: refuse };
   const farVia = bindStreams(
     remoteAdminStreams,
-    viaHandlers({ caller: noHop, nodeAid: farAid, requireLocal: () => {} }),
+    viaHandlers({ caller: noHop, nodeAid: farAid, agent: parseAid, requireLocal: () => {} }),
   );
   const farApi = await startWorld(t, { operations, streams: farVia, token: 'the-far-token' });
 
@@ -99,7 +99,10 @@ export async function adminWorld(t: TestContext, file = ':memory:'): Promise<Adm
   const requireLocal = (aid: Aid): void => {
     if (aid !== agentAid) throw new SvcError('not_found');
   };
-  const streams = bindStreams(remoteAdminStreams, viaHandlers({ caller, nodeAid: nearAid, requireLocal }));
+  const streams = bindStreams(
+    remoteAdminStreams,
+    viaHandlers({ caller, nodeAid: nearAid, agent: parseAid, requireLocal }),
+  );
   const api = await startWorld(t, { streams });
   t.after(async () => {
     caller.stop();

@@ -2,7 +2,7 @@
 import type { RequestListener } from 'node:http';
 import type { TestContext } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
-import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import { type Aid, parseAid } from '../../../src/foundation/identity/aid.ts';
 import { gatewayStreams } from '../../../src/operations/gateway.ts';
 import { bindStreams } from '../../../src/operations/handlers/exchange.ts';
 import { gatewayHandlers } from '../../../src/surfaces/rest/gateway.ts';
@@ -29,7 +29,7 @@ export async function gatewayWorld(
   const requireLocal = (aid: Aid): void => {
     if (aid !== agentAid) throw new SvcError('not_found', { thing: 'agent' });
   };
-  const gateway = gatewayHandlers({ caller: calls.caller, nodeAid: calls.local, requireLocal });
+  const gateway = gatewayHandlers({ caller: calls.caller, nodeAid: calls.local, agent: parseAid, requireLocal });
   const streams = bindStreams(gatewayStreams, gateway);
   const api = await startWorld(t, { ...options, streams });
   return { calls, agentAid, api, prefix: `/aid/${calls.remote}` };

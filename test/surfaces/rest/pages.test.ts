@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { systemClock } from '../../../src/foundation/clock.ts';
 import { metricsText, ProcessMetrics } from '../../../src/surfaces/rest/metrics.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startWorld } from './support.ts';
@@ -88,8 +89,7 @@ test('/metrics counts requests by operation and status, and shows other sources'
 });
 
 test('process metrics show memory, processor time and a blocked event loop', async (t) => {
-  const metrics = new ProcessMetrics();
-  await metrics.start();
+  const metrics = new ProcessMetrics(systemClock);
   t.after(() => metrics.stop());
   const value = (name: string): number => {
     const found = metrics.collect().find((metric) => metric.name === name);

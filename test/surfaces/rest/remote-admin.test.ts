@@ -36,7 +36,8 @@ test('it is off by default; when on, only allowed callers are admitted, and othe
   assert.deepEqual((await world.via('GET', '/ping?n=3')).json, { origin: 'remote_admin', n: 3 });
   const headers = { 'svc-local-aid': world.agentAid };
   const denied = await world.via('GET', '/ping', { headers });
-  assert.deepEqual([denied.status, denied.text], [off.status, off.text]);
+  assert.deepEqual([denied.status, denied.text.replaceAll(world.agentAid, world.nearAid)], [off.status, off.text]);
+  assert.match(denied.text, new RegExp(`not allow ${world.agentAid} [^]*svc admin allow ${world.agentAid}\\b`));
   assert.equal(world.remoteAdmin.trail.lastRefusal()?.reason, 'access_denied');
   assert.throws(() => world.lists.setDefault('node', 'public'), { code: 'invalid_request' });
 });

@@ -8,6 +8,9 @@ import { act, confirm } from '../../parts/overlay.tsx';
 import { Callers } from './callers.tsx';
 import { TAIL_CHARS } from './overview.tsx';
 
+/** What callers without an entry may do. */
+const NOW = { public: 'acl.public.now', deny: 'acl.named.now', ask: 'acl.ask.now' } as const;
+
 export function Access({ agent }: { readonly agent: Output<'agentGet'> }) {
   const { aid } = agent;
   const acl = useQuery('aclGet', { aid });
@@ -24,7 +27,7 @@ export function Access({ agent }: { readonly agent: Output<'agentGet'> }) {
       {({ default: policy, allow, deny }) => (
         <>
           <Section title={t('agent.callers')}>
-            <p class="empty">{t(policy === 'public' ? 'acl.public.now' : 'acl.named.now')}</p>
+            <p class="empty">{t(NOW[policy])}</p>
             {policy === 'public' ? (
               <button
                 type="button"
@@ -36,6 +39,17 @@ export function Access({ agent }: { readonly agent: Output<'agentGet'> }) {
               <button type="button" onClick={setPublic}>
                 {t('acl.open')}
               </button>
+            )}
+            {policy !== 'ask' && (
+              <>
+                {' '}
+                <button
+                  type="button"
+                  onClick={() => act(() => perform('aclPatch', { aid, default: 'ask' }), t('saved'))}
+                >
+                  {t('acl.ask')}
+                </button>
+              </>
             )}
           </Section>
           <AccessLists

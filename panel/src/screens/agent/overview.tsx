@@ -6,8 +6,10 @@ import { language, t } from '../../lib/i18n.ts';
 import { href, returnFromHere } from '../../lib/place.ts';
 import { perform } from '../../lib/query.ts';
 import { ServiceState } from '../../parts/agents-table.tsx';
-import { Field, Section, State, T, When } from '../../parts/basics.tsx';
-import { act, confirm, Dialog, openDialog } from '../../parts/overlay.tsx';
+import { Section, State, T, When } from '../../parts/basics.tsx';
+import { FormDialog } from '../../parts/form.tsx';
+import { act, confirm, openDialog } from '../../parts/overlay.tsx';
+import { ServiceAddress } from '../../parts/service-address.tsx';
 import { Callers } from './callers.tsx';
 
 type Agent = Output<'agentGet'>;
@@ -20,26 +22,16 @@ const FEW_CALLERS = 4;
 function Bind({ agent: { aid, service_tcp }, close }: { readonly agent: Agent; readonly close: () => void }) {
   const [address, setAddress] = useState(service_tcp);
   return (
-    <Dialog title={t('service.bind')} close={close}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          close();
-          act(() => perform('agentPatch', { aid, service_tcp: address.trim() }), t('saved'));
-        }}
-      >
-        <p>{t('service.bind.how')}</p>
-        <Field label={t('service.address')} value={address} onInput={setAddress} placeholder="127.0.0.1:8080" />
-        <div class="acts">
-          <button type="button" onClick={close}>
-            {t('cancel')}
-          </button>
-          <button type="submit" class="main">
-            {t('service.bind')}
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog
+      title={t('service.bind')}
+      verb={t('service.bind')}
+      close={close}
+      fields={['service_tcp']}
+      run={() => perform('agentPatch', { aid, service_tcp: address.trim() })}
+      done={t('saved')}
+    >
+      <ServiceAddress value={address} onInput={setAddress} />
+    </FormDialog>
   );
 }
 

@@ -5,7 +5,8 @@ import { t } from '../../lib/i18n.ts';
 import { listOf } from '../../lib/lists.ts';
 import { perform } from '../../lib/query.ts';
 import { Field, Section } from '../../parts/basics.tsx';
-import { act, confirm } from '../../parts/overlay.tsx';
+import { Form } from '../../parts/form.tsx';
+import { confirm } from '../../parts/overlay.tsx';
 
 export function Profile({ agent: { aid, profile } }: { readonly agent: Output<'agentGet'> }) {
   const [name, setName] = useState(profile?.name ?? '');
@@ -26,22 +27,15 @@ export function Profile({ agent: { aid, profile } }: { readonly agent: Output<'a
     });
   return (
     <Section title={t('tab.profile')} note={t('profile.public')}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          act(save, t('published'));
-        }}
-      >
-        <p class="empty">{t('profile.what')}</p>
-        <Field label={t('profile.name')} value={name} onInput={setName} />
-        <Field label={t('profile.brief')} value={brief} onInput={setBrief} />
-        <Field label={t('profile.skills')} value={skills} onInput={setSkills} />
-        <Field label={t('profile.protocols')} value={protocols} onInput={setProtocols} />
-        <div class="acts">
-          <button type="submit" class="main">
-            {t('profile.save')}
-          </button>
-          {profile !== undefined && (
+      <p class="empty">{t('profile.what')}</p>
+      <Form
+        class="one"
+        fields={['name', 'brief', 'skills', 'protocols']}
+        verb={t('profile.save')}
+        run={save}
+        done={t('published')}
+        more={
+          profile !== undefined && (
             <button
               type="button"
               class="danger"
@@ -56,9 +50,14 @@ export function Profile({ agent: { aid, profile } }: { readonly agent: Output<'a
             >
               {t('profile.delete')}
             </button>
-          )}
-        </div>
-      </form>
+          )
+        }
+      >
+        <Field label={t('profile.name')} name="name" value={name} onInput={setName} />
+        <Field label={t('profile.brief')} name="brief" value={brief} onInput={setBrief} />
+        <Field label={t('profile.skills')} name="skills" value={skills} onInput={setSkills} />
+        <Field label={t('profile.protocols')} name="protocols" value={protocols} onInput={setProtocols} />
+      </Form>
     </Section>
   );
 }

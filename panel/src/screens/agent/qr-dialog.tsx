@@ -1,5 +1,6 @@
 /** The AID of an agent as a QR code. */
 import { t } from '../../lib/i18n.ts';
+import { CloseButton } from '../../parts/close-button.tsx';
 import { Dialog } from '../../parts/overlay.tsx';
 import { Qr } from '../../parts/qr.tsx';
 
@@ -10,11 +11,7 @@ export function QrDialog({ aid, close }: { readonly aid: string; readonly close:
       <p>
         <code>{aid}</code>
       </p>
-      <div class="acts">
-        <button type="button" class="main" onClick={close}>
-          {t('close')}
-        </button>
-      </div>
+      <CloseButton close={close} />
     </Dialog>
   );
 }

@@ -5,8 +5,9 @@ import { t } from '../../lib/i18n.ts';
 import { listOf } from '../../lib/lists.ts';
 import { here } from '../../lib/place.ts';
 import { perform, useQuery } from '../../lib/query.ts';
-import { Answer, Empty, Field, Section } from '../../parts/basics.tsx';
-import { act, actLater, Dialog, openDialog } from '../../parts/overlay.tsx';
+import { Answer, Empty, Field, InputError, Section } from '../../parts/basics.tsx';
+import { Form } from '../../parts/form.tsx';
+import { actLater, Dialog, openDialog } from '../../parts/overlay.tsx';
 
 type Service = Output<'servicesList'>['services'][number];
 
@@ -26,15 +27,15 @@ function metaOf(text: string): Readonly<Record<string, unknown>> | null {
   }
 }
 
-interface FormProps {
+interface OfferProps {
   readonly aid: string;
   /** The service to change. Absent for new ones. */
   readonly service?: Service;
   readonly done: () => void;
-  readonly cancel?: () => void;
+  readonly cancel?: (() => void) | undefined;
 }
 
-function Form({ aid, service, done, cancel }: FormProps) {
+function Offer({ aid, service, done, cancel }: OfferProps) {
   const [names, setNames] = useState(service?.service ?? '');
   const [brief, setBrief] = useState(service?.brief ?? '');
   const [tags, setTags] = useState((service?.tags ?? []).join(', '));
@@ -50,40 +51,31 @@ function Form({ aid, service, done, cancel }: FormProps) {
       tags: listOf(tags),
       meta: object,
     });
-    done();
   };
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        act(offer, t('published'));
-      }}
+    <Form
+      fields={['services', 'brief', 'tags', 'meta']}
+      verb={t(service === undefined ? 'services.offer' : 'profile.save')}
+      run={offer}
+      done={t('published')}
+      close={done}
+      cancel={cancel}
+      isReady={listOf(names).length > 0 && object !== null}
     >
       {service === undefined && (
-        <Field label={t('services.names')} value={names} onInput={setNames} placeholder="lang.translate" />
+        <Field
+          label={t('services.names')}
+          name="services"
+          value={names}
+          onInput={setNames}
+          placeholder="lang.translate"
+        />
       )}
-      <Field label={t('services.brief')} value={brief} onInput={setBrief} />
-      <Field label={t('services.tags')} value={tags} onInput={setTags} />
-      <label class="field">
-        <span>{t('services.meta')}</span>
-        <textarea rows={3} value={meta} onInput={(event) => setMeta(event.currentTarget.value)} />
-      </label>
-      {object === null && (
-        <p class="bad" role="alert">
-          {t('services.meta.bad')}
-        </p>
-      )}
-      <div class="acts">
-        {cancel !== undefined && (
-          <button type="button" onClick={cancel}>
-            {t('cancel')}
-          </button>
-        )}
-        <button type="submit" class="main" disabled={listOf(names).length === 0 || object === null}>
-          {t(service === undefined ? 'services.offer' : 'profile.save')}
-        </button>
-      </div>
-    </form>
+      <Field label={t('services.brief')} name="brief" value={brief} onInput={setBrief} />
+      <Field label={t('services.tags')} name="tags" value={tags} onInput={setTags} />
+      <Field label={t('services.meta')} name="meta" type="lines" value={meta} onInput={setMeta} />
+      <InputError text={object === null ? t('services.meta.bad') : ''} />
+    </Form>
   );
 }
 
@@ -92,7 +84,7 @@ function Row({ aid, service }: { readonly aid: string; readonly service: Service
   const change = (): void =>
     openDialog((close) => (
       <Dialog title={name} close={close}>
-        <Form aid={aid} service={service} done={close} cancel={close} />
+        <Offer aid={aid} service={service} done={close} cancel={close} />
       </Dialog>
     ));
   return (
@@ -150,7 +142,7 @@ export function Services({ agent: { aid, services: names } }: { readonly agent: 
         </Answer>
       </Section>
       <Section title={t('services.offer')}>
-        <Form key={made} aid={aid} done={() => setMade(made + 1)} />
+        <Offer key={made} aid={aid} done={() => setMade(made + 1)} />
       </Section>
     </div>
   );

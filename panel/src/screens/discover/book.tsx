@@ -5,7 +5,8 @@ import { t } from '../../lib/i18n.ts';
 import { useQuery } from '../../lib/query.ts';
 import { Who } from '../../parts/agent.tsx';
 import { Field, Section } from '../../parts/basics.tsx';
-import { act, Dialog, openDialog } from '../../parts/overlay.tsx';
+import { FormDialog } from '../../parts/form.tsx';
+import { act, openDialog } from '../../parts/overlay.tsx';
 
 function isStarred(book: Book, aid: string): boolean {
   return book.favorites.some((favorite) => favorite.aid === aid);
@@ -20,25 +21,16 @@ interface NameProps {
 function Name({ aid, book, close }: NameProps) {
   const [alias, setAlias] = useState(book.aliases[aid] ?? '');
   return (
-    <Dialog title={t('book.name')} close={close}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          close();
-          act(() => setLabel(aid, alias.trim()), t('saved'));
-        }}
-      >
-        <Field label={t('book.alias')} value={alias} onInput={setAlias} />
-        <div class="acts">
-          <button type="button" onClick={close}>
-            {t('cancel')}
-          </button>
-          <button type="submit" class="main">
-            {t('save')}
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog
+      title={t('book.name')}
+      verb={t('save')}
+      close={close}
+      fields={['aliases']}
+      run={() => setLabel(aid, alias.trim())}
+      done={t('saved')}
+    >
+      <Field label={t('book.alias')} name="aliases" value={alias} onInput={setAlias} />
+    </FormDialog>
   );
 }
 
@@ -59,14 +51,21 @@ export function InBook({ aid }: { readonly aid: string }) {
   );
 }
 
-/** The starred agents, shown before a search. */
-export function Starred() {
-  const { value: book } = useQuery('addressBookGet', {});
-  if (book === undefined || book.favorites.length === 0) return null;
+/** Most agents to show in a list. "People" shows all. */
+const SHOWN = 100;
+
+interface BookAgentsProps {
+  readonly title: string;
+  readonly aids: readonly string[];
+}
+
+/** Agents with their buttons. Nothing if there are none. */
+export function BookAgents({ title, aids }: BookAgentsProps) {
+  if (aids.length === 0) return null;
   return (
-    <Section title={t('discover.stars')} note={t('discover.count', { n: book.favorites.length })}>
+    <Section title={title} note={t('discover.count', { n: aids.length })}>
       <ul class="rows">
-        {book.favorites.map(({ aid }) => (
+        {aids.slice(0, SHOWN).map((aid) => (
           <li key={aid}>
             <span class="grow">
               <Who aid={aid} />
@@ -77,4 +76,10 @@ export function Starred() {
       </ul>
     </Section>
   );
+}
+
+/** The starred agents, shown before a search. */
+export function Starred() {
+  const { value: book } = useQuery('addressBookGet', {});
+  return <BookAgents title={t('discover.stars')} aids={book?.favorites.map(({ aid }) => aid) ?? []} />;
 }

@@ -8,6 +8,7 @@ import { type AgentState, type Counters, type Waiting, waitingOf } from '../../l
 import { Called, Inline } from '../../parts/agent.tsx';
 import { Empty, Section, T, UntrustedText } from '../../parts/basics.tsx';
 import { act, confirm } from '../../parts/overlay.tsx';
+import { AccessRequests } from './access-requests.tsx';
 import { Offers } from './offers.tsx';
 
 const SIGNS = { invites: '?', unread: '●', notes: '✉', ending: '!', expired: '✕' } as const;
@@ -147,9 +148,12 @@ interface Props {
 
 export function PendingItems({ agents, pending }: Props) {
   const waiting = waitingOf(agents, pending, Date.now());
+  const asks = Object.values(pending).reduce((sum, { access_requests = 0 }) => sum + access_requests, 0);
+  const n = waiting.length + asks;
   return (
-    <Section title={t('waiting.title')} note={waiting.length === 0 ? '' : t('waiting.things', { n: waiting.length })}>
+    <Section title={t('waiting.title')} note={n === 0 ? '' : t('waiting.things', { n })}>
       <ul class="rows">
+        {asks > 0 && <AccessRequests />}
         {waiting.map((one) => (one.kind === 'invites' ? <ChatRequests key={`asks ${one.aid}`} {...one} /> : null))}
         {agents.slice(0, ASKED_AGENTS).map(({ aid }) => (
           <Invitations key={aid} aid={aid} />
@@ -159,7 +163,7 @@ export function PendingItems({ agents, pending }: Props) {
         ))}
         {waiting.map((one) => (one.kind === 'invites' ? null : <Counted key={`${one.kind} ${one.aid}`} {...one} />))}
       </ul>
-      {waiting.length === 0 && <Empty text={t('waiting.none')} />}
+      {n === 0 && <Empty text={t('waiting.none')} />}
     </Section>
   );
 }

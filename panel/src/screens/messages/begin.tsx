@@ -1,11 +1,11 @@
 /** Starts a chat, creates a group, or joins one. */
 import { useState } from 'preact/hooks';
-import type { Key } from '../../lib/i18n.ts';
 import { t } from '../../lib/i18n.ts';
 import { returnFromHere } from '../../lib/place.ts';
 import { perform } from '../../lib/query.ts';
+import { AidField } from '../../parts/aid-field.tsx';
 import { Field } from '../../parts/basics.tsx';
-import { act, Dialog } from '../../parts/overlay.tsx';
+import { FormDialog } from '../../parts/form.tsx';
 import { groupTool } from './group-tools.ts';
 
 interface Props {
@@ -13,48 +13,22 @@ interface Props {
   readonly close: () => void;
 }
 
-interface QuestionProps {
-  readonly title: Key;
-  readonly close: () => void;
-  readonly isReady: boolean;
-  readonly run: () => Promise<unknown>;
-  readonly done?: string;
-  readonly children: preact.ComponentChildren;
-}
-
-function Question({ title, close, isReady, run, done = '', children }: QuestionProps) {
-  return (
-    <Dialog title={t(title)} close={close}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          close();
-          act(run, done);
-        }}
-      >
-        {children}
-        <div class="acts">
-          <button type="button" onClick={close}>
-            {t('cancel')}
-          </button>
-          <button type="submit" class="main" disabled={!isReady}>
-            {t(title)}
-          </button>
-        </div>
-      </form>
-    </Dialog>
-  );
-}
-
 export function SendChatRequest({ aid, to, close }: Props & { readonly to: string }) {
   const [peer, setPeer] = useState(to);
   const [note, setNote] = useState('');
-  const ask = () => perform('chatRequest', { aid, peer: peer.trim(), ...(note === '' ? {} : { note }) });
   return (
-    <Question title="chat.ask" close={close} isReady={peer.trim() !== ''} run={ask} done={t('chat.asked')}>
-      <Field label={t('aid')} value={peer} onInput={setPeer} placeholder="aid1…" />
-      <Field label={t('chat.note')} value={note} onInput={setNote} />
-    </Question>
+    <FormDialog
+      title={t('chat.ask')}
+      verb={t('chat.ask')}
+      close={close}
+      fields={['peer', 'note']}
+      isReady={peer !== ''}
+      run={() => perform('chatRequest', { aid, peer, ...(note === '' ? {} : { note }) })}
+      done={t('chat.asked')}
+    >
+      <AidField label={t('agent')} name="peer" value={peer} onInput={setPeer} />
+      <Field label={t('chat.note')} name="note" value={note} onInput={setNote} />
+    </FormDialog>
   );
 }
 
@@ -67,20 +41,32 @@ async function enter(aid: string, answer: ReturnType<typeof groupTool>): Promise
 
 export function CreateGroup({ aid, close }: Props) {
   const [title, setTitle] = useState('');
-  const make = (): Promise<void> => enter(aid, groupTool('create', { aid, title: title.trim() }));
   return (
-    <Question title="room.make" close={close} isReady={title.trim() !== ''} run={make}>
-      <Field label={t('room.title')} value={title} onInput={setTitle} />
-    </Question>
+    <FormDialog
+      title={t('room.make')}
+      verb={t('room.make')}
+      close={close}
+      fields={['title']}
+      isReady={title.trim() !== ''}
+      run={() => enter(aid, groupTool('create', { aid, title: title.trim() }))}
+    >
+      <Field label={t('room.title')} name="title" value={title} onInput={setTitle} />
+    </FormDialog>
   );
 }
 
 export function JoinGroup({ aid, close }: Props) {
   const [link, setLink] = useState('');
-  const join = (): Promise<void> => enter(aid, groupTool('join', { aid, link: link.trim() }));
   return (
-    <Question title="room.join" close={close} isReady={link.trim() !== ''} run={join}>
-      <Field label={t('room.link')} value={link} onInput={setLink} placeholder="svc://…" />
-    </Question>
+    <FormDialog
+      title={t('room.join')}
+      verb={t('room.join')}
+      close={close}
+      fields={['link']}
+      isReady={link.trim() !== ''}
+      run={() => enter(aid, groupTool('join', { aid, link: link.trim() }))}
+    >
+      <Field label={t('room.link')} name="link" value={link} onInput={setLink} placeholder="svc://…" />
+    </FormDialog>
   );
 }

@@ -4,8 +4,10 @@ import { NOTE_TYPE } from '../../../../src/foundation/domain/notes.ts';
 import { base64Of, textOf } from '../../lib/base64.ts';
 import { t } from '../../lib/i18n.ts';
 import { perform, useQuery } from '../../lib/query.ts';
+import { AidField } from '../../parts/aid-field.tsx';
 import { Answer, Field } from '../../parts/basics.tsx';
-import { act, confirm, Dialog, openDialog } from '../../parts/overlay.tsx';
+import { FormDialog } from '../../parts/form.tsx';
+import { confirm, openDialog } from '../../parts/overlay.tsx';
 import { Back, Line, Lines } from './talk.tsx';
 
 const TAIL_CHARS = 5;
@@ -20,31 +22,19 @@ function WriteNote({ aid, to = '', close }: WriteProps) {
   const [recipient, setRecipient] = useState(to);
   const [text, setText] = useState('');
   return (
-    <Dialog title={t('notes.write')} close={close}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          close();
-          const note = { aid, recipient: recipient.trim(), msg_type: NOTE_TYPE.text, body_base64: base64Of(text) };
-          act(() => perform('mailboxSend', note), t('notes.sent'));
-        }}
-      >
-        <p>{t('notes.what')}</p>
-        <Field label={t('notes.to')} value={recipient} onInput={setRecipient} placeholder="aid1…" />
-        <label class="field">
-          <span>{t('notes.text')}</span>
-          <textarea rows={4} value={text} onInput={(event) => setText(event.currentTarget.value)} />
-        </label>
-        <div class="acts">
-          <button type="button" onClick={close}>
-            {t('cancel')}
-          </button>
-          <button type="submit" class="main" disabled={recipient.trim() === '' || text === ''}>
-            {t('send')}
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog
+      title={t('notes.write')}
+      verb={t('send')}
+      close={close}
+      fields={['recipient', 'body_base64']}
+      isReady={recipient !== '' && text !== ''}
+      run={() => perform('mailboxSend', { aid, recipient, msg_type: NOTE_TYPE.text, body_base64: base64Of(text) })}
+      done={t('notes.sent')}
+    >
+      <p>{t('notes.what')}</p>
+      <AidField label={t('notes.to')} name="recipient" value={recipient} onInput={setRecipient} />
+      <Field label={t('notes.text')} name="body_base64" type="lines" value={text} onInput={setText} />
+    </FormDialog>
   );
 }
 

@@ -4,7 +4,10 @@ import type { Output } from '../../lib/api.ts';
 import { t } from '../../lib/i18n.ts';
 import { useQuery } from '../../lib/query.ts';
 import { Who } from '../../parts/agent.tsx';
+import { AidField } from '../../parts/aid-field.tsx';
 import { Answer, Copy, Field } from '../../parts/basics.tsx';
+import { CloseButton } from '../../parts/close-button.tsx';
+import { Form } from '../../parts/form.tsx';
 import { act, confirm, Dialog } from '../../parts/overlay.tsx';
 import { append, groupTool } from './group-tools.ts';
 import { notifyWritten } from './use-talk.ts';
@@ -71,41 +74,35 @@ function Member({
 
 function Invite({ aid, id }: { readonly aid: string; readonly id: string }) {
   const [target, setTarget] = useState('');
-  const invite = async (): Promise<void> => {
-    await groupTool('invite', { aid, group_id: id, target_aid: target.trim() });
-    setTarget('');
-  };
   return (
-    <form
-      class="beside"
-      onSubmit={(event) => {
-        event.preventDefault();
-        change(invite, t('room.invite.sent'));
+    <Form
+      fields={['target_aid']}
+      verb={t('room.invite')}
+      isReady={target !== ''}
+      run={async () => {
+        await groupTool('invite', { aid, group_id: id, target_aid: target });
+        setTarget('');
+        notifyWritten();
       }}
+      done={t('room.invite.sent')}
     >
-      <Field label={t('aid')} value={target} onInput={setTarget} placeholder="aid1…" />
-      <button type="submit" disabled={target.trim() === ''}>
-        {t('room.invite')}
-      </button>
-    </form>
+      <AidField label={t('agent')} name="target_aid" value={target} onInput={setTarget} />
+    </Form>
   );
 }
 
 function Title({ aid, head }: { readonly aid: string; readonly head: Head }) {
   const [title, setTitle] = useState(head.title);
   return (
-    <form
-      class="beside"
-      onSubmit={(event) => {
-        event.preventDefault();
-        change(() => append(aid, head.group_id, 'title', title.trim()), t('saved'));
-      }}
+    <Form
+      fields={['text']}
+      verb={t('change')}
+      isReady={title.trim() !== head.title && title.trim() !== ''}
+      run={() => append(aid, head.group_id, 'title', title.trim()).then(notifyWritten)}
+      done={t('saved')}
     >
-      <Field label={t('room.title')} value={title} onInput={setTitle} />
-      <button type="submit" disabled={title.trim() === head.title || title.trim() === ''}>
-        {t('change')}
-      </button>
-    </form>
+      <Field label={t('room.title')} name="text" value={title} onInput={setTitle} />
+    </Form>
   );
 }
 
@@ -137,11 +134,7 @@ export function People({ aid, id, close }: Props) {
           </>
         )}
       </Answer>
-      <div class="acts">
-        <button type="button" class="main" onClick={close}>
-          {t('close')}
-        </button>
-      </div>
+      <CloseButton close={close} />
     </Dialog>
   );
 }

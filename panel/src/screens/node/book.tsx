@@ -6,8 +6,10 @@ import { shortAid } from '../../lib/mark.ts';
 import { here } from '../../lib/place.ts';
 import { useQuery } from '../../lib/query.ts';
 import { Names, Who } from '../../parts/agent.tsx';
+import { AidField } from '../../parts/aid-field.tsx';
 import { Answer, Empty, Field } from '../../parts/basics.tsx';
-import { act, actLater, Dialog, openDialog } from '../../parts/overlay.tsx';
+import { FormDialog } from '../../parts/form.tsx';
+import { actLater, openDialog } from '../../parts/overlay.tsx';
 
 interface NameProps {
   /** Empty for a new agent. */
@@ -20,32 +22,24 @@ function Name({ aid: given, alias: before, close }: NameProps) {
   const [aid, setAid] = useState(given);
   const [alias, setAlias] = useState(before);
   return (
-    <Dialog title={t(given === '' ? 'book.add' : 'book.name')} close={close}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          close();
-          act(() => setLabel(aid.trim(), alias.trim()), t('saved'));
-        }}
-      >
-        {given === '' ? (
-          <Field label={t('aid')} value={aid} onInput={setAid} placeholder="aid1…" />
-        ) : (
-          <p>
-            <Who aid={given} plain />
-          </p>
-        )}
-        <Field label={t('book.alias')} value={alias} onInput={setAlias} />
-        <div class="acts">
-          <button type="button" onClick={close}>
-            {t('cancel')}
-          </button>
-          <button type="submit" class="main" disabled={aid.trim() === '' || (given === '' && alias.trim() === '')}>
-            {t('save')}
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog
+      title={t(given === '' ? 'book.add' : 'book.name')}
+      verb={t('save')}
+      close={close}
+      fields={['aid', 'aliases']}
+      isReady={aid !== '' && (given !== '' || alias.trim() !== '')}
+      run={() => setLabel(aid, alias.trim())}
+      done={t('saved')}
+    >
+      {given === '' ? (
+        <AidField label={t('aid')} value={aid} onInput={setAid} />
+      ) : (
+        <p>
+          <Who aid={given} plain />
+        </p>
+      )}
+      <Field label={t('book.alias')} name="aliases" value={alias} onInput={setAlias} />
+    </FormDialog>
   );
 }
 

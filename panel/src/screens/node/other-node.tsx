@@ -2,7 +2,8 @@
 import { useState } from 'preact/hooks';
 import { t } from '../../lib/i18n.ts';
 import { viewNode } from '../../lib/place.ts';
-import { Field, Section } from '../../parts/basics.tsx';
+import { AidField } from '../../parts/aid-field.tsx';
+import { Section } from '../../parts/basics.tsx';
 
 export function OtherNode() {
   const [node, setNode] = useState('');
@@ -12,12 +13,12 @@ export function OtherNode() {
         class="one"
         onSubmit={(event) => {
           event.preventDefault();
-          viewNode(node.trim(), ['node']);
+          viewNode(node, ['node']);
         }}
       >
         <p class="empty">{t('via.look.what')}</p>
-        <Field label={t('via.node')} value={node} onInput={setNode} placeholder="aid1…" />
-        <button type="submit" class="main" disabled={node.trim() === ''}>
+        <AidField label={t('via.node')} value={node} onInput={setNode} />
+        <button type="submit" class="main" disabled={node === ''}>
           {t('via.look')}
         </button>
       </form>

@@ -1,7 +1,9 @@
 /** The state of the node: addresses, reachability, clock, storage. */
 import * as format from '../../lib/format.ts';
 import { language, t } from '../../lib/i18n.ts';
+import { natText } from '../../lib/nat.ts';
 import { useQuery } from '../../lib/query.ts';
+import { WholeAid } from '../../parts/agent.tsx';
 import { Answer, Bytes, Copy, Section, State, T, When } from '../../parts/basics.tsx';
 import { Restart } from './restart.tsx';
 import { WayOut } from './way-out.tsx';
@@ -17,7 +19,7 @@ function Self() {
           <dl class="pairs">
             <dt>{t('aid')}</dt>
             <dd>
-              <code>{node.node_aid}</code> <Copy text={node.node_aid} />
+              <WholeAid aid={node.node_aid} /> <Copy text={node.node_aid} />
             </dd>
             <dt>{t('node.version')}</dt>
             <dd>
@@ -78,20 +80,21 @@ function Reach() {
             </dd>
             <dt>{t('fact.nat')}</dt>
             <dd>
-              {of.nat_type_label}, {of.nat_mapping}
+              {natText(of.nat_type)} <small class="below">{t(`natmap.${of.nat_mapping}`)}</small>
             </dd>
             <dt>{t('node.addresses')}</dt>
             <dd>
               {of.addresses.length === 0 && '–'}
               {of.addresses.map(({ address, source, published }) => (
                 <div key={address}>
-                  <code>{address}</code> <small>{source}</small> {published && <small>· {t('agent.published')}</small>}
+                  <code>{address}</code> <small>{t(`source.${source}`)}</small>{' '}
+                  {published && <small>· {t('agent.published')}</small>}
                 </div>
               ))}
             </dd>
             <dt>{t('fact.mapping')}</dt>
             <dd>
-              {of.port_mapping}
+              {t(`mapping.${of.port_mapping}`)}
               {of.mapped_ports.map(({ protocol, external, expires_at }) => (
                 <div key={external}>
                   <code>{external}</code> <small>{protocol} · </small>

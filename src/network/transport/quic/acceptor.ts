@@ -31,8 +31,9 @@ const FLOOD_GROWTH = 0.8;
 /** Calls that replace failed ones during a flood, each time: a handshake takes a millisecond. */
 const FLOOD_CALLS = 20;
 
-/** How often the number of pending calls is adapted. */
+/** How often the number of pending calls is adapted, milliseconds, and without unfinished handshakes. */
 const ADAPT_INTERVAL_MS = 100;
+const QUIET_ADAPT_INTERVAL_MS = 500;
 
 /** Added to the idle timeout, after which the engine has certainly dropped a handshake. */
 const EXPIRY_SLACK_MS = 1_000;
@@ -81,10 +82,9 @@ export class Acceptor {
   start(): void {
     const onError = (error: unknown): void =>
       this.#log.warn({ error }, 'could not adapt the number of pending handshakes');
+    const periodMs = this.#options.adaptMs ?? ADAPT_INTERVAL_MS;
     this.#adapt();
-    this.#adapting = every(this.#clock, { periodMs: this.#options.adaptMs ?? ADAPT_INTERVAL_MS, onError }, () =>
-      this.#adapt(),
-    );
+    this.#adapting = every(this.#clock, { periodMs, onError }, () => this.#adapt());
   }
 
   /** Stops accepting handshakes. Pending calls end when the server is aborted. */
@@ -93,7 +93,8 @@ export class Acceptor {
     this.#adapting?.stop();
   }
 
-  #adapt(): void {
+  /** @returns milliseconds until the next time */
+  #adapt(): number {
     const { unfinished, succeeded } = this.#lately();
     const isFlood = unfinished >= FLOOD_HANDSHAKES && unfinished > succeeded;
     this.#allowed = isFlood ? Math.min(this.#allowed + FLOOD_GROWTH, MAX_UNFINISHED_HANDSHAKES) : FLOOD_HANDSHAKES;
@@ -101,6 +102,7 @@ export class Acceptor {
     const target = Math.min(2 * unfinished, Math.floor(this.#allowed)) + SPARE_ACCEPTS;
     this.#fill(isFlood ? Math.min(target, this.#waiting + FLOOD_CALLS) : target);
     if (isFlood) this.#options.onFlood();
+    return this.#options.adaptMs ?? (unfinished === 0 ? QUIET_ADAPT_INTERVAL_MS : ADAPT_INTERVAL_MS);
   }
 
   #fill(target: number): void {

@@ -5,7 +5,7 @@ import { type Address, formatAddress } from '../../../foundation/address.ts';
 import { type Clock, systemClock } from '../../../foundation/clock.ts';
 import { detach } from '../../../foundation/detached.ts';
 import type { PathKind } from '../../../foundation/domain/tunnels.ts';
-import { SECOND_DAEMON_COMMAND, SvcError } from '../../../foundation/errors.ts';
+import { SECOND_DAEMON_HINT, SvcError } from '../../../foundation/errors.ts';
 import type { KeyPair } from '../../../foundation/identity/keys.ts';
 import type { Log } from '../../../foundation/log.ts';
 import {
@@ -186,7 +186,7 @@ export class NativeQuicEndpoint implements Endpoint {
       const inUse = cause instanceof Error && cause.message.startsWith('Address already in use');
       const where = formatAddress({ host, port });
       const message = inUse
-        ? `UDP address ${where} is in use by another svcd or another program. Stop it, or choose another address with quic_listen_addr (default: the port after --listen). To run a second svcd: ${SECOND_DAEMON_COMMAND}`
+        ? `UDP address ${where} is in use by another svcd or another program. Stop it, or choose another address with quic_listen_addr (default: the port after --listen). To run a second svcd: ${SECOND_DAEMON_HINT}`
         : `UDP address ${where} cannot be used: it is not an IP address of this machine.`;
       throw new SvcError(inUse ? 'address_in_use' : 'config_invalid', { message, cause });
     }

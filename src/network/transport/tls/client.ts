@@ -3,6 +3,7 @@
  * network is the spare. If the connection is lost, it is opened again with the resume token, so the ports stay.
  */
 import { isIPv4 } from 'node:net';
+import type { WebSocket } from 'ws';
 import { type Address, formatAddress } from '../../../foundation/address.ts';
 import type { Clock } from '../../../foundation/clock.ts';
 import { detach } from '../../../foundation/detached.ts';
@@ -10,9 +11,10 @@ import { canonicalIp, IP_SCOPE, type IpScope, ipScope } from '../../../foundatio
 import { Listeners } from '../../../foundation/listeners.ts';
 import type { Log } from '../../../foundation/log.ts';
 import type { BorrowedPort } from '../udp-socket.ts';
+import type { TlsRoute } from './connect.ts';
 import { TlsFailure } from './failure.ts';
 import type { Proxies } from './proxy.ts';
-import { type TlsIdentity, TlsSession, type TlsTarget } from './session.ts';
+import { openLaneEnd, type TlsIdentity, TlsSession, type TlsTarget } from './session.ts';
 import { type CarriedDatagram, closingEntry, MAX_CARRIED_BYTES, MAX_LENT_NUMBER } from './wire.ts';
 
 /** A helper keeps the ports of a lost connection for this time, milliseconds (step 7). */
@@ -127,11 +129,29 @@ export class UdpOverTls {
    * @throws TlsFailure, or the signal's reason
    */
   async open(target: TlsTarget, signal: AbortSignal): Promise<TlsSession> {
-    const { identity, proxies, ca, clock, reachableForms } = this.#parts;
-    const proxy = proxies.for(target);
-    const route = { proxy, ca: ca(), addresses: (await reachableForms?.(target)) ?? [target] };
-    const resume = this.#tokenFor(target);
-    return await TlsSession.open({ target, route, identity, resume, signal }, clock);
+    const { identity, clock } = this.#parts;
+    const route = await this.#routeTo(target);
+    return await TlsSession.open({ target, route, identity, token: this.#tokenFor(target), signal }, clock);
+  }
+
+  /**
+   * Opens one end of a lane at a helper, which may be any node. As `openLaneEnd`.
+   * @throws as `open`
+   */
+  async openLaneEnd<T>(
+    target: TlsTarget,
+    token: Uint8Array,
+    signal: AbortSignal,
+    make: (socket: WebSocket) => T,
+  ): Promise<T> {
+    const { identity, clock } = this.#parts;
+    const route = await this.#routeTo(target);
+    return await openLaneEnd({ target, route, identity, token, signal }, clock, make);
+  }
+
+  async #routeTo(target: TlsTarget): Promise<TlsRoute> {
+    const { proxies, ca, reachableForms } = this.#parts;
+    return { proxy: proxies.for(target), ca: ca(), addresses: (await reachableForms?.(target)) ?? [target] };
   }
 
   #tokenFor(target: TlsTarget): Uint8Array | null {

@@ -162,6 +162,8 @@ async function upgrade(tls: TLSSocket, to: string, signal: AbortSignal): Promise
     createConnection: () => tls,
     perMessageDeflate: false,
     maxPayload: MAX_TLS_MESSAGE_BYTES,
+    // The mask is all zeros. Browsers need a random one against proxies that read plain HTTP; it costs more than TLS.
+    generateMask: () => {},
   });
   guard(ws);
   const outcome = Promise.withResolvers<Uint8Array>();

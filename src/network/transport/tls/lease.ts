@@ -38,7 +38,7 @@ interface LeaseDependencies {
   readonly clock: Clock;
   readonly destinations: Destinations;
   readonly hosts: LendingHosts;
-  /** Spends bytes of the relay's budgets. */
+  /** Spends bytes of the relay's budgets, at least the price of a short datagram. */
   readonly spend: (bytes: number) => boolean;
   /** Takes one entry that is not permitted of the client's rate; false if there is none. */
   readonly takeRefused: () => boolean;
@@ -105,6 +105,12 @@ export class Lease {
       const isPermitted = remote === null ? this.#closePort(number) : this.#send(number, remote, datagram);
       if (!isPermitted && !this.#deps.takeRefused()) return this.end();
     }
+  }
+
+  /** The answer to a ping costs as much as a short datagram. */
+  onPing(): void {
+    const { spend, takeRefused } = this.#deps;
+    if (!spend(0) && !takeRefused()) this.end();
   }
 
   /** Closes the ports and the connection. */

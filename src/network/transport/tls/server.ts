@@ -30,6 +30,7 @@ import { type CertificateFiles, readCertificate, selfSigned, type TlsCertificate
 import { Destinations } from './destinations.ts';
 import { Lease, type LendingCounters, type LendingHosts } from './lease.ts';
 import { PacedSocket, WEB_SOCKET_OPTIONS } from './pacing.ts';
+import { MIN_CHARGED_BYTES, Pairs } from './pairs.ts';
 import {
   type ClientHello,
   decodeClientHello,
@@ -37,12 +38,14 @@ import {
   EXPORTER_LABEL,
   encodeHelperHello,
   encodeNonce,
+  type HelperHello,
   helloVersion,
   NONCE_BYTES,
   NONCE_HEADER,
-  RESUME_TOKEN_BYTES,
   TLS_PATH,
+  TLS_PURPOSE,
   TLS_STATUS,
+  TLS_TOKEN_BYTES,
   TLS_VERSION,
   type TlsStatus,
 } from './wire.ts';
@@ -55,17 +58,18 @@ export const MAX_TLS_HEAD_BYTES: number = 16 * 1024;
 export const MAX_TLS_CONNECTIONS_PER_SOURCE = 64;
 /** TCP connections of one IPv4 /24 or IPv6 /48. */
 export const MAX_TLS_CONNECTIONS_PER_NETWORK = 128;
-/** TCP connections beyond the number of clients, for handshakes. */
+/** TCP connections beyond the number of clients and of ends of lanes, for handshakes. */
 const MAX_PENDING_CONNECTIONS = 128;
 /** Ports lent to one client. */
 export const MAX_LENT_PORTS_PER_CLIENT = 32;
 /** Ports lent for each client that the owner permits, on average. */
 const PORTS_PER_CLIENT = 8;
+/** Ends of lanes of one client, of one source and of one network. */
+export const MAX_LANE_ENDS_PER_CLIENT = 16;
+export const MAX_LANE_ENDS_PER_SOURCE = 32;
+export const MAX_LANE_ENDS_PER_NETWORK = 48;
 /** Part of the file descriptors of this process that lent ports may use. Each port uses up to two. */
 const DESCRIPTOR_SHARE = 0.2;
-
-/** A shorter datagram costs the budgets as much as one of this size, because it costs this node as much, bytes. */
-const MIN_CHARGED_BYTES = 256;
 
 /** TLS handshakes per second, and their burst. */
 export const TLS_HANDSHAKES_PER_SOURCE = 2;
@@ -78,7 +82,7 @@ export const DESTINATIONS_PER_CLIENT = 64;
 export const DESTINATIONS_PER_SOURCE = 512;
 export const DESTINATIONS_PER_NETWORK = 1024;
 export const MAX_NEW_DESTINATIONS = 8192;
-/** Entries of clients per second that are not permitted. More cut the client off. */
+/** Entries of clients that are not permitted, and pings that exceed a budget, per second. More cut the client off. */
 export const REFUSED_ENTRIES_PER_SOURCE = 256;
 export const REFUSED_ENTRIES_PER_NETWORK = 512;
 export const MAX_REFUSED_ENTRIES = 4096;
@@ -156,7 +160,7 @@ interface Client {
 }
 
 const NO_EXPORTER: Uint8Array = new Uint8Array(EXPORTER_BYTES);
-const NO_TOKEN: Uint8Array = new Uint8Array(RESUME_TOKEN_BYTES);
+const NO_TOKEN: Uint8Array = new Uint8Array(TLS_TOKEN_BYTES);
 const NOT_FOUND = 'Not found.\n';
 
 function perSecond(rate: number) {
@@ -203,6 +207,8 @@ export class TlsServer implements Component, LentPortAddresses {
   readonly #connections: Quota;
   readonly #sessions: Quota;
   readonly #ports: Quota;
+  readonly #laneEnds: Quota;
+  readonly #pairs: Pairs;
   readonly #handshakes: RateQuota;
   readonly #newDestinations: RateQuota;
   readonly #refused: RateQuota;
@@ -227,9 +233,16 @@ export class TlsServer implements Component, LentPortAddresses {
     this.#connections = new Quota({
       perSource: MAX_TLS_CONNECTIONS_PER_SOURCE,
       perNetwork: MAX_TLS_CONNECTIONS_PER_NETWORK,
-      total: sessions + MAX_PENDING_CONNECTIONS,
+      total: 2 * sessions + MAX_PENDING_CONNECTIONS,
     });
     this.#sessions = new Quota({ perNode: 1, total: sessions });
+    this.#pairs = new Pairs(dependencies.clock);
+    this.#laneEnds = new Quota({
+      perNode: MAX_LANE_ENDS_PER_CLIENT,
+      perSource: MAX_LANE_ENDS_PER_SOURCE,
+      perNetwork: MAX_LANE_ENDS_PER_NETWORK,
+      total: sessions,
+    });
     this.#ports = new Quota({
       perNode: MAX_LENT_PORTS_PER_CLIENT,
       perSource: Math.ceil(ports / 2),
@@ -299,6 +312,7 @@ export class TlsServer implements Component, LentPortAddresses {
     this.update();
     await this.#changes;
     for (const { lease } of [...this.#clients.values()]) lease.end();
+    this.#pairs.stop();
     for (const { raw, timer } of [...this.#pending.values()]) {
       timer?.cancel();
       raw.destroy();
@@ -488,12 +502,17 @@ export class TlsServer implements Component, LentPortAddresses {
     const { hello, message, signature } = decoded;
     const status = this.#checkHello(hello, () => verifySignature(hello.nodeKey, message, signature));
     if (status !== TLS_STATUS.ok) this.#refuse(from, hello.nonce, status);
+    else if (hello.purpose === TLS_PURPOSE.lane) this.#pair(from, hello);
     else this.#serve(from, hello);
   }
 
-  #checkHello({ tag, nodeKey }: ClientHello, isSigned: () => boolean): TlsStatus {
+  #checkHello({ purpose, tag, nodeKey, helperKey }: ClientHello, isSigned: () => boolean): TlsStatus {
+    const { publicKey } = this.#options.key;
     if (!equalBytes(tag, this.#options.tag)) return TLS_STATUS.otherNetwork;
-    if (!this.#deps.helps() || equalBytes(nodeKey, this.#options.key.publicKey)) return TLS_STATUS.notHelping;
+    if (helperKey !== null && !equalBytes(helperKey, publicKey)) return TLS_STATUS.otherNode;
+    // This node may be one end of a lane itself.
+    const isOwn = purpose === TLS_PURPOSE.ports && equalBytes(nodeKey, publicKey);
+    if (!this.#deps.helps() || isOwn) return TLS_STATUS.notHelping;
     return isSigned() ? TLS_STATUS.ok : TLS_STATUS.badSignature;
   }
 
@@ -505,43 +524,79 @@ export class TlsServer implements Component, LentPortAddresses {
   }
 
   #serve(from: Greeter, hello: ClientHello): void {
-    const { pending, socket, webSocket } = from;
+    const { pending, webSocket } = from;
     const name = toHex(hello.nodeKey);
     const previous = this.#clients.get(name);
-    const mayResume = previous !== undefined && hello.resume !== null && timingSafeEqual(previous.token, hello.resume);
+    const mayResume = previous !== undefined && hello.token !== null && timingSafeEqual(previous.token, hello.token);
+    // Another node may have passed on a hello that names no helper. It must not cut the client off.
+    if (!mayResume && hello.helperKey === null && previous?.lease.isConnected === true)
+      return this.#refuse(from, hello.nonce, TLS_STATUS.full);
     if (!mayResume) previous?.lease.end();
     const client = mayResume ? previous : this.#admitClient(name, hello.nodeKey, pending.source);
     if (typeof client === 'number') {
       this.#refuse(from, hello.nonce, client);
       return;
     }
-    const exporter = exporterOf(socket);
-    if (!equalBytes(exporter, hello.exporter))
-      this.#deps.log.debug({ client: pending.source }, 'a client and this node see different TLS sessions');
-    const reply = {
-      status: TLS_STATUS.ok,
-      nodeKey: this.#options.key.publicKey,
-      exporter,
-      resume: client.token,
-      isResumed: mayResume,
-      ports: MAX_LENT_PORTS_PER_CLIENT,
-      host: this.#deps.seenHost(),
-    };
-    pending.timer?.cancel();
-    pending.timer = null;
-    webSocket.send(encodeHelperHello(reply, hello.nonce, this.#options.key));
+    this.#accept(from, hello, { resume: client.token, isResumed: mayResume, ports: MAX_LENT_PORTS_PER_CLIENT });
     const { lease } = client;
     const connection: PacedSocket = new PacedSocket(
       webSocket,
       { onEntries: (entries) => lease.onEntries(entries), onEnd: () => lease.detach(connection) },
       this.#deps,
     );
+    webSocket.on('ping', () => lease.onPing());
     lease.attach(connection);
+  }
+
+  #accept(
+    { pending, socket, webSocket }: Greeter,
+    hello: ClientHello,
+    granted: Pick<HelperHello, 'resume' | 'isResumed' | 'ports'>,
+  ): void {
+    const { key } = this.#options;
+    const exporter = exporterOf(socket);
+    if (!equalBytes(exporter, hello.exporter))
+      this.#deps.log.debug({ client: pending.source }, 'a client and this node see different TLS sessions');
+    pending.timer?.cancel();
+    pending.timer = null;
+    const reply = { status: TLS_STATUS.ok, nodeKey: key.publicKey, exporter, host: this.#deps.seenHost(), ...granted };
+    webSocket.send(encodeHelperHello(reply, hello.nonce, key));
+  }
+
+  /** Step 9. */
+  #pair(from: Greeter, hello: ClientHello): void {
+    const { pending, webSocket } = from;
+    const account = this.#deps.openAccount(pending.source);
+    if (account === null) return this.#refuse(from, hello.nonce, TLS_STATUS.rateLimited);
+    let close = (): void => {};
+    const holder = { node: toHex(hello.nodeKey), source: pending.source, named: this.#deps.isKnown(hello.nodeKey) };
+    const share = this.#laneEnds.take(holder, { onEvict: () => close() });
+    if (share === null) {
+      account.close();
+      return this.#refuse(from, hello.nonce, TLS_STATUS.full);
+    }
+    this.#accept(from, hello, { resume: NO_TOKEN, isResumed: false, ports: 0 });
+    // Nodes send none on a lane.
+    webSocket.on('ping', () => {
+      if (!account.spend(MIN_CHARGED_BYTES) && !this.#refused.take(holder)) close();
+    });
+    close = this.#pairs.add(hello.token ?? NO_TOKEN, {
+      webSocket,
+      spend: (bytes) => {
+        if (!account.spend(bytes)) return false;
+        this.#counters.bytes += bytes;
+        return true;
+      },
+      onEnd: () => {
+        share.release();
+        account.close();
+      },
+    });
   }
 
   /** A client with new ports, or the status of the refusal. */
   #admitClient(name: string, nodeKey: Uint8Array, source: string): Client | TlsStatus {
-    const { clock, mayDial } = this.#deps;
+    const { clock, mayDial, seenHost } = this.#deps;
     const toLocal = (address: Address): Address | null => this.#toLocal(address);
     const holder = { node: name, source, named: this.#deps.isKnown(nodeKey) };
     const account = this.#deps.openAccount(source);
@@ -556,10 +611,12 @@ export class TlsServer implements Component, LentPortAddresses {
       return TLS_STATUS.full;
     }
     const takeNew = (): boolean => this.#newDestinations.take(holder);
-    const isOwn = (address: Address): boolean => toLocal(address) !== null;
+    // A stranger must not appear as a program on this machine, or on its LAN.
+    const isOwn = (address: Address): boolean =>
+      toLocal(address) !== null && (ipScope(address.host) >= ipScope(source) || address.host === seenHost());
     const destinations = new Destinations({ clock, tag: this.#options.tag, client: source, mayDial, isOwn, takeNew });
     const client: Client = {
-      token: new Uint8Array(randomBytes(RESUME_TOKEN_BYTES)),
+      token: new Uint8Array(randomBytes(TLS_TOKEN_BYTES)),
       lease: new Lease({
         clock,
         destinations,

@@ -1,6 +1,6 @@
 /** One connection to a helper for UDP over TLS, from TCP to both hellos (docs/protocol-tls.md, steps 1 to 5). */
 import { randomBytes } from 'node:crypto';
-import type { RawData } from 'ws';
+import type { RawData, WebSocket } from 'ws';
 import { type Address, formatAddress } from '../../../foundation/address.ts';
 import { equalBytes } from '../../../foundation/bytes.ts';
 import type { Clock } from '../../../foundation/clock.ts';
@@ -15,7 +15,9 @@ import {
   encodeClientHello,
   type HelperHello,
   NONCE_BYTES,
+  TLS_PURPOSE,
   TLS_STATUS,
+  type TlsPurpose,
   type TlsStatus,
 } from './wire.ts';
 
@@ -39,8 +41,8 @@ interface TlsSessionOptions {
   readonly target: TlsTarget;
   readonly route: TlsRoute;
   readonly identity: TlsIdentity;
-  /** The token of an earlier connection; null for new ports. */
-  readonly resume: Uint8Array | null;
+  /** The token of an earlier connection, or of a lane; null for new ports. */
+  readonly token: Uint8Array | null;
   readonly signal: AbortSignal;
 }
 
@@ -50,6 +52,7 @@ const REFUSALS: Readonly<Record<Exclude<TlsStatus, 0>, readonly [TlsFailureCode,
   [TLS_STATUS.rateLimited]: ['rate_limited', 'limits connections from here. svcd tries again'],
   [TLS_STATUS.otherNetwork]: ['other_network', 'belongs to another network. Compare the "network" of both nodes'],
   [TLS_STATUS.badSignature]: ['not_a_helper', 'rejects the signature of this node. Update svcd on both sides'],
+  [TLS_STATUS.otherNode]: ['other_node', 'is a node with another key'],
   [TLS_STATUS.unknownVersion]: ['not_a_helper', 'has another protocol version. Update svcd on both sides'],
 };
 
@@ -87,14 +90,12 @@ export class TlsSession {
 
   /** @throws TlsFailure, or the reason of `options.signal` */
   static async open(options: TlsSessionOptions, clock: Clock): Promise<TlsSession> {
-    using limit = deadline(clock, TLS_OPEN_MS, options.signal);
-    const opened = await openTls(options.target, options.route, limit.signal);
-    try {
-      return await greet(options, opened, limit.signal, (hello) => new TlsSession(options, opened, hello, clock));
-    } catch (error) {
-      opened.ws.terminate();
-      throw error;
-    }
+    return await connect(
+      options,
+      TLS_PURPOSE.ports,
+      clock,
+      (opened, hello) => new TlsSession(options, opened, hello, clock),
+    );
   }
 
   /** False if the datagram was dropped. */
@@ -115,15 +116,45 @@ export class TlsSession {
 }
 
 /**
+ * Opens one end of a lane at a helper. It receives messages when the other end has arrived.
+ * @param make called in the event of the helper's hello, because messages may follow it
+ * @throws as `TlsSession.open`
+ */
+export async function openLaneEnd<T>(
+  options: TlsSessionOptions,
+  clock: Clock,
+  make: (socket: WebSocket) => T,
+): Promise<T> {
+  return await connect(options, TLS_PURPOSE.lane, clock, ({ ws }) => make(ws));
+}
+
+async function connect<T>(
+  options: TlsSessionOptions,
+  purpose: TlsPurpose,
+  clock: Clock,
+  make: (opened: OpenedTls, hello: HelperHello) => T,
+): Promise<T> {
+  using limit = deadline(clock, TLS_OPEN_MS, options.signal);
+  const opened = await openTls(options.target, options.route, limit.signal);
+  try {
+    return await greet(options, purpose, opened, limit.signal, (hello) => make(opened, hello));
+  } catch (error) {
+    opened.ws.terminate();
+    throw error;
+  }
+}
+
+/**
  * Sends the hello and checks the answer, steps 3 and 4.
  * @param make called in the event of the answer, because the helper may send datagrams right after it
  */
-function greet(
-  { target, identity: { key, tag }, resume }: TlsSessionOptions,
+function greet<T>(
+  { target, identity: { key, tag }, token }: TlsSessionOptions,
+  purpose: TlsPurpose,
   { ws, nonce: helperNonce, exporter }: OpenedTls,
   signal: AbortSignal,
-  make: (hello: HelperHello) => TlsSession,
-): Promise<TlsSession> {
+  make: (hello: HelperHello) => T,
+): Promise<T> {
   const to = formatAddress(target);
   const nonce = new Uint8Array(randomBytes(NONCE_BYTES));
   return new Promise((resolve, reject) => {
@@ -151,7 +182,8 @@ function greet(
     ws.on('message', onMessage).on('close', onClose);
     signal.addEventListener('abort', onAbort, { once: true });
     if (signal.aborted) return onAbort();
-    ws.send(encodeClientHello({ tag, nodeKey: key.publicKey, nonce, exporter, resume }, helperNonce, key));
+    const names = { tag, nodeKey: key.publicKey, helperKey: target.nodeKey ?? null };
+    ws.send(encodeClientHello({ purpose, ...names, nonce, exporter, token }, helperNonce, key));
   });
 }
 

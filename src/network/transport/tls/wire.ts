@@ -20,8 +20,8 @@ export const NONCE_BYTES = 32;
 export const EXPORTER_LABEL = 'EXPORTER-svcd-tls';
 /** Size of the exporter, bytes. */
 export const EXPORTER_BYTES = 32;
-/** Size of the token that resumes lent ports, bytes. */
-export const RESUME_TOKEN_BYTES = 16;
+/** Size of the token of a hello, bytes. It resumes lent ports, or names a lane. */
+export const TLS_TOKEN_BYTES = 16;
 /** Largest message, bytes, step 5. Receivers close the connection on a longer one. */
 export const MAX_TLS_MESSAGE_BYTES: number = 64 * 1024;
 /** Largest datagram, bytes, step 5. */
@@ -32,16 +32,23 @@ export const MAX_LENT_NUMBER = 127;
 const CLIENT_CONTEXT = new TextEncoder().encode('svcd/tls/client/1');
 const HELPER_CONTEXT = new TextEncoder().encode('svcd/tls/helper/1');
 
+/** Purpose of a connection, step 3: borrowed ports, or one end of a lane. */
+export const TLS_PURPOSE = { ports: 0, lane: 1 } as const;
+export type TlsPurpose = (typeof TLS_PURPOSE)[keyof typeof TLS_PURPOSE];
+
 /** The first message of a client, step 3. */
 export interface ClientHello {
+  readonly purpose: TlsPurpose;
   /** The tag of the record network, 8 bytes. */
   readonly tag: Uint8Array;
   readonly nodeKey: Uint8Array;
+  /** The key of the helper; null if the client does not know it. Another helper refuses the hello. */
+  readonly helperKey: Uint8Array | null;
   readonly nonce: Uint8Array;
   /** The exporter of the TLS session; zeros if there is none, as behind a web server. */
   readonly exporter: Uint8Array;
-  /** Resumes the ports of an earlier connection; null for new ports. */
-  readonly resume: Uint8Array | null;
+  /** Resumes the ports of an earlier connection, or names a lane; null for new ports. */
+  readonly token: Uint8Array | null;
 }
 
 /** Status of a helper's hello, step 4. */
@@ -54,6 +61,8 @@ export const TLS_STATUS = {
   otherNetwork: 4,
   badSignature: 5,
   unknownVersion: 6,
+  /** The client wants a helper with another key. */
+  otherNode: 7,
 } as const;
 export type TlsStatus = (typeof TLS_STATUS)[keyof typeof TLS_STATUS];
 
@@ -80,8 +89,8 @@ export interface SignedHello<H> {
   readonly signature: Uint8Array;
 }
 
-const CLIENT_HELLO_BYTES =
-  1 + NETWORK_TAG_BYTES + PUBLIC_KEY_BYTES + NONCE_BYTES + EXPORTER_BYTES + RESUME_TOKEN_BYTES + SIGNATURE_BYTES;
+const CLIENT_HELLO_BYTES: number =
+  2 + NETWORK_TAG_BYTES + 2 * PUBLIC_KEY_BYTES + NONCE_BYTES + EXPORTER_BYTES + TLS_TOKEN_BYTES + SIGNATURE_BYTES;
 
 /** Hosts that are cached as bytes, and as text. */
 const MAX_CACHED_HOSTS = 1024;
@@ -174,6 +183,10 @@ function isZero(bytes: Uint8Array): boolean {
   return bytes.every((byte) => byte === 0);
 }
 
+function nullIfZero(bytes: Uint8Array): Uint8Array | null {
+  return isZero(bytes) ? null : bytes;
+}
+
 /** Null if a message ends early, as for any other invalid message. */
 function decoded<T>(bytes: Uint8Array, read: (reader: Reader) => T | null): T | null {
   const reader = new Reader(bytes);
@@ -196,9 +209,11 @@ export function helloVersion(bytes: Uint8Array): number | null {
  * @param signer the key of `hello.nodeKey`
  */
 export function encodeClientHello(hello: ClientHello, helperNonce: Uint8Array, signer: Signer): Uint8Array {
-  const { tag, nodeKey, nonce, exporter, resume } = hello;
-  const token = resume ?? new Uint8Array(RESUME_TOKEN_BYTES);
-  const fields = Buffer.concat([Uint8Array.of(TLS_VERSION), tag, nodeKey, nonce, exporter, token]);
+  const { purpose, tag, nodeKey, nonce, exporter } = hello;
+  const helperKey = hello.helperKey ?? new Uint8Array(PUBLIC_KEY_BYTES);
+  const token = hello.token ?? new Uint8Array(TLS_TOKEN_BYTES);
+  const head = Uint8Array.of(TLS_VERSION, purpose);
+  const fields = Buffer.concat([head, tag, nodeKey, helperKey, nonce, exporter, token]);
   const signature = signer.sign(Buffer.concat([CLIENT_CONTEXT, helperNonce, fields]));
   return new Uint8Array(Buffer.concat([fields, signature]));
 }
@@ -210,13 +225,16 @@ export function encodeClientHello(hello: ClientHello, helperNonce: Uint8Array, s
 export function decodeClientHello(bytes: Uint8Array, helperNonce: Uint8Array): SignedHello<ClientHello> | null {
   if (bytes.length !== CLIENT_HELLO_BYTES) return null;
   return decoded(bytes, (reader) => {
-    if (reader.uint8() !== TLS_VERSION) return null;
+    const [version, purpose] = [reader.uint8(), reader.uint8()];
+    if (version !== TLS_VERSION || (purpose !== TLS_PURPOSE.ports && purpose !== TLS_PURPOSE.lane)) return null;
     const [tag, nodeKey] = [reader.copy(NETWORK_TAG_BYTES), reader.copy(PUBLIC_KEY_BYTES)];
+    const helperKey = nullIfZero(reader.copy(PUBLIC_KEY_BYTES));
     const [nonce, exporter] = [reader.copy(NONCE_BYTES), reader.copy(EXPORTER_BYTES)];
-    const token = reader.copy(RESUME_TOKEN_BYTES);
+    const token = nullIfZero(reader.copy(TLS_TOKEN_BYTES));
+    if (purpose === TLS_PURPOSE.lane && token === null) return null;
     const message = new Uint8Array(Buffer.concat([CLIENT_CONTEXT, helperNonce, bytes.subarray(0, reader.at)]));
-    const resume = isZero(token) ? null : token;
-    return { hello: { tag, nodeKey, nonce, exporter, resume }, message, signature: reader.copy(SIGNATURE_BYTES) };
+    const hello = { purpose, tag, nodeKey, helperKey, nonce, exporter, token };
+    return { hello, message, signature: reader.copy(SIGNATURE_BYTES) };
   });
 }
 
@@ -255,7 +273,7 @@ export function decodeHelperHello(bytes: Uint8Array, clientNonce: Uint8Array): S
     const [version, status] = [reader.uint8(), reader.uint8()];
     if (version !== TLS_VERSION || !isStatus(status)) return null;
     const [nodeKey, exporter] = [reader.copy(PUBLIC_KEY_BYTES), reader.copy(EXPORTER_BYTES)];
-    const resume = reader.copy(RESUME_TOKEN_BYTES);
+    const resume = reader.copy(TLS_TOKEN_BYTES);
     const [resumed, ports, family] = [reader.uint8(), reader.uint8(), reader.uint8()];
     if (resumed > 1 || ports > MAX_LENT_NUMBER || (family !== 4 && family !== 6)) return null;
     const isUnknown = isZero(bytes.subarray(reader.at, reader.at + (family === 6 ? IPV6_BYTES : IPV4_BYTES)));

@@ -13,11 +13,11 @@ import type { Component } from '../../../foundation/lifecycle.ts';
 import { Quota } from '../../../foundation/quota.ts';
 import { awakeTimeout } from '../../../foundation/stall.ts';
 import type { Path } from '../path.ts';
-import { BULK_SECRET_BYTES, laneKeys } from '../sealed-records.ts';
+import { BULK_SECRET_BYTES, type LaneKeys, laneKeys } from '../sealed-records.ts';
 import type { BulkOptions, BulkStreams, OfferedBulkStream, TakenBulkStream } from '../types.ts';
 import type { UdpSocket } from '../udp-socket.ts';
 import { LaneEntrance } from './lane-entrance.ts';
-import { UdpLane } from './udp-lane.ts';
+import { type LaneCarrier, SealedLane } from './sealed-lane.ts';
 
 /** Lanes of this node and of one source at one time. */
 export const MAX_BULK_LANES = 128;
@@ -95,7 +95,7 @@ interface BulkLanesDependencies {
 interface End {
   readonly id: number;
   readonly port: number;
-  readonly lane: (secret: Uint8Array, offered: boolean) => UdpLane;
+  readonly lane: (secret: Uint8Array, offered: boolean) => SealedLane;
   /** Connects to the other end. */
   readonly connect: (there: LaneAnswer) => void;
   /** Lets the other end connect through our NAT or firewall. */
@@ -103,7 +103,14 @@ interface End {
   readonly drop: () => void;
 }
 
-type Role = 'offered' | 'took';
+export type LaneRole = 'offered' | 'took';
+
+/** Room for one lane. */
+export interface LanePlace {
+  readonly lane: (stream: LaneCarrier, keys: LaneKeys) => SealedLane;
+  /** For a place without a lane. */
+  readonly leave: () => void;
+}
 
 /** Opens our NAT or firewall. The content is ignored. */
 const OPENING: Uint8Array = Uint8Array.of(0);
@@ -113,7 +120,7 @@ export class UdpLanes implements Component, BulkStreams {
   readonly answerBytes = ANSWER_BYTES;
   readonly #deps: BulkLanesDependencies;
   readonly #entrance: LaneEntrance;
-  readonly #lanes = new Set<UdpLane>();
+  readonly #lanes = new Set<SealedLane>();
   readonly #ends = new Quota(
     {
       perNode: MAX_BULK_LANES_PER_SOURCE,
@@ -192,11 +199,28 @@ export class UdpLanes implements Component, BulkStreams {
     return { answer: encodeLaneAnswer(end), stream };
   }
 
+  /** Room for one lane, with any carrier. Null if there is none. */
+  reserve(source: string, role: LaneRole, { hasBackPressure = false }: BulkOptions): LanePlace | null {
+    if (this.#stopped) return null;
+    // We offer lanes only to peers that we use.
+    const holder = { node: source, source, named: role === 'offered' };
+    const share = this.#ends.take(holder);
+    if (share === null) return null;
+    const leave = (): void => share.release();
+    const { clock } = this.#deps;
+    const unread = this.#unread;
+    return {
+      lane: (stream, keys) =>
+        this.#keep(new SealedLane({ clock, stream, keys, unread, holder, hasBackPressure }), leave),
+      leave,
+    };
+  }
+
   /**
    * Connects two ends. The side that offered connects to the other one, which opens its NAT and waits. If the port of
    * an end is unknown, that end connects.
    */
-  async #meet(end: End, lane: UdpLane, there: LaneAnswer, role: Role, signal: AbortSignal): Promise<UdpLane> {
+  async #meet(end: End, lane: SealedLane, there: LaneAnswer, role: LaneRole, signal: AbortSignal): Promise<SealedLane> {
     // protocol-tunnels.md, steps 14 and 15
     const goes = there.port !== 0 && (role === 'offered' || end.port === 0);
     const isWrong =
@@ -215,18 +239,14 @@ export class UdpLanes implements Component, BulkStreams {
     }
   }
 
-  #open({ kind, remote: { host }, source }: Path, role: Role, options: BulkOptions): End | null {
-    const { clock, outerPort, isAvailable = true } = this.#deps;
-    const { hasBackPressure = false } = options;
-    if (this.#stopped || !isAvailable || isRelayed(kind)) return null;
-    // We offer lanes only to peers that we use.
-    const holder = { node: source, source, named: role === 'offered' };
-    const share = this.#ends.take(holder);
-    if (share === null) return null;
+  #open({ kind, remote: { host }, source }: Path, role: LaneRole, options: BulkOptions): End | null {
+    const { outerPort, isAvailable = true } = this.#deps;
+    const place = isAvailable && !isRelayed(kind) ? this.reserve(source, role, options) : null;
+    if (place === null) return null;
     const socket = this.#socketTo(host);
     const port = kind === 'lan' || isIPv6(host) ? (socket.address()?.port ?? 0) : outerPort();
     const id = randomInt(1, MAX_ID);
-    let lane: UdpLane | null = null;
+    let lane: SealedLane | null = null;
     let expected: number | null = null;
     const connect = (there: LaneAnswer): void => {
       stream.connect(socket, there.id, there.port, host);
@@ -239,13 +259,11 @@ export class UdpLanes implements Component, BulkStreams {
       return true;
     };
     const stream = this.#entrance.stream(id, { socket, host, source, arrived });
-    const leave = (): void => share.release();
     return {
       id,
       port,
       lane: (secret, offered) => {
-        const keys = laneKeys(secret, offered);
-        lane = this.#keep(new UdpLane({ clock, stream, keys, unread: this.#unread, holder, hasBackPressure }), leave);
+        lane = place.lane(stream, laneKeys(secret, offered));
         return lane;
       },
       connect,
@@ -256,12 +274,12 @@ export class UdpLanes implements Component, BulkStreams {
       drop: () => {
         if (lane !== null) return void lane.destroy();
         stream.destroy();
-        leave();
+        place.leave();
       },
     };
   }
 
-  #keep(lane: UdpLane, leave: () => void): UdpLane {
+  #keep(lane: SealedLane, leave: () => void): SealedLane {
     this.#lanes.add(lane);
     return lane.once('close', () => {
       const { sent, received } = lane.traffic;

@@ -4,6 +4,7 @@ import { pluralize, relativeTime } from '../../../foundation/display-text.ts';
 import { DELEGATION_WARN_MS, HEARTBEAT_LIFE_S } from '../../../foundation/domain/agents.ts';
 import { type Finding, findingsOf } from '../../../foundation/domain/findings.ts';
 import type { Aid } from '../../../foundation/identity/aid.ts';
+import { mergeNames, shortAid } from '../../../foundation/labels.ts';
 import type { Examination, OwnAnswer } from './examination.ts';
 
 /** Agents that are checked one by one. */
@@ -14,6 +15,7 @@ const FEW_REPLICAS = 3;
 type Agent = OwnAnswer<'agentGet'>;
 type Status = OwnAnswer<'status'>;
 type Probe = OwnAnswer<'agentProbe'>;
+type Hook = OwnAnswer<'hookList'>['hooks'][number];
 
 const publication = findingsOf('publication');
 
@@ -70,7 +72,7 @@ function examinePublication(name: string, agent: Agent, probe: Probe, status: St
 }
 
 /** Will the record be renewed? */
-function examineRenewal(name: string, agent: Agent, probe: Probe, status: Status): Finding[] {
+function examineRenewal(name: string, agent: Agent, probe: Probe, status: Status, hooks: readonly Hook[]): Finding[] {
   const { aid, heartbeat_seconds_ago: silence, published } = agent;
   if (!published) return [];
   if (!status.auto_publish)
@@ -80,7 +82,7 @@ function examineRenewal(name: string, agent: Agent, probe: Probe, status: Status
         values: { name },
       }),
     ];
-  if (silence < HEARTBEAT_LIFE_S || probe.service_tcp_ok === true) return [];
+  if (silence < HEARTBEAT_LIFE_S || hooks.length > 0 || probe.service_tcp_ok === true) return [];
   const minutes = Math.round(silence / 60);
   const heartbeat = `svc agents heartbeat ${aid}`;
   return [
@@ -92,7 +94,14 @@ function examineRenewal(name: string, agent: Agent, probe: Probe, status: Status
   ];
 }
 
-function examineService(name: string, { aid, service_tcp }: Agent, probe: Probe): Finding {
+function examineService(name: string, agent: Agent, probe: Probe, hooks: readonly Hook[]): Finding[] {
+  const { aid, service_tcp } = agent;
+  // Without a service, a program can answer calls.
+  if (service_tcp === '' && hooks.some(({ kind, paused }) => kind === 'call' && !paused)) return [];
+  return [examineBinding(name, aid, service_tcp, probe)];
+}
+
+function examineBinding(name: string, aid: Aid, service_tcp: string, probe: Probe): Finding {
   const service = findingsOf('service');
   if (service_tcp === '')
     return service.info(`${name} has no service bound: it can call, but other agents cannot call it`, undefined, {
@@ -111,16 +120,21 @@ function examineService(name: string, { aid, service_tcp }: Agent, probe: Probe)
   );
 }
 
-async function examineAgent({ ask, context, now }: Examination, aid: Aid, status: Status): Promise<Finding[]> {
+async function examineAgent(
+  { ask, context, now }: Examination,
+  { aid, name }: { readonly aid: Aid; readonly name: string },
+  status: Status,
+): Promise<Finding[]> {
   const probe = await ask.agentProbe({ aid }, context);
   // Read after the probe: a record that this node publishes meanwhile must not look like one of another node.
   const agent = await ask.agentGet({ aid }, context);
-  const name = agent.name ?? `${aid.slice(0, 16)}…`;
+  const { hooks: all } = await ask.hookList({}, context);
+  const hooks = all.filter((one) => one.aid === aid);
   return [
     ...examineDelegation(name, agent, now),
     examinePublication(name, agent, probe, status, now),
-    ...examineRenewal(name, agent, probe, status),
-    examineService(name, agent, probe),
+    ...examineRenewal(name, agent, probe, status, hooks),
+    ...examineService(name, agent, probe, hooks),
   ];
 }
 
@@ -128,7 +142,10 @@ export async function examineAgents(examination: Examination, status: Status): P
   const { agents, next_cursor } = await examination.ask.agentsList({ limit: MAX_AGENTS }, examination.context);
   if (agents.length === 0)
     return [publication.info('no agent is registered', 'Create one with "svc register".', { code: 'no_agents' })];
-  const findings = await Promise.all(agents.map(({ aid }) => examineAgent(examination, aid, status)));
+  const names = mergeNames(await examination.ask.addressBookGet({}, examination.context), agents);
+  const findings = await Promise.all(
+    agents.map(({ aid }) => examineAgent(examination, { aid, name: names.get(aid) ?? shortAid(aid) }, status)),
+  );
   const more =
     next_cursor === undefined
       ? []

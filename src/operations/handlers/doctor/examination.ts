@@ -11,9 +11,11 @@ type Asked =
   | 'debugHost'
   | 'netcheck'
   | 'contacts'
+  | 'addressBookGet'
   | 'agentsList'
   | 'agentGet'
   | 'agentProbe'
+  | 'hookList'
   | 'updateStatus';
 
 export type OwnAnswer<N extends Asked> = ResultOf<Operations[N]>;

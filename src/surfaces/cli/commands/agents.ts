@@ -6,11 +6,22 @@ import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import type { Names } from '../names.ts';
 import { WALLET_KINDS } from '../new-identity.ts';
-import { choice, nextPageHint, PAGE_OPTIONS, repeatable, required } from '../options.ts';
-import { publishResultText, storedText } from '../publication.ts';
+import {
+  AGENT,
+  actingArgument,
+  choice,
+  integer,
+  nextPageHint,
+  PAGE_OPTIONS,
+  type ParsedOptions,
+  repeatable,
+  required,
+} from '../options.ts';
+import { changeProfile, publishResultText, storedText } from '../publication.ts';
 import { formatFields, formatTable, type WrappedText } from '../text.ts';
 import { ownCardCommands } from './cards.ts';
 import { WITHDRAWN_OUTPUT } from './directory.ts';
+import { warnOfCallHooks } from './hooks.ts';
 import { addRegister } from './identity.ts';
 import { moveCommands } from './move.ts';
 
@@ -24,31 +35,49 @@ const PUBLISHED_OUTPUT = {
   quiet: ({ seq }: Published): string => String(seq),
 };
 
+const PROFILE_OPTIONS = {
+  ...AGENT,
+  '--name <text>': 'display name; an empty text removes a field',
+  '--brief <text>': 'one or two sentences',
+  '--protocol <name>': repeatable('a protocol that it speaks; repeatable, replaces the previous ones'),
+  '--skill <name>': repeatable('a skill; repeatable, at most three, replaces the previous ones'),
+  '--modality <name>': repeatable('such as text or audio; repeatable, replaces the previous ones'),
+  '--wakes <seconds>': integer('it starts when it is called, usually within this time; 0 removes it'),
+} as const;
+
+/** The members that options change. An empty text, or 0, removes one. */
+function profileChanges(
+  typed: Omit<ParsedOptions<'', typeof PROFILE_OPTIONS>, 'aid'>,
+): Parameters<typeof changeProfile>[2] {
+  const { name, brief, protocol: protocols, skill: skills, modality: modalities, wakes } = typed;
+  const list = (words: readonly string[]) => (words.length === 1 && words[0] === '' ? undefined : [...words]);
+  return {
+    ...(name === undefined ? {} : { name: name || undefined }),
+    ...(brief === undefined ? {} : { brief: brief || undefined }),
+    ...(protocols === undefined ? {} : { protocols: list(protocols) }),
+    ...(skills === undefined ? {} : { skills: list(skills) }),
+    ...(modalities === undefined ? {} : { modalities: list(modalities) }),
+    ...(wakes === undefined ? {} : { wakes_within_s: wakes || undefined }),
+  };
+}
+
 /** Adds the commands below `svc agents`. */
 function profileCommands(agents: CommandGroup): void {
   const profile = agents.group('profile', 'the public profile of an agent', [
-    'svc agents profile set aid1… --name "Translator" --brief "40 languages"',
+    'svc agents profile set --name "Translator" --brief "40 languages"',
   ]);
-  profile.call('set <aid>', 'publish a profile and replace the previous one', {
-    examples: ['svc agents profile set aid1… --name "Translator" --skill translate --modality text'],
-    options: {
-      '--name <text>': 'display name',
-      '--brief <text>': 'one or two sentences',
-      '--protocol <name>': repeatable('a protocol that it speaks; repeatable'),
-      '--skill <name>': repeatable('a skill; repeatable, at most three'),
-      '--modality <name>': repeatable('such as text or audio; repeatable'),
-    },
-    operation: 'profileSet',
+  profile.run('set', 'change the profile and publish it; without an option, a field keeps its value', {
+    examples: [
+      'svc agents profile set --name "Translator" --skill translate --modality text',
+      'svc agents profile set --brief "" --wakes 0',
+    ],
+    options: PROFILE_OPTIONS,
     progress: 'Publishing',
-    input: ({ protocol: protocols, skill: skills, modality: modalities, ...rest }) => ({
-      ...rest,
-      protocols,
-      skills,
-      modalities,
-    }),
+    run: ({ client }, { aid, ...typed }) => changeProfile(client, aid, profileChanges(typed)),
     ...PUBLISHED_OUTPUT,
   });
-  profile.call('clear <aid>', 'publish an empty profile', {
+  profile.call('clear', 'publish an empty profile', {
+    options: AGENT,
     confirmation: ({ aid }) => ({
       question: `Clear the profile of ${aid}?`,
       consequence:
@@ -62,41 +91,54 @@ function profileCommands(agents: CommandGroup): void {
 
 // `svc agents acl`: access lists of local agents.
 
+const SUBJECT = { '<agent>': actingArgument('the local agent') } as const;
+
+/** What callers without an entry may do, by the default. */
+const OTHERS: Readonly<Record<AnswerOf<'aclGet'>['default'], string>> = {
+  public: 'Everyone may call, except denied agents.',
+  deny: 'Only allowed callers may call.',
+  ask: 'Other callers ask you first: svc access requests',
+};
+
 /** Adds the commands below `svc agents`. */
 function aclCommands(agents: CommandGroup): void {
   const acl = agents.group('acl', 'access lists for calls, tunnels and objects', [
-    'svc agents acl default aid1… deny',
-    'svc agents acl allow aid1… --aid bob --expires 7d',
-    'svc agents acl allow aid1… --secret   # prompts for it',
+    'svc agents acl default deny',
+    'svc agents acl allow --aid bob --expires 7d',
+    'svc agents acl allow --secret   # prompts for it',
   ]);
-  acl.call('show <agent>', 'show the access list without its secrets', {
-    options: PAGE_OPTIONS,
+  acl.call('show', 'show the access list without its secrets', {
+    options: { ...SUBJECT, ...PAGE_OPTIONS },
     operation: 'aclGet',
     input: ({ agent: aid, ...page }) => ({ aid, ...page }),
     remark: (page) => nextPageHint(page),
     text: (lists) => {
-      const others =
-        lists.default === 'public' ? 'Everyone may call, except denied agents.' : 'Only allowed callers may call.';
-      return [others, ...(lists.allow.length + lists.deny.length === 0 ? [] : [accessTable(lists)])];
+      const { default: now, default_before: before } = lists;
+      const temporary = `The temporary service set this. The default "${before}" returns when it ends.`;
+      return [
+        OTHERS[now],
+        ...(before === undefined ? [] : [temporary]),
+        ...(lists.allow.length + lists.deny.length === 0 ? [] : [accessTable(lists)]),
+      ];
     },
     quiet: (lists) => lists.default,
   });
-  acl.call('default <agent>', 'set the default for callers without an entry: public or deny', {
-    examples: ['svc agents acl default aid1… deny'],
-    options: { '<policy>': choice('public', 'deny') },
+  acl.call('default', 'set the default for callers without an entry: public, deny, or ask', {
+    examples: ['svc agents acl default deny', 'svc agents acl default ask   # you decide about each caller'],
+    options: { ...SUBJECT, '<policy>': choice('public', 'deny', 'ask') },
     operation: 'aclPatch',
     input: ({ agent: aid, policy }) => ({ aid, default: policy }),
     json: (_, { policy }) => ({ ok: true, default: policy }),
     text: (_, { policy }) => `Default: ${policy}.`,
     quiet: (_, { policy }) => policy,
   });
-  acl.call('allow <agent>', 'allow an AID, or callers that present a secret', {
+  acl.call('allow', 'allow an AID, or callers that present a secret', {
     examples: [
-      'svc agents acl allow aid1… --aid bob --expires 7d',
-      'svc agents acl allow aid1… --secret   # prompts for it',
-      'svc agents acl allow aid1… --generate --label "for the build server"',
+      'svc agents acl allow --aid bob --expires 7d',
+      'svc agents acl allow --secret   # prompts for it',
+      'svc agents acl allow --as home --generate --label "for the build server"',
     ],
-    options: { '--aid <aid>': 'the AID to allow', ...ALLOW },
+    options: { ...SUBJECT, '--aid <aid>': 'the AID to allow', ...ALLOW },
     operation: 'aclAllow',
     input: async ({ agent, aid, ...way }, context) => ({
       aid: agent,
@@ -106,18 +148,18 @@ function aclCommands(agents: CommandGroup): void {
     ...NEW_ENTRY,
     once: { holds: hasSecret, undo: ({ client }, { id }, { agent: aid }) => client.aclAllowDelete({ aid, id }) },
   });
-  acl.call('deny <agent>', 'deny an AID and close its open connections', {
-    examples: ['svc agents acl deny aid1… aid1…'],
-    options: { '<aid>': 'the AID to deny; overrides every other entry' },
+  acl.call('deny', 'deny an AID and close its open connections', {
+    examples: ['svc agents acl deny mallory --as home'],
+    options: { ...SUBJECT, '<aid>': 'the AID to deny; overrides every other entry' },
     operation: 'aclDeny',
     input: ({ agent, aid }) => ({ aid: agent, body_aid: aid }),
     ...NEW_ENTRY,
     remark: ({ id }, { agent }) =>
-      `It overrides every allow entry. To remove it: svc agents acl del ${agent} deny ${id}`,
+      `It overrides every allow entry. To remove it: svc agents acl del ${agent} deny ${id} -y`,
   });
-  acl.run('del <agent>', 'remove an entry from a list', {
-    examples: ['svc agents acl del aid1… allow 7f3a…'],
-    options: { '<list>': choice('allow', 'deny'), '<id>': 'entry ID, as shown by "show"' },
+  acl.run('del', 'remove an entry from a list', {
+    examples: ['svc agents acl del allow 7f3a…'],
+    options: { ...SUBJECT, '<list>': choice('allow', 'deny'), '<id>': 'entry ID, as shown by "show"' },
     confirmation: ({ agent, list, id }) =>
       removalConfirmation(list, id, `svc agents acl ${list} ${agent} ${list === 'allow' ? '--aid <aid>' : '<aid>'}`),
     run: ({ client }, { agent: aid, list, id }) =>
@@ -138,8 +180,9 @@ function describe(agent: Agent): WrappedText {
     aid: agent.aid,
     name: agent.name,
     status: agent.status,
-    service: service_tcp === '' ? 'none bound' : `${service_tcp} (${agent.service_tcp_ok ? 'answers' : 'responds'})`,
-    published: published === null ? 'does not respond' : `${published}, ${storedText(agent.replicas)}`,
+    service:
+      service_tcp === '' ? 'none bound' : `${service_tcp} (${agent.service_tcp_ok ? 'answers' : 'does not respond'})`,
+    published: published === null ? 'not yet' : `${published}, ${storedText(agent.replicas)}`,
     // An overdue renewal is shown as due.
     'next renewal': renewal !== null && Date.parse(renewal) <= now ? 'due now' : renewal && relativeTime(renewal, now),
     heartbeat: relativeTime(new Date(now - agent.heartbeat_seconds_ago * 1000).toISOString(), now),
@@ -198,10 +241,11 @@ function probeText(p: Probe, service: string): WrappedText {
 
 function topicCommands(agents: CommandGroup): void {
   const topic = agents.group('topic', 'the services that an agent offers', [
-    'svc agents topic add aid1… lang.translate lang.detect',
-    'svc agents topic del aid1… lang.detect',
+    'svc agents topic add home lang.translate lang.detect',
+    'svc agents topic del lang.detect',
   ]);
-  topic.call('list <aid>', 'show the services that an agent offers', {
+  topic.call('list', 'show the services that an agent offers', {
+    options: AGENT,
     operation: 'servicesList',
     own: true,
     text: ({ services }) =>
@@ -215,15 +259,17 @@ function topicCommands(agents: CommandGroup): void {
       ),
     quiet: ({ services }) => services.map(({ service }) => service).join('\n'),
   });
-  topic.call('add <aid> <service...>', 'offer services', {
-    examples: ['svc agents topic add aid1… lang.translate lang.detect'],
+  topic.call('add', 'offer services', {
+    options: { ...AGENT, '<service...>': 'the service names' },
+    examples: ['svc agents topic add home lang.translate lang.detect'],
     operation: 'serviceRegister',
     progress: 'Publishing',
     input: ({ aid, service: services }) => ({ aid, services }),
     ...PUBLISHED_OUTPUT,
   });
-  topic.call('del <aid> <service>', 'stop offering a service', {
-    examples: ['svc agents topic del aid1… lang.detect'],
+  topic.call('del', 'stop offering a service', {
+    options: { ...AGENT, '<service>': 'its name' },
+    examples: ['svc agents topic del lang.detect'],
     operation: 'serviceUnregister',
     ...WITHDRAWN_OUTPUT,
   });
@@ -239,8 +285,12 @@ export function agentCommands(svc: CommandGroup): void {
   addRegister(agents, 'agents new');
   for (const kind of WALLET_KINDS) addRegister(agents, `agents ${kind.command}`, kind);
   agents.run('list', 'list the agents', { examples: ['svc agents list --quiet'], ...LIST });
-  agents.call('get <aid>', 'show one agent', {
-    operation: 'agentGet',
+  agents.run('get <aid>', 'show one agent', {
+    run: async (context, { aid }) => {
+      const agent = await context.client.agentGet({ aid });
+      await warnOfCallHooks(context, [agent.aid]);
+      return agent;
+    },
     text: describe,
     quiet: ({ status }) => status,
   });
@@ -255,27 +305,33 @@ export function agentCommands(svc: CommandGroup): void {
   });
   agents.call('del <aid>', 'unregister an agent and delete its operational key here', {
     examples: ['svc agents del aid1…', 'svc agents del aid1… -y   # in a script'],
-    confirmation: ({ aid }) => ({
-      question: `Delete the agent ${aid} on this node, with its key, notes, chats, groups and access lists?`,
-      consequence: `To use this identity again you need its master key (svc register --master-key <file>). To keep its data, export it first (svc agents export ${aid} -o <file>).`,
-    }),
+    confirmation: async ({ aid }, context) => {
+      await context.withLocalAgentHint(context.client.agentGet({ aid }));
+      return {
+        question: `Delete the agent ${aid} on this node, with its key, notes, chats, groups and access lists?`,
+        consequence: `To use this identity again you need its master key (svc register --master-key <file>). To keep its data, export it first (svc agents export ${aid} -o <file>).`,
+      };
+    },
     operation: 'agentDelete',
     text: (_, { aid }) => `${aid} is unregistered. Its published records expire.`,
     quiet: (_, { aid }) => aid,
   });
-  agents.call('publish <aid>', 'publish the endpoint record now', {
+  agents.call('publish', 'publish the endpoint record now', {
+    options: AGENT,
     operation: 'agentPublish',
     progress: 'Publishing',
     text: ({ seq, replicas, problem }) =>
       `Published with seq ${seq}, stored at ${pluralize(replicas, 'node')}.${problem === undefined ? '' : ` ${problem}`}`,
     quiet: ({ seq }) => String(seq),
   });
-  agents.call('heartbeat <aid>', 'report that the agent is in use', {
+  agents.call('heartbeat', 'report that the agent is in use', {
+    options: AGENT,
     operation: 'agentHeartbeat',
     text: ({ at }) => `OK, ${at}`,
     quiet: ({ at }) => at,
   });
-  agents.run('probe <aid>', 'check the bound service and the published record', {
+  agents.run('probe', 'check the bound service and the published record', {
+    options: AGENT,
     progress: 'Probing',
     run: ({ client }, { aid }) => Promise.all([client.agentProbe({ aid }), client.agentGet({ aid })]),
     json: ([probe]) => probe,

@@ -1,14 +1,98 @@
-/** `svc callers`: callers of an agent, and refused callers. */
+/** `svc callers`: callers of an agent, and refused callers. `svc access`: callers that ask for access. */
 import { relativeTime } from '../../../foundation/display-text.ts';
+import { expiry } from '../access.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
-import { formatTable, type WrappedText } from '../text.ts';
+import { nextPageHint, PAGE_OPTIONS } from '../options.ts';
+import { formatTable, type OutputText, type WrappedText } from '../text.ts';
 
-// `svc access`: reopens agents after the database lost changes.
+// `svc access`: callers that ask for access, and agents that are closed after the database lost changes.
+
+type Request = AnswerOf<'accessRequests'>['requests'][number];
+
+/** What a caller may do once. The request describes only its first attempt. */
+const ONCE: Readonly<Record<Request['kind'], string>> = {
+  call: 'one call of any kind',
+  tunnel: 'one TCP connection',
+  chat: 'one chat',
+};
+
+/** What a caller asks for. */
+function askedText({ kind, asked, tool, state, tools }: Request): string {
+  const what = [kind, asked, tool === null ? '' : `tool ${tool}`].filter((part) => part !== '').join(' ');
+  if (state === 'pending') return what;
+  const allowed = tools === undefined ? ONCE[kind] : `one call of these tools: ${tools.join(', ')}`;
+  return `${what} (allowed, not used: ${allowed})`;
+}
+
+function requestsText({ requests }: AnswerOf<'accessRequests'>): OutputText {
+  const now = Date.now();
+  const rows = requests.map((one) => [
+    one.id,
+    one.label ?? one.caller,
+    one.aid,
+    askedText(one),
+    one.count,
+    relativeTime(one.last_at, now),
+  ]);
+  const notes = requests.filter(({ note }) => note !== '').map(({ id, note }) => `${id}: "${note}"`);
+  return [
+    formatTable(['ID', 'CALLER', 'AGENT', 'ASKS FOR', 'TIMES', 'LAST'], rows, 'No requests for access.'),
+    ...(notes.length === 0 ? [] : ['', 'Notes, written by the callers:', ...notes]),
+  ];
+}
+
+const ALLOWED_ONCE = {
+  exchange: 'Allowed once: one call of any kind, or one TCP connection if the caller asked for a tunnel.',
+  tools: 'Allowed once: one call of these tools.',
+} as const;
 
 export function accessCommands(svc: CommandGroup): void {
-  const access = svc.group('access', 'reopen the agents after the database lost changes', ['svc access confirm']);
-  access.call('confirm', 'confirm the access lists, so that other nodes may call the agents again', {
+  const access = svc.group('access', 'decide about callers that ask for access', [
+    'svc agents acl default home ask   # callers ask you first',
+    'svc access requests',
+    'svc access allow 5f1c… --once',
+    'svc access refuse 5f1c…',
+  ]);
+  access.call('requests', 'list callers that ask for access', {
+    options: PAGE_OPTIONS,
+    operation: 'accessRequests',
+    watch: true,
+    text: requestsText,
+    remark: (page) => nextPageHint(page),
+    quiet: ({ requests }) => requests.map(({ id }) => id).join('\n'),
+  });
+  access.call('allow <request>', 'allow what a caller asks for', {
+    examples: [
+      'svc access allow 5f1c…',
+      'svc access allow 5f1c… --once',
+      'svc access allow 5f1c… --for 1h --tools search',
+    ],
+    options: {
+      '--once': 'one call of any kind, or one TCP connection of a tunnel; with --tools one tool call',
+      '--for <time>': expiry('until then: 30m, 12h, 7d, or a date'),
+      '--tools <names>': 'only these tools of an MCP server, separated by commas',
+    },
+    operation: 'accessRequestAllow',
+    input: ({ request: id, once, for: end, tools }) => ({
+      id,
+      ...(once === undefined ? {} : { once }),
+      ...(end === undefined ? {} : { expires_at: end }),
+      ...(tools === undefined ? {} : { tools: tools.split(',').map((name) => name.trim()) }),
+    }),
+    text: (_, { once, tools }) =>
+      once === true ? ALLOWED_ONCE[tools === undefined ? 'exchange' : 'tools'] : 'Allowed.',
+    quiet: (_, { request }) => request,
+  });
+  access.call('refuse <request>', 'refuse a caller and deny it access', {
+    examples: ['svc access refuse 5f1c…', 'svc access refuse 5f1c… --for 7d'],
+    options: { '--for <time>': expiry('until then: 30m, 12h, 7d, or a date') },
+    operation: 'accessRequestRefuse',
+    input: ({ request: id, for: end }) => ({ id, ...(end === undefined ? {} : { expires_at: end }) }),
+    text: () => 'Refused.',
+    quiet: (_, { request }) => request,
+  });
+  access.call('confirm', 'after the database lost changes: confirm the access lists and reopen the agents', {
     operation: 'accessConfirm',
     text: ({ was_closed }) => (was_closed ? 'The agents accept calls again.' : 'The agents were not closed.'),
     quiet: () => 'ok',
@@ -24,7 +108,12 @@ const REFUSAL: Readonly<Record<NonNullable<Caller['last_refusal']>['code'], stri
   tunnels_only: 'tunnels only',
 };
 
-const NOW: Readonly<Record<Caller['access'], string>> = { allow: 'yes', deny: 'no', secret: 'with a secret' };
+const NOW: Readonly<Record<Caller['access'], string>> = {
+  allow: 'yes',
+  deny: 'no',
+  secret: 'with a secret',
+  ask: 'asks you',
+};
 
 function callersText({ callers, since }: AnswerOf<'agentCallers'>): WrappedText {
   const now = Date.now();

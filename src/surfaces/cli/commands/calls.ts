@@ -10,7 +10,17 @@ import { SvcError } from '../../../foundation/errors.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliIo } from '../input.ts';
 import { readStandardInput } from '../input.ts';
-import { ACTING_AGENT, accessToken, repeatable, required, seconds, type ValueOption } from '../options.ts';
+import {
+  ACTING_AGENT,
+  ASK,
+  accessToken,
+  askInput,
+  CALLING_AGENT,
+  repeatable,
+  required,
+  seconds,
+  type ValueOption,
+} from '../options.ts';
 
 /** Largest body, bytes. In base64 the request stays below the limit of the daemon. */
 const MAX_BODY_BYTES = 1024 * 1024;
@@ -49,17 +59,19 @@ export function callCommands(svc: CommandGroup): void {
         '<aid>': 'the agent to call',
         '[path]': PATH,
         '--header <name:value>': repeatable('a header; repeatable'),
-        '--local-aid <aid>': 'the calling agent; optional if there is only one',
+        ...CALLING_AGENT,
         '--access-token <secret>': accessToken('access token that the called agent requires'),
         '--timeout <seconds>': seconds(
           `seconds to wait for the response to begin, and for each further byte; default ${DEFAULT_CALL_TIMEOUT_MS / 1000}, 0 for no limit`,
           { minMs: 0, maxMs: MAX_CALL_TIMEOUT_MS },
         ),
+        ...ASK,
         ...data,
       },
       operation: 'fetch',
       progress: 'Calling',
-      input: async ({ aid, path, header = [], local_aid, access_token, timeout: timeout_ms, data }, { io }) => {
+      input: async (typed, { io }) => {
+        const { aid, path, header = [], local_aid, access_token, timeout: timeout_ms, data } = typed;
         if (!path.startsWith('/'))
           throw new SvcError('invalid_request', {
             message: `A path must begin with "/": svc ${method} ${aid} /${path}`,
@@ -68,7 +80,8 @@ export function callCommands(svc: CommandGroup): void {
         const bytes = await bodyOf(io, data);
         if (bytes !== undefined) headers['content-type'] ??= ['application/json'];
         const body_base64 = bytes?.toString('base64');
-        return { aid, method: method.toUpperCase(), path, headers, body_base64, local_aid, access_token, timeout_ms };
+        const rest = { body_base64, local_aid, access_token, timeout_ms, ...askInput(typed) };
+        return { aid, method: method.toUpperCase(), path, headers, ...rest };
       },
       // Text on a terminal is made safe. A pipe receives the bytes unchanged.
       text: ({ body }) => Buffer.from(body, 'base64').toString('utf8'),
@@ -90,10 +103,7 @@ export function callCommands(svc: CommandGroup): void {
     'svc inbound bind --addr http://127.0.0.1:8080',
   ]);
   inbound.call('bind', 'bind a local service to an agent', {
-    examples: [
-      'svc inbound bind --addr http://127.0.0.1:8080',
-      'svc inbound bind --addr tcp://127.0.0.1:22 --aid aid1…',
-    ],
+    examples: ['svc inbound bind --addr http://127.0.0.1:8080', 'svc inbound bind --addr tcp://127.0.0.1:22 --as home'],
     options: {
       '--addr <address>': required(
         'http:// or https://host:port for calls, tcp://host:port for tunnels, host:port or http+tcp:// for both; https+insecure:// accepts any certificate; http://host:port,tcp://host:port uses a port for each',
@@ -106,8 +116,16 @@ export function callCommands(svc: CommandGroup): void {
       `${acceptedUses(a.service_tcp)} to ${a.aid} go to ${a.service_tcp} (${a.service_tcp_ok ? 'responds' : 'does not respond yet'}).`,
     quiet: ({ service_tcp }) => service_tcp,
   });
+  inbound.call('unbind', 'remove the service of an agent, which stays registered', {
+    examples: ['svc inbound unbind', 'svc inbound unbind --as home'],
+    options: ACTING_AGENT,
+    operation: 'agentPatch',
+    input: ({ aid }) => ({ aid, service_tcp: '' }),
+    text: ({ aid }) => `${aid} has no service now. Bind one with "svc inbound bind".`,
+    quiet: ({ aid }) => aid,
+  });
   inbound.call('key', 'show the key with which the service of an agent verifies its callers', {
-    examples: ['svc inbound key', 'svc inbound key --aid aid1… --quiet'],
+    examples: ['svc inbound key', 'svc inbound key --as home --quiet'],
     options: ACTING_AGENT,
     operation: 'agentCallerKey',
     input: ({ aid }) => ({ aid }),

@@ -2,6 +2,7 @@
 import { relativeTime } from '../../../foundation/display-text.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { findCard, missingInterfacesText } from '../find-card.ts';
+import { AGENT, CALLING_AGENT } from '../options.ts';
 import { formatFields } from '../text.ts';
 
 /** A text member of a card. */
@@ -12,7 +13,7 @@ function said(value: unknown): string | undefined {
 export function cardCommands(svc: CommandGroup): void {
   svc.call('card <aid>', 'show the verified card of an agent (A2A, MCP)', {
     examples: ['svc card bob', 'svc card bob --json'],
-    options: { '--local-aid <aid>': 'the requesting agent; optional if there is only one' },
+    options: CALLING_AGENT,
     operation: 'card',
     progress: 'Fetching the card',
     text: ({ aid, kind, card, signed_at, expires_at, is_current }) =>
@@ -32,22 +33,25 @@ export function cardCommands(svc: CommandGroup): void {
 /** Adds the commands below `svc agents`. */
 export function ownCardCommands(agents: CommandGroup): void {
   const card = agents.group('card', 'the signed card of a local agent (A2A, MCP)', [
-    'svc agents card set aid1… http://127.0.0.1:8080',
+    'svc agents card set http://127.0.0.1:8080',
   ]);
-  card.run('set <aid> <from>', 'sign the card of a service or file as this agent and publish it', {
-    examples: ['svc agents card set aid1… http://127.0.0.1:8080', 'svc agents card set aid1… ./agent-card.json'],
+  card.run('set', 'sign the card of a service or file as this agent and publish it', {
+    options: { ...AGENT, '<from>': 'a URL or a file' },
+    examples: ['svc agents card set http://127.0.0.1:8080', 'svc agents card set ./agent-card.json'],
     progress: 'Signing and publishing',
     run: async ({ client }, { aid, from }) => client.cardSet({ aid, card: await findCard(from) }),
     text: ({ kind, object_id, left_out }) =>
       `The ${kind} card is signed and published as object ${object_id}.\n${missingInterfacesText(left_out)}`.trimEnd(),
     quiet: ({ object_id }) => object_id,
   });
-  card.call('get <aid>', 'show the signed card of a local agent', {
+  card.call('get', 'show the signed card of a local agent', {
+    options: AGENT,
     operation: 'cardGet',
     text: ({ card: document }) => JSON.stringify(document, null, 2),
     quiet: ({ object_id }) => object_id,
   });
-  card.call('del <aid>', 'remove the card of a local agent', {
+  card.call('del', 'remove the card of a local agent', {
+    options: AGENT,
     confirmation: ({ aid }) => ({
       question: `Remove the card of ${aid}?`,
       consequence: 'Its service still has it: "svc agents card set" signs it again.',

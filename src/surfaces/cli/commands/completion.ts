@@ -1,4 +1,4 @@
-/** `completion`: completion scripts for bash, zsh and fish. */
+/** `completion`: completion scripts for bash, zsh, fish and PowerShell. */
 import { Argument, type Command } from 'commander';
 import { exampleHelp } from '../command-group.ts';
 import type { Candidate, CursorPlace } from '../completion/complete.ts';

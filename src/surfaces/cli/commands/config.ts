@@ -1,5 +1,7 @@
 /** `svc config`: reads and changes the configuration of the daemon. */
+
 import { resolve } from 'node:path';
+import { closestWord } from '../../../foundation/closest-word.ts';
 import { NO_FILES_ROOT } from '../../../foundation/config/schema.ts';
 import { pluralize } from '../../../foundation/display-text.ts';
 import { SvcError } from '../../../foundation/errors.ts';
@@ -7,7 +9,6 @@ import { isObject, memberOf, readJson } from '../../../foundation/json.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import { closestWord } from '../error-hints.ts';
 import { formatFields } from '../text.ts';
 
 /** Parses a value: JSON (numbers, booleans, lists), comma-separated lists for list keys, text otherwise. */

@@ -9,11 +9,11 @@ import { codeOf, SvcError } from '../../../foundation/errors.ts';
 import { ownScript } from '../../../foundation/package-file.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import { accessToken, type ParsedOptions, type ValueOption } from '../options.ts';
+import { accessToken, CALLING_AGENT, type ParsedOptions, type ValueOption } from '../options.ts';
 import { SIGNALS } from '../signals.ts';
 
 const CONNECT_OPTIONS = {
-  '--local-aid <aid>': 'the connecting agent; optional if there is only one',
+  ...CALLING_AGENT,
   '--access-token <secret>': accessToken('access token that the remote agent requires'),
 } as const;
 
@@ -97,8 +97,9 @@ async function ssh(context: CliContext, destination: string, args: readonly stri
     throw new SvcError('invalid_request', { message: 'Name the agent first, then "--" and the ssh options.' });
   const at = destination.lastIndexOf('@') + 1;
   const aid = await context.aid(destination.slice(at));
-  const local =
-    connectOptions.local_aid === undefined ? [] : ['--local-aid', await context.aid(connectOptions.local_aid)];
+  // Standard input of the command that ssh starts is the connection, so it cannot ask.
+  const acting = connectOptions.local_aid ?? (context.interactive ? await context.oneOfSeveral() : undefined);
+  const local = acting === undefined ? [] : ['--as', await context.aid(acting)];
   const program = [process.execPath, ownScript(), 'nc', ...local, aid];
   const options = [`ProxyCommand=${program.map(quoted).join(' ')}`, `HostKeyAlias=${aid}`];
   const { token } = context.connection;

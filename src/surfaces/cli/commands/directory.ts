@@ -4,7 +4,7 @@ import { relativeTime } from '../../../foundation/display-text.ts';
 import { natLabel } from '../../../foundation/domain/directory.ts';
 import { RECORD } from '../../../foundation/records/types.ts';
 import type { CommandGroup } from '../command-group.ts';
-import { ACTING_AGENT, integer, repeatable } from '../options.ts';
+import { ACTING_AGENT, integer, namedAgent, repeatable } from '../options.ts';
 import { formatFields, formatTable } from '../text.ts';
 
 const RECORD_NAMES: Readonly<Record<number, string>> = {
@@ -36,11 +36,11 @@ export function directoryCommands(svc: CommandGroup): void {
   svc.call('search', 'find agents that offer a service', {
     examples: ['svc search lang.translate', 'svc search lang.translate --filter-tag fast --quiet'],
     options: {
-      '<service...>': 'one or more service names',
+      '<service...>': 'one or more complete service names',
       '--filter-protocol <name>': repeatable('only agents with this protocol; repeatable, any match'),
       '--filter-tag <name>': repeatable('only agents with this tag; repeatable, all must match'),
       '--limit <n>': integer('maximum number of results'),
-      '--aid <aid>': 'the local agent that searches; the result does not depend on it',
+      '--aid <aid>': namedAgent('the local agent that searches; the result does not depend on it'),
     },
     operation: 'discover',
     progress: 'Searching',
@@ -60,6 +60,9 @@ export function directoryCommands(svc: CommandGroup): void {
         entries.map((e) => [e.aid, e.service, e.name, e.brief, e.protocols.join(','), e.tags.join(',')]),
         'No agent offers this service now.',
       ),
+    remark: ({ entries }) =>
+      entries.length === 0 &&
+      'A search finds complete names only: "lang" does not find lang.translate. "svc agents show", where the agent runs, lists its names.',
     quiet: ({ entries }) => entries.map(({ aid }) => aid).join('\n'),
   });
   svc.call('resolve <aid>', 'find the current endpoint of an agent', {
@@ -93,6 +96,7 @@ export function directoryCommands(svc: CommandGroup): void {
         name: i.profile?.name,
         brief: i.profile?.brief,
         protocols: i.profile?.protocols?.join(', '),
+        wakes: i.profile?.wakes_within_s === undefined ? undefined : `usually within ${i.profile.wakes_within_s} s`,
         endpoints: i.endpoints.join(', '),
         seq: i.seq,
         expires: relativeTime(i.expires_at, Date.now()),

@@ -23,9 +23,12 @@ async function findingsOn(context: CliContext, version: string): Promise<readonl
   }
   const { client, connection, dataDir } = context;
   const { via } = context.options;
+  const { env } = context.io;
+  // A named directory is examined even if an address is given too.
+  const isNamed = (context.options.api ?? env['SVC_API']) !== undefined && env['SVCD_DATA_DIR'] === undefined;
   const api = via === undefined ? context.api : `${via}, through ${context.api}`;
   const { diagnose } = await import('../doctor/diagnose.ts');
-  return diagnose({ client, connection, api, dataDir, version, here: isHere(context) });
+  return diagnose({ client, connection, api, dataDir, version, here: isHere(context), isNamed });
 }
 
 function lineOf({ level, what, hint }: Finding): string {

@@ -6,11 +6,11 @@ import { NODE_EVENT_TYPES } from '../../../foundation/node-events.ts';
 import { followEvents } from '../../../operations/event-client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import { integer, type ParsedOptions } from '../options.ts';
+import { integer, namedAgent, type ParsedOptions } from '../options.ts';
 import { safeJson, safeLine } from '../text.ts';
 
 const OPTIONS = {
-  '--aid <aid>': 'one agent; with --follow the default is all agents',
+  '--aid <aid>': namedAgent('one agent; with --follow the default is all agents'),
   '--node': 'events of the node itself: links, tunnels, refused callers, agents, network, configuration, updates',
   '--types <list>': 'event types, separated by commas, such as chat.unread,mailbox.received',
   '--since <seq>': integer('start after the event with this number'),

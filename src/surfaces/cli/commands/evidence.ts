@@ -15,7 +15,7 @@ function stateWord({ enabled }: { readonly enabled: boolean }): string {
 export function evidenceCommands(svc: CommandGroup): void {
   const evidence = svc.group('evidence', 'signed calls, for services that must prove who called', [
     'svc evidence on',
-    'svc evidence status --aid aid1…',
+    'svc evidence status --as home',
   ]);
   evidence.call('status', 'show whether calls of an agent carry evidence', {
     options: ACTING_AGENT,

@@ -3,22 +3,41 @@
 import { resolve } from 'node:path';
 import { systemClock } from '../../../foundation/clock.ts';
 import { homeDirectory } from '../../../foundation/data-dir/paths.ts';
+import { MCP_PATH } from '../../../foundation/domain/services.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { parseAid } from '../../../foundation/identity/aid.ts';
 import { addServer, type ClientLaunch, isMcpClient, type Machine, MCP_CLIENTS } from '../../mcp-hosts/hosts.ts';
 import type { Gate } from '../../mcp-share/gate.ts';
 import type { Inspection } from '../../mcp-share/inspect.ts';
-import { MCP_PATH } from '../../mcp-share/limits.ts';
 import { provenService } from '../../proven-caller.ts';
+import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import { accessToken, type ParsedOptions, repeatable, type ValueOption } from '../options.ts';
+import {
+  accessToken,
+  CALLING_AGENT,
+  namedAgent,
+  type ParsedOptions,
+  repeatable,
+  type ValueOption,
+} from '../options.ts';
 import { type OutputFormats, show, showFirstPart } from '../output.ts';
 import { publishedText, tryPublish } from '../publication.ts';
 import { untilSignal } from '../signals.ts';
-import { formatFields, safeText } from '../text.ts';
+import { commandWord, formatFields, safeText } from '../text.ts';
+import { rejectUsedLabel } from './alias.ts';
+import { ownCommand, proofKey, warnOfCallHooks } from './hooks.ts';
 import { type CreatedAgent, MASTER_WARNING, masterKeyText, register, type ShowKey } from './identity.ts';
-import { confirmReplacement, nameAgent, serviceAgent } from './serve.ts';
+import { hubCommands } from './mcp-hub.ts';
+import {
+  confirmReplacement,
+  IDLE_OPTION,
+  nameAgent,
+  onDemandAddress,
+  removeOnDemand,
+  serviceAgent,
+  setOnDemand,
+} from './serve.ts';
 
 // `svc mcp use`: makes the MCP server that another agent shares available to local programs.
 
@@ -33,7 +52,7 @@ const USE_OPTIONS = {
   '--name <name>': 'with --into, its name in that client; default: its name here',
   '--dry-run': 'with --into, only print what would be written',
   '--stdio': 'act as the server on standard input and output; clients start this',
-  '--local-aid <aid>': 'the calling agent; optional if there is only one',
+  ...CALLING_AGENT,
   '--access-token <secret>': accessToken('access token that the remote agent requires'),
 } as const;
 
@@ -65,7 +84,7 @@ function launchFor(context: CliContext, aid: string, { local_aid }: Way): Client
   const dataDir = context.io.env['SVCD_DATA_DIR'];
   const args = [
     ...[resolve(script), 'mcp', 'use', aid, '--stdio'],
-    ...(local_aid === undefined ? [] : ['--local-aid', local_aid]),
+    ...(local_aid === undefined ? [] : ['--as', local_aid]),
     ...(api === undefined ? [] : ['--api', context.api]),
   ];
   // A daemon that restarts on another port is found through its data directory.
@@ -95,16 +114,27 @@ async function use(context: CliContext, typed: Using) {
   };
   if (typed.stdio === true) return beServer(context, aid, way);
   const url = await context.progress('Connecting', addressOf(context, aid, way));
-  const { added, aside } = into(context, aid, typed);
-  const { inspectUrl: lookAtUrl } = await import('../../mcp-share/inspect.ts');
-  const used = { aid, url: url.href, into: typed.into, added, aside };
+  const found = await context.progress('Connecting to the server', serverAt(url, typed.agent));
+  return { aid, url: url.href, into: typed.into, ...into(context, aid, typed), ...found };
+}
+
+/**
+ * The server of an agent. `problem`: why it does not respond now. It can be used when it does.
+ * @throws SvcError `bad_response` if the agent is no MCP server
+ */
+async function serverAt(url: URL, agent: string) {
+  const { inspectUrl } = await import('../../mcp-share/inspect.ts');
   try {
-    const { title, tools } = await context.progress('Connecting to the server', lookAtUrl(url));
-    return { ...used, server: title, tools, problem: undefined };
+    const { title: server, tools } = await inspectUrl(url);
+    return { server, tools, problem: undefined };
   } catch (error) {
-    // The entry is added even if the server is offline now.
+    if (error instanceof SvcError && error.code === 'bad_response')
+      throw new SvcError(error.code, {
+        message: `${agent} is not an MCP server. ${error.message} "svc mcp share" on its machine shares one.`,
+        cause: error,
+      });
     const problem = error instanceof Error ? error.message : 'unknown failure';
-    return { ...used, server: null, tools: [], problem };
+    return { server: null, tools: [], problem };
   }
 }
 
@@ -141,9 +171,13 @@ function addUseCommand(mcp: CommandGroup): void {
       ...(added === undefined ? [] : [added.trimEnd()]),
     ],
     quiet: ({ url }) => url,
-    remark: ({ added }, { agent }) =>
+    // An entry for a client is useful even if the server is offline now.
+    fails: ({ problem, added }, { agent }) =>
+      problem !== undefined && added === undefined && `${agent} does not respond as an MCP server.`,
+    remark: ({ added, problem }, { agent }) =>
       added === undefined &&
-      `Clients that accept a URL can use this one. Others start "svc mcp use ${agent} --stdio", which --into configures.`,
+      problem === undefined &&
+      `Clients that accept a URL can use this one. Others start "svc mcp use ${commandWord(agent)} --stdio", which --into configures.`,
   });
 }
 
@@ -159,10 +193,12 @@ interface ShareAgentOptions {
   readonly name: string | undefined;
   readonly save_master: string | undefined;
   readonly replace: true | undefined;
+  readonly on_demand: true | undefined;
 }
 
 interface ShareAgent {
   readonly aid: string;
+  readonly isNew: boolean;
   /** The service that the share replaces, or null. */
   readonly replaced: string | null;
   readonly master_private_key_hex?: string | undefined;
@@ -176,33 +212,62 @@ interface ShareAgent {
 async function shareAgent(context: CliContext, options: ShareAgentOptions, showKey: ShowKey): Promise<ShareAgent> {
   const { name, save_master } = options;
   const known = await serviceAgent(context, options);
-  const replaced = known === undefined ? null : await confirmReplacement(context, known, options.replace === true);
+  const replaced = known === undefined ? null : await replacedBy(context, known, options);
+  if (known === undefined && name !== undefined) await rejectUsedLabel(context, name);
   const made =
     known === undefined
       ? await register(context, { save_master, publish: false, service_tcp: undefined }, showKey)
       : undefined;
   const aid = made?.aid ?? known ?? '';
   if (name !== undefined) await nameAgent(context, aid, name);
+  await warnOfCallHooks(context, [aid]);
   // The key comes first: it was printed before the rest was known.
-  return { aid, master_private_key_hex: made?.master_private_key_hex, master_file: made?.master_file, replaced };
+  const { master_private_key_hex, master_file } = made ?? {};
+  return { aid, isNew: made !== undefined, master_private_key_hex, master_file, replaced };
 }
 
-/** Allows these agents and those already on the list, and denies all others. @returns the AIDs that may call */
-async function allowOnly(context: CliContext, aid: string, allowed: readonly string[]): Promise<string[]> {
-  const { client } = context;
-  await client.aclPatch({ aid, default: 'deny' });
-  const before = await client.aclGet({ aid });
-  const known = new Set<string>(before.allow.flatMap((entry) => (entry.aid === undefined ? [] : [entry.aid])));
+/** As `confirmReplacement`. An earlier share with --on-demand is no other service. */
+async function replacedBy(context: CliContext, aid: string, { replace, on_demand }: ShareAgentOptions) {
+  const before = on_demand === true ? await onDemandAddress(context, aid) : undefined;
+  return confirmReplacement(context, aid, replace === true, before === undefined ? undefined : provenService(before));
+}
+
+type Policy = AnswerOf<'aclGet'>['default'];
+
+/** Adds these agents to the allow list. @returns the AIDs on it */
+async function allowAll({ client }: CliContext, aid: string, allowed: readonly string[]): Promise<string[]> {
+  const { allow } = await client.aclGet({ aid });
+  const known = new Set<string>(allow.flatMap((entry) => (entry.aid === undefined ? [] : [entry.aid])));
   for (const one of allowed) if (!known.has(one)) await client.aclAllow({ aid, body_aid: parseAid(one) });
   return [...new Set([...known, ...allowed])];
 }
 
 /**
- * Binds the agent to a local port for calls. If this command is killed, another program on the port cannot act as the
- * agent.
+ * Denies callers without an entry until the temporary service ends. A new agent is closed permanently.
+ * @returns the default that returns then; undefined if it stays
  */
-async function bindShare(context: CliContext, aid: string, address: string): Promise<void> {
-  await context.client.agentPatch({ aid, service_tcp: provenService(address), temporary: true });
+async function denyOthers({ client }: CliContext, { aid, isNew }: ShareAgent): Promise<Policy | undefined> {
+  await client.aclPatch({ aid, default: 'deny', temporary: !isNew });
+  return (await client.aclGet({ aid })).default_before;
+}
+
+/**
+ * Closes the agent to callers without an entry, and binds it. If this command is killed, another program on the port
+ * cannot act as the agent.
+ * @returns as `denyOthers`
+ */
+async function bindShare(context: CliContext, agent: ShareAgent, service_tcp: string): Promise<Policy | undefined> {
+  const { client } = context;
+  const { aid } = agent;
+  const before = await denyOthers(context, agent);
+  try {
+    await client.agentPatch({ aid, service_tcp, temporary: true });
+  } catch (error) {
+    if (before !== undefined) await client.aclPatch({ aid, default: before });
+    throw error;
+  }
+  // The end of another temporary service may have restored the default before the binding.
+  return denyOthers(context, agent);
 }
 
 /** Binds the previous service again, unless another one was bound since. */
@@ -213,23 +278,39 @@ async function unbindShare(context: CliContext, aid: string, address: string): P
     await context.client.agentPatch({ aid, service_tcp: '', temporary: true }, limit);
 }
 
+/** The revisions of MCP that a server supports. */
+const REVISIONS = ['modern', 'sessions'] as const;
+
+const WOKEN: ValueOption<(typeof REVISIONS)[number] | undefined> = {
+  about: 'serve at the port in PORT; svcd starts this for --on-demand',
+  choices: [...REVISIONS],
+  conflicts: ['onDemand'],
+};
+
 const SHARE_OPTIONS = {
   '<server...>': 'the command that starts the server, after "--", or the URL of a running server',
   '--name <name>': 'the name that others see, and its label here; an existing agent with this name is reused',
-  '--aid <aid>': 'the agent to use; default: the only agent, or a new one',
-  '--allow <agent>': repeatable('an agent that may use it; repeatable. All others are denied'),
+  '--aid <aid>': namedAgent('the agent to use; default: the agent in use, the only agent, or a new one'),
+  '--allow <agent>': repeatable(
+    'an agent that may use it; repeatable. Agents on the allow list may use it too. All others are denied until the share ends',
+  ),
   '--tools <agent=tool,…>': repeatable('an agent that may use only these tools; repeatable'),
   '--replace': 'replace the service of the agent while this command runs',
+  '--on-demand': 'start the server when a caller comes, also without this command; "svc serve --off" ends it',
+  ...IDLE_OPTION,
+  '--woken <revision>': WOKEN,
   '--save-master <file>': 'save the master key of a new agent to a new file with mode 0600 instead of printing it',
 } as const;
 
 type Sharing = Omit<ParsedOptions<'', typeof SHARE_OPTIONS>, 'server'>;
 
-interface Shared extends ShareAgent {
+interface Shared extends Omit<ShareAgent, 'isNew'> {
   readonly name?: string | undefined;
   readonly server: string | null;
   readonly tools: readonly string[];
   readonly allowed: readonly string[];
+  /** The access default that returns when the share ends. */
+  readonly default_before?: Policy | undefined;
   readonly service_tcp: string;
   readonly published: boolean;
   readonly publish_error?: string | undefined;
@@ -278,6 +359,11 @@ async function share(context: CliContext, words: readonly string[], options: Sha
     throw new SvcError('local_only', { message: 'A server can only be shared by its own machine. Omit --via.' });
   const server = serverOf(words);
   const lists = await toolLists(context, options.tools ?? []);
+  if (options.woken !== undefined) return beWoken(context, server, options.woken, lists);
+  const isLasting = options.on_demand === true;
+  const key = isLasting ? proofKey(context) : undefined;
+  if (isLasting && server instanceof URL)
+    throw new SvcError('invalid_request', { message: 'Give the command that starts the server, after "--".' });
   const named = await Promise.all((options.allow ?? []).map((agent) => context.aid(agent)));
   const { io } = context;
   const log = (text: string): void => void io.stderr.write(safeText(text));
@@ -290,24 +376,76 @@ async function share(context: CliContext, words: readonly string[], options: Sha
   if (end.signal.aborted) throw new SvcError('cancelled');
   checkTools(seen, lists);
   const agent = await shareAgent(context, options, (made, said) => showFirstPart(context, made, options, SHARED, said));
-  const { aid } = agent;
-  const allowed = await allowOnly(context, aid, [...new Set([...named, ...lists.keys()])]);
-  const { caller_key_hex } = await context.client.agentCallerKey({ aid });
-  const gate: Gate = await begin({ aid, key: Buffer.from(caller_key_hex, 'hex') });
+  const { isNew: _, ...known } = agent;
+  const { aid } = known;
+  const allowed = await allowAll(context, aid, [...new Set([...named, ...lists.keys()])]);
+  const { title, tools } = seen;
+  const told = { ...known, name: options.name, server: title, tools, allowed };
+  if (key !== undefined) {
+    const revision = seen.isModern ? 'modern' : 'sessions';
+    const command = [...wakingCommand(revision, lists), ...ownCommand(words, io.env)];
+    const address = await setOnDemand(context, key, { aid, command, shell: false, idleMs: options.idle });
+    const service_tcp = provenService(address);
+    const default_before = await bindShare(context, agent, service_tcp).catch(async (error: unknown) => {
+      await removeOnDemand(context, aid);
+      throw error;
+    });
+    const state = await context.progress('Publishing', tryPublish(context, aid));
+    await show(context, { ...told, service_tcp, default_before, ...state }, options, ON_DEMAND);
+    return undefined;
+  }
+  const gate: Gate = await begin(await gateAgent(context, aid));
   try {
-    await bindShare(context, aid, gate.address);
+    const service_tcp = provenService(gate.address);
+    const default_before = await bindShare(context, agent, service_tcp);
     const publishing = Promise.race([tryPublish(context, aid), ending]);
     const state = (await context.progress('Publishing', publishing)) ?? { published: false };
-    const { title, tools } = seen;
-    const service_tcp = provenService(gate.address);
-    const shared: Shared = { ...agent, name: options.name, server: title, tools, allowed, service_tcp, ...state };
-    await show(context, shared, options, SHARED);
+    await show(context, { ...told, service_tcp, default_before, ...state }, options, SHARED);
     await ending;
   } finally {
     // The daemon may be stopped. A stale binding is harmless, because no other process can prove to be this one.
     await unbindShare(context, aid, gate.address).catch(() => {});
     await gate.close();
   }
+  return undefined;
+}
+
+/** The agent of a share, with the key of the proofs of its callers. */
+async function gateAgent({ client }: CliContext, aid: string) {
+  const { caller_key_hex } = await client.agentCallerKey({ aid });
+  return { aid, key: Buffer.from(caller_key_hex, 'hex') };
+}
+
+/** The first words of the command that svcd starts for a share with --on-demand. */
+function wakingCommand(revision: string, lists: ReadonlyMap<string, ReadonlySet<string>>): string[] {
+  const [node = 'node', script = 'svc'] = process.argv;
+  const tools = [...lists].flatMap(([aid, names]) => ['--tools', `${aid}=${[...names].join(',')}`]);
+  return [node, resolve(script), 'mcp', 'share', '--woken', revision, ...tools, '--'];
+}
+
+/** Serves a share with --on-demand until svcd stops this process. */
+async function beWoken(
+  context: CliContext,
+  server: ReturnType<typeof serverOf>,
+  revision: (typeof REVISIONS)[number],
+  lists: ReadonlyMap<string, ReadonlySet<string>>,
+): Promise<undefined> {
+  const { PORT, HOST: _, SVC_PORT, SVC_AID, ...environment } = context.io.env;
+  const ports = { own: Number(PORT), bound: Number(SVC_PORT) };
+  if (server instanceof URL || SVC_AID === undefined || !(ports.own > 0 && ports.bound > 0))
+    throw new SvcError('invalid_request', { message: 'Only svcd uses --woken. Use --on-demand.' });
+  const ending = untilSignal(context.io.signal);
+  const { wake } = await import('../../mcp-share/open.ts');
+  const agent = await gateAgent(context, SVC_AID);
+  const log = (text: string): void => void context.io.stderr.write(safeText(text));
+  const gate = await wake(
+    server,
+    revision === 'modern',
+    { agent, ports },
+    { environment, log, lists, clock: systemClock },
+  );
+  await ending;
+  await gate.close();
   return undefined;
 }
 
@@ -331,21 +469,36 @@ const SHARED: OutputFormats<Partial<Shared> & CreatedAgent, unknown> = {
     });
   },
   quiet: ({ aid }) => aid,
-  remark: ({ aid, allowed, master_private_key_hex }) =>
-    [
-      master_private_key_hex !== undefined && MASTER_WARNING,
-      allowed?.length === 0 && `Allow an agent: "svc agents acl allow ${aid} --aid <agent>".`,
-      `Others use it with "svc mcp use ${aid} --into claude-code". It is shared until this command stops.`,
-    ]
-      .filter((line) => typeof line === 'string')
-      .join('\n'),
+  remark: (one) => sharedRemark(one, 'It is shared until this command stops.'),
 };
+
+const ON_DEMAND: typeof SHARED = {
+  ...SHARED,
+  remark: (one) => sharedRemark(one, `It starts with a call. "svc serve --off --aid ${one.aid}" ends this.`),
+};
+
+/** @param lasts how long it is shared */
+function sharedRemark(
+  { aid, allowed, default_before, master_private_key_hex }: Partial<Shared> & CreatedAgent,
+  lasts: string,
+): string {
+  return [
+    master_private_key_hex !== undefined && MASTER_WARNING,
+    allowed?.length === 0 && `Allow an agent: "svc agents acl allow ${aid} --aid <agent>".`,
+    default_before !== undefined &&
+      `Callers without an entry are denied. The default "${default_before}" returns when the share ends.`,
+    `Others use it with "svc mcp use ${aid} --into claude-code". ${lasts}`,
+  ]
+    .filter((line) => typeof line === 'string')
+    .join('\n');
+}
 
 function addShareCommand(mcp: CommandGroup): void {
   mcp.run('share', 'share an MCP server of this machine with other agents while this command runs', {
     examples: [
       'svc mcp share --name notes --allow bob -- npx my-notes-server',
       'svc mcp share http://127.0.0.1:3000/mcp --name notes --tools bob=search,read',
+      'svc mcp share --on-demand --name notes --allow bob -- npx my-notes-server',
     ],
     options: SHARE_OPTIONS,
     run: (context, { server, ...options }) => share(context, server, options),
@@ -360,4 +513,5 @@ export function mcpCommands(svc: CommandGroup): void {
   ]);
   addShareCommand(mcp);
   addUseCommand(mcp);
+  hubCommands(mcp);
 }

@@ -3,6 +3,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { networkText, pluralize, relativeTime } from '../../../foundation/display-text.ts';
 import { DELEGATION_WARN_MS } from '../../../foundation/domain/agents.ts';
+import { DISK_FAIL_BYTES, DISK_WARN_BYTES } from '../../../foundation/domain/disk.ts';
 import { cutOffText, exitText } from '../../../foundation/domain/exit.ts';
 import { NO_NODE_KNOWN } from '../../../foundation/domain/joining.ts';
 import { SvcError } from '../../../foundation/errors.ts';
@@ -11,7 +12,7 @@ import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import type { Names } from '../names.ts';
 import { shortSize } from '../reach-text.ts';
-import { formatFields, type WrappedText } from '../text.ts';
+import { commandWord, formatFields, type WrappedText } from '../text.ts';
 
 // The state of the node at a glance: problems first, then pending items, then details.
 
@@ -52,7 +53,7 @@ function agentProblems(agent: Agent, { auto_publish }: Status, names: Names, now
     ...(service_tcp !== '' && !service_tcp_ok ? [`${who}: its service at ${service_tcp} does not respond`] : []),
     ...(published || (auto_publish && agent.last_publish_at === null)
       ? []
-      : [`${who}: not published, so others cannot find it (svc agents publish ${typed})`]),
+      : [`${who}: not published, so others cannot find it (svc agents publish ${commandWord(typed)})`]),
     ...(ends !== null && Date.parse(ends) < now + DELEGATION_WARN_MS
       ? [`${who}: its key ${Date.parse(ends) < now ? 'expired' : 'expires'} ${relativeTime(ends, now)}`]
       : []),
@@ -67,9 +68,21 @@ function networkProblems({ dht_peers, dht_clients, network_ready, exit }: Status
   return network_ready ? [] : ['still joining the network'];
 }
 
+/** Too little free space, the first problem: without it nothing else works. */
+function diskProblems({ disk_free_bytes: free, data_dir }: Status): string[] {
+  if (free === undefined || free >= DISK_WARN_BYTES) return [];
+  const what = `only ${shortSize(free)} are free for ${data_dir}`;
+  return [
+    free < DISK_FAIL_BYTES
+      ? `the disk is full: ${what}. svcd cannot store anything`
+      : `the disk is almost full: ${what}`,
+  ];
+}
+
 function problems({ status, agents }: StatusData, names: Names, now: number): string[] {
   const { update_state: update } = status;
   return [
+    ...diskProblems(status),
     ...networkProblems(status),
     ...(status.database_rolled_back === true
       ? [
@@ -83,14 +96,17 @@ function problems({ status, agents }: StatusData, names: Names, now: number): st
 
 /** Pending items, one line per agent. */
 function waiting({ pending = {} }: Status, names: Names): string[] {
-  return Object.entries(pending).map(([aid, { chat_invites: asks, chat_unread: unread, mailbox: notes }]) => {
-    const what = [
-      ...(asks > 0 ? [pluralize(asks, 'chat request')] : []),
-      ...(unread > 0 ? [pluralize(unread, 'unread message')] : []),
-      ...(notes > 0 ? [pluralize(notes, 'note')] : []),
-    ];
-    return `${names.shown(aid)}: ${what.join(', ')}`;
-  });
+  return Object.entries(pending).map(
+    ([aid, { chat_invites: asks, chat_unread: unread, mailbox: notes, access_requests = 0 }]) => {
+      const what = [
+        ...(access_requests > 0 ? [`${pluralize(access_requests, 'access request')} (svc access requests)`] : []),
+        ...(asks > 0 ? [pluralize(asks, 'chat request')] : []),
+        ...(unread > 0 ? [pluralize(unread, 'unread message')] : []),
+        ...(notes > 0 ? [pluralize(notes, 'note')] : []),
+      ];
+      return `${names.shown(aid)}: ${what.join(', ')}`;
+    },
+  );
 }
 
 function agentsText({ agents, more }: StatusData, names: Names): string {

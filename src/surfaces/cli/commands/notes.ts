@@ -4,7 +4,7 @@ import { MAX_NOTE_BODY_BYTES, NOTE_TYPE } from '../../../foundation/domain/notes
 import { SvcError } from '../../../foundation/errors.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
-import { integer } from '../options.ts';
+import { actingArgument, integer } from '../options.ts';
 import { formatFields } from '../text.ts';
 
 type Messages = AnswerOf<'mailboxList'>['messages'];
@@ -17,7 +17,7 @@ function bodyOf(base64: string | undefined, text: string | undefined): string {
   if ((base64 === undefined) === (text === undefined))
     throw new SvcError('invalid_request', {
       message:
-        'Give sender, recipient and body: svc note send <local> <remote> --text "Guten Tag", or the body in base64 instead of --text.',
+        'Give the recipient and the body: svc note send <agent> --text "Guten Tag", or the body in base64 instead of --text.',
     });
   return base64 ?? Buffer.from(text ?? '').toString('base64');
 }
@@ -50,16 +50,16 @@ const NOTES = {
 
 export function noteCommands(svc: CommandGroup): void {
   const note = svc.group('note', 'sealed notes for agents that may be offline', [
-    'svc note send aid1… aid1… --text "Guten Tag"',
-    'svc note poll aid1…',
+    'svc note send bob --text "Guten Tag"',
+    'svc note poll --as home',
   ]);
   note.call('send', 'send a sealed note to an agent', {
     examples: [
-      'svc note send aid1… aid1… --text "Guten Tag"',
-      'svc note send aid1… aid1… "$(base64 -w0 plan.pdf)" --msg-type 3',
+      'svc note send bob --text "Guten Tag"',
+      'svc note send bob "$(base64 -w0 plan.pdf)" --as home --msg-type 3',
     ],
     options: {
-      '<local>': 'the local sender',
+      '<local>': actingArgument('the local sender'),
       '<remote>': 'the recipient',
       '[body-base64]': `at most ${sizeText(MAX_NOTE_BODY_BYTES)}`,
       '--text <text>': 'the body as text',
@@ -85,9 +85,9 @@ export function noteCommands(svc: CommandGroup): void {
     quiet: ({ message_id }) => message_id,
   });
   note.call('list', 'list the received notes without deleting them', {
-    examples: ['svc note list aid1…'],
+    examples: ['svc note list'],
     options: {
-      '<local>': 'the local agent',
+      '<local>': actingArgument('the local agent'),
       '--limit <count>': integer('maximum 500'),
       '--cursor <cursor>': 'next_cursor of the previous page',
     },
@@ -100,9 +100,9 @@ export function noteCommands(svc: CommandGroup): void {
     remark: ({ next_cursor }) => next_cursor !== undefined && `More notes: --cursor ${next_cursor}`,
   });
   note.call('queued', 'list the notes that are still queued on this node', {
-    examples: ['svc note queued aid1…'],
+    examples: ['svc note queued'],
     options: {
-      '<local>': 'the local sender',
+      '<local>': actingArgument('the local sender'),
       '--limit <count>': integer('maximum 500'),
       '--cursor <cursor>': 'next_cursor of the previous page',
     },
@@ -115,8 +115,11 @@ export function noteCommands(svc: CommandGroup): void {
     remark: ({ next_cursor }) => next_cursor !== undefined && `More notes: --cursor ${next_cursor}`,
   });
   note.call('unqueue', 'remove a note from the queue', {
-    examples: ['svc note unqueue aid1… 5d41402abc4b2a76b9719d911017c592ae1f1b0c5d41402abc4b2a76b9719d91'],
-    options: { '<local>': 'the local agent', '<message>': 'its message ID, as shown by "svc note queued"' },
+    examples: ['svc note unqueue 5d41402abc4b2a76b9719d911017c592ae1f1b0c5d41402abc4b2a76b9719d91'],
+    options: {
+      '<local>': actingArgument('the local agent'),
+      '<message>': 'its message ID, as shown by "svc note queued"',
+    },
     confirmation: ({ message }) => ({
       question: `Remove the note ${message} from the queue?`,
       consequence: 'To send it you would have to write it again.',
@@ -128,8 +131,11 @@ export function noteCommands(svc: CommandGroup): void {
     quiet: (_, { message }) => message,
   });
   note.call('del', 'delete one received note', {
-    examples: ['svc note del aid1… 5d41402abc4b2a76b9719d911017c592ae1f1b0c5d41402abc4b2a76b9719d91'],
-    options: { '<local>': 'the local agent', '<message>': 'its message ID, as shown by "svc note list"' },
+    examples: ['svc note del 5d41402abc4b2a76b9719d911017c592ae1f1b0c5d41402abc4b2a76b9719d91'],
+    options: {
+      '<local>': actingArgument('the local agent'),
+      '<message>': 'its message ID, as shown by "svc note list"',
+    },
     confirmation: ({ message }) => ({
       question: `Delete the note ${message}?`,
       consequence: 'Only its sender can send it again.',
@@ -141,8 +147,8 @@ export function noteCommands(svc: CommandGroup): void {
     quiet: (_, { message }) => message,
   });
   note.call('poll', 'fetch the received notes and delete them here', {
-    examples: ['svc note poll aid1…', 'svc note poll aid1… -y --json   # in a script'],
-    options: { '<local>': 'the local agent' },
+    examples: ['svc note poll', 'svc note poll --as home -y --json   # in a script'],
+    options: { '<local>': actingArgument('the local agent') },
     confirmation: ({ local }) => ({
       question: `Fetch the notes of ${local} and delete them here?`,
       consequence:

@@ -1,7 +1,7 @@
 /** `svc origin`: local addresses of remote agents. */
 import { relativeTime } from '../../../foundation/display-text.ts';
 import type { CommandGroup } from '../command-group.ts';
-import { accessToken, integer } from '../options.ts';
+import { accessToken, CALLING_AGENT, integer } from '../options.ts';
 import { formatTable } from '../text.ts';
 
 export function originCommands(svc: CommandGroup): void {
@@ -11,7 +11,7 @@ export function originCommands(svc: CommandGroup): void {
   ]);
   origin.call('open <aid>', 'open a local address for an agent', {
     options: {
-      '--local-aid <aid>': 'the calling agent; optional if there is only one',
+      ...CALLING_AGENT,
       '--access-token <secret>': accessToken('access token that the remote agent requires'),
       '--local-port <port>': integer('the local port; default: chosen by the system'),
     },

@@ -74,11 +74,13 @@ type Asked = Partial<Pick<Logs, 'level'>>;
 
 async function showLog(context: CliContext, { follow, lines = LOG_LINES, level }: Logs) {
   const asked = level === undefined ? {} : { level };
+  // Read before the first line is printed, after which the reader may end.
+  const signal = follow === true ? context.io.signal : undefined;
   try {
     const first = await context.client.nodeLog({ limit: lines, ...asked });
     if (follow !== true) return first;
     printLines(context, first.lines);
-    await followLog(context, first.lines.at(-1), asked);
+    await followLog(context, first.lines.at(-1), asked, signal);
     return undefined;
   } catch (error) {
     if (!(error instanceof SvcError) || follow === true) throw error;
@@ -99,8 +101,12 @@ function printLines({ io, options }: CliContext, lines: readonly Line[]): void {
 const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['daemon_unreachable', 'timeout', 'rate_limited']);
 
 /** Prints new lines until interrupted, across restarts of the daemon. @throws SvcError other errors of the daemon */
-async function followLog(context: CliContext, first: Line | undefined, asked: Asked): Promise<void> {
-  const { signal } = context.io;
+async function followLog(
+  context: CliContext,
+  first: Line | undefined,
+  asked: Asked,
+  signal: AbortSignal | undefined,
+): Promise<void> {
   let last = first;
   let isWaiting = false;
   const isOver = (): boolean => signal?.aborted === true;

@@ -19,6 +19,7 @@ const TAKES = {
   '--name <text>': 'display name',
   '--brief <text>': `one or two sentences, at most ${sizeText(MAX_BRIEF_BYTES)}`,
   '--url <url>': 'URL with more information',
+  '--wakes <seconds>': integer('it starts when it is called, usually within this time; default: as in its profile'),
   '--ttl <seconds>': integer('lifetime of the record without renewal'),
   '--protocol <name>': repeatable('a protocol that the service speaks; repeatable'),
   '--tag <name>': repeatable('a tag; repeatable'),
@@ -67,7 +68,7 @@ async function keepCard(context: CliContext, aid: string, card: unknown): Promis
 }
 
 async function publish(context: CliContext, options: Publishing) {
-  const { service, aid, from, ttl, yes } = options;
+  const { service, aid, from, ttl, yes, wakes: wakes_within_s } = options;
   const draft = from === undefined ? undefined : await context.progress('Reading the card', draftFromService(from));
   const offer = offerOf(options, draft);
   if (draft !== undefined) showDraft(context, draftText(aid, service, offer), draft, yes === true);
@@ -77,7 +78,7 @@ async function publish(context: CliContext, options: Publishing) {
   const { url, ...rest } = offer;
   const meta = url === undefined ? undefined : { url };
   const work = Promise.all([
-    context.client.serviceRegister({ aid, services: [service], ...rest, meta, ttl }),
+    context.client.serviceRegister({ aid, services: [service], ...rest, meta, ttl, wakes_within_s }),
     context.client.agentGet({ aid }),
   ]);
   const [published, agent] = await context.progress('Publishing', work);
@@ -99,6 +100,6 @@ export function publishCommand(svc: CommandGroup): void {
     quiet: ({ answer }) => String(answer.seq),
     remark: ({ answer: { aid }, agent: { service_tcp } }) =>
       service_tcp === '' &&
-      `No one can call it yet. Bind its service with "svc inbound bind --addr host:port --aid ${aid}".`,
+      `No one can call it yet. Bind its service with "svc inbound bind --addr host:port --as ${aid}".`,
   });
 }

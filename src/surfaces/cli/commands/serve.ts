@@ -1,5 +1,9 @@
 /** `svc serve`: makes a local service reachable in one step: creates an agent, binds the service, and publishes it. */
+import { resolve } from 'node:path';
+import { MAX_ON_DEMAND_IDLE_MS } from '../../../foundation/domain/hooks.ts';
 import { SvcError } from '../../../foundation/errors.ts';
+import { hookProof } from '../../../foundation/hook-proof.ts';
+import { agentsNamed } from '../../../foundation/labels.ts';
 import { parseServiceAddress } from '../../../foundation/service-address.ts';
 import { replacedService, replacementRequired } from '../../replace-service.ts';
 import type { AnswerOf } from '../client.ts';
@@ -7,19 +11,31 @@ import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { promptYes } from '../input.ts';
 import type { Names } from '../names.ts';
-import type { ParsedOptions } from '../options.ts';
+import { namedAgent, type ParsedOptions, seconds } from '../options.ts';
 import { type OutputFormats, showFirstPart } from '../output.ts';
-import { type PublishAttempt, publishedText, tryPublish } from '../publication.ts';
+import { changeProfile, type PublishAttempt, publishedText, tryPublish } from '../publication.ts';
 import { formatFields, formatTable, safeText, type WrappedText } from '../text.ts';
 import { allAgents } from './agents.ts';
-import { setLabel } from './alias.ts';
+import { rejectUsedLabel, setLabel } from './alias.ts';
+import { ownCommand, proofKey, warnOfCallHooks } from './hooks.ts';
 import { MASTER_WARNING, masterKeyText, register } from './identity.ts';
 
+export const IDLE_OPTION = {
+  '--idle <seconds>': seconds('with --on-demand, stop it after this time without traffic; default 300', {
+    minMs: 1000,
+    maxMs: MAX_ON_DEMAND_IDLE_MS,
+  }),
+} as const;
+
 const TAKES = {
-  '[service]': 'a local port, or an address as for "svc inbound bind"; lists what is served if omitted',
+  '[service...]':
+    'a local port, an address as for "svc inbound bind", or with --on-demand a command; lists what is served if omitted',
   '--name <name>': 'the name that others see, and its label here; an existing agent with this name is reused',
-  '--aid <aid>': 'the agent to use; default: the only agent, or a new one',
+  '--aid <aid>': namedAgent('the agent to use; default: the agent in use, the only agent, or a new one'),
   '--save-master <file>': 'save the master key of a new agent to a new file with mode 0600 instead of printing it',
+  '--shell': 'with --on-demand, the command is one text for /bin/sh',
+  '--on-demand': 'start the command when a connection arrives; it must listen on 127.0.0.1, at the port in PORT',
+  ...IDLE_OPTION,
   '--replace': 'replace the service of the agent; --off binds the previous one again',
   '--off': 'stop serving; the previous service is bound again, and the agent stays',
 } as const;
@@ -53,17 +69,21 @@ export async function serviceAgent(
   if (aid !== undefined) return context.aid(aid);
   const agents = await allAgents(context.client);
   if (name === undefined) return agents.length === 0 ? undefined : context.localAgent(undefined);
-  const { aliases } = await context.client.addressBookGet();
-  const wanted = name.toLowerCase();
-  return agents.find((one) => (aliases[one.aid] ?? one.name ?? '').toLowerCase() === wanted)?.aid;
+  const book = await context.client.addressBookGet();
+  const named = agentsNamed(
+    name,
+    book,
+    agents.filter((one) => book.aliases[one.aid] === undefined),
+  );
+  return agents.find((one) => named.includes(one.aid))?.aid;
 }
 
 /** Names an agent in its profile and in the address book. */
 export async function nameAgent(context: CliContext, aid: string, name: string): Promise<void> {
-  await setLabel(context, aid, name);
-  const { profile } = await context.client.agentGet({ aid });
-  // Keep the rest of the profile. If no node is reachable, the name is published later.
-  await context.client.profileSet({ ...profile, aid, name }).catch(() => {});
+  const labeled = agentsNamed(name, await context.client.addressBookGet(), []);
+  if (!labeled.includes(aid)) await setLabel(context, aid, name);
+  // If no node is reachable, the name is published later.
+  await changeProfile(context.client, aid, { name }).catch(() => {});
 }
 
 /**
@@ -84,29 +104,111 @@ export async function confirmReplacement(
   throw replacementRequired(aid, bound, 'say --replace');
 }
 
-async function start(context: CliContext, where: string, options: Serving): Promise<Started> {
+/** The address of a service that a user typed: a local port, or an address. @throws SvcError `bad_service_address` */
+function addressOf(typed: string): string {
+  const address = /^\d+$/.test(typed) ? `127.0.0.1:${typed}` : typed;
+  try {
+    parseServiceAddress(address);
+    return address;
+  } catch (error) {
+    if (!(error instanceof SvcError)) throw error;
+    throw new SvcError('bad_service_address', {
+      message: `"${typed}" is neither a local port, 1 to 65535, nor the address of a service: ${String(error.details?.['reason'])}. Use a port such as 8080, or host:port, http://host:port or tcp://host:port. "svc inbound bind --help" shows more.`,
+      ...(error.details === undefined ? {} : { details: error.details }),
+      cause: error,
+    });
+  }
+}
+
+/** A service whose address is known after its agent: opens it. `before`: its address if it was opened earlier. */
+interface Opening {
+  readonly open: (aid: string) => Promise<string>;
+  readonly before?: string | undefined;
+}
+
+async function start(context: CliContext, where: string | Opening, options: Serving): Promise<Started> {
   const { client } = context;
-  const service_tcp = /^\d+$/.test(where) ? `127.0.0.1:${where}` : where;
+  const given = typeof where === 'string' ? addressOf(where) : undefined;
   const known = await serviceAgent(context, options);
   const { name, save_master } = options;
+  if (known === undefined && name !== undefined) await rejectUsedLabel(context, name);
   const made =
     known === undefined
-      ? await register(context, { service_tcp, save_master, publish: true }, (agent, said) =>
+      ? await register(context, { service_tcp: given, save_master, publish: given !== undefined }, (agent, said) =>
           showFirstPart<Serve, unknown>(context, { started: agent }, options, SERVE, said),
         )
       : undefined;
   const aid = made?.aid ?? known ?? '';
-  const replaced =
-    made === undefined ? await confirmReplacement(context, aid, options.replace === true, service_tcp) : null;
-  if (made === undefined) await client.agentPatch({ aid, service_tcp, temporary: replaced !== null });
-  const state = made ?? (await context.progress('Publishing', tryPublish(context, aid)));
+  const same = typeof where === 'string' ? given : where.before;
+  const replaced = made === undefined ? await confirmReplacement(context, aid, options.replace === true, same) : null;
+  const isBound = made !== undefined && given !== undefined;
+  const service_tcp = typeof where === 'string' ? (given ?? '') : await where.open(aid);
+  if (!isBound) await client.agentPatch({ aid, service_tcp, temporary: replaced !== null });
+  const state = isBound ? made : await context.progress('Publishing', tryPublish(context, aid));
   if (name !== undefined) await nameAgent(context, aid, name);
   const key = made?.master_private_key_hex;
   // The key comes first: it was printed before the rest was known.
   const begun: Pick<Started, 'aid' | 'master_private_key_hex'> =
     key === undefined ? { aid } : { aid, master_private_key_hex: key };
   const served = servedOf(await client.agentGet({ aid }));
+  await warnOfCallHooks(context, [served.aid]);
   return Object.assign(begun, served, { aid }, name === undefined ? {} : { name }, state, { replaced });
+}
+
+/** Serves a program that svcd starts and stops. @throws SvcError as `start` */
+async function startOnDemand(context: CliContext, words: readonly string[], options: Serving): Promise<Started> {
+  const isShell = options.shell === true;
+  const command = isShell ? words : ownCommand(words, context.io.env);
+  const key = proofKey(context);
+  const known = await serviceAgent(context, options);
+  const before = known === undefined ? undefined : await onDemandAddress(context, known);
+  let opened: { readonly aid: string; readonly address: string } | undefined;
+  const open = async (aid: string): Promise<string> => {
+    const address = await setOnDemand(context, key, { aid, command, shell: isShell, idleMs: options.idle });
+    opened = { aid, address };
+    return address;
+  };
+  try {
+    return await start(context, { open, before }, options);
+  } catch (error) {
+    if (opened !== undefined && (await context.client.agentGet({ aid: opened.aid })).service_tcp !== opened.address)
+      await removeOnDemand(context, opened.aid);
+    throw error;
+  }
+}
+
+interface OnDemandProgram {
+  readonly aid: string;
+  readonly command: readonly string[];
+  readonly shell: boolean;
+  /** Milliseconds. */
+  readonly idleMs: number | undefined;
+}
+
+/**
+ * Sets the program that svcd starts for an agent, in this folder.
+ * @param key see `proofKey`
+ * @returns its address
+ * @throws SvcError as `onDemandSet`
+ */
+export async function setOnDemand({ client }: CliContext, key: Buffer, wanted: OnDemandProgram): Promise<string> {
+  const { idleMs, command, ...rest } = wanted;
+  // The daemon knows the AID that a label or a prefix stands for.
+  const { aid } = await client.agentGet({ aid: wanted.aid });
+  const program = { ...rest, aid, command: [...command], folder: resolve('.') };
+  const idle = idleMs === undefined ? {} : { idle_s: idleMs / 1000 };
+  const proof = hookProof(key, { ...program, kind: 'serve' });
+  return (await client.onDemandSet({ ...program, ...idle, proof })).service_tcp;
+}
+
+/** The address of the program that svcd starts for an agent; undefined if there is none. */
+export async function onDemandAddress({ client }: CliContext, agent: string): Promise<string | undefined> {
+  const [{ aid }, { services }] = await Promise.all([client.agentGet({ aid: agent }), client.onDemandList({})]);
+  return services.find((one) => one.aid === aid)?.service_tcp;
+}
+
+export async function removeOnDemand(context: CliContext, aid: string): Promise<void> {
+  if ((await onDemandAddress(context, aid)) !== undefined) await context.client.onDemandRemove({ aid });
 }
 
 async function stop(context: CliContext, options: Serving): Promise<Served> {
@@ -115,7 +217,9 @@ async function stop(context: CliContext, options: Serving): Promise<Served> {
     throw new SvcError('not_found', {
       message: 'No agent with this name serves anything. "svc serve" lists the served agents.',
     });
-  return servedOf(await context.client.agentPatch({ aid, service_tcp: '', temporary: true }));
+  const served = servedOf(await context.client.agentPatch({ aid, service_tcp: '', temporary: true }));
+  await removeOnDemand(context, served.aid);
+  return served;
 }
 
 function listText(served: readonly Served[], names: Names): WrappedText {
@@ -198,15 +302,26 @@ export function serveCommand(svc: CommandGroup): void {
     examples: [
       'svc serve 8080 --name demo --save-master demo.key',
       'svc serve tcp://127.0.0.1:22 --name ssh',
+      'svc serve --on-demand --idle 60 -- python3 server.py',
       'svc serve',
       'svc serve --off --name demo',
     ],
     options: TAKES,
     run: async (context, { service, ...options }) => {
       if (options.off === true) return { stopped: await stop(context, options) };
-      if (service !== undefined) return { started: await start(context, service, options) };
+      const [first, ...others] = service ?? [];
+      if (options.on_demand === true && first !== undefined)
+        return { started: await startOnDemand(context, [first, ...others], options) };
+      if (options.on_demand === true || options.shell === true || others.length > 0)
+        throw new SvcError('invalid_request', { message: 'Give one service, or a command after --on-demand --.' });
+      if (first !== undefined) return { started: await start(context, first, options) };
       const agents = await allAgents(context.client);
-      return { served: agents.filter(({ service_tcp }) => service_tcp !== '').map(servedOf) };
+      const served = agents.filter(({ service_tcp }) => service_tcp !== '').map(servedOf);
+      await warnOfCallHooks(
+        context,
+        served.map(({ aid }) => aid),
+      );
+      return { served };
     },
     ...SERVE,
   });

@@ -4,18 +4,28 @@ import { CLIENT_WAIT_MS } from '../../../foundation/domain/tunnels.ts';
 import { REMOVED_ENTRY } from '../access.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
-import { accessToken, integer, nextPageHint, PAGE_OPTIONS, type ParsedOptions } from '../options.ts';
+import {
+  ASK,
+  accessToken,
+  askInput,
+  CALLING_AGENT,
+  integer,
+  nextPageHint,
+  PAGE_OPTIONS,
+  type ParsedOptions,
+} from '../options.ts';
 import { shortSize } from '../reach-text.ts';
 import { formatTable, type OutputText } from '../text.ts';
 
 const REACH = {
-  '--local-aid <aid>': 'the connecting agent; optional if there is only one',
+  ...CALLING_AGENT,
   '--access-token <secret>': accessToken('access token that the remote agent requires'),
   '--no-relay': 'fail instead of using a relay',
+  ...ASK,
 } as const;
 
-function reach({ relay, ...typed }: ParsedOptions<'<aid>', typeof REACH>) {
-  return { ...typed, disable_relay: !relay };
+function reach({ relay, note, wait, ...typed }: ParsedOptions<'<aid>', typeof REACH>) {
+  return { ...typed, ...askInput({ note, wait }), disable_relay: !relay };
 }
 
 type Tunnels = AnswerOf<'tunnelList'>;

@@ -1,14 +1,23 @@
 /** `svc use`, `svc whoami`: the agent in use, for commands that name none. */
-import { resolve } from 'node:path';
+import { SvcError } from '../../../foundation/errors.ts';
 import type { CommandGroup } from '../command-group.ts';
-import { chooseAgent } from '../context.ts';
+import type { CliContext } from '../context.ts';
 import { formatFields } from '../text.ts';
 
 const WHY = {
   env: 'set by SVC_AID',
   use: 'set by "svc use"',
   only: 'the only agent here',
+  asked: 'you chose it',
 } as const;
+
+/** The setting belongs to the local daemon. @throws SvcError `local_only` */
+function refuseRemote({ options }: CliContext): void {
+  if (options.via !== undefined)
+    throw new SvcError('local_only', {
+      message: '"svc use" selects an agent of this machine. Omit --via, or use --as.',
+    });
+}
 
 export function useCommands(svc: CommandGroup): void {
   svc.run('use', 'set the agent for commands that name none; SVC_AID sets it for one shell', {
@@ -17,11 +26,13 @@ export function useCommands(svc: CommandGroup): void {
     run: async (context, { agent, off }) => {
       if (agent === undefined && off !== true) return { aid: (await context.acting()).aid };
       if (off === true) {
-        chooseAgent(resolve(context.dataDir), undefined);
+        refuseRemote(context);
+        context.choice.write(undefined);
         return { aid: null };
       }
+      refuseRemote(context);
       const { aid } = await context.withLocalAgentHint(context.client.agentGet({ aid: agent ?? '' }));
-      chooseAgent(resolve(context.dataDir), aid);
+      context.choice.write(aid);
       return { aid };
     },
     text: ({ aid }) => (aid === null ? 'No agent is in use.' : `Commands that name no agent use ${aid}.`),

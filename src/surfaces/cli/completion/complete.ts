@@ -1,6 +1,7 @@
 /** Completion candidates at the cursor, in the format that the shell scripts read. */
 import { Argument, type Command, type Option } from 'commander';
 import { safeLine } from '../text.ts';
+import { optionsOf, readWords } from '../words.ts';
 import { FILES } from './scripts.ts';
 
 // The place of the cursor in a command line, and the commands and options possible there.
@@ -22,45 +23,10 @@ export interface CursorPlace {
   readonly offered: readonly Candidate[];
 }
 
-/** A command and its parents, nearest first. */
-function lineage(command: Command): Command[] {
-  return command.parent === null ? [command] : [command, ...lineage(command.parent)];
-}
-
-function takesValue({ required, optional }: Option): boolean {
-  return required || optional;
-}
-
 /** @param words the words before the cursor and the word at the cursor, which may be empty */
 function cursorPlace(program: Command, words: readonly string[]): CursorPlace {
   const current = words.at(-1) ?? '';
-  const given: Record<string, string> = {};
-  const path: string[] = [];
-  let command = program;
-  let positionals = 0;
-  let open: Option | null = null;
-  for (const word of words.slice(0, -1)) {
-    if (open !== null) {
-      given[open.name()] = word;
-      open = null;
-    } else if (word.startsWith('-')) {
-      const [flag = '', value] = word.split('=', 2);
-      const option = optionsOf(command).find(({ short, long }) => flag === long || flag === short);
-      if (option === undefined || !takesValue(option)) continue;
-      if (value === undefined) open = option;
-      else given[option.name()] = value;
-    } else {
-      const next =
-        positionals > 0
-          ? undefined
-          : command.commands.find((one) => one.name() === word || one.aliases().includes(word));
-      if (next === undefined) positionals++;
-      else {
-        command = next;
-        path.push(next.name());
-      }
-    }
-  }
+  const { command, path, given, open, operands: positionals } = readWords(program, words.slice(0, -1));
   const place = { path: path.join(' '), given };
   if (open !== null) return { ...place, taking: open, offered: [] };
   if (current.startsWith('-')) return { ...place, taking: null, offered: optionWords(command) };
@@ -72,13 +38,11 @@ function cursorPlace(program: Command, words: readonly string[]): CursorPlace {
   return { ...place, taking, offered };
 }
 
-function optionsOf(command: Command): readonly Option[] {
-  return lineage(command).flatMap(({ options }) => options);
-}
-
 function optionWords(command: Command): Candidate[] {
   const shown = optionsOf(command).filter(({ hidden }) => !hidden);
-  return shown.flatMap(({ long, description }) => (long === undefined ? [] : [{ word: long, about: description }]));
+  // A command that repeats a global option describes it better.
+  const unique = shown.filter(({ long }, i) => shown.findIndex((one) => one.long === long) === i);
+  return unique.flatMap(({ long, description }) => (long === undefined ? [] : [{ word: long, about: description }]));
 }
 
 /** Longest wait of a shell for the daemon, milliseconds. */

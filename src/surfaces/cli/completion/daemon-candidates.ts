@@ -1,5 +1,6 @@
 /** Candidates from the daemon: labels, agents, groups, tunnels, services, objects. */
 import { CONFIG_KEYS, PATCHABLE_KEYS } from '../../../foundation/config/schema.ts';
+import { labelsOf } from '../../../foundation/labels.ts';
 import type { CliContext } from '../context.ts';
 import { uniquePrefixLength } from '../names.ts';
 import type { Candidate, CursorPlace } from './complete.ts';
@@ -7,8 +8,10 @@ import type { Candidate, CursorPlace } from './complete.ts';
 /** Names of arguments and options with an AID. */
 const AIDS: ReadonlySet<string> = new Set([
   ...['aid', 'agent', 'peer', 'local', 'remote', 'member'],
-  ...['local-aid', 'via', 'via-as', 'creator', 'inviter', 'hint', 'author', 'to', 'from'],
+  ...['via', 'creator', 'inviter', 'hint', 'author', 'to', 'from'],
 ]);
+/** Names of arguments and options with a local agent. */
+const OWN_AIDS: ReadonlySet<string> = new Set(['as', 'local-aid', 'via-as']);
 
 function shortened(ids: readonly { readonly id: string; readonly about: string }[]): Candidate[] {
   const length = uniquePrefixLength(ids.map(({ id }) => id));
@@ -21,6 +24,15 @@ async function aids({ client, local }: CliContext): Promise<Candidate[]> {
     ...Object.entries(aliases).map(([aid, label]) => ({ word: label, about: aid })),
     ...agents.flatMap(({ aid, name }) => (aid in aliases ? [] : [{ word: aid, about: name ?? 'a local agent' }])),
   ];
+}
+
+/** Local agents, by label if they have one. */
+async function ownAids({ client, local }: CliContext): Promise<Candidate[]> {
+  const [{ aliases }, { agents }] = await Promise.all([local.addressBookGet(), client.agentsList()]);
+  return agents.map(({ aid, name }) => {
+    const label = aliases[aid];
+    return label === undefined ? { word: aid, about: name ?? 'a local agent' } : { word: label, about: aid };
+  });
 }
 
 async function groups(context: CliContext, aid: string | undefined): Promise<Candidate[]> {
@@ -54,14 +66,16 @@ export async function daemonCandidates(
   context: CliContext,
 ): Promise<readonly Candidate[]> {
   const name = taking?.name() ?? '';
+  if (OWN_AIDS.has(name)) return ownAids(context);
   if (AIDS.has(name)) return aids(context);
-  if (name === 'group' || name === 'link-or-group') return groups(context, given['aid']);
-  if (name === 'object') return objects(context, given['aid']);
+  const acting = given['as'] ?? given['aid'];
+  if (name === 'group' || name === 'link-or-group') return groups(context, acting);
+  if (name === 'object') return objects(context, acting);
   if (name === 'service') return services(context);
   if (name === 'label' && path === 'alias del')
-    return Object.entries((await context.client.addressBookGet()).aliases).map(([about, word]) => ({ word, about }));
+    return labelsOf(await context.client.addressBookGet()).map(([word, about]) => ({ word, about }));
   if (name === 'id' && path.startsWith('tunnel')) return tunnels(context);
-  if (name === 'id' && path.startsWith('files')) return offers(context, given['aid']);
+  if (name === 'id' && path.startsWith('files')) return offers(context, acting);
   if (name === 'id' && path.startsWith('origin'))
     return (await context.client.originList()).origins.map(({ id, url }) => ({ word: id, about: url }));
   if (name === 'id' && path.startsWith('push'))

@@ -46,9 +46,26 @@ function __NAME_complete
 end
 complete -c NAME -f -a '(__NAME_complete)'`;
 
-const SCRIPTS = { bash: BASH, zsh: ZSH, fish: FISH };
+/** Windows PowerShell and PowerShell before 7.3 drop empty arguments of programs. */
+const POWERSHELL = String.raw`# Completions of NAME for PowerShell: NAME completion powershell | Out-String | Invoke-Expression
+Register-ArgumentCompleter -Native -CommandName NAME -ScriptBlock {
+  param($word, $line, $position)
+  $legacy = $PSVersionTable.PSVersion -lt [version]'7.3' -or $PSNativeCommandArgumentPassing -eq 'Legacy'
+  $words = @($line.CommandElements | Select-Object -Skip 1 | Where-Object { $_.Extent.StartOffset -lt $position } |
+    ForEach-Object { if ($_ -is [System.Management.Automation.Language.StringConstantExpressionAst]) { $_.Value } else { "$_" } })
+  if ($word -eq '') { $words += if ($legacy) { '""' } else { '' } }
+  NAME complete -- @words 2>$null | ForEach-Object {
+    $found, $about = $_ -split [char]9, 2
+    if ($found -eq '${FILES}') { return }
+    $text = if ($found -match '[^\w:./@%+=-]') { "'" + $found.Replace("'", "''") + "'" } else { $found }
+    $tip = if ($about) { $about } else { $found }
+    [System.Management.Automation.CompletionResult]::new($text, $found, 'ParameterValue', $tip)
+  }
+}`;
+
+const SCRIPTS = { bash: BASH, zsh: ZSH, fish: FISH, powershell: POWERSHELL };
 export type Shell = keyof typeof SCRIPTS;
-export const SHELLS = ['bash', 'zsh', 'fish'] as const satisfies readonly Shell[];
+export const SHELLS = ['bash', 'zsh', 'fish', 'powershell'] as const satisfies readonly Shell[];
 
 /** The completion script of a shell for a program. */
 export function completionScript(shell: Shell, program: string): string {

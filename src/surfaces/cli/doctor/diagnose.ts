@@ -76,11 +76,20 @@ export async function examineMissingDaemon(error: SvcError, patient: ExaminedDae
     `the daemon at ${api} does not respond: ${reason === '' ? error.message : reason}`,
     HOW_TO_START,
   );
-  return here ? [gone, ...(await examineRemains(api, dataDir))] : [gone];
+  return here ? [gone, ...(await examineRemains(api, dataDir, patient.isNamed))] : [gone];
 }
 
-/** Traces of a stopped daemon. */
-async function examineRemains(api: string, dataDir: string): Promise<Finding[]> {
+/**
+ * Traces of a stopped daemon.
+ * @param isNamed the user gave an address, so this directory may belong to another daemon
+ */
+async function examineRemains(api: string, dataDir: string, isNamed: boolean): Promise<Finding[]> {
+  const info = readDaemonInfo(dataDir);
+  const isOther =
+    isNamed &&
+    existsSync(dataDir) &&
+    (info?.api_addr === null || info?.api_addr === undefined || !api.endsWith(info.api_addr));
+  if (isOther) return info !== null && isAlive(info.pid) ? [examineTraces(api, dataDir)] : [];
   const trace = examineTraces(api, dataDir);
   if (!existsSync(dataDir)) return [trace];
   return [trace, ...examineConfigFile(dataDir), ...(await checkFiles(dataDir, ''))];
@@ -89,7 +98,7 @@ async function examineRemains(api: string, dataDir: string): Promise<Finding[]> 
 /** Examines a data directory without a running daemon. */
 export async function examineDirectory(dataDir: string): Promise<Finding[]> {
   const gone = daemon.fail(`no daemon of ${dataDir} responds`, HOW_TO_START);
-  return [gone, ...(await examineRemains('', dataDir))];
+  return [gone, ...(await examineRemains('', dataDir, false))];
 }
 
 // The target of `svc doctor`.
@@ -102,6 +111,8 @@ export interface ExaminedDaemon {
   readonly api: string;
   /** True if the daemon should run on this machine, so that its files can be checked. */
   readonly here: boolean;
+  /** True if the user gave its address. */
+  readonly isNamed: boolean;
   /** Default data directory of this user. */
   readonly dataDir: string;
   /** Version of this command. */

@@ -24,7 +24,16 @@ const OFFER: OfferedService = {
 };
 
 function foreign(service: string): DiscoveryEntry {
-  const rest = { name: 'There', brief: 'German', protocols: [], tags: [], meta: {}, seq: 1, expiresAt: 0 };
+  const rest = {
+    name: 'There',
+    brief: 'German',
+    protocols: [],
+    tags: [],
+    meta: {},
+    seq: 1,
+    publishedAt: 0,
+    expiresAt: 0,
+  };
   return { aid: there, service, ...rest };
 }
 

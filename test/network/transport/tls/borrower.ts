@@ -25,6 +25,8 @@ import {
   type HelperHello,
   NONCE_HEADER,
   TLS_PATH,
+  TLS_PURPOSE,
+  type TlsPurpose,
 } from '../../../../src/network/transport/tls/wire.ts';
 import { TestClock } from '../../../support/test-clock.ts';
 
@@ -93,18 +95,24 @@ export async function lendingHelper(t: TestContext, settings: HelperSettings = {
 interface BorrowOptions {
   readonly key?: KeyPair;
   readonly tag?: Uint8Array;
-  readonly resume?: Uint8Array | null;
+  readonly purpose?: TlsPurpose;
+  /** The key of the helper that it wants. Default: none. */
+  readonly helperKey?: Uint8Array;
+  readonly token?: Uint8Array | null;
   readonly headers?: Readonly<Record<string, string>>;
+  /** The address from which it connects. Default: the system's choice. */
+  readonly localAddress?: string;
   /** Changes the encoded hello. */
   readonly change?: (hello: Uint8Array) => Uint8Array;
 }
 
 /** Connects and waits for the helper's hello. */
-export async function borrow(t: TestContext, url: string, options: BorrowOptions = {}) {
+export async function borrow(t: Pick<TestContext, 'after'>, url: string, options: BorrowOptions = {}) {
   const key = options.key ?? KeyPair.generate();
   const socket = new WebSocket(url, {
     rejectUnauthorized: false,
     headers: { ...options.headers },
+    ...(options.localAddress === undefined ? {} : { localAddress: options.localAddress }),
     ...WEB_SOCKET_OPTIONS,
   });
   t.after(() => socket.terminate());
@@ -127,7 +135,9 @@ export async function borrow(t: TestContext, url: string, options: BorrowOptions
     nodeKey: key.publicKey,
     nonce,
     exporter,
-    resume: options.resume ?? null,
+    purpose: options.purpose ?? TLS_PURPOSE.ports,
+    helperKey: options.helperKey ?? null,
+    token: options.token ?? null,
   };
   const encoded = encodeClientHello(hello, helperNonce, key);
   const received: CarriedDatagram[] = [];

@@ -9,8 +9,9 @@ import { KeyPair } from '../../../../src/foundation/identity/keys.ts';
 import { DialGuard } from '../../../../src/network/reachability/dial-guard.ts';
 import { MAX_UNANSWERED_PACKETS } from '../../../../src/network/transport/tls/destinations.ts';
 import { MAX_UNSENT_BYTES } from '../../../../src/network/transport/tls/pacing.ts';
-import { DESTINATIONS_PER_CLIENT } from '../../../../src/network/transport/tls/server.ts';
-import { closingEntry, encodeEntry, TLS_STATUS } from '../../../../src/network/transport/tls/wire.ts';
+import { MIN_CHARGED_BYTES } from '../../../../src/network/transport/tls/pairs.ts';
+import { DESTINATIONS_PER_CLIENT, REFUSED_ENTRIES_PER_SOURCE } from '../../../../src/network/transport/tls/server.ts';
+import { closingEntry, encodeEntry, TLS_PURPOSE, TLS_STATUS } from '../../../../src/network/transport/tls/wire.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { borrow, lendingHelper, tagged, udpNode } from './borrower.ts';
 
@@ -174,6 +175,38 @@ test('closing entries for ports that are not open are not permitted', async (t) 
   client.socket.send(message);
   await eventually('it is cut off', () => helper.server.usage.clients === 0);
 });
+
+for (const what of ['ports', 'a lane'] as const)
+  test(`pings of a client with ${what} are paid from the budgets, and too many without budget cut it off`, async (t) => {
+    let spent = 0;
+    let hasBudget = true;
+    const spend = (bytes: number): boolean => {
+      if (hasBudget) spent += bytes;
+      return hasBudget;
+    };
+    const helper = await lendingHelper(t, { spend });
+    const options = what === 'ports' ? {} : { purpose: TLS_PURPOSE.lane, token: new Uint8Array(16).fill(7) };
+    const client = await borrow(t, helper.url, options);
+    if (what === 'a lane') await borrow(t, helper.url, options);
+    let answered = 0;
+    client.socket.on('pong', () => void answered++);
+    // Few at one time: a client that does not read is cut off too.
+    const ping = async (count: number): Promise<void> => {
+      const before = answered;
+      for (let i = 0; i < count; i++) client.socket.ping();
+      await eventually(
+        'the answers',
+        () => answered === before + count || client.socket.readyState > client.socket.OPEN,
+      );
+    };
+    await ping(100);
+    assert.equal(spent, 100 * MIN_CHARGED_BYTES);
+    hasBudget = false;
+    const permitted = 32 * REFUSED_ENTRIES_PER_SOURCE;
+    for (let sent = 0; sent < 2 * permitted; sent += 100) await ping(100);
+    await client.closed;
+    assert.ok(answered >= permitted && answered <= permitted + 200, `${answered} answers`);
+  });
 
 const IDLE_CLIENTS = 500;
 /** For each client with two ports, bytes. About 63 KiB are usual, mostly of OpenSSL. */

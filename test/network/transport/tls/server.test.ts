@@ -85,13 +85,14 @@ test('hellos are refused with their reason', async (t) => {
     TLS_STATUS.badSignature,
   );
   assert.equal(await statusOf({ change: (hello) => hello.with(0, 2) }), TLS_STATUS.unknownVersion);
+  assert.equal(await statusOf({ helperKey: KeyPair.generate().publicKey }), TLS_STATUS.otherNode);
   assert.equal(await statusOf({ key: helper.key }), TLS_STATUS.notHelping);
   helps = false;
   assert.equal(await statusOf({}), TLS_STATUS.notHelping);
   helps = true;
   assert.equal((await borrow(t, helper.url)).reply?.status, TLS_STATUS.ok);
   assert.equal(await statusOf({}), TLS_STATUS.full);
-  const malformed = await borrow(t, helper.url, { change: (hello) => hello.subarray(1) });
+  const malformed = await borrow(t, helper.url, { change: (hello) => hello.subarray(0, -1) });
   assert.equal(malformed.reply, null);
 });
 
@@ -104,7 +105,7 @@ test('a lost connection is resumed with its ports', async (t) => {
   client.socket.terminate();
   await client.closed;
   const resume = client.reply?.resume ?? null;
-  const again = await borrow(t, helper.url, { key: client.key, resume });
+  const again = await borrow(t, helper.url, { key: client.key, token: resume });
   assert.ok(again.reply?.isResumed);
   assert.deepEqual(again.reply?.resume, resume);
   const [first] = node.arrivals;
@@ -115,9 +116,12 @@ test('a lost connection is resumed with its ports', async (t) => {
   await eventually('the datagram', () => node.arrivals.length === 2);
   assert.deepEqual(node.arrivals[1]?.from, first.from);
   // The token belongs to the key, and a client without the token gets new ports.
-  const thief = await borrow(t, helper.url, { resume });
+  const thief = await borrow(t, helper.url, { token: resume });
   assert.ok(thief.reply?.status === TLS_STATUS.ok && !thief.reply.isResumed);
-  const restarted = await borrow(t, helper.url, { key: client.key });
+  // Another node may have passed on a hello without a helper's key.
+  const passedOn = await borrow(t, helper.url, { key: client.key });
+  assert.equal(passedOn.reply?.status, TLS_STATUS.full);
+  const restarted = await borrow(t, helper.url, { key: client.key, helperKey: helper.key.publicKey });
   assert.ok(restarted.reply?.status === TLS_STATUS.ok && !restarted.reply.isResumed);
   await again.closed;
   assert.notDeepEqual(restarted.reply.resume, resume);
@@ -137,14 +141,14 @@ test('ports of a lost connection are closed after 30 seconds', async (t) => {
   assert.equal(helper.server.usage.ports, 1);
   helper.clock.advance(1);
   assert.deepEqual([helper.server.usage.clients, helper.server.usage.ports], [0, 0]);
-  const late = await borrow(t, helper.url, { key: client.key, resume: client.reply?.resume ?? null });
+  const late = await borrow(t, helper.url, { key: client.key, token: client.reply?.resume ?? null });
   assert.ok(late.reply?.status === TLS_STATUS.ok && !late.reply.isResumed);
 });
 
 test('a newer connection of a client replaces the older one', async (t) => {
   const helper = await lendingHelper(t);
   const client = await borrow(t, helper.url);
-  const again = await borrow(t, helper.url, { key: client.key, resume: client.reply?.resume ?? null });
+  const again = await borrow(t, helper.url, { key: client.key, token: client.reply?.resume ?? null });
   assert.ok(again.reply?.isResumed);
   await client.closed;
   assert.equal(helper.server.usage.clients, 1);

@@ -15,6 +15,7 @@ import {
   encodePing,
   helloVersion,
   MAX_TLS_MESSAGE_BYTES,
+  TLS_PURPOSE,
   TLS_STATUS,
 } from '../../../../src/network/transport/tls/wire.ts';
 import { hex, readVectors } from '../../../support/vectors.ts';
@@ -25,7 +26,7 @@ interface TlsVectors {
   readonly helper_nonce_hex: string;
   readonly nonce_header: string;
   readonly client_nonce_hex: string;
-  readonly client_hellos: readonly { exporter_hex: string; resume_hex: string | null; message_hex: string }[];
+  readonly client_hellos: readonly { exporter_hex: string; token_hex: string | null; message_hex: string }[];
   readonly helper_hellos: readonly {
     status: number;
     resumed: boolean;
@@ -54,13 +55,13 @@ function ipv6Entry(host: string): Uint8Array {
 }
 
 test('client hellos of the vectors decode, and their signature covers the nonce of the helper', () => {
-  for (const { message_hex, exporter_hex, resume_hex } of vectors.client_hellos) {
+  for (const { message_hex, exporter_hex, token_hex } of vectors.client_hellos) {
     const decoded = decodeClientHello(hex(message_hex), helperNonce);
     assert.ok(decoded !== null);
     assert.deepEqual(decoded.hello.nodeKey, hex(vectors.client_key_hex));
     assert.deepEqual(decoded.hello.nonce, clientNonce);
     assert.deepEqual(decoded.hello.exporter, hex(exporter_hex));
-    assert.deepEqual(decoded.hello.resume, resume_hex === null ? null : hex(resume_hex));
+    assert.deepEqual(decoded.hello.token, token_hex === null ? null : hex(token_hex));
     assert.ok(verifySignature(decoded.hello.nodeKey, decoded.message, decoded.signature));
     const replayed = decodeClientHello(hex(message_hex), clientNonce);
     assert.ok(replayed !== null && !verifySignature(replayed.hello.nodeKey, replayed.message, replayed.signature));
@@ -80,8 +81,9 @@ test('helper hellos of the vectors decode, and their signature covers the nonce 
 });
 
 test('every byte of a hello is signed', () => {
-  const hello = { tag: new Uint8Array(8), nodeKey: pair.publicKey, nonce: clientNonce, exporter: helperNonce };
-  const bytes = encodeClientHello({ ...hello, resume: null }, helperNonce, pair);
+  const names = { tag: new Uint8Array(8), nodeKey: pair.publicKey, helperKey: null };
+  const hello = { purpose: TLS_PURPOSE.ports, ...names, nonce: clientNonce, exporter: helperNonce, token: null };
+  const bytes = encodeClientHello(hello, helperNonce, pair);
   for (let at = 0; at < bytes.length; at++) {
     const changed = Uint8Array.from(bytes);
     changed[at] = (changed[at] ?? 0) ^ 1;
@@ -104,7 +106,7 @@ test('hellos of a wrong length, version, status, family or port count are invali
     assert.equal(decodeHelperHello(bytes, clientNonce), null);
   const faults = [
     [0, 2],
-    [1, 7],
+    [1, 8],
     [82, 2],
     [83, 128],
     [84, 5],

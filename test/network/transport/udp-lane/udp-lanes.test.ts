@@ -6,7 +6,7 @@ import { SvcError } from '../../../../src/foundation/errors.ts';
 import { type Path, plainPath } from '../../../../src/network/transport/path.ts';
 import { BULK_SECRET_BYTES } from '../../../../src/network/transport/sealed-records.ts';
 import { MAX_PACKETS_AHEAD } from '../../../../src/network/transport/udp-lane/lane-entrance.ts';
-import { LANE_IDLE_MS, UdpLane } from '../../../../src/network/transport/udp-lane/udp-lane.ts';
+import { LANE_IDLE_MS, SealedLane } from '../../../../src/network/transport/udp-lane/sealed-lane.ts';
 import {
   decodeLaneAnswer,
   decodeLaneOffer,
@@ -41,7 +41,7 @@ async function join(
   a: TestLanes,
   b: TestLanes,
   change: { readonly offer?: Partial<LaneOffer>; readonly answer?: Partial<LaneAnswer> } = {},
-): Promise<[UdpLane, UdpLane]> {
+): Promise<[SealedLane, SealedLane]> {
   const offered = a.lanes.offer(HERE);
   assert(offered !== null);
   const offer = encodeLaneOffer({ ...decodeLaneOffer(offered.offer), ...change.offer });
@@ -49,11 +49,11 @@ async function join(
   assert(taken !== null);
   const answer = encodeLaneAnswer({ ...decodeLaneAnswer(taken.answer), ...change.answer });
   const [from, to] = await Promise.all([offered.answered(answer, NEVER), taken.stream]);
-  assert(from instanceof UdpLane && to instanceof UdpLane);
+  assert(from instanceof SealedLane && to instanceof SealedLane);
   return [from, to];
 }
 
-async function hashOf(lane: UdpLane): Promise<string> {
+async function hashOf(lane: SealedLane): Promise<string> {
   const hash = createHash('sha256');
   lane.on('data', (chunk: Buffer) => hash.update(chunk));
   await once(lane, 'end');

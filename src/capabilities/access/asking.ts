@@ -1,0 +1,217 @@
+/**
+ * Links of purpose `ask`. The calling side opens one after the called side refused a link, before it sends a call or
+ * connects a tunnel. The called side stores the request, and holds the link until the owner decides or the time of the
+ * caller expires. Format: docs/protocol-links.md, "Asking for access".
+ */
+import { asMap, decodeCbor, encodeCbor, isUint } from '../../foundation/cbor.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
+import {
+  ASK_KINDS,
+  isToolName,
+  MAX_ACCESS_NOTE_BYTES,
+  MAX_ASKED_BYTES,
+  MAX_DECISION_WAIT_S,
+} from '../../foundation/domain/access.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import { LISTED_ID_PATTERN } from '../../foundation/ids.ts';
+import type { Log } from '../../foundation/log.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
+import { drainAndDestroy } from '../../network/links/stream-dispatcher.ts';
+import {
+  type AccessAsk,
+  type AccessRequest,
+  type AskOwner,
+  accessRequestOf,
+  type LinkStream,
+  type Links,
+} from '../../network/links/types.ts';
+import { ProtocolBreach, readFrame, u16 } from '../../network/links/wire.ts';
+import type { AccessControl } from './access-control.ts';
+import { type AccessRequests, ASK_AGAIN_S, VERDICTS, type Verdict } from './requests.ts';
+
+/** Time to reach the other node, milliseconds. */
+const OPEN_TIMEOUT_MS = 15_000;
+/** Time for each message beyond the wait for a decision, milliseconds. */
+const MESSAGE_TIMEOUT_MS = 10_000;
+
+// The messages.
+
+/** Longest message, bytes. */
+export const MAX_ASK_BYTES = 1536;
+const REQUEST_ID = new RegExp(LISTED_ID_PATTERN);
+
+/** True for a short text without control characters. */
+function isText(value: unknown, maxBytes: number): value is string {
+  return (
+    typeof value === 'string' && value.isWellFormed() && Buffer.byteLength(value) <= maxBytes && !/\p{Cc}/u.test(value)
+  );
+}
+
+/** A text that may be sent: control characters become blanks, and the end is cut off at the limit. */
+function shortText(text: string, maxBytes: number): string {
+  const clean = text
+    .toWellFormed()
+    .replaceAll(/\p{Cc}+/gu, ' ')
+    .trim();
+  if (Buffer.byteLength(clean) <= maxBytes) return clean;
+  let cut = '';
+  let bytes = 0;
+  for (const character of clean) {
+    bytes += Buffer.byteLength(character);
+    if (bytes > maxBytes - 3) break;
+    cut += character;
+  }
+  return `${cut}…`;
+}
+
+/** A map with these keys, and any others. Null if it is malformed. */
+function mapOf(bytes: Uint8Array, required: readonly string[]) {
+  try {
+    return asMap(decodeCbor(bytes, MAX_ASK_BYTES), required, 'any');
+  } catch {
+    return null;
+  }
+}
+
+function framed(value: Parameters<typeof encodeCbor>[0]): Uint8Array {
+  const bytes = encodeCbor(value);
+  return Buffer.concat([u16(bytes.length), bytes]);
+}
+
+/** Encodes a request with its length. */
+export function encodeAsk({ kind, asked, tool, note, waitS }: AccessAsk): Uint8Array {
+  return framed({ k: ASK_KINDS.indexOf(kind), a: asked, t: tool ?? undefined, n: note, w: waitS });
+}
+
+/** Null if it is malformed. */
+export function decodeAsk(bytes: Uint8Array): AccessAsk | null {
+  const map = mapOf(bytes, ['k', 'a', 'n', 'w']);
+  if (map === null) return null;
+  const { k, a: asked, t: tool = null, n: note, w } = map;
+  const kind = isUint(k, ASK_KINDS.length - 1) ? ASK_KINDS[k] : undefined;
+  if (kind === undefined || !isUint(w)) return null;
+  if (!isText(asked, MAX_ASKED_BYTES) || !isText(note, MAX_ACCESS_NOTE_BYTES)) return null;
+  if (tool !== null && !isToolName(tool)) return null;
+  return { kind, asked, tool, note, waitS: Math.min(w, MAX_DECISION_WAIT_S) };
+}
+
+/** Encodes an answer with its length. */
+export function encodeVerdict({ state, id }: Verdict): Uint8Array {
+  return framed({ s: VERDICTS.indexOf(state), i: id ?? undefined });
+}
+
+/** Null if it is malformed. */
+export function decodeVerdict(bytes: Uint8Array): Verdict | null {
+  const map = mapOf(bytes, ['s']);
+  if (map === null) return null;
+  const { s, i: id = null } = map;
+  const state = isUint(s, VERDICTS.length - 1) ? VERDICTS[s] : undefined;
+  if (state === undefined || (id !== null && (typeof id !== 'string' || !REQUEST_ID.test(id)))) return null;
+  return { state, id };
+}
+
+// The called side.
+
+/** Serves callers that ask. Returns a function that ends all waits. */
+export function serveAsks(
+  links: Pick<Links, 'accept'>,
+  requests: AccessRequests,
+  access: AccessControl,
+  { clock, log }: { readonly clock: Clock; readonly log: Log },
+): () => void {
+  const stop = new AbortController();
+  const check = (request: AccessRequest): void => {
+    const decision = access.decide(request.called, request.caller);
+    if (access.isClosedTo(request) || (decision !== 'ask' && decision !== 'allow')) throw new SvcError('access_denied');
+  };
+  const serve = (link: LinkStream): void => {
+    link.on('error', () => {});
+    detach(
+      answer(link, requests, clock, stop.signal).catch((error: unknown) => {
+        log.debug({ caller: link.caller, error }, 'a request for access failed');
+        link.destroy();
+      }),
+    );
+  };
+  links.accept('ask', serve, check);
+  return () => stop.abort();
+}
+
+async function answer(link: LinkStream, requests: AccessRequests, clock: Clock, stop: AbortSignal): Promise<void> {
+  using limit = awakeTimeout(clock, MESSAGE_TIMEOUT_MS, stop);
+  const ask = decodeAsk(await readFrame(link, MAX_ASK_BYTES, limit.signal));
+  if (ask === null) throw new ProtocolBreach('A request for access is malformed.');
+  const from = accessRequestOf(link);
+  let verdict = requests.ask(from, ask);
+  if (verdict.state === 'pending' && ask.waitS > 0 && !link.destroyed) {
+    const gone = new AbortController();
+    const end = (): void => gone.abort();
+    link.once('close', end);
+    verdict = await requests.wait(from, ask.kind, ask.waitS, AbortSignal.any([stop, gone.signal]));
+    link.off('close', end);
+  }
+  if (link.destroyed) return;
+  link.end(encodeVerdict(verdict));
+  drainAndDestroy(link, clock);
+}
+
+// The calling side.
+
+/** Asks the owners of remote agents. */
+export function askOwnerOver(links: Pick<Links, 'open'>, clock: Clock): AskOwner {
+  return async (local, remote, ask, signal) => {
+    const link = await openAsk(links, local, remote, ask, signal);
+    const { state, id } = await verdictOf(link, ask.waitS, clock, signal);
+    switch (state) {
+      case 'allowed':
+        return;
+      case 'pending':
+        throw new SvcError('access_pending', {
+          details: { retry_after_s: ASK_AGAIN_S, ...(id === null ? {} : { request: id }) },
+        });
+      case 'refused':
+        throw new SvcError('access_denied', { message: 'The owner of the remote agent refused this caller.' });
+      case 'busy':
+        throw new SvcError('rate_limited', {
+          message: 'The remote agent has too many requests for access. Try again later.',
+          details: { retry_after_s: ASK_AGAIN_S },
+        });
+    }
+  };
+}
+
+async function openAsk(
+  links: Pick<Links, 'open'>,
+  local: Aid,
+  remote: Aid,
+  ask: AccessAsk,
+  signal?: AbortSignal,
+): Promise<LinkStream> {
+  const asked = shortText(ask.asked, MAX_ASKED_BYTES);
+  const request = encodeAsk({ ...ask, asked, note: shortText(ask.note, MAX_ACCESS_NOTE_BYTES) });
+  const options = { timeoutMs: OPEN_TIMEOUT_MS, first: { bytes: () => request }, ...(signal ? { signal } : {}) };
+  try {
+    const link = await links.open(local, remote, 'ask', options);
+    return link.on('error', () => {});
+  } catch (error) {
+    // An older node does not know the purpose. The refusal of the call is the answer then.
+    if (error instanceof SvcError && error.code === 'protocol_error') throw new SvcError('access_denied');
+    throw error;
+  }
+}
+
+async function verdictOf(link: LinkStream, waitS: number, clock: Clock, signal?: AbortSignal): Promise<Verdict> {
+  using limit = awakeTimeout(clock, MESSAGE_TIMEOUT_MS + waitS * 1000, signal);
+  try {
+    const verdict = decodeVerdict(await readFrame(link, MAX_ASK_BYTES, limit.signal));
+    if (verdict === null) throw new SvcError('protocol_error');
+    link.end();
+    drainAndDestroy(link, clock);
+    return verdict;
+  } catch (error) {
+    link.destroy();
+    throw error;
+  }
+}

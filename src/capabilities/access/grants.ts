@@ -1,0 +1,75 @@
+/**
+ * Permissions of callers without a full entry in the allow list: one exchange that the owner allowed, calls of some MCP
+ * tools, and exchanges in progress.
+ */
+import type { Clock } from '../../foundation/clock.ts';
+import type { AskKind } from '../../foundation/domain/access.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import { Listeners } from '../../foundation/listeners.ts';
+import type { AccessRequestRow, AccessRequestStore } from '../../foundation/store/access-requests.ts';
+import type { AccessLists } from './access-lists.ts';
+import { toolsOf } from './rules.ts';
+
+/**
+ * An exchange that may begin. `tools` limits it to calls of these MCP tools: other messages of MCP do not use it up.
+ */
+export interface Grant {
+  readonly tools: readonly string[] | null;
+  /** Uses up an exchange that is allowed once; it is on disk when this returns. False if another one was faster. */
+  use(): boolean;
+}
+
+export class Grants {
+  readonly #store: Pick<AccessRequestStore, 'find' | 'use'>;
+  readonly #lists: Pick<AccessLists, 'rules'>;
+  readonly #clock: Clock;
+  /** Exchanges in progress, by called agent, caller and kind. */
+  readonly #running = new Map<string, number>();
+  /** Receives the ID of each request whose exchange began. */
+  readonly used = new Listeners<[id: string]>();
+
+  constructor(store: Pick<AccessRequestStore, 'find' | 'use'>, lists: Pick<AccessLists, 'rules'>, clock: Clock) {
+    this.#store = store;
+    this.#lists = lists;
+    this.#clock = clock;
+  }
+
+  /** The exchange that a caller may begin now; null if there is none. */
+  find(called: Aid, caller: Aid, kind: AskKind): Grant | null {
+    const now = this.#clock.now();
+    const tools = kind === 'call' ? toolsOf(this.#lists.rules(called), caller, now) : null;
+    if (tools !== null) return { tools, use: () => true };
+    const row = this.#store.find(called, caller, kind);
+    if (row?.isOnce !== true || row.expiresAt <= now) return null;
+    return { tools: row.tools, use: () => this.#use(row) };
+  }
+
+  /** True if a caller may open links: for an exchange that may begin, or that has begun. */
+  mayOpen(called: Aid, caller: Aid, kind: AskKind): boolean {
+    return this.#running.has(keyOf(called, caller, kind)) || this.find(called, caller, kind) !== null;
+  }
+
+  /** Registers an exchange that began. Returns a function for its end. */
+  begin(called: Aid, caller: Aid, kind: AskKind): () => void {
+    const key = keyOf(called, caller, kind);
+    this.#running.set(key, (this.#running.get(key) ?? 0) + 1);
+    let isOver = false;
+    return () => {
+      if (isOver) return;
+      isOver = true;
+      const left = (this.#running.get(key) ?? 1) - 1;
+      if (left === 0) this.#running.delete(key);
+      else this.#running.set(key, left);
+    };
+  }
+
+  #use({ id }: AccessRequestRow): boolean {
+    if (!this.#store.use(id)) return false;
+    this.used.notify(id);
+    return true;
+  }
+}
+
+function keyOf(called: Aid, caller: Aid, kind: AskKind): string {
+  return `${called} ${caller} ${kind}`;
+}

@@ -1,0 +1,308 @@
+/**
+ * Services on demand: programs that start with the first byte of a connection and stop when they are idle. Each has a
+ * port on 127.0.0.1 at which svcd listens in its place, so calls and tunnels need to know nothing about it.
+ */
+import { rm } from 'node:fs/promises';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { type Backoff, backoff } from '../../foundation/backoff.ts';
+import type { Clock, Timer } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
+import { MAX_ON_DEMAND } from '../../foundation/domain/hooks.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { Component } from '../../foundation/lifecycle.ts';
+import type { Log } from '../../foundation/log.ts';
+import type { OnDemandRow, OnDemandStore } from '../../foundation/store/on-demand.ts';
+import { listening } from '../../foundation/stream-listeners.ts';
+import { canRunPrograms, GRACE_MS, ProgramRun } from './program-run.ts';
+
+const HOST = '127.0.0.1';
+/** Milliseconds from the start of a program until it must accept connections, and between two checks. */
+const LISTEN_LIMIT_MS = 30_000;
+const CHECK_MS = 20;
+/** Wait before the next start after failed starts. */
+const START_RETRY: Backoff = { firstMs: 1000, maxMs: 60_000 };
+/** Connections of one service. */
+const MAX_SERVICE_CONNECTIONS = 1000;
+
+export interface OnDemandDependencies {
+  readonly store: OnDemandStore;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Folder for the files of running programs. */
+  readonly directory: string;
+  /** Variables that every program gets. */
+  readonly environment: () => Readonly<Record<string, string>>;
+}
+
+export interface OnDemandState {
+  readonly row: OnDemandRow;
+  readonly isRunning: boolean;
+  readonly starts: number;
+  /** Milliseconds from the last start until the program accepted connections; null if it has not started yet. */
+  readonly startMs: number | null;
+}
+
+export class OnDemandServices implements Component {
+  readonly #deps: OnDemandDependencies;
+  readonly #services = new Map<Aid, OnDemandService>();
+  #isStopped = false;
+
+  constructor(dependencies: OnDemandDependencies) {
+    this.#deps = { ...dependencies, log: dependencies.log.child('on-demand') };
+  }
+
+  async start(): Promise<void> {
+    for (const row of this.#deps.store.list()) {
+      try {
+        await this.#open(row);
+      } catch (error) {
+        this.#deps.log.error({ aid: row.aid, port: row.port, error }, 'a service on demand cannot listen on its port');
+      }
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await Promise.all([...this.#services.values()].map((service) => service.close()));
+  }
+
+  /**
+   * Sets the program of an agent and returns its state. The caller must have proved that it is the owner.
+   * @throws SvcError `quota_exceeded`, `wrong_state` if this system cannot run programs
+   */
+  async set(row: Omit<OnDemandRow, 'port'>): Promise<OnDemandState> {
+    const { store } = this.#deps;
+    if (!canRunPrograms())
+      throw new SvcError('wrong_state', { message: 'Services on demand need a POSIX shell (/bin/sh).' });
+    const before = store.list().find(({ aid }) => aid === row.aid);
+    if (before === undefined && store.list().length >= MAX_ON_DEMAND)
+      throw new SvcError('quota_exceeded', { message: `At most ${MAX_ON_DEMAND} services can start on demand.` });
+    await this.#services.get(row.aid)?.close();
+    const service = await this.#open({ ...row, port: before?.port ?? 0 });
+    store.put(service.row);
+    return service.state();
+  }
+
+  list(): OnDemandState[] {
+    return [...this.#services.values()].map((service) => service.state());
+  }
+
+  /** Stops the program of an agent for good. @throws SvcError `not_found` */
+  async remove(aid: Aid): Promise<void> {
+    const wasStored = this.#deps.store.delete(aid);
+    await this.forget(aid);
+    if (!wasStored) throw new SvcError('not_found', { message: 'This agent has no service on demand.' });
+  }
+
+  /** Handles the deletion of an agent. */
+  async forget(aid: Aid): Promise<void> {
+    const service = this.#services.get(aid);
+    this.#services.delete(aid);
+    await service?.close();
+  }
+
+  async #open(row: OnDemandRow): Promise<OnDemandService> {
+    const service = await OnDemandService.listen(row, this.#deps);
+    if (this.#isStopped) await service.close();
+    this.#services.set(row.aid, service);
+    return service;
+  }
+}
+
+/** A program that accepts connections. */
+interface Awake {
+  readonly port: number;
+}
+
+class OnDemandService {
+  readonly row: OnDemandRow;
+  readonly #deps: OnDemandDependencies;
+  readonly #server: Server;
+  readonly #dir: string;
+  readonly #sockets = new Set<Socket>();
+  /** The program that connections use, once it accepts them. */
+  #waking: Promise<Awake> | null = null;
+  /** The program that runs. It may be about to stop. */
+  #run: ProgramRun | null = null;
+  #idle: Timer | null = null;
+  #usedAt = 0;
+  #starts = 0;
+  #failures = 0;
+  #retryAt = 0;
+  #startMs: number | null = null;
+  #isClosed = false;
+
+  private constructor(row: OnDemandRow, server: Server, dependencies: OnDemandDependencies) {
+    this.row = row;
+    this.#server = server;
+    this.#deps = dependencies;
+    this.#dir = join(dependencies.directory, row.aid);
+    server.on('connection', (socket) => this.#accept(socket));
+  }
+
+  /** @throws the error of the system if the port is in use */
+  static async listen(row: OnDemandRow, dependencies: OnDemandDependencies): Promise<OnDemandService> {
+    await endEarlier(join(dependencies.directory, row.aid), dependencies.clock);
+    const server = createServer({ allowHalfOpen: true });
+    server.maxConnections = MAX_SERVICE_CONNECTIONS;
+    server.listen(row.port, HOST);
+    await listening(server);
+    return new OnDemandService({ ...row, port: portOf(server) }, server, dependencies);
+  }
+
+  state(): OnDemandState {
+    return { row: this.row, isRunning: this.#run !== null, starts: this.#starts, startMs: this.#startMs };
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#server.close();
+    for (const socket of this.#sockets) socket.destroy();
+    await this.#waking?.catch(() => {});
+    await this.#sleep();
+    await rm(this.#dir, { recursive: true, force: true });
+  }
+
+  /** A check that only connects does not start the program. */
+  #accept(socket: Socket): void {
+    this.#sockets.add(socket);
+    socket.on('error', () => socket.destroy()).once('close', () => this.#sockets.delete(socket));
+    socket.once('readable', () => {
+      if (socket.readableLength > 0) detach(this.#carry(socket));
+      else socket.destroy();
+    });
+  }
+
+  /** Connects a client to the program. Without a program the connection is reset. */
+  async #carry(client: Socket): Promise<void> {
+    let port: number;
+    try {
+      ({ port } = await this.#awake());
+    } catch (error) {
+      this.#deps.log.warn({ aid: this.row.aid, error }, 'a service on demand did not start');
+      client.resetAndDestroy();
+      return;
+    }
+    if (client.destroyed) return;
+    const server = connect({ host: HOST, port, allowHalfOpen: true });
+    const touch = (): void => {
+      this.#usedAt = this.#deps.clock.now();
+    };
+    server.on('error', () => client.resetAndDestroy()).once('close', () => client.destroy());
+    client.once('close', () => server.destroy());
+    client.on('data', touch).pipe(server);
+    server.on('data', touch).pipe(client);
+  }
+
+  /** Starts the program unless it runs. */
+  #awake(): Promise<Awake> {
+    this.#usedAt = this.#deps.clock.now();
+    if (this.#waking !== null) return this.#waking;
+    if (this.#isClosed || this.#retryAt > this.#usedAt) return Promise.reject(new SvcError('inbound_unreachable'));
+    const waking = this.#wake();
+    this.#waking = waking;
+    waking.catch(() => {
+      if (this.#waking === waking) this.#waking = null;
+      this.#retryAt = this.#deps.clock.now() + backoff(START_RETRY, ++this.#failures);
+    });
+    return waking;
+  }
+
+  async #wake(): Promise<Awake> {
+    const { clock, environment } = this.#deps;
+    const { command, folder, aid, shell } = this.row;
+    // The last program may still be stopping.
+    await this.#run?.ended;
+    const startedAt = clock.now();
+    const port = await freePort();
+    const run = await ProgramRun.start(this.#dir, clock, {
+      command: shell ? ['/bin/sh', '-c', ...command] : command,
+      folder,
+      environment: { ...environment(), SVC_AID: aid, SVC_PORT: String(this.row.port), PORT: String(port), HOST },
+      item: '',
+    });
+    this.#run = run;
+    this.#starts++;
+    let hasEnded = false;
+    const waking = this.#waking;
+    detach(
+      run.ended.then(() => {
+        hasEnded = true;
+        this.#run = null;
+        if (this.#waking !== waking) return;
+        this.#waking = null;
+        this.#idle?.cancel();
+      }),
+    );
+    while (!(await accepts(port))) {
+      if (hasEnded || clock.now() - startedAt > LISTEN_LIMIT_MS || this.#isClosed) {
+        await this.#sleep();
+        throw new SvcError('inbound_unreachable', { message: 'The program exited or did not listen in time.' });
+      }
+      await new Promise<void>((resolve) => {
+        clock.after(CHECK_MS, resolve);
+      });
+    }
+    this.#failures = 0;
+    this.#startMs = clock.now() - startedAt;
+    this.#planSleep();
+    return { port };
+  }
+
+  #planSleep(): void {
+    const { clock } = this.#deps;
+    const left = this.#usedAt + this.row.idleMs - clock.now();
+    this.#idle = clock.after(Math.max(0, left), () => {
+      if (clock.now() - this.#usedAt < this.row.idleMs) this.#planSleep();
+      else detach(this.#sleep());
+    });
+  }
+
+  /** Stops the program: SIGTERM, then SIGKILL. */
+  async #sleep(): Promise<void> {
+    const run = this.#run;
+    this.#idle?.cancel();
+    if (run === null) return;
+    this.#waking = null;
+    run.signal('TERM');
+    const timer = this.#deps.clock.after(GRACE_MS, () => run.signal('KILL'));
+    await run.ended;
+    timer.cancel();
+  }
+}
+
+/** Ends the program of an earlier daemon. */
+async function endEarlier(dir: string, clock: Clock): Promise<void> {
+  const earlier = ProgramRun.takeOver(dir, clock);
+  earlier?.signal('KILL');
+  await earlier?.ended;
+  await rm(dir, { recursive: true, force: true });
+}
+
+function portOf(server: Server): number {
+  const address = server.address();
+  return address !== null && typeof address === 'object' ? address.port : 0;
+}
+
+/** A port that no program uses now. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, HOST);
+  await listening(server);
+  const port = portOf(server);
+  server.close();
+  return port;
+}
+
+function accepts(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: HOST, port });
+    socket
+      .on('error', () => resolve(false))
+      .once('connect', () => {
+        socket.destroy();
+        resolve(true);
+      });
+  });
+}

@@ -1,0 +1,226 @@
+/**
+ * One run of a hook's program, which survives the daemon. A fixed shell script starts the program in a separate process
+ * group and writes its exit code and the end of its output to a folder, where the next daemon finds them if this one was
+ * killed meanwhile. See docs/decisions/0105-hooks.md.
+ *
+ * The folder contains:
+ * - `item.json`: the standard input of the program
+ * - `alive`: a FIFO whose write end the script and the program inherit as descriptor 3. It has a writer while one of
+ *   them runs, so no process ID can be mistaken
+ * - `stop`: a FIFO for signals to the group, which its own watcher sends. No process ID is needed here either
+ * - `output`, and `status` with the exit code, after the program has exited
+ * - `answer`: the standard output of a program that answers a call; `output` has its standard error only
+ */
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { closeSync, constants, existsSync, openSync, readSync, writeSync } from 'node:fs';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { Socket } from 'node:net';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { Clock, Timer } from '../../foundation/clock.ts';
+import { MAX_HOOK_ANSWER_BYTES, MAX_HOOK_OUTPUT_BYTES } from '../../foundation/domain/hooks.ts';
+import { codeOf } from '../../foundation/errors.ts';
+import { PRIVATE_DIRECTORY_MODE, PRIVATE_FILE_MODE } from '../../foundation/files.ts';
+
+const run = promisify(execFile);
+
+const SHELL = '/bin/sh';
+/**
+ * `exec` starts programs only, no commands of the shell. `kill -KILL 0` ends what the program left in the group. The
+ * program and everything it starts receive signals as usual; the other processes of the script ignore SIGTERM, so that
+ * the result of a program that ends cleanly is stored.
+ */
+const PROGRAM = '( trap : TERM; (exec "$@"); echo $? >"$dir/code" )';
+/** Too long an answer ends its program, which writes to a closed pipe. */
+const ANSWER = `( trap '' TERM; exec head -c ${MAX_HOOK_ANSWER_BYTES + 1} >"$dir/answer" )`;
+const script = (program: string): string => `dir=$1
+shift
+trap : TERM
+( trap '' TERM; while read -r name; do kill "-$name" 0; done ) <>"$dir/stop" >/dev/null 2>&1 3>&- &
+${program} 2>&1 | ( trap '' TERM; exec tail -c ${MAX_HOOK_OUTPUT_BYTES} >"$dir/output" )
+[ -f "$dir/code" ] && mv "$dir/code" "$dir/status"
+kill -KILL 0`;
+const SCRIPT = script(PROGRAM);
+/** The standard error takes the way around `head`, through descriptor 4. */
+const ANSWER_SCRIPT = script(`{ ${PROGRAM} 2>&4 4>&- | ${ANSWER}; } 4>&1`);
+
+/** Milliseconds between checks for the result of a program of an earlier daemon: its exit is no event of this one. */
+const LOOK_MS = 1000;
+/** Milliseconds after SIGKILL until a run counts as ended, although a process that left the group has descriptor 3. */
+const GONE_MS = 2000;
+/** Milliseconds from SIGTERM to SIGKILL. */
+export const GRACE_MS = 5000;
+
+export interface Program {
+  /** The program and its arguments. */
+  readonly command: readonly string[];
+  readonly folder: string;
+  readonly environment: Readonly<Record<string, string>>;
+  /** Its standard input. */
+  readonly item: string;
+  /** Its standard output is an answer, see `answerOf`. */
+  readonly answers?: boolean;
+}
+
+/** The result of a program. */
+export interface ProgramResult {
+  /** Null if it has none: it was killed, or the machine stopped. */
+  readonly exitCode: number | null;
+  /** The end of its output. */
+  readonly output: string;
+}
+
+/** True if programs can run on this machine: it has a POSIX shell. */
+export function canRunPrograms(): boolean {
+  return process.platform !== 'win32' && existsSync(SHELL);
+}
+
+export class ProgramRun {
+  /** Resolves when the program has exited. */
+  readonly ended: Promise<void>;
+  readonly #end: () => void;
+  readonly #dir: string;
+  readonly #clock: Clock;
+  readonly #child: ChildProcess | null;
+  readonly #alive: Socket;
+  #timer: Timer | null = null;
+
+  private constructor(dir: string, clock: Clock, aliveFile: number, child: ChildProcess | null) {
+    this.#dir = dir;
+    this.#clock = clock;
+    this.#child = child;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.ended = promise;
+    this.#end = (): void => {
+      this.#timer?.cancel();
+      this.#alive.destroy();
+      resolve();
+    };
+    this.#alive = new Socket({ fd: aliveFile, readable: true, writable: false });
+    this.#alive
+      .on('error', this.#end)
+      .once('close', this.#end)
+      // A program may write to it.
+      .resume();
+    if (child === null) this.#look();
+    else child.once('exit', () => this.#scriptEnded());
+  }
+
+  /**
+   * Starts a program.
+   * @param dir its folder, which is created
+   * @throws the error of the system, for example if the folder of the program does not exist
+   */
+  static async start(dir: string, clock: Clock, program: Program): Promise<ProgramRun> {
+    const { command, folder, environment, item, answers = false } = program;
+    await rm(dir, { recursive: true, force: true });
+    await mkdir(dir, { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
+    const alive = join(dir, 'alive');
+    await writeFile(join(dir, 'item.json'), item, { mode: PRIVATE_FILE_MODE });
+    await run('mkfifo', ['-m', '600', alive, join(dir, 'stop')]);
+    const reader = openReader(alive);
+    const writer = openSync(alive, constants.O_WRONLY);
+    const input = openSync(join(dir, 'item.json'), 'r');
+    try {
+      const child = spawn(SHELL, ['-c', answers ? ANSWER_SCRIPT : SCRIPT, 'svc-hook', dir, ...command], {
+        cwd: folder,
+        env: environment,
+        detached: true,
+        stdio: [input, 'ignore', 'ignore', writer],
+      });
+      await new Promise<void>((resolve, reject) => {
+        child.once('spawn', resolve).on('error', reject);
+      });
+      return new ProgramRun(dir, clock, reader, child);
+    } catch (error) {
+      closeSync(reader);
+      throw error;
+    } finally {
+      closeSync(writer);
+      closeSync(input);
+    }
+  }
+
+  /** Takes over a program that an earlier daemon started. Null if it is not running. */
+  static takeOver(dir: string, clock: Clock): ProgramRun | null {
+    let reader: number;
+    try {
+      reader = openReader(join(dir, 'alive'));
+    } catch {
+      return null;
+    }
+    if (!isFinished(dir) && hasWriter(reader)) return new ProgramRun(dir, clock, reader, null);
+    closeSync(reader);
+    return null;
+  }
+
+  /** Sends a signal to the program and everything that it started in its group. */
+  signal(name: 'TERM' | 'KILL'): void {
+    if (name === 'KILL') this.#after(GONE_MS, this.#end);
+    const child = this.#child;
+    const { pid } = child ?? {};
+    try {
+      // The system does not reuse the ID before the script was reaped, which is when `exitCode` or `signalCode` is set.
+      if (pid !== undefined && child?.exitCode === null && child.signalCode === null) process.kill(-pid, `SIG${name}`);
+      else signalByWatcher(join(this.#dir, 'stop'), name);
+    } catch {
+      // No process of the group is left.
+    }
+  }
+
+  /** Someone killed the script if there is no result. The program may still run. */
+  #scriptEnded(): void {
+    if (isFinished(this.#dir)) this.#end();
+    else this.signal('KILL');
+  }
+
+  #look(): void {
+    if (isFinished(this.#dir)) this.#end();
+    else this.#after(LOOK_MS, () => this.#look());
+  }
+
+  #after(ms: number, task: () => void): void {
+    this.#timer?.cancel();
+    this.#timer = this.#clock.after(ms, task);
+  }
+}
+
+function openReader(fifo: string): number {
+  return openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK);
+}
+
+/** Whether a FIFO has a writer: without one, reading finds the end. */
+function hasWriter(reader: number): boolean {
+  try {
+    return readSync(reader, new Uint8Array(1)) > 0;
+  } catch (error) {
+    return codeOf(error) === 'EAGAIN';
+  }
+}
+
+function isFinished(dir: string): boolean {
+  return existsSync(join(dir, 'status'));
+}
+
+/** @throws the error of the system if the watcher has exited */
+function signalByWatcher(fifo: string, name: string): void {
+  const file = openSync(fifo, constants.O_WRONLY | constants.O_NONBLOCK);
+  try {
+    writeSync(file, `${name}\n`);
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** The result of a completed run. */
+export async function resultOf(dir: string): Promise<ProgramResult> {
+  const text = (name: string): Promise<string> => readFile(join(dir, name), 'utf8').catch(() => '');
+  const [status, output] = await Promise.all([text('status'), text('output')]);
+  return { exitCode: /^\d+\n$/.test(status) ? Number(status) : null, output };
+}
+
+/** The answer of a completed run. Null if there is none, or if it is longer than the limit. */
+export async function answerOf(dir: string): Promise<Buffer | null> {
+  const answer = await readFile(join(dir, 'answer')).catch(() => null);
+  return answer !== null && answer.length <= MAX_HOOK_ANSWER_BYTES ? answer : null;
+}

@@ -1,0 +1,278 @@
+/** Hooks and their deliveries. Times are Unix milliseconds. */
+import {
+  DELIVERY_STATES,
+  type DeliveryState,
+  HOOK_KINDS,
+  type HookKind,
+  MAX_HOOK_DEAD,
+  MAX_HOOK_DONE,
+  MAX_HOOK_WAITING,
+  MAX_HOOK_WAITING_OF_STRANGERS,
+} from '../domain/hooks.ts';
+import type { Aid } from '../identity/aid.ts';
+import { aidFromRow, aidsOf, flagOf, integerOf, orNull, textOf, wordOf } from './row.ts';
+import type { Row, Store } from './store.ts';
+
+export type HookRow = Readonly<ReturnType<typeof hookOf>>;
+export type NewHook = Omit<HookRow, 'paused' | 'skipped'>;
+export type DeliveryRow = Readonly<ReturnType<typeof deliveryOf>>;
+
+/** An item that arrived for a hook. */
+export interface NewDelivery {
+  readonly hook: string;
+  /** The same for every attempt, and for no other item. */
+  readonly key: string;
+  /** Names the item, in the form of its kind. */
+  readonly ref: string;
+  readonly peer: Aid;
+  readonly known: boolean;
+  /** Deliveries of one conversation run in sequence. */
+  readonly conversation: string;
+}
+
+/** The result of a run. */
+export interface DeliveryResult {
+  readonly state: Exclude<DeliveryState, 'running'>;
+  readonly dueAt: number;
+  readonly failed: boolean;
+  readonly exitCode: number | null;
+  /** Why it did not succeed; empty otherwise. */
+  readonly problem: string;
+  readonly output: string;
+}
+
+export interface DeliveryCounts {
+  readonly waiting: number;
+  readonly running: number;
+  readonly done: number;
+  readonly gone: number;
+  readonly dead: number;
+}
+
+function hookOf(row: Row) {
+  return {
+    id: textOf(row, 'id'),
+    aid: aidFromRow(row, 'aid'),
+    kind: wordOf<HookKind>(row, 'kind', HOOK_KINDS),
+    /** The program and its arguments. */
+    command: JSON.parse(textOf(row, 'command')) as readonly string[],
+    /** The command is one text for a shell. */
+    shell: flagOf(row, 'shell'),
+    folder: textOf(row, 'folder'),
+    /** Empty for all senders. */
+    senders: aidsOf(row, 'senders'),
+    /** Only senders that the owner knows. */
+    onlyKnown: flagOf(row, 'only_known'),
+    parallel: integerOf(row, 'parallel'),
+    timeoutMs: integerOf(row, 'timeout_ms'),
+    paused: flagOf(row, 'paused'),
+    /** Items that found no room. */
+    skipped: integerOf(row, 'skipped'),
+    createdAt: integerOf(row, 'created_at'),
+  };
+}
+
+/** A delivery without its item is stored as done, without an exit code. */
+function stateOf(row: Row): DeliveryState {
+  const state = wordOf<DeliveryState>(row, 'state', DELIVERY_STATES);
+  return state === 'done' && orNull(integerOf, row, 'exit_code') === null ? 'gone' : state;
+}
+
+function deliveryOf(row: Row) {
+  return {
+    /** Increases with every delivery. */
+    id: integerOf(row, 'id'),
+    hook: textOf(row, 'hook'),
+    key: textOf(row, 'key'),
+    ref: textOf(row, 'ref'),
+    peer: aidFromRow(row, 'peer'),
+    known: flagOf(row, 'known'),
+    conversation: textOf(row, 'conversation'),
+    state: stateOf(row),
+    at: integerOf(row, 'at'),
+    dueAt: integerOf(row, 'due_at'),
+    /** Number of starts, and of failed runs. */
+    attempts: integerOf(row, 'attempts'),
+    failures: integerOf(row, 'failures'),
+    startedAt: orNull(integerOf, row, 'started_at'),
+    endedAt: orNull(integerOf, row, 'ended_at'),
+    exitCode: orNull(integerOf, row, 'exit_code'),
+    problem: textOf(row, 'problem'),
+    output: textOf(row, 'output'),
+  };
+}
+
+export const NO_COUNTS: DeliveryCounts = { waiting: 0, running: 0, done: 0, gone: 0, dead: 0 };
+
+export class HookStore {
+  readonly #store: Store;
+  /** See `Store.commit`. */
+  readonly commit: Store['commit'];
+
+  constructor(store: Store) {
+    this.#store = store;
+    this.commit = store.commit.bind(store);
+  }
+
+  add(hook: NewHook): void {
+    const { id, aid, kind, command, shell, folder, senders, onlyKnown, parallel, timeoutMs, createdAt } = hook;
+    this.#store.run`
+      INSERT INTO hooks (id, aid, kind, command, shell, folder, senders, only_known, parallel, timeout_ms, created_at)
+      VALUES (${id}, ${aid}, ${kind}, ${JSON.stringify(command)}, ${Number(shell)}, ${folder}, ${senders.join(' ')},
+        ${Number(onlyKnown)}, ${parallel}, ${timeoutMs}, ${createdAt})`;
+  }
+
+  get(id: string): HookRow | null {
+    const row = this.#store.one`SELECT * FROM hooks WHERE id = ${id}`;
+    return row === undefined ? null : hookOf(row);
+  }
+
+  list(): HookRow[] {
+    return this.#store.all`SELECT * FROM hooks ORDER BY created_at, id`.map(hookOf);
+  }
+
+  /** True if an agent has hooks. */
+  has(aid: Aid): boolean {
+    return this.#store.one`SELECT 1 FROM hooks WHERE aid = ${aid} LIMIT 1` !== undefined;
+  }
+
+  /** Deletes a hook with its deliveries. False if there is none. */
+  delete(id: string): boolean {
+    return this.#store.run`DELETE FROM hooks WHERE id = ${id}` > 0;
+  }
+
+  /** False if the hook does not exist. */
+  setPaused(id: string, paused: boolean): boolean {
+    return this.#store.run`UPDATE hooks SET paused = ${Number(paused)} WHERE id = ${id}` > 0;
+  }
+
+  /** Stores a delivery once per key. False if the hook has too many that wait: the item is only counted. */
+  deliver({ hook, key, ref, peer, known, conversation }: NewDelivery, now: number): boolean {
+    return this.#store.transaction(() => {
+      const { waiting, strangers } = this.#waiting(hook);
+      if (waiting >= MAX_HOOK_WAITING || (!known && strangers >= MAX_HOOK_WAITING_OF_STRANGERS)) {
+        this.#store.run`UPDATE hooks SET skipped = skipped + 1 WHERE id = ${hook}`;
+        return false;
+      }
+      this.#store.run`
+        INSERT INTO hook_deliveries (hook, key, ref, peer, known, conversation, state, at, due_at)
+        VALUES (${hook}, ${key}, ${ref}, ${peer}, ${Number(known)}, ${conversation}, 'waiting', ${now}, ${now})
+        ON CONFLICT (hook, key) DO NOTHING`;
+      return true;
+    });
+  }
+
+  /** Deletes a delivery that waits, by its key. */
+  withdraw(hook: string, key: string): void {
+    this.#store.run`DELETE FROM hook_deliveries WHERE hook = ${hook} AND key = ${key} AND state = 'waiting'`;
+  }
+
+  #waiting(hook: string): { waiting: number; strangers: number } {
+    const row = this.#store.one`
+      SELECT count(*) AS n, coalesce(sum(known = 0), 0) AS strangers FROM hook_deliveries
+      WHERE hook = ${hook} AND state = 'waiting'`;
+    return { waiting: integerOf(row, 'n'), strangers: integerOf(row, 'strangers') };
+  }
+
+  /**
+   * The next delivery of each conversation whose hook is not paused, if it waits: deliveries of known
+   * senders first, then by due time. Later deliveries of a conversation wait.
+   */
+  heads(limit: number): DeliveryRow[] {
+    return this.#store.all`
+      SELECT d.* FROM hook_deliveries AS d
+      JOIN (SELECT min(id) AS id FROM hook_deliveries WHERE state IN ('waiting', 'running')
+        GROUP BY hook, conversation) AS head ON head.id = d.id
+      JOIN hooks AS h ON h.id = d.hook
+      WHERE d.state = 'waiting' AND h.paused = 0
+      ORDER BY d.known DESC, d.due_at, d.id LIMIT ${limit}`.map(deliveryOf);
+  }
+
+  /** Deliveries whose program was started and has not ended, as far as is known. */
+  running(): DeliveryRow[] {
+    return this.#store.all`SELECT * FROM hook_deliveries WHERE state = 'running' ORDER BY id`.map(deliveryOf);
+  }
+
+  /** True if a hook must still handle an item, by the key of its delivery. A dead delivery can be retried. */
+  isOpen(hook: string, key: string): boolean {
+    return (
+      this.#store.one`
+        SELECT 1 FROM hook_deliveries WHERE hook = ${hook} AND key = ${key}
+          AND state IN ('waiting', 'running', 'dead')` !== undefined
+    );
+  }
+
+  delivery(id: number): DeliveryRow | null {
+    const row = this.#store.one`SELECT * FROM hook_deliveries WHERE id = ${id}`;
+    return row === undefined ? null : deliveryOf(row);
+  }
+
+  /** Deliveries of a hook before an ID, newest first: in one state or all. */
+  page(hook: string, state: DeliveryState | undefined, beforeId: number, limit: number): DeliveryRow[] {
+    const only = state === 'gone' ? 'done' : (state ?? null);
+    // Null: the exit code does not matter.
+    const isGone = state === 'gone' ? 1 : state === 'done' ? 0 : null;
+    return this.#store.all`
+      SELECT * FROM hook_deliveries WHERE hook = ${hook} AND id < ${beforeId} AND (${only} IS NULL OR state = ${only})
+        AND (${isGone} IS NULL OR (exit_code IS NULL) = ${isGone})
+      ORDER BY id DESC LIMIT ${limit}`.map(deliveryOf);
+  }
+
+  /** Deliveries of each hook by state. */
+  counts(): Map<string, DeliveryCounts> {
+    const counts = new Map<string, DeliveryCounts>();
+    for (const row of this.#store.all`
+      SELECT hook, state, max(exit_code) AS exit_code, count(*) AS n FROM hook_deliveries
+      GROUP BY hook, state, state = 'done' AND exit_code IS NULL`) {
+      const hook = textOf(row, 'hook');
+      counts.set(hook, { ...(counts.get(hook) ?? NO_COUNTS), [stateOf(row)]: integerOf(row, 'n') });
+    }
+    return counts;
+  }
+
+  /** Marks a waiting delivery as running. Null if it no longer waits. */
+  begin(id: number, now: number): DeliveryRow | null {
+    const row = this.#store.one`
+      UPDATE hook_deliveries SET state = 'running', attempts = attempts + 1, started_at = ${now}, ended_at = NULL,
+        exit_code = NULL, problem = '', output = ''
+      WHERE id = ${id} AND state = 'waiting' RETURNING *`;
+    return row === undefined ? null : deliveryOf(row);
+  }
+
+  /** Ends a run, or a delivery without one. */
+  settle({ id, hook }: Pick<DeliveryRow, 'id' | 'hook'>, result: DeliveryResult, now: number): void {
+    const { state, dueAt, failed, exitCode, problem, output } = result;
+    const isGone = state === 'gone';
+    const stored = isGone ? 'done' : state;
+    this.#store.transaction(() => {
+      this.#store.run`
+        UPDATE hook_deliveries SET state = ${stored}, attempts = attempts - ${Number(isGone)}, due_at = ${dueAt}, failures = failures + ${Number(failed)},
+          ended_at = ${now}, exit_code = ${exitCode}, problem = ${problem}, output = ${output}
+        WHERE id = ${id} AND state IN ('waiting', 'running')`;
+      if (stored === 'done') this.#deleteOldest(hook, 'done', MAX_HOOK_DONE);
+      if (state === 'dead') this.#deleteOldest(hook, 'dead', MAX_HOOK_DEAD);
+    });
+  }
+
+  /** Deletes excess ended deliveries: of strangers first, then the oldest. */
+  #deleteOldest(hook: string, state: 'done' | 'dead', max: number): void {
+    this.#store.run`
+      DELETE FROM hook_deliveries WHERE id IN
+        (SELECT id FROM hook_deliveries WHERE hook = ${hook} AND state = ${state}
+         ORDER BY known DESC, id DESC LIMIT -1 OFFSET ${max})`;
+  }
+
+  /** Makes a dead delivery wait again, with all its attempts. False if it is not dead. */
+  retry(id: number, now: number): boolean {
+    return (
+      this.#store.run`
+        UPDATE hook_deliveries SET state = 'waiting', due_at = ${now}, attempts = 0, failures = 0
+        WHERE id = ${id} AND state = 'dead'` > 0
+    );
+  }
+
+  /** Deletes a delivery that does not run. False if it runs or does not exist. */
+  drop(id: number): boolean {
+    return this.#store.run`DELETE FROM hook_deliveries WHERE id = ${id} AND state <> 'running'` > 0;
+  }
+}

@@ -1,0 +1,211 @@
+/** The catalog of the MCP hub: agents with tools, and the accepted and the offered definition of each tool. */
+import {
+  HUB_ORIGINS,
+  HUB_STATES,
+  HUB_TOOL_KINDS,
+  type HubOrigin,
+  type HubState,
+  type HubToolKind,
+} from '../domain/hub.ts';
+import type { Aid } from '../identity/aid.ts';
+import { aidFromRow, flagOf, integerOf, orNull, orZero, textOf, wordOf } from './row.ts';
+import type { Row, Store } from './store.ts';
+
+export type HubSource = Readonly<ReturnType<typeof sourceFromRow>>;
+export type HubTool = Readonly<ReturnType<typeof toolFromRow>>;
+
+function sourceFromRow(row: Row) {
+  return {
+    id: integerOf(row, 'id'),
+    local: aidFromRow(row, 'local_aid'),
+    aid: aidFromRow(row, 'aid'),
+    origin: wordOf(row, 'origin', HUB_ORIGINS),
+    state: wordOf(row, 'state', HUB_STATES),
+    /** Code of the last failure. */
+    error: orNull(textOf, row, 'error'),
+    /** Unix milliseconds of the last complete list. */
+    listedAt: orNull(integerOf, row, 'listed_at'),
+    /** Unix milliseconds of the next request. */
+    nextAt: integerOf(row, 'next_at'),
+    failures: integerOf(row, 'failures'),
+    /** Tools that exceeded a limit. */
+    skipped: integerOf(row, 'skipped'),
+  };
+}
+
+/** One definition: its canonical JSON and its hash. */
+export interface HubDefinition {
+  readonly json: string;
+  readonly hash: string;
+  /** Unix milliseconds at which it was accepted or first offered. */
+  readonly at: number;
+}
+
+function definitionFromRow(row: Row, column: 'accepted' | 'offered'): HubDefinition | null {
+  const json = orNull(textOf, row, column);
+  if (json === null) return null;
+  return { json, hash: textOf(row, `${column}_hash`), at: integerOf(row, `${column}_at`) };
+}
+
+function toolFromRow(row: Row) {
+  return {
+    id: integerOf(row, 'id'),
+    source: integerOf(row, 'source'),
+    kind: wordOf(row, 'kind', HUB_TOOL_KINDS),
+    name: textOf(row, 'name'),
+    accepted: definitionFromRow(row, 'accepted'),
+    /** What the agent offers instead of the accepted definition. */
+    offered: definitionFromRow(row, 'offered'),
+    refusedHash: orNull(textOf, row, 'refused_hash'),
+    /** The last list contained it. */
+    present: flagOf(row, 'present'),
+  };
+}
+
+/** The outcome of a request for tools. */
+export interface HubOutcome {
+  readonly state: HubState;
+  readonly error: string | null;
+  readonly listedAt: number | null;
+  readonly nextAt: number;
+  readonly failures: number;
+  readonly skipped: number;
+}
+
+export class HubStore {
+  readonly #store: Store;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  transaction<T>(work: () => T): T {
+    return this.#store.transaction(work);
+  }
+
+  /** The agents that the hub of a local agent knows, the longest known first. */
+  sources(local: Aid): HubSource[] {
+    return this.#store.all`SELECT * FROM hub_sources WHERE local_aid = ${local} ORDER BY id`.map(sourceFromRow);
+  }
+
+  source(local: Aid, aid: string): HubSource | null {
+    const row = this.#store.one`SELECT * FROM hub_sources WHERE local_aid = ${local} AND aid = ${aid}`;
+    return row === undefined ? null : sourceFromRow(row);
+  }
+
+  /** Adds an agent, or changes how the hub knows it. The next request is due now. */
+  putSource(local: Aid, aid: Aid, origin: HubOrigin, now: number): void {
+    this.#store.run`
+      INSERT INTO hub_sources (local_aid, aid, origin, state, next_at)
+      VALUES (${local}, ${aid}, ${origin}, 'new', ${now})
+      ON CONFLICT (local_aid, aid) DO UPDATE SET origin = excluded.origin, next_at = excluded.next_at`;
+  }
+
+  deleteSource(id: number): void {
+    this.#store.run`DELETE FROM hub_sources WHERE id = ${id}`;
+  }
+
+  /** Deletes the agents found by searches beyond `keep`, the oldest first. Those with accepted tools stay. */
+  evictFound(local: Aid, keep: number): void {
+    this.#store.run`
+      DELETE FROM hub_sources WHERE id IN (
+        SELECT id FROM hub_sources WHERE local_aid = ${local} AND origin = 'found' AND NOT EXISTS (
+          SELECT 1 FROM hub_tools WHERE source = hub_sources.id AND accepted_hash IS NOT NULL)
+        ORDER BY id DESC LIMIT -1 OFFSET ${keep})`;
+  }
+
+  setOutcome(id: number, { state, error, listedAt, nextAt, failures, skipped }: HubOutcome): void {
+    this.#store.run`
+      UPDATE hub_sources SET state = ${state}, error = ${error}, listed_at = ${listedAt}, next_at = ${nextAt},
+        failures = ${failures}, skipped = ${skipped} WHERE id = ${id}`;
+  }
+
+  /** Makes a request for the tools of an agent due. */
+  setDue(id: number, nextAt: number): void {
+    this.#store.run`UPDATE hub_sources SET next_at = ${nextAt} WHERE id = ${id}`;
+  }
+
+  /** All tools of an agent, also those that it no longer lists. */
+  tools(source: number): HubTool[] {
+    return this.#store.all`SELECT * FROM hub_tools WHERE source = ${source} ORDER BY kind, name`.map(toolFromRow);
+  }
+
+  tool(source: number, kind: HubToolKind, name: string): HubTool | null {
+    const row = this.#store.one`SELECT * FROM hub_tools WHERE source = ${source} AND kind = ${kind} AND name = ${name}`;
+    return row === undefined ? null : toolFromRow(row);
+  }
+
+  toolById(id: number): HubTool | null {
+    const row = this.#store.one`SELECT * FROM hub_tools WHERE id = ${id}`;
+    return row === undefined ? null : toolFromRow(row);
+  }
+
+  /** Writes a tool with its definitions. */
+  putTool(tool: Omit<HubTool, 'id'>): void {
+    const { source, kind, name, accepted, offered, refusedHash, present } = tool;
+    const size = Buffer.byteLength(accepted?.json ?? '') + Buffer.byteLength(offered?.json ?? '');
+    this.#store.run`
+      INSERT INTO hub_tools (source, kind, name, accepted, accepted_hash, accepted_at, offered, offered_hash,
+        offered_at, refused_hash, present, size)
+      VALUES (${source}, ${kind}, ${name}, ${accepted?.json ?? null}, ${accepted?.hash ?? null},
+        ${accepted?.at ?? null}, ${offered?.json ?? null}, ${offered?.hash ?? null}, ${offered?.at ?? null},
+        ${refusedHash}, ${present ? 1 : 0}, ${size})
+      ON CONFLICT (source, kind, name) DO UPDATE SET accepted = excluded.accepted,
+        accepted_hash = excluded.accepted_hash, accepted_at = excluded.accepted_at, offered = excluded.offered,
+        offered_hash = excluded.offered_hash, offered_at = excluded.offered_at, refused_hash = excluded.refused_hash,
+        present = excluded.present, size = excluded.size`;
+  }
+
+  deleteTool(id: number): void {
+    this.#store.run`DELETE FROM hub_tools WHERE id = ${id}`;
+  }
+
+  /** The tools of an agent in numbers: usable ones, and definitions that wait for the owner. */
+  counts(source: number): { readonly tools: number; readonly changed: number; readonly unaccepted: number } {
+    const row = this.#store.one`
+      SELECT SUM(offered_hash IS NULL AND accepted_hash IS NOT NULL) AS tools,
+        SUM(offered_hash IS NOT NULL AND offered_hash IS NOT refused_hash AND accepted_hash IS NOT NULL) AS changed,
+        SUM(offered_hash IS NOT NULL AND offered_hash IS NOT refused_hash AND accepted_hash IS NULL) AS unaccepted
+      FROM hub_tools WHERE source = ${source} AND present = 1`;
+    return { tools: orZero(row, 'tools'), changed: orZero(row, 'changed'), unaccepted: orZero(row, 'unaccepted') };
+  }
+
+  /** Number and bytes of all definitions without those of one agent, and how many are from agents found by searches. */
+  totals(without: number) {
+    const row = this.#store.one`
+      SELECT COUNT(*) AS tools, SUM(size) AS bytes, SUM(origin = 'found') AS found_tools,
+        SUM((origin = 'found') * size) AS found_bytes
+      FROM hub_tools t JOIN hub_sources s ON s.id = t.source WHERE t.source <> ${without}`;
+    return {
+      all: { tools: orZero(row, 'tools'), bytes: orZero(row, 'bytes') },
+      found: { tools: orZero(row, 'found_tools'), bytes: orZero(row, 'found_bytes') },
+    };
+  }
+
+  /** The number of definitions that `held` returns. */
+  heldCount(local: Aid): number {
+    const row = this.#store.one`
+      SELECT COUNT(*) AS held FROM hub_tools t JOIN hub_sources s ON s.id = t.source
+      WHERE s.local_aid = ${local} AND s.origin <> 'removed' AND t.present = 1 AND t.offered_hash IS NOT NULL
+        AND t.offered_hash IS NOT t.refused_hash`;
+    return orZero(row, 'held');
+  }
+
+  /**
+   * The tools with a definition that is neither accepted nor refused, of agents that were not removed.
+   * @param hash the beginning of the hash of the definition
+   */
+  held(local: Aid, hash = ''): { readonly source: HubSource; readonly tool: HubTool }[] {
+    const sources = new Map(this.sources(local).map((source) => [source.id, source]));
+    return this.#store.all`
+      SELECT t.* FROM hub_tools t JOIN hub_sources s ON s.id = t.source
+      WHERE s.local_aid = ${local} AND s.origin <> 'removed' AND t.present = 1 AND t.offered_hash IS NOT NULL
+        AND t.offered_hash IS NOT t.refused_hash AND t.offered_hash >= ${hash} AND t.offered_hash < ${`${hash}g`}
+      ORDER BY t.offered_at, t.id`
+      .map(toolFromRow)
+      .flatMap((tool) => {
+        const source = sources.get(tool.source);
+        return source === undefined ? [] : [{ source, tool }];
+      });
+  }
+}

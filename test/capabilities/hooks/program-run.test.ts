@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { answerOf, ProgramRun, resultOf } from '../../../src/capabilities/hooks/program-run.ts';
+import { systemClock } from '../../../src/foundation/clock.ts';
+import { MAX_HOOK_ANSWER_BYTES, MAX_HOOK_OUTPUT_BYTES } from '../../../src/foundation/domain/hooks.ts';
+import { eventually } from '../../support/eventually.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
+
+const ENVIRONMENT = { PATH: process.env['PATH'] ?? '' };
+
+async function start(t: TestContext, command: readonly string[], answers = false) {
+  const folder = temporaryDirectory(t);
+  const dir = join(folder, 'run');
+  const program = { command, folder, environment: ENVIRONMENT, item: '{"a":1}\n', answers };
+  return { folder, dir, run: await ProgramRun.start(dir, systemClock, program) };
+}
+
+async function result(t: TestContext, ...command: readonly string[]) {
+  const { dir, run } = await start(t, command);
+  await run.ended;
+  return resultOf(dir);
+}
+
+test('the item is standard input, and the environment is clean', async (t) => {
+  assert.deepEqual(await result(t, 'cat'), { exitCode: 0, output: '{"a":1}\n' });
+  const { output } = await result(t, 'env');
+  const names = output.split('\n').map((line) => line.split('=')[0]);
+  // Node passes NODE_V8_COVERAGE on by itself.
+  const expected = ['PATH', 'PWD', 'NODE_V8_COVERAGE', ''];
+  assert.deepEqual(
+    names.filter((name) => !expected.includes(name ?? '')),
+    [],
+  );
+});
+
+test('words of the command are no shell text', async (t) => {
+  assert.deepEqual(await result(t, 'echo', '$(id) `id` "; id', '*'), { exitCode: 0, output: '$(id) `id` "; id *\n' });
+  const { exitCode } = await result(t, 'exit', '0');
+  assert.equal(exitCode, 127);
+});
+
+test('the end of a long output is kept', async (t) => {
+  const { exitCode, output } = await result(t, '/bin/sh', '-c', 'yes | head -c 3000000; echo the end >&2; exit 5');
+  assert.equal(exitCode, 5);
+  assert.equal(output.length, MAX_HOOK_OUTPUT_BYTES);
+  assert.ok(output.endsWith('the end\n'));
+});
+
+test('a program that handles SIGTERM may exit cleanly', async (t) => {
+  const { folder, dir, run } = await start(t, [
+    '/bin/sh',
+    '-c',
+    'trap "echo bye; exit 0" TERM; : >ready; sleep 1000 & wait',
+  ]);
+  await eventually('it is ready', () => existsSync(join(folder, 'ready')));
+  run.signal('TERM');
+  await run.ended;
+  assert.deepEqual(await resultOf(dir), { exitCode: 0, output: 'bye\n' });
+});
+
+function isAlive(pid: number): boolean {
+  try {
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+test('what a program leaves in its group ends with it', async (t) => {
+  const { folder, run } = await start(t, ['/bin/sh', '-c', 'sleep 1000 >/dev/null 2>&1 & echo $! >pid']);
+  await run.ended;
+  const pid = Number(readFileSync(join(folder, 'pid'), 'utf8'));
+  await eventually('it ended', () => !isAlive(pid));
+});
+
+test('a killed script leaves no program, and no result', async (t) => {
+  const { folder, dir, run } = await start(t, [
+    '/bin/sh',
+    '-c',
+    'trap "" TERM; ps -o pgid= -p $$ >group; echo $$ >pid; while :; do sleep 0.05; done',
+  ]);
+  await eventually(
+    'it runs',
+    () => existsSync(join(folder, 'pid')) && readFileSync(join(folder, 'pid'), 'utf8') !== '',
+  );
+  // The leader of the group is the script.
+  process.kill(Number(readFileSync(join(folder, 'group'), 'utf8')), 'SIGKILL');
+  await run.ended;
+  assert.equal((await resultOf(dir)).exitCode, null);
+  const pid = Number(readFileSync(join(folder, 'pid'), 'utf8'));
+  await eventually('it ended', () => !isAlive(pid));
+});
+
+test('another daemon takes a program over and can end it', async (t) => {
+  const { folder, dir, run } = await start(t, [
+    '/bin/sh',
+    '-c',
+    'trap "" TERM; : >ready; while :; do sleep 0.05; done',
+  ]);
+  await eventually('it is ready', () => existsSync(join(folder, 'ready')));
+  const taken = ProgramRun.takeOver(dir, systemClock);
+  assert.ok(taken !== null);
+  taken.signal('TERM');
+  taken.signal('KILL');
+  await taken.ended;
+  await run.ended;
+  assert.equal(ProgramRun.takeOver(dir, systemClock), null);
+});
+
+describe('a program that answers', () => {
+  async function answer(t: TestContext, text: string) {
+    const { dir, run } = await start(t, ['/bin/sh', '-c', text], true);
+    await run.ended;
+    return { ...(await resultOf(dir)), answer: await answerOf(dir) };
+  }
+
+  test('has its standard output apart from its errors', async (t) => {
+    const given = await answer(t, 'cat; echo oops >&2; exit 3');
+    assert.deepEqual(given, { exitCode: 3, output: 'oops\n', answer: Buffer.from('{"a":1}\n') });
+    assert.deepEqual((await answer(t, 'exit 0')).answer, Buffer.alloc(0));
+  });
+
+  test('may write as much as the limit', async (t) => {
+    const full = await answer(t, `head -c ${MAX_HOOK_ANSWER_BYTES} /dev/zero`);
+    assert.deepEqual([full.exitCode, full.answer?.length], [0, MAX_HOOK_ANSWER_BYTES]);
+    const long = await answer(t, 'exec yes');
+    assert.notEqual(long.exitCode, 0);
+    assert.equal(long.answer, null);
+    const stubborn = await answer(t, `head -c ${MAX_HOOK_ANSWER_BYTES + 1} /dev/zero; exit 0`);
+    assert.equal(stubborn.answer, null);
+  });
+});

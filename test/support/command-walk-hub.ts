@@ -1,0 +1,27 @@
+/** The part of the walk for the tools of other agents. */
+import { operations as d } from '../../src/operations/index.ts';
+import { Ok, type Step, type WalkWorld } from './command-step.ts';
+
+export async function hubCommands(step: Step, { here }: WalkWorld, aid: string, peer: string): Promise<void> {
+  const as = ['--as', aid];
+  await step(here, ['mcp', 'hub', 'add', peer, ...as], {
+    schema: d.hubAdd.output,
+    text: /^AGENT +KNOWN AS[\s\S]* added /,
+    quiet: /^0$/,
+  });
+  await step(here, ['mcp', 'hub', 'changes', ...as], {
+    schema: d.hubChanges.output,
+    text: /^Nothing waits for you\.$/,
+    quiet: /^$/,
+  });
+  await step(here, ['mcp', 'hub', 'find', 'book a table', ...as], {
+    schema: d.hubFind.output,
+    text: /^No tool matches\.$/,
+    quiet: /^$/,
+  });
+  await step(here, ['mcp', 'hub', 'remove', peer, ...as], {
+    schema: Ok,
+    text: /^The hub no longer uses the tools of /,
+    quiet: /^aid1/,
+  });
+}
