@@ -19,6 +19,13 @@ export const UNANSWERED_MS = 750;
 export const SUSPECT_MS = 500;
 /** … or this number of round trips, if that is longer. */
 const UNANSWERED_RTTS = 6;
+/**
+ * Both are this many times as long, multiplied by the share of lost packets, plus once. QUIC waits twice as long after
+ * each lost probe (RFC 9002, 6.2.1), so a living path that loses 20 % of the packets is often silent for a second.
+ */
+const LOSS_WEIGHT = 15;
+/** Packets of a connection from which the share of lost ones is known. */
+const LOSS_SAMPLE = 100;
 /** Interval of the reports while a path is dead, milliseconds. */
 const AGAIN_MS = 1_000;
 
@@ -92,10 +99,17 @@ export class PathHealth {
       Object.assign(known, { asked: received, unansweredMs: 0 });
       this.#ask();
     }
-    const limitMs = Math.max(known.isSuspect ? SUSPECT_MS : UNANSWERED_MS, UNANSWERED_RTTS * session.connection.rtt());
-    if (known.unansweredMs === null || known.unansweredMs < limitMs) return false;
+    if (known.unansweredMs === null || known.unansweredMs < this.#limitMs(known)) return false;
     known.unansweredMs -= AGAIN_MS;
     return true;
+  }
+
+  #limitMs({ isSuspect }: Watched): number {
+    const { connection } = this.#session;
+    const { packetsSent, packetsLost } = connection.stats();
+    const loss = packetsLost / Math.max(packetsSent, LOSS_SAMPLE);
+    const lossless = Math.max(isSuspect ? SUSPECT_MS : UNANSWERED_MS, UNANSWERED_RTTS * connection.rtt());
+    return lossless * (1 + LOSS_WEIGHT * loss);
   }
 
   /** Received packets of the faster transport are signs of life too. Sent ones get no answer over QUIC. */

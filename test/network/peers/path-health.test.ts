@@ -70,6 +70,23 @@ test('a connection in use that sends data but receives none is reported soon, an
   assert.ok(dead.length > 10);
 });
 
+test('the more packets a path loses, the longer it may be silent', (t) => {
+  const { clock, figures, dead, session, use } = world(t);
+  use();
+  Object.assign(figures, { packetsSent: 500, packetsLost: 100 });
+  clock.advance(LOOK_MS);
+  const silence = (looks: number): void => {
+    for (let i = 0; i < looks; i++) {
+      figures.bytesSent += 100;
+      clock.advance(LOOK_MS);
+    }
+  };
+  silence((3 * UNANSWERED_MS) / LOOK_MS);
+  assert.deepEqual(dead, []);
+  silence(UNANSWERED_MS / LOOK_MS + 2);
+  assert.equal(dead[0], session);
+});
+
 test('silence alone is not reported if nothing was sent, or only acknowledgments', (t) => {
   const { clock, figures, dead, use } = world(t);
   use();

@@ -36,7 +36,9 @@ test('a dead connection is closed and replaced by one that answers', async () =>
   const [a, b, link] = await linked(world);
   const first = a.pool.current(b.key.publicKey);
   assert.ok(first !== null);
-  Object.assign(first.connection, { stats: () => ({ bytesSent: clock.now(), bytesReceived: 1 }) });
+  Object.assign(first.connection, {
+    stats: () => ({ bytesSent: clock.now(), bytesReceived: 1, packetsSent: 0, packetsLost: 0 }),
+  });
   await writeFor(clock, link, NOTICED_MS);
   assert.equal(link.destroyed, true, 'the open link fails');
   const second = a.pool.current(b.key.publicKey);
@@ -63,7 +65,9 @@ test('the called node dials the caller if the path is dead, at the endpoint that
   });
   const first = b.pool.current(a.key.publicKey);
   assert.ok(first !== null && !first.connection.outbound);
-  Object.assign(first.connection, { stats: () => ({ bytesSent: clock.now(), bytesReceived: 1 }) });
+  Object.assign(first.connection, {
+    stats: () => ({ bytesSent: clock.now(), bytesReceived: 1, packetsSent: 0, packetsLost: 0 }),
+  });
   await writeFor(clock, link, NOTICED_MS);
   const second = b.pool.current(a.key.publicKey);
   assert.ok(second !== null && second !== first && first.closed);
@@ -87,7 +91,9 @@ test('a kept connection without streams closes if the node is unreachable', asyn
   const session = await a.pool.connect({ nodeKey, addresses: [b.endpoint.address], ...UNHELPED }, never);
   a.pool.keep(nodeKey);
   world.network.silence(b.endpoint.address);
-  Object.assign(session.connection, { stats: () => ({ bytesSent: clock.now(), bytesReceived: 1 }) });
+  Object.assign(session.connection, {
+    stats: () => ({ bytesSent: clock.now(), bytesReceived: 1, packetsSent: 0, packetsLost: 0 }),
+  });
   await clock.run(NOTICED_MS);
   assert.equal(session.closed, false, 'the node is being dialed');
   await clock.run(10_000);
@@ -102,7 +108,7 @@ test('after a network change, idle connections that do not answer close, and oth
     await a.pool.connect({ nodeKey: key.publicKey, addresses: [endpoint.address], ...UNHELPED }, never);
   const [toB, toC] = [a.pool.current(b.key.publicKey), a.pool.current(c.key.publicKey)];
   assert.ok(toB !== null && toC !== null);
-  Object.assign(toB.connection, { stats: () => ({ bytesSent: 1, bytesReceived: 1 }) });
+  Object.assign(toB.connection, { stats: () => ({ bytesSent: 1, bytesReceived: 1, packetsSent: 0, packetsLost: 0 }) });
   a.pool.onNetwork();
   await clock.run(NOTICED_MS);
   assert.deepEqual([toB.closed, toC.closed], [true, false]);
@@ -155,7 +161,9 @@ test('if one path is dead, the other peers in use are probed immediately, but at
   const [kept, idle] = [countProbes(a, c), countProbes(a, d)];
   const dead = a.pool.current(b.key.publicKey);
   assert.ok(dead !== null);
-  Object.assign(dead.connection, { stats: () => ({ bytesSent: clock.now(), bytesReceived: 1 }) });
+  Object.assign(dead.connection, {
+    stats: () => ({ bytesSent: clock.now(), bytesReceived: 1, packetsSent: 0, packetsLost: 0 }),
+  });
   world.network.silence(b.endpoint.address);
   await writeFor(clock, link, DOUBT_MS);
   assert.deepEqual([kept(), idle()], [1, 0]);

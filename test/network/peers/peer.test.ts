@@ -446,7 +446,9 @@ function broken(world: PeerWorld) {
   const { session } = world.add(true);
   const release = world.peer.keep();
   let sent = 0;
-  Object.assign(session.connection, { stats: () => ({ bytesSent: sent, bytesReceived: 1 }) });
+  Object.assign(session.connection, {
+    stats: () => ({ bytesSent: sent, bytesReceived: 1, packetsSent: 0, packetsLost: 0 }),
+  });
   const look = async (ms: number): Promise<void> => {
     for (let passed = 0; passed < ms; passed += LOOK_MS) {
       sent += 100;

@@ -46,7 +46,9 @@ test('connections to the previous run of a node are closed as soon as the new ru
   const location = previous.location(called);
   const first = a.pool.current(previous.key.publicKey);
   assert.ok(first !== null);
-  Object.assign(first.connection, { stats: () => ({ bytesSent: clock.now(), bytesReceived: 1 }) });
+  Object.assign(first.connection, {
+    stats: () => ({ bytesSent: clock.now(), bytesReceived: 1, packetsSent: 0, packetsLost: 0 }),
+  });
   world.network.silence(previous.endpoint.address);
   const restarted = await world.node({ key: previous.key });
   restarted.host(called);
