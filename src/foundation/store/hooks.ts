@@ -72,10 +72,8 @@ function hookOf(row: Row) {
   };
 }
 
-/** A delivery without its item is stored as done, without an exit code. */
 function stateOf(row: Row): DeliveryState {
-  const state = wordOf<DeliveryState>(row, 'state', DELIVERY_STATES);
-  return state === 'done' && orNull(integerOf, row, 'exit_code') === null ? 'gone' : state;
+  return wordOf<DeliveryState>(row, 'state', DELIVERY_STATES);
 }
 
 function deliveryOf(row: Row) {
@@ -209,12 +207,9 @@ export class HookStore {
 
   /** Deliveries of a hook before an ID, newest first: in one state or all. */
   page(hook: string, state: DeliveryState | undefined, beforeId: number, limit: number): DeliveryRow[] {
-    const only = state === 'gone' ? 'done' : (state ?? null);
-    // Null: the exit code does not matter.
-    const isGone = state === 'gone' ? 1 : state === 'done' ? 0 : null;
+    const only = state ?? null;
     return this.#store.all`
       SELECT * FROM hook_deliveries WHERE hook = ${hook} AND id < ${beforeId} AND (${only} IS NULL OR state = ${only})
-        AND (${isGone} IS NULL OR (exit_code IS NULL) = ${isGone})
       ORDER BY id DESC LIMIT ${limit}`.map(deliveryOf);
   }
 
@@ -222,8 +217,7 @@ export class HookStore {
   counts(): Map<string, DeliveryCounts> {
     const counts = new Map<string, DeliveryCounts>();
     for (const row of this.#store.all`
-      SELECT hook, state, max(exit_code) AS exit_code, count(*) AS n FROM hook_deliveries
-      GROUP BY hook, state, state = 'done' AND exit_code IS NULL`) {
+      SELECT hook, state, count(*) AS n FROM hook_deliveries GROUP BY hook, state`) {
       const hook = textOf(row, 'hook');
       counts.set(hook, { ...(counts.get(hook) ?? NO_COUNTS), [stateOf(row)]: integerOf(row, 'n') });
     }
@@ -242,20 +236,19 @@ export class HookStore {
   /** Ends a run, or a delivery without one. */
   settle({ id, hook }: Pick<DeliveryRow, 'id' | 'hook'>, result: DeliveryResult, now: number): void {
     const { state, dueAt, failed, exitCode, problem, output } = result;
-    const isGone = state === 'gone';
-    const stored = isGone ? 'done' : state;
     this.#store.transaction(() => {
       this.#store.run`
-        UPDATE hook_deliveries SET state = ${stored}, attempts = attempts - ${Number(isGone)}, due_at = ${dueAt}, failures = failures + ${Number(failed)},
+        UPDATE hook_deliveries SET state = ${state}, attempts = attempts - ${Number(state === 'gone')},
+          due_at = ${dueAt}, failures = failures + ${Number(failed)},
           ended_at = ${now}, exit_code = ${exitCode}, problem = ${problem}, output = ${output}
         WHERE id = ${id} AND state IN ('waiting', 'running')`;
-      if (stored === 'done') this.#deleteOldest(hook, 'done', MAX_HOOK_DONE);
-      if (state === 'dead') this.#deleteOldest(hook, 'dead', MAX_HOOK_DEAD);
+      if (state === 'done' || state === 'gone') this.#deleteOldest(hook, state, MAX_HOOK_DONE);
+      if (state === 'dead') this.#deleteOldest(hook, state, MAX_HOOK_DEAD);
     });
   }
 
   /** Deletes excess ended deliveries: of strangers first, then the oldest. */
-  #deleteOldest(hook: string, state: 'done' | 'dead', max: number): void {
+  #deleteOldest(hook: string, state: 'done' | 'gone' | 'dead', max: number): void {
     this.#store.run`
       DELETE FROM hook_deliveries WHERE id IN
         (SELECT id FROM hook_deliveries WHERE hook = ${hook} AND state = ${state}

@@ -747,7 +747,7 @@ const HOOKS = `
     peer TEXT NOT NULL,
     known INTEGER NOT NULL,
     conversation TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('waiting', 'running', 'done', 'dead')),
+    state TEXT NOT NULL CHECK (state IN ('waiting', 'running', 'done', 'gone', 'dead')),
     at INTEGER NOT NULL,
     due_at INTEGER NOT NULL,
     attempts INTEGER NOT NULL DEFAULT 0,
