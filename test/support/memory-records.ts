@@ -7,6 +7,7 @@ import type { Address } from '../../src/foundation/address.ts';
 import { toHex } from '../../src/foundation/bytes.ts';
 import { type Clock, systemClock, unixSeconds } from '../../src/foundation/clock.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
+import type { Aid } from '../../src/foundation/identity/aid.ts';
 import { DelegationVerifier } from '../../src/foundation/identity/delegation-verifier.ts';
 import { silentLog } from '../../src/foundation/log.ts';
 import { recordDigest } from '../../src/foundation/records/digest.ts';
@@ -114,9 +115,10 @@ export class MemoryRecordNetwork implements RecordNetwork {
     return this.#hub.store.recent(type, limit);
   }
 
-  async holders(key: Uint8Array, type: RecordType): Promise<HolderCount> {
+  async holders(key: Uint8Array, type: RecordType, aid: Aid): Promise<HolderCount> {
     const answered = this.unreachable ? 0 : this.#hub.nodes.size - 1;
-    return { answered, holding: (await this.get(key, type)) === null ? 0 : answered };
+    const isHeld = (await this.list(key, [type])).some((record) => record.aid === aid);
+    return { answered, holding: isHeld ? answered : 0 };
   }
 
   near(key: Uint8Array): NearbyNodes {

@@ -1,6 +1,7 @@
 /** An in-memory record network whose results the test controls: replicas, failures, and being alone. */
 import { toHex } from '../../src/foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../src/foundation/clock.ts';
+import type { Aid } from '../../src/foundation/identity/aid.ts';
 import { belongsUnderKey } from '../../src/foundation/records/keys.ts';
 import { compareFreshness, expiresAt, type SignedRecord } from '../../src/foundation/records/record.ts';
 import type { RecordType } from '../../src/foundation/records/types.ts';
@@ -70,14 +71,15 @@ export class ScriptedRecords
     return first ?? null;
   }
 
-  async holders(key: Uint8Array, type: RecordType): Promise<HolderCount> {
+  async holders(key: Uint8Array, type: RecordType, aid: Aid): Promise<HolderCount> {
     const answered = this.state.ready && this.replicas > 0 ? this.state.peers : 0;
-    return { answered, holding: (await this.get(key, type)) === null ? 0 : answered };
+    const isHeld = (await this.list(key, [type])).some((record) => record.aid === aid);
+    return { answered, holding: isHeld ? answered : 0 };
   }
 
-  /** Forgets all records, as if all nodes were replaced. */
-  forget(): void {
-    this.#records.clear();
+  /** Forgets records, by default all of them, as if all nodes were replaced. */
+  forget(fits: (record: SignedRecord) => boolean = () => true): void {
+    for (const [name, record] of this.#records) if (fits(record)) this.#records.delete(name);
   }
 
   near(key: Uint8Array): NearbyNodes {

@@ -6,7 +6,6 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
-import { agentKey } from '../../foundation/records/keys.ts';
 import { isCustomType, MAX_CUSTOM_PAYLOAD_BYTES, RECORD, type RecordType } from '../../foundation/records/types.ts';
 import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import type { Publication, PublicationStore } from '../../foundation/store/publications.ts';
@@ -21,7 +20,7 @@ import {
   servicePublications,
 } from './cards.ts';
 import { type Companion, ENDPOINTS, Publishing, type PublishResult } from './publishing.ts';
-import { addressDigest, endpointDigest, RecordPublisher, reachabilityDigest } from './record-publisher.ts';
+import { addressDigest, endpointDigest, keyOf, RecordPublisher, reachabilityDigest } from './record-publisher.ts';
 import { type PublicationSummary, Summaries, summarize } from './summaries.ts';
 import type { DirectoryDependencies, DirectoryOptions } from './types.ts';
 
@@ -55,6 +54,8 @@ export class Directory implements Component {
   #peers = 0;
   #lastLook = 0;
   #ready = false;
+  /** When the network became ready last, Unix milliseconds. */
+  #readyAt = 0;
   #reached = false;
   #stopped = false;
 
@@ -305,6 +306,7 @@ export class Directory implements Component {
     this.#ready = ready;
     this.#reached = reached;
     if (isNew) {
+      this.#readyAt = this.#deps.clock.now();
       this.#deps.publications.touchUnsettled(this.#deps.clock.now());
       if (this.#grace !== null) this.#begin();
       else this.#renewal.wake();
@@ -315,7 +317,7 @@ export class Directory implements Component {
   /** Publishes everything again if the network has lost it. */
   async #askAfterOwn(): Promise<void> {
     const { publications, clock, log } = this.#deps;
-    if (!(await this.#presence.isLost()) || this.#stopped) return;
+    if (!(await this.#presence.isLost(this.#readyAt)) || this.#stopped) return;
     log.warn({}, 'the network has lost our records, svcd publishes everything again');
     publications.touchAll(clock.now());
     this.#renewal.wake();
@@ -346,18 +348,16 @@ export class Directory implements Component {
 
 // Check of the published records.
 
-/** Agents that are checked. */
+/** Records that are checked. */
 const SAMPLES = 8;
-/** Maximum number of agents that they are selected from. */
-const MAX_CANDIDATE_AGENTS = 10_000;
 /** Records with fewer milliseconds left may have expired by the clocks of other nodes. */
 const MIN_LIFE_LEFT_MS = 300_000;
 
-type PresenceParts = Pick<DirectoryDependencies, 'network' | 'publications' | 'clock' | 'random'>;
+type PresenceParts = Pick<DirectoryDependencies, 'network' | 'publications'>;
 
 /**
  * Checks that the network still has our records. A node that returns to its old address publishes nothing, but the nodes that
- * stored its records may have been replaced meanwhile.
+ * stored its records may have been replaced, or lost the newest records in a power cut.
  */
 class PresenceCheck {
   readonly #deps: PresenceParts;
@@ -366,21 +366,15 @@ class PresenceCheck {
     this.#deps = dependencies;
   }
 
-  /** Checks a sample of our records. True if the nodes that should store one of them answer, and none has it. */
-  async isLost(): Promise<boolean> {
-    const answers = await Promise.all(
-      this.#sample().map((aid) => this.#deps.network.holders(agentKey(aid), RECORD.endpoints)),
-    );
+  /**
+   * Checks our newest records. True if the nodes that should store one of them answer, and none has it.
+   * @param readyAt when the network became ready, Unix milliseconds: later records are not checked
+   */
+  async isLost(readyAt: number): Promise<boolean> {
+    const { network, publications } = this.#deps;
+    const newest = publications.newestSettled(readyAt, readyAt + MIN_LIFE_LEFT_MS, SAMPLES);
+    const answers = await Promise.all(newest.map((row) => network.holders(keyOf(row.aid, row), row.type, row.aid)));
     return answers.some(({ answered, holding }) => answered > 0 && holding === 0);
-  }
-
-  #sample(): Aid[] {
-    const { publications, clock } = this.#deps;
-    const all = publications.settledPublishers(clock.now(), clock.now() + MIN_LIFE_LEFT_MS, MAX_CANDIDATE_AGENTS);
-    const first = Math.floor(this.#deps.random() * all.length);
-    const step = Math.max(1, Math.floor(all.length / SAMPLES));
-    const places = Array.from({ length: Math.min(SAMPLES, all.length) }, (_, i) => (first + i * step) % all.length);
-    return places.flatMap((place) => all[place] ?? []);
   }
 }
 

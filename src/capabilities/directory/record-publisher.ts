@@ -52,6 +52,11 @@ export interface Sent {
   readonly said: string | null;
 }
 
+/** The key of a record that an agent publishes. */
+export function keyOf(aid: Aid, { type, name }: Pick<Publication, 'type' | 'name'>): Uint8Array {
+  return type === RECORD.service ? serviceKey(name) : agentKey(aid);
+}
+
 /** The searches of one publication: one for each key, whose result is read and written. */
 export class KeySearches {
   readonly #network: Records;
@@ -68,7 +73,7 @@ export class KeySearches {
 
   /** The nodes around the key of a record. Starts the search if there is none. */
   at({ type, name }: Pick<Publication, 'type' | 'name'>): NearbyNodes {
-    const key = type === RECORD.service ? serviceKey(name) : agentKey(this.#aid);
+    const key = keyOf(this.#aid, { type, name });
     const known = this.#nodes.get(toHex(key));
     if (known !== undefined) return known;
     const nodes = this.#network.near(key, this.#reads && type !== RECORD.service ? RECORD.endpoints : null);

@@ -305,11 +305,17 @@ export class PublicationStore {
       WHERE aid = ${aid} AND type = ${RECORD.endpoints} AND said IS NOT NULL AND said <> ${said}`;
   }
 
-  /** Publishers with an endpoint record that enough nodes store and that does not expire before `until`. */
-  settledPublishers(now: number, until: number, limit: number): Aid[] {
-    const sql = `SELECT aid FROM publications WHERE type = ? AND settled = 1 AND dirty = 0
-      AND published_at <= ? AND published_at + ttl * 1000 > ? LIMIT ?`;
-    return this.#store.all(sql, RECORD.endpoints, now, until, limit).map((row) => aidFromRow(row, 'aid'));
+  /** Records, newest first, that enough nodes store and that do not expire before `until`. @param now none are newer */
+  newestSettled(now: number, until: number, limit: number): Pick<PublicationRow, 'aid' | 'type' | 'name'>[] {
+    const rows = this.#store.all`
+      SELECT aid, type, name FROM publications
+      WHERE settled = 1 AND dirty = 0 AND published_at <= ${now} AND published_at + ttl * 1000 > ${until}
+      ORDER BY published_at DESC LIMIT ${limit}`;
+    return rows.map((row) => ({
+      aid: aidFromRow(row, 'aid'),
+      type: integerOf(row, 'type'),
+      name: textOf(row, 'name'),
+    }));
   }
 
   /** Marks all published records, because the network does not know them. */

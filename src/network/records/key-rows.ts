@@ -5,6 +5,7 @@
 
 import { createHash } from 'node:crypto';
 import { toHex } from '../../foundation/bytes.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import {
@@ -55,10 +56,12 @@ export function sizeOf({ encoded }: SignedRecord): number {
 
 /** The part number of a record, equal on all nodes. */
 export function partOf(record: SignedRecord): number {
-  return createHash('sha256')
-    .update(`${record.type}\0${record.aid}\0${noteOf(record)}`)
-    .digest()
-    .readUInt32BE(0);
+  return partNumber(record.type, record.aid, noteOf(record));
+}
+
+/** The part number of a record that is not at hand. @param note see `noteOf` */
+export function partNumber(type: RecordType, aid: Aid, note = 0): number {
+  return createHash('sha256').update(`${type}\0${aid}\0${note}`).digest().readUInt32BE(0);
 }
 
 /** The columns that `toStored` reads. */

@@ -3,6 +3,7 @@ import { type Address, formatAddress, type NodeContact } from '../../foundation/
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import type { MeetingState } from '../../foundation/domain/joining.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
@@ -259,8 +260,8 @@ export class RecordDht implements RecordNetwork {
     return this.#parts.reader.list(key, types, options);
   }
 
-  holders(key: Uint8Array, type: RecordType): Promise<HolderCount> {
-    return this.#parts.searches.holders(key, type);
+  holders(key: Uint8Array, type: RecordType, aid: Aid): Promise<HolderCount> {
+    return this.#parts.searches.holders(key, type, aid);
   }
 
   near(key: Uint8Array, type: RecordType | null): NearbyNodes {

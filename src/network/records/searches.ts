@@ -4,13 +4,15 @@ import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { REPLICAS } from '../../foundation/domain/directory.ts';
 import type { ProofState } from '../../foundation/domain/joining.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
 import { awakeClock } from '../../foundation/stall.ts';
 import type { NodeAt } from '../node-requests.ts';
 import type { BootstrapNodes } from './bootstrap-nodes.ts';
 import { ClosestNodes, type NodeAnswer, type SearchOptions, STORE_WIDTH } from './closest-nodes.ts';
 import type { DhtEngine } from './engine.ts';
-import { encodeFindRequest, type FindRequest } from './messages.ts';
+import { partNumber } from './key-rows.ts';
+import { encodeFindRequest, type FindRequest, MAX_PARTS } from './messages.ts';
 import { nodeId } from './node-address.ts';
 import type { NodeClient } from './node-client.ts';
 import type { PeerHealth } from './peer-health.ts';
@@ -61,8 +63,10 @@ export class Searches {
   }
 
   /** As `RecordNetwork.holders`. */
-  async holders(key: Uint8Array, type: RecordType): Promise<HolderCount> {
-    const search = this.forWrite(key, { types: [type], wantsRecords: true });
+  async holders(key: Uint8Array, type: RecordType, aid: Aid): Promise<HolderCount> {
+    // A part so small that it has no record of another agent.
+    const part = { index: partNumber(type, aid) % MAX_PARTS, of: MAX_PARTS };
+    const search = this.forWrite(key, { types: [type], wantsRecords: true, part });
     await search.finished;
     search.stop();
     const near = search.closest(search.beyond(STORE_WIDTH));

@@ -1,5 +1,6 @@
 /** The record network: signed records at the nodes closest to a key, verified at every step. */
 import type { Address } from '../../foundation/address.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
 
@@ -120,8 +121,8 @@ export interface RecordNetwork {
   get(key: Uint8Array, type: RecordType, options?: GetOptions): Promise<SignedRecord | null>;
   /** All valid records under a key, newest of each AID and type: of every type, or of the given ones. */
   list(key: Uint8Array, types: readonly RecordType[], options?: ListOptions): Promise<readonly SignedRecord[]>;
-  /** Queries whether the other nodes near a key have a record of one type. */
-  holders(key: Uint8Array, type: RecordType): Promise<HolderCount>;
+  /** Queries whether the other nodes near a key have a record of one type and agent. */
+  holders(key: Uint8Array, type: RecordType, aid: Aid): Promise<HolderCount>;
   /** Starts a search around a key, to read a record of this type (null for none) and to write others. */
   near(key: Uint8Array, type: RecordType | null): NearbyNodes;
   /** Sends removals of notes to the nodes near a mailbox key. Returns how many removals they report. Never rejects. */

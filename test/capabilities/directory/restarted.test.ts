@@ -1,6 +1,7 @@
 /** Which records are published again after a restart of the node. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { RECORD } from '../../../src/foundation/records/types.ts';
 import type { NodeAddresses } from '../../../src/network/reachability/own-addresses.ts';
 import { DirectoryWorld } from '../../support/directory-world.ts';
 import type { TestIdentity } from '../../support/identities.ts';
@@ -192,6 +193,32 @@ test('records that the network has lost are published again', async () => {
   world.network.become({ ready: true, peers: 20 });
   await world.clock.run(MINUTE_MS);
   assert.deepEqual(count(), [3, 3]);
+  await world.directory.stop();
+  world.store.close();
+});
+
+test('records are published again if the network has lost only the newest one of them', async () => {
+  let world = new DirectoryWorld();
+  await world.directory.start();
+  const [agent, other] = [world.add(), world.add()];
+  const offer = { services: ['weather'], name: 'w', protocols: [], tags: [], brief: '', meta: {}, ttl: 3600 };
+  for (const { aid } of [agent, other]) {
+    await world.directory.publish(aid);
+    await world.clock.run(SECOND_MS);
+    await world.directory.registerServices(aid, offer);
+    await world.clock.run(SECOND_MS);
+  }
+  await world.directory.stop();
+  // A power cut of the nodes that store it. The service of another agent has the same key.
+  world.network.forget(({ aid, type }) => aid === other.aid && type === RECORD.service);
+  const counts = (): number[] => [agent, other].map(({ aid }) => world.kept(aid, RECORD.service).length);
+  assert.deepEqual(counts(), [1, 1]);
+  world = await restarted(world, [agent, other]);
+  await world.clock.run(SECOND_MS);
+  // They do not hide the lost record.
+  for (const { aid } of Array.from({ length: 10 }, () => world.add())) await world.directory.publish(aid);
+  await world.clock.run(MINUTE_MS);
+  assert.deepEqual(counts(), [2, 2]);
   await world.directory.stop();
   world.store.close();
 });

@@ -255,10 +255,12 @@ test('all published records are marked after the network lost them', () => {
   table.put(A, publication({ type: RECORD.endpoints }));
   table.put(A, publication());
   table.put(B, publication());
-  table.acknowledge(A, [acknowledged(), acknowledged({ type: RECORD.endpoints })]);
-  const kept = (now: number, until: number) => table.settledPublishers(now, until, 10);
-  assert.deepEqual(kept(100, 20 + 60_000 - 1), [A]);
-  assert.deepEqual(kept(100, 20 + 60_000), [], 'expired by then');
+  table.acknowledge(A, [acknowledged(), acknowledged({ type: RECORD.endpoints, publishedAt: 21 })]);
+  const kept = (now: number, until: number) => table.newestSettled(now, until, 10).map(({ type }) => type);
+  assert.deepEqual(kept(100, 20 + 60_000 - 1), [RECORD.endpoints, publication().type], 'the newest one first');
+  assert.deepEqual(table.newestSettled(100, 200, 1), [{ aid: A, type: RECORD.endpoints, name: '' }]);
+  assert.deepEqual(kept(20, 100), [publication().type]);
+  assert.deepEqual(kept(100, 21 + 60_000), [], 'expired by then');
   assert.deepEqual(kept(19, 100), [], 'from the future');
   table.touchAll(7);
   assert.deepEqual([dirty(table), dirty(table, B)], [[1, 1], [1]]);

@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Address } from '../../../src/foundation/address.ts';
+import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
 import type { NodeAnswer } from '../../../src/network/records/closest-nodes.ts';
-import { decodeFindRequest } from '../../../src/network/records/messages.ts';
+import { partNumber } from '../../../src/network/records/key-rows.ts';
+import { decodeFindRequest, MAX_PARTS } from '../../../src/network/records/messages.ts';
 import { closestTo, nodeId } from '../../../src/network/records/node-address.ts';
 import { PeerHealth } from '../../../src/network/records/peer-health.ts';
 import { CLOSEST_HEARD, SEARCH_WIDTH, Searches } from '../../../src/network/records/searches.ts';
+import { testAid } from '../../support/agents.ts';
 import { answerOf, nodeAddress } from '../../support/named-nodes.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -116,6 +119,17 @@ test('a lookup reports each answer', async () => {
   search.onAnswer(({ address }) => heard.push(address.host));
   await search.finished;
   assert.deepEqual(new Set(heard), new Set([0, 1, 2].map((n) => nodeAddress(n).host)));
+});
+
+test('only nodes that have the record of the agent are holders', async () => {
+  const { searches, asked, answer } = setUp(3);
+  const [aid, other] = [testAid(1), testAid(2)];
+  answer(async (address, id) => answerOf(address, id, { count: address.host === nodeAddress(0).host ? 1 : 0 }));
+  assert.deepEqual(await searches.holders(KEY, RECORD.service, aid), { answered: 3, holding: 1 });
+  const request = decodeFindRequest(asked[0]?.value ?? new Uint8Array());
+  assert.ok(request?.part !== undefined);
+  const isSelected = (one: Aid): boolean => partNumber(RECORD.service, one) % MAX_PARTS === request.part?.index;
+  assert.deepEqual([request.types, isSelected(aid), isSelected(other)], [[RECORD.service], true, false]);
 });
 
 test('a greeting requests the nodes closest to this node from one node, and returns whether it answered', async () => {
