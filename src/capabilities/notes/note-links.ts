@@ -18,6 +18,7 @@ import { pairHolder } from '../../network/links/holder.ts';
 import { drainAndDestroy } from '../../network/links/stream-dispatcher.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { BinaryReader, readExactly, readFrame, u16 } from '../../network/links/wire.ts';
+import type { NodeSilence } from '../../network/peers/dial.ts';
 import type { RecordNetwork } from '../../network/records/types.ts';
 import type { Inbox, Verdict } from './inbox.ts';
 import type { NoteKeys } from './note-keys.ts';
@@ -86,10 +87,17 @@ export class NoteLinks {
 
   /**
    * Sends a note to the recipient's node.
+   * @param silence called if its node does not answer the first packets
    * @throws SvcError as `Links.open`; `protocol_error`
    */
-  async offer(sender: Aid, recipient: Aid, record: SignedRecord, signal: AbortSignal): Promise<NoteAnswer> {
-    const answer = await this.#call(sender, recipient, signal, noteRequest(record.encoded), readAnswer);
+  async offer(
+    sender: Aid,
+    recipient: Aid,
+    record: SignedRecord,
+    signal: AbortSignal,
+    silence?: NodeSilence,
+  ): Promise<NoteAnswer> {
+    const answer = await this.#call(sender, recipient, signal, noteRequest(record.encoded), readAnswer, silence);
     if (answer === null) throw new SvcError('protocol_error');
     return answer;
   }
@@ -105,11 +113,13 @@ export class NoteLinks {
     signal: AbortSignal,
     request: Uint8Array,
     read: (link: LinkStream, signal: AbortSignal) => Promise<T>,
+    silence?: NodeSilence,
   ): Promise<T> {
     const { links, clock } = this.#deps;
     const either = AbortSignal.any([signal, this.#stop.signal]);
     // A repeated request does no harm, so it may be sent with the header of the link.
-    const options = { signal: either, timeoutMs: OPEN_TIMEOUT_MS, first: { bytes: () => request, isAll: true } };
+    const first = { bytes: () => request, isAll: true };
+    const options = { signal: either, timeoutMs: OPEN_TIMEOUT_MS, first, ...(silence ? { silence } : {}) };
     const link = await links.open(sender, recipient, 'note', options);
     using limit = awakeTimeout(clock, REQUEST_TIMEOUT_MS, either);
     try {

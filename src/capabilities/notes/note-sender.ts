@@ -18,7 +18,7 @@
  * | the recipient's node has the note | copying: the copies for the network are written to disk |
  * | it does not know the key, and the note can be sealed again | done |
  * | another answer, or the link fails | storing; from waiting: done |
- * | three round trips (100 ms to 1 s) in offering | both |
+ * | three round trips (100 ms to 1 s) in offering, or 1.5 without a packet of the recipient's node | both |
  * | the network has its final result | from both: done with two replicas, otherwise waiting; from storing: done |
  * | two nodes of the network and the recipient's node have the note | done |
  * | 1.5 s after one side succeeded | done |
@@ -57,6 +57,8 @@ const MAX_SENDERS = 16_384;
  * connection and one for the note, within these limits in milliseconds.
  */
 const HEAD_START_RTTS = 3;
+/** The same if no packet of the recipient's node has arrived. */
+const SILENCE_RTTS = 1.5;
 export const HEAD_START_MS = 100;
 const MAX_HEAD_START_MS = 1000;
 /** Milliseconds that the slower side has after the other one succeeded. */
@@ -280,7 +282,13 @@ class Delivery {
     this.#timer = clock.after(Math.min(MAX_HEAD_START_MS, Math.max(HEAD_START_MS, headStartMs)), () =>
       this.#onHeadStartOver(signal),
     );
-    links.offer(sender, recipient, this.#record, signal).then(
+    const silence = {
+      minMs: HEAD_START_MS,
+      roundTrips: SILENCE_RTTS,
+      usualRttMs: this.#deps.usualRttMs?.() ?? 0,
+      onSilence: () => this.#onHeadStartOver(signal),
+    };
+    links.offer(sender, recipient, this.#record, signal, silence).then(
       (answer) => this.#onAnswer(answer, signal),
       (error: unknown) => {
         log.debug({ aid: sender, error }, 'a note was not delivered over a link');

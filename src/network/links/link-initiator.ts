@@ -1,13 +1,13 @@
 /** The calling side of a link: sends the header, exchanges proofs, waits for the answer. */
 import type { Duplex } from 'node:stream';
-import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { type Clock, type Timer, unixSeconds } from '../../foundation/clock.ts';
 import { abortError } from '../../foundation/deadline.ts';
 import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { awakeTimeout, SilenceWatch } from '../../foundation/stall.ts';
 import { asStep, type OpeningTrace } from '../../foundation/traces/traced-request.ts';
-import type { NodePlace } from '../peers/dial.ts';
+import type { NodePlace, NodeSilence } from '../peers/dial.ts';
 import type { PeerTable } from '../peers/peer-table.ts';
 import { type NodeSession, openStreamWithin } from '../peers/session.ts';
 import type { Stream } from '../transport/types.ts';
@@ -87,6 +87,8 @@ export interface Opening {
   /** As `bulk` in `OpenOptions`. */
   readonly isBulk: boolean;
   /** As in `OpenOptions`. */
+  readonly silence?: NodeSilence | undefined;
+  /** As in `OpenOptions`. */
   readonly trace?: OpeningTrace | undefined;
   readonly signal: AbortSignal;
 }
@@ -104,6 +106,8 @@ class AnswerWatch {
   readonly #request = new AbortController();
   readonly #giveUp = (): void => this.#request.abort(abortError(this.#outer));
   #silence: SilenceWatch | null = null;
+  readonly #told: NodeSilence | undefined;
+  #untilTold: Timer | null = null;
   #received = 0;
   #isOver = false;
 
@@ -112,7 +116,9 @@ class AnswerWatch {
     session: NodeSession,
     outer: AbortSignal,
     dialBeside: (limit: AbortSignal) => Promise<void>,
+    told: NodeSilence | undefined,
   ) {
+    this.#told = told;
     this.#clock = clock;
     this.#session = session;
     this.#outer = outer;
@@ -130,6 +136,7 @@ class AnswerWatch {
   begin(): void {
     this.#received = this.#session.connection.stats().bytesReceived;
     if (this.#silence !== null) return;
+    if (this.#told !== undefined) this.#tellSilence(this.#told);
     const limitMs = Math.max(SILENCE_MS, SILENCE_RTTS * this.#session.connection.rtt());
     this.#silence = new SilenceWatch(this.#clock, limitMs, () => {
       if (this.#isSilent()) detach(this.#replace());
@@ -139,7 +146,19 @@ class AnswerWatch {
   stop(): void {
     this.#isOver = true;
     this.#silence?.stop();
+    this.#untilTold?.cancel();
     this.#outer.removeEventListener('abort', this.#giveUp);
+  }
+
+  #tellSilence({ minMs, roundTrips, onSilence }: NodeSilence): void {
+    const session = this.#session;
+    const now = this.#clock.now();
+    session.asks();
+    const limitMs = Math.max(minMs, roundTrips * session.connection.rtt());
+    const untilMs = (session.unansweredSince ?? now) + limitMs - now;
+    this.#untilTold = this.#clock.after(Math.max(0, untilMs), () => {
+      if (session.unansweredSince !== null) onSilence();
+    });
   }
 
   #isSilent(): boolean {
@@ -182,9 +201,11 @@ export class LinkInitiator {
    * @throws SvcError as `Links.open`; `Refusal` if the other side refuses
    */
   async open(opening: Opening): Promise<LinkStream> {
-    const { place, caller, relays, signal, trace } = opening;
+    const { place, caller, relays, signal, silence, trace } = opening;
     const connect = (insteadOf?: NodeSession): Promise<NodeSession> =>
-      asStep(trace, 'dial', () => this.#peers.connect(place, signal, { relays, ...(insteadOf ? { insteadOf } : {}) }));
+      asStep(trace, 'dial', () =>
+        this.#peers.connect(place, signal, { relays, silence, ...(insteadOf ? { insteadOf } : {}) }),
+      );
     const pooled = this.#peers.current(place.nodeKey, relays);
     let session = pooled ?? (await connect());
     const tried: Tried = { isPooled: pooled !== null, isReplaced: false, isProofRepeated: false };
@@ -192,7 +213,7 @@ export class LinkInitiator {
       tried.isReplaced = true;
       await this.#peers.connect(place, limit, { relays, insteadOf: session });
     };
-    let watch: AnswerWatch | null = new AnswerWatch(this.#clock, session, signal, dialBeside);
+    let watch: AnswerWatch | null = new AnswerWatch(this.#clock, session, signal, dialBeside, silence);
     try {
       for (;;) {
         try {

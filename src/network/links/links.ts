@@ -14,9 +14,10 @@ import { guard } from '../../foundation/stream-listeners.ts';
 import { asStep } from '../../foundation/traces/traced-request.ts';
 import { knownOf } from '../peers/dial.ts';
 import type { PeerTable } from '../peers/peer-table.ts';
+import { probe } from '../peers/session.ts';
 import type { BulkStreams } from '../transport/types.ts';
 import { BulkMoves } from './bulk-moves.ts';
-import { LinkInitiator, type Opening } from './link-initiator.ts';
+import { FRESH_MS, LinkInitiator, type Opening } from './link-initiator.ts';
 import { type LinkCheck, type LinkHandler, LinkResponder } from './link-responder.ts';
 import { isCurrent } from './proofs.ts';
 import { type AgentPair, DelegationFloor, MetAgents, OpenLinks, ProvenAgents } from './proven.ts';
@@ -106,10 +107,10 @@ export class AgentLinks implements Links, LinkPaths {
     const { accessToken } = options;
     const names: LinkNames = { caller: local, called: remote, purpose, accessToken, nodeKey: null };
     using limit = awakeTimeout(this.#dependencies.clock, options.timeoutMs ?? OPEN_TIMEOUT_MS, options.signal);
-    const { first, trace } = options;
+    const { first, silence, trace } = options;
     const isBulk = options.bulk === true;
     const relays = options.disableRelay !== true;
-    const opening = { caller, names, relays, first, isBulk, trace, signal: limit.signal };
+    const opening = { caller, names, relays, first, isBulk, silence, trace, signal: limit.signal };
     const here = await this.#isHere(remote, limit.signal);
     if (here) {
       const link = await asStep(trace, 'link', () => this.#openHere(names, limit.signal)).catch((error: unknown) => {
@@ -155,7 +156,8 @@ export class AgentLinks implements Links, LinkPaths {
   }
 
   /**
-   * Begins to connect to the node of an agent that a link will be opened to soon. Only the hello of nodes is sent.
+   * Begins to connect to the node of an agent that a link will be opened to soon, or probes it over a connection that
+   * was quiet. Only the hello of nodes is sent.
    * `open` shares the attempt, and reports its errors.
    */
   async approach(remote: Aid): Promise<void> {
@@ -163,7 +165,13 @@ export class AgentLinks implements Links, LinkPaths {
     using limit = awakeTimeout(clock, OPEN_TIMEOUT_MS);
     try {
       const place = await this.#locate(remote, { fresh: false, signal: limit.signal });
-      if (equalBytes(place.nodeKey, pool.nodeKey) || pool.current(place.nodeKey, true) !== null) return;
+      if (equalBytes(place.nodeKey, pool.nodeKey)) return;
+      const session = pool.current(place.nodeKey, true);
+      if (session !== null && !session.heardWithin(FRESH_MS)) {
+        session.asks();
+        await probe(session, clock, limit.signal);
+      }
+      if (session !== null) return;
       await pool.connect(place, limit.signal, { relays: true });
     } catch {
       // `open` meets the same error, or finds another place.

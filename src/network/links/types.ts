@@ -7,7 +7,7 @@ import type { ErrorCode } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Delegation } from '../../foundation/identity/delegation.ts';
 import type { OpeningTrace } from '../../foundation/traces/traced-request.ts';
-import type { NodePlace } from '../peers/dial.ts';
+import type { NodePlace, NodeSilence } from '../peers/dial.ts';
 
 /** Purposes of links. The called side selects the handler by purpose. At most 16 characters. */
 export const PURPOSES = [
@@ -136,6 +136,8 @@ export interface OpenOptions {
   readonly disableRelay?: boolean;
   /** The first bytes of the link. They are sent with its header, so they save a round trip. */
   readonly first?: FirstBytes;
+  /** Watches for silence of the node before the answer to the header. */
+  readonly silence?: NodeSilence;
   /** Records the steps. */
   readonly trace?: OpeningTrace;
   /** True if many bytes may follow. If packet loss slows the link down, it continues on a lane, if one is possible. */

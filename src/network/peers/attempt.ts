@@ -1,6 +1,8 @@
 /** An attempt to connect to a node. */
+import type { Clock, Timer } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import type { NodeSilence } from './dial.ts';
 import type { NodeSession } from './session.ts';
 
 interface AttemptOptions {
@@ -18,21 +20,37 @@ export class DialAttempt {
   readonly begunAt: number;
   readonly #result = Promise.withResolvers<NodeSession>();
   readonly #controller = new AbortController();
+  #isAnswered = false;
   #waiters = 0;
   #isSettled = false;
 
-  constructor({ relays, known, begunAt }: AttemptOptions, work: (cancelled: AbortSignal) => Promise<NodeSession>) {
+  /** @param work calls `onAnswer` after the handshake with the node */
+  constructor(
+    { relays, known, begunAt }: AttemptOptions,
+    work: (cancelled: AbortSignal, onAnswer: () => void) => Promise<NodeSession>,
+  ) {
     this.relays = relays;
     this.known = known;
     this.begunAt = begunAt;
     // Each waiting caller receives the error.
     this.#result.promise.catch(() => {});
-    work(this.#controller.signal).then(this.#result.resolve, this.#result.reject);
+    const onAnswer = (): void => {
+      this.#isAnswered = true;
+    };
+    work(this.#controller.signal, onAnswer).then(this.#result.resolve, this.#result.reject);
   }
 
   /** False if it has a result or is cancelled: its connection may be closed by now. */
   get isJoinable(): boolean {
     return !this.#isSettled && !this.#controller.signal.aborted;
+  }
+
+  /** Calls back if the handshake takes too long. */
+  watch({ minMs, roundTrips, usualRttMs, onSilence }: NodeSilence, clock: Clock): Timer {
+    const untilMs = this.begunAt + Math.max(minMs, roundTrips * usualRttMs) - clock.now();
+    return clock.after(Math.max(0, untilMs), () => {
+      if (!this.#isAnswered) onSilence();
+    });
   }
 
   /** Waits for the result while the signal allows. */

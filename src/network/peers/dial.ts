@@ -57,6 +57,17 @@ export function knownOf({ addresses, helpers, meeting }: NodePlace): string[] {
   return [...addresses.map(formatAddress), ...helpers.map((helper) => `by ${toHex(helper.nodeKey)}`), ...met];
 }
 
+/** Silence of a node that a link is opened to. */
+export interface NodeSilence {
+  /** Time without a packet of the node, at least: since the start of the dial, or since the first unanswered packet. */
+  readonly minMs: number;
+  /** The same in round trips. On a connection they are its own, otherwise `usualRttMs`. */
+  readonly roundTrips: number;
+  readonly usualRttMs: number;
+  /** Called once after that time, unless the node can only be reached through its helpers. */
+  readonly onSilence: () => void;
+}
+
 /** The error of a dialer if all helpers report that the node is absent. No other dialer can reach it then. */
 export class NodeAbsent extends SvcError {
   constructor() {

@@ -18,7 +18,17 @@ import { awakeTimeout } from '../../foundation/stall.ts';
 import type { Path } from '../transport/path.ts';
 import type { Connection } from '../transport/types.ts';
 import { DialAttempt } from './attempt.ts';
-import { type Dialer, knownOf, NodeAbsent, type NodePlace, type Rounds, raceDialers, tryRelays } from './dial.ts';
+import {
+  type Dialer,
+  isUnreached,
+  knownOf,
+  NodeAbsent,
+  type NodePlace,
+  type NodeSilence,
+  type Rounds,
+  raceDialers,
+  tryRelays,
+} from './dial.ts';
 import { HELLO_TIMEOUT_MS } from './greeter.ts';
 import { PathHealth } from './path-health.ts';
 import { type NodeSession, probe } from './session.ts';
@@ -61,6 +71,7 @@ export interface ConnectOptions {
   readonly insteadOf?: NodeSession;
   /** True if the place is the result of a lookup just now. */
   readonly isFresh?: boolean;
+  readonly silence?: NodeSilence | undefined;
 }
 
 /** Shared by all peers. */
@@ -187,9 +198,12 @@ export class Peer {
     if (detour !== null) return this.#use(detour, insteadOf);
     const attempt = this.#attempt(place, relays);
     const endSearch = this.#seek(place, relays, insteadOf !== undefined && !isFresh);
+    const watched = isUnreached(place) ? undefined : options.silence;
+    const silence = watched && attempt.watch(watched, this.#context.clock);
     try {
       return this.#use(await attempt.join(signal), insteadOf);
     } finally {
+      silence?.cancel();
       endSearch();
     }
   }
@@ -226,9 +240,9 @@ export class Peer {
     if (joined !== undefined) return joined;
     const attempt: DialAttempt = new DialAttempt(
       { relays, known: new Set(names), begunAt: now },
-      async (cancelled: AbortSignal) => {
+      async (cancelled: AbortSignal, onAnswer: () => void) => {
         try {
-          return await this.#dial(place, relays, cancelled);
+          return await this.#dial(place, relays, cancelled, onAnswer);
         } catch (error) {
           // For the caller this is no timeout: the node is unreachable.
           if (!(error instanceof SvcError) || error.code !== 'timeout') throw error;
@@ -244,8 +258,8 @@ export class Peer {
     return attempt;
   }
 
-  /** Races the dialers, then waits for the hello. */
-  async #dial(place: NodePlace, relays: boolean, cancelled: AbortSignal): Promise<NodeSession> {
+  /** Races the dialers, then waits for the hello. @param onAnswer called after the handshake */
+  async #dial(place: NodePlace, relays: boolean, cancelled: AbortSignal, onAnswer: () => void): Promise<NodeSession> {
     const { clock, dialers } = this.#context;
     const leading = dialers.filter((dialer) => dialer.mayLead(place));
     const allowed = relays ? leading : leading.filter(({ kind }) => !isRelayed(kind));
@@ -261,6 +275,7 @@ export class Peer {
       if (cancelled.aborted || allowed.length === leading.length || cause instanceof NodeAbsent) throw cause;
       throw new SvcError('relay_required', { cause });
     }
+    onAnswer();
     if (!this.#mayRelay(relays) && isRelayed(connection.path.kind)) {
       // This dialer fell back to a relay, or relays were disabled meanwhile.
       connection.close();

@@ -46,6 +46,8 @@ export class NodeSession {
   #streams = 0;
   #idleSince: number;
   #heardAt = Number.NEGATIVE_INFINITY;
+  /** The first packet without an answer: its time, and the bytes received before it. */
+  #asked: { readonly at: number; readonly received: number } | null = null;
   #draining = false;
   #closed = false;
 
@@ -132,6 +134,17 @@ export class NodeSession {
   heardWithin(ms: number): boolean {
     const silentMs = this.#clock.now() - this.#heardAt;
     return silentMs >= 0 && silentMs < ms;
+  }
+
+  /** To be called when a packet is sent that the other node answers. */
+  asks(): void {
+    if (this.unansweredSince === null)
+      this.#asked = { at: this.#clock.now(), received: this.connection.stats().bytesReceived };
+  }
+
+  /** When the first packet was sent that the other node should have answered; null if a packet arrived since. */
+  get unansweredSince(): number | null {
+    return this.#asked?.received === this.connection.stats().bytesReceived ? this.#asked.at : null;
   }
 
   /** This node opens no new streams on it after this. */

@@ -75,6 +75,28 @@ test('if the recipient is slow and several nodes store the note, the sender does
   assert.equal(copiesOf(a), 0, 'the network has the note, so no copy is needed');
 });
 
+test('the network gets the note immediately if the node of the recipient is silent', async () => {
+  const world = new MailWorld();
+  const [a, b] = [await world.node('a'), await world.node('b')];
+  const [alice, bob] = [await a.host(), await b.host()];
+  await world.during(a.notes.send(alice.aid, bob.aid, 1, text('first contact')));
+  await world.until('its copies are out', () => copiesOf(a) === 0);
+  const { tell, rest } = silentNetwork(a);
+  let tellSilence = (): void => assert.fail('no link was opened');
+  a.links.open = (_local, _remote, _purpose, options) => {
+    tellSilence = () => options?.silence?.onSilence();
+    return new Promise(() => {});
+  };
+  const sending = a.notes.send(alice.aid, bob.aid, 1, text('hello'));
+  await idle();
+  assert.equal(tell.length, 0);
+  tellSilence();
+  await idle();
+  assert.equal(tell.length, 1, 'no time has passed');
+  rest.resolve({ replicas: 2, newer: null, refused: {} });
+  assert.deepEqual([(await sending).delivered, (await sending).replicas], [false, 2]);
+});
+
 test('if the copy cannot be written to disk, a note counts as sent when two nodes store it', async () => {
   const world = new MailWorld();
   const [a, b] = [await world.node('a'), await world.node('b')];
