@@ -10,7 +10,7 @@ import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { type Rate, RateQuota } from '../../foundation/rate-limit.ts';
-import { every, type RepeatingTask } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import { awakeTimeout, SLEEP_MS } from '../../foundation/stall.ts';
 import { KnownNodes } from '../known-nodes.ts';
 import { sessionHolder } from '../links/holder.ts';
@@ -161,7 +161,11 @@ export class PeerTable implements Component {
   async start(): Promise<void> {
     this.#lookedAt = this.#clock.now();
     const onError = (error: unknown): void => this.#log.warn({ error }, 'connections could not be checked');
-    this.#looks = every(this.#clock, { periodMs: LOOK_MS, onError }, () => this.#look());
+    const options = { firstMs: this.#lookPauseMs, periodMs: LOOK_MS, onError };
+    this.#looks = every(this.#clock, options, () => {
+      this.#look();
+      return this.#lookPauseMs;
+    });
   }
 
   async stop(): Promise<void> {
@@ -325,8 +329,17 @@ export class PeerTable implements Component {
 
   #file(peer: Peer): void {
     const { nodeId } = peer;
+    const had = this.#active.size > 0;
     if (!peer.isAtRest) this.#active.set(nodeId, peer);
     else if (this.#active.delete(nodeId) && peer.isPlaced) this.#atRest.set(nodeId, peer);
+    if (this.#active.size > 0 === had) return;
+    this.#lookedAt = this.#clock.now();
+    this.#looks?.plan(this.#lookPauseMs);
+  }
+
+  /** Without active peers, an idle node is not woken. */
+  get #lookPauseMs(): number {
+    return this.#active.size > 0 ? LOOK_MS : UNTIL_REQUESTED;
   }
 
   #take({ connection, ours, theirs }: Greeted): NodeSession {

@@ -129,7 +129,7 @@ test('a node without an address, or with a silent one, is unreachable', async ()
   clock.advance(NODE_DIAL_TIMEOUT_MS);
   await connecting;
   await settle();
-  assert.equal(clock.timers, 2, 'only the periodic timers of the pools remain');
+  assert.equal(clock.timers, 0, 'without connections, no timer remains');
 });
 
 test('a caller with another address does not wait for a dial to the wrong one, and either connection serves both', async () => {

@@ -31,9 +31,9 @@ const FLOOD_GROWTH = 0.8;
 /** Calls that replace failed ones during a flood, each time: a handshake takes a millisecond. */
 const FLOOD_CALLS = 20;
 
-/** How often the number of pending calls is adapted, milliseconds, and without unfinished handshakes. */
+/** How often the number of pending calls is adapted, milliseconds, and the longest pause without handshakes. */
 const ADAPT_INTERVAL_MS = 100;
-const QUIET_ADAPT_INTERVAL_MS = 500;
+export const QUIET_ADAPT_INTERVAL_MS = 2_000;
 
 /** Added to the idle timeout, after which the engine has certainly dropped a handshake. */
 const EXPIRY_SLACK_MS = 1_000;
@@ -142,6 +142,7 @@ export class Acceptor {
     } catch {
       // A handshake that failed, or an aborted server. Both are expected.
       this.#waiting--;
+      this.#adapting?.soon(ADAPT_INTERVAL_MS);
     }
   }
 }

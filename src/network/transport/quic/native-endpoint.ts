@@ -240,6 +240,7 @@ export class NativeQuicEndpoint implements Endpoint {
   }
 
   #wrap(native: EngineConnection, { key }: Peer, path: Path, outbound: boolean): NativeConnection {
+    this.#heldBack.onConnection();
     return new NativeConnection({ native, remoteKey: key, path, outbound }, { clock: this.#clock });
   }
 

@@ -12,7 +12,7 @@ import type { Clock } from '../../../foundation/clock.ts';
 import type { Log } from '../../../foundation/log.ts';
 import { scriptCommand } from '../../../foundation/package-file.ts';
 import { Quota } from '../../../foundation/quota.ts';
-import { every, type RepeatingTask } from '../../../foundation/repeat.ts';
+import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../../foundation/repeat.ts';
 import { awakeClock } from '../../../foundation/stall.ts';
 
 /** The first inherited descriptor of a child process. */
@@ -117,6 +117,8 @@ export class ReceiveBudget {
   readonly #log: Log;
   readonly #isKnown: (nodeKey: Uint8Array) => boolean;
   #looks: RepeatingTask | null = null;
+  /** True if the last look found no connection. */
+  #isResting = false;
 
   /**
    * @param holders all open connections
@@ -144,8 +146,15 @@ export class ReceiveBudget {
     this.#looks?.stop();
   }
 
+  /** To be called for each new connection: without connections there are no looks. */
+  onConnection(): void {
+    if (!this.#isResting) return;
+    this.#isResting = false;
+    this.#looks?.soon(HELD_BACK_INTERVAL_MS);
+  }
+
   /** Keeps connections within the limits, preferring known nodes and then small connections, and closes the rest. */
-  #look(): void {
+  #look(): number {
     const budget = new Quota({
       perNode: MAX_HELD_BACK_PER_NODE_BYTES,
       perSource: MAX_HELD_BACK_PER_SOURCE_BYTES,
@@ -164,5 +173,7 @@ export class ReceiveBudget {
       this.#log.warn({ bytes }, 'closed a connection with too many unread bytes');
       connection.close();
     }
+    this.#isResting = held.length === 0;
+    return this.#isResting ? UNTIL_REQUESTED : HELD_BACK_INTERVAL_MS;
   }
 }

@@ -5,6 +5,7 @@ import {
   Acceptor,
   FLOOD_HANDSHAKES,
   MAX_UNFINISHED_HANDSHAKES,
+  QUIET_ADAPT_INTERVAL_MS,
   SPARE_ACCEPTS,
 } from '../../../../src/network/transport/quic/acceptor.ts';
 import type {
@@ -20,11 +21,13 @@ const IDLE_TIMEOUT_MS = 15_000;
 class FakeServer implements EngineServer {
   readonly waiting: { resolve(connection: EngineConnection): void; reject(error: Error): void }[] = [];
   acceptedHandshakes = 0;
+  checks = 0;
 
   inboundConnection(): Promise<EngineConnection> {
     return new Promise((resolve, reject) => this.waiting.push({ resolve, reject }));
   }
   stats(): { acceptedHandshakes: number } {
+    this.checks++;
     return { acceptedHandshakes: this.acceptedHandshakes };
   }
   /** Assigns handshakes to pending accept calls without finishing them. */
@@ -98,6 +101,18 @@ test('accept calls are pending from the start, and a finished one is replaced', 
   assert.equal(accepted.length, 1);
   clock.advance(100);
   assert.ok(server.waiting.length - 2 >= SPARE_ACCEPTS);
+});
+
+test('without handshakes there are few checks, and a failed handshake is replaced soon', async () => {
+  const { server, clock } = setUp();
+  clock.advance(100);
+  server.checks = 0;
+  clock.advance(10 * QUIET_ADAPT_INTERVAL_MS);
+  assert.equal(server.checks, 10);
+  server.waiting.pop()?.reject(new Error('bad certificate'));
+  await settled();
+  clock.advance(100);
+  assert.equal(server.waiting.length, SPARE_ACCEPTS);
 });
 
 test('a few unfinished handshakes never use up the accept calls, and are not a flood', () => {

@@ -104,3 +104,17 @@ test('many node keys of one source have one share, and known nodes are closed la
   const known = new Connection(MAX_HELD_BACK_PER_NODE_BYTES, KNOWN, '192.0.2.1');
   assert.deepEqual(closedAmong([known, ...ofAll(0.3, 0.3)]), [false, true, false]);
 });
+
+test('without connections there are no looks, and the first one begins them again', () => {
+  const clock = new TestClock();
+  const connections: Connection[] = [];
+  const guard = new ReceiveBudget(() => connections, clock, silentLog);
+  guard.start();
+  clock.advance(HELD_BACK_INTERVAL_MS);
+  assert.equal(clock.timers, 0);
+  guard.onConnection();
+  connections.push(...ofOne(1, 0.6, 0.6));
+  clock.advance(HELD_BACK_INTERVAL_MS);
+  assert.equal(connections.filter(({ closed }) => closed).length, 1);
+  guard.stop();
+});
