@@ -30,6 +30,8 @@ const LOOK_BURST = 40;
  */
 export const ROUND_LOOKS_PER_S = 1;
 export const ROUND_LOOK_BURST = 60;
+/** Of this number of rounds, all but one query only the few closest nodes of each mailbox. */
+const ROUNDS_PER_FULL_ROUND = 4;
 /** Milliseconds for one request to the network. */
 const LOOK_TIMEOUT_MS = 10_000;
 /** Notes per request. */
@@ -54,6 +56,8 @@ export class NoteFetcher {
   readonly #soon = new Map<Aid, number>();
   /** The rest of the current round; null between rounds. */
   #round: Iterator<Aid> | null = null;
+  /** Rounds since the last one that queried all nodes near each mailbox. */
+  #briefRounds = 0;
   readonly #rounds: RepeatingTask;
   readonly #turns: RepeatingTask;
   #unsubscribe: () => void = () => {};
@@ -115,6 +119,7 @@ export class NoteFetcher {
     const { ready } = this.#deps.network.reachability();
     if (ready && !this.#ready) {
       this.#catchesUp = true;
+      this.#briefRounds = 0;
       this.#rounds.soon();
     }
     this.#ready = ready;
@@ -140,10 +145,11 @@ export class NoteFetcher {
       if (!this.#deps.network.reachability().ready) return;
       const wait = this.#rate.retryAfterMs('');
       if (wait > 0) return wait;
-      const aid = this.#nextRequested() ?? this.#nextOfRound();
+      const requested = this.#nextRequested();
+      const aid = requested ?? this.#nextOfRound();
       if (aid === null) break;
       this.#rate.take('');
-      this.#start(aid);
+      this.#start(aid, requested === null && this.#briefRounds > 0);
     }
     if (this.#running.size === 0 && this.#round === null) this.#pause();
     const now = this.#deps.clock.now();
@@ -175,6 +181,7 @@ export class NoteFetcher {
       if (next.done === true) {
         this.#round = null;
         this.#catchesUp = false;
+        this.#briefRounds = (this.#briefRounds + 1) % ROUNDS_PER_FULL_ROUND;
       } else if (!this.#running.has(next.value)) {
         this.#roundRate.take('');
         return next.value;
@@ -183,8 +190,8 @@ export class NoteFetcher {
     return null;
   }
 
-  #start(aid: Aid): void {
-    const work = this.#fetch(aid)
+  #start(aid: Aid, isBrief: boolean): void {
+    const work = this.#fetch(aid, isBrief)
       .catch((error: unknown) => {
         if (!this.#stop.signal.aborted) this.#deps.log.warn({ aid, error }, 'a mailbox could not be fetched');
       })
@@ -195,7 +202,8 @@ export class NoteFetcher {
     this.#running.set(aid, work);
   }
 
-  async #fetch(aid: Aid): Promise<void> {
+  /** @param isBrief query the few closest nodes, and the other ones only if these have a note */
+  async #fetch(aid: Aid, isBrief: boolean): Promise<void> {
     const { network, clock } = this.#deps;
     const key = mailboxKey(aid);
     for (let i = 0; i < MAX_LOOKS_IN_A_ROW; i++) {
@@ -204,10 +212,11 @@ export class NoteFetcher {
         limit: NOTES_PER_LOOK,
         timeoutMs: LOOK_TIMEOUT_MS,
         signal: this.#stop.signal,
+        brief: isBrief && i === 0,
       });
       if (records.length === 0) return;
       await this.#accept(aid, key, records);
-      if (records.length < NOTES_PER_LOOK) return;
+      if (records.length < NOTES_PER_LOOK && !(isBrief && i === 0)) return;
     }
   }
 

@@ -157,7 +157,7 @@ export class RecordReader {
     const quorum = this.#newQuorum(key, types);
     const { known = NOTHING, limit: max } = options;
     const wanted = { key, types, answers, quorum, max, known };
-    const search = this.#searches.forRead(key, { types, wantsRecords: true });
+    const search = this.#searches.forRead(key, { types, wantsRecords: true }, options.brief);
     let { onFirst } = options;
     const tell = (found: readonly Uint8Array[], answer: NodeAnswer | null): void => {
       if (onFirst === undefined) return;

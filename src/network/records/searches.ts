@@ -29,6 +29,9 @@ export const SEARCH_WIDTH = 24;
 const READ_PACE: Pace = { parallel: CLOSEST_HEARD, enough: 4 };
 /** The pace of a write, which needs many nodes. */
 const WRITE_PACE: Pace = { parallel: SEARCH_WIDTH, enough: REPLICAS };
+/** Number of closest nodes that a brief read waits for, and its pace. */
+const BRIEF_WIDTH = 4;
+const BRIEF_PACE: Pace = { parallel: BRIEF_WIDTH, enough: BRIEF_WIDTH };
 /** Requests closer nodes only. */
 const SURVEY: FindRequest = { types: [], wantsRecords: false };
 
@@ -52,9 +55,12 @@ export class Searches {
     this.#deps = dependencies;
   }
 
-  /** For a read that may end with the first answers that agree. */
-  forRead(key: Uint8Array, request: FindRequest): ClosestNodes {
-    return this.#start(key, request, READ_PACE);
+  /**
+   * For a read that may end with the first answers that agree.
+   * @param isBrief only the few closest nodes
+   */
+  forRead(key: Uint8Array, request: FindRequest, isBrief = false): ClosestNodes {
+    return isBrief ? this.#start(key, request, BRIEF_PACE, BRIEF_WIDTH) : this.#start(key, request, READ_PACE);
   }
 
   /** For requests to all of the nodes closest to a key. By default it requests no records. */
@@ -103,14 +109,14 @@ export class Searches {
     return await client.find(node, nodeId(node), engine.id, encodeFindRequest(SURVEY));
   }
 
-  #start(key: Uint8Array, request: FindRequest, pace: Pace): ClosestNodes {
+  #start(key: Uint8Array, request: FindRequest, pace: Pace, width = SEARCH_WIDTH): ClosestNodes {
     const { clock, health, engine, bootstrapNodes, client, isOwnHost } = this.#deps;
     const value = encodeFindRequest(request);
     // The table may be full of dead or colluding nodes, so the search starts with twice as many as must answer, and
     // with the configured nodes.
     const start = [...engine.closest(key, 2 * SEARCH_WIDTH), ...bootstrapNodes.addresses()];
     return new ClosestNodes(
-      { target: key, width: SEARCH_WIDTH, ...pace, start },
+      { target: key, width, ...pace, start },
       {
         clock: awakeClock(clock),
         health,

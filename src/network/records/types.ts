@@ -42,6 +42,8 @@ export interface GetOptions {
 export interface ListOptions extends Omit<GetOptions, 'thorough'> {
   /** At most this number of records. */
   readonly limit?: number;
+  /** Wait for the few closest nodes only: enough to learn whether there are records, unless all of these hide them. */
+  readonly brief?: boolean;
   /** Digests (`recordDigest`, in hex) of records that the reader has. They are neither fetched nor returned. */
   readonly known?: ReadonlySet<string>;
 }

@@ -36,8 +36,13 @@ async function newFetcher(t: TestContext, aids: readonly Aid[] = [], verdict: Ve
     mock.resetCalls();
     return keys;
   };
+  const breadths = (): string[] => {
+    const all = mock.calls.map(({ arguments: [, , options] }) => (options?.brief === true ? 'few' : 'all'));
+    mock.resetCalls();
+    return all;
+  };
   const mailbox = (aid: Aid): string => toHex(mailboxKey(aid));
-  return { clock, fetcher, looks, mailbox, sender };
+  return { clock, fetcher, looks, breadths, mailbox, sender };
 }
 
 test('a mailbox with a delay is fetched after it, and other mailboxes meanwhile', async (t) => {
@@ -85,6 +90,24 @@ test('all mailboxes are fetched at the start, and later one each second beyond t
   assert.deepEqual(looks(), all.slice(0, 1));
   await fetcher.stop();
   assert.equal(clock.timers, 0);
+});
+
+test('the first round queries all nodes near a mailbox, and of later rounds every fourth', async (t) => {
+  const { clock, fetcher, breadths } = await newFetcher(t, [newIdentity().aid]);
+  await clock.run(8 * 60_000 + 1000);
+  assert.deepEqual(breadths(), ['all', 'few', 'few', 'few', 'all', 'few', 'few', 'few', 'all']);
+  await fetcher.stop();
+});
+
+test('if the few closest nodes have a note, the other nodes near the mailbox are queried too', async (t) => {
+  const owner = newIdentity();
+  const { clock, fetcher, breadths, sender } = await newFetcher(t, [owner.aid]);
+  const { key, record } = noteRecord(owner, 200, { timestamp: unixSeconds(clock) });
+  await sender.put(key, record);
+  breadths();
+  await clock.run(60_000);
+  assert.deepEqual(breadths(), ['few', 'all']);
+  await fetcher.stop();
 });
 
 test('a mailbox that had a note for its agent is fetched again a minute later, unlike that of a deleted agent', async (t) => {

@@ -66,6 +66,13 @@ test('a read queries fewer nodes concurrently than a write', () => {
   }
 });
 
+test('a brief read ends with the few closest nodes', async () => {
+  const { searches, hosts, nodes, answer } = setUp(60);
+  answer(async (address, id) => answerOf(address, id));
+  await searches.forRead(KEY, { types: [RECORD.note], wantsRecords: true }, true).finished;
+  assert.deepEqual(hosts(), new Set(closestTo(KEY, nodes, 4).map(({ host }) => host)));
+});
+
 test('a node that was silent while this node stalled does not count as slow', () => {
   const { searches, asked, clock } = setUp(30);
   searches.forRead(KEY, { types: [], wantsRecords: true });
