@@ -22,3 +22,11 @@ export function threadMs(pid: number | undefined): number {
   );
   return threads.reduce((sum, ns) => sum + ns, 0) / 1e6;
 }
+
+/** How often the threads of a process were woken. */
+export function wakeUps(pid: number | undefined): number {
+  return readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => {
+    const status = readFileSync(`/proc/${pid}/task/${thread}/status`, 'utf8');
+    return sum + Number(/^voluntary_ctxt_switches:\s*(\d+)/m.exec(status)?.[1] ?? 0);
+  }, 0);
+}
