@@ -1,6 +1,6 @@
 /** The command line of the simulator. */
 import { parseArgs } from 'node:util';
-import { DEFAULT_USERS, FAULT_KINDS, type FaultKind, USER_NAMES } from './names.ts';
+import { DEFAULT_USERS, FAULT_KINDS, type FaultKind, TRIAL_NAMES, type TrialName, USER_NAMES } from './names.ts';
 import { Process } from './process.ts';
 import { SimulatedRecordNetwork } from './record-network.ts';
 import { random, schedule } from './take-over.ts';
@@ -22,6 +22,8 @@ Runs complete nodes with users in virtual time, with faults, and checks that eve
   --healing M   minutes from the end of all faults until every guarantee must hold (default 40)
   --users LIST  which users act, separated by commas. Default: all but trials of
                 ${USER_NAMES.join(', ')}
+  --trials LIST which trials take place, separated by commas. Default: all of
+                ${TRIAL_NAMES.join(', ')}
   --pause M     minutes between two faults, on average (default 20)
   --timeline    print everything that users did and that went wrong
   --trace       print every datagram
@@ -68,6 +70,13 @@ function usersOf(text: string | undefined): readonly string[] {
   return names;
 }
 
+function trialsOf(text: string | undefined): readonly TrialName[] {
+  const names = text?.split(',') ?? TRIAL_NAMES;
+  const trials = TRIAL_NAMES.filter((name) => names.includes(name));
+  if (trials.length !== names.length) throw new RangeError(`--trials: some of ${TRIAL_NAMES.join(', ')}`);
+  return trials;
+}
+
 function progress(text: string): void {
   console.error(`${process.uptime().toFixed(0)} s: ${text}`);
 }
@@ -94,6 +103,7 @@ export async function main(seed: number): Promise<void> {
       faults: { type: 'string' },
       without: { type: 'string' },
       users: { type: 'string' },
+      trials: { type: 'string' },
       healing: { type: 'string', default: '40' },
       aim: { type: 'string', default: '0.999' },
       help: { type: 'boolean', default: false },
@@ -120,6 +130,7 @@ export async function main(seed: number): Promise<void> {
         withoutFaults: (values.without?.split(',') ?? []).map((one) => numberOf('without', one, 1, 1_000_000)),
         healingMs: numberOf('healing', values.healing, 0, 100_000) * 60_000,
         users: usersOf(values.users),
+        trials: trialsOf(values.trials),
         faultPauseMinutes: numberOf('pause', values.pause, 0.1, 1_000_000),
       },
       schedule,

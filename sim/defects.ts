@@ -21,6 +21,8 @@ interface Defect {
   readonly cause: string;
   /** Options of the simulations that look for it. */
   readonly options: readonly string[];
+  /** Why no simulation finds it. */
+  readonly unseen?: string;
 }
 
 interface Search {

@@ -40,3 +40,33 @@ export const USER_NAMES = [
 
 /** Trials take hours and need no faults. */
 export const DEFAULT_USERS: readonly string[] = USER_NAMES.filter((name) => name !== 'trials');
+
+export const TRIAL_NAMES = [
+  'offline note',
+  'failed flush',
+  'unflushed text',
+  'wrong time',
+  'first node',
+  'returned',
+  'moved 1 s ago',
+  'moved 3 s ago',
+  'moved 10 s ago',
+  'moved awake 3 s ago',
+  'moved awake 15 s ago',
+  'secret',
+  'restless',
+  'denied',
+  'kept note',
+  'entries ahead',
+  'false invitation',
+  'clock behind',
+  'clock ahead',
+  'full disk',
+  'full disks elsewhere',
+  'denied late',
+  'dead path',
+  'halves',
+  'first node moved',
+  'short visit',
+] as const;
+export type TrialName = (typeof TRIAL_NAMES)[number];

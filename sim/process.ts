@@ -29,6 +29,8 @@ export class Process {
   readonly name: string;
   readonly interfaces: ProcessParts['interfaces'];
   readonly ports: LocalPorts;
+  /** Ports that accept a connection of this program late, after milliseconds. */
+  readonly acceptMs = new Map<number, number>();
   readonly log: string[] = [];
   readonly databases = new Set<DatabaseSync>();
   readonly clock: Clock = { now: () => this.#now(), after: (ms, task) => this.#after(ms, task) };

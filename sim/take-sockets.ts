@@ -163,7 +163,8 @@ export function takeSockets(plan: Planner): void {
     const done = rest.find((one): one is () => void => typeof one === 'function');
     if (done !== undefined) socket.once('connect', done);
     Reflect.set(socket, 'connecting', true);
-    plan(() => {
+    const lateMs = isHere(options.host) ? current?.acceptMs.get(options.port) : undefined;
+    const begin = (): void => {
       if (socket.destroyed) return;
       const accept = isHere(options.host) ? current?.ports.get(options.port) : undefined;
       Reflect.set(socket, 'connecting', false);
@@ -175,7 +176,9 @@ export function takeSockets(plan: Planner): void {
       accept(other);
       socket.emit('connect');
       socket.emit('ready');
-    });
+    };
+    if (lateMs === undefined) plan(begin);
+    else current?.clock.after(lateMs, begin);
     return socket;
   };
   // The date would be that of the real machine.

@@ -121,6 +121,7 @@ export class UdpNetwork {
   quality: PathQuality;
   /** Whether datagrams from one machine to another are lost. Can be replaced at any time. */
   isCut: (from: Machine, to: Machine) => boolean = () => false;
+  readonly #cuts = new Set<readonly [ReadonlySet<Machine>, ReadonlySet<Machine>]>();
   #lastHost = 0;
   /** Datagrams and bytes that were sent. */
   sent = 0;
@@ -164,6 +165,20 @@ export class UdpNetwork {
     }
   }
 
+  /** Loses all datagrams between two groups of machines. Returns how to end it. */
+  cut(left: readonly Machine[], right: readonly Machine[]): () => void {
+    const cut = [new Set(left), new Set(right)] as const;
+    this.#cuts.add(cut);
+    return () => void this.#cuts.delete(cut);
+  }
+
+  #isLost(from: Machine, to: Machine): boolean {
+    if (this.isCut(from, to)) return true;
+    for (const [left, right] of this.#cuts)
+      if ((left.has(from) && right.has(to)) || (right.has(from) && left.has(to))) return true;
+    return false;
+  }
+
   newPosition(): readonly [number, number] {
     return [this.#random.next(), this.#random.next()];
   }
@@ -197,14 +212,14 @@ export class UdpNetwork {
     this.#schedule.after(this.#delayMs(from.position, nat.position), () => {
       const inner = nat.inbound(to.port, source, this.#schedule.now());
       const machine = inner === null ? undefined : nat.inside.get(inner.host);
-      if (inner !== null && machine !== undefined && !this.isCut(from, machine))
+      if (inner !== null && machine !== undefined && !this.#isLost(from, machine))
         this.#deliver(machine, source, inner.port, datagram);
     });
   }
 
   #carry(from: Machine, to: Machine, source: Address, port: number, datagram: Uint8Array): void {
     this.#schedule.after(this.#delayMs(from.position, to.position), () => {
-      if (!this.isCut(from, to)) this.#deliver(to, source, port, datagram);
+      if (!this.#isLost(from, to)) this.#deliver(to, source, port, datagram);
     });
   }
 

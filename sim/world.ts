@@ -10,7 +10,7 @@ import { Random } from '../test/support/random.ts';
 import { Agent, FIRST_SERVICE_PORT } from './agent.ts';
 import { Faults } from './faults.ts';
 import { lies } from './liars.ts';
-import type { FaultKind } from './names.ts';
+import type { FaultKind, TrialName } from './names.ts';
 import { NAT_KINDS, Nat } from './nat.ts';
 import { SimulatedNode } from './node.ts';
 import type { Schedule } from './schedule.ts';
@@ -65,6 +65,7 @@ export interface WorldOptions {
   readonly healingMs: number;
   /** Names of the users that act, of `USER_NAMES`. */
   readonly users: readonly string[];
+  readonly trials: readonly TrialName[];
   /** Average minutes between the starts of two faults. */
   readonly faultPauseMinutes: number;
 }
@@ -122,8 +123,14 @@ export class World implements Surroundings {
     this.#keys = keys;
     const disasters = new DisasterUsers(this, { newNode: async () => await this.#newSpare() });
     const trials = new TrialUsers(this, {
+      only: options.trials,
       newNode: async (via, isBehindNat) => await this.#newSpare(via, isBehindNat),
       move: ({ machine }) => this.#udp.move(machine),
+      cut: (left, right) => {
+        const machines = (nodes: readonly SimulatedNode[]): Machine[] => nodes.map(({ machine }) => machine);
+        return this.#udp.cut(machines(left), machines(right));
+      },
+      restartNat: ({ machine }) => machine.nat?.restart(),
     });
     const all: readonly Users[] = [keys, this.#calls, disasters, trials, ...USERS.map((Kind) => new Kind(this))];
     this.#users = all.filter(({ name }) => options.users.includes(name));

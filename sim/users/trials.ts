@@ -9,6 +9,7 @@ import type { Aid } from '../../src/foundation/identity/aid.ts';
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
 import { delegateAnew, type TestIdentity } from '../../test/support/identities.ts';
 import type { Agent } from '../agent.ts';
+import { TRIAL_NAMES, type TrialName } from '../names.ts';
 import type { SimulatedNode } from '../node.ts';
 import type { Surroundings, Users } from '../user.ts';
 
@@ -28,6 +29,8 @@ const ARRIVAL_MS = 90_000;
 /** A call of a node that has just returned, or that has moved, may take this long, milliseconds. */
 const RETURNED_MS = 800;
 const MOVED_MS = 4000;
+/** A connection in use leaves a dead path within this time, milliseconds. */
+const DEAD_PATH_MS = 8000;
 /** Timers that a node without work may begin in a minute. */
 const MAX_TIMERS = 3000;
 /** Repetitions, because a power cut loses a random part. */
@@ -35,10 +38,16 @@ const POWER_CUTS = 4;
 const ZERO_SECRET: Uint8Array = new Uint8Array(32);
 
 interface Parts {
+  /** Trials that take place. */
+  readonly only: readonly TrialName[];
   /** A running node without agents. It joins through another one, or through those of the world, or none. */
   readonly newNode: (via?: SimulatedNode | null, isBehindNat?: boolean) => Promise<SimulatedNode>;
   /** Gives the machine of a node another public address. */
   readonly move: (node: SimulatedNode) => void;
+  /** Loses all datagrams between two groups of nodes. Returns how to end it. */
+  readonly cut: (left: readonly SimulatedNode[], right: readonly SimulatedNode[]) => () => void;
+  /** The NAT of a node forgets all mappings. */
+  readonly restartNat: (node: SimulatedNode) => void;
 }
 
 export class TrialUsers implements Users {
@@ -53,29 +62,35 @@ export class TrialUsers implements Users {
   constructor(world: Surroundings, parts: Parts) {
     this.#world = world;
     this.#parts = parts;
-    this.#trials = [
-      (agent) => this.#offlineNote(agent),
-      () => this.#failedFlush(),
-      () => this.#unflushedText(),
-      () => this.#wrongTime(),
-      () => this.#firstOfANetwork(),
-      () => this.#returned(),
-      () => this.#moved(SECOND_MS),
-      () => this.#moved(3 * SECOND_MS),
-      () => this.#moved(10 * SECOND_MS),
-      () => this.#movedAwake(3 * SECOND_MS),
-      () => this.#movedAwake(15 * SECOND_MS),
-      () => this.#secret(),
-      () => this.#restless(),
-      () => this.#denied(),
-      () => this.#keptNote(),
-      () => this.#entriesAhead(),
-      () => this.#falseInvitation(),
-      (agent) => this.#clockSetRight(agent, -2 * DAY_MS),
-      (agent) => this.#clockSetRight(agent, 2 * DAY_MS),
-      () => this.#failingRenewals('with a full disk', (node) => node),
-      () => this.#failingRenewals('with full disks elsewhere', (_, other) => other),
-    ];
+    const trials: Readonly<Record<TrialName, (agent: Agent) => Promise<void>>> = {
+      'offline note': (agent) => this.#offlineNote(agent),
+      'failed flush': () => this.#failedFlush(),
+      'unflushed text': () => this.#unflushedText(),
+      'wrong time': () => this.#wrongTime(),
+      'first node': () => this.#firstOfANetwork(),
+      returned: () => this.#returned(),
+      'moved 1 s ago': () => this.#moved(SECOND_MS),
+      'moved 3 s ago': () => this.#moved(3 * SECOND_MS),
+      'moved 10 s ago': () => this.#moved(10 * SECOND_MS),
+      'moved awake 3 s ago': () => this.#movedAwake(3 * SECOND_MS),
+      'moved awake 15 s ago': () => this.#movedAwake(15 * SECOND_MS),
+      secret: () => this.#secret(),
+      restless: () => this.#restless(),
+      denied: () => this.#denied(),
+      'kept note': () => this.#keptNote(),
+      'entries ahead': () => this.#entriesAhead(),
+      'false invitation': () => this.#falseInvitation(),
+      'clock behind': (agent) => this.#clockSetRight(agent, -2 * DAY_MS),
+      'clock ahead': (agent) => this.#clockSetRight(agent, 2 * DAY_MS),
+      'full disk': () => this.#failingRenewals('with a full disk', (node) => node),
+      'full disks elsewhere': () => this.#failingRenewals('with full disks elsewhere', (_, other) => other),
+      'denied late': () => this.#deniedLate(),
+      'dead path': () => this.#deadPath(),
+      halves: () => this.#halves(),
+      'first node moved': () => this.#firstMoved(),
+      'short visit': () => this.#shortVisit(),
+    };
+    this.#trials = TRIAL_NAMES.filter((name) => parts.only.includes(name)).map((name) => trials[name]);
   }
 
   /** Each trial once. */
@@ -209,6 +224,23 @@ export class TrialUsers implements Users {
     await this.#end(client, next);
   }
 
+  /** The only other node of a network takes records at the address that it moved to. */
+  async #firstMoved(): Promise<void> {
+    const first = await this.#parts.newNode(null);
+    const second = await this.#parts.newNode(first);
+    await this.#pause(JOIN_MS);
+    const aid = await this.#agent(second);
+    await this.#pause(MINUTE_MS);
+    this.#parts.move(first);
+    await this.#pause(3 * MINUTE_MS);
+    const isTaken = await this.#isDone(second.call('agentPublish', { aid }));
+    const { replicas = 0 } = (await second.call('agentPublish', { aid }).catch(() => null)) ?? {};
+    this.#world.note(`a node that moved takes records: ${isTaken}, ${replicas}`);
+    if (replicas === 0)
+      this.#world.violate('nodes that moved take records', 'the only other node of a network takes none');
+    await this.#end(first, second);
+  }
+
   // Calls.
 
   /** A call begins another attempt if an earlier one has waited since the node was offline. */
@@ -237,6 +269,33 @@ export class TrialUsers implements Users {
     this.#serve(two);
     await this.#pause(afterMs);
     await this.#mustAnswer(one, caller, called, `that moved ${afterMs} ms ago`, MOVED_MS);
+    await this.#end(one, two);
+  }
+
+  /** A node that calls its caller, stops and returns within a second, is dialed again. */
+  async #shortVisit(): Promise<void> {
+    const { note, violate, schedule } = this.#world;
+    const [one, two] = [await this.#node(), await this.#node()];
+    const [caller, called] = [await this.#agent(one), await this.#agent(two)];
+    await this.#pause(MINUTE_MS);
+    await one.call('resolve', { aid: called });
+    two.crash();
+    await two.start();
+    await this.#pause(20 * SECOND_MS);
+    this.#parts.move(two);
+    const call = (): Promise<boolean> => this.#isDone(one.call('fetch', { aid: called, path: '/', local_aid: caller }));
+    const first = call();
+    const since = schedule.now();
+    await two.call('fetch', { aid: caller, path: '/', local_aid: called }).catch(() => {});
+    note(`visited after ${schedule.now() - since} ms`);
+    await two.stop();
+    await two.start();
+    this.#serve(two);
+    note(`back after ${schedule.now() - since} ms`);
+    const at = schedule.now();
+    const isAnswered = await call();
+    note(`a call after a short visit: ${await first}, ${isAnswered}, ${schedule.now() - at} ms`);
+    if (!isAnswered) violate('calls find nodes soon', 'a call after a short visit failed');
     await this.#end(one, two);
   }
 
@@ -316,9 +375,72 @@ export class TrialUsers implements Users {
     await this.#end(one, two);
   }
 
+  /** As `#denied`, if the access list changes while the service has not yet accepted. */
+  async #deniedLate(): Promise<void> {
+    const { one, two, caller, called } = await this.#echoed();
+    two.process.acceptMs.set(SERVICE_PORT, 4 * SECOND_MS);
+    const connection = await this.#open(one, caller, called);
+    connection.write();
+    await this.#pause(2 * SECOND_MS);
+    await two.call('aclDeny', { aid: called, body_aid: caller });
+    await this.#pause(5 * SECOND_MS);
+    this.#world.note(`a connection that was denied before the service accepted: ${connection.received} bytes`);
+    if (connection.received > 0)
+      this.#world.violate('access lists', 'a tunnel reached a service that excluded its caller meanwhile');
+    await this.#end(one, two);
+  }
+
+  /** A connection in use moves to another path after the NAT of its silent side forgets the present one. */
+  async #deadPath(): Promise<void> {
+    const { schedule, note, violate } = this.#world;
+    const { one, two, caller, called } = await this.#echoed(true);
+    const connection = await this.#open(one, caller, called);
+    connection.write();
+    await this.#pause(5 * SECOND_MS);
+    this.#parts.restartNat(two);
+    const since = schedule.now();
+    const before = connection.received;
+    for (let step = 0; step < 600 && connection.received === before && !connection.isClosed; step++) {
+      if (step % 10 === 0) connection.write();
+      await this.#pause(SECOND_MS / 10);
+    }
+    const ms = schedule.now() - since;
+    note(`a connection on a dead path: ${before} bytes, ${ms} ms, closed: ${connection.isClosed}`);
+    if (before > 0 && (connection.isClosed || ms > DEAD_PATH_MS))
+      violate('connections leave dead paths soon', `${ms} ms, closed: ${connection.isClosed}`);
+    await this.#end(one, two);
+  }
+
+  /** After a partition, both halves of a network find each other, although no bootstrap node is in the other half. */
+  async #halves(): Promise<void> {
+    const first = await this.#parts.newNode(null);
+    const left = [first, await this.#parts.newNode(first)];
+    const bridge = await this.#parts.newNode(first);
+    await this.#pause(JOIN_MS);
+    const third = await this.#parts.newNode(bridge);
+    await this.#pause(JOIN_MS);
+    const right = [third, await this.#parts.newNode(third)];
+    await this.#pause(2 * MINUTE_MS);
+    bridge.crash();
+    await this.#pause(5 * MINUTE_MS);
+    const [, reader] = left;
+    const [, owner] = right;
+    if (reader === undefined || owner === undefined) return;
+    const known = await this.#isDone(reader.call('resolve', { aid: await this.#agent(owner) }));
+    const heal = this.#parts.cut(left, right);
+    await this.#pause(20 * MINUTE_MS);
+    heal();
+    await this.#pause(4 * MINUTE_MS);
+    const isFound = await this.#isDone(reader.call('resolve', { aid: await this.#agent(owner) }));
+    this.#world.note(`an agent of the other half is found before a partition: ${known}, after it: ${isFound}`);
+    if (known && !isFound)
+      this.#world.violate('halves of a network meet again', 'an agent of the other half is not found');
+    await this.#end(...left, ...right);
+  }
+
   /** Two nodes. The service of the second one returns every byte. */
-  async #echoed() {
-    const [one, two] = [await this.#node(), await this.#node()];
+  async #echoed(isBehindNat = false) {
+    const [one, two] = [await this.#node(), await this.#node(isBehindNat)];
     two.process.run(() => {
       net.createServer((socket) => void socket.on('error', () => {}).pipe(socket)).listen(SERVICE_PORT);
     });
@@ -457,8 +579,8 @@ export class TrialUsers implements Users {
 
   // What all trials need.
 
-  async #node(): Promise<SimulatedNode> {
-    const node = await this.#parts.newNode();
+  async #node(isBehindNat = false): Promise<SimulatedNode> {
+    const node = await this.#parts.newNode(undefined, isBehindNat);
     await this.#pause(JOIN_MS);
     return node;
   }
