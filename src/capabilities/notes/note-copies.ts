@@ -16,6 +16,8 @@ import type { NotesDependencies } from './types.ts';
 export const QUIET_MS = 250;
 /** Maximum milliseconds for which copies wait for that. */
 export const MAX_GATHER_MS = 3000;
+/** Nodes that get a copy. It is needed only if the recipient loses the note before it is read. */
+const COPY_WIDTH = 4;
 /** Copies over one search, whose result is fresh for 5 seconds. */
 const COPIES_PER_SEARCH = 32;
 /** Maximum number and bytes of waiting copies. */
@@ -168,7 +170,7 @@ export class NoteCopies {
   async #put(near: NearbyNodes, encoded: Uint8Array): Promise<boolean> {
     const { signal } = this.#stop;
     try {
-      const { replicas, refused } = await near.put(decodeRecord(encoded), { signal });
+      const { replicas, refused } = await near.put(decodeRecord(encoded), { signal, width: COPY_WIDTH });
       return replicas > 0 || (refused['removed'] ?? 0) > 0;
     } catch (error) {
       if (signal.aborted) throw error;

@@ -207,18 +207,13 @@ export class RecordWriter {
     if (!belongsUnderKey(record, key))
       throw new SvcError('bad_record', { message: 'The record belongs under another key.' });
     await this.#verifier.verifyAsync(record, unixSeconds(this.#clock));
-    const isOurs = this.#isOurs(key);
+    const width = options.width ?? widthFor(record);
+    const isOurs = this.#isOurs(key, options.width ?? STORE_WIDTH);
     const newer = isOurs ? this.#store.newer(key, record) : null;
     if (newer !== null) return { replicas: 0, newer: newer.held, refused: { newer: 1 } };
     using limit = awakeTimeout(this.#clock, PUT_TIMEOUT_MS, options.signal);
     const search = shared ?? this.#searches.forWrite(key);
-    const put = new PutOperation(
-      this.#clock,
-      search,
-      widthFor(record),
-      (at) => this.#client.store(at, key, record),
-      options,
-    );
+    const put = new PutOperation(this.#clock, search, width, (at) => this.#client.store(at, key, record), options);
     limit.signal.addEventListener('abort', () => {
       search.stop();
       put.stop();
@@ -228,10 +223,9 @@ export class RecordWriter {
   }
 
   /** Whether this node should keep records of this key: it is among the closest nodes, or is the only one. */
-  #isOurs(key: Uint8Array): boolean {
+  #isOurs(key: Uint8Array, width: number): boolean {
     return (
-      this.#engine.peerCount === 0 ||
-      (this.#engine.ownAddress !== null && this.#engine.closerThanSelf(key) < STORE_WIDTH)
+      this.#engine.peerCount === 0 || (this.#engine.ownAddress !== null && this.#engine.closerThanSelf(key) < width)
     );
   }
 

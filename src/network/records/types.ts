@@ -20,6 +20,8 @@ export interface PutResult {
 
 export interface PutOptions {
   readonly signal?: AbortSignal;
+  /** Number of closest nodes that get the record, if fewer are enough. */
+  readonly width?: number;
   /** Called with the number of replicas each time that it grows. */
   readonly onKept?: (replicas: number) => void;
   /**

@@ -41,9 +41,17 @@ test('copies wait until there is a pause, and go out over one search', async () 
   const { world, a } = all;
   const searches: number[] = [];
   const near = a.records.near.bind(a.records);
+  const widths = new Set<number | undefined>();
   a.records.near = (key) => {
     searches.push(world.clock.now());
-    return near(key);
+    const nodes = near(key);
+    return {
+      ...nodes,
+      put: (record, options) => {
+        widths.add(options.width);
+        return nodes.put(record, options);
+      },
+    };
   };
   for (let i = 0; i < 10; i++) await send(all, i);
   assert.deepEqual([stored(all), waitingCopies(a)], [0, 10]);
@@ -51,6 +59,7 @@ test('copies wait until there is a pause, and go out over one search', async () 
   const last = world.clock.now();
   await world.until('all are out', () => stored(all) === 10 && waitingCopies(a) === 0);
   assert.equal(searches.length, 1);
+  assert.deepEqual(widths, new Set([4]), 'the recipient has the notes, so four nodes are enough');
   assert.ok((searches[0] ?? 0) - last >= QUIET_MS - 10, `${(searches[0] ?? 0) - last}`);
 });
 

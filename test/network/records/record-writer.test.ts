@@ -111,6 +111,22 @@ test('a record is sent to the closest nodes, a large record to fewer of them', a
   }
 });
 
+test('a writer that states a width sends the record to fewer nodes', async () => {
+  const width = 4;
+  for (const [closer, own] of [
+    [width - 1, 1],
+    [width, 0],
+  ] as const) {
+    const world = new World();
+    world.engine.closer = closer;
+    const { key, record } = endpointRecord(world.identity(), world.details);
+    const { replicas } = await world.writing.put(key, record, { width });
+    await idle();
+    assert.ok(replicas >= width && world.given.length <= 2 * width, `sent to ${world.given.length} nodes`);
+    assert.equal(world.store.usage().records, own);
+  }
+});
+
 test('a node that is among the closest, or alone, stores its own record. This is not counted as a replica', async () => {
   const world = new World();
   world.verdict = async () => ({ code: 'full', newer: null, token: null });
