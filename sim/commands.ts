@@ -44,6 +44,7 @@ Runs only the record network of many nodes, and looks up agents all the time.
   --lookups R   look-ups per second (default 2)
   --nat P       part of the nodes that are behind a NAT, 0 to 1 (default 0.3)
   --faults all  lost datagrams, partitions, machines that sleep
+  --report M    simulated minutes from one line with interim figures to the next (default 10)
   --aim P       exit with status 1 if a smaller part of the look-ups succeeds, 0 to 1 (default 0.999)
 
 Equal options give the same events on every machine: compare \`eventHash\`.`;
@@ -105,6 +106,7 @@ export async function main(seed: number): Promise<void> {
       users: { type: 'string' },
       trials: { type: 'string' },
       healing: { type: 'string', default: '40' },
+      report: { type: 'string', default: '10' },
       aim: { type: 'string', default: '0.999' },
       help: { type: 'boolean', default: false },
     },
@@ -151,6 +153,7 @@ export async function main(seed: number): Promise<void> {
       lookupsPerSecond: numberOf('lookups', values.lookups, 0.001, 10_000),
       behindNat: numberOf('nat', values.nat, 0, 1),
       hasFaults: values.faults !== undefined && values.faults !== 'none',
+      reportMinutes: numberOf('report', values.report, 0.01, 100_000),
     },
     schedule,
     random,

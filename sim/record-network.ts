@@ -26,8 +26,11 @@ const BOOTSTRAP_NODES = 5;
 /** Validity of an endpoint record in seconds, and milliseconds until its agent publishes it again. */
 const TTL_S = 7200;
 const RENEWAL_MS = 1_800_000;
-/** Milliseconds between two nodes that join at the beginning. */
+/** Milliseconds between two nodes that join at the beginning, and in which all of them join at most. */
 const JOIN_PAUSE_MS = 200;
+const MAX_JOINING_MS = 300_000;
+/** Milliseconds from the last node that joins to the first look-up. */
+const WARM_UP_MS = 120_000;
 /** Milliseconds from the end of one fault to the next, and the longest that each lasts. */
 const FAULT_PAUSE_MS = 300_000;
 const MAX_FAULT_MS = 240_000;
@@ -36,6 +39,8 @@ const HEALING_MS = 180_000;
 /** Part of the datagrams that are lost during a fault. */
 const HEAVY_LOSS = 0.15;
 const MAX_MISSES_SHOWN = 20;
+/** Nodes that join from one line of progress to the next. */
+const NODES_PER_REPORT = 500;
 const MAX_STORE_BYTES = 64 * 1024 * 1024;
 
 export interface RecordNetworkOptions {
@@ -49,6 +54,8 @@ export interface RecordNetworkOptions {
   readonly behindNat: number;
   /** Lost datagrams, partitions, and machines that sleep. */
   readonly hasFaults: boolean;
+  /** Simulated minutes between two lines with interim figures. */
+  readonly reportMinutes: number;
 }
 
 export interface RecordNetworkFigures {
@@ -72,6 +79,14 @@ interface Member {
   seq: number;
   isPublished: boolean;
   isGone: boolean;
+}
+
+/** Totals at one time. */
+interface Counts {
+  readonly seconds: number;
+  readonly lookups: number;
+  readonly found: number;
+  readonly messages: number;
 }
 
 /** Its name, and how it ends. */
@@ -102,33 +117,52 @@ export class SimulatedRecordNetwork {
   }
 
   async run(onProgress: (text: string) => void): Promise<RecordNetworkFigures> {
-    const { nodes, hours } = this.#options;
+    const { nodes, hours, reportMinutes } = this.#options;
     while (this.#members.length < nodes) {
       await this.#join();
-      await this.#schedule.run(JOIN_PAUSE_MS);
+      await this.#schedule.run(Math.min(JOIN_PAUSE_MS, Math.floor(MAX_JOINING_MS / nodes)));
+      if (this.#members.length % NODES_PER_REPORT === 0)
+        onProgress(`${this.#members.length} nodes have joined, ${this.#udp.sent} messages`);
     }
-    await this.#schedule.run(120_000);
-    onProgress(`${nodes} nodes have joined`);
-    const { sent, sentBytes } = this.#udp;
+    await this.#schedule.run(WARM_UP_MS);
+    onProgress(`all ${nodes} nodes have joined, ${this.#udp.sent} messages`);
+    const { sentBytes } = this.#udp;
+    const begun = this.#counts();
     for (const member of this.#members) this.#planEnd(member);
     this.#planLookup();
     if (this.#options.hasFaults) this.#planFault();
-    for (let minute = 0; minute < hours * 60; minute++) {
-      await this.#schedule.run(60_000);
-      if (minute % 10 === 9) onProgress(`${minute + 1} minutes: ${this.#found} of ${this.#lookups} look-ups found`);
+    const minutes = hours * 60;
+    let last = begun;
+    for (let minute = 0; minute < minutes; minute += reportMinutes) {
+      await this.#schedule.run(Math.round(Math.min(reportMinutes, minutes - minute) * 60_000));
+      const now = this.#counts();
+      const passed = ((now.seconds - begun.seconds) / 60).toFixed(1);
+      onProgress(`${passed} minutes: ${this.#change(begun, now)}; since the last line: ${this.#change(last, now)}`);
+      last = now;
     }
-    const nodeSeconds = nodes * hours * 3600;
+    const nodeSeconds = nodes * (last.seconds - begun.seconds);
     return {
       nodes,
       lookups: this.#lookups,
       found: this.#found,
       unpublished: this.#members.filter(({ isPublished }) => !isPublished).length,
-      messagesPerNodeAndSecond: (this.#udp.sent - sent) / nodeSeconds,
+      messagesPerNodeAndSecond: (last.messages - begun.messages) / nodeSeconds,
       bytesPerNodeAndSecond: (this.#udp.sentBytes - sentBytes) / nodeSeconds,
       left: this.#left,
       faults: Object.fromEntries(this.#faults),
       eventHash: this.#schedule.eventHash,
     };
+  }
+
+  #counts(): Counts {
+    const seconds = this.#schedule.elapsedMs / 1000;
+    return { seconds, lookups: this.#lookups, found: this.#found, messages: this.#udp.sent };
+  }
+
+  #change(from: Counts, to: Counts): string {
+    const rate = (to.messages - from.messages) / (this.#options.nodes * (to.seconds - from.seconds));
+    const lookups = `${to.found - from.found} of ${to.lookups - from.lookups} look-ups found`;
+    return `${lookups}, ${rate.toFixed(2)} messages per node and second`;
   }
 
   /** The first failed look-ups: reader and owner. */

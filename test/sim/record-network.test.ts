@@ -32,6 +32,17 @@ test('agents are found while nodes come and go, and one seed gives one sequence 
   }
 });
 
+test('a run reports look-ups and messages before it ends', async () => {
+  const options = ['--nodes', '6', '--hours', '0.01', '--report', '0.2'];
+  const { stderr, stdout } = await run(process.execPath, ['sim/run.ts', 'records', ...options]);
+  const lines = stderr.match(
+    /minutes: \d+ of \d+ look-ups found, \d+\.\d\d messages .*; since the last line: \d+ of /g,
+  );
+  assert.equal(lines?.length, 3, stderr);
+  const { lookups, found } = JSON.parse(stdout) as Figures;
+  assert.ok(stderr.includes(` ${found} of ${lookups} look-ups found`), stderr);
+});
+
 test('a wrong option ends the simulator with a message', async () => {
   const { code, stderr } = await run(process.execPath, ['sim/run.ts', 'records', '--nodes', 'many']);
   assert.equal(code, 1);
