@@ -126,6 +126,11 @@ const IPV4_RANGES = [
   ipv4Range('224.0.0.0', 3, IP_SCOPE.none),
 ];
 
+/** The ranges that an address can be in, by its first byte. */
+const IPV4_RANGES_BY_BYTE = Array.from({ length: 256 }, (_, byte) =>
+  IPV4_RANGES.filter(([first, last]) => first < (byte + 1) * 2 ** 24 && last >= byte * 2 ** 24),
+);
+
 /** All others are unassigned: only 2000::/3 is in use. */
 const IPV6_RANGES = [
   ipv6Range('::1', 128, IP_SCOPE.loopback),
@@ -143,7 +148,13 @@ function scopeIn<V extends number | bigint>(ranges: readonly Range<V>[], value: 
 
 /** The scope of an IPv4 address, given as its 32-bit number. */
 export function ipv4Scope(address: number): IpScope {
-  return scopeIn(IPV4_RANGES, address, IP_SCOPE.public);
+  return scopeIn(IPV4_RANGES_BY_BYTE[address >>> 24] ?? [], address, IP_SCOPE.public);
+}
+
+/** The scope of an IPv4 address; `none` for any other text. */
+export function ipv4ScopeOf(text: string): IpScope {
+  const address = ipv4Number(text);
+  return address < 0 ? IP_SCOPE.none : ipv4Scope(address);
 }
 
 /** The scope of an IP address in any form; `none` for any other text. */

@@ -229,12 +229,19 @@ interface UpdateStore {
 
 export class UpdateJournal {
   readonly #store: UpdateStore;
+  /** Cached, because the status is read every second. */
+  #state: JournalState | null = null;
 
   constructor(store: UpdateStore) {
     this.#store = store;
   }
 
   get(): JournalState {
+    this.#state ??= this.#read();
+    return this.#state;
+  }
+
+  #read(): JournalState {
     const stored = this.#store.get(KEY);
     // Compiling the schema would take longer than the rest of this function.
     if (stored === null || stored === undefined) return EMPTY;
@@ -243,6 +250,8 @@ export class UpdateJournal {
 
   /** Changes some fields. */
   set(changes: Partial<JournalState>): void {
-    this.#store.set(KEY, { ...this.get(), ...changes });
+    const state = { ...this.get(), ...changes };
+    this.#store.set(KEY, state);
+    this.#state = state;
   }
 }

@@ -14,6 +14,7 @@ import {
   closestApart,
   closestTo,
   compareDistance,
+  headOf,
   hostKeyOf,
   leavingFor,
   nodeId,
@@ -250,7 +251,7 @@ export class DhtEngine {
 
   /** Nodes that use this node and are in no routing table. */
   get clientCount(): number {
-    return this.#clients.count(new Set(this.#keeper.table.nodes().map(({ host }) => host)));
+    return this.#clients.count((host) => this.#admission.hasHost(host));
   }
 
   /** True for an address of this node. */
@@ -317,9 +318,12 @@ export class DhtEngine {
   /** Number of blocks with a node closer to a target than an id. Stops counting at `enough`. */
   #closerBlocks(target: Uint8Array, id: Uint8Array, enough: number): number {
     const closer = new Set<string>();
+    const head = headOf(target);
+    const limit = (head ^ headOf(id)) >>> 0;
     for (const node of this.#keeper.table.nodes()) {
       if (closer.size >= enough) break;
-      if (compareDistance(target, node.id, id) >= 0) continue;
+      const distance = (head ^ node.head) >>> 0;
+      if (distance > limit || (distance === limit && compareDistance(target, node.id, id) >= 0)) continue;
       closer.add(blockOf(node, this.#deps.isOwnHost) ?? formatAddress(node));
     }
     return closer.size;

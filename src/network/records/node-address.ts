@@ -1,10 +1,17 @@
 /** Addresses of nodes, their routing ids and distances, and the blocks that count once. */
 
 import { createHash } from 'node:crypto';
-import { isIPv4 } from 'node:net';
 import { blake2b } from '@noble/hashes/blake2.js';
 import { type Address, formatAddress } from '../../foundation/address.ts';
-import { IP_SCOPE, type IpScope, ipScope, ipv4Scope, ipv4Text, subscriberOf } from '../../foundation/ip.ts';
+import {
+  IP_SCOPE,
+  type IpScope,
+  ipScope,
+  ipv4Scope,
+  ipv4ScopeOf,
+  ipv4Text,
+  subscriberOf,
+} from '../../foundation/ip.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import type { QuotaHolder } from '../../foundation/quota.ts';
 import type { Path } from '../transport/path.ts';
@@ -23,7 +30,7 @@ export const PACKED_ADDRESS_BYTES = 6;
 
 /** The scope of a node's address; `none` without IPv4, which every node has. */
 export function nodeScope(host: string): IpScope {
-  return isIPv4(host) ? ipScope(host) : IP_SCOPE.none;
+  return ipv4ScopeOf(host);
 }
 
 /** A peer's identity in quotas and votes: its IP address; on this machine, its address and port. */
@@ -89,40 +96,35 @@ export function compareDistance(target: Uint8Array, a: Uint8Array, b: Uint8Array
   return 0;
 }
 
-/** The first four bytes of an id, and the next two, as numbers. */
-function headOf(id: Uint8Array): number {
+/** The first four bytes of an id as a number: most distances differ there. */
+export function headOf(id: Uint8Array): number {
   return (((id[0] ?? 0) << 24) | ((id[1] ?? 0) << 16) | ((id[2] ?? 0) << 8) | (id[3] ?? 0)) >>> 0;
-}
-
-function restOf(id: Uint8Array): number {
-  return ((id[4] ?? 0) << 8) | (id[5] ?? 0);
-}
-
-/** XOR distance of two ids, by the bytes that a number represents exactly. */
-function distanceOf(head: number, rest: number, id: Uint8Array): number {
-  return ((head ^ headOf(id)) >>> 0) * 2 ** 16 + (rest ^ restOf(id));
 }
 
 /** XOR distance of an id from a target, without its last bytes, for estimates of density. */
 export function distancePrefix(target: Uint8Array, id: Uint8Array): number {
-  return distanceOf(headOf(target), restOf(target), id);
+  const rest = (((target[4] ?? 0) ^ (id[4] ?? 0)) << 8) | ((target[5] ?? 0) ^ (id[5] ?? 0));
+  return ((headOf(target) ^ headOf(id)) >>> 0) * 2 ** 16 + rest;
+}
+
+/** A node with a position, and `headOf` it if it is at hand. */
+interface Placed {
+  readonly id: Uint8Array;
+  readonly head?: number;
 }
 
 /** The `max` nodes whose ids are closest to a target, closest first. */
-export function closestTo<T extends { readonly id: Uint8Array }>(
-  target: Uint8Array,
-  nodes: readonly T[],
-  max: number,
-): T[] {
-  const [head, rest] = [headOf(target), restOf(target)];
+export function closestTo<T extends Placed>(target: Uint8Array, nodes: readonly T[], max: number): T[] {
+  const head = headOf(target);
   const found: T[] = [];
   const distances: number[] = [];
   for (const node of nodes) {
-    const distance = distanceOf(head, rest, node.id);
+    const distance = (head ^ (node.head ?? headOf(node.id))) >>> 0;
     let at = found.length;
     for (; at > 0; at--) {
-      const [before, other] = [distances[at - 1] ?? 0, found[at - 1]];
+      const before = distances[at - 1] ?? 0;
       if (before < distance) break;
+      const other = found[at - 1];
       if (before === distance && other !== undefined && compareDistance(target, other.id, node.id) <= 0) break;
     }
     if (at >= max) continue;
@@ -242,7 +244,7 @@ export function apartFirst<T extends Address>(
 }
 
 /** As `apartFirst` of all nodes, closest to a target first. */
-export function closestApart<T extends Address & { readonly id: Uint8Array }>(
+export function closestApart<T extends Address & Placed>(
   target: Uint8Array,
   nodes: readonly T[],
   isOwnHost: (host: string) => boolean,

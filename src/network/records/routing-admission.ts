@@ -118,6 +118,11 @@ export class RoutingAdmission {
     return this.#nodes.has(formatAddress(node));
   }
 
+  /** Whether the table has a node of this host. */
+  hasHost(host: string): boolean {
+    return this.#hosts.of(host) > 0;
+  }
+
   add(node: Address): void {
     if (this.has(node)) return;
     this.#nodes.add(formatAddress(node));
@@ -192,8 +197,8 @@ export class DhtClients {
   }
 
   /** Number of clients. Hosts in the table do not count, because their other sockets look like clients. */
-  count(tableHosts: ReadonlySet<string>): number {
+  count(isTableHost: (host: string) => boolean): number {
     const since = this.#clock.now() - CLIENT_SILENT_MS;
-    return this.#clients.values().filter(({ host, heardAt }) => heardAt >= since && !tableHosts.has(host)).length;
+    return this.#clients.values().filter(({ host, heardAt }) => heardAt >= since && !isTableHost(host)).length;
   }
 }

@@ -210,13 +210,21 @@ test('an update that fills the disk fails without other damage', async (t) => {
 
 test('stored fields change one by one, and invalid state counts as empty', () => {
   const rows = new Map<string, unknown>();
-  const memory = new UpdateJournal({ get: (key) => rows.get(key), set: (key, value) => void rows.set(key, value) });
+  let reads = 0;
+  const get = (key: string): unknown => {
+    reads++;
+    return rows.get(key);
+  };
+  const open = (): UpdateJournal => new UpdateJournal({ get, set: (key, value) => void rows.set(key, value) });
+  const memory = open();
   const nothing = { checkedAt: null, latest: null, checkError: '', begun: null, failed: null };
   assert.deepEqual(memory.get(), nothing);
   memory.set({ checkedAt: 5, latest: '1.2.3' });
   memory.set({ checkError: 'why' });
   assert.deepEqual(memory.get(), { ...nothing, checkedAt: 5, latest: '1.2.3', checkError: 'why' });
+  assert.equal(reads, 1, 'the status is read every second');
+  assert.deepEqual(open().get(), memory.get());
   const [key] = rows.keys();
   rows.set(key ?? '', { checkedAt: 'yesterday' });
-  assert.deepEqual(memory.get(), nothing);
+  assert.deepEqual(open().get(), nothing);
 });

@@ -5,6 +5,7 @@ import { type Address, formatAddress } from '../../../foundation/address.ts';
 import type { Clock } from '../../../foundation/clock.ts';
 import { detach } from '../../../foundation/detached.ts';
 import { every, type RepeatingTask } from '../../../foundation/repeat.ts';
+import { headOf } from '../node-address.ts';
 
 /**
  * The known nodes. A row has the nodes whose ids share a number of leading bits with the own id: many near nodes, few
@@ -16,6 +17,8 @@ export const ROW_NODES = 40;
 
 export interface TableNode extends Address {
   readonly id: Uint8Array;
+  /** The first bytes of the id. */
+  readonly head: number;
   /** When it entered the table, when it was last heard, and when it was last heard or pinged. Unix milliseconds. */
   readonly addedAt: number;
   heardAt: number;
@@ -60,7 +63,9 @@ export class RoutingTable {
   /** The nodes in the row of an id. */
   row(id: Uint8Array): TableNode[] {
     const bits = commonBits(this.#id, id);
-    return this.nodes().filter((node) => commonBits(this.#id, node.id) === bits);
+    const row: TableNode[] = [];
+    for (const node of this.#nodes.values()) if (commonBits(this.#id, node.id) === bits) row.push(node);
+    return row;
   }
 
   /** Adds a node. False if it is in the table, is this node itself, or its row is full. */
@@ -160,7 +165,7 @@ export class TableKeeper {
     const known = this.table.get(address);
     if (known !== null) return this.table.heard(known, now);
     const { host, port } = address;
-    const node = { host, port, id, addedAt: now, heardAt: now, triedAt: now };
+    const node = { host, port, id, head: headOf(id), addedAt: now, heardAt: now, triedAt: now };
     if (!this.#add(node)) this.#makeRoom(node);
   }
 
