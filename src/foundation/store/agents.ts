@@ -108,6 +108,9 @@ export class AgentStore {
 
   /** Sets whether an agent is published only on request. */
   setHeld(aid: Aid, isHeld: boolean): void {
+    const row = this.#store.one`SELECT is_held FROM agents WHERE aid = ${aid}`;
+    // A durable transaction costs several flushes, and a new agent is not held.
+    if (row === undefined || flagOf(row, 'is_held') === isHeld) return;
     this.#store.durableTransaction(
       () => this.#store.run`UPDATE agents SET is_held = ${isHeld ? 1 : 0} WHERE aid = ${aid}`,
     );

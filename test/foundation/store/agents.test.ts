@@ -125,3 +125,20 @@ test('a transaction of agents is rolled back by an error and returns its result'
     1,
   );
 });
+
+test('an agent that is registered is copied from the journal only if this changes whether it is held', () => {
+  const { store } = storeWithAgents(1);
+  const agents = new AgentStore(store);
+  let checkpoints = 0;
+  store.onCheckpoint(() => checkpoints++);
+  for (const [isHeld, expected] of [
+    [false, 0],
+    [true, 1],
+    [true, 1],
+    [false, 2],
+  ] as const) {
+    agents.setHeld(testAid(1), isHeld);
+    assert.equal(agents.get(testAid(1))?.isHeld, isHeld);
+    assert.equal(checkpoints, expected);
+  }
+});
