@@ -4,6 +4,7 @@ import { DEFAULT_USERS, FAULT_KINDS, type FaultKind, TRIAL_NAMES, type TrialName
 import { Process } from './process.ts';
 import { SimulatedRecordNetwork } from './record-network.ts';
 import { random, schedule } from './take-over.ts';
+import { TripsWorld } from './trips.ts';
 import { World } from './world.ts';
 
 const HELP = `npm run sim -- [options]
@@ -32,6 +33,8 @@ Runs complete nodes with users in virtual time, with faults, and checks that eve
 npm run sim -- shrink [options]     reduces a failing simulation, with the options above
 npm run sim -- defects [--only NAMES] [--seeds N] [--seconds N] [--jobs N]
                                     puts defects of the past back, and looks for them
+
+npm run sim -- trips             round trips of single steps
 
 npm run sim -- records [options]
 
@@ -111,13 +114,17 @@ export async function main(seed: number): Promise<void> {
       help: { type: 'boolean', default: false },
     },
   });
-  if (values.help || (positionals.length > 0 && positionals[0] !== 'records')) {
+  if (values.help || (positionals.length > 0 && !['records', 'trips'].includes(positionals[0] ?? ''))) {
     console.log(HELP);
     process.exit(values.help ? 0 : 2);
   }
   Process.tracesTimers = values.origins;
   if (values.trace) {
     schedule.trace = (what, bytes) => console.error(what, Buffer.from(bytes).toString('hex'));
+  }
+  if (positionals[0] === 'trips') {
+    console.log(JSON.stringify(await new TripsWorld(schedule, random).run(), null, 2));
+    process.exit(0);
   }
   if (positionals.length === 0) {
     const world = new World(

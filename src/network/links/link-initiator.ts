@@ -138,7 +138,9 @@ class AnswerWatch {
     if (this.#silence !== null) return;
     if (this.#told !== undefined) this.#tellSilence(this.#told);
     const limitMs = Math.max(SILENCE_MS, SILENCE_RTTS * this.#session.connection.rtt());
-    this.#silence = new SilenceWatch(this.#clock, limitMs, () => {
+    const now = this.#clock.now();
+    const silentMs = now - (this.#session.unansweredSince ?? now);
+    this.#silence = new SilenceWatch(this.#clock, Math.max(0, limitMs - silentMs), () => {
       if (this.#isSilent()) detach(this.#replace());
     });
   }
@@ -277,7 +279,7 @@ export class LinkInitiator {
         if (!this.#proven.stands(names.called, window, unixSeconds(this.#clock))) other.destroy();
       };
       const link = asQuicLink(stream, { ...names, nodeKey: session.there.nodeKey }, session.upgrade);
-      return Object.assign(link, { coverByProof });
+      return Object.assign(link, { coverByProof, asks: () => session.asks() });
     } catch (error) {
       stream.destroy();
       throw error;

@@ -19,6 +19,13 @@ export const NODE_DIAL_TIMEOUT_MS = 4_000;
 /** The same for a node that reports that strangers cannot reach it. The first packet is repeated after one second. */
 export const UNLIKELY_DIAL_TIMEOUT_MS = 2_000;
 
+/**
+ * Time between the first packets to an address that does not answer, milliseconds. The node may be restarting, and QUIC
+ * repeats its first packet only after one second, then after two more. So there are new dials in every other second.
+ */
+export const REPEAT_MS = 250;
+const REPEATS_PER_S = 4;
+
 /** An address of a node. */
 export interface DialAddress extends Address {
   /** True for a port of the node's router that leads to the node. */
@@ -196,8 +203,10 @@ export function directly(endpoint: Pick<Endpoint, 'dial'>, clock: Clock): Dialer
       const runners = addresses.slice(0, MAX_ADDRESSES).map(({ host, port, isMapped }, i) => ({
         afterMs: i * STAGGER_MS,
         run: (given: AbortSignal) => {
-          const options = isMapped === true ? { signal: given, way: { kind: 'mapped' } as const } : { signal: given };
-          return endpoint.dial({ host, port }, nodeKey, options);
+          const way = isMapped === true ? { way: { kind: 'mapped' } as const } : {};
+          const dial = (one: AbortSignal): Promise<Connection> =>
+            endpoint.dial({ host, port }, nodeKey, { signal: one, ...way });
+          return isUnreached(place) ? dial(given) : dialAgain(dial, { clock, signal: given });
         },
       }));
       try {
@@ -208,6 +217,35 @@ export function directly(endpoint: Pick<Endpoint, 'dial'>, clock: Clock): Dialer
       }
     },
   };
+}
+
+/** Dials again and again until one dial connects or fails. The others are aborted then. */
+async function dialAgain(
+  dial: (signal: AbortSignal) => Promise<Connection>,
+  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
+): Promise<Connection> {
+  const others = new AbortController();
+  const first = Promise.withResolvers<Connection>();
+  const each = AbortSignal.any([signal, others.signal]);
+  let dials = 0;
+  let timer: Timer | undefined;
+  const begin = (): void => {
+    const isQuicSilent = Math.floor(dials++ / REPEATS_PER_S) % 2 === 0;
+    timer = clock.after(REPEAT_MS, begin);
+    if (!isQuicSilent) return;
+    dial(each).then((connection) => {
+      if (others.signal.aborted) return connection.close();
+      others.abort(new SvcError('cancelled'));
+      first.resolve(connection);
+    }, first.reject);
+  };
+  begin();
+  try {
+    return await abortable(first.promise, signal);
+  } finally {
+    timer?.cancel();
+    others.abort(new SvcError('cancelled'));
+  }
 }
 
 interface Runner<T> {

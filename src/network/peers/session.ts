@@ -138,13 +138,12 @@ export class NodeSession {
 
   /** To be called when a packet is sent that the other node answers. */
   asks(): void {
-    if (this.unansweredSince === null)
-      this.#asked = { at: this.#clock.now(), received: this.connection.stats().bytesReceived };
+    if (this.unansweredSince === null) this.#asked = { at: this.#clock.now(), received: this.receivedBytes };
   }
 
   /** When the first packet was sent that the other node should have answered; null if a packet arrived since. */
   get unansweredSince(): number | null {
-    return this.#asked?.received === this.connection.stats().bytesReceived ? this.#asked.at : null;
+    return this.#asked?.received === this.receivedBytes ? this.#asked.at : null;
   }
 
   /** This node opens no new streams on it after this. */

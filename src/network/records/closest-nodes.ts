@@ -50,7 +50,7 @@ const DENSE = 1.8;
 /** Factor for the number of closest nodes if they are too dense. */
 export const BEYOND = 3;
 
-/** Age of a search up to which records are sent to its nodes, in ms. Their tokens hold for at least 7.5 s. */
+/** Age of a search up to which records are sent to its nodes, in ms. Their tokens hold for longer, but the nodes may not be the closest ones any more. */
 const FRESH_MS = 5000;
 
 /** The answer of one node. */
@@ -58,7 +58,7 @@ export interface NodeAnswer {
   readonly address: Address;
   readonly id: Uint8Array;
   readonly reply: FindReply;
-  /** Proves our address to this node for a few seconds. */
+  /** Proves our address to this node for some minutes. */
   readonly token: Uint8Array | null;
 }
 

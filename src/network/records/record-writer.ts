@@ -1,10 +1,12 @@
 /** Sends records of this node to the nodes closest to their keys, and removes notes from them. */
+import { formatAddress } from '../../foundation/address.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { detach } from '../../foundation/detached.ts';
 import { REPLICAS } from '../../foundation/domain/directory.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
 import { belongsUnderKey } from '../../foundation/records/keys.ts';
 import { compareFreshness, type SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
@@ -22,6 +24,10 @@ import type { NoteRemoval, PutOptions, PutResult } from './types.ts';
 const PUT_TIMEOUT_MS = 10_000;
 /** How long a write waits for one node once another node keeps the record, in ms. */
 const STORE_PATIENCE_MS = 1000;
+/** Keys whose last nodes are remembered. */
+const MAX_KNOWN_KEYS = 256;
+/** How long they are remembered, in ms. Most of their tokens hold for longer. */
+export const KNOWN_NODES_MS = 240_000;
 /** Minimum of acknowledgements that end a write early, where half of the nodes near a key are enough. */
 export const FEWEST_REPLICAS = 4;
 /** The publisher whose share of the store our own records use. */
@@ -35,7 +41,9 @@ class PutOperation {
   readonly #width: number;
   readonly #store: (at: NodeAnswer) => Promise<StoreVerdict | null>;
   readonly #options: PutOptions;
-  readonly #given = new Set<NodeAnswer>();
+  readonly #onKeepers: (keepers: readonly NodeAnswer[]) => void;
+  /** Addresses of nodes. */
+  readonly #given = new Set<string>();
   readonly #refused: Record<string, number> = {};
   readonly #done = Promise.withResolvers<void>();
   /** Keys of the nodes that keep it. A node that answers at several addresses counts once. */
@@ -51,14 +59,20 @@ class PutOperation {
   #isAnswered = false;
   #isWhole = false;
 
-  /** @param store sends the record to a node; resolves to null without an answer */
+  /**
+   * @param store sends the record to a node; resolves to null without an answer, or if the node refuses the token
+   * @param onKeepers called at the end with the nodes that keep the record, with their newest tokens; with none if they
+   *   may collude
+   */
   constructor(
     clock: Clock,
     search: ClosestNodes,
     width: number,
     store: (at: NodeAnswer) => Promise<StoreVerdict | null>,
     options: PutOptions,
+    onKeepers: (keepers: readonly NodeAnswer[]) => void,
   ) {
+    this.#onKeepers = onKeepers;
     this.#clock = awakeClock(clock);
     this.#search = search;
     this.#width = width;
@@ -66,9 +80,13 @@ class PutOperation {
     this.#options = options;
   }
 
-  /** @param keep stores the copy of this node; resolves to false without room. The result rejects if it does. */
-  async run(keep: (() => Promise<boolean>) | null): Promise<PutResult> {
+  /**
+   * @param known nodes that kept an earlier record. They get this one before the search has found them again.
+   * @param keep stores the copy of this node; resolves to false without room. The result rejects if it does.
+   */
+  async run(known: readonly NodeAnswer[], keep: (() => Promise<boolean>) | null): Promise<PutResult> {
     if (keep !== null) this.#keepHere(keep);
+    for (const one of known) this.#give(one);
     this.#search.onAnswer(() => this.#advance());
     this.#advance();
     detach(
@@ -105,7 +123,7 @@ class PutOperation {
     // protocol-dht.md, step 10
     for (const answer of this.#search.within(this.#width)) {
       if (this.#given.size >= 2 * this.#search.beyond(this.#width)) return;
-      if (answer.token !== null && !this.#given.has(answer)) this.#give(answer);
+      if (answer.token !== null && !this.#given.has(formatAddress(answer.address))) this.#give(answer);
     }
   }
 
@@ -116,7 +134,8 @@ class PutOperation {
   }
 
   #give(answer: NodeAnswer): void {
-    this.#given.add(answer);
+    const name = formatAddress(answer.address);
+    this.#given.add(name);
     this.#waiting.add(answer);
     const timer = this.#clock.after(STORE_PATIENCE_MS, () => {
       this.#overdue.add(answer);
@@ -127,6 +146,11 @@ class PutOperation {
         timer.cancel();
         this.#waiting.delete(answer);
         if (verdict !== null) this.#count(verdict, answer);
+        else if (!this.#search.answers.includes(answer)) {
+          // Its token may be too old. The search brings a new one.
+          this.#given.delete(name);
+          this.#advance();
+        }
         this.#settle();
       }),
     );
@@ -147,6 +171,10 @@ class PutOperation {
     const kept = this.#keepers.size;
     const awaited = kept > 0 ? this.#waiting.difference(this.#overdue).size : this.#waiting.size;
     this.#isWhole = this.#searched && awaited === 0 && !this.#isKeeping;
+    if (this.#isWhole) {
+      const near = this.#search.looksDense ? [] : this.#search.within(this.#width);
+      this.#onKeepers(near.filter(({ token, reply }) => token !== null && this.#keepers.has(toHex(reply.nodeKey))));
+    }
     if (this.#isAnswered) {
       if (this.#isWhole) this.#options.onWhole?.(this.#result());
     } else if (this.#isWhole || kept >= this.#enough()) {
@@ -166,6 +194,11 @@ class PutOperation {
   }
 }
 
+/** A node without the rest of its answer. */
+function slim({ reply, ...at }: NodeAnswer): NodeAnswer {
+  return { ...at, reply: { ...reply, nodes: [], records: [], summaries: [] } };
+}
+
 export class RecordWriter {
   readonly #clock: Clock;
   readonly #verifier: Pick<RecordVerifier, 'verifyAsync'>;
@@ -175,6 +208,8 @@ export class RecordWriter {
   readonly #client: Pick<NodeClient, 'store' | 'removeNotes'>;
   /** Own records that are published together are stored in one transaction. */
   readonly #commits: GroupCommit;
+  /** The nodes that kept the last record of a key. */
+  readonly #known: LruCache<string, readonly NodeAnswer[]>;
 
   constructor(
     clock: Clock,
@@ -190,6 +225,7 @@ export class RecordWriter {
     this.#engine = engine;
     this.#searches = searches;
     this.#client = client;
+    this.#known = new LruCache({ maxEntries: MAX_KNOWN_KEYS, ttlMs: KNOWN_NODES_MS }, { clock });
     this.#commits = new GroupCommit((work) => store.transaction(work), { maxWrites: RECORDS_PER_COMMIT });
   }
 
@@ -213,13 +249,21 @@ export class RecordWriter {
     if (newer !== null) return { replicas: 0, newer: newer.held, refused: { newer: 1 } };
     using limit = awakeTimeout(this.#clock, PUT_TIMEOUT_MS, options.signal);
     const search = shared ?? this.#searches.forWrite(key);
-    const put = new PutOperation(this.#clock, search, width, (at) => this.#client.store(at, key, record), options);
+    const put = new PutOperation(
+      this.#clock,
+      search,
+      width,
+      (at) => this.#client.store(at, key, record),
+      options,
+      (keepers) => this.#known.set(toHex(key), keepers.map(slim)),
+    );
     limit.signal.addEventListener('abort', () => {
       search.stop();
       put.stop();
     });
     // Readers ask this node as well.
-    return await abortable(put.run(isOurs ? () => this.#keepOwn(key, record) : null), options.signal);
+    const known = this.#known.get(toHex(key)) ?? [];
+    return await abortable(put.run(known, isOurs ? () => this.#keepOwn(key, record) : null), options.signal);
   }
 
   /** Whether this node should keep records of this key: it is among the closest nodes, or is the only one. */

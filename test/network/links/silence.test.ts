@@ -1,7 +1,7 @@
 /** A node that does not answer the first packets is reported to the opener of a link. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FRESH_MS } from '../../../src/network/links/link-initiator.ts';
+import { FRESH_MS, SILENCE_MS } from '../../../src/network/links/link-initiator.ts';
 import { LinkWorld, settle } from '../../support/link-world.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -68,6 +68,25 @@ test('a quiet connection is probed by an approach, and its silence counts from t
   assert.deepEqual(told, [startedAt + MIN_MS]);
   stop.abort();
   await opening;
+});
+
+test('another connection is dialed sooner if an earlier request had no answer', async (t) => {
+  const { clock, world, a, b, open, stop } = await twoNodes();
+  await using _ = world;
+  const link = await open(0);
+  const dial = t.mock.method(a.endpoint, 'dial');
+  world.network.cut(a.endpoint.address, b.endpoint.address);
+  link?.asks?.();
+  clock.advance(SILENCE_MS - 1);
+  const opening = open(0);
+  await settle();
+  assert.equal(dial.mock.callCount(), 0);
+  clock.advance(1);
+  await settle();
+  assert.equal(dial.mock.callCount(), 1);
+  stop.abort();
+  await opening;
+  link?.destroy();
 });
 
 test('a node that answers is not reported, nor one that only its helpers reach', async () => {

@@ -6,6 +6,7 @@ import {
   directly,
   NODE_DIAL_TIMEOUT_MS,
   NodeAbsent,
+  REPEAT_MS,
   raceDialers,
   UNLIKELY_DIAL_TIMEOUT_MS,
   whyNot,
@@ -128,6 +129,54 @@ test('among several errors, one that shows a reachable node is reported first', 
   const [absent, refused] = [new NodeAbsent(), new SvcError('rate_limited')];
   assert.equal(whyNot([refused, absent]), refused);
   assert.equal(whyNot([absent, absent]), absent);
+});
+
+test('a silent address is dialed every 250 ms in every other second, and the first connection wins', async () => {
+  const clock = new TestClock();
+  const dials: {
+    readonly at: number;
+    readonly signal: AbortSignal;
+    readonly result: PromiseWithResolvers<Connection>;
+  }[] = [];
+  const startedAt = clock.now();
+  const dial: Endpoint['dial'] = (_address, _key, { signal = never } = {}) => {
+    const result = Promise.withResolvers<Connection>();
+    dials.push({ at: clock.now() - startedAt, signal, result });
+    return result.promise;
+  };
+  const dialing = directly({ dial }, clock).dial(PLACE, never);
+  for (let i = 0; i < 12; i++) clock.advance(REPEAT_MS);
+  assert.deepEqual(
+    dials.map(({ at }) => at),
+    [0, 250, 500, 750, 2000, 2250, 2500, 2750],
+  );
+  const [early, late] = [stub(), stub()];
+  dials[1]?.result.resolve(early.session.connection);
+  assert.equal(await dialing, early.session.connection);
+  assert.ok(dials.every(({ signal }) => signal.aborted));
+  dials[2]?.result.resolve(late.session.connection);
+  await settle();
+  assert.deepEqual([early.isClosed(), late.isClosed(), clock.timers], [false, true, 0]);
+});
+
+test('an address that refuses is not dialed again, nor one that the node reports as unreachable', async () => {
+  const helpers = [{ nodeKey: new Uint8Array(32).fill(9), address: { host: '203.0.113.1', port: 4122 } }];
+  for (const [place, isRefused] of [
+    [PLACE, true],
+    [{ ...PLACE, helpers, natType: 3 }, false],
+  ] as const) {
+    const clock = new TestClock();
+    let dials = 0;
+    const dial: Endpoint['dial'] = () => {
+      dials++;
+      return isRefused ? Promise.reject(new SvcError('connect_failed')) : new Promise(() => {});
+    };
+    const outcome = assert.rejects(directly({ dial }, clock).dial(place, never));
+    await settle();
+    clock.advance(UNLIKELY_DIAL_TIMEOUT_MS);
+    await outcome;
+    assert.equal(dials, 1);
+  }
 });
 
 test('addresses that the node reports as unreachable for strangers get a shorter timeout', async () => {

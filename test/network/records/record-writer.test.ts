@@ -15,7 +15,7 @@ import { nodeId } from '../../../src/network/records/node-address.ts';
 import type { StoreVerdict } from '../../../src/network/records/node-client.ts';
 import { PeerHealth } from '../../../src/network/records/peer-health.ts';
 import { RecordStore } from '../../../src/network/records/record-store.ts';
-import { RecordWriter } from '../../../src/network/records/record-writer.ts';
+import { KNOWN_NODES_MS, RecordWriter } from '../../../src/network/records/record-writer.ts';
 import { delegateAnew } from '../../support/identities.ts';
 import { idle } from '../../support/idle.ts';
 import { answerOf, nodeAddress } from '../../support/named-nodes.ts';
@@ -39,6 +39,8 @@ class World {
   readonly writing: RecordWriter;
   searches = 0;
   readonly withoutToken = new Set<string>();
+  /** Delays the answers of searches. */
+  heard: Promise<void> = Promise.resolve();
   #identities = 10;
   /** The answer of each other node to a record. */
   verdict: () => Promise<StoreVerdict | null> = async () => KEPT;
@@ -74,6 +76,7 @@ class World {
         health: new PeerHealth({ clock: this.clock }),
         // Each node has its own key.
         ask: async (to, id) => {
+          await this.heard;
           const answer = answerOf(to, id, { nodeKey: nodeId(to) });
           return this.withoutToken.has(to.host) ? { ...answer, token: null } : answer;
         },
@@ -263,4 +266,59 @@ test('a node that issued no token for this address receives no record', async ()
   await idle();
   assert.ok(world.given.every((host) => !world.withoutToken.has(host)));
   assert.equal(replicas, world.given.length);
+});
+
+test('the nodes that kept a record get the next one while the search still runs, for some minutes', async () => {
+  const world = new World();
+  world.engine.closer = 30;
+  const owner = world.identity();
+  const put = async (seq: number) => {
+    const { key, record } = endpointRecord(owner, { ...world.details, seq });
+    return await world.writing.put(key, record);
+  };
+  await put(1);
+  await idle();
+  const kept = new Set(world.given.splice(0));
+  const search = Promise.withResolvers<void>();
+  world.heard = search.promise;
+  const { replicas } = await put(2);
+  assert.ok(replicas >= REPLICAS, 'before the search has an answer');
+  assert.ok(world.given.every((host) => kept.has(host)));
+  search.resolve();
+  await idle();
+  assert.equal(new Set(world.given).size, world.given.length, 'no node gets it twice');
+  world.given.splice(0);
+  world.clock.jump(KNOWN_NODES_MS);
+  const late = Promise.withResolvers<void>();
+  world.heard = late.promise;
+  const third = put(3);
+  await idle();
+  assert.deepEqual(world.given, []);
+  late.resolve();
+  assert.ok((await third).replicas >= REPLICAS);
+});
+
+test('a node that refuses an old token gets the record again with the token of the search', async () => {
+  const world = new World();
+  world.engine.closer = 30;
+  const owner = world.identity();
+  const first = endpointRecord(owner, { ...world.details, seq: 1 });
+  await world.writing.put(first.key, first.record);
+  await idle();
+  const earlier = world.given.splice(0).length;
+  const search = Promise.withResolvers<void>();
+  world.heard = search.promise;
+  let refusals = 0;
+  world.verdict = async () => (refusals++ < earlier ? null : KEPT);
+  const second = endpointRecord(owner, { ...world.details, seq: 2 });
+  const putting = world.writing.put(second.key, second.record);
+  await idle();
+  const early = world.given.length;
+  refusals = earlier;
+  search.resolve();
+  const { replicas } = await putting;
+  assert.ok(replicas >= REPLICAS);
+  await idle();
+  const twice = world.given.slice(0, early).filter((host) => world.given.lastIndexOf(host) >= early);
+  assert.ok(early > 0 && twice.length === early, `${twice.length} of ${early} got it again`);
 });

@@ -1,11 +1,14 @@
-/** Tokens that prove an address: a node can return the token only if it receives datagrams at its address. */
+/**
+ * Tokens that prove an address: a node can return the token only if it receives datagrams at its address. Somebody who
+ * loses an address can act for it until the token expires: fill its share of the store, and let answers be sent to it.
+ */
 import { createHmac } from 'node:crypto';
 import { equalBytes } from '../../../foundation/bytes.ts';
 import type { Clock } from '../../../foundation/clock.ts';
 
 export const TOKEN_SECRET_BYTES = 32;
 /** A token is valid for one to two of these periods, milliseconds. */
-const TOKEN_PERIOD_MS = 7500;
+const TOKEN_PERIOD_MS = 300_000;
 
 export class AddressTokens {
   readonly #clock: Clock;
