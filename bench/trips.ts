@@ -3,6 +3,9 @@
  * whole delays, so the speed of the machine does not matter. Needs namespaces, `/dev/net/tun` and `node:ffi`.
  */
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join as pathOf } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { LabDaemon } from '../test/support/lab/daemons.ts';
 import { Internet } from '../test/support/lab/internet.ts';
@@ -22,13 +25,17 @@ const NO_MULTICAST = `table inet quiet {
   chain out { type filter hook output priority 0; ip daddr 224.0.0.0/4 drop; ip6 daddr ff02::fb drop
   }
 }`;
+const CONFIG = 'lan_tcp = false\n';
 /** Time until the nodes stop asking the network, milliseconds. */
 const REST_MS = 3_000;
 const POLL_LIMIT_MS = 20_000;
 
+/** A UDP socket at the QUIC port, in `/proc/net/udp`. */
+const QUIC_SOCKET = /:101A /;
+
 interface Party {
   readonly machine: Machine;
-  readonly daemon: LabDaemon;
+  daemon: LabDaemon;
 }
 
 const rows: BenchRow[] = [];
@@ -68,27 +75,53 @@ async function watch(party: Party, aid: string, type: string): Promise<() => Pro
   return () => until(type, async () => (await poll()).events.some((event) => event.type === type));
 }
 
+/** Ends a node and starts it again while another one calls it all the time. Counts from its bound UDP port. */
+async function restart(
+  party: Party,
+  signal: 'SIGTERM' | 'SIGKILL',
+  start: () => Promise<LabDaemon>,
+  call: () => Promise<unknown>,
+): Promise<void> {
+  const what = signal === 'SIGTERM' ? 'restart until called again' : 'killed until called again';
+  await call();
+  await party.daemon.signal(signal);
+  const calling = until(what, () =>
+    call().then(
+      () => true,
+      () => false,
+    ),
+  );
+  const starting = start();
+  const isBound = async (): Promise<boolean> => QUIC_SOCKET.test(await party.machine.run('cat', ['/proc/net/udp']));
+  const boundAt = await until('its port', isBound);
+  row(what, boundAt, 6, await calling);
+  await party.daemon[Symbol.asyncDispose]();
+  party.daemon = await starting;
+}
+
 export async function run(): Promise<BenchTable> {
   await using internet = await Internet.open({ slowness: { delayMs: ONE_WAY_MS, loss: 0 } });
   const nodes: Party[] = [];
   let count = 0;
-  const start = async (name: string, known = true): Promise<Party> => {
+  const start = async (name: string, options: object): Promise<Party> => {
     const isFirst = count === 0;
     const machine = await internet.publicMachine(name, [HOST + count], networkOf(count++));
     await machine.nft(NO_MULTICAST);
-    const daemon = await LabDaemon.start(machine, isFirst ? [] : BOOTSTRAP, 'lan_tcp = false\n');
-    if (known) await daemon.until('the network', ({ network_ready }) => network_ready || isFirst);
+    const daemon = await LabDaemon.start(machine, isFirst ? [] : BOOTSTRAP, CONFIG, options);
+    await daemon.until('the network', ({ network_ready }) => network_ready || isFirst);
     return { machine, daemon };
   };
   await using stack = new AsyncDisposableStack();
-  const join = async (name: string): Promise<Party> => {
-    const party = await start(name);
-    stack.use(party.daemon);
+  const join = async (name: string, options = {}): Promise<Party> => {
+    const party = await start(name, options);
+    stack.defer(() => party.daemon[Symbol.asyncDispose]());
     return party;
   };
+  const dataDir = mkdtempSync(pathOf(tmpdir(), 'svcd-trips-'));
+  stack.defer(() => rmSync(dataDir, { recursive: true, force: true }));
   for (let i = 0; i < NODES; i++) nodes.push(await join(`node-${i}`));
   const caller = await join('caller');
-  const called = await join('called');
+  const called = await join('called', { dataDir });
   await rest();
 
   const local = await caller.daemon.register();
@@ -103,6 +136,12 @@ export async function run(): Promise<BenchTable> {
   await measure('first call, agent and node unknown', 3, () => fetchOf(first));
   await measure('call', 1, () => fetchOf(first));
   await measure('first call of a second agent on the node', 2, () => fetchOf(second));
+
+  const startCalled = (): Promise<LabDaemon> => LabDaemon.start(called.machine, BOOTSTRAP, CONFIG, { dataDir });
+  for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+    await restart(called, signal, startCalled, () => fetchOf(first));
+    await rest();
+  }
 
   const service = { services: ['trips.echo'], name: 'trips', protocols: ['http'], brief: 'a service' };
   await called.daemon.call('POST', `/agents/${first}/services`, service);
@@ -121,6 +160,9 @@ export async function run(): Promise<BenchTable> {
       msg_type: 3,
       body_base64: Buffer.from('note').toString('base64'),
     });
+  const large = () => sender.daemon.call('POST', `/fetch/${first}`, { local_aid: alice, path: '/1MB' });
+  await measure('1 MB on a new connection', 7.5, large);
+  await measure('1 MB again', 7.5, large);
   const noted = await watch(receiver, bob, 'mailbox.received');
   const sentAt = performance.now();
   const sending = send(bob);

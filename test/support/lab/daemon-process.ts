@@ -33,8 +33,8 @@ export type LabCommand =
   | { readonly do: 'flows' }
   /** Waits until a new connection to a local address returns bytes. */
   | { readonly do: 'reaches'; readonly address: string }
-  /** Stops, continues or kills the process of the daemon. */
-  | { readonly do: 'signal'; readonly signal: 'SIGSTOP' | 'SIGCONT' | 'SIGKILL' }
+  /** Stops or continues the process of the daemon, or ends it and waits for its exit. */
+  | { readonly do: 'signal'; readonly signal: 'SIGSTOP' | 'SIGCONT' | 'SIGTERM' | 'SIGKILL' }
   /** Opens a connection to a local address and keeps it open. */
   | { readonly do: 'hold'; readonly address: string }
   /** Writes to that connection and returns the response. */
@@ -136,7 +136,7 @@ async function obey(command: LabCommand): Promise<LabReply> {
   if (daemon === null) throw new Error('the daemon is not started');
   if (command.do === 'output') return { text: daemon.output };
   if (command.do === 'signal') {
-    if (command.signal === 'SIGKILL') await daemon.kill('SIGKILL');
+    if (command.signal === 'SIGKILL' || command.signal === 'SIGTERM') await daemon.kill(command.signal);
     else daemon.process.kill(command.signal);
     return {};
   }

@@ -135,8 +135,8 @@ export class LabDaemon implements AsyncDisposable {
     await this.#do({ do: 'reaches', address });
   }
 
-  /** Stops, continues or kills its process. */
-  async signal(signal: 'SIGSTOP' | 'SIGCONT' | 'SIGKILL'): Promise<void> {
+  /** Stops or continues its process, or ends it and waits for its exit. */
+  async signal(signal: 'SIGSTOP' | 'SIGCONT' | 'SIGTERM' | 'SIGKILL'): Promise<void> {
     await this.#do({ do: 'signal', signal });
   }
 
