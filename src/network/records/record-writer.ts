@@ -262,7 +262,7 @@ export class RecordWriter {
       put.stop();
     });
     // Readers ask this node as well.
-    const known = this.#known.get(toHex(key)) ?? [];
+    const known = (this.#known.get(toHex(key)) ?? []).slice(0, width);
     return await abortable(put.run(known, isOurs ? () => this.#keepOwn(key, record) : null), options.signal);
   }
 
