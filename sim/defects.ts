@@ -13,6 +13,9 @@ const ROOT: string = join(import.meta.dirname, '..');
 const DEFECTS: string = join(import.meta.dirname, 'defects');
 const COPIED = ['src', 'sim', 'test/support', 'package.json', 'tsconfig.json'];
 
+/** The first line of progress of a simulation. */
+const BEGUN = /^\d+ s: /;
+
 interface Defect {
   /** A file of this folder. */
   readonly patch: string;
@@ -61,6 +64,9 @@ class Hunt {
       const outcome = await simulate(directory, args, (this.#maxSeconds - seconds) * 1000);
       seconds += outcome.seconds;
       if (outcome.guarantees.length === 0) continue;
+      // A patch that the sources have outgrown would otherwise count as found.
+      if (!outcome.timeline.some((line) => BEGUN.test(line)))
+        throw new Error(`${defect.patch}: the simulation does not begin:\n${outcome.timeline.join('\n')}`);
       const clean = await this.#cleanRun(args);
       const guarantees = outcome.guarantees.filter((one) => !clean.guarantees.includes(one));
       if (guarantees.length > 0) return { defect, seconds, seed, guarantees };
