@@ -21,7 +21,8 @@ export const UNLIKELY_DIAL_TIMEOUT_MS = 2_000;
 
 /**
  * Time between the first packets to an address that does not answer, milliseconds. The node may be restarting, and QUIC
- * repeats its first packet only after one second, then after two more. So there are new dials in every other second.
+ * repeats its first packet only after one second, then after two more. So there are new dials in every other second. Only
+ * the first address is dialed again, because a stranger's record may name addresses of others.
  */
 export const REPEAT_MS = 250;
 const REPEATS_PER_S = 4;
@@ -206,7 +207,7 @@ export function directly(endpoint: Pick<Endpoint, 'dial'>, clock: Clock): Dialer
           const way = isMapped === true ? { way: { kind: 'mapped' } as const } : {};
           const dial = (one: AbortSignal): Promise<Connection> =>
             endpoint.dial({ host, port }, nodeKey, { signal: one, ...way });
-          return isUnreached(place) ? dial(given) : dialAgain(dial, { clock, signal: given });
+          return i > 0 || isUnreached(place) ? dial(given) : dialAgain(dial, { clock, signal: given });
         },
       }));
       try {

@@ -159,6 +159,22 @@ test('a silent address is dialed every 250 ms in every other second, and the fir
   assert.deepEqual([early.isClosed(), late.isClosed(), clock.timers], [false, true, 0]);
 });
 
+test('only the first address is dialed again', async () => {
+  const clock = new TestClock();
+  const hosts: string[] = [];
+  const dial: Endpoint['dial'] = ({ host }) => {
+    hosts.push(host);
+    return new Promise(() => {});
+  };
+  const addresses = ['198.51.100.7', '198.51.100.8'].map((host) => ({ host, port: 4122 }));
+  const outcome = assert.rejects(directly({ dial }, clock).dial({ ...PLACE, addresses }, never));
+  await settle();
+  for (let ms = REPEAT_MS; ms < NODE_DIAL_TIMEOUT_MS; ms += REPEAT_MS) clock.advance(REPEAT_MS);
+  assert.deepEqual([hosts.length, hosts.filter((host) => host === '198.51.100.8').length], [9, 1]);
+  clock.advance(REPEAT_MS);
+  await outcome;
+});
+
 test('an address that refuses is not dialed again, nor one that the node reports as unreachable', async () => {
   const helpers = [{ nodeKey: new Uint8Array(32).fill(9), address: { host: '203.0.113.1', port: 4122 } }];
   for (const [place, isRefused] of [
