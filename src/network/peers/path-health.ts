@@ -20,8 +20,8 @@ export const SUSPECT_MS = 500;
 /** … or this number of round trips, if that is longer. */
 const UNANSWERED_RTTS = 6;
 /**
- * Both are this many times as long, multiplied by the share of lost packets, plus once. QUIC waits twice as long after
- * each lost probe (RFC 9002, 6.2.1), so a living path that loses 20 % of the packets is often silent for a second.
+ * On a lossy path, all of these grow by the share of lost packets times this number. QUIC waits twice as long after each
+ * lost probe (RFC 9002, 6.2.1), so a living path that loses 20 % of the packets is often silent for a second.
  */
 const LOSS_WEIGHT = 15;
 /** Packets of a connection from which the share of lost ones is known. */

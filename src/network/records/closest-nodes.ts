@@ -50,7 +50,10 @@ const DENSE = 1.8;
 /** Factor for the number of closest nodes if they are too dense. */
 export const BEYOND = 3;
 
-/** Age of a search up to which records are sent to its nodes, in ms. Their tokens hold for longer, but the nodes may not be the closest ones any more. */
+/**
+ * Age of a search up to which records are sent to its nodes, in ms. Their tokens hold for longer, but other nodes may be
+ * closer by then.
+ */
 const FRESH_MS = 5000;
 
 /** The answer of one node. */

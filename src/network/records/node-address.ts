@@ -107,7 +107,7 @@ export function distancePrefix(target: Uint8Array, id: Uint8Array): number {
   return ((headOf(target) ^ headOf(id)) >>> 0) * 2 ** 16 + rest;
 }
 
-/** A node with a position, and `headOf` it if it is at hand. */
+/** A node with its position, and `headOf` of the position if it is known. */
 interface Placed {
   readonly id: Uint8Array;
   readonly head?: number;

@@ -7,13 +7,18 @@ import { testAid } from '../../support/agents.ts';
 
 test('waiting definitions are listed in pages, the oldest first', async () => {
   const aid = testAid(1);
-  const change = (id: string, at: string) => ({ id, aid, tool: `bob/${id}`, at, before: null, after: {} });
+  const after = { title: '', description: '', input_schema: {}, output_schema: null, annotations: null };
+  const change = (id: string, at: string) => ({ id, aid, tool: `bob/${id}`, at, before: null, after });
   const all = [
     change('b', '2026-01-01T00:00:00Z'),
     change('a', '2026-01-01T00:00:01Z'),
     change('c', '2026-01-02T00:00:00Z'),
   ];
-  const hub = { changes: () => all } as unknown as Parameters<typeof hubHandlers>[0]['hub'];
+  const unused = (): never => assert.fail();
+  const hub = {
+    changes: () => all,
+    ...{ sources: unused, add: unused, remove: unused, decide: unused, find: unused, describe: unused },
+  };
   const { hubChanges } = hubHandlers({ hub, localAid: () => aid });
   const page = async (input: { readonly limit?: number; readonly cursor?: string }) => {
     const { changes, next_cursor } = await hubChanges(input, {} as CallContext);
