@@ -131,8 +131,11 @@ async function serve({ url = '', headers }: IncomingMessage, client: Socket, ear
     return await inspect(client, host, Number(port));
   }
   const server = connect({ host, port: Number(port), noDelay: true });
-  server.once('error', () => refuse('502 Bad Gateway'));
-  await once(server, 'connect');
+  try {
+    await once(server, 'connect');
+  } catch {
+    return refuse('502 Bad Gateway');
+  }
   sockets.add(server);
   server.once('close', () => sockets.delete(server));
   established();
