@@ -123,7 +123,10 @@ export class DhtEngine {
     this.#deps = dependencies;
     const world = dependencies.world ?? machine();
     this.#world = world;
-    const greet = async (stranger: Address) => await this.#rpc.ping(stranger, { retry: false });
+    // Without a place for it, each of these pings would make the other node ping this one.
+    const greet = async (stranger: Address): Promise<void> => {
+      if (this.#keeper.mayGetPlace(stranger, nodeId(stranger))) await this.#rpc.ping(stranger, { retry: false });
+    };
     this.#clients = new DhtClients(dependencies);
     this.#admission = new RoutingAdmission(dependencies.clock, dependencies.isOwnHost, greet);
     this.#rpc = this.#makeRpc(world);
@@ -303,6 +306,16 @@ export class DhtEngine {
   /** The nodes of the routing table closest to a target, one of each block, closest first; then other nodes. */
   closest(target: Uint8Array, max: number): Located[] {
     return closestApart(target, this.#keeper.table.nodes(), this.#deps.isOwnHost, max);
+  }
+
+  /** Whether one of these nodes is closer to us than the `max` closest of the table, and may enter it. */
+  lacksNeighbor(nodes: readonly Address[], max: number): boolean {
+    const { table } = this.#keeper;
+    const near = closestTo(this.id, table.nodes(), max);
+    const last = near.at(-1);
+    const isNear = (node: Address): boolean =>
+      near.length < max || last === undefined || compareDistance(this.id, nodeId(node), last.id) < 0;
+    return nodes.some((node) => table.get(node) === null && !this.isOwn(node) && this.#mayEnter(node) && isNear(node));
   }
 
   /** Number of blocks in the table with a node closer to a target than this node. */

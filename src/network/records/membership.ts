@@ -6,7 +6,7 @@ import { type Address, formatAddress, type NodeContact } from '../../foundation/
 import { backoff } from '../../foundation/backoff.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
-import type { MeetingState } from '../../foundation/domain/joining.ts';
+import type { MeetingState, ProofState } from '../../foundation/domain/joining.ts';
 import { IP_SCOPE } from '../../foundation/ip.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
@@ -17,6 +17,7 @@ import { COMMAND, encodeProbeRequest, type ProbeRequest } from './messages.ts';
 import { apartFirst, nodeId, nodeScope, voterOf } from './node-address.ts';
 import type { ObservedAddresses } from './own-hosts.ts';
 import type { RpcAnswer, RpcMessage } from './rpc/rpc.ts';
+import { SEARCH_WIDTH } from './searches.ts';
 import type { Reachability } from './types.ts';
 
 /** Peers that probe us. */
@@ -57,13 +58,25 @@ export interface MembershipDependencies {
   readonly log: Log;
   readonly engine: Pick<
     DhtEngine,
-    'address' | 'ownAddress' | 'id' | 'peerCount' | 'clientCount' | 'nodes' | 'join' | 'leave' | 'request' | 'isOwn'
+    | 'address'
+    | 'ownAddress'
+    | 'id'
+    | 'peerCount'
+    | 'clientCount'
+    | 'nodes'
+    | 'join'
+    | 'leave'
+    | 'request'
+    | 'isOwn'
+    | 'lacksNeighbor'
   >;
   readonly bootstrapNodes: BootstrapNodes;
   readonly observed: ObservedAddresses;
   /** True for the IPv4 addresses of this machine. */
   readonly isOwnHost: (host: string) => boolean;
   readonly searches: Meeting & {
+    /** As `Searches.neighborsFrom`. */
+    neighborsFrom(contact: Address): Promise<readonly Address[] | null>;
     /** Searches for the nodes closest to an id, which get to know this node. */
     forWrite(id: Uint8Array): { readonly finished: Promise<void> };
   };
@@ -146,16 +159,27 @@ export class Membership {
   }
 
   /**
-   * Contacts bootstrap nodes and nodes that left the table, and joins again by one that answers. After a partition the
-   * table has only nodes of one side, and nothing else leads to the other side.
+   * Contacts bootstrap nodes and nodes that left the table. If they name unknown neighbors, this node joins by them
+   * again: after a partition the table has only nodes of one side, and nothing else leads to the other side.
    */
   async #reunite(): Promise<void> {
     const { bootstrapNodes, engine, searches } = this.#deps;
     if (!this.#searched || engine.peerCount === 0) return;
     const known = new Set(engine.nodes().map(({ node }) => formatAddress(node)));
     const isInTable = (address: Address): boolean => known.has(formatAddress(address)) || engine.isOwn(address);
-    const met = await anyOf(bootstrapNodes.meetAgain(searches, isInTable));
-    if (!met || this.#stopped) return;
+    const named: Address[] = [];
+    const greet = async (address: Address): Promise<boolean> => {
+      const neighbors = await searches.neighborsFrom(address);
+      if (neighbors !== null) named.push(address, ...neighbors);
+      return neighbors !== null;
+    };
+    const prove = async (address: Address, nodeKey: Uint8Array): Promise<ProofState> => {
+      const state = await searches.prove(address, nodeKey);
+      if (state === 'met') await greet(address);
+      return state;
+    };
+    await Promise.all(bootstrapNodes.meetAgain({ greet, prove }, isInTable));
+    if (this.#stopped || !engine.lacksNeighbor(named, SEARCH_WIDTH)) return;
     await searches.forWrite(engine.id).finished;
     const own = engine.ownAddress;
     if (own !== null) await searches.forWrite(oppositeOf(nodeId(own))).finished;

@@ -79,9 +79,14 @@ export class Searches {
     return { answered: near.length, holding: near.filter(({ reply }) => reply.count > 0).length };
   }
 
-  /** Requests the nodes closest to us from one node. False without an answer. */
+  /** The nodes closest to us that one node names. Null without an answer. */
+  async neighborsFrom(contact: Address): Promise<readonly Address[] | null> {
+    return (await this.#meet(contact))?.reply.nodes ?? null;
+  }
+
+  /** Lets a node know us. False without an answer. */
   async greet(contact: Address): Promise<boolean> {
-    return (await this.#meet(contact)) !== null;
+    return (await this.neighborsFrom(contact)) !== null;
   }
 
   /** The key and QUIC address that a node states. Null without an answer or a QUIC port. */

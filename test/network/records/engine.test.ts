@@ -1,10 +1,11 @@
 /** Events that the engine emits for the modules built on it. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import type { Address } from '../../../src/foundation/address.ts';
 import { type Clock, systemClock } from '../../../src/foundation/clock.ts';
 import { DhtEngine, SILENT_MS, SILENT_REQUESTS } from '../../../src/network/records/engine.ts';
-import { networkTag } from '../../../src/network/records/node-address.ts';
-import { PeerHealth } from '../../../src/network/records/peer-health.ts';
+import { compareDistance, networkTag, nodeId } from '../../../src/network/records/node-address.ts';
+import { FAILURES_TO_DROP, PeerHealth } from '../../../src/network/records/peer-health.ts';
 import { eventually } from '../../support/eventually.ts';
 import { hostileNode } from '../../support/hostile-dht.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -12,11 +13,12 @@ import { TestClock } from '../../support/test-clock.ts';
 const COMMAND = 9;
 
 async function start(t: TestContext, host = '127.0.0.1', ownHosts: readonly string[] = [], clock: Clock = systemClock) {
+  const health = new PeerHealth({ clock });
   const engine = new DhtEngine(
     { host, port: 0, tag: networkTag('test') },
     {
       clock,
-      health: new PeerHealth({ clock }),
+      health,
       isOwnHost: (one) => ownHosts.includes(one),
       sourceTo: () => null,
     },
@@ -29,7 +31,7 @@ async function start(t: TestContext, host = '127.0.0.1', ownHosts: readonly stri
   engine.events.tableChange.add(() => heard.push('table'));
   await engine.start();
   t.after(() => engine.stop());
-  return { engine, heard };
+  return { engine, heard, health };
 }
 
 test('the engine reports a request at the server socket with the local address that it was sent to', async (t) => {
@@ -68,6 +70,32 @@ test('the engine reports a response that arrives at the server socket', async (t
     !heard.includes(`answer of ${later.address.port}`),
     'a node that left the routing tables sends from the client socket',
   );
+});
+
+/** An address of this machine with a property that many addresses have. */
+function addressThat(isRight: (address: Address) => boolean): Address {
+  for (let i = 0; ; i++) {
+    const address = { host: `127.0.1.${i % 250}`, port: 1024 + Math.floor(i / 250) };
+    if (isRight(address)) return address;
+  }
+}
+
+test('a node lacks a neighbor that is closer than the closest of its table, unless it is silent', async (t) => {
+  const clock = new TestClock();
+  const { engine, health } = await start(t, '127.0.0.1', [], clock);
+  const other = await hostileNode(t, (request) => request.reply(null));
+  assert.ok(!engine.lacksNeighbor([], 1));
+  assert.ok(!engine.lacksNeighbor([engine.address], 1), 'itself');
+  assert.ok(engine.lacksNeighbor([other.address], 1), 'the table is empty');
+  await engine.request(other.address, { command: COMMAND });
+  assert.ok(!engine.lacksNeighbor([other.address], 1), 'it is in the table');
+  const isCloser = (node: Address): boolean => compareDistance(engine.id, nodeId(node), nodeId(other.address)) < 0;
+  const [closest, farthest] = [addressThat(isCloser), addressThat((node) => !isCloser(node))];
+  assert.ok(!engine.lacksNeighbor([farthest], 1));
+  assert.ok(engine.lacksNeighbor([farthest], 2), 'there is only one closer node');
+  assert.ok(engine.lacksNeighbor([farthest, closest], 1));
+  for (let i = 0; i < FAILURES_TO_DROP; i++) health.failed(closest);
+  assert.ok(!engine.lacksNeighbor([closest], 1));
 });
 
 test('a node recognizes its own addresses', async (t) => {

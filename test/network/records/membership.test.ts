@@ -35,6 +35,8 @@ class StubEngine {
   onServerAnswer: (from: Address) => void = () => {};
   ownAddress: Address | null = null;
   clientCount = 0;
+  /** Hosts of neighbors that are missing in the table. */
+  readonly missing = new Set<string>();
 
   constructor(address: Address, peers: Peer[]) {
     this.address = address;
@@ -51,6 +53,10 @@ class StubEngine {
 
   isOwn(): boolean {
     return false;
+  }
+
+  lacksNeighbor(nodes: readonly Address[]): boolean {
+    return nodes.some(({ host }) => this.missing.has(host));
   }
 
   nodes(): ReturnType<MembershipDependencies['engine']['nodes']> {
@@ -91,6 +97,8 @@ class World {
   readonly engine: StubEngine;
   searches = 0;
   greeted = 0;
+  /** Neighbors that a contact names. */
+  readonly named = new Map<string, readonly Address[]>();
   /** Lookups fail with an unexpected error. */
   broken = false;
 
@@ -114,6 +122,7 @@ class World {
             return engine.answer(contact) !== undefined;
           },
           prove: async () => 'silent',
+          neighborsFrom: async (contact) => this.named.get(contact.host) ?? null,
           forWrite: () => {
             if (this.broken) throw new Error('broken');
             this.searches++;
@@ -287,6 +296,24 @@ test('if no node answers, joining is retried with growing delays', async () => {
   await world.advance(500);
   assert.ok(world.searches > 0);
   assert.equal(world.own(), PUBLIC);
+});
+
+test('a node joins again by a contact that names missing neighbors, as after a partition', async () => {
+  const world = new World(publicPeers(3, { reaches: true }));
+  await world.start();
+  const [contact = assert.fail(), neighbor = assert.fail()] = world.engine.peers.splice(0, 2);
+  world.engine.missing.add(neighbor.host);
+  // Its announcements end.
+  for (const ms of [50, 500, 5_000]) await world.advance(ms);
+  world.searches = 0;
+  await world.advance(60_000);
+  assert.equal(world.searches, 0, 'it does not answer');
+  world.named.set(contact.host, []);
+  await world.advance(60_000);
+  assert.equal(world.searches, 0, 'it is in the same network');
+  world.named.set(contact.host, [neighbor]);
+  await world.advance(60_000);
+  assert.equal(world.searches, 2);
 });
 
 test('a node with clients is ready, even with an empty routing table', async () => {

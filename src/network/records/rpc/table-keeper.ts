@@ -109,10 +109,8 @@ const PINGS = 5;
 const PINGS_IF_BUSY = 3;
 const PINGS_IF_RECENT = 2;
 const RECENT_MS = 60_000;
-/** A node that was heard or pinged within this time keeps its place, in ms. */
-const SETTLED_MS = 5_000;
-/** A node that has been in the table this long stays if it was heard in the last minute, in ms. */
-const OLD_MS = 1_800_000;
+/** A node of a full row that was silent this long must answer to keep its place, in ms (BEP 5: 15 minutes). */
+export const QUESTIONABLE_MS = 900_000;
 /** Nodes that are pinged at one time because a newcomer wants their place. */
 const MAX_CONTESTED = 3;
 /** How often a search for new nodes starts, milliseconds. */
@@ -182,6 +180,21 @@ export class TableKeeper {
     return true;
   }
 
+  /** Whether a node that is not in the table would get a place, or may get that of a silent node. */
+  mayGetPlace(address: Address, id: Uint8Array): boolean {
+    const row = this.table.row(id);
+    if (row.length < ROW_NODES || this.#questionable(row) !== null) return true;
+    return this.#deps.leavingFor(address, row) !== null;
+  }
+
+  /** The node of a row that was silent longest, if it must answer to keep its place. */
+  #questionable(row: readonly TableNode[]): TableNode | null {
+    const [first, ...others] = row;
+    if (first === undefined) return null;
+    const tried = others.reduce((a, b) => (b.triedAt < a.triedAt ? b : a), first);
+    return this.#deps.clock.now() - tried.triedAt < QUESTIONABLE_MS ? null : tried;
+  }
+
   /** A row is full: one of several nodes of a block leaves for a missing block, and a silent node for any. */
   #makeRoom(newcomer: TableNode): void {
     const row = this.table.row(newcomer.id);
@@ -195,14 +208,12 @@ export class TableKeeper {
   async #challenge(row: readonly TableNode[], newcomer: TableNode): Promise<void> {
     // Checked first, because every answer of a node without a place comes here.
     if (this.#challenges >= MAX_CONTESTED) return;
-    const now = this.#deps.clock.now();
-    const [tried] = row.toSorted((a, b) => a.triedAt - b.triedAt || a.addedAt - b.addedAt);
-    if (tried === undefined || now - tried.triedAt < SETTLED_MS) return;
-    if (now - tried.triedAt < RECENT_MS && now - tried.addedAt > OLD_MS) return;
+    const silent = this.#questionable(row);
+    if (silent === null) return;
     this.#challenges++;
-    await this.#check(tried);
+    await this.#check(silent);
     this.#challenges--;
-    if (this.table.get(tried) === null) this.#add(newcomer);
+    if (this.table.get(silent) === null) this.#add(newcomer);
   }
 
   /** Removes a node that does not answer. */

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Address, formatAddress } from '../../../../src/foundation/address.ts';
 import { nodeId } from '../../../../src/network/records/node-address.ts';
-import { ROW_NODES, TableKeeper } from '../../../../src/network/records/rpc/table-keeper.ts';
+import { QUESTIONABLE_MS, ROW_NODES, TableKeeper } from '../../../../src/network/records/rpc/table-keeper.ts';
 import { TestClock } from '../../../support/test-clock.ts';
 
 const ID = new Uint8Array(32);
@@ -104,18 +104,24 @@ test('the nodes silent for longest are pinged: few if all were heard recently, m
   world.keeper.stop();
 });
 
-test('a full row pings the node silent for longest, and a new node only replaces an unreachable one', async () => {
+test('in a full row, only a node that was silent for 15 minutes is pinged, and replaced if it is unreachable', async () => {
   const world = new World();
   const nodes = farNodes(ROW_NODES + 3);
   const row = nodes.slice(0, ROW_NODES);
   const [first = assert.fail(), second = assert.fail()] = row;
   const [tooEarly = assert.fail(), rejected = assert.fail(), accepted = assert.fail()] = nodes.slice(ROW_NODES);
+  const mayGetPlace = (node: Address): boolean => world.keeper.mayGetPlace(node, nodeId(node));
+  assert.ok(mayGetPlace(first));
   world.hear(...row);
-  world.hear(tooEarly);
-  await world.clock.run(MINUTE_MS);
-  assert.deepEqual(world.pinged, [], 'all were heard just now');
+  await world.clock.run(QUESTIONABLE_MS - 1);
+  world.hear(...row.slice(2), tooEarly);
+  await world.clock.run(0);
+  assert.deepEqual(world.pinged, []);
+  assert.ok(!mayGetPlace(tooEarly));
+  await world.clock.run(1);
+  assert.ok(mayGetPlace(rejected));
   world.hear(rejected);
-  await world.clock.run(MINUTE_MS);
+  await world.clock.run(0);
   assert.deepEqual(world.pinged, [first.port]);
   assert.ok(!world.ports().includes(rejected.port));
   world.silent.add(formatAddress(second));
@@ -124,6 +130,7 @@ test('a full row pings the node silent for longest, and a new node only replaces
   assert.deepEqual(world.pinged, [first.port, second.port]);
   assert.ok(world.ports().includes(accepted.port) && !world.ports().includes(second.port));
   assert.equal(world.ports().length, ROW_NODES);
+  assert.ok(!mayGetPlace(rejected));
 });
 
 test('a new id of this node rearranges the rows, and drops nodes that do not fit', () => {
