@@ -1,7 +1,7 @@
 /** The simulator: equal seeds give equal events, and agents are found while nodes come and go. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { run } from '../support/programs.ts';
+import { simulate } from '../support/simulation.ts';
 
 interface Figures {
   readonly lookups: number;
@@ -10,8 +10,8 @@ interface Figures {
   readonly eventHash: string;
 }
 
-async function simulate(...options: string[]): Promise<Figures> {
-  const { code, stdout, stderr } = await run(process.execPath, ['sim/run.ts', 'records', ...options]);
+async function figuresOf(...options: string[]): Promise<Figures> {
+  const { code, stdout, stderr } = await simulate(['records', ...options]);
   assert.equal(code, 0, stderr);
   return JSON.parse(stdout);
 }
@@ -19,9 +19,9 @@ async function simulate(...options: string[]): Promise<Figures> {
 test('agents are found while nodes come and go, and one seed gives one sequence of events', async () => {
   const options = ['--nodes', '12', '--hours', '0.05', '--session', '5', '--lookups', '1'];
   const [first, second, other] = await Promise.all([
-    simulate(...options, '--seed', '1'),
-    simulate(...options, '--seed', '1'),
-    simulate(...options, '--seed', '2'),
+    figuresOf(...options, '--seed', '1'),
+    figuresOf(...options, '--seed', '1'),
+    figuresOf(...options, '--seed', '2'),
   ]);
   assert.deepEqual(first, second);
   assert.notEqual(first.eventHash, other.eventHash);
@@ -34,7 +34,7 @@ test('agents are found while nodes come and go, and one seed gives one sequence 
 
 test('a run reports look-ups and messages before it ends', async () => {
   const options = ['--nodes', '6', '--hours', '0.01', '--report', '0.2'];
-  const { stderr, stdout } = await run(process.execPath, ['sim/run.ts', 'records', ...options]);
+  const { stderr, stdout } = await simulate(['records', ...options]);
   const lines = stderr.match(
     /minutes: \d+ of \d+ look-ups found, \d+\.\d\d messages .*; since the last line: \d+ of /g,
   );
@@ -44,7 +44,7 @@ test('a run reports look-ups and messages before it ends', async () => {
 });
 
 test('a wrong option ends the simulator with a message', async () => {
-  const { code, stderr } = await run(process.execPath, ['sim/run.ts', 'records', '--nodes', 'many']);
+  const { code, stderr } = await simulate(['records', '--nodes', 'many']);
   assert.equal(code, 1);
   assert.match(stderr, /--nodes: a number from 2 to 100000, not "many"/);
 });

@@ -1,7 +1,7 @@
 /** Round trips of single steps between complete nodes. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { run } from '../support/programs.ts';
+import { simulate } from '../support/simulation.ts';
 
 const TRIPS = {
   'publish, first': 2,
@@ -21,7 +21,7 @@ const TRIPS = {
 };
 
 test('each step takes its number of round trips', async () => {
-  const { code, stdout, stderr } = await run(process.execPath, ['sim/run.ts', 'trips']);
+  const { code, stdout, stderr } = await simulate(['trips']);
   assert.equal(code, 0, stderr);
   assert.deepEqual(JSON.parse(stdout), TRIPS);
 });

@@ -182,7 +182,10 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
   events.node.add((node) => replication.onNode(node));
   events.tableChange.add(() => membership.onTableChange());
   events.refresh.add((id) => detach(searches.forWrite(id).finished));
-  events.left.add((node) => bootstrapNodes.left(node));
+  events.left.add((node) => {
+    bootstrapNodes.left(node);
+    replication.onLeft(node);
+  });
   return {
     clock,
     health,

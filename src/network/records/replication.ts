@@ -77,8 +77,6 @@ const PAUSE_MS = 1000;
 const IDLE_MS = 60_000;
 /** Time that a new node must be in the table, in ms; up to twice as long at random. */
 export const SETTLE_MS = 60_000;
-/** Maximum number of waiting new nodes. The periodic checks cover further nodes. */
-const MAX_NEWCOMERS = 256;
 /** New nodes of one host that get records: a burst, and then one in ten minutes. */
 const NEWCOMERS_PER_HOST = 3;
 const NEWCOMERS_PER_S: number = 1 / 600;
@@ -108,10 +106,19 @@ interface ReplicationDependencies {
   readonly client: Pick<NodeClient, 'find' | 'ask' | 'store'>;
 }
 
+/** A node of the table. Times are Unix milliseconds. */
+interface Neighbor {
+  readonly node: Address;
+  /** When it entered the table; 0 if it is probably older than this process. */
+  readonly cameAt: number;
+  /** When it gets its records; null afterwards. */
+  dueAt: number | null;
+}
+
 export class Replication {
   readonly #deps: ReplicationDependencies;
-  /** New nodes, and when they get their records, in Unix milliseconds. */
-  readonly #newcomers = new Map<string, { readonly node: Address; readonly at: number }>();
+  readonly #neighbors = new Map<string, Neighbor>();
+  #startedAt = 0;
   /** `REST_S` of this node. */
   readonly #restS: number;
   readonly #hosts: RateLimiter;
@@ -130,6 +137,7 @@ export class Replication {
 
   start(): void {
     const { clock, log, random } = this.#deps;
+    this.#startedAt = clock.now();
     const firstMs = IDLE_MS * (1 - random() / 2);
     const onError = (error: unknown): void => log.warn({ error }, 'records could not be replicated');
     this.#turns = every(clock, { firstMs, periodMs: IDLE_MS, onError }, async () =>
@@ -141,14 +149,21 @@ export class Replication {
   stop(): void {
     this.#stopped = true;
     this.#turns?.stop();
-    this.#newcomers.clear();
+    this.#neighbors.clear();
   }
 
   /** Call this with each node that enters the table. */
   onNode(node: Address): void {
-    if (this.#stopped || this.#newcomers.size >= MAX_NEWCOMERS) return;
-    const at = this.#deps.clock.now() + SETTLE_MS * (1 + this.#deps.random());
-    this.#newcomers.set(formatAddress(node), { node: { host: node.host, port: node.port }, at });
+    if (this.#stopped) return;
+    const now = this.#deps.clock.now();
+    const cameAt = now - this.#startedAt < SETTLE_MS ? 0 : now;
+    const dueAt = now + SETTLE_MS * (1 + this.#deps.random());
+    this.#neighbors.set(formatAddress(node), { node: { host: node.host, port: node.port }, cameAt, dueAt });
+  }
+
+  /** Call this with each node that leaves the table. */
+  onLeft(node: Address): void {
+    this.#neighbors.delete(formatAddress(node));
   }
 
   /** Does one due step. False if nothing is due. */
@@ -157,11 +172,8 @@ export class Replication {
     const { ownAddress, id: own } = this.#deps.engine;
     // A node that is in no routing table neither gets nor replicates records.
     if (ownAddress === null) return false;
-    const newcomer = this.#nextNewcomer();
-    if (newcomer !== null) {
-      await this.#welcome(newcomer, own);
-      return true;
-    }
+    for (let one = this.#nextNewcomer(); one !== null; one = this.#nextNewcomer())
+      if (await this.#welcome(one, own)) return true;
     if (this.#bytes.retryAfterMs('') > 0) return true;
     const now = unixSeconds(this.#deps.clock);
     const { replicationQueue } = this.#deps.store;
@@ -171,52 +183,68 @@ export class Replication {
     return await this.#lookAfter(due.key, own, now);
   }
 
-  #nextNewcomer(): Address | null {
+  #nextNewcomer(): Neighbor | null {
     const now = this.#deps.clock.now();
-    for (const [name, { node, at }] of this.#newcomers) {
-      if (at > now) continue;
-      this.#newcomers.delete(name);
-      if (this.#hosts.take(hostKeyOf(node))) return node;
+    for (const neighbor of this.#neighbors.values()) {
+      if (neighbor.dueAt === null || neighbor.dueAt > now) continue;
+      neighbor.dueAt = null;
+      if (this.#hosts.take(hostKeyOf(neighbor.node))) return neighbor;
     }
     return null;
   }
 
-  /** Gives a new node the records that it should have and that this node is responsible for. */
-  async #welcome(newcomer: Address, own: Uint8Array): Promise<void> {
+  /** The new node, and those that came later or have no records yet. */
+  #laterThan({ node: newcomer, cameAt }: Neighbor): ReadonlySet<string> {
+    const later = new Set([formatAddress(newcomer)]);
+    for (const [name, neighbor] of this.#neighbors)
+      if (neighbor.cameAt > 0 && (neighbor.cameAt >= cameAt || neighbor.dueAt !== null)) later.add(name);
+    return later;
+  }
+
+  /** Gives a new node the records that it should have and that this node is responsible for. False if there are none. */
+  async #welcome(newcomer: Neighbor, own: Uint8Array): Promise<boolean> {
     // protocol-dht.md, step 14
     const { store, clock, client } = this.#deps;
-    const id = nodeId(newcomer);
+    const id = nodeId(newcomer.node);
+    let isAsked = false;
     for (let after: Uint8Array = new Uint8Array(); ; ) {
       const keys = store.replicationQueue.keys(after, KEYS_PER_STEP);
       for (const key of keys) {
-        const share = this.#share(key, id, own);
+        const share = this.#share(key, newcomer, id, own);
         if (share === null) continue;
         const until = unixSeconds(clock) + MIN_LIFE_LEFT_S;
         const rows = store.replicationQueue.under(key, until, MAX_ROWS_FOR_NEWCOMER).filter(share);
         if (rows.length === 0) continue;
-        const answer = await client.find(newcomer, id, key, encodeFindRequest(wanting(rows)));
-        if (answer === null || this.#stopped) return;
+        isAsked = true;
+        const answer = await client.find(newcomer.node, id, key, encodeFindRequest(wanting(rows)));
+        if (answer === null || this.#stopped) return true;
         await this.#give(answer, key, rows);
       }
       const last = keys.at(-1);
-      if (last === undefined || keys.length < KEYS_PER_STEP || this.#stopped) return;
+      if (last === undefined || keys.length < KEYS_PER_STEP || this.#stopped) return isAsked;
       after = last;
       await turn();
     }
   }
 
   /** Which records of a key we give to a new node. Null if it or we are not among the closest nodes of the key. */
-  #share(key: Uint8Array, newcomer: Uint8Array, own: Uint8Array): ((row: ReplicationRow) => boolean) | null {
+  #share(
+    key: Uint8Array,
+    newcomer: Neighbor,
+    id: Uint8Array,
+    own: Uint8Array,
+  ): ((row: ReplicationRow) => boolean) | null {
     // protocol-dht.md, step 15
     const { engine } = this.#deps;
     // Most new nodes are far from most keys. This is much faster than to find the closest nodes.
-    if (engine.isBehind(key, newcomer, STORE_WIDTH)) return null;
-    const others = engine.closest(key, STORE_WIDTH + 1).map(({ id }) => id);
-    const circle = [...others.filter((id) => !equalBytes(id, newcomer)), own]
+    if (engine.isBehind(key, id, STORE_WIDTH - 1)) return null;
+    const later = this.#laterThan(newcomer);
+    const former = engine.closest(key, STORE_WIDTH + later.size).filter((node) => !later.has(formatAddress(node)));
+    const circle = [...former.map((node) => node.id), own]
       .sort((a, b) => compareDistance(key, a, b))
       .slice(0, STORE_WIDTH);
     const last = circle.at(-1);
-    if (last === undefined || (circle.length === STORE_WIDTH && compareDistance(key, newcomer, last) > 0)) return null;
+    if (last === undefined || (circle.length === STORE_WIDTH && compareDistance(key, id, last) > 0)) return null;
     const place = circle.indexOf(own);
     if (place < 0) return null;
     return ({ part }) => (place - (part % circle.length) + circle.length) % circle.length < HANDERS;

@@ -163,6 +163,24 @@ test('a new node receives each record of its keys from two replicas, and no othe
     assert.equal(counts.get(toHex(recordDigest(note.record.encoded))) ?? 0, belongs(note) ? 2 : 0);
 });
 
+test('of many nodes that come at the same time, each gets its records from a former node', async () => {
+  const own = nodeAddress(0);
+  const world = new World(own, []);
+  const note = world.note();
+  world.keep(note);
+  await world.pass(SETTLE_MS);
+  const isCloser = (node: Address): boolean => compareDistance(note.key, nodeId(node), nodeId(own)) < 0;
+  const newcomers = Array.from({ length: 999 }, (_, i) => nodeAddress(i + 1)).filter(isCloser);
+  const distant = newcomers.toSorted((a, b) => compareDistance(note.key, nodeId(b), nodeId(a)));
+  const gone = distant.at(-1) ?? assert.fail();
+  for (const node of newcomers) world.replication.onNode(node);
+  world.replication.onLeft(gone);
+  world.nodes = distant.slice(0, -1);
+  await world.pass(3 * SETTLE_MS);
+  const closest = world.nodes.slice(-WIDTH).map(({ host }) => host);
+  assert.deepEqual(world.given.map(({ to }) => to).sort(), closest.sort());
+});
+
 test('a host with changing nodes receives records three times, then once in ten minutes', async () => {
   const world = new World(nodeAddress(0), [nodeAddress(1)]);
   world.keep(world.note());

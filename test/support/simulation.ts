@@ -1,0 +1,32 @@
+/** Simulations of complete nodes, each in its own process. */
+import assert from 'node:assert/strict';
+import { run } from './programs.ts';
+
+interface Figures {
+  readonly eventHash: string;
+  readonly users: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  readonly violations: readonly { readonly guarantee: string; readonly text: string }[];
+}
+
+/** Options of a simulation of a few seconds. */
+export const SMALL_WORLD = '--nodes 4 --days 0.01 --actions 60 --pause 5 --healing 15'.split(' ');
+
+/** Runs `sim/run.ts`. It is a third slower if its coverage is counted. */
+export async function simulate(
+  options: readonly string[],
+): Promise<{ stdout: string; stderr: string; code: number | null }> {
+  return await run(process.execPath, ['sim/run.ts', ...options], { env: { NODE_V8_COVERAGE: undefined } });
+}
+
+/** Asserts that a simulation breaks no guarantee. */
+export async function assertHolds(options: readonly string[]): Promise<Figures> {
+  const { stdout, stderr, code } = await simulate(options);
+  let figures: Figures;
+  try {
+    figures = JSON.parse(stdout);
+  } catch {
+    throw new Error(`npm run sim -- ${options.join(' ')}: exit code ${code}\n${stderr}`);
+  }
+  assert.deepEqual(figures.violations, [], `npm run sim -- ${options.join(' ')} --timeline`);
+  return figures;
+}
