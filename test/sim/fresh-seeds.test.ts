@@ -1,4 +1,4 @@
-/** Seeds that no earlier run had. */
+/** Fresh seeds. */
 import { test } from 'node:test';
 import { assertHolds, SMALL_WORLD } from '../support/simulation.ts';
 
