@@ -1,8 +1,8 @@
 /** How a node would be reached, path by path, in the order of attempts. Pure. */
-import type { Address } from '../../foundation/address.ts';
+import { type Address, formatAddress } from '../../foundation/address.ts';
 import { isRelayed, type PathKind } from '../../foundation/domain/tunnels.ts';
 import { type DialAddress, MAX_ADDRESSES, type NodePlace, STAGGER_MS } from '../../network/peers/dial.ts';
-import type { WayView } from '../../network/peers/peer-table.ts';
+import type { ConnectionView, WayView } from '../../network/peers/peer-table.ts';
 import { NOT_DIRECT_TEXT, punchable, type Sides } from './not-direct.ts';
 
 export interface PathAttempt {
@@ -21,6 +21,8 @@ export interface PathFacts {
   /** As returned by `ConnectionPool.ways`. */
   readonly ways: readonly WayView[];
   readonly sides: Sides;
+  /** The current connection to the node. */
+  readonly link: Pick<ConnectionView, 'path'> | null;
   readonly relaysAllowed: boolean;
   /** False if no interface of this machine has an IPv6 address beyond loopback. */
   readonly hasIpv6: boolean;
@@ -70,9 +72,19 @@ function relayedAttempt({ kind, delayMs, mayLead }: WayView, { place, relaysAllo
   };
 }
 
+/** Whether the current connection is the result of this attempt, or of an equal one before. */
+function isInUse({ path, to }: PathAttempt, { link }: PathFacts): boolean {
+  if (link?.path.kind !== path) return false;
+  const remote = formatAddress(link.path.remote);
+  return path === 'punched' || isRelayed(path) || to.some((address) => formatAddress(address) === remote);
+}
+
 export function pathAttempts(facts: PathFacts): readonly PathAttempt[] {
-  return facts.ways.flatMap((way) => {
+  const attempts = facts.ways.flatMap((way) => {
     if (isRelayed(way.kind)) return [relayedAttempt(way, facts)];
     return way.kind === 'punched' ? [punchedAttempt(way, facts)] : directAttempts(way, facts);
   });
+  return attempts.map((attempt) =>
+    isInUse(attempt, facts) ? { ...attempt, mayLead: true, note: 'This path is in use.' } : attempt,
+  );
 }

@@ -166,6 +166,7 @@ export class ReachReport {
     const ways: readonly PathAttempt[] = pathAttempts({
       place,
       sides,
+      link,
       ways: pool.ways(place),
       relaysAllowed: !relayDisabled(),
       hasIpv6: this.#family(true, []).addresses > 0,

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type PathFacts, pathAttempts } from '../../../src/capabilities/reach/path-attempts.ts';
+import type { Address } from '../../../src/foundation/address.ts';
+import type { PathKind } from '../../../src/foundation/domain/tunnels.ts';
 import { STAGGER_MS } from '../../../src/network/peers/dial.ts';
-import { kindByScope } from '../../../src/network/transport/path.ts';
+import { kindByScope, plainPath } from '../../../src/network/transport/path.ts';
 import { testKeys } from '../../support/agents.ts';
 
 const HELPER = { nodeKey: testKeys(2).publicKey, address: { host: '198.51.100.7', port: 4122 } };
@@ -18,6 +20,7 @@ const FACTS: PathFacts = {
     { kind: 'turn', delayMs: 1000, mayLead: false },
   ],
   sides: { ours: 'cone', theirs: 3, helpers: 1, haveIpv6: false },
+  link: null,
   relaysAllowed: true,
   hasIpv6: false,
   kindOf: kindByScope,
@@ -42,6 +45,17 @@ test('paths are in order: addresses by kind and family, then helpers', () => {
     ['turn', 1000, [], false],
   ]);
   assert.equal(seen({ ...FACTS, hasIpv6: true })[1]?.[3], null);
+});
+
+test('the path of the current connection works, whatever the NATs are', () => {
+  const mayLead = (kind: PathKind, remote: Address): readonly unknown[] =>
+    seen({ ...FACTS, sides: { ...FACTS.sides, ours: 'unknown' }, link: { path: plainPath(kind, remote) } }).map(
+      ([, , , may]) => may,
+    );
+  const elsewhere = { host: '192.0.2.1', port: 5 };
+  assert.deepEqual(mayLead('direct', PUBLIC), [true, false, null, null, true, false]);
+  assert.deepEqual(mayLead('direct', elsewhere), [null, false, null, null, true, false]);
+  assert.deepEqual(mayLead('punched', elsewhere), [null, false, null, true, true, false]);
 });
 
 test('an impossible path has a reason', () => {
