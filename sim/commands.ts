@@ -17,6 +17,7 @@ Runs complete nodes with users in virtual time, with faults, and checks that eve
   --agents N    agents of each node (default 2)
   --liars N     dishonest nodes among them (default 0)
   --actions N   actions of each agent per hour (default 20)
+  --burst N     notes or texts that one action sends (default 1)
   --faults LIST kinds of faults, separated by commas, or none. Default: all of
                 ${FAULT_KINDS.join(', ')}
   --without LIST  numbers of omitted faults, as in the timeline
@@ -96,6 +97,7 @@ export async function main(seed: number): Promise<void> {
       liars: { type: 'string', default: '0' },
       agents: { type: 'string', default: '2' },
       actions: { type: 'string', default: '20' },
+      burst: { type: 'string', default: '1' },
       pause: { type: 'string', default: '20' },
       timeline: { type: 'boolean', default: false },
       trace: { type: 'boolean', default: false },
@@ -133,6 +135,7 @@ export async function main(seed: number): Promise<void> {
         agentsPerNode: numberOf('agents', values.agents, 1, 8),
         hours: numberOf('days', values.days, 0, 10_000) * 24,
         actionsPerHour: numberOf('actions', values.actions, 0.01, 100_000),
+        burst: numberOf('burst', values.burst, 1, 1000),
         behindNat: numberOf('nat', values.nat, 0, 1),
         liars: numberOf('liars', values.liars, 0, 500),
         faults: faultsOf(values.faults),

@@ -10,6 +10,8 @@ export interface Surroundings {
   readonly random: Random;
   readonly agents: readonly Agent[];
   readonly nodes: readonly SimulatedNode[];
+  /** Notes or texts that one action sends. */
+  readonly burst: number;
   /** Adds a line to the timeline. */
   readonly note: (text: string) => void;
   /** Reports that a guarantee was broken. */

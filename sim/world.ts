@@ -55,6 +55,8 @@ export interface WorldOptions {
   readonly hours: number;
   /** Actions of each agent per hour. */
   readonly actionsPerHour: number;
+  /** Notes or texts that one action sends. */
+  readonly burst: number;
   readonly behindNat: number;
   /** Dishonest nodes, which have no agents. */
   readonly liars: number;
@@ -95,6 +97,7 @@ export class World implements Surroundings {
   readonly random: Random;
   readonly agents: Agent[] = [];
   readonly nodes: SimulatedNode[] = [];
+  readonly burst: number;
   readonly violations: Violation[] = [];
   readonly timeline: string[] = [];
   readonly #options: WorldOptions;
@@ -111,6 +114,7 @@ export class World implements Surroundings {
 
   constructor(options: WorldOptions, schedule: Schedule, random: Random) {
     this.#options = options;
+    this.burst = options.burst;
     this.schedule = schedule;
     this.random = random;
     // Separate numbers, so that a change of one part does not change all others.

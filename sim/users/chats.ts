@@ -37,7 +37,10 @@ export class ChatUsers implements Users {
       if (to !== agent && !friends.has(to)) await this.#request(agent, to);
     }
     if (kind < REQUESTS + ACCEPTANCES) await this.#acceptAll(agent);
-    else if (friends.size > 0) await this.#send(agent, random.pick([...friends]));
+    else if (friends.size > 0) {
+      const to = random.pick([...friends]);
+      for (let i = 0; i < this.#world.burst; i++) await this.#send(agent, to);
+    }
   }
 
   #friendsOf(agent: Agent): Set<Agent> {

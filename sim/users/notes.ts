@@ -31,7 +31,7 @@ export class NoteUsers implements Users {
     const { random, agents } = this.#world;
     const to = random.pick(agents);
     if (random.chance(COLLECTING)) await this.#collect(agent);
-    else if (to !== agent) await this.#send(agent, to);
+    else if (to !== agent) for (let i = 0; i < this.#world.burst; i++) await this.#send(agent, to);
   }
 
   async #send(from: Agent, to: Agent): Promise<void> {
