@@ -15,6 +15,8 @@ import { nodeScope } from './node-address.ts';
 const MAX_FOUND = 32;
 /** Remembered nodes that left the routing table. */
 const MAX_LEFT = 32;
+/** Nodes outside of the list that are contacted again at one time: half of them the last to leave, the others in turn. */
+export const MET_AGAIN = 8;
 /** Addresses of one name that are contacted. */
 export const MAX_ADDRESSES_PER_NAME = 8;
 /** Time until a name is resolved again. */
@@ -110,6 +112,7 @@ export class BootstrapNodes {
   readonly #listed: Map<string, Listed>;
   readonly #found = new LruCache<string, Address>({ maxEntries: MAX_FOUND });
   readonly #left = new LruCache<string, Address>({ maxEntries: MAX_LEFT });
+  #turn = 0;
 
   /** @param resolveName default: the resolver of the system */
   constructor(bootstrap: readonly NodeContact[], clock: Clock, resolveName: ResolveName = systemResolver) {
@@ -164,15 +167,25 @@ export class BootstrapNodes {
     this.#left.set(formatAddress({ host, port }), { host, port });
   }
 
-  /** As `meet`, for entries missing in the routing table, and for nodes that have left it. */
+  /** As `meet`, for entries missing in the routing table, and for some of the other nodes that are missing there. */
   meetAgain(meeting: Meeting, isInTable: (address: Address) => boolean): Promise<boolean>[] {
     const listed = [...this.#listed.values()].filter(({ addresses }) => !addresses.some(isInTable));
     const others = [...this.#found.values(), ...this.#left.values()].filter((address) => !isInTable(address));
-    const once = new Map(others.map((address) => [formatAddress(address), address]));
+    // A found node that has left counts as one that has left.
+    const once = new Map(others.toReversed().map((address) => [formatAddress(address), address]));
     return [
       ...listed.map((one) => one.meet(meeting, this.#clock, this.#resolveName)),
-      ...[...once.values()].map((address) => meeting.greet(address)),
+      ...this.#some([...once.values()]).map((address) => meeting.greet(address)),
     ];
+  }
+
+  /** The first of these nodes, and others in turn. After years most of them are gone. */
+  #some(nodes: readonly Address[]): readonly Address[] {
+    if (nodes.length <= MET_AGAIN) return nodes;
+    const [first, others] = [nodes.slice(0, MET_AGAIN / 2), nodes.slice(MET_AGAIN / 2)];
+    const from = this.#turn % others.length;
+    this.#turn = from + MET_AGAIN - first.length;
+    return [...first, ...[...others, ...others].slice(from, this.#turn)];
   }
 
   /** All entries with an address, and with a proven key if one is required; the bootstrap list first. */
