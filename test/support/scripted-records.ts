@@ -22,6 +22,8 @@ export class ScriptedRecords
 {
   /** Replicas that a put reports. 0: no node responds, and nothing is stored. */
   replicas = 8;
+  /** Part of the nodes that still have a stored record, 0 to 1. */
+  holdingPart = 1;
   /** Number of refusals by reason if no node stores a record. */
   refused: PutResult['refused'] = {};
   state: Reachability = { ready: true, peers: 20, clients: 0, natType: 1, observed: [], inRoutingTables: true };
@@ -74,7 +76,7 @@ export class ScriptedRecords
   async holders(key: Uint8Array, type: RecordType, aid: Aid): Promise<HolderCount> {
     const answered = this.state.ready && this.replicas > 0 ? this.state.peers : 0;
     const isHeld = (await this.list(key, [type])).some((record) => record.aid === aid);
-    return { answered, holding: isHeld ? answered : 0 };
+    return { answered, holding: isHeld ? Math.round(answered * this.holdingPart) : 0 };
   }
 
   /** Forgets records, by default all of them, as if all nodes were replaced. */

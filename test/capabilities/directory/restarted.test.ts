@@ -197,6 +197,25 @@ test('records that the network has lost are published again', async () => {
   world.store.close();
 });
 
+test('records are published again if less than half of the nodes still have them', async () => {
+  let world = new DirectoryWorld();
+  await world.directory.start();
+  const agent = world.add();
+  await world.directory.publish(agent.aid);
+  for (const [part, kept] of [
+    [0.5, 1],
+    [0.45, 2],
+  ] as const) {
+    await world.directory.stop();
+    world.network.holdingPart = part;
+    world = await restarted(world, [agent]);
+    await world.clock.run(MINUTE_MS);
+    assert.equal(world.kept(agent.aid).length, kept);
+  }
+  await world.directory.stop();
+  world.store.close();
+});
+
 test('records are published again if the network has lost only the newest one of them', async () => {
   let world = new DirectoryWorld();
   await world.directory.start();
