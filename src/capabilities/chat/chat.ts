@@ -16,7 +16,6 @@ import type { Component } from '../../foundation/lifecycle.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { ChatCounters, PairRow, ReadState } from '../../foundation/store/chat.ts';
 import type { ChatContent, ChatEntry, ChatFile } from '../../foundation/store/chat-log.ts';
-import type { QueuedEntry } from './courier.ts';
 import { Couriers } from './couriers.ts';
 import { applyChange, newStream } from './exchange.ts';
 import { accept, block, type Change, expire, refuse, remove, request } from './relationship.ts';
@@ -139,15 +138,14 @@ export class Chat implements Component {
     const { text, file } = await draftContent(this.#deps.objects, aid, draft);
     const id = new Uint8Array(randomBytes(ENTRY_ID_BYTES));
     const content = { id, at: this.#deps.clock.now(), text, file };
-    const queued = await this.#deps.store.commit(() => {
-      const row = this.#queue(aid, peer, content);
-      this.#couriers.hold(row);
-      return row;
+    const seq = await this.#deps.store.commit(() => {
+      const place = this.#queue(aid, peer, content);
+      this.#couriers.hold(aid, peer, place);
+      return place;
     }, 'now');
-    const { seq } = queued.entry;
     const mayArrive = this.#couriers.mayArriveNow(aid, peer);
     const arrival = mayArrive ? this.#arrivals.wait(aid, peer, seq, ARRIVAL_WAIT_MS) : false;
-    this.#couriers.deliver(queued);
+    this.#couriers.written(aid, peer, seq);
     return { seq, status: (await arrival) ? 'sent' : 'queued' };
   }
 
@@ -255,14 +253,13 @@ export class Chat implements Component {
   }
 
   /** Runs in a transaction, because the pair may have changed since it was read. */
-  #queue(aid: Aid, peer: Aid, content: ChatContent): QueuedEntry {
+  #queue(aid: Aid, peer: Aid, content: ChatContent): number {
     const pair = this.#requireFriends(this.#deps.store.pair(aid, peer));
     if (pair.queued >= MAX_QUEUED || pair.queuedBytes >= MAX_QUEUED_BYTES)
       throw new SvcError('quota_exceeded', {
         message: `${pair.queued} entries are queued for this peer, which is unreachable. Wait until they are delivered.`,
       });
-    const seq = this.#deps.entries.queue(pair.id, content);
-    return { before: pair, entry: { ...content, seq } };
+    return this.#deps.entries.queue(pair.id, content);
   }
 
   #change(aid: Aid, peer: Aid, decide: (pair: PairRow, now: number) => Change): PairRow {

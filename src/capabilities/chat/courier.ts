@@ -2,7 +2,7 @@
 import type { Control } from '../../foundation/domain/chat.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { PairRow } from '../../foundation/store/chat.ts';
-import { type ChatContent, entryBytes } from '../../foundation/store/chat-log.ts';
+import { type ChatEntry, entryBytes } from '../../foundation/store/chat-log.ts';
 import { sameOrBothNull } from './relationship.ts';
 import type { ChatSession, PendingControl, SendCursor } from './session.ts';
 import type { ChatDependencies } from './types.ts';
@@ -18,15 +18,6 @@ const WINDOW_BYTES: number = 2 * 1024 * 1024;
 const BATCH_ENTRIES = 128;
 const BATCH_BYTES: number = 512 * 1024;
 const VERSION_BYTE: Uint8Array = Uint8Array.of(CHAT_VERSION);
-
-/** A newly queued entry. */
-export interface QueuedEntry {
-  /** The pair before the entry was queued. */
-  readonly before: PairRow;
-  readonly entry: NumberedContent;
-}
-
-type NumberedContent = ChatContent & { readonly seq: number };
 
 type CourierDependencies = Pick<ChatDependencies, 'store' | 'entries'>;
 
@@ -103,22 +94,6 @@ export class Courier {
     this.#sendQueued(session, pair, before);
   }
 
-  /** Sends a newly queued entry if all entries before it are in flight on the current link. Otherwise returns false. */
-  deliver({ before, entry }: QueuedEntry): boolean {
-    const session = this.current;
-    const cursor = session?.cursor;
-    if (session === null || cursor === null || cursor === undefined) return false;
-    const isNext =
-      before.state === 'friends' &&
-      before.control === null &&
-      sameOrBothNull(before.outStream, cursor.stream) &&
-      before.queued === cursor.unacknowledged.length;
-    if (!isNext || session.isFull || !fitsWindow(cursor)) return false;
-    session.awaits();
-    session.send(frameOf(cursor, entry));
-    return true;
-  }
-
   #sendControl(session: ChatSession, pair: PairRow): void {
     // protocol-chat.md, step 5
     if (pair.control === null || isAlreadySent(session, pair)) return;
@@ -172,7 +147,7 @@ function cursorOf(session: ChatSession, pair: PairRow, stream: Uint8Array): Send
 }
 
 /** Encodes the next message of a link. */
-function frameOf(cursor: SendCursor, content: NumberedContent): Frame {
+function frameOf(cursor: SendCursor, content: ChatEntry): Frame {
   const seq = cursor.nextSeq++;
   cursor.lastEntry = content.seq;
   cursor.unacknowledged.push({ seq, place: content.seq, bytes: entryBytes(content) });

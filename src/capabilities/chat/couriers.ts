@@ -14,7 +14,7 @@ import { RateQuota, type RateQuotaLimits } from '../../foundation/rate-limit.ts'
 import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import { pairHolder } from '../../network/links/holder.ts';
 import type { LinkStream } from '../../network/links/types.ts';
-import { Courier, type QueuedEntry } from './courier.ts';
+import { Courier } from './courier.ts';
 import { processFrames } from './exchange.ts';
 import { ChatSession, type PendingControl, type SessionEvents } from './session.ts';
 import type { ChatDependencies } from './types.ts';
@@ -149,9 +149,9 @@ export class Couriers {
 
   /**
    * Holds a newly queued entry back until it is on disk: after a power failure, its number could be used again. To be
-   * called in its transaction. `deliver`, or the repair of the database after a failed flush, ends it.
+   * called in its transaction. `written`, or the repair of the database after a failed flush, ends it.
    */
-  hold({ before: { aid, peer }, entry: { seq } }: QueuedEntry): void {
+  hold(aid: Aid, peer: Aid, seq: number): void {
     const name = nameOf(aid, peer);
     this.#held.set(name, { first: Math.min(this.#held.get(name)?.first ?? seq, seq), last: seq });
   }
@@ -174,18 +174,14 @@ export class Couriers {
     });
   }
 
-  /** As `wake`, for a newly queued entry that is on disk and may be the only work. */
-  deliver(queued: QueuedEntry): void {
-    const { aid, peer } = queued.before;
-    const name = nameOf(aid, peer);
-    this.#release(name, queued.entry.seq);
-    const courier = this.#couriers.get(name);
-    if (!this.#mayDeliver(courier) || !courier.deliver(queued)) return this.wake(aid, peer);
-    this.#switchPath(courier, courier.current);
+  /** As `wake`, for a newly queued entry that is on disk. */
+  written(aid: Aid, peer: Aid, seq: number): void {
+    this.#release(nameOf(aid, peer), seq);
+    this.wake(aid, peer);
   }
 
-  #mayDeliver(courier: Courier | undefined): courier is Courier {
-    return courier !== undefined && !this.#stop.signal.aborted && !this.#isBusy(courier);
+  #mayDeliver(courier: Courier): boolean {
+    return !this.#stop.signal.aborted && !this.#isBusy(courier);
   }
 
   #isBusy({ backoffUntil }: Courier): boolean {

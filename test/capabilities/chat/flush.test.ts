@@ -2,9 +2,11 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
 import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { type ChatNode, ChatWorld } from '../../support/chat-world.ts';
+import { CALM } from '../../support/flaky-links.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { slowDisk } from '../../support/slow-disk.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
@@ -34,7 +36,8 @@ async function friends(t: TestContext) {
   const heard = (): (string | null)[] => b.heard(bob, alice);
   const say = (node: ChatNode, text: string): Promise<unknown> =>
     node === a ? a.say(alice, bob, text) : b.say(bob, alice, text);
-  return { world, disk, a, b, say, heard };
+  const statuses = (): string[] => a.log(alice, bob).map(({ status }) => status);
+  return { world, disk, a, b, say, heard, statuses };
 }
 
 test('an entry is not sent before it is on disk, also if other work wakes the conversation', async (t) => {
@@ -79,4 +82,32 @@ test('the next message repairs the database, and follows the one whose flush fai
   await world.during(two);
   await world.until('both', () => heard().length === 2);
   assert.deepEqual(heard(), ['one', 'two']);
+});
+
+test('an entry that a repair has sent is not sent again after its flush, which would count as another entry', async (t) => {
+  const { world, disk, a, say, heard, statuses } = await friends(t);
+  world.links.trouble = { ...CALM, delayMs: 40 };
+  const zero = say(a, 'zero');
+  await world.until('a flush', () => disk.pending.length === 1);
+  disk.complete();
+  await world.until('zero', () => heard().length === 1);
+  assert.deepEqual(statuses(), ['queued'], 'its receipt is on its way');
+  const one = say(a, 'one');
+  await turn();
+  disk.complete(EIO);
+  await assert.rejects(one, { code: 'not_writable' });
+  const two = say(a, 'two');
+  await turn();
+  await world.until('the receipt', () => statuses()[0] === 'sent');
+  assert.deepEqual(statuses(), ['sent', 'queued', 'queued']);
+  disk.complete();
+  await turn();
+  const three = say(a, 'three');
+  await world.until('both', () => heard().length === 3);
+  await world.clock.run(1000);
+  assert.deepEqual(heard(), ['zero', 'one', 'two']);
+  assert.deepEqual(statuses(), ['sent', 'sent', 'sent', 'queued']);
+  disk.complete();
+  await world.during(Promise.all([zero, two, three]));
+  assert.deepEqual(heard(), ['zero', 'one', 'two', 'three']);
 });
