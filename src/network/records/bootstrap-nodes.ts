@@ -15,7 +15,7 @@ import { nodeScope } from './node-address.ts';
 const MAX_FOUND = 32;
 /** Remembered nodes that left the routing table. */
 const MAX_LEFT = 32;
-/** Nodes outside of the list that are contacted again at one time: half of them the last to leave, the others in turn. */
+/** Nodes outside of the list that are contacted again at one time: the last four to leave, and four others in turn. */
 export const MET_AGAIN = 8;
 /** Addresses of one name that are contacted. */
 export const MAX_ADDRESSES_PER_NAME = 8;
@@ -179,7 +179,7 @@ export class BootstrapNodes {
     ];
   }
 
-  /** The first of these nodes, and others in turn. After years most of them are gone. */
+  /** The first nodes, and others in turn. After years most nodes do not answer. */
   #some(nodes: readonly Address[]): readonly Address[] {
     if (nodes.length <= MET_AGAIN) return nodes;
     const [first, others] = [nodes.slice(0, MET_AGAIN / 2), nodes.slice(MET_AGAIN / 2)];

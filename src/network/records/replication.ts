@@ -193,7 +193,7 @@ export class Replication {
     return null;
   }
 
-  /** The new node, and those that came later or have no records yet. */
+  /** The new node, and nodes that came later or have no records yet. */
   #laterThan({ node: newcomer, cameAt }: Neighbor): ReadonlySet<string> {
     const later = new Set([formatAddress(newcomer)]);
     for (const [name, neighbor] of this.#neighbors)
