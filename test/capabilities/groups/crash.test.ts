@@ -115,7 +115,8 @@ async function live(t: TestContext, side: 'ann' | 'ben', point: CrashPoint): Pro
 for (const side of ['ann', 'ben'] as const) {
   test(`${side} loses power at each commit, before or after it is on disk`, async (t) => {
     const commits = await live(t, side, { commit: 0, kept: false });
-    assert.ok(commits > 15, `${commits}`);
+    // Entries that arrive together share a commit.
+    assert.ok(commits > 10, `${commits}`);
     for (let commit = 1; commit <= commits; commit++)
       for (const kept of [false, true]) await live(t, side, { commit, kept });
   });
