@@ -172,8 +172,10 @@ export class Replication {
     const { ownAddress, id: own } = this.#deps.engine;
     // A node that is in no routing table neither gets nor replicates records.
     if (ownAddress === null) return false;
-    for (let one = this.#nextNewcomer(); one !== null; one = this.#nextNewcomer())
+    for (let one = this.#nextNewcomer(); one !== null; one = this.#nextNewcomer()) {
       if (await this.#welcome(one, own)) return true;
+      await turn();
+    }
     if (this.#bytes.retryAfterMs('') > 0) return true;
     const now = unixSeconds(this.#deps.clock);
     const { replicationQueue } = this.#deps.store;
@@ -201,44 +203,51 @@ export class Replication {
     return later;
   }
 
-  /** Gives a new node the records that it should have and that this node is responsible for. False if there are none. */
+  /**
+   * Gives a new node the records that it should have and that this node is responsible for. False if it got none from a
+   * small store, so that the next new node need not wait.
+   */
   async #welcome(newcomer: Neighbor, own: Uint8Array): Promise<boolean> {
     // protocol-dht.md, step 14
     const { store, clock, client } = this.#deps;
     const id = nodeId(newcomer.node);
-    let isAsked = false;
+    const later = this.#laterThan(newcomer);
+    let isWork = false;
     for (let after: Uint8Array = new Uint8Array(); ; ) {
       const keys = store.replicationQueue.keys(after, KEYS_PER_STEP);
       for (const key of keys) {
-        const share = this.#share(key, newcomer, id, own);
+        const share = this.#share(key, id, own, later);
         if (share === null) continue;
         const until = unixSeconds(clock) + MIN_LIFE_LEFT_S;
         const rows = store.replicationQueue.under(key, until, MAX_ROWS_FOR_NEWCOMER).filter(share);
         if (rows.length === 0) continue;
-        isAsked = true;
+        isWork = true;
         const answer = await client.find(newcomer.node, id, key, encodeFindRequest(wanting(rows)));
         if (answer === null || this.#stopped) return true;
         await this.#give(answer, key, rows);
       }
       const last = keys.at(-1);
-      if (last === undefined || keys.length < KEYS_PER_STEP || this.#stopped) return isAsked;
+      if (last === undefined || keys.length < KEYS_PER_STEP || this.#stopped) return isWork;
+      isWork = true;
       after = last;
       await turn();
     }
   }
 
-  /** Which records of a key we give to a new node. Null if it or we are not among the closest nodes of the key. */
+  /**
+   * Which records of a key we give to a new node. Null if it or we are not among the closest nodes of the key.
+   * @param later as `#laterThan`
+   */
   #share(
     key: Uint8Array,
-    newcomer: Neighbor,
     id: Uint8Array,
     own: Uint8Array,
+    later: ReadonlySet<string>,
   ): ((row: ReplicationRow) => boolean) | null {
     // protocol-dht.md, step 15
     const { engine } = this.#deps;
     // Most new nodes are far from most keys. This is much faster than to find the closest nodes.
     if (engine.isBehind(key, id, STORE_WIDTH - 1)) return null;
-    const later = this.#laterThan(newcomer);
     const former = engine.closest(key, STORE_WIDTH + later.size).filter((node) => !later.has(formatAddress(node)));
     const circle = [...former.map((node) => node.id), own]
       .sort((a, b) => compareDistance(key, a, b))
