@@ -23,6 +23,10 @@ test('one seed gives one sequence of events, and users get done what they want',
     );
 });
 
+test('further seeds', async () => {
+  for (const seed of [11, 12]) await assertHolds([...SMALL_WORLD, '--seed', `${seed}`]);
+});
+
 test('every trial', async () => {
   const options = ['--users', 'trials', '--nodes', '3', '--agents', '1', '--faults', 'none', '--actions', '1000'];
   await assertHolds([...options, '--days', '0.01', '--healing', '1', '--seed', '1']);
