@@ -1,6 +1,6 @@
 /** Simulations of complete nodes, each in its own process. */
 import assert from 'node:assert/strict';
-import { run } from './programs.ts';
+import { type Output, run } from './programs.ts';
 
 interface Figures {
   readonly eventHash: string;
@@ -12,9 +12,7 @@ interface Figures {
 export const SMALL_WORLD = '--nodes 4 --days 0.01 --actions 60 --pause 5 --healing 15'.split(' ');
 
 /** Runs `sim/run.ts`. It is a third slower if its coverage is counted. */
-export async function simulate(
-  options: readonly string[],
-): Promise<{ stdout: string; stderr: string; code: number | null }> {
+export async function simulate(options: readonly string[]): Promise<Output> {
   return await run(process.execPath, ['sim/run.ts', ...options], { env: { NODE_V8_COVERAGE: undefined } });
 }
 
