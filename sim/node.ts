@@ -167,7 +167,14 @@ export class SimulatedNode {
     if (daemon === null) return [];
     this.#daemon = null;
     const process = this.#process;
-    await process.run(async () => await daemon.stop('simulated'));
+    await process.run(async () => {
+      try {
+        await daemon.stop('simulated');
+      } catch (error) {
+        // On a full disk, a daemon stops with an error. It releases everything nevertheless.
+        if (!(error instanceof SvcError) || error.code !== 'not_writable') throw error;
+      }
+    });
     // Until sockets are closed, as in the time before a process exits.
     await new Promise<void>((resolve) => void this.#parts.schedule.after(CLOSING_MS, resolve));
     const left = [

@@ -179,12 +179,14 @@ export async function main(): Promise<void> {
       faults: { type: 'string', default: FAULT_KINDS.join() },
       without: { type: 'string', default: '' },
       nat: { type: 'string' },
+      burst: { type: 'string' },
+      trials: { type: 'string' },
       pause: { type: 'string' },
       healing: { type: 'string' },
       runs: { type: 'string', default: '100' },
     },
   });
-  const { nat, pause, healing } = values;
+  const { nat, burst, trials, pause, healing } = values;
   const size: Size = {
     seed: Number(values.seed),
     nodes: Number(values.nodes),
@@ -195,7 +197,7 @@ export async function main(): Promise<void> {
     users: values.users.split(','),
     faults: values.faults === 'none' ? [] : values.faults.split(','),
     without: values.without === '' ? [] : values.without.split(',').map(Number),
-    fixed: Object.entries({ nat, pause, healing }).flatMap(([name, value]) =>
+    fixed: Object.entries({ nat, burst, trials, pause, healing }).flatMap(([name, value]) =>
       value === undefined ? [] : [`--${name}`, value],
     ),
   };

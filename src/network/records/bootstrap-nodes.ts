@@ -11,8 +11,8 @@ import { IP_SCOPE } from '../../foundation/ip.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { nodeScope } from './node-address.ts';
 
-/** Found and remembered nodes in addition to the bootstrap list. */
-const MAX_FOUND = 32;
+/** Found and remembered nodes in addition to the bootstrap list, and nodes that are saved for the next start. */
+export const MAX_FOUND = 50;
 /** Remembered nodes that left the routing table. */
 const MAX_LEFT = 32;
 /** Nodes outside of the list that are contacted again at one time: the last four to leave, and four others in turn. */
@@ -105,12 +105,18 @@ class Listed {
   }
 }
 
+/** A found or remembered node. */
+interface Found extends Address {
+  /** Whether it did not answer the last time. */
+  isSilent: boolean;
+}
+
 export class BootstrapNodes {
   readonly #clock: Clock;
   readonly #resolveName: ResolveName;
   /** By their texts, in the order of the list. */
   readonly #listed: Map<string, Listed>;
-  readonly #found = new LruCache<string, Address>({ maxEntries: MAX_FOUND });
+  readonly #found = new LruCache<string, Found>({ maxEntries: MAX_FOUND });
   readonly #left = new LruCache<string, Address>({ maxEntries: MAX_LEFT });
   #turn = 0;
 
@@ -126,7 +132,7 @@ export class BootstrapNodes {
     if (nodeScope(address.host) === IP_SCOPE.none || address.port < 1 || address.port > 0xffff) return false;
     const key = formatAddress(address);
     if (this.#found.has(key)) return false;
-    this.#found.set(key, { host: address.host, port: address.port });
+    this.#found.set(key, { host: address.host, port: address.port, isSilent: false });
     return true;
   }
 
@@ -158,13 +164,22 @@ export class BootstrapNodes {
   meet(meeting: Meeting): Promise<boolean>[] {
     return [
       ...[...this.#listed.values()].map((listed) => listed.meet(meeting, this.#clock, this.#resolveName)),
-      ...[...this.#found.values()].map((address) => meeting.greet(address)),
+      ...this.#found.values().map(async (node) => {
+        const answers = await meeting.greet(node);
+        node.isSilent = !answers;
+        return answers;
+      }),
     ];
   }
 
   /** Remembers a node that has left the routing table. */
   left({ host, port }: Address): void {
     this.#left.set(formatAddress({ host, port }), { host, port });
+  }
+
+  /** Found nodes and nodes that have left the routing table, the last one to leave at the end. */
+  remembered(): Address[] {
+    return [...this.#found.values(), ...this.#left.values()];
   }
 
   /** As `meet`, for entries missing in the routing table, and for some of the other nodes that are missing there. */
@@ -191,5 +206,13 @@ export class BootstrapNodes {
   /** All entries with an address, and with a proven key if one is required; the bootstrap list first. */
   addresses(): Address[] {
     return [...[...this.#listed.values()].flatMap(({ addresses }) => addresses), ...this.#found.values()];
+  }
+
+  /** As `addresses`, without entries that did not answer the last time. */
+  likely(): Address[] {
+    return [
+      ...[...this.#listed.values()].flatMap(({ state, addresses }) => (state === 'silent' ? [] : addresses)),
+      ...this.#found.values().filter(({ isSilent }) => !isSilent),
+    ];
   }
 }

@@ -314,13 +314,11 @@ export class Membership {
     if (this.#probing || this.#stopped) return UNTIL_REQUESTED;
     const peers = engine.nodes().map(({ node }): Address => node);
     const others = apartFirst(peers, this.#deps.isOwnHost);
+    // A contact that is out of date is not asked, or it would count as a peer that does not reach this node.
+    const contacts = bootstrapNodes.likely();
     // Other peers each time, because earlier ones may collude.
     const turn = (this.#failedProbes * PROBE_PEERS) % Math.max(1, others.length);
-    const order = [
-      ...bootstrapNodes.addresses().slice(0, PROBE_PEERS / 2),
-      ...others.slice(turn),
-      ...others.slice(0, turn),
-    ];
+    const order = [...contacts.slice(0, PROBE_PEERS / 2), ...others.slice(turn), ...others.slice(0, turn)];
     const known = new Map(order.map((peer) => [formatAddress(peer), peer]));
     const asked = [...known.values()].slice(0, PROBE_PEERS);
     if (asked.length === 0) {

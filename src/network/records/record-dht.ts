@@ -11,7 +11,7 @@ import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { NodeAt, NodeRequests } from '../node-requests.ts';
 import type { UdpSocket } from '../transport/udp-socket.ts';
-import { BootstrapNodes, type ContactView } from './bootstrap-nodes.ts';
+import { BootstrapNodes, type ContactView, MAX_FOUND } from './bootstrap-nodes.ts';
 import { DhtEngine } from './engine.ts';
 import { Membership } from './membership.ts';
 import { networkTag, sourceKeyOf } from './node-address.ts';
@@ -47,22 +47,24 @@ import type {
 /** Pause between removals of expired records, and the pause if many are left, in ms. */
 const PURGE_INTERVAL_MS = 60_000;
 const PURGE_AGAIN_MS = 200;
-/** Pause between saves of the known nodes, in ms, and the number of saved nodes. */
-const SAVE_NODES_INTERVAL_MS = 300_000;
-const MAX_SAVED_NODES = 50;
+/** Pause between saves of the known nodes if every one counts, because they are few, and if they are many, in ms. */
+const SAVE_FEW_INTERVAL_MS = 60_000;
+const SAVE_MANY_INTERVAL_MS = 300_000;
 
 export class Housekeeping {
   readonly #clock: Clock;
   readonly #log: Log;
-  readonly #store: Pick<RecordStore, 'purge' | 'saveNodes'>;
-  /** The nodes of the routing table. */
+  readonly #store: Pick<RecordStore, 'purge' | 'saveNodes' | 'sure'>;
+  /** Nodes that may answer after the next start, the best ones last. */
   readonly #nodes: () => readonly Address[];
   readonly #repeating: RepeatingTask[] = [];
+  /** The addresses that were saved last. */
+  #saved = '';
 
   constructor(
     clock: Clock,
     log: Log,
-    store: Pick<RecordStore, 'purge' | 'saveNodes'>,
+    store: Pick<RecordStore, 'purge' | 'saveNodes' | 'sure'>,
     nodes: () => readonly Address[],
   ) {
     this.#clock = clock;
@@ -78,19 +80,36 @@ export class Housekeeping {
       every(this.#clock, { periodMs: PURGE_INTERVAL_MS, onError }, () =>
         this.#store.purge() ? PURGE_AGAIN_MS : PURGE_INTERVAL_MS,
       ),
-      every(this.#clock, { periodMs: SAVE_NODES_INTERVAL_MS, onError }, () => this.#saveNodes()),
+      every(this.#clock, { periodMs: SAVE_FEW_INTERVAL_MS, onError }, () => this.#saveNodes()),
     );
   }
 
   /** Saves the known nodes a last time. @throws SvcError if the disk refuses */
   stop(): void {
     for (const repeating of this.#repeating) repeating.stop();
-    this.#saveNodes();
+    const nodes = this.#best();
+    if (nodes.length > 0) this.#store.saveNodes(nodes);
   }
 
-  #saveNodes(): void {
-    const nodes = this.#nodes();
-    if (nodes.length > 0) this.#store.saveNodes(nodes.slice(-MAX_SAVED_NODES));
+  /** Saves the known nodes, unless the same ones are on disk. Returns the pause until the next time. */
+  async #saveNodes(): Promise<number> {
+    const nodes = this.#best();
+    const names = nodes.map(formatAddress).toSorted().join();
+    if (nodes.length > 0 && names !== this.#saved) {
+      this.#store.saveNodes(nodes);
+      await this.#store.sure();
+      this.#saved = names;
+    }
+    return nodes.length < MAX_FOUND ? SAVE_FEW_INTERVAL_MS : SAVE_MANY_INTERVAL_MS;
+  }
+
+  #best(): Address[] {
+    const bestFirst = new Map<string, Address>();
+    for (const node of this.#nodes().toReversed()) {
+      const name = formatAddress(node);
+      if (!bestFirst.has(name) && bestFirst.size < MAX_FOUND) bestFirst.set(name, node);
+    }
+    return [...bestFirst.values()];
   }
 }
 
@@ -171,7 +190,9 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
   const reader = new RecordReader(clock, verifier, store, searches, fetcher, readRepair);
   const writer = new RecordWriter(clock, verifier, store, engine, searches, client);
   const replication = new Replication({ clock, log, store, random, engine, searches, client });
-  const housekeeping = new Housekeeping(clock, log, store, () => engine.nodes().map(({ node }) => node));
+  // While many nodes cannot be reached, the table gets smaller. They are not forgotten then.
+  const nodes = (): Address[] => [...bootstrapNodes.remembered(), ...engine.nodes().map(({ node }) => node)];
+  const housekeeping = new Housekeeping(clock, log, store, nodes);
 
   nodeRequests.onRequest('record', (body, { path }) => host.answerNode(body, sourceKeyOf(path)));
   client.observed.add((reporter, seen) => membership.onObserved(reporter, seen));

@@ -129,6 +129,25 @@ test('the last nodes that left are met again each time, and other known nodes in
   assert.deepEqual((await met()).slice(MET_AGAIN / 2), [1, 17, 16, 15]);
 });
 
+test('contacts that did not answer the last time are not likely to, but are remembered with those that left', async () => {
+  const { nodes, there, meet } = setUp([
+    { host: '192.0.2.1', port: PORT },
+    { host: '192.0.2.2', port: PORT },
+  ]);
+  nodes.add({ host: '192.0.2.3', port: PORT });
+  nodes.add({ host: '192.0.2.4', port: PORT });
+  nodes.left({ host: '192.0.2.5', port: PORT });
+  const likely = (): string[] => nodes.likely().map(({ host }) => host);
+  assert.deepEqual(likely(), ['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.2.4']);
+  for (const host of ['192.0.2.2', '192.0.2.4']) there.set(`${host}:${PORT}`, 'met');
+  await meet();
+  assert.deepEqual(likely(), ['192.0.2.2', '192.0.2.4']);
+  assert.deepEqual(
+    nodes.remembered().map(({ host }) => host),
+    ['192.0.2.3', '192.0.2.4', '192.0.2.5'],
+  );
+});
+
 test('a joined contact stays at its address until it is forgotten', async () => {
   const world = setUp([]);
   const contact = { host: '192.0.2.1', port: PORT, nodeKey: NODE_KEY };

@@ -192,6 +192,14 @@ test('an unreachable node does not join the routing tables, and checks again lat
   assert.equal(world.own(), PUBLIC);
 });
 
+test('contacts that are out of date do not count as peers that do not get through', async () => {
+  const outdated = publicPeers(4, { silent: true }).slice(1);
+  const world = new World([...publicPeers(1, { reaches: true }), ...outdated]);
+  await world.start();
+  await world.advance(15_000);
+  assert.equal(world.own(), PUBLIC);
+});
+
 test('an address is accepted when enough distinct peers report it. A small network needs fewer', async () => {
   const divided = new World(publicPeers(4, { reaches: true }));
   for (const [i, peer] of divided.peers.entries()) peer.sees = { host: `203.0.114.${i % 2}`, port: 1 };
