@@ -6,6 +6,9 @@ import type { Surroundings, Users } from '../user.ts';
 const TEXT = 1;
 /** Part of the actions that collect instead of sending. */
 const COLLECTING = 0.5;
+/** Milliseconds in which senders deliver notes for which the recipient had no room, and how often it makes room. */
+const WAIT_MS = 3_700_000;
+const ROUNDS = 3;
 
 interface Sent {
   readonly from: Agent;
@@ -86,7 +89,12 @@ export class NoteUsers implements Users {
   }
 
   async audit(): Promise<void> {
-    for (const agent of this.#world.agents) while (await this.#collect(agent));
+    const { schedule, agents } = this.#world;
+    for (let round = 0; round < ROUNDS; round++) {
+      for (const agent of agents) while (await this.#collect(agent));
+      if (this.#sent.values().every(({ isAcknowledged, delivered }) => delivered > 0 || !isAcknowledged)) return;
+      await new Promise<void>((resolve) => void schedule.after(WAIT_MS, resolve));
+    }
     for (const [text, { isAcknowledged, delivered, from, to, at }] of this.#sent)
       if (isAcknowledged && delivered === 0)
         this.#world.violate('acknowledged notes are delivered', `${text} from ${from.name} to ${to.name} at ${at}`);
