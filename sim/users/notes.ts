@@ -6,7 +6,7 @@ import type { Surroundings, Users } from '../user.ts';
 const TEXT = 1;
 /** Part of the actions that collect instead of sending. */
 const COLLECTING = 0.5;
-/** Milliseconds in which senders deliver notes for which the recipient had no room, and how often it makes room. */
+/** Pause until the senders of queued notes have delivered them to a mailbox that was full, ms, and number of pauses. */
 const WAIT_MS = 3_700_000;
 const ROUNDS = 3;
 
