@@ -81,8 +81,11 @@ export async function runGroup({ program, args, environment, limitMs, onKilled }
   const killOverdue = (): void => {
     const all = process.platform === 'linux' ? processesFromProc() : processesFromPs();
     const now = performance.now();
-    for (const { pid, group } of all) {
-      if (group !== leader || pid === leader) continue;
+    const members = all.filter(({ pid, group }) => group === leader && pid !== leader);
+    // The system gives the number of a process that has ended to a later one.
+    const present = new Set(members.map(({ pid }) => pid));
+    for (const pid of seen.keys()) if (!present.has(pid)) seen.delete(pid);
+    for (const { pid } of members) {
       const since = seen.get(pid) ?? now;
       seen.set(pid, since);
       if (now - since < limitMs) continue;

@@ -55,6 +55,40 @@ test('processes over the time limit are killed with their children, and remainin
   }
 });
 
+test('a new process with the number of one that ended long ago is not killed', {
+  skip: process.platform === 'linux' ? false : 'sets the next process number in /proc',
+}, async (t) => {
+  const program = join(temporaryDirectory(t), 'program.mjs');
+  writeFileSync(
+    program,
+    `import { spawn } from 'node:child_process';
+     import { once } from 'node:events';
+     import { writeFileSync } from 'node:fs';
+     const run = async (ms) => {
+       try {
+         writeFileSync('/proc/sys/kernel/ns_last_pid', '29999');
+       } catch {
+         process.exit(3);
+       }
+       const child = spawn('sleep', [String(ms / 1000)]);
+       if (child.pid !== 30000) process.exit(3);
+       return (await once(child, 'exit'))[1];
+     };
+     await run(1500);
+     await new Promise((resolve) => setTimeout(resolve, ${LIMIT_MS}));
+     process.exit((await run(3000)) === null ? 0 : 7);`,
+  );
+  const killed: string[] = [];
+  const code = await runGroup({
+    program: process.execPath,
+    args: [program],
+    limitMs: LIMIT_MS,
+    onKilled: (command) => killed.push(command),
+  });
+  if (code === 3) return t.skip('needs the right to choose the number of a process');
+  assert.deepEqual({ code, killed }, { code: 0, killed: [] });
+});
+
 test('skipped tests are grouped by reason', async () => {
   async function* events() {
     yield { type: 'test:pass', data: { name: 'one', skip: 'needs wrk: apt-get install wrk' } };
