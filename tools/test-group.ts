@@ -72,23 +72,33 @@ function withDescendants(of: number, all: readonly Process[]): number[] {
   return [of, ...children];
 }
 
+/** How long processes have run. */
+export class ProcessAges {
+  /** When each process was first seen, by its number. */
+  readonly #since = new Map<number, number>();
+
+  /**
+   * The present processes that have run for a time.
+   * @param present numbers of all processes. A missing process has exited, and its number may be used again
+   * @param now milliseconds of a clock that is never set back
+   */
+  olderThan(ms: number, present: ReadonlySet<number>, now: number): number[] {
+    for (const pid of this.#since.keys()) if (!present.has(pid)) this.#since.delete(pid);
+    for (const pid of present) if (!this.#since.has(pid)) this.#since.set(pid, now);
+    return [...this.#since].filter(([, since]) => now - since >= ms).map(([pid]) => pid);
+  }
+}
+
 /** Runs it and returns its exit code, 1 after a signal. */
 export async function runGroup({ program, args, environment, limitMs, onKilled }: GroupOptions): Promise<number> {
   const posix = process.platform !== 'win32';
   const child = spawn(program, args, { stdio: 'inherit', detached: posix, env: environment ?? process.env });
   const leader = child.pid ?? 0;
-  const seen = new Map<number, number>();
+  const ages = new ProcessAges();
   const killOverdue = (): void => {
     const all = process.platform === 'linux' ? processesFromProc() : processesFromPs();
-    const now = performance.now();
-    const members = all.filter(({ pid, group }) => group === leader && pid !== leader);
-    // The system gives the number of a process that has ended to a later one.
-    const present = new Set(members.map(({ pid }) => pid));
-    for (const pid of seen.keys()) if (!present.has(pid)) seen.delete(pid);
-    for (const { pid } of members) {
-      const since = seen.get(pid) ?? now;
-      seen.set(pid, since);
-      if (now - since < limitMs) continue;
+    const members = all.filter(({ pid, group }) => group === leader && pid !== leader).map(({ pid }) => pid);
+    for (const pid of ages.olderThan(limitMs, new Set(members), performance.now())) {
       onKilled(commandOf(pid));
       for (const one of withDescendants(pid, all)) kill(one);
     }

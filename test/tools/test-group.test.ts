@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import skippedTests from '../../tools/skipped-tests.ts';
-import { runGroup } from '../../tools/test-group.ts';
+import { ProcessAges, runGroup } from '../../tools/test-group.ts';
 import { eventually } from '../support/eventually.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
@@ -55,38 +55,13 @@ test('processes over the time limit are killed with their children, and remainin
   }
 });
 
-test('a new process with the number of one that ended long ago is not killed', {
-  skip: process.platform === 'linux' ? false : 'sets the next process number in /proc',
-}, async (t) => {
-  const program = join(temporaryDirectory(t), 'program.mjs');
-  writeFileSync(
-    program,
-    `import { spawn } from 'node:child_process';
-     import { once } from 'node:events';
-     import { writeFileSync } from 'node:fs';
-     const run = async (ms) => {
-       try {
-         writeFileSync('/proc/sys/kernel/ns_last_pid', '29999');
-       } catch {
-         process.exit(3);
-       }
-       const child = spawn('sleep', [String(ms / 1000)]);
-       if (child.pid !== 30000) process.exit(3);
-       return (await once(child, 'exit'))[1];
-     };
-     await run(1500);
-     await new Promise((resolve) => setTimeout(resolve, ${LIMIT_MS}));
-     process.exit((await run(3000)) === null ? 0 : 7);`,
-  );
-  const killed: string[] = [];
-  const code = await runGroup({
-    program: process.execPath,
-    args: [program],
-    limitMs: LIMIT_MS,
-    onKilled: (command) => killed.push(command),
-  });
-  if (code === 3) return t.skip('needs the right to choose the number of a process');
-  assert.deepEqual({ code, killed }, { code: 0, killed: [] });
+test('a new process with the number of an earlier one is not overdue', () => {
+  const ages = new ProcessAges();
+  assert.deepEqual(ages.olderThan(10, new Set([1, 2]), 100), []);
+  assert.deepEqual(ages.olderThan(10, new Set([1]), 105), []);
+  assert.deepEqual(ages.olderThan(10, new Set([1, 2]), 109), []);
+  assert.deepEqual(ages.olderThan(10, new Set([1, 2]), 110), [1]);
+  assert.deepEqual(ages.olderThan(10, new Set([1, 2]), 119), [1, 2]);
 });
 
 test('skipped tests are grouped by reason', async () => {
