@@ -171,7 +171,7 @@ export class SimulatedNode {
       try {
         await daemon.stop('simulated');
       } catch (error) {
-        // On a full disk, a daemon stops with an error. It releases everything nevertheless.
+        // A daemon that cannot save its last state stops with an error. It releases everything nevertheless.
         if (!(error instanceof SvcError) || error.code !== 'not_writable') throw error;
       }
     });

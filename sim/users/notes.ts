@@ -8,7 +8,7 @@ const TEXT = 1;
 const COLLECTING = 0.5;
 /** Pause until the senders of queued notes have delivered them to a mailbox that was full, ms, and number of pauses. */
 const WAIT_MS = 3_700_000;
-const ROUNDS = 3;
+const MAX_PAUSES = 2;
 
 interface Sent {
   readonly from: Agent;
@@ -89,15 +89,18 @@ export class NoteUsers implements Users {
   }
 
   async audit(): Promise<void> {
-    const { schedule, agents } = this.#world;
-    for (let round = 0; round < ROUNDS; round++) {
+    const { schedule, agents, violate } = this.#world;
+    for (let pauses = 0; ; pauses++) {
       for (const agent of agents) while (await this.#collect(agent));
-      if (this.#sent.values().every(({ isAcknowledged, delivered }) => delivered > 0 || !isAcknowledged)) return;
+      if (pauses === MAX_PAUSES || this.#missing().length === 0) break;
       await new Promise<void>((resolve) => void schedule.after(WAIT_MS, resolve));
     }
-    for (const [text, { isAcknowledged, delivered, from, to, at }] of this.#sent)
-      if (isAcknowledged && delivered === 0)
-        this.#world.violate('acknowledged notes are delivered', `${text} from ${from.name} to ${to.name} at ${at}`);
+    for (const [text, { from, to, at }] of this.#missing())
+      violate('acknowledged notes are delivered', `${text} from ${from.name} to ${to.name} at ${at}`);
+  }
+
+  #missing(): [text: string, sent: Sent][] {
+    return [...this.#sent].filter(([, { isAcknowledged, delivered }]) => isAcknowledged && delivered === 0);
   }
 
   figures(): Readonly<Record<string, number>> {

@@ -164,12 +164,15 @@ export class BootstrapNodes {
   meet(meeting: Meeting): Promise<boolean>[] {
     return [
       ...[...this.#listed.values()].map((listed) => listed.meet(meeting, this.#clock, this.#resolveName)),
-      ...this.#found.values().map(async (node) => {
-        const answers = await meeting.greet(node);
-        node.isSilent = !answers;
-        return answers;
-      }),
+      ...this.#found.values().map((node) => this.#greet(node, meeting)),
     ];
+  }
+
+  async #greet(address: Address, meeting: Meeting): Promise<boolean> {
+    const answers = await meeting.greet(address);
+    const found = this.#found.peek(formatAddress(address));
+    if (found !== undefined) found.isSilent = !answers;
+    return answers;
   }
 
   /** Remembers a node that has left the routing table. */
@@ -190,7 +193,7 @@ export class BootstrapNodes {
     const once = new Map(others.toReversed().map((address) => [formatAddress(address), address]));
     return [
       ...listed.map((one) => one.meet(meeting, this.#clock, this.#resolveName)),
-      ...this.#some([...once.values()]).map((address) => meeting.greet(address)),
+      ...this.#some([...once.values()]).map((address) => this.#greet(address, meeting)),
     ];
   }
 
