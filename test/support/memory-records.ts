@@ -115,9 +115,9 @@ export class MemoryRecordNetwork implements RecordNetwork {
     return this.#hub.store.recent(type, limit);
   }
 
-  async holders(key: Uint8Array, type: RecordType, aid: Aid): Promise<HolderCount> {
+  async holders(key: Uint8Array, type: RecordType, aid: Aid, seq: number): Promise<HolderCount> {
     const answered = this.unreachable ? 0 : this.#hub.nodes.size - 1;
-    const isHeld = (await this.list(key, [type])).some((record) => record.aid === aid);
+    const isHeld = (await this.list(key, [type])).some((record) => record.aid === aid && record.seq >= seq);
     return { answered, holding: isHeld ? answered : 0 };
   }
 

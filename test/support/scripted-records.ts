@@ -73,15 +73,24 @@ export class ScriptedRecords
     return first ?? null;
   }
 
-  async holders(key: Uint8Array, type: RecordType, aid: Aid): Promise<HolderCount> {
+  async holders(key: Uint8Array, type: RecordType, aid: Aid, seq: number): Promise<HolderCount> {
     const answered = this.state.ready && this.replicas > 0 ? this.state.peers : 0;
-    const isHeld = (await this.list(key, [type])).some((record) => record.aid === aid);
+    const isHeld = (await this.list(key, [type])).some((record) => record.aid === aid && record.seq >= seq);
     return { answered, holding: isHeld ? Math.round(answered * this.holdingPart) : 0 };
   }
 
   /** Forgets records, by default all of them, as if all nodes were replaced. */
   forget(fits: (record: SignedRecord) => boolean = () => true): void {
     for (const [name, record] of this.#records) if (fits(record)) this.#records.delete(name);
+  }
+
+  /** Returns how to restore the present records, as if all nodes returned to older databases. */
+  save(): () => void {
+    const saved = [...this.#records];
+    return () => {
+      this.#records.clear();
+      for (const [name, record] of saved) this.#records.set(name, record);
+    };
   }
 
   near(key: Uint8Array): NearbyNodes {

@@ -368,13 +368,15 @@ class PresenceCheck {
 
   /**
    * Checks our newest records. True if the nodes that should store one of them answer, and less than half of them have
-   * it: a read that ends with the first answers would miss it now and then.
+   * it or a newer one: a read that ends with the first answers would miss it now and then.
    * @param readyAt when the network became ready, Unix milliseconds: later records are not checked
    */
   async isLost(readyAt: number): Promise<boolean> {
     const { network, publications } = this.#deps;
     const newest = publications.newestSettled(readyAt, readyAt + MIN_LIFE_LEFT_MS, SAMPLES);
-    const answers = await Promise.all(newest.map((row) => network.holders(keyOf(row.aid, row), row.type, row.aid)));
+    const answers = await Promise.all(
+      newest.map((row) => network.holders(keyOf(row.aid, row), row.type, row.aid, row.seq)),
+    );
     return answers.some(({ answered, holding }) => 2 * holding < answered);
   }
 }

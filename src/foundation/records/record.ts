@@ -161,6 +161,15 @@ export function decodeRecord(encoded: Uint8Array): SignedRecord {
   });
 }
 
+/** As `decodeRecord`, of bytes that another node sent in a message. Null if they are malformed. */
+export function toRecord(sent: Uint8Array): SignedRecord | null {
+  try {
+    return decodeRecord(Uint8Array.from(sent));
+  } catch {
+    return null;
+  }
+}
+
 /**
  * Checks everything about a record except its signatures: sizes, lifetime, time window, and that its members match its
  * encoding.

@@ -306,15 +306,16 @@ export class PublicationStore {
   }
 
   /** Records, newest first, that enough nodes store and that do not expire before `until`. @param now none are newer */
-  newestSettled(now: number, until: number, limit: number): Pick<PublicationRow, 'aid' | 'type' | 'name'>[] {
+  newestSettled(now: number, until: number, limit: number): (Pick<PublicationRow, 'aid'> & PublishedRow)[] {
     const rows = this.#store.all`
-      SELECT aid, type, name FROM publications
+      SELECT aid, type, name, seq FROM publications
       WHERE settled = 1 AND dirty = 0 AND published_at <= ${now} AND published_at + ttl * 1000 > ${until}
       ORDER BY published_at DESC LIMIT ${limit}`;
     return rows.map((row) => ({
       aid: aidFromRow(row, 'aid'),
       type: integerOf(row, 'type'),
       name: textOf(row, 'name'),
+      seq: integerOf(row, 'seq'),
     }));
   }
 

@@ -284,8 +284,8 @@ export class RecordDht implements RecordNetwork {
     return this.#parts.reader.list(key, types, options);
   }
 
-  holders(key: Uint8Array, type: RecordType, aid: Aid): Promise<HolderCount> {
-    return this.#parts.searches.holders(key, type, aid);
+  holders(key: Uint8Array, type: RecordType, aid: Aid, seq: number): Promise<HolderCount> {
+    return this.#parts.searches.holders(key, type, aid, seq);
   }
 
   near(key: Uint8Array, type: RecordType | null): NearbyNodes {

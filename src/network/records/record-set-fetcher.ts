@@ -9,7 +9,7 @@ import { type Clock, type Timer, unixSeconds } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { recordDigest } from '../../foundation/records/digest.ts';
 import { belongsUnderKey } from '../../foundation/records/keys.ts';
-import { decodeRecord, type SignedRecord } from '../../foundation/records/record.ts';
+import { type SignedRecord, toRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import { awakeClock } from '../../foundation/stall.ts';
@@ -208,20 +208,12 @@ export class RecordSetFetcher {
   }
 
   async #verify(encoded: readonly Uint8Array[], from: NodeAnswer | null, wanted: Collection): Promise<number> {
-    const records = encoded.map(read).filter((record) => record !== null);
+    const records = encoded.map(toRecord).filter((record) => record !== null);
     const fitting = records.filter((record) => wants(wanted, record));
     const errors = await this.#verifier.verifyAll(fitting, unixSeconds(this.#clock));
     const good = fitting.filter((_, i) => errors[i] === null);
     for (const record of good) wanted.quorum.addVerified(record, from);
     return good.length;
-  }
-}
-
-function read(bytes: Uint8Array): SignedRecord | null {
-  try {
-    return decodeRecord(Uint8Array.from(bytes));
-  } catch {
-    return null;
   }
 }
 

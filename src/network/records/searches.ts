@@ -5,6 +5,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import { REPLICAS } from '../../foundation/domain/directory.ts';
 import type { ProofState } from '../../foundation/domain/joining.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
+import { toRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
 import { awakeClock } from '../../foundation/stall.ts';
 import type { NodeAt } from '../node-requests.ts';
@@ -12,7 +13,7 @@ import type { BootstrapNodes } from './bootstrap-nodes.ts';
 import { ClosestNodes, type NodeAnswer, type SearchOptions, STORE_WIDTH } from './closest-nodes.ts';
 import type { DhtEngine } from './engine.ts';
 import { partNumber } from './key-rows.ts';
-import { encodeFindRequest, type FindRequest, MAX_PARTS } from './messages.ts';
+import { encodeFindRequest, type FindReply, type FindRequest, MAX_PARTS } from './messages.ts';
 import { nodeId } from './node-address.ts';
 import type { NodeClient } from './node-client.ts';
 import type { PeerHealth } from './peer-health.ts';
@@ -69,14 +70,14 @@ export class Searches {
   }
 
   /** As `RecordNetwork.holders`. */
-  async holders(key: Uint8Array, type: RecordType, aid: Aid): Promise<HolderCount> {
+  async holders(key: Uint8Array, type: RecordType, aid: Aid, seq: number): Promise<HolderCount> {
     // A part so small that it has no record of another agent.
     const part = { index: partNumber(type, aid) % MAX_PARTS, of: MAX_PARTS };
     const search = this.forWrite(key, { types: [type], wantsRecords: true, part });
     await search.finished;
     search.stop();
     const near = search.closest(search.beyond(STORE_WIDTH));
-    return { answered: near.length, holding: near.filter(({ reply }) => reply.count > 0).length };
+    return { answered: near.length, holding: near.filter(({ reply }) => holds(reply, seq)).length };
   }
 
   /** The nodes closest to us that one node names. Null without an answer. */
@@ -131,4 +132,11 @@ export class Searches {
       },
     );
   }
+}
+
+/** Whether a node has this version of the only record in its answer, or a newer one. */
+function holds({ count, records, summaries }: FindReply, seq: number): boolean {
+  const versions = [...records.map(toRecord).filter((record) => record !== null), ...summaries];
+  // There may be no room to describe a large record.
+  return count > 0 && (versions.length === 0 || versions.some((version) => version.seq >= seq));
 }

@@ -92,7 +92,7 @@ export interface Reachability {
   readonly inRoutingTables: boolean;
 }
 
-/** Number of nodes near a key that answered, and number of these that state that they have a record. */
+/** Number of nodes near a key that answered, and number of these that have a record. */
 export interface HolderCount {
   readonly answered: number;
   readonly holding: number;
@@ -125,8 +125,11 @@ export interface RecordNetwork {
   get(key: Uint8Array, type: RecordType, options?: GetOptions): Promise<SignedRecord | null>;
   /** All valid records under a key, newest of each AID and type: of every type, or of the given ones. */
   list(key: Uint8Array, types: readonly RecordType[], options?: ListOptions): Promise<readonly SignedRecord[]>;
-  /** Queries whether the other nodes near a key have a record of one type and agent. */
-  holders(key: Uint8Array, type: RecordType, aid: Aid): Promise<HolderCount>;
+  /**
+   * Queries whether the other nodes near a key have a record of one type and agent.
+   * @param seq records with lower sequence numbers do not count
+   */
+  holders(key: Uint8Array, type: RecordType, aid: Aid, seq: number): Promise<HolderCount>;
   /** Starts a search around a key, to read a record of this type (null for none) and to write others. */
   near(key: Uint8Array, type: RecordType | null): NearbyNodes;
   /** Sends removals of notes to the nodes near a mailbox key. Returns how many removals they report. Never rejects. */

@@ -242,6 +242,28 @@ test('records are published again if the network has lost only the newest one of
   world.store.close();
 });
 
+test('records are published again if the network has only earlier versions of them', async () => {
+  let world = new DirectoryWorld();
+  await world.directory.start();
+  const agent = world.add();
+  await world.directory.publish(agent.aid);
+  await world.clock.run(SECOND_MS);
+  const restore = world.network.save();
+  await world.directory.publish(agent.aid);
+  await world.directory.stop();
+  world = await restarted(world, [agent]);
+  await world.clock.run(MINUTE_MS);
+  assert.equal(world.kept(agent.aid).length, 2);
+  await world.directory.stop();
+  // A power cut of all nodes undoes the last seconds of their databases.
+  restore();
+  world = await restarted(world, [agent]);
+  await world.clock.run(MINUTE_MS);
+  assert.equal(world.kept(agent.aid).length, 3);
+  await world.directory.stop();
+  world.store.close();
+});
+
 test('a node without peers does not treat missing answers as lost records', async () => {
   let world = new DirectoryWorld();
   await world.directory.start();

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Address } from '../../../src/foundation/address.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import { recordDigest } from '../../../src/foundation/records/digest.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
 import type { NodeAnswer } from '../../../src/network/records/closest-nodes.ts';
 import { partNumber } from '../../../src/network/records/key-rows.ts';
@@ -10,7 +11,9 @@ import { closestTo, nodeId } from '../../../src/network/records/node-address.ts'
 import { PeerHealth } from '../../../src/network/records/peer-health.ts';
 import { CLOSEST_HEARD, SEARCH_WIDTH, Searches } from '../../../src/network/records/searches.ts';
 import { testAid } from '../../support/agents.ts';
+import { newIdentity } from '../../support/identities.ts';
 import { answerOf, nodeAddress } from '../../support/named-nodes.ts';
+import { testRecord } from '../../support/records.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const KEY = new Uint8Array(32).fill(7);
@@ -128,11 +131,24 @@ test('a lookup reports each answer', async () => {
   assert.deepEqual(new Set(heard), new Set([0, 1, 2].map((n) => nodeAddress(n).host)));
 });
 
-test('only nodes that have the record of the agent are holders', async () => {
-  const { searches, asked, answer } = setUp(3);
-  const [aid, other] = [testAid(1), testAid(2)];
-  answer(async (address, id) => answerOf(address, id, { count: address.host === nodeAddress(0).host ? 1 : 0 }));
-  assert.deepEqual(await searches.holders(KEY, RECORD.service, aid), { answered: 3, holding: 1 });
+test('only nodes that have the record of the agent, or do not describe it, are holders', async () => {
+  const { searches, asked, answer } = setUp(6);
+  const owner = newIdentity();
+  const [aid, other] = [owner.aid, testAid(2)];
+  const [early, late] = [2, 4].map((seq) => testRecord(owner, RECORD.service, { seq }));
+  assert.ok(early !== undefined && late !== undefined);
+  const summary = { ...late, issuedAt: late.delegation.issuedAt, digest: recordDigest(late.encoded) };
+  const hosts = Array.from({ length: 6 }, (_, n) => nodeAddress(n).host);
+  const replies = [
+    {},
+    { count: 1, records: [early.encoded] },
+    { count: 1, summaries: [{ ...summary, seq: 2 }] },
+    { count: 1, records: [late.encoded] },
+    { count: 1, summaries: [summary] },
+    { count: 1 },
+  ];
+  answer(async (address, id) => answerOf(address, id, replies[hosts.indexOf(address.host)]));
+  assert.deepEqual(await searches.holders(KEY, RECORD.service, aid, 3), { answered: 6, holding: 3 });
   const request = decodeFindRequest(asked[0]?.value ?? new Uint8Array());
   assert.ok(request?.part !== undefined);
   const isSelected = (one: Aid): boolean => partNumber(RECORD.service, one) % MAX_PARTS === request.part?.index;
