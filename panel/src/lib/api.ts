@@ -8,7 +8,8 @@ import { currentToken, dropToken, tokenHeaders } from './session.ts';
 
 type Operations = typeof operations;
 export type Name = keyof Operations;
-export type Input<K extends Name> = CallInput<Operations[K]>;
+/** Conditional: otherwise the compiler compares the argument of every call with the inputs of all operations. */
+export type Input<K extends Name> = K extends Name ? CallInput<Operations[K]> : never;
 export type Output<K extends Name> = OutputOf<Operations[K]>;
 
 /** Timeout of a request, milliseconds. It is longer than every timeout of the daemon. */
