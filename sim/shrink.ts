@@ -203,7 +203,10 @@ export async function main(): Promise<void> {
   };
   const first = await simulate(ROOT, argsOf(size));
   const [guarantee] = first.guarantees;
-  if (guarantee === undefined) return console.log('All guarantees hold.');
+  if (guarantee === undefined) {
+    if (first.figures !== null) return console.log('All guarantees hold.');
+    throw new Error(`The simulation did not end within ${first.seconds.toFixed(0)} s. Simulate fewer days or nodes.`);
+  }
   console.error(`broken: ${first.guarantees.join('; ')}`);
   let runs = 1;
   const trial: Trial = async (one) => {
