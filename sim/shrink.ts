@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { FAULT_KINDS, USER_NAMES } from './names.ts';
+import { DEFAULT_USERS, FAULT_KINDS } from './names.ts';
 import { type Outcome, simulate } from './runs.ts';
 
 const ROOT: string = join(import.meta.dirname, '..');
@@ -175,7 +175,7 @@ export async function main(): Promise<void> {
       days: { type: 'string', default: '0.25' },
       agents: { type: 'string', default: '2' },
       actions: { type: 'string', default: '20' },
-      users: { type: 'string', default: USER_NAMES.join() },
+      users: { type: 'string', default: DEFAULT_USERS.join() },
       faults: { type: 'string', default: FAULT_KINDS.join() },
       without: { type: 'string', default: '' },
       nat: { type: 'string' },
