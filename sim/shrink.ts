@@ -40,6 +40,8 @@ interface Failure {
   readonly days: number;
   /** The number of the last fault. */
   readonly lastFault: number;
+  /** Kinds of faults that occurred. */
+  readonly kinds: readonly string[];
 }
 
 /** Runs a simulation. Null if the guarantee holds. */
@@ -67,6 +69,9 @@ const REDUCTIONS: readonly Reduction[] = [
     // Until the violation, the events are the same.
     const enough = failure.days + SLACK_DAYS;
     if (enough < 0.9 * size.days) yield [{ ...size, days: enough }, 1];
+  },
+  function* occurredKinds(size, { kinds }) {
+    if (kinds.length < size.faults.length) yield [{ ...size, faults: kinds, without: [] }, SEEDS_TRIED];
   },
   function* oneUser(size) {
     if (size.users.length > 1) for (const one of size.users) yield [{ ...size, users: [one] }, SEEDS_TRIED];
@@ -216,7 +221,7 @@ export async function main(): Promise<void> {
     console.error(`run ${++runs}, ${outcome.seconds.toFixed(0)} s: ${result}: ${argsOf(one).join(' ')}`);
     return failure;
   };
-  const failure = failureOf(first, guarantee, size.days) ?? { days: size.days, lastFault: 0 };
+  const failure = failureOf(first, guarantee, size.days) ?? { days: size.days, lastFault: 0, kinds: size.faults };
   const smallest = await shrink(size, failure, trial, Number(values.runs));
   const outcome = await simulate(ROOT, [...argsOf(smallest), '--timeline']);
   console.log(`After ${runs} runs:\nnpm run sim -- ${argsOf(smallest).join(' ')}`);
@@ -227,5 +232,6 @@ function failureOf({ figures, guarantees }: Outcome, guarantee: string, days: nu
   if (!guarantees.includes(guarantee)) return null;
   const violation = figures?.violations?.find((one) => one.guarantee === guarantee);
   const actedMs = violation === undefined ? Number.POSITIVE_INFINITY : violation.atMs - (figures?.begunMs ?? 0);
-  return { days: Math.min(days, actedMs / MS_PER_DAY), lastFault: figures?.lastFault ?? 0 };
+  const { lastFault = 0, faults = {} } = figures ?? {};
+  return { days: Math.min(days, actedMs / MS_PER_DAY), lastFault, kinds: Object.keys(faults) };
 }

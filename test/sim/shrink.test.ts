@@ -20,14 +20,14 @@ function failsByPowerCut(onRun: (size: Size) => void): Trial {
       size.users.includes('chats') &&
       size.faults.includes('power cut') &&
       !(size.without.includes(5) && size.without.includes(6));
-    return isBroken ? { days: 0.1, lastFault: Math.floor(size.days * FAULTS_PER_DAY) } : null;
+    return isBroken ? { days: 0.1, lastFault: Math.floor(size.days * FAULTS_PER_DAY), kinds: size.faults } : null;
   };
 }
 
 test('a failure is reduced to the users, nodes and faults that it needs', async () => {
   let runs = 0;
   const trial = failsByPowerCut(() => runs++);
-  const { days, without, ...rest } = await shrink(SIZE, { days: 0.1, lastFault: 18 }, trial, 100);
+  const { days, without, ...rest } = await shrink(SIZE, { days: 0.1, lastFault: 18, kinds: SIZE.faults }, trial, 100);
   assert.deepEqual(rest, {
     ...{ seed: 1, nodes: 3, liars: 0, agents: 1, actions: 2, users: ['chats'], faults: ['power cut'] },
     fixed: ['--healing', '10'],
@@ -37,10 +37,17 @@ test('a failure is reduced to the users, nodes and faults that it needs', async 
   assert.ok(runs <= 60, `${runs} runs`);
 });
 
+test('kinds of faults that did not occur are omitted first', async () => {
+  const tried: Size[] = [];
+  const trial: Trial = async (size) => void tried.push(size) ?? null;
+  await shrink(SIZE, { days: 0.25, lastFault: 1, kinds: ['crash'] }, trial, 1);
+  assert.deepEqual(tried, [{ ...SIZE, faults: ['crash'] }]);
+});
+
 test('shrinking ends after the given number of runs, with options that fail', async () => {
   let runs = 0;
   const trial = failsByPowerCut(() => runs++);
-  const size = await shrink(SIZE, { days: 0.1, lastFault: 18 }, trial, 8);
+  const size = await shrink(SIZE, { days: 0.1, lastFault: 18, kinds: SIZE.faults }, trial, 8);
   assert.equal(runs, 8);
   assert.notEqual(await trial(size), null);
   assert.ok(argsOf(size).join(' ').length < argsOf(SIZE).join(' ').length);
@@ -48,5 +55,5 @@ test('shrinking ends after the given number of runs, with options that fail', as
 
 test('a failure that needs everything keeps its options', async () => {
   const trial: Trial = async () => null;
-  assert.deepEqual(await shrink(SIZE, { days: 0.25, lastFault: 18 }, trial, 200), SIZE);
+  assert.deepEqual(await shrink(SIZE, { days: 0.25, lastFault: 18, kinds: SIZE.faults }, trial, 200), SIZE);
 });
