@@ -11,6 +11,8 @@ const ROOT: string = join(import.meta.dirname, '..');
 /** Other options give other events, so a smaller world may need another seed. */
 const SEEDS_TRIED = 3;
 const MIN_NODES = 2;
+/** Users, and kinds of faults, that are tried one by one. */
+const MAX_ALONE = 4;
 /** Maximum number of faults that are omitted one by one. */
 const MAX_SINGLE_FAULTS = 12;
 const MS_PER_DAY: number = 24 * 3_600_000;
@@ -63,6 +65,14 @@ type Candidate = [size: Size, seeds: number];
 /** Smaller sizes to try. */
 type Reduction = (size: Size, failure: Failure) => Generator<Candidate>;
 
+/** Each half, or each alone if there are few. */
+function partsOf<T>(all: readonly T[]): readonly (readonly T[])[] {
+  if (all.length < 2) return [];
+  if (all.length <= MAX_ALONE) return all.map((one) => [one]);
+  const half = all.length >> 1;
+  return [all.slice(0, half), all.slice(half)];
+}
+
 /** The reductions that save most come first. */
 const REDUCTIONS: readonly Reduction[] = [
   function* endEarlier(size, failure) {
@@ -73,13 +83,13 @@ const REDUCTIONS: readonly Reduction[] = [
   function* occurredKinds(size, { kinds }) {
     if (kinds.length < size.faults.length) yield [{ ...size, faults: kinds, without: [] }, SEEDS_TRIED];
   },
-  function* oneUser(size) {
-    if (size.users.length > 1) for (const one of size.users) yield [{ ...size, users: [one] }, SEEDS_TRIED];
+  function* fewUsers(size) {
+    for (const users of partsOf(size.users)) yield [{ ...size, users }, SEEDS_TRIED];
   },
   function* fewKindsOfFaults(size) {
     const { faults } = size;
     if (faults.length > 0) yield [{ ...size, faults: [], without: [] }, SEEDS_TRIED];
-    if (faults.length > 1) for (const one of faults) yield [{ ...size, faults: [one], without: [] }, SEEDS_TRIED];
+    for (const some of partsOf(faults)) yield [{ ...size, faults: some, without: [] }, SEEDS_TRIED];
   },
   function* fewerNodes(size) {
     const { nodes, liars } = size;
@@ -109,11 +119,7 @@ const REDUCTIONS: readonly Reduction[] = [
     const present = Array.from({ length: lastFault }, (_, index) => index + 1).filter((one) => !without.includes(one));
     if (faults.length === 0) return;
     const leaveOut = (some: readonly number[]): Candidate => [{ ...size, without: [...without, ...some] }, 1];
-    if (present.length > 2) {
-      const half = present.length >> 1;
-      yield leaveOut(present.slice(0, half));
-      yield leaveOut(present.slice(half));
-    }
+    if (present.length > MAX_ALONE) for (const some of partsOf(present)) yield leaveOut(some);
     if (present.length <= MAX_SINGLE_FAULTS) for (const one of present) yield leaveOut([one]);
   },
 ];
