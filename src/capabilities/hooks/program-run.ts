@@ -28,7 +28,7 @@ const SHELL = '/bin/sh';
 /**
  * `exec` starts programs only, no commands of the shell. `kill -KILL 0` ends what the program left in the group. The
  * program and everything it starts receive signals as usual; the other processes of the script ignore SIGTERM, so that
- * the result of a program that ends cleanly is stored.
+ * the result of a program that ends cleanly is stored. `stop` is open before the program starts, so no signal is lost.
  */
 const PROGRAM = '( trap : TERM; (exec "$@"); echo $? >"$dir/code" )';
 /** Too long an answer ends its program, which writes to a closed pipe. */
@@ -36,7 +36,7 @@ const ANSWER = `( trap '' TERM; exec head -c ${MAX_HOOK_ANSWER_BYTES + 1} >"$dir
 const script = (program: string): string => `dir=$1
 shift
 trap : TERM
-( trap '' TERM; while read -r name; do kill "-$name" 0; done ) <>"$dir/stop" >/dev/null 2>&1 3>&- &
+{ ( trap '' TERM; while read -r name; do kill "-$name" 0; done ) <&4 4<&- >/dev/null 2>&1 3>&- & } 4<>"$dir/stop"
 ${program} 2>&1 | ( trap '' TERM; exec tail -c ${MAX_HOOK_OUTPUT_BYTES} >"$dir/output" )
 [ -f "$dir/code" ] && mv "$dir/code" "$dir/status"
 kill -KILL 0`;

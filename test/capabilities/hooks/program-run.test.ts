@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
 import { answerOf, ProgramRun, resultOf } from '../../../src/capabilities/hooks/program-run.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { MAX_HOOK_ANSWER_BYTES, MAX_HOOK_OUTPUT_BYTES } from '../../../src/foundation/domain/hooks.ts';
@@ -107,6 +108,18 @@ test('another daemon takes a program over and can end it', async (t) => {
   await taken.ended;
   await run.ended;
   assert.equal(ProgramRun.takeOver(dir, systemClock), null);
+});
+
+test('another daemon can end programs that have just started', async (t) => {
+  const end = async (): Promise<void> => {
+    const { folder, dir, run } = await start(t, ['/bin/sh', '-c', ': >ready; exec sleep 30']);
+    while (!existsSync(join(folder, 'ready'))) await turn();
+    ProgramRun.takeOver(dir, systemClock)?.signal('TERM');
+    await run.ended;
+    assert.notEqual((await resultOf(dir)).exitCode, 0);
+  };
+  // Together they are slow enough that parts of their scripts are not running yet.
+  for (let round = 0; round < 5; round++) await Promise.all(Array.from({ length: 12 }, end));
 });
 
 describe('a program that answers', () => {
