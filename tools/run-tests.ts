@@ -10,8 +10,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runGroup } from './test-group.ts';
 
-/** Test files in parallel. The machine is assumed to have two cores, which two files leave idle for a quarter of the time. */
-const CONCURRENCY = 3;
+/**
+ * Test files in parallel. The machine is assumed to have two cores. Unit tests wait for a quarter of the time; end-to-end
+ * tests, which run several processes each, hardly.
+ */
+const UNIT_FILES = 3;
+const END_TO_END_FILES = 2;
 /** Line coverage that unit and integration tests must reach, percent. */
 const MIN_LINE_COVERAGE = 85;
 
@@ -32,12 +36,13 @@ const REPORTERS = ['spec', './tools/test-progress.ts', './tools/skipped-tests.ts
 
 async function run(
   patterns: readonly string[],
+  files: number,
   options: readonly string[] = [],
   more: NodeJS.ProcessEnv = {},
 ): Promise<void> {
   const code = await runGroup({
     program: process.execPath,
-    args: ['--test', `--test-concurrency=${CONCURRENCY}`, ...REPORTERS, ...options, ...patterns],
+    args: ['--test', `--test-concurrency=${files}`, ...REPORTERS, ...options, ...patterns],
     environment: { ...process.env, ...more, TEST_FILES: String(globSync([...patterns]).length) },
     limitMs: FILE_LIMIT_MS,
     onKilled: (command) => console.error(`killed after ${FILE_LIMIT_MS / 60_000} minutes: ${command}`),
@@ -48,11 +53,11 @@ async function run(
 const { status } = spawnSync(process.execPath, ['bin/svc', '--version'], { stdio: ['ignore', 'ignore', 'inherit'] });
 if (status !== 0) process.exit(status ?? 1);
 const named = process.argv.slice(2);
-if (named.length > 0) await run(named);
+if (named.length > 0) await run(named, END_TO_END_FILES);
 else {
   // Each file runs in its own process. Compiling the same modules again would take a third of the time.
   const compiled = mkdtempSync(join(tmpdir(), 'svcd-compiled-'));
   process.once('exit', () => rmSync(compiled, { recursive: true, force: true }));
-  await run([UNIT], COVERAGE, { NODE_COMPILE_CACHE: compiled });
-  await run([END_TO_END]);
+  await run([UNIT], UNIT_FILES, COVERAGE, { NODE_COMPILE_CACHE: compiled });
+  await run([END_TO_END], END_TO_END_FILES);
 }
