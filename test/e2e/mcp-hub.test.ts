@@ -1,5 +1,7 @@
 /** The MCP hub: shared servers at one daemon, the hub at another, and the official client at the hub. */
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { type Client, StreamableHTTPClientTransport, type Tool } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
@@ -119,10 +121,14 @@ describe('the MCP hub', () => {
     test(`${revision} over ${place}: progress and cancellation`, async (t) => {
       const client = await open(t, revision);
       const progress: number[] = [];
-      const onprogress = (one: { readonly progress: number }): void => void progress.push(one.progress);
-      const counting = { name: 'call_tool', arguments: { tool: 'home/count', arguments: {} } };
+      const seen = temporaryDirectory(t);
+      const onprogress = (one: { readonly progress: number }): void => {
+        progress.push(one.progress);
+        writeFileSync(join(seen, `${one.progress}`), '');
+      };
+      const counting = { name: 'call_tool', arguments: { tool: 'home/count', arguments: { seen } } };
       assert.equal(inside(await client.callTool(counting, { onprogress })), '3');
-      assert.deepEqual(progress.slice(0, 2), [1, 2]);
+      assert.deepEqual(progress, [1, 2, 3]);
       const before = share.log.split('given up').length;
       const hanging = share.log.split('hanging').length;
       const stop = new AbortController();
