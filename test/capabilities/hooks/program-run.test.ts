@@ -53,7 +53,7 @@ test('a program that handles SIGTERM may exit cleanly', async (t) => {
   const { folder, dir, run } = await start(t, [
     '/bin/sh',
     '-c',
-    'trap "echo bye; exit 0" TERM; : >ready; sleep 1000 & wait',
+    'trap "echo bye; exit 0" TERM; sleep 1000 & : >ready; wait',
   ]);
   await eventually('it is ready', () => existsSync(join(folder, 'ready')));
   run.signal('TERM');
