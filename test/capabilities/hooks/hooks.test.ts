@@ -206,7 +206,7 @@ test('a program that outlives its daemon is not started a second time, and its r
 
 test('removing a hook stops its programs', async (t) => {
   const world = new HookWorld(t);
-  const { hook } = world.add('trap "echo term >>log; exit" TERM; echo x >>log; sleep 1000 & wait');
+  const { hook } = world.add('trap "echo term >>log; exit" TERM; sleep 1000 & echo x >>log; wait');
   await world.hooks.start();
   world.receive(stranger, 'a1');
   await world.until('the start', () => world.lines().length === 1);
