@@ -222,22 +222,21 @@ export async function main(): Promise<void> {
   let runs = 1;
   const trial: Trial = async (one) => {
     const outcome = await simulate(ROOT, argsOf(one));
-    const failure = failureOf(outcome, guarantee, one.days);
+    const failure = outcome.guarantees.includes(guarantee) ? failureOf(outcome, guarantee, one) : null;
     const result = failure === null ? 'passes' : 'fails too';
     console.error(`run ${++runs}, ${outcome.seconds.toFixed(0)} s: ${result}: ${argsOf(one).join(' ')}`);
     return failure;
   };
-  const failure = failureOf(first, guarantee, size.days) ?? { days: size.days, lastFault: 0, kinds: size.faults };
-  const smallest = await shrink(size, failure, trial, Number(values.runs));
+  const smallest = await shrink(size, failureOf(first, guarantee, size), trial, Number(values.runs));
   const outcome = await simulate(ROOT, [...argsOf(smallest), '--timeline']);
   console.log(`After ${runs} runs:\nnpm run sim -- ${argsOf(smallest).join(' ')}`);
   for (const line of story(outcome, guarantee)) console.log(line);
 }
 
-function failureOf({ figures, guarantees }: Outcome, guarantee: string, days: number): Failure | null {
-  if (!guarantees.includes(guarantee)) return null;
+/** How a guarantee was broken. A process that ended without figures may have had every kind of fault. */
+function failureOf({ figures }: Outcome, guarantee: string, { days, faults }: Size): Failure {
   const violation = figures?.violations?.find((one) => one.guarantee === guarantee);
   const actedMs = violation === undefined ? Number.POSITIVE_INFINITY : violation.atMs - (figures?.begunMs ?? 0);
-  const { lastFault = 0, faults = {} } = figures ?? {};
-  return { days: Math.min(days, actedMs / MS_PER_DAY), lastFault, kinds: Object.keys(faults) };
+  const kinds = figures?.faults === undefined ? faults : Object.keys(figures.faults);
+  return { days: Math.min(days, actedMs / MS_PER_DAY), lastFault: figures?.lastFault ?? 0, kinds };
 }

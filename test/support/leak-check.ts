@@ -83,7 +83,8 @@ function added(before: readonly string[], now: readonly string[]): string[] {
 }
 
 setFlagsFromString('--expose-gc');
-const collectGarbage: () => void = runInNewContext('gc');
+/** Collects all garbage now. */
+export const collectGarbage: () => void = runInNewContext('gc');
 
 export class LeakCheck {
   readonly #handles = new Set(open.keys());

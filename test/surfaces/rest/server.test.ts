@@ -3,14 +3,13 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { test } from 'node:test';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { MAX_LOCAL_CONNECTIONS, MAX_PIPELINED } from '../../../src/surfaces/rest/connections.ts';
 import { RestServer } from '../../../src/surfaces/rest/server.ts';
 import { eventually } from '../../support/eventually.ts';
+import { collectGarbage } from '../../support/leak-check.ts';
 import { TestClock } from '../../support/test-clock.ts';
 import { speak, startWorld } from './support.ts';
 
@@ -81,9 +80,6 @@ test('stop closes idle connections immediately and cuts requests after the grace
   await eventually('the abort', () => signal.aborted);
   await assert.rejects(speak(world.host, world.port, 'GET /ping HTTP/1.1\r\n\r\n'), { code: 'ECONNREFUSED' });
 });
-
-setFlagsFromString('--expose-gc');
-const collectGarbage: () => void = runInNewContext('gc');
 
 test('twenty starts and stops leave nothing behind', async () => {
   const before = process.getActiveResourcesInfo().length;
