@@ -7,6 +7,7 @@ import { createParser } from 'eventsource-parser';
 import { request } from './api.ts';
 import { RETRY_MS } from './cache.ts';
 import { asFailure } from './failure.ts';
+import { onSession } from './session.ts';
 import { tabChannel } from './tab-channel.ts';
 
 export interface LiveEvent {
@@ -76,17 +77,18 @@ async function read(signal: AbortSignal, begun: () => void): Promise<void> {
   for (let part = await reader?.read(); part?.done === false; part = await reader?.read()) parser.feed(part.value);
 }
 
+/** Waits. A login or the signal ends it early. */
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener(
-      'abort',
-      () => {
-        clearTimeout(timer);
-        resolve();
-      },
-      { once: true },
-    );
+    const end = (): void => {
+      clearTimeout(timer);
+      stopListening();
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    const stopListening = onSession(end);
+    signal.addEventListener('abort', end);
   });
 }
 
@@ -105,7 +107,8 @@ async function lead(signal: AbortSignal): Promise<void> {
     } catch (error) {
       if (asFailure(error).code === 'unauthorized') failed = RETRY_MS.length;
     }
-    if (!signal.aborted) set(false);
+    if (signal.aborted) return;
+    set(false);
     if (Date.now() - started > (RETRY_MS.at(-1) ?? 0)) failed = 0;
     await pause(RETRY_MS[Math.min(failed, RETRY_MS.length - 1)] ?? 0, signal);
   }

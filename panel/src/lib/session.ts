@@ -19,8 +19,12 @@ channel.addEventListener('message', ({ data }: MessageEvent<unknown>) => {
   if (token !== '' || typeof data !== 'object' || data === null || !('token' in data)) return;
   if (typeof data.token !== 'string' || rejected.has(data.token)) return;
   keepToken(data.token);
-  for (const follower of followers) follower();
+  begin();
 });
+
+function begin(): void {
+  for (const follower of followers) follower();
+}
 
 function keepToken(given: string): void {
   token = given;
@@ -31,6 +35,7 @@ function keepToken(given: string): void {
 export function beginSession(given: string): void {
   keepToken(given);
   tell({ token: given });
+  begin();
 }
 
 /** The token of this tab. Empty if there is none. */
@@ -50,9 +55,13 @@ export function tokenHeaders(): Record<string, string> {
   return token === '' ? {} : { authorization: `Bearer ${token}` };
 }
 
-/** Requests a token of the other tabs, and calls back when it arrives. The returned function stops it. */
-export function askTabs(found: () => void): () => void {
-  followers.add(found);
+/** Requests the token of the other tabs, see `onSession`. */
+export function askTabs(): void {
   tell('ask');
-  return () => followers.delete(found);
+}
+
+/** Calls back when this tab gets a token, from a login here or in another tab. The returned function stops it. */
+export function onSession(begun: () => void): () => void {
+  followers.add(begun);
+  return () => followers.delete(begun);
 }

@@ -5,18 +5,19 @@ import { asFailure } from '../lib/failure.ts';
 import { failureText } from '../lib/failure-text.ts';
 import { t } from '../lib/i18n.ts';
 import { refresh } from '../lib/query.ts';
-import { askTabs } from '../lib/session.ts';
+import { askTabs, onSession } from '../lib/session.ts';
 import { Field, InputError } from '../parts/basics.tsx';
 
 export function Login() {
   const [token, setToken] = useState('');
   const [trouble, setTrouble] = useState('');
-  useEffect(() => askTabs(refresh), []);
+  useEffect(() => {
+    const end = onSession(() => refresh());
+    askTabs();
+    return end;
+  }, []);
   const enter = (): void => {
-    openSession({ api_token: token }).then(
-      () => refresh(),
-      (error: unknown) => setTrouble(failureText(asFailure(error))),
-    );
+    openSession({ api_token: token }).catch((error: unknown) => setTrouble(failureText(asFailure(error))));
     setToken('');
   };
   return (
