@@ -109,7 +109,7 @@ interface ReplicationDependencies {
 /** A node of the table. Times are Unix milliseconds. */
 interface Neighbor {
   readonly node: Address;
-  /** When it entered the table; 0 if it is probably older than this process. */
+  /** When it entered the table; 0 if it probably has the records of this node. */
   readonly cameAt: number;
   /** When it gets its records; null afterwards. */
   dueAt: number | null;
@@ -118,7 +118,8 @@ interface Neighbor {
 export class Replication {
   readonly #deps: ReplicationDependencies;
   readonly #neighbors = new Map<string, Neighbor>();
-  #startedAt = 0;
+  /** Until when entering nodes probably have our records, because we have them from an earlier run. */
+  #reunitedAt = 0;
   /** `REST_S` of this node. */
   readonly #restS: number;
   readonly #hosts: RateLimiter;
@@ -136,8 +137,9 @@ export class Replication {
   }
 
   start(): void {
-    const { clock, log, random } = this.#deps;
-    this.#startedAt = clock.now();
+    const { clock, log, store, random } = this.#deps;
+    const hasEarlierRecords = store.replicationQueue.keys(new Uint8Array(), 1).length > 0;
+    if (hasEarlierRecords) this.#reunitedAt = clock.now() + SETTLE_MS;
     const firstMs = IDLE_MS * (1 - random() / 2);
     const onError = (error: unknown): void => log.warn({ error }, 'records could not be replicated');
     this.#turns = every(clock, { firstMs, periodMs: IDLE_MS, onError }, async () =>
@@ -156,7 +158,7 @@ export class Replication {
   onNode(node: Address): void {
     if (this.#stopped) return;
     const now = this.#deps.clock.now();
-    const cameAt = now - this.#startedAt < SETTLE_MS ? 0 : now;
+    const cameAt = now < this.#reunitedAt ? 0 : now;
     const dueAt = now + SETTLE_MS * (1 + this.#deps.random());
     this.#neighbors.set(formatAddress(node), { node: { host: node.host, port: node.port }, cameAt, dueAt });
   }

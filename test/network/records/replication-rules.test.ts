@@ -41,8 +41,10 @@ class World {
   /** The answer of each other node to a record. */
   verdict: (record: SignedRecord) => StoreVerdict | null = () => KEPT;
 
-  constructor(own = nodeAddress(0), nodes = [1, 2, 3].map(nodeAddress)) {
+  /** @param earlier records in the store before the start */
+  constructor(own = nodeAddress(0), nodes = [1, 2, 3].map(nodeAddress), earlier: readonly Published[] = []) {
     this.nodes = nodes;
+    for (const one of earlier) this.keep(one);
     const located = () => this.nodes.map((node) => ({ ...node, id: nodeId(node) }));
     this.replication = new Replication({
       clock: this.clock,
@@ -169,17 +171,28 @@ test('of many nodes that come at the same time, each gets its records from a for
   const [own = assert.fail(), ...distant] = Array.from({ length: 64 }, (_, i) => nodeAddress(i)).sort((a, b) =>
     compareDistance(note.key, nodeId(b), nodeId(a)),
   );
-  const world = new World(own, []);
-  world.keep(note);
-  await world.pass(SETTLE_MS);
   const newcomers = distant.toSorted((a, b) => a.host.localeCompare(b.host));
   const gone = distant.at(-1) ?? assert.fail();
-  for (const node of newcomers) world.replication.onNode(node);
-  world.replication.onLeft(gone);
-  world.nodes = distant.slice(0, -1);
-  await world.pass(3 * SETTLE_MS);
-  const closest = world.nodes.slice(-WIDTH).map(({ host }) => host);
-  assert.deepEqual(world.given.map(({ to }) => to).sort(), closest.sort());
+  const closest = distant.slice(0, -1).slice(-WIDTH);
+  const receiversOf = async (world: World): Promise<string[]> => {
+    for (const node of newcomers) world.replication.onNode(node);
+    world.replication.onLeft(gone);
+    world.nodes = distant.slice(0, -1);
+    await world.pass(3 * SETTLE_MS);
+    return world.given.map(({ to }) => to).sort();
+  };
+
+  // The node and the others may have joined at about the same time.
+  const fresh = new World(own, []);
+  fresh.keep(note);
+  const all = closest.map(({ host }) => host).sort();
+  assert.deepEqual(await receiversOf(fresh), all);
+
+  // After a restart, the nodes of the earlier run are found again first.
+  assert.deepEqual(await receiversOf(new World(own, [], [note])), []);
+  const restarted = new World(own, [], [note]);
+  await restarted.pass(SETTLE_MS);
+  assert.deepEqual(await receiversOf(restarted), all);
 });
 
 test('a host with changing nodes receives records three times, then once in ten minutes', async () => {
