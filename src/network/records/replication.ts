@@ -142,9 +142,7 @@ export class Replication {
     if (hasEarlierRecords) this.#reunitedAt = clock.now() + SETTLE_MS;
     const firstMs = IDLE_MS * (1 - random() / 2);
     const onError = (error: unknown): void => log.warn({ error }, 'records could not be replicated');
-    this.#turns = every(clock, { firstMs, periodMs: IDLE_MS, onError }, async () =>
-      (await this.#step()) ? PAUSE_MS : IDLE_MS,
-    );
+    this.#turns = every(clock, { firstMs, periodMs: IDLE_MS, onError }, () => this.#step());
   }
 
   /** Starts no further step. Running requests end with the network. */
@@ -168,23 +166,30 @@ export class Replication {
     this.#neighbors.delete(formatAddress(node));
   }
 
-  /** Does one due step. False if nothing is due. */
-  async #step(): Promise<boolean> {
+  /** Does one due step. Returns the pause until the next one, in ms. */
+  async #step(): Promise<number> {
     // protocol-dht.md, step 17
     const { ownAddress, id: own } = this.#deps.engine;
     // A node that is in no routing table neither gets nor replicates records.
-    if (ownAddress === null) return false;
+    if (ownAddress === null) return IDLE_MS;
     for (let one = this.#nextNewcomer(); one !== null; one = this.#nextNewcomer()) {
-      if (await this.#welcome(one, own)) return true;
+      if (await this.#welcome(one, own)) return PAUSE_MS;
       await turn();
     }
-    if (this.#bytes.retryAfterMs('') > 0) return true;
+    if (this.#bytes.retryAfterMs('') > 0) return PAUSE_MS;
     const now = unixSeconds(this.#deps.clock);
     const { replicationQueue } = this.#deps.store;
     const due = replicationQueue.due(this.#lastPublisher, Math.ceil(now - this.#restS), now + MIN_LIFE_LEFT_S);
-    if (due === null) return false;
+    if (due === null) return this.#idleMs();
     this.#lastPublisher = due.publisher;
-    return await this.#lookAfter(due.key, own, now);
+    return (await this.#lookAfter(due.key, own, now)) ? PAUSE_MS : IDLE_MS;
+  }
+
+  /** The pause if nothing is due: until a new node gets its records, at most a minute. */
+  #idleMs(): number {
+    const now = this.#deps.clock.now();
+    const dues = this.#neighbors.values().map(({ dueAt }) => (dueAt ?? Infinity) - now);
+    return Math.max(PAUSE_MS, Math.min(IDLE_MS, ...dues));
   }
 
   #nextNewcomer(): Neighbor | null {

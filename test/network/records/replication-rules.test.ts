@@ -165,6 +165,18 @@ test('a new node receives each record of its keys from two replicas, and no othe
     assert.equal(counts.get(toHex(recordDigest(note.record.encoded))) ?? 0, belongs(note) ? 2 : 0);
 });
 
+test('a new node receives its records soon after a minute, whenever it came', async () => {
+  const world = new World(nodeAddress(0), [nodeAddress(1)]);
+  world.keep(world.note());
+  await world.pass(SETTLE_MS / 2);
+  world.replication.onNode(nodeAddress(9));
+  await world.pass(SETTLE_MS + 2000);
+  assert.deepEqual(
+    world.given.map(({ to }) => to),
+    [nodeAddress(9).host],
+  );
+});
+
 test('of many nodes that come at the same time, each gets its records from a former node', async () => {
   const note = new World().note();
   // The node that has the record is the farthest of its key.
