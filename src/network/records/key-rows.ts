@@ -79,8 +79,6 @@ export function toStored(row: Row): StoredRecord {
   };
 }
 
-/** The rows under one key, by columns. Each answer scans all rows of a key, so a scan must be fast. */
-
 /** Memory of a row without its encoding, and of a key without its rows, in bytes. */
 const ROW_BYTES = 400;
 /** 32-bit numbers in a digest. */
@@ -120,6 +118,7 @@ function typesOf({ types }: Selection): Uint8Array | null {
   return wanted;
 }
 
+/** The rows under one key, by columns. Each answer scans all rows of a key, so a scan must be fast. */
 export class RowTable {
   readonly rows: readonly KeyRow[];
   /** Maximum memory of the rows with their encodings. */
@@ -250,11 +249,6 @@ export class KeyRows {
   }
 }
 
-/**
- * Number of records per publisher under one key, in memory. Each new record needs it, and counting up to a thousand
- * rows each time would occupy the event loop.
- */
-
 /** Keys whose numbers are kept in memory. */
 const MAX_CACHED_KEYS = 64;
 
@@ -262,6 +256,10 @@ function nameOf(key: Uint8Array, type: RecordType): string {
   return `${type} ${toHex(key)}`;
 }
 
+/**
+ * Number of records per publisher under one key, in memory. Each new record needs it, and counting up to a thousand
+ * rows each time would occupy the event loop.
+ */
 export class KeyShares {
   readonly #store: () => Store;
   readonly #cached = new LruCache<string, SourceTally>({ maxEntries: MAX_CACHED_KEYS });

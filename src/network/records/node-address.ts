@@ -17,7 +17,7 @@ import type { QuotaHolder } from '../../foundation/quota.ts';
 import type { Path } from '../transport/path.ts';
 import { NETWORK_TAG_BYTES } from '../transport/udp-socket.ts';
 
-/** The tag of a network. Its datagrams start with it, and datagrams of other networks get no answer. */
+/* The tag of a network. Its datagrams start with it, and datagrams of other networks get no answer. */
 
 /** The public network has the empty name. */
 export function networkTag(network: string): Uint8Array {
@@ -138,7 +138,7 @@ export function closestTo<T extends Placed>(target: Uint8Array, nodes: readonly 
   return found;
 }
 
-/**
+/*
  * The routing id is the position of a node in the network, which no node can choose. It is derived from the address.
  * The ports of a public address lead to only eight positions, or one address could take any position, because ports
  * cost nothing. See docs/decisions/0023-places-cost-addresses.md.
@@ -192,7 +192,7 @@ export function nodeId({ host, port }: Address): Uint8Array {
   return routingId(host, port);
 }
 
-/** Addresses are bought in blocks, so the nodes of one block count as one in tables, searches, answers and votes. */
+/* Addresses are bought in blocks, so the nodes of one block count as one in tables, searches, answers and votes. */
 
 /** The /16 of an IPv4 address. */
 function blockOfHost(host: string): string {

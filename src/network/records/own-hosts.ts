@@ -61,16 +61,15 @@ export function ownHosts({ clock }: { readonly clock: Clock }): OwnHosts {
   };
 }
 
-/**
- * Our address as other nodes see it. A single report may be false, so an address counts once enough distinct reporters
- * state it.
- */
-
 /** Reporters whose last report is remembered. */
 const MAX_REPORTERS = 32;
 /** How long a report counts. */
 const REPORT_TTL_MS = 20 * 60_000;
 
+/**
+ * Our address as other nodes see it. A single report may be false, so an address counts once enough distinct reporters
+ * state it.
+ */
 export class ObservedAddresses {
   /** Our address by reporter. */
   readonly #reports: LruCache<string, Address>;

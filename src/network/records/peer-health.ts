@@ -88,12 +88,6 @@ export class PeerHealth {
   }
 }
 
-/**
- * How our clock compares with the clocks of other nodes. Each answer to a search contains the node's time. It is
- * untrusted, so it sets no clock. The user sees the comparison, and records that other nodes would reject as from the
- * future are not signed.
- */
-
 /** Nodes whose last time is remembered. */
 const MAX_CLOCKS = 64;
 /** How long a time counts, in ms, so that a corrected clock is soon no longer blamed. */
@@ -117,6 +111,11 @@ interface Word {
   readonly heardAt: number;
 }
 
+/**
+ * How our clock compares with the clocks of other nodes. Each answer to a search contains the node's time. It is
+ * untrusted, so it sets no clock. The user sees the comparison, and records that other nodes would reject as from the
+ * future are not signed.
+ */
 export class PeerClocks {
   /** By node. */
   readonly #words = new LruCache<string, Word>({ maxEntries: MAX_CLOCKS });

@@ -42,8 +42,6 @@ import type {
   StoreUsage,
 } from './types.ts';
 
-/** Periodically removes expired records and saves the known nodes. */
-
 /** Pause between removals of expired records, and the pause if many are left, in ms. */
 const PURGE_INTERVAL_MS = 60_000;
 const PURGE_AGAIN_MS = 200;
@@ -51,6 +49,7 @@ const PURGE_AGAIN_MS = 200;
 const SAVE_FEW_INTERVAL_MS = 60_000;
 const SAVE_MANY_INTERVAL_MS = 300_000;
 
+/** Periodically removes expired records and saves the known nodes. */
 export class Housekeeping {
   readonly #clock: Clock;
   readonly #log: Log;

@@ -258,7 +258,6 @@ function knownDigests(known: Uint8Array = new Uint8Array()): ReadonlySet<string>
 }
 
 /** Answers the datagrams of other nodes. Invalid requests get no answer. */
-
 export class NodeServer {
   readonly #log: Log;
   readonly #host: RecordHost;

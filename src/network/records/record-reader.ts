@@ -20,8 +20,6 @@ import type { RecordStore } from './record-store.ts';
 import { CLOSEST_HEARD, type Searches } from './searches.ts';
 import type { GetOptions, ListOptions } from './types.ts';
 
-/** Read repair: sends a record that was read to nodes near its key that lack it or have an older version. */
-
 /**
  * Nodes that one read repairs, the pause until the same record is repaired again, and the minimum remaining life of the
  * record.
@@ -31,6 +29,7 @@ const REPAIR_PAUSE_MS = 60_000;
 const MIN_REPAIR_LIFE_S = 60;
 const MAX_REPAIRS_REMEMBERED = 2000;
 
+/** Read repair: sends a record that was read to nodes near its key that lack it or have an older version. */
 export class ReadRepair {
   readonly #clock: Clock;
   readonly #client: Pick<NodeClient, 'store'>;

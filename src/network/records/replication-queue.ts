@@ -82,14 +82,13 @@ export class ReplicationQueue {
   }
 }
 
+/** Removed notes that are remembered. The first to expire are forgotten first. */
+const MAX_REMOVED = 100_000;
+
 /**
  * Removed notes and their tokens. A node that missed a removal may send a copy: it is refused, and the node
  * gets the token.
  */
-
-/** Removed notes that are remembered. The first to expire are forgotten first. */
-const MAX_REMOVED = 100_000;
-
 export class Tombstones {
   readonly #store: () => Store;
 

@@ -10,12 +10,6 @@ import { type Rate, RateQuota } from '../../foundation/rate-limit.ts';
 import { Tally } from '../../foundation/tally.ts';
 import { hostHolder, hostKeyOf, nodeScope } from './node-address.ts';
 
-/**
- * Queue of requests that arrive faster than they are answered. Sockets deliver all arrived datagrams together, so
- * requests that would take too long wait, with a turn for each source. A source's excess requests are dropped, as a
- * network would do; honest nodes ask again.
- */
-
 /** Time for requests in one turn of the event loop, in ms. */
 const SLICE_MS = 5;
 /** Waiting requests of one source. */
@@ -25,6 +19,11 @@ export const MAX_BACKLOG_SOURCES = 256;
 
 type Work = () => void;
 
+/**
+ * Queue of requests that arrive faster than they are answered. Sockets deliver all arrived datagrams together, so
+ * requests that would take too long wait, with a turn for each source. A source's excess requests are dropped, as a
+ * network would do; honest nodes ask again.
+ */
 export class RequestBacklog {
   readonly #clock: Clock;
   /** By source. The next one is first. */
@@ -160,11 +159,6 @@ export class RoutingAdmission {
   }
 }
 
-/**
- * Nodes that use this one and are in no routing table, such as those behind NATs. They count from their first valid
- * token until they fall silent.
- */
-
 /** Clients that are remembered. Each client must also publish a record. */
 const MAX_CLIENTS = 1024;
 /** A client that is silent for this time no longer counts, in ms. Nodes ping their peers every 40 s. */
@@ -175,6 +169,10 @@ interface Client {
   heardAt: number;
 }
 
+/**
+ * Nodes that use this one and are in no routing table, such as those behind NATs. They count from their first valid
+ * token until they fall silent.
+ */
 export class DhtClients {
   readonly #clock: Clock;
   readonly #clients = new LruCache<string, Client>({ maxEntries: MAX_CLIENTS });

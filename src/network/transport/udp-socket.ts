@@ -56,7 +56,7 @@ export const NETWORK_TAG_BYTES = 8;
 /** Minimum size of the first packet of a QUIC handshake (RFC 9000, 14.1), bytes. */
 export const QUIC_INITIAL_BYTES = 1200;
 
-/** Ports that other nodes name as destinations. */
+/* Ports that other nodes name as destinations. */
 
 /** Lower ports belong to services: NATs do not assign them, and we send nothing to them. */
 export const FIRST_MAPPED_PORT = 1024;

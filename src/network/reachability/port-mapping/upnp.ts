@@ -165,7 +165,7 @@ export async function requestRouter(
   }
 }
 
-/**
+/*
  * The part of XML that the descriptions and answers of routers need: elements by local name, and their text. This is
  * not a parser: only the five predefined entities, no document type, no fetches. Time is linear in the length of the
  * text.

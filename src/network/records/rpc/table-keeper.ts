@@ -7,11 +7,6 @@ import { detach } from '../../../foundation/detached.ts';
 import { every, type RepeatingTask } from '../../../foundation/repeat.ts';
 import { headOf } from '../node-address.ts';
 
-/**
- * The known nodes. A row has the nodes whose ids share a number of leading bits with the own id: many near nodes, few
- * far nodes.
- */
-
 /** Nodes per row: more than the blocks that one attacker is likely to have. */
 export const ROW_NODES = 40;
 
@@ -34,6 +29,10 @@ function commonBits(a: Uint8Array, b: Uint8Array): number {
   return a.length * 8;
 }
 
+/**
+ * The known nodes. A row has the nodes whose ids share a number of leading bits with the own id: many near nodes, few
+ * far nodes.
+ */
 export class RoutingTable {
   #id: Uint8Array;
   /** By address; the node that was silent longest comes first. */

@@ -118,7 +118,7 @@ export async function lookAtQueues(descriptors: readonly number[], lookMs: numbe
   };
 }
 
-/**
+/*
  * A kernel filter (classic BPF) that drops the first packets of new connections, either from some sources or almost
  * all. Established connections are not affected.
  */

@@ -9,7 +9,7 @@ import type { Address } from '../../../foundation/address.ts';
 import type { Clock } from '../../../foundation/clock.ts';
 import type { UdpSocket } from '../udp-socket.ts';
 
-/** The fields of a `udx-native` packet header that a lane needs. */
+/* The fields of a `udx-native` packet header that a lane needs. */
 
 export const UDX_HEADER_BYTES = 20;
 const MAGIC = 255;
