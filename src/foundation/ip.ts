@@ -21,7 +21,7 @@ const ZERO = 48;
  * An IPv4 address as a number; -1 for any other text, also for numbers with leading zeros, which some programs read as
  * octal. Runs for every datagram.
  */
-function ipv4Number(text: string): number {
+export function ipv4Number(text: string): number {
   let value = 0;
   let octet = -1;
   let dots = 0;

@@ -5,8 +5,10 @@ import { blake2b } from '@noble/hashes/blake2.js';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import {
   IP_SCOPE,
+  IPV4_BYTES,
   type IpScope,
   ipScope,
+  ipv4Number,
   ipv4Scope,
   ipv4ScopeOf,
   ipv4Text,
@@ -55,20 +57,18 @@ export function hostHolder(hostKey: string): QuotaHolder {
 /** The concatenated bytes of addresses. */
 export function packAddresses(addresses: readonly Address[]): Uint8Array {
   const packed = new Uint8Array(addresses.length * PACKED_ADDRESS_BYTES);
+  const view = new DataView(packed.buffer);
   addresses.forEach(({ host, port }, i) => {
-    const at = i * PACKED_ADDRESS_BYTES;
-    host.split('.').forEach((byte, j) => {
-      packed[at + j] = Number(byte);
-    });
-    packed[at + 4] = port >> 8;
-    packed[at + 5] = port & 0xff;
+    view.setUint32(i * PACKED_ADDRESS_BYTES, ipv4Number(host));
+    view.setUint16(i * PACKED_ADDRESS_BYTES + IPV4_BYTES, port);
   });
   return packed;
 }
 
 /** Six bytes of an IPv4 address and a port, least significant byte of the port first. */
 export function addressBytes({ host, port }: Address): Uint8Array {
-  return Uint8Array.of(...host.split('.').map(Number), port & 0xff, port >> 8);
+  const ip = ipv4Number(host);
+  return Uint8Array.of(ip >>> 24, ip >>> 16, ip >>> 8, ip, port, port >> 8);
 }
 
 /**
