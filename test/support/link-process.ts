@@ -17,6 +17,7 @@ import { PeerTable } from '../../src/network/peers/peer-table.ts';
 import { loadEngine, type QuicEngine } from '../../src/network/transport/quic/engine.ts';
 import { NativeQuicEndpoint } from '../../src/network/transport/quic/native-endpoint.ts';
 import type { BulkStreams } from '../../src/network/transport/types.ts';
+import { heapInUse } from './leak-check.ts';
 
 const MIB = 1024 * 1024;
 const LOOPBACK = '127.0.0.1';
@@ -119,6 +120,13 @@ export interface LinkProcess {
   readonly location: AgentLocation;
 }
 
+/** Resident memory of the other process after a garbage collection, bytes. */
+export async function residentBytes({ child }: LinkProcess): Promise<number> {
+  child.send('memory');
+  const [bytes]: unknown[] = await once(child, 'message');
+  return Number(bytes);
+}
+
 /** Starts this file's node in another process. */
 export async function forkNode(key: KeyPair, port = 0): Promise<LinkProcess> {
   const child = fork(import.meta.filename, [Buffer.from(key.seed).toString('hex'), String(port)]);
@@ -135,4 +143,8 @@ if (process.argv[1] === import.meta.filename && process.send !== undefined) {
   await node.start();
   process.send(node.endpoint.address.port);
   process.once('disconnect', () => process.exit(0));
+  process.on('message', async () => {
+    await heapInUse();
+    process.send?.(process.memoryUsage.rss());
+  });
 }
