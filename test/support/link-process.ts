@@ -6,6 +6,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { systemClock } from '../../src/foundation/clock.ts';
+import { detach } from '../../src/foundation/detached.ts';
 import { type Aid, nativeAid } from '../../src/foundation/identity/aid.ts';
 import { selfDelegation } from '../../src/foundation/identity/delegation.ts';
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
@@ -143,8 +144,7 @@ if (process.argv[1] === import.meta.filename && process.send !== undefined) {
   await node.start();
   process.send(node.endpoint.address.port);
   process.once('disconnect', () => process.exit(0));
-  process.on('message', async () => {
-    await heapInUse();
-    process.send?.(process.memoryUsage.rss());
+  process.on('message', () => {
+    detach(heapInUse().then(() => process.send?.(process.memoryUsage.rss())));
   });
 }
