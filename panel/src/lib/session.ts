@@ -18,24 +18,23 @@ channel.addEventListener('message', ({ data }: MessageEvent<unknown>) => {
   if (data === 'ask' && token !== '') tell({ token });
   if (token !== '' || typeof data !== 'object' || data === null || !('token' in data)) return;
   if (typeof data.token !== 'string' || rejected.has(data.token)) return;
-  keepToken(data.token);
-  begin();
+  takeToken(data.token);
 });
-
-function begin(): void {
-  for (const follower of followers) follower();
-}
 
 function keepToken(given: string): void {
   token = given;
   tabStorage.set(KEY, given);
 }
 
+function takeToken(given: string): void {
+  keepToken(given);
+  for (const follower of followers) follower();
+}
+
 /** Keeps the token of a new login, also in the tabs that have none. */
 export function beginSession(given: string): void {
-  keepToken(given);
   tell({ token: given });
-  begin();
+  takeToken(given);
 }
 
 /** The token of this tab. Empty if there is none. */

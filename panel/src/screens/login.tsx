@@ -12,7 +12,7 @@ export function Login() {
   const [token, setToken] = useState('');
   const [trouble, setTrouble] = useState('');
   useEffect(() => {
-    const end = onSession(() => refresh());
+    const end = onSession(refresh);
     askTabs();
     return end;
   }, []);
