@@ -28,12 +28,13 @@ export class HookWorld {
   hooks: Hooks;
 
   constructor(t: TestContext) {
+    // In the order of these lines, the programs end before their folder is removed.
+    t.after(() => this.hooks.stop());
     this.folder = temporaryDirectory(t);
     const [aid] = this.database.aids;
     if (aid === undefined) throw new Error('no agent');
     this.aid = aid;
     this.hooks = this.open();
-    t.after(() => this.hooks.stop());
   }
 
   /** Another daemon on the same store. */
