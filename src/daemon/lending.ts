@@ -1,6 +1,6 @@
 /** Lends UDP ports over TLS to nodes whose networks block UDP. */
 import { isIP, isIPv4 } from 'node:net';
-import { type Address, formatAddress, isLoopbackHost } from '../foundation/address.ts';
+import { type Address, formatAddress, HTTPS_PORT, isLoopbackHost } from '../foundation/address.ts';
 import { AUTO_TLS_LISTEN, parseTlsListen } from '../foundation/config/tls-listen.ts';
 import { descriptorLimit } from '../foundation/descriptors.ts';
 import { IP_SCOPE, ipScope } from '../foundation/ip.ts';
@@ -12,7 +12,6 @@ import { networkTag } from '../network/records/node-address.ts';
 import type { RecordDht } from '../network/records/record-dht.ts';
 import type { NativeQuicEndpoint } from '../network/transport/quic/native-endpoint.ts';
 import { type TlsListener, TlsServer } from '../network/transport/tls/server.ts';
-import { HTTPS_PORT } from '../network/transport/udp-socket.ts';
 import type { Foundation } from './foundation.ts';
 
 interface LendingParts {

@@ -341,5 +341,6 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     reachedAt: (address: Address) => addressVerification.reachedAt(address),
     relay: { limits, use: () => relay?.usage ?? NO_RELAY_USE, helps },
     lending: lending.server,
+    tlsPorts: lending.tlsPorts,
   };
 }

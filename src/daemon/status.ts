@@ -55,7 +55,7 @@ export interface StatusDependencies {
   readonly tunnels: Pick<TunnelService, 'active'>;
   readonly ownAddresses: Pick<OwnAddresses, 'current' | 'known'>;
   readonly reach: Pick<Network['reach'], 'relay'> & {
-    readonly lending: Pick<TlsServer, 'addresses' | 'maxClients' | 'usage'>;
+    readonly lending: Pick<TlsServer, 'addresses' | 'failed' | 'maxClients' | 'usage'>;
   };
   /** How datagrams leave this network. */
   readonly exit: () => Exit;
@@ -145,9 +145,13 @@ export class StatusReports {
   }
 
   #lentPorts(): OutputOf<typeof nodeOperations.status>['lent_ports'] {
-    const { addresses, maxClients, usage } = this.#deps.reach.lending;
+    const { addresses, failed, maxClients, usage } = this.#deps.reach.lending;
     const { clients, ports, bytes, dropped } = usage;
-    return { listen_addrs: addresses.map(formatAddress), clients, max_clients: maxClients, ports, bytes, dropped };
+    return {
+      listen_addrs: addresses.map(formatAddress),
+      failed_addrs: failed.map((address) => ({ address: formatAddress(address), trouble: address.trouble })),
+      ...{ clients, max_clients: maxClients, ports, bytes, dropped },
+    };
   }
 
   debug(): NodeHandlerDependencies['debug'] {

@@ -78,6 +78,9 @@ export function mayBeThisMachine(host: string): boolean {
 /** Default UDP port of the record network. */
 export const DEFAULT_DHT_PORT = 4121;
 
+/** The port of HTTPS and HTTP/3, which most firewalls allow. */
+export const HTTPS_PORT = 443;
+
 export interface NodeContact extends Address {
   /** The key that the node must prove; omitted to accept any node. */
   readonly nodeKey?: Uint8Array;

@@ -1,6 +1,7 @@
 /** Small functions for HTTP messages and TCP sockets. */
 import type { OutgoingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import type { PortTrouble } from './domain/tunnels.ts';
 import { codeOf } from './errors.ts';
 
 /** Sends the head now, with its headers byte for byte. `flushHeaders` of Node would encode their bytes above 0x7F as UTF-8 once more. */
@@ -20,9 +21,16 @@ export function resetSocket(socket: Socket): void {
   else socket.resetAndDestroy();
 }
 
+export function portTroubleOf(error: unknown): PortTrouble {
+  const code = codeOf(error);
+  if (code === 'EADDRINUSE') return 'in_use';
+  return code === 'EACCES' || code === 'EPERM' ? 'not_permitted' : 'unusable';
+}
+
 /** The reason, which follows "Port 4000 of 127.0.0.1". */
 export function describePortError(error: unknown): string {
-  const code = codeOf(error, 'for an unknown reason');
-  if (code === 'EADDRINUSE') return 'is in use by another program';
-  return code === 'EACCES' ? 'is not allowed for svcd by the system' : `cannot be used (${code})`;
+  const trouble = portTroubleOf(error);
+  if (trouble === 'in_use') return 'is in use by another program';
+  if (trouble === 'not_permitted') return 'is not allowed for svcd by the system';
+  return `cannot be used (${codeOf(error, 'for an unknown reason')})`;
 }

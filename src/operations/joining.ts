@@ -1,6 +1,7 @@
 /** Operations on joining a network: invitations and contacts. */
 import { Type } from 'typebox';
 import { INVITATION_REACHES, MAX_INVITATION_CHARS, MEETING_STATES } from '../foundation/domain/joining.ts';
+import { MAX_PORT } from '../foundation/domain/tunnels.ts';
 import { declare } from './declare.ts';
 import { NextCursor, PageQuery } from './paging.ts';
 import { closed, oneOf } from './schemas.ts';
@@ -20,6 +21,10 @@ export const joiningOperations = declare(COMMON, {
       reach: oneOf(INVITATION_REACHES, {
         description:
           'Scope of the invitation: `anywhere`; `helped`, through other nodes; `unproven`, not verified from outside; `lan`; `machine`.',
+      }),
+      tls_ports: Type.Array(Type.Integer({ minimum: 1, maximum: MAX_PORT }), {
+        description:
+          'TCP ports at which nodes without UDP can join through this node. Networks that allow only HTTPS need 443.',
       }),
     }),
   },

@@ -4,6 +4,7 @@ import { ConfigSchema, PATCHABLE_KEYS } from '../foundation/config/schema.ts';
 import { PORT_MAPPING_STATES } from '../foundation/domain/directory.ts';
 import { EXIT_STATES, UDP_TROUBLES } from '../foundation/domain/exit.ts';
 import { MAX_FILE_PATH_CHARS } from '../foundation/domain/objects.ts';
+import { PORT_TROUBLES } from '../foundation/domain/tunnels.ts';
 import { declare } from './declare.ts';
 import { AidText, AnyObject, closed, NatType, nullable, oneOf, Pending, Timestamp } from './schemas.ts';
 
@@ -85,6 +86,16 @@ export const NodeStatus = Type.Object({
   lent_ports: Type.Object(
     {
       listen_addrs: Type.Array(Type.String(), { description: 'TCP addresses. Empty if this node lends no ports.' }),
+      failed_addrs: Type.Array(
+        Type.Object({
+          address: Type.String(),
+          trouble: oneOf(PORT_TROUBLES, {
+            description:
+              '`in_use`: by another program. `not_permitted`: the system does not permit it. `unusable`: the log has the error.',
+          }),
+        }),
+        { description: 'TCP addresses that this node could not open.' },
+      ),
       clients: Type.Integer({ minimum: 0 }),
       max_clients: Type.Integer({ minimum: 0 }),
       ports: Type.Integer({ minimum: 0 }),

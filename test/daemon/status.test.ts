@@ -26,10 +26,11 @@ const PUBLISHED_AT = Date.UTC(2026, 1, 3);
 const BOUND = { api_addr: '127.0.0.1:2121', dht_addr: '0.0.0.0:4121', quic_addr: '0.0.0.0:4122' };
 const HELPER = { nodeKey: testKeys(4).publicKey, address: '198.51.100.7:4122' };
 const LENDING = {
-  addresses: [{ host: '0.0.0.0', port: 443, isTls: true }],
+  addresses: [{ host: '0.0.0.0', port: 4121, isTls: true }],
+  failed: [{ host: '0.0.0.0', port: 443, isNamed: false, trouble: 'not_permitted' }],
   maxClients: 256,
   usage: { clients: 3, ports: 7, datagrams: 5, bytes: 500, dropped: 6 },
-};
+} as const;
 const RELAYED = { sessions: 2, datagrams: 3, bytes: 2400, dropped: 1 };
 
 /** Publication state of an agent that never published. */
@@ -164,7 +165,11 @@ test('the status combines the state of all parts in its documented form', () => 
     relays: [],
     helpers: ['198.51.100.7:4122'],
     relayed: { helps: true, sessions: 2, max_sessions: 64, bytes: 2400, dropped: 1 },
-    lent_ports: { listen_addrs: ['0.0.0.0:443'], clients: 3, max_clients: 256, ports: 7, bytes: 500, dropped: 6 },
+    lent_ports: {
+      listen_addrs: ['0.0.0.0:4121'],
+      failed_addrs: [{ address: '0.0.0.0:443', trouble: 'not_permitted' }],
+      ...{ clients: 3, max_clients: 256, ports: 7, bytes: 500, dropped: 6 },
+    },
     tunnels_active: 4,
     bytes_up: 330,
     bytes_down: 440,

@@ -59,7 +59,7 @@ function svcdEntries(singleFile: string, licenses: string): readonly Entry[] {
 function configuration(version: string, created: string) {
   return {
     User: `${IMAGE_USER}:${IMAGE_USER}`,
-    ExposedPorts: { '4121/udp': {}, '4122/udp': {} },
+    ExposedPorts: { '4121/udp': {}, '4122/udp': {}, '443/tcp': {}, '4121/tcp': {} },
     Env: ['PATH=/usr/bin', `HOME=${IMAGE_DATA}`, `SVCD_DATA_DIR=${IMAGE_DATA}`],
     Entrypoint: ['/usr/bin/svcd'],
     WorkingDir: IMAGE_DATA,

@@ -94,6 +94,12 @@ export const deDoctor = {
   'finding.started_by_hand': 'svcd wurde von Hand gestartet: Es startet nicht mit dem Rechner.',
   'finding.svcd_version': 'svcd {version} läuft mit Node {node}.',
   'finding.system_service': 'svcd läuft als Systemdienst: Es startet mit dem Rechner.',
+  'finding.tls_port_in_use':
+    'Knoten ohne UDP können sich nicht über {address}/tcp verbinden: Ein anderes Programm verwendet den Port.',
+  'finding.tls_port_not_permitted':
+    'Knoten ohne UDP können sich nicht über {address}/tcp verbinden: Das System erlaubt keine Ports unter 1024.',
+  'finding.tls_port_unusable':
+    'Knoten ohne UDP können sich nicht über {address}/tcp verbinden: Der Port lässt sich nicht öffnen.',
   'finding.update_available': 'svcd {latest} ist verfügbar, installiert ist {current}.',
   'finding.update_check_failed': 'Die letzte Suche nach Updates ist fehlgeschlagen{reason}.',
   'finding.update_rolled_back': 'Das letzte Update wurde zurückgesetzt{reason}.',
@@ -160,6 +166,11 @@ export const deDoctor = {
   'hint.service_silent': 'Starten Sie den Dienst, oder binden Sie einen anderen an: {bind}',
   'hint.settings_pending': 'Starten Sie svcd neu, um sie zu übernehmen.',
   'hint.started_by_hand': 'Führen Sie aus: svcd service install',
+  'hint.tls_port_in_use':
+    'Beenden Sie dieses Programm. Ist es ein Webserver, lassen Sie ihn „/svcd/1“ an svcd weiterleiten, und setzen Sie tls_listen auf eine http://-Adresse dafür.',
+  'hint.tls_port_not_permitted':
+    'Führen Sie noch einmal „sudo svcd service install“ aus, das es erlaubt, oder „sudo sysctl net.ipv4.ip_unprivileged_port_start=443“. Braucht ihn kein Knoten, setzen Sie tls_listen auf einen anderen Port.',
+  'hint.tls_port_unusable': 'Der Fehler steht im Log. Korrigieren Sie tls_listen.',
   'hint.update_available': 'Führen Sie aus: svc update --confirm',
   'hint.update_rolled_back': 'Die vorige Version läuft. Versuchen Sie es mit der nächsten Version wieder.',
 } satisfies FindingWords;

@@ -111,6 +111,8 @@ export const deNetwork = {
   'invite.command': 'Befehl kopieren',
   'invite.copy': 'Einladung kopieren',
   'invite.network': 'Netz: {network}',
+  'invite.no_https':
+    'In Netzen, die nur HTTPS erlauben, ist sie nicht verwendbar: Dieser Knoten hört nicht auf TCP-Port 443.',
   'invite.qr': 'QR-Code der Einladung',
   'invite.what':
     'Fügen Sie diese Zeile auf dem anderen Rechner unter „Netz beitreten“ ein, oder scannen Sie dort den Code. Mit der Zeile kann jeder beitreten.',

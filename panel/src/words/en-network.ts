@@ -110,6 +110,7 @@ export const enNetwork = {
   'invite.command': 'Copy command',
   'invite.copy': 'Copy invitation',
   'invite.network': 'Network: {network}',
+  'invite.no_https': 'Networks that allow only HTTPS cannot use it: this node does not listen on TCP port 443.',
   'invite.qr': 'QR code of the invitation',
   'invite.what':
     'Paste this line into “Join a network” on the other machine, or scan the code with it. Anyone with the line can join.',

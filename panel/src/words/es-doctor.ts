@@ -93,6 +93,10 @@ export const esDoctor = {
   'finding.started_by_hand': 'svcd se inició a mano: no arranca con la máquina.',
   'finding.svcd_version': 'svcd {version} funciona con Node {node}.',
   'finding.system_service': 'svcd funciona como servicio del sistema: arranca con la máquina.',
+  'finding.tls_port_in_use': 'Los nodos sin UDP no pueden conectarse por {address}/tcp: otro programa usa el puerto.',
+  'finding.tls_port_not_permitted':
+    'Los nodos sin UDP no pueden conectarse por {address}/tcp: el sistema no permite puertos por debajo de 1024.',
+  'finding.tls_port_unusable': 'Los nodos sin UDP no pueden conectarse por {address}/tcp: no se puede abrir el puerto.',
   'finding.update_available': 'svcd {latest} está disponible; esta es la versión {current}.',
   'finding.update_check_failed': 'La última búsqueda de actualizaciones falló{reason}.',
   'finding.update_rolled_back': 'La última actualización se revirtió{reason}.',
@@ -154,6 +158,11 @@ export const esDoctor = {
   'hint.service_silent': 'Inicie el servicio o vincule otro: {bind}',
   'hint.settings_pending': 'Reinicie svcd para aplicarlo.',
   'hint.started_by_hand': 'Ejecute: svcd service install',
+  'hint.tls_port_in_use':
+    'Detenga ese programa. Si es un servidor web, haga que pase «/svcd/1» a svcd y asigne a tls_listen una dirección http:// para ello.',
+  'hint.tls_port_not_permitted':
+    'Ejecute de nuevo «sudo svcd service install», que lo permite, o «sudo sysctl net.ipv4.ip_unprivileged_port_start=443». Si ningún nodo lo necesita, asigne otro puerto a tls_listen.',
+  'hint.tls_port_unusable': 'El error está en el registro. Corrija tls_listen.',
   'hint.update_available': 'Ejecute: svc update --confirm',
   'hint.update_rolled_back': 'Funciona la versión anterior. Vuelva a intentarlo con la próxima versión.',
 } satisfies FindingWords;

@@ -111,6 +111,7 @@ export const esNetwork = {
   'invite.command': 'Copiar comando',
   'invite.copy': 'Copiar invitación',
   'invite.network': 'Red: {network}',
+  'invite.no_https': 'No sirve en redes que solo permiten HTTPS: este nodo no escucha en el puerto TCP 443.',
   'invite.qr': 'Código QR de la invitación',
   'invite.what':
     'Pegue esta línea en «Unirse a una red» en la otra máquina, o escanee el código con ella. Cualquiera que tenga la línea puede unirse.',

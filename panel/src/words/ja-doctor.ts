@@ -80,6 +80,11 @@ export const jaDoctor = {
   'finding.started_by_hand': 'svcd は手動で起動されています。マシンの起動時には起動しません。',
   'finding.svcd_version': 'svcd {version}（Node {node}）が動作しています。',
   'finding.system_service': 'svcd はシステムサービスとして動作し、マシンの起動時に起動します。',
+  'finding.tls_port_in_use':
+    'UDP を使えないノードは {address}/tcp に接続できません。別のプログラムがこのポートを使っています。',
+  'finding.tls_port_not_permitted':
+    'UDP を使えないノードは {address}/tcp に接続できません。システムが 1024 未満のポートを許可していません。',
+  'finding.tls_port_unusable': 'UDP を使えないノードは {address}/tcp に接続できません。ポートを開けません。',
   'finding.update_available': 'svcd {latest} が利用できます（現在は {current}）。',
   'finding.update_check_failed': '前回の更新の確認に失敗しました{reason}。',
   'finding.update_rolled_back': '前回の更新はロールバックされました{reason}。',
@@ -140,6 +145,11 @@ export const jaDoctor = {
   'hint.service_silent': 'サービスを起動するか、別のサービスをバインドしてください：{bind}',
   'hint.settings_pending': '適用するには svcd を再起動してください。',
   'hint.started_by_hand': '次を実行してください：svcd service install',
+  'hint.tls_port_in_use':
+    'そのプログラムを停止してください。Web サーバーの場合は「/svcd/1」を svcd に渡すようにし、そのための http:// アドレスを tls_listen に設定してください。',
+  'hint.tls_port_not_permitted':
+    '許可を与える「sudo svcd service install」をもう一度実行するか、「sudo sysctl net.ipv4.ip_unprivileged_port_start=443」を実行してください。必要とするノードがなければ、tls_listen に別のポートを設定してください。',
+  'hint.tls_port_unusable': 'エラーはログにあります。tls_listen を修正してください。',
   'hint.update_available': '次を実行してください：svc update --confirm',
   'hint.update_rolled_back': '以前のバージョンが動作しています。次のバージョンで再度お試しください。',
 } satisfies FindingWords;

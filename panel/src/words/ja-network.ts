@@ -110,6 +110,8 @@ export const jaNetwork = {
   'invite.command': 'コマンドをコピー',
   'invite.copy': '招待をコピー',
   'invite.network': 'ネットワーク：{network}',
+  'invite.no_https':
+    'HTTPS だけを許可するネットワークでは使えません。このノードは TCP ポート 443 で待ち受けていません。',
   'invite.qr': '招待の QR コード',
   'invite.what':
     'もう一方のマシンの「ネットワークに参加」にこの行を貼り付けるか、コードを読み取ってください。この行を持つ人は誰でも参加できます。',

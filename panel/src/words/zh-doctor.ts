@@ -70,6 +70,9 @@ export const zhDoctor = {
   'finding.started_by_hand': 'svcd 是手动启动的：不会随机器启动。',
   'finding.svcd_version': 'svcd {version} 运行于 Node {node}。',
   'finding.system_service': 'svcd 作为系统服务运行：随机器启动。',
+  'finding.tls_port_in_use': '没有 UDP 的节点无法连接 {address}/tcp：另一个程序正在使用该端口。',
+  'finding.tls_port_not_permitted': '没有 UDP 的节点无法连接 {address}/tcp：系统不允许使用低于 1024 的端口。',
+  'finding.tls_port_unusable': '没有 UDP 的节点无法连接 {address}/tcp：无法打开该端口。',
   'finding.update_available': 'svcd {latest} 可用，当前为 {current}。',
   'finding.update_check_failed': '上次检查更新失败{reason}。',
   'finding.update_rolled_back': '上次更新已回滚{reason}。',
@@ -121,6 +124,11 @@ export const zhDoctor = {
   'hint.service_silent': '请启动服务，或绑定其他服务：{bind}',
   'hint.settings_pending': '请重启 svcd 以应用。',
   'hint.started_by_hand': '请运行：svcd service install',
+  'hint.tls_port_in_use':
+    '请停止该程序。如果它是 Web 服务器，请让它把“/svcd/1”转给 svcd，并将 tls_listen 设为相应的 http:// 地址。',
+  'hint.tls_port_not_permitted':
+    '请再次运行“sudo svcd service install”（它会授予权限），或运行“sudo sysctl net.ipv4.ip_unprivileged_port_start=443”。如果没有节点需要它，请将 tls_listen 设为其他端口。',
+  'hint.tls_port_unusable': '错误在日志中。请更正 tls_listen。',
   'hint.update_available': '请运行：svc update --confirm',
   'hint.update_rolled_back': '当前运行旧版本。请在下一个版本发布后重试。',
 } satisfies FindingWords;

@@ -108,6 +108,7 @@ export const zhNetwork = {
   'invite.command': '复制命令',
   'invite.copy': '复制邀请',
   'invite.network': '网络：{network}',
+  'invite.no_https': '只允许 HTTPS 的网络无法使用它：此节点未监听 TCP 端口 443。',
   'invite.qr': '邀请的二维码',
   'invite.what': '在另一台机器的“加入网络”中粘贴此行，或用它扫描二维码。任何持有此行的人都可以加入。',
   'join.do': '加入',

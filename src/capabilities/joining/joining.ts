@@ -66,6 +66,8 @@ interface JoiningDependencies {
   };
   /** Why no node answered since that time. See `OutageDiagnosis.explainFailure`. */
   readonly why?: (since: number) => Promise<SvcError | null>;
+  /** TCP ports at which nodes without UDP can use this node as a helper. */
+  readonly tlsPorts: () => readonly number[];
   /** The known addresses of the node. */
   readonly facts: () => Pick<NodeFacts, 'known' | 'mapped'>;
   /** The helpers of this node, with their record network addresses. */
@@ -77,6 +79,7 @@ interface OwnInvitation {
   readonly network: string;
   readonly contacts: readonly NodeContact[];
   readonly reach: InvitationReach;
+  readonly tlsPorts: readonly number[];
 }
 
 interface JoinedNetwork {
@@ -115,7 +118,7 @@ export class Joining {
   /** Creates the line with which another node joins this network. */
   async invite(): Promise<OwnInvitation> {
     const { nodeAid: from, network } = this.#options;
-    const { records, facts } = this.#deps;
+    const { records, facts, tlsPorts } = this.#deps;
     const { inRoutingTables } = records.reachability();
     const { contacts, reach } = contactsForInvitation({
       ...facts(),
@@ -124,7 +127,13 @@ export class Joining {
       isReached: inRoutingTables,
       others: await this.#others(),
     });
-    return { invitation: formatInvitation({ from, network, contacts }), network, contacts, reach };
+    return {
+      invitation: formatInvitation({ from, network, contacts }),
+      network,
+      contacts,
+      reach,
+      tlsPorts: tlsPorts(),
+    };
   }
 
   get #nodeKey(): Uint8Array {

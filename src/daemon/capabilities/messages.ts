@@ -39,6 +39,7 @@ export function buildJoining({ clock, config, node }: Foundation, n: Network) {
           .ports.filter(({ internalPort }) => internalPort === records.address.port)
           .map(({ external }) => external),
       }),
+      tlsPorts: reach.tlsPorts,
       exit: {
         state: () => reach.fallback.status().state,
         settled: () => reach.fallback.settled(),

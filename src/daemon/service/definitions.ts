@@ -147,7 +147,9 @@ const HARDENING = [
 ];
 
 const SYSTEM_HARDENING = [
-  'CapabilityBoundingSet=',
+  // Nodes in networks that allow only HTTPS reach this one at TCP port 443.
+  'AmbientCapabilities=CAP_NET_BIND_SERVICE',
+  'CapabilityBoundingSet=CAP_NET_BIND_SERVICE',
   'ProtectSystem=strict',
   'ProtectHome=yes',
   'PrivateTmp=yes',

@@ -35,3 +35,7 @@ export const MAX_IDLE_TIMEOUT_S: number = 30 * 24 * 3600;
 export const CLIENT_WAIT_MS = 30_000;
 /** The highest TCP or UDP port. */
 export const MAX_PORT = 65_535;
+
+/** Why a port cannot be opened. */
+export const PORT_TROUBLES = ['in_use', 'not_permitted', 'unusable'] as const;
+export type PortTrouble = (typeof PORT_TROUBLES)[number];

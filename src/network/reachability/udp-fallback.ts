@@ -3,7 +3,7 @@
  * each change of network, and when all nodes fall silent. While it is on TLS, it tries UDP regularly, and goes back.
  */
 import { isIP } from 'node:net';
-import { type Address, formatAddress, type NodeContact } from '../../foundation/address.ts';
+import { type Address, formatAddress, HTTPS_PORT, type NodeContact } from '../../foundation/address.ts';
 import { backoff } from '../../foundation/backoff.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
@@ -27,7 +27,6 @@ import type { UdpOverTls } from '../transport/tls/client.ts';
 import { TlsFailure, type TlsFailureCode } from '../transport/tls/failure.ts';
 import type { TlsSession, TlsTarget } from '../transport/tls/session.ts';
 import type { Endpoint } from '../transport/types.ts';
-import { HTTPS_PORT } from '../transport/udp-socket.ts';
 import type { StoredHelper } from './helper-store.ts';
 
 /** UDP flows expire if, within this time, nodes answer from new ports after two silences, milliseconds. */

@@ -1,7 +1,7 @@
 /** UDP sockets, by default of `udx-native`: bulk lanes send from the same sockets. */
 import type { EventEmitter } from 'node:events';
 import Udx from 'udx-native';
-import type { Address } from '../../foundation/address.ts';
+import { type Address, HTTPS_PORT } from '../../foundation/address.ts';
 
 /** Emits `message` with each datagram and the address of its sender. */
 export interface UdpSocket extends EventEmitter {
@@ -60,8 +60,6 @@ export const QUIC_INITIAL_BYTES = 1200;
 
 /** Lower ports belong to services: NATs do not assign them, and we send nothing to them. */
 export const FIRST_MAPPED_PORT = 1024;
-/** The port of HTTP/3. Firewalls allow UDP to it. */
-export const HTTPS_PORT = 443;
 
 /** True if a port that a node claims to listen on can be dialed. */
 export function mayDialPort(port: number): boolean {

@@ -12,8 +12,8 @@ interface JoiningHandlerDependencies {
 export function joiningHandlers({ joining }: JoiningHandlerDependencies): Handlers<typeof joiningOperations> {
   return {
     invite: async () => {
-      const { contacts, ...rest } = await joining.invite();
-      return { ...rest, contacts: contacts.map(formatContact) };
+      const { contacts, tlsPorts, ...rest } = await joining.invite();
+      return { ...rest, contacts: contacts.map(formatContact), tls_ports: [...tlsPorts] };
     },
     join: async ({ to }) => {
       const { network, by, peers, ready } = await joining.join(to);

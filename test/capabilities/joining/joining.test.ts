@@ -50,6 +50,7 @@ function setUp({ network = '', peers = 1, helpers = [] as PinnedContact[] } = {}
       joined: new JoinedContacts(network, memory),
       facts: () => ({ known: [], mapped: [] }),
       helpers: () => helpers,
+      tlsPorts: () => [443, 4121],
       exit: {
         state: () => exit.state,
         settled: () => exit.settled.promise,

@@ -160,6 +160,17 @@ test('reports a server that is not svcd', async (t) => {
   assert.match(stderr, /is not svcd \(HTTP status 404\)/);
 });
 
+test('an invitation says whether networks that allow only HTTPS can use it', async (t) => {
+  const said = async (reach: string, tls_ports: readonly number[]): Promise<string> => {
+    const contacts = [`${aid}@203.0.113.7:4121`];
+    const invitation = { invitation: `svc://${aid}/join/x`, network: '', contacts, reach, tls_ports };
+    return (await answered(t, { 'GET /node/invitation': [200, invitation] }, 'invite')).stderr;
+  };
+  assert.match(await said('anywhere', [443, 4121]), /need TCP port 443: open it in your firewall too/);
+  assert.match(await said('anywhere', [4121]), /cannot use it: this node does not listen on TCP port 443/);
+  assert.doesNotMatch(await said('helped', []), /HTTPS/);
+});
+
 test('status starts with pending items and shows readable sizes', async (t) => {
   const none = { mailbox: 0, chat_invites: 0, chat_unread: 0 };
   const status = {
@@ -173,10 +184,20 @@ test('status starts with pending items and shows readable sizes', async (t) => {
       dht_clients: 0,
       nat_type_label: 'cone',
     },
-    ...{ helpers: [], listen_addrs: [], observed_addrs: [], mapped_addrs: [], node_last_publish_at: null },
+    ...{
+      helpers: [],
+      listen_addrs: ['0.0.0.0:4121'],
+      observed_addrs: [],
+      mapped_addrs: [],
+      node_last_publish_at: null,
+    },
     ...{ bytes_up: 1536, bytes_down: 5 * 1024 ** 2, tunnels_active: 0, data_dir: '/data' },
     relayed: { helps: true, sessions: 1, max_sessions: 9, bytes: 2048, dropped: 0 },
-    lent_ports: { listen_addrs: ['0.0.0.0:443'], clients: 2, max_clients: 9, ports: 3, bytes: 4096, dropped: 0 },
+    lent_ports: {
+      listen_addrs: ['[::]:4121'],
+      failed_addrs: [{ address: '0.0.0.0:443', trouble: 'not_permitted' }],
+      ...{ clients: 2, max_clients: 9, ports: 3, bytes: 4096, dropped: 0 },
+    },
     pending: { [aid]: { ...none, mailbox: 2 }, [other]: { mailbox: 1, chat_invites: 1, chat_unread: 3 } },
   };
   const broken = { ...AGENT, service_tcp: '127.0.0.1:9', delegation: { issued_at: LONG_AGO, expires_at: LONG_AGO } };
@@ -189,20 +210,25 @@ test('status starts with pending items and shows readable sizes', async (t) => {
   };
   const shown = await answered(t, answers, 'status');
   const short = `${other.slice(0, 12)}…`;
-  const [first, second, third, asks, notes, node] = shown.stdout.split('\n');
-  assert.match(first ?? '', /^problems: +demo: its service at 127\.0\.0\.1:9 does not respond$/);
+  const [closed, first, second, third, asks, notes, node] = shown.stdout.split('\n');
+  assert.match(
+    closed ?? '',
+    /^problems: +nodes without UDP cannot connect at 0\.0\.0\.0:443\/tcp: the system does not permit it \(see svc doctor\)$/,
+  );
+  assert.match(first ?? '', /^ +demo: its service at 127\.0\.0\.1:9 does not respond$/);
   assert.match(second ?? '', /^ +demo: its key expired \d+ days ago$/);
   assert.match(third ?? '', new RegExp(`^ +${short}: not published, .*svc agents publish ${other}`));
   assert.match(asks ?? '', /^pending: +demo: 2 notes$/);
   assert.match(notes ?? '', new RegExp(`^ +${short}: 1 chat request, 3 unread messages, 1 note$`));
   assert.match(node ?? '', new RegExp(`^node: +${aid}$`));
   assert.match(shown.stdout, new RegExp(`agents: +2, 1 published: demo, ${short}`));
+  assert.match(shown.stdout, /listens on: +0\.0\.0\.0:4121, \[::\]:4121\/tcp$/m);
   assert.match(shown.stdout, /traffic: +1\.5 KiB up, 5\.0 MiB down/);
   assert.match(shown.stdout, /relayed for others: +1 session, 2\.0 KiB/);
   const calm = await answered(t, { 'GET /status': [200, { ...status, pending: {} }] }, 'status');
-  assert.match(calm.stdout, /^node: [^]*agents: +none yet/);
+  assert.match(calm.stdout, /^node: [^]*agents: +none yet/m);
   const lonely = await answered(t, { 'GET /status': [200, { ...status, pending: {}, dht_peers: 0 }] }, 'status');
-  assert.match(lonely.stdout, /^problems: +no other node is known\nnode: /);
+  assert.match(lonely.stdout, /^problems: +no other node is known\n +nodes without UDP .*\nnode: /);
   assert.match(
     shown.stdout,
     /way out: +over TLS through helper 203\.0\.113\.10:443, through the proxy 10\.2\.0\.1:3128/,

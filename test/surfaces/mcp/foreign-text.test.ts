@@ -74,7 +74,8 @@ const TUNNEL = ['id', 'listen', 'remote_addr', ...FAILURE];
 const OURS: Readonly<Record<string, readonly string[]>> = {
   svc_status: [
     // The way out: addresses, numbers and codes, in texts of svcd.
-    ...['exit/error/code', 'exit/error/message', 'exit/helper', 'exit/proxy', 'lent_ports/listen_addrs[]'],
+    ...['exit/error/code', 'exit/error/message', 'exit/helper', 'exit/proxy'],
+    ...['lent_ports/listen_addrs[]', 'lent_ports/failed_addrs[]/address'],
     PENDING,
     ...['version', 'nat_type_label', 'data_dir', 'files_root', 'update_state'],
     // Numeric addresses and ports.

@@ -1,4 +1,5 @@
 /** An invitation to the network of this node: a line, and the same as a QR code. */
+import { HTTPS_PORT } from '../../../../src/foundation/address.ts';
 import type { Output } from '../../lib/api.ts';
 import { t } from '../../lib/i18n.ts';
 import { useQuery } from '../../lib/query.ts';
@@ -22,7 +23,7 @@ export function Invite({ close }: { readonly close: () => void }) {
   return (
     <Dialog title={t('invite')} close={close}>
       <Answer of={invitation}>
-        {({ invitation: line, reach, network }) => (
+        {({ invitation: line, reach, network, tls_ports }) => (
           <>
             <p>{t('invite.what')}</p>
             <pre class="line" tabIndex={0}>
@@ -35,6 +36,11 @@ export function Invite({ close }: { readonly close: () => void }) {
             <p class="above">
               <State tone={TONES[reach]}>{t(`reach.${reach}`)}</State>
             </p>
+            {(reach === 'anywhere' || reach === 'unproven') && !tls_ports.includes(HTTPS_PORT) && (
+              <p>
+                <State tone="warn">{t('invite.no_https')}</State>
+              </p>
+            )}
             {network !== '' && <p>{t('invite.network', { network })}</p>}
             <Qr text={line} label={t('invite.qr')} />
           </>

@@ -39,9 +39,11 @@ function Self() {
             </dd>
             <dt>{t('node.listens')}</dt>
             <dd>
-              {node.listen_addrs.map((address) => (
-                <code key={address}>{address} </code>
-              ))}
+              {[...node.listen_addrs, ...node.lent_ports.listen_addrs.map((address) => `${address}/tcp`)].map(
+                (address) => (
+                  <code key={address}>{address} </code>
+                ),
+              )}
             </dd>
             <dt>{t('tunnel.bytes')}</dt>
             <dd>

@@ -13,10 +13,11 @@ import { type AddressInfo, createServer, type Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createServer as createTlsServer, TLSSocket, type Server as TlsOfNode } from 'node:tls';
 import { type RawData, type WebSocket, WebSocketServer } from 'ws';
-import { type Address, formatAddress } from '../../../foundation/address.ts';
+import { type Address, formatAddress, HTTPS_PORT } from '../../../foundation/address.ts';
 import { equalBytes, toHex } from '../../../foundation/bytes.ts';
 import type { Clock, Timer } from '../../../foundation/clock.ts';
 import { detach } from '../../../foundation/detached.ts';
+import type { PortTrouble } from '../../../foundation/domain/tunnels.ts';
 import { type KeyPair, verifySignature } from '../../../foundation/identity/keys.ts';
 import { canonicalIp, IP_SCOPE, ipScope } from '../../../foundation/ip.ts';
 import type { Component } from '../../../foundation/lifecycle.ts';
@@ -24,7 +25,7 @@ import type { Log } from '../../../foundation/log.ts';
 import { Quota, type QuotaShare } from '../../../foundation/quota.ts';
 import { RateQuota } from '../../../foundation/rate-limit.ts';
 import { every, type RepeatingTask } from '../../../foundation/repeat.ts';
-import { describePortError } from '../../../foundation/sockets.ts';
+import { describePortError, portTroubleOf } from '../../../foundation/sockets.ts';
 import type { LentPortAddresses } from '../udp-socket.ts';
 import { type CertificateFiles, readCertificate, selfSigned, type TlsCertificate } from './certificate.ts';
 import { Destinations } from './destinations.ts';
@@ -95,6 +96,11 @@ export interface TlsListener extends Address {
   readonly isTls: boolean;
   /** True if the owner has named it: a failure is a warning. */
   readonly isNamed: boolean;
+}
+
+/** A listener whose port could not be opened. */
+export interface FailedListener extends Omit<TlsListener, 'isTls'> {
+  readonly trouble: PortTrouble;
 }
 
 export interface TlsServerOptions {
@@ -215,6 +221,7 @@ export class TlsServer implements Component, LentPortAddresses {
   #certificate = '';
   #checks: RepeatingTask | null = null;
   #servers: readonly { readonly server: Server; readonly listener: TlsListener }[] = [];
+  #failed: readonly FailedListener[] = [];
   readonly #closing = new Set<Promise<void>>();
   #isOpen = false;
   #isStarted = false;
@@ -337,6 +344,11 @@ export class TlsServer implements Component, LentPortAddresses {
     });
   }
 
+  /** The listeners that could not be opened. */
+  get failed(): readonly FailedListener[] {
+    return this.#failed;
+  }
+
   outer(address: Address): Address {
     if (!this.#lentPorts.has(address.port)) return address;
     const { localHost, seenHost } = this.#deps;
@@ -380,7 +392,10 @@ export class TlsServer implements Component, LentPortAddresses {
     // Most nodes never help, so they create none.
     if (this.#certificate === '') this.#useCertificate(selfSigned());
     const opened = await Promise.all(this.#deps.listeners().map((listener) => this.#listen(listener)));
-    this.#servers = opened.filter((one) => one !== null);
+    this.#servers = opened.filter((one) => 'server' in one);
+    const isHttpsOpen = this.addresses.some(({ port }) => port === HTTPS_PORT);
+    // The other default port is only an alternative to 443.
+    this.#failed = opened.filter((one) => 'trouble' in one).filter(({ isNamed }) => isNamed || !isHttpsOpen);
     const addresses = this.addresses.map(formatAddress);
     if (addresses.length > 0) this.#deps.log.info({ addresses }, 'lends UDP ports over TLS');
   }
@@ -393,19 +408,21 @@ export class TlsServer implements Component, LentPortAddresses {
       detach(closed.then(() => this.#closing.delete(closed)));
     }
     this.#servers = [];
+    this.#failed = [];
   }
 
-  /** Null if the port cannot be used. The node works without it. */
-  async #listen(listener: TlsListener): Promise<{ server: Server; listener: TlsListener } | null> {
+  /** Never rejects: the node works without the port. */
+  async #listen(listener: TlsListener): Promise<{ server: Server; listener: TlsListener } | FailedListener> {
     const { log } = this.#deps;
     const server = createServer({ noDelay: true, keepAlive: true }, (socket) => this.#onConnection(socket, listener));
-    const { promise, resolve } = Promise.withResolvers<{ server: Server; listener: TlsListener } | null>();
+    const { promise, resolve } = Promise.withResolvers<{ server: Server; listener: TlsListener } | FailedListener>();
     server.on('error', (error) => {
       const fields = { error, address: formatAddress(listener) };
       const text = `TCP port ${listener.port} for UDP over TLS ${describePortError(error)}`;
       if (listener.isNamed) log.warn(fields, text);
       else log.debug(fields, text);
-      resolve(null);
+      const host = listener.host === '' ? '0.0.0.0' : listener.host;
+      resolve({ host, port: listener.port, isNamed: listener.isNamed, trouble: portTroubleOf(error) });
     });
     const where = { port: listener.port, ...(listener.host === '' ? {} : { host: listener.host }) };
     server.listen(where, () => resolve({ server, listener }));

@@ -207,6 +207,39 @@ export function examineContacts(contacts: OwnAnswer<'contacts'>['contacts'], has
   });
 }
 
+const LENDING = {
+  in_use: {
+    code: 'tls_port_in_use',
+    what: 'another program uses it',
+    hint: 'Stop that program. If it is a web server, let it pass "/svcd/1" to svcd, and set tls_listen to an http:// address for it.',
+  },
+  not_permitted: {
+    code: 'tls_port_not_permitted',
+    what: 'the system does not permit ports below 1024',
+    hint: 'Run "sudo svcd service install" again, which permits it, or "sudo sysctl net.ipv4.ip_unprivileged_port_start=443". If no node needs it, set tls_listen to another port.',
+  },
+  unusable: {
+    code: 'tls_port_unusable',
+    what: 'the port cannot be opened',
+    hint: 'The log has the error. Correct tls_listen.',
+  },
+} as const;
+
+/** TCP ports for nodes without UDP that this node could not open. */
+export function examineLending({
+  lent_ports,
+}: {
+  readonly lent_ports: Pick<OwnAnswer<'status'>['lent_ports'], 'failed_addrs'>;
+}): Finding[] {
+  return lent_ports.failed_addrs.map(({ address, trouble }) => {
+    const { code, what, hint } = LENDING[trouble];
+    return findingsOf('reachability').warn(`nodes without UDP cannot connect at ${address}/tcp: ${what}`, hint, {
+      code,
+      values: { address },
+    });
+  });
+}
+
 /** The record network and QUIC use different ports. A firewall may block only one of them. */
 async function examineQuic(dialSome: Examination['dialSome']): Promise<Finding[]> {
   const { dialled, reached, isNarrow } = await dialSome();
@@ -238,8 +271,9 @@ async function examineQuic(dialSome: Examination['dialSome']): Promise<Finding[]
 
 /** Uses the same report as `svc netcheck`. */
 export async function examineNetwork({ ask, context, dialSome }: Examination): Promise<readonly Finding[]> {
-  const [checked, { contacts }, quic] = await Promise.all([
+  const [checked, status, { contacts }, quic] = await Promise.all([
     ask.netcheck({}, context),
+    ask.status({}, context),
     ask.contacts({}, context),
     examineQuic(dialSome),
   ]);
@@ -251,6 +285,7 @@ export async function examineNetwork({ ask, context, dialSome }: Examination): P
     ...(isCutOff(checked) && checked.exit.trouble !== 'path_mtu' ? [] : quic),
     ...examineContacts(contacts, !isCutOff(checked)),
     examineEndpoints(checked) ?? examineNat(checked),
+    ...examineLending(status),
     examineClock(checked),
   ];
 }

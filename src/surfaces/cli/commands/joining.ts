@@ -1,5 +1,6 @@
 /** `svc invite`, `svc join`, `svc contacts`: join a network. */
 
+import { HTTPS_PORT } from '../../../foundation/address.ts';
 import { pluralize } from '../../../foundation/display-text.ts';
 import type { InvitationReach, MeetingState } from '../../../foundation/domain/joining.ts';
 import type { AnswerOf } from '../client.ts';
@@ -30,16 +31,27 @@ function networkText(network: string): string {
   return network === '' ? 'the network' : `the network "${network}"`;
 }
 
+/** Whether networks that allow only HTTPS can use an invitation that names public addresses of this node. */
+function httpsRemark(reach: InvitationReach, ports: readonly number[]): string[] {
+  if (reach !== 'anywhere' && reach !== 'unproven') return [];
+  return ports.includes(HTTPS_PORT)
+    ? [`Networks that allow only HTTPS need TCP port ${HTTPS_PORT}: open it in your firewall too.`]
+    : [
+        `Networks that allow only HTTPS cannot use it: this node does not listen on TCP port ${HTTPS_PORT} (tls_listen). "svc doctor" shows problems with this port.`,
+      ];
+}
+
 export function joiningCommands(svc: CommandGroup): void {
   svc.call('invite', 'print an invitation for another machine', {
     examples: ['svc invite', "svc join 'svc://aid1…/join/…'   # on the other machine"],
     operation: 'invite',
     text: ({ invitation }) => invitation,
     quiet: ({ invitation }) => invitation,
-    remark: ({ reach, contacts, network }) =>
+    remark: ({ reach, contacts, network, tls_ports }) =>
       [
         `On the other machine, run: svc join '<this line>'`,
         REACH[reach],
+        ...httpsRemark(reach, tls_ports),
         `The line reveals the key of this node, ${network === '' ? '' : `the network name "${network}", `}and these addresses: ${contacts.map((contact) => contact.split('@').at(-1)).join(', ')}.`,
       ].join('\n'),
   });

@@ -68,6 +68,20 @@ function networkProblems({ dht_peers, dht_clients, network_ready, exit }: Status
   return network_ready ? [] : ['still joining the network'];
 }
 
+const PORT_TROUBLE: Readonly<Record<Status['lent_ports']['failed_addrs'][number]['trouble'], string>> = {
+  in_use: 'another program uses it',
+  not_permitted: 'the system does not permit it',
+  unusable: 'it cannot be opened',
+};
+
+/** TCP ports that are closed to nodes without UDP. */
+function lendingProblems({ lent_ports }: Status): string[] {
+  return lent_ports.failed_addrs.map(
+    ({ address, trouble }) =>
+      `nodes without UDP cannot connect at ${address}/tcp: ${PORT_TROUBLE[trouble]} (see svc doctor)`,
+  );
+}
+
 /** Too little free space, the first problem: without it nothing else works. */
 function diskProblems({ disk_free_bytes: free, data_dir }: Status): string[] {
   if (free === undefined || free >= DISK_WARN_BYTES) return [];
@@ -89,6 +103,7 @@ function problems({ status, agents }: StatusData, names: Names, now: number): st
           'the database lost changes, so agents are closed to other nodes: check the access lists, then run "svc access confirm"',
         ]
       : []),
+    ...lendingProblems(status),
     ...(update === 'failed' || update === 'rolled_back' ? ['the last update failed (see svc update)'] : []),
     ...agents.flatMap((agent) => agentProblems(agent, status, names, now)),
   ];
@@ -129,7 +144,7 @@ function statusText(glance: StatusData, names: Names, now: number): WrappedText 
     'way out': s.network_ready || s.exit.state !== 'udp' ? exitText(s.exit) : '',
     reachability: s.nat_type_label,
     helpers: s.helpers.join(', '),
-    'listens on': s.listen_addrs.join(', '),
+    'listens on': [...s.listen_addrs, ...s.lent_ports.listen_addrs.map((address) => `${address}/tcp`)].join(', '),
     'external address': s.observed_addrs.join(', '),
     ...(s.mapped_addrs.length === 0 ? {} : { 'port mapping': mappedText(s) }),
     published: s.node_last_publish_at === null ? 'not yet' : relativeTime(s.node_last_publish_at, now),

@@ -48,6 +48,8 @@ interface HelperSettings {
   readonly descriptors?: number;
   readonly certificate?: { readonly cert: string; readonly key: string };
   readonly clock?: TestClock;
+  /** Default: any port. */
+  readonly port?: number;
 }
 
 /** A helper on loopback. It is stopped after the test, and must leave no timer. */
@@ -55,7 +57,7 @@ export async function lendingHelper(t: TestContext, settings: HelperSettings = {
   const { isTls = true, clock = new TestClock(), spend = () => true } = settings;
   const [outer, local] = settings.outer ?? [];
   const key = KeyPair.generate();
-  const listener: TlsListener = { host: '127.0.0.1', port: 0, isTls, isNamed: true };
+  const listener: TlsListener = { host: '127.0.0.1', port: settings.port ?? 0, isTls, isNamed: true };
   const server = new TlsServer(
     {
       key,

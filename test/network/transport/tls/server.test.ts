@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { get } from 'node:https';
-import { connect } from 'node:net';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { connect as connectTls } from 'node:tls';
@@ -357,6 +357,18 @@ test('listeners open and close with the role of a helper, and clients remain', a
   await eventually('the listener is closed', () => helper.server.addresses.length === 0);
   client.send(1, node.address, tagged());
   await eventually('the datagram', () => node.arrivals.length === 1);
+});
+
+test('a port that cannot be opened is reported with its reason', async (t) => {
+  const holder = createServer();
+  holder.listen(0, '127.0.0.1');
+  await once(holder, 'listening');
+  t.after(() => holder.close());
+  const { port } = holder.address() as AddressInfo;
+  const helper = await lendingHelper(t, { port });
+  assert.deepEqual(helper.server.addresses, []);
+  assert.deepEqual(helper.server.failed, [{ host: '127.0.0.1', port, isNamed: true, trouble: 'in_use' }]);
+  assert.deepEqual((await lendingHelper(t)).server.failed, []);
 });
 
 test('a helper without sessions does not listen', async (t) => {
