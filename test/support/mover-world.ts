@@ -195,7 +195,11 @@ function furnishChat(node: MoverNode, aid: Aid, friend: Aid, stranger: Aid): voi
   const invite = chats.open(aid, stranger, now);
   if (pair === null || invite === null) throw new Error('the agent is not here');
   const streams = { outStream: new Uint8Array(16).fill(3), inStream: new Uint8Array(16).fill(4) };
-  chats.setRelationship(pair.id, { ...pair, ...streams, state: 'friends', acked: 1, received: 1 });
+  chats.setRelationship(pair.id, {
+    ...pair,
+    ...streams,
+    state: 'friends',
+  });
   chats.setRelationship(invite.id, {
     ...invite,
     state: 'in_pending',
@@ -205,10 +209,9 @@ function furnishChat(node: MoverNode, aid: Aid, friend: Aid, stranger: Aid): voi
   });
   const entry = (id: number, text: string) => ({ id: new Uint8Array(16).fill(id), at: now, text, file: null });
   log.queue(pair.id, entry(1, 'sent'));
-  const sent = chats.byId(pair.id);
-  if (sent !== null) log.markSent(sent, 1, 1);
+  log.markSent(pair.id, 1);
   const before = chats.byId(pair.id);
-  if (before !== null) log.receive(before, [entry(2, 'came')], 1, now);
+  if (before !== null) log.receive(before, [entry(2, 'came')], new Uint8Array(16).fill(2), now);
   log.queue(pair.id, { ...entry(3, 'waits'), file: { objectId: 'cd'.repeat(32), name: 'a.txt', size: 5 } });
 }
 

@@ -94,6 +94,17 @@ export class Courier {
     this.#sendQueued(session, pair, before);
   }
 
+  /**
+   * Asks whether the peer still has the last acknowledged entry. A peer that restored a backup receives the lost entries
+   * even if there is no new one.
+   */
+  check(session: ChatSession): void {
+    // protocol-chat.md, step 7
+    const { pair } = this;
+    if (pair?.state !== 'friends' || pair.outStream === null || pair.ackedId === null || pair.queued > 0) return;
+    session.send({ kind: 'check', stream: cursorOf(session, pair, pair.outStream).stream, after: pair.ackedId });
+  }
+
   #sendControl(session: ChatSession, pair: PairRow): void {
     // protocol-chat.md, step 5
     if (pair.control === null || isAlreadySent(session, pair)) return;
@@ -142,16 +153,18 @@ function isAlreadySent({ pendingControl: pending }: ChatSession, pair: PairRow):
 /** The send cursor of a link. On a new link it starts after the last acknowledged entry. */
 function cursorOf(session: ChatSession, pair: PairRow, stream: Uint8Array): SendCursor {
   if (session.cursor === null || !sameOrBothNull(session.cursor.stream, stream))
-    session.cursor = { stream, nextSeq: pair.acked + 1, lastEntry: 0, unacknowledged: [] };
+    session.cursor = { stream, lastId: pair.ackedId, lastEntry: 0, unacknowledged: [] };
   return session.cursor;
 }
 
 /** Encodes the next message of a link. */
 function frameOf(cursor: SendCursor, content: ChatEntry): Frame {
-  const seq = cursor.nextSeq++;
+  const { id } = content;
+  const after = cursor.lastId;
+  cursor.lastId = id;
   cursor.lastEntry = content.seq;
-  cursor.unacknowledged.push({ seq, place: content.seq, bytes: entryBytes(content) });
-  return { kind: 'message', stream: cursor.stream, seq, content };
+  cursor.unacknowledged.push({ id, place: content.seq, bytes: entryBytes(content) });
+  return { kind: 'message', stream: cursor.stream, after, content };
 }
 
 function fitsWindow({ unacknowledged }: SendCursor): boolean {

@@ -148,8 +148,8 @@ export class Couriers {
   }
 
   /**
-   * Holds a newly queued entry back until it is on disk: after a power failure, its number could be used again. To be
-   * called in its transaction. `written`, or the repair of the database after a failed flush, ends it.
+   * Holds a newly queued entry back until it is on disk: a peer must not have an entry that this log loses in a power
+   * failure. To be called in its transaction. `written`, or the repair of the database after a failed flush, ends it.
    */
   hold(aid: Aid, peer: Aid, seq: number): void {
     const name = nameOf(aid, peer);
@@ -258,6 +258,7 @@ export class Couriers {
     session.isFriend = courier.pair?.state === 'friends';
     courier.adopt(session);
     this.#retries.cancel(courier.name);
+    courier.check(session);
     this.#pump(courier);
   }
 

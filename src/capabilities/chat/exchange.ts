@@ -17,12 +17,14 @@ import {
   type Change,
   onAccept,
   onControlAcknowledged,
+  onEarlyMessage,
   onGone,
   onRequest,
   onStranger,
   onUnknownStream,
+  sameOrBothNull,
 } from './relationship.ts';
-import type { ChatSession } from './session.ts';
+import { type ChatSession, placeOf } from './session.ts';
 import type { ChatDependencies } from './types.ts';
 import type { Frame, MessageFrame } from './wire.ts';
 
@@ -132,7 +134,9 @@ class FrameProcessor {
       case 'heard':
         return this.#controlAcknowledged(frame.n, frame.answer, now);
       case 'receipt':
-        return this.#receipt(frame.stream, frame.seq, frame.answer, now);
+        return this.#receipt(frame.stream, frame.last, frame.answer, now);
+      case 'check':
+        return this.#check(frame.stream, frame.after);
     }
   }
 
@@ -210,80 +214,121 @@ class FrameProcessor {
   }
 
   /** The peer acknowledged or rejected entries. */
-  #receipt(stream: Uint8Array, seq: number, answer: Answer, now: number): void {
+  #receipt(stream: Uint8Array, last: Uint8Array | null, answer: Answer, now: number): void {
     // protocol-chat.md, step 11
     const { cursor } = this.#session;
     const pair = this.#pair;
     if (pair === null || cursor === null || !equalBytes(cursor.stream, stream)) return;
-    const upTo = Math.min(seq, cursor.nextSeq - 1);
-    cursor.unacknowledged = cursor.unacknowledged.filter((sent) => sent.seq > upTo);
+    const upTo = placeOf(cursor, last);
+    cursor.unacknowledged = cursor.unacknowledged.filter((sent) => sent.place > upTo);
     this.#session.answered();
     if (pair.outStream === null || !equalBytes(pair.outStream, stream)) return;
-    const count = upTo - pair.acked;
-    if (count > 0) {
-      const last = this.#deps.entries.markSent(pair, count, upTo);
-      this.#sentUpTo = Math.max(this.#sentUpTo, last);
-      this.#pair = this.#deps.store.byId(pair.id);
-    }
+    this.#markSent(pair, upTo);
     const current = this.#pair;
     if (current === null) return;
     if (answer === 'gone') this.#apply(current, onStranger(current, stream, now));
-    else if (answer === 'unknown') this.#restartStream(current, stream, upTo);
+    else if (answer === 'unknown') this.#restartStream(current, stream, last);
     else if (answer === 'busy') this.#isBusy = true;
   }
 
+  #markSent(pair: PairRow, upTo: number): void {
+    if (upTo === 0) return;
+    const last = this.#deps.entries.markSent(pair.id, upTo);
+    this.#sentUpTo = Math.max(this.#sentUpTo, last);
+    this.#pair = this.#deps.store.byId(pair.id);
+  }
+
   /**
-   * The peer has the stream only up to `upTo`, for example after a restore from a backup. Entries that it has lost are
-   * queued again. The peer recognizes duplicates by their IDs.
+   * The last entry that the peer has is `last`, for example after a restore from a backup. Later entries are queued
+   * again. If this log does not have that entry, because this side restored a backup too, all entries of the
+   * relationship are. The peer recognizes duplicates by their IDs.
    */
-  #restartStream(pair: PairRow, stream: Uint8Array, upTo: number): void {
+  #restartStream(pair: PairRow, stream: Uint8Array, last: Uint8Array | null): void {
     // protocol-chat.md, step 9
-    const change = onUnknownStream(pair, stream, newStream());
-    const lost = Math.min(pair.acked - upTo, MAX_RESENT);
-    if (change.next !== pair && lost > 0) this.#deps.entries.requeue(pair.id, lost);
-    this.#apply(pair, change);
+    if (pair.state !== 'friends') return;
+    const { entries } = this.#deps;
+    const place = last === null ? 0 : entries.placeOfOwn(pair.id, last);
+    this.#markSent(pair, place);
+    entries.requeue(pair.id, place, Math.min(this.#pair?.acked ?? 0, MAX_RESENT));
+    const current = this.#deps.store.byId(pair.id) ?? pair;
+    this.#apply(current, onUnknownStream(current, stream, newStream()));
+  }
+
+  /** The peer has a receipt for the message `after`, but a restored backup may not contain it. */
+  #check(stream: Uint8Array, after: Uint8Array): void {
+    // protocol-chat.md, steps 7 and 8
+    const problem = this.#problemWith(stream);
+    if (problem === null && this.#pair !== null && this.#hasReceived(this.#pair, after, this.#pair.receivedId)) return;
+    this.#replies.push(problem ?? { kind: 'receipt', stream, last: this.#pair?.receivedId ?? null, answer: 'unknown' });
+  }
+
+  /** Why messages of a stream cannot be stored, or null. */
+  #problemWith(stream: Uint8Array): Frame | null {
+    const receipt = (answer: Answer, last: Uint8Array | null = null): Frame => ({
+      kind: 'receipt',
+      stream,
+      last,
+      answer,
+    });
+    const pair = this.#pair;
+    if (pair === null || pair.state === 'none' || pair.state === 'in_pending') return receipt('gone');
+    if (pair.state === 'out_pending') {
+      this.#apply(pair, onEarlyMessage(pair));
+      return receipt('busy');
+    }
+    if (pair.state === 'blocked') return null;
+    return sameOrBothNull(pair.inStream, stream) ? null : receipt('unknown', pair.receivedId);
+  }
+
+  /** Whether all messages of the peer up to `after` are stored. `last` is the last one. */
+  #hasReceived(pair: PairRow, after: Uint8Array | null, last: Uint8Array | null): boolean {
+    if (after === null || sameOrBothNull(after, last) || pair.state === 'blocked') return true;
+    return this.#deps.entries.hasReceived(pair.id, after);
   }
 
   #flushRun(): void {
     // protocol-chat.md, steps 8 and 10
+    const now = this.#deps.clock.now();
     const frames = this.#run;
     this.#run = [];
     const last = frames.at(-1);
     if (last === undefined) return;
     const { stream } = last;
-    const receipt = (seq: number, answer: Answer): void => {
-      this.#replies.push({ kind: 'receipt', stream, seq, answer });
-    };
+    const problem = this.#problemWith(stream);
     const pair = this.#pair;
-    if (pair === null || pair.state === 'none' || pair.state === 'in_pending') return receipt(0, 'gone');
+    if (problem !== null || pair === null) return void this.#replies.push(...(problem === null ? [] : [problem]));
+    const receipt = (id: Uint8Array | null, answer: Answer): void => {
+      this.#replies.push({ kind: 'receipt', stream, last: id, answer });
+    };
     // A blocked peer must not be able to detect the block, so its entries appear delivered and unread.
     // protocol-chat.md, step 12
-    if (pair.state === 'blocked') return receipt(last.seq, 'ok');
-    if (pair.state === 'out_pending') return receipt(0, 'busy');
-    if (pair.inStream === null || !equalBytes(pair.inStream, stream)) return receipt(0, 'unknown');
-    if (pair.unread + frames.length > MAX_UNREAD || pair.unreadBytes > MAX_UNREAD_BYTES) return receipt(0, 'busy');
+    if (pair.state === 'blocked') {
+      this.#deps.entries.receive(pair, [], last.content.id, now);
+      return receipt(last.content.id, 'ok');
+    }
+    if (pair.unread + frames.length > MAX_UNREAD || pair.unreadBytes > MAX_UNREAD_BYTES) return receipt(null, 'busy');
     const contents: ChatContent[] = [];
-    let { received } = pair;
-    for (const { seq, content } of frames) {
-      // A gap means that one side has lost its state. Both start new streams after the last entry here.
-      if (seq > received + 1) {
-        this.#keep(pair, contents, received);
-        return receipt(received, 'unknown');
+    let { receivedId } = pair;
+    for (const { after, content } of frames) {
+      // A gap means that this side lost messages. The peer sends them again, after the last one here.
+      if (!this.#hasReceived(pair, after, receivedId)) {
+        this.#keep(pair, contents, receivedId);
+        return receipt(receivedId, 'unknown');
       }
-      received = Math.max(received, seq);
+      receivedId = content.id;
       contents.push(content);
     }
-    this.#keep(pair, contents, received);
-    receipt(last.seq, 'ok');
+    this.#keep(pair, contents, receivedId);
+    receipt(receivedId, 'ok');
   }
 
   /** Stores entries that are not in the log yet. Duplicates have the same ID. */
-  #keep(pair: PairRow, contents: readonly ChatContent[], received: number): void {
+  #keep(pair: PairRow, contents: readonly ChatContent[], receivedId: Uint8Array | null): void {
     const { entries, events, store, clock } = this.#deps;
     const now = clock.now();
     // The peer's clock sets the time of an entry. This clock limits it, so that no entry is in the future.
     const shown = contents.map((content) => ({ ...content, at: Math.min(content.at, now) }));
-    const added = entries.receive(pair, shown, received, now);
+    const added = entries.receive(pair, shown, receivedId, now);
     for (const seq of added) events.emit(pair.aid, 'chat.received', { peer: pair.peer, seq }, pair.peer);
     this.#pair = store.byId(pair.id);
     if (added.length > 0)

@@ -61,7 +61,7 @@ function hexOrNull(bytes: Uint8Array | null): string | null {
 }
 
 function pairPart(pair: PairRow, entries: readonly ChatEntry[]): PairPart {
-  const { peer, state, since, note, acked, received, control } = pair;
+  const { peer, state, since, note, acked, control } = pair;
   return {
     peer,
     state,
@@ -70,8 +70,9 @@ function pairPart(pair: PairRow, entries: readonly ChatEntry[]): PairPart {
     expires_at: pair.expiresAt,
     out_stream: hexOrNull(pair.outStream),
     acked,
+    acked_id: hexOrNull(pair.ackedId),
     in_stream: hexOrNull(pair.inStream),
-    received,
+    received_id: hexOrNull(pair.receivedId),
     control,
     control_until: pair.controlUntil,
     gone_out: hexOrNull(pair.goneOut),
@@ -136,8 +137,8 @@ function readPair(path: string, aid: Aid, one: PairPart) {
     origin: null,
     outStream: bytesOrNull(one.out_stream),
     acked: one.acked,
+    ackedId: bytesOrNull(one.acked_id),
     inStream: bytesOrNull(one.in_stream),
-    received: one.received,
     control: one.control,
     controlUntil: one.control_until,
     goneOut: bytesOrNull(one.gone_out),
@@ -153,7 +154,12 @@ function readPair(path: string, aid: Aid, one: PairPart) {
     peer,
     relationship,
     entries,
-    marks: { lastSeq: one.last_seq, lastAt: one.last_at, readCursor: one.read_cursor },
+    marks: {
+      lastSeq: one.last_seq,
+      lastAt: one.last_at,
+      readCursor: one.read_cursor,
+      receivedId: bytesOrNull(one.received_id),
+    },
   };
 }
 

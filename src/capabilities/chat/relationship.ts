@@ -38,8 +38,8 @@ const NO_RELATIONSHIP = {
   origin: null,
   outStream: null,
   acked: 0,
+  ackedId: null,
   inStream: null,
-  received: 0,
   control: null,
   controlUntil: null,
   goneOut: null,
@@ -170,15 +170,13 @@ export function onRequest(
       // A blocked peer must not be able to detect the block.
       return answered('ok', r);
     case 'friends':
-      if (isSame(theirs, r.inStream)) return answered('ok', r);
-      // The peer has lost its state and starts a new stream, so this side does too. The peer recognizes duplicates by
-      // their IDs.
+      // The peer has lost the acceptance.
+      if (isSame(theirs, r.inStream)) return answered('ok', { ...r, control: 'accept', controlUntil: null });
+      // The peer has lost its state and starts a new stream, so this side does too.
       return answered('ok', {
         ...r,
         outStream: stream,
-        acked: 0,
         inStream: theirs,
-        received: 0,
         control: 'accept',
         controlUntil: null,
       });
@@ -216,8 +214,7 @@ export function onAccept(r: Relationship, theirs: Uint8Array, re: Uint8Array, no
   if (r.state === 'blocked') return answered('ok', r);
   if (r.state !== 'out_pending' && r.state !== 'friends') return answered('gone', r);
   // If both sides started new streams at the same time, `re` is outdated.
-  if (r.state === 'friends')
-    return answered('ok', isSame(theirs, r.inStream) ? r : { ...r, inStream: theirs, received: 0 });
+  if (r.state === 'friends') return answered('ok', isSame(theirs, r.inStream) ? r : { ...r, inStream: theirs });
   // An answer to an earlier request. The current request is in flight and is answered too.
   if (!isSame(re, r.outStream)) return answered('ok', r);
   return answered('ok', { ...NO_RELATIONSHIP, state: 'friends', since: now, outStream: r.outStream, inStream: theirs });
@@ -244,7 +241,16 @@ export function onStranger(r: Relationship, ours: Uint8Array, now: number): Chan
 /** The peer does not know our stream, so we introduce ourselves again. @param stream a new stream ID */
 export function onUnknownStream(r: Relationship, ours: Uint8Array, stream: Uint8Array): Change {
   if (!isSame(ours, r.outStream) || r.state !== 'friends') return kept(r);
-  return kept({ ...r, outStream: stream, acked: 0, control: 'accept', controlUntil: null });
+  return kept({ ...r, outStream: stream, control: 'accept', controlUntil: null });
+}
+
+/**
+ * Messages of a friend arrive, but the acceptance of the request was lost here, for example because a backup was
+ * restored. The repeated request makes the peer repeat the acceptance.
+ */
+export function onEarlyMessage(r: Relationship): Change {
+  const isUnheard = r.state === 'out_pending' && r.control === null;
+  return kept(isUnheard ? { ...r, control: 'request', controlUntil: r.expiresAt } : r);
 }
 
 /** The content of a control message in flight, to compare with the current row. */

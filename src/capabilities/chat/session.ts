@@ -20,8 +20,8 @@ export interface PendingControl {
 /** The progress of one link through the queue. */
 export interface SendCursor {
   readonly stream: Uint8Array;
-  /** Stream sequence number of the next entry. */
-  nextSeq: number;
+  /** ID of the last sent or acknowledged entry; null before the first one. */
+  lastId: Uint8Array | null;
   /** Position in the log of the last sent entry. */
   lastEntry: number;
   /** Sent entries without an acknowledgment. */
@@ -29,11 +29,15 @@ export interface SendCursor {
 }
 
 interface Unacknowledged {
-  /** Stream sequence number. */
-  readonly seq: number;
+  readonly id: Uint8Array;
   /** Position in the log. */
   readonly place: number;
   readonly bytes: number;
+}
+
+/** The position in the log of a sent entry without an acknowledgment, or 0 if there is no such entry. */
+export function placeOf({ unacknowledged }: SendCursor, id: Uint8Array | null): number {
+  return id === null ? 0 : (unacknowledged.findLast((sent) => equalBytes(sent.id, id))?.place ?? 0);
 }
 
 export interface SessionEvents {
@@ -169,9 +173,9 @@ export class ChatSession {
     for (const frame of frames) {
       if (cursor === null || frame.kind !== 'receipt' || frame.answer !== 'ok') return 0;
       if (!equalBytes(cursor.stream, frame.stream)) return 0;
-      upTo = Math.max(upTo, frame.seq);
+      upTo = Math.max(upTo, placeOf(cursor, frame.last));
     }
-    return cursor?.unacknowledged.findLast(({ seq }) => seq <= upTo)?.place ?? 0;
+    return upTo;
   }
 
   #catchUp(events: SessionEvents): void {

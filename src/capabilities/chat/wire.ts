@@ -21,7 +21,7 @@ export const CHAT_VERSION = 1;
 const MAX_FRAME_OVERHEAD_BYTES = 1024;
 /** Largest frame, bytes. */
 export const MAX_FRAME_BYTES: number = MAX_TEXT_BYTES + MAX_FRAME_OVERHEAD_BYTES;
-const KIND = { request: 1, accept: 2, gone: 3, message: 4, heard: 5, receipt: 6 } as const;
+const KIND = { request: 1, accept: 2, gone: 3, message: 4, heard: 5, receipt: 6, check: 7 } as const;
 
 export type Frame =
   /** `n` numbers the control messages of one link that need an acknowledgment. */
@@ -29,10 +29,23 @@ export type Frame =
   /** `stream` is our stream, `re` is the stream of the peer's request. */
   | { readonly kind: 'accept'; readonly n: number; readonly stream: Uint8Array; readonly re: Uint8Array }
   | { readonly kind: 'gone'; readonly n: number; readonly stream: Uint8Array | null; readonly re: Uint8Array | null }
-  | { readonly kind: 'message'; readonly stream: Uint8Array; readonly seq: number; readonly content: ChatContent }
+  /** `after` is the ID of the sender's message before this one, or null for the first one. */
+  | {
+      readonly kind: 'message';
+      readonly stream: Uint8Array;
+      readonly after: Uint8Array | null;
+      readonly content: ChatContent;
+    }
   | { readonly kind: 'heard'; readonly n: number; readonly answer: Answer }
-  /** How much of a stream has arrived. */
-  | { readonly kind: 'receipt'; readonly stream: Uint8Array; readonly seq: number; readonly answer: Answer };
+  /** `last` is the ID of the last message that is stored, or null if there is none. */
+  | {
+      readonly kind: 'receipt';
+      readonly stream: Uint8Array;
+      readonly last: Uint8Array | null;
+      readonly answer: Answer;
+    }
+  /** Asks for a receipt unless the message `after`, which has a receipt, is still stored. */
+  | { readonly kind: 'check'; readonly stream: Uint8Array; readonly after: Uint8Array };
 
 export type MessageFrame = Extract<Frame, { kind: 'message' }>;
 
@@ -52,12 +65,14 @@ function valueOf(frame: Frame): Parameters<typeof encodeCbor>[0] {
     case 'message': {
       const { id, at, text, file } = frame.content;
       const f = file === null ? undefined : fileValue(file);
-      return { k, s: frame.stream, q: frame.seq, i: id, t: at, b: text ?? undefined, f };
+      return { k, s: frame.stream, p: frame.after ?? undefined, i: id, t: at, b: text ?? undefined, f };
     }
     case 'heard':
       return { k, n: frame.n, c: ANSWERS.indexOf(frame.answer) };
     case 'receipt':
-      return { k, s: frame.stream, q: frame.seq, c: ANSWERS.indexOf(frame.answer) };
+      return { k, s: frame.stream, i: frame.last ?? undefined, c: ANSWERS.indexOf(frame.answer) };
+    case 'check':
+      return { k, s: frame.stream, p: frame.after };
   }
 }
 
@@ -71,6 +86,10 @@ type Values = Readonly<Record<string, unknown>>;
 
 function isStream(value: unknown): value is Uint8Array {
   return isBytes(value, STREAM_ID_BYTES);
+}
+
+function isEntryId(value: unknown): value is Uint8Array {
+  return isBytes(value, ENTRY_ID_BYTES);
 }
 
 function answerOf(value: unknown): Answer | null {
@@ -90,13 +109,13 @@ export function isFileName(name: string): boolean {
 }
 
 function readMessage(map: Values): MessageFrame | null {
-  const { s: stream, q: seq, i: id, t: at, b: text = null, f } = map;
-  if (!isStream(stream) || !isUint(seq) || seq === 0 || !isBytes(id, ENTRY_ID_BYTES) || !isUint(at, MAX_UNIX_MS))
-    return null;
+  const { s: stream, p: after, i: id, t: at, b: text = null, f } = map;
+  if (!isStream(stream) || !isEntryId(id) || !isUint(at, MAX_UNIX_MS)) return null;
+  if (after !== undefined && !isEntryId(after)) return null;
   if (text !== null && (typeof text !== 'string' || Buffer.byteLength(text) > MAX_TEXT_BYTES)) return null;
   const file = f === undefined ? null : readFile(f);
   if ((f !== undefined && file === null) || (text === null && file === null)) return null;
-  return { kind: 'message', stream, seq, content: { id, at, text, file } };
+  return { kind: 'message', stream, after: after ?? null, content: { id, at, text, file } };
 }
 
 function readFrame(bytes: Uint8Array): Frame | null {
@@ -123,8 +142,13 @@ function readFrame(bytes: Uint8Array): Frame | null {
     }
     case KIND.receipt: {
       const answer = answerOf(map['c']);
-      const seq = map['q'];
-      return isStream(stream) && isUint(seq) && answer !== null ? { kind: 'receipt', stream, seq, answer } : null;
+      const last = map['i'];
+      if (!isStream(stream) || answer === null || (last !== undefined && !isEntryId(last))) return null;
+      return { kind: 'receipt', stream, last: last ?? null, answer };
+    }
+    case KIND.check: {
+      const after = map['p'];
+      return isStream(stream) && isEntryId(after) ? { kind: 'check', stream, after } : null;
     }
     default:
       return null;

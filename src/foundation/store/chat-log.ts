@@ -79,10 +79,10 @@ export class ChatLog {
   }
 
   /**
-   * Adds entries from the peer, except for known ones. `received` is the new position in the peer's stream. Returns the
-   * positions of the new entries. Call in a transaction.
+   * Adds entries from the peer, except for known ones. `receivedId` names the last accepted entry. Returns the positions
+   * of the new entries. Call in a transaction.
    */
-  receive(pair: PairRow, contents: readonly ChatContent[], received: number, now: number): number[] {
+  receive(pair: PairRow, contents: readonly ChatContent[], receivedId: Uint8Array | null, now: number): number[] {
     let { lastSeq, unreadBytes } = pair;
     const added: number[] = [];
     for (const content of contents) {
@@ -94,7 +94,7 @@ export class ChatLog {
     }
     const lastAt = added.length > 0 ? now : pair.lastAt;
     this.#store.run`
-      UPDATE chat_pairs SET last_seq = ${lastSeq}, last_at = ${lastAt}, received = ${received},
+      UPDATE chat_pairs SET last_seq = ${lastSeq}, last_at = ${lastAt}, received_id = ${receivedId},
         unread = unread + ${added.length}, unread_bytes = ${unreadBytes} WHERE id = ${pair.id}`;
     return added;
   }
@@ -106,13 +106,17 @@ export class ChatLog {
   }
 
   /** Fills the empty log of an imported chat and sets its positions. Call in a transaction. */
-  restore(pair: number, entries: readonly ChatEntry[], { lastSeq, lastAt }: Pick<PairRow, 'lastSeq' | 'lastAt'>): void {
+  restore(
+    pair: number,
+    entries: readonly ChatEntry[],
+    { lastSeq, lastAt, receivedId }: Pick<PairRow, 'lastSeq' | 'lastAt' | 'receivedId'>,
+  ): void {
     for (const entry of entries) {
       const status = entry.incoming ? null : ENTRY_STATUSES.indexOf(entry.status);
       this.#insert(pair, entry.seq, entry, status, entryBytes(entry));
     }
     this.#store.run`
-      UPDATE chat_pairs SET last_seq = ${lastSeq}, last_at = ${lastAt}, (unread, unread_bytes) =
+      UPDATE chat_pairs SET last_seq = ${lastSeq}, last_at = ${lastAt}, received_id = ${receivedId}, (unread, unread_bytes) =
         (SELECT count(*), coalesce(sum(bytes), 0) FROM chat_entries WHERE pair = chat_pairs.id AND incoming = 1)
       WHERE id = ${pair}`;
     this.#recountQueue(pair);
@@ -149,27 +153,48 @@ export class ChatLog {
   }
 
   /**
-   * Marks the first `count` queued entries as delivered: the peer acknowledged `acked` entries of the stream. Returns
-   * the position of the last one; 0 if there was none. Call in a transaction.
+   * Marks the queued entries up to a position as delivered. Returns the position of the last one; 0 if there was none.
+   * Call in a transaction.
    */
-  markSent(pair: PairRow, count: number, acked: number): number {
+  markSent(pair: number, upTo: number): number {
     const rows = this.#store.all`
-      SELECT seq, bytes FROM chat_entries WHERE pair = ${pair.id} AND status = 1 ORDER BY seq LIMIT ${count}`;
-    const last = orZero(rows.at(-1), 'seq');
+      SELECT seq, id, bytes FROM chat_entries WHERE pair = ${pair} AND status = 1 AND seq <= ${upTo} ORDER BY seq`;
+    const last = rows.at(-1);
+    if (last === undefined) return 0;
     const bytes = rows.reduce((sum, row) => sum + integerOf(row, 'bytes'), 0);
-    this.#store.run`UPDATE chat_entries SET status = ${SENT} WHERE pair = ${pair.id} AND status = 1 AND seq <= ${last}`;
+    this.#store.run`UPDATE chat_entries SET status = ${SENT} WHERE pair = ${pair} AND status = 1 AND seq <= ${upTo}`;
     this.#store.run`
-      UPDATE chat_pairs SET acked = ${acked}, queued = queued - ${rows.length}, queued_bytes = queued_bytes - ${bytes}
-      WHERE id = ${pair.id}`;
-    return last;
+      UPDATE chat_pairs SET acked = acked + ${rows.length}, acked_id = ${blobOf(last, 'id')},
+        queued = queued - ${rows.length}, queued_bytes = queued_bytes - ${bytes} WHERE id = ${pair}`;
+    return integerOf(last, 'seq');
   }
 
-  /** Queues the last `count` delivered entries again, because the peer lost them. Call in a transaction. */
-  requeue(pair: number, count: number): void {
-    this.#store.run`
+  /**
+   * Queues the delivered entries after a position again, at most the last `limit`, because the peer lost them. The entry
+   * at `after`, if any, becomes the last acknowledged one. Call in a transaction.
+   */
+  requeue(pair: number, after: number, limit: number): void {
+    const changed = this.#store.run`
       UPDATE chat_entries SET status = ${QUEUED} WHERE pair = ${pair} AND seq IN
-        (SELECT seq FROM chat_entries WHERE pair = ${pair} AND status = ${SENT} ORDER BY seq DESC LIMIT ${count})`;
+        (SELECT seq FROM chat_entries WHERE pair = ${pair} AND status = ${SENT} AND seq > ${after}
+         ORDER BY seq DESC LIMIT ${limit})`;
+    this.#store.run`
+      UPDATE chat_pairs SET acked = acked - ${changed},
+        acked_id = (SELECT id FROM chat_entries WHERE pair = ${pair} AND seq = ${after}) WHERE id = ${pair}`;
     this.#recountQueue(pair);
+  }
+
+  /** The position of an entry that this side sent or queued; 0 if there is none with this ID. */
+  placeOfOwn(pair: number, id: Uint8Array): number {
+    const row = this.#store.one`
+      SELECT seq FROM chat_entries WHERE pair = ${pair} AND id = ${id} AND incoming = 0`;
+    return orZero(row, 'seq');
+  }
+
+  /** Whether the log has an entry of the peer with this ID. */
+  hasReceived(pair: number, id: Uint8Array): boolean {
+    const row = this.#store.one`SELECT 1 FROM chat_entries WHERE pair = ${pair} AND id = ${id} AND incoming = 1`;
+    return row !== undefined;
   }
 
   /** Drops undelivered entries, because the relationship ended. Call in a transaction. */

@@ -33,11 +33,10 @@ function relationshipOf(row: Row) {
     origin: orNull(textOf, row, 'origin'),
     /** ID of the outgoing stream of this relationship; null without a relationship. */
     outStream: orNull(blobOf, row, 'out_stream'),
-    /** Acknowledged entries of the outgoing stream. */
+    /** How many entries of this relationship the peer has acknowledged, and the ID of the last one. */
     acked: integerOf(row, 'acked'),
+    ackedId: orNull(blobOf, row, 'acked_id'),
     inStream: orNull(blobOf, row, 'in_stream'),
-    /** Received entries of the peer's stream. */
-    received: integerOf(row, 'received'),
     control: orNull(controlOf, row, 'control'),
     /** Until when the control message is sent; null: without limit. */
     controlUntil: orNull(integerOf, row, 'control_until'),
@@ -53,6 +52,8 @@ function pairOf(row: Row) {
     id: integerOf(row, 'id'),
     aid: aidFromRow(row, 'aid'),
     peer: aidFromRow(row, 'peer'),
+    /** ID of the last entry that was accepted from the peer, in any relationship. */
+    receivedId: orNull(blobOf, row, 'received_id'),
     /** Entries that were not delivered to the peer. */
     queued: integerOf(row, 'queued'),
     queuedBytes: integerOf(row, 'queued_bytes'),
@@ -117,9 +118,8 @@ export class ChatStore {
   #storeRelationship(id: number, r: Relationship): void {
     this.#store.run`
       UPDATE chat_pairs SET state = ${r.state}, since = ${r.since}, note = ${r.note}, expires_at = ${r.expiresAt},
-        origin = ${r.origin}, out_stream = ${r.outStream}, acked = ${r.acked}, in_stream = ${r.inStream},
-        received = ${r.received}, control = ${r.control}, control_until = ${r.controlUntil},
-        gone_out = ${r.goneOut}, gone_in = ${r.goneIn} WHERE id = ${id}`;
+        origin = ${r.origin}, out_stream = ${r.outStream}, acked = ${r.acked}, acked_id = ${r.ackedId},
+        in_stream = ${r.inStream}, control = ${r.control}, control_until = ${r.controlUntil}, gone_out = ${r.goneOut}, gone_in = ${r.goneIn} WHERE id = ${id}`;
   }
 
   /** Deletes a pair without a relationship, a pending control message or a log. */

@@ -55,8 +55,13 @@ function setUp() {
   return { aid, db, store, entries, told, known, relate, sessionOf, take };
 }
 
-/** Processes a receipt for two sent entries, after `arrived` of them were acknowledged. */
-function receipt(answer: Answer, seq: number, arrived = 0) {
+/** The ID of the `n`th entry; null for 0. */
+function entryId(n: number): Uint8Array | null {
+  return n === 0 ? null : new Uint8Array(16).fill(n);
+}
+
+/** Processes a receipt that names one of two sent entries, after `arrived` of them were acknowledged. */
+function receipt(answer: Answer, last: number, arrived = 0) {
   const { aid, store, entries, relate, sessionOf, take } = setUp();
   const peer = newIdentity().aid;
   const id = relate(peer, FRIENDS);
@@ -64,25 +69,29 @@ function receipt(answer: Answer, seq: number, arrived = 0) {
   const session = sessionOf(peer);
   session.cursor = {
     stream: OURS,
-    nextSeq: 3,
+    lastId: entryId(2),
     lastEntry: 2,
-    unacknowledged: [1, 2].map((n) => ({ seq: n, place: n, bytes: 1 })),
+    unacknowledged: [1, 2].map((n) => ({ id: new Uint8Array(16).fill(n), place: n, bytes: 1 })),
   };
-  if (arrived > 0) take(session, { kind: 'receipt', stream: OURS, seq: arrived, answer: 'ok' });
-  const { sentUpTo, isBusy } = take(session, { kind: 'receipt', stream: OURS, seq, answer });
+  if (arrived > 0) take(session, { kind: 'receipt', stream: OURS, last: entryId(arrived), answer: 'ok' });
+  const { sentUpTo, isBusy } = take(session, { kind: 'receipt', stream: OURS, last: entryId(last), answer });
   const { state, acked, queued, control } = store.pair(aid, peer) ?? assert.fail();
-  return { sentUpTo, isBusy, state, acked, queued, control, awaited: session.cursor.unacknowledged.length };
+  return { sentUpTo, isBusy, state, acked, queued, control, awaited: session.cursor?.unacknowledged.length };
 }
 
 test('a receipt reports delivered entries and the handling of the remaining ones', () => {
   const friends = { state: 'friends', isBusy: false, control: null };
   assert.deepEqual(receipt('ok', 1), { ...friends, sentUpTo: 1, acked: 1, queued: 1, awaited: 1 });
-  assert.deepEqual(receipt('ok', 9), { ...friends, sentUpTo: 2, acked: 2, queued: 0, awaited: 0 });
+  assert.deepEqual(receipt('ok', 2), { ...friends, sentUpTo: 2, acked: 2, queued: 0, awaited: 0 });
+  assert.deepEqual(receipt('ok', 9), { ...friends, sentUpTo: 0, acked: 0, queued: 2, awaited: 2 }, 'never sent');
   assert.deepEqual(receipt('busy', 0), { ...friends, isBusy: true, sentUpTo: 0, acked: 0, queued: 2, awaited: 2 });
   const anew = { ...friends, control: 'accept' };
-  assert.deepEqual(receipt('unknown', 1), { ...anew, sentUpTo: 1, acked: 0, queued: 1, awaited: 1 });
+  assert.deepEqual(receipt('unknown', 1), { ...anew, sentUpTo: 1, acked: 1, queued: 1, awaited: 1 });
   // A delivered entry that the peer has lost is queued again.
-  assert.deepEqual(receipt('unknown', 1, 2), { ...anew, sentUpTo: 0, acked: 0, queued: 1, awaited: 0 });
+  assert.deepEqual(receipt('unknown', 1, 2), { ...anew, sentUpTo: 0, acked: 1, queued: 1, awaited: 0 });
+  assert.deepEqual(receipt('unknown', 0, 2), { ...anew, sentUpTo: 0, acked: 0, queued: 2, awaited: 0 });
+  // The peer has an entry that this log lost, so nothing is known about the other ones.
+  assert.deepEqual(receipt('unknown', 9, 2), { ...anew, sentUpTo: 0, acked: 0, queued: 2, awaited: 0 });
   const over = { ...friends, state: 'none' };
   assert.deepEqual(receipt('gone', 0), { ...over, sentUpTo: 0, acked: 0, queued: 0, awaited: 2 });
 });
@@ -155,13 +164,13 @@ test('a network has few pending requests, even with many addresses and node keys
 
 test('entries are accepted from friends only, each stream separately, up to the limit of unread entries', () => {
   const { aid, db, store, entries, told, relate, sessionOf, take } = setUp();
-  const message = (seq: number, stream = THEIRS): Frame => {
-    const content = { id: new Uint8Array(16).fill(seq), at: 0, text: `${seq}`, file: null };
-    return { kind: 'message', stream, seq, content };
+  const message = (n: number, stream = THEIRS): Frame => {
+    const content = { id: new Uint8Array(16).fill(n), at: 0, text: `${n}`, file: null };
+    return { kind: 'message', stream, after: entryId(n - 1), content };
   };
   const answers = (peer: Aid, ...frames: Frame[]) =>
     take(sessionOf(peer), ...frames).replies.map((reply) =>
-      reply.kind === 'receipt' ? [reply.seq, reply.answer] : [],
+      reply.kind === 'receipt' ? [reply.last?.[0] ?? 0, reply.answer] : [],
     );
   const states = { none: [[0, 'gone']], in_pending: [[0, 'gone']], out_pending: [[0, 'busy']], blocked: [[1, 'ok']] };
   for (const state of ['none', 'in_pending', 'out_pending', 'blocked'] as const) {
@@ -173,9 +182,10 @@ test('entries are accepted from friends only, each stream separately, up to the 
   const id = relate(friend, FRIENDS);
   assert.deepEqual(answers(friend, message(1), message(2), message(3, OURS), message(4, OURS)), [
     [2, 'ok'],
-    [0, 'unknown'],
+    [2, 'unknown'],
   ]);
   assert.deepEqual(answers(friend, message(2), message(4)), [[2, 'unknown']], 'a gap');
+  assert.deepEqual(answers(friend, message(1), message(2)), [[2, 'ok']], 'known messages');
   assert.equal(entries.page(id, 0, 10, 1e6).entries.length, 2);
   assert.deepEqual(told, ['chat.received', 'chat.received', 'chat.unread']);
   store.transaction(() => {
@@ -185,7 +195,7 @@ test('entries are accepted from friends only, each stream separately, up to the 
       new DataView(name.buffer).setUint32(0, i + 1);
       return { id: name, at: 0, text: '', file: null };
     });
-    entries.receive(pair, many, pair.received, 0);
+    entries.receive(pair, many, pair.receivedId, 0);
   });
   assert.deepEqual(answers(friend, message(3), message(4)), [[0, 'busy']]);
   const unreadBytes = (bytes: number) => db.run`UPDATE chat_pairs SET unread_bytes = ${bytes} WHERE id = ${id}`;
@@ -193,4 +203,34 @@ test('entries are accepted from friends only, each stream separately, up to the 
   assert.deepEqual(answers(friend, message(3)), [[0, 'busy']]);
   unreadBytes(MAX_UNREAD_BYTES);
   assert.deepEqual(answers(friend, message(3)), [[3, 'ok']]);
+});
+
+test('a check is answered only if the named message is missing', () => {
+  const { aid, store, relate, sessionOf, take } = setUp();
+  const check = (peer: Aid, after: number, stream = THEIRS) =>
+    take(sessionOf(peer), { kind: 'check', stream, after: new Uint8Array(16).fill(after) }).replies.map((reply) =>
+      reply.kind === 'receipt' ? [reply.last?.[0] ?? 0, reply.answer] : [],
+    );
+  const friend = newIdentity().aid;
+  relate(friend, FRIENDS);
+  assert.deepEqual(check(friend, 1), [[0, 'unknown']]);
+  for (const n of [1, 2]) {
+    const content = { id: new Uint8Array(16).fill(n), at: 0, text: `${n}`, file: null };
+    take(sessionOf(friend), { kind: 'message', stream: THEIRS, after: entryId(n - 1), content });
+  }
+  assert.deepEqual(check(friend, 1), []);
+  assert.deepEqual(check(friend, 2), []);
+  assert.deepEqual(check(friend, 3), [[2, 'unknown']]);
+  assert.deepEqual(check(friend, 2, OURS), [[2, 'unknown']], 'another stream');
+  const blocked = newIdentity().aid;
+  relate(blocked, { ...FRIENDS, state: 'blocked' });
+  assert.deepEqual(check(blocked, 1), []);
+  const former = newIdentity().aid;
+  relate(former, { ...FRIENDS, state: 'none' });
+  assert.deepEqual(check(former, 1), [[0, 'gone']]);
+  // The acceptance of the request is lost here. The repeated request brings it back.
+  const asked = newIdentity().aid;
+  relate(asked, { ...FRIENDS, state: 'out_pending', expiresAt: 9 });
+  assert.deepEqual(check(asked, 1), [[0, 'busy']]);
+  assert.deepEqual([store.pair(aid, asked)?.control, store.pair(aid, asked)?.controlUntil], ['request', 9]);
 });

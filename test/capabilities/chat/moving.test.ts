@@ -29,7 +29,7 @@ test('a long log loses its oldest entries; the conversation continues and both s
         text: `old ${i}`,
         file: null,
       };
-      if (pair !== null) log.receive(pair, [content], pair.received, 1);
+      if (pair !== null) log.receive(pair, [content], content.id, 1);
     }
   });
   a.links.agents.delete(alice);

@@ -38,7 +38,7 @@ function listening(duplex: Duplex) {
 const MESSAGE: Frame = {
   kind: 'message',
   stream: THEIRS,
-  seq: 1,
+  after: null,
   content: { id: new Uint8Array(16), at: 1, text: 'x', file: null },
 };
 
@@ -46,16 +46,21 @@ const MESSAGE: Frame = {
 async function underWay() {
   const duplex = new Duplex({ read: () => {}, write: (_chunk, _encoding, done) => done() });
   const { session, link, heard } = listening(duplex);
-  const unacknowledged = [1, 2, 3].map((seq) => ({ seq, place: 10 * seq, bytes: 1 }));
-  session.cursor = { stream: OURS, nextSeq: 4, lastEntry: 30, unacknowledged };
+  const unacknowledged = [1, 2, 3].map((n) => ({ id: entryId(n), place: 10 * n, bytes: 1 }));
+  session.cursor = { stream: OURS, lastId: entryId(3), lastEntry: 30, unacknowledged };
   duplex.push(Uint8Array.of(CHAT_VERSION));
   await turn();
   const says = (...frames: Frame[]): void => void duplex.push(Buffer.concat(frames.map(encodeFrame)));
   return { link, heard, says };
 }
 
-function receipt(seq: number, answer: Answer = 'ok', stream = OURS): Frame {
-  return { kind: 'receipt', stream, seq, answer };
+function entryId(n: number): Uint8Array {
+  return new Uint8Array(16).fill(n);
+}
+
+/** A receipt for the `n`th entry. */
+function receipt(n: number, answer: Answer = 'ok', stream = OURS): Frame {
+  return { kind: 'receipt', stream, last: entryId(n), answer };
 }
 
 test('delivery is reported before it is stored', async () => {
@@ -103,7 +108,7 @@ test('a peer that sends requests without reading is disconnected at 4 MiB of uns
   const deaf = new Duplex({ read: () => {}, write: () => {} });
   const { session, link } = listening(deaf);
   const content = { id: new Uint8Array(16), at: 1, text: 'x'.repeat(16_000), file: null };
-  const frame: Frame = { kind: 'message', stream: new Uint8Array(16), seq: 1, content };
+  const frame: Frame = { kind: 'message', stream: new Uint8Array(16), after: null, content };
   const fitting = Math.floor((4 * 1024 * 1024 - link.writableLength) / encodeFrame(frame).length);
   for (let i = 0; i < fitting; i++) session.send(frame);
   assert.deepEqual([session.closed, session.isFull], [false, true]);

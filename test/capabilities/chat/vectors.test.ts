@@ -43,12 +43,14 @@ function described(frame: Frame): Readonly<Record<string, unknown>> {
       const { id, at, text, file } = frame.content;
       const shown = file === null ? undefined : { object_id: file.objectId, name: file.name, size: file.size };
       const content = { id_hex: toHex(id), at_ms: at, text: text ?? undefined, file: shown };
-      return { kind: frame.kind, stream_hex: toHex(frame.stream), seq: frame.seq, ...content };
+      return { kind: frame.kind, stream_hex: toHex(frame.stream), after_hex: bytes(frame.after), ...content };
     }
     case 'heard':
       return { kind: frame.kind, n: frame.n, answer: frame.answer };
     case 'receipt':
-      return { kind: frame.kind, stream_hex: toHex(frame.stream), seq: frame.seq, answer: frame.answer };
+      return { kind: frame.kind, stream_hex: toHex(frame.stream), last_hex: bytes(frame.last), answer: frame.answer };
+    case 'check':
+      return { kind: frame.kind, stream_hex: toHex(frame.stream), after_hex: toHex(frame.after) };
   }
 }
 

@@ -25,11 +25,12 @@ const frame: fc.Arbitrary<Frame> = fc.oneof(
   fc.record({
     kind: fc.constant('message' as const),
     stream: bytes(16),
-    seq: fc.integer({ min: 1 }),
+    after: fc.option(bytes(16)),
     content: fc.record({ id: bytes(16), at: fc.nat(), text: text(200), file: fc.option(file) }),
   }),
   fc.record({ kind: fc.constant('heard' as const), n: fc.nat(), answer }),
-  fc.record({ kind: fc.constant('receipt' as const), stream: bytes(16), seq: fc.nat(), answer }),
+  fc.record({ kind: fc.constant('receipt' as const), stream: bytes(16), last: fc.option(bytes(16)), answer }),
+  fc.record({ kind: fc.constant('check' as const), stream: bytes(16), after: bytes(16) }),
 );
 
 /** The frames that a reader decodes from chunks. */
@@ -86,15 +87,15 @@ function framed(value: Parameters<typeof encodeCbor>[0]): Uint8Array {
 
 test('frames that exceed a limit are rejected', () => {
   const s = new Uint8Array(16);
-  const good = { k: 4, s, q: 1, i: s, t: 1, b: 'x' };
+  const good = { k: 4, s, i: s, t: 1, b: 'x' };
   assert.equal(readIn([framed(good)]).length, 1);
   const bad = [
     { ...good, k: 9 },
     { ...good, s: new Uint8Array(15) },
-    { ...good, q: 0 },
+    { ...good, p: s.slice(1) },
     { ...good, i: new Uint8Array(17) },
     { ...good, b: 'x'.repeat(MAX_TEXT_BYTES + 1) },
-    { k: 4, s, q: 1, i: s, t: 1 },
+    { k: 4, s, i: s, t: 1 },
     { ...good, f: [new Uint8Array(31), 'n', 1] },
     { ...good, f: [new Uint8Array(32), '../n', 1] },
     { ...good, f: [new Uint8Array(32), 'a\u0000', 1] },
@@ -111,7 +112,7 @@ test('frames that exceed a limit are rejected', () => {
 test('a frame that arrives byte by byte costs no more than its size', (t) => {
   const stream = new Uint8Array(16);
   const content = { id: stream, at: 1, text: 'x'.repeat(MAX_TEXT_BYTES), file: null };
-  const all = Buffer.concat([Uint8Array.of(1), encodeFrame({ kind: 'message', stream, seq: 1, content })]);
+  const all = Buffer.concat([Uint8Array.of(1), encodeFrame({ kind: 'message', stream, after: null, content })]);
   const reader = new ChatFrameReader();
   let copied = 0;
   const concat = Buffer.concat.bind(Buffer);

@@ -132,7 +132,7 @@ describe('moving an agent', () => {
     old.store.transaction(() => {
       for (let i = 0; i < count; i++) {
         const pair = new ChatStore(old.store).byId(friend.id);
-        if (pair !== null) log.receive(pair, [entry(i)], i + 2, 1);
+        if (pair !== null) log.receive(pair, [entry(i)], entry(i).id, 1);
         log.queue(friend.id, entry(count + i));
       }
     });

@@ -56,21 +56,31 @@ test('a queued entry is in the log, in the queue and in the counters of the pair
 
 test('a received entry is in the log once and is unread', () => {
   const { log, id, pair } = world();
-  assert.deepEqual(log.receive(pair(), [], 1, 90), []);
-  assert.deepEqual([pair().received, pair().lastAt], [1, null]);
-  assert.deepEqual(log.receive(pair(), [content(1), content(2)], 2, 90), [1, 2]);
-  assert.deepEqual(log.receive(pair(), [content(2), content(3)], 3, 95), [3]);
-  assert.deepEqual(log.receive(pair(), [content(3)], 4, 99), []);
+  assert.deepEqual(log.receive(pair(), [], content(1).id, 90), []);
+  assert.deepEqual([pair().receivedId, pair().lastAt], [content(1).id, null]);
+  assert.deepEqual(log.receive(pair(), [content(1), content(2)], content(2).id, 90), [1, 2]);
+  assert.deepEqual(log.receive(pair(), [content(2), content(3)], content(3).id, 95), [3]);
+  assert.deepEqual(log.receive(pair(), [content(3)], content(3).id, 99), []);
   assert.deepEqual(log.entry(id, 1), { ...content(1), seq: 1, incoming: true, status: 'received' });
-  const { lastSeq, lastAt, received, unread, unreadBytes, queued } = pair();
-  assert.deepEqual([lastSeq, lastAt, received, unread, unreadBytes, queued], [3, 95, 4, 3, 3 * SIZE, 0]);
+  const { lastSeq, lastAt, receivedId, unread, unreadBytes, queued } = pair();
+  assert.deepEqual([lastSeq, lastAt, receivedId], [3, 95, content(3).id]);
+  assert.deepEqual([unread, unreadBytes, queued], [3, 3 * SIZE, 0]);
+  log.queue(id, content(4));
+  assert.deepEqual(
+    [1, 4, 5].map((n) => [log.hasReceived(id, content(n).id), log.placeOfOwn(id, content(n).id)]),
+    [
+      [true, 0],
+      [false, 4],
+      [false, 0],
+    ],
+  );
 });
 
 test('the read cursor moves forward only, and entries up to it are read', () => {
   const { log, id, pair } = world();
-  log.receive(pair(), [content(1)], 1, 1);
+  log.receive(pair(), [content(1)], null, 1);
   log.queue(id, content(2));
-  log.receive(pair(), [content(3), content(4)], 3, 1);
+  log.receive(pair(), [content(3), content(4)], null, 1);
   assert.deepEqual(log.markRead(id, 2), { readCursor: 2, unread: 2 });
   assert.deepEqual(log.markRead(id, 1), { readCursor: 2, unread: 2 });
   assert.deepEqual(log.markRead(id, 3), { readCursor: 3, unread: 1 });
@@ -83,16 +93,22 @@ test('a queue is sent from its start, and lost entries are queued again', () => 
   const { log, id, pair } = world();
   for (const n of [1, 2, 3]) log.queue(id, content(n));
   const states = () => log.page(id, 0, 9, 1e6).entries.map(({ status }) => status);
-  assert.equal(log.markSent(pair(), 2, 5), 2);
+  assert.equal(log.markSent(id, 2), 2);
   assert.deepEqual(states(), ['sent', 'sent', 'queued']);
-  assert.deepEqual([pair().acked, pair().queued, pair().queuedBytes], [5, 1, SIZE]);
+  assert.deepEqual([pair().acked, pair().ackedId], [2, content(2).id]);
+  assert.deepEqual([pair().queued, pair().queuedBytes], [1, SIZE]);
   assert.deepEqual(seqs(log.queued(id, 0, 9, 1e6)), [3]);
-  log.requeue(id, 1);
+  log.requeue(id, 0, 1);
   assert.deepEqual(states(), ['sent', 'queued', 'queued']);
+  assert.deepEqual([pair().acked, pair().ackedId], [1, null], 'the entries before it may be lost too');
   assert.deepEqual([pair().queued, pair().queuedBytes], [2, 2 * SIZE]);
-  assert.equal(log.markSent(pair(), 9, 6), 3);
-  assert.equal(log.markSent(pair(), 9, 7), 0);
-  assert.deepEqual([pair().acked, pair().queued, pair().queuedBytes], [7, 0, 0]);
+  assert.equal(log.markSent(id, 9), 3);
+  assert.equal(log.markSent(id, 9), 0);
+  assert.deepEqual([pair().acked, pair().queued, pair().queuedBytes], [3, 0, 0]);
+  log.requeue(id, 1, 9);
+  assert.deepEqual(states(), ['sent', 'queued', 'queued']);
+  assert.deepEqual([pair().acked, pair().ackedId], [1, content(1).id]);
+  log.markSent(id, 9);
   log.queue(id, content(4));
   log.dropQueued(id);
   assert.deepEqual(states(), ['sent', 'sent', 'sent', 'dropped']);
@@ -133,10 +149,11 @@ test('an imported chat has its entries and positions', () => {
     { ...content(4), seq: 7, incoming: false, status: 'queued' },
     { ...content(5, { file: FILE }), seq: 8, incoming: true, status: 'received' },
   ];
-  log.restore(id, entries, { lastSeq: 9, lastAt: 50 });
+  log.restore(id, entries, { lastSeq: 9, lastAt: 50, receivedId: content(5).id });
   assert.deepEqual(log.page(id, 0, 9, 1e6), { entries, more: false });
   const { lastSeq, lastAt, unread, unreadBytes, queued, queuedBytes } = pair();
   assert.deepEqual([lastSeq, lastAt, unread, unreadBytes, queued, queuedBytes], [9, 50, 2, 2 * SIZE + 6, 1, SIZE]);
+  assert.deepEqual(pair().receivedId, content(5).id);
 });
 
 test('the newest entries before a position are limited in count and bytes, oldest first', () => {

@@ -18,8 +18,8 @@ const NOTHING: Relationship = {
   origin: null,
   outStream: null,
   acked: 0,
+  ackedId: null,
   inStream: null,
-  received: 0,
   control: null,
   controlUntil: null,
   goneOut: null,
@@ -33,7 +33,7 @@ function world(): { store: Store; chat: ChatStore; log: ChatLog } {
 
 function empty(id: number, aid: Aid, peer: Aid, since: number): PairRow {
   const marks = { lastSeq: 0, lastAt: null, readCursor: 0, unread: 0, unreadBytes: 0, queued: 0, queuedBytes: 0 };
-  return { ...NOTHING, ...marks, id, aid, peer, since };
+  return { ...NOTHING, ...marks, receivedId: null, id, aid, peer, since };
 }
 
 /** Creates the pair of A and peer number `n` in the given state. */
@@ -76,8 +76,8 @@ test('a relationship is read as it was stored', () => {
     origin: '10.0.0.0/24',
     outStream: bytes(3),
     acked: 4,
+    ackedId: bytes(6),
     inStream: bytes(5),
-    received: 6,
     control: 'accept',
     controlUntil: 7,
     goneOut: bytes(8),
@@ -154,7 +154,7 @@ test('counters include only agents with requests or unread entries', () => {
   assert.deepEqual(chat.counters(), new Map());
   for (const n of [3, 4]) {
     const row = chat.byId(pair(chat, n, { state: 'friends' })) ?? assert.fail();
-    log.receive(row, [content(1), content(n)], 2, 1);
+    log.receive(row, [content(1), content(n)], bytes(n), 1);
   }
   pair(chat, 5, { state: 'in_pending' });
   assert.deepEqual(chat.counters(), new Map([[A, { invites: 1, unread: 4 }]]));
