@@ -2,7 +2,7 @@
 import { subscribe } from 'node:diagnostics_channel';
 import { Socket } from 'node:net';
 import { onDetachedError } from '../foundation/detached.ts';
-import { SvcError } from '../foundation/errors.ts';
+import { codeOf, SvcError } from '../foundation/errors.ts';
 import type { Log } from '../foundation/log.ts';
 import { resetSocket } from '../foundation/sockets.ts';
 import { safeText } from '../surfaces/cli/text.ts';
@@ -10,14 +10,26 @@ import { safeText } from '../surfaces/cli/text.ts';
 // Handles errors without a caller: from timers and background work.
 
 /**
+ * Errors of the system without a bug: it has no free descriptors, memory or disk, or the network has changed. The code
+ * of the operation handles them. If one is missed, the daemon and its agents still run on.
+ */
+const SYSTEM_CODES: ReadonlySet<string> = new Set([
+  ...['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EAGAIN'],
+  ...['EADDRNOTAVAIL', 'EADDRINUSE', 'ENETDOWN', 'ENETUNREACH', 'EHOSTUNREACH', 'ENODEV'],
+  ...['ENOSPC', 'EDQUOT', 'EROFS', 'EIO'],
+]);
+
+/**
  * Keeps the process running after SvcErrors, such as a failed disk write, because the transaction was rolled back. The
- * same applies to all failures of detached work, which belongs to one request. Any other error is a bug that leaves the
- * state undefined: it is written to stderr, and the process exits with code 1, as Node does by default.
+ * same applies to errors of the system, and to all failures of detached work, which belongs to one request. Any other
+ * error is a bug that leaves the state undefined: it is written to stderr, and the process exits with code 1, as Node
+ * does by default.
  */
 export function handleUnhandledErrors(process: NodeJS.Process, log: Pick<Log, 'error'>): void {
   onDetachedError((error) => log.error({ error }, 'background work failed'));
   process.on('uncaughtException', (error: unknown) => {
-    if (error instanceof SvcError) return log.error({ error }, 'background work failed');
+    if (error instanceof SvcError || SYSTEM_CODES.has(codeOf(error)))
+      return log.error({ error }, 'background work failed');
     const text = error instanceof Error ? (error.stack ?? error.message) : 'unknown error';
     process.stderr.write(`svcd: ${safeText(text)}\n`);
     process.exit(1);

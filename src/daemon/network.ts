@@ -23,6 +23,7 @@ import { PeerTable } from '../network/peers/peer-table.ts';
 import { DialGuard, kindOfPath } from '../network/reachability/dial-guard.ts';
 import { InterfaceAddresses } from '../network/reachability/interface-addresses.ts';
 import { LanDiscovery } from '../network/reachability/lan-discovery.ts';
+import { ListenHosts } from '../network/reachability/listen-hosts.ts';
 import { NAT_TYPE } from '../network/reachability/nat.ts';
 import { NetworkMonitor } from '../network/reachability/network-monitor.ts';
 import { OutageDiagnosis } from '../network/reachability/outage-diagnosis.ts';
@@ -225,7 +226,8 @@ export async function buildNetwork(foundation: Foundation, machine: Machine = th
     return { dialled: dialled.length, reached: reached.filter((isReached) => isReached).length, isNarrow };
   };
   const exit = (): Exit => exitOf(reach.fallback.status());
-  const outages = new OutageDiagnosis({ clock, records, interfaces, exit, hasProxy: () => tls.hasProxy });
+  const listenHosts = new ListenHosts([dhtListen, quicListen], interfaces);
+  const outages = new OutageDiagnosis({ clock, records, listenHosts, interfaces, exit, hasProxy: () => tls.hasProxy });
   const dialGuard = new DialGuard({
     interfaces: interfaceAddresses,
     usesLoopback: () =>
@@ -300,6 +302,7 @@ export async function buildNetwork(foundation: Foundation, machine: Machine = th
     records,
     ownAddresses,
     interfaceAddresses,
+    listenHosts,
     networkMonitor,
     tls,
     hasTls: machine.hasTls,
@@ -318,6 +321,7 @@ export async function buildNetwork(foundation: Foundation, machine: Machine = th
     portMapper,
     resolver,
     outages,
+    listenHosts,
     dialSome,
     interfaces,
     lookupHost,

@@ -15,6 +15,7 @@ import { Helper } from '../network/reachability/helper.ts';
 import { HelperClient, retryIfDead } from '../network/reachability/helper-client.ts';
 import { HelperStore } from '../network/reachability/helper-store.ts';
 import { isPublicIpv6, publicIpv6SourceFor } from '../network/reachability/interface-addresses.ts';
+import type { ListenHosts } from '../network/reachability/listen-hosts.ts';
 import { NatDetector, selectObservers } from '../network/reachability/nat.ts';
 import type { NetworkMonitor } from '../network/reachability/network-monitor.ts';
 import {
@@ -61,6 +62,7 @@ interface ReachParts {
   readonly records: RecordDht;
   readonly ownAddresses: OwnAddresses;
   readonly interfaceAddresses: () => readonly InterfaceAddress[];
+  readonly listenHosts: ListenHosts;
   readonly networkMonitor: NetworkMonitor;
   readonly tls: UdpOverTls;
   readonly dhtListen: Address;
@@ -316,6 +318,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     isOwnHost,
     isAllowed: () => parts.hasTls && !configuration.current.disable_relay,
     isIpv6Only: () => isIpv6Only(parts.interfaceAddresses()),
+    lacksListenAddress: () => parts.listenHosts.missing().length > 0,
     hasProxy: () => tls.hasProxy,
     onSwitch: () => {
       parts.onNetwork();

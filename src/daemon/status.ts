@@ -16,6 +16,7 @@ import { type MetricSource, single } from '../foundation/metrics.ts';
 import type { RollbackGuard } from '../foundation/store/rollback-guard.ts';
 import { VERSION } from '../foundation/version.ts';
 import type { ConnectionView, PeerTable } from '../network/peers/peer-table.ts';
+import type { ListenHosts } from '../network/reachability/listen-hosts.ts';
 import type { OwnAddresses } from '../network/reachability/own-addresses.ts';
 import type { PortMapper } from '../network/reachability/port-mapping/port-mapper.ts';
 import type { RecordDht } from '../network/records/record-dht.ts';
@@ -59,6 +60,7 @@ export interface StatusDependencies {
   };
   /** How datagrams leave this network. */
   readonly exit: () => Exit;
+  readonly listenHosts: Pick<ListenHosts, 'missing'>;
   readonly portMapper: Pick<PortMapper, 'view'>;
   readonly bound: () => Bound;
   readonly pending: Pick<PendingCounters, 'view'>;
@@ -107,6 +109,7 @@ export class StatusReports {
     const traffic = pool.stats();
     const bulk = this.#deps.lanes.stats();
     const pending = this.#deps.pending.view();
+    const lost = this.#deps.listenHosts.missing();
     return {
       node_aid: node.aid,
       version: VERSION,
@@ -126,6 +129,7 @@ export class StatusReports {
       nat_type_label: natLabel(own.natType),
       observed_addrs: reach.observed.map(formatAddress),
       listen_addrs: Object.values(bound()),
+      ...(lost.length === 0 ? {} : { lost_listen_hosts: [...lost] }),
       port_mapping: mapping.state,
       mapped_addrs: mapping.ports.map(({ external }) => formatAddress(external)),
       relays: relaysInUse(pool.connections()),

@@ -23,7 +23,7 @@ export const ExitView = Type.Object(
     trouble: nullable(
       oneOf(UDP_TROUBLES, {
         description:
-          'Why UDP is not used. `no_ipv4`: the machine has IPv6 only. `udp_silent`: no node answers. `quic_dropped`: nodes answer in the record network, but not over QUIC. `path_mtu`: only packets pass that are too short for QUIC. `flows_expire`: the network drops UDP flows some time after their start.',
+          'Why UDP is not used. `no_listen_address`: the machine has lost the address that `listen_addr` names. `no_ipv4`: the machine has IPv6 only. `udp_silent`: no node answers. `quic_dropped`: nodes answer in the record network, but not over QUIC. `path_mtu`: only packets pass that are too short for QUIC. `flows_expire`: the network drops UDP flows some time after their start.',
       }),
     ),
     helper: nullable(Type.String({ description: 'The helper that lends UDP ports over TLS, `host:port`.' })),
@@ -66,6 +66,12 @@ export const NodeStatus = Type.Object({
   nat_type_label: Type.String(),
   observed_addrs: Type.Array(Type.String()),
   listen_addrs: Type.Array(Type.String()),
+  lost_listen_hosts: Type.Optional(
+    Type.Array(Type.String(), {
+      description:
+        'Configured listen addresses that the machine has lost. The node continues when they return. Absent if there are none.',
+    }),
+  ),
   port_mapping: oneOf(PORT_MAPPING_STATES, { description: 'State of the port mapping on the router.' }),
   mapped_addrs: Type.Array(Type.String(), { description: 'Ports of the router that lead to this node.' }),
   relays: Type.Array(Type.String()),

@@ -4,7 +4,7 @@
  */
 import { Agent, type ClientRequestArgs } from 'node:http';
 import { Socket } from 'node:net';
-import { hostname, networkInterfaces } from 'node:os';
+import { hostname } from 'node:os';
 import type { Duplex } from 'node:stream';
 import { type Address, hostOfUrl, isLoopbackHost, mayBeThisMachine, parseAddress } from '../foundation/address.ts';
 import { systemClock } from '../foundation/clock.ts';
@@ -23,6 +23,7 @@ import {
 import { readDaemonInfo } from '../foundation/data-dir/daemon-info.ts';
 import { detach } from '../foundation/detached.ts';
 import { codeOf, SvcError } from '../foundation/errors.ts';
+import { readInterfaces } from '../foundation/interfaces.ts';
 import { canonicalIp } from '../foundation/ip.ts';
 
 /** Idle timeout, milliseconds. The daemon closes idle connections after 30 s. */
@@ -54,7 +55,7 @@ function needsProof(url: URL, token: string): boolean {
 function isThisMachine(host: string): boolean {
   if (mayBeThisMachine(host) || host === hostname().toLowerCase()) return true;
   const ip = canonicalIp(host);
-  return ip !== null && Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === ip));
+  return ip !== null && Object.values(readInterfaces() ?? {}).some((all) => all?.some(({ address }) => address === ip));
 }
 
 function unproven(url: URL, why: string): SvcError {

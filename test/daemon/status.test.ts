@@ -131,6 +131,7 @@ function setUp(more: Partial<StatusDependencies> = {}) {
     updater: { updateState: 'idle' },
     rollback: { isRolledBack: false },
     exit: () => OVER_UDP,
+    listenHosts: { missing: () => [] },
     ...more,
   };
   return { clock, reports: new StatusReports(dependencies) };
@@ -364,4 +365,11 @@ test('every report shows the current path when it moves from a relay to a punche
     metrics: ['punched', 'relay'],
   });
   assert.deepEqual(changes, ['relay', 'punched']);
+});
+
+test('the status names listen addresses that the machine has lost', () => {
+  const { reports } = setUp({ listenHosts: { missing: () => ['192.0.2.9'] } });
+  const status = reports.status();
+  assert.ok(Compile(nodeOperations.status.output).Check(JSON.parse(JSON.stringify(status))));
+  assert.deepEqual(status.lost_listen_hosts, ['192.0.2.9']);
 });

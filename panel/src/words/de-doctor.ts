@@ -33,6 +33,7 @@ export const deDoctor = {
     'Dieser Knoten ist über TLS mit dem Helfer {helper} verbunden: Das Netz verwirft UDP-Verbindungen einige Zeit nach ihrem Beginn.',
   'finding.exit_inspected': 'Das Netz entschlüsselt TLS. Verbindungen zwischen Knoten bleiben verschlüsselt.',
   'finding.exit_off': 'Kein Knoten antwortet über {protocol}, und disable_relay schließt TLS aus.',
+  'finding.listen_address_lost': 'Dieser Rechner hat die Adresse verloren, die listen_addr nennt.',
   'finding.exit_proxy':
     'Dieser Knoten ist über TLS mit dem Helfer {helper} verbunden, durch den Proxy {proxy}: Kein Knoten antwortet über {protocol}.',
   'finding.exit_tls':
@@ -132,6 +133,8 @@ export const deDoctor = {
     'Leiten Sie die UDP-Ports von listen_addr und quic_listen_addr am äußeren Router an den inneren weiter, oder betreiben Sie einen von beiden als Bridge.',
   'hint.exit_connecting': 'Warten Sie einige Sekunden, und versuchen Sie es erneut.',
   'hint.exit_off': 'Erlauben Sie ausgehendes UDP, oder setzen Sie disable_relay = false.',
+  'hint.listen_address_lost':
+    'Der Knoten wartet auf sie und arbeitet weiter, sobald sie zurückkehrt. Um alle Adressen zu verwenden, setzen Sie listen_addr auf :4121.',
   'hint.exit_proxy': 'Erlauben Sie ausgehendes UDP für direkte und schnellere Pfade.',
   'hint.exit_tls': 'Erlauben Sie ausgehendes UDP für direkte und schnellere Pfade.',
   'hint.few_nodes':

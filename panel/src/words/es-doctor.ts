@@ -33,6 +33,7 @@ export const esDoctor = {
     'Este nodo está conectado por TLS con el nodo auxiliar {helper}: la red corta los flujos UDP algún tiempo después de su inicio.',
   'finding.exit_inspected': 'La red descifra TLS. Las conexiones entre nodos siguen cifradas.',
   'finding.exit_off': 'Ningún nodo responde por {protocol} y disable_relay excluye TLS.',
+  'finding.listen_address_lost': 'Este equipo ha perdido la dirección que indica listen_addr.',
   'finding.exit_proxy':
     'Este nodo está conectado por TLS con el nodo auxiliar {helper}, a través del proxy {proxy}: ningún nodo responde por {protocol}.',
   'finding.exit_tls':
@@ -126,6 +127,8 @@ export const esDoctor = {
     'Redirija los puertos UDP de listen_addr y quic_listen_addr en el router exterior hacia el interior, o use uno de los dos como puente.',
   'hint.exit_connecting': 'Espere unos segundos e inténtelo de nuevo.',
   'hint.exit_off': 'Permita UDP saliente o establezca disable_relay = false.',
+  'hint.listen_address_lost':
+    'El nodo la espera y continúa cuando vuelva. Para usar todas las direcciones, establezca listen_addr en :4121.',
   'hint.exit_proxy': 'Permita UDP saliente para rutas directas y más rápidas.',
   'hint.exit_tls': 'Permita UDP saliente para rutas directas y más rápidas.',
   'hint.few_nodes': 'Con pocos nodos, los registros se guardan pocas veces. Añada nodos bootstrap si puede.',

@@ -33,6 +33,7 @@ export const jaDoctor = {
     'このノードはヘルパー {helper} に TLS で接続しています。ネットワークが UDP の通信を開始からしばらくして破棄するためです。',
   'finding.exit_inspected': 'ネットワークが TLS を復号しています。ノード間の接続は暗号化されたままです。',
   'finding.exit_off': '{protocol} で応答するノードがなく、disable_relay により TLS も使えません。',
+  'finding.listen_address_lost': 'このマシンは listen_addr が指定するアドレスを失いました。',
   'finding.exit_proxy':
     'このノードは、プロキシ {proxy} を通り、TLS でヘルパー {helper} に接続しています。{protocol} で応答するノードがないためです。',
   'finding.exit_tls':
@@ -114,6 +115,8 @@ export const jaDoctor = {
     '外側のルーターで listen_addr と quic_listen_addr の UDP ポートを内側に転送するか、一方をブリッジにしてください。',
   'hint.exit_connecting': '数秒待ってから、もう一度お試しください。',
   'hint.exit_off': '外向きの UDP を許可するか、disable_relay = false を設定してください。',
+  'hint.listen_address_lost':
+    'ノードはそのアドレスを待ち、戻り次第続行します。すべてのアドレスを使うには、listen_addr を :4121 に設定してください。',
   'hint.exit_proxy': '直接でより速い経路のために、外向きの UDP を許可してください。',
   'hint.exit_tls': '直接でより速い経路のために、外向きの UDP を許可してください。',
   'hint.few_nodes':

@@ -199,13 +199,15 @@ function runProgram(
     const keep = (name: 'stdout' | 'stderr') => (text: string) => {
       output[name] = (output[name] + text).slice(-MAX_OUTPUT_CHARS);
     };
-    child.stdout.setEncoding('utf8').on('data', keep('stdout'));
-    child.stderr.setEncoding('utf8').on('data', keep('stderr'));
     child.on('error', (error) => {
       if (signal.aborted) reject(new SvcError('cancelled', { cause: error }));
       else if (ended.aborted) reject(new SvcError('timeout', { message: `${args[0]} timed out.`, cause: error }));
       else reject(new SvcError('protocol_error', { message: `Cannot run ${program}.`, cause: error }));
     });
+    // Without free descriptors, Node starts no process and has no streams. `error` follows.
+    const streams: Partial<Pick<typeof child, 'stdout' | 'stderr'>> = child;
+    streams.stdout?.setEncoding('utf8').on('data', keep('stdout'));
+    streams.stderr?.setEncoding('utf8').on('data', keep('stderr'));
     child.once('close', (code) => {
       if (code === 0) return resolve(output.stdout);
       const said = (output.stderr || output.stdout).trim().slice(0, MAX_REASON_CHARS);

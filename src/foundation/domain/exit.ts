@@ -12,13 +12,21 @@ export type ExitState = (typeof EXIT_STATES)[number];
 
 /**
  * Why UDP is not used:
+ * - `no_listen_address`: this machine has lost the address that `listen_addr` names
  * - `no_ipv4`: this machine has IPv6 only, and the record network uses IPv4
  * - `udp_silent`: no node answers
  * - `quic_dropped`: nodes answer in the record network, but not over QUIC
  * - `path_mtu`: only short packets pass: QUIC needs IP packets of 1,228 bytes
  * - `flows_expire`: UDP flows are dropped some time after their first packet
  */
-export const UDP_TROUBLES = ['no_ipv4', 'udp_silent', 'quic_dropped', 'path_mtu', 'flows_expire'] as const;
+export const UDP_TROUBLES = [
+  'no_listen_address',
+  'no_ipv4',
+  'udp_silent',
+  'quic_dropped',
+  'path_mtu',
+  'flows_expire',
+] as const;
 export type UdpTrouble = (typeof UDP_TROUBLES)[number];
 
 /** The way out as the API shows it. */
@@ -48,12 +56,17 @@ export const OVER_UDP: Exit = {
 };
 
 const TROUBLE: Readonly<Record<UdpTrouble, string>> = {
+  no_listen_address: 'this machine does not have its listen address',
   no_ipv4: 'this machine has IPv6 only, and the record network uses IPv4',
   udp_silent: 'no node answers over UDP',
   quic_dropped: 'the network drops QUIC',
   path_mtu: 'only short UDP packets pass, and QUIC needs an MTU of 1,280 bytes',
   flows_expire: 'the network drops UDP flows some time after their start',
 };
+
+/** What happens without the listen address, and the alternative. */
+export const LISTEN_ADDRESS_REMEDY =
+  'The node waits for it and continues when it returns. To use all addresses, set listen_addr to :4121.';
 
 const INSPECTED = 'The network decrypts TLS. Connections between nodes inside stay encrypted.';
 
@@ -80,7 +93,8 @@ export function exitText(exit: Exit): string {
 }
 
 /** What to do, or what the node does, if there is no way out. */
-function remedyText({ state, error }: Exit): string {
+function remedyText({ state, trouble, error }: Exit): string {
+  if (trouble === 'no_listen_address') return LISTEN_ADDRESS_REMEDY;
   if (state === 'connecting') return 'A helper is searched over TLS. Try again in a few seconds.';
   if (state === 'off') return 'disable_relay excludes TLS. Allow outgoing UDP, or set disable_relay = false.';
   return error === null

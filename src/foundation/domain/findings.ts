@@ -47,6 +47,7 @@ export const FINDING_CODES = [
   'exit_connecting',
   'exit_failed',
   'exit_off',
+  'listen_address_lost',
   'exit_flows',
   'exit_tls',
   'exit_proxy',

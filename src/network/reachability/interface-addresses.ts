@@ -6,6 +6,7 @@ import { createSocket } from 'node:dgram';
 import { networkInterfaces } from 'node:os';
 import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { readInterfaces } from '../../foundation/interfaces.ts';
 import { canonicalIp, IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import type { InterfaceAddress } from './dial-guard.ts';
 
@@ -38,7 +39,9 @@ export async function publicIpv6SourceFor({ host, port }: Address): Promise<stri
   try {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     socket.on('error', reject);
-    socket.connect(port, host, resolve);
+    // Node passes a failed connect to a callback of `connect`, and to `error` without one.
+    socket.once('connect', resolve);
+    socket.connect(port, host);
     await promise;
     const own = canonicalIp(socket.address().address);
     return own !== null && isPublicIpv6({ host: own }) ? own : null;
@@ -66,10 +69,11 @@ export class InterfaceAddresses {
     this.#read = read;
   }
 
-  /** Reads the current addresses. */
+  /** Reads the current addresses. The last ones, if the system cannot list them: it needs a free descriptor. */
   read(): readonly InterfaceAddress[] {
     this.#readAt = this.#clock.now();
-    this.#addresses = Object.values(this.#read()).flatMap((all) => all ?? []);
+    const read = readInterfaces(this.#read);
+    if (read !== null) this.#addresses = Object.values(read).flatMap((all) => all ?? []);
     return this.#addresses;
   }
 

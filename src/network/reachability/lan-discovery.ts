@@ -1,11 +1,12 @@
 /** Discovers nodes of the same network on this LAN by multicast DNS (RFC 6762), and announces this node. */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
-import { networkInterfaces } from 'node:os';
+import type { networkInterfaces } from 'node:os';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { backoff } from '../../foundation/backoff.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { readInterfaces } from '../../foundation/interfaces.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
@@ -65,14 +66,14 @@ export class MdnsSocket {
     socket.bind(this.#options.port ?? PORT, '0.0.0.0');
     try {
       await bound;
+      socket.setMulticastTTL(TTL);
+      socket.setMulticastLoopback(true);
     } catch (error) {
       socket.close();
       throw error;
     }
     this.#isOpen = true;
     socket.on('error', onError);
-    socket.setMulticastTTL(TTL);
-    socket.setMulticastLoopback(true);
     this.join();
   }
 
@@ -80,14 +81,16 @@ export class MdnsSocket {
   join(): void {
     if (!this.#isOpen) return;
     const { interface: only } = this.#options;
-    const addresses = only === undefined ? interfaceAddresses() : [only];
+    const interfaces = readInterfaces();
+    if (interfaces === null) return;
+    const addresses = only === undefined ? firstAddresses(interfaces) : [only];
     // Removing an interface also removes its membership.
     for (const address of this.#joined) if (!addresses.includes(address)) this.#joined.delete(address);
     for (const address of addresses.filter((address) => !this.#joined.has(address))) {
       this.#joined.add(address);
       try {
         this.#socket.addMembership(GROUP, address);
-        this.#socket.setMulticastInterface(only ?? outgoingAddress());
+        this.#socket.setMulticastInterface(only ?? outgoingAddress(interfaces));
       } catch (error) {
         this.#handlers.onError(error);
       }
@@ -111,18 +114,19 @@ export class MdnsSocket {
   }
 }
 
+type Interfaces = ReturnType<typeof networkInterfaces>;
+
 /** The first IPv4 address of each interface. */
-function interfaceAddresses(): string[] {
-  return Object.values(networkInterfaces())
+function firstAddresses(interfaces: Interfaces): string[] {
+  return Object.values(interfaces)
     .map((addresses) => addresses?.find(({ family }) => family === 'IPv4')?.address)
     .filter((address) => address !== undefined);
 }
 
 /** The interface to send from: en0 on macOS, the system's choice elsewhere; loopback if there is no other. */
-function outgoingAddress(): string {
-  const outward = (addresses: ReturnType<typeof networkInterfaces>[string]): string | undefined =>
+function outgoingAddress(interfaces: Interfaces): string {
+  const outward = (addresses: Interfaces[string]): string | undefined =>
     addresses?.find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
-  const interfaces = networkInterfaces();
   if (!Object.values(interfaces).some((addresses) => outward(addresses) !== undefined)) return '127.0.0.1';
   return (process.platform === 'darwin' ? outward(interfaces['en0']) : undefined) ?? '0.0.0.0';
 }
@@ -134,7 +138,7 @@ const QUERY_INTERVAL_FACTOR = 3;
 /** Minimum interval between responses, milliseconds (RFC 6762, section 6). */
 const MIN_RESPONSE_INTERVAL_MS = 1000;
 /** Interval between checks for new interfaces, milliseconds. */
-const INTERFACES_PERIOD_MS = 5000;
+export const INTERFACES_PERIOD_MS = 5000;
 /** How long a node is not reported again (milliseconds), and for how many nodes this is remembered. */
 const REPORT_TTL_MS = 60_000;
 const MAX_REPORTED = 256;
@@ -175,10 +179,12 @@ export class LanDiscovery implements Component {
   readonly #packets: RateQuota;
   readonly #reports: RateLimiter;
   #socket: MdnsSocket | null = null;
-  #interfaceChecks: RepeatingTask | null = null;
+  #checks: RepeatingTask | null = null;
   #queries: RepeatingTask | null = null;
   #responses: RepeatingTask | null = null;
   #queryCount = 0;
+  #hasWarned = false;
+  #isStopped = false;
   #lastResponseAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: LanDiscoveryOptions, dependencies: LanDiscoveryDependencies) {
@@ -191,27 +197,40 @@ export class LanDiscovery implements Component {
     this.#reports = new RateLimiter({ perSecond: REPORTS_PER_SECOND, burst: REPORT_BURST, maxKeys: 1 }, dependencies);
   }
 
-  /** Starts discovery. If multicast is not available, no nodes are discovered, but the start succeeds. */
+  /** Starts discovery. While multicast is not available, no nodes are discovered, but the start succeeds. */
   async start(): Promise<void> {
     const { clock, log } = this.#deps;
-    const { interface: address, mdnsPort } = this.#options;
     const onError = (error: unknown): void => log.debug({ error }, 'multicast DNS failed');
+    await this.#open(onError);
+    this.#checks = every(clock, { periodMs: INTERFACES_PERIOD_MS, onError }, () =>
+      this.#socket === null ? this.#open(onError) : this.#socket.join(),
+    );
+  }
+
+  /** Opens the socket. If another program has the port, or no descriptor is free, the next check tries again. */
+  async #open(onError: (error: unknown) => void): Promise<void> {
+    const { clock, log } = this.#deps;
+    const { interface: address, mdnsPort } = this.#options;
     const onMessage = (packet: Buffer, from: string): void => this.#onMessage(packet, from);
     const socket = new MdnsSocket({ interface: address, port: mdnsPort }, { onMessage, onError });
-    this.#socket = socket;
     try {
       await socket.open();
     } catch (error) {
-      log.warn({ error }, 'multicast DNS is not available: svcd cannot discover other nodes on this LAN');
+      if (!this.#hasWarned)
+        log.warn({ error }, 'multicast DNS is not available: svcd cannot discover other nodes on this LAN');
+      this.#hasWarned = true;
       return;
     }
-    this.#interfaceChecks = every(clock, { periodMs: INTERFACES_PERIOD_MS, onError }, () => this.#socket?.join());
+    if (this.#isStopped) return await socket.close();
+    this.#socket = socket;
     this.#queries = every(clock, { firstMs: 0, periodMs: MAX_QUERY_INTERVAL_MS, onError }, () => this.#query());
     this.#responses = every(clock, { firstMs: 0, periodMs: UNTIL_REQUESTED, onError }, () => this.#respond());
   }
 
   async stop(): Promise<void> {
-    this.#interfaceChecks?.stop();
+    this.#isStopped = true;
+    this.#checks?.stop();
+    await this.#checks?.idle();
     this.#queries?.stop();
     this.#responses?.stop();
     await this.#socket?.close();

@@ -5,10 +5,11 @@ import { type Address, isLoopbackHost } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { SingleFlight } from '../../foundation/concurrency.ts';
 import { pluralize } from '../../foundation/display-text.ts';
-import { cutOffText, type Exit } from '../../foundation/domain/exit.ts';
+import { cutOffText, type Exit, LISTEN_ADDRESS_REMEDY } from '../../foundation/domain/exit.ts';
 import { CLOCK_SKEW_S } from '../../foundation/domain/time.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 import type { RecordDht } from '../records/record-dht.ts';
+import type { ListenHosts } from './listen-hosts.ts';
 
 /** Timeout of the TCP connection that shows whether only UDP is blocked, milliseconds. */
 const TCP_TIMEOUT_MS = 1_000;
@@ -18,12 +19,13 @@ const CACHE_MS = 5_000;
 const TCP_PORT = 443;
 
 /** Why no other node answers. */
-type OutageCause = 'no_address' | 'no_route' | 'dns' | 'udp_blocked' | 'unknown';
+type OutageCause = 'no_listen_address' | 'no_address' | 'no_route' | 'dns' | 'udp_blocked' | 'unknown';
 
 /** Causes on this machine, which TLS does not help against. */
-const LOCAL: ReadonlySet<OutageCause> = new Set(['no_address', 'no_route', 'dns']);
+const LOCAL: ReadonlySet<OutageCause> = new Set(['no_listen_address', 'no_address', 'no_route', 'dns']);
 
 const CAUSE: Readonly<Record<OutageCause, string>> = {
+  no_listen_address: `This machine does not have its listen address. ${LISTEN_ADDRESS_REMEDY}`,
   no_address: 'This machine has no network address. Connect it to a network.',
   no_route: 'This machine has no route to other nodes. Check its network connection.',
   dns: 'The names of the configured nodes do not resolve. Check the DNS of this machine.',
@@ -41,6 +43,7 @@ export interface ClockOffset {
 interface OutageDiagnosisDependencies {
   readonly clock: Clock;
   readonly records: Pick<RecordDht, 'clocks' | 'lastAnswerAt' | 'contacts' | 'peers' | 'places'>;
+  readonly listenHosts: Pick<ListenHosts, 'missing'>;
   /** IP addresses of this machine. */
   readonly interfaces: () => readonly string[];
   /** How datagrams leave this network. */
@@ -121,7 +124,8 @@ export class OutageDiagnosis {
   }
 
   async #diagnose(): Promise<OutageCause> {
-    const { records, interfaces, hasProxy } = this.#deps;
+    const { records, interfaces, hasProxy, listenHosts } = this.#deps;
+    if (listenHosts.missing().length > 0) return 'no_listen_address';
     const contacts = records.contacts();
     const places = [...records.peers(), ...contacts.flatMap(({ addresses }) => addresses), ...records.places()];
     const far = places.filter(({ host }) => !isLoopbackHost(host));

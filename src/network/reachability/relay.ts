@@ -8,7 +8,7 @@ import { subscriberOf } from '../../foundation/ip.ts';
 import type { Log } from '../../foundation/log.ts';
 import { Quota, type QuotaShare } from '../../foundation/quota.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
-import { QUIC_INITIAL_BYTES } from '../transport/udp-socket.ts';
+import { bindAnyPort, QUIC_INITIAL_BYTES } from '../transport/udp-socket.ts';
 import {
   RELAY_BYTES_PER_DAY,
   RELAY_BYTES_PER_DAY_PER_SOURCE,
@@ -64,10 +64,13 @@ class RelayPort {
   host = '';
   remotePort = 0;
 
-  /** @param expected the host that determines the address family */
+  /**
+   * @param expected the host that determines the address family
+   * @throws SvcError `connect_failed` if the system has no port
+   */
   constructor(socket: RelaySocket, expected: string) {
     this.socket = socket;
-    socket.bind(0, expected.includes(':') ? '::' : '0.0.0.0');
+    bindAnyPort(socket, expected.includes(':') ? '::' : '0.0.0.0');
     this.port = socket.address()?.port ?? 0;
   }
 
@@ -100,7 +103,12 @@ export class RelaySession {
     this.#account = account;
     this.#counters = counters;
     this.#caller = new RelayPort(createSocket(), peers.callerHost);
-    this.#called = new RelayPort(createSocket(), peers.calledHost);
+    try {
+      this.#called = new RelayPort(createSocket(), peers.calledHost);
+    } catch (error) {
+      detach(this.#caller.socket.close());
+      throw error;
+    }
     this.#caller.socket.on('message', (datagram, from) => {
       if (this.#isCaller(datagram, from)) this.#forward(datagram, this.#called);
     });
@@ -286,7 +294,7 @@ export class Relay {
   }
 
   /**
-   * Opens a session; null if a limit is reached.
+   * Opens a session; null if a limit is reached, or the system has no ports.
    * @param callerHost where the caller is seen. It is charged, and its handshake must be sent from there
    * @param calledHost where the called node is seen. Its token must be sent from there
    */
@@ -304,8 +312,12 @@ export class Relay {
       return null;
     }
     const token = new Uint8Array(randomBytes(RELAY_TOKEN_BYTES));
-    const peers = { callerHost, calledHost, token };
-    const session = new RelaySession(peers, this.#deps.createSocket, account, this.#counters);
+    const session = this.#session({ callerHost, calledHost, token }, account);
+    if (session === null) {
+      share.release();
+      account.close();
+      return null;
+    }
     const opened: OpenSession = { session, account, share, activeAt: this.#deps.clock.now() };
     evictable = opened;
     this.#sessions.add(opened);
@@ -313,6 +325,15 @@ export class Relay {
     this.#deps.log.debug({ session: toHex(token.subarray(0, 4)), source }, 'opened a relayed session');
     const { caller, called } = session.ports;
     return { callerPort: caller, calledPort: called, token, cancel: () => this.#close(opened) };
+  }
+
+  #session(peers: RelayPeers, account: RelayAccount): RelaySession | null {
+    try {
+      return new RelaySession(peers, this.#deps.createSocket, account, this.#counters);
+    } catch (error) {
+      this.#deps.log.warn({ error }, 'cannot relay: this machine cannot open another UDP port');
+      return null;
+    }
   }
 
   async stop(): Promise<void> {

@@ -122,6 +122,8 @@ interface UdpFallbackParts {
   readonly isAllowed: () => boolean;
   /** True if this machine has IPv6 only. */
   readonly isIpv6Only: () => boolean;
+  /** True if this machine has lost the address that it listens on. */
+  readonly lacksListenAddress: () => boolean;
   /** True if the user has set an HTTP proxy. */
   readonly hasProxy: () => boolean;
   /** The addresses of this node outside have changed. */
@@ -365,6 +367,7 @@ export class UdpFallback implements Component {
   /** The reason not to use UDP; null if nothing does, or if there is no node that could tell. */
   async #troubleOfUdp(): Promise<UdpTrouble | null> {
     if (this.#candidates().length === 0) return null;
+    if (this.#parts.lacksListenAddress()) return 'no_listen_address';
     if (this.#parts.isIpv6Only()) return 'no_ipv4';
     if (!this.#isAnswered) return 'udp_silent';
     return (await this.#quicWorks(false)) ? null : 'quic_dropped';
@@ -437,7 +440,8 @@ export class UdpFallback implements Component {
 
   /** Tries records and QUIC over UDP while TLS is used. */
   async #udpWorks(): Promise<boolean> {
-    const { records, clock } = this.#parts;
+    const { records, clock, lacksListenAddress } = this.#parts;
+    if (lacksListenAddress()) return false;
     const port = records.openSystemPort();
     try {
       using limit = awakeTimeout(clock, UDP_WAIT_MS, this.#end.signal);

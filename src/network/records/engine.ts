@@ -378,8 +378,7 @@ export class DhtEngine {
     // The next change waits for the same number of failures and the same time.
     this.#silentRequests = 0;
     this.#answeredAt = now;
-    this.#rpc.changeClientPort();
-    this.events.portChange.notify();
+    if (this.#rpc.changeClientPort()) this.events.portChange.notify();
   }
 
   /** Removes a node from the table. */

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { KEY_BYTES } from '../../foundation/records/keys.ts';
-import type { BorrowedPort, UdpSocket } from '../transport/udp-socket.ts';
+import { type BorrowedPort, bindAnyPort, type UdpSocket } from '../transport/udp-socket.ts';
 import { COMMAND, encodeLongFindRequest } from './messages.ts';
 import type { Rpc } from './rpc/rpc.ts';
 
@@ -11,11 +11,12 @@ export class OpenPort {
   readonly #rpc: Rpc;
   readonly #socket: UdpSocket;
 
+  /** @throws SvcError `connect_failed` if the system has no port */
   constructor(rpc: Rpc, socket: UdpSocket, family: 4 | 6) {
     this.#rpc = rpc;
     this.#socket = socket;
+    bindAnyPort(socket, family === 4 ? '0.0.0.0' : '::');
     rpc.receive(socket, 'answers');
-    socket.bind(0, family === 4 ? '0.0.0.0' : '::');
   }
 
   /** Its number before any translation. */

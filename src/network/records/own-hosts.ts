@@ -2,9 +2,9 @@
  * This machine's IPv4 addresses, and our address as other nodes see it. The former change and are slow to read, so they
  * are read periodically.
  */
-import { networkInterfaces } from 'node:os';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { readInterfaces } from '../../foundation/interfaces.ts';
 import { IP_SCOPE, inIpv4Network } from '../../foundation/ip.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { hostKeyOf, nodeScope } from './node-address.ts';
@@ -42,7 +42,9 @@ export function ownHosts({ clock }: { readonly clock: Clock }): OwnHosts {
     const now = clock.now();
     if (Math.abs(now - readAt) > READ_AGAIN_MS) {
       readAt = now;
-      const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
+      const read = readInterfaces();
+      if (read === null) return networks;
+      const all = Object.values(read).flatMap((addresses) => addresses ?? []);
       networks = new Map(all.map(({ address, cidr }) => [address, cidr]));
       sources.clear();
     }

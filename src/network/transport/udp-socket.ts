@@ -2,6 +2,8 @@
 import type { EventEmitter } from 'node:events';
 import Udx from 'udx-native';
 import { type Address, HTTPS_PORT } from '../../foundation/address.ts';
+import { detach } from '../../foundation/detached.ts';
+import { codeOf, SvcError } from '../../foundation/errors.ts';
 
 /** Emits `message` with each datagram and the address of its sender. */
 export interface UdpSocket extends EventEmitter {
@@ -29,6 +31,20 @@ export interface BorrowedPort {
   /** Sets the receiver. It copies datagrams that it keeps. */
   receive(handler: (datagram: Uint8Array, from: Address) => void): void;
   close(): void;
+}
+
+/**
+ * Binds a socket to any port. A socket that cannot be bound is closed.
+ * @throws SvcError `connect_failed` if the system has no port, for example without a free descriptor
+ */
+export function bindAnyPort(socket: Pick<UdpSocket, 'bind' | 'close'>, host: string): void {
+  try {
+    socket.bind(0, host);
+  } catch (cause) {
+    detach(socket.close());
+    const reason = codeOf(cause, 'for an unknown reason');
+    throw new SvcError('connect_failed', { message: `This machine cannot open another UDP port (${reason}).`, cause });
+  }
 }
 
 /** Makes sockets that are not bound yet. */

@@ -1,5 +1,6 @@
 /** The content of `/debug/host`: process and machine. */
-import { availableParallelism, freemem, networkInterfaces, release, totalmem } from 'node:os';
+import { availableParallelism, freemem, release, totalmem } from 'node:os';
+import { readInterfaces } from '../../foundation/interfaces.ts';
 import { VERSION } from '../../foundation/version.ts';
 
 /**
@@ -7,7 +8,7 @@ import { VERSION } from '../../foundation/version.ts';
  * @param bound the listening addresses by purpose
  */
 export function hostReport(bound: Readonly<Record<string, string>>): Readonly<Record<string, unknown>> {
-  const interfaces = Object.entries(networkInterfaces()).flatMap(([name, addresses = []]) =>
+  const interfaces = Object.entries(readInterfaces() ?? {}).flatMap(([name, addresses = []]) =>
     addresses.map(({ address, family, internal }) => ({ name, address, family, internal })),
   );
   const counts: Record<string, number> = {};

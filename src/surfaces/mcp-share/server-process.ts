@@ -78,6 +78,12 @@ class ProcessTree extends StdioClientTransport {
     // On Windows, programs such as npx are scripts and need a shell.
     const child = spawn(command, args, { env, detached: !isWindows, shell: isWindows, windowsHide: true });
     this.#child = child;
+    const spawned = new Promise<void>((resolve, reject) => {
+      child.once('spawn', resolve).on('error', reject);
+    });
+    // Without free descriptors, Node starts no process and has no streams.
+    const streams: Partial<typeof child> = child;
+    if (streams.stdin === undefined) return await spawned;
     child.stdin.on('error', (error) => this.onerror?.(error));
     child.stdout.on('error', (error) => this.onerror?.(error)).on('data', (chunk: Buffer) => this.#take(chunk));
     child.stderr.on('error', (error) => this.onerror?.(error)).pipe(this.#stderr);
@@ -85,9 +91,7 @@ class ProcessTree extends StdioClientTransport {
       running.delete(this);
       this.onclose?.();
     });
-    await new Promise<void>((resolve, reject) => {
-      child.once('spawn', resolve).on('error', reject);
-    });
+    await spawned;
     running.add(this);
   }
 

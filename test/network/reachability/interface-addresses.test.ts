@@ -30,3 +30,17 @@ test('the interfaces are cached briefly, until a refresh or a jump of the clock'
   clock.jump(-1);
   assert.deepEqual([seen(own.recent()), reads], ['192.0.2.4', 4]);
 });
+
+test('without a free descriptor, the last known interfaces count', () => {
+  const clock = new TestClock();
+  let isPossible = true;
+  const read = (): NodeJS.Dict<NetworkInterfaceInfo[]> => {
+    if (!isPossible) throw new Error('EMFILE');
+    return { eth0: [at('192.0.2.1')] };
+  };
+  const own = new InterfaceAddresses({ clock, read });
+  assert.equal(own.read()[0]?.address, '192.0.2.1');
+  isPossible = false;
+  clock.jump(CACHE_MS);
+  assert.equal(own.recent()[0]?.address, '192.0.2.1');
+});

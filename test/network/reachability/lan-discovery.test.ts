@@ -7,7 +7,7 @@ import type { Address } from '../../../src/foundation/address.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import type { InterfaceAddress } from '../../../src/network/reachability/dial-guard.ts';
-import { LanDiscovery, MdnsSocket } from '../../../src/network/reachability/lan-discovery.ts';
+import { INTERFACES_PERIOD_MS, LanDiscovery, MdnsSocket } from '../../../src/network/reachability/lan-discovery.ts';
 import {
   DNS_TYPE,
   decodeAnnouncement,
@@ -272,4 +272,21 @@ test('a stop clears all timers', async () => {
   assert.ok(clock.timers > 0);
   await discovery.stop();
   assert.equal(clock.timers, 0);
+});
+
+test('discovery begins when the port of multicast DNS becomes free', async (t) => {
+  const clock = new TestClock();
+  const lan = { t, mdnsPort: await quietPort() };
+  const exclusive = createSocket('udp4');
+  exclusive.bind(lan.mdnsPort, '0.0.0.0');
+  await once(exclusive, 'listening');
+  const late = await start(lan, 1001, '', clock);
+  exclusive.close();
+  await once(exclusive, 'close');
+  const other = await start(lan, 1002);
+  clock.advance(INTERFACES_PERIOD_MS);
+  await eventually('both find each other', () => {
+    clock.advance(1000);
+    return late.found.length > 0 && other.found.length > 0;
+  });
 });

@@ -15,6 +15,7 @@ interface Known {
   contacts: boolean;
   exit: Exit;
   hasProxy: boolean;
+  lostHosts: string[];
 }
 
 /** The knowledge of a node without answers. */
@@ -27,6 +28,7 @@ function world(places: readonly Address[], interfaces: readonly string[] = ['192
     contacts: true,
     exit: OVER_UDP,
     hasProxy: false,
+    lostHosts: [],
   };
   const contact = { host: 'node.example', port: 4121 };
   const trouble = new OutageDiagnosis({
@@ -41,6 +43,7 @@ function world(places: readonly Address[], interfaces: readonly string[] = ['192
       places: () => places,
     },
     interfaces: () => interfaces,
+    listenHosts: { missing: () => known.lostHosts },
     exit: () => known.exit,
     hasProxy: () => known.hasProxy,
   });
@@ -140,4 +143,13 @@ test('if only QUIC is dropped, connections fail for this reason, and look-ups do
   assert.deepEqual(error?.details, { cause: 'quic_dropped' });
   known.exit = EXITS['quic-dropped'];
   assert.equal(await trouble.explainDial(clock.now()), null);
+});
+
+test('a lost listen address is named, before what else may be wrong', async () => {
+  const { known, why } = world([{ host: '192.0.2.2', port: 4121 }]);
+  known.lostHosts = ['192.0.2.1'];
+  known.exit = EXITS['without a helper'];
+  const error = await why();
+  assert.equal(error?.details?.['cause'], 'no_listen_address');
+  assert.match(error.message, /does not have its listen address\. The node waits for it/);
 });

@@ -32,6 +32,7 @@ class FakeSocket {
   static #lastPort = 30_000;
   readonly sent: { readonly datagram: Uint8Array; readonly to: Address }[] = [];
   isOpen = false;
+  isBindable = true;
   #read: (datagram: Uint8Array, from: Address) => void = () => {};
   #port = 0;
 
@@ -40,6 +41,7 @@ class FakeSocket {
   }
 
   bind(): void {
+    if (!this.isBindable) throw Object.assign(new Error('EMFILE'), { code: 'EMFILE' });
     this.isOpen = true;
     this.#port = ++FakeSocket.#lastPort;
   }
@@ -289,4 +291,26 @@ test('a source gets a part of the configured limits, and a node with `help_other
   const few = relayLimits({ ...settings, relay_sessions: 3, relay_bytes_per_second: 1000 });
   assert.deepEqual([few.sessions, few.sessionsPerSource, few.bytesPerSecondPerSource], [3, 1, 500]);
   assert.equal(relayLimits({ ...settings, help_others: false }).sessions, 0);
+});
+
+test('without a free descriptor no session is opened, and nothing of the quota stays taken', () => {
+  const sockets: FakeSocket[] = [];
+  let bindable = 0;
+  const createSocket = (): FakeSocket => {
+    const socket = new FakeSocket();
+    socket.isBindable = bindable-- > 0;
+    sockets.push(socket);
+    return socket;
+  };
+  const relay = new Relay(
+    { sessions: 1, sessionsPerSource: 1 },
+    { clock: new TestClock(), log: silentLog, createSocket },
+  );
+  for (const count of [0, 1]) {
+    bindable = count;
+    assert.equal(relay.open(CALLER.host, CALLED.host), null);
+    assert.ok(sockets.every(({ isOpen }) => !isOpen));
+  }
+  bindable = 2;
+  assert.ok(relay.open(CALLER.host, CALLED.host));
 });

@@ -39,6 +39,7 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
     isNarrow: false,
     hasProxy: false,
     isIpv6Only: false,
+    lacksAddress: false,
     isAllowed: true,
     isLanAnswering: false,
     usesPorts: false,
@@ -137,6 +138,7 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
     isOwnHost: () => false,
     isAllowed: () => state.isAllowed,
     isIpv6Only: () => state.isIpv6Only,
+    lacksListenAddress: () => state.lacksAddress,
     hasProxy: () => state.hasProxy,
     onSwitch: () => void log.push('switch'),
   });
@@ -327,6 +329,20 @@ test('a machine with IPv6 only uses TLS immediately, for IPv4', async (t) => {
   assert.deepEqual(lines()[0], 'open [2600:1::1]:443');
   assert.deepEqual(summary().slice(0, 2), ['tls', 'no_ipv4']);
   assert.equal(tls.carriesIpv6, false);
+});
+
+test('a machine without its listen address uses TLS, and UDP when the address returns', async (t) => {
+  const { fallback, clock, state, summary } = world(t, [FIRST]);
+  Object.assign(state, { lacksAddress: true, hasUdp: true });
+  await fallback.start();
+  await clock.run(UDP_WAIT_MS);
+  await clock.run(0);
+  assert.deepEqual(summary().slice(0, 2), ['tls', 'no_listen_address']);
+  state.lacksAddress = false;
+  fallback.onNetwork();
+  await clock.run(UDP_WAIT_MS);
+  await clock.run(0);
+  assert.deepEqual(summary().slice(0, 2), ['udp', null]);
 });
 
 test('UDP is tried again soon, then every minute, and after each change of network', async (t) => {

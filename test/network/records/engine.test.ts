@@ -6,13 +6,21 @@ import { type Clock, systemClock } from '../../../src/foundation/clock.ts';
 import { DhtEngine, SILENT_MS, SILENT_REQUESTS } from '../../../src/network/records/engine.ts';
 import { compareDistance, networkTag, nodeId } from '../../../src/network/records/node-address.ts';
 import { FAILURES_TO_DROP, PeerHealth } from '../../../src/network/records/peer-health.ts';
+import { machine, type RpcWorld } from '../../../src/network/records/rpc/world.ts';
+import type { UdpSocket } from '../../../src/network/transport/udp-socket.ts';
 import { eventually } from '../../support/eventually.ts';
 import { hostileNode } from '../../support/hostile-dht.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const COMMAND = 9;
 
-async function start(t: TestContext, host = '127.0.0.1', ownHosts: readonly string[] = [], clock: Clock = systemClock) {
+async function start(
+  t: TestContext,
+  host = '127.0.0.1',
+  ownHosts: readonly string[] = [],
+  clock: Clock = systemClock,
+  world: RpcWorld = machine(),
+) {
   const health = new PeerHealth({ clock });
   const engine = new DhtEngine(
     { host, port: 0, tag: networkTag('test') },
@@ -21,6 +29,7 @@ async function start(t: TestContext, host = '127.0.0.1', ownHosts: readonly stri
       health,
       isOwnHost: (one) => ownHosts.includes(one),
       sourceTo: () => null,
+      world,
     },
   );
   const heard: string[] = [];
@@ -131,3 +140,53 @@ test('a node with a permanently blocked client port sends from a new one', async
   assert.ok(await engine.request(other.address, { command: COMMAND }));
   assert.ok(!blocked.has(last));
 });
+
+for (const code of ['EADDRNOTAVAIL', 'EMFILE'])
+  test(`a node that cannot open a new port (${code}) keeps the present one, and changes it later`, async (t) => {
+    const clock = new TestClock();
+    const { sockets, world, state } = failingSockets();
+    const { engine } = await start(t, '127.0.0.1', [], clock, world);
+    let answers = true;
+    const other = await hostileNode(t, (request) => (answers ? request.reply(Buffer.from('yes')) : undefined));
+    let changes = 0;
+    engine.events.portChange.add(() => changes++);
+    const fallSilent = async (): Promise<void> => {
+      answers = false;
+      const silent = Array.from({ length: SILENT_REQUESTS }, () => engine.request(other.address, { command: COMMAND }));
+      clock.advance(SILENT_MS);
+      await Promise.all(silent);
+      answers = true;
+    };
+    assert.ok(await engine.request(other.address, { command: COMMAND }));
+    const { length: atStart } = sockets;
+
+    state.code = code;
+    await fallSilent();
+    assert.deepEqual([sockets.length, changes], [atStart + 1, 0], 'it tried');
+    assert.equal(await sockets.at(-1)?.close(), undefined, 'the socket that could not be bound is closed');
+    assert.ok(await engine.request(other.address, { command: COMMAND }), 'the present port still works');
+    assert.throws(() => engine.openPort(4), { code: 'connect_failed' });
+
+    state.code = null;
+    await fallSilent();
+    assert.equal(changes, 1);
+    assert.ok(await engine.request(other.address, { command: COMMAND }));
+  });
+
+/** Sockets of this machine that cannot be bound while there is a code. */
+function failingSockets() {
+  const state: { code: string | null } = { code: null };
+  const sockets: UdpSocket[] = [];
+  const real = machine();
+  const createSocket = (): UdpSocket => {
+    const socket = real.createSocket();
+    const bind = socket.bind.bind(socket);
+    socket.bind = (port, host) => {
+      if (state.code !== null) throw Object.assign(new Error(state.code), { code: state.code });
+      bind(port, host);
+    };
+    sockets.push(socket);
+    return socket;
+  };
+  return { state, sockets, world: { ...real, createSocket } };
+}

@@ -16,7 +16,11 @@ function ahead(ms: number): Clock {
 }
 
 /** A network that allows UDP. */
-const NO_LIMITS = { exit: () => OVER_UDP, hasProxy: () => false };
+const NO_LIMITS = {
+  listenHosts: { missing: () => [] },
+  exit: () => OVER_UDP,
+  hasProxy: () => false,
+};
 
 for (const [others, aheadMs] of [
   [1, 2 * DAY_MS],

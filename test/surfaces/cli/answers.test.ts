@@ -229,6 +229,9 @@ test('status starts with pending items and shows readable sizes', async (t) => {
   assert.match(calm.stdout, /^node: [^]*agents: +none yet/m);
   const lonely = await answered(t, { 'GET /status': [200, { ...status, pending: {}, dht_peers: 0 }] }, 'status');
   assert.match(lonely.stdout, /^problems: +no other node is known\n +nodes without UDP .*\nnode: /);
+  const lost = { ...status, pending: {}, lost_listen_hosts: ['192.0.2.9'] };
+  const waiting = await answered(t, { 'GET /status': [200, lost] }, 'status');
+  assert.match(waiting.stdout, /^problems: +this machine has lost its listen address 192\.0\.2\.9\. The node waits/);
   assert.match(
     shown.stdout,
     /way out: +over TLS through helper 203\.0\.113\.10:443, through the proxy 10\.2\.0\.1:3128/,

@@ -157,10 +157,13 @@ export function requestGateway<T>(
   });
   signal.addEventListener('abort', cancel, { once: true });
   if (signal.aborted) cancel();
-  else
-    socket.connect(router.port, router.host, () => {
+  else {
+    // Node passes a failed connect to a callback of `connect`, and to `error` without one.
+    socket.once('connect', () => {
       if (!signal.aborted) send();
     });
+    socket.connect(router.port, router.host);
+  }
   return promise.finally(() => {
     timer.cancel();
     signal.removeEventListener('abort', cancel);

@@ -79,9 +79,9 @@ export async function searchRouters(clock: Clock, options: SearchOptions, signal
   };
   let answers = 0;
   const timers = [clock.after(SEARCH_MS, end)];
-  socket.on('error', (cause) =>
-    reject(new SvcError('connect_failed', { message: 'Failed to search for UPnP routers.', cause })),
-  );
+  const fail = (cause: unknown): void =>
+    reject(new SvcError('connect_failed', { message: 'Failed to search for UPnP routers.', cause }));
+  socket.on('error', fail);
   socket.on('message', (datagram, { address }) => {
     const location = mayBeRouter(address) ? decodeSearchAnswer(datagram) : null;
     const url = location === null ? null : parseRouterUrl(location, address);
@@ -94,7 +94,12 @@ export async function searchRouters(clock: Clock, options: SearchOptions, signal
   if (signal.aborted) end();
   socket.bind(0, ownHost, () => {
     if (signal.aborted) return;
-    socket.setMulticastInterface(ownHost);
+    try {
+      socket.setMulticastInterface(ownHost);
+    } catch (error) {
+      // This machine has just lost the address.
+      return fail(error);
+    }
     search();
     for (let i = 1; i < SEARCH_TRANSMISSIONS; i++) timers.push(clock.after(i * SEARCH_INTERVAL_MS, search));
   });

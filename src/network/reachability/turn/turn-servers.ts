@@ -6,7 +6,7 @@ import { equalBytes } from '../../../foundation/bytes.ts';
 import type { Clock } from '../../../foundation/clock.ts';
 import type { TurnServer } from '../../../foundation/config/schema.ts';
 import { detach } from '../../../foundation/detached.ts';
-import { SvcError } from '../../../foundation/errors.ts';
+import { codeOf, SvcError } from '../../../foundation/errors.ts';
 import type { Log } from '../../../foundation/log.ts';
 import { listening } from '../../../foundation/stream-listeners.ts';
 import type { Connection } from '../../transport/types.ts';
@@ -33,7 +33,13 @@ export function turnServerAddress({ url }: TurnServer): Address | null {
 async function bindSocket(host: string): Promise<Socket> {
   const socket = createSocket({ type: 'udp4', recvBufferSize: BUFFER_BYTES, sendBufferSize: BUFFER_BYTES });
   socket.bind(0, host);
-  await listening(socket);
+  try {
+    await listening(socket);
+  } catch (cause) {
+    socket.close();
+    const reason = codeOf(cause, 'for an unknown reason');
+    throw new SvcError('connect_failed', { message: `This machine cannot open another UDP port (${reason}).`, cause });
+  }
   socket.unref();
   return socket;
 }
@@ -96,7 +102,11 @@ export class TurnCarrier {
     const found = await lookup(place.host, { family: 4 }).catch(() => null);
     if (found?.family !== 4) throw new SvcError('connect_failed', { message: 'The TURN server has no IPv4 address.' });
     const at = { host: found.address, port: place.port };
-    const [outer, local] = await Promise.all([bindSocket('0.0.0.0'), bindSocket(LOOPBACK)]);
+    const outer = await bindSocket('0.0.0.0');
+    const local = await bindSocket(LOOPBACK).catch((error: unknown) => {
+      outer.close();
+      throw error;
+    });
     const carrier = new TurnCarrier(
       at,
       { outer, local },

@@ -188,13 +188,23 @@ export class Rpc {
     return this.#pending.size;
   }
 
-  /** Replaces the client socket by one at another port. */
-  changeClientPort(): void {
+  /**
+   * Replaces the client socket by one at another port. False if the system has none: this machine may have lost the
+   * address, or no descriptor is free. The present socket then stays, and works again when the address returns.
+   */
+  changeClientPort(): boolean {
+    const next = this.#deps.world.createSocket();
+    try {
+      next.bind(0, this.#options.host);
+    } catch {
+      detach(next.close());
+      return false;
+    }
     const old = this.#client;
-    this.#client = this.#deps.world.createSocket();
-    this.#client.bind(0, this.#options.host);
-    this.receive(this.#client);
+    this.#client = next;
+    this.receive(next);
     detach(old.close());
+    return true;
   }
 
   /** Sends the requests in flight again, on another network. Their timeouts restart. */

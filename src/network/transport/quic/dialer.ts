@@ -183,7 +183,7 @@ export class Dialer {
   #portOf(family: 0 | 1): Port {
     const known = this.#ports.get(family);
     if (known !== undefined) return known;
-    const client = new this.#engine.Client(this.#config, family);
+    const client = this.#newClient(family);
     const port = {
       client,
       reached: new Set<string>(),
@@ -194,6 +194,16 @@ export class Dialer {
     };
     this.#ports.set(family, port);
     return port;
+  }
+
+  /** @throws SvcError `connect_failed` if the system has no port */
+  #newClient(family: 0 | 1): EngineClient {
+    try {
+      return new this.#engine.Client(this.#config, family);
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : 'unknown error';
+      throw new SvcError('connect_failed', { message: `This machine cannot open a UDP port: ${reason}.`, cause });
+    }
   }
 
   #replace(family: 0 | 1, port: Port): void {

@@ -63,9 +63,9 @@ class Gate {
     this.#socket.unref();
   }
 
-  /** Its port. Only after `ready`. */
+  /** Its port; 0 before `ready`. */
   get port(): number {
-    return this.#socket.address().port;
+    return this.#isReady && !this.#isClosed ? this.#socket.address().port : 0;
   }
 
   /** A datagram before the port exists waits for it. */
@@ -141,6 +141,12 @@ export class Gates {
     if (this.#gates.size >= (this.#engine === null ? MAX_DIAL_GATES : MAX_LENT_GATES) && !this.#evict()) return null;
     const gate = new Gate(remote, this.#port, this.#engine, this.#clock);
     this.#gates.set(key, gate);
+    // Without a free descriptor there is no port. The next datagram tries again.
+    gate.ready.catch(() => {
+      if (this.#gates.get(key) !== gate) return;
+      this.#gates.delete(key);
+      gate.close();
+    });
     return gate;
   }
 

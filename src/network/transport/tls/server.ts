@@ -223,6 +223,8 @@ export class TlsServer implements Component, LentPortAddresses {
   #servers: readonly { readonly server: Server; readonly listener: TlsListener }[] = [];
   #failed: readonly FailedListener[] = [];
   readonly #closing = new Set<Promise<void>>();
+  /** Reported failures to listen. */
+  readonly #unusable = new Set<string>();
   #isOpen = false;
   #isStarted = false;
   #isStopped = false;
@@ -327,11 +329,14 @@ export class TlsServer implements Component, LentPortAddresses {
     await Promise.all(this.#closing);
   }
 
-  /** Call when this node begins or ceases to help others. Opens or closes the listeners; clients remain. */
+  /**
+   * Call when this node begins or ceases to help others, or its addresses change. Opens or closes the listeners;
+   * clients remain. Listeners that could not be opened before are tried again.
+   */
   update(): void {
     if (!this.#isStarted) return;
     const shouldOpen = !this.#isStopped && this.#options.sessions > 0 && this.#deps.helps();
-    if (shouldOpen === this.#isOpen) return;
+    if (!shouldOpen && !this.#isOpen) return;
     this.#isOpen = shouldOpen;
     this.#changes = this.#changes.then(() => (shouldOpen ? this.#open() : this.#close()));
   }
@@ -391,13 +396,16 @@ export class TlsServer implements Component, LentPortAddresses {
   async #open(): Promise<void> {
     // Most nodes never help, so they create none.
     if (this.#certificate === '') this.#useCertificate(selfSigned());
-    const opened = await Promise.all(this.#deps.listeners().map((listener) => this.#listen(listener)));
-    this.#servers = opened.filter((one) => 'server' in one);
+    const open = new Set(this.#servers.map(({ listener }) => formatAddress(listener)));
+    const missing = this.#deps.listeners().filter((listener) => !open.has(formatAddress(listener)));
+    const opened = await Promise.all(missing.map((listener) => this.#listen(listener)));
+    const servers = opened.filter((one) => 'server' in one);
+    this.#servers = [...this.#servers, ...servers];
     const isHttpsOpen = this.addresses.some(({ port }) => port === HTTPS_PORT);
     // The other default port is only an alternative to 443.
     this.#failed = opened.filter((one) => 'trouble' in one).filter(({ isNamed }) => isNamed || !isHttpsOpen);
     const addresses = this.addresses.map(formatAddress);
-    if (addresses.length > 0) this.#deps.log.info({ addresses }, 'lends UDP ports over TLS');
+    if (servers.length > 0) this.#deps.log.info({ addresses }, 'lends UDP ports over TLS');
   }
 
   /** The listening sockets close immediately. A server reports its end after its last connection. */
@@ -419,8 +427,9 @@ export class TlsServer implements Component, LentPortAddresses {
     server.on('error', (error) => {
       const fields = { error, address: formatAddress(listener) };
       const text = `TCP port ${listener.port} for UDP over TLS ${describePortError(error)}`;
-      if (listener.isNamed) log.warn(fields, text);
+      if (listener.isNamed && !this.#unusable.has(text)) log.warn(fields, text);
       else log.debug(fields, text);
+      this.#unusable.add(text);
       const host = listener.host === '' ? '0.0.0.0' : listener.host;
       resolve({ host, port: listener.port, isNamed: listener.isNamed, trouble: portTroubleOf(error) });
     });

@@ -7,7 +7,8 @@
 import Udx, { type Stream } from 'udx-native';
 import type { Address } from '../../../foundation/address.ts';
 import type { Clock } from '../../../foundation/clock.ts';
-import type { UdpSocket } from '../udp-socket.ts';
+import { detach } from '../../../foundation/detached.ts';
+import { bindAnyPort, type UdpSocket } from '../udp-socket.ts';
 
 /* The fields of a `udx-native` packet header that a lane needs. */
 
@@ -172,6 +173,7 @@ export class LaneEntrance {
   /**
    * Creates a stream, to be connected over `socket`.
    * @param id its number in packets, 32 bits
+   * @throws SvcError `connect_failed` if the system has no ports
    */
   stream(id: number, options: LaneStreamOptions): Stream {
     this.#inside ??= openInside();
@@ -239,13 +241,16 @@ export class LaneEntrance {
   }
 }
 
+/** @throws SvcError `connect_failed` if the system has no ports */
 function openInside(): Inside {
   const udx = new Udx();
-  const bound = (): [UdpSocket, number] => {
-    const socket = udx.createSocket();
-    socket.bind(0, HOST);
-    return [socket, socket.address()?.port ?? 0];
-  };
-  const [[from, fromPort], [to, toPort]] = [bound(), bound()];
-  return { udx, from, to, fromPort, toPort };
+  const [from, to] = [udx.createSocket(), udx.createSocket()];
+  bindAnyPort(from, HOST);
+  try {
+    bindAnyPort(to, HOST);
+  } catch (error) {
+    detach(from.close());
+    throw error;
+  }
+  return { udx, from, to, fromPort: from.address()?.port ?? 0, toPort: to.address()?.port ?? 0 };
 }

@@ -15,7 +15,7 @@ import { awakeTimeout } from '../../../foundation/stall.ts';
 import type { Path } from '../path.ts';
 import { BULK_SECRET_BYTES, type LaneKeys, laneKeys } from '../sealed-records.ts';
 import type { BulkOptions, BulkStreams, OfferedBulkStream, TakenBulkStream } from '../types.ts';
-import type { UdpSocket } from '../udp-socket.ts';
+import { bindAnyPort, type UdpSocket } from '../udp-socket.ts';
 import { LaneEntrance } from './lane-entrance.ts';
 import { type LaneCarrier, SealedLane } from './sealed-lane.ts';
 
@@ -239,10 +239,23 @@ export class UdpLanes implements Component, BulkStreams {
     }
   }
 
-  #open({ kind, remote: { host }, source }: Path, role: LaneRole, options: BulkOptions): End | null {
-    const { outerPort, isAvailable = true } = this.#deps;
-    const place = isAvailable && !isRelayed(kind) ? this.reserve(source, role, options) : null;
+  /** Null if there is no room for a lane, or the system has no port. */
+  #open(path: Path, role: LaneRole, options: BulkOptions): End | null {
+    const { isAvailable = true } = this.#deps;
+    const place = isAvailable && !isRelayed(path.kind) ? this.reserve(path.source, role, options) : null;
     if (place === null) return null;
+    try {
+      return this.#end(path, place);
+    } catch (error) {
+      place.leave();
+      if (error instanceof SvcError) return null;
+      throw error;
+    }
+  }
+
+  /** @throws SvcError `connect_failed` if the system has no port */
+  #end({ kind, remote: { host }, source }: Path, place: LanePlace): End {
+    const { outerPort } = this.#deps;
     const socket = this.#socketTo(host);
     const port = kind === 'lan' || isIPv6(host) ? (socket.address()?.port ?? 0) : outerPort();
     const id = randomInt(1, MAX_ID);
@@ -289,14 +302,17 @@ export class UdpLanes implements Component, BulkStreams {
     });
   }
 
-  /** IPv6 ports are not translated, so a separate port is known outside too. */
+  /**
+   * IPv6 ports are not translated, so a separate port is known outside too.
+   * @throws SvcError `connect_failed` if the system has no port
+   */
   #socketTo(host: string): UdpSocket {
     if (!isIPv6(host)) return systemSocket(this.#deps.records.openSocket);
-    if (this.#ipv6 === null) {
-      this.#ipv6 = systemSocket(this.#deps.records.plainSocket());
-      this.#ipv6.bind(0, '::');
-    }
-    return this.#ipv6;
+    if (this.#ipv6 !== null) return this.#ipv6;
+    const socket = systemSocket(this.#deps.records.plainSocket());
+    bindAnyPort(socket, '::');
+    this.#ipv6 = socket;
+    return socket;
   }
 }
 

@@ -1,7 +1,7 @@
 /** Checks of the network: connected, reachable by strangers, clock correct. */
 import { hostOfUrl, isLoopbackHost, isPublicHost } from '../../../foundation/address.ts';
 import { networkText, pluralize } from '../../../foundation/display-text.ts';
-import { cutOffText } from '../../../foundation/domain/exit.ts';
+import { cutOffText, LISTEN_ADDRESS_REMEDY } from '../../../foundation/domain/exit.ts';
 import { type Finding, findingsOf } from '../../../foundation/domain/findings.ts';
 import { NO_NODE_KNOWN } from '../../../foundation/domain/joining.ts';
 import { CLOCK_SKEW_S } from '../../../foundation/domain/time.ts';
@@ -51,6 +51,12 @@ function examineExit({ exit }: Checked): Finding[] {
   const values = { protocol, helper, proxy, reason };
   const silent = `no node answers over ${protocol}`;
   if (state === 'udp') return [];
+  if (trouble === 'no_listen_address' && state !== 'tls')
+    return [
+      network.fail('this machine has lost the address that listen_addr names', LISTEN_ADDRESS_REMEDY, {
+        code: 'listen_address_lost',
+      }),
+    ];
   if (state === 'connecting' || (state === 'tls' && helper === ''))
     return [
       network.warn(`${silent}, and no helper is connected over TLS yet`, 'Wait a few seconds and try again.', {

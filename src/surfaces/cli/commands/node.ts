@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { networkText, pluralize, relativeTime } from '../../../foundation/display-text.ts';
 import { DELEGATION_WARN_MS } from '../../../foundation/domain/agents.ts';
 import { DISK_FAIL_BYTES, DISK_WARN_BYTES } from '../../../foundation/domain/disk.ts';
-import { cutOffText, exitText } from '../../../foundation/domain/exit.ts';
+import { cutOffText, exitText, LISTEN_ADDRESS_REMEDY } from '../../../foundation/domain/exit.ts';
 import { NO_NODE_KNOWN } from '../../../foundation/domain/joining.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import type { AnswerOf } from '../client.ts';
@@ -61,7 +61,14 @@ function agentProblems(agent: Agent, { auto_publish }: Status, names: Names, now
 }
 
 /** Why this node does not reach others. */
-function networkProblems({ dht_peers, dht_clients, network_ready, exit }: Status): string[] {
+function networkProblems({
+  dht_peers,
+  dht_clients,
+  network_ready,
+  exit,
+  lost_listen_hosts: lost = [],
+}: Status): string[] {
+  if (lost.length > 0) return [`this machine has lost its listen address ${lost.join(', ')}. ${LISTEN_ADDRESS_REMEDY}`];
   const cutOff = cutOffText(exit);
   if (cutOff !== null) return [cutOff];
   if (dht_peers + dht_clients === 0) return ['no other node is known'];

@@ -14,10 +14,11 @@ const ADDRESS = { host: '192.0.2.1', port: 4122 };
 function setUp() {
   const clock = new TestClock();
   const dials: { host: string; family: number; outcome: PromiseWithResolvers<EngineConnection> }[] = [];
-  const state = { clients: 0, ended: 0, aborted: 0 };
+  const state = { clients: 0, ended: 0, aborted: 0, hasDescriptors: true };
   class Client {
     readonly #family: number;
     constructor(_config: object, family: 0 | 1) {
+      if (!state.hasDescriptors) throw new Error('Too many open files (os error 24)');
       state.clients++;
       this.#family = family;
     }
@@ -132,4 +133,14 @@ test('a dial fails with the error of the engine, or if another node answers', as
   await other;
   assert.equal(state.aborted, 1);
   assert.equal(clock.timers, 0);
+});
+
+test('without a free descriptor a dial fails with a cause, and a later one works', async () => {
+  const { state, dials, dialer } = setUp();
+  state.hasDescriptors = false;
+  await assert.rejects(dialer.dial(ADDRESS, KEY, {}), { code: 'connect_failed', message: /Too many open files/ });
+  state.hasDescriptors = true;
+  void dialer.dial(ADDRESS, KEY, {}).catch(() => {});
+  await idle();
+  assert.equal(dials.length, 1);
 });

@@ -371,6 +371,23 @@ test('a port that cannot be opened is reported with its reason', async (t) => {
   assert.deepEqual((await lendingHelper(t)).server.failed, []);
 });
 
+test('a listener whose port was in use is opened at the next update', async (t) => {
+  const other = createServer().listen(0, '127.0.0.1');
+  await once(other, 'listening');
+  const { port } = other.address() as AddressInfo;
+  const helper = await lendingHelper(t, { port });
+  assert.deepEqual(helper.server.addresses, []);
+  other.close();
+  await once(other, 'close');
+  helper.server.update();
+  const [opened] = await eventually('the listener', () => {
+    const { addresses } = helper.server;
+    return addresses.length === 1 && addresses;
+  });
+  assert.equal(opened?.port, port);
+  assert.deepEqual(helper.server.failed, []);
+});
+
 test('a helper without sessions does not listen', async (t) => {
   const helper = await lendingHelper(t, { sessions: 0 });
   assert.deepEqual(helper.server.addresses, []);
