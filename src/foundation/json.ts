@@ -4,12 +4,13 @@ import { SvcError } from './errors.ts';
 /** Maximum nesting depth. Deeper values would exhaust the stack of recursive code. */
 const MAX_JSON_DEPTH = 64;
 
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
+export const QUOTE = 0x22;
+export const BACKSLASH = 0x5c;
 const OPENERS = new Set([0x5b, 0x7b]);
 const CLOSERS = new Set([0x5d, 0x7d]);
 
-function isTooDeep(text: string): boolean {
+/** True if a JSON text is nested more than `max` levels deep. */
+export function isNestedDeeper(text: string, max: number): boolean {
   let depth = 0;
   let inString = false;
   for (let i = 0; i < text.length; i++) {
@@ -19,7 +20,7 @@ function isTooDeep(text: string): boolean {
       else if (code === QUOTE) inString = false;
     } else if (code === QUOTE) inString = true;
     else if (OPENERS.has(code)) {
-      if (++depth > MAX_JSON_DEPTH) return true;
+      if (++depth > max) return true;
     } else if (CLOSERS.has(code)) depth--;
   }
   return false;
@@ -52,7 +53,7 @@ function hasPoison(value: unknown): boolean {
  * @throws SvcError `invalid_json`, also if it is nested too deep or has a key named "__proto__"
  */
 export function parseJson(text: string): unknown {
-  if (isTooDeep(text))
+  if (isNestedDeeper(text, MAX_JSON_DEPTH))
     throw new SvcError('invalid_json', {
       message: `The JSON is nested more than ${MAX_JSON_DEPTH} levels deep. Send a flatter document.`,
     });
@@ -92,6 +93,12 @@ const rawJson: unknown = Reflect.get(JSON, 'rawJSON');
 /** A value that `JSON.stringify` writes as these digits. */
 export function rawNumber(digits: string): unknown {
   return typeof rawJson === 'function' ? Reflect.apply(rawJson, JSON, [digits]) : Number(digits);
+}
+
+/** True for a large integer of `parseIntegers`. */
+export function isRawNumber(value: unknown): boolean {
+  const check: unknown = Reflect.get(JSON, 'isRawJSON');
+  return typeof check === 'function' && Reflect.apply(check, JSON, [value]) === true;
 }
 
 export function mayHaveLargeInteger(text: string): boolean {

@@ -5,7 +5,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
-import { MCP_PATH } from '../../foundation/domain/services.ts';
+import { MCP_PATH, RPC_MEMBERS } from '../../foundation/domain/services.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { hasMoreValues, isObject, parseIntegers, parseJson } from '../../foundation/json.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
@@ -19,8 +19,8 @@ export const LIMITED_MESSAGE_MS = 60_000;
 const MAX_VALUES = 20_000;
 /** Requests that any limited caller may send. */
 const FREE_METHODS: ReadonlySet<string> = new Set(['initialize', 'ping', 'tools/list', 'server/discover']);
-/** Members of a JSON-RPC message. Others are dropped: some servers would read `METHOD` as `method`. */
-const MEMBERS = ['jsonrpc', 'id', 'method', 'params', 'result', 'error'];
+/** Other members are dropped: some servers would read `METHOD` as `method`. */
+const MEMBERS: ReadonlySet<string> = new Set(RPC_MEMBERS);
 /** In another charset, a server could read other JSON. */
 const UTF8_JSON = /^application\/json\s*(?:;\s*charset="?utf-8"?\s*)?$/i;
 
@@ -92,5 +92,5 @@ function parseMessage(text: string): Message {
   }
   const read = parseIntegers(text);
   if (!isObject(read)) throw denied();
-  return Object.fromEntries(Object.entries(read).filter(([name]) => MEMBERS.includes(name)));
+  return Object.fromEntries(Object.entries(read).filter(([name]) => MEMBERS.has(name)));
 }

@@ -25,3 +25,5 @@ export const MAX_ORIGINS = 64;
 
 /** Path of a shared MCP server at its agent. The path of the original server may differ. */
 export const MCP_PATH = '/mcp';
+/** Members of a JSON-RPC message. */
+export const RPC_MEMBERS = ['jsonrpc', 'id', 'method', 'params', 'result', 'error'] as const;

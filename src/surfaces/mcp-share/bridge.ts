@@ -14,10 +14,10 @@ import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { codeOf } from '../../foundation/errors.ts';
 import { isObject, memberOf, readJson } from '../../foundation/json.ts';
+import { answerTo, MAX_SHARED_MESSAGE_BYTES, MessageLines, type OddMessage, readWith } from '../mcp/message-reader.ts';
 import { finishingInput, PendingRequests } from '../mcp/stdio-transport.ts';
 import { readBytes } from '../rest/json-body.ts';
-import { keepLargeIntegers, LargeIntegers } from './exact-json.ts';
-import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
+import { LargeIntegers, type OnLong } from './exact-json.ts';
 import {
   idOf,
   isRequest,
@@ -87,10 +87,17 @@ function ask(
   });
 }
 
-/** The body for a reader that does not support large integers. */
-function bodyOf(answer: IncomingMessage, large: LargeIntegers): ReadableStream {
+/** How the messages of a server are read. */
+interface Reading {
+  /** Marks large integers for the transport, which does not support them. */
+  readonly large: LargeIntegers;
+  readonly onLong: OnLong;
+}
+
+/** The body for the transport. */
+function bodyOf(answer: IncomingMessage, { large, onLong }: Reading): ReadableStream {
   const kind = answer.headers['content-type'] ?? '';
-  if (/^text\/event-stream\b/i.test(kind)) return ReadableStream.from(encoded(large.markedEvents(answer)));
+  if (/^text\/event-stream\b/i.test(kind)) return ReadableStream.from(encoded(large.markedEvents(answer, onLong)));
   if (/^application\/json\b/i.test(kind)) return ReadableStream.from(encoded(markedWhole(answer, large)));
   return ReadableStream.from(answer);
 }
@@ -104,22 +111,21 @@ async function* encoded(texts: AsyncIterable<string>) {
   for await (const text of texts) yield Buffer.from(text);
 }
 
-function webResponse(answer: IncomingMessage, large: LargeIntegers): Response {
+function webResponse(answer: IncomingMessage, reading: Reading): Response {
   const headers = new Headers();
   for (const [name, value] of Object.entries(answer.headers))
     for (const one of Array.isArray(value) ? value : [value ?? ''])
       if (name !== 'content-length') headers.append(name, one);
   const status = answer.statusCode ?? 502;
-  return new Response(BODILESS.has(status) ? null : bodyOf(answer, large), { status, headers });
+  return new Response(BODILESS.has(status) ? null : bodyOf(answer, reading), { status, headers });
 }
 
 /**
  * @param address returns the current URL of the agent; called again after each failure
- * @param large marks large integers in responses for the transport
  * @param access creates the access of one request
  * @returns a `fetch` for the transport of the SDK
  */
-function remoteFetch({ address, clock, access }: BridgeParts, large: LargeIntegers) {
+function remoteFetch({ address, clock, access }: BridgeParts, reading: Reading) {
   return async (_url: string | URL, init: Init = {}): Promise<Response> => {
     const giveUpAt = clock.now() + RETRY_FOR_MS;
     for (;;) {
@@ -127,7 +133,7 @@ function remoteFetch({ address, clock, access }: BridgeParts, large: LargeIntege
       try {
         const answer = await ask(await address(), init, access?.());
         const code = answer.headers['svc-error'];
-        if (isLast || typeof code !== 'string' || !NOT_SENT.has(code)) return webResponse(answer, large);
+        if (isLast || typeof code !== 'string' || !NOT_SENT.has(code)) return webResponse(answer, reading);
         answer.resume();
       } catch (error) {
         const isRefused = codeOf(error) === 'ECONNREFUSED' || codeOf(error) === 'daemon_unreachable';
@@ -189,8 +195,9 @@ export class Bridge {
     this.closed = promise;
     this.#over = resolve;
     this.#input = finishingInput(parts, this.#pending, parts.clock);
-    this.#host = keepLargeIntegers(
-      new StdioServerTransport(this.#input, parts.output, { maxBufferSize: MAX_SHARED_MESSAGE_BYTES }),
+    this.#host = readWith(
+      new StdioServerTransport(this.#input, parts.output),
+      new MessageLines({ onOdd: (odd) => this.#oddFromHost(odd) }),
     );
     this.#remote = this.#newRemote();
   }
@@ -220,12 +227,30 @@ export class Bridge {
 
   #newRemote(): StreamableHTTPClientTransport {
     const remote = new StreamableHTTPClientTransport(new URL('http://127.0.0.1'), {
-      fetch: remoteFetch(this.#parts, this.#large),
+      fetch: remoteFetch(this.#parts, { large: this.#large, onLong: (odd) => this.#longFromRemote(odd) }),
       reconnectionOptions: RESUME,
     });
     // oxlint-disable-next-line prefer-add-event-listener -- a transport of the SDK is no EventTarget
     remote.onmessage = (message) => this.#fromRemote(remote, this.#large.restored(message));
     return remote;
+  }
+
+  /** An error response reaches the waiting side: the server for a response of the host, otherwise the host. */
+  #oddFromHost(odd: OddMessage): void {
+    if (odd.kind !== 'response') return this.#pending.refuse(this.#parts.output, odd);
+    this.#turn = this.#turn.then(() => this.#sendError(odd));
+  }
+
+  /** @returns the error response for the host */
+  #longFromRemote(odd: OddMessage): object | undefined {
+    if (odd.kind === 'response') return answerTo(odd);
+    if (odd.kind === 'request') this.#turn = this.#turn.then(() => this.#sendError(odd));
+    return undefined;
+  }
+
+  async #sendError(odd: OddMessage): Promise<void> {
+    if (typeof odd.id !== 'string' && typeof odd.id !== 'number') return;
+    await this.#remote.send(parseJSONRPCMessage(answerTo(odd))).catch(() => {});
   }
 
   async #fromHost(message: JSONRPCMessage): Promise<void> {

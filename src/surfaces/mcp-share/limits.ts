@@ -25,8 +25,6 @@ export const MAX_SHARED_PROCESSES = 32;
 export const MAX_PROCESSES_PER_CALLER = 8;
 /** Pending requests of one caller. */
 export const MAX_SHARED_REQUESTS = 64;
-/** Largest message of a caller or the server, in bytes. */
-export const MAX_SHARED_MESSAGE_BYTES: number = 10 * 1024 * 1024;
 /** A process without requests and open streams stops after this time, in milliseconds. */
 export const SHARED_IDLE_MS = 1_800_000;
 /** Bytes of messages of one caller that are being received or that the server has not read yet. */

@@ -2,11 +2,11 @@
 
 import type { ServerResponse } from 'node:http';
 import { SvcError } from '../../foundation/errors.ts';
-import { hasMoreValues, isObject } from '../../foundation/json.ts';
+import { hasMoreValues, isObject, parseIntegers } from '../../foundation/json.ts';
+import { answerTo, MAX_SHARED_MESSAGE_BYTES, readMessageValue } from '../mcp/message-reader.ts';
 import { parseJsonBody, readBytes } from '../rest/json-body.ts';
 import type { SharedRequest } from './backend.ts';
-import { parseExact } from './exact-json.ts';
-import { type Backlog, MAX_ID_CHARS, MAX_MESSAGE_VALUES, MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
+import { type Backlog, MAX_ID_CHARS, MAX_MESSAGE_VALUES } from './limits.ts';
 
 // HTTP responses of a share with one JSON-RPC message, and parsing of incoming messages.
 
@@ -68,17 +68,23 @@ export async function readMessage(
     }
     // All foreign JSON is checked by the same parser.
     const checked = parseJsonBody(bytes);
-    const message = checked === undefined ? undefined : parseExact(text);
-    const isOne = isObject(message);
-    if (isOne && hasShortNames(message)) return { message, release };
+    const value = checked === undefined ? undefined : parseIntegers(text);
+    if (!isObject(value)) {
+      release();
+      return refused(400, RPC.invalidRequest, 'The body must be one JSON-RPC message. Batches are not supported.');
+    }
+    const read = readMessageValue(value);
+    if ('message' in read && hasShortNames(read.message)) return { message: read.message, release };
     release();
-    return refused(
-      400,
-      RPC.invalidRequest,
-      isOne
-        ? `An ID and a progress token can have at most ${MAX_ID_CHARS} characters.`
-        : 'The body must be one JSON-RPC message. Batches are not supported.',
-    );
+    if ('message' in read)
+      return refused(
+        400,
+        RPC.invalidRequest,
+        `An ID and a progress token can have at most ${MAX_ID_CHARS} characters.`,
+      );
+    response.setHeader('connection', 'close');
+    sendMessage(response, 400, answerTo(read.odd));
+    return null;
   } catch (error) {
     release();
     if (!(error instanceof SvcError)) throw error;

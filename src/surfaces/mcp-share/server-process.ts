@@ -5,8 +5,8 @@ import { PassThrough, type Stream } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { type JSONRPCMessage, parseJSONRPCMessage, serializeMessage } from '@modelcontextprotocol/server';
-import { ExactLines } from './exact-json.ts';
-import type { RpcMessage } from './messages.ts';
+import { answerTo, MessageLines, type OddMessage } from '../mcp/message-reader.ts';
+import { RPC, type RpcMessage, rpcError } from './messages.ts';
 
 // The transport of a wrapped server's process. Wrappers such as `npx` and `sh -c` start the server as a child
 // process, so the process gets its own process group, and the whole group is stopped.
@@ -14,12 +14,15 @@ import type { RpcMessage } from './messages.ts';
 /** Grace period after closing the server's stdin, and again after SIGTERM, in milliseconds. */
 const END_GRACE_MS = 2_000;
 const POLL_MS = 20;
+/** Characters of the output that are kept for an error message. */
+const MAX_SAID_CHARS = 80;
 
 interface TreeOptions {
   readonly command: string;
   readonly args: string[];
   readonly env: Record<string, string>;
   readonly graceMs?: number | undefined;
+  readonly log: (text: string) => void;
 }
 
 /** Signals a process group. Returns false if it is empty. */
@@ -53,9 +56,11 @@ process.once('exit', () => {
  */
 class ProcessTree extends StdioClientTransport {
   readonly #options: TreeOptions;
-  readonly #lines = new ExactLines();
+  readonly #lines = new MessageLines({ onOdd: (odd) => this.#odd(odd), skipsText: true });
   readonly #stderr = new PassThrough();
   #child: ChildProcess | null = null;
+  #said = '';
+  #isNoisy = false;
   #ending: Promise<void> | null = null;
 
   constructor(options: TreeOptions) {
@@ -130,15 +135,32 @@ class ProcessTree extends StdioClientTransport {
     else signalGroup(pid, 'SIGKILL');
   }
 
+  /** The first characters that the process wrote to its standard output. */
+  get said(): string {
+    return this.#said;
+  }
+
   #take(chunk: Buffer): void {
-    try {
-      this.#lines.append(chunk);
-      for (let message = this.#lines.readMessage(); message !== null; message = this.#lines.readMessage())
-        this.onmessage?.(message);
-    } catch (error) {
-      this.onerror?.(error instanceof Error ? error : new Error('the server wrote an invalid message'));
-      this.close().catch(() => {});
+    if (this.#said.length < MAX_SAID_CHARS)
+      this.#said = `${this.#said}${chunk.toString('utf8', 0, MAX_SAID_CHARS)}`.slice(0, MAX_SAID_CHARS);
+    this.#lines.append(chunk);
+    for (let message = this.#lines.readMessage(); message !== null; message = this.#lines.readMessage())
+      this.onmessage?.(message);
+  }
+
+  /** The side that waits gets an error. Other output, such as a log in JSON, is reported once. */
+  #odd(odd: OddMessage): void {
+    const { id, kind, why } = odd;
+    if (kind === 'response' && (typeof id === 'string' || typeof id === 'number')) {
+      const text = `The MCP server sent a response that cannot be passed on. ${why}`;
+      return this.onmessage?.(parseJSONRPCMessage(rpcError(id, RPC.serverGone, text)));
     }
+    if (kind === 'request') this.#child?.stdin?.write(`${JSON.stringify(answerTo(odd))}\n`);
+    if (this.#isNoisy) return;
+    this.#isNoisy = true;
+    this.#options.log(
+      'svc: The server writes to its standard output what is no MCP message. That is ignored. Let it log to standard error.\n',
+    );
   }
 }
 
@@ -182,7 +204,7 @@ export function serverEnvironment(own: Readonly<Record<string, string | undefine
 export function stdioTransport(what: ServerCommand, caller: string | null): ProcessTree {
   const { command, args, environment, graceMs, log } = what;
   const env = caller === null ? { ...environment } : { ...environment, [CALLER_VARIABLE]: caller };
-  const transport = new ProcessTree({ command, args: [...args], env, graceMs });
+  const transport = new ProcessTree({ command, args: [...args], env, graceMs, log });
   transport.stderr.on('data', (chunk: Buffer) => log(chunk.toString()));
   return transport;
 }

@@ -11,8 +11,8 @@ import {
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server';
 import { detach } from '../../foundation/detached.ts';
+import { MAX_SHARED_MESSAGE_BYTES } from '../mcp/message-reader.ts';
 import type { ToolRules } from './gate.ts';
-import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
 import {
   fromCaller,
   idOf,

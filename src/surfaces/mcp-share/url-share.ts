@@ -12,8 +12,9 @@ import {
 import { request as secureRequest } from 'node:https';
 import { createParser } from 'eventsource-parser';
 import { MCP_PATH } from '../../foundation/domain/services.ts';
-import { isObject, readJson } from '../../foundation/json.ts';
+import { isObject, parseIntegers, readJson } from '../../foundation/json.ts';
 import { flushHead } from '../../foundation/sockets.ts';
+import { answerTo, MAX_SHARED_MESSAGE_BYTES } from '../mcp/message-reader.ts';
 import {
   isMetadataPath,
   MAX_METADATA_BYTES,
@@ -23,9 +24,9 @@ import {
 } from '../origin/oauth-addresses.ts';
 import { readBytes } from '../rest/json-body.ts';
 import type { Backend, SharedRequest } from './backend.ts';
-import { parseExact } from './exact-json.ts';
+import { EventLines } from './exact-json.ts';
 import type { ToolRules } from './gate.ts';
-import { Backlog, MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
+import { Backlog } from './limits.ts';
 import {
   fromCaller,
   idOf,
@@ -42,7 +43,7 @@ import {
 /** Applies `change` to a text if it is a message. */
 function changeMessage(text: string, change: (message: RpcMessage) => RpcMessage): string {
   if (!isObject(readJson(text))) return text;
-  const message = parseExact(text);
+  const message = parseIntegers(text);
   if (!isObject(message)) return text;
   const after = change(message);
   return after === message ? text : JSON.stringify(after);
@@ -50,14 +51,14 @@ function changeMessage(text: string, change: (message: RpcMessage) => RpcMessage
 
 /** Transforms the bytes of an event stream into a stream with changed messages. */
 class LimitedStream {
-  readonly #decoder = new TextDecoder();
+  /** Short lines keep the buffer of the parser small. */
+  readonly #lines = new EventLines((odd) => (odd.kind === 'response' ? answerTo(odd) : undefined));
   readonly #parser: ReturnType<typeof createParser>;
   #out: string[] = [];
 
   constructor(change: (message: RpcMessage) => RpcMessage) {
     const line = (name: string, value: string): void => void this.#out.push(`${name}: ${value}\n`);
     this.#parser = createParser({
-      maxBufferSize: MAX_SHARED_MESSAGE_BYTES,
       onEvent: ({ id, event, data }) => {
         if (id !== undefined) line('id', id);
         if (event !== undefined) line('event', event);
@@ -70,8 +71,8 @@ class LimitedStream {
   }
 
   /** Returns the complete events of the input so far; empty if no event is complete. */
-  push(chunk: Uint8Array): string {
-    this.#parser.feed(this.#decoder.decode(chunk, { stream: true }));
+  push(chunk: Buffer): string {
+    this.#parser.feed(this.#lines.push(chunk));
     const text = this.#out.join('');
     this.#out = [];
     return text;

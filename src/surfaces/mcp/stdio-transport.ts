@@ -1,6 +1,6 @@
 /**
  * MCP messages on stdin and stdout. Unlike the SDK transport, `send` resolves after the message was written, and an
- * unknown protocol revision is rejected in later requests too.
+ * unknown protocol revision is rejected in later requests too. Invalid input gets an error response.
  */
 import { finished, PassThrough, type Readable, type Writable } from 'node:stream';
 import {
@@ -14,6 +14,7 @@ import {
 import { StdioServerTransport } from '@modelcontextprotocol/server/stdio';
 import type { Clock } from '../../foundation/clock.ts';
 import { isObject, memberOf } from '../../foundation/json.ts';
+import { answerTo, MessageLines, type OddMessage, readWith } from './message-reader.ts';
 
 // Standard input that ends after the pending responses were sent. The SDK transports abort every pending request at
 // the end of input, so a client that writes its requests and closes the pipe would get no response.
@@ -24,9 +25,10 @@ export const FINISH_REQUESTS_MS = 600_000;
 /** It has no response and lasts as long as the client. */
 const SUBSCRIPTION = 'subscriptions/listen';
 
-/** Requests of a client without a response. */
+/** Requests of a client without a response, and error responses that are being written. */
 export class PendingRequests {
   readonly #ids = new Set<RequestId>();
+  #writing = 0;
   #onIdle: (() => void) | null = null;
 
   /** Registers a message from the client. */
@@ -42,16 +44,31 @@ export class PendingRequests {
     if (memberOf(message, 'method') === undefined) this.#settle(memberOf(message, 'id'));
   }
 
+  /** Writes the error response to invalid input. A response that is odd itself gets none. */
+  refuse(output: Writable, odd: OddMessage): void {
+    if (odd.kind === 'response') return;
+    this.#writing++;
+    // A client that has exited needs no error.
+    output.write(`${JSON.stringify(answerTo(odd))}\n`, () => {
+      this.#writing--;
+      this.#checkIdle();
+    });
+  }
+
   /** Calls back once when no request is pending. */
   whenIdle(callback: () => void): void {
-    if (this.#ids.size === 0) callback();
-    else this.#onIdle = callback;
+    this.#onIdle = callback;
+    this.#checkIdle();
   }
 
   #settle(id: unknown): void {
     if (typeof id !== 'string' && typeof id !== 'number') return;
     this.#ids.delete(id);
-    if (this.#ids.size > 0) return;
+    this.#checkIdle();
+  }
+
+  #checkIdle(): void {
+    if (this.#ids.size > 0 || this.#writing > 0) return;
     this.#onIdle?.();
     this.#onIdle = null;
   }
@@ -79,6 +96,8 @@ export function finishingInput(
   };
   const finish = (): void => {
     if (through.writableEnded) return;
+    // The last message may lack its line feed.
+    through.write('\n');
     const timer = clock.after(FINISH_REQUESTS_MS, end);
     // Timers of the clock do not keep the process running, but a pending request must.
     const alive = setInterval(() => {}, FINISH_REQUESTS_MS);
@@ -128,6 +147,7 @@ export class StdioTransport extends StdioServerTransport {
     super(input, output);
     this.#output = output;
     this.#pending = pending;
+    readWith(this, new MessageLines({ onOdd: (odd) => pending.refuse(output, odd) }));
   }
 
   override async start(): Promise<void> {

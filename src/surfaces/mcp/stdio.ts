@@ -1,41 +1,34 @@
 /** MCP over stdin and stdout, for the client that started this process. */
 
-import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { isJSONRPCRequest, ProtocolError, ProtocolErrorCode, type Server } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { isObject } from '../../foundation/json.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { ToolTable } from '../../operations/tool-call.ts';
 import { ToolCatalog } from './catalog.ts';
 import type { DaemonLink } from './daemon-link.ts';
+import { answerTo, MessageLines } from './message-reader.ts';
 import { failure } from './results.ts';
 import { bareServer, createMcpServer, type McpServerOptions } from './server.ts';
 import { finishingInput, PendingRequests, StdioTransport } from './stdio-transport.ts';
 
 // Responds to an MCP client if svcd cannot start: clients show protocol errors, but not why a process exited.
 
-function requestIn(line: string): unknown {
-  try {
-    const message: unknown = JSON.parse(line);
-    return isObject(message) && isJSONRPCRequest(message) ? message.id : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 /** Responds to every request with the error. Resolves when the client disconnects. */
 export async function serveFailure({ input, output }: StdioStreams, failure: SvcError): Promise<void> {
   output.on('error', () => {});
   const message = `svcd cannot start (${failure.code}): ${failure.message}`;
-  for await (const line of createInterface({ input })) {
-    const id = requestIn(line);
-    if (id === undefined) continue;
-    output.write(
-      `${JSON.stringify({ jsonrpc: '2.0', id, error: { code: ProtocolErrorCode.InternalError, message } })}\n`,
-    );
+  const answer = (id: unknown): void => {
+    const odd = { kind: 'request', id, code: ProtocolErrorCode.InternalError, why: message } as const;
+    output.write(`${JSON.stringify(answerTo(odd))}\n`);
+  };
+  const lines = new MessageLines({ onOdd: ({ id, kind }) => kind !== 'response' && answer(id) });
+  for await (const chunk of input) {
+    lines.append(chunk);
+    for (let next = lines.readMessage(); next !== null; next = lines.readMessage())
+      if (isJSONRPCRequest(next)) answer(next.id);
   }
 }
 

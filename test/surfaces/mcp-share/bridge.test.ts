@@ -7,14 +7,23 @@ import { PassThrough } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { detach } from '../../../src/foundation/detached.ts';
+import { isObject } from '../../../src/foundation/json.ts';
+import { MAX_SHARED_MESSAGE_BYTES } from '../../../src/surfaces/mcp/message-reader.ts';
 import { Bridge } from '../../../src/surfaces/mcp-share/bridge.ts';
 import { readBytes } from '../../../src/surfaces/rest/json-body.ts';
+import { eventually } from '../../support/eventually.ts';
 
 /** A server that holds every request until the test responds, and a host with a bridge to it. */
 async function world(t: TestContext) {
   const { promise: asked, resolve } = Promise.withResolvers<ServerResponse>();
+  const bodies: string[] = [];
   const server = createServer((request, response) =>
-    detach(readBytes(request, 1_000_000).then(() => resolve(response))),
+    detach(
+      readBytes(request, 1_000_000).then((body) => {
+        bodies.push(body.toString());
+        resolve(response);
+      }),
+    ),
   ).listen(0, '127.0.0.1');
   await once(server, 'listening');
   t.after(() => {
@@ -27,7 +36,7 @@ async function world(t: TestContext) {
   output.setEncoding('utf8').on('data', (part: string) => (text += part));
   const address = async (): Promise<URL> => new URL(`http://127.0.0.1:${port}/mcp`);
   const bridge = await Bridge.start({ input, output, address, clock: systemClock });
-  return { input, bridge, asked, text: () => text };
+  return { input, bridge, asked, bodies, text: () => text };
 }
 
 const REQUEST = `${JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'tools/list' })}\n`;
@@ -49,3 +58,48 @@ test('close does not wait for pending requests', async (t) => {
   await bridge.close();
   assert.equal(text(), '');
 });
+
+const LONG = 'a'.repeat(MAX_SHARED_MESSAGE_BYTES);
+
+test('invalid input of the host gets error responses, and the session continues', async (t) => {
+  const { input, bridge, asked, bodies, text } = await world(t);
+  const lines = [
+    'hello',
+    `{"jsonrpc":"2.0","id":"long","method":"tools/call","params":{"name":"x","arguments":{"data":"${LONG}"}}}`,
+    '{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}',
+    // A response that is too long: the server that asked gets an error instead.
+    `{"jsonrpc":"2.0","id":"of-server","result":{"data":"${LONG}"}}`,
+    `[${REQUEST.trim()}]`,
+  ];
+  // The last line has no line feed.
+  input.end(lines.join('\n'));
+  const response = await asked;
+  response.writeHead(202).end();
+  await eventually('the request arrives', () => bodies.length === 2);
+  await bridge.close();
+  assert.deepEqual(
+    bodies.map((body) => JSON.parse(body)).map(({ id, error, method }) => ({ id, code: error?.code, method })),
+    [
+      { id: 'of-server', code: -32600, method: undefined },
+      { id: 7, code: undefined, method: 'tools/list' },
+    ],
+  );
+  const [garbage, long, large] = text().split('\n');
+  assert.match(garbage ?? '', /^\{"jsonrpc":"2.0","id":null,"error":\{"code":-32700/);
+  assert.match(long ?? '', /^\{"jsonrpc":"2.0","id":"long","error":\{"code":-32600,"message":"The message is longer/);
+  assert.match(large ?? '', /^\{"jsonrpc":"2.0","id":9007199254740993,"error":\{"code":-32600/);
+});
+
+for (const type of ['application/json', 'text/event-stream'])
+  test(`a response that is too long is an error for its request (${type})`, async (t) => {
+    const { input, asked, text } = await world(t);
+    input.write(REQUEST);
+    const response = await asked;
+    response.setHeader('content-type', type);
+    const body = JSON.stringify({ result: { data: LONG }, jsonrpc: '2.0', id: 7 });
+    response.end(type === 'application/json' ? body : `event: message\ndata: ${body}\n\n`);
+    const answer: unknown = await eventually('the error', () => text().endsWith('\n') && JSON.parse(text()));
+    assert.ok(isObject(answer) && isObject(answer['error']));
+    assert.equal(answer['id'], 7);
+    assert.match(String(answer['error']['message']), /longer than|at most|too large/i);
+  });

@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { type Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { systemClock } from '../../../src/foundation/clock.ts';
+import { MAX_SHARED_MESSAGE_BYTES } from '../../../src/surfaces/mcp/message-reader.ts';
 import { Gate, ToolRules } from '../../../src/surfaces/mcp-share/gate.ts';
 import {
   MAX_CALLER_BACKLOG_BYTES,
   MAX_ID_CHARS,
   MAX_MESSAGE_VALUES,
   MAX_PROCESSES_PER_CALLER,
-  MAX_SHARED_MESSAGE_BYTES,
   MAX_SHARED_PROCESSES,
   SHARED_IDLE_MS,
 } from '../../../src/surfaces/mcp-share/limits.ts';
@@ -47,19 +47,20 @@ interface Options {
   readonly args?: readonly string[];
   readonly lists?: ReadonlyMap<string, ReadonlySet<string>>;
   readonly clock?: LeapClock;
+  /** Lines that the server writes to its standard output when it starts. */
+  readonly noise?: string;
 }
 
-async function share(t: TestContext, { args = [], lists = new Map(), clock }: Options = {}): Promise<Shared> {
+async function share(t: TestContext, { args = [], lists = new Map(), clock, noise }: Options = {}): Promise<Shared> {
   const log: string[] = [];
-  const { begin } = await open(
-    { command: process.execPath, args: [FIXTURE, ...args] },
-    {
-      environment: { ...process.env, SVC_TOKEN: 'secret' },
-      log: (text) => log.push(text),
-      lists,
-      clock: clock ?? systemClock,
-    },
-  );
+  const plain = { command: process.execPath, args: [FIXTURE, ...args] };
+  const noisy = { command: 'sh', args: ['-c', 'echo "$1"; exec "$0" "$2"', process.execPath, noise ?? '', FIXTURE] };
+  const { begin } = await open(noise === undefined ? plain : noisy, {
+    environment: { ...process.env, SVC_TOKEN: 'secret' },
+    log: (text) => log.push(text),
+    lists,
+    clock: clock ?? systemClock,
+  });
   const gate = await begin(AGENT);
   t.after(() => gate.close());
   let streams = 0;
@@ -199,6 +200,22 @@ describe('a shared server over stdio', () => {
       assert.equal(textOf(await again.callTool({ name: 'echo', arguments: {} })), '{}');
     });
 
+    test(`${revision}: odd output of a server ends no call but its own`, {
+      skip: process.platform === 'win32',
+    }, async (t) => {
+      const noise = 'up\n{"level":"info","msg":"up"}\n[]\nnull\n{"jsonrpc":"2.0","id":"none","result":{}}';
+      const { client, log } = await share(t, { noise });
+      const alice = await client(ALICE, revision);
+      const file = join(temporaryDirectory(t), 'go on');
+      const waiting = alice.callTool({ name: 'until', arguments: { file } });
+      await eventually('it waits', () => log.join('').includes('waiting'));
+      const big = alice.callTool({ name: 'big', arguments: { size: MAX_SHARED_MESSAGE_BYTES } });
+      await assert.rejects(big, { code: -32000, message: /The message is longer than 10485760 bytes/ });
+      writeFileSync(file, '');
+      assert.equal(textOf(await waiting), 'it is there');
+      assert.match(log.join(''), /writes to its standard output what is no MCP message/);
+    });
+
     test(`${revision}: callers have separate processes`, async (t) => {
       const { client } = await share(t);
       const [alice, other] = [await client(ALICE, revision), await client(MALLORY, revision)];
@@ -281,6 +298,9 @@ describe('a shared server over stdio', () => {
     assert.equal(await post('{'), 400);
     assert.equal(await post('[]'), 400);
     assert.equal(await post('{}', 'text/plain'), 415);
+    const twin = { name: 'echo', Name: 'who', arguments: {} };
+    assert.equal(await post(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: twin })), 400);
+    assert.equal(await post('{"jsonrpc":"2.0","id":9007199254740993,"method":"tools/list"}'), 400);
     assert.equal(await post('{"jsonrpc":"2.0","id":1,"method":"tools/list"}'), 400);
     const manyValues = `{"jsonrpc":"2.0","method":"x","params":{"a":[${'1,'.repeat(MAX_MESSAGE_VALUES)}1]}}`;
     assert.equal(await post(manyValues), 413);

@@ -5,6 +5,7 @@ import { type TestContext, test } from 'node:test';
 import { silentLog } from '../../../src/foundation/log.ts';
 import type { CallContext } from '../../../src/operations/operation.ts';
 import { ToolTable } from '../../../src/operations/tool-call.ts';
+import { MAX_SHARED_MESSAGE_BYTES } from '../../../src/surfaces/mcp/message-reader.ts';
 import { serveTools } from '../../../src/surfaces/mcp/stdio.ts';
 import { FINISH_REQUESTS_MS, MODERN_REVISIONS } from '../../../src/surfaces/mcp/stdio-transport.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -46,7 +47,7 @@ function setUp(t: TestContext, mailboxPoll: () => Promise<object> = async () => 
     (await written(0)).done();
     send({ method: 'notifications/initialized' });
   };
-  return { input, output, settled, send, poll, written, open, clock, session };
+  return { input, output, writes, settled, send, poll, written, open, clock, session };
 }
 
 test('data handed out over stdio counts as taken after the response was written', async (t) => {
@@ -132,4 +133,39 @@ test('a request without a response does not delay the end forever', async (t) =>
   clock.leap(FINISH_REQUESTS_MS);
   await session.closed;
   assert.deepEqual(settled, [false]);
+});
+
+test('invalid input gets error responses, and the session continues', async (t) => {
+  const { input, send, writes, open, session } = setUp(t);
+  await open();
+  input.write('hello\n');
+  input.write(
+    `{"jsonrpc":"2.0","id":"long","method":"ping","params":{"x":"${'a'.repeat(MAX_SHARED_MESSAGE_BYTES)}"}}\n`,
+  );
+  input.write('{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}\n');
+  input.write('[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"ping"}]\n');
+  send({ id: 3, method: 'ping' });
+  input.end('{"jsonrpc":"2.0","id":4,"method":"ping"}');
+  const written: string[] = [];
+  const seen = 1;
+  await eventually('all are answered', () => {
+    const next = writes[seen + written.length];
+    if (next !== undefined) {
+      written.push(next.text.replace(/"message":"[^"]*"/, '"message":""').trim());
+      next.done();
+    }
+    return written.length === 7;
+  });
+  await session.closed;
+  const error = (id: string, code: number): string =>
+    `{"jsonrpc":"2.0","id":${id},"error":{"code":${code},"message":""}}`;
+  assert.deepEqual(written.slice(0, 3), [
+    error('null', -32700),
+    error('"long"', -32600),
+    error('9007199254740993', -32600),
+  ]);
+  assert.deepEqual(
+    written.slice(3).map((text) => JSON.parse(text)),
+    [1, 2, 3, 4].map((id) => ({ result: {}, jsonrpc: '2.0', id })),
+  );
 });
