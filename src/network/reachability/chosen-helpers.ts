@@ -34,6 +34,8 @@ const MIN_AVOID_MS = 2_000;
 const MAX_AVOID_MS = 10 * 60_000;
 /** Growth of that time with each failure. */
 const AVOID_FACTOR = 4;
+/** Maximum time to avoid a lost helper, milliseconds. It often returns: it restarted, or its network was down. */
+export const MAX_LOST_AVOID_MS = 30_000;
 /** Timeout for identifying a node, and for a hello to a helper whose connection was lost, milliseconds. */
 const ANSWER_TIMEOUT_MS = 1_500;
 /** Nodes known for at least this time are likely to remain online, milliseconds. */
@@ -43,6 +45,8 @@ export const NEW_NODE_PENALTY_MS = 100;
 /** Maximum number of failed nodes to remember, and for how long, milliseconds. */
 const MAX_FAILURES = 256;
 const FAILURES_TTL_MS = 30 * 60_000;
+/** Maximum number of lost helpers to contact again, for at most `FAILURES_TTL_MS`. */
+const MAX_LOST = 8;
 
 /** A node of the routing table, and when it was added: Unix milliseconds. */
 interface TableNode extends Address {
@@ -94,6 +98,11 @@ export class ChosenHelpers implements Component {
   readonly #deps: ChosenHelpersDependencies;
   /** By address in the record network. */
   readonly #failures: LruCache<string, Failure>;
+  /**
+   * Helpers that failed, by address in the record network. They are contacted although they have left the routing
+   * table, because nothing adds them to the table when they return.
+   */
+  readonly #formerHelpers: LruCache<string, Address>;
   #checks: RepeatingTask | null = null;
   #helpers: readonly HelperCandidate[] = [];
   /** Null before `start`. */
@@ -112,6 +121,7 @@ export class ChosenHelpers implements Component {
   constructor(dependencies: ChosenHelpersDependencies) {
     this.#deps = dependencies;
     this.#failures = new LruCache({ maxEntries: MAX_FAILURES, ttlMs: FAILURES_TTL_MS }, dependencies);
+    this.#formerHelpers = new LruCache({ maxEntries: MAX_LOST, ttlMs: FAILURES_TTL_MS }, dependencies);
   }
 
   async start(): Promise<void> {
@@ -203,11 +213,17 @@ export class ChosenHelpers implements Component {
     return this.#pauseMs();
   }
 
-  /** Pause until the next check: short if helpers are missing, with a backoff if none are found. */
+  /**
+   * Pause until the next check: short if helpers are missing, with a backoff if none are found, but not longer than a
+   * lost helper is avoided.
+   */
   #pauseMs(): number {
     if (this.#failedSearches === 0) return HELPER_HELLO_MS;
     const pauseMs = backoff({ firstMs: MIN_SEARCH_PAUSE_MS, maxMs: MAX_SEARCH_PAUSE_MS }, this.#failedSearches);
-    return this.#helpers.length === 0 ? pauseMs : Math.min(pauseMs, HELPER_HELLO_MS);
+    const avoidedMs = this.#formerHelpers.values().map((former) => this.#avoidedMs(former));
+    const limits = avoidedMs.filter((ms) => ms > 0);
+    if (this.#helpers.length > 0) limits.push(HELPER_HELLO_MS);
+    return Math.min(pauseMs, ...limits);
   }
 
   /** Selects stored helpers that still help. If all do, the published record remains valid. */
@@ -229,7 +245,10 @@ export class ChosenHelpers implements Component {
     const isLost = this.#lost.delete(toHex(helper.at.nodeKey));
     using limit = isLost ? awakeTimeout(this.#deps.clock, ANSWER_TIMEOUT_MS) : null;
     const [isHelping] = await this.#selectHelping([helper], limit?.signal);
-    if (isHelping === undefined) this.#setHelpers(this.#helpers.filter((other) => other !== helper));
+    if (isHelping !== undefined) return;
+    const { host, port } = helper;
+    this.#formerHelpers.set(formatAddress(helper), { host, port });
+    this.#setHelpers(this.#helpers.filter((other) => other !== helper));
   }
 
   /** Adds helpers until there are `TARGET_HELPERS`. */
@@ -246,8 +265,9 @@ export class ChosenHelpers implements Component {
 
   /** Candidates: first nodes in networks without a helper, and among these the nearest first. */
   async #candidates(): Promise<HelperCandidate[]> {
-    const { nodes, isOwnHost, nodeKey } = this.#deps;
-    const others = preferPublic(nodes(), nodes()).filter((node) => !this.#isAvoided(node) && !this.#isChosen(node));
+    const { isOwnHost, nodeKey } = this.#deps;
+    const known = this.#knownNodes();
+    const others = preferPublic(known, known).filter((node) => this.#avoidedMs(node) === 0 && !this.#isChosen(node));
     const selected = apartFirst(this.#shuffle(others), isOwnHost).slice(0, MAX_IDENTIFIED_NODES);
     const answers = await Promise.all(selected.map((node) => this.#identify(node)));
     const near = answers.filter((answer) => answer !== null).sort((a, b) => a.cost - b.cost);
@@ -262,11 +282,21 @@ export class ChosenHelpers implements Component {
     });
   }
 
+  /** The nodes of the routing table, and lost helpers that have left it. */
+  #knownNodes(): readonly TableNode[] {
+    const { clock, nodes } = this.#deps;
+    const table = nodes();
+    const addresses = new Set(table.map(formatAddress));
+    const missing = this.#formerHelpers.values().filter((former) => !addresses.has(formatAddress(former)));
+    return [...table, ...missing.map((former) => ({ ...former, firstSeen: clock.now() }))];
+  }
+
   async #identify({ host, port, firstSeen }: TableNode): Promise<HelperCandidate | null> {
     const { clock, identify } = this.#deps;
     const startedAt = clock.now();
     using limit = awakeTimeout(clock, ANSWER_TIMEOUT_MS);
     const at = await abortable(identify({ host, port }), limit.signal).catch(() => null);
+    if (at === null && this.#isFormer({ host, port })) this.#avoid({ host, port });
     const cost = clock.now() - startedAt + (startedAt - firstSeen < LONG_KNOWN_MS ? NEW_NODE_PENALTY_MS : 0);
     return at === null ? null : { host, port, at, cost };
   }
@@ -277,6 +307,8 @@ export class ChosenHelpers implements Component {
       nodes.map(async (node) => {
         try {
           await this.#deps.hello(node.at, signal);
+          this.#failures.delete(formatAddress(node));
+          this.#formerHelpers.delete(formatAddress(node));
           return node;
         } catch (error) {
           this.#avoid(node);
@@ -291,12 +323,18 @@ export class ChosenHelpers implements Component {
   #avoid(node: Address): void {
     const key = formatAddress(node);
     const failures = (this.#failures.peek(key)?.failures ?? 0) + 1;
-    const pause = { firstMs: MIN_AVOID_MS, maxMs: MAX_AVOID_MS, factor: AVOID_FACTOR };
+    const maxMs = this.#isFormer(node) ? MAX_LOST_AVOID_MS : MAX_AVOID_MS;
+    const pause = { firstMs: MIN_AVOID_MS, maxMs, factor: AVOID_FACTOR };
     this.#failures.set(key, { failures, until: this.#deps.clock.now() + backoff(pause, failures) });
   }
 
-  #isAvoided(node: Address): boolean {
-    return (this.#failures.peek(formatAddress(node))?.until ?? 0) > this.#deps.clock.now();
+  /** Remaining time to avoid a node, milliseconds. */
+  #avoidedMs(node: Address): number {
+    return Math.max(0, (this.#failures.peek(formatAddress(node))?.until ?? 0) - this.#deps.clock.now());
+  }
+
+  #isFormer(node: Address): boolean {
+    return this.#formerHelpers.peek(formatAddress(node)) !== undefined;
   }
 
   #isChosen(node: Address): boolean {

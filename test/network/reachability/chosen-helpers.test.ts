@@ -7,6 +7,7 @@ import {
   ChosenHelpers,
   HELPER_HELLO_MS,
   LONG_KNOWN_MS,
+  MAX_LOST_AVOID_MS,
   NEW_NODE_PENALTY_MS,
   TARGET_HELPERS,
 } from '../../../src/network/reachability/chosen-helpers.ts';
@@ -50,6 +51,7 @@ function world(
     nodes: () => peers.map((host) => peer(host, firstSeen[host] ?? -LONG_KNOWN_MS)),
     isOwnHost: () => false,
     identify: async ({ host }) => {
+      if (state.mute.has(host)) return null;
       const ms = answersAfter[host] ?? 0;
       if (ms > 0) await new Promise<void>((resolve) => clock.after(ms, resolve));
       return { nodeKey: keys[host] ?? keyOf(host), address: { host, port: 4122 } };
@@ -143,6 +145,34 @@ test('a helper with a lost connection that does not answer is replaced within tw
   await clock.run(2000);
   assert.equal(hosts().length, TARGET_HELPERS);
   assert.ok(!hosts().includes(first));
+});
+
+test('a lost helper that has left the routing table is a helper again half a minute after its return', async (t) => {
+  const peers = ['198.51.100.1', '203.0.113.2'];
+  const { begin, hosts, state, helpers, clock } = world(t, { peers });
+  await begin();
+  state.mute.add('203.0.113.2');
+  peers.pop();
+  helpers.onLost(keyOf('203.0.113.2'));
+  await clock.run(LONG_MS);
+  assert.deepEqual(hosts(), ['198.51.100.1']);
+  state.mute.clear();
+  await clock.run(MAX_LOST_AVOID_MS);
+  assert.deepEqual([...hosts()].sort(), ['198.51.100.1', '203.0.113.2']);
+});
+
+test('a helper that is lost several times returns as fast as after the first time', async (t) => {
+  const { begin, hosts, state, helpers, clock } = world(t, { peers: ['198.51.100.1', '203.0.113.2'] });
+  await begin();
+  for (let losses = 0; losses < 5; losses++) {
+    state.silent.add('203.0.113.2');
+    helpers.onLost(keyOf('203.0.113.2'));
+    await clock.run(3_000);
+    assert.deepEqual(hosts(), ['198.51.100.1']);
+    state.silent.clear();
+    await clock.run(10_000);
+    assert.deepEqual([...hosts()].sort(), ['198.51.100.1', '203.0.113.2'], `loss ${losses}`);
+  }
 });
 
 test('if a helper is missing, a node that refused gets the next request within seconds, then at growing intervals', async (t) => {
