@@ -119,7 +119,6 @@ async function measure(path: string): Promise<BenchTable> {
       clock,
       log,
       identity: (aid) => agents.identity(aid),
-      isAlive: async (aid) => agents.isAlive(aid),
       isHeld: () => false,
       serviceOf: () => '',
       addresses: () => ({ endpoints: ['quic://192.0.2.1:4122'], mapped: [], natType: 1, helpers: [] }),

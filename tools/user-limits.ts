@@ -15,11 +15,6 @@ export const USER_LIMITS: Readonly<Record<string, readonly UserLimit[]>> = {
     ['MAX_CUSTOM_PAYLOAD_BYTES', 'foundation/records/types.ts', 'payload of a custom record'],
     ['RECORD_TTL_S', 'foundation/domain/directory.ts', 'default lifetime of a record'],
     ['MAX_TTL_S', 'foundation/records/types.ts', 'longest lifetime of a record'],
-    [
-      'HEARTBEAT_LIFE_S',
-      'foundation/domain/agents.ts',
-      'an agent without heartbeat and running service is no longer renewed',
-    ],
     ['MAX_PROVIDERS', 'foundation/domain/directory.ts', 'agents that a search for one service name returns'],
   ],
   'Call agents': [

@@ -245,10 +245,10 @@ export const agentOperations = declare(COMMON, {
   },
 
   agentHeartbeat: {
-    summary: 'Sends a heartbeat: the records of the agent are renewed for another hour.',
+    summary: 'Sends a heartbeat: `heartbeat_seconds_ago` starts at 0 again.',
     route: 'POST /agents/{aid}/heartbeat',
     output: Type.Object({ status: Type.Literal('ok'), at: Timestamp }),
     heartbeat: true,
-    tool: { name: 'svc_agent_heartbeat', description: 'Keep an agent alive.', idempotent: true },
+    tool: { name: 'svc_agent_heartbeat', description: 'Report that an agent is in use.', idempotent: true },
   },
 });

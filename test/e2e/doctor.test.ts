@@ -259,9 +259,6 @@ test('agents and the clock, in a network', async (t) => {
   findingOf(report, 'publication', 'FAIL', /also runs on another node/);
   findingOf(report, 'service', 'INFO', /no service bound/);
 
-  await here.call('PATCH', '/config', { auto_publish: false });
-  findingOf(await doctor(here.api), 'publication', 'INFO', /auto_publish is off/);
-
   for (const [seconds, word] of [
     [600, 'ahead of'],
     [-600, 'behind'],
@@ -281,17 +278,17 @@ test('agents and the clock, in a network', async (t) => {
   }
 });
 
-test('a record that is not renewed, and one that has expired', async (t) => {
+test('an idle agent is renewed after hours off, and a record without a network expires', async (t) => {
   const dataDir = temporaryDirectory(t);
   chmodSync(dataDir, 0o700);
   /** With another node with the same clock, which stores the records. */
-  const start = async (seconds: number): Promise<TestDaemon> => {
+  const start = async (seconds: number): Promise<{ daemon: TestDaemon; other: TestDaemon }> => {
     const other = await TestDaemon.start({ env: clockOff(seconds) });
     t.after(() => other.stop());
     const daemon = await TestDaemon.start({ dataDir, bootstrap: [other.dhtAddress], env: clockOff(seconds) });
     t.after(() => daemon.stop());
     await ready(daemon, 1);
-    return daemon;
+    return { daemon, other };
   };
   /** With the same clock as the daemon. */
   const report = async (daemon: TestDaemon, seconds: number): Promise<Report> => {
@@ -300,31 +297,23 @@ test('a record that is not renewed, and one that has expired', async (t) => {
     });
     return { code: 1, ...(JSON.parse(stdout) as Omit<Report, 'code'>) };
   };
-  const first = await start(0);
+  const { daemon: first } = await start(0);
   const aid = await first.newAgent();
   await first.call('POST', `/agents/${aid}/publish`);
   await first.stop();
 
-  // Half an hour later the record is renewed, because the last heartbeat is recent enough.
-  const renewing = await start(1900);
+  const { daemon: later, other } = await start(3 * 3600);
   await eventually('the record is renewed', async () => {
-    const { last_publish_at } = await renewing.call<{ last_publish_at: string }>('GET', `/agents/${aid}`);
-    return Date.parse(last_publish_at) > Date.now() + 1_800_000;
+    const { last_publish_at } = await later.call<{ last_publish_at: string }>('GET', `/agents/${aid}`);
+    return Date.parse(last_publish_at) > Date.now() + 2 * 3600_000;
   });
-  await renewing.stop();
+  await other.call('POST', `/resolve/${aid}`);
+  await later.stop();
 
-  const silent = await start(3700);
-  const warned = findingOf(
-    await report(silent, 3700),
-    'publication',
-    'WARN',
-    /is not renewed: no heartbeat for 6\d min/,
-  );
-  assert.match(warned.hint ?? '', new RegExp(`svc agents heartbeat ${aid}`));
-  await silent.stop();
-
+  const alone = await TestDaemon.start({ dataDir, env: clockOff(5 * 3600) });
+  t.after(() => alone.stop());
   const expired = findingOf(
-    await report(await start(7200), 7200),
+    await report(alone, 5 * 3600),
     'publication',
     'FAIL',
     /published [12] h ago, and the record has expired/,

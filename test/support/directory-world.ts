@@ -36,8 +36,6 @@ export class DirectoryWorld {
   readonly newAids: NewAids;
   readonly directory: Directory;
   readonly nodeAid: Aid;
-  /** Agents with heartbeats. */
-  readonly alive = new Set<Aid>();
   readonly bound = new Map<Aid, string>();
   readonly published: SignedRecord[] = [];
   /** Calls of `noteDelegation`. */
@@ -72,7 +70,6 @@ export class DirectoryWorld {
         clock: this.clock,
         log: silentLog,
         identity: (aid) => this.#identities.get(aid) ?? null,
-        isAlive: async (aid) => this.alive.has(aid),
         isHeld: (aid) => this.agents.get(aid)?.isHeld === true,
         serviceOf: (aid) => this.bound.get(aid) ?? '',
         addresses: () => this.addresses,
@@ -90,7 +87,7 @@ export class DirectoryWorld {
     );
   }
 
-  /** Adds a local agent with a heartbeat, without telling the directory. */
+  /** Adds a local agent without telling the directory. */
   add(identity: TestIdentity = newIdentity()): TestIdentity {
     this.agents.put({
       keyName: `${identity.aid} ${identity.delegation.issuedAt}`,
@@ -98,7 +95,6 @@ export class DirectoryWorld {
       serviceTcp: '',
       registeredAt: this.clock.now(),
     });
-    this.alive.add(identity.aid);
     this.#identities.set(identity.aid, {
       aid: identity.aid,
       delegation: identity.delegation,

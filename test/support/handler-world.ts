@@ -67,7 +67,6 @@ export class HandlerWorld {
         clock,
         log,
         identity: (aid) => this.agents.identity(aid),
-        isAlive: async (aid) => this.agents.isAlive(aid),
         isHeld: (aid) => this.agents.isHeld(aid),
         serviceOf: (aid) => this.agents.service(aid),
         addresses: () => this.addresses,

@@ -4,7 +4,6 @@ import type { FindingWords } from './daemon-words.ts';
 export const deDoctor = {
   'finding.agents_not_checked': 'Nur die ersten {n} Agenten wurden geprüft.',
   'finding.api_is_remote': 'Die API nimmt Verbindungen von anderen Rechnern an. Jeder mit dem Token kann sie benutzen.',
-  'finding.auto_publish_off': '{name} wird nicht erneuert, weil auto_publish aus ist.',
   'finding.cannot_publish_yet': '{name} ist nicht veröffentlicht: Dieser Knoten erreicht keinen anderen Knoten.',
   'finding.check_failed': 'Die Prüfung ist fehlgeschlagen: {error}',
   'finding.clock_ahead': 'Die Uhr dieses Rechners geht {seconds} s vor, verglichen mit {n} Knoten.',
@@ -64,8 +63,6 @@ export const deDoctor = {
   'finding.never_published': '{name} wurde nie veröffentlicht.',
   'finding.no_address': 'Dieser Knoten hat keine Adresse, die er veröffentlichen kann.',
   'finding.no_agents': 'Kein Agent ist registriert.',
-  'finding.no_heartbeat':
-    '{name} wird nicht erneuert: seit {minutes} min kein Heartbeat, und kein Dienst, der antwortet.',
   'finding.no_helper': 'Dieser Knoten ist hinter einem NAT ({nat}), und kein Helfer ist verbunden.',
   'finding.no_node_known': 'Kein anderer Knoten ist bekannt.',
   'finding.no_service': '{name} hat keinen angebundenen Dienst: Er kann aufrufen, aber nicht aufgerufen werden.',
@@ -104,7 +101,6 @@ export const deDoctor = {
   'finding.update_available': 'svcd {latest} ist verfügbar, installiert ist {current}.',
   'finding.update_check_failed': 'Die letzte Suche nach Updates ist fehlgeschlagen{reason}.',
   'finding.update_rolled_back': 'Das letzte Update wurde zurückgesetzt{reason}.',
-  'hint.auto_publish_off': 'Führen Sie aus: svc config set auto_publish true',
   'hint.cannot_publish_yet': 'svcd veröffentlicht ihn, sobald ein anderer Knoten erreichbar ist.',
   'hint.check_failed': 'Die Ursache steht im Log von svcd.',
   'hint.clock_ahead':
@@ -154,7 +150,6 @@ export const deDoctor = {
   'hint.no_address':
     'Setzen Sie fallback_host auf den Namen oder die Adresse dieses Knotens, oder finden Sie heraus, warum keine Schnittstelle eine Adresse hat.',
   'hint.no_agents': 'Erstellen Sie einen mit „svc register“.',
-  'hint.no_heartbeat': 'Senden Sie einen Heartbeat ({heartbeat}), oder binden Sie einen Dienst an, der läuft.',
   'hint.no_helper':
     'Fügen Sie bootstrap erreichbare Knoten hinzu. Oder öffnen Sie die UDP-Ports von listen_addr und quic_listen_addr an Ihrem Router, oder setzen Sie fallback_host auf die Adresse, die hierher führt.',
   'hint.no_node_known':

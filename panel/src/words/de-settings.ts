@@ -4,7 +4,8 @@ import type { SettingWords } from './daemon-words.ts';
 export const deSettings = {
   'setting.api_addr': 'TCP-Adresse der API. Eine Adresse, die nicht loopback ist, braucht ein `api_token`.',
   'setting.api_token': 'API-Token, gesendet als `Authorization: Bearer`. Leer: keines.',
-  'setting.auto_publish': 'Agenten nach der Registrierung veröffentlichen und veröffentlichte Datensätze erneuern.',
+  'setting.auto_publish':
+    'Agenten nach der Registrierung veröffentlichen. Veröffentlichtes wird in jedem Fall erneuert.',
   'setting.bootstrap':
     'Knoten, über die dieser Knoten dem Netz beitritt: `host:port`, oder `host` für Port 4121. Mit `<node aid>@` davor muss der Knoten diesen Schlüssel nachweisen.',
   'setting.disable_relay': 'Nie ein Relay oder UDP über TLS verwenden. Verbindungen, die das brauchen, schlagen fehl.',

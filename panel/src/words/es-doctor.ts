@@ -4,7 +4,6 @@ import type { FindingWords } from './daemon-words.ts';
 export const esDoctor = {
   'finding.agents_not_checked': 'Solo se comprobaron los primeros {n} agentes.',
   'finding.api_is_remote': 'La API acepta conexiones de otras máquinas. Cualquiera con el token puede usarla.',
-  'finding.auto_publish_off': '{name} no se renueva porque auto_publish está desactivado.',
   'finding.cannot_publish_yet': '{name} no está publicado: este nodo no llega a ningún otro nodo.',
   'finding.check_failed': 'La comprobación falló: {error}',
   'finding.clock_ahead': 'El reloj de esta máquina va {seconds} s adelantado, comparado con {n} nodos.',
@@ -63,7 +62,6 @@ export const esDoctor = {
   'finding.never_published': '{name} nunca se ha publicado.',
   'finding.no_address': 'Este nodo no tiene ninguna dirección que publicar.',
   'finding.no_agents': 'No hay agentes registrados.',
-  'finding.no_heartbeat': '{name} no se renueva: sin latido desde hace {minutes} min y sin servicio que responda.',
   'finding.no_helper': 'Este nodo está detrás de un NAT ({nat}) y no hay ningún nodo auxiliar conectado.',
   'finding.no_node_known': 'No se conoce ningún otro nodo.',
   'finding.no_service':
@@ -101,7 +99,6 @@ export const esDoctor = {
   'finding.update_available': 'svcd {latest} está disponible; esta es la versión {current}.',
   'finding.update_check_failed': 'La última búsqueda de actualizaciones falló{reason}.',
   'finding.update_rolled_back': 'La última actualización se revirtió{reason}.',
-  'hint.auto_publish_off': 'Ejecute: svc config set auto_publish true',
   'hint.cannot_publish_yet': 'svcd lo publicará en cuanto se pueda llegar a otro nodo.',
   'hint.check_failed': 'Consulte la causa en el log de svcd.',
   'hint.clock_ahead': 'Ajuste el reloj y active NTP. Los demás nodos rechazan los registros con una hora incorrecta.',
@@ -146,7 +143,6 @@ export const esDoctor = {
   'hint.no_address':
     'Ponga en fallback_host el nombre o la dirección de este nodo, o averigüe por qué ninguna interfaz tiene dirección.',
   'hint.no_agents': 'Cree uno con «svc register».',
-  'hint.no_heartbeat': 'Envíe un latido ({heartbeat}) o vincule un servicio que funcione.',
   'hint.no_helper':
     'Añada nodos accesibles a bootstrap. O abra en su router los puertos UDP de listen_addr y quic_listen_addr, o ponga en fallback_host la dirección que lleva aquí.',
   'hint.no_node_known':

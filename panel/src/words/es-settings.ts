@@ -4,7 +4,7 @@ import type { SettingWords } from './daemon-words.ts';
 export const esSettings = {
   'setting.api_addr': 'Dirección TCP de la API. Una dirección que no sea de loopback necesita un `api_token`.',
   'setting.api_token': 'Token de la API, enviado como `Authorization: Bearer`. Vacío: ninguno.',
-  'setting.auto_publish': 'Publicar los agentes después de registrarlos y renovar los registros publicados.',
+  'setting.auto_publish': 'Publicar los agentes después de registrarlos. Lo publicado se renueva en todo caso.',
   'setting.bootstrap':
     'Nodos por los que este nodo se une a la red: `host:port`, o `host` para el puerto 4121. Con `<node aid>@` delante, el nodo debe demostrar que tiene esa clave.',
   'setting.disable_relay': 'No usar nunca un relay ni UDP sobre TLS. Las conexiones que los necesitan fallan.',

@@ -4,7 +4,6 @@ import type { FindingWords } from './daemon-words.ts';
 export const jaDoctor = {
   'finding.agents_not_checked': '最初の {n} 個のエージェントだけを診断しました。',
   'finding.api_is_remote': 'API は他のマシンからの接続を受け付けます。トークンがあれば誰でも使えます。',
-  'finding.auto_publish_off': 'auto_publish が無効なため、{name} は更新されません。',
   'finding.cannot_publish_yet': '{name} は未公開です。このノードから他のノードに到達できません。',
   'finding.check_failed': '診断に失敗しました：{error}',
   'finding.clock_ahead': 'このマシンの時計は {n} 個のノードより {seconds} 秒進んでいます。',
@@ -54,7 +53,6 @@ export const jaDoctor = {
   'finding.never_published': '{name} は一度も公開されていません。',
   'finding.no_address': 'このノードには公開できるアドレスがありません。',
   'finding.no_agents': '登録されたエージェントはありません。',
-  'finding.no_heartbeat': '{name} は更新されません。{minutes} 分間ハートビートがなく、応答するサービスもありません。',
   'finding.no_helper': 'このノードは NAT の内側にあり（{nat}）、ヘルパーに接続していません。',
   'finding.no_node_known': '他のノードを把握していません。',
   'finding.no_service':
@@ -89,7 +87,6 @@ export const jaDoctor = {
   'finding.update_available': 'svcd {latest} が利用できます（現在は {current}）。',
   'finding.update_check_failed': '前回の更新の確認に失敗しました{reason}。',
   'finding.update_rolled_back': '前回の更新はロールバックされました{reason}。',
-  'hint.auto_publish_off': '次を実行してください：svc config set auto_publish true',
   'hint.cannot_publish_yet': '他のノードに到達できるようになると、svcd が公開します。',
   'hint.check_failed': '原因は svcd のログを確認してください。',
   'hint.clock_ahead': '時計を合わせ、NTP を有効にしてください。他のノードは時刻の誤ったレコードを拒否します。',
@@ -133,7 +130,6 @@ export const jaDoctor = {
   'hint.no_address':
     'fallback_host にこのノードの名前かアドレスを設定するか、インターフェースにアドレスがない原因を調べてください。',
   'hint.no_agents': '「svc register」で作成してください。',
-  'hint.no_heartbeat': 'ハートビートを送信する（{heartbeat}）か、動作中のサービスをバインドしてください。',
   'hint.no_helper':
     '到達可能なノードを bootstrap に追加してください。または、ルーターで listen_addr と quic_listen_addr の UDP ポートを開くか、ここに届くアドレスを fallback_host に設定してください。',
   'hint.no_node_known':

@@ -4,7 +4,7 @@ import type { SettingWords } from './daemon-words.ts';
 export const jaSettings = {
   'setting.api_addr': 'API の TCP アドレス。ループバック以外のアドレスには `api_token` が必要です。',
   'setting.api_token': 'API トークン。`Authorization: Bearer` で送信します。空欄：なし。',
-  'setting.auto_publish': '登録後にエージェントを公開し、公開したレコードを更新します。',
+  'setting.auto_publish': '登録後にエージェントを公開します。公開済みのレコードは常に更新されます。',
   'setting.bootstrap':
     'ネットワークへの参加に使うノード：`host:port`、ポート 4121 なら `host` のみ。先頭に `<node aid>@` を付けると、ノードはその鍵を証明する必要があります。',
   'setting.disable_relay': 'リレーも UDP over TLS も使いません。必要とする接続は失敗します。',

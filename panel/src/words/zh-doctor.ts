@@ -4,7 +4,6 @@ import type { FindingWords } from './daemon-words.ts';
 export const zhDoctor = {
   'finding.agents_not_checked': '只检查了前 {n} 个智能体。',
   'finding.api_is_remote': 'API 接受来自其他机器的连接。任何持有令牌的人都可以使用。',
-  'finding.auto_publish_off': 'auto_publish 已关闭，因此 {name} 不会续期。',
   'finding.cannot_publish_yet': '{name} 未发布：本节点无法访问任何其他节点。',
   'finding.check_failed': '检查失败：{error}',
   'finding.clock_ahead': '与 {n} 个节点相比，本机的时钟快 {seconds} 秒。',
@@ -50,7 +49,6 @@ export const zhDoctor = {
   'finding.never_published': '{name} 从未发布。',
   'finding.no_address': '本节点没有可发布的地址。',
   'finding.no_agents': '没有已注册的智能体。',
-  'finding.no_heartbeat': '{name} 不会续期：已有 {minutes} 分钟没有心跳，也没有响应的服务。',
   'finding.no_helper': '本节点位于 NAT 之后（{nat}），且未连接辅助节点。',
   'finding.no_node_known': '不知道任何其他节点。',
   'finding.no_service': '{name} 没有绑定服务：它可以调用其他智能体，但不能被调用。',
@@ -77,7 +75,6 @@ export const zhDoctor = {
   'finding.update_available': 'svcd {latest} 可用，当前为 {current}。',
   'finding.update_check_failed': '上次检查更新失败{reason}。',
   'finding.update_rolled_back': '上次更新已回滚{reason}。',
-  'hint.auto_publish_off': '请运行：svc config set auto_publish true',
   'hint.cannot_publish_yet': '一旦能访问其他节点，svcd 就会发布它。',
   'hint.check_failed': '原因请查看 svcd 的日志。',
   'hint.clock_ahead': '请校准时钟并启用 NTP。其他节点会拒绝时间错误的记录。',
@@ -112,7 +109,6 @@ export const zhDoctor = {
   'hint.never_published': '请发布它：{publish}',
   'hint.no_address': '请将 fallback_host 设为本节点的名称或地址，或查明为何没有网络接口具有地址。',
   'hint.no_agents': '请用“svc register”创建一个。',
-  'hint.no_heartbeat': '请发送心跳（{heartbeat}），或绑定正在运行的服务。',
   'hint.no_helper':
     '请将可访问的节点添加到 bootstrap。或者在路由器上开放 listen_addr 和 quic_listen_addr 的 UDP 端口，或将 fallback_host 设为通向此处的地址。',
   'hint.no_node_known':

@@ -4,7 +4,7 @@ import type { SettingWords } from './daemon-words.ts';
 export const zhSettings = {
   'setting.api_addr': 'API 的 TCP 地址。非环回地址需要 `api_token`。',
   'setting.api_token': 'API 令牌，以 `Authorization: Bearer` 发送。留空：无。',
-  'setting.auto_publish': '注册后发布智能体，并续期已发布的记录。',
+  'setting.auto_publish': '注册后发布智能体。已发布的记录始终会续期。',
   'setting.bootstrap':
     '用于加入网络的节点：`host:port`，或 `host`（端口 4121）。前面加 `<node aid>@` 时，节点必须证明持有该密钥。',
   'setting.disable_relay': '从不使用中继或 UDP over TLS。需要它们的连接会失败。',

@@ -13,9 +13,7 @@ export class AgentCache {
 
   constructor(registry: Pick<AgentRegistry, 'service' | 'list' | 'onChange'>) {
     this.#registry = registry;
-    registry.onChange(({ aid, kind }) => {
-      // Heartbeats are as frequent as calls and change nothing that is cached.
-      if (kind === 'alive') return;
+    registry.onChange(({ aid }) => {
       this.#services.delete(aid);
       this.#first = null;
     });

@@ -19,8 +19,8 @@ export class EvidenceSetting {
   ) {
     this.#agents = agents;
     this.#registry = registry;
-    registry.onChange(({ aid, kind }) => {
-      if (kind !== 'alive') this.#known.delete(aid);
+    registry.onChange(({ aid }) => {
+      this.#known.delete(aid);
     });
   }
 

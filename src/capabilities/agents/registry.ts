@@ -4,7 +4,6 @@ import type { AgentChange } from '../../foundation/agent-change.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
-import { HEARTBEAT_LIFE_S } from '../../foundation/domain/agents.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { type Delegation, delegates, encodeDelegation } from '../../foundation/identity/delegation.ts';
@@ -303,16 +302,7 @@ export class AgentRegistry implements Component {
     // Every call is also a heartbeat. An identity in the keyring proves that the agent exists without a database query.
     if (this.#keyring.identity(aid) === null) this.#row(aid);
     this.#heartbeats.record(aid);
-    this.#changed({ aid, kind: 'alive' });
     return this.#deps.clock.now();
-  }
-
-  /** True if the last heartbeat is recent or the bound service accepts a connection. */
-  async isAlive(aid: Aid): Promise<boolean> {
-    const row = this.#deps.agents.get(aid);
-    if (row === null) return false;
-    if (this.#secondsSinceHeartbeat(row) <= HEARTBEAT_LIFE_S) return true;
-    return row.serviceTcp !== '' && this.#monitor.state(row.serviceTcp);
   }
 
   /** True if the agent is published only on request. */

@@ -1,4 +1,4 @@
-/** The directory: the publications of this daemon's identities, kept on the network while the identities are alive. */
+/** The directory: the publications of this daemon's identities, kept on the network while the daemon runs. */
 import type { AgentChange } from '../../foundation/agent-change.ts';
 import type { Timer } from '../../foundation/clock.ts';
 import { MAX_SERVICES, RECORD_TTL_S } from '../../foundation/domain/directory.ts';
@@ -64,7 +64,7 @@ export class Directory implements Component {
     this.#options = options;
     this.#deps = deps;
     const recordPublisher = new RecordPublisher(options, deps);
-    this.#publishing = new Publishing(options, { ...deps, recordPublisher, due: () => this.#renewal.wake() });
+    this.#publishing = new Publishing({ ...deps, recordPublisher, due: () => this.#renewal.wake() });
     this.#summaries = new Summaries(deps);
     this.#presence = new PresenceCheck(deps);
     this.#renewal = new Renewal({ ...deps, renew: async (aid) => this.#publishing.renew(aid) });
@@ -144,9 +144,7 @@ export class Directory implements Component {
       this.#summaries.forget(aid);
       return this.#publishing.forget(aid);
     }
-    if (kind !== 'alive') await this.#publishing.turns.run(aid, () => this.#written(aid, kind));
-    else if (this.#publishing.isLapsed(aid)) await this.#publishing.revive(aid);
-    else return;
+    await this.#publishing.turns.run(aid, () => this.#written(aid, kind));
     this.#renewal.wake();
   }
 

@@ -14,16 +14,12 @@ import type { Publication, PublicationRow, PublishedRow, PublisherRow } from '..
 import type { LocalIdentity } from '../../network/links/types.ts';
 import type { PutResult } from '../../network/records/types.ts';
 import type { RecordPublisher, SendOptions, Sent } from './record-publisher.ts';
-import type { DirectoryDependencies, DirectoryOptions } from './types.ts';
+import type { DirectoryDependencies } from './types.ts';
 
 /** Milliseconds after which a requested publication is retried if the daemon crashes meanwhile. */
 const SAFETY_MS = 30_000;
 /** Part of the remaining lifetime over which overdue renewals are spread after a start. */
 const OVERDUE_SPREAD = 0.25;
-/** Milliseconds between checks of the bound service of an agent that is not alive. */
-const LAPSED_LOOK_MS = 60_000;
-/** The same for each such agent, if there are many. */
-const LAPSED_LOOK_EACH_MS = 100;
 
 /**
  * The highest sequence number, and the minimum number of other nodes that store a record: 0 if there is no other node. svcd
@@ -56,23 +52,18 @@ type PublishingParts = DirectoryDependencies & {
 };
 
 export class Publishing {
-  readonly #options: DirectoryOptions;
   readonly #deps: PublishingParts;
   /** Serializes operations on the publications of an identity. */
   readonly turns = new KeyedMutex<Aid>();
   /** Publications that are sent with endpoint records: two records cost little more than one. */
   readonly companions: Companion[] = [];
-  /** Agents that are not renewed because they are not alive. A heartbeat revives them. */
-  readonly #lapsed = new Set<Aid>();
 
-  constructor(options: DirectoryOptions, dependencies: PublishingParts) {
-    this.#options = options;
+  constructor(dependencies: PublishingParts) {
     this.#deps = dependencies;
   }
 
   start(): void {
     const { publications, clock } = this.#deps;
-    for (const aid of publications.lapsed()) this.#lapsed.add(aid);
     publications.resume(clock.now());
     publications.repairTimes(clock.now());
     publications.spreadOverdue(clock.now(), OVERDUE_SPREAD);
@@ -84,17 +75,6 @@ export class Publishing {
     await this.turns.idle();
   }
 
-  isLapsed(aid: Aid): boolean {
-    return this.#lapsed.has(aid);
-  }
-
-  /** Renews an agent that is alive again. */
-  async revive(aid: Aid): Promise<void> {
-    const { publications, clock } = this.#deps;
-    await this.turns.run(aid, () => publications.revive(aid, clock.now()));
-    this.#lapsed.delete(aid);
-  }
-
   /** To be called when an agent is exported: another node may publish it, with higher sequence numbers. */
   exported(aid: Aid): void {
     this.#deps.recordPublisher.doubt(aid);
@@ -102,7 +82,6 @@ export class Publishing {
 
   /** Forgets a deleted agent. */
   forget(aid: Aid): void {
-    this.#lapsed.delete(aid);
     this.#deps.recordPublisher.forget(aid);
   }
 
@@ -162,7 +141,7 @@ export class Publishing {
     }
   }
 
-  /** Publishes the due records of an identity, if it is alive. Never rejects. Failures are retried later. */
+  /** Publishes the due records of an identity. Never rejects. Failures are retried later. */
   async renew(aid: Aid): Promise<void> {
     await this.turns.run(aid, async () => {
       const publisher = this.#deps.publications.publisher(aid);
@@ -181,12 +160,6 @@ export class Publishing {
     const identity = this.#deps.identity(aid);
     if (identity === null || publisher.state === 'held')
       return publications.schedule(aid, { ...publisher, dueAt: null });
-    if (aid !== this.#options.nodeAid && !(await this.#deps.isAlive(aid))) {
-      this.#lapsed.add(aid);
-      const pause = Math.max(LAPSED_LOOK_MS, this.#lapsed.size * LAPSED_LOOK_EACH_MS);
-      const dueAt = this.#deps.serviceOf(aid) !== '' ? clock.now() + pause : null;
-      return publications.schedule(aid, { ...publisher, state: 'lapsed', dueAt });
-    }
     const before = publications.publications(aid);
     const now = clock.now();
     const along = this.#along(
@@ -230,7 +203,6 @@ export class Publishing {
       );
       const publisher = publications.publisher(identity.aid);
       if (publisher === null) return;
-      this.#lapsed.delete(identity.aid);
       const rowsNow = publications.publications(identity.aid);
       const open = rowsNow.filter((row) => row.dirty > 0);
       if (waitsForNodes) {

@@ -48,9 +48,7 @@ export interface DirectoryDependencies {
   readonly log: Log;
   /** The identity of an agent here or of the node; null if it is not here. */
   identity(aid: Aid): LocalIdentity | null;
-  /** True while the records of an agent are worth renewing. Not called for the node. */
-  isAlive(aid: Aid): Promise<boolean>;
-  /** The bound service of an agent, for endpoint records. The agent is alive while the service runs. Empty for none. */
+  /** The bound service of an agent, for endpoint records. Empty for none. */
   serviceOf(aid: Aid): string;
   /** True if an agent is published only on request. */
   isHeld(aid: Aid): boolean;

@@ -32,7 +32,7 @@ export function buildAccess(
   onDeleted((aid) => accessLists.removeSubject(aid));
   life.defer(
     registry.onChange(({ aid, kind }) => {
-      if (kind === 'deleted' || kind === 'alive') return;
+      if (kind === 'deleted') return;
       // No temporary service is left. Perhaps its program was killed.
       if (registry.get(aid).serviceBefore === null) accessLists.restoreDefault(aid);
     }),

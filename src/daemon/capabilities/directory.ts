@@ -3,7 +3,6 @@ import { Directory } from '../../capabilities/directory/directory.ts';
 import { NewAids } from '../../foundation/identity/new-identities.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
-import { HookStore } from '../../foundation/store/hooks.ts';
 import { PublicationStore } from '../../foundation/store/publications.ts';
 import type { Foundation } from '../foundation.ts';
 import type { Network } from '../network.ts';
@@ -17,7 +16,6 @@ export function buildDirectory(
   { registry, identity }: Agents,
 ) {
   const publications = new PublicationStore(store);
-  const hooks = new HookStore(store);
   const newAids = new NewAids(clock);
   const published = new Listeners<[SignedRecord]>();
   const directory = new Directory(
@@ -31,8 +29,6 @@ export function buildDirectory(
       clock,
       log,
       identity,
-      // An agent with hooks may have no process that sends heartbeats.
-      isAlive: async (aid) => hooks.has(aid) || registry.isAlive(aid),
       isHeld: (aid) => registry.isHeld(aid),
       serviceOf: (aid) => registry.service(aid),
       addresses: () => ownAddresses.current(),

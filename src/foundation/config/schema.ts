@@ -93,7 +93,7 @@ export const ConfigSchema = Type.Object(
       description: 'Least important level to log.',
       default: 'info',
     }),
-    auto_publish: flag('Publish agents after registration, and renew published records.', true),
+    auto_publish: flag('Publish agents after registration. Published records are always renewed.', true),
     turn_servers: Type.Array(TurnServerSchema, {
       description: 'TURN servers, used if no other path works.',
       default: [],

@@ -4,8 +4,6 @@
 export const AID_SCHEMES = ['native', 'paralism', 'ethereum'] as const;
 export type AidScheme = (typeof AID_SCHEMES)[number];
 
-/** An agent without a heartbeat for this long, and without a running service, is no longer renewed. Seconds. */
-export const HEARTBEAT_LIFE_S = 3600;
 /** A delegation that expires within this time gets a warning, milliseconds. */
 export const DELEGATION_WARN_MS = 7 * 86_400_000;
 /** Longest text of a bound service, characters. */

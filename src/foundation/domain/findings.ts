@@ -76,8 +76,6 @@ export const FINDING_CODES = [
   'not_found',
   'few_replicas',
   'published',
-  'auto_publish_off',
-  'no_heartbeat',
   'no_agents',
   'agents_not_checked',
   'no_service',

@@ -129,11 +129,6 @@ export class HookStore {
     return this.#store.all`SELECT * FROM hooks ORDER BY created_at, id`.map(hookOf);
   }
 
-  /** True if an agent has hooks. */
-  has(aid: Aid): boolean {
-    return this.#store.one`SELECT 1 FROM hooks WHERE aid = ${aid} LIMIT 1` !== undefined;
-  }
-
   /** Deletes a hook with its deliveries. False if there is none. */
   delete(id: string): boolean {
     return this.#store.run`DELETE FROM hooks WHERE id = ${id}` > 0;

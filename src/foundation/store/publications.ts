@@ -5,8 +5,8 @@ import { RECORD, type RecordType } from '../records/types.ts';
 import { aidFromRow, blobOf, flagOf, integerOf, orNull, textOf, wordOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
-/** `lapsed`: not alive, so not renewed. `held`: the network has a newer record that another node published. */
-const PUBLISHER_STATES = ['active', 'lapsed', 'held'] as const;
+/** `held`: the network has a newer record that another node published, so this node does not renew. */
+const PUBLISHER_STATES = ['active', 'held'] as const;
 
 export type PublisherState = Readonly<ReturnType<typeof stateOf>>;
 
@@ -219,11 +219,6 @@ export class PublicationStore {
     return times.length === 0 ? null : Math.min(...times);
   }
 
-  /** Publishers that are not alive. */
-  lapsed(): Aid[] {
-    return this.#store.all("SELECT aid FROM publishers WHERE state = 'lapsed'").map((row) => aidFromRow(row, 'aid'));
-  }
-
   /**
    * Makes waiting publishers due after a start or a clock change, for example if they wait for a key to be unlocked.
    */
@@ -241,18 +236,11 @@ export class PublicationStore {
     this.#store.transaction(() => {
       this.#store.run`
         UPDATE publishers SET due_at = ${now}
-        WHERE due_at > ${now} AND (state = 'lapsed' OR state = 'active' AND EXISTS (
+        WHERE due_at > ${now} AND state = 'active' AND EXISTS (
           SELECT 1 FROM publications p WHERE p.aid = publishers.aid AND (p.dirty > 0 OR p.published_at IS NULL
-            OR p.published_at > ${now} OR p.published_at + p.ttl * 500 < publishers.due_at)))`;
+            OR p.published_at > ${now} OR p.published_at + p.ttl * 500 < publishers.due_at))`;
       this.#store.run`UPDATE publications SET dirty = dirty + 1 WHERE published_at > ${now}`;
     });
-  }
-
-  /** Reactivates a lapsed publisher. */
-  revive(aid: Aid, dueAt: number): void {
-    this.changed.notify(aid);
-    this.#store.run`
-      UPDATE publishers SET state = 'active', due_at = ${dueAt} WHERE aid = ${aid} AND state = 'lapsed'`;
   }
 
   /** Marks all publications of one publisher. */

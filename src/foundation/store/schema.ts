@@ -815,6 +815,11 @@ const TEMPORARY_DEFAULTS = `
   ALTER TABLE access_subjects ADD COLUMN policy_before TEXT;
 `;
 
+const NO_LAPSED_AGENTS = `
+  UPDATE publishers SET state = 'active', due_at = 0 WHERE state = 'lapsed';
+  DROP INDEX publishers_lapsed;
+`;
+
 /** The SQL of each schema version, in order. Released versions never change; new ones are appended. */
 export const MIGRATIONS: readonly string[] = [
   [
@@ -845,4 +850,5 @@ export const MIGRATIONS: readonly string[] = [
   ACCESS_REQUESTS,
   ON_DEMAND,
   TEMPORARY_DEFAULTS,
+  NO_LAPSED_AGENTS,
 ];

@@ -74,8 +74,6 @@ export async function sendResponse(outgoing: ServerResponse, response: Response)
 }
 
 const LOOPBACK = '127.0.0.1';
-/** Heartbeat interval, milliseconds. An agent without heartbeats for an hour is no longer published. */
-const HEARTBEAT_MS = 10 * 60 * 1000;
 
 /** Facts about a request. */
 export interface RequestInfo {
@@ -222,13 +220,8 @@ export async function serveApp(api: SvcApi, app: App, options: ServeOptions = {}
   const { service_tcp: standing } = await api.agentGet({ aid });
   await api.agentPatch({ aid, service_tcp, temporary: true });
   const isPublished = await publish(api, aid, options);
-  const beat = setInterval(() => {
-    api.agentHeartbeat({ aid }).catch(() => {});
-  }, HEARTBEAT_MS);
-  beat.unref();
   let closing: Promise<void> | undefined;
   const end = async (): Promise<void> => {
-    clearInterval(beat);
     for (const service of options.services ?? []) await api.serviceUnregister({ aid, service }).catch(() => {});
     const { service_tcp: now } = await api.agentGet({ aid });
     // Another program may have bound a service since then, and that one stays.

@@ -60,14 +60,3 @@ test('the first agents are read again after an agent is added or deleted, or for
   assert.deepEqual(agents.first(2), [two]);
   assert.equal(asked(), 5);
 });
-
-test('heartbeats do not invalidate the cache, because every call is one', () => {
-  const { agents, change, asked } = remembering();
-  change(one, 'registered', '127.0.0.1:1');
-  agents.service(one);
-  agents.first(2);
-  change(one, 'alive', '127.0.0.1:1');
-  agents.service(one);
-  agents.first(2);
-  assert.equal(asked(), 2);
-});

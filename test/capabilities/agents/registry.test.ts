@@ -329,7 +329,7 @@ describe('the agent registry', () => {
     let written = 0;
     assert.equal(await adopt(() => void written++), agent.aid);
     assert.deepEqual([written, changes], [1, [{ aid: agent.aid, kind: 'registered' }]]);
-    assert.deepEqual([registry.service(agent.aid), await registry.isAlive(agent.aid)], ['127.0.0.1:8080', true]);
+    assert.equal(registry.service(agent.aid), '127.0.0.1:8080');
     assert.deepEqual(registry.agentsBoundTo('127.0.0.1:8080'), [agent.aid]);
     assert.deepEqual(registry.agentsBoundTo('127.0.0.1:8081'), []);
     await assert.rejects(
@@ -431,7 +431,7 @@ describe('the agent registry', () => {
       assert.throws(() => registry.list(3, cursor), failsWith('invalid_request', 400));
   });
 
-  test('heartbeats keep an agent alive for an hour and survive a restart', async () => {
+  test('heartbeats survive a restart', async () => {
     const agent = newIdentity();
     await registry.register(agent.credentials);
     clock.advance(30 * 60_000);
@@ -441,20 +441,6 @@ describe('the agent registry', () => {
     await registry.stop();
     registry = build();
     assert.equal(registry.get(agent.aid).heartbeatSecondsAgo, 10);
-    clock.advance(3590_000);
-    assert.equal(await registry.isAlive(agent.aid), true);
-    clock.advance(1000);
-    assert.equal(await registry.isAlive(agent.aid), false);
-  });
-
-  test('a service that accepts connections keeps its agent alive', async () => {
-    const agent = newIdentity();
-    await registry.register({ ...agent.credentials, serviceTcp: '127.0.0.1:9000' });
-    clock.advance(2 * 3600_000);
-    assert.equal(await registry.isAlive(agent.aid), true);
-    check = { ok: false, ms: 1, error: 'timeout' };
-    clock.advance(60_000);
-    assert.equal(await registry.isAlive(agent.aid), false);
   });
 
   describe('a temporary service', () => {

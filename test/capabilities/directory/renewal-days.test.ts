@@ -113,53 +113,50 @@ describe('renewal', () => {
     assert.equal(world.kept(aid, RECORD.encryptionKeys).length, 2);
   });
 
-  test('an agent without heartbeats expires, and is published again after a heartbeat', async () => {
+  test('an idle agent remains in the network, with and without a service that answers', async () => {
     await world.directory.start();
-    const { aid } = world.add();
-    await world.directory.publish(aid);
-    world.alive.delete(aid);
-    await world.clock.run(2 * HOUR_MS);
-    assert.equal(await found(aid, RECORD.endpoints), false);
-    assert.equal(world.directory.summary(aid).nextRepublishAt, null);
-    world.alive.add(aid);
-    await world.clock.run(2 * HOUR_MS);
-    assert.equal(await found(aid, RECORD.endpoints), false, 'no heartbeat arrived');
-    await world.directory.agentChanged({ aid, kind: 'alive' });
-    await world.clock.run(SECOND_MS);
-    assert.ok(await found(aid, RECORD.endpoints));
-    assert.notEqual(world.directory.summary(aid).nextRepublishAt, null);
+    const [idle, bound] = [world.add(), world.add()];
+    world.bound.set(bound.aid, '127.0.0.1:9000');
+    for (const { aid } of [idle, bound]) await world.directory.publish(aid);
+    for (let at = 0; at < DAY_MS; at += 5 * MINUTE_MS) {
+      await world.clock.run(5 * MINUTE_MS);
+      for (const { aid } of [idle, bound]) assert.ok(await found(aid, RECORD.endpoints), `after ${at / MINUTE_MS} min`);
+    }
+    assert.notEqual(world.directory.summary(idle.aid).nextRepublishAt, null);
   });
 
-  test('an agent that expired before a restart is also published again after a heartbeat', async () => {
+  test('an idle agent is published again when the daemon starts after a night off', async () => {
     await world.directory.start();
     const agent = world.add();
     const { aid } = agent;
     await world.directory.publish(aid);
-    world.alive.delete(aid);
-    await world.clock.run(2 * HOUR_MS);
     await world.directory.stop();
     const { store, clock, network, node } = world;
+    await clock.run(9 * HOUR_MS);
+    assert.equal(await found(aid, RECORD.endpoints), false);
     world = new DirectoryWorld({ store, clock, network, node });
     world.add(agent);
     await world.directory.start();
-    await clock.run(MINUTE_MS);
-    assert.equal(await found(aid, RECORD.endpoints), false);
-    await world.directory.agentChanged({ aid, kind: 'alive' });
-    await clock.run(SECOND_MS);
+    await clock.run(10 * SECOND_MS);
     assert.ok(await found(aid, RECORD.endpoints));
   });
 
-  test('an agent is published again when its bound service is reachable again', async () => {
+  test('a thousand idle agents are renewed once per half lifetime, spread over it', async () => {
     await world.directory.start();
-    const { aid } = world.add();
-    world.bound.set(aid, '127.0.0.1:9000');
-    await world.directory.publish(aid);
-    world.alive.delete(aid);
-    await world.clock.run(3 * HOUR_MS);
-    assert.equal(await found(aid, RECORD.endpoints), false);
-    world.alive.add(aid);
-    await world.clock.run(MINUTE_MS);
-    assert.ok(await found(aid, RECORD.endpoints));
+    const agents = Array.from({ length: 1000 }, () => world.add());
+    for (const { aid } of agents) await world.directory.publish(aid);
+    await world.clock.run(HOUR_MS);
+    const before = world.network.kept.length;
+    const perMinute: number[] = [];
+    for (let minute = 0; minute < 60; minute++) {
+      const start = world.network.kept.length;
+      await world.clock.run(MINUTE_MS);
+      perMinute.push(world.network.kept.length - start);
+    }
+    const renewals = world.network.kept.length - before;
+    assert.ok(renewals >= 2000 && renewals <= 2300, `${renewals} records in an hour`);
+    assert.ok(Math.max(...perMinute) <= 20 * 60, `at most ${Math.max(...perMinute)} in a minute`);
+    for (const { aid } of agents) assert.ok(world.directory.summary(aid).published);
   });
 
   test('new addresses are published within seconds, and many changes once', async () => {
@@ -381,7 +378,6 @@ describe('renewal', () => {
       there.bound.set(bound.aid, '127.0.0.1:9000');
       await there.directory.start();
       for (const { aid } of [agent, bound]) await there.directory.publish(aid);
-      there.alive.delete(bound.aid);
       await clock.run(20 * MINUTE_MS);
       clock.skew = skew;
       there.network.replicas = 0;
@@ -389,7 +385,6 @@ describe('renewal', () => {
       await assert.rejects(there.directory.publish(late.aid));
       clock.skew = 0;
       there.network.replicas = 8;
-      there.alive.add(bound.aid);
       await clock.run(12 * MINUTE_MS);
       for (const { aid } of [agent, late, bound])
         assert.ok(there.directory.summary(aid).published && there.kept(aid).length > 0, `${skew}`);

@@ -45,8 +45,8 @@ test('a claim creates a publisher or reactivates it immediately', () => {
   assert.equal(table.publisher(A), null);
   table.claim(A, 10);
   assert.deepEqual(table.publisher(A), publisher());
-  table.schedule(A, { claim: false, state: 'lapsed', dueAt: 50, failures: 3 });
-  assert.deepEqual(table.publisher(A), publisher({ claim: false, state: 'lapsed', dueAt: 50, failures: 3 }));
+  table.schedule(A, { claim: false, state: 'held', dueAt: 50, failures: 3 });
+  assert.deepEqual(table.publisher(A), publisher({ claim: false, state: 'held', dueAt: 50, failures: 3 }));
   table.claim(A, 20);
   assert.deepEqual(table.publisher(A), publisher({ dueAt: 20 }));
   table.claim(A, 30);
@@ -153,22 +153,11 @@ test('requested publications are due first, then the most overdue', () => {
 test('after a start, waiting publishers are due again', () => {
   const { table } = world();
   for (const aid of [A, B]) table.claim(aid, null);
-  table.schedule(B, publisher({ state: 'lapsed', dueAt: null }));
+  table.schedule(B, publisher({ state: 'held', dueAt: null }));
   table.resume(7);
   assert.deepEqual([table.publisher(A)?.dueAt, table.publisher(B)?.dueAt], [7, null]);
   table.resume(9);
   assert.equal(table.publisher(A)?.dueAt, 7);
-});
-
-test('only a lapsed publisher is revived', () => {
-  const { table } = world();
-  for (const aid of [A, B]) table.claim(aid, 50);
-  table.schedule(A, publisher({ state: 'lapsed', dueAt: null }));
-  assert.deepEqual(table.lapsed(), [A]);
-  for (const aid of [A, B]) table.revive(aid, 7);
-  assert.deepEqual(table.publisher(A), publisher({ dueAt: 7 }));
-  assert.equal(table.publisher(B)?.dueAt, 50);
-  assert.deepEqual(table.lapsed(), []);
 });
 
 test('after the clock was set back, records published in the future are published again', () => {
@@ -181,7 +170,6 @@ test('after the clock was set back, records published in the future are publishe
     // Correct time of publication, but due after half of its lifetime.
     { n: 3, state: 'active', publishedAt: 90, dueAt: 31_000 },
     { n: 4, state: 'active', publishedAt: null, dueAt: 120 },
-    { n: 5, state: 'lapsed', publishedAt: 90, dueAt: 120 },
     { n: 6, state: 'held', publishedAt: 200, dueAt: 230 },
     { n: 7, state: 'active', publishedAt: 200, dueAt: 80 },
   ] as const;
@@ -200,7 +188,6 @@ test('after the clock was set back, records published in the future are publishe
       [100, 1],
       [100, 0],
       [100, 1],
-      [100, 0],
       [230, 1],
       [80, 1],
     ],
@@ -276,12 +263,12 @@ test('simultaneously overdue renewals are spread, and others are not', () => {
     // Expires at 140 and 160 s.
     { n: 1, publishedAt: 80_000, dueAt: 90_000, more: {} },
     { n: 2, publishedAt: 100_000, dueAt: 95_000, more: {} },
-    // Not due; expired; failed; requested; not alive.
+    // Not due; expired; failed; requested; held.
     { n: 3, publishedAt: 90_000, dueAt: 100_001, more: {} },
     { n: 4, publishedAt: 40_000, dueAt: 90_000, more: {} },
     { n: 5, publishedAt: 80_000, dueAt: 90_000, more: { failures: 1 } },
     { n: 6, publishedAt: 80_000, dueAt: 90_000, more: { claim: true } },
-    { n: 7, publishedAt: 80_000, dueAt: 90_000, more: { state: 'lapsed' } },
+    { n: 7, publishedAt: 80_000, dueAt: 90_000, more: { state: 'held' } },
     // From the future; never published.
     { n: 8, publishedAt: 100_001, dueAt: 90_000, more: {} },
     { n: 9, publishedAt: null, dueAt: 90_000, more: {} },

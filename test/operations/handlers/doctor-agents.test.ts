@@ -69,15 +69,17 @@ test('a record that this node publishes during the probe is not from another nod
   assert.match(publication ?? '', /^demo was published .* is stored by 3 nodes$/);
 });
 
-test('an agent whose program answers calls needs neither a service nor heartbeats', async () => {
-  const silent = { heartbeat_seconds_ago: 7200 };
+test('an agent whose program answers calls needs no service', async () => {
   const seqs = { before: 1, after: 1, network: 1 };
   const hook = { aid: AGENT.aid, kind: 'call', paused: false } as OwnAnswer<'hookList'>['hooks'][number];
-  assert.deepEqual((await said(seqs, [], silent)).slice(1), [
-    'demo is not renewed: no heartbeat for 120 min, and no service that answers',
-    'demo has no service bound: it can call, but other agents cannot call it',
-  ]);
-  assert.equal((await said(seqs, [hook], silent)).length, 1);
-  assert.equal((await said(seqs, [{ ...hook, paused: true }], silent)).length, 2);
-  assert.equal((await said(seqs, [{ ...hook, aid: testAid(2) }], silent)).length, 3);
+  const missing = ['demo has no service bound: it can call, but other agents cannot call it'];
+  assert.deepEqual((await said(seqs)).slice(1), missing);
+  assert.deepEqual((await said(seqs, [hook])).slice(1), []);
+  assert.deepEqual((await said(seqs, [{ ...hook, paused: true }])).slice(1), missing);
+  assert.deepEqual((await said(seqs, [{ ...hook, aid: testAid(2) }])).slice(1), missing);
+});
+
+test('a published agent that was idle for days gives no finding about its renewal', async () => {
+  const idle = { heartbeat_seconds_ago: 3 * 86_400 };
+  assert.equal((await said({ before: 1, after: 1, network: 1 }, [], idle)).length, 2);
 });

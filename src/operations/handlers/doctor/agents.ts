@@ -1,7 +1,7 @@
 /** Checks of the agents: findable, renewed, service running. */
 
 import { pluralize, relativeTime } from '../../../foundation/display-text.ts';
-import { DELEGATION_WARN_MS, HEARTBEAT_LIFE_S } from '../../../foundation/domain/agents.ts';
+import { DELEGATION_WARN_MS } from '../../../foundation/domain/agents.ts';
 import { type Finding, findingsOf } from '../../../foundation/domain/findings.ts';
 import type { Aid } from '../../../foundation/identity/aid.ts';
 import { mergeNames, shortAid } from '../../../foundation/labels.ts';
@@ -71,29 +71,6 @@ function examinePublication(name: string, agent: Agent, probe: Probe, status: St
     : publication.pass(`${name} was ${age} and is stored by ${keepers}`, { code: 'published', values });
 }
 
-/** Will the record be renewed? */
-function examineRenewal(name: string, agent: Agent, probe: Probe, status: Status, hooks: readonly Hook[]): Finding[] {
-  const { aid, heartbeat_seconds_ago: silence, published } = agent;
-  if (!published) return [];
-  if (!status.auto_publish)
-    return [
-      publication.info(`${name} is not renewed, because auto_publish is off`, 'svc config set auto_publish true', {
-        code: 'auto_publish_off',
-        values: { name },
-      }),
-    ];
-  if (silence < HEARTBEAT_LIFE_S || hooks.length > 0 || probe.service_tcp_ok === true) return [];
-  const minutes = Math.round(silence / 60);
-  const heartbeat = `svc agents heartbeat ${aid}`;
-  return [
-    publication.warn(
-      `${name} is not renewed: no heartbeat for ${minutes} min, and no service that answers`,
-      `Send a heartbeat (${heartbeat}), or bind a service that runs.`,
-      { code: 'no_heartbeat', values: { name, minutes, heartbeat } },
-    ),
-  ];
-}
-
 function examineService(name: string, agent: Agent, probe: Probe, hooks: readonly Hook[]): Finding[] {
   const { aid, service_tcp } = agent;
   // Without a service, a program can answer calls.
@@ -133,7 +110,6 @@ async function examineAgent(
   return [
     ...examineDelegation(name, agent, now),
     examinePublication(name, agent, probe, status, now),
-    ...examineRenewal(name, agent, probe, status, hooks),
     ...examineService(name, agent, probe, hooks),
   ];
 }
