@@ -5,6 +5,7 @@ import { dirname, join, resolve } from 'node:path';
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import { CONFIG_KEYS, environmentName, SECRET_KEYS } from '../foundation/config/schema.ts';
 import { CONFIG_FILE, homeDirectory } from '../foundation/data-dir/paths.ts';
+import { namedDataDir } from '../foundation/environment.ts';
 import { EXIT, SvcError } from '../foundation/errors.ts';
 import { parseJoinTarget } from '../foundation/invitation.ts';
 import { ownScript } from '../foundation/package-file.ts';
@@ -79,7 +80,7 @@ export function daemonProgram(
   run: (args: DaemonArguments) => Promise<void>,
 ): Command {
   const program = new Command('svcd');
-  const named = (): string | undefined => program.opts<Options>().dataDir ?? process.env['SVCD_DATA_DIR'];
+  const named = (): string | undefined => namedDataDir(process.env, program.opts<Options>().dataDir);
   const print = (text: string): void => void process.stdout.write(text);
   program
     .description('Gives AI agents a permanent address and makes them reachable from anywhere.')
@@ -206,7 +207,7 @@ function environmentOf(environment: NodeJS.ProcessEnv): Record<string, string> {
 /** The command with which an MCP client starts this program with the current options and environment. */
 function clientLaunch(options: Options): ClientLaunch {
   const [command = 'node'] = process.argv;
-  const dataDir = options.dataDir ?? process.env['SVCD_DATA_DIR'];
+  const dataDir = namedDataDir(process.env, options.dataDir);
   const directory = dataDir === undefined ? [] : ['--data-dir', resolve(dataDir)];
   const profile = ['--mcp-profile', options.mcpProfile ?? HOST_PROFILE];
   const args = [ownScript(), '--mcp-stdio', ...directory, ...givenOptions(options), ...profile];
@@ -216,7 +217,7 @@ function clientLaunch(options: Options): ClientLaunch {
 /** The command with which an MCP client starts the hub of the running daemon. */
 function hubLaunch({ dataDir, apiAddr }: Options): ClientLaunch {
   const [command = 'node'] = process.argv;
-  const used = dataDir ?? process.env['SVCD_DATA_DIR'];
+  const used = namedDataDir(process.env, dataDir);
   // `svc` is next to `svcd`.
   const args = [join(dirname(ownScript()), 'svc'), 'mcp', 'hub', '--stdio'];
   if (apiAddr !== undefined) return { command, args: [...args, '--api', apiAddr] };
@@ -256,7 +257,7 @@ function configFilePath(dataDir: string, named: string | undefined): string {
 function readOptions(options: Options, defaultDataDir: () => string): DaemonArguments {
   const { listen: listen_addr, apiAddr: api_addr, fallbackHost: fallback_host, bootstrap, join, openBrowser } = options;
   const network = join === undefined ? undefined : parseJoinTarget(join).invitation?.network;
-  const dataDir = resolve(options.dataDir ?? process.env['SVCD_DATA_DIR'] ?? defaultDataDir());
+  const dataDir = resolve(namedDataDir(process.env, options.dataDir) ?? defaultDataDir());
   return {
     dataDir,
     configFile: configFilePath(dataDir, options.config),

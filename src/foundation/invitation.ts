@@ -12,6 +12,7 @@ import { MAX_INVITATION_CHARS, MAX_INVITATION_CONTACTS } from './domain/joining.
 import { SvcError } from './errors.ts';
 import { type Aid, nativePublicKey, parseAid } from './identity/aid.ts';
 import { PUBLIC_KEY_BYTES } from './identity/ed25519.ts';
+import { cleanPastedId } from './pasted.ts';
 
 /** Maximum length of an address in an invitation, in characters: a DNS name and a port. */
 const MAX_ADDRESS_CHARS = 260;
@@ -48,7 +49,7 @@ export function formatInvitation({ from, network, contacts }: Invitation): strin
 
 /** True if a text is meant to be an invitation, complete or not. */
 function looksLikeInvitation(text: string): boolean {
-  return /^svc:/i.test(text.trim());
+  return /^svc:/i.test(cleanPastedId(text));
 }
 
 function damaged(cause?: unknown): SvcError {
@@ -71,7 +72,7 @@ function contactOf(value: unknown): PinnedContact | null {
 
 /** @throws SvcError `invalid_request` if the invitation is invalid or truncated */
 export function parseInvitation(text: string): Invitation {
-  const [, aid = '', encoded = ''] = text.length <= MAX_INVITATION_CHARS ? (LINE.exec(text.trim()) ?? []) : [];
+  const [, aid = '', encoded = ''] = text.length <= MAX_INVITATION_CHARS ? (LINE.exec(cleanPastedId(text)) ?? []) : [];
   const bytes = new Uint8Array(Buffer.from(encoded, 'base64url'));
   const [check, data] = [bytes.subarray(0, CHECK_BYTES), bytes.subarray(CHECK_BYTES)];
   try {
@@ -99,7 +100,7 @@ export interface JoinTarget {
 
 /** @throws SvcError `invalid_request` for other text */
 export function parseJoinTarget(text: string): JoinTarget {
-  const trimmed = text.trim();
+  const trimmed = cleanPastedId(text);
   if (looksLikeInvitation(trimmed)) {
     const invitation = parseInvitation(trimmed);
     return { contacts: invitation.contacts, invitation };

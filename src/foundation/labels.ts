@@ -1,7 +1,8 @@
 /**
  * Labels of agents: the user's names for AIDs. The daemon, the commands and the panel compare and show them with these
- * functions. Imports nothing, so that a page and a short command load it cheaply.
+ * functions. Light, so that a page and a short command load it cheaply.
  */
+import { cleanPasted } from './pasted.ts';
 
 /** AID to label. */
 export type Labels = Readonly<Record<string, string>>;
@@ -31,10 +32,14 @@ export function labelsOf({ aliases, other_labels: others = {} }: LabelBook): [la
 
 /**
  * The agents that a name stands for: the one with this label, or else the local agents whose profile has this name.
- * Several only if local agents share a name.
+ * Several only if local agents share a name. Quotes around a pasted name are ignored: see pasted.ts.
  */
 export function agentsNamed(text: string, book: LabelBook, own: NamedAgents): string[] {
-  const wanted = foldLabel(text);
+  const found = agentsFolded(foldLabel(text), book, own);
+  return found.length > 0 ? found : agentsFolded(foldLabel(cleanPasted(text)), book, own);
+}
+
+function agentsFolded(wanted: string, book: LabelBook, own: NamedAgents): string[] {
   if (wanted === '') return [];
   const labeled = labelsOf(book).find(([label]) => foldLabel(label) === wanted);
   if (labeled !== undefined) return [labeled[1]];

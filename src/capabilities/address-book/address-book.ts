@@ -17,6 +17,7 @@ import {
   looksLikeAddress,
   type NamedAgents,
 } from '../../foundation/labels.ts';
+import { cleanPasted } from '../../foundation/pasted.ts';
 
 /** Excludes text that a command line would read as an option or split. */
 const LABEL = /^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s-][^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]*$/u;
@@ -194,7 +195,7 @@ export class AddressBook {
       return parseAid(text);
     } catch (error) {
       if (!(error instanceof SvcError) || text.trim().length > MAX_AID_CHARS) throw error;
-      const labeled = this.find(text);
+      const labeled = this.find(text) ?? this.find(cleanPasted(text));
       if (labeled !== null) return labeled;
       if (looksLikeAddress(text.trim())) throw error;
       const [aid, ...others] = agentsNamed(text, EMPTY, own());

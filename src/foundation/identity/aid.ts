@@ -9,6 +9,7 @@ import { fromHex, toHex } from '../bytes.ts';
 import { AID_SCHEMES, type AidScheme, MAX_AID_CHARS } from '../domain/agents.ts';
 import { SvcError } from '../errors.ts';
 import { LruCache } from '../lru-cache.ts';
+import { cleanPastedAid } from '../pasted.ts';
 import { isUsablePublicKey } from './ed25519.ts';
 import { decodeEd25519Multikey, encodeMultikey } from './multikey.ts';
 
@@ -111,20 +112,21 @@ function encodeText(scheme: AidScheme, body: Uint8Array): Aid {
 }
 
 /**
- * Parses an AID in any form. Surrounding blanks are ignored.
+ * Parses an AID in any form. Quotes, punctuation and line breaks around a pasted one are ignored: see pasted.ts.
  * @throws SvcError `bad_aid`
  */
 export function parseAid(text: string): Aid {
   const known = read.get(text);
   if (known !== undefined) return known;
   const aid = readAid(text);
-  // Inputs with many blanks are not cached.
+  // Inputs with much around the AID are not cached.
   if (text.length <= MAX_AID_CHARS) read.set(text, aid);
   return aid;
 }
 
 function readAid(text: string): Aid {
-  const trimmed = text.trim();
+  const plain = text.trim();
+  const trimmed = TEXT.test(plain) ? plain : cleanPastedAid(text);
   if (trimmed.length > MAX_AID_CHARS) throw badAid('too long');
   if (!TEXT.test(trimmed)) throw badAid('wrong character');
   try {

@@ -11,6 +11,7 @@ import {
   SHOWN_AID_CHARS,
   shortAid,
 } from '../../foundation/labels.ts';
+import { cleanPastedAid, cleanPastedId } from '../../foundation/pasted.ts';
 
 // Resolves prefixes of IDs: a prefix stands for the only ID that starts with it.
 
@@ -49,7 +50,7 @@ export function uniquePrefixLength(ids: Iterable<string>): number {
  * @throws SvcError `invalid_request` if it is not a prefix or matches several IDs, `not_found` if it matches none
  */
 export async function resolveId(text: string, whole: RegExp, { noun, command, ids }: IdSource): Promise<string> {
-  const typed = text.trim().replace(/…$/, '').toLowerCase();
+  const typed = cleanPastedId(text).toLowerCase();
   if (whole.test(typed)) return typed;
   if (!/^[0-9a-f]+$/.test(typed) || typed.length < TYPED_ID_CHARS)
     throw new SvcError('invalid_request', {
@@ -111,11 +112,12 @@ export class Aliases {
       if (!(error instanceof SvcError)) throw error;
     }
     const typed = text.trim().replace(/…$/, '').toLowerCase();
+    const start = cleanPastedAid(text).toLowerCase();
     this.#book ??= this.#sources.book();
     const [labeled] = agentsNamed(typed, await this.#book, []);
-    const found = labeled ?? (await this.#named(typed));
+    const found = labeled ?? (await this.#named(typed, start));
     if (found !== undefined) return found;
-    if (typed.startsWith('aid1'))
+    if (start.startsWith('aid1'))
       throw new SvcError('bad_aid', {
         message: `"${text}" is not a valid AID: it has a typo, or a part is missing. Copy the whole AID. "svc agents --full" prints your own.`,
       });
@@ -124,8 +126,8 @@ export class Aliases {
     });
   }
 
-  /** The local agent with this name, or the only AID with this prefix. */
-  async #named(typed: string): Promise<string | undefined> {
+  /** The local agent with this name, or the only AID with this prefix. @param start the text as the start of an AID */
+  async #named(typed: string, start: string): Promise<string | undefined> {
     this.#own ??= this.#sources.own();
     const own = await this.#own.catch(() => []);
     const [one, ...others] = looksLikeAddress(typed) ? [] : agentsNamed(typed, { aliases: {} }, own);
@@ -134,15 +136,15 @@ export class Aliases {
         message: `${others.length + 1} agents here are named "${typed}". Give the AID instead, or label it with "svc alias add". "svc agents --full" lists them.`,
       });
     if (one !== undefined) return one;
-    if (!BEGINNING.test(typed) || typed.length < SHOWN_AID_CHARS) return undefined;
+    if (!BEGINNING.test(start) || start.length < SHOWN_AID_CHARS) return undefined;
     const names = await this.names().catch(() => new Map<string, string>());
     const known = await this.#sources.known(own);
     const found = [...new Set([...names.keys(), ...own.map(({ aid }) => aid), ...known])].filter((aid) =>
-      aid.toLowerCase().startsWith(typed),
+      aid.toLowerCase().startsWith(start),
     );
     if (found.length > 1)
       throw new SvcError('invalid_request', {
-        message: `"${typed}" matches ${found.length} AIDs: ${found.join(', ')}. Type more characters.`,
+        message: `"${start}" matches ${found.length} AIDs: ${found.join(', ')}. Type more characters.`,
       });
     return found[0];
   }

@@ -247,10 +247,13 @@ export class OutputWatch {
     }, READER_MS).unref();
   }
 
-  /** The input and output for the command. Its signal also stops commands that would run forever without an output. */
-  get io(): CliIo {
+  /**
+   * The input and output for the command, with this environment. Its signal also stops commands that would run forever
+   * without an output.
+   */
+  ioWith(env: CliIo['env']): CliIo {
     const io = this.#io;
-    const { stdout, stderr, env } = io;
+    const { stdout, stderr } = io;
     const signal = lazy(() => {
       this.#watchReader();
       return io.signal === undefined ? this.#gone.signal : AbortSignal.any([io.signal, this.#gone.signal]);

@@ -1,6 +1,7 @@
 /** The command line: global options, the commands, and error handling. */
 import { Command, CommanderError, Option } from 'commander';
 import { closestWord } from '../../foundation/closest-word.ts';
+import { CLIENT_VARIABLES, clientEnvironment } from '../../foundation/environment.ts';
 import { EXIT, SvcError } from '../../foundation/errors.ts';
 import { VIA_HEADERS } from '../../operations/via-headers.ts';
 import { commandFilesFor } from './command-files.ts';
@@ -55,13 +56,13 @@ const AS_LONG = '--as';
 
 // Environment variables of `svc`, and hints about mistyped ones.
 
-const VARIABLES = ['SVC_API', 'SVC_TOKEN', 'SVC_ACCESS_TOKEN', 'SVC_VIA_PASSWORD', 'SVC_AID'];
-
 /** A hint for each variable that is probably mistyped. */
 function variableHints({ env }: CliIo): string[] {
-  const strange = Object.keys(env).filter((name) => name.startsWith('SVC_') && !VARIABLES.includes(name));
+  const strange = Object.keys(env).filter(
+    (name) => name.startsWith('SVC_') && !CLIENT_VARIABLES.some((known) => known === name),
+  );
   return strange.flatMap((name) => {
-    const meant = closestWord(name, VARIABLES);
+    const meant = closestWord(name, CLIENT_VARIABLES);
     return meant === undefined ? [] : [`svc: ${name} is unknown. Did you mean ${meant}?`];
   });
 }
@@ -179,7 +180,7 @@ function report(io: CliIo, error: SvcError, json: boolean, args: readonly string
  */
 export async function runCli(args: readonly string[], io: CliIo, options: ProgramOptions): Promise<number> {
   const output = new OutputWatch(io);
-  const code = await runCommand(args, output.io, options, output);
+  const code = await runCommand(args, io, options, output);
   const failure = await output.failure();
   if (failure === undefined || code !== 0) return code;
   report(io, failure, args.includes('--json'));
@@ -195,7 +196,7 @@ async function runCommand(
   const json = args.includes('--json');
   if (!json && !args.includes('--quiet')) for (const remark of variableHints(io)) io.stderr.write(`${remark}\n`);
   try {
-    const program = await buildProgram(io, { ...options, json }, args);
+    const program = await buildProgram(output.ioWith(clientEnvironment(io.env)), { ...options, json }, args);
     await program.parseAsync(withActingArgument(program, args), { from: 'user' });
     return 0;
   } catch (error) {

@@ -1,6 +1,7 @@
 /** `svcd/client` for Node, connected to the daemon of this user. */
 import { recordedDaemonAddress, runningDaemonAddress } from '../../foundation/data-dir/daemon-info.ts';
 import { defaultDataDir } from '../../foundation/data-dir/paths.ts';
+import { clientEnvironment, namedDataDir } from '../../foundation/environment.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { errorOf } from '../../operations/client.ts';
 import { provenAgent } from '../proven-agent.ts';
@@ -44,7 +45,7 @@ function sendThroughLocalAddress(api: SvcApi): SendCall {
 /** The data directory of this user's daemon, or null if unknown. */
 function ownDataDir(): string | null {
   try {
-    return process.env['SVCD_DATA_DIR'] ?? defaultDataDir();
+    return namedDataDir(process.env) ?? defaultDataDir();
   } catch {
     return null;
   }
@@ -65,9 +66,11 @@ export class LocalDaemon extends SvcDaemon {
 }
 
 /**
- * The daemon as `svc` finds it, from `SVC_API`, `SVC_TOKEN` and `SVCD_DATA_DIR`. @throws SvcError `daemon_unreachable`
+ * The daemon as `svc` finds it, from `SVC_API`, `SVC_TOKEN` and `SVCD_DATA_DIR`.
+ * @throws SvcError `daemon_unreachable`, `config_invalid`
  */
-function place({ SVC_API, SVC_TOKEN, SVCD_DATA_DIR }: NodeJS.ProcessEnv): DaemonOptions {
+function place(environment: NodeJS.ProcessEnv): DaemonOptions {
+  const { SVC_API, SVC_TOKEN, SVCD_DATA_DIR } = clientEnvironment(environment);
   const found =
     SVC_API ??
     (SVCD_DATA_DIR === undefined ? recordedDaemonAddress(defaultDataDir()) : runningDaemonAddress(SVCD_DATA_DIR));

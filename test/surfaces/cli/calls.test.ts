@@ -61,3 +61,24 @@ test('a body from standard input may be larger than a secret', async (t) => {
   const bytes = Buffer.alloc(700_000, 'row\n');
   assert.ok((await posted(t, bytes)).equals(bytes));
 });
+
+test('a truncated response is an error and is not printed', async (t) => {
+  const part = Buffer.from('the first part').toString('base64');
+  const server = createServer((_request, response) => {
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify({ status: 200, headers: {}, body: part, truncated: true }));
+  }).listen(0, '127.0.0.1');
+  t.after(() => server.close());
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  for (const method of ['get', 'post'])
+    for (const options of [[], ['--quiet'], ['--json']]) {
+      const args = ['--api', `http://127.0.0.1:${port}`, ...options, method, newIdentity().aid];
+      const { code, stdout, stderr } = await runSvc(args);
+      assert.equal(code, 1, args.join(' '));
+      // Programs read from the JSON that the body was cut.
+      if (options[0] === '--json') assert.equal(JSON.parse(stdout).truncated, true);
+      else assert.match(stderr, /longer than 4 MiB.*svc open/);
+      if (options[0] !== '--json') assert.equal(stdout, '');
+    }
+});

@@ -21,6 +21,7 @@ import {
   seconds,
   type ValueOption,
 } from '../options.ts';
+import { CommandFailure } from '../output.ts';
 
 /** Largest body, bytes. In base64 the request stays below the limit of the daemon. */
 const MAX_BODY_BYTES = 1024 * 1024;
@@ -49,6 +50,15 @@ function acceptedUses(service: string): string {
   if (service.startsWith('tcp:')) return 'Tunnels';
   if (service.includes(',')) return 'Calls and tunnels';
   return /^https?(?:\+insecure)?:/.test(service) ? 'Calls' : 'Calls and tunnels';
+}
+
+/** The reason for not printing a response, and the command that streams it. */
+const TOO_LONG = `The response is longer than ${sizeText(MAX_FETCHED_BYTES)}, so nothing of it was printed. To fetch it completely: curl "$(svc open <agent> <path> --quiet)"`;
+
+/** @throws CommandFailure for a truncated response, so that its reader does not take it for complete */
+function wholeBody({ body, truncated }: { readonly body: string; readonly truncated: boolean }): Buffer {
+  if (truncated) throw new CommandFailure(TOO_LONG);
+  return Buffer.from(body, 'base64');
 }
 
 export function callCommands(svc: CommandGroup): void {
@@ -84,11 +94,12 @@ export function callCommands(svc: CommandGroup): void {
         return { aid, method: method.toUpperCase(), path, headers, ...rest };
       },
       // Text on a terminal is made safe. A pipe receives the bytes unchanged.
-      text: ({ body }) => Buffer.from(body, 'base64').toString('utf8'),
-      bytes: ({ body }) => Buffer.from(body, 'base64'),
-      remark: ({ truncated }) =>
-        truncated && `The response was cut at ${sizeText(MAX_FETCHED_BYTES)}. Use a tunnel for larger responses.`,
-      fails: ({ status }) => status >= 400 && `The service responded with status ${status}.`,
+      text: (answer) => wholeBody(answer).toString('utf8'),
+      bytes: wholeBody,
+      fails: ({ status, truncated }) => {
+        if (truncated) return TOO_LONG;
+        return status >= 400 && `The service responded with status ${status}.`;
+      },
     });
   add('get', ['svc get aid1… /health', "svc get aid1… '/search?q=may' --header Accept:text/plain"], {});
   add(
