@@ -8,10 +8,12 @@
  * - `alive`: a FIFO whose write end the script and the program inherit as descriptor 3. It has a writer while one of
  *   them runs, so no process ID can be mistaken
  * - `stop`: a FIFO for signals to the group, which its own watcher sends. No process ID is needed here either
- * - `output`, and `status` with the exit code, after the program has exited
- * - `answer`: the standard output of a program that answers a call; `output` has its standard error only
+ * - `mark`: a random text that follows the last byte of each output of the program
+ * - `output` with the end of the output and marks, and `status` with the exit code, after the program has exited
+ * - `answer`: the standard output of a program that answers a call, with marks; `output` has its standard error only
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { closeSync, constants, existsSync, openSync, readSync, writeSync } from 'node:fs';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { Socket } from 'node:net';
@@ -26,22 +28,38 @@ const run = promisify(execFile);
 
 const SHELL = '/bin/sh';
 /**
+ * Bytes that the script reads at a time. A process that the program left behind can hold its output open for ever, so
+ * the end of the output is no end of the program. When the program has exited, the script writes marks after its last
+ * byte, enough to fill the current and the next block, and the readers stop at a block with a mark.
+ */
+const BLOCK_BYTES = 256 * 1024;
+const MARK_CHARS = 32;
+/** Blocks of the longest answer, and one with a mark. Too long an answer ends its program, which gets SIGPIPE. */
+const MAX_ANSWER_BLOCKS = Math.ceil(MAX_HOOK_ANSWER_BYTES / BLOCK_BYTES) + 2;
+
+/**
  * `exec` starts programs only, no commands of the shell. `kill -KILL 0` ends what the program left in the group. The
  * program and everything it starts receive signals as usual; the other processes of the script ignore SIGTERM, so that
  * the result of a program that ends cleanly is stored. `stop` is open before the program starts, so no signal is lost.
  */
-const PROGRAM = '( trap : TERM; (exec "$@"); echo $? >"$dir/code" )';
-/** Too long an answer ends its program, which writes to a closed pipe. */
-const ANSWER = `( trap '' TERM; exec head -c ${MAX_HOOK_ANSWER_BYTES + 1} >"$dir/answer" )`;
-const script = (program: string): string => `dir=$1
-shift
+const PROGRAM = `( trap : TERM; (exec "$@"); echo $? >"$dir/code"; trap '' TERM; marks; marks >&2 )`;
+const ANSWER = `( trap '' TERM; n=0
+while [ $n -lt ${MAX_ANSWER_BLOCKS} ] && take block && cat "$dir/block" >>"$dir/answer" && ! has_mark block; do n=$((n + 1)); done ) 2>/dev/null`;
+const OUTPUT = `( trap '' TERM; last=block0 next=block1
+while take $next && ! has_mark $next; do swap=$last last=$next next=$swap; done
+cat "$dir/$last" "$dir/$next" >"$dir/output" )`;
+const script = (program: string): string => `dir=$1 mark=$2
+shift 2
 trap : TERM
 { ( trap '' TERM; while read -r name; do kill "-$name" 0; done ) <&4 4<&- >/dev/null 2>&1 3>&- & } 4<>"$dir/stop"
-${program} 2>&1 | ( trap '' TERM; exec tail -c ${MAX_HOOK_OUTPUT_BYTES} >"$dir/output" )
+marks() { yes "$mark" 2>/dev/null | head -c ${2 * BLOCK_BYTES} 2>/dev/null; }
+take() { head -c ${BLOCK_BYTES} >"$dir/$1" && [ -s "$dir/$1" ]; }
+has_mark() { [ -f "$dir/code" ] && case $(cat "$dir/$1") in *"$mark"*) ;; *) false ;; esac; }
+${program} 2>&1 | ${OUTPUT}
 [ -f "$dir/code" ] && mv "$dir/code" "$dir/status"
 kill -KILL 0`;
 const SCRIPT = script(PROGRAM);
-/** The standard error takes the way around `head`, through descriptor 4. */
+/** The standard error takes the way around the answer, through descriptor 4. */
 const ANSWER_SCRIPT = script(`{ ${PROGRAM} 2>&4 4>&- | ${ANSWER}; } 4>&1`);
 
 /** Milliseconds between checks for the result of a program of an earlier daemon: its exit is no event of this one. */
@@ -116,13 +134,17 @@ export class ProgramRun {
     await rm(dir, { recursive: true, force: true });
     await mkdir(dir, { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
     const alive = join(dir, 'alive');
-    await writeFile(join(dir, 'item.json'), item, { mode: PRIVATE_FILE_MODE });
+    const mark = randomBytes(MARK_CHARS / 2).toString('hex');
+    await Promise.all([
+      writeFile(join(dir, 'item.json'), item, { mode: PRIVATE_FILE_MODE }),
+      writeFile(join(dir, 'mark'), mark, { mode: PRIVATE_FILE_MODE }),
+    ]);
     await run('mkfifo', ['-m', '600', alive, join(dir, 'stop')]);
     const reader = openReader(alive);
     const writer = openSync(alive, constants.O_WRONLY);
     const input = openSync(join(dir, 'item.json'), 'r');
     try {
-      const child = spawn(SHELL, ['-c', answers ? ANSWER_SCRIPT : SCRIPT, 'svc-hook', dir, ...command], {
+      const child = spawn(SHELL, ['-c', answers ? ANSWER_SCRIPT : SCRIPT, 'svc-hook', dir, mark, ...command], {
         cwd: folder,
         env: environment,
         detached: true,
@@ -214,13 +236,24 @@ function signalByWatcher(fifo: string, name: string): void {
 
 /** The result of a completed run. */
 export async function resultOf(dir: string): Promise<ProgramResult> {
-  const text = (name: string): Promise<string> => readFile(join(dir, name), 'utf8').catch(() => '');
-  const [status, output] = await Promise.all([text('status'), text('output')]);
-  return { exitCode: /^\d+\n$/.test(status) ? Number(status) : null, output };
+  const [status, output] = await Promise.all([
+    readFile(join(dir, 'status'), 'utf8').catch(() => ''),
+    written(dir, 'output'),
+  ]);
+  const exitCode = /^\d+\n$/.test(status) ? Number(status) : null;
+  return { exitCode, output: output.text.subarray(-MAX_HOOK_OUTPUT_BYTES).toString() };
 }
 
 /** The answer of a completed run. Null if there is none, or if it is longer than the limit. */
 export async function answerOf(dir: string): Promise<Buffer | null> {
-  const answer = await readFile(join(dir, 'answer')).catch(() => null);
-  return answer !== null && answer.length <= MAX_HOOK_ANSWER_BYTES ? answer : null;
+  const { text, isWhole } = await written(dir, 'answer');
+  return isWhole && text.length <= MAX_HOOK_ANSWER_BYTES ? text : null;
+}
+
+/** What a program wrote before it exited. `isWhole`: it is followed by a mark. */
+async function written(dir: string, name: string): Promise<{ readonly text: Buffer; readonly isWhole: boolean }> {
+  const read = (file: string): Promise<Buffer> => readFile(join(dir, file)).catch(() => Buffer.alloc(0));
+  const [all, mark] = await Promise.all([read(name), read('mark')]);
+  const end = mark.length === 0 ? -1 : all.indexOf(mark);
+  return { text: end === -1 ? all : all.subarray(0, end), isWhole: end !== -1 };
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -74,6 +74,68 @@ test('what a program leaves in its group ends with it', async (t) => {
   await run.ended;
   const pid = Number(readFileSync(join(folder, 'pid'), 'utf8'));
   await eventually('it ended', () => !isAlive(pid));
+});
+
+/** Ways to leave a process that holds every descriptor of the program. Each writes its process ID to `pid`. */
+const LEAVES: Readonly<Record<string, string>> = {
+  'in its group': 'sleep 1000 & echo $! >pid',
+  'in a session of its own': "setsid sh -c 'echo $$ >pid; exec sleep 1000' & while [ ! -s pid ]; do sleep 0.01; done",
+};
+
+describe('a program that leaves a process with its output', () => {
+  /** Waits for the end of a run and kills what it left. */
+  async function finished({ folder, run }: { folder: string; run: ProgramRun }): Promise<void> {
+    await run.ended;
+    const pid = Number(readFileSync(join(folder, 'pid'), 'utf8'));
+    if (isAlive(pid)) process.kill(pid, 'SIGKILL');
+  }
+
+  for (const [place, leave] of Object.entries(LEAVES)) {
+    test(`${place} ends with its exit code, and its whole output is kept`, async (t) => {
+      const { dir, ...started } = await start(t, [
+        '/bin/sh',
+        '-c',
+        `${leave}; yes | head -c 3000000; echo the end >&2; exit 5`,
+      ]);
+      await finished(started);
+      const { exitCode, output } = await resultOf(dir);
+      assert.equal(exitCode, 5);
+      assert.equal(output.length, MAX_HOOK_OUTPUT_BYTES);
+      assert.ok(output.endsWith('y\nthe end\n'));
+    });
+
+    test(`${place} answers with all it wrote`, async (t) => {
+      const text = `${leave}; echo note >&2; head -c ${MAX_HOOK_ANSWER_BYTES} /dev/zero`;
+      const { dir, ...started } = await start(t, ['/bin/sh', '-c', text], true);
+      await finished(started);
+      assert.deepEqual(await resultOf(dir), { exitCode: 0, output: 'note\n' });
+      assert.equal((await answerOf(dir))?.length, MAX_HOOK_ANSWER_BYTES);
+    });
+  }
+
+  test('that never stops writing ends', async (t) => {
+    const text = "setsid sh -c 'echo $$ >pid; exec yes' & while [ ! -s pid ]; do sleep 0.01; done";
+    const { folder, dir, run } = await start(t, ['/bin/sh', '-c', text]);
+    await run.ended;
+    assert.equal((await resultOf(dir)).exitCode, 0);
+    const pid = Number(readFileSync(join(folder, 'pid'), 'utf8'));
+    await eventually('the other process has no reader', () => !isAlive(pid));
+  });
+
+  test('ends for a daemon that took it over', async (t) => {
+    const { folder, dir, run } = await start(t, [
+      '/bin/sh',
+      '-c',
+      `${LEAVES['in a session of its own']}; while [ ! -f over ]; do sleep 0.01; done; echo over`,
+    ]);
+    await eventually('it runs', () => existsSync(join(folder, 'pid')));
+    const taken = ProgramRun.takeOver(dir, systemClock);
+    assert.ok(taken !== null);
+    writeFileSync(join(folder, 'over'), '');
+    await taken.ended;
+    await finished({ folder, run });
+    assert.deepEqual(await resultOf(dir), { exitCode: 0, output: 'over\n' });
+  });
 });
 
 test('a killed script leaves no program, and no result', async (t) => {
