@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import semver from 'semver';
+import { onExit } from '../../foundation/child-exit.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 import { describeDiskError, syncDirectory, syncFile } from '../../foundation/files.ts';
 import type { ReleaseSource } from './release-source.ts';
@@ -208,7 +209,7 @@ function runProgram(
     const streams: Partial<Pick<typeof child, 'stdout' | 'stderr'>> = child;
     streams.stdout?.setEncoding('utf8').on('data', keep('stdout'));
     streams.stderr?.setEncoding('utf8').on('data', keep('stderr'));
-    child.once('close', (code) => {
+    onExit(child, (code) => {
       if (code === 0) return resolve(output.stdout);
       const said = (output.stderr || output.stdout).trim().slice(0, MAX_REASON_CHARS);
       return reject(new SvcError('protocol_error', { message: `${args.slice(0, 2).join(' ')} failed: ${said}` }));

@@ -5,6 +5,8 @@ import { PassThrough, type Stream } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { type JSONRPCMessage, parseJSONRPCMessage, serializeMessage } from '@modelcontextprotocol/server';
+import { onExit } from '../../foundation/child-exit.ts';
+import { detach } from '../../foundation/detached.ts';
 import { answerTo, MessageLines, type OddMessage } from '../mcp/message-reader.ts';
 import { RPC, type RpcMessage, rpcError } from './messages.ts';
 
@@ -92,9 +94,10 @@ class ProcessTree extends StdioClientTransport {
     child.stdin.on('error', (error) => this.onerror?.(error));
     child.stdout.on('error', (error) => this.onerror?.(error)).on('data', (chunk: Buffer) => this.#take(chunk));
     child.stderr.on('error', (error) => this.onerror?.(error)).pipe(this.#stderr);
-    child.once('close', () => {
-      running.delete(this);
+    onExit(child, () => {
       this.onclose?.();
+      // Ends what the server left in its group.
+      detach(this.close());
     });
     await spawned;
     running.add(this);
@@ -125,6 +128,7 @@ class ProcessTree extends StdioClientTransport {
     }
     // A process that left the group may still have the pipes open.
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy();
+    running.delete(this);
   }
 
   /** Kills it immediately. */

@@ -158,6 +158,20 @@ test('npm of PATH reports its registry', async (t) => {
   await assert.rejects(bad.npm.registry(new AbortController().signal), { code: 'config_invalid' });
 });
 
+test('npm ends with its exit, even if a process that it left behind holds its output', {
+  skip: process.platform === 'win32',
+}, async (t) => {
+  const left = "require('node:child_process').spawn('/bin/sleep', ['1000'], { detached: true, stdio: 'inherit' })";
+  const { npm, directory } = npmWith(
+    t,
+    `const { pid } = ${left}; require('node:fs').writeFileSync('left', String(pid));
+    process.stdout.write('https://r.example/' + ' '.repeat(60_000), () => process.exit(0))`,
+  );
+  const registry = await npm.registry(new AbortController().signal);
+  process.kill(Number(readFileSync(join(directory, 'left'), 'utf8')), 'SIGKILL');
+  assert.equal(registry.href, 'https://r.example/');
+});
+
 test('npm installs the lock file without scripts, in the folder of the release', async (t) => {
   const { npm, directory } = npmWith(
     t,

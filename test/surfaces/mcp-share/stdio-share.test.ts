@@ -338,6 +338,27 @@ describe('a shared server over stdio', () => {
     await eventually('another process has stopped', () => shared.processes === MAX_SHARED_PROCESSES);
   });
 
+  test('a crash of the server is an immediate error, even if a process that it left behind holds its output', {
+    skip: process.platform === 'win32',
+  }, async (t) => {
+    const pidFile = join(temporaryDirectory(t), 'pids');
+    const { begin } = await open(
+      {
+        command: 'sh',
+        args: ['-c', 'sleep 1000 & echo $! >>"$2"; exec "$0" "$1"', process.execPath, FIXTURE, pidFile],
+      },
+      { environment: process.env, log: () => {}, lists: new Map(), clock: systemClock, graceMs: 50 },
+    );
+    const gate = await begin(AGENT);
+    t.after(() => gate.close());
+    const url = new URL(`http://${gate.address}/mcp`);
+    const client = await connected(new StreamableHTTPClientTransport(url, { fetch: callOf(ALICE) }), LEGACY);
+    await assert.rejects(client.callTool({ name: 'die' }), /has stopped/);
+    for (const pid of readFileSync(pidFile, 'utf8').trim().split('\n').map(Number))
+      await eventually(`${pid} has exited`, () => hasEnded(pid));
+    await client.close().catch(() => {});
+  });
+
   test('a server behind a wrapper is stopped with it, even if it ignores signals', {
     skip: process.platform === 'win32',
   }, async (t) => {
