@@ -34,7 +34,10 @@ function drain(outputs: readonly Readable[], done: () => void): void {
   const look = (): void => {
     const isOver = outputs.every(({ readableEnded, destroyed }) => readableEnded || destroyed);
     // A process that was left behind may write without end.
-    if (!isOver && ++silent <= SILENT_TURNS && bytes <= MAX_PIPE_BYTES) return void setImmediate(look);
+    if (!isOver && ++silent <= SILENT_TURNS && bytes <= MAX_PIPE_BYTES) {
+      setImmediate(look);
+      return;
+    }
     for (const output of outputs) output.off('data', count);
     done();
   };

@@ -28,8 +28,8 @@ const run = promisify(execFile);
 
 const SHELL = '/bin/sh';
 /**
- * Bytes that the script reads at a time. A process that the program left behind can hold its output open for ever, so
- * the end of the output is no end of the program. When the program has exited, the script writes marks after its last
+ * Bytes that the script reads at a time. A process that the program left behind can hold its output open, so the
+ * end of the output is no sign of its exit. When the program has exited, the script writes marks after its last
  * byte, enough to fill the current and the next block, and the readers stop at a block with a mark.
  */
 const BLOCK_BYTES = 256 * 1024;
@@ -250,7 +250,7 @@ export async function answerOf(dir: string): Promise<Buffer | null> {
   return isWhole && text.length <= MAX_HOOK_ANSWER_BYTES ? text : null;
 }
 
-/** What a program wrote before it exited. `isWhole`: it is followed by a mark. */
+/** The output of a program until it exited. `isWhole`: it is followed by a mark. */
 async function written(dir: string, name: string): Promise<{ readonly text: Buffer; readonly isWhole: boolean }> {
   const read = (file: string): Promise<Buffer> => readFile(join(dir, file)).catch(() => Buffer.alloc(0));
   const [all, mark] = await Promise.all([read(name), read('mark')]);

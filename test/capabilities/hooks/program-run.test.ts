@@ -28,7 +28,7 @@ test('the item is standard input, and the environment is clean', async (t) => {
   assert.deepEqual(await result(t, 'cat'), { exitCode: 0, output: '{"a":1}\n' });
   const { output } = await result(t, 'env');
   const names = output.split('\n').map((line) => line.split('=')[0]);
-  // Node passes NODE_V8_COVERAGE on by itself.
+  // Node always passes NODE_V8_COVERAGE on.
   const expected = ['PATH', 'PWD', 'NODE_V8_COVERAGE', ''];
   assert.deepEqual(
     names.filter((name) => !expected.includes(name ?? '')),
@@ -69,7 +69,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-test('what a program leaves in its group ends with it', async (t) => {
+test('processes that a program leaves in its group end with it', async (t) => {
   const { folder, run } = await start(t, ['/bin/sh', '-c', 'sleep 1000 >/dev/null 2>&1 & echo $! >pid']);
   await run.ended;
   const pid = Number(readFileSync(join(folder, 'pid'), 'utf8'));
@@ -79,7 +79,7 @@ test('what a program leaves in its group ends with it', async (t) => {
 /** Ways to leave a process that holds every descriptor of the program. Each writes its process ID to `pid`. */
 const LEAVES: Readonly<Record<string, string>> = {
   'in its group': 'sleep 1000 & echo $! >pid',
-  'in a session of its own': "setsid sh -c 'echo $$ >pid; exec sleep 1000' & while [ ! -s pid ]; do sleep 0.01; done",
+  'in another session': "setsid sh -c 'echo $$ >pid; exec sleep 1000' & while [ ! -s pid ]; do sleep 0.01; done",
 };
 
 describe('a program that leaves a process with its output', () => {
@@ -126,7 +126,7 @@ describe('a program that leaves a process with its output', () => {
     const { folder, dir, run } = await start(t, [
       '/bin/sh',
       '-c',
-      `${LEAVES['in a session of its own']}; while [ ! -f over ]; do sleep 0.01; done; echo over`,
+      `${LEAVES['in another session']}; while [ ! -f over ]; do sleep 0.01; done; echo over`,
     ]);
     await eventually('it runs', () => existsSync(join(folder, 'pid')));
     const taken = ProgramRun.takeOver(dir, systemClock);
