@@ -4,11 +4,11 @@ import type { Readable } from 'node:stream';
 
 /** Bytes that a pipe or socket between two processes holds at most, with the kernel's overhead. */
 const MAX_PIPE_BYTES = 1024 * 1024;
-/** Turns of the event loop without data after which nothing is left to read. The exit is handled during the first. */
+/** Turns of the event loop without data after which the outputs are empty. The exit is handled during the first. */
 const SILENT_TURNS = 2;
 
 /**
- * Calls back once when a child process has exited and what it wrote was read, then stops reading. The event `close` of
+ * Calls back once when a child process has exited and its output so far was read, then stops reading. The event `close` of
  * Node waits for the end of the output, which never comes if a process that the child left behind holds it open.
  * @param done receives the exit code; null if a signal ended the process
  */
@@ -33,7 +33,7 @@ function drain(outputs: readonly Readable[], done: () => void): void {
   for (const output of outputs) output.on('data', count);
   const look = (): void => {
     const isOver = outputs.every(({ readableEnded, destroyed }) => readableEnded || destroyed);
-    // A process that was left behind may write without end.
+    // A process that the child started may never stop writing.
     if (!isOver && ++silent <= SILENT_TURNS && bytes <= MAX_PIPE_BYTES) {
       setImmediate(look);
       return;

@@ -5,7 +5,7 @@ import { onExit } from '../../src/foundation/child-exit.ts';
 
 const BYTES = 3_000_000;
 
-/** What a shell text wrote, and its exit code. The text starts `sleep` first and writes its process ID. */
+/** The output of a shell text, and its exit code. The text starts `sleep` first and writes its process ID. */
 async function outcome(text: string) {
   const child = spawn('/bin/sh', ['-c', `sleep 1000 & echo $!; ${text}`], { stdio: ['ignore', 'pipe', 'pipe'] });
   let [stdout, stderr] = ['', ''];
