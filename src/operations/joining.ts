@@ -64,6 +64,7 @@ export const joiningOperations = declare(COMMON, {
             description:
               '`untried`; `unresolved`: no address found; `ipv6`: no IPv4 address; `silent`: no answer; `other_key`: the node did not prove the key; `met`: it answered.',
           }),
+          has_answered: Type.Boolean({ description: 'It has answered since the start of this node.' }),
           addresses: Type.Array(Type.String(), { description: 'Addresses of its host name.' }),
         }),
       ),

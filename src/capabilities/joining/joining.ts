@@ -199,8 +199,11 @@ export class Joining {
       return await Promise.any(attempts);
     } catch (cause) {
       const told = [...states].map(([contact, state]) => ({ contact, state }));
+      // At the address of a local network, another machine may answer from here.
+      const wide = contacts.filter(isWide);
+      const telling = (wide.length > 0 ? wide : contacts).map((contact) => states.get(formatContact(contact)));
       const [worst = 'silent'] = (['other_key', 'silent', 'unresolved', 'ipv6'] as const).filter((one) =>
-        told.some(({ state }) => state === one),
+        telling.includes(one),
       );
       const [one] = told;
       const what =

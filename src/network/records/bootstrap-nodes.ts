@@ -25,6 +25,8 @@ const NAME_TTL_MS = 300_000;
 export interface ContactView {
   readonly contact: NodeContact;
   readonly state: MeetingState;
+  /** It has answered since the start of this node. */
+  readonly hasAnswered: boolean;
   /** The known addresses of its name. */
   readonly addresses: readonly Address[];
 }
@@ -48,6 +50,7 @@ async function systemResolver(name: string): Promise<string[]> {
 class Listed {
   readonly contact: NodeContact;
   state: MeetingState = 'untried';
+  hasAnswered = false;
   /** IPv4 addresses. */
   hosts: readonly string[] = [];
   /** When its name was last resolved, on the clock. */
@@ -92,6 +95,7 @@ class Listed {
     const states = await Promise.all(this.all.map((address) => this.#turnTo(address, meeting)));
     const [best = 'silent'] = (['met', 'other_key'] as const).filter((state) => states.includes(state));
     this.state = best;
+    this.hasAnswered ||= best === 'met';
     return best === 'met';
   }
 
@@ -157,7 +161,10 @@ export class BootstrapNodes {
 
   /** The list, with the last result of each entry. */
   contacts(): ContactView[] {
-    return [...this.#listed.values()].map(({ contact, state, all }) => ({ contact, state, addresses: all }));
+    return [...this.#listed.values()].map(({ contact, state, hasAnswered, all }) => ({
+      ...{ contact, state, hasAnswered },
+      addresses: all,
+    }));
   }
 
   /** Contacts all entries independently, so that a slow name delays no other. True for each entry that answers. */

@@ -20,11 +20,14 @@ export function joiningHandlers({ joining }: JoiningHandlerDependencies): Handle
       return { ok: true, network, by: formatContact(by), dht_peers: peers, network_ready: ready };
     },
     contacts: (query) => {
-      const sortable = joining.contacts().map(({ contact, isJoined, state, addresses }) => {
+      const sortable = joining.contacts().map(({ contact, isJoined, state, hasAnswered, addresses }) => {
         const text = formatContact(contact);
         return {
           sortKey: `${isJoined ? 'joined' : 'configured'} ${text}`,
-          entry: { contact: text, joined: isJoined, state, addresses: addresses.map(formatAddress) },
+          entry: {
+            ...{ contact: text, joined: isJoined, state, has_answered: hasAnswered },
+            addresses: addresses.map(formatAddress),
+          },
         };
       });
       const { entries, next_cursor } = listPage(sortable, query);

@@ -71,7 +71,8 @@ function setUp({ network = '', peers = 1, helpers = [] as PinnedContact[] } = {}
         },
         listContact: (contact) => void listed.set(formatContact(contact), contact),
         forget: (contact) => void listed.delete(formatContact(contact)),
-        contacts: () => [...listed.values()].map((contact) => ({ contact, state: 'met', addresses: [contact] })),
+        contacts: () =>
+          [...listed.values()].map((contact) => ({ contact, state: 'met', hasAnswered: true, addresses: [contact] })),
         reachability: () => reachability,
         onReachability: () => () => {},
         peers: () => [{ host: HELPER.host, port: HELPER.port, firstSeen: 0, lastSeen: 0 }],
@@ -151,6 +152,16 @@ test('without a way out, the failure says why', async () => {
     code: 'connect_failed',
     message: /^Cannot reach .*\. This network wants a login first\.$/,
   });
+});
+
+test('another machine at a LAN address of the invitation is not the cause if the public address is silent', async () => {
+  const near = { ...THERE, host: '192.168.1.7' };
+  const { joining, answer } = setUp();
+  answer(near, 'other_key');
+  const silent = { code: 'connect_failed', message: /any of the 2 nodes\. It does not respond/ };
+  await assert.rejects(joining.join(invitation('', [near, THERE])), silent);
+  answer(near, 'other_key');
+  await assert.rejects(joining.join(invitation('', [near])), { message: /Another node responds there/ });
 });
 
 test('an invitation to another network explains how to join it', async () => {

@@ -39,7 +39,7 @@ function world(places: readonly Address[], interfaces: readonly string[] = ['192
       },
       clocks: () => ({ offsetMs: known.offsetMs, peers: known.offsetMs === null ? 0 : 3 }),
       peers: () => [],
-      contacts: () => (known.contacts ? [{ contact, state: known.state, addresses: [] }] : []),
+      contacts: () => (known.contacts ? [{ contact, state: known.state, hasAnswered: false, addresses: [] }] : []),
       places: () => places,
     },
     interfaces: () => interfaces,

@@ -111,7 +111,8 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
       get lastPublicAnswerAt() {
         return state.hasUdp ? clock.now() : NEVER;
       },
-      contacts: () => listed.map((contact) => ({ contact, state: 'untried', addresses: addresses(contact) })),
+      contacts: () =>
+        listed.map((contact) => ({ contact, state: 'untried', hasAnswered: false, addresses: addresses(contact) })),
       places: nodes,
       peers: () => [],
       reachability: () => ({ ready: state.isReady, peers: state.peerCount }) as never,

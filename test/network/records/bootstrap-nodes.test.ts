@@ -41,6 +41,10 @@ test('a node dials all addresses of a bootstrap name, and resolves the name agai
   world.names.set('node.example', ['2001:db8::1', '192.0.2.1', '192.0.2.2']);
   assert.deepEqual(await world.meet(), [false]);
   assert.deepEqual(world.states(), ['silent']);
+  assert.deepEqual(
+    world.nodes.contacts().map(({ hasAnswered }) => hasAnswered),
+    [false],
+  );
   world.names.set('node.example', ['192.0.2.3', '192.0.2.4']);
   world.there.set('192.0.2.4:4121', 'met');
   assert.deepEqual(await world.meet(), [true]);
@@ -54,6 +58,11 @@ test('a node dials all addresses of a bootstrap name, and resolves the name agai
   await world.meet();
   assert.equal(world.asked.length, 4, 'first the address that answered before, then a new resolution');
   assert.deepEqual(world.states(), ['silent']);
+  assert.deepEqual(
+    world.nodes.contacts().map(({ hasAnswered }) => hasAnswered),
+    [true],
+    'it has answered before',
+  );
   assert.equal(world.addresses().length, 2, 'a failed resolution keeps the earlier addresses');
 });
 

@@ -1,16 +1,29 @@
 /** The doctor's findings about contacts. An invitation names every address of a node, and some may never answer. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { type Exit, OVER_UDP } from '../../../src/foundation/domain/exit.ts';
 import type { MeetingState } from '../../../src/foundation/domain/joining.ts';
 import { examineContacts } from '../../../src/operations/handlers/doctor/network.ts';
 import { testAid } from '../../support/agents.ts';
+import { EXITS } from '../../support/exits.ts';
 
 const [ANN, BEN] = [testAid(1), testAid(2)];
 
+interface Listed {
+  /** Default: joined. */
+  readonly joined?: boolean;
+  /** Default: false, unless the contact is met. */
+  readonly hasAnswered?: boolean;
+  readonly exit?: Exit;
+}
+
 /** The findings about contacts, given the result of the last attempt for each. */
-function said(contacts: Readonly<Record<string, MeetingState>>): string[] {
-  const rows = Object.entries(contacts).map(([contact, state]) => ({ contact, state, joined: true, addresses: [] }));
-  return examineContacts(rows).map(({ what }) => what);
+function said(contacts: Readonly<Record<string, MeetingState>>, listed: Listed = {}): string[] {
+  const { joined = true, hasAnswered = false, exit = OVER_UDP } = listed;
+  const rows = Object.entries(contacts).map(([contact, state]) => {
+    return { contact, state, joined, has_answered: hasAnswered || state === 'met', addresses: [] };
+  });
+  return examineContacts(rows, exit).map(({ what }) => what);
 }
 
 test('one reachable address of an invited node is enough', () => {
@@ -25,9 +38,40 @@ test('one reachable address of an invited node is enough', () => {
   ]);
 });
 
+test('a second address of a node is no problem, whatever it lacks', () => {
+  const outside = `${ANN}@203.0.113.9:4121`;
+  assert.deepEqual(said({ [`${ANN}@[2001:db8::9]:4121`]: 'ipv6', [outside]: 'met' }), []);
+  assert.deepEqual(said({ [`${ANN}@vps.example:4121`]: 'unresolved', [outside]: 'met' }), []);
+  assert.deepEqual(said({ [`${ANN}@198.51.100.9:4121`]: 'silent', [outside]: 'met' }), []);
+  assert.deepEqual(
+    said({ [`${ANN}@192.168.1.7:4121`]: 'other_key', [outside]: 'met' }),
+    [],
+    'it is a machine of this LAN',
+  );
+  assert.equal(said({ [`${ANN}@198.51.100.9:4121`]: 'other_key', [outside]: 'met' }).length, 1);
+});
+
+test('the LAN address of a node behind a NAT is no problem for a guest whom others let in', () => {
+  const lan = `${ANN}@192.168.1.7:4121`;
+  const helper = `${BEN}@203.0.113.9:4121`;
+  assert.deepEqual(said({ [lan]: 'silent', [helper]: 'met' }), []);
+  assert.deepEqual(said({ [lan]: 'other_key', [helper]: 'met' }), []);
+  assert.deepEqual(said({ [lan]: 'silent', [helper]: 'silent' }).length, 2);
+  const lost = [`${lan} does not answer`];
+  assert.deepEqual(said({ [lan]: 'silent', [helper]: 'met' }, { hasAnswered: true }), lost, 'it has answered before');
+  assert.deepEqual(said({ [lan]: 'silent', [helper]: 'met' }, { joined: false }), lost, 'the owner has configured it');
+});
+
 test('another node, an address without a key and a wrong key do not count', () => {
-  const silent = `${ANN}@192.168.1.7:4121`;
+  const silent = `${ANN}@198.51.100.7:4121`;
   assert.deepEqual(said({ [silent]: 'silent', [`${BEN}@203.0.113.9:4121`]: 'met' }), [`${silent} does not answer`]);
   assert.deepEqual(said({ '192.0.2.7:4121': 'silent', '203.0.113.9:4121': 'met' }), ['192.0.2.7:4121 does not answer']);
-  assert.equal(said({ [silent]: 'other_key', [`${ANN}@203.0.113.9:4121`]: 'met' }).length, 1);
+});
+
+test('over TLS, the helper in use need not answer over UDP, and names need no DNS behind a proxy', () => {
+  const name = { 'h1.example:4121': 'unresolved', 'h2.example:4121': 'ipv6' } as const;
+  assert.equal(said(name).length, 2);
+  assert.equal(said(name, { exit: { ...EXITS['udp-blocked'], helper: 'h2.example:443' } }).length, 1);
+  assert.equal(said(name, { exit: { ...EXITS['connect-proxy'], helper: 'h2.example:443' } }).length, 0);
+  assert.equal(said({ '203.0.113.10:4121': 'silent' }, { exit: EXITS['udp-blocked'] }).length, 0);
 });

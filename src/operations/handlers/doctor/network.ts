@@ -1,10 +1,11 @@
 /** Checks of the network: connected, reachable by strangers, clock correct. */
 import { hostOfUrl, isLoopbackHost, isPublicHost } from '../../../foundation/address.ts';
 import { networkText, pluralize } from '../../../foundation/display-text.ts';
-import { cutOffText, LISTEN_ADDRESS_REMEDY } from '../../../foundation/domain/exit.ts';
+import { cutOffText, type Exit, LISTEN_ADDRESS_REMEDY, OVER_UDP } from '../../../foundation/domain/exit.ts';
 import { type Finding, findingsOf } from '../../../foundation/domain/findings.ts';
 import { NO_NODE_KNOWN } from '../../../foundation/domain/joining.ts';
 import { CLOCK_SKEW_S } from '../../../foundation/domain/time.ts';
+import { canonicalIp, IP_SCOPE, ipScope } from '../../../foundation/ip.ts';
 import type { Examination, OwnAnswer } from './examination.ts';
 
 type Checked = OwnAnswer<'netcheck'>;
@@ -111,7 +112,8 @@ function examinePeers(checked: Checked): Finding {
       code: 'network_ready',
       values: { n: peers },
     });
-  return network.warn(
+  // A small network stays small.
+  return network.info(
     `only ${peers} ${peers === 1 ? 'node is' : 'nodes are'} known`,
     'With few nodes, records are stored only a few times. Add bootstrap nodes if you can.',
     { code: 'few_nodes', values: { n: peers } },
@@ -189,24 +191,42 @@ function examineClock({ clock: { offset_s: offset, peers } }: Checked): Finding 
   });
 }
 
-/** The node key of a contact, or null. */
-function pinnedNode(contact: string): string | null {
+type Contact = OwnAnswer<'contacts'>['contacts'][number];
+
+/** The node key of a contact, or null, and its host. */
+function partsOf({ contact }: Contact): { readonly node: string | null; readonly host: string } {
   const at = contact.lastIndexOf('@');
-  return at < 0 ? null : contact.slice(0, at);
+  const host = URL.parse(`http://${contact.slice(at + 1)}`)?.hostname ?? '';
+  return { node: at < 0 ? null : contact.slice(0, at), host };
+}
+
+/** True for an address of a local network. Another machine may have it in the network of this node. */
+function isLocal(host: string): boolean {
+  const ip = canonicalIp(host.replace(/^\[|\]$/g, ''));
+  return ip !== null && ipScope(ip) < IP_SCOPE.public;
 }
 
 /**
- * Problems of the contacts. One working address of a node is enough, because an invitation also contains LAN addresses.
- * @param hasExit false if this node reaches no node at all, so that silent contacts need no other explanation
+ * Problems of the contacts. One working address of a node is enough: an invitation names all addresses of a node, and
+ * the addresses of its local network lead nowhere, or to another node, from elsewhere.
  */
-export function examineContacts(contacts: OwnAnswer<'contacts'>['contacts'], hasExit = true): Finding[] {
+export function examineContacts(contacts: readonly Contact[], exit: Exit = OVER_UDP): Finding[] {
   const network = findingsOf('network');
-  const met = new Set(contacts.filter(({ state }) => state === 'met').map(({ contact }) => pinnedNode(contact)));
-  return contacts.flatMap(({ contact, state }) => {
-    const node = pinnedNode(contact);
-    const isReachedElsewhere = state === 'silent' && node !== null && met.has(node);
-    const isExplained = isReachedElsewhere || (state === 'silent' && !hasExit);
-    const trouble = state === 'untried' || state === 'met' || isExplained ? undefined : TROUBLE[state];
+  const met = contacts.filter(({ state }) => state === 'met');
+  const reached = new Set(met.map((one) => partsOf(one).node));
+  const helper = exit.helper === null ? null : URL.parse(`http://${exit.helper}`)?.hostname;
+  const isExplained = (one: Contact): boolean => {
+    const { node, host } = partsOf(one);
+    // A proxy resolves names, and the helper in use need not answer over UDP.
+    if (host === helper || (one.state === 'unresolved' && exit.proxy !== null)) return true;
+    if (one.state === 'silent' && cutOffText(exit) !== null) return true;
+    if (one.state === 'other_key' && !isLocal(host)) return false;
+    const isFromElsewhere = one.joined && !one.has_answered && isLocal(host) && met.length > 0;
+    return (node !== null && reached.has(node)) || isFromElsewhere;
+  };
+  return contacts.flatMap((one) => {
+    const { contact, state } = one;
+    const trouble = state === 'untried' || state === 'met' || isExplained(one) ? undefined : TROUBLE[state];
     return trouble === undefined
       ? []
       : [network.warn(`${contact} ${trouble.what}`, trouble.hint, { code: trouble.code, values: { contact } })];
@@ -289,7 +309,7 @@ export async function examineNetwork({ ask, context, dialSome }: Examination): P
     ...examineExit(checked),
     // Otherwise, the way out explains why QUIC does not work.
     ...(isCutOff(checked) && checked.exit.trouble !== 'path_mtu' ? [] : quic),
-    ...examineContacts(contacts, !isCutOff(checked)),
+    ...examineContacts(contacts, checked.exit),
     examineEndpoints(checked) ?? examineNat(checked),
     ...examineLending(status),
     examineClock(checked),
