@@ -38,7 +38,7 @@ test('one reachable address of an invited node is enough', () => {
   ]);
 });
 
-test('a second address of a node is no problem, whatever it lacks', () => {
+test('a second address of a node is no problem, even if it cannot work', () => {
   const outside = `${ANN}@203.0.113.9:4121`;
   assert.deepEqual(said({ [`${ANN}@[2001:db8::9]:4121`]: 'ipv6', [outside]: 'met' }), []);
   assert.deepEqual(said({ [`${ANN}@vps.example:4121`]: 'unresolved', [outside]: 'met' }), []);
@@ -51,7 +51,7 @@ test('a second address of a node is no problem, whatever it lacks', () => {
   assert.equal(said({ [`${ANN}@198.51.100.9:4121`]: 'other_key', [outside]: 'met' }).length, 1);
 });
 
-test('the LAN address of a node behind a NAT is no problem for a guest whom others let in', () => {
+test('the LAN address of a node behind a NAT is no problem for a guest that joined through other nodes', () => {
   const lan = `${ANN}@192.168.1.7:4121`;
   const helper = `${BEN}@203.0.113.9:4121`;
   assert.deepEqual(said({ [lan]: 'silent', [helper]: 'met' }), []);

@@ -1,4 +1,4 @@
-/** What the doctor finds about the way out of each kind of network. */
+/** The findings about the way out of each kind of network. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Exit } from '../../../src/foundation/domain/exit.ts';
@@ -45,7 +45,7 @@ const WELL = ['PASS the network is ready, 5 nodes are known'];
 const QUIC = 'PASS nodes answer over QUIC (2 of 2 dialed)';
 const FASTER = 'Allow outgoing UDP for direct and faster paths.';
 
-test('a node on UDP, or over TLS, is well, and the doctor says which', async () => {
+test('a node on UDP, or over TLS, is well, and the finding names the way out', async () => {
   assert.deepEqual(await found(EXITS.udp, true), [...WELL, QUIC]);
   const over = 'INFO this node is connected over TLS through helper 203.0.113.10:443';
   assert.deepEqual(await found(EXITS['udp-blocked'], true), [
