@@ -103,7 +103,7 @@ export const ERRORS = {
   inbound_unreachable: entry(
     502,
     1,
-    'The remote agent is reachable, but its service does not answer. Its owner must start it.',
+    'The remote agent is reachable, but its service gives no answer. Its owner can check it with "svc agents probe".',
   ),
   bad_response: entry(502, 1, 'The service of the remote agent sent an invalid HTTP response. Its owner must fix it.'),
   loop_detected: entry(

@@ -1,5 +1,6 @@
 /** Error responses of the called daemon, marked so that callers can distinguish them from the service's responses. */
 import type { IncomingMessage } from 'node:http';
+import { isServiceFault, SERVICE_FAULTS, type ServiceFault } from '../../foundation/domain/service-faults.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import { ERROR_HEADER } from '../../network/links/http-server.ts';
 import type { ResponseProblem } from './exchange.ts';
@@ -21,7 +22,7 @@ const REPORTABLE_CODES: readonly ErrorCode[] = [
 /** Longest accepted `Retry-After`, in seconds. */
 const MAX_RETRY_AFTER_S = 86_400;
 
-/** Carries the reason why a response was rejected, as one word that the caller's daemon knows. */
+/** Carries the reason why a service gave no usable response, as one word that the caller's daemon knows. */
 const REASON_HEADER = 'svc-error-reason';
 const RESPONSE_PROBLEMS: Readonly<Record<ResponseProblem, string>> = {
   too_many_headers: `The service of the remote agent sent a response with more than ${MAX_HEADERS} headers.`,
@@ -35,6 +36,11 @@ export function badResponse(reason: ResponseProblem, cause?: unknown): SvcError 
   return new SvcError('bad_response', { message: RESPONSE_PROBLEMS[reason], details: { reason }, cause });
 }
 
+/** The error for a service that could not be reached. */
+export function serviceFailure(reason: ServiceFault, cause?: unknown): SvcError {
+  return new SvcError('inbound_unreachable', { message: SERVICE_FAULTS[reason], details: { reason }, cause });
+}
+
 function isResponseProblem(reason: unknown): reason is ResponseProblem {
   return typeof reason === 'string' && Object.hasOwn(RESPONSE_PROBLEMS, reason);
 }
@@ -46,7 +52,10 @@ export function daemonErrorResponse(error: SvcError) {
   const length = String(Buffer.byteLength(body));
   const headers = ['Svc-Error', error.code, 'Content-Type', 'application/json', 'Content-Length', length];
   const reason = error.details?.['reason'];
-  if (error.code === 'bad_response' && isResponseProblem(reason)) headers.push('Svc-Error-Reason', reason);
+  const isTold =
+    (error.code === 'bad_response' && isResponseProblem(reason)) ||
+    (error.code === 'inbound_unreachable' && isServiceFault(reason));
+  if (isTold) headers.push('Svc-Error-Reason', String(reason));
   if (typeof retryAfter === 'number') headers.push('Retry-After', `${retryAfter}`);
   return { status: error.status, headers, body };
 }
@@ -63,6 +72,7 @@ export function errorFromResponse(answer: IncomingMessage): SvcError | null {
     return new SvcError('protocol_error', { message: 'The remote daemon could not serve this call.' });
   const reason = answer.headers[REASON_HEADER];
   if (code === 'bad_response' && isResponseProblem(reason)) return badResponse(reason);
+  if (code === 'inbound_unreachable' && isServiceFault(reason)) return serviceFailure(reason);
   const retryAfter = Number(answer.headers['retry-after']);
   return new SvcError(
     code,

@@ -7,7 +7,7 @@ import { flushHead } from '../../foundation/sockets.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { callerProof, PROOF_HEADER } from './caller-proof.ts';
-import { badResponse } from './error-response.ts';
+import { badResponse, serviceFailure } from './error-response.ts';
 import { withoutEvidence } from './evidence/call-evidence.ts';
 import { ExchangeFailure, feed, type HttpResponse } from './exchange.ts';
 import {
@@ -27,7 +27,7 @@ import { appendHop } from './hops.ts';
 import { BODILESS } from './methods.ts';
 import type { TracedHop } from './trace-headers.ts';
 import { isOffered } from './upgrades.ts';
-import { type BoundService, hostHeaderOf, reasonOf, type Upstreams } from './upstream.ts';
+import { type BoundService, faultOf, hostHeaderOf, type Upstreams } from './upstream.ts';
 
 /** A call is aborted after this time without a byte in either direction, in milliseconds. */
 export const CALL_STALL_MS = 600_000;
@@ -125,12 +125,7 @@ async function sendToService(
   } catch (error) {
     if (abort.signal.reason instanceof SvcError) throw abort.signal.reason;
     if (error instanceof ExchangeFailure && error.malformed) throw badResponse(error.problem, error);
-    const reason = reasonOf(error);
-    throw new SvcError('inbound_unreachable', {
-      message: `The bound service is not usable: ${reason}.`,
-      details: { reason },
-      cause: error,
-    });
+    throw serviceFailure(faultOf(error), error);
   }
 }
 
@@ -165,7 +160,9 @@ export async function forward(forwarding: Forwarding, response: ServerResponse, 
     const { message, switched } = await sendToService(forwarding, headers, empty ? null : (body ?? request));
     if (switched !== null) {
       switched.socket.destroy();
-      throw new SvcError('inbound_unreachable', { details: { reason: 'it switched protocols without a request' } });
+      throw new SvcError('inbound_unreachable', {
+        message: 'The service of the remote agent switched protocols without a request. Its owner must fix it.',
+      });
     }
     if (isEventStream(message.headers['content-type'])) {
       try {

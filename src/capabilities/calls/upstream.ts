@@ -9,6 +9,7 @@ import { isIP, type Socket } from 'node:net';
 import { formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { UNPROVEN } from '../../foundation/daemon-proof.ts';
+import type { ServiceFault } from '../../foundation/domain/service-faults.ts';
 import { codeOf } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { newId } from '../../foundation/ids.ts';
@@ -137,13 +138,15 @@ export class Upstreams {
   }
 }
 
-/** A short reason why a service could not be reached. It reveals nothing about the service's machine. */
-export function reasonOf(error: unknown): string {
+/** Why a service could not be reached. */
+export function faultOf(error: unknown): ServiceFault {
   const code = codeOf(error instanceof ExchangeFailure ? error.cause : error);
-  if (code === 'ECONNREFUSED') return 'it refuses connections';
-  if (code === UNPROVEN) return 'another program uses its port';
-  if (code === 'ETIMEDOUT') return 'it did not accept a connection in time';
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'its host name does not resolve';
-  if (/CERT|TLS|SSL/.test(code)) return 'its certificate is not trusted';
-  return 'it closed the connection without a response';
+  if (code === 'ECONNREFUSED') return 'refused';
+  if (code === UNPROVEN) return 'replaced';
+  if (code === 'ETIMEDOUT' || code === 'EHOSTUNREACH' || code === 'ENETUNREACH' || code === 'EHOSTDOWN')
+    return 'silent';
+  if (code === 'ENOTFOUND' || code.startsWith('EAI_')) return 'unresolved';
+  if (/CERT|SELF_SIGNED|UNABLE_TO_|ALTNAME/.test(code)) return 'untrusted';
+  if (/^EPROTO|TLS|SSL/.test(code)) return 'no_tls';
+  return 'closed';
 }

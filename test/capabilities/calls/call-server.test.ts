@@ -76,11 +76,11 @@ test('distinct errors for no service, an unreachable service, and another daemon
   const service = world.bound.get(world.remote);
   assert.ok(service);
   world.bound.set(world.remote, { ...service, port: 1 });
-  await assert.rejects(world.call(), { code: 'inbound_unreachable' });
+  await assert.rejects(world.call(), { code: 'inbound_unreachable', message: /refuses connections\..* must start it/ });
   world.bound.set(world.remote, { ...service, host: 'name.invalid' });
-  await assert.rejects(world.call(), { code: 'inbound_unreachable' });
+  await assert.rejects(world.call(), { code: 'inbound_unreachable', message: /does not resolve/ });
   world.bound.set(world.remote, { ...service, scheme: 'https' });
-  await assert.rejects(world.call(), { code: 'inbound_unreachable' });
+  await assert.rejects(world.call(), { code: 'inbound_unreachable', message: /TLS handshake .* failed/ });
   world.bound.delete(world.remote);
   await assert.rejects(world.call({ method: 'POST', body: Buffer.from('x') }), { code: 'no_inbound' });
 });

@@ -59,7 +59,10 @@ test('a service that never completes its TLS handshake times out after 10 s', as
   const service = await listening(t, silent, 'https');
   world.bound.set(world.remote, service);
   const connected = once(silent, 'connection');
-  const outcome = assert.rejects(world.call(), { code: 'inbound_unreachable' });
+  const outcome = assert.rejects(world.call(), {
+    code: 'inbound_unreachable',
+    message: /does not accept a connection in time/,
+  });
   await connected;
   clock.advance(10_000);
   await outcome;
