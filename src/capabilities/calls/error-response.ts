@@ -55,7 +55,7 @@ export function daemonErrorResponse(error: SvcError) {
   const isTold =
     (error.code === 'bad_response' && isResponseProblem(reason)) ||
     (error.code === 'inbound_unreachable' && isServiceFault(reason));
-  if (isTold) headers.push('Svc-Error-Reason', String(reason));
+  if (isTold) headers.push('Svc-Error-Reason', reason);
   if (typeof retryAfter === 'number') headers.push('Retry-After', `${retryAfter}`);
   return { status: error.status, headers, body };
 }
