@@ -75,6 +75,9 @@ export interface UdpFallbackStatus {
   readonly error: { readonly code: TlsFailureCode; readonly message: string } | null;
 }
 
+/** Finds out the key and QUIC address of nodes: over UDP or TLS, or over UDP only. */
+type Identifier = Pick<RecordDht, 'identify'>;
+
 /** A node that may lend ports. */
 interface Candidate extends Address {
   /** TCP ports, the most likely first. */
@@ -143,6 +146,8 @@ export class UdpFallback implements Component {
   #failures = 0;
   /** Contacts that are being joined. */
   #joining: readonly NodeContact[] = [];
+  /** True while borrowed ports are open. */
+  #hasPorts = false;
   #spareSearchAt = 0;
   #spareFailures = 0;
   /** When UDP is tried next, and failed attempts. */
@@ -169,10 +174,7 @@ export class UdpFallback implements Component {
     const onError = (error: unknown): void => log.warn({ error }, 'UDP over TLS: a check failed');
     this.#rounds = every(clock, { firstMs: this.#waitMs, periodMs: UDP_RETRY_MS, onError }, () => this.#round());
     tls.moved.add(() => this.#onMoved());
-    tls.lost.add((failure) => {
-      this.#failure = failure;
-      this.#rounds?.soon();
-    });
+    tls.lost.add((failure) => this.#onLost(failure));
   }
 
   async stop(): Promise<void> {
@@ -314,6 +316,7 @@ export class UdpFallback implements Component {
     if (trouble === null || trouble === 'flows_expire') {
       this.#trouble = null;
       this.#expiries = trouble === null ? this.#expiries : [];
+      if (this.#hasPorts) this.#replacePorts();
       this.#set('udp');
       this.#changes.notify();
       this.#failure = null;
@@ -332,11 +335,6 @@ export class UdpFallback implements Component {
   async #whileOnTls(): Promise<number> {
     const { tls, clock } = this.#parts;
     const now = clock.now();
-    // While the connection is opened again, `lost` or `moved` follows.
-    if (tls.session === null && this.#failure !== null && !(await this.#connect())) {
-      if (await this.#udpWorks()) this.#goBack();
-      return backoff({ firstMs: MIN_PAUSE_MS, maxMs: MAX_PAUSE_MS }, ++this.#failures);
-    }
     if (tls.spare === null && now >= this.#spareSearchAt) detach(this.#findSpare());
     if (now >= this.#udpTryAt) {
       if (await this.#udpWorks()) {
@@ -370,7 +368,7 @@ export class UdpFallback implements Component {
     if (this.#parts.lacksListenAddress()) return 'no_listen_address';
     if (this.#parts.isIpv6Only()) return 'no_ipv4';
     if (!this.#isAnswered) return 'udp_silent';
-    return (await this.#quicWorks(false)) ? null : 'quic_dropped';
+    return (await this.#quicWorks()) ? null : 'quic_dropped';
   }
 
   /** Some middleboxes permanently drop a flow some time after its first packet. New ports then only help for that time. */
@@ -381,18 +379,30 @@ export class UdpFallback implements Component {
     return this.#expiries.length > 1 && this.#parts.isAllowed() ? 'flows_expire' : null;
   }
 
-  /** True if a connection exists, or one of two handshakes succeeds, or the first check finds no node to try. */
-  async #quicWorks(isProbe: boolean): Promise<boolean> {
-    const { pool, endpoint } = this.#parts;
+  /** True if there is a new connection, or one of two handshakes succeeds, or there is no node to try. */
+  async #quicWorks(): Promise<boolean> {
+    const { pool, records } = this.#parts;
     const isOnInternet = this.#isOnInternet;
-    const counts = ({ path, bytesReceived }: ReturnType<PeerTable['connections']>[number]): boolean =>
-      bytesReceived > 0 && (isOnInternet ? path.kind !== 'lan' : true);
-    if (!isProbe && pool.connections().some(counts)) return true;
-    const nodes = this.#probed();
-    const known = (await Promise.all(nodes.map((node) => this.#identify(node)))).filter((node) => node !== null);
+    // An older connection may be from before a change of network, and dead.
+    const counts = ({ path, bytesReceived, openedAt }: ReturnType<PeerTable['connections']>[number]): boolean =>
+      bytesReceived > 0 &&
+      openedAt >= this.#checkedFrom &&
+      path.kind !== 'tls' &&
+      (isOnInternet ? path.kind !== 'lan' : true);
+    return pool.connections().some(counts) || (await this.#dialsQuic(records)) !== false;
+  }
+
+  /**
+   * Tries two QUIC handshakes over UDP.
+   * @param by finds out the QUIC addresses of nodes
+   * @returns null if no node states one
+   */
+  async #dialsQuic(by: Identifier): Promise<boolean | null> {
+    const { endpoint } = this.#parts;
+    const found = await Promise.all(this.#probed().map((node) => this.#identify(node, by)));
+    const known = found.filter((node) => node !== null);
     const [first] = known;
-    // TLS is not left without a proof.
-    if (first === undefined) return !isProbe;
+    if (first === undefined) return null;
     const tried = [first, known[1] ?? first].slice(0, MAX_HANDSHAKES);
     const dials = tried.map(async ({ address, nodeKey }) => {
       const connection = await endpoint.dial(address, nodeKey, {
@@ -419,9 +429,9 @@ export class UdpFallback implements Component {
     );
   }
 
-  async #identify(node: Address): Promise<NodeAt | null> {
+  async #identify(node: Address, by: Identifier): Promise<NodeAt | null> {
     using limit = awakeTimeout(this.#parts.clock, UDP_WAIT_MS, this.#end.signal);
-    return await abortable(this.#parts.records.identify(node), limit.signal).catch(() => null);
+    return await abortable(by.identify(node), limit.signal).catch(() => null);
   }
 
   /** Nodes to ask: of the routing table, or contacts. */
@@ -438,28 +448,39 @@ export class UdpFallback implements Component {
     this.#udpTryAt = this.#parts.clock.now() + backoff(pause, ++this.#udpFailures);
   }
 
-  /** Tries records and QUIC over UDP while TLS is used. */
+  /** Tries records and QUIC over UDP while TLS is used. Nothing of it needs TLS, which may be dead. */
   async #udpWorks(): Promise<boolean> {
-    const { records, clock, lacksListenAddress } = this.#parts;
+    const { records, lacksListenAddress } = this.#parts;
     if (lacksListenAddress()) return false;
     const port = records.openSystemPort();
     try {
-      using limit = awakeTimeout(clock, UDP_WAIT_MS, this.#end.signal);
-      const answers = this.#probed().map(async (node) => {
-        if ((await port.seenBy(node)) === null) throw new SvcError('timeout');
-      });
-      await abortable(Promise.any(answers), limit.signal);
-    } catch {
-      return false;
+      // TLS is not left without a proof.
+      return (await this.#dialsQuic(port)) === true;
     } finally {
       await port.close();
     }
-    return await this.#quicWorks(true);
+  }
+
+  /** Asks nodes over UDP while no TLS connection exists. An answer ends the search for a helper. Never rejects. */
+  async #watchUdp(search: AbortController): Promise<void> {
+    if (this.#parts.lacksListenAddress()) return;
+    const port = this.#parts.records.openSystemPort();
+    const answers = this.#probed().map(async (node) => {
+      if ((await this.#identify(node, port)) === null) throw new SvcError('timeout');
+    });
+    const isAnswered = await Promise.any(answers).then(
+      () => true,
+      () => false,
+    );
+    await port.close();
+    if (!isAnswered || this.#parts.tls.isActive || this.#end.signal.aborted) return;
+    search.abort(new SvcError('cancelled'));
+    this.#rounds?.soon();
   }
 
   /** Uses UDP again. TLS ends when open streams have moved. */
   #goBack(): void {
-    const { tls, log, pool, onSwitch, clock } = this.#parts;
+    const { tls, log, clock } = this.#parts;
     log.info({}, 'UDP works again, and is used instead of TLS');
     tls.leave();
     this.#set('udp');
@@ -467,6 +488,13 @@ export class UdpFallback implements Component {
     this.#checkedFrom = clock.now();
     // If flows still expire, the next silence shows it.
     this.#expiries = this.#trouble === 'flows_expire' ? [clock.now()] : [];
+    this.#replacePorts();
+  }
+
+  /** Moves the connections over borrowed ports to UDP, then closes the ports. */
+  #replacePorts(): void {
+    const { tls, pool, onSwitch, clock } = this.#parts;
+    this.#hasPorts = false;
     onSwitch();
     const until = clock.now() + DRAIN_MS;
     const look = (): void => {
@@ -475,7 +503,16 @@ export class UdpFallback implements Component {
       // Streams that have not moved end in order.
       else detach(pool.leaveBorrowedPorts(true).then(() => (tls.isActive ? undefined : tls.disconnect())));
     };
-    detach(pool.leaveBorrowedPorts(false).then(look));
+    detach(pool.leaveBorrowedPorts(tls.session === null).then(look));
+  }
+
+  /** The last helper is lost. Until another one is found, datagrams use UDP, which may work by now. */
+  #onLost(failure: TlsFailure): void {
+    const { tls, clock } = this.#parts;
+    tls.leave();
+    this.#failure = failure;
+    if (this.#trouble !== 'flows_expire') this.#checkedFrom = clock.now();
+    this.#rounds?.soon();
   }
 
   // TLS.
@@ -518,8 +555,8 @@ export class UdpFallback implements Component {
     return [...ofRound(leading), ...ofRound(later)].slice(0, MAX_TARGETS);
   }
 
-  /** The first helper that answers. @throws TlsFailure of the most telling failure, or the signal's reason */
-  async #openAny(targets: readonly TlsTarget[]): Promise<TlsSession> {
+  /** The first helper that answers. @throws TlsFailure of the most telling failure, or the reason of a signal */
+  async #openAny(targets: readonly TlsTarget[], ended: AbortSignal | null): Promise<TlsSession> {
     const { tls, clock, log } = this.#parts;
     const failures: TlsFailure[] = [];
     const runners = targets.map((target, i) => ({
@@ -536,12 +573,9 @@ export class UdpFallback implements Component {
         }
       },
     }));
+    const signal = ended === null ? this.#end.signal : AbortSignal.any([this.#end.signal, ended]);
     try {
-      return await race(
-        runners,
-        { hurry: 'when one has failed', drop: (late) => late.close() },
-        { clock, signal: this.#end.signal },
-      );
+      return await race(runners, { hurry: 'when one has failed', drop: (late) => late.close() }, { clock, signal });
     } catch (error) {
       throw mostTelling(failures) ?? error;
     }
@@ -554,10 +588,12 @@ export class UdpFallback implements Component {
     if (targets.length === 0) return false;
     if (this.#state !== 'failed') this.#set('connecting');
     let session: TlsSession;
+    const search = new AbortController();
+    if (!tls.isActive && this.#trouble === 'udp_silent') detach(this.#watchUdp(search));
     try {
-      session = await this.#openAny(targets);
+      session = await this.#openAny(targets, search.signal);
     } catch (error) {
-      if (this.#end.signal.aborted) return false;
+      if (this.#end.signal.aborted || search.signal.aborted) return false;
       const isNews =
         !(error instanceof TlsFailure) || error.failure !== this.#failure?.failure || this.#state !== 'failed';
       this.#failure =
@@ -579,6 +615,7 @@ export class UdpFallback implements Component {
       return false;
     }
     tls.use(session);
+    this.#hasPorts = true;
     this.#set('tls');
     this.#planUdp();
     this.#spareSearchAt = 0;
@@ -604,7 +641,7 @@ export class UdpFallback implements Component {
     this.#spareSearchAt = clock.now() + backoff(pause, ++this.#spareFailures);
     if (main === null || targets.length === 0) return;
     try {
-      const session = await this.#openAny(targets);
+      const session = await this.#openAny(targets, null);
       const isSame = equalBytes(session.hello.nodeKey, tls.session?.hello.nodeKey ?? new Uint8Array());
       if (!tls.isActive || isSame || this.#end.signal.aborted) return session.close();
       this.#spareFailures = 0;

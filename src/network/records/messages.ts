@@ -66,6 +66,9 @@ export interface FindRequest {
   readonly part?: Part;
 }
 
+/** Asks for closer nodes only. */
+export const SURVEY: FindRequest = { types: [], wantsRecords: false };
+
 /** A record that the node has and did not send because it did not fit. */
 export interface Summary {
   readonly type: RecordType;

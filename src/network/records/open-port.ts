@@ -3,8 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { KEY_BYTES } from '../../foundation/records/keys.ts';
-import { type BorrowedPort, bindAnyPort, type UdpSocket } from '../transport/udp-socket.ts';
-import { COMMAND, encodeLongFindRequest } from './messages.ts';
+import type { NodeAt } from '../node-requests.ts';
+import { type BorrowedPort, bindAnyPort, mayDialPort, type UdpSocket } from '../transport/udp-socket.ts';
+import { COMMAND, decodeFindReply, encodeFindRequest, encodeLongFindRequest, SURVEY } from './messages.ts';
 import type { Rpc } from './rpc/rpc.ts';
 
 export class OpenPort {
@@ -27,6 +28,15 @@ export class OpenPort {
   /** How another node sees the port. Null without an answer. */
   async seenBy(node: Address): Promise<Address | null> {
     return (await this.#rpc.ping(node, { retry: true, socket: this.#socket }))?.to ?? null;
+  }
+
+  /** The key and QUIC address that a node states to this port. Null without an answer or a QUIC port. */
+  async identify(node: Address): Promise<NodeAt | null> {
+    const message = { command: COMMAND.find, target: randomBytes(KEY_BYTES), value: encodeFindRequest(SURVEY) };
+    const reply = await this.#rpc.request(node, message, { retry: true, socket: this.#socket });
+    const found = reply?.value ? decodeFindReply(reply.value) : null;
+    if (found === null || !mayDialPort(found.quicPort)) return null;
+    return { nodeKey: found.nodeKey, address: { host: node.host, port: found.quicPort } };
   }
 
   /** True if a node answers a datagram as long as those of a QUIC handshake; false after several attempts. */

@@ -13,7 +13,7 @@ import type { BootstrapNodes } from './bootstrap-nodes.ts';
 import { ClosestNodes, type NodeAnswer, type SearchOptions, STORE_WIDTH } from './closest-nodes.ts';
 import type { DhtEngine } from './engine.ts';
 import { partNumber } from './key-rows.ts';
-import { encodeFindRequest, type FindReply, type FindRequest, MAX_PARTS } from './messages.ts';
+import { encodeFindRequest, type FindReply, type FindRequest, MAX_PARTS, SURVEY } from './messages.ts';
 import { nodeId } from './node-address.ts';
 import type { NodeClient } from './node-client.ts';
 import type { PeerHealth } from './peer-health.ts';
@@ -33,8 +33,6 @@ const WRITE_PACE: Pace = { parallel: SEARCH_WIDTH, enough: REPLICAS };
 /** Number of closest nodes that a brief read waits for, and its pace. */
 const BRIEF_WIDTH = 4;
 const BRIEF_PACE: Pace = { parallel: BRIEF_WIDTH, enough: BRIEF_WIDTH };
-/** Requests closer nodes only. */
-const SURVEY: FindRequest = { types: [], wantsRecords: false };
 
 type Pace = Pick<SearchOptions, 'parallel' | 'enough'>;
 

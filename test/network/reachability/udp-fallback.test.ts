@@ -4,6 +4,7 @@ import { type Address, formatAddress, type NodeContact, parseContact } from '../
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { Listeners } from '../../../src/foundation/listeners.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
+import type { ConnectionView } from '../../../src/network/peers/peer-table.ts';
 import type { StoredHelper } from '../../../src/network/reachability/helper-store.ts';
 import {
   EXPIRY_PAUSE_MS,
@@ -46,6 +47,10 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
     isReady: false,
     peerCount: 1,
     isIdentified: true,
+    /** TLS carries nothing, whether or not its end has been noticed. */
+    isTlsDead: false,
+    /** When the connection with another node began, Unix milliseconds; null without one. */
+    connectedAt: null as number | null,
     helpers: [] as StoredHelper[],
     log: [] as string[],
   };
@@ -118,18 +123,26 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
       reachability: () => ({ ready: state.isReady, peers: state.peerCount }) as never,
       onReachability: (handler) => readiness.add(() => handler({} as never)),
       identify: async (address) =>
-        state.isIdentified ? { nodeKey: keyOf(address), address: { ...address, port: 4122 } } : null,
+        state.isIdentified && !(tls.isActive && state.isTlsDead)
+          ? { nodeKey: keyOf(address), address: { ...address, port: 4122 } }
+          : null,
       carriesQuic: async () => !state.isNarrow,
       addNode: (address) => void log.push(`add ${formatAddress(address)}`),
       openSystemPort: () =>
         ({
-          seenBy: async () => (state.hasUdp ? { host: '192.0.2.7', port: 1 } : null),
+          identify: async (address: Address) =>
+            state.hasUdp && state.isIdentified
+              ? { nodeKey: keyOf(address), address: { ...address, port: 4122 } }
+              : null,
           close: async () => {},
         }) as never,
     },
     endpoint: { dial },
     pool: {
-      connections: () => [],
+      connections: () =>
+        state.connectedAt === null
+          ? []
+          : [{ path: { kind: 'direct' }, bytesReceived: 1, openedAt: state.connectedAt } as ConnectionView],
       leaveBorrowedPorts: async (areDead) => void log.push(`leave ports ${areDead}`),
       get usesBorrowedPorts() {
         return state.usesPorts;
@@ -465,6 +478,55 @@ test('when the last helper is lost, another one is found, and UDP is tried too',
   await clock.run(2_000);
   await clock.run(0);
   assert.deepEqual([lines().includes('use 198.51.100.1:443'), summary()[0]], [true, 'tls']);
+});
+
+test('if TLS is dead and UDP works again, UDP is used: also before the end of TLS is noticed', async (t) => {
+  const { fallback, clock, state, lines, summary } = await onTls(t);
+  Object.assign(state, { hasUdp: true, isTlsDead: true });
+  fallback.onNetwork();
+  await clock.run(UDP_WAIT_MS);
+  assert.deepEqual(summary(), ['udp', null, null, null]);
+  assert.deepEqual(lines().slice(-4), ['switch', 'leave ports false', 'leave ports true', 'disconnect']);
+});
+
+test('when the last helper is lost, an answer over UDP ends the search for another one', async (t) => {
+  const { clock, state, tls, lines, summary } = await onTls(t);
+  for (const name of ['203.0.113.1', '198.51.100.1'])
+    for (const port of [443, 4121]) state.answers.set(`${name}:${port}`, 'pending');
+  state.hasUdp = true;
+  tls.session = null;
+  tls.lost.notify(new TlsFailure('lost', 'gone'));
+  await clock.run(0);
+  await clock.run(0);
+  assert.deepEqual(summary(), ['udp', null, null, null]);
+  assert.deepEqual(lines().slice(-4), ['switch', 'leave ports true', 'leave ports true', 'disconnect']);
+});
+
+test('while neither works, an answer over UDP is noticed at the next attempt', async (t) => {
+  const { fallback, clock, state, summary } = world(t, [FIRST]);
+  state.answers.set('203.0.113.1:443', 'tcp_refused').set('203.0.113.1:4121', 'tcp_refused');
+  await fallback.start();
+  await clock.run(UDP_WAIT_MS);
+  assert.equal(summary()[0], 'failed');
+  state.hasUdp = true;
+  state.answers.set('203.0.113.1:443', 'pending');
+  await clock.run(1_000);
+  await clock.run(0);
+  assert.deepEqual(summary(), ['udp', null, null, null]);
+});
+
+test('a connection from before a change of network does not prove that QUIC works', async (t) => {
+  const { fallback, clock, state, summary } = world(t);
+  Object.assign(state, { hasUdp: true, connectedAt: clock.now() });
+  await fallback.start();
+  await clock.run(UDP_WAIT_MS);
+  assert.equal(summary()[0], 'udp');
+  state.hasQuic = false;
+  fallback.onNetwork();
+  await clock.run(UDP_WAIT_MS);
+  await clock.run(0);
+  assert.deepEqual(summary().slice(0, 2), ['tls', 'quic_dropped']);
+  assert.ok((state.connectedAt ?? 0) < clock.now());
 });
 
 test('after a move to the spare, connections are replaced immediately', async (t) => {

@@ -14,6 +14,7 @@ test('asked nodes see an additional port, and the port is free again once closed
   const opened = dht.openPort(4);
   const { port } = opened;
   assert.deepEqual(await opened.seenBy(other.dht.address), { host: LOOPBACK, port });
+  assert.deepEqual(await opened.identify(other.dht.address), await dht.identify(other.dht.address));
 
   const stranger = createSocket('udp4');
   stranger.bind(0, LOOPBACK);

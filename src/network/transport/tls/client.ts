@@ -168,13 +168,18 @@ export class UdpOverTls {
 
   /** Later datagrams use this connection. */
   use(session: TlsSession): void {
+    this.#isActive = true;
+    this.#adopt(session);
+  }
+
+  /** Carries the datagrams of borrowed ports, also of those that live on after a return to UDP. */
+  #adopt(session: TlsSession): void {
     this.#reconnecting?.abort();
     this.#reconnecting = null;
     if (this.#spare === session) this.#spare = null;
     const before = this.#main;
     this.#main = session;
     before?.close();
-    this.#isActive = true;
     this.#scope = session.host === null ? IP_SCOPE.public : ipScope(session.host);
     session.onEntries = (entries) => {
       for (const { number, remote, datagram } of entries)
@@ -253,7 +258,7 @@ export class UdpOverTls {
     try {
       const session = await this.open({ ...target, nodeKey: hello.nodeKey }, controller.signal);
       if (this.#reconnecting !== controller) return session.close();
-      this.use(session);
+      this.#adopt(session);
       log.info({ helper: formatAddress(target), isResumed: session.hello.isResumed }, 'UDP over TLS: connected again');
       if (!session.hello.isResumed) this.moved.notify();
       return;
@@ -273,7 +278,7 @@ export class UdpOverTls {
     log.info({ helper: formatAddress(target), cause: failure.failure }, 'UDP over TLS: a helper is lost');
     const spare = this.#spare;
     if (spare !== null) {
-      this.use(spare);
+      this.#adopt(spare);
       this.moved.notify();
     } else {
       this.#reconnecting = null;

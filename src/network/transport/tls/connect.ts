@@ -31,6 +31,8 @@ export interface OpenedTls {
   readonly exporter: Uint8Array;
   /** The IP address of the helper; null if a proxy resolved its name. */
   readonly host: string | null;
+  /** `host:port` of the proxy; null for a direct connection. */
+  readonly proxy: string | null;
 }
 
 /** Steps, with the failure if the time ends during one. */
@@ -49,7 +51,7 @@ export async function openTls(
   let step: Step = proxy === null ? 'tcp' : 'proxy';
   let socket: Duplex | null = null;
   try {
-    const tcp = proxy === null ? await openFirst(addresses, signal) : await proxy.connect(target, signal);
+    const { tcp, isDirect } = await reach(target, { proxy, addresses }, signal);
     guard(tcp);
     socket = tcp;
     step = 'tls';
@@ -57,8 +59,12 @@ export async function openTls(
     socket = tls;
     step = 'upgrade';
     const { ws, nonce } = await upgrade(tls, to, signal);
-    const host = canonicalIp(target.host) ?? (tcp instanceof Socket && proxy === null ? tcp.remoteAddress : undefined);
-    return { ws, nonce, exporter: exporterOf(tls), host: host === undefined ? null : canonicalIp(host) };
+    const host = canonicalIp(target.host) ?? (tcp instanceof Socket && isDirect ? tcp.remoteAddress : undefined);
+    const names = {
+      host: host === undefined ? null : canonicalIp(host),
+      proxy: isDirect ? null : (proxy?.name ?? null),
+    };
+    return { ws, nonce, exporter: exporterOf(tls), ...names };
   } catch (error) {
     socket?.destroy();
     if (error instanceof TlsFailure || !signal.aborted) throw error;
@@ -78,6 +84,36 @@ function timeoutFailure(step: Step, to: string, proxy: Proxy | null): TlsFailure
   return new TlsFailure(
     step === 'tls' ? 'tls_failed' : 'upgrade_stripped',
     `${to} does not answer ${what}. A firewall may drop it.`,
+  );
+}
+
+/**
+ * A TCP connection to a helper. The environment names the proxy of one network, and this machine may be in another one:
+ * if such a proxy cannot be reached, the connection is direct.
+ */
+async function reach(
+  target: Address,
+  { proxy, addresses }: Required<Pick<TlsRoute, 'proxy' | 'addresses'>>,
+  signal: AbortSignal,
+): Promise<{ readonly tcp: Duplex; readonly isDirect: boolean }> {
+  if (proxy === null) return { tcp: await openFirst(addresses, signal), isDirect: true };
+  try {
+    return { tcp: await proxy.connect(target, signal), isDirect: false };
+  } catch (error) {
+    if (!proxy.isOfEnvironment || !isAbsence(error) || signal.aborted) throw error;
+    try {
+      return { tcp: await openFirst(addresses, signal), isDirect: true };
+    } catch {
+      // The user may expect the proxy to work.
+      throw error;
+    }
+  }
+}
+
+/** True if no proxy was there. One with a bad certificate was. */
+function isAbsence(error: unknown): boolean {
+  return (
+    error instanceof TlsFailure && error.failure === 'proxy_unreachable' && !CERTIFICATE_ERROR.test(codeOf(error.cause))
   );
 }
 

@@ -20,6 +20,8 @@ const EXCEPTION_VARIABLES = ['no_proxy', 'NO_PROXY'] as const;
 /** Longest output of `proxy_command`, bytes, and its timeout, milliseconds. */
 const MAX_CREDENTIALS_BYTES = 4096;
 const COMMAND_TIMEOUT_MS = 10_000;
+/** Timeout for a connection to the proxy itself, milliseconds: long enough for three attempts of the system. */
+const PROXY_TCP_MS = 4_000;
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -124,8 +126,8 @@ export class Proxies {
     const isAuto = proxy === AUTO_PROXY;
     const text = isAuto ? firstOf(this.#env, PROXY_VARIABLES) : proxy;
     if (text === '' || (isAuto && isExcepted(target, firstOf(this.#env, EXCEPTION_VARIABLES)))) return null;
-    const key = JSON.stringify([text, command, ca]);
-    const known = this.#known.get(key) ?? new Proxy(parseProxy(text), command, ca);
+    const key = JSON.stringify([text, command, ca, isAuto]);
+    const known = this.#known.get(key) ?? new Proxy(parseProxy(text), { command, ca, isOfEnvironment: isAuto });
     // Earlier settings are not needed again.
     if (!this.#known.has(key)) this.#known.clear();
     this.#known.set(key, known);
@@ -141,20 +143,28 @@ interface Answer {
   readonly socket: Duplex;
 }
 
+interface ProxyOptions extends Pick<Proxy, 'isOfEnvironment'> {
+  readonly command: string;
+  /** Path of more certificates that may sign its own; empty for none. */
+  readonly ca: string;
+}
+
 export class Proxy {
   /** `host:port`, for messages. */
   readonly name: string;
+  /** True if the environment names it. It may then belong to another network than the current one. */
+  readonly isOfEnvironment: boolean;
   readonly #place: ProxyPlace;
   readonly #command: string;
-  /** Path of more certificates that may sign its own; empty for none. */
   readonly #ca: string;
   /** `user:password` of the last output of the command. */
   #printed: string | null = null;
 
-  constructor(place: ProxyPlace, command: string, ca: string) {
+  constructor(place: ProxyPlace, { command, ca, isOfEnvironment }: ProxyOptions) {
     this.#place = place;
     this.#command = command;
     this.#ca = ca;
+    this.isOfEnvironment = isOfEnvironment;
     this.name = formatAddress(place);
   }
 
@@ -233,8 +243,10 @@ export class Proxy {
       : connectTcp({ host, port });
     guard(socket);
     socket.setNoDelay(true);
+    socket.setTimeout(PROXY_TCP_MS, () => socket.destroy(Object.assign(new Error('timeout'), { code: 'ETIMEDOUT' })));
     try {
       await once(socket, isSecure ? 'secureConnect' : 'connect', { signal });
+      socket.setTimeout(0);
       return socket;
     } catch (cause) {
       socket.destroy();

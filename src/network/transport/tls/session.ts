@@ -77,7 +77,7 @@ export class TlsSession {
     this.target = options.target;
     this.hello = hello;
     this.host = hello.host ?? opened.host;
-    this.proxy = options.route.proxy?.name ?? null;
+    this.proxy = opened.proxy;
     const isUnknown = [hello.exporter, opened.exporter].some((exporter) => exporter.every((byte) => byte === 0));
     this.isInspected = !isUnknown && !equalBytes(hello.exporter, opened.exporter);
     this.ended = this.#end.promise;

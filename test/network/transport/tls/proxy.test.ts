@@ -49,8 +49,9 @@ async function helper(t: TestContext): Promise<TlsHelper> {
 /** Connects to a helper through the proxy for it. */
 async function open({ port }: { readonly port: number }, all: Proxies, host = '127.0.0.1'): Promise<void> {
   const target = { host, port };
-  const { ws } = await openTls(target, { proxy: all.for(target), ca: '' }, SIGNAL);
+  const { ws, proxy: used } = await openTls(target, { proxy: all.for(target), ca: '' }, SIGNAL);
   ws.terminate();
+  assert.notEqual(used, null);
 }
 
 test('the environment chooses the proxy, in the spellings of other programs', () => {
@@ -185,6 +186,18 @@ test('a proxy that is not there, or is none, is reported', async (t) => {
   await assert.rejects(open({ port: 443 }, at(port)), fails('proxy_unreachable', /cannot be reached \(ECONNREFUSED\)/));
   const lender = await helper(t);
   await assert.rejects(open({ port: 443 }, at(lender.port)), fails('proxy_unreachable', /without an answer/));
+});
+
+test('without the proxy of the environment the connection is direct, but not without a configured one', async (t) => {
+  const [gone, to] = [await ConnectProxy.start(), await helper(t)];
+  const url = `http://127.0.0.1:${gone.port}`;
+  await gone[Symbol.asyncDispose]();
+  const target = { host: '127.0.0.1', port: to.port };
+  const through = async (all: Proxies) => await openTls(target, { proxy: all.for(target), ca: '' }, SIGNAL);
+  const { ws, host, proxy: used } = await through(proxies({ HTTPS_PROXY: url }));
+  ws.terminate();
+  assert.deepEqual([host, used], ['127.0.0.1', null]);
+  await assert.rejects(through(proxies({}, { proxy: url })), fails('proxy_unreachable', /cannot be reached/));
 });
 
 test('a password goes to an https:// proxy only if its certificate is valid', async (t) => {
