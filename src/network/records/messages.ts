@@ -66,7 +66,7 @@ export interface FindRequest {
   readonly part?: Part;
 }
 
-/** Asks for closer nodes only. */
+/** Requests closer nodes only. */
 export const SURVEY: FindRequest = { types: [], wantsRecords: false };
 
 /** A record that the node has and did not send because it did not fit. */
