@@ -8,6 +8,7 @@ import type { Aid } from '../foundation/identity/aid.ts';
 import { readPackageFile } from '../foundation/package-file.ts';
 import { VERSION } from '../foundation/version.ts';
 import type { Reachability } from '../network/records/types.ts';
+import { notHeard } from '../network/resolver.ts';
 import { accessHandlers, accessRequestHandlers } from '../operations/handlers/access.ts';
 import { addressBookHandlers } from '../operations/handlers/address-book.ts';
 import { agentHandlers, countHeartbeats } from '../operations/handlers/agents.ts';
@@ -90,9 +91,14 @@ export function buildSurfaces(
   const recent = new RecentServices(n.records, { clock });
   const search = async (wanted: Search) => {
     const since = clock.now();
-    const found = await discover(n.records, wanted);
+    let isHeard = true;
+    const onHeard = (isEnough: boolean): void => {
+      isHeard &&= isEnough;
+    };
+    const found = await discover(n.records, { ...wanted, onHeard });
     const cause = found.length === 0 ? await n.outages.explainFailure(since) : null;
     if (cause !== null) throw cause;
+    if (found.length === 0 && !isHeard) throw notHeard({});
     recent.note(found);
     return found;
   };

@@ -81,6 +81,8 @@ interface ResolverDependencies {
 interface Cached {
   /** Null if not found. */
   readonly resolved: Resolved | null;
+  /** False if too few nodes answered to conclude that the agent is not published. */
+  readonly isHeard: boolean;
   readonly at: number;
 }
 
@@ -89,7 +91,7 @@ export class Resolver {
   readonly #cache = new LruCache<Aid, Cached>({ maxEntries: MAX_CACHED });
   /** The newest delegation of each agent, Unix seconds. A record under an older one is a replay. */
   readonly #newestDelegation = new LruCache<Aid, number>({ maxEntries: MAX_CACHED });
-  readonly #lookups = new SingleFlight<Resolved | null>();
+  readonly #lookups = new SingleFlight<Cached>();
   /** Decoded payloads. Each link needs one, and parsing addresses is slow. */
   readonly #parsed = new WeakMap<EndpointsPayload, ParsedEndpoints>();
 
@@ -130,14 +132,15 @@ export class Resolver {
     const { fresh = false, signal } = options;
     const cached = fresh ? undefined : this.#getUsable(aid);
     const since = cached === undefined ? this.#deps.clock.now() - SHARED_LOOKUP_AGE_MS : cached.at - LOOKUP_TIMEOUT_MS;
-    const resolved =
-      cached === undefined ? await abortable(this.#lookUpShared(aid, fresh, onFirst), signal) : cached.resolved;
-    if (resolved === null) throw await this.#notFound(aid, since);
+    const { resolved, isHeard } = cached ?? (await abortable(this.#lookUpShared(aid, fresh, onFirst), signal));
+    if (resolved === null) throw await this.#notFound(aid, since, isHeard);
     return resolved;
   }
 
-  async #notFound(aid: Aid, since: number): Promise<SvcError> {
-    return (await this.#deps.explainFailure?.(since)) ?? new SvcError('resolve_failed', { details: { aid } });
+  async #notFound(aid: Aid, since: number, isHeard: boolean): Promise<SvcError> {
+    const cause = (await this.#deps.explainFailure?.(since)) ?? null;
+    if (cause !== null) return cause;
+    return isHeard ? new SvcError('resolve_failed', { details: { aid } }) : notHeard({ aid });
   }
 
   async #toLocation(aid: Aid, { record, payload }: Resolved): Promise<AgentLocation> {
@@ -168,12 +171,16 @@ export class Resolver {
     if (types.length === 0) return [];
     const since = this.#deps.clock.now();
     const requestedTypes = types.includes(RECORD.endpoints) ? types : [RECORD.endpoints, ...types];
-    const list = this.#deps.network.list(agentKey(aid), requestedTypes, { timeoutMs: LOOKUP_TIMEOUT_MS });
+    let isHeard = true;
+    const onHeard = (isEnough: boolean): void => {
+      isHeard = isEnough;
+    };
+    const list = this.#deps.network.list(agentKey(aid), requestedTypes, { timeoutMs: LOOKUP_TIMEOUT_MS, onHeard });
     const records = (await abortable(list, signal)).filter((record) => record.aid === aid);
     const seen = records.map((record) => record.delegation.issuedAt);
     const newest = Math.max(this.#newestDelegation.get(aid) ?? 0, ...seen);
     const found = records.filter(({ type: one, delegation }) => types.includes(one) && delegation.issuedAt >= newest);
-    if (type === null && records.length === 0) throw await this.#notFound(aid, since);
+    if (type === null && records.length === 0) throw await this.#notFound(aid, since, isHeard);
     return found.sort((a, b) => a.type - b.type);
   }
 
@@ -197,20 +204,25 @@ export class Resolver {
   }
 
   /** Shares one lookup among concurrent requests. Only the request that started it receives the first record. */
-  #lookUpShared(aid: Aid, fresh: boolean, onFirst?: (record: SignedRecord) => void): Promise<Resolved | null> {
+  #lookUpShared(aid: Aid, fresh: boolean, onFirst?: (record: SignedRecord) => void): Promise<Cached> {
     return this.#lookups.run(`${fresh ? 'fresh' : 'any'} ${aid}`, () => this.#lookUp(aid, fresh, onFirst));
   }
 
-  async #lookUp(aid: Aid, fresh: boolean, onFirst?: (record: SignedRecord) => void): Promise<Resolved | null> {
-    const options = { timeoutMs: LOOKUP_TIMEOUT_MS, thorough: fresh, ...(onFirst === undefined ? {} : { onFirst }) };
+  async #lookUp(aid: Aid, fresh: boolean, onFirst?: (record: SignedRecord) => void): Promise<Cached> {
+    let isHeard = true;
+    const onHeard = (isEnough: boolean): void => {
+      isHeard = isEnough;
+    };
+    const more = onFirst === undefined ? {} : { onFirst };
+    const options = { timeoutMs: LOOKUP_TIMEOUT_MS, thorough: fresh, onHeard, ...more };
     const get = () => this.#deps.network.get(agentKey(aid), RECORD.endpoints, options);
     let record = await get();
-    if (record === null && (await this.#deps.becomesReady?.()) === true) record = await get();
+    if (record === null && ((await this.#deps.becomesReady?.()) === true || !isHeard)) record = await get();
     const payload = record === null || record.aid !== aid ? null : decodeEndpointsPayload(record.payload);
     const resolved = record === null || payload === null ? null : { record, payload };
     // A failed lookup may mean that the network is down for a moment, and a signed record is valid until it expires.
     // However, callers that bypass the cache have found the cached record to be wrong.
-    return this.#store(aid, resolved, fresh ? null : this.#getUnexpired(aid));
+    return this.#store(aid, resolved, fresh ? null : this.#getUnexpired(aid), isHeard);
   }
 
   /** The cached result of an agent, unless it has expired. */
@@ -220,15 +232,16 @@ export class Resolver {
   }
 
   /** Caches and returns the newer of an answer and the cached result, or `otherwise` if the answer is not usable. */
-  #store(aid: Aid, answer: Resolved | null, otherwise: Resolved | null): Resolved | null {
+  #store(aid: Aid, answer: Resolved | null, otherwise: Resolved | null, isHeard = true): Cached {
     const before = this.#getUnexpired(aid);
     const newest = this.#newestDelegation.get(aid) ?? 0;
     const usable = answer !== null && answer.record.delegation.issuedAt >= newest ? answer : otherwise;
     const older = before !== null && usable !== null && compareFreshness(before.record, usable.record) > 0;
     const result = older ? before : usable;
     if (result !== null) this.#newestDelegation.set(aid, result.record.delegation.issuedAt);
-    this.#cache.set(aid, { resolved: result, at: this.#deps.clock.now() });
-    return result;
+    const cached = { resolved: result, at: this.#deps.clock.now(), isHeard };
+    this.#cache.set(aid, cached);
+    return cached;
   }
 
   #getParsed(payload: EndpointsPayload): ParsedEndpoints {
@@ -253,6 +266,14 @@ export class Resolver {
     );
     return found.flat();
   }
+}
+
+/** The error if too few nodes answered to conclude that a record does not exist. */
+export function notHeard(details: Readonly<Record<string, string>>): SvcError {
+  return new SvcError('network_unavailable', {
+    message: 'Too few nodes of the network have answered yet for a result. Try again in a few seconds.',
+    details: { ...details, cause: 'not_heard' },
+  });
 }
 
 function parseEndpoints({ endpoints, mapped = [], helpers }: EndpointsPayload): ParsedEndpoints {

@@ -332,6 +332,29 @@ describe('the resolver', () => {
   });
 });
 
+test('an agent is not reported as missing before the nodes near its key were heard', async () => {
+  const clock = new TestClock();
+  const network = new ScriptedRecords(clock);
+  const resolver = new Resolver({
+    network,
+    clock,
+    log: silentLog,
+    lookupHost: async () => [],
+    becomesReady: async () => false,
+  });
+  const { aid } = newIdentity();
+  const notYet = { code: 'network_unavailable', message: /Try again in a few seconds/ };
+  network.isHeard = false;
+  await assert.rejects(resolver.resolve(aid), notYet);
+  assert.equal(network.reads, 2, 'the lookup was repeated');
+  await assert.rejects(resolver.resolve(aid), notYet, 'the cached result says the same');
+  await assert.rejects(resolver.records(aid, null), notYet);
+  network.isHeard = true;
+  clock.advance(1_000);
+  await assert.rejects(resolver.resolve(aid), { code: 'resolve_failed' });
+  await assert.rejects(resolver.records(aid, null), { code: 'resolve_failed' });
+});
+
 test('if this node is offline, a failed lookup reports this instead of a missing agent', async () => {
   const clock = new TestClock();
   let trouble: SvcError | null = new SvcError('network_unavailable');

@@ -33,6 +33,8 @@ export class ScriptedRecords
   beforePut: (record: SignedRecord) => void | Promise<void> = () => {};
   /** Called after a record was stored. May wait or throw. */
   afterPut: (record: SignedRecord) => void | Promise<void> = () => {};
+  /** False if the nodes near a key do not answer a search. */
+  isHeard = true;
   /** Number of reads. */
   reads = 0;
   readonly #clock: Clock;
@@ -69,7 +71,8 @@ export class ScriptedRecords
 
   async get(key: Uint8Array, type: RecordType, options: GetOptions = {}): Promise<SignedRecord | null> {
     if (this.first !== null) options.onFirst?.(this.first);
-    const [first] = await this.list(key, [type]);
+    const { onHeard } = options;
+    const [first] = await this.list(key, [type], onHeard === undefined ? {} : { onHeard });
     return first ?? null;
   }
 
@@ -107,6 +110,7 @@ export class ScriptedRecords
     options: ListOptions = {},
   ): Promise<readonly SignedRecord[]> {
     this.reads += 1;
+    options.onHeard?.(this.isHeard);
     if (this.replicas === 0) return [];
     const found = [...this.#records]
       .filter(([name, record]) => name.startsWith(toHex(key)) && types.includes(record.type))

@@ -24,6 +24,8 @@ export interface Search {
   readonly tags: readonly string[];
   readonly limit: number;
   readonly signal?: AbortSignal;
+  /** As in `GetOptions`, for each service. */
+  readonly onHeard?: (isEnough: boolean) => void;
 }
 
 export interface DiscoveryEntry {
@@ -93,7 +95,8 @@ export async function discover(network: Pick<Records, 'list'>, search: Search): 
   const protocols = lower(search.protocols);
   const tags = lower(search.tags);
   const lists = services.map(async (service) => {
-    const options = { limit: MAX_PROVIDERS, timeoutMs: LIST_TIMEOUT_MS };
+    const { onHeard = () => {} } = search;
+    const options = { limit: MAX_PROVIDERS, timeoutMs: LIST_TIMEOUT_MS, onHeard };
     return newestOfEach(service, await network.list(serviceKey(service), [RECORD.service], options));
   });
   const found = (await abortable(Promise.all(lists), search.signal)).flat();

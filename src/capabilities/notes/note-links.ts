@@ -4,7 +4,7 @@
  */
 import { unixSeconds } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
-import { SvcError } from '../../foundation/errors.ts';
+import { codeOf, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { Quota } from '../../foundation/quota.ts';
@@ -244,7 +244,7 @@ export class RecipientKeys {
   /**
    * The X25519 key that notes of `sender` for `recipient` are sealed to.
    * @param asksAgain the recipient does not know the key that was found before: ask its node
-   * @throws SvcError `resolve_failed` if the recipient has published none and does not answer; `cancelled`
+   * @throws SvcError `resolve_failed` if the recipient has published none and does not answer; `network_unavailable`, `cancelled`
    */
   async find(sender: Aid, recipient: Aid, asksAgain: boolean, signal: AbortSignal): Promise<Uint8Array> {
     // protocol-notes.md, step 2
@@ -283,7 +283,8 @@ export class RecipientKeys {
       const key = firstKey(await this.#deps.links.askKeys(sender, recipient, signal));
       if (key !== null) return key;
     } catch (error) {
-      if (signal.aborted) throw error;
+      // If the network was not heard, the recipient may be online.
+      if (signal.aborted || codeOf(error) === 'network_unavailable') throw error;
       cause = error;
     }
     throw new SvcError('resolve_failed', {

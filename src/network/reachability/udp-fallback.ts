@@ -264,7 +264,7 @@ export class UdpFallback implements Component {
   /**
    * Waits for the network if this node has just started, or is connecting over TLS. A lookup that found nothing can
    * then be repeated: with the first peer if it had none, otherwise when the network is ready.
-   * @returns true if that happened; it never rejects
+   * @returns true if that happened, or a peer is known after the wait; it never rejects
    */
   async becomesReady(): Promise<boolean> {
     const { clock, records } = this.#parts;
@@ -283,7 +283,7 @@ export class UdpFallback implements Component {
       else if (isHopeless()) outcome.resolve(false);
     };
     const ends = [records.onReachability(look), this.#changes.add(look)];
-    const timer = clock.after(READY_WAIT_MS, () => outcome.resolve(false));
+    const timer = clock.after(READY_WAIT_MS, () => outcome.resolve(records.reachability().peers > 0));
     try {
       return await outcome.promise;
     } finally {

@@ -159,6 +159,17 @@ export class ClosestNodes {
     return this.#isDense || this.#standsDense(this.#byBlock()[0]);
   }
 
+  /**
+   * Whether at least half of the closest nodes with a request have answered, or no other node is known. Otherwise the
+   * search does not show that a record is missing.
+   */
+  get isHeard(): boolean {
+    const { width, start } = this.#options;
+    const asked = this.#candidates.filter(({ state }) => state !== 'new').slice(0, width);
+    if (asked.length === 0) return start.every(this.#deps.skips);
+    return 2 * asked.filter(({ answer }) => answer !== null).length >= asked.length;
+  }
+
   /** How many nodes count as the `width` closest: more if they are too dense. */
   beyond(width: number): number {
     return this.#isDense ? width * BEYOND : width;

@@ -137,6 +137,7 @@ export class RecordReader {
     } finally {
       leave();
     }
+    options.onHeard?.(search.isHeard);
     const newest = await this.#redeem(quorum, slot, key, limit.signal);
     if (newest === null) return null;
     // The owner of a shared search is about to store a newer record.
@@ -175,6 +176,7 @@ export class RecordReader {
     });
     await this.#finish(search.finished, search, limit.signal, options.signal);
     search.stop();
+    options.onHeard?.(search.isHeard);
     await this.#takeOwn(wanted);
     if (answers.some(({ reply }) => hasMore(reply, known))) await this.#fetcher.collect(wanted, limit.signal);
     for (const answer of answers) await this.#fetcher.take(answer.reply.records, answer, wanted);

@@ -39,6 +39,11 @@ export interface GetOptions {
   readonly thorough?: boolean;
   /** Called with the first valid record, a list: with those of the first answer. They may not be the newest ones. */
   readonly onFirst?: (record: SignedRecord) => void;
+  /**
+   * Called after the search with whether enough of the closest nodes answered. If not, a record that was not found may
+   * exist.
+   */
+  readonly onHeard?: (isEnough: boolean) => void;
 }
 
 export interface ListOptions extends Omit<GetOptions, 'thorough'> {

@@ -25,6 +25,8 @@ interface World {
   asked: number;
   looks: number;
   newest: number;
+  /** Why the recipient's node was not asked. */
+  trouble: 'connect_failed' | 'network_unavailable';
 }
 
 /** Alice here, Bob elsewhere. */
@@ -33,7 +35,7 @@ function setUp() {
   const clock = new TestClock();
   const identity = (aid: string) => (aid === alice.aid ? localIdentity(alice) : null);
   const keys = new NoteKeys(new MemorySecrets(), clock, identity);
-  const world: World = { records: [], answer: null, asked: 0, looks: 0, newest: 0 };
+  const world: World = { records: [], answer: null, asked: 0, looks: 0, newest: 0, trouble: 'connect_failed' };
   const recipients = new RecipientKeys({
     keys,
     clock,
@@ -48,7 +50,7 @@ function setUp() {
     links: {
       askKeys: async () => {
         world.asked++;
-        if (world.answer === null) throw new SvcError('connect_failed');
+        if (world.answer === null) throw new SvcError(world.trouble);
         return world.answer;
       },
     },
@@ -96,4 +98,10 @@ test('an agent without a published key that does not answer gets no notes', asyn
   world.answer = new Uint8Array([1, 2, 3]);
   await assert.rejects(find(), { code: 'resolve_failed' });
   assert.equal(world.asked, 2);
+});
+
+test('a recipient is not reported as missing while the network does not answer', async () => {
+  const { world, find } = setUp();
+  world.trouble = 'network_unavailable';
+  await assert.rejects(find(), { code: 'network_unavailable' });
 });

@@ -90,6 +90,30 @@ test('a lookup queries each node once, and skips this node and nodes that failed
   assert.deepEqual(asked, [nodeAddress(1)]);
 });
 
+test('a lookup is conclusive if half of the queried nodes answered, or no other node is known', async () => {
+  const nodes = [1, 2, 3, 4].map(nodeAddress);
+  const isHeard = async (answering: number, failed: readonly Address[] = []): Promise<boolean> => {
+    const isThere = (to: Address): boolean => nodes.findIndex(({ host }) => host === to.host) < answering;
+    const { health, lookup } = setUp(nodes, { ask: async (to, id) => (isThere(to) ? answerOf(to, id) : null) });
+    for (const node of [...failed, ...failed]) health.failed(node);
+    const search = lookup();
+    await search.finished;
+    return search.isHeard;
+  };
+  assert.deepEqual([await isHeard(0), await isHeard(1), await isHeard(2)], [false, false, true]);
+  assert.equal(await isHeard(1, nodes.slice(1, 3)), true, 'nodes that failed before are not queried');
+  assert.equal(await isHeard(4, nodes), false, 'no known node was queried');
+  const own = { host: nodeAddress(1).host, port: 9999 };
+  for (const start of [[], [own]]) {
+    const search = setUp(start).lookup();
+    await search.finished;
+    assert.equal(search.isHeard, true);
+  }
+  const ended = setUp(nodes, { ask: () => new Promise(() => {}) }).lookup();
+  ended.stop();
+  assert.equal(ended.isHeard, false, 'the time limit of a read may end it early');
+});
+
 test('a lookup queries the closest nodes first, up to 5 in parallel and 160 in total', async () => {
   const nodes = Array.from({ length: 300 }, (_, n) => ({ ...nodeAddress(n), id: nodeId(nodeAddress(n)) }));
   const waiting = setUp(nodes, { ask: () => new Promise(() => {}), parallel: 5 });

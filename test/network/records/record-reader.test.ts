@@ -69,7 +69,7 @@ function setUp(says: Partial<FindReply>, answers: (n: number) => Promise<void> =
     { onRead: () => {} },
   );
   const digests = own.map(({ encoded }) => recordDigest(encoded));
-  return { reader, own, known: new Set(digests.map(toHex)), pages: () => pages };
+  return { clock, reader, own, known: new Set(digests.map(toHex)), pages: () => pages };
 }
 
 test('a list contains the records of the local store even if no other node has any', async () => {
@@ -109,6 +109,29 @@ test('a reader is notified of the first valid record once, and of no misplaced o
   assert.deepEqual(told, [record.encoded]);
   assert.equal(await reader.get(endpointOfAgent().key, RECORD.endpoints, { onFirst }), null);
   assert.equal(told.length, 1);
+});
+
+test('a reader learns whether the nodes near the key answered', async () => {
+  const { key } = endpointOfAgent();
+  const heard: boolean[] = [];
+  const onHeard = (isEnough: boolean): void => void heard.push(isEnough);
+  const { reader } = setUp({ count: 0, records: [] });
+  await reader.get(key, RECORD.endpoints, { onHeard });
+  await reader.list(key, [RECORD.endpoints], { onHeard });
+  assert.deepEqual(heard.splice(0), [true, true]);
+  const deaf = setUp({ count: 0, records: [] }, () => new Promise(() => {}));
+  const reads = [
+    deaf.reader.get(key, RECORD.endpoints, { onHeard }),
+    deaf.reader.list(key, [RECORD.endpoints], { onHeard }),
+  ];
+  await deaf.clock.run(5_000);
+  assert.deepEqual(
+    [await Promise.all(reads), heard],
+    [
+      [null, []],
+      [false, false],
+    ],
+  );
 });
 
 test('a reader is notified of a record before all nodes have answered', async () => {
