@@ -12,7 +12,15 @@ import { canonicalIp } from '../../../foundation/ip.ts';
 import { guard } from '../../../foundation/stream-listeners.ts';
 import { TlsFailure } from './failure.ts';
 import type { Proxy } from './proxy.ts';
-import { decodeNonce, EXPORTER_BYTES, EXPORTER_LABEL, MAX_TLS_MESSAGE_BYTES, NONCE_HEADER, TLS_PATH } from './wire.ts';
+import {
+  decodeNonce,
+  EXPORTER_BYTES,
+  EXPORTER_LABEL,
+  MAX_TLS_MESSAGE_BYTES,
+  NONCE_HEADER,
+  OUTER_TLS,
+  TLS_PATH,
+} from './wire.ts';
 
 export interface TlsRoute {
   readonly proxy: Proxy | null;
@@ -152,8 +160,8 @@ async function secure(socket: Duplex, { host, port }: Address, ca: string, signa
   const tls = connectTls({
     socket,
     servername: isIP(host) === 0 ? host : '',
+    ...OUTER_TLS,
     minVersion: 'TLSv1.2',
-    ALPNProtocols: ['http/1.1'],
     rejectUnauthorized: ca !== '',
     // An inspecting proxy may issue a certificate for any name.
     checkServerIdentity: () => undefined,

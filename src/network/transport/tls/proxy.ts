@@ -12,6 +12,7 @@ import { codeOf } from '../../../foundation/errors.ts';
 import { canonicalIp, inIpv4Network } from '../../../foundation/ip.ts';
 import { guard } from '../../../foundation/stream-listeners.ts';
 import { TlsFailure } from './failure.ts';
+import { OUTER_TLS } from './wire.ts';
 
 /** In order of preference, as other programs read them. */
 const PROXY_VARIABLES = ['https_proxy', 'HTTPS_PROXY', 'all_proxy', 'ALL_PROXY'] as const;
@@ -238,9 +239,7 @@ export class Proxy {
     const { host, port, isSecure } = this.#place;
     const ca = [...getCACertificates(), ...(isSecure && this.#ca !== '' ? [readTlsCa(this.#ca)] : [])];
     const servername = isIP(host) === 0 ? host : '';
-    const socket = isSecure
-      ? connectTls({ host, port, servername, ca, ALPNProtocols: ['http/1.1'] })
-      : connectTcp({ host, port });
+    const socket = isSecure ? connectTls({ ...OUTER_TLS, host, port, servername, ca }) : connectTcp({ host, port });
     guard(socket);
     socket.setNoDelay(true);
     socket.setTimeout(PROXY_TCP_MS, () => socket.destroy(Object.assign(new Error('timeout'), { code: 'ETIMEDOUT' })));

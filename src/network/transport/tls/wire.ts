@@ -2,6 +2,7 @@
  * Messages of UDP over TLS (docs/protocol-tls.md). A helper lends UDP ports to a client over one WebSocket. Decoders
  * process untrusted input and return null for invalid messages.
  */
+import type { ConnectionOptions } from 'node:tls';
 import type { Address } from '../../../foundation/address.ts';
 import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES, type Signer } from '../../../foundation/identity/ed25519.ts';
 import { canonicalIp, IPV4_BYTES, IPV6_BYTES, ipv4Text } from '../../../foundation/ip.ts';
@@ -12,6 +13,14 @@ import { NETWORK_TAG_BYTES } from '../udp-socket.ts';
 export const TLS_VERSION = 1;
 /** The path of the upgrade request, step 2. */
 export const TLS_PATH = '/svcd/1';
+/**
+ * Options of every TLS connection that carries others. Without the large key shares of post-quantum groups, the first
+ * message fits into one packet, as some firewalls require. The connections inside have their own encryption.
+ */
+export const OUTER_TLS: Readonly<Pick<ConnectionOptions, 'ALPNProtocols' | 'ecdhCurve'>> = {
+  ALPNProtocols: ['http/1.1'],
+  ecdhCurve: 'X25519:P-256',
+};
 /** The header of the 101 answer that carries the helper's nonce, step 2. */
 export const NONCE_HEADER = 'Svcd-Nonce';
 /** Size of both nonces, bytes. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
-import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { systemClock } from '../../../../src/foundation/clock.ts';
 import { deadline } from '../../../../src/foundation/deadline.ts';
@@ -10,6 +10,7 @@ import { SvcError } from '../../../../src/foundation/errors.ts';
 import { KeyPair } from '../../../../src/foundation/identity/keys.ts';
 import { openTls } from '../../../../src/network/transport/tls/connect.ts';
 import { TlsFailure, type TlsFailureCode } from '../../../../src/network/transport/tls/failure.ts';
+import { Proxies } from '../../../../src/network/transport/tls/proxy.ts';
 import { Authority } from '../../../support/lab/limits/certificates.ts';
 import { SELF_SIGNED } from '../../../support/self-signed.ts';
 import { TlsHelper } from '../../../support/tls-helper.ts';
@@ -97,6 +98,35 @@ test('a host without TCP, without TLS, or without any answer is reported with it
   );
   using limit = deadline(systemClock, 50);
   await assert.rejects(openTls(silent, DIRECT, limit.signal), fails('tls_failed', /does not answer the TLS handshake/));
+});
+
+test('the first message fits into one packet of a path for 1,220 bytes, to a helper and to an https:// proxy', async (t) => {
+  const TCP_HEADERS = 40 + 12;
+  const name = `${`${'a'.repeat(63)}.`.repeat(3)}localhost`;
+  const first = async (open: (at: { port: number }, signal: AbortSignal) => Promise<unknown>): Promise<number> => {
+    const server = createTcpServer();
+    const at = await listen(t, server);
+    const end = new AbortController();
+    const connected = once(server, 'connection') as Promise<[Socket]>;
+    const opening = assert.rejects(open(at, end.signal));
+    const [socket] = await connected;
+    const [bytes] = (await once(socket, 'data')) as [Buffer];
+    end.abort(new SvcError('cancelled'));
+    socket.destroy();
+    await opening;
+    assert.deepEqual([bytes[0], bytes.length], [22, 5 + bytes.readUInt16BE(3)], 'the whole ClientHello');
+    return bytes.length;
+  };
+  const toHelper = await first(({ port }, signal) => {
+    const route = { ...DIRECT, addresses: [{ host: HOST, port }] };
+    return openTls({ host: name, port }, route, signal);
+  });
+  const toProxy = await first(({ port }, signal) => {
+    const settings = { proxy: `https://localhost:${port}`, proxy_command: '', tls_ca: '' };
+    const proxy = new Proxies(() => settings, {}).for({ host: HOST, port: 443 });
+    return openTls({ host: HOST, port: 443 }, { proxy, ca: '' }, signal);
+  });
+  assert.ok(Math.max(toHelper, toProxy) <= 1_220 - TCP_HEADERS, `${toHelper} and ${toProxy} bytes`);
 });
 
 test('a cancelled connection is no failure of the helper', async (t) => {
