@@ -461,7 +461,10 @@ export class UdpFallback implements Component {
     }
   }
 
-  /** Asks nodes over UDP while no TLS connection exists. An answer ends the search for a helper. Never rejects. */
+  /**
+   * Asks nodes over UDP while no TLS connection exists. An answer ends the search for a helper.
+   * @throws SvcError as `OpenPort`
+   */
   async #watchUdp(search: AbortController): Promise<void> {
     if (this.#parts.lacksListenAddress()) return;
     const port = this.#parts.records.openSystemPort();
@@ -589,7 +592,8 @@ export class UdpFallback implements Component {
     if (this.#state !== 'failed') this.#set('connecting');
     let session: TlsSession;
     const search = new AbortController();
-    if (!tls.isActive && this.#trouble === 'udp_silent') detach(this.#watchUdp(search));
+    if (!tls.isActive && this.#trouble === 'udp_silent')
+      this.#watchUdp(search).catch((error: unknown) => log.debug({ error }, 'UDP cannot be tried beside TLS'));
     try {
       session = await this.#openAny(targets, search.signal);
     } catch (error) {
