@@ -50,6 +50,17 @@ const MIN_SPARE_PAUSE_MS = 60_000;
 const MAX_SPARE_PAUSE_MS: number = 15 * 60_000;
 /** TCP addresses that are tried in one round. */
 const MAX_TARGETS = 16;
+/** Timeout of a trial of a helper's ports, milliseconds. */
+export const TRIAL_MS = 3_000;
+/** Minimum pause between two trials that a silence causes, milliseconds. */
+export const TRIAL_PAUSE_MS = 5_000;
+/** Other nodes that must be silent before a helper is blamed. */
+const MIN_SILENT_NODES = 2;
+/** The spare is used instead if nodes answer through it this much faster: a factor, and milliseconds. */
+const FASTER = 2;
+const FASTER_MS = 200;
+/** A helper that forwards nothing is not used for this time if there is another one, milliseconds. */
+export const SHUNNED_MS: number = 10 * 60_000;
 /** Nodes to probe over UDP, for records and for QUIC. */
 const MAX_PROBED = 3;
 const MAX_HANDSHAKES = 2;
@@ -98,6 +109,10 @@ interface UdpFallbackParts {
     | 'reopen'
     | 'use'
     | 'keepSpare'
+    | 'dropSpare'
+    | 'moveToSpare'
+    | 'trialSocket'
+    | 'silent'
     | 'leave'
     | 'disconnect'
     | 'moved'
@@ -113,6 +128,7 @@ interface UdpFallbackParts {
     | 'identify'
     | 'addNode'
     | 'openSystemPort'
+    | 'openPortAt'
     | 'carriesQuic'
     | 'reachability'
     | 'onReachability'
@@ -137,6 +153,7 @@ export class UdpFallback implements Component {
   readonly #parts: UdpFallbackParts;
   readonly #end = new AbortController();
   #rounds: RepeatingTask | null = null;
+  #leave: () => void = () => {};
   #state: UdpFallbackStatus['state'] = 'udp';
   #since: number;
   #trouble: UdpTrouble | null = null;
@@ -160,6 +177,13 @@ export class UdpFallback implements Component {
   /** When nodes answered again after silences, Unix milliseconds. */
   #expiries: readonly number[] = [];
   readonly #changes = new Listeners<[]>();
+  /** The running trial of the helpers, and when the last one began, Unix milliseconds. */
+  #trial: Promise<void> | null = null;
+  #triedAt = Number.NEGATIVE_INFINITY;
+  /** True if the last search for a spare found no node to try. */
+  #lacksTargets = false;
+  /** Helpers that forward nothing, by key and by host. */
+  readonly #shunned: LruCache<string, true>;
   /** Keys of helpers by host. A helper may have several hosts, and lends to this node over one connection. */
   readonly #keys = new LruCache<string, Uint8Array>({ maxEntries: MAX_TARGETS });
 
@@ -167,26 +191,37 @@ export class UdpFallback implements Component {
     this.#parts = parts;
     this.#since = parts.clock.now();
     this.#checkedFrom = this.#since;
+    this.#shunned = new LruCache({ maxEntries: 2 * MAX_TARGETS, ttlMs: SHUNNED_MS }, parts);
   }
 
   async start(): Promise<void> {
-    const { clock, log, tls } = this.#parts;
+    const { clock, log, tls, records } = this.#parts;
     const onError = (error: unknown): void => log.warn({ error }, 'UDP over TLS: a check failed');
     this.#rounds = every(clock, { firstMs: this.#waitMs, periodMs: UDP_RETRY_MS, onError }, () => this.#round());
     tls.moved.add(() => this.#onMoved());
     tls.lost.add((failure) => this.#onLost(failure));
+    tls.silent.add(() => {
+      if (clock.now() - this.#triedAt >= TRIAL_PAUSE_MS) this.#tryHelpers();
+    });
+    this.#leave = records.onReachability(() => {
+      if (!this.#lacksTargets || !tls.isActive) return;
+      this.#spareSearchAt = 0;
+      this.#rounds?.soon();
+    });
   }
 
   async stop(): Promise<void> {
     this.#end.abort(new SvcError('cancelled'));
     this.#changes.notify();
     this.#rounds?.stop();
+    this.#leave();
     this.#parts.tls.disconnect();
   }
 
   status(): UdpFallbackStatus {
     const { session, spare } = this.#parts.tls;
     const isUsed = session !== null && this.#state === 'tls';
+    // A helper that forwards nothing remains connected until another one is found.
     return {
       state: this.#state,
       since: this.#since,
@@ -342,8 +377,101 @@ export class UdpFallback implements Component {
         return UDP_RETRY_MS;
       }
       this.#planUdp();
+      this.#tryHelpers();
     }
-    return Math.max(0, this.#udpTryAt - clock.now());
+    const nextAt = tls.spare === null ? Math.min(this.#udpTryAt, this.#spareSearchAt) : this.#udpTryAt;
+    return Math.max(0, nextAt - clock.now());
+  }
+
+  // Trials of the helpers. Only an answer of another node shows that a helper forwards datagrams.
+
+  /** Tries the ports of the helper in use and of the spare, unless it happens. */
+  #tryHelpers(): void {
+    const { tls, clock, log } = this.#parts;
+    if (this.#trial !== null || !tls.isActive) return;
+    this.#triedAt = clock.now();
+    this.#trial = this.#compareHelpers()
+      .catch((error: unknown) => log.warn({ error }, 'UDP over TLS: a trial of the helpers failed'))
+      .finally(() => {
+        this.#trial = null;
+      });
+  }
+
+  /** Moves to the spare if the helper in use forwards nothing, or is much slower. */
+  async #compareHelpers(): Promise<void> {
+    const { tls, log } = this.#parts;
+    const { session: main } = tls;
+    if (main === null) return;
+    const using = this.#roundTrip(main);
+    const mine = tls.spare === null ? await using : null;
+    if (mine?.ms === null) await this.#findSpare();
+    const { spare } = tls;
+    const [own, others] = await Promise.all([using, spare === null ? null : this.#roundTrip(spare)]);
+    if (tls.session !== main || !tls.isActive || this.#end.signal.aborted) return;
+    if (own.ms !== null) this.#noteForwarding();
+    if (spare !== null && others !== null && others.ms === null && others.asked >= MIN_SILENT_NODES) {
+      this.#shun(spare);
+      if (tls.spare === spare) tls.dropSpare();
+      this.#spareSearchAt = 0;
+      this.#rounds?.soon();
+    }
+    const isBetter =
+      others !== null && others.ms !== null && (own.ms === null || own.ms > FASTER * others.ms + FASTER_MS);
+    if (isBetter && tls.spare === spare) {
+      const helper = formatAddress(main.target);
+      if (own.ms === null) this.#shun(main);
+      log.info({ helper, ms: own.ms, spareMs: others.ms }, 'UDP over TLS: the spare is used, because it is better');
+      this.#noteForwarding();
+      tls.moveToSpare();
+    } else if (own.ms === null && own.asked >= MIN_SILENT_NODES) this.#noteDead(main);
+  }
+
+  /** The helper in use forwards datagrams. */
+  #noteForwarding(): void {
+    if (this.#failure?.failure !== 'forwards_nothing') return;
+    this.#failure = null;
+    this.#set('tls');
+  }
+
+  /** The helper in use forwards nothing, and there is no better one. */
+  #noteDead({ target }: TlsSession): void {
+    const { log } = this.#parts;
+    const text = `The helper ${formatAddress(target)} forwards nothing: no node answers through its UDP ports. Allow outgoing UDP there, or join through another node.`;
+    if (this.#failure?.failure !== 'forwards_nothing') log.warn({}, text);
+    this.#failure = new TlsFailure('forwards_nothing', text);
+    this.#set('failed');
+    this.#udpTryAt = Math.min(this.#udpTryAt, this.#parts.clock.now() + MIN_UDP_RETRY_MS);
+    this.#rounds?.soon();
+  }
+
+  /** How fast the first of some nodes answers through the ports of a helper. The helper itself does not count. */
+  async #roundTrip(session: TlsSession): Promise<{ readonly asked: number; readonly ms: number | null }> {
+    const { tls, records, clock } = this.#parts;
+    const nodes = this.#probed(({ host }) => host !== session.host && host !== session.target.host);
+    if (nodes.length === 0) return { asked: 0, ms: null };
+    const port = records.openPortAt(tls.trialSocket(session));
+    const startedAt = clock.now();
+    const answers = nodes.map(async (node) => {
+      if ((await port.identify(node)) === null) throw new SvcError('timeout');
+      return clock.now() - startedAt;
+    });
+    using limit = awakeTimeout(clock, TRIAL_MS, this.#end.signal);
+    try {
+      return { asked: nodes.length, ms: await abortable(Promise.any(answers), limit.signal) };
+    } catch {
+      return { asked: nodes.length, ms: null };
+    } finally {
+      await port.close();
+    }
+  }
+
+  #shun({ target, host, hello }: TlsSession): void {
+    for (const name of [target.host, host, toHex(hello.nodeKey)]) if (name !== null) this.#shunned.set(name, true);
+  }
+
+  #isShunned({ host, nodeKey }: Pick<Candidate, 'host' | 'nodeKey'>): boolean {
+    const key = nodeKey ?? this.#keys.peek(host);
+    return this.#shunned.get(host) === true || (key !== undefined && this.#shunned.get(toHex(key)) === true);
   }
 
   // UDP.
@@ -435,10 +563,10 @@ export class UdpFallback implements Component {
   }
 
   /** Nodes to ask: of the routing table, or contacts. */
-  #probed(): Address[] {
+  #probed(mayAsk: (node: Address) => boolean = () => true): Address[] {
     const { records, isOwnHost } = this.#parts;
     const isOnInternet = this.#isOnInternet;
-    const fits = ({ host }: Address): boolean => !isOnInternet || ipScope(host) === IP_SCOPE.public;
+    const fits = (node: Address): boolean => mayAsk(node) && (!isOnInternet || ipScope(node.host) === IP_SCOPE.public);
     const nodes: readonly Address[] = [...records.peers(), ...records.places()].filter(fits);
     return apartFirst(nodes, isOwnHost).slice(0, MAX_PROBED);
   }
@@ -520,25 +648,30 @@ export class UdpFallback implements Component {
 
   // TLS.
 
-  /** Stored helpers, then contacts, then nodes known from earlier. Names only if they are contacts. */
+  /** Stored helpers, then contacts, then other known nodes. Names only if they are contacts. */
   #candidates(): Candidate[] {
     const { storedHelpers, records, isOwnHost } = this.#parts;
     const helpers = storedHelpers().map(({ at, ...rest }) => ({ ...rest, nodeKey: at.nodeKey }));
     const contacts = [...this.#joining, ...records.contacts().map(({ contact }) => contact)];
     const seen = new Set<string>();
-    return [...helpers, ...contacts, ...records.places()].flatMap((one: NodeContact & Partial<StoredHelper>) => {
-      const { host, port, nodeKey, tlsPorts = [] } = one;
-      const key = formatAddress({ host, port });
-      if (seen.has(key) || isOwnHost(host)) return [];
-      seen.add(key);
-      return [{ host, port, nodeKey, ports: tlsPorts.length > 0 ? tlsPorts : [...new Set([HTTPS_PORT, port])] }];
-    });
+    return [...helpers, ...contacts, ...records.places(), ...records.peers()].flatMap(
+      (one: NodeContact & Partial<StoredHelper>) => {
+        const { host, port, nodeKey, tlsPorts = [] } = one;
+        const key = formatAddress({ host, port });
+        if (seen.has(key) || isOwnHost(host)) return [];
+        seen.add(key);
+        return [{ host, port, nodeKey, ports: tlsPorts.length > 0 ? tlsPorts : [...new Set([HTTPS_PORT, port])] }];
+      },
+    );
   }
 
   /** TCP addresses to try, in order: two networks first, and port 443 first. */
   #targets(except: TlsSession | null): TlsTarget[] {
     const { isOwnHost } = this.#parts;
-    const others = this.#candidates().filter(
+    const all = this.#candidates();
+    const trusted = all.filter((candidate) => !this.#isShunned(candidate));
+    // One that forwards nothing may be better than none, but not as a spare.
+    const others = (except === null && trusted.length === 0 ? all : trusted).filter(
       ({ host, nodeKey }) =>
         except === null ||
         (host !== except.target.host &&
@@ -643,13 +776,23 @@ export class UdpFallback implements Component {
     const targets = this.#targets(main);
     const pause = { firstMs: MIN_SPARE_PAUSE_MS, maxMs: MAX_SPARE_PAUSE_MS };
     this.#spareSearchAt = clock.now() + backoff(pause, ++this.#spareFailures);
+    this.#lacksTargets = targets.length === 0;
     if (main === null || targets.length === 0) return;
     try {
       const session = await this.#openAny(targets, null);
+      const { asked, ms } = await this.#roundTrip(session);
       const isSame = equalBytes(session.hello.nodeKey, tls.session?.hello.nodeKey ?? new Uint8Array());
       if (!tls.isActive || isSame || this.#end.signal.aborted) return session.close();
+      if (asked >= MIN_SILENT_NODES && ms === null) {
+        this.#shun(session);
+        session.close();
+        this.#spareSearchAt = clock.now();
+        this.#rounds?.soon();
+        return;
+      }
       this.#spareFailures = 0;
       tls.keepSpare(session);
+      this.#tryHelpers();
     } catch {
       // It is searched again later.
     }

@@ -402,6 +402,11 @@ export class DhtEngine {
     return new OpenPort(this.#rpc, socket.system ?? socket, 4);
   }
 
+  /** As `openPort` over IPv4, with another socket. */
+  openPortAt(socket: UdpSocket): OpenPort {
+    return new OpenPort(this.#rpc, socket, 4);
+  }
+
   /** An unbound UDP socket that is independent of the record network. */
   plainSocket(): UdpSocket {
     return this.#world.createSocket();

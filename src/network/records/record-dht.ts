@@ -370,6 +370,11 @@ export class RecordDht implements RecordNetwork {
     return this.#parts.engine.openSystemPort();
   }
 
+  /** As `openPort` over IPv4, with another socket. */
+  openPortAt(socket: UdpSocket): OpenPort {
+    return this.#parts.engine.openPortAt(socket);
+  }
+
   /**
    * True if one of the nodes answers a datagram as long as those of a QUIC handshake, never over TLS. If short ones are
    * answered and long ones are not, the path is too narrow for QUIC.

@@ -25,7 +25,7 @@ interface World {
   asked: number;
   looks: number;
   newest: number;
-  /** Why the recipient's node was not asked. */
+  /** The error of a request to the recipient's node. */
   trouble: 'connect_failed' | 'network_unavailable';
 }
 

@@ -9,10 +9,14 @@ import type { StoredHelper } from '../../../src/network/reachability/helper-stor
 import {
   EXPIRY_PAUSE_MS,
   MIN_UDP_RETRY_MS,
+  SHUNNED_MS,
+  TRIAL_MS,
+  TRIAL_PAUSE_MS,
   UDP_RETRY_MS,
   UDP_WAIT_MS,
   UdpFallback,
 } from '../../../src/network/reachability/udp-fallback.ts';
+import type { DhtPeer } from '../../../src/network/records/types.ts';
 import { TlsFailure, type TlsFailureCode } from '../../../src/network/transport/tls/failure.ts';
 import type { TlsSession, TlsTarget } from '../../../src/network/transport/tls/session.ts';
 import type { Connection } from '../../../src/network/transport/types.ts';
@@ -47,6 +51,10 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
     isReady: false,
     peerCount: 1,
     isIdentified: true,
+    /** The routing table. */
+    peers: [] as Address[],
+    /** Milliseconds until a node answers through the ports of a helper; null for never. Default: 0. */
+    roundTrips: new Map<string, number | null>(),
     /** TLS carries nothing, whether or not its end has been noticed. */
     isTlsDead: false,
     /** When the connection with another node began, Unix milliseconds; null without one. */
@@ -67,6 +75,17 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
     carriesIpv6: true,
     moved: new Listeners<[]>(),
     lost: new Listeners<[TlsFailure]>(),
+    silent: new Listeners<[]>(),
+    trialSocket: (session: TlsSession) => session as never,
+    moveToSpare: () => {
+      log.push(`move to ${tls.spare === null ? 'none' : formatAddress(tls.spare.target)}`);
+      Object.assign(tls, { session: tls.spare, spare: null });
+      tls.moved.notify();
+    },
+    dropSpare: () => {
+      log.push('drop spare');
+      tls.spare = null;
+    },
     open: async (target: TlsTarget, signal: AbortSignal): Promise<TlsSession> => {
       const name = formatAddress(target);
       log.push(`open ${name}`);
@@ -119,7 +138,7 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
       contacts: () =>
         listed.map((contact) => ({ contact, state: 'untried', hasAnswered: false, addresses: addresses(contact) })),
       places: nodes,
-      peers: () => [],
+      peers: () => state.peers as DhtPeer[],
       reachability: () => ({ ready: state.isReady, peers: state.peerCount }) as never,
       onReachability: (handler) => readiness.add(() => handler({} as never)),
       identify: async (address) =>
@@ -128,6 +147,19 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
           : null,
       carriesQuic: async () => !state.isNarrow,
       addNode: (address) => void log.push(`add ${formatAddress(address)}`),
+      openPortAt: (socket) => {
+        const { host } = (socket as unknown as TlsSession).target;
+        return {
+          identify: async (address: Address) => {
+            const ms = state.roundTrips.has(host) ? state.roundTrips.get(host) : 0;
+            assert.notEqual(address.host, host, 'the helper itself proves nothing');
+            if (ms === null || ms === undefined) return await new Promise(() => {});
+            await new Promise<void>((resolve) => clock.after(ms, resolve));
+            return { nodeKey: keyOf(address), address };
+          },
+          close: async () => {},
+        } as never;
+      },
       openSystemPort: () =>
         ({
           identify: async (address: Address) =>
@@ -527,6 +559,98 @@ test('a connection from before a change of network does not prove that QUIC work
   await clock.run(0);
   assert.deepEqual(summary().slice(0, 2), ['tls', 'quic_dropped']);
   assert.ok((state.connectedAt ?? 0) < clock.now());
+});
+
+test('a helper whose ports carry nothing is left for the spare, and not used again for ten minutes', async (t) => {
+  const { clock, state, tls, lines, summary } = await onTls(t);
+  state.roundTrips.set('203.0.113.1', null);
+  await clock.run(TRIAL_PAUSE_MS);
+  tls.silent.notify();
+  await clock.run(TRIAL_MS - 1);
+  assert.equal(summary()[2], '203.0.113.1:443');
+  await clock.run(1);
+  assert.ok(lines().includes('move to 198.51.100.1:443'));
+  assert.deepEqual(summary(), ['tls', 'udp_silent', '198.51.100.1:443', null]);
+  await clock.run(SHUNNED_MS - UDP_RETRY_MS);
+  const opens = (): string[] => lines().filter((line) => line.startsWith('open 203.0.113.1'));
+  assert.deepEqual(opens(), []);
+  state.roundTrips.clear();
+  await clock.run(16 * 60_000);
+  assert.deepEqual(opens(), ['open 203.0.113.1:443'], 'it may be the spare again');
+});
+
+test('a helper that forwards nothing is named if there is no better one, until it forwards again', async (t) => {
+  const { fallback, clock, state, tls, summary } = world(t, [FIRST, SECOND, '192.3.2.5:4121']);
+  for (const name of ['198.51.100.1', '192.3.2.5'])
+    for (const port of [443, 4121]) state.answers.set(`${name}:${port}`, 'tcp_refused');
+  state.roundTrips.set('203.0.113.1', null);
+  await fallback.start();
+  await clock.run(UDP_WAIT_MS);
+  await clock.run(TRIAL_PAUSE_MS);
+  tls.silent.notify();
+  await clock.run(TRIAL_MS);
+  assert.deepEqual(summary(), ['failed', 'udp_silent', null, 'forwards_nothing']);
+  assert.match(fallback.status().error?.message ?? '', /^The helper 203\.0\.113\.1:443 forwards nothing/);
+  state.roundTrips.clear();
+  await clock.run(MIN_UDP_RETRY_MS);
+  await clock.run(0);
+  assert.deepEqual(summary(), ['tls', 'udp_silent', '203.0.113.1:443', null]);
+});
+
+test('silence of the nodes is not blamed on the helper if the spare hears them neither', async (t) => {
+  const { clock, state, tls, lines, summary } = await onTls(t);
+  for (const host of ['203.0.113.1', '198.51.100.1']) state.roundTrips.set(host, null);
+  await clock.run(TRIAL_PAUSE_MS);
+  tls.silent.notify();
+  await clock.run(TRIAL_MS);
+  assert.equal(
+    lines().some((line) => line.startsWith('move')),
+    false,
+  );
+  assert.deepEqual(summary(), ['tls', 'udp_silent', '203.0.113.1:443', null]);
+});
+
+test('a node moves to a spare that is much faster, and not to one that is a little faster', async (t) => {
+  for (const [mine, others, helper] of [
+    [800, 20, '198.51.100.1:443'],
+    [300, 100, '203.0.113.1:443'],
+    [90, 20, '203.0.113.1:443'],
+  ] as const) {
+    const { fallback, clock, state, summary } = world(t);
+    state.roundTrips.set('203.0.113.1', mine).set('198.51.100.1', others);
+    await fallback.start();
+    await clock.run(UDP_WAIT_MS);
+    await clock.run(mine + others);
+    assert.equal(summary()[2], helper, `${mine} and ${others} ms`);
+  }
+});
+
+test('a spare that forwards nothing is not kept, and the next node is tried', async (t) => {
+  const { fallback, clock, state, lines } = world(t, [FIRST, SECOND, '192.3.2.5:4121']);
+  state.roundTrips.set('198.51.100.1', null);
+  await fallback.start();
+  await clock.run(UDP_WAIT_MS);
+  await clock.run(TRIAL_MS);
+  for (let i = 0; i < 4; i++) await clock.run(0);
+  assert.deepEqual(
+    lines().filter((line) => /^(open|spare)/.test(line)),
+    ['open 203.0.113.1:443', 'open 198.51.100.1:443', 'open 192.3.2.5:443', 'spare 192.3.2.5:443'],
+  );
+});
+
+test('a node that joined through one slow helper searches a spare when it knows other nodes', async (t) => {
+  const { fallback, clock, state, readiness, summary } = world(t, [FIRST]);
+  state.roundTrips.set('203.0.113.1', 800).set('198.51.100.1', 20);
+  await fallback.start();
+  await clock.run(UDP_WAIT_MS);
+  assert.equal(summary()[2], '203.0.113.1:443');
+  const found = parseContact(SECOND);
+  assert.ok(found !== null);
+  state.peers = [found];
+  readiness.notify();
+  await clock.run(0);
+  await clock.run(2_000);
+  assert.equal(summary()[2], '198.51.100.1:443');
 });
 
 test('after a move to the spare, connections are replaced immediately', async (t) => {

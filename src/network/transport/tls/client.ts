@@ -10,11 +10,12 @@ import { detach } from '../../../foundation/detached.ts';
 import { canonicalIp, IP_SCOPE, type IpScope, ipScope } from '../../../foundation/ip.ts';
 import { Listeners } from '../../../foundation/listeners.ts';
 import type { Log } from '../../../foundation/log.ts';
-import type { BorrowedPort } from '../udp-socket.ts';
+import type { BorrowedPort, UdpSocket } from '../udp-socket.ts';
 import type { TlsRoute } from './connect.ts';
 import { TlsFailure } from './failure.ts';
 import type { Proxies } from './proxy.ts';
 import { openLaneEnd, type TlsIdentity, TlsSession, type TlsTarget } from './session.ts';
+import { TrialSocket } from './trial-socket.ts';
 import { type CarriedDatagram, closingEntry, MAX_CARRIED_BYTES, MAX_LENT_NUMBER } from './wire.ts';
 
 /** A helper keeps the ports of a lost connection for this time, milliseconds (step 7). */
@@ -73,11 +74,13 @@ interface UdpOverTlsParts {
 export class UdpOverTls {
   /** The ports have new addresses outside: connections through them are dead. */
   readonly moved: Listeners<[]> = new Listeners();
+  /** No other node has answered through the ports for a while. */
+  readonly silent: Listeners<[]> = new Listeners();
   /** The last helper is lost. */
   readonly lost: Listeners<[TlsFailure]> = new Listeners();
   readonly #parts: UdpOverTlsParts;
   readonly #ports = new Map<number, Port>();
-  readonly #free: number[] = Array.from({ length: MAX_LENT_NUMBER }, (_, i) => i + 1);
+  readonly #free: number[] = Array.from({ length: MAX_LENT_NUMBER - 1 }, (_, i) => i + 1);
   #main: TlsSession | null = null;
   #spare: TlsSession | null = null;
   /** The last lost connection, and when it was lost. */
@@ -185,7 +188,26 @@ export class UdpOverTls {
       for (const { number, remote, datagram } of entries)
         if (remote !== null) this.#ports.get(number)?.deliver(datagram, remote);
     };
+    session.onSilence = () => (this.#main === session ? this.silent.notify() : undefined);
     detach(session.ended.then(() => this.#onEnded(session)));
+  }
+
+  /** A socket that shows what a connection to a helper carries. */
+  trialSocket(session: TlsSession): UdpSocket {
+    return new TrialSocket(session.openTrial());
+  }
+
+  /** Uses the spare in place of the current helper. */
+  moveToSpare(): void {
+    if (this.#spare === null) return;
+    this.#adopt(this.#spare);
+    this.moved.notify();
+  }
+
+  /** Closes the spare. */
+  dropSpare(): void {
+    this.#spare?.close();
+    this.#spare = null;
   }
 
   /** Keeps a connection for the loss of the current one. */

@@ -21,6 +21,7 @@ export const TLS_FAILURES = [
   'rate_limited',
   'other_network',
   'other_node',
+  'forwards_nothing',
   'lost',
 ] as const;
 export type TlsFailureCode = (typeof TLS_FAILURES)[number];

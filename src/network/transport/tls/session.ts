@@ -3,17 +3,21 @@ import { randomBytes } from 'node:crypto';
 import type { RawData, WebSocket } from 'ws';
 import { type Address, formatAddress } from '../../../foundation/address.ts';
 import { equalBytes } from '../../../foundation/bytes.ts';
-import type { Clock } from '../../../foundation/clock.ts';
+import type { Clock, Timer } from '../../../foundation/clock.ts';
 import { abortError, deadline } from '../../../foundation/deadline.ts';
 import { type KeyPair, verifySignature } from '../../../foundation/identity/keys.ts';
+import { canonicalIp } from '../../../foundation/ip.ts';
+import type { BorrowedPort } from '../udp-socket.ts';
 import { type OpenedTls, openTls, type TlsRoute } from './connect.ts';
 import { TlsFailure, type TlsFailureCode } from './failure.ts';
 import { PacedSocket } from './pacing.ts';
 import {
   type CarriedDatagram,
+  closingEntry,
   decodeHelperHello,
   encodeClientHello,
   type HelperHello,
+  MAX_LENT_NUMBER,
   NONCE_BYTES,
   TLS_PURPOSE,
   TLS_STATUS,
@@ -23,6 +27,11 @@ import {
 
 /** Timeout from TCP to the helper's hello, milliseconds. */
 export const TLS_OPEN_MS = 8_000;
+
+/** Time without an answer from a node after which the lent ports may be dead, milliseconds. */
+export const PORTS_SILENT_MS = 2_000;
+/** The number of the port for trials. */
+const TRIAL_NUMBER = MAX_LENT_NUMBER;
 
 /** The TCP address of a node that may help. */
 export interface TlsTarget extends Address {
@@ -71,6 +80,13 @@ export class TlsSession {
   readonly #end = Promise.withResolvers<void>();
   /** Receives datagrams. Those that arrive before it is set are dropped. */
   onEntries: (entries: readonly CarriedDatagram[]) => void = () => {};
+  /** Called if no other node has answered for `PORTS_SILENT_MS`. The helper itself does not count. */
+  onSilence: () => void = () => {};
+  readonly #clock: Clock;
+  /** When the first datagram after the last answer was sent; null if there was none. */
+  #unansweredSince: number | null = null;
+  #silence: Timer | null = null;
+  #trial: Trial | null = null;
   #isEnded = false;
 
   private constructor(options: TlsSessionOptions, opened: OpenedTls, hello: HelperHello, clock: Clock) {
@@ -81,8 +97,9 @@ export class TlsSession {
     const isUnknown = [hello.exporter, opened.exporter].some((exporter) => exporter.every((byte) => byte === 0));
     this.isInspected = !isUnknown && !equalBytes(hello.exporter, opened.exporter);
     this.ended = this.#end.promise;
+    this.#clock = clock;
     const events = {
-      onEntries: (entries: readonly CarriedDatagram[]): void => this.onEntries(entries),
+      onEntries: (entries: readonly CarriedDatagram[]): void => this.#receive(entries),
       onEnd: (): void => this.#ended(),
     };
     this.#socket = new PacedSocket(opened.ws, events, { clock });
@@ -100,7 +117,41 @@ export class TlsSession {
 
   /** False if the datagram was dropped. */
   send(entry: CarriedDatagram): boolean {
-    return this.#socket.send(entry);
+    const isSent = this.#socket.send(entry);
+    if (isSent && entry.remote !== null && entry.remote.host !== this.host) {
+      this.#unansweredSince ??= this.#clock.now();
+      this.#silence ??= this.#clock.after(PORTS_SILENT_MS, () => this.#look());
+    }
+    return isSent;
+  }
+
+  /** Opens a port that shows what this connection carries, whether it is in use or not. It replaces an earlier one. */
+  openTrial(): BorrowedPort {
+    this.#trial?.close();
+    const trial = new Trial(this);
+    this.#trial = trial;
+    return trial;
+  }
+
+  #receive(entries: readonly CarriedDatagram[]): void {
+    if (entries.some(({ remote }) => remote !== null && remote.host !== this.host)) this.#unansweredSince = null;
+    const trial = this.#trial;
+    if (trial?.isOpen === true)
+      for (const { number, remote, datagram } of entries)
+        if (number === TRIAL_NUMBER && remote !== null) trial.deliver(datagram, remote);
+    this.onEntries(entries);
+  }
+
+  #look(): void {
+    this.#silence = null;
+    if (this.#unansweredSince === null || this.#isEnded) return;
+    const leftMs = this.#unansweredSince + PORTS_SILENT_MS - this.#clock.now();
+    if (leftMs > 0) {
+      this.#silence = this.#clock.after(leftMs, () => this.#look());
+      return;
+    }
+    this.#unansweredSince = null;
+    this.onSilence();
   }
 
   close(): void {
@@ -111,7 +162,43 @@ export class TlsSession {
 
   #ended(): void {
     this.#isEnded = true;
+    this.#silence?.cancel();
     this.#end.resolve();
+  }
+}
+
+/** The port of a trial. */
+class Trial implements BorrowedPort {
+  readonly #session: TlsSession;
+  #handler: (datagram: Uint8Array, from: Address) => void = () => {};
+  #isOpen = true;
+
+  constructor(session: TlsSession) {
+    this.#session = session;
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  send(datagram: Uint8Array, to: Address): boolean {
+    const host = canonicalIp(to.host);
+    if (!this.#isOpen || host === null) return false;
+    return this.#session.send({ number: TRIAL_NUMBER, remote: { host, port: to.port }, datagram });
+  }
+
+  receive(handler: (datagram: Uint8Array, from: Address) => void): void {
+    this.#handler = handler;
+  }
+
+  deliver(datagram: Uint8Array, from: Address): void {
+    this.#handler(datagram, from);
+  }
+
+  close(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#session.send(closingEntry(TRIAL_NUMBER));
   }
 }
 

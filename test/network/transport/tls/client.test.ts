@@ -115,6 +115,43 @@ test('if a helper is lost, the spare takes over with other ports', async (t) => 
   assert.equal(spare.lentPorts.length, 1);
 });
 
+test('a trial shows what a helper carries, before it is used and meanwhile', async (t) => {
+  const [tls, lender, to] = [client(t), await helper(t), await echo(t)];
+  const session = await tls.open(at(lender), NEVER);
+  const tryIt = async (): Promise<void> => {
+    const socket = tls.trialSocket(session);
+    const answer = once(socket, 'message');
+    await socket.send(Buffer.from('?'), to.port, to.host);
+    const [datagram, from] = (await answer) as [Buffer, Address];
+    assert.deepEqual([Number(datagram.toString()), from], [lender.lentPorts.at(-1), to]);
+    await socket.close();
+  };
+  await tryIt();
+  await eventually('the helper closes the port', () => lender.lentPorts.length === 0);
+  tls.use(session);
+  const port = borrowed(tls);
+  const outer = await outerPort(port, to);
+  await tryIt();
+  assert.equal(await outerPort(port, to), outer);
+});
+
+test('a helper through which no other node answers is reported, answers of the helper itself do not count', async (t) => {
+  const [tls, lender] = [client(t), await helper(t, { host: HOST })];
+  const silent = new Promise<void>((resolve) => tls.silent.add(resolve));
+  const session = await tls.open(at(lender), NEVER);
+  tls.use(session);
+  assert.equal(session.host, HOST);
+  const ownNode = await echo(t);
+  const other = createSocket('udp4').bind(0, '127.0.0.2');
+  t.after(() => other.close());
+  await once(other, 'listening');
+  const port = borrowed(tls);
+  await outerPort(port, ownNode);
+  port.send(Buffer.from('?'), { host: '127.0.0.2', port: other.address().port });
+  await outerPort(port, ownNode);
+  await silent;
+});
+
 test('a helper that is lost without a spare is reported', async (t) => {
   const [tls, lender] = [client(t), await helper(t)];
   const lost = new Promise<TlsFailure>((resolve) => tls.lost.add(resolve));
