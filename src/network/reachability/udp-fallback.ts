@@ -51,9 +51,9 @@ const MAX_SPARE_PAUSE_MS: number = 15 * 60_000;
 /** TCP addresses that are tried in one round. */
 const MAX_TARGETS = 16;
 /** Timeout of a trial of a helper's ports, milliseconds. */
-export const TRIAL_MS = 3_000;
+export const HELPER_TRIAL_MS = 3_000;
 /** Minimum pause between two trials that a silence causes, milliseconds. */
-export const TRIAL_PAUSE_MS = 5_000;
+export const HELPER_TRIAL_PAUSE_MS = 5_000;
 /** Other nodes that must be silent before a helper is blamed. */
 const MIN_SILENT_NODES = 2;
 /** The spare is used instead if nodes answer through it this much faster: a factor, and milliseconds. */
@@ -128,6 +128,7 @@ interface UdpFallbackParts {
     | 'identify'
     | 'addNode'
     | 'openSystemPort'
+    | 'openPort'
     | 'openPortAt'
     | 'carriesQuic'
     | 'reachability'
@@ -182,6 +183,8 @@ export class UdpFallback implements Component {
   #triedAt = Number.NEGATIVE_INFINITY;
   /** True if the last search for a spare found no node to try. */
   #lacksTargets = false;
+  /** Nodes that a helper named while no other one was known. On a slow path, they cannot answer in time. */
+  #named: readonly Address[] = [];
   /** Helpers that forward nothing, by key and by host. */
   readonly #shunned: LruCache<string, true>;
   /** Keys of helpers by host. A helper may have several hosts, and lends to this node over one connection. */
@@ -201,7 +204,7 @@ export class UdpFallback implements Component {
     tls.moved.add(() => this.#onMoved());
     tls.lost.add((failure) => this.#onLost(failure));
     tls.silent.add(() => {
-      if (clock.now() - this.#triedAt >= TRIAL_PAUSE_MS) this.#tryHelpers();
+      if (clock.now() - this.#triedAt >= HELPER_TRIAL_PAUSE_MS) this.#tryHelpers();
     });
     this.#leave = records.onReachability(() => {
       if (!this.#lacksTargets || !tls.isActive) return;
@@ -455,7 +458,7 @@ export class UdpFallback implements Component {
       if ((await port.identify(node)) === null) throw new SvcError('timeout');
       return clock.now() - startedAt;
     });
-    using limit = awakeTimeout(clock, TRIAL_MS, this.#end.signal);
+    using limit = awakeTimeout(clock, HELPER_TRIAL_MS, this.#end.signal);
     try {
       return { asked: nodes.length, ms: await abortable(Promise.any(answers), limit.signal) };
     } catch {
@@ -567,7 +570,7 @@ export class UdpFallback implements Component {
     const { records, isOwnHost } = this.#parts;
     const isOnInternet = this.#isOnInternet;
     const fits = (node: Address): boolean => mayAsk(node) && (!isOnInternet || ipScope(node.host) === IP_SCOPE.public);
-    const nodes: readonly Address[] = [...records.peers(), ...records.places()].filter(fits);
+    const nodes: readonly Address[] = [...records.peers(), ...records.places(), ...this.#named].filter(fits);
     return apartFirst(nodes, isOwnHost).slice(0, MAX_PROBED);
   }
 
@@ -654,7 +657,7 @@ export class UdpFallback implements Component {
     const helpers = storedHelpers().map(({ at, ...rest }) => ({ ...rest, nodeKey: at.nodeKey }));
     const contacts = [...this.#joining, ...records.contacts().map(({ contact }) => contact)];
     const seen = new Set<string>();
-    return [...helpers, ...contacts, ...records.places(), ...records.peers()].flatMap(
+    return [...helpers, ...contacts, ...records.places(), ...records.peers(), ...this.#named].flatMap(
       (one: NodeContact & Partial<StoredHelper>) => {
         const { host, port, nodeKey, tlsPorts = [] } = one;
         const key = formatAddress({ host, port });
@@ -773,12 +776,14 @@ export class UdpFallback implements Component {
   async #findSpare(): Promise<void> {
     const { tls, clock } = this.#parts;
     const main = tls.session;
-    const targets = this.#targets(main);
-    const pause = { firstMs: MIN_SPARE_PAUSE_MS, maxMs: MAX_SPARE_PAUSE_MS };
-    this.#spareSearchAt = clock.now() + backoff(pause, ++this.#spareFailures);
-    this.#lacksTargets = targets.length === 0;
-    if (main === null || targets.length === 0) return;
+    this.#lacksTargets = this.#targets(main).length === 0;
+    const firstMs = this.#lacksTargets ? MIN_UDP_RETRY_MS : MIN_SPARE_PAUSE_MS;
+    this.#spareSearchAt = clock.now() + backoff({ firstMs, maxMs: MAX_SPARE_PAUSE_MS }, ++this.#spareFailures);
+    if (main === null) return;
     try {
+      if (this.#lacksTargets) this.#named = await this.#neighborsOf(main);
+      const targets = this.#targets(main);
+      if (targets.length === 0) return;
       const session = await this.#openAny(targets, null);
       const { asked, ms } = await this.#roundTrip(session);
       const isSame = equalBytes(session.hello.nodeKey, tls.session?.hello.nodeKey ?? new Uint8Array());
@@ -795,6 +800,19 @@ export class UdpFallback implements Component {
       this.#tryHelpers();
     } catch {
       // It is searched again later.
+    }
+  }
+
+  /** Nodes that a helper knows. */
+  async #neighborsOf({ target, host }: TlsSession): Promise<readonly Address[]> {
+    const contact = this.#candidates().find((one) => one.host === target.host);
+    if (contact === undefined || host === null) return [];
+    const port = this.#parts.records.openPort(4);
+    try {
+      const found = await port.neighbors({ host, port: contact.port });
+      return found.filter((node) => ipScope(node.host) >= ipScope(host)).slice(0, MAX_TARGETS);
+    } finally {
+      await port.close();
     }
   }
 

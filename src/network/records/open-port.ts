@@ -5,7 +5,14 @@ import { type Address, formatAddress } from '../../foundation/address.ts';
 import { KEY_BYTES } from '../../foundation/records/keys.ts';
 import type { NodeAt } from '../node-requests.ts';
 import { type BorrowedPort, bindAnyPort, mayDialPort, type UdpSocket } from '../transport/udp-socket.ts';
-import { COMMAND, decodeFindReply, encodeFindRequest, encodeLongFindRequest, SURVEY } from './messages.ts';
+import {
+  COMMAND,
+  decodeFindReply,
+  encodeFindRequest,
+  encodeLongFindRequest,
+  type FindReply,
+  SURVEY,
+} from './messages.ts';
 import type { Rpc } from './rpc/rpc.ts';
 
 export class OpenPort {
@@ -32,11 +39,20 @@ export class OpenPort {
 
   /** The key and QUIC address that a node states to this port. Null without an answer or a QUIC port. */
   async identify(node: Address): Promise<NodeAt | null> {
-    const message = { command: COMMAND.find, target: randomBytes(KEY_BYTES), value: encodeFindRequest(SURVEY) };
-    const reply = await this.#rpc.request(node, message, { retry: true, socket: this.#socket });
-    const found = reply?.value ? decodeFindReply(reply.value) : null;
+    const found = await this.#survey(node);
     if (found === null || !mayDialPort(found.quicPort)) return null;
     return { nodeKey: found.nodeKey, address: { host: node.host, port: found.quicPort } };
+  }
+
+  /** Other nodes that a node knows. Empty without an answer. */
+  async neighbors(node: Address): Promise<readonly Address[]> {
+    return (await this.#survey(node))?.nodes.filter(({ port }) => mayDialPort(port)) ?? [];
+  }
+
+  async #survey(node: Address): Promise<FindReply | null> {
+    const message = { command: COMMAND.find, target: randomBytes(KEY_BYTES), value: encodeFindRequest(SURVEY) };
+    const reply = await this.#rpc.request(node, message, { retry: true, socket: this.#socket });
+    return reply?.value ? decodeFindReply(reply.value) : null;
   }
 
   /** True if a node answers a datagram as long as those of a QUIC handshake; false after several attempts. */

@@ -8,10 +8,10 @@ import type { ConnectionView } from '../../../src/network/peers/peer-table.ts';
 import type { StoredHelper } from '../../../src/network/reachability/helper-store.ts';
 import {
   EXPIRY_PAUSE_MS,
+  HELPER_TRIAL_MS,
+  HELPER_TRIAL_PAUSE_MS,
   MIN_UDP_RETRY_MS,
   SHUNNED_MS,
-  TRIAL_MS,
-  TRIAL_PAUSE_MS,
   UDP_RETRY_MS,
   UDP_WAIT_MS,
   UdpFallback,
@@ -51,6 +51,8 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
     isReady: false,
     peerCount: 1,
     isIdentified: true,
+    /** Nodes that helpers name. */
+    named: [] as Address[],
     /** The routing table. */
     peers: [] as Address[],
     /** Milliseconds until a node answers through the ports of a helper; null for never. Default: 0. */
@@ -147,6 +149,7 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
           : null,
       carriesQuic: async () => !state.isNarrow,
       addNode: (address) => void log.push(`add ${formatAddress(address)}`),
+      openPort: () => ({ neighbors: async () => state.named, close: async () => {} }) as never,
       openPortAt: (socket) => {
         const { host } = (socket as unknown as TlsSession).target;
         return {
@@ -564,9 +567,9 @@ test('a connection from before a change of network does not prove that QUIC work
 test('a helper whose ports carry nothing is left for the spare, and not used again for ten minutes', async (t) => {
   const { clock, state, tls, lines, summary } = await onTls(t);
   state.roundTrips.set('203.0.113.1', null);
-  await clock.run(TRIAL_PAUSE_MS);
+  await clock.run(HELPER_TRIAL_PAUSE_MS);
   tls.silent.notify();
-  await clock.run(TRIAL_MS - 1);
+  await clock.run(HELPER_TRIAL_MS - 1);
   assert.equal(summary()[2], '203.0.113.1:443');
   await clock.run(1);
   assert.ok(lines().includes('move to 198.51.100.1:443'));
@@ -586,9 +589,9 @@ test('a helper that forwards nothing is named if there is no better one, until i
   state.roundTrips.set('203.0.113.1', null);
   await fallback.start();
   await clock.run(UDP_WAIT_MS);
-  await clock.run(TRIAL_PAUSE_MS);
+  await clock.run(HELPER_TRIAL_PAUSE_MS);
   tls.silent.notify();
-  await clock.run(TRIAL_MS);
+  await clock.run(HELPER_TRIAL_MS);
   assert.deepEqual(summary(), ['failed', 'udp_silent', null, 'forwards_nothing']);
   assert.match(fallback.status().error?.message ?? '', /^The helper 203\.0\.113\.1:443 forwards nothing/);
   state.roundTrips.clear();
@@ -600,9 +603,9 @@ test('a helper that forwards nothing is named if there is no better one, until i
 test('silence of the nodes is not blamed on the helper if the spare hears them neither', async (t) => {
   const { clock, state, tls, lines, summary } = await onTls(t);
   for (const host of ['203.0.113.1', '198.51.100.1']) state.roundTrips.set(host, null);
-  await clock.run(TRIAL_PAUSE_MS);
+  await clock.run(HELPER_TRIAL_PAUSE_MS);
   tls.silent.notify();
-  await clock.run(TRIAL_MS);
+  await clock.run(HELPER_TRIAL_MS);
   assert.equal(
     lines().some((line) => line.startsWith('move')),
     false,
@@ -630,7 +633,7 @@ test('a spare that forwards nothing is not kept, and the next node is tried', as
   state.roundTrips.set('198.51.100.1', null);
   await fallback.start();
   await clock.run(UDP_WAIT_MS);
-  await clock.run(TRIAL_MS);
+  await clock.run(HELPER_TRIAL_MS);
   for (let i = 0; i < 4; i++) await clock.run(0);
   assert.deepEqual(
     lines().filter((line) => /^(open|spare)/.test(line)),
@@ -649,6 +652,21 @@ test('a node that joined through one slow helper searches a spare when it knows 
   state.peers = [found];
   readiness.notify();
   await clock.run(0);
+  await clock.run(2_000);
+  assert.equal(summary()[2], '198.51.100.1:443');
+});
+
+test('a helper so slow that no other node answers in time names the nodes to try', async (t) => {
+  const { fallback, clock, state, summary } = world(t, [FIRST]);
+  state.roundTrips.set('203.0.113.1', 1_600).set('198.51.100.1', 20);
+  state.named = [
+    { host: '198.51.100.1', port: 4121 },
+    { host: '192.3.2.5', port: 4121 },
+  ];
+  await fallback.start();
+  await clock.run(UDP_WAIT_MS);
+  await clock.run(0);
+  assert.equal(fallback.status().hasSpare, false);
   await clock.run(2_000);
   assert.equal(summary()[2], '198.51.100.1:443');
 });

@@ -15,6 +15,7 @@ test('asked nodes see an additional port, and the port is free again once closed
   const { port } = opened;
   assert.deepEqual(await opened.seenBy(other.dht.address), { host: LOOPBACK, port });
   assert.deepEqual(await opened.identify(other.dht.address), await dht.identify(other.dht.address));
+  assert.deepEqual(await opened.neighbors(other.dht.address), [dht.address]);
 
   const stranger = createSocket('udp4');
   stranger.bind(0, LOOPBACK);
