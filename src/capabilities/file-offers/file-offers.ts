@@ -7,6 +7,7 @@
 import { join } from 'node:path';
 import { type Backoff, backoff } from '../../foundation/backoff.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { KeyedMutex } from '../../foundation/concurrency.ts';
 import {
   FILE_OFFER_LIFE_MS,
   type FileOfferDirection,
@@ -364,6 +365,8 @@ const MAX_NAMES = 100;
 export class OfferReceiver<B extends OfferedBytes> {
   readonly #offers: FileOffers;
   readonly #sources: OfferSources<B>;
+  /** A repeated request waits for the first one, so that no second copy is downloaded. */
+  readonly #accepting = new KeyedMutex();
 
   constructor(offers: FileOffers, sources: OfferSources<B>) {
     this.#offers = offers;
@@ -371,15 +374,19 @@ export class OfferReceiver<B extends OfferedBytes> {
   }
 
   /**
-   * Downloads the file of an offer below files_root and notifies its sender.
+   * Downloads the file of an offer below files_root and notifies its sender. After a failed or canceled request, the next
+   * one resumes.
    * @returns the absolute path of the file
    * @throws SvcError `not_found`, `wrong_state`, `protocol_error` if it is not the offered file, and the errors of
    *   getting an object
    */
   async accept(aid: Aid, id: string, signal: AbortSignal): Promise<string> {
-    const { path } = await this.#get(aid, this.#offers.acceptable(aid, id), signal);
-    this.#offers.taken(aid, id);
-    return path;
+    return await this.#accepting.run(`${aid} ${id}`, async () => {
+      signal.throwIfAborted();
+      const { path } = await this.#get(aid, this.#offers.acceptable(aid, id), signal);
+      this.#offers.taken(aid, id);
+      return path;
+    });
   }
 
   /** Downloaded bytes of an offer to a local agent, or null if it is not being downloaded below files_root. */

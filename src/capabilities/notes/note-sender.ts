@@ -100,6 +100,13 @@ export interface Posted extends SendResult {
   readonly settle: (heard: boolean) => void;
 }
 
+/** A note that is being sent, or whose result no client has received yet. */
+interface UnderWay {
+  /** Requests for it without a settled answer. */
+  requests: number;
+  readonly result: Promise<SendResult>;
+}
+
 type SenderParts = Pick<
   NotesDependencies,
   'store' | 'network' | 'clock' | 'log' | 'identity' | 'clockAheadMs' | 'usualRttMs' | 'outbox' | 'events' | 'random'
@@ -112,8 +119,8 @@ type SenderParts = Pick<
 export class NoteSender {
   readonly #deps: SenderParts;
   readonly #rate: RateLimiter;
-  /** Contents being sent. The same content is another note meanwhile. */
-  readonly #underWay = new Set<string>();
+  /** Notes without an answer that a client received. */
+  readonly #underWay = new Map<string, UnderWay>();
   readonly #outbox: NoteOutbox;
 
   constructor(parts: SenderParts) {
@@ -130,34 +137,48 @@ export class NoteSender {
   /**
    * Sends a note, and resolves when another node stores it: the recipient's node or a node of the network. If it fails,
    * or the client never receives the result, sending the same content within an hour continues with the same note, so
-   * the recipient does not see it twice.
+   * the recipient does not see it twice. While the first request is under way, later ones get its result.
    * @param queues queue the note if no other node stores it
    * @throws SvcError `not_found`, `too_large`, `invalid_request`, `rate_limited`, `resolve_failed`,
    *   `bad_delegation`, `not_acknowledged`, `quota_exceeded`, `timeout`, `clock_wrong`
    */
   async send(sender: Aid, recipient: Aid, msgType: number, body: Uint8Array, queues: boolean): Promise<Posted> {
     this.#check(sender, msgType, body);
-    const { store, clock } = this.#deps;
-    const fresh = { nonce: new Uint8Array(randomBytes(REMOVAL_TOKEN_BYTES)), sentAt: clock.now() };
     const fingerprint = fingerprintOf(recipient, msgType, body);
-    const name = `${sender} ${toHex(fingerprint)}`;
-    if (this.#underWay.has(name)) {
-      const result = await this.#deliverOrQueue({ sender, recipient, msgType, body, ...fresh }, queues);
-      return { ...result, settle: () => {} };
-    }
-    this.#underWay.add(name);
+    const name = `${sender} ${toHex(fingerprint)} ${queues}`;
+    const note = this.#underWay.get(name) ?? {
+      requests: 0,
+      result: this.#attempt({ sender, recipient, msgType, body }, fingerprint, queues),
+    };
+    note.requests++;
+    this.#underWay.set(name, note);
+    const end = (): void => {
+      if (this.#underWay.get(name) === note) this.#underWay.delete(name);
+    };
     try {
-      const attempt = await store.attempt(sender, fingerprint, fresh, clock.now() - RETRY_MS);
-      const result = await this.#deliverOrQueue({ sender, recipient, msgType, body, ...attempt }, queues);
+      const result = await note.result;
       const settle = (heard: boolean): void => {
-        this.#underWay.delete(name);
-        if (heard) store.endAttempt(sender, fingerprint);
+        note.requests--;
+        // After the first client that received the result, the same content is another note.
+        if (heard && this.#underWay.get(name) === note) this.#deps.store.endAttempt(sender, fingerprint);
+        if (heard || note.requests === 0) end();
       };
       return { ...result, settle };
     } catch (error) {
-      this.#underWay.delete(name);
+      end();
       throw error;
     }
+  }
+
+  async #attempt(
+    content: Omit<LetterContent, 'nonce' | 'sentAt'>,
+    fingerprint: Uint8Array,
+    queues: boolean,
+  ): Promise<SendResult> {
+    const { store, clock } = this.#deps;
+    const fresh = { nonce: new Uint8Array(randomBytes(REMOVAL_TOKEN_BYTES)), sentAt: clock.now() };
+    const attempt = await store.attempt(content.sender, fingerprint, fresh, clock.now() - RETRY_MS);
+    return this.#deliverOrQueue({ ...content, ...attempt }, queues);
   }
 
   #check(sender: Aid, msgType: number, body: Uint8Array): void {

@@ -1,6 +1,7 @@
 /** Offers between two nodes. The test delivers the notes. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
 import { OfferReceiver } from '../../../src/capabilities/file-offers/file-offers.ts';
 import { decodeEndNotice, encodeEndNotice } from '../../../src/capabilities/file-offers/wire.ts';
 import {
@@ -302,6 +303,25 @@ test('an accepted file gets a free name, and the offer ends when the file is com
   assert.equal(await receiver.accept(far.aid, id, new AbortController().signal), '/root/x');
   assert.deepEqual(asked, ['received/plan.pdf', 'received/plan (1).pdf', 'received/plan (2).pdf']);
   assert.equal(far.offers.get(far.aid, id).state, 'taken');
+});
+
+test('a repeated request waits for the first one, and no second copy is downloaded', async () => {
+  const { far, id, receiver, asked, gets } = await receivedOffer();
+  const accept = (signal = new AbortController().signal) => receiver.accept(far.aid, id, signal);
+  const first = Promise.withResolvers<{ path: string }>();
+  gets.push(() => first.promise);
+  const gone = new AbortController();
+  const canceled = accept(gone.signal);
+  while (asked.length === 0) await turn();
+  const again = accept();
+  const third = assert.rejects(accept(), fails('wrong_state'));
+  // The first client is gone, so its download fails.
+  gone.abort();
+  first.reject(new SvcError('cancelled'));
+  await assert.rejects(canceled, fails('cancelled'));
+  assert.equal(await again, '/root/received/plan.pdf');
+  await third;
+  assert.deepEqual(asked, ['received/plan.pdf', 'received/plan.pdf']);
 });
 
 test('an offer stays open if its file cannot be downloaded, and names are tried up to a limit', async () => {

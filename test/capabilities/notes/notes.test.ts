@@ -231,9 +231,9 @@ test('a note that no node stored is an error, and the next attempt is the same n
   const both = await world.during(
     Promise.all([1, 2].map(async () => a.notes.send(alice.aid, bob.aid, 1, text('at once')))),
   );
-  assert.equal(new Set(both.map((sent) => sent.messageId)).size, 2);
+  assert.equal(new Set(both.map((sent) => sent.messageId)).size, 1, 'a request that is repeated before its answer');
   b.notes.agentChanged({ aid: bob.aid, kind: 'registered' });
-  await world.until('all are there', () => b.waiting(bob.aid).length === 5);
+  await world.until('all are there', () => b.waiting(bob.aid).length === 4);
 });
 
 test('the mailbox of an agent is fetched a second after it was registered, unless its keys are new', async () => {

@@ -98,6 +98,27 @@ test('a client without an answer sends the same note again, and it is queued onc
   assert.equal(queuedIds(a, alice).length, 2);
 });
 
+test('a client that gives up and sends the same note again joins the attempt under way', async () => {
+  const { world, a, b, alice, bob, cut } = await setUp();
+  const send = () => a.notes.post(alice, bob, 3, text('slow'));
+  cut();
+  const requests = world.during(Promise.all([send(), send(), send()]));
+  const [first, second, third] = await requests;
+  assert.deepEqual([second.messageId, third.messageId], [first.messageId, first.messageId]);
+  assert.deepEqual(queuedIds(a, alice), [first.messageId]);
+  // Two clients are gone. While the answer to the third one is under way, it is still the same note.
+  first.settle(false);
+  second.settle(false);
+  const fourth = await world.during(send());
+  assert.equal(fourth.messageId, first.messageId);
+  third.settle(true);
+  const next = await world.during(send());
+  assert.notEqual(next.messageId, first.messageId, 'after an answer, it is sent on purpose');
+  fourth.settle(true);
+  assert.equal((await world.during(send())).messageId, next.messageId, 'an old answer ends nothing');
+  assert.equal(b.waiting(bob).includes(first.messageId), false);
+});
+
 test('queued notes are listed in pages, canceled, and deleted with their agent', async () => {
   const { a, alice, post, cut } = await setUp();
   cut();
