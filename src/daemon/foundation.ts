@@ -1,4 +1,5 @@
 /** Opens the foundation: data directory, configuration, keys, store and log. */
+import { WorkUnderWay } from '../foundation/concurrency.ts';
 import { ConfigService } from '../foundation/config/config-service.ts';
 import { DataDir } from '../foundation/data-dir/data-dir.ts';
 import { DATABASE_FILE, KEYS_DIRECTORY, STATE_NUMBER_FILE } from '../foundation/data-dir/paths.ts';
@@ -89,6 +90,9 @@ export async function openFoundation(
   const node = loadNodeIdentity(keys);
   const store = Store.open(dataDir.file(DATABASE_FILE), MIGRATIONS);
   life.defer(() => store.close());
+  // Runs after all components have stopped: requests under way still use the store.
+  const requests = new WorkUnderWay();
+  life.defer(() => requests.idle());
   store.reserveJournal();
   store.onDamage((row) =>
     log.error(
@@ -117,6 +121,7 @@ export async function openFoundation(
     node,
     delegations,
     verifier,
+    requests,
     /** The nodes of `--join`. */
     join: args.join === undefined ? null : parseJoinTarget(args.join),
     ...stored,

@@ -210,7 +210,11 @@ export function buildSurfaces(
       tunnelAid: (id) => c.tunnels.list().find((tunnel) => tunnel.id === id)?.localAid,
     },
   );
-  const own = addLabels(counted, (result) => c.addressBook.labelsIn(result));
+  const tracked = counted.map(({ declaration, run }) => ({
+    declaration,
+    run: (...call: Parameters<typeof run>) => f.requests.run(() => run(...call)),
+  }));
+  const own = addLabels(tracked, (result) => c.addressBook.labelsIn(result));
   const tools = new ToolTable({ operations: own, pending: pendingCounters, parseAid: agent });
   const rest = new RestServer(
     { apiAddr: config.api_addr, requireLocalToken: config.require_local_token, version: VERSION },

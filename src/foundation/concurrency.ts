@@ -99,6 +99,25 @@ export class KeyedMutex<K = string> {
   }
 }
 
+/** Counts work that must end before its resources are released. */
+export class WorkUnderWay {
+  readonly #running = new Set<Promise<unknown>>();
+
+  /** Runs `work`. */
+  run<T>(work: () => Promise<T>): Promise<T> {
+    const running = work();
+    const end = (): void => void this.#running.delete(ended);
+    const ended: Promise<void> = running.then(end, end);
+    this.#running.add(ended);
+    return running;
+  }
+
+  /** Waits until no work is running, including work that starts meanwhile. */
+  async idle(): Promise<void> {
+    while (this.#running.size > 0) await Promise.all(this.#running);
+  }
+}
+
 /** Shares one run of the same work between concurrent callers. */
 export class SingleFlight<T, K = string> {
   readonly #running = new Map<K, Promise<T>>();

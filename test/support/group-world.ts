@@ -1,6 +1,7 @@
 /** Nodes with groups between them, over links in memory that misbehave as told. */
 import { Groups } from '../../src/capabilities/groups/groups.ts';
 import type { InvitationNote } from '../../src/capabilities/groups/types.ts';
+import { abortable } from '../../src/foundation/deadline.ts';
 import type { EventPayloads, EventType } from '../../src/foundation/events.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
 import { DelegationVerifier } from '../../src/foundation/identity/delegation-verifier.ts';
@@ -20,6 +21,8 @@ export class GroupWorld extends SteppedWorld {
   readonly nodes: GroupNode[] = [];
   /** Whether notes come through. */
   mail = true;
+  /** Notes are under way until their sender cancels them. */
+  mailHangs = false;
   notesSent = 0;
 
   async node(
@@ -73,8 +76,9 @@ export class GroupNode {
       entries: this.entries,
       links: this.links,
       notes: {
-        send: async (sender, recipient, _type, body) => {
+        send: async (sender, recipient, _type, body, signal) => {
           world.notesSent++;
+          if (world.mailHangs) await abortable(new Promise(() => {}), signal);
           return { delivered: world.deliver(recipient, { sender, body }) };
         },
         onNote: (_type, handler) => {

@@ -4,6 +4,7 @@ import { FileOffers } from '../../src/capabilities/file-offers/file-offers.ts';
 import { OfferAccess } from '../../src/capabilities/file-offers/offer-access.ts';
 import type { OfferNote } from '../../src/capabilities/file-offers/types.ts';
 import { encodeOffer } from '../../src/capabilities/file-offers/wire.ts';
+import { abortable } from '../../src/foundation/deadline.ts';
 import { NOTE_TYPE } from '../../src/foundation/domain/notes.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
 import { STRANGERS } from '../../src/foundation/events.ts';
@@ -46,6 +47,8 @@ export class OfferNode {
   readonly #takers = new Map<number, (recipient: Aid, note: OfferNote) => 'kept' | 'full' | 'dropped'>();
   /** The error of a send. */
   failure: SvcError | null = null;
+  /** Notes are under way until their sender cancels them. */
+  hangs = false;
   rooms = 0;
   #ids = 0;
 
@@ -61,7 +64,8 @@ export class OfferNode {
       notes: {
         claim: (type, taker) => void this.#takers.set(type, taker),
         roomAgain: () => void this.rooms++,
-        send: async (from, to, type, body) => {
+        send: async (from, to, type, body, signal) => {
+          if (this.hangs) await abortable(new Promise(() => {}), signal);
           if (this.failure !== null) throw this.failure;
           this.sent.push({ from, to, type, body });
           return { delivered: true };

@@ -132,7 +132,10 @@ export class OwnCards implements Component {
     for (const aid of this.#deps.store.owners()) detach(this.complete(aid));
   }
 
-  async stop(): Promise<void> {}
+  /** Waits until no card is being signed or stored. */
+  async stop(): Promise<void> {
+    await this.#turns.idle();
+  }
 
   /** Completes the card of a moved agent: signs it if necessary, and stores its object. Never rejects. */
   async complete(aid: Aid): Promise<void> {

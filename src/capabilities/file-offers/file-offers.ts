@@ -7,7 +7,7 @@
 import { join } from 'node:path';
 import { type Backoff, backoff } from '../../foundation/backoff.ts';
 import type { Clock } from '../../foundation/clock.ts';
-import { KeyedMutex } from '../../foundation/concurrency.ts';
+import { KeyedMutex, WorkUnderWay } from '../../foundation/concurrency.ts';
 import {
   FILE_OFFER_LIFE_MS,
   type FileOfferDirection,
@@ -68,6 +68,8 @@ export class FileOffers implements Component {
   readonly #teller: OfferEndNotifier;
   /** Local agents with offers that ended after the last cleanup. */
   readonly #ended = new Set<Aid>();
+  readonly #offering = new WorkUnderWay();
+  readonly #stop = new AbortController();
   #looks: RepeatingTask | null = null;
   #telling: RepeatingTask | null = null;
 
@@ -76,7 +78,7 @@ export class FileOffers implements Component {
     const { store, notes, clock } = dependencies;
     const log = dependencies.log.child('files');
     this.#deps = { ...dependencies, log };
-    this.#teller = new OfferEndNotifier(store, notes, clock, log);
+    this.#teller = new OfferEndNotifier(store, notes, clock, log, this.#stop.signal);
     notes.claim(NOTE_TYPE.fileOffer, (recipient, note) => this.#offerReceived(recipient, note));
     notes.claim(NOTE_TYPE.fileNews, (recipient, note) => this.#endReceived(recipient, note));
   }
@@ -95,7 +97,8 @@ export class FileOffers implements Component {
   async stop(): Promise<void> {
     this.#looks?.stop();
     this.#telling?.stop();
-    await this.#telling?.idle();
+    this.#stop.abort(new SvcError('cancelled'));
+    await Promise.all([this.#telling?.idle(), this.#offering.idle()]);
   }
 
   /**
@@ -105,7 +108,11 @@ export class FileOffers implements Component {
    * @throws SvcError `not_found`, `self`, `access_denied` if the recipient is blocked, `too_large`, `quota_exceeded`,
    *   `invalid_request`, and the errors of sending a note. After an error, nothing is offered
    */
-  async offer(aid: Aid, request: OfferRequest): Promise<{ readonly offer: FileOffer; readonly delivered: boolean }> {
+  offer(aid: Aid, request: OfferRequest): Promise<{ readonly offer: FileOffer; readonly delivered: boolean }> {
+    return this.#offering.run(() => this.#offer(aid, request));
+  }
+
+  async #offer(aid: Aid, request: OfferRequest) {
     const { store, notes, clock, newId } = this.#deps;
     const { recipient, objectId, message = '', temporary } = request;
     const object = this.#offerable(aid, request);
@@ -116,11 +123,12 @@ export class FileOffers implements Component {
     // Stored before the note is sent, because the recipient may request the file immediately.
     if (!store.add({ ...file, ...times, aid, peer: recipient, direction: 'out', temporary })) throw noSuchAgent(aid);
     try {
-      const { delivered } = await notes.send(aid, recipient, NOTE_TYPE.fileOffer, encodeOffer(file));
+      const { delivered } = await notes.send(aid, recipient, NOTE_TYPE.fileOffer, encodeOffer(file), this.#stop.signal);
       return { offer: this.get(aid, file.id), delivered };
     } catch (error) {
-      // After a timeout, the recipient may have received the note, so it must be notified of the withdrawal.
-      const tellAt = error instanceof SvcError && error.code === 'timeout' ? clock.now() : null;
+      // The recipient may have received the note, so it must be notified of the withdrawal.
+      const mayHaveIt = this.#stop.signal.aborted || (error instanceof SvcError && error.code === 'timeout');
+      const tellAt = mayHaveIt ? clock.now() : null;
       if (this.#settle(aid, file.id, 'withdrawn', tellAt)) this.#offerEnded(aid);
       throw error;
     }
@@ -319,13 +327,16 @@ class OfferEndNotifier {
   readonly #notes: Pick<OfferNotes, 'send'>;
   readonly #clock: Clock;
   readonly #log: Log;
+  readonly #stop: AbortSignal;
 
   constructor(
     store: Pick<FileOfferStore, 'dueNotifications' | 'scheduleNotification'>,
     notes: Pick<OfferNotes, 'send'>,
     clock: Clock,
     log: Log,
+    stop: AbortSignal,
   ) {
+    this.#stop = stop;
     this.#store = store;
     this.#notes = notes;
     this.#clock = clock;
@@ -334,7 +345,7 @@ class OfferEndNotifier {
 
   /** Sends all due notifications. */
   async sendDue(): Promise<void> {
-    for (;;) {
+    while (!this.#stop.aborted) {
       const due = this.#store.dueNotifications(this.#clock.now(), MAX_CONCURRENT_NOTES);
       await Promise.all(due.map((row) => this.#notify(row)));
       if (due.length < MAX_CONCURRENT_NOTES) return;
@@ -347,7 +358,7 @@ class OfferEndNotifier {
     // Stored before the note is sent, so that a crash in between cannot cause a flood of notes.
     this.#store.scheduleNotification(aid, id, this.#clock.now() + backoff(RETRY, attempts + 1));
     try {
-      await this.#notes.send(aid, peer, NOTE_TYPE.fileNews, encodeEndNotice({ id, end: state }));
+      await this.#notes.send(aid, peer, NOTE_TYPE.fileNews, encodeEndNotice({ id, end: state }), this.#stop);
       this.#store.scheduleNotification(aid, id, null);
     } catch (error) {
       this.#log.debug({ aid, error }, 'the end of a file offer could not be reported, will retry');

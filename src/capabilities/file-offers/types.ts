@@ -35,7 +35,13 @@ export interface OfferNotes {
   claim(msgType: number, taker: (recipient: Aid, note: OfferNote) => NoteOutcome): void;
   /** Reports that notes which were rejected as `full` may be accepted now. */
   roomAgain(aid: Aid): void;
-  send(sender: Aid, recipient: Aid, msgType: number, body: Uint8Array): Promise<{ readonly delivered: boolean }>;
+  send(
+    sender: Aid,
+    recipient: Aid,
+    msgType: number,
+    body: Uint8Array,
+    signal?: AbortSignal,
+  ): Promise<{ readonly delivered: boolean }>;
 }
 
 /** The operations on objects that offers use. */

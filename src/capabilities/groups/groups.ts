@@ -59,9 +59,9 @@ export class Groups implements Component {
   }
 
   async stop(): Promise<void> {
-    this.#invitations.stop();
     this.#links.stop();
     this.#antiEntropy.stop();
+    await this.#invitations.stop();
   }
 
   /** Creates a group. @throws SvcError `not_found`, `quota_exceeded` */

@@ -2,6 +2,7 @@
 import { type Backoff, backoff } from '../../foundation/backoff.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import { asMap, decodeCbor, encodeCbor, isBytes } from '../../foundation/cbor.ts';
+import { WorkUnderWay } from '../../foundation/concurrency.ts';
 import {
   HASH_BYTES,
   INVITATION_LIFE_MS,
@@ -42,6 +43,8 @@ export class Invitations {
   readonly #deps: InvitationParts;
   readonly #replicas: Replicas;
   readonly #writer: GroupWriter;
+  readonly #attempts = new WorkUnderWay();
+  readonly #stop = new AbortController();
   #repeating: RepeatingTask | null = null;
 
   /** Registers the handler for notes of type 0x10. */
@@ -58,8 +61,11 @@ export class Invitations {
     this.#repeating = every(clock, { periodMs: TICK_MS, firstMs: 0, onError }, () => this.#repeat());
   }
 
-  stop(): void {
+  /** Waits for attempts under way, which end now. They are repeated after the next start. */
+  async stop(): Promise<void> {
     this.#repeating?.stop();
+    this.#stop.abort(new SvcError('cancelled'));
+    await Promise.all([this.#repeating?.idle(), this.#attempts.idle()]);
   }
 
   /** See `Groups.invite`. */
@@ -74,7 +80,9 @@ export class Invitations {
       throw new SvcError('quota_exceeded', { message: `A group can have at most ${MAX_MEMBERS} members.` });
     if (!replica.control.isInvited(replica.control.everything(), target))
       this.#writer.appendAny(aid, groupId, { kind: 'invite', to: [target] });
-    return this.#attempt(row, { target, until: clock.now() + INVITATION_LIFE_MS, attempts: 0 });
+    return this.#attempts.run(() =>
+      this.#attempt(row, { target, until: clock.now() + INVITATION_LIFE_MS, attempts: 0 }),
+    );
   }
 
   /** Repeats the due invitations. */
@@ -97,7 +105,13 @@ export class Invitations {
     // Stored before the note is sent, so that a crash in between cannot cause a flood of notes.
     groups.putInviteOut({ ...out, nextAt: clock.now() + backoff(RETRY, attempts) });
     try {
-      const { delivered } = await notes.send(group.aid, target, NOTE_TYPE.invitation, encodeInvitation(group));
+      const { delivered } = await notes.send(
+        group.aid,
+        target,
+        NOTE_TYPE.invitation,
+        encodeInvitation(group),
+        this.#stop.signal,
+      );
       if (groups.byRid(group.rid) !== null)
         groups.putInviteOut({ ...out, nextAt: delivered ? until : clock.now() + REPEAT_MS });
       return delivered;

@@ -18,7 +18,13 @@ export interface InvitationNote {
 
 /** The operations on notes that groups use. */
 export interface GroupNotes {
-  send(sender: Aid, recipient: Aid, msgType: number, body: Uint8Array): Promise<{ readonly delivered: boolean }>;
+  send(
+    sender: Aid,
+    recipient: Aid,
+    msgType: number,
+    body: Uint8Array,
+    signal?: AbortSignal,
+  ): Promise<{ readonly delivered: boolean }>;
   /** Registers a handler for notes of one type. It runs in the transaction that stores the note. */
   onNote(msgType: number, handler: (recipient: Aid, note: InvitationNote) => void): void;
 }

@@ -28,6 +28,7 @@ import { backoff, isWaiting, type JitteredBackoff } from '../../foundation/backo
 import { toHex } from '../../foundation/bytes.ts';
 import { encodeCbor } from '../../foundation/cbor.ts';
 import { assertClockNotAhead, type Timer, unixSeconds } from '../../foundation/clock.ts';
+import { WorkUnderWay } from '../../foundation/concurrency.ts';
 import { abortable, deadline } from '../../foundation/deadline.ts';
 import { MAX_NOTE_BODY_BYTES, MAX_NOTE_TYPE, MAX_QUEUED_NOTES } from '../../foundation/domain/notes.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
@@ -121,6 +122,8 @@ export class NoteSender {
   readonly #rate: RateLimiter;
   /** Notes without an answer that a client received. */
   readonly #underWay = new Map<string, UnderWay>();
+  readonly #attempts = new WorkUnderWay();
+  readonly #stop = new AbortController();
   readonly #outbox: NoteOutbox;
 
   constructor(parts: SenderParts) {
@@ -132,6 +135,12 @@ export class NoteSender {
   /** The notes that no other node stores yet. */
   get outbox(): NoteOutbox {
     return this.#outbox;
+  }
+
+  /** Ends attempts under way. Those of clients are queued, so they continue after the next start. */
+  async stop(): Promise<void> {
+    this.#stop.abort(new SvcError('cancelled'));
+    await Promise.all([this.#attempts.idle(), this.#outbox.stop()]);
   }
 
   /**
@@ -148,7 +157,7 @@ export class NoteSender {
     const name = `${sender} ${toHex(fingerprint)} ${queues}`;
     const note = this.#underWay.get(name) ?? {
       requests: 0,
-      result: this.#attempt({ sender, recipient, msgType, body }, fingerprint, queues),
+      result: this.#attempts.run(() => this.#attempt({ sender, recipient, msgType, body }, fingerprint, queues)),
     };
     note.requests++;
     this.#underWay.set(name, note);
@@ -176,6 +185,7 @@ export class NoteSender {
     queues: boolean,
   ): Promise<SendResult> {
     const { store, clock } = this.#deps;
+    this.#stop.signal.throwIfAborted();
     const fresh = { nonce: new Uint8Array(randomBytes(REMOVAL_TOKEN_BYTES)), sentAt: clock.now() };
     const attempt = await store.attempt(content.sender, fingerprint, fresh, clock.now() - RETRY_MS);
     return this.#deliverOrQueue({ ...content, ...attempt }, queues);
@@ -207,9 +217,9 @@ export class NoteSender {
   async #deliverOrQueue(letter: LetterContent, queues: boolean): Promise<SendResult> {
     const { log, network } = this.#deps;
     try {
-      return await this.#deliver(letter);
+      return await this.#deliver(letter, this.#stop.signal);
     } catch (error) {
-      if (!queues || !isTemporary(error, network.reachability().ready)) throw error;
+      if (!queues || !(this.#stop.signal.aborted || isTemporary(error, network.reachability().ready))) throw error;
       log.debug({ aid: letter.sender, error }, 'a note is queued');
       this.#outbox.add(letter);
       return { messageId: toHex(messageId(letter)), replicas: 0, delivered: false, queued: true };

@@ -2,6 +2,7 @@
 import type { AgentChange } from '../../foundation/agent-change.ts';
 import { toBase64 } from '../../foundation/base64.ts';
 import { fromHex, toHex } from '../../foundation/bytes.ts';
+import { abortable } from '../../foundation/deadline.ts';
 import {
   MAX_NOTE_BODY_BYTES,
   MAX_NOTES_PAGE,
@@ -116,7 +117,7 @@ export class Notes implements Component {
     this.#discards?.stop();
     this.#links.stop();
     this.#removals.stop();
-    await Promise.all([this.#fetcher.stop(), this.#copies.stop(), this.#outbox.stop()]);
+    await Promise.all([this.#fetcher.stop(), this.#copies.stop(), this.#sender.stop()]);
   }
 
   /** Sets the handler for the notes of a type; once each, before `start`. */
@@ -134,9 +135,19 @@ export class Notes implements Component {
     this.#fetcher.reconsider(aid, 'full');
   }
 
-  /** Sends a note for a capability, which retries if that fails. See `NoteSender.send`. */
-  async send(sender: Aid, recipient: Aid, msgType: number, body: Uint8Array): Promise<SendResult> {
-    const { settle, ...result } = await this.#sender.send(sender, recipient, msgType, body, false);
+  /**
+   * Sends a note for a capability, which retries if that fails. See `NoteSender.send`.
+   * @param signal ends the wait. The note may still arrive
+   */
+  async send(
+    sender: Aid,
+    recipient: Aid,
+    msgType: number,
+    body: Uint8Array,
+    signal?: AbortSignal,
+  ): Promise<SendResult> {
+    const sent = this.#sender.send(sender, recipient, msgType, body, false);
+    const { settle, ...result } = await abortable(sent, signal);
     this.#guard(sender, () => settle(true));
     return result;
   }

@@ -409,3 +409,21 @@ test('ends of more offers than one batch are all reported, and retries back off'
   await near.clock.run(40_000);
   assert.equal(near.sent.length, 1);
 });
+
+test('a stop ends notes about offers before the store closes', async () => {
+  const [near, far] = offerNodes();
+  const { offer } = await near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: false });
+  near.offers.withdraw(near.aid, offer.id);
+  near.hangs = true;
+  await near.offers.start();
+  await near.clock.run(1);
+  const offering = near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: false });
+  const failed = assert.rejects(offering, fails('cancelled'));
+  await near.offers.stop();
+  assert.deepEqual(
+    near.offers.list(near.aid, 'out', false).map(({ state }) => state),
+    ['withdrawn', 'withdrawn'],
+  );
+  near.db.close();
+  await failed;
+});

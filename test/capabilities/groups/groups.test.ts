@@ -535,3 +535,15 @@ test('a wrong clock is reported, and the group is joined when the clock is right
   failure.next = new SvcError('clock_wrong');
   assert.equal((await joiner.join(ben, { link, hints: [ann] })).joined, true, 'a member needs no peer');
 });
+
+test('a stop ends invitations under way before the store closes', async () => {
+  const world = new GroupWorld();
+  const [ann, ben] = [await world.node(), await world.node()];
+  const { groupId } = ann.groups.create(ann.aid);
+  world.mailHangs = true;
+  const inviting = ann.groups.invite(ann.aid, groupId, ben.aid);
+  await ann.groups.stop();
+  ann.store.close();
+  assert.equal(await inviting, false);
+  await world.clock.run(60_000);
+});

@@ -170,3 +170,21 @@ test('a note is neither sent nor queued while the clock is ahead, and a queued o
   a.aheadMs = 0;
   await world.until('the note arrives', () => b.waiting(bob).includes(messageId), 600_000);
 });
+
+test('a note that is being sent when the daemon stops is queued before the store closes', async () => {
+  const { world, a, alice, bob } = await setUp();
+  // Neither the recipient nor the network answers.
+  a.links.open = () => new Promise(() => {});
+  a.records.put = () => new Promise(() => {});
+  const posting = a.notes.post(alice, bob, 3, text('on its way'));
+  const forCapability = assert.rejects(a.notes.send(alice, bob, 3, text('sent again by its capability')));
+  await world.during(a.notes.stop());
+  assert.equal(a.notes.queued(alice, 10).notes.length, 1);
+  a.store.close();
+  const { messageId, settle, ...sent } = await posting;
+  assert.deepEqual(sent, NOT_SENT);
+  settle(true);
+  await forCapability;
+  await assert.rejects(a.notes.post(alice, bob, 3, text('too late')), { code: 'cancelled' });
+  await world.clock.run(60_000);
+});
