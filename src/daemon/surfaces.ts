@@ -39,7 +39,7 @@ import { traceHandlers } from '../operations/handlers/traces.ts';
 import { tunnelHandlers } from '../operations/handlers/tunnels.ts';
 import { walletHandlers } from '../operations/handlers/wallets.ts';
 import { operations, servedStreams } from '../operations/index.ts';
-import { bind } from '../operations/operation.ts';
+import { type BoundOperation, bind } from '../operations/operation.ts';
 import { addLabels } from '../operations/result-labels.ts';
 import { ToolTable } from '../operations/tool-call.ts';
 import { mcpHandlers } from '../surfaces/mcp/stream.ts';
@@ -210,10 +210,12 @@ export function buildSurfaces(
       tunnelAid: (id) => c.tunnels.list().find((tunnel) => tunnel.id === id)?.localAid,
     },
   );
-  const tracked = counted.map(({ declaration, run }) => ({
-    declaration,
-    run: (...call: Parameters<typeof run>) => f.requests.run(() => run(...call)),
-  }));
+  const tracked = counted.map(
+    (operation): BoundOperation => ({
+      declaration: operation.declaration,
+      run: (input, context) => f.requests.run(() => operation.run(input, context)),
+    }),
+  );
   const own = addLabels(tracked, (result) => c.addressBook.labelsIn(result));
   const tools = new ToolTable({ operations: own, pending: pendingCounters, parseAid: agent });
   const rest = new RestServer(

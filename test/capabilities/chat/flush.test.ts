@@ -70,7 +70,7 @@ test('an entry whose flush failed is sent after a repair, without another messag
   assert.deepEqual(heard(), ['one', 'two']);
 });
 
-test('the next message repairs the database, and follows the one whose flush failed', async (t) => {
+test('the next message repairs the database, and follows a commit with a failed flush', async (t) => {
   const { world, disk, a, say, heard } = await friends(t);
   const one = say(a, 'one');
   await world.until('a flush', () => disk.pending.length === 1);

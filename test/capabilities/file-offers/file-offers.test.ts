@@ -315,7 +315,7 @@ test('a repeated request waits for the first one, and no second copy is download
   while (asked.length === 0) await turn();
   const again = accept();
   const third = assert.rejects(accept(), fails('wrong_state'));
-  // The first client is gone, so its download fails.
+  // The first client disconnects, so its download fails.
   gone.abort();
   first.reject(new SvcError('cancelled'));
   await assert.rejects(canceled, fails('cancelled'));

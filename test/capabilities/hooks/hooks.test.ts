@@ -191,7 +191,7 @@ test('a program that outlives its daemon is not started a second time, and its r
   await first.start();
   world.receive(stranger, 'a1');
   await world.until('the start', () => world.lines().length === 1);
-  // The first daemon is killed: it does nothing from here on. Its files and its row stay.
+  // The first daemon is killed: it does nothing after that. Its files and its row stay.
   const second = world.open();
   await second.start();
   await world.clock.run(MINUTE_MS / 2);
