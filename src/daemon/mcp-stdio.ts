@@ -70,6 +70,11 @@ class LocalNode {
     return null;
   }
 
+  /** Ends an attempt to become the node. */
+  giveUp(): void {
+    this.#ending = true;
+  }
+
   /** Takes over the node when the shared one has exited. Then calls `then`, whichever process runs it now. */
   succeed(gone: number, then: () => void): void {
     const failed = (error: unknown): void =>
@@ -110,14 +115,22 @@ export async function runMcpStdio(
   environment: NodeJS.ProcessEnv,
   startNode: () => Promise<StdioNode>,
 ): Promise<void> {
+  const stopped = Promise.withResolvers<void>();
   const streams = { input: process.stdin, output: claimStdout() };
   const own = new LocalNode(args.dataDir, startNode);
   let node: StdioNode | null;
+  // Registered before the start, so that a signal during the start also stops the node cleanly.
+  onStopSignal(process, () => {
+    setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref();
+    own.giveUp();
+    stopped.resolve();
+  });
   try {
     node = await own.become();
   } catch (error) {
     // On a terminal, a user reads the error message instead.
-    if (error instanceof SvcError && !process.stdin.isTTY) await serveFailure(streams, error);
+    if (error instanceof SvcError && !process.stdin.isTTY)
+      await Promise.race([serveFailure(streams, error), stopped.promise]);
     throw error;
   }
   const session =
@@ -127,7 +140,7 @@ export async function runMcpStdio(
           { version: VERSION, profiles: args.mcpStdio?.profiles },
           { ...streams, tools: node.tools, clock: systemClock, log: node.log },
         );
-  onStopSignal(process, () => detach(session.close()));
+  detach(stopped.promise.then(() => session.close()));
   await session.closed;
   setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref();
   await own.end();

@@ -5,6 +5,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import { VERSION } from '../../foundation/version.ts';
 import { FileOutput } from './output.ts';
 import { runCli } from './program.ts';
+import { wasInterrupted } from './signals.ts';
 
 /** Loopback names. */
 const LOOPBACK = ['127.0.0.1', 'localhost', '[::1]'];
@@ -45,3 +46,5 @@ process.exitCode = await runCli(
   },
   { version: VERSION, dataDir: dataDirOrError() },
 );
+// Work that an interrupted command has abandoned, such as a request to the daemon, would keep the process running.
+if (wasInterrupted()) process.exit();

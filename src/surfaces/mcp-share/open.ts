@@ -15,7 +15,7 @@ export interface ShareOptions {
   readonly clock: Clock;
   /** See `ServerCommand`. */
   readonly graceMs?: number;
-  /** Cancels the inspection of a server. */
+  /** Ends the inspection of a server. */
   readonly signal?: AbortSignal;
 }
 
@@ -30,9 +30,10 @@ async function awaitInspection(looking: Promise<Inspection>, next: string): Prom
   try {
     return await looking;
   } catch (cause) {
+    if (cause instanceof SvcError && cause.code === 'cancelled') throw cause;
     const why = cause instanceof Error ? cause.message : 'unknown error';
     throw new SvcError('connect_failed', {
-      message: `The server does not respond as an MCP server: ${why}. ${next}`,
+      message: `The server does not respond as an MCP server: ${why.replace(/[.]$/, '')}. ${next}`,
       cause,
     });
   }
@@ -47,16 +48,17 @@ export async function open(
   { environment, log, lists, clock, graceMs, signal }: ShareOptions,
 ): Promise<ShareOpening> {
   const rules = new ToolRules(lists);
+  const inspecting = { clock, signal, onSilent: (text: string) => log(`svc: ${text}\n`) };
   if (server instanceof URL) {
     const seen = await awaitInspection(
-      inspectUrl(server, signal),
+      inspectUrl(server, inspecting),
       'svc mcp share takes the whole address of one, such as http://127.0.0.1:3000/mcp',
     );
     return { seen, begin: (agent) => Gate.open({ agent, backend: new UrlShare(server, rules), clock, log }) };
   }
   const command = { ...server, environment: serverEnvironment(environment), log, graceMs };
   const seen = await awaitInspection(
-    inspectCommand(command, signal),
+    inspectCommand(command, inspecting),
     'Run the command after "svc mcp share" alone to see the reason.',
   );
   const { isModern } = seen;

@@ -25,6 +25,15 @@ interface TreeOptions {
   readonly env: Record<string, string>;
   readonly graceMs?: number | undefined;
   readonly log: (text: string) => void;
+  readonly output: OutputNotes;
+}
+
+/** Notes about the output of a server, also of the process with which the SDK tries it first. */
+export interface OutputNotes {
+  /** The first characters of its standard output. */
+  said: string;
+  /** The owner knows that it writes other text to its standard output. */
+  isNoisy: boolean;
 }
 
 /** Signals a process group. Returns false if it is empty. */
@@ -61,8 +70,6 @@ class ProcessTree extends StdioClientTransport {
   readonly #lines = new MessageLines({ onOdd: (odd) => this.#odd(odd), skipsText: true });
   readonly #stderr = new PassThrough();
   #child: ChildProcess | null = null;
-  #said = '';
-  #isNoisy = false;
   #ending: Promise<void> | null = null;
 
   constructor(options: TreeOptions) {
@@ -139,14 +146,10 @@ class ProcessTree extends StdioClientTransport {
     else signalGroup(pid, 'SIGKILL');
   }
 
-  /** The first characters that the process wrote to its standard output. */
-  get said(): string {
-    return this.#said;
-  }
-
   #take(chunk: Buffer): void {
-    if (this.#said.length < MAX_SAID_CHARS)
-      this.#said = `${this.#said}${chunk.toString('utf8', 0, MAX_SAID_CHARS)}`.slice(0, MAX_SAID_CHARS);
+    const { output } = this.#options;
+    if (output.said.length < MAX_SAID_CHARS)
+      output.said = `${output.said}${chunk.toString('utf8', 0, MAX_SAID_CHARS)}`.slice(0, MAX_SAID_CHARS);
     this.#lines.append(chunk);
     for (let message = this.#lines.readMessage(); message !== null; message = this.#lines.readMessage())
       this.onmessage?.(message);
@@ -160,9 +163,10 @@ class ProcessTree extends StdioClientTransport {
       return this.onmessage?.(parseJSONRPCMessage(rpcError(id, RPC.serverGone, text)));
     }
     if (kind === 'request') this.#child?.stdin?.write(`${JSON.stringify(answerTo(odd))}\n`);
-    if (this.#isNoisy) return;
-    this.#isNoisy = true;
-    this.#options.log(
+    const { output, log } = this.#options;
+    if (output.isNoisy) return;
+    output.isNoisy = true;
+    log(
       'svc: The server writes to its standard output what is no MCP message. That is ignored. Let it log to standard error.\n',
     );
   }
@@ -205,10 +209,14 @@ export function serverEnvironment(own: Readonly<Record<string, string | undefine
  * The transport of a server's process, which is not started yet.
  * @param caller null if the server is only inspected
  */
-export function stdioTransport(what: ServerCommand, caller: string | null): ProcessTree {
+export function stdioTransport(
+  what: ServerCommand,
+  caller: string | null,
+  output: OutputNotes = { said: '', isNoisy: false },
+): ProcessTree {
   const { command, args, environment, graceMs, log } = what;
   const env = caller === null ? { ...environment } : { ...environment, [CALLER_VARIABLE]: caller };
-  const transport = new ProcessTree({ command, args: [...args], env, graceMs, log });
+  const transport = new ProcessTree({ command, args: [...args], env, graceMs, log, output });
   transport.stderr.on('data', (chunk: Buffer) => log(chunk.toString()));
   return transport;
 }

@@ -2,7 +2,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { constants } from 'node:os';
 import { pipeline } from 'node:stream/promises';
 import { parseAddress } from '../../../foundation/address.ts';
 import { codeOf, SvcError } from '../../../foundation/errors.ts';
@@ -10,7 +9,7 @@ import { ownScript } from '../../../foundation/package-file.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { accessToken, CALLING_AGENT, type ParsedOptions, type ValueOption } from '../options.ts';
-import { SIGNALS } from '../signals.ts';
+import { SIGNALS, signalExitCode } from '../signals.ts';
 
 const CONNECT_OPTIONS = {
   ...CALLING_AGENT,
@@ -65,9 +64,6 @@ function quoted(word: string): string {
   return `'${word.replaceAll("'", "'\\''").replaceAll('%', '%%')}'`;
 }
 
-/** A shell adds this to the number of the signal that killed a program. */
-const SIGNALLED = 128;
-
 /**
  * Runs a program and forwards signals to it.
  * @returns its exit code, as a shell reports it
@@ -83,7 +79,7 @@ async function ended(program: string, args: readonly string[], env: NodeJS.Proce
   try {
     const [code, signal]: unknown[] = await once(child, 'exit');
     if (typeof code === 'number') return code;
-    return SIGNALLED + (Object.entries(constants.signals).find(([name]) => name === signal)?.[1] ?? 0);
+    return signalExitCode(signal);
   } catch (cause) {
     throw new SvcError('not_found', { message: `${program} cannot be started (${codeOf(cause)}).`, cause });
   } finally {

@@ -3,11 +3,12 @@
 import { resolve } from 'node:path';
 import { systemClock } from '../../../foundation/clock.ts';
 import { homeDirectory } from '../../../foundation/data-dir/paths.ts';
+import { abortable } from '../../../foundation/deadline.ts';
 import { MCP_PATH } from '../../../foundation/domain/services.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { parseAid } from '../../../foundation/identity/aid.ts';
 import { addServer, type ClientLaunch, isMcpClient, type Machine, MCP_CLIENTS } from '../../mcp-hosts/hosts.ts';
-import type { Gate } from '../../mcp-share/gate.ts';
+import type { Gate, GateParts } from '../../mcp-share/gate.ts';
 import type { Inspection } from '../../mcp-share/inspect.ts';
 import { provenService } from '../../proven-caller.ts';
 import type { AnswerOf } from '../client.ts';
@@ -23,7 +24,7 @@ import {
 } from '../options.ts';
 import { type OutputFormats, show, showFirstPart } from '../output.ts';
 import { publishedText, tryPublish } from '../publication.ts';
-import { untilSignal } from '../signals.ts';
+import { type Interruption, interruption, untilSignal } from '../signals.ts';
 import { commandWord, formatFields, safeText } from '../text.ts';
 import { rejectUsedLabel } from './alias.ts';
 import { ownCommand, proofKey, warnOfCallHooks } from './hooks.ts';
@@ -114,7 +115,7 @@ async function use(context: CliContext, typed: Using) {
   };
   if (typed.stdio === true) return beServer(context, aid, way);
   const url = await context.progress('Connecting', addressOf(context, aid, way));
-  const found = await context.progress('Connecting to the server', serverAt(url, typed.agent));
+  const found = await context.progress('Connecting to the server', serverAt(context, url, typed.agent));
   return { aid, url: url.href, into: typed.into, ...into(context, aid, typed), ...found };
 }
 
@@ -122,10 +123,13 @@ async function use(context: CliContext, typed: Using) {
  * The server of an agent. `problem`: why it does not respond now. It can be used when it does.
  * @throws SvcError `bad_response` if the agent is no MCP server
  */
-async function serverAt(url: URL, agent: string) {
+async function serverAt(context: CliContext, url: URL, agent: string) {
   const { inspectUrl } = await import('../../mcp-share/inspect.ts');
   try {
-    const { title: server, tools } = await inspectUrl(url);
+    const { title: server, tools } = await inspectUrl(url, {
+      clock: systemClock,
+      onSilent: (text) => context.info(text),
+    });
     return { server, tools, problem: undefined };
   } catch (error) {
     if (error instanceof SvcError && error.code === 'bad_response')
@@ -185,8 +189,8 @@ function addUseCommand(mcp: CommandGroup): void {
 
 // The agent of a shared MCP server. It is created if necessary, and closed to all but the allowed agents.
 
-/** Deadline for each request while the command stops, milliseconds. */
-const UNBIND_MS = 5_000;
+/** Deadline for each request while the command stops, milliseconds. A daemon that hangs must not delay the end. */
+const UNBIND_MS = 1_000;
 
 interface ShareAgentOptions {
   readonly aid: string | undefined;
@@ -368,46 +372,79 @@ async function share(context: CliContext, words: readonly string[], options: Sha
   const { io } = context;
   const log = (text: string): void => void io.stderr.write(safeText(text));
   // From here on a signal must also stop the processes of the server.
-  const end = new AbortController();
-  const ending = untilSignal(io.signal).then(() => end.abort());
+  const end = interruption(io.signal);
+  const within = <T>(work: Promise<T>): Promise<T> => abortable(work, end.signal);
   const { open } = await import('../../mcp-share/open.ts');
   const opening = open(server, { environment: io.env, log, lists, clock: systemClock, signal: end.signal });
   const { seen, begin } = await context.progress('Starting the server', opening);
-  if (end.signal.aborted) throw new SvcError('cancelled');
   checkTools(seen, lists);
-  const agent = await shareAgent(context, options, (made, said) => showFirstPart(context, made, options, SHARED, said));
+  const agent = await within(
+    shareAgent(context, options, (made, said) => showFirstPart(context, made, options, SHARED, said)),
+  );
   const { isNew: _, ...known } = agent;
   const { aid } = known;
-  const allowed = await allowAll(context, aid, [...new Set([...named, ...lists.keys()])]);
+  const allowed = await within(allowAll(context, aid, [...new Set([...named, ...lists.keys()])]));
   const { title, tools } = seen;
   const told = { ...known, name: options.name, server: title, tools, allowed };
   if (key !== undefined) {
     const revision = seen.isModern ? 'modern' : 'sessions';
     const command = [...wakingCommand(revision, lists), ...ownCommand(words, io.env)];
-    const address = await setOnDemand(context, key, { aid, command, shell: false, idleMs: options.idle });
-    const service_tcp = provenService(address);
-    const default_before = await bindShare(context, agent, service_tcp).catch(async (error: unknown) => {
-      await removeOnDemand(context, aid);
-      throw error;
-    });
-    const state = await context.progress('Publishing', tryPublish(context, aid));
-    await show(context, { ...told, service_tcp, default_before, ...state }, options, ON_DEMAND);
+    const shared = await within(shareOnDemand(context, agent, { key, command, idleMs: options.idle }));
+    await show(context, { ...told, ...shared }, options, ON_DEMAND);
     return undefined;
   }
-  const gate: Gate = await begin(await gateAgent(context, aid));
+  await shareNow(context, {
+    agent,
+    begin,
+    end,
+    tell: (shared) => show(context, { ...told, ...shared }, options, SHARED),
+  });
+  return undefined;
+}
+
+type Bound = Pick<Shared, 'service_tcp' | 'default_before' | 'published' | 'publish_error'>;
+
+interface OnDemandShare {
+  readonly key: Buffer;
+  readonly command: readonly string[];
+  readonly idleMs: number | undefined;
+}
+
+/** Has svcd start the server when a caller comes. */
+async function shareOnDemand(context: CliContext, agent: ShareAgent, wanted: OnDemandShare): Promise<Bound> {
+  const { aid } = agent;
+  const { key, ...program } = wanted;
+  const service_tcp = provenService(await setOnDemand(context, key, { ...program, aid, shell: false }));
+  const default_before = await bindShare(context, agent, service_tcp).catch(async (error: unknown) => {
+    await removeOnDemand(context, aid);
+    throw error;
+  });
+  return { service_tcp, default_before, ...(await context.progress('Publishing', tryPublish(context, aid))) };
+}
+
+interface RunningShare {
+  readonly agent: ShareAgent;
+  readonly begin: (agent: GateParts['agent']) => Promise<Gate>;
+  readonly end: Interruption;
+  readonly tell: (shared: Bound) => Promise<void>;
+}
+
+/** Shares the server until a signal arrives. */
+async function shareNow(context: CliContext, { agent, begin, end, tell }: RunningShare): Promise<void> {
+  const { aid } = agent;
+  const within = <T>(work: Promise<T>): Promise<T> => abortable(work, end.signal);
+  const gate = await begin(await within(gateAgent(context, aid)));
   try {
     const service_tcp = provenService(gate.address);
-    const default_before = await bindShare(context, agent, service_tcp);
-    const publishing = Promise.race([tryPublish(context, aid), ending]);
+    const default_before = await within(bindShare(context, agent, service_tcp));
+    const publishing = Promise.race([tryPublish(context, aid), end.ended]);
     const state = (await context.progress('Publishing', publishing)) ?? { published: false };
-    await show(context, { ...told, service_tcp, default_before, ...state }, options, SHARED);
-    await ending;
+    await tell({ service_tcp, default_before, ...state });
+    await end.ended;
   } finally {
     // The daemon may be stopped. A stale binding is harmless, because no other process can prove to be this one.
-    await unbindShare(context, aid, gate.address).catch(() => {});
-    await gate.close();
+    await Promise.all([unbindShare(context, aid, gate.address).catch(() => {}), gate.close()]);
   }
-  return undefined;
 }
 
 /** The agent of a share, with the key of the proofs of its callers. */
@@ -434,9 +471,9 @@ async function beWoken(
   const ports = { own: Number(PORT), bound: Number(SVC_PORT) };
   if (server instanceof URL || SVC_AID === undefined || !(ports.own > 0 && ports.bound > 0))
     throw new SvcError('invalid_request', { message: 'Only svcd uses --woken. Use --on-demand.' });
-  const ending = untilSignal(context.io.signal);
+  const end = interruption(context.io.signal);
   const { wake } = await import('../../mcp-share/open.ts');
-  const agent = await gateAgent(context, SVC_AID);
+  const agent = await abortable(gateAgent(context, SVC_AID), end.signal);
   const log = (text: string): void => void context.io.stderr.write(safeText(text));
   const gate = await wake(
     server,
@@ -444,7 +481,7 @@ async function beWoken(
     { agent, ports },
     { environment, log, lists, clock: systemClock },
   );
-  await ending;
+  await end.ended;
   await gate.close();
   return undefined;
 }
