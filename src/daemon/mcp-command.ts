@@ -1,8 +1,9 @@
 /** `svcd mcp print|add`: adds svcd to the configuration of MCP clients. */
 
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { Argument, Command } from 'commander';
+import { readForeignFile } from '../foundation/foreign-file.ts';
 import type { McpHost } from '../operations/handlers/tools.ts';
 import { exampleHelp } from '../surfaces/cli/command-group.ts';
 import {
@@ -10,6 +11,7 @@ import {
   type ClientLaunch,
   hubEntry,
   isMcpClient,
+  MAX_HOST_FILE_BYTES,
   type Machine,
   MCP_CLIENTS,
   type McpClientName,
@@ -20,14 +22,10 @@ import {
 
 // Finds the MCP clients on this machine that are configured to use svcd.
 
-/** Largest configuration file to read, in bytes. */
-const MAX_HOST_FILE_BYTES = 16 * 2 ** 20;
-
 /** Null if the file is not a JSON object or cannot be read. */
 function namesSvcd(client: McpClientName, file: string): boolean | null {
   try {
-    if (statSync(file).size > MAX_HOST_FILE_BYTES) return null;
-    const entry = serverIn(client, readFileSync(file, 'utf8'), 'svcd');
+    const entry = serverIn(client, readForeignFile(file, MAX_HOST_FILE_BYTES).text, 'svcd');
     return entry === null ? null : entry !== undefined;
   } catch {
     return null;

@@ -1,10 +1,11 @@
 /** config.toml: parsed with errors that name key and line, and replaced atomically with a backup. */
-import { existsSync, readFileSync, readlinkSync, realpathSync, statSync } from 'node:fs';
-import { basename, dirname, resolve } from 'node:path';
+import { existsSync, statSync } from 'node:fs';
+import { basename } from 'node:path';
 import { parse, TomlError } from 'smol-toml';
 import { closestWord } from '../closest-word.ts';
-import { codeOf, SvcError } from '../errors.ts';
-import { describeDiskError, OTHERS_MODE, writeFileAtomic, writeFileInPlace } from '../files.ts';
+import { SvcError } from '../errors.ts';
+import { OTHERS_MODE } from '../files.ts';
+import { copyForeignFile, readForeignFile, writeForeignFile } from '../foreign-file.ts';
 import { CONFIG_KEYS, type Config, type ConfigKey, isConfigKey } from './schema.ts';
 import { lineOf } from './toml-edit.ts';
 import { checkValue } from './values.ts';
@@ -47,19 +48,7 @@ export interface ConfigFile {
  * @throws SvcError `config_invalid` with file, line and key
  */
 export function readConfigFile(path: string): ConfigFile {
-  if (!existsSync(path)) return { text: '', values: {} };
-  let text: string;
-  try {
-    if (statSync(path).size > MAX_CONFIG_FILE_BYTES) {
-      throw new SvcError('config_invalid', { message: `${path} is larger than ${MAX_CONFIG_FILE_BYTES} bytes.` });
-    }
-    text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path));
-  } catch (error) {
-    if (error instanceof SvcError) throw error;
-    const refused = error instanceof Error && 'syscall' in error;
-    const why = refused ? describeDiskError(error) : ` as UTF-8 text (${codeOf(error)}).`;
-    throw new SvcError('config_invalid', { message: `${path} cannot be read${why}` });
-  }
+  const { text } = readForeignFile(path, MAX_CONFIG_FILE_BYTES);
   return { text, values: parseConfig(text, basename(path)) };
 }
 
@@ -95,37 +84,14 @@ function parseToml(text: string, name: string): Record<string, unknown> {
   }
 }
 
-/** Follows links, also to a file that does not exist yet. */
-function targetOf(path: string): string {
-  try {
-    return realpathSync(path);
-  } catch (error) {
-    if (codeOf(error) !== 'ENOENT') throw error;
-  }
-  try {
-    return targetOf(resolve(dirname(path), readlinkSync(path)));
-  } catch (error) {
-    // Not a link, or a new file.
-    if (codeOf(error) === 'EINVAL' || codeOf(error) === 'ENOENT') return path;
-    throw error;
-  }
-}
-
 /**
- * Replaces the file and keeps the old one as `.bak`. Both are readable by their owner only. Links are followed. A file
- * that is a mount point cannot be replaced: it is overwritten.
- * @throws SvcError `not_writable`
+ * Writes the file and keeps the old one as `.bak`. Links, mode and owner stay.
+ * @throws SvcError `not_writable`, `wrong_state` if the file was changed meanwhile
  */
 export function writeConfigFile(path: string, text: string): void {
-  const target = targetOf(path);
-  if (!existsSync(target)) return writeFileAtomic(target, text);
-  writeFileAtomic(`${path}.bak`, readFileSync(target));
-  try {
-    writeFileAtomic(target, text);
-  } catch (error) {
-    if (!(error instanceof SvcError && codeOf(error.cause) === 'EBUSY')) throw error;
-    writeFileInPlace(target, text);
-  }
+  const before = readForeignFile(path, MAX_CONFIG_FILE_BYTES);
+  if (before.stats !== null) copyForeignFile(before, `${path}.bak`, false);
+  writeForeignFile(before, text);
 }
 
 /** A warning if other users of this machine can access the file, or null. */

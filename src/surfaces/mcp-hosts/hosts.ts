@@ -1,7 +1,6 @@
 /** The MCP clients that `svcd mcp` and `svc mcp use` support: paths and formats of their configuration files. */
 
-import { constants, copyFileSync, existsSync, mkdirSync, readFileSync, realpathSync } from 'node:fs';
-import path, { dirname } from 'node:path';
+import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import {
   applyEdits,
@@ -9,31 +8,28 @@ import {
   findNodeAtLocation,
   getNodeValue,
   modify,
+  type Node,
   type ParseError,
   parseTree,
 } from 'jsonc-parser';
-import { SvcError } from '../../foundation/errors.ts';
-import { PRIVATE_DIRECTORY_MODE, writeFileAtomic } from '../../foundation/files.ts';
+import { codeOf, SvcError } from '../../foundation/errors.ts';
+import { copyForeignFile, type ForeignFile, readForeignFile, writeForeignFile } from '../../foundation/foreign-file.ts';
 import { isObject } from '../../foundation/json.ts';
 
 // Writes a server into the configuration file of an MCP client.
 
-/** Reads a file and resolves links. */
-function readConfigFile(path: string): { readonly file: string; readonly text: string } {
-  if (!existsSync(path)) return { file: path, text: '' };
-  const file = realpathSync(path);
-  return { file, text: readFileSync(file, 'utf8') };
-}
+/** Largest configuration file of a client, in bytes. */
+export const MAX_HOST_FILE_BYTES: number = 16 * 2 ** 20;
 
 /** Copies a file to a free backup name next to it. Earlier backups stay. @returns the path of the copy */
-function keepBeside(file: string): string {
+function keepBeside(before: ForeignFile): string {
   for (let n = 1; ; n++) {
-    const backup = `${file}.before-svcd${n === 1 ? '' : `-${n}`}`;
+    const backup = `${before.file}.before-svcd${n === 1 ? '' : `-${n}`}`;
     try {
-      copyFileSync(file, backup, constants.COPYFILE_EXCL);
+      copyForeignFile(before, backup, true);
       return backup;
     } catch (error) {
-      if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+      if (codeOf(error) !== 'EEXIST') throw error;
     }
   }
 }
@@ -41,16 +37,16 @@ function keepBeside(file: string): string {
 /**
  * Adds a server to the configuration of a client and backs up the previous file.
  * @returns a description of the change
- * @throws SvcError `config_invalid` if the file is not a JSON object
+ * @throws SvcError `config_invalid` if the file is not a JSON object, `not_writable`
  */
 export function addServer(client: McpClientName, entry: ServerEntry, machine: Machine, dryRun: boolean): string {
-  const { file, text } = readConfigFile(MCP_CLIENTS[client].file(machine));
+  const before = readForeignFile(MCP_CLIENTS[client].file(machine), MAX_HOST_FILE_BYTES);
+  const { file, text } = before;
   const changed = withServer(client, text, entry);
   if (changed === text) return `${file} already has it.\n`;
   if (dryRun) return `Would write ${file}:\n${withServer(client, '', entry)}(and keep the rest of the file)\n`;
-  mkdirSync(dirname(file), { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
-  const backup = text === '' ? '' : `; the previous file is ${keepBeside(file)}`;
-  writeFileAtomic(file, changed);
+  const backup = text === '' ? '' : `; the previous file is ${keepBeside(before)}`;
+  writeForeignFile(before, changed);
   return `Added ${entry.name} to ${file}${backup}.\nRestart ${MCP_CLIENTS[client].title} to use it.\n`;
 }
 
@@ -155,6 +151,18 @@ function read(text: string) {
   return tree?.type === 'object' && errors.length === 0 ? { mark, written, tree } : null;
 }
 
+/** A member on the path to the entry, or of the entry, that occurs twice. Parsers differ in which one they use. */
+function repeatedMember(tree: Node, path: readonly string[]): string | undefined {
+  let at: Node | undefined = tree;
+  for (const name of path) {
+    const found: Node[] = (at?.children ?? []).filter(({ children }) => children?.[0]?.value === name);
+    if (found.length > 1) return name;
+    at = found[0]?.children?.[1];
+  }
+  const names = at?.type === 'object' ? (at.children ?? []).map(({ children }) => String(children?.[0]?.value)) : [];
+  return names.find((name, i) => names.indexOf(name) !== i);
+}
+
 /** The entry of a server. Undefined if there is none, null if the configuration cannot be parsed. */
 export function serverIn(client: McpClientName, text: string, name: string): unknown {
   const config = read(text);
@@ -184,6 +192,11 @@ export function withServer(client: McpClientName, text: string, { name, launch, 
   if (config === null || (present !== undefined && present.type !== 'object'))
     throw new SvcError('config_invalid', {
       message: `The configuration of ${title} is not a JSON object with servers, so it was not changed. "${shownBy}" prints the entry to add.`,
+    });
+  const repeated = repeatedMember(config.tree, [servers, name]);
+  if (repeated !== undefined)
+    throw new SvcError('config_invalid', {
+      message: `The configuration of ${title} contains ${JSON.stringify(repeated)} twice, so it was not changed. Remove one of both. "${shownBy}" prints the entry to add.`,
     });
   const { command, args, env = {} } = launch;
   const before = serverIn(client, text, name);

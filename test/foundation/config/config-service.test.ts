@@ -119,7 +119,7 @@ test('a file that is no text, too large or unreadable is refused', (t) => {
   writeFileSync(file, '#'.repeat(300_000));
   assert.throws(open, refusal(/is larger than 262144 bytes/));
   mkdirSync(`${file}.d`);
-  assert.throws(setUp(t, undefined, { file: `${file}.d` }).open, refusal(/EISDIR/));
+  assert.throws(setUp(t, undefined, { file: `${file}.d` }).open, refusal(/is not a regular file/));
 });
 
 test('a byte order mark is no fault', (t) => {
@@ -161,7 +161,7 @@ test('warns about misspelled variables and a readable file', (t) => {
   assert.match(open().warnings[1] ?? '', /has mode 644/);
 });
 
-test('a patch is written with its backup, for the owner only, and keeps comments', (t) => {
+test('a patch is written with its backup, and keeps comments and the mode of the file', (t) => {
   const { file, open, read } = setUp(t, '# mine\nlog_level = "info" # quiet\n');
   chmodSync(file, 0o644);
   const service = open();
@@ -173,7 +173,7 @@ test('a patch is written with its backup, for the owner only, and keeps comments
   assert.equal(read(), '# mine\nlog_level = "debug" # quiet\nlisten_addr = ":5000"\n');
   assert.equal(readFileSync(`${file}.bak`, 'utf8'), '# mine\nlog_level = "info" # quiet\n');
   assert.deepEqual(readdirSync(dirname(file)).sort(), ['config.toml', 'config.toml.bak']);
-  for (const path of [file, `${file}.bak`]) assert.equal(statSync(path).mode & 0o777, 0o600);
+  for (const path of [file, `${file}.bak`]) assert.equal(statSync(path).mode & 0o777, 0o644);
   assert.deepEqual([open().current.log_level, open().current.listen_addr], ['debug', ':5000']);
 });
 

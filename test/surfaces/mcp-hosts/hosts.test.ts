@@ -146,3 +146,15 @@ test('adds another server next to svcd', () => {
   const both = withServer('cursor', withSvcd('cursor', '', LAUNCH), { name: 'bob', launch: LAUNCH, shownBy: 'x' });
   assert.deepEqual(JSON.parse(both), { mcpServers: { svcd: ENTRY, bob: ENTRY } });
 });
+
+test('refuses a configuration in which a member on the path to the entry occurs twice', () => {
+  const twice = [
+    '{"mcpServers":{"svcd":{"command":"a"},"svcd":{"command":"b"}}}',
+    '{"mcpServers":{"a":{}},"x":1,"mcpServers":{}}',
+    '{"mcpServers":{"svcd":{"command":"a","command":"b"}}}',
+  ];
+  for (const text of twice)
+    assert.throws(() => withSvcd('cursor', text, LAUNCH), { code: 'config_invalid', message: /twice/ });
+  const elsewhere = '{"x":1,"x":2,"mcpServers":{"a":{"b":1,"b":2}}}';
+  assert.match(withSvcd('cursor', elsewhere, LAUNCH).replaceAll(/\s/g, ''), /"x":1,"x":2,[^]*"b":1,"b":2[^]*"svcd"/);
+});
