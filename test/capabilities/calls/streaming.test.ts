@@ -7,10 +7,11 @@ import { type TestContext, test } from 'node:test';
 import { LOOK_MS } from '../../../src/network/peers/path-health.ts';
 import { callWorld, webService } from '../../support/call-world.ts';
 import { eventually } from '../../support/eventually.ts';
+import { scaled } from '../../support/scale.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const MIB = 1024 * 1024;
-const BIG_BYTES = 200 * MIB;
+const BIG_BYTES = scaled(40, 200) * MIB;
 /** Limit on the bytes of a call that two daemons buffer: link windows and some buffers. */
 const MAX_HELD_BYTES = 8 * MIB;
 const CHUNK = Buffer.alloc(64 * 1024, 'x');
@@ -57,7 +58,7 @@ async function settled(value: () => number): Promise<number> {
   return last;
 }
 
-test('a paused reader throttles a download of 200 MB, which arrives completely', async (t) => {
+test('a paused reader throttles a large download, which arrives completely', async (t) => {
   const world = await callWorld(t);
   const upstream = upstreamSockets(t);
   const big = bigSource();
@@ -66,7 +67,7 @@ test('a paused reader throttles a download of 200 MB, which arrives completely',
   const { body } = await world.call();
   let read = 0;
   let most = 0;
-  const pauses = [0, MIB, 50 * MIB, 120 * MIB];
+  const pauses = [0, MIB, BIG_BYTES * 0.25, BIG_BYTES * 0.6];
   for await (const chunk of body as AsyncIterable<Buffer>) {
     if (pauses[0] !== undefined && read >= pauses[0]) {
       pauses.shift();
@@ -79,7 +80,7 @@ test('a paused reader throttles a download of 200 MB, which arrives completely',
   assert.ok(most > 0 && most < MAX_HELD_BYTES, `${(most / MIB).toFixed(1)} MiB were buffered`);
 });
 
-test('a slow service throttles an upload of 200 MB, which arrives completely', async (t) => {
+test('a slow service throttles a large upload, which arrives completely', async (t) => {
   const world = await callWorld(t);
   const upstream = upstreamSockets(t);
   const big = bigSource();
@@ -87,7 +88,7 @@ test('a slow service throttles an upload of 200 MB, which arrives completely', a
   let most = 0;
   const held = (): number => big.taken() - sum(upstream, (socket) => socket.bytesWritten - socket.writableLength);
   const service = await webService(t, (request, response) => {
-    const pauses = [0, MIB, 120 * MIB];
+    const pauses = [0, MIB, BIG_BYTES * 0.6];
     request.on('data', (chunk: Buffer) => {
       most = Math.max(most, held());
       read += chunk.length;

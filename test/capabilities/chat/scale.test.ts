@@ -1,11 +1,12 @@
-/** A conversation of a hundred thousand entries: no operation costs more database work than in a small one. */
+/** A conversation of many entries: no operation costs more database work than in a small one. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { type ChatNode, ChatWorld } from '../../support/chat-world.ts';
 import { recordingStore } from '../../support/recording-store.ts';
+import { scaled } from '../../support/scale.ts';
 
-const ENTRIES = 100_000;
+const ENTRIES = scaled(10_000, 100_000);
 /** Limits of one operation, independent of the size of the conversation. */
 const MAX_STATEMENTS = 40;
 const MAX_ROWS = 500;
@@ -29,7 +30,7 @@ function fill(node: ChatNode, aid: Aid, peer: Aid): void {
   });
 }
 
-test('operations on a conversation of a hundred thousand entries need few statements and rows', async () => {
+test('operations on a conversation of many entries need few statements and rows', async () => {
   const recording = recordingStore();
   const world = new ChatWorld();
   const [first, b] = [await world.node('a', recording.store), await world.node('b')];

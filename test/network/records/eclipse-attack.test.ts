@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import type { AttackFigures, AttackOptions } from '../../support/dht-attack/attack-options.ts';
 import { PUBLIC_MACHINE } from '../../support/dht-attack/positions.ts';
 import { run } from '../../support/programs.ts';
+import { scaled } from '../../support/scale.ts';
 
 const ATTACK = fileURLToPath(new URL('../../support/dht-attack/eclipse-attack.ts', import.meta.url));
 /** Fraction of reads that must find the record. */
@@ -11,9 +12,7 @@ const ENOUGH = 0.99;
 
 async function attack(changed: Partial<AttackOptions>): Promise<AttackFigures> {
   const script = `${PUBLIC_MACHINE} && exec "${process.execPath}" "${ATTACK}" '${JSON.stringify(changed)}'`;
-  // Counting its coverage would take minutes.
-  const options = { env: { NODE_V8_COVERAGE: undefined } };
-  const { code, stdout, stderr } = await run('unshare', ['-rn', 'sh', '-c', script], options);
+  const { code, stdout, stderr } = await run('unshare', ['-rn', 'sh', '-c', script]);
   assert.equal(code, 0, stderr);
   return JSON.parse(stdout);
 }
@@ -26,7 +25,9 @@ test('an attacker with 4,096 addresses in 16 networks cannot hide the records of
     atSharedAddress,
     reads,
   } = await attack({
-    reads: 40,
+    honest: scaled(50, 200),
+    atSharedAddress: scaled(6, 20),
+    reads: scaled(20, 40),
     behaviors: [{}, { lie: 'stale', names: 'phantoms' }],
   });
   // The attacker does occupy all closest positions, but must not be able to hide records.

@@ -12,6 +12,7 @@ import { eventually } from '../../support/eventually.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { LeapClock } from '../../support/leap-clock.ts';
 import { endpointRecord, largeRecord, type Published, removableNote, testRecord } from '../../support/records.ts';
+import { scaled } from '../../support/scale.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { DhtTestnet, type TestNode } from '../../support/testnet-dht.ts';
 
@@ -23,6 +24,8 @@ const LOOK_MS = 61_000;
 const REPLICAS = 8;
 /** Nodes that receive a record. In a larger network, some nodes do not. */
 const CIRCLE = 16;
+/** Nodes of the network, all of which are replaced. */
+const NODES = scaled(18, 24);
 
 /** How many of these nodes store a record. */
 function copies(nodes: readonly TestNode[], { record }: Published): number {
@@ -75,7 +78,7 @@ test('notes and records of an absent publisher outlive every node that stored th
   const clock = new LeapClock();
   const timestamp = Math.floor(clock.now() / 1000);
   const storeIn = temporaryDirectory(t);
-  await using net = await DhtTestnet.start(24, { clock, storeIn });
+  await using net = await DhtTestnet.start(NODES, { clock, storeIn });
   const owner = newIdentity(timestamp - 60);
   const recipient = newIdentity(timestamp - 60);
   const week = { timestamp, ttl: 7 * DAY_S };
