@@ -152,7 +152,7 @@ export async function main(seed: number): Promise<void> {
     if (values.timeline) for (const line of world.timeline) console.error(line);
     const cpuSeconds = process.cpuUsage().user / 1e6;
     console.error(`${((figures.nodeDays * 3600) / cpuSeconds).toFixed(0)} node-days per hour of one core`);
-    console.log(JSON.stringify({ seed, ...figures, events: schedule.ran }, null, 2));
+    console.log(JSON.stringify({ seed, ...figures, events: schedule.ran, cpuSeconds }, null, 2));
     process.exit(figures.violations.length === 0 ? 0 : 1);
   }
   const network = new SimulatedRecordNetwork(

@@ -1,5 +1,6 @@
 /**
- * `npm run soak -- [--hours 24] [--rounds 60]`: runs real daemons under everyday load as fast as the machine allows,
+ * `npm run soak -- [--hours 24] [--rounds 60]`: runs the tests that exist in two sizes in the large one. Then,
+ * unless `--hours` is 0, it runs real daemons under everyday load as fast as the machine allows,
  * and prints their resources after every simulated hour. A figure that grows from the second third of the hours to the
  * last is reported as a leak, with exit code 1.
  *
@@ -18,6 +19,9 @@ import { operations } from '../src/operations/index.ts';
 import { TestDaemon } from '../test/support/daemon.ts';
 import { eventually } from '../test/support/eventually.ts';
 import { tool } from '../test/support/moving.ts';
+import { SCALE_VARIABLE } from '../test/support/scale.ts';
+import { allTestFiles, planJobs } from './test-run/plan.ts';
+import { runJobs } from './test-run/run.ts';
 
 const MIB = 1024 * 1024;
 /** Tolerated growth from the second third of the hours to the last. Caches fill, and figures vary. */
@@ -162,8 +166,19 @@ async function run(hours: number, rounds: number): Promise<boolean> {
   return leaks.length === 0;
 }
 
+/** Runs the tests that exist in two sizes. */
+async function runLarge(): Promise<boolean> {
+  const { unit, endToEnd } = allTestFiles();
+  const isScaled = (file: string): boolean => readFileSync(file, 'utf8').includes('support/scale.ts');
+  process.env[SCALE_VARIABLE] = 'large';
+  const isPassed = await runJobs(planJobs({ unit: unit.filter(isScaled), endToEnd: endToEnd.filter(isScaled) }));
+  delete process.env[SCALE_VARIABLE];
+  return isPassed;
+}
+
 const { values } = parseArgs({ options: { hours: { type: 'string' }, rounds: { type: 'string' } } });
 const [hours, rounds] = [Number(values.hours ?? 24), Number(values.rounds ?? 60)];
-for (const [name, value] of Object.entries({ hours, rounds }))
-  if (!Number.isInteger(value) || value < 1) throw new Error(`--${name} needs a positive integer.`);
-process.exit((await run(hours, rounds)) ? 0 : 1);
+for (const [name, value] of Object.entries({ hours, rounds: rounds - 1 }))
+  if (!Number.isInteger(value) || value < 0) throw new Error(`--${name} needs a positive integer.`);
+const isPassed = await runLarge();
+process.exit((hours === 0 || (await run(hours, rounds))) && isPassed ? 0 : 1);

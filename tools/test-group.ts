@@ -3,9 +3,10 @@
  * children, and so are processes that remain when the program exits. A test that hangs or leaves a daemon behind then
  * fails instead of blocking the run.
  */
-import { spawn, spawnSync } from 'node:child_process';
+import { type StdioOptions, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
+import { setPriority } from 'node:os';
 
 /** Poll interval, milliseconds. */
 const POLL_MS = 1_000;
@@ -20,8 +21,14 @@ export interface GroupOptions {
   readonly program: string;
   readonly args: readonly string[];
   readonly environment?: NodeJS.ProcessEnv;
-  /** Time limit of every process except the program itself, milliseconds. */
+  /** Default: inherited. */
+  readonly stdio?: StdioOptions;
+  /** Niceness, 0 to 19. Its children inherit it. */
+  readonly nice?: number;
+  /** Time limit of every process, milliseconds. */
   readonly limitMs: number;
+  /** Whether the limit counts for the program, too. Default: only for its children. */
+  readonly limitsProgram?: boolean;
   /** Called with the command line of each killed process. */
   readonly onKilled: (command: string) => void;
 }
@@ -90,29 +97,31 @@ export class ProcessAges {
 }
 
 /** Runs it and returns its exit code, 1 after a signal. */
-export async function runGroup({ program, args, environment, limitMs, onKilled }: GroupOptions): Promise<number> {
+export async function runGroup(options: GroupOptions): Promise<number> {
+  const { program, args, environment = process.env, stdio = 'inherit', nice = 0 } = options;
+  const { limitMs, limitsProgram = false, onKilled } = options;
   const posix = process.platform !== 'win32';
-  const child = spawn(program, args, { stdio: 'inherit', detached: posix, env: environment ?? process.env });
+  const child = spawn(program, args, { stdio, detached: posix, env: environment });
   const leader = child.pid ?? 0;
+  if (nice > 0 && leader > 0) setPriority(leader, nice);
   const ages = new ProcessAges();
   const killOverdue = (): void => {
     const all = process.platform === 'linux' ? processesFromProc() : processesFromPs();
-    const members = all.filter(({ pid, group }) => group === leader && pid !== leader).map(({ pid }) => pid);
+    const isLimited = (pid: number): boolean => limitsProgram || pid !== leader;
+    const members = all.filter(({ pid, group }) => group === leader && isLimited(pid)).map(({ pid }) => pid);
     for (const pid of ages.olderThan(limitMs, new Set(members), performance.now())) {
       onKilled(commandOf(pid));
       for (const one of withDescendants(pid, all)) kill(one);
     }
   };
   const timer = posix && leader > 0 ? setInterval(killOverdue, POLL_MS) : undefined;
-  // Its group is not the terminal's, so forward the signal.
-  const end = (): void => {
-    kill(posix ? -leader : leader);
-    process.exit(1);
-  };
-  process.once('SIGINT', end).once('SIGTERM', end);
+  // Its group is not the terminal's. Several groups may run, so each ends when this process exits.
+  const end = (): void => kill(posix ? -leader : leader);
+  const exit = (): never => process.exit(1);
+  process.once('exit', end).once('SIGINT', exit).once('SIGTERM', exit);
   const [code]: unknown[] = await once(child, 'exit');
   clearInterval(timer);
-  process.off('SIGINT', end).off('SIGTERM', end);
+  process.off('exit', end).off('SIGINT', exit).off('SIGTERM', exit);
   if (posix) kill(-leader);
   return typeof code === 'number' ? code : 1;
 }

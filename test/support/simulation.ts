@@ -4,6 +4,8 @@ import { type Output, run } from './programs.ts';
 
 interface Figures {
   readonly eventHash: string;
+  /** Of the whole run. */
+  readonly cpuSeconds: number;
   readonly users: Readonly<Record<string, Readonly<Record<string, number>>>>;
   readonly violations: readonly { readonly guarantee: string; readonly text: string }[];
 }
@@ -11,9 +13,9 @@ interface Figures {
 /** Options of a simulation of a few seconds. */
 export const SMALL_WORLD = '--nodes 4 --days 0.01 --actions 60 --pause 5 --healing 15'.split(' ');
 
-/** Runs `sim/run.ts`. It is a third slower if its coverage is counted. */
+/** Runs `sim/run.ts`. */
 export async function simulate(options: readonly string[]): Promise<Output> {
-  return await run(process.execPath, ['sim/run.ts', ...options], { env: { NODE_V8_COVERAGE: undefined } });
+  return await run(process.execPath, ['sim/run.ts', ...options]);
 }
 
 /** Asserts that a simulation breaks no guarantee. */

@@ -25,12 +25,21 @@ const TIMEOUT_FACTOR = 5;
 const TIMEOUT_MARGIN_MS = 15_000;
 /** Timeout for a test file without a fault, milliseconds. */
 const MAX_BASELINE_MS = 300_000;
+/** Timeout of a test whose usual time is unknown, milliseconds. */
+const LIMIT_MS = 60_000;
 /** Heap limit of a test, so that a fault that fills memory stops the test and not the machine. */
 const HEAP_MB = 1024;
 /** Folders that unit tests do not need, or that are linked instead of copied. */
 const NOT_COPIED = new Set(['.git', 'node_modules', 'dist', 'coverage']);
 /** Source paths in a text: imports, workers and child processes of a test. */
 const NAMED_FILE = /['"`]([^'"`\n]*\.ts)['"`]/g;
+
+export interface JudgeOptions {
+  /** Maximum number of test files for one fault, the nearest first. Default: all. */
+  readonly maxTests?: number;
+  /** Whether all tests are known to pass, so that none runs without a fault first. */
+  readonly testsPass?: boolean;
+}
 
 const running = new Set<number>();
 
@@ -82,14 +91,16 @@ function namedBy(root: string, file: string): string[] {
 /** Copies of the repository, with cached data about its tests. */
 export class Judge {
   readonly #root: string;
+  readonly #options: JudgeOptions;
   readonly #scratch = mkdtempSync(join(tmpdir(), 'svcd-mutants-'));
   readonly #free: string[] = [];
   readonly #named = new Map<string, readonly string[]>();
   readonly #baselines = new Map<string, Promise<number>>();
 
   /** @param copies how many faults are judged at a time */
-  constructor(root: string, copies: number) {
+  constructor(root: string, copies: number, options: JudgeOptions = {}) {
     this.#root = root;
+    this.#options = options;
     for (let i = 0; i < copies; i += 1) {
       const copy = join(this.#scratch, String(i));
       cpSync(root, copy, { recursive: true, filter: (from) => !NOT_COPIED.has(relative(root, from)) });
@@ -145,14 +156,15 @@ export class Judge {
   async judge(mutant: Mutant): Promise<Verdict> {
     const copy = this.#free.pop();
     if (copy === undefined) throw new Error('All copies are in use. Judge fewer mutants in parallel.');
-    const tests = this.testsOf(mutant.file);
+    const { maxTests, testsPass = false } = this.#options;
+    const tests = this.testsOf(mutant.file).slice(0, maxTests);
     const path = join(copy, mutant.file);
     const source = readFileSync(path, 'utf8');
     try {
       for (const test of tests) {
-        const usualMs = await this.#baseline(copy, test);
+        const limitMs = testsPass ? LIMIT_MS : (await this.#baseline(copy, test)) * TIMEOUT_FACTOR + TIMEOUT_MARGIN_MS;
         writeFileSync(path, applyMutant(source, mutant));
-        const verdict = await runTest(copy, test, usualMs * TIMEOUT_FACTOR + TIMEOUT_MARGIN_MS);
+        const verdict = await runTest(copy, test, limitMs);
         writeFileSync(path, source);
         if (verdict !== 'unnoticed') return verdict;
       }

@@ -1,0 +1,35 @@
+/**
+ * `npm test`: static checks, tests, faults planted in the sources, and fresh seeds of the simulator. Fresh seeds start
+ * first, have the lowest priority, and are joined at the end.
+ */
+import { spawnSync } from 'node:child_process';
+import { runChecks } from './check.ts';
+import { runJob } from './test-run/job.ts';
+import { allTestFiles, FRESH_SEEDS, planJobs } from './test-run/plan.ts';
+import { runJobs, scratchFolders } from './test-run/run.ts';
+
+/** Niceness of the simulations, which use the time that the tests leave. */
+const LOWEST_PRIORITY = 19;
+
+function minutesSince(begunAt: number): string {
+  return `${((performance.now() - begunAt) / 60_000).toFixed(1)} min`;
+}
+
+const begunAt = performance.now();
+const folders = scratchFolders();
+const freshSeeds = runJob(
+  { name: FRESH_SEEDS, files: [FRESH_SEEDS], isEndToEnd: false },
+  { ...folders, nice: LOWEST_PRIORITY },
+);
+let isPassed = await runChecks();
+console.log(`static checks: ${minutesSince(begunAt)}`);
+// Later steps report nothing useful about sources that do not compile.
+if (!isPassed) process.exit(1);
+isPassed = await runJobs(planJobs(allTestFiles()), folders);
+console.log(`\nchecks and tests: ${minutesSince(begunAt)}`);
+const seeds = await freshSeeds;
+if (!seeds.passed) console.log(seeds.output);
+console.log(`${seeds.passed ? '✔' : '✖'} fresh seeds of the simulator (${minutesSince(begunAt)})`);
+const mutants = spawnSync(process.execPath, ['tools/mutants.ts', '--gate'], { stdio: 'inherit' });
+console.log(`\nall: ${minutesSince(begunAt)}`);
+process.exit(isPassed && seeds.passed && mutants.status === 0 ? 0 : 1);
