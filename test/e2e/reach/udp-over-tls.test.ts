@@ -51,7 +51,8 @@ async function world(t: TestContext) {
     const daemon = await start(place.machine, BOOTSTRAP, '', { env: place.env });
     return { ...place, daemon, aid: await served(daemon) };
   };
-  return { internet, helper, otherHelper, open, inside, start };
+  const machines = { [HELPERS[0]]: near, [HELPERS[1]]: far };
+  return { internet, helper, otherHelper, open, inside, start, machines };
 }
 
 /** Publishes an agent, as soon as the node is on a network. */
@@ -186,6 +187,36 @@ test('an open tunnel survives new passwords, and a helper that is killed', async
   });
   assert.ok(ofHelper < MAX_GAP_MS, `${ofHelper} ms without traffic after the loss of a helper`);
   await assertWhole(both);
+});
+
+/** A helper answers TLS, but its lent ports send nothing. */
+const DEAD_PORTS = `table inet dead {
+  chain out { type filter hook output priority -5
+    udp sport { 1024-4120, 4123-65535 } drop
+  }
+}`;
+
+test('an open tunnel survives a helper that forwards nothing', async (t) => {
+  const lab = await world(t);
+  if (lab === null) return;
+  const { open, inside, machines } = lab;
+  const called = await served(open);
+  const { daemon } = await inside('office', 'udp-blocked');
+  const out = await tunnel(daemon, called);
+  const exit = async () =>
+    (await daemon.call<{ exit: { helper: string | null; has_spare: boolean } }>('GET', '/status')).exit;
+  await eventually('it has a spare', async () => (await exit()).has_spare);
+  const { helper: first } = await exit();
+  const used = HELPERS.find((host) => first?.startsWith(`${host}:`) === true);
+  assert.ok(used !== undefined);
+  await daemon.pump(out.listen);
+  await machines[used].nft(DEAD_PORTS);
+  await eventually('it uses the other helper', async () => {
+    const { helper } = await exit();
+    return helper !== null && !helper.startsWith(`${used}:`);
+  });
+  await daemon.flows();
+  await assertWhole([daemon]);
 });
 
 test('when UDP works again, open tunnels move to it and TLS ends', async (t) => {
