@@ -227,7 +227,15 @@ export async function buildNetwork(foundation: Foundation, machine: Machine = th
   };
   const exit = (): Exit => exitOf(reach.fallback.status());
   const listenHosts = new ListenHosts([dhtListen, quicListen], interfaces);
-  const outages = new OutageDiagnosis({ clock, records, listenHosts, interfaces, exit, hasProxy: () => tls.hasProxy });
+  const outages = new OutageDiagnosis({
+    clock,
+    records,
+    listenHosts,
+    interfaces,
+    exit,
+    hasProxy: () => tls.hasProxy,
+    hasPlainProxyOnly: () => tls.hasPlainProxyOnly,
+  });
   const dialGuard = new DialGuard({
     interfaces: interfaceAddresses,
     usesLoopback: () =>

@@ -3,8 +3,8 @@ import type { Clock, Timer } from './clock.ts';
 import { SvcError } from './errors.ts';
 
 export interface Deadline {
-  /** Restarts the timeout. */
-  restart(): void;
+  /** Restarts the timeout. Default: of the same length. */
+  restart(ms?: number): void;
   /** Aborts with `timeout` when the time is up, or with `cancelled` when the outer signal aborts. */
   readonly signal: AbortSignal;
   [Symbol.dispose](): void;
@@ -13,17 +13,19 @@ export interface Deadline {
 /** Starts a timeout of `ms`; 0 means none. Dispose of it when the work is done. */
 export function deadline(clock: Clock, ms: number, outer?: AbortSignal): Deadline {
   const controller = new AbortController();
-  const start = (): Timer | null =>
-    ms === 0 ? null : clock.after(ms, () => controller.abort(new SvcError('timeout', { details: { after_ms: ms } })));
-  let timer = start();
+  const start = (after: number): Timer | null =>
+    after === 0
+      ? null
+      : clock.after(after, () => controller.abort(new SvcError('timeout', { details: { after_ms: after } })));
+  let timer = start(ms);
   const cancel = (): void => controller.abort(reasonOf(outer?.reason));
   if (outer?.aborted === true) cancel();
   else outer?.addEventListener('abort', cancel, { once: true });
   return {
     signal: controller.signal,
-    restart() {
+    restart(after = ms) {
       timer?.cancel();
-      timer = start();
+      timer = start(after);
     },
     [Symbol.dispose]() {
       timer?.cancel();

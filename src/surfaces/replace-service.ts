@@ -66,7 +66,7 @@ export async function replacedService(api: Agents, aid: string, service?: string
 /** @param how instruction for a replacement, such as `--replace` */
 export function replacementRequired(aid: string, bound: string, how: string): SvcError {
   return new SvcError('wrong_state', {
-    message: `${aid} is bound to ${bound}. To replace it while the new service runs, ${how}.`,
+    message: `${aid} is bound to ${bound}. To replace it, ${how}.`,
     details: { service_tcp: bound },
   });
 }

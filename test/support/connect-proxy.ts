@@ -11,6 +11,10 @@ interface ConnectProxyOptions {
   readonly credentials?: string;
   /** Status of the answers. Default: it connects. */
   readonly status?: number;
+  /** More header fields of a 200, each with its line end. */
+  readonly headers?: string;
+  /** It never answers CONNECT. */
+  readonly isSilent?: boolean;
   /** Value of `Proxy-Authenticate`. */
   readonly wants?: string;
   readonly isSecure?: boolean;
@@ -47,12 +51,14 @@ export class ConnectProxy implements AsyncDisposable {
   }
 
   #connect({ url = '', headers }: IncomingMessage, socket: Duplex, head: Buffer): void {
-    const { status, wants = 'Basic realm="test"', hosts = {} } = this.#options;
+    const { status, wants = 'Basic realm="test"', hosts = {}, headers: more = '', isSilent = false } = this.#options;
     const expected = `Basic ${Buffer.from(this.credentials ?? '').toString('base64')}`;
     const isAllowed = this.credentials === undefined || headers['proxy-authorization'] === expected;
     const answer = isAllowed ? (status ?? 200) : 407;
     this.requests.push(`${url} ${answer}`);
     this.#sockets.add(socket.on('error', () => {}));
+    if (isSilent) return;
+    if (more !== '') return void socket.end(`HTTP/1.1 200 OK\r\n${more}\r\n<html>log in</html>`);
     if (answer !== 200) {
       const challenge = answer === 407 ? `Proxy-Authenticate: ${wants}\r\n` : '';
       socket.end(`HTTP/1.1 ${answer} No\r\n${challenge}Content-Length: 0\r\n\r\n`);

@@ -19,16 +19,28 @@ const CACHE_MS = 5_000;
 const TCP_PORT = 443;
 
 /** Why no other node answers. */
-type OutageCause = 'no_listen_address' | 'no_address' | 'no_route' | 'dns' | 'udp_blocked' | 'unknown';
+type OutageCause =
+  | 'no_listen_address'
+  | 'no_address'
+  | 'no_route'
+  | 'dns'
+  | 'other_node'
+  | 'proxy_not_used'
+  | 'udp_blocked'
+  | 'unknown';
 
 /** Causes on this machine, which TLS does not help against. */
-const LOCAL: ReadonlySet<OutageCause> = new Set(['no_listen_address', 'no_address', 'no_route', 'dns']);
+const LOCAL: ReadonlySet<OutageCause> = new Set(['no_listen_address', 'no_address', 'no_route', 'dns', 'other_node']);
 
 const CAUSE: Readonly<Record<OutageCause, string>> = {
   no_listen_address: `This machine does not have its listen address. ${LISTEN_ADDRESS_REMEDY}`,
   no_address: 'This machine has no network address. Connect it to a network.',
   no_route: 'This machine has no route to other nodes. Check its network connection.',
   dns: 'The names of the configured nodes do not resolve. Check the DNS of this machine.',
+  other_node:
+    'Another node answers at the address of each contact, without the key of the contact. Ask the owner for a new invitation ("svc invite").',
+  proxy_not_used:
+    'HTTP_PROXY is for http:// only, and no other way leads out. Set HTTPS_PROXY, or "proxy", to the same value.',
   udp_blocked: 'TCP works, but UDP is blocked. Allow outgoing UDP in the firewall, or log in to the network.',
   unknown: 'The other nodes may be down, or a firewall may drop UDP. Run "svc doctor" for details.',
 };
@@ -50,6 +62,8 @@ interface OutageDiagnosisDependencies {
   readonly exit: () => Exit;
   /** True if the user has set an HTTP proxy. Routes and DNS are not needed then. */
   readonly hasProxy: () => boolean;
+  /** True if only a proxy for http:// is set, which svcd does not use. */
+  readonly hasPlainProxyOnly: () => boolean;
 }
 
 export class OutageDiagnosis {
@@ -124,19 +138,22 @@ export class OutageDiagnosis {
   }
 
   async #diagnose(): Promise<OutageCause> {
-    const { records, interfaces, hasProxy, listenHosts } = this.#deps;
+    const { records, interfaces, hasProxy, hasPlainProxyOnly, listenHosts } = this.#deps;
     if (listenHosts.missing().length > 0) return 'no_listen_address';
     const contacts = records.contacts();
     const places = [...records.peers(), ...contacts.flatMap(({ addresses }) => addresses), ...records.places()];
     const far = places.filter(({ host }) => !isLoopbackHost(host));
     const needsDns = !hasProxy() && places.length === 0;
-    if (needsDns && contacts.some(({ state }) => state === 'unresolved')) return 'dns';
+    const states = contacts.map(({ state }) => state);
+    if (states.includes('other_key') && !states.includes('met')) return 'other_node';
+    if (needsDns && states.includes('unresolved')) return hasPlainProxyOnly() ? 'proxy_not_used' : 'dns';
     const [place] = far;
     if (place === undefined) return 'unknown';
     if (interfaces().every((host) => isLoopbackHost(host))) return 'no_address';
-    if (!hasProxy() && !(await hasRoute(place))) return 'no_route';
+    if (!hasProxy() && !(await hasRoute(place))) return hasPlainProxyOnly() ? 'proxy_not_used' : 'no_route';
     const answers = await Promise.all([place.port, TCP_PORT].map((port) => answersTcp({ host: place.host, port })));
-    return answers.includes(true) ? 'udp_blocked' : 'unknown';
+    if (answers.includes(true)) return 'udp_blocked';
+    return hasPlainProxyOnly() ? 'proxy_not_used' : 'unknown';
   }
 }
 

@@ -155,6 +155,7 @@ export class UdpFallback implements Component {
   readonly #end = new AbortController();
   #rounds: RepeatingTask | null = null;
   #leave: () => void = () => {};
+  #stopListening: () => void = () => {};
   #state: UdpFallbackStatus['state'] = 'udp';
   #since: number;
   #trouble: UdpTrouble | null = null;
@@ -206,6 +207,11 @@ export class UdpFallback implements Component {
     tls.silent.add(() => {
       if (clock.now() - this.#triedAt >= HELPER_TRIAL_PAUSE_MS) this.#tryHelpers();
     });
+    // After the login of a portal, nodes answer before the next round.
+    this.#stopListening = records.onReachability(() => {
+      if ((this.#state === 'failed' || this.#state === 'off') && this.#trouble === 'udp_silent' && this.#isAnswered)
+        this.#rounds?.soon();
+    });
     this.#leave = records.onReachability(() => {
       if (!this.#lacksTargets || !tls.isActive) return;
       this.#spareSearchAt = 0;
@@ -216,6 +222,7 @@ export class UdpFallback implements Component {
   async stop(): Promise<void> {
     this.#end.abort(new SvcError('cancelled'));
     this.#changes.notify();
+    this.#stopListening();
     this.#rounds?.stop();
     this.#leave();
     this.#parts.tls.disconnect();
@@ -828,10 +835,12 @@ export class UdpFallback implements Component {
 /** Failures from the most to the least specific. */
 const TELLING: readonly TlsFailureCode[] = [
   'proxy_invalid',
+  'proxy_not_used',
   'proxy_command_failed',
   'proxy_wants_password',
   'portal',
   'certificate',
+  'certificate_refused',
   'other_network',
   'other_node',
   'helper_full',
@@ -839,6 +848,7 @@ const TELLING: readonly TlsFailureCode[] = [
   'upgrade_stripped',
   'proxy_refuses',
   'proxy_unreachable',
+  'proxy_silent',
   'not_a_helper',
   'tls_failed',
   'proxy_cannot_connect',

@@ -11,10 +11,11 @@ import { TestClock } from '../../support/test-clock.ts';
 interface Known {
   lastAnswerAt: number;
   offsetMs: number | null;
-  state: 'silent' | 'unresolved';
+  state: 'silent' | 'unresolved' | 'other_key';
   contacts: boolean;
   exit: Exit;
   hasProxy: boolean;
+  hasPlainProxyOnly: boolean;
   lostHosts: string[];
 }
 
@@ -28,6 +29,7 @@ function world(places: readonly Address[], interfaces: readonly string[] = ['192
     contacts: true,
     exit: OVER_UDP,
     hasProxy: false,
+    hasPlainProxyOnly: false,
     lostHosts: [],
   };
   const contact = { host: 'node.example', port: 4121 };
@@ -46,6 +48,7 @@ function world(places: readonly Address[], interfaces: readonly string[] = ['192
     listenHosts: { missing: () => known.lostHosts },
     exit: () => known.exit,
     hasProxy: () => known.hasProxy,
+    hasPlainProxyOnly: () => known.hasPlainProxyOnly,
   });
   const why = async () => {
     clock.advance(60_000);
@@ -82,6 +85,23 @@ test('a node without answers reports a network error with the likely cause', asy
   const host = await ownHost(t);
   if (host === null) return t.diagnostic('this machine has no network address');
   assert.equal(await causeOf([host]), 'udp_blocked');
+});
+
+test('another node at the address of a contact is the cause, and not UDP', async () => {
+  const { known, why } = world([{ host: '203.0.113.10', port: 4121 }]);
+  known.state = 'other_key';
+  known.exit = EXITS['without a helper'];
+  const error = await why();
+  assert.deepEqual(error?.details, { cause: 'other_node' });
+  assert.match(error?.message ?? '', /Another node answers at the address of each contact.*new invitation/);
+});
+
+test('if only HTTP_PROXY is set, the cause is that svcd does not use it', async () => {
+  const { known, why } = world([{ host: '255.255.255.255', port: 4121 }]);
+  known.hasPlainProxyOnly = true;
+  const error = await why();
+  assert.deepEqual(error?.details, { cause: 'proxy_not_used' });
+  assert.match(error?.message ?? '', /Set HTTPS_PROXY/);
 });
 
 test('a node with recent answers, or without other nodes, reports no network error', async () => {

@@ -442,6 +442,20 @@ test('if everything fails, the most telling failure is reported, and attempts co
   assert.deepEqual([lines()[0], summary()[0]], ['open 203.0.113.1:443', 'tls']);
 });
 
+test('after the login of a portal, the first answer ends the outage', async (t) => {
+  const { fallback, clock, state, summary, readiness } = world(t);
+  for (const host of ['203.0.113.1', '198.51.100.1'])
+    for (const port of [443, 4121]) state.answers.set(`${host}:${port}`, 'portal');
+  await fallback.start();
+  await clock.run(UDP_WAIT_MS);
+  await clock.run(10_000);
+  assert.deepEqual(summary(), ['failed', 'udp_silent', null, 'portal']);
+  state.hasUdp = true;
+  readiness.notify();
+  await clock.run(0);
+  assert.deepEqual(summary(), ['udp', null, null, null]);
+});
+
 test('on a LAN without the Internet, TLS that fails is no trouble', async (t) => {
   const { fallback, clock, state, summary } = world(t, [FIRST]);
   state.isLanAnswering = true;

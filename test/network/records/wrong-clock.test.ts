@@ -20,6 +20,7 @@ const NO_LIMITS = {
   listenHosts: { missing: () => [] },
   exit: () => OVER_UDP,
   hasProxy: () => false,
+  hasPlainProxyOnly: () => false,
 };
 
 for (const [others, aheadMs] of [

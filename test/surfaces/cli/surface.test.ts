@@ -133,7 +133,7 @@ const ARGUMENTS: Readonly<Record<string, string>> = {
   resolve: '<aid>',
   get: '<aid> --header --local-aid --access-token',
   post: '<aid> --header --local-aid --access-token -d',
-  'inbound bind': '--addr --aid',
+  'inbound bind': '--addr --aid --replace',
   connect: '<aid> --local-aid --access-token',
   'tunnel open': '<aid> --local-aid --access-token --local-port --idle-timeout',
   'tunnel close': '<id>',

@@ -12,7 +12,7 @@ import { Listeners } from '../../../foundation/listeners.ts';
 import type { Log } from '../../../foundation/log.ts';
 import type { BorrowedPort, UdpSocket } from '../udp-socket.ts';
 import type { TlsRoute } from './connect.ts';
-import { TlsFailure } from './failure.ts';
+import { TlsFailure, type TlsFailureCode, tlsFailure } from './failure.ts';
 import type { Proxies } from './proxy.ts';
 import { openLaneEnd, type TlsIdentity, TlsSession, type TlsTarget } from './session.ts';
 import { TrialSocket } from './trial-socket.ts';
@@ -22,6 +22,9 @@ import { type CarriedDatagram, closingEntry, MAX_CARRIED_BYTES, MAX_LENT_NUMBER 
 const RESUMABLE_MS = 30_000;
 /** Timeout for opening a lost connection again, before the spare is used, milliseconds. */
 const RECONNECT_MS = 2_500;
+
+/** Failures of connections without a proxy. */
+const UNREACHED: ReadonlySet<TlsFailureCode> = new Set(['name_unresolved', 'tcp_refused', 'tcp_silent']);
 
 /** One borrowed port. Its number is used again last, because late datagrams may still arrive. */
 class Port implements BorrowedPort {
@@ -111,6 +114,11 @@ export class UdpOverTls {
     return this.#parts.proxies.isSet;
   }
 
+  /** True if only a proxy for http:// is set, which svcd does not use. */
+  get hasPlainProxyOnly(): boolean {
+    return this.#parts.proxies.isPlainOnly;
+  }
+
   /** True while new datagrams go over TLS. Borrowed ports stay open until `disconnect`. */
   get isActive(): boolean {
     return this.#isActive;
@@ -134,7 +142,13 @@ export class UdpOverTls {
   async open(target: TlsTarget, signal: AbortSignal): Promise<TlsSession> {
     const { identity, clock } = this.#parts;
     const route = await this.#routeTo(target);
-    return await TlsSession.open({ target, route, identity, token: this.#tokenFor(target), signal }, clock);
+    try {
+      return await TlsSession.open({ target, route, identity, token: this.#tokenFor(target), signal }, clock);
+    } catch (error) {
+      const isUnreached = error instanceof TlsFailure && UNREACHED.has(error.failure);
+      if (!isUnreached || !this.#parts.proxies.isPlainOnly) throw error;
+      throw tlsFailure('direct TCP fails, and only HTTP_PROXY is set', { to: formatAddress(target) }, error);
+    }
   }
 
   /**
@@ -154,7 +168,9 @@ export class UdpOverTls {
 
   async #routeTo(target: TlsTarget): Promise<TlsRoute> {
     const { proxies, ca, reachableForms } = this.#parts;
-    return { proxy: proxies.for(target), ca: ca(), addresses: (await reachableForms?.(target)) ?? [target] };
+    const proxy = proxies.for(target);
+    // The certificates of tls_ca sign that of an https:// proxy, or of one that inspects TLS.
+    return { proxy, ca: proxy?.isSecure === true ? '' : ca(), addresses: (await reachableForms?.(target)) ?? [target] };
   }
 
   #tokenFor(target: TlsTarget): Uint8Array | null {

@@ -10,7 +10,7 @@ import { abortError } from '../../../foundation/deadline.ts';
 import { codeOf } from '../../../foundation/errors.ts';
 import { canonicalIp } from '../../../foundation/ip.ts';
 import { guard } from '../../../foundation/stream-listeners.ts';
-import { TlsFailure } from './failure.ts';
+import { observedResponse, TlsFailure, tlsFailure } from './failure.ts';
 import type { Proxy } from './proxy.ts';
 import {
   decodeNonce,
@@ -44,22 +44,27 @@ export interface OpenedTls {
 }
 
 /** Steps, with the failure if the time ends during one. */
-type Step = 'tcp' | 'proxy' | 'tls' | 'upgrade';
+type Step = 'tcp' | 'proxy' | 'connect' | 'tls' | 'upgrade';
 
 /**
  * Connects to a helper. Aborting the signal closes everything.
+ * @param onReached called when a proxy has accepted the connection, and connects
  * @throws TlsFailure, also if the signal aborts because of a timeout; or the signal's reason
  */
 export async function openTls(
   target: Address,
   { proxy, addresses = [target], ca }: TlsRoute,
   signal: AbortSignal,
+  onReached: () => void = () => {},
 ): Promise<OpenedTls> {
   const to = formatAddress(target);
   let step: Step = proxy === null ? 'tcp' : 'proxy';
   let socket: Duplex | null = null;
   try {
-    const { tcp, isDirect } = await reach(target, { proxy, addresses }, signal);
+    const { tcp, isDirect } = await reach(target, { proxy, addresses }, signal, () => {
+      step = 'connect';
+      onReached();
+    });
     guard(tcp);
     socket = tcp;
     step = 'tls';
@@ -82,17 +87,11 @@ export async function openTls(
 }
 
 function timeoutFailure(step: Step, to: string, proxy: Proxy | null): TlsFailure {
-  if (step === 'tcp') return new TlsFailure('tcp_silent', `${to} does not answer TCP. A firewall may drop it.`);
-  if (step === 'proxy')
-    return new TlsFailure(
-      'proxy_unreachable',
-      `The proxy ${proxy?.name} does not answer. Check HTTPS_PROXY or "proxy".`,
-    );
-  const what = step === 'tls' ? 'the TLS handshake' : 'the WebSocket upgrade';
-  return new TlsFailure(
-    step === 'tls' ? 'tls_failed' : 'upgrade_stripped',
-    `${to} does not answer ${what}. A firewall may drop it.`,
-  );
+  const facts = { to, ...proxy?.facts };
+  if (step === 'tcp') return tlsFailure('TCP is silent', facts);
+  if (step === 'proxy') return tlsFailure('TCP to the proxy is silent', facts);
+  if (step === 'connect') return tlsFailure('CONNECT is silent', facts);
+  return tlsFailure(step === 'tls' ? 'TLS is silent' : 'the upgrade is silent', facts);
 }
 
 /**
@@ -103,10 +102,11 @@ async function reach(
   target: Address,
   { proxy, addresses }: Required<Pick<TlsRoute, 'proxy' | 'addresses'>>,
   signal: AbortSignal,
+  onReached: () => void,
 ): Promise<{ readonly tcp: Duplex; readonly isDirect: boolean }> {
   if (proxy === null) return { tcp: await openFirst(addresses, signal), isDirect: true };
   try {
-    return { tcp: await proxy.connect(target, signal), isDirect: false };
+    return { tcp: await proxy.connect(target, signal, onReached), isDirect: false };
   } catch (error) {
     if (!proxy.isOfEnvironment || !isAbsence(error) || signal.aborted) throw error;
     try {
@@ -150,8 +150,8 @@ async function openTcp(target: Address, signal: AbortSignal): Promise<Socket> {
     if (signal.aborted) throw cause;
     const code = codeOf(cause);
     if (isIP(target.host) === 0 && /^(ENOTFOUND|EAI_)/.test(code))
-      throw new TlsFailure('name_unresolved', `${target.host} does not resolve. Check the DNS of this machine.`, cause);
-    throw new TlsFailure('tcp_refused', `${formatAddress(target)} cannot be reached over TCP (${code}).`, cause);
+      throw tlsFailure('the name has no address', { to: formatAddress(target) }, cause);
+    throw tlsFailure('TCP fails', { to: formatAddress(target), code }, cause);
   }
 }
 
@@ -176,17 +176,8 @@ async function secure(socket: Duplex, { host, port }: Address, ca: string, signa
     if (signal.aborted) throw cause;
     const to = formatAddress({ host, port });
     const code = codeOf(cause);
-    if (CERTIFICATE_ERROR.test(code))
-      throw new TlsFailure(
-        'certificate',
-        `The TLS certificate at ${to} is not signed by the certificates of tls_ca (${code}). Correct tls_ca, or remove it.`,
-        cause,
-      );
-    throw new TlsFailure(
-      'tls_failed',
-      `The TLS handshake with ${to} failed (${code}). A firewall may allow only known websites.`,
-      cause,
-    );
+    const isUnsigned = ca !== '' && CERTIFICATE_ERROR.test(code);
+    throw tlsFailure(isUnsigned ? 'the certificate is not signed by tls_ca' : 'TLS fails', { to, code }, cause);
   }
 }
 
@@ -213,19 +204,11 @@ async function upgrade(tls: TLSSocket, to: string, signal: AbortSignal): Promise
   const outcome = Promise.withResolvers<Uint8Array>();
   ws.on('upgrade', (response: IncomingMessage) => {
     const nonce = decodeNonce(headerOf(response, NONCE_HEADER));
-    if (nonce === null) outcome.reject(notHelper(to));
+    if (nonce === null) outcome.reject(tlsFailure('a web server answers the upgrade', { to }));
     else ws.once('open', () => outcome.resolve(nonce));
   });
   ws.on('unexpected-response', (_request, response: IncomingMessage) => outcome.reject(refusal(to, response)));
-  ws.on('error', (cause: Error) =>
-    outcome.reject(
-      new TlsFailure(
-        'upgrade_stripped',
-        `${to} ends the connection at the WebSocket upgrade. A proxy may not allow it.`,
-        cause,
-      ),
-    ),
-  );
+  ws.on('error', (cause: Error) => outcome.reject(tlsFailure('the upgrade ends the connection', { to }, cause)));
   const abort = (): void => outcome.reject(abortError(signal));
   signal.addEventListener('abort', abort, { once: true });
   if (signal.aborted) abort();
@@ -243,21 +226,11 @@ function headerOf({ headers }: IncomingMessage, name: string): string | undefine
   return headers[name.toLowerCase()]?.toString();
 }
 
-function notHelper(to: string): TlsFailure {
-  return new TlsFailure('not_a_helper', `${to} is a web server, but not a node that lends ports.`);
-}
-
 /** The failure for a response that is not a helper's. */
 function refusal(to: string, response: IncomingMessage): TlsFailure {
-  const { statusCode = 0 } = response;
-  const isRedirect = statusCode >= 300 && statusCode < 400;
-  if (isRedirect || statusCode === 511)
-    return new TlsFailure('portal', 'This network wants a login first. Open any website in a browser, and log in.');
-  const isProxied = headerOf(response, 'Via') !== undefined;
-  if (isProxied || statusCode === 426)
-    return new TlsFailure(
-      'upgrade_stripped',
-      `A proxy on the way to ${to} does not allow WebSocket (${statusCode}). Ask its operator to allow it.`,
-    );
-  return notHelper(to);
+  const { statusCode: status = 0 } = response;
+  return tlsFailure(
+    observedResponse(status, (name) => headerOf(response, name)),
+    { to, status },
+  );
 }

@@ -11,12 +11,16 @@ import { AUTO_PROXY, type Config, NO_PROXY } from '../../../foundation/config/sc
 import { codeOf } from '../../../foundation/errors.ts';
 import { canonicalIp, inIpv4Network } from '../../../foundation/ip.ts';
 import { guard } from '../../../foundation/stream-listeners.ts';
-import { TlsFailure } from './failure.ts';
+import { TlsFailure, tlsFailure } from './failure.ts';
 import { OUTER_TLS } from './wire.ts';
 
+/** The setting, as messages name it. */
+const PROXY_KEY = '"proxy"';
 /** In order of preference, as other programs read them. */
 const PROXY_VARIABLES = ['https_proxy', 'HTTPS_PROXY', 'all_proxy', 'ALL_PROXY'] as const;
 const EXCEPTION_VARIABLES = ['no_proxy', 'NO_PROXY'] as const;
+/** For http:// only, so svcd does not use them. */
+const PLAIN_VARIABLES = ['http_proxy', 'HTTP_PROXY'] as const;
 
 /** Longest output of `proxy_command`, bytes, and its timeout, milliseconds. */
 const MAX_CREDENTIALS_BYTES = 4096;
@@ -51,27 +55,30 @@ interface ProxyPlace extends Address {
   readonly isSecure: boolean;
   /** `user:password`; null if the URL has none. */
   readonly credentials: string | null;
+  /** For messages: the variable that names it, or `"proxy"`. */
+  readonly setBy: string;
 }
 
-function firstOf(env: Environment, names: readonly string[]): string {
-  return names.map((name) => env[name] ?? '').find((value) => value !== '') ?? '';
+/** The first variable of a list that is set. */
+function firstOf(env: Environment, names: readonly string[]): { readonly name: string; readonly value: string } {
+  const name = names.find((one) => (env[one] ?? '') !== '') ?? '';
+  return { name, value: env[name] ?? '' };
 }
 
 /**
  * Parses the URL of a proxy. `host:port` means `http://host:port`.
+ * @param setBy where it is set, for the error
  * @throws TlsFailure `proxy_invalid`
  */
-export function parseProxy(text: string): ProxyPlace {
+export function parseProxy(text: string, setBy: string = PROXY_KEY): ProxyPlace {
   const url = URL.parse(/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`);
   const isSecure = url?.protocol === 'https:';
-  if (url === null || url.hostname === '' || (!isSecure && url.protocol !== 'http:'))
-    throw new TlsFailure(
-      'proxy_invalid',
-      'The configured proxy is not an http:// or https:// URL. Change "proxy" or HTTPS_PROXY.',
-    );
+  if (url !== null && !isSecure && url.protocol !== 'http:')
+    throw tlsFailure('the proxy URL has another scheme', { setBy, scheme: `${url.protocol}//` });
+  if (url === null || url.hostname === '') throw tlsFailure('the proxy URL is none', { setBy });
   const [user, password] = [url.username, url.password].map(decode);
   const credentials = user === '' && password === '' ? null : `${user}:${password}`;
-  return { host: hostOfUrl(url), port: Number(url.port) || (isSecure ? 443 : 80), isSecure, credentials };
+  return { host: hostOfUrl(url), port: Number(url.port) || (isSecure ? 443 : 80), isSecure, credentials, setBy };
 }
 
 function decode(text: string): string {
@@ -114,7 +121,13 @@ export class Proxies {
   /** True if a proxy is set. */
   get isSet(): boolean {
     const { proxy } = this.#settings();
-    return proxy !== NO_PROXY && (proxy !== AUTO_PROXY || firstOf(this.#env, PROXY_VARIABLES) !== '');
+    return proxy !== NO_PROXY && (proxy !== AUTO_PROXY || firstOf(this.#env, PROXY_VARIABLES).name !== '');
+  }
+
+  /** True if only a proxy for http:// is set, which svcd does not use. */
+  get isPlainOnly(): boolean {
+    const isAuto = this.#settings().proxy === AUTO_PROXY;
+    return isAuto && !this.isSet && firstOf(this.#env, PLAIN_VARIABLES).name !== '';
   }
 
   /**
@@ -125,10 +138,12 @@ export class Proxies {
     const { proxy, proxy_command: command, tls_ca: ca } = this.#settings();
     if (proxy === NO_PROXY) return null;
     const isAuto = proxy === AUTO_PROXY;
-    const text = isAuto ? firstOf(this.#env, PROXY_VARIABLES) : proxy;
-    if (text === '' || (isAuto && isExcepted(target, firstOf(this.#env, EXCEPTION_VARIABLES)))) return null;
-    const key = JSON.stringify([text, command, ca, isAuto]);
-    const known = this.#known.get(key) ?? new Proxy(parseProxy(text), { command, ca, isOfEnvironment: isAuto });
+    const { name: setBy, value: text } = isAuto
+      ? firstOf(this.#env, PROXY_VARIABLES)
+      : { name: PROXY_KEY, value: proxy };
+    if (text === '' || (isAuto && isExcepted(target, firstOf(this.#env, EXCEPTION_VARIABLES).value))) return null;
+    const key = JSON.stringify([setBy, text, command, ca, isAuto]);
+    const known = this.#known.get(key) ?? new Proxy(parseProxy(text, setBy), { command, ca, isOfEnvironment: isAuto });
     // Earlier settings are not needed again.
     if (!this.#known.has(key)) this.#known.clear();
     this.#known.set(key, known);
@@ -141,6 +156,8 @@ interface Answer {
   readonly status: number;
   /** Value of `Proxy-Authenticate`. */
   readonly wants: string;
+  /** Value of `Content-Type`. */
+  readonly type: string;
   readonly socket: Duplex;
 }
 
@@ -169,66 +186,72 @@ export class Proxy {
     this.name = formatAddress(place);
   }
 
+  /** True if the connection to the proxy itself is TLS, so that `tls_ca` is for its certificate. */
+  get isSecure(): boolean {
+    return this.#place.isSecure;
+  }
+
+  /** Values in the texts of failures. */
+  get facts(): { readonly proxy: string; readonly setBy: string } {
+    return { proxy: this.name, setBy: this.#place.setBy };
+  }
+
   /**
    * A TCP connection to a host through the proxy. The proxy resolves names.
+   * @param onReached called when the proxy has accepted the connection
    * @throws TlsFailure, or the signal's reason
    */
-  async connect(target: Address, signal: AbortSignal): Promise<Duplex> {
+  async connect(target: Address, signal: AbortSignal, onReached: () => void = () => {}): Promise<Duplex> {
     const isFirst = this.#command !== '' && this.#printed === null;
     if (isFirst) this.#printed = await this.#runCommand(signal);
-    const answer = await this.#ask(target, this.#printed ?? this.#place.credentials, signal);
+    const answer = await this.#ask(target, this.#printed ?? this.#place.credentials, signal, onReached);
     if (answer.status !== 407 || this.#command === '' || isFirst) return this.#accept(target, answer);
     // The password has changed.
     answer.socket.destroy();
     this.#printed = await this.#runCommand(signal);
-    return this.#accept(target, await this.#ask(target, this.#printed, signal));
+    return this.#accept(target, await this.#ask(target, this.#printed, signal, onReached));
   }
 
-  #accept(target: Address, { status, wants, socket }: Answer): Duplex {
-    if (status >= 200 && status < 300) return socket;
+  #accept(target: Address, { status, wants, type, socket }: Answer): Duplex {
+    // A tunnel has no type. A page answers for a login.
+    const isPage = /^(text\/html|application\/xhtml)/i.test(type);
+    if (status >= 200 && status < 300 && !isPage) return socket;
     socket.destroy();
-    const to = formatAddress(target);
+    const facts = { ...this.facts, to: formatAddress(target), status };
+    if (status < 400 || status === 511) throw tlsFailure('CONNECT gets a page or a redirect', facts);
     if (status === 407) {
       // Otherwise a new password would be used only after the next failure.
       this.#printed = null;
-      throw new TlsFailure('proxy_wants_password', this.#passwordText(wants));
+      throw this.#passwordFailure(wants);
     }
-    if (status >= 500)
-      throw new TlsFailure('proxy_cannot_connect', `The proxy ${this.name} cannot connect to ${to} (${status}).`);
-    throw new TlsFailure(
-      'proxy_refuses',
-      `The proxy ${this.name} does not allow connections to ${to} (${status}). Ask its operator to allow them, or join through a node that is reachable at TCP port 443.`,
-    );
+    throw tlsFailure(status >= 500 ? 'CONNECT 5xx' : 'CONNECT 4xx', facts);
   }
 
-  #passwordText(wants: string): string {
-    const { name } = this;
+  #passwordFailure(wants: string): TlsFailure {
+    const { facts } = this;
     const scheme = /^[a-z]+/i.exec(wants)?.[0] ?? 'Basic';
     const hasBasic = wants === '' || /(^|,\s*)basic\b/i.test(wants);
-    if (!hasBasic)
-      return `The proxy ${name} wants ${scheme} authentication, which svcd does not support. Run a local proxy that does, and set "proxy" to it.`;
-    if (this.#command !== '')
-      return `The proxy ${name} rejects the password that proxy_command prints. Check the command.`;
-    if (this.#place.credentials !== null)
-      return `The proxy ${name} rejects the password in its URL. Correct it in HTTPS_PROXY or "proxy".`;
-    return `The proxy ${name} wants a password. Set HTTPS_PROXY or "proxy" to http://user:password@${name}, or set proxy_command.`;
+    if (!hasBasic) return tlsFailure('CONNECT 407 without Basic', { ...facts, scheme });
+    if (this.#command !== '') return tlsFailure('CONNECT 407 to proxy_command', facts);
+    return tlsFailure(this.#place.credentials === null ? 'CONNECT 407' : 'CONNECT 407 to a password', facts);
   }
 
-  async #ask(target: Address, credentials: string | null, signal: AbortSignal): Promise<Answer> {
+  async #ask(target: Address, credentials: string | null, signal: AbortSignal, onReached: () => void): Promise<Answer> {
     const tcp = await this.#open(signal);
+    onReached();
     const to = formatAddress(target);
     const headers: Record<string, string> = { Host: to };
     if (credentials !== null) headers['Proxy-Authorization'] = `Basic ${Buffer.from(credentials).toString('base64')}`;
     const asking = request({ method: 'CONNECT', path: to, headers, createConnection: () => tcp, signal });
     return await new Promise((resolve, reject) => {
-      asking.on('connect', ({ statusCode = 0, headers: { 'proxy-authenticate': wants = [] } }, socket, head) => {
+      asking.on('connect', ({ statusCode = 0, headers }, socket, head) => {
         if (head.length > 0) socket.unshift(head);
-        resolve({ status: statusCode, wants: wants.toString(), socket });
+        const { 'proxy-authenticate': wants = [], 'content-type': type = '' } = headers;
+        resolve({ status: statusCode, wants: wants.toString(), type, socket });
       });
       asking.on('error', (cause) => {
         tcp.destroy();
-        const text = `The proxy ${this.name} closes the connection without an answer. Check that it is an HTTP proxy.`;
-        reject(signal.aborted ? cause : new TlsFailure('proxy_unreachable', text, cause));
+        reject(signal.aborted ? cause : tlsFailure('the proxy closes', this.facts, cause));
       });
       asking.end();
     });
@@ -250,11 +273,7 @@ export class Proxy {
     } catch (cause) {
       socket.destroy();
       if (signal.aborted) throw cause;
-      throw new TlsFailure(
-        'proxy_unreachable',
-        `The proxy ${this.name} cannot be reached (${codeOf(cause)}). Check HTTPS_PROXY or "proxy".`,
-        cause,
-      );
+      throw tlsFailure('TCP to the proxy fails', { ...this.facts, code: codeOf(cause) }, cause);
     }
   }
 

@@ -27,6 +27,8 @@ import {
 
 /** Timeout from TCP to the helper's hello, milliseconds. */
 export const TLS_OPEN_MS = 8_000;
+/** The same from the connection to a proxy, milliseconds: some resolve the name slowly, or scan before they answer CONNECT. */
+export const PROXIED_OPEN_MS = 30_000;
 
 /** Time without an answer from a node after which the lent ports may be dead, milliseconds. */
 export const PORTS_SILENT_MS = 2_000;
@@ -222,7 +224,7 @@ async function connect<T>(
   make: (opened: OpenedTls, hello: HelperHello) => T,
 ): Promise<T> {
   using limit = deadline(clock, TLS_OPEN_MS, options.signal);
-  const opened = await openTls(options.target, options.route, limit.signal);
+  const opened = await openTls(options.target, options.route, limit.signal, () => limit.restart(PROXIED_OPEN_MS));
   try {
     return await greet(options, purpose, opened, limit.signal, (hello) => make(opened, hello));
   } catch (error) {

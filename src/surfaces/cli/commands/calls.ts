@@ -22,6 +22,7 @@ import {
   type ValueOption,
 } from '../options.ts';
 import { CommandFailure } from '../output.ts';
+import { confirmReplacement } from './serve.ts';
 
 /** Largest body, bytes. In base64 the request stays below the limit of the daemon. */
 const MAX_BODY_BYTES = 1024 * 1024;
@@ -113,18 +114,23 @@ export function callCommands(svc: CommandGroup): void {
   const inbound = svc.group('inbound', 'the service that answers calls', [
     'svc inbound bind --addr http://127.0.0.1:8080',
   ]);
-  inbound.call('bind', 'bind a local service to an agent', {
+  inbound.run('bind', 'bind a local service to an agent', {
     examples: ['svc inbound bind --addr http://127.0.0.1:8080', 'svc inbound bind --addr tcp://127.0.0.1:22 --as home'],
     options: {
       '--addr <address>': required(
         'http:// or https://host:port for calls, tcp://host:port for tunnels, host:port or http+tcp:// for both; https+insecure:// accepts any certificate; http://host:port,tcp://host:port uses a port for each',
       ),
+      '--replace': 'replace another service of the agent',
       ...ACTING_AGENT,
     },
-    operation: 'agentPatch',
-    input: ({ aid, addr: service_tcp }) => ({ aid, service_tcp }),
+    run: async (context, { aid: named, addr: service_tcp, replace }) => {
+      const aid = await context.localAgent(named);
+      const replaced = await confirmReplacement(context, aid, replace === true, service_tcp, 'Replace it?');
+      const agent = await context.withLocalAgentHint(context.client.agentPatch({ aid, service_tcp }));
+      return replaced === null ? agent : { ...agent, replaced };
+    },
     text: (a) =>
-      `${acceptedUses(a.service_tcp)} to ${a.aid} go to ${a.service_tcp} (${a.service_tcp_ok ? 'responds' : 'does not respond yet'}).`,
+      `${'replaced' in a ? `Replaced ${a.replaced}. ` : ''}${acceptedUses(a.service_tcp)} to ${a.aid} go to ${a.service_tcp} (${a.service_tcp_ok ? 'responds' : 'does not respond yet'}).`,
     quiet: ({ service_tcp }) => service_tcp,
   });
   inbound.call('unbind', 'remove the service of an agent, which stays registered', {

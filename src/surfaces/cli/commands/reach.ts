@@ -1,6 +1,7 @@
 /** `svc links`, `svc peers`, `svc netcheck`, `svc ping`: how this node reaches others, and how others reach it. */
 
 import { setTimeout as pause } from 'node:timers/promises';
+import { cutOffText } from '../../../foundation/domain/exit.ts';
 import {
   MAX_PING_INTERVAL_MS,
   MAX_PING_TIMEOUT_MS,
@@ -145,6 +146,7 @@ export function reachCommands(svc: CommandGroup): void {
     text: ({ node, agent }) => (node === null ? agentNetcheckText(agent) : netcheckText(node)),
     quiet: ({ node, agent }) => (node === null ? (agent.connection?.path ?? 'none') : node.nat_type_label),
     json: ({ node, agent }) => node ?? agent,
+    fails: ({ node }) => node !== null && (cutOffText(node.exit) ?? false),
   });
   svc.run('ping <aid>', 'measure the path to an agent: round trip, loss, and why it is not direct', {
     examples: [

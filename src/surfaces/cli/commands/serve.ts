@@ -96,10 +96,11 @@ export async function confirmReplacement(
   aid: string,
   agreed: boolean,
   service?: string,
+  ask = 'Replace it while the new service is served?',
 ): Promise<string | null> {
   const bound = await replacedService(context.client, aid, service);
   if (bound === null || agreed) return bound;
-  const question = `${aid} is bound to ${bound}. Replace it while the new service is served?`;
+  const question = `${aid} is bound to ${bound}. ${ask}`;
   if (context.interactive && (await promptYes(context.io, safeText(question)))) return bound;
   throw replacementRequired(aid, bound, 'say --replace');
 }

@@ -72,6 +72,18 @@ test('what answers instead of a helper is named', async (t) => {
     open((response) => response.writeHead(426).end()),
     fails('upgrade_stripped', /426/),
   );
+  const squid = (status: number, error: string) => (response: ServerResponse) =>
+    response.writeHead(status, { Via: '1.1 squid', 'X-Squid-Error': `${error} 0` }).end();
+  await assert.rejects(
+    open(squid(503, 'ERR_SECURE_CONNECT_FAIL')),
+    fails('certificate_refused', /does not accept the certificate of .*tls_cert/),
+  );
+  await assert.rejects(open(squid(403, 'ERR_ACCESS_DENIED')), fails('proxy_refuses', /does not allow/));
+  await assert.rejects(open(squid(503, 'ERR_CONNECT_FAIL')), fails('proxy_cannot_connect', /cannot connect/));
+  await assert.rejects(
+    open((response) => response.writeHead(502, { Via: '1.1 mitmproxy' }).end()),
+    fails('proxy_cannot_connect', /does not accept its certificate \(502\)/),
+  );
   await assert.rejects(
     open((response) => response.destroy()),
     fails('upgrade_stripped', /ends the connection/),

@@ -3,7 +3,12 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { inspect } from 'node:util';
+import { systemClock } from '../../../../src/foundation/clock.ts';
+import { deadline } from '../../../../src/foundation/deadline.ts';
 import { KeyPair } from '../../../../src/foundation/identity/keys.ts';
+import { silentLog } from '../../../../src/foundation/log.ts';
+import { selfSigned } from '../../../../src/network/transport/tls/certificate.ts';
+import { UdpOverTls } from '../../../../src/network/transport/tls/client.ts';
 import { openTls } from '../../../../src/network/transport/tls/connect.ts';
 import { TlsFailure, type TlsFailureCode } from '../../../../src/network/transport/tls/failure.ts';
 import { type Environment, isExcepted, Proxies, parseProxy } from '../../../../src/network/transport/tls/proxy.ts';
@@ -74,10 +79,15 @@ test('the configuration comes before the environment', () => {
 });
 
 test('other kinds of proxies are refused with a reason', () => {
-  for (const text of ['socks5://user:password1@a:1080', 'http://', 'ftp://a'])
-    assert.throws(() => parseProxy(text), fails('proxy_invalid', /not an http:\/\/ or https:\/\/ URL/));
+  const socks = proxies({ ALL_PROXY: 'socks5h://user:password1@a:1080' });
+  assert.throws(
+    () => socks.for(TARGET),
+    fails('proxy_invalid', /^ALL_PROXY names a proxy of the kind socks5h:\/\/, which svcd does not support/),
+  );
+  assert.throws(() => parseProxy('ftp://a'), fails('proxy_invalid', /^"proxy" names a proxy of the kind ftp/));
+  assert.throws(() => parseProxy('http://', 'https_proxy'), fails('proxy_invalid', /^https_proxy is not an http:/));
   assert.deepEqual(parseProxy('http://me:p%40ss@[2001:db8::1]:3128'), {
-    ...{ host: '2001:db8::1', port: 3128, isSecure: false, credentials: 'me:p@ss' },
+    ...{ host: '2001:db8::1', port: 3128, isSecure: false, credentials: 'me:p@ss', setBy: '"proxy"' },
   });
 });
 
@@ -172,6 +182,11 @@ test('each refusal of a proxy has its code and says what to do', async (t) => {
     through({ status: 403 }),
     fails('proxy_refuses', /does not allow connections to 127\.0\.0\.1:443 \(403\)/),
   );
+  await assert.rejects(through({ status: 302 }), fails('portal', /answers with a login page/));
+  await assert.rejects(
+    through({ headers: 'Content-Type: text/html\r\n' }),
+    fails('portal', /answers with a login page/),
+  );
   await assert.rejects(
     through({ status: 503 }),
     fails('proxy_cannot_connect', /cannot connect to 127\.0\.0\.1:443 \(503\)/),
@@ -198,6 +213,39 @@ test('without the proxy of the environment the connection is direct, but not wit
   ws.terminate();
   assert.deepEqual([host, used], ['127.0.0.1', null]);
   await assert.rejects(through(proxies({}, { proxy: url })), fails('proxy_unreachable', /cannot be reached/));
+});
+
+test('tls_ca is for the certificate of an https:// proxy, and not for that of the helper', async (t) => {
+  const key = KeyPair.generate();
+  const [to, door] = [await helper(t), await proxy(t, { isSecure: true })];
+  const file = join(temporaryDirectory(t), 'ca.pem');
+  writeFileSync(file, SELF_SIGNED.cert);
+  const all = proxies({ HTTPS_PROXY: `https://localhost:${door.port}` }, { tls_ca: file });
+  const { cert } = selfSigned();
+  const client = new UdpOverTls({
+    ...{ clock: systemClock, log: silentLog, proxies: all, ca: () => cert },
+    identity: { key, tag: new Uint8Array(8) },
+  });
+  const session = await client.open({ host: '127.0.0.1', port: to.port }, SIGNAL);
+  assert.equal(session.proxy, `localhost:${door.port}`);
+  session.close();
+});
+
+test('a proxy that does not answer CONNECT is reached, but slow', async (t) => {
+  const door = await proxy(t, { isSilent: true });
+  const all = proxies({ HTTPS_PROXY: `http://127.0.0.1:${door.port}` });
+  using limit = deadline(systemClock, 200);
+  const opening = openTls(TARGET, { proxy: all.for(TARGET), ca: '' }, limit.signal);
+  await assert.rejects(
+    opening,
+    fails('proxy_silent', /accepts connections, but has not connected to 192\.0\.2\.1:443/),
+  );
+});
+
+test('only HTTP_PROXY is no proxy for svcd, and is reported', () => {
+  assert.equal(proxies({ HTTP_PROXY: 'http://a:1' }).isPlainOnly, true);
+  assert.equal(proxies({ HTTP_PROXY: 'http://a:1', ALL_PROXY: 'http://b:2' }).isPlainOnly, false);
+  assert.equal(proxies({ HTTP_PROXY: 'http://a:1' }, { proxy: 'none' }).isPlainOnly, false);
 });
 
 test('a password goes to an https:// proxy only if its certificate is valid', async (t) => {
