@@ -65,7 +65,7 @@ const TOLD: readonly (readonly [LimitKind, Told])[] = [
   ['five-tuple', well(EXPIRE)],
   [
     'proxy-password',
-    cutOff('The proxy P wants a password. Set HTTPS_PROXY or "proxy" to http://user:password@P, or set proxy_command.'),
+    cutOff('The proxy P wants a password. Set HTTPS_PROXY to http://user:password@P, or set proxy_command.'),
   ],
   ['portal', cutOff('This network wants a login first. Open any website in a browser, and log in.')],
 ];
