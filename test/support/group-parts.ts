@@ -4,6 +4,7 @@ import { Replicas } from '../../src/capabilities/groups/replicas.ts';
 import { GroupWriter } from '../../src/capabilities/groups/writer.ts';
 import type { EventSink, EventType } from '../../src/foundation/events.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
+import { silentLog } from '../../src/foundation/log.ts';
 import { GroupEntryStore } from '../../src/foundation/store/group-entries.ts';
 import { GroupStore } from '../../src/foundation/store/groups.ts';
 import { MIGRATIONS } from '../../src/foundation/store/schema.ts';
@@ -31,7 +32,7 @@ export class GroupParts {
     this.replicas = new Replicas({ groups, entries, clock, identity: (aid) => this.agents.get(aid) ?? null });
     const objects = { has: (_aid: Aid, objectId: string) => this.objects.has(objectId) };
     const events: EventSink = { emit: (_aid, type) => this.events.push(type) };
-    const parts = { groups, entries, objects, events, clock, clockAheadMs: () => this.aheadMs };
+    const parts = { groups, entries, objects, events, clock, log: silentLog, clockAheadMs: () => this.aheadMs };
     this.writer = new GroupWriter(parts, this.replicas);
   }
 
@@ -42,8 +43,8 @@ export class GroupParts {
 
   /** Every entry that is here of an agent's group, in the order in which they came. */
   log(aid: Aid, groupId: string): Entry[] {
-    const { rid } = this.replicas.row(aid, groupId);
-    return this.entries.bytesAfter(rid, 0, 1000).flatMap(({ bytes }) => (bytes === null ? [] : decodeEntry(bytes)));
+    const { lid } = this.replicas.row(aid, groupId);
+    return this.entries.bytesAfter(lid, 0, 1000).flatMap(({ bytes }) => (bytes === null ? [] : decodeEntry(bytes)));
   }
 
   kinds(aid: Aid, groupId: string): string[] {

@@ -111,10 +111,10 @@ export class GroupNode {
 
   /** The common state of all replicas: IDs, ignored entries, and members. */
   fingerprint(groupId: string): string {
-    const rid = this.table.find(this.aid, groupId)?.rid ?? 0;
+    const lid = this.table.find(this.aid, groupId)?.lid ?? 0;
     const rows = this.store.all(
-      'SELECT hex(bytes) AS bytes, void FROM room_entries WHERE rid = ? ORDER BY entry_id',
-      rid,
+      'SELECT hex(bytes) AS bytes, void FROM room_entries WHERE lid = ? ORDER BY entry_id',
+      lid,
     );
     const { members, title } = this.groups.head(this.aid, groupId);
     const named = members.map(({ aid, role }) => `${aid} ${role}`).sort();
@@ -125,12 +125,15 @@ export class GroupNode {
   counters(groupId: string): { readonly kept: number[]; readonly counted: number[] } {
     const row = this.table.find(this.aid, groupId);
     const again = this.store.one(
-      `SELECT count(*) AS unread, coalesce(sum(mention), 0) AS mentions FROM room_entries e
-       WHERE rid = ?1 AND seq > ?2 AND counts = 1 AND void = 0 AND NOT EXISTS (
-         SELECT 1 FROM room_retracts r JOIN room_entries x ON x.rid = r.rid AND x.seq = r.seq
-         WHERE r.rid = ?1 AND r.target = e.entry_id AND x.void = 0 AND (r.by_admin = 1 OR x.author = e.author))`,
-      row?.rid ?? 0,
+      `SELECT count(*) AS unread, count(m.seq) AS mentions FROM room_entries e
+       LEFT JOIN room_mentions m ON m.lid = e.lid AND m.seq = e.seq AND m.aid = ?3
+       WHERE e.lid = ?1 AND e.seq > ?2 AND e.seq <= ?4 AND counts = 1 AND author <> ?3 AND void = 0 AND NOT EXISTS (
+         SELECT 1 FROM room_retracts r JOIN room_entries x ON x.lid = r.lid AND x.seq = r.seq
+         WHERE r.lid = ?1 AND r.target = e.entry_id AND x.void = 0 AND (r.by_admin = 1 OR x.author = e.author))`,
+      row?.lid ?? 0,
       row?.readSeq ?? 0,
+      this.aid,
+      row?.maxSeq ?? 0,
     );
     return {
       kept: [row?.unread ?? 0, row?.mentions ?? 0],

@@ -48,7 +48,7 @@ export class GroupExchange {
   have(replica: Replica): Have {
     const { groups, entries } = this.#deps;
     return {
-      heads: entries.heads(replica.rid, MAX_HEADS),
+      heads: entries.heads(replica.lid, MAX_HEADS),
       maxSeq: replica.maxSeq,
       epoch: groups.byRid(replica.rid)?.epoch ?? new Uint8Array(0),
     };
@@ -77,7 +77,7 @@ export class GroupExchange {
     const hasAll = theirs.heads.length < MAX_HEADS && theirs.heads.every((id) => replica.has(id));
     if (hasAll && !isAsked) return this.#saveCursor(replica, peer, theirs.epoch, theirs.maxSeq);
     let refused = 0;
-    let after = isAsked ? 0 : groups.cursor(replica.rid, peer, theirs.epoch);
+    let after = isAsked ? 0 : groups.cursor(replica.lid, peer, theirs.epoch);
     if (after >= theirs.maxSeq) after = 0;
     const whole = replica.maxSeq === 0 || theirs.maxSeq - after <= PULL_WITHIN;
     let isEarly = false;
@@ -99,7 +99,7 @@ export class GroupExchange {
 
   /** Only for members. AIDs are free, so anyone with the link could fill the table. */
   #saveCursor(replica: Replica, peer: Aid, epoch: Uint8Array, seq: number): void {
-    if (replica.role(peer) !== null) this.#deps.groups.setCursor(replica.rid, peer, epoch, seq);
+    if (replica.role(peer) !== null) this.#deps.groups.setCursor(replica.lid, peer, epoch, seq);
   }
 
   /** Serves the peer until it has what it wants. `mayRead` is checked before each response. */
@@ -171,12 +171,12 @@ export class GroupExchange {
   }
 
   #sendIds(link: LinkStream, replica: Replica, after: number): void {
-    const page = this.#deps.entries.idsAfter(replica.rid, after, MAX_IDS);
+    const page = this.#deps.entries.idsAfter(replica.lid, after, MAX_IDS);
     send(link, { type: 'ids', upTo: page.at(-1)?.seq ?? after, ids: page.map(({ id }) => id) });
   }
 
   #sendAfter(link: LinkStream, replica: Replica, after: number): void {
-    const page = this.#deps.entries.bytesAfter(replica.rid, after, MAX_BATCH_ENTRIES);
+    const page = this.#deps.entries.bytesAfter(replica.lid, after, MAX_BATCH_ENTRIES);
     // Damaged entries are skipped. The peer fetches them from other members.
     const fitting = page.slice(0, countFitting(page.map(({ bytes }) => bytes ?? EMPTY)));
     const entries = fitting.flatMap(({ bytes }) => bytes ?? []);
@@ -184,7 +184,7 @@ export class GroupExchange {
   }
 
   #sendByIds(link: LinkStream, replica: Replica, ids: readonly string[]): void {
-    const all = ids.flatMap((id) => this.#deps.entries.bytes(replica.rid, id) ?? []);
+    const all = ids.flatMap((id) => this.#deps.entries.bytes(replica.lid, id) ?? []);
     if (all.length < ids.length) throw protocolError();
     send(link, { type: 'entries', upTo: 0, entries: all.slice(0, countFitting(all)) });
   }

@@ -9,7 +9,7 @@ import { awakeClock } from '../../foundation/stall.ts';
 import { pairHolder } from '../../network/links/holder.ts';
 import { drainAndDestroy } from '../../network/links/stream-dispatcher.ts';
 import type { LinkStream } from '../../network/links/types.ts';
-import { decodeEntry, provesSecret, verifyEntry } from './entry.ts';
+import { decodeEntry, verifyEntry } from './entry.ts';
 import { GroupExchange } from './exchange.ts';
 import { markRemoved } from './notices.ts';
 import type { Replica } from './replica.ts';
@@ -123,7 +123,7 @@ export class GroupLinks {
       await this.#exchange.fetch(link, replica, peer, answer.have, wanted.length > 0);
       this.fetched.notify(replica);
       send(link, { type: 'have', have: this.#exchange.have(replica) });
-      await this.#exchange.serve(link, replica, () => this.#mayRead(replica, peer));
+      await this.#exchange.serve(link, replica, () => replica.log.mayRead(peer));
     });
   }
 
@@ -178,7 +178,7 @@ export class GroupLinks {
       if (isOurs && mayRemove(replica, entry.author) && !replica.has(entry.id)) {
         const { added } = this.#writer.admit(replica, [entry], peer);
         // The parents of the removal are missing here, and no member sends them to a removed agent.
-        if (added.length === 0) markRemoved(replica, entry.author, this.#deps);
+        if (added.length === 0) markRemoved(replica, entry.author, null, this.#deps);
       }
     }
     throw new SvcError('not_member', { message: 'The peer says that this agent is not a member of the group.' });
@@ -210,7 +210,7 @@ export class GroupLinks {
     if (first.type !== 'hello' && first.type !== 'push') throw new SvcError('protocol_error');
     const replica = this.#replicas.served(link.called, first.groupId);
     const proof = first.type === 'hello' ? first.proof : joinProofIn(first.entries, peer);
-    if (replica === null || !this.#mayRead(replica, peer, proof)) return this.#refuse(link, replica, peer);
+    if (replica === null || !replica.log.mayRead(peer, proof)) return this.#refuse(link, replica, peer);
     pendingShare.release();
     const isMember = replica.role(peer) !== null;
     const active = this.#active.take({ ...pairHolder(link, isMember), key: peer });
@@ -219,7 +219,7 @@ export class GroupLinks {
       this.peerSeen.notify(peer);
       if (first.type === 'push') return await this.#receivePush(link, replica, peer, first.entries);
       send(link, { type: 'have', have: this.#exchange.have(replica) });
-      const theirs = await this.#exchange.serve(link, replica, () => this.#mayRead(replica, peer, proof));
+      const theirs = await this.#exchange.serve(link, replica, () => replica.log.mayRead(peer, proof));
       if (theirs === null) return;
       await this.#exchange.fetch(link, replica, peer, theirs);
       send(link, { type: 'done' });
@@ -234,15 +234,6 @@ export class GroupLinks {
       return send(link, { type: 'taken', complete: false });
     const { waiting } = await this.#exchange.admitEncoded(replica, entries, peer);
     send(link, { type: 'taken', complete: !waiting });
-  }
-
-  /** The readers of a group are its members, invited agents and agents that prove the join secret. */
-  #mayRead(replica: Replica, peer: Aid, proof?: Uint8Array): boolean {
-    if (replica.role(peer) !== null) return true;
-    const view = replica.control.everything();
-    if (replica.control.isInvited(view, peer)) return true;
-    if (proof === undefined || replica.control.isBanned(view, peer)) return false;
-    return replica.control.joinKeys(view).some((key) => provesSecret(key, replica.groupId, peer, proof));
   }
 
   /** A removed agent receives the entry that removed it. An agent that never was a member learns nothing. */

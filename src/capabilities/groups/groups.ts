@@ -62,6 +62,7 @@ export class Groups implements Component {
     this.#links.stop();
     this.#antiEntropy.stop();
     await this.#invitations.stop();
+    this.#writer.stop();
   }
 
   /** Creates a group. @throws SvcError `not_found`, `quota_exceeded` */
@@ -157,8 +158,9 @@ export class Groups implements Component {
 
   /** Returns an entry; null if it is not there or damaged. @throws SvcError `not_found` */
   entry(aid: Aid, groupId: string, entryId: string): GroupEntry | null {
-    const stored = this.#deps.entries.entry(this.#replicas.row(aid, groupId).rid, entryId);
-    return stored === null ? null : entryView(stored);
+    const row = this.#replicas.row(aid, groupId);
+    const stored = this.#deps.entries.entry(row.lid, entryId);
+    return stored === null || stored.seq > row.maxSeq ? null : entryView(stored);
   }
 
   /** Moves the read cursor forward, never back. @throws SvcError `not_found` */
@@ -240,7 +242,9 @@ export class Joiner {
     const way = joinInfoOf(aid, groupId, request, link, invite);
     if (known === null) this.#replicas.add({ ...way, aid, state: 'joining' });
     else this.#rejoin(known, way);
-    const clockWrong = await this.#tryPeers(this.#replicas.open(this.#replicas.row(aid, groupId)));
+    const replica = this.#replicas.open(this.#replicas.row(aid, groupId));
+    if (this.#replicas.attachLocal(replica)) this.fetched(replica);
+    const clockWrong = await this.#tryPeers(replica);
     const row = this.#replicas.row(aid, groupId);
     if (row.state === 'joining' || known !== null) this.#antiEntropy.scheduleSync(row.rid);
     if (row.state === 'joining') {

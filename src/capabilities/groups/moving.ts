@@ -62,12 +62,13 @@ export function exportGroups(deps: GroupsMovingDependencies, aid: Aid): { part: 
 }
 
 /** All entries of a replica, or null if they have more than `max` bytes. */
-function encodedEntries(entries: GroupEntryStore, { rid }: GroupRow, max: number) {
+function encodedEntries(entries: GroupEntryStore, { lid, maxSeq }: GroupRow, max: number) {
   const encoded: string[] = [];
   let bytes = 0;
   for (let after = 0; ; ) {
-    const page = entries.bytesAfter(rid, after, BATCH);
+    const page = entries.bytesAfter(lid, after, BATCH);
     for (const one of page) {
+      if (one.seq > maxSeq) return { encoded, bytes };
       after = one.seq;
       if (one.bytes === null) continue;
       bytes += one.bytes.length;
@@ -174,9 +175,11 @@ function storeGroup(deps: GroupsMovingDependencies, aid: Aid, group: PreparedGro
   const row = groups.byRid(rid);
   if (row === null || entries.length === 0) return;
   const replica = new Replica(row, deps);
-  // The old node has already admitted these entries, so their times are not checked again.
-  replica.admit(entries, Number.POSITIVE_INFINITY, () => {});
-  if (replica.role(aid) !== null && one.state === 'member') groups.setState(rid, 'member');
+  // If other local members have the group, entries that they lack come from the members of the group. Otherwise, the
+  // entries are admitted as on the old node, so their times are not checked again.
+  if (!replica.attach()) replica.admit(entries, Number.POSITIVE_INFINITY, () => {});
+  if (isOver) groups.setState(rid, one.state);
+  else if (replica.role(aid) !== null && one.state === 'member') groups.setState(rid, 'member');
   groups.markRead(rid, one.read_seq);
   for (const { target, until } of group.invited)
     groups.putInviteOut({ rid, target, nextAt: now, until: Math.min(until, now + INVITATION_LIFE_MS), attempts: 0 });

@@ -1,4 +1,7 @@
-/** One agent's copy of a group. It admits entries of others according to the rules, and composes the agent's own. */
+/**
+ * The log of a group, which all local members share, and the view of one agent on it. The log admits entries according
+ * to the rules, once for all local members.
+ */
 import { MAX_MEMBERS, type Role } from '../../foundation/domain/groups.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { EntryFact, GroupEntryStore } from '../../foundation/store/group-entries.ts';
@@ -43,27 +46,29 @@ interface AdmitProgress {
   refused: number;
 }
 
-type ReplicaDependencies = Pick<GroupsDependencies, 'groups' | 'entries'>;
+type LogDependencies = Pick<GroupsDependencies, 'groups' | 'entries'>;
 
-export class Replica {
-  readonly rid: number;
-  readonly aid: Aid;
+type LogRow = Pick<GroupRow, 'lid' | 'groupId' | 'creator'>;
+
+/** The entries of a group on this node. */
+export class GroupLog {
+  readonly lid: number;
   readonly groupId: string;
   readonly creator: Aid;
   readonly control: ControlLog = new ControlLog();
-  readonly #deps: ReplicaDependencies;
+  readonly #deps: LogDependencies;
   /** Entries that wait for a missing parent, by ID. */
   readonly #waiting = new Map<string, { readonly entry: Entry; readonly missing: string }>();
   #maxSeq: number;
 
-  constructor(row: GroupRow, dependencies: ReplicaDependencies) {
+  /** @param maxSeq the position of the last entry */
+  constructor(row: LogRow, maxSeq: number, dependencies: LogDependencies) {
     this.#deps = dependencies;
-    this.rid = row.rid;
-    this.aid = row.aid;
+    this.lid = row.lid;
     this.groupId = row.groupId;
     this.creator = row.creator;
-    this.#maxSeq = row.maxSeq;
-    for (const { bytes, frontier } of dependencies.entries.control(row.rid))
+    this.#maxSeq = maxSeq;
+    for (const { bytes, frontier } of dependencies.entries.control(row.lid))
       this.#addControl(decodeEntry(bytes), frontier);
   }
 
@@ -72,7 +77,7 @@ export class Replica {
   }
 
   has(id: string): boolean {
-    return this.#deps.entries.has(this.rid, id);
+    return this.#deps.entries.has(this.lid, id);
   }
 
   /** The role of an agent according to all entries here, or null if it is not a member. */
@@ -84,9 +89,13 @@ export class Replica {
     return this.control.members(this.control.everything());
   }
 
-  /** All members except the agent itself. */
-  others(): Aid[] {
-    return this.members().flatMap(({ aid }) => (aid === this.aid ? [] : [aid]));
+  /** Whether an agent may read the group: a member, an invited agent, or one that proves the join secret. */
+  mayRead(aid: Aid, proof?: Uint8Array): boolean {
+    if (this.role(aid) !== null) return true;
+    const view = this.control.everything();
+    if (this.control.isInvited(view, aid)) return true;
+    if (proof === undefined || this.control.isBanned(view, aid)) return false;
+    return this.control.joinKeys(view).some((key) => provesSecret(key, this.groupId, aid, proof));
   }
 
   /** Whether a removal is effective according to all entries here. `removal` is its index in the control log. */
@@ -122,14 +131,14 @@ export class Replica {
     return { added, waiting, early: progress.early, refused: progress.refused };
   }
 
-  /** Composes the agent's next entry, with the current heads as parents. @param now Unix milliseconds */
-  compose(draft: EntryDraft, now: number): EntryContent {
-    const ends = this.#nextParents(now);
+  /** Composes the next entry of an agent, with the current heads as parents. @param now Unix milliseconds */
+  compose(author: Aid, draft: EntryDraft, now: number): EntryContent {
+    const ends = this.#nextParents(author, now);
     const facts = [...ends.values()];
     return {
       ...draft,
       groupId: this.groupId,
-      author: this.aid,
+      author,
       parents: [...ends.keys()].sort(),
       depth: Math.max(0, ...facts.map(({ depth }) => depth + 1)),
       at: Math.max(now, ...facts.map(({ at }) => at)),
@@ -145,29 +154,31 @@ export class Replica {
   /** The newest effective removal of an agent, encoded, or null if there is none. */
   removalEntry(aid: Aid): Uint8Array | null {
     const index = this.control.removalsOf(aid).findLast(this.isEffective);
-    return index === undefined ? null : this.#deps.entries.controlAt(this.rid, index);
+    return index === undefined ? null : this.#deps.entries.controlAt(this.lid, index);
   }
 
   /** The current join secret, or null if no entry has changed the first one. */
   joinSecret(): Uint8Array | null {
     const index = this.control.rekeyIndex(this.control.everything());
-    const bytes = index === null ? null : this.#deps.entries.controlAt(this.rid, index);
+    const bytes = index === null ? null : this.#deps.entries.controlAt(this.lid, index);
     return bytes === null ? null : (decodeEntry(bytes).body ?? null);
   }
 
-  /** Whether the agent should write a control entry that merges concurrent ones. @param now Unix milliseconds */
-  needsMerge(now: number): boolean {
-    return (positionAfter([...this.#nextParents(now).values()], this.control)?.frontier.length ?? 0) > MERGE_ABOVE;
+  /** Whether an agent should write a control entry that merges concurrent ones. @param now Unix milliseconds */
+  needsMerge(author: Aid, now: number): boolean {
+    return (
+      (positionAfter([...this.#nextParents(author, now).values()], this.control)?.frontier.length ?? 0) > MERGE_ABOVE
+    );
   }
 
-  /** The entries that the agent's next entry names as parents. */
-  #nextParents(now: number): ReadonlyMap<string, EntryFact> {
-    const heads = this.#facts(this.#deps.entries.heads(this.rid, MAX_PARENT_CANDIDATES));
-    return selectParents(this.#headsUpTo(heads, now + MAX_AHEAD_MS), this.aid, this.control);
+  /** The entries that the next entry of an agent names as parents. */
+  #nextParents(author: Aid, now: number): ReadonlyMap<string, EntryFact> {
+    const heads = this.#facts(this.#deps.entries.heads(this.lid, MAX_PARENT_CANDIDATES));
+    return selectParents(this.#headsUpTo(heads, now + MAX_AHEAD_MS), author, this.control);
   }
 
   /**
-   * The heads of the group without the entries dated later than `latest`. The agent wrote those while its clock was
+   * The heads of the group without the entries dated later than `latest`. A local agent wrote those while its clock was
    * ahead. Other members do not admit them yet, nor entries that name them as a parent.
    */
   #headsUpTo(heads: ReadonlyMap<string, EntryFact>, latest: number): ReadonlyMap<string, EntryFact> {
@@ -177,15 +188,15 @@ export class Replica {
     const facts = new Map(heads);
     // A loop over a map also visits the entries that are added during the loop.
     for (const [id, fact] of facts)
-      if (!isDue(fact)) for (const [parent, its] of this.#facts(entries.parents(this.rid, id))) facts.set(parent, its);
-    const due = [...facts].filter(([id, fact]) => isDue(fact) && !entries.hasChild(this.rid, id, fact.seq, latest));
+      if (!isDue(fact)) for (const [parent, its] of this.#facts(entries.parents(this.lid, id))) facts.set(parent, its);
+    const due = [...facts].filter(([id, fact]) => isDue(fact) && !entries.hasChild(this.lid, id, fact.seq, latest));
     // No entry is due if the group was created while the clock was ahead.
     return due.length > 0 ? new Map(due) : heads;
   }
 
   #facts(ids: readonly string[]): ReadonlyMap<string, EntryFact> {
     const facts = ids.flatMap((id) => {
-      const fact = this.#deps.entries.fact(this.rid, id);
+      const fact = this.#deps.entries.fact(this.lid, id);
       return fact === null ? [] : [[id, fact] as const];
     });
     if (facts.length < ids.length) throw new RangeError('a parent is missing');
@@ -195,12 +206,12 @@ export class Replica {
   #offer(entry: Entry, progress: AdmitProgress): void {
     const { entries } = this.#deps;
     if (entry.groupId !== this.groupId || this.#maxSeq >= MAX_GROUP_ENTRIES) return void progress.refused++;
-    if (entries.has(this.rid, entry.id)) return void progress.settled.push(entry.id);
+    if (entries.has(this.lid, entry.id)) return void progress.settled.push(entry.id);
     if (entry.at > progress.latest) {
       progress.early = true;
       return;
     }
-    const parents = entry.parents.map((id) => entries.fact(this.rid, id));
+    const parents = entry.parents.map((id) => entries.fact(this.lid, id));
     const missing = entry.parents[parents.indexOf(null)];
     if (missing !== undefined) return this.#addWaiting(entry, missing);
     progress.settled.push(entry.id);
@@ -231,23 +242,127 @@ export class Replica {
 
   #insert(entry: Entry, { frontier, view }: Position): void {
     const { groups, entries } = this.#deps;
-    const { rid } = this;
+    const { lid } = this;
     const { id, parents, depth, author, kind, at, replyTo = null, to = [], encoded: bytes } = entry;
     const seq = this.#maxSeq + 1;
     const controlNo = this.#addControl(entry, frontier);
     const others = this.control.removalsOf(author).filter((n) => n !== controlNo && !view.seen.has(n));
-    const counts = author !== this.aid && isContent(kind);
-    const mention = counts && to.includes(this.aid);
-    const row = { id, parents, depth, author, kind, at, replyTo, controlNo, frontier, counts, mention, to, bytes };
-    entries.add(rid, seq, { ...row, void: others.some(this.isEffective) });
+    const counts = isContent(kind);
+    const row = { id, parents, depth, author, kind, at, replyTo, controlNo, frontier, counts, to, bytes };
+    entries.add(lid, seq, { ...row, void: others.some(this.isEffective) });
     this.#maxSeq = seq;
-    for (const n of others) entries.addConflict(rid, n, seq);
+    for (const n of others) entries.addConflict(lid, n, seq);
     if (kind === 'retract' && entry.ref !== undefined) {
       const role = this.control.role(view, author);
-      entries.addRetract(rid, entry.ref, seq, role === 'admin' || role === 'creator');
+      entries.addRetract(lid, entry.ref, seq, role === 'admin' || role === 'creator');
     }
     if (controlNo !== null) updateHidden(this, entry, controlNo, seq, entries);
-    if (TITLE_KINDS.includes(kind)) refreshTitle(rid, groups, entries);
+    if (TITLE_KINDS.includes(kind)) refreshTitle(lid, groups, entries);
+  }
+}
+
+/** The view of one local agent on the log of a group. */
+export class Replica {
+  readonly rid: number;
+  readonly aid: Aid;
+  readonly groupId: string;
+  readonly #groups: LogDependencies['groups'];
+  readonly #openLog: (row: GroupRow) => GroupLog;
+  #log: GroupLog;
+
+  /** @param openLog opens the log of a group. Default: a log that no other replica shares */
+  constructor(
+    row: GroupRow,
+    dependencies: LogDependencies,
+    openLog: (row: GroupRow) => GroupLog = (one) =>
+      new GroupLog(one, dependencies.entries.lastSeq(one.lid), dependencies),
+  ) {
+    this.rid = row.rid;
+    this.aid = row.aid;
+    this.groupId = row.groupId;
+    this.#groups = dependencies.groups;
+    this.#openLog = openLog;
+    this.#log = openLog(row);
+  }
+
+  get log(): GroupLog {
+    return this.#log;
+  }
+
+  get lid(): number {
+    return this.#log.lid;
+  }
+
+  get creator(): Aid {
+    return this.#log.creator;
+  }
+
+  get control(): ControlLog {
+    return this.#log.control;
+  }
+
+  get maxSeq(): number {
+    return this.#log.maxSeq;
+  }
+
+  has(id: string): boolean {
+    return this.#log.has(id);
+  }
+
+  role(aid: Aid): Role | null {
+    return this.#log.role(aid);
+  }
+
+  members(): { aid: Aid; role: Role }[] {
+    return this.#log.members();
+  }
+
+  /** All members except the agent itself. */
+  others(): Aid[] {
+    return this.members().flatMap(({ aid }) => (aid === this.aid ? [] : [aid]));
+  }
+
+  readonly isEffective = (removal: number): boolean => this.#log.isEffective(removal);
+
+  /**
+   * Uses the log that other local agents have filled, instead of an own empty one. The agent must be allowed to read it.
+   * Returns false if there is no such log.
+   */
+  attach(): boolean {
+    const lid = this.#log.maxSeq > 0 ? null : this.#groups.filledLog(this.groupId);
+    if (lid === null) return false;
+    this.#groups.attach(this.rid, lid);
+    const row = this.#groups.byRid(this.rid);
+    if (row !== null) this.#log = this.#openLog(row);
+    return true;
+  }
+
+  /** As `GroupLog.admit`. */
+  admit(entries: readonly Entry[], latest: number, alongside: (added: readonly Entry[]) => void): AdmitResult {
+    // A member sent the first entry, so this agent may read the group.
+    const isServed = entries.some(({ kind, author }) => kind === 'create' && author === this.creator);
+    if (isServed && this.maxSeq === 0) this.attach();
+    return this.#log.admit(entries, latest, alongside);
+  }
+
+  compose(draft: EntryDraft, now: number): EntryContent {
+    return this.#log.compose(this.aid, draft, now);
+  }
+
+  problem(entry: Entry): string | null {
+    return this.#log.problem(entry);
+  }
+
+  removalEntry(aid: Aid): Uint8Array | null {
+    return this.#log.removalEntry(aid);
+  }
+
+  joinSecret(): Uint8Array | null {
+    return this.#log.joinSecret();
+  }
+
+  needsMerge(now: number): boolean {
+    return this.#log.needsMerge(this.aid, now);
   }
 }
 
@@ -255,7 +370,7 @@ export class Replica {
 
 /** The parts of a replica that this module uses. */
 interface Group {
-  readonly rid: number;
+  readonly lid: number;
   readonly creator: Aid;
   readonly control: ControlLog;
   /** Whether the removal at an index of the control log is effective. */
@@ -271,8 +386,8 @@ function updateHidden(group: Group, entry: Entry, controlNo: number, seq: number
   const [subject] = entry.to ?? [];
   if (subject === undefined) return;
   if (entry.kind === 'remove') {
-    for (const concurrent of concurrentEntries(entries, group.rid, seq, subject))
-      entries.addConflict(group.rid, controlNo, concurrent);
+    for (const concurrent of concurrentEntries(entries, group.lid, seq, subject))
+      entries.addConflict(group.lid, controlNo, concurrent);
     applyRemoval(group, controlNo, entries);
   }
   if (entry.author !== group.creator) return;
@@ -280,14 +395,14 @@ function updateHidden(group: Group, entry: Entry, controlNo: number, seq: number
 }
 
 function applyRemoval(group: Group, removal: number, entries: GroupEntryStore): void {
-  for (const { seq, removals } of entries.conflictsOf(group.rid, removal))
-    entries.setVoid(group.rid, seq, removals.some(group.isEffective));
+  for (const { seq, removals } of entries.conflictsOf(group.lid, removal))
+    entries.setVoid(group.lid, seq, removals.some(group.isEffective));
 }
 
 /** Stores the current title: the last `title` entry that is not set aside, otherwise the title of the first entry. */
-function refreshTitle(rid: number, groups: GroupStore, entries: GroupEntryStore): void {
-  const bytes = entries.lastTitle(rid) ?? entries.controlAt(rid, 0);
-  if (bytes !== null) groups.setTitle(rid, bodyText(decodeEntry(bytes)) ?? '');
+function refreshTitle(lid: number, groups: GroupStore, entries: GroupEntryStore): void {
+  const bytes = entries.lastTitle(lid) ?? entries.controlAt(lid, 0);
+  if (bytes !== null) groups.setTitle(lid, bodyText(decodeEntry(bytes)) ?? '');
 }
 
 // Finds entries that are concurrent with another one: neither ancestors nor descendants.
@@ -300,15 +415,15 @@ const STEP = 256;
  * back in order of arrival, in which children follow their parents, and stops when every remaining entry is an
  * ancestor.
  */
-function concurrentEntries(entries: GroupEntryStore, rid: number, seq: number, author: Aid): number[] {
+function concurrentEntries(entries: GroupEntryStore, lid: number, seq: number, author: Aid): number[] {
   const found: number[] = [];
   /** Known ancestors of the entry that the walk has not reached yet. */
   const seen = new Set<string>();
   /** Known concurrent entries that the walk has not reached yet. */
-  const open = new Set(entries.heads(rid, Number.MAX_SAFE_INTEGER));
+  const open = new Set(entries.heads(lid, Number.MAX_SAFE_INTEGER));
   let next = seq + 1;
   for (;;) {
-    const step = entries.before(rid, next, STEP);
+    const step = entries.before(lid, next, STEP);
     for (const entry of step) {
       next = entry.seq;
       open.delete(entry.id);

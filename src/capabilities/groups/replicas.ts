@@ -6,7 +6,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { GroupRow, NewGroup } from '../../foundation/store/groups.ts';
 import type { LocalIdentity } from '../../network/links/types.ts';
 import { proveSecret } from './entry.ts';
-import { Replica } from './replica.ts';
+import { GroupLog, Replica } from './replica.ts';
 import type { GroupsDependencies } from './types.ts';
 
 type ReplicasDependencies = Pick<GroupsDependencies, 'groups' | 'entries' | 'clock' | 'identity'>;
@@ -14,6 +14,7 @@ type ReplicasDependencies = Pick<GroupsDependencies, 'groups' | 'entries' | 'clo
 export class Replicas {
   readonly #deps: ReplicasDependencies;
   readonly #open = new Map<number, Replica>();
+  readonly #logs = new Map<number, GroupLog>();
 
   constructor(dependencies: ReplicasDependencies) {
     this.#deps = dependencies;
@@ -44,10 +45,28 @@ export class Replicas {
   open(row: GroupRow): Replica {
     const known = this.#open.get(row.rid);
     // If creating a group fails, its number is used again for the next one.
-    if (known?.groupId === row.groupId) return known;
-    const replica = new Replica(row, this.#deps);
+    if (known?.groupId === row.groupId && known.lid === row.lid) return known;
+    const replica = new Replica(row, this.#deps, (one) => this.#openLog(one));
     this.#open.set(row.rid, replica);
     return replica;
+  }
+
+  /** The log of a group, which all local members share. */
+  #openLog(row: GroupRow): GroupLog {
+    const known = this.#logs.get(row.lid);
+    if (known?.groupId === row.groupId) return known;
+    const log = new GroupLog(row, this.#deps.entries.lastSeq(row.lid), this.#deps);
+    this.#logs.set(row.lid, log);
+    return log;
+  }
+
+  /** Uses the log of other local members for an agent that may read it. Returns false if there is none. */
+  attachLocal(replica: Replica): boolean {
+    const { groups } = this.#deps;
+    const lid = replica.maxSeq > 0 ? null : groups.filledLog(replica.groupId);
+    const [member] = lid === null ? [] : groups.sharing(lid);
+    if (member === undefined || !this.open(member).log.mayRead(replica.aid, this.proof(replica))) return false;
+    return replica.attach();
   }
 
   /** The replica with a number, or null if it or its agent does not exist. */
@@ -86,7 +105,11 @@ export class Replicas {
 
   /** Drops the open replica, because its stored state has changed or was deleted. The next use reads it again. */
   reopen(rid: number): void {
+    const replica = this.#open.get(rid);
     this.#open.delete(rid);
+    // An open log of other members stays, because they use it.
+    if (replica !== undefined && ![...this.#open.values()].some(({ lid }) => lid === replica.lid))
+      this.#logs.delete(replica.lid);
   }
 
   /** Deletes the groups of a deleted agent. */
@@ -105,7 +128,8 @@ export class Replicas {
   /** The agents that a replica can sync with: the members, and for a joining agent first the agents in its hints. */
   peers(replica: Replica): Aid[] {
     const row = this.#deps.groups.byRid(replica.rid);
-    const hints = row?.state === 'joining' ? row.hints.filter((aid) => aid !== replica.aid) : [];
-    return [...new Set([...hints, ...replica.others()])];
+    const hints = row?.state === 'joining' ? row.hints : [];
+    const here = this.#deps.groups.localAids(replica.lid);
+    return [...new Set([...hints, ...replica.others()])].filter((aid) => aid !== replica.aid && !here.has(aid));
   }
 }

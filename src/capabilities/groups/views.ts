@@ -35,10 +35,10 @@ function visibleEntries(entries: readonly StoredEntry[]): GroupEntry[] {
 /** Returns a page in order of arrival, and the position up to which entries were examined. */
 export function pageOf(row: GroupRow, entries: GroupEntryStore, query: ReadQuery): GroupPage {
   const { afterSeq, limit, ...filter } = query;
-  const { rid, maxSeq, readSeq: readCursor, unread: unreadCount } = row;
+  const { lid, maxSeq, readSeq: readCursor, unread: unreadCount } = row;
   const upTo = Math.min(maxSeq, afterSeq + MAX_SCANNED);
   const count = Math.min(limit, MAX_ENTRIES_PAGE);
-  const found = entries.page(rid, afterSeq, upTo, count, filter);
+  const found = entries.page(lid, afterSeq, upTo, count, filter);
   const last = found.at(-1)?.seq ?? upTo;
   const scannedToSeq = found.length < count ? Math.max(upTo, Math.min(afterSeq, maxSeq)) : last;
   return { entries: visibleEntries(found), scannedToSeq, hasMore: scannedToSeq < maxSeq, readCursor, unreadCount };
@@ -46,9 +46,9 @@ export function pageOf(row: GroupRow, entries: GroupEntryStore, query: ReadQuery
 
 /** Returns the newest entries before a position, in order of arrival. `hasMore` is true if there are earlier ones. */
 export function pageBefore(row: GroupRow, entries: GroupEntryStore, beforeSeq: number, limit: number): GroupPage {
-  const { rid, readSeq: readCursor, unread: unreadCount } = row;
+  const { lid, readSeq: readCursor, unread: unreadCount } = row;
   const count = Math.min(limit, MAX_ENTRIES_PAGE);
-  const found = entries.pageBefore(rid, beforeSeq, count + 1);
+  const found = entries.pageBefore(lid, Math.min(beforeSeq, row.maxSeq + 1), count + 1);
   const newest = found.slice(-count);
   const scannedToSeq = Math.min(beforeSeq - 1, row.maxSeq);
   return { entries: visibleEntries(newest), scannedToSeq, hasMore: found.length > count, readCursor, unreadCount };

@@ -8,7 +8,7 @@ import { Listeners } from '../../foundation/listeners.ts';
 import type { LocalIdentity } from '../../network/links/types.ts';
 import { type Entry, type EntryContent, groupIdOf, joinKey, signEntry } from './entry.ts';
 import { type ControlKind, isControl } from './kinds.ts';
-import { emitEvents, updateState } from './notices.ts';
+import { Announcer, updateState } from './notices.ts';
 import { type AdmitResult, MAX_AHEAD_MS, type Replica } from './replica.ts';
 import type { Replicas } from './replicas.ts';
 import type { EntryDraft, GroupsDependencies } from './types.ts';
@@ -27,7 +27,10 @@ export interface Written {
   readonly at: number;
 }
 
-type WriterParts = Pick<GroupsDependencies, 'groups' | 'entries' | 'objects' | 'events' | 'clock' | 'clockAheadMs'>;
+type WriterParts = Pick<
+  GroupsDependencies,
+  'groups' | 'entries' | 'objects' | 'events' | 'clock' | 'log' | 'clockAheadMs'
+>;
 
 export class GroupWriter {
   /**
@@ -37,10 +40,17 @@ export class GroupWriter {
   readonly added: Listeners<[replica: Replica, entries: readonly Entry[], from: Aid | null]> = new Listeners();
   readonly #deps: WriterParts;
   readonly #replicas: Replicas;
+  readonly #announcer: Announcer;
 
   constructor(dependencies: WriterParts, replicas: Replicas) {
     this.#deps = dependencies;
+    this.#announcer = new Announcer(dependencies);
     this.#replicas = replicas;
+  }
+
+  /** Emits pending events. */
+  stop(): void {
+    this.#announcer.stop();
   }
 
   /** See `Groups.create`. */
@@ -80,7 +90,7 @@ export class GroupWriter {
   retract(aid: Aid, groupId: string, entryId: string): Written {
     const { entries } = this.#deps;
     const row = this.#replicas.row(aid, groupId);
-    const stored = entries.entry(row.rid, entryId);
+    const stored = entries.entry(row.lid, entryId);
     if (stored === null) throw new SvcError('not_found', { thing: 'entry', message: 'The group has no such entry.' });
     const role = this.#replicas.open(row).role(aid);
     if (entryView(stored).author !== aid && role !== 'admin' && role !== 'creator')
@@ -146,8 +156,8 @@ export class GroupWriter {
     // step 2
     const latest = from === null ? Number.POSITIVE_INFINITY : clock.now() + MAX_AHEAD_MS;
     const admission = replica.admit(entries, latest, (added) => {
-      updateState(replica, added, this.#deps);
-      emitEvents(replica, added, this.#deps);
+      updateState(replica.log, added, this.#deps);
+      this.#announcer.emit(replica.log, added);
     });
     if (admission.added.length > 0) this.added.notify(replica, admission.added, from);
     return admission;

@@ -7,7 +7,7 @@ import { HASH_BYTES } from '../domain/groups.ts';
 import { SvcError } from '../errors.ts';
 import type { Aid } from '../identity/aid.ts';
 import { hexToBlob } from './groups.ts';
-import { aidFromRow, blobOf, flagOf, integerOf, orNull } from './row.ts';
+import { aidFromRow, blobOf, flagOf, integerOf, orNull, orZero } from './row.ts';
 import { rowSum } from './row-sum.ts';
 import type { Row, SqlValue, Store } from './store.ts';
 
@@ -25,7 +25,6 @@ export interface NewEntryRow {
   readonly controlNo: number | null;
   readonly frontier: readonly number[];
   readonly counts: boolean;
-  readonly mention: boolean;
   readonly void: boolean;
   readonly to: readonly Aid[];
   readonly bytes: Uint8Array;
@@ -81,69 +80,74 @@ export class GroupEntryStore {
     this.#store = store;
   }
 
-  /** Appends an entry to a replica. */
-  add(rid: number, seq: number, entry: NewEntryRow): void {
-    const { parents, author, kind, at, mention } = entry;
+  /** Appends an entry to a log. */
+  add(lid: number, seq: number, entry: NewEntryRow): void {
+    const { parents, author, kind, at } = entry;
     const id = hexToBlob(entry.id);
     const replyTo = entry.replyTo === null ? null : hexToBlob(entry.replyTo);
-    const isRetracted = this.#isRetracted(rid, id, author);
+    const isRetracted = this.#isRetracted(lid, id, author);
     this.#store.run`
-      INSERT INTO room_entries (rid, seq, entry_id, parents, depth, author, kind, at, reply_to, control_no, frontier,
-        counts, mention, void, retracted, bytes, sum)
-      VALUES (${rid}, ${seq}, ${id}, ${hexToBlob(parents.join(''))}, ${entry.depth}, ${author}, ${kind}, ${at},
-        ${replyTo}, ${entry.controlNo}, ${packFrontier(entry.frontier)}, ${entry.counts ? 1 : 0}, ${mention ? 1 : 0},
+      INSERT INTO room_entries (lid, seq, entry_id, parents, depth, author, kind, at, reply_to, control_no, frontier,
+        counts, void, retracted, bytes, sum)
+      VALUES (${lid}, ${seq}, ${id}, ${hexToBlob(parents.join(''))}, ${entry.depth}, ${author}, ${kind}, ${at},
+        ${replyTo}, ${entry.controlNo}, ${packFrontier(entry.frontier)}, ${entry.counts ? 1 : 0},
         ${entry.void ? 1 : 0}, ${isRetracted ? 1 : 0}, ${entry.bytes}, ${rowSum(id, entry.bytes)})`;
-    this.#store.run`UPDATE rooms SET max_seq = ${seq}, last_at = max(last_at, ${at}) WHERE rid = ${rid}`;
-    if (entry.counts && !entry.void && !isRetracted) this.#count(rid, seq, 1, mention);
+    this.#store.run`UPDATE room_logs SET max_seq = ${seq}, last_at = max(last_at, ${at}) WHERE lid = ${lid}`;
     for (const parent of parents)
-      this.#store.run`DELETE FROM room_heads WHERE rid = ${rid} AND entry_id = ${hexToBlob(parent)}`;
-    this.#store.run`INSERT INTO room_heads (rid, entry_id) VALUES (${rid}, ${id})`;
+      this.#store.run`DELETE FROM room_heads WHERE lid = ${lid} AND entry_id = ${hexToBlob(parent)}`;
+    this.#store.run`INSERT INTO room_heads (lid, entry_id) VALUES (${lid}, ${id})`;
     for (const aid of entry.to)
-      this.#store.run`INSERT INTO room_mentions (rid, aid, seq) VALUES (${rid}, ${aid}, ${seq})`;
+      this.#store.run`INSERT INTO room_mentions (lid, aid, seq) VALUES (${lid}, ${aid}, ${seq})`;
+    if (entry.counts && !entry.void && !isRetracted) this.#count(lid, seq, author, 1, entry.to.length > 0);
   }
 
-  addRetract(rid: number, target: string, seq: number, byAdmin: boolean): void {
+  addRetract(lid: number, target: string, seq: number, byAdmin: boolean): void {
     const id = hexToBlob(target);
     this.#store.run`
-      INSERT INTO room_retracts (rid, target, seq, by_admin) VALUES (${rid}, ${id}, ${seq}, ${byAdmin ? 1 : 0})`;
-    this.#updateRetracted(rid, id);
+      INSERT INTO room_retracts (lid, target, seq, by_admin) VALUES (${lid}, ${id}, ${seq}, ${byAdmin ? 1 : 0})`;
+    this.#updateRetracted(lid, id);
   }
 
-  fact(rid: number, id: string): EntryFact | null {
+  fact(lid: number, id: string): EntryFact | null {
     const row = this.#store.one`
-      SELECT seq, depth, at, control_no, frontier FROM room_entries WHERE rid = ${rid} AND entry_id = ${hexToBlob(id)}`;
+      SELECT seq, depth, at, control_no, frontier FROM room_entries WHERE lid = ${lid} AND entry_id = ${hexToBlob(id)}`;
     return row === undefined ? null : factOf(row);
   }
 
-  has(rid: number, id: string): boolean {
-    return this.#store.one`SELECT 1 FROM room_entries WHERE rid = ${rid} AND entry_id = ${hexToBlob(id)}` !== undefined;
+  has(lid: number, id: string): boolean {
+    return this.#store.one`SELECT 1 FROM room_entries WHERE lid = ${lid} AND entry_id = ${hexToBlob(id)}` !== undefined;
   }
 
   /** Also null if the disk damaged the entry. */
-  bytes(rid: number, id: string): Uint8Array | null {
+  bytes(lid: number, id: string): Uint8Array | null {
     return this.#intact(
-      rid,
+      lid,
       this.#store.one`
-        SELECT seq, entry_id, bytes, sum FROM room_entries WHERE rid = ${rid} AND entry_id = ${hexToBlob(id)}`,
+        SELECT seq, entry_id, bytes, sum FROM room_entries WHERE lid = ${lid} AND entry_id = ${hexToBlob(id)}`,
     );
   }
 
-  parents(rid: number, id: string): string[] {
-    const row = this.#store.one`SELECT parents FROM room_entries WHERE rid = ${rid} AND entry_id = ${hexToBlob(id)}`;
+  parents(lid: number, id: string): string[] {
+    const row = this.#store.one`SELECT parents FROM room_entries WHERE lid = ${lid} AND entry_id = ${hexToBlob(id)}`;
     return row === undefined ? [] : unpackParents(blobOf(row, 'parents'));
   }
 
   /** True if an entry with a time up to `latest` names this entry, with the number `seq`, as a parent. */
-  hasChild(rid: number, id: string, seq: number, latest: number): boolean {
+  hasChild(lid: number, id: string, seq: number, latest: number): boolean {
     const child = this.#store.one`
       SELECT 1 FROM room_entries
-      WHERE rid = ${rid} AND seq > ${seq} AND at <= ${latest} AND instr(parents, ${hexToBlob(id)}) > 0 LIMIT 1`;
+      WHERE lid = ${lid} AND seq > ${seq} AND at <= ${latest} AND instr(parents, ${hexToBlob(id)}) > 0 LIMIT 1`;
     return child !== undefined;
   }
 
+  /** The position of the last entry of a log. */
+  lastSeq(lid: number): number {
+    return orZero(this.#store.one`SELECT max_seq FROM room_logs WHERE lid = ${lid}`, 'max_seq');
+  }
+
   /** IDs of the entries without children, ascending. */
-  heads(rid: number, limit: number): string[] {
-    const rows = this.#store.all`SELECT entry_id FROM room_heads WHERE rid = ${rid} ORDER BY entry_id LIMIT ${limit}`;
+  heads(lid: number, limit: number): string[] {
+    const rows = this.#store.all`SELECT entry_id FROM room_heads WHERE lid = ${lid} ORDER BY entry_id LIMIT ${limit}`;
     return rows.map((row) => toHex(blobOf(row, 'entry_id')));
   }
 
@@ -151,12 +155,12 @@ export class GroupEntryStore {
    * The control entries in order of arrival.
    * @throws SvcError `store_corrupt` if an entry is damaged: without it, other members would have wrong roles
    */
-  control(rid: number): { bytes: Uint8Array; frontier: number[] }[] {
+  control(lid: number): { bytes: Uint8Array; frontier: number[] }[] {
     const rows = this.#store.all`
       SELECT seq, entry_id, bytes, sum, frontier FROM room_entries
-      WHERE rid = ${rid} AND control_no IS NOT NULL ORDER BY control_no`;
+      WHERE lid = ${lid} AND control_no IS NOT NULL ORDER BY control_no`;
     return rows.map((row) => {
-      const bytes = this.#intact(rid, row);
+      const bytes = this.#intact(lid, row);
       if (bytes === null)
         throw new SvcError('store_corrupt', {
           message: 'Cannot read the members of this group: an entry is damaged on disk. Restore a backup.',
@@ -166,31 +170,31 @@ export class GroupEntryStore {
   }
 
   /** The control entry with the given number. */
-  controlAt(rid: number, place: number): Uint8Array | null {
+  controlAt(lid: number, place: number): Uint8Array | null {
     return this.#intact(
-      rid,
-      this.#store.one`SELECT seq, entry_id, bytes, sum FROM room_entries WHERE rid = ${rid} AND control_no = ${place}`,
+      lid,
+      this.#store.one`SELECT seq, entry_id, bytes, sum FROM room_entries WHERE lid = ${lid} AND control_no = ${place}`,
     );
   }
 
   /** IDs in order of arrival. */
-  idsAfter(rid: number, after: number, limit: number): { seq: number; id: string }[] {
+  idsAfter(lid: number, after: number, limit: number): { seq: number; id: string }[] {
     const rows = this.#store.all`
-      SELECT seq, entry_id FROM room_entries WHERE rid = ${rid} AND seq > ${after} ORDER BY seq LIMIT ${limit}`;
+      SELECT seq, entry_id FROM room_entries WHERE lid = ${lid} AND seq > ${after} ORDER BY seq LIMIT ${limit}`;
     return rows.map((row) => ({ seq: integerOf(row, 'seq'), id: toHex(blobOf(row, 'entry_id')) }));
   }
 
   /** Complete entries in order of arrival. The bytes of a damaged entry are null. */
-  bytesAfter(rid: number, after: number, limit: number): { seq: number; bytes: Uint8Array | null }[] {
+  bytesAfter(lid: number, after: number, limit: number): { seq: number; bytes: Uint8Array | null }[] {
     const rows = this.#store.all`
-      SELECT seq, entry_id, bytes, sum FROM room_entries WHERE rid = ${rid} AND seq > ${after} ORDER BY seq LIMIT ${limit}`;
-    return rows.map((row) => ({ seq: integerOf(row, 'seq'), bytes: this.#intact(rid, row) }));
+      SELECT seq, entry_id, bytes, sum FROM room_entries WHERE lid = ${lid} AND seq > ${after} ORDER BY seq LIMIT ${limit}`;
+    return rows.map((row) => ({ seq: integerOf(row, 'seq'), bytes: this.#intact(lid, row) }));
   }
 
   /** The newest entries before `before`, newest first, with the columns for a walk over the graph. */
-  before(rid: number, before: number, limit: number): { seq: number; id: string; parents: string[]; author: Aid }[] {
+  before(lid: number, before: number, limit: number): { seq: number; id: string; parents: string[]; author: Aid }[] {
     const rows = this.#store.all`
-      SELECT seq, entry_id, parents, author FROM room_entries WHERE rid = ${rid} AND seq < ${before}
+      SELECT seq, entry_id, parents, author FROM room_entries WHERE lid = ${lid} AND seq < ${before}
       ORDER BY seq DESC LIMIT ${limit}`;
     return rows.map((row) => ({
       seq: integerOf(row, 'seq'),
@@ -200,109 +204,114 @@ export class GroupEntryStore {
     }));
   }
 
-  addConflict(rid: number, removalNo: number, seq: number): void {
-    this.#store.run`INSERT OR IGNORE INTO room_conflicts (rid, removal_no, seq) VALUES (${rid}, ${removalNo}, ${seq})`;
+  addConflict(lid: number, removalNo: number, seq: number): void {
+    this.#store.run`INSERT OR IGNORE INTO room_conflicts (lid, removal_no, seq) VALUES (${lid}, ${removalNo}, ${seq})`;
   }
 
   /** Entries concurrent with a removal, each with all removals that it is concurrent with. */
-  conflictsOf(rid: number, removalNo: number): { seq: number; removals: number[] }[] {
+  conflictsOf(lid: number, removalNo: number): { seq: number; removals: number[] }[] {
     const rows = this.#store.all`
       SELECT c.seq AS seq, o.removal_no AS removal_no FROM room_conflicts c
-      JOIN room_conflicts o ON o.rid = c.rid AND o.seq = c.seq WHERE c.rid = ${rid} AND c.removal_no = ${removalNo}`;
+      JOIN room_conflicts o ON o.lid = c.lid AND o.seq = c.seq WHERE c.lid = ${lid} AND c.removal_no = ${removalNo}`;
     const bySeq = Map.groupBy(rows, (row) => integerOf(row, 'seq'));
     return [...bySeq].map(([seq, all]) => ({ seq, removals: all.map((row) => integerOf(row, 'removal_no')) }));
   }
 
   /** Marks an entry as void or valid. */
-  setVoid(rid: number, seq: number, isVoid: boolean): void {
-    if (!this.#hide(rid, seq, 'void', isVoid)) return;
-    const retraction = this.#store.one`SELECT target FROM room_retracts WHERE rid = ${rid} AND seq = ${seq}`;
-    if (retraction !== undefined) this.#updateRetracted(rid, blobOf(retraction, 'target'));
+  setVoid(lid: number, seq: number, isVoid: boolean): void {
+    if (!this.#hide(lid, seq, 'void', isVoid)) return;
+    const retraction = this.#store.one`SELECT target FROM room_retracts WHERE lid = ${lid} AND seq = ${seq}`;
+    if (retraction !== undefined) this.#updateRetracted(lid, blobOf(retraction, 'target'));
   }
 
   /** True if a valid retraction by the author or an admin applies to an entry. */
-  #isRetracted(rid: number, id: Uint8Array, author: Aid): boolean {
+  #isRetracted(lid: number, id: Uint8Array, author: Aid): boolean {
     const effective = this.#store.one`
-      SELECT 1 FROM room_retracts r JOIN room_entries x ON x.rid = r.rid AND x.seq = r.seq
-      WHERE r.rid = ${rid} AND r.target = ${id} AND x.void = 0 AND (r.by_admin = 1 OR x.author = ${author}) LIMIT 1`;
+      SELECT 1 FROM room_retracts r JOIN room_entries x ON x.lid = r.lid AND x.seq = r.seq
+      WHERE r.lid = ${lid} AND r.target = ${id} AND x.void = 0 AND (r.by_admin = 1 OR x.author = ${author}) LIMIT 1`;
     return effective !== undefined;
   }
 
   /** Updates the retracted flag of an entry after its retractions changed. */
-  #updateRetracted(rid: number, target: Uint8Array): void {
-    const row = this.#store.one`SELECT seq, author FROM room_entries WHERE rid = ${rid} AND entry_id = ${target}`;
+  #updateRetracted(lid: number, target: Uint8Array): void {
+    const row = this.#store.one`SELECT seq, author FROM room_entries WHERE lid = ${lid} AND entry_id = ${target}`;
     if (row === undefined) return;
-    this.#hide(rid, integerOf(row, 'seq'), 'retracted', this.#isRetracted(rid, target, aidFromRow(row, 'author')));
+    this.#hide(lid, integerOf(row, 'seq'), 'retracted', this.#isRetracted(lid, target, aidFromRow(row, 'author')));
   }
 
   /** Sets one of the two flags that hide an entry from the unread count; false if it was already set to this value. */
-  #hide(rid: number, seq: number, flag: 'void' | 'retracted', value: boolean): boolean {
+  #hide(lid: number, seq: number, flag: 'void' | 'retracted', value: boolean): boolean {
     const row = this.#store.one(
-      `UPDATE room_entries SET ${flag} = ?1 WHERE rid = ?2 AND seq = ?3 AND ${flag} <> ?1
-       RETURNING counts, mention, void + retracted - ?1 AS others`,
+      `UPDATE room_entries SET ${flag} = ?1 WHERE lid = ?2 AND seq = ?3 AND ${flag} <> ?1
+       RETURNING counts, author, void + retracted - ?1 AS others`,
       value ? 1 : 0,
-      rid,
+      lid,
       seq,
     );
     if (row === undefined) return false;
     if (flagOf(row, 'counts') && integerOf(row, 'others') === 0)
-      this.#count(rid, seq, value ? -1 : 1, flagOf(row, 'mention'));
+      this.#count(lid, seq, aidFromRow(row, 'author'), value ? -1 : 1);
     return true;
   }
 
-  /** Changes the unread count if the entry is after the read cursor. */
-  #count(rid: number, seq: number, change: 1 | -1, mention: boolean): void {
+  /** Changes the unread counts of the local members that have not read an entry. */
+  #count(lid: number, seq: number, author: Aid, change: 1 | -1, mentions = true): void {
     this.#store.run`
-      UPDATE rooms SET unread = unread + ${change}, mentions = mentions + ${mention ? change : 0}
-      WHERE rid = ${rid} AND read_seq < ${seq}`;
+      UPDATE rooms SET unread = unread + ${change} WHERE lid = ${lid} AND aid <> ${author}
+        AND read_seq < ${seq} AND (up_to IS NULL OR up_to >= ${seq})`;
+    if (!mentions) return;
+    this.#store.run`
+      UPDATE rooms SET mentions = mentions + ${change} WHERE lid = ${lid} AND aid <> ${author}
+        AND read_seq < ${seq} AND (up_to IS NULL OR up_to >= ${seq})
+        AND EXISTS (SELECT 1 FROM room_mentions m WHERE m.lid = rooms.lid AND m.aid = rooms.aid AND m.seq = ${seq})`;
   }
 
   /** The latest valid title entry; null if the title never changed. */
-  lastTitle(rid: number): Uint8Array | null {
+  lastTitle(lid: number): Uint8Array | null {
     const row = this.#store.one`
-      SELECT seq, entry_id, bytes, sum FROM room_entries WHERE rid = ${rid} AND kind = 'title' AND void = 0
+      SELECT seq, entry_id, bytes, sum FROM room_entries WHERE lid = ${lid} AND kind = 'title' AND void = 0
       ORDER BY depth DESC, entry_id DESC LIMIT 1`;
-    return this.#intact(rid, row);
+    return this.#intact(lid, row);
   }
 
-  entry(rid: number, id: string): StoredEntry | null {
+  entry(lid: number, id: string): StoredEntry | null {
     const row = this.#store.one`
       SELECT seq, entry_id, bytes, retracted, sum FROM room_entries
-      WHERE rid = ${rid} AND entry_id = ${hexToBlob(id)} AND void = 0`;
-    const stored = row === undefined ? null : this.#checked(rid, row);
+      WHERE lid = ${lid} AND entry_id = ${hexToBlob(id)} AND void = 0`;
+    const stored = row === undefined ? null : this.#checked(lid, row);
     return stored?.isDamaged === true ? null : stored;
   }
 
   /** Entries after `after` up to `upTo` that match a filter, in order of arrival. */
-  page(rid: number, after: number, upTo: number, limit: number, filter: EntryFilter): StoredEntry[] {
-    const { sql, values } = pageQuery(rid, after, upTo, limit, filter);
-    return this.#store.all(sql, ...values).map((row) => this.#checked(rid, row));
+  page(lid: number, after: number, upTo: number, limit: number, filter: EntryFilter): StoredEntry[] {
+    const { sql, values } = pageQuery(lid, after, upTo, limit, filter);
+    return this.#store.all(sql, ...values).map((row) => this.#checked(lid, row));
   }
 
   /** The newest entries before a position, in order of arrival. */
-  pageBefore(rid: number, before: number, limit: number): StoredEntry[] {
+  pageBefore(lid: number, before: number, limit: number): StoredEntry[] {
     const rows = this.#store.all`
-      SELECT seq, entry_id, bytes, retracted, sum FROM room_entries WHERE rid = ${rid} AND seq < ${before} AND void = 0
+      SELECT seq, entry_id, bytes, retracted, sum FROM room_entries WHERE lid = ${lid} AND seq < ${before} AND void = 0
       ORDER BY seq DESC LIMIT ${limit}`;
-    return rows.map((row) => this.#checked(rid, row)).reverse();
+    return rows.map((row) => this.#checked(lid, row)).reverse();
   }
 
-  #checked(rid: number, row: Row): StoredEntry {
+  #checked(lid: number, row: Row): StoredEntry {
     const stored = storedOf(row);
-    if (stored.isDamaged) this.#reportDamage(rid, row);
+    if (stored.isDamaged) this.#reportDamage(lid, row);
     return stored;
   }
 
   /** The bytes of an entry; null if there is none or it is damaged. */
-  #intact(rid: number, row: Row | undefined): Uint8Array | null {
+  #intact(lid: number, row: Row | undefined): Uint8Array | null {
     if (row === undefined) return null;
     if (!isDamaged(row)) return blobOf(row, 'bytes');
-    this.#reportDamage(rid, row);
+    this.#reportDamage(lid, row);
     return null;
   }
 
-  #reportDamage(rid: number, row: Row): void {
-    this.#store.reportDamage(`room_entries ${rid} ${integerOf(row, 'seq')}`);
+  #reportDamage(lid: number, row: Row): void {
+    this.#store.reportDamage(`room_entries ${lid} ${integerOf(row, 'seq')}`);
   }
 }
 
@@ -323,14 +332,14 @@ function storedOf(row: Row) {
 
 /** Builds the statement of a page: constant text for each set of filters. */
 export function pageQuery(
-  rid: number,
+  lid: number,
   after: number,
   upTo: number,
   limit: number,
   filter: EntryFilter,
 ): { sql: string; values: SqlValue[] } {
-  const where = ['e.rid = ?', 'e.seq > ?', 'e.seq <= ?', 'e.void = 0'];
-  const values: SqlValue[] = [rid, after, upTo];
+  const where = ['e.lid = ?', 'e.seq > ?', 'e.seq <= ?', 'e.void = 0'];
+  const values: SqlValue[] = [lid, after, upTo];
   const add = (condition: string, value: SqlValue | undefined, ...more: SqlValue[]): void => {
     if (value === undefined) return;
     where.push(condition);
@@ -342,8 +351,8 @@ export function pageQuery(
   add('e.at <= ?', filter.untilAt);
   add('e.reply_to = ?', filter.replyTo === undefined ? undefined : hexToBlob(filter.replyTo));
   // The bounds are repeated, because SQLite materializes the list first.
-  const mentions = 'SELECT m.seq FROM room_mentions m WHERE m.aid = ? AND m.rid = ? AND m.seq > ? AND m.seq <= ?';
-  add(`e.seq IN (${mentions})`, filter.to, rid, after, upTo);
+  const mentions = 'SELECT m.seq FROM room_mentions m WHERE m.aid = ? AND m.lid = ? AND m.seq > ? AND m.seq <= ?';
+  add(`e.seq IN (${mentions})`, filter.to, lid, after, upTo);
   return {
     sql: `SELECT e.seq, e.entry_id, e.bytes, e.retracted, e.sum FROM room_entries e WHERE ${where.join(' AND ')} ORDER BY e.seq LIMIT ?`,
     values: [...values, limit],

@@ -7,7 +7,7 @@ import type { Row, Store } from './store.ts';
 
 export type GroupRow = Readonly<ReturnType<typeof groupOf>>;
 
-export type NewGroup = Omit<GroupRow, 'rid' | 'maxSeq' | 'readSeq' | 'unread' | 'mentions'>;
+export type NewGroup = Omit<GroupRow, 'rid' | 'lid' | 'maxSeq' | 'readSeq' | 'unread' | 'mentions'>;
 
 /** A received invitation. */
 export type InviteIn = Readonly<ReturnType<typeof inviteInOf>>;
@@ -23,6 +23,8 @@ function groupOf(row: Row) {
   return {
     rid: integerOf(row, 'rid'),
     aid: aidFromRow(row, 'aid'),
+    /** The log, which all local members share. */
+    lid: integerOf(row, 'lid'),
     /** Lower-case hex. */
     groupId: toHex(blobOf(row, 'group_id')),
     creator: aidFromRow(row, 'creator'),
@@ -31,9 +33,10 @@ function groupOf(row: Row) {
     secret: orNull(blobOf, row, 'secret'),
     /** Agents to contact while the log names no members. */
     hints: aidsOf(row, 'hints'),
-    /** Identifies this replica. A peer with a cursor of another epoch starts over. */
+    /** Identifies the log. A peer with a cursor of another epoch starts over. */
     epoch: blobOf(row, 'epoch'),
     lastAt: integerOf(row, 'last_at'),
+    /** The last entry that the agent may read. */
     maxSeq: integerOf(row, 'max_seq'),
     readSeq: integerOf(row, 'read_seq'),
     /** Unread entries of others after the read cursor, and how many of these mention the agent. */
@@ -64,6 +67,10 @@ function inviteOutOf(row: Row) {
   };
 }
 
+const SELECT = `
+  SELECT rooms.*, creator, title, epoch, last_at, min(max_seq, coalesce(up_to, max_seq)) AS max_seq
+  FROM rooms JOIN room_logs USING (lid)`;
+
 export class GroupStore {
   readonly #store: Store;
 
@@ -75,28 +82,65 @@ export class GroupStore {
     return this.#store.transaction(work);
   }
 
-  /** Stores a group of a local agent. Returns its row ID. */
+  /** Stores a group of a local agent, with an empty log. Returns its row ID. */
   add(group: NewGroup): number {
-    const { aid, groupId, creator, title, state, secret, hints, epoch, lastAt } = group;
-    const row = this.#store.one`
-      INSERT INTO rooms (aid, group_id, creator, title, state, secret, hints, epoch, last_at)
-      VALUES (${aid}, ${hexToBlob(groupId)}, ${creator}, ${title}, ${state}, ${secret}, ${hints.join(' ')}, ${epoch},
-        ${lastAt}) RETURNING rid`;
-    return integerOf(row, 'rid');
+    const { aid, creator, title, state, secret, hints, epoch, lastAt } = group;
+    const groupId = hexToBlob(group.groupId);
+    return this.#store.transaction(() => {
+      const log = this.#store.one`
+        INSERT INTO room_logs (group_id, creator, title, epoch, last_at)
+        VALUES (${groupId}, ${creator}, ${title}, ${epoch}, ${lastAt}) RETURNING lid`;
+      const row = this.#store.one`
+        INSERT INTO rooms (aid, group_id, lid, state, secret, hints)
+        VALUES (${aid}, ${groupId}, ${integerOf(log, 'lid')}, ${state}, ${secret}, ${hints.join(' ')}) RETURNING rid`;
+      return integerOf(row, 'rid');
+    });
   }
 
   find(aid: Aid, groupId: string): GroupRow | null {
-    const row = this.#store.one`SELECT * FROM rooms WHERE aid = ${aid} AND group_id = ${hexToBlob(groupId)}`;
+    const row = this.#store.one(`${SELECT} WHERE aid = ? AND rooms.group_id = ?`, aid, hexToBlob(groupId));
     return row === undefined ? null : groupOf(row);
   }
 
   byRid(rid: number): GroupRow | null {
-    const row = this.#store.one`SELECT * FROM rooms WHERE rid = ${rid}`;
+    const row = this.#store.one(`${SELECT} WHERE rid = ?`, rid);
     return row === undefined ? null : groupOf(row);
   }
 
   list(aid: Aid): GroupRow[] {
-    return this.#store.all`SELECT * FROM rooms WHERE aid = ${aid} ORDER BY rid`.map(groupOf);
+    return this.#store.all(`${SELECT} WHERE aid = ? ORDER BY rid`, aid).map(groupOf);
+  }
+
+  /** The groups of local agents that share a log. */
+  sharing(lid: number): GroupRow[] {
+    return this.#store.all(`${SELECT} WHERE rooms.lid = ? ORDER BY rid`, lid).map(groupOf);
+  }
+
+  /** The local agents that share a log. */
+  localAids(lid: number): Set<Aid> {
+    return new Set(this.#store.all`SELECT aid FROM rooms WHERE lid = ${lid}`.map((row) => aidFromRow(row, 'aid')));
+  }
+
+  /** The log of a group that has entries, or null if there is none on this node. */
+  filledLog(groupId: string): number | null {
+    const row = this.#store.one`SELECT lid FROM room_logs WHERE group_id = ${hexToBlob(groupId)} AND max_seq > 0`;
+    return row === undefined ? null : integerOf(row, 'lid');
+  }
+
+  /** Replaces the empty log of a group with one that other local agents have filled. */
+  attach(rid: number, lid: number): void {
+    this.#store.run`UPDATE rooms SET lid = ${lid} WHERE rid = ${rid}`;
+    this.#recount(rid);
+  }
+
+  #recount(rid: number): void {
+    this.#store.run`
+      UPDATE rooms SET (unread, mentions) =
+        (SELECT count(*), count(m.seq) FROM room_entries e
+         LEFT JOIN room_mentions m ON m.lid = e.lid AND m.aid = rooms.aid AND m.seq = e.seq
+         WHERE e.lid = rooms.lid AND e.seq > rooms.read_seq
+           AND e.counts = 1 AND e.void = 0 AND e.retracted = 0 AND e.author <> rooms.aid)
+      WHERE rid = ${rid}`;
   }
 
   /** Groups that an agent is a member of or is joining. */
@@ -110,45 +154,72 @@ export class GroupStore {
   deletePast(aid: Aid, keep: number): number[] {
     const rows = this.#store.all`
       DELETE FROM rooms WHERE rid IN
-        (SELECT rid FROM rooms WHERE aid = ${aid} AND state IN ('left', 'removed')
+        (SELECT rid FROM rooms JOIN room_logs USING (lid) WHERE aid = ${aid} AND state IN ('left', 'removed')
          ORDER BY last_at DESC, rid DESC LIMIT -1 OFFSET ${keep}) RETURNING rid`;
     return rows.map((row) => integerOf(row, 'rid'));
   }
 
-  /** Row IDs of the synchronized groups, including groups that the agent left since `leftSince`. */
+  /**
+   * Row IDs of the groups to synchronize: one member for each log, and every joining agent. Without a member, an agent
+   * that left since `leftSince`.
+   */
   syncedRids(leftSince: number): number[] {
     const rows = this.#store.all`
-      SELECT rid FROM rooms
-      WHERE state IN ('joining', 'member') OR (state = 'left' AND last_at >= ${leftSince}) ORDER BY rid`;
+      SELECT min(rid) AS rid FROM rooms WHERE state = 'member' GROUP BY lid
+      UNION ALL SELECT rid FROM rooms WHERE state = 'joining'
+      UNION ALL SELECT min(rid) FROM rooms JOIN room_logs USING (lid)
+        WHERE state = 'left' AND last_at >= ${leftSince}
+          AND NOT EXISTS (SELECT 1 FROM rooms other WHERE other.lid = rooms.lid AND other.state = 'member')
+        GROUP BY rooms.lid
+      ORDER BY rid`;
     return rows.map((row) => integerOf(row, 'rid'));
   }
 
-  setState(rid: number, state: GroupState): void {
-    this.#store.run`UPDATE rooms SET state = ${state} WHERE rid = ${rid}`;
-  }
-
-  setTitle(rid: number, title: string): void {
-    this.#store.run`UPDATE rooms SET title = ${title} WHERE rid = ${rid}`;
-  }
-
-  /** Adds the data of another invitation to a group. */
-  setJoinInfo(rid: number, { creator, hints }: Pick<GroupRow, 'creator' | 'hints'>, secret: Uint8Array | null): void {
+  /** @param upTo the last entry that a former member may read. Default: the newest one */
+  setState(rid: number, state: GroupState, upTo: number | null = null): void {
+    const limited = this.#store.one`SELECT 1 FROM rooms WHERE rid = ${rid} AND up_to IS NOT NULL`;
     this.#store.run`
-      UPDATE rooms SET creator = ${creator}, hints = ${hints.join(' ')}, secret = coalesce(${secret}, secret)
+      UPDATE rooms SET state = ${state}, up_to = CASE ${state} WHEN 'member' THEN NULL WHEN 'joining' THEN up_to
+        ELSE coalesce(${upTo}, up_to, (SELECT max_seq FROM room_logs WHERE lid = rooms.lid)) END
       WHERE rid = ${rid}`;
+    // Entries that the agent could not read did not count.
+    if (state === 'member' && limited !== undefined) this.#recount(rid);
+  }
+
+  setTitle(lid: number, title: string): void {
+    this.#store.run`UPDATE room_logs SET title = ${title} WHERE lid = ${lid}`;
+  }
+
+  /** Adds the data of another invitation to a group. The creator changes only while the log is empty. */
+  setJoinInfo(rid: number, { creator, hints }: Pick<GroupRow, 'creator' | 'hints'>, secret: Uint8Array | null): void {
+    this.#store.transaction(() => {
+      this.#store.run`
+        UPDATE rooms SET hints = ${hints.join(' ')}, secret = coalesce(${secret}, secret) WHERE rid = ${rid}`;
+      this.#store.run`
+        UPDATE room_logs SET creator = ${creator}
+        WHERE lid = (SELECT lid FROM rooms WHERE rid = ${rid}) AND max_seq = 0`;
+    });
   }
 
   setSecret(rid: number, secret: Uint8Array): void {
     this.#store.run`UPDATE rooms SET secret = ${secret} WHERE rid = ${rid}`;
   }
 
+  /** Stores the join secret of all local members. */
+  setSecrets(lid: number, secret: Uint8Array): void {
+    this.#store.run`UPDATE rooms SET secret = ${secret} WHERE lid = ${lid} AND state = 'member'`;
+  }
+
   /** Moves the read cursor forward, never back. */
   markRead(rid: number, seq: number): void {
     this.#store.run`
-      UPDATE rooms SET read_seq = max(read_seq, min(max_seq, ${seq})), (unread, mentions) =
-        (SELECT rooms.unread - count(*), rooms.mentions - coalesce(sum(e.mention), 0) FROM room_entries e
-         WHERE e.rid = rooms.rid AND e.seq > rooms.read_seq AND e.seq <= ${seq}
-           AND e.counts = 1 AND e.void = 0 AND e.retracted = 0)
+      UPDATE rooms SET
+        read_seq = max(read_seq, (SELECT min(max_seq, coalesce(up_to, max_seq), ${seq}) FROM room_logs WHERE lid = rooms.lid)),
+        (unread, mentions) =
+          (SELECT rooms.unread - count(*), rooms.mentions - count(m.seq) FROM room_entries e
+           LEFT JOIN room_mentions m ON m.lid = e.lid AND m.aid = rooms.aid AND m.seq = e.seq
+           WHERE e.lid = rooms.lid AND e.seq > rooms.read_seq AND e.seq <= min(${seq}, coalesce(rooms.up_to, ${seq}))
+             AND e.counts = 1 AND e.void = 0 AND e.retracted = 0 AND e.author <> rooms.aid)
       WHERE rid = ${rid}`;
   }
 
@@ -161,22 +232,22 @@ export class GroupStore {
   }
 
   /** The position in a peer's replica up to which it was read; 0 if the peer has another replica now. */
-  cursor(rid: number, peer: Aid, epoch: Uint8Array): number {
+  cursor(lid: number, peer: Aid, epoch: Uint8Array): number {
     const row = this.#store.one`
-      SELECT seq FROM room_peers WHERE rid = ${rid} AND peer = ${peer} AND epoch = ${epoch}`;
+      SELECT seq FROM room_peers WHERE lid = ${lid} AND peer = ${peer} AND epoch = ${epoch}`;
     return orZero(row, 'seq');
   }
 
   /** True if the replica of another agent was read in any group of this agent. */
   hasMet(aid: Aid, peer: Aid): boolean {
     const row = this.#store.one`
-      SELECT 1 FROM rooms JOIN room_peers USING (rid) WHERE rooms.aid = ${aid} AND room_peers.peer = ${peer} LIMIT 1`;
+      SELECT 1 FROM rooms JOIN room_peers USING (lid) WHERE rooms.aid = ${aid} AND room_peers.peer = ${peer} LIMIT 1`;
     return row !== undefined;
   }
 
-  setCursor(rid: number, peer: Aid, epoch: Uint8Array, seq: number): void {
+  setCursor(lid: number, peer: Aid, epoch: Uint8Array, seq: number): void {
     this.#store.run`
-      INSERT OR REPLACE INTO room_peers (rid, peer, epoch, seq) VALUES (${rid}, ${peer}, ${epoch}, ${seq})`;
+      INSERT OR REPLACE INTO room_peers (lid, peer, epoch, seq) VALUES (${lid}, ${peer}, ${epoch}, ${seq})`;
   }
 
   putInviteOut({ rid, target, nextAt, until, attempts }: InviteOut): void {
@@ -196,6 +267,13 @@ export class GroupStore {
   invitesOut(rid: number): { target: Aid; until: number }[] {
     const rows = this.#store.all`SELECT target, until FROM room_invites_out WHERE rid = ${rid} ORDER BY target`;
     return rows.map((row) => ({ target: aidFromRow(row, 'target'), until: integerOf(row, 'until') }));
+  }
+
+  /** Deletes the invitations of an agent by all local agents that share a log. */
+  dropInvitesOut(lid: number, target: Aid): void {
+    this.#store.run`
+      DELETE FROM room_invites_out
+      WHERE target = ${target} AND rid IN (SELECT rid FROM rooms WHERE lid = ${lid})`;
   }
 
   dropInviteOut(rid: number, target: Aid): void {

@@ -354,31 +354,50 @@ const CHAT = `
   END;
 `;
 
-/** Groups: one replica of the log per local member. IDs have 32 bytes. Times are Unix milliseconds. */
+/**
+ * Groups: one log for all local members of a group. A joining agent has an empty log of its own until it is admitted. IDs
+ * have 32 bytes. Times are Unix milliseconds.
+ */
 const GROUPS = `
-  CREATE TABLE rooms (
-    -- AUTOINCREMENT: peers store how far they read a replica, so its number is never reused.
-    rid INTEGER PRIMARY KEY AUTOINCREMENT,
-    aid TEXT NOT NULL,
+  CREATE TABLE room_logs (
+    -- AUTOINCREMENT: peers store how far they read a log, so its number is never reused.
+    lid INTEGER PRIMARY KEY AUTOINCREMENT,
     group_id BLOB NOT NULL,
     creator TEXT NOT NULL,
     title TEXT NOT NULL,
+    epoch BLOB NOT NULL,
+    max_seq INTEGER NOT NULL DEFAULT 0,
+    last_at INTEGER NOT NULL
+  ) STRICT;
+  CREATE UNIQUE INDEX room_logs_group ON room_logs (group_id) WHERE max_seq > 0;
+
+  CREATE TABLE rooms (
+    rid INTEGER PRIMARY KEY AUTOINCREMENT,
+    aid TEXT NOT NULL,
+    group_id BLOB NOT NULL,
+    lid INTEGER NOT NULL REFERENCES room_logs,
     -- joining, member, left, removed
     state TEXT NOT NULL,
     secret BLOB,
     -- Members to contact while the log is empty: AIDs, separated by spaces.
     hints TEXT NOT NULL,
-    epoch BLOB NOT NULL,
-    max_seq INTEGER NOT NULL DEFAULT 0,
+    -- The last entry that a former member may read; null without a limit.
+    up_to INTEGER,
     read_seq INTEGER NOT NULL DEFAULT 0,
-    last_at INTEGER NOT NULL,
     unread INTEGER NOT NULL DEFAULT 0,
     mentions INTEGER NOT NULL DEFAULT 0,
     UNIQUE (aid, group_id)
   ) STRICT;
+  CREATE INDEX rooms_log ON rooms (lid, aid);
+  CREATE TRIGGER rooms_deleted AFTER DELETE ON rooms BEGIN
+    DELETE FROM room_logs WHERE lid = OLD.lid AND NOT EXISTS (SELECT 1 FROM rooms WHERE lid = OLD.lid);
+  END;
+  CREATE TRIGGER rooms_attached AFTER UPDATE OF lid ON rooms BEGIN
+    DELETE FROM room_logs WHERE lid = OLD.lid AND NOT EXISTS (SELECT 1 FROM rooms WHERE lid = OLD.lid);
+  END;
 
   CREATE TABLE room_entries (
-    rid INTEGER NOT NULL REFERENCES rooms ON DELETE CASCADE,
+    lid INTEGER NOT NULL REFERENCES room_logs ON DELETE CASCADE,
     -- Order of arrival: 1, 2, 3 … Parents precede their children.
     seq INTEGER NOT NULL,
     entry_id BLOB NOT NULL,
@@ -392,64 +411,63 @@ const GROUPS = `
     control_no INTEGER,
     -- Positions of the newest control ancestors, four bytes each.
     frontier BLOB NOT NULL,
-    -- counts: an entry of another member to read. mention: it names the agent.
+    -- An entry to read, for all members except its author.
     counts INTEGER NOT NULL,
-    mention INTEGER NOT NULL,
     -- Concurrent with the removal of its author: stored but hidden.
     void INTEGER NOT NULL,
     bytes BLOB NOT NULL,
     retracted INTEGER NOT NULL DEFAULT 0,
     -- Checksum of the content; detects bytes that the disk changed.
     sum INTEGER,
-    PRIMARY KEY (rid, seq)
+    PRIMARY KEY (lid, seq)
   ) STRICT;
-  CREATE UNIQUE INDEX room_entries_id ON room_entries (rid, entry_id);
-  CREATE INDEX room_entries_author ON room_entries (rid, author, seq);
-  CREATE INDEX room_entries_kind ON room_entries (rid, kind, seq);
-  CREATE INDEX room_entries_reply ON room_entries (rid, reply_to, seq) WHERE reply_to IS NOT NULL;
-  CREATE INDEX room_entries_control ON room_entries (rid, control_no) WHERE control_no IS NOT NULL;
-  CREATE INDEX room_entries_unread ON room_entries (rid, seq, mention) WHERE counts = 1 AND void = 0 AND retracted = 0;
-  CREATE INDEX room_entries_title ON room_entries (rid, depth, entry_id) WHERE kind = 'title' AND void = 0;
+  CREATE UNIQUE INDEX room_entries_id ON room_entries (lid, entry_id);
+  CREATE INDEX room_entries_author ON room_entries (lid, author, seq);
+  CREATE INDEX room_entries_kind ON room_entries (lid, kind, seq);
+  CREATE INDEX room_entries_reply ON room_entries (lid, reply_to, seq) WHERE reply_to IS NOT NULL;
+  CREATE INDEX room_entries_control ON room_entries (lid, control_no) WHERE control_no IS NOT NULL;
+  CREATE INDEX room_entries_unread ON room_entries (lid, seq, author) WHERE counts = 1 AND void = 0 AND retracted = 0;
+  CREATE INDEX room_entries_title ON room_entries (lid, depth, entry_id) WHERE kind = 'title' AND void = 0;
 
   CREATE TABLE room_heads (
-    rid INTEGER NOT NULL REFERENCES rooms ON DELETE CASCADE,
+    lid INTEGER NOT NULL REFERENCES room_logs ON DELETE CASCADE,
     entry_id BLOB NOT NULL,
-    PRIMARY KEY (rid, entry_id)
+    PRIMARY KEY (lid, entry_id)
   ) STRICT, WITHOUT ROWID;
 
   CREATE TABLE room_mentions (
-    rid INTEGER NOT NULL REFERENCES rooms ON DELETE CASCADE,
+    lid INTEGER NOT NULL REFERENCES room_logs ON DELETE CASCADE,
     aid TEXT NOT NULL,
     seq INTEGER NOT NULL,
-    PRIMARY KEY (rid, aid, seq)
+    PRIMARY KEY (lid, aid, seq)
   ) STRICT, WITHOUT ROWID;
 
   CREATE TABLE room_retracts (
-    rid INTEGER NOT NULL REFERENCES rooms ON DELETE CASCADE,
+    lid INTEGER NOT NULL REFERENCES room_logs ON DELETE CASCADE,
     target BLOB NOT NULL,
     seq INTEGER NOT NULL,
     -- Its author was an admin when it was written.
     by_admin INTEGER NOT NULL,
-    PRIMARY KEY (rid, target, seq)
+    PRIMARY KEY (lid, target, seq)
   ) STRICT, WITHOUT ROWID;
-  CREATE INDEX room_retracts_seq ON room_retracts (rid, seq);
+  CREATE INDEX room_retracts_seq ON room_retracts (lid, seq);
 
   -- Entries concurrent with the removal of their author.
   CREATE TABLE room_conflicts (
-    rid INTEGER NOT NULL REFERENCES rooms ON DELETE CASCADE,
+    lid INTEGER NOT NULL REFERENCES room_logs ON DELETE CASCADE,
     removal_no INTEGER NOT NULL,
     seq INTEGER NOT NULL,
-    PRIMARY KEY (rid, removal_no, seq)
+    PRIMARY KEY (lid, removal_no, seq)
   ) STRICT, WITHOUT ROWID;
-  CREATE INDEX room_conflicts_seq ON room_conflicts (rid, seq);
+  CREATE INDEX room_conflicts_seq ON room_conflicts (lid, seq);
 
-  -- Read position in the replica of another member.
+  -- Read position in the log of another member.
   CREATE TABLE room_peers (
-    rid INTEGER NOT NULL REFERENCES rooms ON DELETE CASCADE,
+    lid INTEGER NOT NULL REFERENCES room_logs ON DELETE CASCADE,
     peer TEXT NOT NULL,
     epoch BLOB NOT NULL,
     seq INTEGER NOT NULL,
-    PRIMARY KEY (rid, peer)
+    PRIMARY KEY (lid, peer)
   ) STRICT, WITHOUT ROWID;
 
   -- Sent invitations without an answer.

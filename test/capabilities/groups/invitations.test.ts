@@ -99,7 +99,7 @@ test('a failed invitation is repeated with growing delays until it expires', asy
   clock.jump(3600_000);
   await clock.run(30_000);
   assert.deepEqual([sent.length, parts.groups.invitesOut(rid)], [13, []]);
-  invitations.stop();
+  await invitations.stop();
   assert.equal(clock.timers, 0);
 });
 
@@ -115,7 +115,7 @@ test('a delivered invitation is not repeated, and one stored in the network is r
     parts.clock.jump(24 * 3600_000);
   }
   await parts.clock.run(60_000);
-  invitations.stop();
+  await invitations.stop();
   assert.deepEqual(
     sent.map(({ to }) => to),
     [ben, cid, cid, cid, cid],
@@ -129,7 +129,7 @@ test('a group that the agent has left sends no more invitations', async () => {
   parts.groups.setState(rid, 'left');
   invitations.start();
   await parts.clock.run(3600_000);
-  invitations.stop();
+  await invitations.stop();
   assert.equal(sent.length, 1);
   assert.deepEqual(parts.groups.invitesOut(rid), []);
 });

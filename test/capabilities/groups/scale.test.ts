@@ -16,28 +16,31 @@ const MAX_ROWS = 400;
 /** Appends a chain of entries to a replica. */
 function fill(node: GroupNode, groupId: string, template: string): void {
   const { store, aid } = node;
-  const { rid, maxSeq } = node.table.find(aid, groupId) ?? { rid: 0, maxSeq: 0 };
+  const { lid, rid, maxSeq } = node.table.find(aid, groupId) ?? { lid: 0, rid: 0, maxSeq: 0 };
   const numbers = `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${ENTRIES})`;
   const id = (i: string): string => `CAST(printf('%032d', ${i}) AS BLOB)`;
   store.transaction(() => {
     store.run(
-      `INSERT INTO room_entries (rid, seq, entry_id, parents, depth, author, kind, at, frontier, counts, mention, void, bytes)
-       ${numbers} SELECT e.rid, e.seq + i, ${id('i')}, iif(i = 1, e.entry_id, ${id('i - 1')}), e.depth + i, e.author,
-         e.kind, e.at + i, e.frontier, 1, i % ${MENTION_EVERY} = 0, 0, e.bytes
-       FROM n, room_entries e WHERE e.rid = ? AND e.entry_id = unhex(?)`,
-      rid,
+      `INSERT INTO room_entries (lid, seq, entry_id, parents, depth, author, kind, at, frontier, counts, void, bytes)
+       ${numbers} SELECT e.lid, e.seq + i, ${id('i')}, iif(i = 1, e.entry_id, ${id('i - 1')}), e.depth + i, e.author,
+         e.kind, e.at + i, e.frontier, 1, 0, e.bytes
+       FROM n, room_entries e WHERE e.lid = ? AND e.entry_id = unhex(?)`,
+      lid,
       template,
     );
     store.run(
-      `INSERT INTO room_mentions (rid, aid, seq) SELECT rid, ?, seq FROM room_entries WHERE rid = ? AND mention = 1`,
+      `INSERT INTO room_mentions (lid, aid, seq)
+       SELECT lid, ?, seq FROM room_entries WHERE lid = ? AND seq > ? AND (seq - ?) % ${MENTION_EVERY} = 0`,
       aid,
-      rid,
+      lid,
+      maxSeq,
+      maxSeq,
     );
-    store.run('DELETE FROM room_heads WHERE rid = ?', rid);
-    store.run(`INSERT INTO room_heads (rid, entry_id) VALUES (?, ${id(String(ENTRIES))})`, rid);
+    store.run('DELETE FROM room_heads WHERE lid = ?', lid);
+    store.run(`INSERT INTO room_heads (lid, entry_id) VALUES (?, ${id(String(ENTRIES))})`, lid);
+    store.run('UPDATE room_logs SET max_seq = ? WHERE lid = ?', maxSeq + ENTRIES, lid);
     store.run(
-      'UPDATE rooms SET max_seq = ?, unread = unread + ?, mentions = mentions + ? WHERE rid = ?',
-      maxSeq + ENTRIES,
+      'UPDATE rooms SET unread = unread + ?, mentions = mentions + ? WHERE rid = ?',
       ENTRIES,
       ENTRIES / MENTION_EVERY,
       rid,

@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Replicas } from '../../../src/capabilities/groups/replicas.ts';
-import { GroupWriter, MAX_APPENDED } from '../../../src/capabilities/groups/writer.ts';
+import { MAX_APPENDED } from '../../../src/capabilities/groups/writer.ts';
 import { unixSeconds } from '../../../src/foundation/clock.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
-import type { GroupRow } from '../../../src/foundation/store/groups.ts';
 import { GroupParts } from '../../support/group-parts.ts';
 import { delegateAnew, newIdentity } from '../../support/identities.ts';
 
@@ -100,23 +98,17 @@ test('a newer key of the author is announced before it writes again', () => {
   assert.throws(() => parts.writer.append(ann, groupId, MESSAGE), { code: 'invalid_request' });
 });
 
-/** Replicas with as many entries as a group may have. */
-class FullReplicas extends Replicas {
-  size = MAX_APPENDED;
-
-  override row(aid: Aid, groupId: string): GroupRow {
-    return { ...super.row(aid, groupId), maxSeq: this.size };
-  }
-}
-
 test('a group has a limited number of entries, and only local agents add to it', () => {
   const { parts, ann, groupId } = setUp();
-  const { groups, entries, clock } = parts;
-  const replicas = new FullReplicas({ groups, entries, clock, identity: (aid) => parts.agents.get(aid) ?? null });
-  const writer = new GroupWriter({ groups, entries, events: { emit: () => 0 }, clock }, replicas);
-  assert.throws(() => writer.append(ann, groupId, MESSAGE), { code: 'quota_exceeded' });
-  replicas.size = MAX_APPENDED - 1;
-  writer.append(ann, groupId, MESSAGE);
+  const { rid, lid } = parts.replicas.row(ann, groupId);
+  const fill = (count: number): void => {
+    parts.store.run`UPDATE room_logs SET max_seq = ${count} WHERE lid = ${lid}`;
+    parts.replicas.reopen(rid);
+  };
+  fill(MAX_APPENDED);
+  assert.throws(() => parts.writer.append(ann, groupId, MESSAGE), { code: 'quota_exceeded' });
+  fill(MAX_APPENDED - 1);
+  parts.writer.append(ann, groupId, MESSAGE);
   assert.throws(() => parts.writer.append(ann, groupId, MESSAGE), { code: 'quota_exceeded' });
   parts.agents.delete(ann);
   assert.throws(() => parts.writer.append(ann, groupId, MESSAGE), { code: 'not_found' });

@@ -104,10 +104,10 @@ test('entries are walked in both directions, and control entries by number', () 
 test('entries of others are unread unless they are void', () => {
   const { entries, unread } = world();
   entries.add(GROUP, 1, newEntry(1));
-  entries.add(GROUP, 2, newEntry(2, { counts: true, void: true, mention: true }));
+  entries.add(GROUP, 2, newEntry(2, { counts: true, void: true, to: [A] }));
   assert.deepEqual(unread(), [0, 0]);
   entries.add(GROUP, 3, newEntry(3, { counts: true }));
-  entries.add(GROUP, 4, newEntry(4, { counts: true, mention: true }));
+  entries.add(GROUP, 4, newEntry(4, { counts: true, to: [A] }));
   assert.deepEqual(unread(), [2, 1]);
   entries.setVoid(GROUP, 2, false);
   assert.deepEqual(unread(), [3, 2]);
@@ -132,7 +132,7 @@ test('read entries do not count again', () => {
 test('a retraction applies for its author and for admins, before or after its target', () => {
   const { entries, unread } = world();
   const isRetracted = (n: number) => entries.entry(GROUP, entryId(n))?.retracted;
-  for (const n of [1, 2, 3]) entries.add(GROUP, n, newEntry(n, { author: B, counts: true, mention: n === 2 }));
+  for (const n of [1, 2, 3]) entries.add(GROUP, n, newEntry(n, { author: B, counts: true, to: n === 2 ? [A] : [] }));
   assert.deepEqual(unread(), [3, 1]);
   entries.add(GROUP, 4, newEntry(4, { author: B, kind: 'retract' }));
   entries.addRetract(GROUP, entryId(1), 4, false);
@@ -152,7 +152,7 @@ test('a retraction applies for its author and for admins, before or after its ta
 
 test('a void retraction does not apply, and applies again when it is valid again', () => {
   const { entries, unread } = world();
-  entries.add(GROUP, 1, newEntry(1, { author: B, counts: true, mention: true }));
+  entries.add(GROUP, 1, newEntry(1, { author: B, counts: true, to: [A] }));
   entries.add(GROUP, 2, newEntry(2, { author: B, kind: 'retract' }));
   entries.addRetract(GROUP, entryId(1), 2, false);
   entries.setVoid(GROUP, 2, true);
@@ -245,8 +245,8 @@ test('a damaged entry is marked and reported once; one without a checksum is rea
   const told: string[] = [];
   store.onDamage((row) => told.push(row));
   for (let n = 1; n <= 3; n++) entries.add(GROUP, n, newEntry(n));
-  store.run`UPDATE room_entries SET bytes = x'020203' WHERE rid = ${GROUP} AND seq = 2`;
-  store.run`UPDATE room_entries SET bytes = x'030304', sum = NULL WHERE rid = ${GROUP} AND seq = 3`;
+  store.run`UPDATE room_entries SET bytes = x'020203' WHERE lid = ${GROUP} AND seq = 2`;
+  store.run`UPDATE room_entries SET bytes = x'030304', sum = NULL WHERE lid = ${GROUP} AND seq = 3`;
   const damaged = [false, true, false];
   assert.deepEqual(
     entries.page(GROUP, 0, 9, 9, {}).map(({ isDamaged }) => isDamaged),
@@ -268,7 +268,7 @@ test('a damaged entry is marked and reported once; one without a checksum is rea
   );
   assert.equal(entries.bytes(GROUP, entryId(2)), null);
   assert.deepEqual(told, [`room_entries ${GROUP} 2`]);
-  store.run`UPDATE room_entries SET control_no = seq WHERE rid = ${GROUP}`;
+  store.run`UPDATE room_entries SET control_no = seq WHERE lid = ${GROUP}`;
   assert.equal(entries.controlAt(GROUP, 2), null);
   assert.throws(() => entries.control(GROUP), { code: 'store_corrupt' });
 });

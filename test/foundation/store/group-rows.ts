@@ -10,10 +10,10 @@ export function entryId(n: number): string {
 /** Entry number `n` of a group: a message that does not count as unread. */
 export function newEntry(n: number, more: Partial<NewEntryRow> = {}): NewEntryRow {
   const place = { parents: [], depth: n, replyTo: null, controlNo: null, frontier: [], to: [] };
-  const flags = { counts: false, mention: false, void: false };
+  const flags = { counts: false, void: false };
   return {
     id: entryId(n),
-    author: testAid(1),
+    author: testAid(more.counts === true ? 2 : 1),
     kind: 'msg',
     at: 100 + n,
     bytes: bytes(n, 3),

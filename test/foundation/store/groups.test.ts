@@ -27,7 +27,7 @@ function group(n: number, more: Partial<NewGroup> = {}): NewGroup {
 }
 
 function fresh(rid: number, from: NewGroup): GroupRow {
-  return { ...from, rid, maxSeq: 0, readSeq: 0, unread: 0, mentions: 0 };
+  return { ...from, rid, lid: rid, maxSeq: 0, readSeq: 0, unread: 0, mentions: 0 };
 }
 
 test('a group is read as it was added', () => {
@@ -82,7 +82,7 @@ test('the read cursor moves forward only and updates the unread count', () => {
   const rid = groups.add(group(1));
   const other = groups.add(group(2));
   const entries = new GroupEntryStore(store);
-  for (const n of [1, 2, 3, 4]) entries.add(rid, n, newEntry(n, { counts: true, mention: n % 2 === 0 }));
+  for (const n of [1, 2, 3, 4]) entries.add(rid, n, newEntry(n, { counts: true, to: n % 2 === 0 ? [A] : [] }));
   const counters = () => {
     const row = groups.byRid(rid);
     return [row?.readSeq, row?.unread, row?.mentions];
