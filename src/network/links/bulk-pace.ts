@@ -22,6 +22,8 @@ const LOOKS_PER_RTT = 4;
 /** … within these limits, milliseconds. */
 const MIN_LOOK_MS = 5;
 const MAX_LOOK_MS = 50;
+/** If the engine sends nothing for this time, the number of bytes in it is wrong, or a write changes nothing, milliseconds. */
+const STILL_MS = 250;
 /** A writer that did not wait for this time has paused. Its packet loss is then counted from zero, milliseconds. */
 const WRITER_PAUSE_MS = 1_000;
 
@@ -64,18 +66,33 @@ export class BulkPace implements WritePace {
     return this.#isPaced && this.#allowed < MAX_PACED_BYTES ? SMALL_WRITE_BYTES : LARGE_WRITE_BYTES;
   }
 
+  /** Null if the bytes may be written now. They count as passed to the engine when this has settled. */
   before(bytes: number): Promise<void> | null {
+    if (this.#passed + bytes > this.#lookAt && this.#look(bytes)) return this.#wait(bytes);
     this.#passed += bytes;
-    if (this.#passed <= this.#lookAt) return null;
-    this.#isPaced = isLong(this.#link);
-    if (!this.#isPaced) {
-      this.#lookAt = this.#passed + NEXT_LOOK_BYTES;
-      return null;
-    }
-    return this.#inEngine() > this.#allowed ? this.#wait() : null;
+    return null;
   }
 
-  /** Bytes of this link that the engine has not sent. Other streams and repeated packets make it too small. */
+  /** Looks at the path. True if a write of this size must wait. */
+  #look(bytes: number): boolean {
+    this.#isPaced = isLong(this.#link);
+    if (this.#isPaced) return this.#afterWrite(bytes) > this.#allowed;
+    this.#lookAt = this.#passed + bytes + NEXT_LOOK_BYTES;
+    return false;
+  }
+
+  /**
+   * Bytes in the engine after a write. The write itself counts for at most half of what is allowed: it may be larger
+   * than that if the path was short when the writer chose its size, and must not wait for itself.
+   */
+  #afterWrite(bytes: number): number {
+    return this.#inEngine() + Math.min(bytes, this.#allowed / 2);
+  }
+
+  /**
+   * Bytes of this link that the engine has not sent. Other streams and repeated packets make it too small. It may also
+   * be too large, see `#wait`.
+   */
   #inEngine(): number {
     const sent = this.#link.sentBytes();
     this.#base ??= sent - Math.max(0, this.#passed - FIRST_PACED_BYTES);
@@ -84,18 +101,25 @@ export class BulkPace implements WritePace {
     return Math.max(0, inEngine);
   }
 
-  async #wait(): Promise<void> {
+  async #wait(bytes: number): Promise<void> {
     if (this.#clock.now() - this.#waitedAt > WRITER_PAUSE_MS) this.#watch = null;
     this.#watch ??= new LossWatch(this.#link, this.#lossy, this.#clock);
-    for (;;) {
-      if (this.#link.isOver()) return;
-      const inEngine = this.#inEngine();
-      if (this.#watch.isLossy(this.#passed - inEngine)) this.#slowed();
-      else if (inEngine <= this.#allowed / 2) this.#allowed = Math.min(2 * this.#allowed, MAX_PACED_BYTES);
-      this.#waitedAt = this.#clock.now();
-      if (inEngine <= this.#allowed) return;
+    let sent = this.#link.sentBytes();
+    let sentAt = this.#clock.now();
+    while (!this.#link.isOver() && this.#look(bytes)) {
+      const afterWrite = this.#afterWrite(bytes);
+      if (this.#watch.isLossy(this.#passed - this.#inEngine())) this.#slowed();
+      else if (afterWrite <= this.#allowed / 2) this.#allowed = Math.min(2 * this.#allowed, MAX_PACED_BYTES);
+      const now = this.#clock.now();
+      this.#waitedAt = now;
       await this.#pause();
+      const sentNow = this.#link.sentBytes();
+      if (sentNow !== sent) [sent, sentAt] = [sentNow, this.#clock.now()];
+      // The engine holds nothing, or cannot send. In the first case only a write gets it going, and in the second one
+      // the engine itself makes the writer wait.
+      else if (this.#clock.now() - sentAt >= STILL_MS) this.#base = sent - this.#passed;
     }
+    this.#passed += bytes;
   }
 
   #pause(): Promise<void> {

@@ -4,12 +4,16 @@ import { once } from 'node:events';
 import { type Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { describe, type TestContext, test } from 'node:test';
+import type { Clock } from '../../../src/foundation/clock.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import { OPEN_STREAM_TIMEOUT_MS } from '../../../src/network/transport/connection-limits.ts';
 import type { Stream } from '../../../src/network/transport/types.ts';
+import { LATE_SEEDS, lateClock, paceAtRandom, readLate, writeLate } from '../../support/late.ts';
 import { LeapClock } from '../../support/leap-clock.ts';
+import { Random } from '../../support/random.ts';
 import { standsStill } from '../../support/stands-still.ts';
 import {
+  clockWithoutDialTimeouts,
   connect,
   connectedPair,
   failure,
@@ -22,7 +26,10 @@ import {
 } from './world.ts';
 
 export function endpointConformance(name: string, harness: Harness): void {
-  streamConformance(name, (t) => connectedPair(t, harness));
+  streamConformance(name, (t, late) => {
+    if (late !== undefined) harness.delay?.(t, late.random);
+    return connectedPair(t, harness, late === undefined ? {} : { clock: late.clock });
+  });
 
   describe(`${name}: endpoint`, () => {
     test('both sides see the proven key of the peer', async (t) => {
@@ -178,10 +185,16 @@ export interface StreamTraits {
   readonly unread?: 'waits' | 'lost';
 }
 
+/** Callbacks and round trips that are late at random. */
+export interface Late {
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
 /** @param connect two nodes between which streams can be opened */
 export function streamConformance<S extends Duplex>(
   name: string,
-  connect: (t: TestContext) => Promise<StreamPair<S>>,
+  connect: (t: TestContext, late?: Late) => Promise<StreamPair<S>>,
   { streams = 200, maxAheadBytes = 16 * MIB, unread = 'waits' }: StreamTraits = {},
 ): void {
   describe(`${name}: streams`, () => {
@@ -196,6 +209,23 @@ export function streamConformance<S extends Duplex>(
       assert.ok(pair.client.stats().bytesSent >= data.length);
       assert.ok(pair.client.stats().bytesReceived >= data.length);
     });
+
+    for (const seed of LATE_SEEDS)
+      test(`nothing waits for itself if callbacks and round trips are late at random (seed ${seed})`, async (t) => {
+        const random = new Random(seed);
+        const late = { clock: lateClock(clockWithoutDialTimeouts, random), random };
+        const { ours, theirs } = await openPair(await connect(t, late));
+        for (const stream of [ours, theirs]) paceAtRandom(stream, late.clock, random);
+        const data = pattern(8 * MIB + 4 * random.below(MIB));
+        const read = (stream: S): Promise<Buffer> => readLate(stream, random, unread === 'waits');
+        const [there, back] = await Promise.all([
+          read(theirs),
+          read(ours),
+          writeLate(ours, data, random),
+          writeLate(theirs, data, random),
+        ]);
+        assert.ok(there.equals(data) && back.equals(data));
+      });
 
     test('the caller may end its half and still read', async (t) => {
       const { ours, theirs } = await openPair(await connect(t));

@@ -10,6 +10,7 @@ import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import type { ConnectionLimits } from '../../../src/network/transport/connection-limits.ts';
 import { DIAL_TIMEOUT_MS, OPEN_STREAM_TIMEOUT_MS } from '../../../src/network/transport/connection-limits.ts';
 import type { Connection, Endpoint, Stream } from '../../../src/network/transport/types.ts';
+import type { Random } from '../../support/random.ts';
 
 /** Timeouts that can expire on an overloaded machine. */
 const LIMITS_MS: ReadonlySet<number> = new Set([DIAL_TIMEOUT_MS, OPEN_STREAM_TIMEOUT_MS]);
@@ -31,6 +32,8 @@ export interface Harness {
   create(key: KeyPair, options: EndpointOptions): Endpoint;
   /** An address that does not answer. */
   silentAddress(t: TestContext): Promise<Address>;
+  /** Delays packets at random until the test ends. */
+  delay?(t: TestContext, random: Random): void;
 }
 
 export const MIB = 1024 * 1024;

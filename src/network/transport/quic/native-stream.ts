@@ -244,8 +244,9 @@ export class NativeStream extends WatchedStream implements Stream {
     };
     for (const buffer of buffers) {
       for (let at = 0; at < buffer.length; ) {
+        // The pace may change it between two pieces of one buffer.
         const most = this.#writeBytes;
-        const piece = buffer.length <= most ? buffer : buffer.subarray(at, at + most);
+        const piece = at === 0 && buffer.length <= most ? buffer : buffer.subarray(at, at + most);
         if (size > 0 && size + piece.length > most) await flush();
         batch.push(piece);
         size += piece.length;

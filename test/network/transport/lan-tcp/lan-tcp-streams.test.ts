@@ -2,6 +2,6 @@
 import { streamConformance } from '../conformance.ts';
 import { connectionStreams, LanPeers } from './world.ts';
 
-streamConformance('plain LAN TCP connections', (t) => connectionStreams(t, false));
-streamConformance('sealed LAN TCP connections', (t) => connectionStreams(t, true));
-streamConformance('LAN peers on one machine', (t) => LanPeers.start(t));
+streamConformance('plain LAN TCP connections', (t, late) => connectionStreams(t, false, late?.clock));
+streamConformance('sealed LAN TCP connections', (t, late) => connectionStreams(t, true, late?.clock));
+streamConformance('LAN peers on one machine', (t, late) => LanPeers.start(t, late));

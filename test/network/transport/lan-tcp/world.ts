@@ -131,12 +131,16 @@ export async function connectionPair(t: TestContext, options: ConnectionOptions)
 }
 
 /** Streams on separate connections, as a pair of nodes opens them. */
-export async function connectionStreams(t: TestContext, isSealed: boolean): Promise<StreamPair> {
+export async function connectionStreams(
+  t: TestContext,
+  isSealed: boolean,
+  clock: Clock = systemClock,
+): Promise<StreamPair> {
   const quic = await quicPair(t);
   const streams = inbox<Stream>();
   const opened: ConnectionPair[] = [];
   const openStream = async (): Promise<Stream> => {
-    const pair = await connectionPair(t, { isSealed, quic });
+    const pair = await connectionPair(t, { isSealed, quic, clock });
     opened.push(pair);
     void pair.incoming().then((stream) => streams.push(stream));
     return pair.ours.connection.begin();

@@ -12,6 +12,13 @@ const network = new MemoryNetwork({ clock: systemClock });
 endpointConformance('in memory', {
   create: (key, options) => network.endpoint({ publicKey: key.publicKey, ...options }),
   silentAddress: async () => ({ host: '127.0.0.1', port: network.freePort() }),
+  delay: (t, random) => {
+    const { delayMs } = network;
+    network.delayMs = () => random.below(4);
+    t.after(() => {
+      network.delayMs = delayMs;
+    });
+  },
 });
 
 const IDLE_TIMEOUT_MS = 30_000;

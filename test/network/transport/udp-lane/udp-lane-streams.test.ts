@@ -4,14 +4,14 @@ import { plainPath } from '../../../../src/network/transport/path.ts';
 import type { BulkStream } from '../../../../src/network/transport/types.ts';
 import { MAX_LANE_UNREAD_PER_SOURCE_BYTES } from '../../../../src/network/transport/udp-lane/udp-lanes.ts';
 import { TestLanes } from '../../../support/bulk.ts';
-import { streamConformance } from '../conformance.ts';
+import { type Late, streamConformance } from '../conformance.ts';
 import { inbox, type StreamPair } from '../world.ts';
 
 const PATH = { ...plainPath('direct', { host: '127.0.0.1', port: 4000 }), source: 'them' };
 const NEVER = new AbortController().signal;
 
-async function lanePair(t: TestContext): Promise<StreamPair<BulkStream>> {
-  const [a, b] = await Promise.all([TestLanes.open(), TestLanes.open()]);
+async function lanePair(t: TestContext, late?: Late): Promise<StreamPair<BulkStream>> {
+  const [a, b] = await Promise.all([TestLanes.open(true, late?.clock), TestLanes.open(true, late?.clock)]);
   t.after(() => b[Symbol.asyncDispose]());
   t.after(() => a[Symbol.asyncDispose]());
   const streams = inbox<BulkStream>();
