@@ -6,14 +6,18 @@ import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
-import { awakeClock } from '../../foundation/stall.ts';
+import { awakeClock, SilenceWatch } from '../../foundation/stall.ts';
 import type { PartFile } from './file-sink.ts';
 import type { RemoteObject, RemoteObjects } from './remote-objects.ts';
 
 /** In this time, a holder must send `MIN_PROGRESS_BYTES` or the rest of the object, milliseconds. */
 export const PROGRESS_MS = 30_000;
 export const MIN_PROGRESS_BYTES = 64 * 1024;
-/** An interrupted holder is tried again this many times, if each attempt made progress. */
+/** A holder that sends nothing for this time is asked again for the missing bytes, milliseconds. */
+export const SILENT_MS = 3_000;
+/** Attempts without a byte. The time of all of them is that of `PROGRESS_MS`. */
+const MAX_SILENT_ATTEMPTS: number = PROGRESS_MS / SILENT_MS;
+/** An interrupted holder is tried again this many times, if each attempt made progress. Long parts count anew. */
 export const MAX_RESUMES = 8;
 
 export interface TransferRequest {
@@ -40,6 +44,17 @@ class MixedBytes extends SvcError {
   constructor() {
     super('protocol_error', { message: 'The parts of the download do not match the object ID.' });
   }
+}
+
+/** The holder has sent a part of its response, and nothing since. */
+class SilentHolder extends SvcError {
+  constructor() {
+    super('timeout', { message: 'The holder is too slow.' });
+  }
+}
+
+function interrupted(cause?: unknown): SvcError {
+  return new SvcError('connect_failed', { message: 'The transfer was interrupted.', cause });
 }
 
 /** Whether the error is local, so that another holder would not help. */
@@ -104,14 +119,21 @@ export class Transfer {
   }
 
   async #fromHolder(holder: Aid): Promise<Downloaded> {
-    for (let resumes = 0; ; resumes++) {
+    let resumes = 0;
+    let silences = 0;
+    for (;;) {
       const before = this.#part.length;
       try {
         return await this.#once(holder);
       } catch (error) {
-        if (!(error instanceof SvcError) || error.code !== 'connect_failed') throw error;
-        // Interrupted: tries the same holder again as long as it makes progress.
-        if (this.#part.length <= before || resumes === MAX_RESUMES) throw error;
+        const moved = this.#part.length - before;
+        if (moved > 0) silences = 0;
+        if (moved >= MIN_PROGRESS_BYTES) resumes = 0;
+        if (error instanceof SilentHolder) {
+          if (++silences >= MAX_SILENT_ATTEMPTS) throw error;
+          // Interrupted: tries the same holder again as long as it makes progress.
+        } else if (!(error instanceof SvcError) || error.code !== 'connect_failed' || moved <= 0) throw error;
+        if (moved > 0 && ++resumes > MAX_RESUMES) throw error;
       }
     }
   }
@@ -173,16 +195,32 @@ export class Transfer {
 
   async #copy({ body, size, release }: RemoteObject): Promise<void> {
     const source: AsyncIterator<Buffer> = body[Symbol.asyncIterator]();
-    for (;;) {
-      const next = await source.next().catch((cause: unknown) => {
-        throw new SvcError('connect_failed', { message: 'The transfer was interrupted.', cause });
+    // Time in which the disk is written is no silence.
+    let isWaiting = true;
+    const watch = (): SilenceWatch =>
+      new SilenceWatch(this.#clock, SILENT_MS, () => {
+        if (isWaiting) body.destroy(new SilentHolder());
+        else silence = watch();
       });
-      if (next.done === true) break;
-      if (this.#part.length + next.value.length > size)
-        throw new SvcError('protocol_error', { message: 'The holder sent more bytes than announced.' });
-      await this.#part.append(next.value, release);
+    let silence = watch();
+    try {
+      for (;;) {
+        isWaiting = true;
+        const next = await source.next().catch((cause: unknown) => {
+          throw cause instanceof SilentHolder ? cause : interrupted(cause);
+        });
+        isWaiting = false;
+        silence.heard();
+        if (next.done === true) break;
+        if (this.#part.length + next.value.length > size)
+          throw new SvcError('protocol_error', { message: 'The holder sent more bytes than announced.' });
+        await this.#part.append(next.value, release);
+        silence.heard();
+      }
+    } finally {
+      silence.stop();
     }
-    if (this.#part.length < size) throw new SvcError('connect_failed', { message: 'The transfer was interrupted.' });
+    if (this.#part.length < size) throw interrupted();
   }
 
   /**

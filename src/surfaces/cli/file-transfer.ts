@@ -152,6 +152,12 @@ const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   ...(['connect_failed', 'timeout', 'resolve_failed', 'network_unavailable', 'daemon_unreachable'] as const),
   ...(['network_not_ready', 'rate_limited'] as const),
 ]);
+/** The missing bytes are requested again after this time without data, milliseconds. */
+const SILENT_MS = 3_000;
+/** The same before the first byte: the sender may have to hash a changed file. */
+const SILENT_HEAD_MS = 30_000;
+/** A silence is shown after this time, milliseconds. */
+const SHOWN_SILENCE_MS = 1_000;
 /** Gives up after this time without data, milliseconds. */
 const STALL_TIMEOUT_MS = 120_000;
 /** Number of attempts after a wrong hash. */
@@ -160,11 +166,28 @@ const MAX_WRONG = 2;
 const RETRY_MS = 500;
 const MAX_RETRY_MS = 8_000;
 
-/** Requests the missing bytes. @throws SvcError the error of the daemon */
+/** Why a transfer waits, by the error of the last attempt. */
+const WAIT_CAUSES: Partial<Record<ErrorCode, string>> = {
+  connect_failed: 'the connection to the sender was lost',
+  timeout: 'the sender sends nothing, and is asked again',
+  resolve_failed: 'the sender is not found',
+  network_unavailable: 'this node reaches no other node',
+  network_not_ready: 'this node is joining the network',
+  daemon_unreachable: 'svcd does not answer',
+  rate_limited: 'the sender limits requests',
+};
+
+function waitText(code: ErrorCode): string {
+  return `waiting: ${WAIT_CAUSES[code] ?? code}`;
+}
+
+/** Requests the missing bytes. @throws SvcError the error of the daemon; `timeout` without an answer */
 async function ask(context: CliContext, aid: string, id: string, from: number): Promise<Response> {
   const { token, headers, streamFetch = fetch } = context.connection;
   const base = baseOf(context.connection);
   const { signal } = context.io;
+  const silent = new AbortController();
+  const timer = setTimeout(() => silent.abort(), SILENT_HEAD_MS);
   const response = await streamFetch(`${base}/agents/${aid}/file-offers/${id}/content`, {
     headers: {
       ...headers,
@@ -172,16 +195,50 @@ async function ask(context: CliContext, aid: string, id: string, from: number): 
       ...(from === 0 ? {} : { range: `bytes=${from}-` }),
     },
     redirect: 'error',
-    ...(signal === undefined ? {} : { signal }),
-  }).catch((error: unknown) => {
-    throw failureOf(error, base, {});
-  });
+    signal: signal === undefined ? silent.signal : AbortSignal.any([signal, silent.signal]),
+  })
+    .catch((error: unknown) => {
+      throw silent.signal.aborted ? new SvcError('timeout', { cause: error }) : failureOf(error, base, {});
+    })
+    .finally(() => clearTimeout(timer));
   if (response.ok || response.status === 416) return response;
   throw errorOf(response.status, await response.json().catch(() => undefined));
 }
 
-/** Appends the body of one response. A connection that ends early is not an error. */
-async function takeAll(response: Response, file: ReceivedFile, size: number, moved: () => void): Promise<void> {
+/** What a download reports. */
+interface DownloadEvents {
+  readonly moved: () => void;
+  /** @param ms time without data */
+  readonly silent: (ms: number) => void;
+}
+
+type Chunk = Awaited<ReturnType<ReadableStreamDefaultReader<Uint8Array>['read']>>;
+
+/** The next chunk; `silent` if none arrives in time. */
+async function nextChunk(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  silent: (ms: number) => void,
+): Promise<Chunk | 'silent'> {
+  const chunk = reader.read().catch((): Chunk => ({ done: true, value: undefined }));
+  for (let ms = 0; ms < SILENT_MS; ) {
+    const waited = new AbortController();
+    const next = await Promise.race([
+      chunk,
+      pause(SHOWN_SILENCE_MS, 'silent' as const, { signal: waited.signal }).catch(() => 'silent' as const),
+    ]);
+    waited.abort();
+    if (next !== 'silent') return next;
+    ms += SHOWN_SILENCE_MS;
+    silent(ms);
+  }
+  return 'silent';
+}
+
+/**
+ * Appends the body of one response. A connection that ends early is not an error.
+ * @throws SvcError `timeout` if no more bytes arrive
+ */
+async function takeAll(response: Response, file: ReceivedFile, size: number, events: DownloadEvents): Promise<void> {
   // The local part is longer than the file, or the sender starts at the first byte.
   if (response.status === 416 || (response.status === 200 && file.length > 0)) await file.reset();
   if (response.status === 416 || response.body === null) {
@@ -191,12 +248,13 @@ async function takeAll(response: Response, file: ReceivedFile, size: number, mov
   const reader = response.body.getReader();
   try {
     for (;;) {
-      const next = await reader.read().catch(() => ({ done: true, value: undefined }) as const);
+      const next = await nextChunk(reader, events.silent);
+      if (next === 'silent') throw new SvcError('timeout', { message: 'The sender sends nothing.' });
       if (next.done || next.value === undefined) return;
       if (file.length + next.value.length > size)
         throw new SvcError('protocol_error', { message: 'The sender sent more bytes than it offered.' });
       await file.append(next.value);
-      moved();
+      events.moved();
     }
   } finally {
     await reader.cancel().catch(() => {});
@@ -225,6 +283,9 @@ export async function download(
     speed.note(file.length, lastAt);
     line.show(() => progressText(offer.name, file.length, offer.size, speed.perSecond()), lastAt);
   };
+  const shown = (what: string): void =>
+    line.show(() => `${progressText(offer.name, file.length, offer.size, null)}  ${what}`, Date.now());
+  const silent = (ms: number): void => shown(`waiting: no bytes for ${Math.round(ms / 1000)} s`);
   for (let wrong = 0; ; ) {
     if (file.length > offer.size) await file.reset();
     if (file.length === offer.size) {
@@ -239,7 +300,7 @@ export async function download(
     }
     let failure = new SvcError('connect_failed', { message: 'The transfer was interrupted.' });
     try {
-      await takeAll(await ask(context, aid, offer.id, file.length), file, offer.size, moved);
+      await takeAll(await ask(context, aid, offer.id, file.length), file, offer.size, { moved, silent });
     } catch (error) {
       if (!(error instanceof SvcError) || !PASSING.has(error.code)) throw error;
       failure = error;
@@ -248,7 +309,7 @@ export async function download(
     if (file.length === offer.size) continue;
     if (Date.now() - lastAt > STALL_TIMEOUT_MS)
       throw new SvcError(failure.code, { message: `${failure.message} Run "svc receive" to resume.` });
-    line.show(() => `${progressText(offer.name, file.length, offer.size, null)}  waiting for the sender …`, Date.now());
+    shown(waitText(failure.code));
     await pause(delay, undefined, io.signal === undefined ? {} : { signal: io.signal }).catch(() => {});
     delay = Math.min(MAX_RETRY_MS, delay * 2);
   }

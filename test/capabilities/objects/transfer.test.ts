@@ -16,13 +16,14 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { PartFile } from '../../../src/capabilities/objects/file-sink.ts';
 import { MAX_DOWNLOADS, MIN_FREE_BYTES, ObjectGetter } from '../../../src/capabilities/objects/object-getter.ts';
-import { Transfer } from '../../../src/capabilities/objects/transfer.ts';
+import { SILENT_MS, Transfer } from '../../../src/capabilities/objects/transfer.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { eventually } from '../../support/eventually.ts';
 import { withCode } from '../../support/link-world.ts';
 import { type ObjectNode, ObjectWorld, sha256, someBytes } from '../../support/object-world.ts';
+import { TestClock } from '../../support/test-clock.ts';
 
 const BYTES = someBytes(3_000_000);
 const ID = sha256(BYTES);
@@ -391,4 +392,28 @@ test('a holder that no longer has the object is forgotten, an unreachable one is
   for (const at of [gone, empty.aid, broken]) near.repository.addHolder(ID, at, Date.now());
   await assert.rejects(get(near));
   assert.deepEqual(near.repository.holders(ID), [broken]);
+});
+
+test('a holder that falls silent within a range is asked again for the rest', async (t) => {
+  const clock = new TestClock();
+  const world = new ObjectWorld(t, clock);
+  const near = await world.node();
+  const asked: string[] = [];
+  const silent = await holder(world, t, (request, response) => {
+    asked.push(request.headers.range ?? 'whole');
+    if (asked.length > 2) return serving(BYTES)(request, response);
+    const start = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0);
+    const range = { 'content-range': `bytes ${start}-${BYTES.length - 1}/${BYTES.length}` };
+    response.writeHead(start > 0 ? 206 : 200, { ...HEADERS, 'content-length': BYTES.length - start, ...range });
+    response.write(BYTES.subarray(start, start + 100_000));
+  });
+  const getting = get(near, { hint: silent });
+  for (const bytes of [100_000, 200_000]) {
+    await eventually('the bytes before the silence', () => near.getter.progress(ID) === bytes);
+    assert.equal(asked.length, bytes / 100_000);
+    clock.advance(SILENT_MS);
+  }
+  const { path } = await getting;
+  assert.ok(readFileSync(path).equals(BYTES));
+  assert.deepEqual(asked, ['whole', 'bytes=100000-', 'bytes=200000-']);
 });

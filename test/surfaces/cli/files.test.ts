@@ -80,6 +80,20 @@ test('resumes an interrupted download and tells the sender when it is complete',
   assert.equal(world.asked('/taken').length, 1);
 });
 
+test('asks again if no more bytes arrive, and shows why it waits', async (t) => {
+  const world = await offering(t, {
+    content: (response, from, turn) => {
+      if (turn > 0) return serve(response, BYTES, from);
+      response.writeHead(200, { 'content-length': BYTES.length }).write(BYTES.subarray(0, 100_000));
+    },
+  });
+  const { code, stderr } = await world.receive({ terminal: true }, '-y');
+  assert.equal(code, 0, stderr);
+  assert.ok(readFileSync(join(world.folder, 'plan.pdf')).equals(BYTES));
+  assert.equal(world.asked('/content').length, 2);
+  assert.match(stderr, /waiting: no bytes for 2 s/);
+});
+
 test('resumes an old partial file, and restarts if it is another file', async (t) => {
   for (const [part, first] of [
     [BYTES.subarray(0, 1000), ' from 1000'],

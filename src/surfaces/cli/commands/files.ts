@@ -22,6 +22,8 @@ import { formatTable, safeLine, type WrappedText } from '../text.ts';
 
 /** Polling interval for the state of an offer, milliseconds. */
 const POLL_INTERVAL_MS = 500;
+/** A transfer without progress for this time is shown as waiting, milliseconds. */
+const SHOWN_SILENCE_MS = 3_000;
 
 async function sizeOf(file: string): Promise<number> {
   try {
@@ -92,10 +94,20 @@ async function offerFile(context: CliContext, { aid, file, recipient, name, mess
   return { ...(await context.client.fileOfferGet({ aid, id })), delivered };
 }
 
+/** The progress of an offer, and what it waits for. */
+function sendingText(offer: OfferAnswer, isStill: boolean, perSecond: number | null): string {
+  const { name, size, sent_bytes: sent = 0 } = offer;
+  if (sent === 0) return `${safeLine(name)}  waiting: not accepted yet`;
+  return isStill
+    ? `${progressText(name, sent, size, null)}  waiting: the receiver requests no bytes`
+    : progressText(name, sent, size, perSecond);
+}
+
 /** Waits until an offer is over and shows its progress. @throws SvcError `cancelled`, and other errors of the daemon */
 async function waitForReceipt(context: CliContext, aid: string, offer: OfferAnswer): Promise<OfferAnswer> {
   const { io, options } = context;
   const speed = new TransferSpeed();
+  let last = { bytes: 0, at: Date.now() };
   using line = new ProgressLine(io, options.json === true || options.quiet === true);
   for (;;) {
     const now = await context.client.fileOfferGet({ aid, id: offer.id }).catch((error: unknown) => {
@@ -107,7 +119,9 @@ async function waitForReceipt(context: CliContext, aid: string, offer: OfferAnsw
     const sent = now.sent_bytes ?? 0;
     const at = Date.now();
     speed.note(sent, at);
-    if (sent > 0) line.show(() => progressText(now.name, sent, now.size, speed.perSecond()), at);
+    if (sent !== last.bytes) last = { bytes: sent, at };
+    const isStill = at - last.at >= SHOWN_SILENCE_MS;
+    line.show(() => sendingText(now, isStill, speed.perSecond()), at);
     await pause(POLL_INTERVAL_MS, undefined, io.signal === undefined ? {} : { signal: io.signal }).catch(() => {});
     if (io.signal?.aborted === true) throw new SvcError('cancelled', { message: 'The offer stays open.' });
   }
