@@ -3,6 +3,7 @@
  * holder if one fails or sends wrong bytes.
  */
 import type { Clock } from '../../foundation/clock.ts';
+import { TRANSFER_SILENT_MS } from '../../foundation/domain/objects.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
@@ -13,10 +14,8 @@ import type { RemoteObject, RemoteObjects } from './remote-objects.ts';
 /** In this time, a holder must send `MIN_PROGRESS_BYTES` or the rest of the object, milliseconds. */
 export const PROGRESS_MS = 30_000;
 export const MIN_PROGRESS_BYTES = 64 * 1024;
-/** A holder that sends nothing for this time is asked again for the missing bytes, milliseconds. */
-export const SILENT_MS = 3_000;
 /** Attempts without a byte. The time of all of them is that of `PROGRESS_MS`. */
-const MAX_SILENT_ATTEMPTS: number = PROGRESS_MS / SILENT_MS;
+const MAX_SILENT_ATTEMPTS: number = PROGRESS_MS / TRANSFER_SILENT_MS;
 /** An interrupted holder is tried again this many times, if each attempt made progress. Long parts count anew. */
 export const MAX_RESUMES = 8;
 
@@ -198,7 +197,7 @@ export class Transfer {
     // Time in which the disk is written is no silence.
     let isWaiting = true;
     const watch = (): SilenceWatch =>
-      new SilenceWatch(this.#clock, SILENT_MS, () => {
+      new SilenceWatch(this.#clock, TRANSFER_SILENT_MS, () => {
         if (isWaiting) body.destroy(new SilentHolder());
         else silence = watch();
       });

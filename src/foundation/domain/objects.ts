@@ -21,3 +21,6 @@ export const MAX_FILE_PATH_CHARS = 4096;
 export const MAX_FILE_NAME_BYTES = 255;
 /** Agents that are cached, and tried, as holders of one object. */
 export const MAX_HOLDERS_PER_OBJECT = 16;
+
+/** The missing bytes of a transfer are requested again after this time without a byte, milliseconds. */
+export const TRANSFER_SILENT_MS = 3_000;

@@ -2,6 +2,7 @@
 import { existsSync, openAsBlob } from 'node:fs';
 import { basename, isAbsolute, relative, resolve, sep } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { TRANSFER_SILENT_MS } from '../../foundation/domain/objects.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import { authorization, baseOf, errorOf, failureOf } from '../../operations/client.ts';
 import type { AnswerOf } from './client.ts';
@@ -152,12 +153,10 @@ const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   ...(['connect_failed', 'timeout', 'resolve_failed', 'network_unavailable', 'daemon_unreachable'] as const),
   ...(['network_not_ready', 'rate_limited'] as const),
 ]);
-/** The missing bytes are requested again after this time without data, milliseconds. */
-const SILENT_MS = 3_000;
-/** The same before the first byte: the sender may have to hash a changed file. */
+/** As `TRANSFER_SILENT_MS` before the first byte: the sender may have to hash a changed file. */
 const SILENT_HEAD_MS = 30_000;
 /** A silence is shown after this time, milliseconds. */
-const SHOWN_SILENCE_MS = 1_000;
+const SHOW_SILENCE_MS = 1_000;
 /** Gives up after this time without data, milliseconds. */
 const STALL_TIMEOUT_MS = 120_000;
 /** Number of attempts after a wrong hash. */
@@ -220,15 +219,15 @@ async function nextChunk(
   silent: (ms: number) => void,
 ): Promise<Chunk | 'silent'> {
   const chunk = reader.read().catch((): Chunk => ({ done: true, value: undefined }));
-  for (let ms = 0; ms < SILENT_MS; ) {
+  for (let ms = 0; ms < TRANSFER_SILENT_MS; ) {
     const waited = new AbortController();
     const next = await Promise.race([
       chunk,
-      pause(SHOWN_SILENCE_MS, 'silent' as const, { signal: waited.signal }).catch(() => 'silent' as const),
+      pause(SHOW_SILENCE_MS, 'silent' as const, { signal: waited.signal }).catch(() => 'silent' as const),
     ]);
     waited.abort();
     if (next !== 'silent') return next;
-    ms += SHOWN_SILENCE_MS;
+    ms += SHOW_SILENCE_MS;
     silent(ms);
   }
   return 'silent';

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { HttpCaller } from '../../../src/capabilities/calls/http-caller.ts';
 import { MAX_READS_PER_CALLER } from '../../../src/capabilities/objects/reader-limits.ts';
-import { PROGRESS_MS, SILENT_MS } from '../../../src/capabilities/objects/transfer.ts';
+import { PROGRESS_MS } from '../../../src/capabilities/objects/transfer.ts';
+import { TRANSFER_SILENT_MS } from '../../../src/foundation/domain/objects.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { NEXT_REQUEST_MS } from '../../../src/network/links/http-server.ts';
 import { headerOf, textOf } from '../../support/call-world.ts';
@@ -220,7 +221,7 @@ test('a holder that sends too slowly is dropped', async (t) => {
   await settle();
   assert.equal(given, false);
   while (!given) {
-    clock.advance(SILENT_MS);
+    clock.advance(TRANSFER_SILENT_MS);
     await settle();
   }
   await failed;

@@ -16,8 +16,9 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { PartFile } from '../../../src/capabilities/objects/file-sink.ts';
 import { MAX_DOWNLOADS, MIN_FREE_BYTES, ObjectGetter } from '../../../src/capabilities/objects/object-getter.ts';
-import { SILENT_MS, Transfer } from '../../../src/capabilities/objects/transfer.ts';
+import { Transfer } from '../../../src/capabilities/objects/transfer.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
+import { TRANSFER_SILENT_MS } from '../../../src/foundation/domain/objects.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -354,7 +355,7 @@ test('concurrent downloads are limited, and a download of the same object waits 
   await assert.rejects(get(near, { signal: gone.signal }), withCode('cancelled'));
 });
 
-test('a transfer asks for room for the missing bytes only, and ends if there is none', async (t) => {
+test('a transfer reserves room for the missing bytes only, and ends if there is none', async (t) => {
   const world = new ObjectWorld(t);
   const near = await world.node();
   const file = join(near.filesRoot, '.svcd', 'parts', ID);
@@ -394,7 +395,7 @@ test('a holder that no longer has the object is forgotten, an unreachable one is
   assert.deepEqual(near.repository.holders(ID), [broken]);
 });
 
-test('a holder that falls silent within a range is asked again for the rest', async (t) => {
+test('the rest of a range is requested again from a holder that falls silent', async (t) => {
   const clock = new TestClock();
   const world = new ObjectWorld(t, clock);
   const near = await world.node();
@@ -411,7 +412,7 @@ test('a holder that falls silent within a range is asked again for the rest', as
   for (const bytes of [100_000, 200_000]) {
     await eventually('the bytes before the silence', () => near.getter.progress(ID) === bytes);
     assert.equal(asked.length, bytes / 100_000);
-    clock.advance(SILENT_MS);
+    clock.advance(TRANSFER_SILENT_MS);
   }
   const { path } = await getting;
   assert.ok(readFileSync(path).equals(BYTES));
