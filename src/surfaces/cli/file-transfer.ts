@@ -21,6 +21,8 @@ export type Stored = AnswerOf<'objectPut'>;
  * @throws SvcError `not_found` if it cannot be read, and other errors of the daemon
  */
 export async function uploadFile(context: CliContext, aid: string, file: string, name: string): Promise<Stored> {
+  using line = new ProgressLine(context.io, context.options.json === true || context.options.quiet === true);
+  const speed = new TransferSpeed();
   const { token, headers, streamFetch = fetch } = context.connection;
   const base = baseOf(context.connection);
   let body: Blob;
@@ -37,7 +39,12 @@ export async function uploadFile(context: CliContext, aid: string, file: string,
       'content-type': 'application/octet-stream',
       'content-length': String(body.size),
     },
-    body,
+    body: counted(body.stream(), (bytes) => {
+      const now = Date.now();
+      speed.note(bytes, now);
+      line.show(() => `storing  ${progressText(name, bytes, body.size, speed.perSecond())}`, now);
+    }),
+    duplex: 'half',
     redirect: 'error',
   }).catch((error: unknown) => {
     throw failureOf(error, base, {});
@@ -45,6 +52,20 @@ export async function uploadFile(context: CliContext, aid: string, file: string,
   const answer: unknown = await response.json().catch(() => undefined);
   if (!response.ok) throw errorOf(response.status, answer);
   return answer as Stored;
+}
+
+/** Passes bytes on. @param passed called with their number so far */
+function counted(bytes: ReadableStream<Uint8Array>, passed: (bytes: number) => void): ReadableStream<Uint8Array> {
+  let count = 0;
+  return bytes.pipeThrough(
+    new TransformStream<Uint8Array, Uint8Array>({
+      transform(chunk, controller) {
+        count += chunk.length;
+        passed(count);
+        controller.enqueue(chunk);
+      },
+    }),
+  );
 }
 
 function isBelow(folder: string, path: string): boolean {

@@ -195,7 +195,7 @@ test('stores a file again if its object disappears with another offer', async (t
   const object_id = sha256(Buffer.from('{}'));
   let offers = 0;
   const daemon = await AnsweringDaemon.start(t, (line) => {
-    if (line.startsWith(`GET /agents/${aid}/cas`)) return [200, { objects: [{ object_id }] }];
+    if (line.startsWith(`GET /agents/${aid}/cas`)) return [200, { objects: [{ object_id, size: 2 }] }];
     if (line.startsWith(`POST /agents/${aid}/cas`)) return [200, { object_id, size: 2, name: 'plan.pdf', url: '' }];
     if (line.startsWith('POST') && offers++ === 0) return [404, { error: 'not_found', message: 'Gone.' }];
     if (line.startsWith('POST')) return [200, { id: ID, delivered: true }];
@@ -206,4 +206,31 @@ test('stores a file again if its object disappears with another offer', async (t
   const { code, stdout, stderr } = await runSvc(args, { env: { SVC_API: daemon.api } });
   assert.deepEqual([code, stdout], [0, `${ID}\n`], stderr);
   assert.equal(daemon.asked.filter((line) => line.startsWith('POST')).length, 3);
+});
+
+test('a file is hashed before it is stored only if the agent has an object of its size', async (t) => {
+  const file = join(temporaryDirectory(t), 'film.mp4');
+  writeFileSync(file, '{}');
+  const object_id = sha256(Buffer.from('{}'));
+  for (const [size, stores] of [
+    [3, true],
+    [2, false],
+  ] as const) {
+    const daemon = await AnsweringDaemon.start(t, (line) => {
+      if (line.startsWith(`GET /agents/${aid}/cas`)) return [200, { objects: [{ object_id, size }] }];
+      if (line.startsWith(`POST /agents/${aid}/cas`)) return [200, { object_id, size: 2, name: 'film.mp4', url: '' }];
+      if (line.startsWith('POST')) return [200, { id: ID, delivered: true }];
+      if (line.includes('/file-offers/')) return [200, { id: ID, peer, name: 'film.mp4', size: 2, state: 'open' }];
+      return [200, { files_root: '', aliases: {}, agents: [] }];
+    });
+    const args = ['send', file, peer, '--aid', aid, '--no-wait'];
+    const { code, stderr } = await runSvc(args, { env: { SVC_API: daemon.api }, terminal: true });
+    assert.equal(code, 0, stderr);
+    assert.equal(
+      daemon.asked.some((line) => line.startsWith(`POST /agents/${aid}/cas`)),
+      stores,
+    );
+    assert.match(stderr, stores ? /storing {2}film\.mp4/ : /hashing {2}film\.mp4/);
+    assert.equal(/hashing/.test(stderr), !stores);
+  }
 });

@@ -20,6 +20,8 @@ import { formatTable, safeLine, type WrappedText } from '../text.ts';
 
 // Stores a local file as an object, offers it, and waits until it is received.
 
+/** Bytes of one read. */
+const HASH_READ_BYTES: number = 1024 * 1024;
 /** Polling interval for the state of an offer, milliseconds. */
 const POLL_INTERVAL_MS = 500;
 /** A transfer without progress for this time is shown as waiting, milliseconds. */
@@ -40,27 +42,45 @@ async function sizeOf(file: string): Promise<number> {
   }
 }
 
-/** SHA-256 of a file, lower-case hex. @throws SvcError `not_found` */
-async function hashOf(file: string): Promise<string> {
+/** SHA-256 of a file, lower-case hex. Shows its progress. @throws SvcError `not_found` */
+async function hashOf({ io, options }: CliContext, file: string, size: number): Promise<string> {
+  using line = new ProgressLine(io, options.json === true || options.quiet === true);
   const hash = createHash('sha256');
+  const speed = new TransferSpeed();
+  let bytes = 0;
   try {
-    for await (const piece of createReadStream(file)) hash.update(piece);
+    const pieces: AsyncIterable<Buffer> = createReadStream(file, { highWaterMark: HASH_READ_BYTES });
+    for await (const piece of pieces) {
+      hash.update(piece);
+      bytes += piece.length;
+      const now = Date.now();
+      speed.note(bytes, now);
+      line.show(() => `hashing  ${progressText(basename(file), bytes, size, speed.perSecond())}`, now);
+    }
   } catch (error) {
     throw new SvcError('not_found', { message: `${file} cannot be read (${codeOf(error)}).`, cause: error });
   }
   return hash.digest('hex');
 }
 
-/** The ID directly before another one, because lists start after an ID. */
-function before(objectId: string): string {
-  const previous = BigInt(`0x${objectId}`) - 1n;
-  return (previous < 0n ? 0n : previous).toString(16).padStart(objectId.length, '0');
+/** The objects of an agent with a size. */
+async function objectsOfSize({ client }: CliContext, aid: string, size: number): Promise<ReadonlySet<string>> {
+  const found = new Set<string>();
+  for (let cursor: string | undefined; ; ) {
+    const page = await client.objectList({ aid, ...(cursor === undefined ? {} : { cursor }) });
+    for (const object of page.objects) if (object.size === size) found.add(object.object_id);
+    if (page.next_cursor === undefined) return found;
+    cursor = page.next_cursor;
+  }
 }
 
-/** True if the agent already has the object. */
-async function has(context: CliContext, aid: string, objectId: string): Promise<boolean> {
-  const { objects } = await context.client.objectList({ aid, limit: 1, cursor: before(objectId) });
-  return objects[0]?.object_id === objectId;
+/** The ID of a file if the agent already has it. Files of another size are not hashed, because storing them does that. */
+async function knownObject(context: CliContext, aid: string, file: string): Promise<string | null> {
+  const size = await sizeOf(file);
+  const candidates = await objectsOfSize(context, aid, size);
+  if (candidates.size === 0) return null;
+  const objectId = await hashOf(context, file, size);
+  return candidates.has(objectId) ? objectId : null;
 }
 
 interface SendRequest {
@@ -76,20 +96,20 @@ interface SendRequest {
  * @throws SvcError `not_found`, `invalid_request` for a folder, and other errors of the daemon
  */
 async function offerFile(context: CliContext, { aid, file, recipient, name, message }: SendRequest) {
-  await sizeOf(file);
-  const objectId = await hashOf(file);
+  const objectId = await knownObject(context, aid, file);
   const shown = name ?? basename(file);
   const said = message === undefined ? {} : { message };
   const offer = (object_id: string, temporary: boolean) =>
     context.client.fileOffer({ aid, recipient, object_id, name: shown, temporary, ...said });
   const store = async () => offer((await addFile(context, aid, file, shown)).object_id, true);
-  const known = (await has(context, aid, objectId))
-    ? // The object may have belonged to another offer that ended in between.
-      await offer(objectId, false).catch((error: unknown) => {
-        if (error instanceof SvcError && error.code === 'not_found') return null;
-        throw error;
-      })
-    : null;
+  // The object may have belonged to another offer that ended in between.
+  const known =
+    objectId === null
+      ? null
+      : await offer(objectId, false).catch((error: unknown) => {
+          if (error instanceof SvcError && error.code === 'not_found') return null;
+          throw error;
+        });
   const { id, delivered } = known ?? (await store());
   return { ...(await context.client.fileOfferGet({ aid, id })), delivered };
 }
