@@ -210,17 +210,17 @@ test('a holder that sends too slowly is dropped', async (t) => {
   const failed = assert.rejects(getting, withCode('timeout'));
   await begun;
   await settle();
-  let given = false;
+  const state = { isGiven: false };
   void failed.then(() => {
-    given = true;
+    state.isGiven = true;
   });
   clock.advance(PROGRESS_MS - 1);
   // While this process stalls, the holder gets no blame.
   clock.jump(60_000);
   clock.advance(0);
   await settle();
-  assert.equal(given, false);
-  while (!given) {
+  assert.equal(state.isGiven, false);
+  while (!state.isGiven) {
     clock.advance(TRANSFER_SILENT_MS);
     await settle();
   }

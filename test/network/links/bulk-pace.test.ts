@@ -43,14 +43,14 @@ function setUp(seed = 1) {
   };
   /** Writes as a stream does. @returns milliseconds that the write waited while the engine had nothing to send */
   const write = async (bytes: number): Promise<number> => {
-    let isDone = false;
     let idleMs = 0;
     const before = pace.before(bytes);
+    const turns = { isMine: before === null };
     const done = before?.then(() => {
-      isDone = true;
+      turns.isMine = true;
     });
     await turn();
-    while (before !== null && !isDone) {
+    while (!turns.isMine) {
       if (state.held === 0) idleMs += STEP_MS;
       assert.ok(idleMs <= MAX_IDLE_MS, `a write of ${bytes} bytes waits for itself`);
       await pass(STEP_MS);
