@@ -87,6 +87,14 @@ export const hubOperations = declare(
       errors: [...ERRORS, 'self', 'quota_exceeded', 'cancelled'],
     },
 
+    hubRefresh: {
+      summary: 'Reads the tools of one agent of the hub, or of all, without waiting until they are due.',
+      route: 'POST /mcp/hub/refresh',
+      body: closed({ aid: Type.Optional(AidText), local_aid: Type.Optional(AidText) }),
+      output: Type.Object({ sources: Type.Array(Source) }),
+      errors: [...ERRORS, 'cancelled'],
+    },
+
     hubRemove: {
       summary: 'Removes an agent from the hub, with its accepted definitions.',
       route: 'DELETE /mcp/hub/sources/{aid}',

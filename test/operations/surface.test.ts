@@ -93,6 +93,7 @@ const ROUTES_OF_OUR_OWN = [
   'POST /mcp/hub/changes/{}/accept',
   'POST /mcp/hub/changes/{}/refuse',
   'POST /mcp/hub/find',
+  'POST /mcp/hub/refresh',
   'GET /mcp/hub/tool',
   'POST /node/restart',
   'POST /node/stop',

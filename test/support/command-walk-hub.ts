@@ -9,6 +9,11 @@ export async function hubCommands(step: Step, { here }: WalkWorld, aid: string, 
     text: /^AGENT +KNOWN AS[\s\S]* added /,
     quiet: /^0$/,
   });
+  await step(here, ['mcp', 'hub', 'refresh', peer, ...as], {
+    schema: d.hubRefresh.output,
+    text: /^AGENT +KNOWN AS[\s\S]* added /,
+    quiet: /^aid1\S+$/,
+  });
   await step(here, ['mcp', 'hub', 'changes', ...as], {
     schema: d.hubChanges.output,
     text: /^Nothing waits for you\.$/,

@@ -26,6 +26,7 @@ import {
 } from '../../foundation/domain/hub.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
+import { memberOf } from '../../foundation/json.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { HubSource, HubStore, HubTool } from '../../foundation/store/hub.ts';
 import type { A2aSkills } from './a2a-skills.ts';
@@ -65,6 +66,8 @@ const MAX_MATCHES = 300;
 const FOUND_FACTOR = 0.8;
 /** Agents that a search names as away. */
 const MAX_AWAY_NAMED = 5;
+/** JSON-RPC errors of a server that no longer has a tool: unknown method, invalid parameters. */
+const NO_SUCH_TOOL: ReadonlySet<unknown> = new Set([-32601, -32602]);
 /** Marks the skills of an A2A agent in a reference. */
 const SKILL_PREFIX = 'skill:';
 
@@ -219,7 +222,7 @@ export class Hub {
    *   JSON-RPC error of the server, which has a numeric `code`
    */
   async call(local: Aid, reference: string, { args, ...rest }: Omit<HubCall, 'name'>) {
-    const { store, clock, mcp, a2a } = this.#deps;
+    const { store, mcp, a2a } = this.#deps;
     if (Buffer.byteLength(JSON.stringify(args)) > MAX_HUB_ARGUMENT_BYTES)
       throw new SvcError('too_large', { message: `Arguments can have at most ${MAX_HUB_ARGUMENT_BYTES} bytes.` });
     if (this.#calls >= MAX_HUB_CALLS)
@@ -228,19 +231,24 @@ export class Hub {
       });
     this.#calls++;
     try {
-      const { source, tool: known } = this.#tool(local, reference);
+      const { source, kind } = this.#named(local, reference);
       const pair = { local, remote: source.aid };
-      const age = clock.now() - (source.listedAt ?? 0);
-      if (source.state !== 'ok' || source.nextAt === 0 || age > CALL_FRESH_MS || age < 0) {
-        await abortable(this.#read(source, [known.kind]), rest.signal);
+      if (source.state !== 'ok' || source.nextAt === 0 || !this.#isFresh(source)) {
+        await abortable(this.#read(source, [kind]), rest.signal);
         const { state, error } = store.source(local, source.aid) ?? source;
         if (state !== 'ok') throw cannotCall(error);
       }
       const { tool } = this.#tool(local, reference);
       if (!isOffered(tool)) throw notCallable(tool);
       const call = { name: tool.name, args, ...rest };
-      const result = await (tool.kind === 'mcp' ? mcp.call(pair, call) : a2a.call(pair, call));
-      return { aid: source.aid, result };
+      try {
+        const result = await (tool.kind === 'mcp' ? mcp.call(pair, call) : a2a.call(pair, call));
+        return { aid: source.aid, result };
+      } catch (error) {
+        // The server may have been replaced: the next search reads its list.
+        if (NO_SUCH_TOOL.has(memberOf(error, 'code'))) store.setDue(source.id, 0);
+        throw error;
+      }
     } finally {
       this.#calls--;
     }
@@ -284,6 +292,19 @@ export class Hub {
     const [added] = this.sources(local).filter((one) => one.aid === aid);
     if (added === undefined) throw unknownAgent();
     return added;
+  }
+
+  /**
+   * Reads the tools of an agent, or of all agents, without waiting until they are due.
+   * @throws SvcError `not_found` if the hub does not use the agent, `cancelled`
+   */
+  async refresh(local: Aid, aid: Aid | undefined, signal: AbortSignal) {
+    this.#addBook(local);
+    const chosen = this.#active(local).filter((source) => aid === undefined || source.aid === aid);
+    if (aid !== undefined && chosen.length === 0) throw unknownAgent();
+    await abortable(Promise.all(chosen.map((source) => this.#read(source))), signal);
+    const aids = new Set<string>(chosen.map((source) => source.aid));
+    return this.sources(local).filter((one) => aids.has(one.aid));
   }
 
   /** Removes an agent and its accepted definitions. A labeled agent stays removed. @throws SvcError `not_found` */
@@ -376,17 +397,31 @@ export class Hub {
     return `${this.#nameOf(aid)}/${kind === 'a2a' ? SKILL_PREFIX : ''}${name}`;
   }
 
-  /** The tool of a reference. @throws SvcError `not_found` */
-  #tool(local: Aid, reference: string): Found {
+  /** The agent of a reference, and the name of the tool there. @throws SvcError `not_found` */
+  #named(local: Aid, reference: string): { source: HubSource; kind: HubToolKind; name: string } {
     const at = reference.indexOf('/');
-    const agent = reference.slice(0, Math.max(at, 0));
-    const source = this.#agentNamed(local, agent);
+    const source = this.#agentNamed(local, reference.slice(0, Math.max(at, 0)));
+    if (source === undefined) throw unknownTool();
     const rest = reference.slice(at + 1);
     const isSkill = rest.startsWith(SKILL_PREFIX);
-    const name = isSkill ? rest.slice(SKILL_PREFIX.length) : rest;
-    const tool = source && this.#deps.store.tool(source.id, isSkill ? 'a2a' : 'mcp', name);
-    if (source === undefined || tool === null || tool === undefined) throw unknownTool();
-    return { source, tool };
+    return { source, kind: isSkill ? 'a2a' : 'mcp', name: isSkill ? rest.slice(SKILL_PREFIX.length) : rest };
+  }
+
+  /** The tool of a reference. @throws SvcError `not_found` */
+  #tool(local: Aid, reference: string): Found {
+    const { store } = this.#deps;
+    const { source, kind, name } = this.#named(local, reference);
+    const tool = store.tool(source.id, kind, name);
+    if (tool !== null) return { source, tool };
+    // The agent may offer it by now: the next search reads its list.
+    if (!this.#isFresh(source)) store.setDue(source.id, 0);
+    throw unknownTool();
+  }
+
+  /** True if the list of an agent is recent enough for a call. */
+  #isFresh({ listedAt }: HubSource): boolean {
+    const age = this.#deps.clock.now() - (listedAt ?? 0);
+    return age >= 0 && age <= CALL_FRESH_MS;
   }
 
   // Lists of tools.

@@ -7,7 +7,7 @@ import type { Handlers } from '../operation.ts';
 import { listPage, numberCursor } from '../paging.ts';
 
 export interface HubHandlerDependencies {
-  readonly hub: Pick<Hub, 'sources' | 'add' | 'remove' | 'changes' | 'decide' | 'find' | 'describe'>;
+  readonly hub: Pick<Hub, 'sources' | 'add' | 'refresh' | 'remove' | 'changes' | 'decide' | 'find' | 'describe'>;
   /** The acting local agent: the named one, or the only one. */
   readonly localAid: (named: Aid | undefined) => Aid;
 }
@@ -16,6 +16,9 @@ export function hubHandlers({ hub, localAid }: HubHandlerDependencies): Handlers
   return {
     hubSources: ({ local_aid }) => ({ sources: hub.sources(localAid(local_aid)) }),
     hubAdd: ({ aid, local_aid }, { signal }) => hub.add(localAid(local_aid), aid, signal),
+    hubRefresh: async ({ aid, local_aid }, { signal }) => ({
+      sources: await hub.refresh(localAid(local_aid), aid, signal),
+    }),
     hubRemove: async ({ aid, local_aid }) => {
       await hub.remove(localAid(local_aid), aid);
       return { ok: true };

@@ -464,3 +464,34 @@ test('the catalog of an agent is deleted with it', async (t) => {
     );
   assert.deepEqual((await find('pay')).tools, []);
 });
+
+test('the tools of a replaced server are found and called without waiting', async (t) => {
+  const { find, call, hub, local, lists, clock, friend } = world(t);
+  const bob = friend('bob', [tool('old_search', 'Searches the archive.')]);
+  await find('archive');
+  lists.set(bob, [tool('new_search', 'Searches the archive.')]);
+  clock.advance(11_000);
+  // The list is used for five minutes, but a tool that is not in it makes the hub read it again.
+  await call('bob/new_search');
+  assert.deepEqual(
+    (await find('archive')).tools.map((one) => one.tool),
+    ['bob/new_search'],
+  );
+  lists.set(bob, [tool('newest_search', 'Searches the archive.')]);
+  clock.advance(11_000);
+  assert.throws(() => hub.describe(local, 'bob/newest_search'), { code: 'not_found' });
+  assert.deepEqual(
+    (await find('archive')).tools.map((one) => one.tool),
+    ['bob/newest_search'],
+  );
+  lists.set(bob, [tool('last_search', 'Searches the archive.')]);
+  assert.deepEqual(
+    (await hub.refresh(local, bob, signal)).map((one) => one.tools),
+    [1],
+  );
+  assert.deepEqual(
+    (await find('archive')).tools.map((one) => one.tool),
+    ['bob/last_search'],
+  );
+  await assert.rejects(hub.refresh(local, newIdentity().aid, signal), { code: 'not_found' });
+});

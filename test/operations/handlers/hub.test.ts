@@ -17,7 +17,15 @@ test('waiting definitions are listed in pages, the oldest first', async () => {
   const unused = (): never => assert.fail();
   const hub = {
     changes: () => all,
-    ...{ sources: unused, add: unused, remove: unused, decide: unused, find: unused, describe: unused },
+    ...{
+      sources: unused,
+      add: unused,
+      refresh: unused,
+      remove: unused,
+      decide: unused,
+      find: unused,
+      describe: unused,
+    },
   };
   const { hubChanges } = hubHandlers({ hub, localAid: () => aid });
   const page = async (input: { readonly limit?: number; readonly cursor?: string }) => {

@@ -110,6 +110,7 @@ const ADDED_COMMANDS: readonly string[] = [
   'mcp use',
   'mcp hub',
   'mcp hub add',
+  'mcp hub refresh',
   'mcp hub remove',
   'mcp hub changes',
   'mcp hub accept',

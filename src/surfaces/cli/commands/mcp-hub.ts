@@ -165,6 +165,13 @@ export function hubCommands(mcp: CommandGroup): void {
     text: (source) => sourceTable([source]),
     quiet: ({ tools }) => String(tools),
   });
+  hub.call('refresh [aid]', 'read the tools of an agent, or of all agents, now', {
+    options: CALLING_AGENT,
+    operation: 'hubRefresh',
+    progress: 'Reading the tools',
+    text: ({ sources }) => sourceTable(sources),
+    quiet: ({ sources }) => sources.map(({ aid }) => aid).join('\n'),
+  });
   hub.call('remove <aid>', 'remove an agent, with its accepted definitions', {
     options: CALLING_AGENT,
     operation: 'hubRemove',
