@@ -50,6 +50,12 @@ const OnDemand = Type.Object({
   running: Type.Boolean(),
   starts: Count,
   start_ms: nullable(Type.Integer({ description: 'Milliseconds that the last start took.' })),
+  failure: nullable(
+    Type.Object(
+      { at: Timestamp, problem: Type.String(), output: Type.String({ description: 'The end of its output.' }) },
+      { description: 'Why the program did not start. Null if it has started since.' },
+    ),
+  ),
 });
 
 const Hook = Type.Object({
@@ -185,7 +191,7 @@ export const hookOperations = declare(
 
     onDemandSet: {
       summary:
-        'Sets the program that starts when a connection sends its first byte, and stops when it is idle. It must listen on 127.0.0.1, at the port in PORT. The proof has the kind `serve`.',
+        'Sets the program that starts with a connection, and stops when none has been open for its idle time. It must listen on 127.0.0.1, at the port in PORT. The proof has the kind `serve`.',
       route: 'PUT /agents/{aid}/on-demand',
       params: AidParams,
       body: closed({
@@ -194,6 +200,9 @@ export const hookOperations = declare(
         folder: Folder,
         idle_s: Type.Optional(
           Type.Number({ minimum: 1, maximum: MAX_ON_DEMAND_IDLE_MS / 1000, default: ON_DEMAND_IDLE_MS / 1000 }),
+        ),
+        try: Type.Optional(
+          Type.Boolean({ default: false, description: 'Start it now, and return when it listens or failed.' }),
         ),
         proof: Proof,
       }),

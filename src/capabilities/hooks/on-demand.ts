@@ -1,6 +1,7 @@
 /**
- * Services on demand: programs that start with the first byte of a connection and stop when they are idle. Each has a
- * port on 127.0.0.1 at which svcd listens in its place, so calls and tunnels need to know nothing about it.
+ * Services on demand: programs that start with a connection and stop when no connection has been open for their idle
+ * time. Each has a port on 127.0.0.1 at which svcd listens in its place, so calls and tunnels need to know nothing about
+ * it.
  */
 import { rm } from 'node:fs/promises';
 import { connect, createServer, type Server, type Socket } from 'node:net';
@@ -15,12 +16,18 @@ import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { OnDemandRow, OnDemandStore } from '../../foundation/store/on-demand.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
-import { canRunPrograms, GRACE_MS, ProgramRun } from './program-run.ts';
+import { canRunPrograms, GRACE_MS, type ProgramResult, ProgramRun, resultOf } from './program-run.ts';
+import { startProblem } from './start-problem.ts';
 
 const HOST = '127.0.0.1';
 /** Milliseconds from the start of a program until it must accept connections, and between two checks. */
-const LISTEN_LIMIT_MS = 30_000;
+export const LISTEN_LIMIT_MS = 30_000;
 const CHECK_MS = 20;
+/**
+ * Milliseconds after which a connection uses the program without a byte from its client: in some protocols the server
+ * speaks first. Checks that only connect close their connection sooner, and start nothing.
+ */
+const SILENT_MS = 250;
 /** Wait before the next start after failed starts. */
 const START_RETRY: Backoff = { firstMs: 1000, maxMs: 60_000 };
 /** Connections of one service. */
@@ -42,6 +49,16 @@ export interface OnDemandState {
   readonly starts: number;
   /** Milliseconds from the last start until the program accepted connections; null if it has not started yet. */
   readonly startMs: number | null;
+  /** Why the last start failed; null if there was none, or if the program has started since. */
+  readonly failure: StartFailure | null;
+}
+
+/** A program that did not accept connections. */
+export interface StartFailure {
+  readonly at: number;
+  readonly problem: string;
+  /** The end of its output. */
+  readonly output: string;
 }
 
 export class OnDemandServices implements Component {
@@ -70,9 +87,10 @@ export class OnDemandServices implements Component {
 
   /**
    * Sets the program of an agent and returns its state. The caller must have proved that it is the owner.
+   * @param isTried starts the program now and waits until it accepts connections, or fails
    * @throws SvcError `quota_exceeded`, `wrong_state` if this system cannot run programs
    */
-  async set(row: Omit<OnDemandRow, 'port'>): Promise<OnDemandState> {
+  async set(row: Omit<OnDemandRow, 'port'>, isTried = false): Promise<OnDemandState> {
     const { store } = this.#deps;
     if (!canRunPrograms())
       throw new SvcError('wrong_state', { message: 'Services on demand need a POSIX shell (/bin/sh).' });
@@ -82,6 +100,7 @@ export class OnDemandServices implements Component {
     await this.#services.get(row.aid)?.close();
     const service = await this.#open({ ...row, port: before?.port ?? 0 });
     store.put(service.row);
+    if (isTried) await service.try();
     return service.state();
   }
 
@@ -111,26 +130,26 @@ export class OnDemandServices implements Component {
   }
 }
 
-/** A program that accepts connections. */
-interface Awake {
-  readonly port: number;
-}
-
 class OnDemandService {
   readonly row: OnDemandRow;
   readonly #deps: OnDemandDependencies;
   readonly #server: Server;
   readonly #dir: string;
   readonly #sockets = new Set<Socket>();
-  /** The program that connections use, once it accepts them. */
-  #waking: Promise<Awake> | null = null;
+  /** Open connections that use the program. It is idle without them. */
+  readonly #users = new Set<Socket>();
+  /** The port of the program that connections use, once it accepts them. */
+  #waking: Promise<number> | null = null;
   /** The program that runs. It may be about to stop. */
   #run: ProgramRun | null = null;
+  /** The program accepts connections, and is not about to stop. */
+  #isAwake = false;
   #idle: Timer | null = null;
-  #usedAt = 0;
   #starts = 0;
   #failures = 0;
-  #retryAt = 0;
+  #failure: StartFailure | null = null;
+  /** Runs until the program may start again after a failed start. */
+  #retry: Timer | null = null;
   #startMs: number | null = null;
   #isClosed = false;
 
@@ -153,11 +172,19 @@ class OnDemandService {
   }
 
   state(): OnDemandState {
-    return { row: this.row, isRunning: this.#run !== null, starts: this.#starts, startMs: this.#startMs };
+    const { row } = this;
+    const isRunning = this.#run !== null;
+    return { row, isRunning, starts: this.#starts, startMs: this.#startMs, failure: this.#failure };
+  }
+
+  /** Starts the program unless it runs. The state tells if it failed. */
+  async try(): Promise<void> {
+    await this.#awake().catch(() => {});
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.#retry?.cancel();
     this.#server.close();
     for (const socket of this.#sockets) socket.destroy();
     await this.#waking?.catch(() => {});
@@ -165,52 +192,76 @@ class OnDemandService {
     await rm(this.#dir, { recursive: true, force: true });
   }
 
-  /** A check that only connects does not start the program. */
+  /** A check that only connects does not start the program, and does not keep it running. */
   #accept(socket: Socket): void {
-    this.#sockets.add(socket);
-    socket.on('error', () => socket.destroy()).once('close', () => this.#sockets.delete(socket));
-    socket.once('readable', () => {
-      if (socket.readableLength > 0) detach(this.#carry(socket));
+    const look = (): void => {
+      silence.cancel();
+      if (socket.readableLength > 0) this.#use(socket);
       else socket.destroy();
+    };
+    const silence = this.#deps.clock.after(SILENT_MS, () => {
+      socket.off('readable', look);
+      this.#use(socket);
     });
+    this.#sockets.add(socket);
+    socket
+      .on('error', () => socket.destroy())
+      .once('close', () => {
+        silence.cancel();
+        this.#sockets.delete(socket);
+        if (this.#users.delete(socket)) this.#planSleep();
+      })
+      .once('readable', look);
+  }
+
+  #use(socket: Socket): void {
+    this.#users.add(socket);
+    this.#idle?.cancel();
+    detach(this.#carry(socket));
   }
 
   /** Connects a client to the program. Without a program the connection is reset. */
   async #carry(client: Socket): Promise<void> {
     let port: number;
     try {
-      ({ port } = await this.#awake());
-    } catch (error) {
-      this.#deps.log.warn({ aid: this.row.aid, error }, 'a service on demand did not start');
+      port = await this.#awake();
+    } catch {
       client.resetAndDestroy();
       return;
     }
     if (client.destroyed) return;
     const server = connect({ host: HOST, port, allowHalfOpen: true });
-    const touch = (): void => {
-      this.#usedAt = this.#deps.clock.now();
-    };
     server.on('error', () => client.resetAndDestroy()).once('close', () => client.destroy());
     client.once('close', () => server.destroy());
-    client.on('data', touch).pipe(server);
-    server.on('data', touch).pipe(client);
+    client.pipe(server);
+    server.pipe(client);
   }
 
   /** Starts the program unless it runs. */
-  #awake(): Promise<Awake> {
-    this.#usedAt = this.#deps.clock.now();
+  #awake(): Promise<number> {
     if (this.#waking !== null) return this.#waking;
-    if (this.#isClosed || this.#retryAt > this.#usedAt) return Promise.reject(new SvcError('inbound_unreachable'));
+    if (this.#isClosed || this.#retry !== null) return Promise.reject(new SvcError('inbound_unreachable'));
     const waking = this.#wake();
     this.#waking = waking;
-    waking.catch(() => {
+    waking.catch((error: unknown) => {
       if (this.#waking === waking) this.#waking = null;
-      this.#retryAt = this.#deps.clock.now() + backoff(START_RETRY, ++this.#failures);
+      this.#failed(error);
     });
     return waking;
   }
 
-  async #wake(): Promise<Awake> {
+  #failed(error: unknown): void {
+    if (this.#isClosed) return;
+    const { clock, log } = this.#deps;
+    const { problem, output } = error instanceof NotListening ? error : { problem: startProblem(error), output: '' };
+    log.warn({ aid: this.row.aid, problem }, 'a service on demand did not start');
+    this.#failure = { at: clock.now(), problem, output };
+    this.#retry = clock.after(backoff(START_RETRY, ++this.#failures), () => {
+      this.#retry = null;
+    });
+  }
+
+  async #wake(): Promise<number> {
     const { clock, environment } = this.#deps;
     const { command, folder, aid, shell } = this.row;
     // The last program may still be stopping.
@@ -233,31 +284,44 @@ class OnDemandService {
         this.#run = null;
         if (this.#waking !== waking) return;
         this.#waking = null;
+        this.#isAwake = false;
         this.#idle?.cancel();
       }),
     );
+    let isLate = false;
+    const limit = clock.after(LISTEN_LIMIT_MS, () => {
+      isLate = true;
+    });
     while (!(await accepts(port))) {
-      if (hasEnded || clock.now() - startedAt > LISTEN_LIMIT_MS || this.#isClosed) {
+      if (hasEnded || isLate || this.#isClosed) {
+        limit.cancel();
         await this.#sleep();
-        throw new SvcError('inbound_unreachable', { message: 'The program exited or did not listen in time.' });
+        throw new NotListening(await resultOf(this.#dir), isLate);
       }
       await new Promise<void>((resolve) => {
         clock.after(CHECK_MS, resolve);
       });
     }
+    limit.cancel();
     this.#failures = 0;
+    this.#failure = null;
     this.#startMs = clock.now() - startedAt;
+    this.#isAwake = true;
     this.#planSleep();
-    return { port };
+    return port;
   }
 
+  /** Stops the program after its idle time, unless a connection uses it. */
   #planSleep(): void {
     const { clock } = this.#deps;
-    const left = this.#usedAt + this.row.idleMs - clock.now();
-    this.#idle = clock.after(Math.max(0, left), () => {
-      if (clock.now() - this.#usedAt < this.row.idleMs) this.#planSleep();
+    this.#idle?.cancel();
+    if (this.#users.size > 0 || !this.#isAwake) return;
+    const sleep = (): void => {
+      // A connection that is still silent may be about to use it.
+      if (this.#sockets.size > 0) this.#idle = clock.after(SILENT_MS, sleep);
       else detach(this.#sleep());
-    });
+    };
+    this.#idle = clock.after(this.row.idleMs, sleep);
   }
 
   /** Stops the program: SIGTERM, then SIGKILL. */
@@ -266,10 +330,28 @@ class OnDemandService {
     this.#idle?.cancel();
     if (run === null) return;
     this.#waking = null;
+    this.#isAwake = false;
     run.signal('TERM');
     const timer = this.#deps.clock.after(GRACE_MS, () => run.signal('KILL'));
     await run.ended;
     timer.cancel();
+  }
+}
+
+/** A program exited or did not listen in time. */
+class NotListening extends Error {
+  readonly problem: string;
+  readonly output: string;
+
+  constructor({ exitCode, output }: ProgramResult, isLate: boolean) {
+    const problem = isLate
+      ? `The program did not listen on ${HOST}, at the port in PORT, within ${LISTEN_LIMIT_MS / 1000} s.`
+      : exitCode === null
+        ? 'The program was killed before it listened.'
+        : `The program exited with code ${exitCode} before it listened on ${HOST}, at the port in PORT.`;
+    super(problem);
+    this.problem = problem;
+    this.output = output;
   }
 }
 

@@ -89,7 +89,7 @@ function checkCommand(command: readonly string[], shell: boolean, folder: string
   if (problem !== null) throw new SvcError('invalid_request', { message: problem });
 }
 
-function onDemandView({ row, isRunning, starts, startMs }: OnDemandState) {
+function onDemandView({ row, isRunning, starts, startMs, failure }: OnDemandState) {
   return {
     aid: row.aid,
     service_tcp: `127.0.0.1:${row.port}`,
@@ -100,6 +100,7 @@ function onDemandView({ row, isRunning, starts, startMs }: OnDemandState) {
     running: isRunning,
     starts,
     start_ms: startMs,
+    failure: failure === null ? null : { ...failure, at: isoTime(failure.at) },
   };
 }
 
@@ -137,11 +138,12 @@ export function hookHandlers(dependencies: HookHandlerDependencies): Handlers<ty
     },
     onDemandList: () => ({ services: onDemand.list().map(onDemandView) }),
     onDemandSet: async (input, context) => {
-      const { command, shell = false, folder, idle_s = ON_DEMAND_IDLE_MS / 1000 } = input;
+      const { command, shell = false, folder, idle_s = ON_DEMAND_IDLE_MS / 1000, try: isTried = false } = input;
       requireOwner(context, proofKey, { aid: input.aid, kind: 'serve', command, shell, folder }, input.proof);
       const aid = requireAgent(input.aid);
       checkCommand(command, shell, folder);
-      return onDemandView(await onDemand.set({ aid, command, shell, folder, idleMs: Math.round(idle_s * 1000) }));
+      const idleMs = Math.round(idle_s * 1000);
+      return onDemandView(await onDemand.set({ aid, command, shell, folder, idleMs }, isTried));
     },
     onDemandRemove: async ({ aid }) => {
       await onDemand.remove(aid);
