@@ -85,6 +85,9 @@ export const Agent = Type.Object({
     }),
   ),
   service_tcp_ok: Type.Boolean({ description: 'The bound service accepted the last connection.' }),
+  service_error: Type.Optional(
+    Type.String({ description: 'Why the last check of the service failed, or its program did not start.' }),
+  ),
   heartbeat_seconds_ago: Type.Integer({ minimum: 0 }),
   seq: Type.Integer({ minimum: 0, description: 'Sequence number of the last published endpoint record.' }),
   published: Type.Boolean({ description: 'The network has a valid endpoint record of this agent.' }),

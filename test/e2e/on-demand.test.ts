@@ -122,6 +122,38 @@ async function typed<T>({ api, dataDir }: TestDaemon, folder: string, ...args: r
   return JSON.parse(stdout) as T;
 }
 
+test('the last failure of a start is shown, and --try starts the program at once', async (t) => {
+  const daemon = await TestDaemon.start();
+  t.after(() => daemon.stop());
+  const folder = temporaryDirectory(t);
+  writeFileSync(join(folder, 'server.cjs'), SERVER);
+  const serve = (file: string, ...options: readonly string[]) =>
+    typed<{ aid: string; start_ms: number | null; service_tcp: string }>(
+      ...([daemon, folder, 'serve', '--on-demand', '--name', 'nap', ...options] as const),
+      ...['--', process.execPath, file],
+    );
+  const tried = await serve('missing.cjs', '--save-master', join(folder, 'key'), '--try').catch(
+    (error: unknown) => error,
+  );
+  assert.match(
+    String(Reflect.get(Object(tried), 'stderr')),
+    /exited with code 1 before it listened.*Cannot find module/s,
+  );
+  assert.deepEqual(await daemon.call('GET', '/on-demand'), { services: [] });
+  const { aid, start_ms } = await serve('missing.cjs');
+  assert.equal(start_ms, null);
+  assert.equal((await get(daemon, aid, '/')).status, 502);
+  const { services } = await daemon.call<{ services: { failure: { output: string } }[] }>('GET', '/on-demand');
+  assert.match(services[0]?.failure.output ?? '', /Cannot find module/);
+  const problem = 'The program exited with code 1 before it listened on 127.0.0.1, at the port in PORT.';
+  const agent = () => daemon.call<{ service_tcp_ok: boolean; service_error?: string }>('GET', `/agents/${aid}`);
+  await eventually('it is reported', async () => (await agent()).service_error === problem);
+  const { start_ms: took } = await serve('server.cjs', '--try');
+  assert.ok(typeof took === 'number' && took > 0);
+  await eventually('it answers', async () => (await agent()).service_tcp_ok);
+  assert.equal((await agent()).service_error, undefined);
+});
+
 test('a new agent serves a text for a shell', async (t) => {
   const daemon = await TestDaemon.start();
   t.after(() => daemon.stop());

@@ -397,11 +397,13 @@ export class AgentRegistry implements Component {
   }
 
   #view(row: ListedAgent): LocalAgent {
+    const serviceError = this.#monitor.lastError(row.serviceTcp);
     return {
       aid: row.aid,
       serviceTcp: row.serviceTcp,
       serviceBefore: row.servicesBefore[0] ?? null,
       serviceOk: row.serviceTcp === '' ? null : this.#monitor.last(row.serviceTcp),
+      ...(serviceError === undefined ? {} : { serviceError }),
       heartbeatSecondsAgo: this.#secondsSinceHeartbeat(row),
       window: row.window,
     };

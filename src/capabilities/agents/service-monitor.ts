@@ -71,6 +71,11 @@ export class ServiceMonitor {
     return this.#known.get(service)?.check.ok ?? null;
   }
 
+  /** Why the latest check failed. Undefined if it did not, or if there was none. */
+  lastError(service: string): string | undefined {
+    return this.#known.get(service)?.check.error;
+  }
+
   /** Whether a service answers: a recent result, or a new check. */
   async state(service: string): Promise<boolean> {
     const known = this.#known.get(service);

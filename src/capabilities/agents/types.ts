@@ -22,6 +22,8 @@ export interface LocalAgent {
   readonly serviceBefore: string | null;
   /** The latest check of the bound service. Null if there is no service or it was not checked yet. */
   readonly serviceOk: boolean | null;
+  /** Why the last check of the service failed. */
+  readonly serviceError?: string | undefined;
   readonly heartbeatSecondsAgo: number;
   /**
    * Validity of the delegation, Unix seconds; an `expiresAt` of 0 means never. The same object until the agent changes.

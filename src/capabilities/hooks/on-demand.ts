@@ -6,6 +6,7 @@
 import { rm } from 'node:fs/promises';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
+import type { Address } from '../../foundation/address.ts';
 import { type Backoff, backoff } from '../../foundation/backoff.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
@@ -41,6 +42,8 @@ export interface OnDemandDependencies {
   readonly directory: string;
   /** Variables that every program gets. */
   readonly environment: () => Readonly<Record<string, string>>;
+  /** The last start failed, or the program has started after a failure. */
+  readonly onChange: (aid: Aid) => void;
 }
 
 export interface OnDemandState {
@@ -108,7 +111,14 @@ export class OnDemandServices implements Component {
     return [...this.#services.values()].map((service) => service.state());
   }
 
-  /** Stops the program of an agent for good. @throws SvcError `not_found` */
+  /** Why the program behind an address did not start. Null if it did, or if svcd does not listen there. */
+  failureAt({ host, port }: Address): string | null {
+    if (host !== HOST) return null;
+    const found = this.list().find(({ row }) => row.port === port);
+    return found?.failure?.problem ?? null;
+  }
+
+  /** Stops the program of an agent permanently. @throws SvcError `not_found` */
   async remove(aid: Aid): Promise<void> {
     const wasStored = this.#deps.store.delete(aid);
     await this.forget(aid);
@@ -256,6 +266,7 @@ class OnDemandService {
     const { problem, output } = error instanceof NotListening ? error : { problem: startProblem(error), output: '' };
     log.warn({ aid: this.row.aid, problem }, 'a service on demand did not start');
     this.#failure = { at: clock.now(), problem, output };
+    this.#deps.onChange(this.row.aid);
     this.#retry = clock.after(backoff(START_RETRY, ++this.#failures), () => {
       this.#retry = null;
     });
@@ -304,7 +315,10 @@ class OnDemandService {
     }
     limit.cancel();
     this.#failures = 0;
-    this.#failure = null;
+    if (this.#failure !== null) {
+      this.#failure = null;
+      this.#deps.onChange(aid);
+    }
     this.#startMs = clock.now() - startedAt;
     this.#isAwake = true;
     this.#planSleep();

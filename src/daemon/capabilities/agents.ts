@@ -28,6 +28,7 @@ export function buildAgents(
       .list()
       .filter(({ remoteAid }) => remoteAid === aid)
       .map(({ port }) => port);
+  let programFailure = (_: Address): string | null => null;
   const registry = new AgentRegistry(
     { nodeAid: node.aid },
     {
@@ -35,7 +36,10 @@ export function buildAgents(
       vault: keys,
       clock,
       log,
-      checkTcp,
+      checkTcp: async (address, timeoutMs) => {
+        const error = programFailure(address);
+        return error === null ? checkTcp(address, timeoutMs) : { ok: false, ms: 0, error };
+      },
       own: { api: () => api.address, interfaces, lookup: lookupHost, localPorts },
     },
   );
@@ -59,6 +63,10 @@ export function buildAgents(
       // The API may have moved to this address after the service was bound.
       const isApi = ({ host, port }: Address): boolean => port === api.address?.port && isLoopbackHost(host);
       return addressesOf(service).some(isApi) ? null : service;
+    },
+    /** Registers the function that tells why the program behind an address of svcd did not start; null if it did. */
+    reportFailures: (of: typeof programFailure): void => {
+      programFailure = of;
     },
     /** Registers a callback for when an agent was deleted. */
     onDeleted: (forget: (aid: Aid) => void): void => {

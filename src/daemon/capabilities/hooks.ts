@@ -43,7 +43,7 @@ interface Parts extends Messages {
 
 export function buildHooks(
   { life, clock, log, store, dataDir, config, configuration }: Foundation,
-  { onDeleted }: Agents,
+  { onDeleted, registry, reportFailures }: Agents,
   api: ApiReference,
   { notes, chat, groups, fileOffers: offers, eventLog, callServer, accessRequests, isKnown }: Parts,
 ): { readonly hooks: Hooks; readonly onDemand: OnDemandServices } {
@@ -78,7 +78,9 @@ export function buildHooks(
     log,
     directory: dataDir.file(ON_DEMAND_DIRECTORY),
     environment,
+    onChange: (aid) => detach(registry.checkService(aid).catch(() => null)),
   });
+  reportFailures((address) => onDemand.failureAt(address));
   life.add('answering', onDemand);
   onDeleted((aid) => {
     hooks.agentDeleted();

@@ -102,6 +102,7 @@ function agentView(agent: LocalAgent, summary: PublicationSummary, acl: Static<t
     service_tcp: agent.serviceTcp,
     service_before: agent.serviceBefore ?? undefined,
     service_tcp_ok: agent.serviceOk === true,
+    service_error: agent.serviceError,
     heartbeat_seconds_ago: agent.heartbeatSecondsAgo,
     seq: summary.seq,
     published: summary.published,

@@ -24,6 +24,7 @@ class World {
   readonly folder: string;
   readonly services: OnDemandServices;
   readonly #aid;
+  changes = 0;
 
   constructor(t: TestContext) {
     // In the order of these lines, the programs end before their folder is removed.
@@ -39,6 +40,7 @@ class World {
       log: silentLog,
       directory: join(this.folder, 'runs'),
       environment: () => ({ PATH: process.env['PATH'] ?? '' }),
+      onChange: () => this.changes++,
     });
     writeFileSync(join(this.folder, 'server.cjs'), SERVER);
   }
@@ -168,6 +170,9 @@ describe('a service on demand', { skip: process.platform === 'win32' }, () => {
     const { failure, isRunning } = world.state;
     assert.deepEqual([isRunning, failure?.output], [false, 'no such module\n']);
     assert.match(failure?.problem ?? '', /exited with code 3 before it listened/);
+    const { port } = world.state.row;
+    assert.equal(world.services.failureAt({ host: '127.0.0.1', port }), failure?.problem);
+    assert.equal(world.services.failureAt({ host: '127.0.0.1', port: port + 1 }), null);
     writeFileSync(join(world.folder, 'fixed'), '');
     await eventually('it may start again', async () => {
       world.clock.leap(1000);
@@ -176,6 +181,8 @@ describe('a service on demand', { skip: process.platform === 'win32' }, () => {
       await again.close();
       return world.state.failure === null;
     });
+    assert.equal(world.changes, 2);
+    assert.equal(world.services.failureAt({ host: '127.0.0.1', port }), null);
   });
 
   test('can be tried', async (t) => {

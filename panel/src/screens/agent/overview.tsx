@@ -79,6 +79,7 @@ export function Overview({ agent }: { readonly agent: Agent }) {
         <div class="bar" role="status">
           <span>
             <b>{t('service.down')}</b> <T k="service.down.how" address={<code>{agent.service_tcp}</code>} />
+            {agent.service_error !== undefined && <> {agent.service_error}</>}
           </span>
           <span>
             <button type="button" onClick={look}>

@@ -414,7 +414,8 @@ interface OnDemandShare {
 async function shareOnDemand(context: CliContext, agent: ShareAgent, wanted: OnDemandShare): Promise<Bound> {
   const { aid } = agent;
   const { key, ...program } = wanted;
-  const service_tcp = provenService(await setOnDemand(context, key, { ...program, aid, shell: false }));
+  const { service_tcp: address } = await setOnDemand(context, key, { ...program, aid, shell: false });
+  const service_tcp = provenService(address);
   const default_before = await bindShare(context, agent, service_tcp).catch(async (error: unknown) => {
     await removeOnDemand(context, aid);
     throw error;

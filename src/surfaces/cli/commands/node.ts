@@ -46,11 +46,12 @@ function mappedText({ port_mapping, mapped_addrs }: Status): string {
 
 /** Why an agent cannot be found or called, now or soon. */
 function agentProblems(agent: Agent, { auto_publish }: Status, names: Names, now: number): string[] {
-  const { aid, service_tcp, service_tcp_ok, published, delegation } = agent;
+  const { aid, service_tcp, service_tcp_ok, service_error, published, delegation } = agent;
+  const why = service_error === undefined ? '' : ` (${service_error.replace(/\.$/, '')})`;
   const [who, typed] = [names.shown(aid), names.nameOf(aid) ?? aid];
   const ends = delegation.expires_at;
   return [
-    ...(service_tcp !== '' && !service_tcp_ok ? [`${who}: its service at ${service_tcp} does not respond`] : []),
+    ...(service_tcp !== '' && !service_tcp_ok ? [`${who}: its service at ${service_tcp} does not respond${why}`] : []),
     ...(published || (auto_publish && agent.last_publish_at === null)
       ? []
       : [`${who}: not published, so others cannot find it (svc agents publish ${commandWord(typed)})`]),

@@ -1,5 +1,6 @@
 /** `svc serve`: makes a local service reachable in one step: creates an agent, binds the service, and publishes it. */
 import { resolve } from 'node:path';
+import { timeText } from '../../../foundation/display-text.ts';
 import { MAX_ON_DEMAND_IDLE_MS } from '../../../foundation/domain/hooks.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { hookProof } from '../../../foundation/hook-proof.ts';
@@ -21,7 +22,7 @@ import { ownCommand, proofKey, warnOfCallHooks } from './hooks.ts';
 import { MASTER_WARNING, masterKeyText, register } from './identity.ts';
 
 export const IDLE_OPTION = {
-  '--idle <seconds>': seconds('with --on-demand, stop it after this time without traffic; default 300', {
+  '--idle <seconds>': seconds('with --on-demand, stop it when no connection has been open for this time; default 300', {
     minMs: 1000,
     maxMs: MAX_ON_DEMAND_IDLE_MS,
   }),
@@ -34,8 +35,10 @@ const TAKES = {
   '--aid <aid>': namedAgent('the agent to use; default: the agent in use, the only agent, or a new one'),
   '--save-master <file>': 'save the master key of a new agent to a new file with mode 0600 instead of printing it',
   '--shell': 'with --on-demand, the command is one text for /bin/sh',
-  '--on-demand': 'start the command when a connection arrives; it must listen on 127.0.0.1, at the port in PORT',
+  '--on-demand':
+    'start the command with the first call or connection; it must listen on 127.0.0.1, at the port in PORT',
   ...IDLE_OPTION,
+  '--try': 'with --on-demand, start the command now, and fail if it does not listen',
   '--replace': 'replace the service of the agent; --off binds the previous one again',
   '--off': 'stop serving; the previous service is bound again, and the agent stays',
 } as const;
@@ -47,18 +50,22 @@ interface Served {
   readonly name?: string | undefined;
   readonly service_tcp: string;
   readonly service_tcp_ok: boolean;
+  readonly service_error?: string | undefined;
   readonly published: boolean;
 }
 
 interface Started extends Partial<Served>, Partial<PublishAttempt> {
   readonly aid: string;
   readonly replaced?: string | null;
+  /** Milliseconds that the program took to start; null if it starts with the first call. */
+  readonly start_ms?: number | null;
   readonly master_private_key_hex?: string | undefined;
   readonly master_file?: string | undefined;
 }
 
-function servedOf({ aid, name, service_tcp, service_tcp_ok, published }: AnswerOf<'agentGet'>): Served {
-  return { aid, name, service_tcp, service_tcp_ok, published };
+function servedOf({ aid, name, service_tcp, service_tcp_ok, service_error, published }: AnswerOf<'agentGet'>): Served {
+  const error = service_error === undefined ? {} : { service_error };
+  return { aid, name, service_tcp, service_tcp_ok, ...error, published };
 }
 
 /** The agent to use. Undefined if a new one is needed. @throws SvcError `local_aid_required` */
@@ -163,14 +170,27 @@ async function startOnDemand(context: CliContext, words: readonly string[], opti
   const key = proofKey(context);
   const known = await serviceAgent(context, options);
   const before = known === undefined ? undefined : await onDemandAddress(context, known);
+  let startMs: number | null = null;
   let opened: { readonly aid: string; readonly address: string } | undefined;
   const open = async (aid: string): Promise<string> => {
-    const address = await setOnDemand(context, key, { aid, command, shell: isShell, idleMs: options.idle });
+    const program = { aid, command, shell: isShell, idleMs: options.idle, isTried: options.try === true };
+    const set = setOnDemand(context, key, program);
+    const {
+      service_tcp: address,
+      failure,
+      start_ms,
+    } = await (program.isTried ? context.progress('Starting the program', set) : set);
     opened = { aid, address };
+    if (failure !== null)
+      throw new SvcError('inbound_unreachable', {
+        message: [failure.problem, failure.output.trim()].join('\n').trim(),
+      });
+    startMs = start_ms;
     return address;
   };
   try {
-    return await start(context, { open, before }, options);
+    const started = await start(context, { open, before }, options);
+    return { ...started, start_ms: startMs };
   } catch (error) {
     if (opened !== undefined && (await context.client.agentGet({ aid: opened.aid })).service_tcp !== opened.address)
       await removeOnDemand(context, opened.aid);
@@ -184,22 +204,28 @@ interface OnDemandProgram {
   readonly shell: boolean;
   /** Milliseconds. */
   readonly idleMs: number | undefined;
+  /** Start it now. */
+  readonly isTried?: boolean;
 }
 
 /**
  * Sets the program that svcd starts for an agent, in this folder.
  * @param key see `proofKey`
- * @returns its address
+ * @returns its state
  * @throws SvcError as `onDemandSet`
  */
-export async function setOnDemand({ client }: CliContext, key: Buffer, wanted: OnDemandProgram): Promise<string> {
-  const { idleMs, command, ...rest } = wanted;
+export async function setOnDemand(
+  { client }: CliContext,
+  key: Buffer,
+  wanted: OnDemandProgram,
+): Promise<AnswerOf<'onDemandSet'>> {
+  const { idleMs, command, isTried = false, ...rest } = wanted;
   // The daemon knows the AID that a label or a prefix stands for.
   const { aid } = await client.agentGet({ aid: wanted.aid });
   const program = { ...rest, aid, command: [...command], folder: resolve('.') };
   const idle = idleMs === undefined ? {} : { idle_s: idleMs / 1000 };
   const proof = hookProof(key, { ...program, kind: 'serve' });
-  return (await client.onDemandSet({ ...program, ...idle, proof })).service_tcp;
+  return await client.onDemandSet({ ...program, ...idle, ...(isTried ? { try: true } : {}), proof });
 }
 
 /** The address of the program that svcd starts for an agent; undefined if there is none. */
@@ -229,7 +255,11 @@ function listText(served: readonly Served[], names: Names): WrappedText {
     served.map((one) => [
       names.nameOf(one.aid) ?? one.name ?? '-',
       one.service_tcp,
-      one.service_tcp_ok ? 'yes' : 'no',
+      one.service_tcp_ok
+        ? 'yes'
+        : one.service_error === undefined
+          ? 'no'
+          : `no (${one.service_error.replace(/\.$/, '')})`,
       one.published ? 'yes' : 'not yet',
       names.short(one.aid),
     ]),
@@ -245,7 +275,15 @@ function stoppedText({ aid, service_tcp }: Served): string {
 
 function startedText(one: Started): WrappedText {
   const { name, service_tcp, service_tcp_ok, master_private_key_hex: key } = one;
-  const serves = `${service_tcp} (${service_tcp_ok === true ? 'responds' : 'does not respond yet'})`;
+  const state =
+    one.start_ms === null
+      ? 'starts on a call, not tried yet'
+      : one.start_ms !== undefined
+        ? `started in ${timeText(one.start_ms)}`
+        : service_tcp_ok === true
+          ? 'responds'
+          : 'does not respond yet';
+  const serves = `${service_tcp} (${state})`;
   // Before the agent is registered only its key can be shown.
   const isMade = service_tcp !== undefined;
   return formatFields({
@@ -313,7 +351,7 @@ export function serveCommand(svc: CommandGroup): void {
       const [first, ...others] = service ?? [];
       if (options.on_demand === true && first !== undefined)
         return { started: await startOnDemand(context, [first, ...others], options) };
-      if (options.on_demand === true || options.shell === true || others.length > 0)
+      if (options.on_demand === true || options.shell === true || options.try === true || others.length > 0)
         throw new SvcError('invalid_request', { message: 'Give one service, or a command after --on-demand --.' });
       if (first !== undefined) return { started: await start(context, first, options) };
       const agents = await allAgents(context.client);
