@@ -143,7 +143,7 @@ test('a failed program, a large request, and a paused hook', async (t) => {
   assert.equal((await gateway('/text')).status, 502);
 });
 
-test('a caller that asks for access starts a program, which can allow it', async (t) => {
+test('a request for access starts a program, which can allow it', async (t) => {
   const daemon = await TestDaemon.start();
   t.after(() => daemon.stop());
   const folder = temporaryDirectory(t);

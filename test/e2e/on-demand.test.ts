@@ -122,7 +122,7 @@ async function typed<T>({ api, dataDir }: TestDaemon, folder: string, ...args: r
   return JSON.parse(stdout) as T;
 }
 
-test('the last failure of a start is shown, and --try starts the program at once', async (t) => {
+test('the last failure of a start is shown, and --try starts the program immediately', async (t) => {
   const daemon = await TestDaemon.start();
   t.after(() => daemon.stop());
   const folder = temporaryDirectory(t);
