@@ -33,6 +33,21 @@ function rejectMistake(name: string, value: string | undefined): void {
 /** Variables of programs that use the API. */
 export const CLIENT_VARIABLES = ['SVC_API', 'SVC_TOKEN', 'SVC_ACCESS_TOKEN', 'SVC_VIA_PASSWORD', 'SVC_AID'] as const;
 
+/** Variables that svcd sets for the programs it starts: hooks, services on demand and shared MCP servers. */
+export const PROGRAM_VARIABLES = [
+  'SVC_HOOK',
+  'SVC_KIND',
+  'SVC_FROM',
+  'SVC_IDEMPOTENCY_KEY',
+  'SVC_ATTEMPT',
+  'SVC_PORT',
+  'SVC_CALLER_AID',
+] as const;
+type ProgramVariable = (typeof PROGRAM_VARIABLES)[number] | (typeof CLIENT_VARIABLES)[number];
+
+/** The variables of one program. The type rejects names that `svc` does not know. */
+export type ProgramEnvironment = Readonly<Partial<Record<ProgramVariable, string>>>;
+
 /**
  * The environment of a program that uses the API, without its empty variables, and without line ends after their values.
  * @throws SvcError `config_invalid` for a value that can only be a mistake

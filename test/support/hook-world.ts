@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { type HookItems, type HookState, Hooks } from '../../src/capabilities/hooks/hooks.ts';
+import { ProgramRun } from '../../src/capabilities/hooks/program-run.ts';
 import type { EventType } from '../../src/foundation/events.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
 import { newId } from '../../src/foundation/ids.ts';
@@ -25,6 +26,8 @@ export class HookWorld {
   readonly notes = new Map<string, Aid>();
   readonly acknowledged: string[] = [];
   readonly emitted: EventType[] = [];
+  /** The error of the next starts of programs. */
+  startError: NodeJS.ErrnoException | null = null;
   hooks: Hooks;
 
   constructor(t: TestContext) {
@@ -66,6 +69,10 @@ export class HookWorld {
       directory: join(this.folder, 'runs'),
       environment: () => ({ PATH: process.env['PATH'] ?? '' }),
       isKnown: (_, peer) => this.known.has(peer),
+      start: async (...args) => {
+        if (this.startError !== null) throw this.startError;
+        return ProgramRun.start(...args);
+      },
     });
     return this.hooks;
   }

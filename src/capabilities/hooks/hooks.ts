@@ -24,7 +24,8 @@ import {
   MAX_HOOK_STARTS,
   MAX_HOOKS,
 } from '../../foundation/domain/hooks.ts';
-import { codeOf, SvcError } from '../../foundation/errors.ts';
+import type { ProgramEnvironment } from '../../foundation/environment.ts';
+import { SvcError } from '../../foundation/errors.ts';
 import { causeOf, type EventPayloads, type EventSink, type EventType } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
@@ -42,6 +43,7 @@ import {
 } from '../../foundation/store/hooks.ts';
 import { type ArrivalDetails, arrivalsIn, type ItemRef } from './arrivals.ts';
 import { answerOf, canRunPrograms, GRACE_MS, type ProgramResult, ProgramRun, resultOf } from './program-run.ts';
+import { isShortage, startProblem } from './start-problem.ts';
 
 /** Wait after failed runs: one second, then twice as long each time. */
 const RETRY: Backoff = { firstMs: 1000, maxMs: 10 * 60_000 };
@@ -76,6 +78,8 @@ export interface HooksDependencies {
   /** Variables that every program gets. */
   readonly environment: () => Readonly<Record<string, string>>;
   readonly isKnown: (aid: Aid, peer: Aid) => boolean;
+  /** Starts a program. Default: `ProgramRun.start`. */
+  readonly start?: typeof ProgramRun.start;
 }
 
 /** A hook with the number of its deliveries. */
@@ -435,7 +439,7 @@ export class Hooks implements Component {
 
   /** Returns the result if no program was started, null otherwise. */
   async #startProgram(turn: Turn, hook: HookRow): Promise<DeliveryResult | null> {
-    const { items, clock, environment } = this.#deps;
+    const { items, clock, environment, start = ProgramRun.start } = this.#deps;
     const { delivery } = turn;
     const { key, peer, attempts: attempt } = delivery;
     const waiting = this.#calls.get(key);
@@ -444,19 +448,19 @@ export class Hooks implements Component {
     if (item === null) return { ...ENDED, state: 'gone', problem: 'The item no longer exists.' };
     const { id, aid, kind } = hook;
     const common = { kind, hook: id, aid, from: peer, idempotency_key: key, attempt };
+    const own: ProgramEnvironment = {
+      SVC_HOOK: id,
+      SVC_KIND: kind,
+      SVC_AID: aid,
+      SVC_FROM: peer,
+      SVC_IDEMPOTENCY_KEY: key,
+      SVC_ATTEMPT: String(attempt),
+    };
     try {
-      turn.run = await ProgramRun.start(this.#dirOf(delivery), clock, {
+      turn.run = await start(this.#dirOf(delivery), clock, {
         command: hook.shell ? ['/bin/sh', '-c', ...hook.command] : hook.command,
         folder: hook.folder,
-        environment: {
-          ...environment(),
-          SVC_HOOK: id,
-          SVC_KIND: kind,
-          SVC_AID: aid,
-          SVC_FROM: peer,
-          SVC_IDEMPOTENCY_KEY: key,
-          SVC_ATTEMPT: String(attempt),
-        },
+        environment: { ...environment(), ...own },
         item: `${JSON.stringify({ ...common, ...item })}\n`,
         answers: kind === 'call',
       });
@@ -464,8 +468,11 @@ export class Hooks implements Component {
       if (this.#isStopping || turn.ended !== null) this.#end(turn);
       return null;
     } catch (error) {
-      const problem = `The program could not be started (${codeOf(error)}). Check the folder of the hook and the free space on the disk.`;
-      return this.#failed(delivery, { exitCode: null, output: '' }, problem);
+      const result = { exitCode: null, output: '' };
+      const failed = this.#failed(delivery, result, startProblem(error));
+      if (isCall(delivery) || !isShortage(error)) return failed;
+      // The program is not to blame, so the try does not count.
+      return { ...failed, ...result, state: 'waiting', failed: false, begun: false };
     }
   }
 

@@ -11,6 +11,7 @@ import { type Backoff, backoff } from '../../foundation/backoff.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { MAX_ON_DEMAND } from '../../foundation/domain/hooks.ts';
+import type { ProgramEnvironment } from '../../foundation/environment.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
@@ -279,10 +280,11 @@ class OnDemandService {
     await this.#run?.ended;
     const startedAt = clock.now();
     const port = await freePort();
+    const own: ProgramEnvironment = { SVC_AID: aid, SVC_PORT: String(this.row.port) };
     const run = await ProgramRun.start(this.#dir, clock, {
       command: shell ? ['/bin/sh', '-c', ...command] : command,
       folder,
-      environment: { ...environment(), SVC_AID: aid, SVC_PORT: String(this.row.port), PORT: String(port), HOST },
+      environment: { ...environment(), ...own, PORT: String(port), HOST },
       item: '',
     });
     this.#run = run;

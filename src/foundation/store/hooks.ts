@@ -35,6 +35,8 @@ export interface DeliveryResult {
   readonly state: Exclude<DeliveryState, 'running'>;
   readonly dueAt: number;
   readonly failed: boolean;
+  /** False if no program was started, so that the attempt does not count. Default: true. */
+  readonly begun?: boolean;
   readonly exitCode: number | null;
   /** Why it did not succeed; empty otherwise. */
   readonly problem: string;
@@ -230,10 +232,10 @@ export class HookStore {
 
   /** Ends a run, or a delivery without one. */
   settle({ id, hook }: Pick<DeliveryRow, 'id' | 'hook'>, result: DeliveryResult, now: number): void {
-    const { state, dueAt, failed, exitCode, problem, output } = result;
+    const { state, dueAt, failed, begun = true, exitCode, problem, output } = result;
     this.#store.transaction(() => {
       this.#store.run`
-        UPDATE hook_deliveries SET state = ${state}, attempts = attempts - ${Number(state === 'gone')},
+        UPDATE hook_deliveries SET state = ${state}, attempts = attempts - ${Number(state === 'gone' || !begun)},
           due_at = ${dueAt}, failures = failures + ${Number(failed)},
           ended_at = ${now}, exit_code = ${exitCode}, problem = ${problem}, output = ${output}
         WHERE id = ${id} AND state IN ('waiting', 'running')`;

@@ -1,7 +1,7 @@
 /** The command line: global options, the commands, and error handling. */
 import { Command, CommanderError, Option } from 'commander';
 import { closestWord } from '../../foundation/closest-word.ts';
-import { CLIENT_VARIABLES, clientEnvironment } from '../../foundation/environment.ts';
+import { CLIENT_VARIABLES, clientEnvironment, PROGRAM_VARIABLES } from '../../foundation/environment.ts';
 import { EXIT, SvcError } from '../../foundation/errors.ts';
 import { VIA_HEADERS } from '../../operations/via-headers.ts';
 import { commandFilesFor } from './command-files.ts';
@@ -56,11 +56,11 @@ const AS_LONG = '--as';
 
 // Environment variables of `svc`, and hints about mistyped ones.
 
+const KNOWN_VARIABLES: ReadonlySet<string> = new Set([...CLIENT_VARIABLES, ...PROGRAM_VARIABLES]);
+
 /** A hint for each variable that is probably mistyped. */
 function variableHints({ env }: CliIo): string[] {
-  const strange = Object.keys(env).filter(
-    (name) => name.startsWith('SVC_') && !CLIENT_VARIABLES.some((known) => known === name),
-  );
+  const strange = Object.keys(env).filter((name) => name.startsWith('SVC_') && !KNOWN_VARIABLES.has(name));
   return strange.flatMap((name) => {
     const meant = closestWord(name, CLIENT_VARIABLES);
     return meant === undefined ? [] : [`svc: ${name} is unknown. Did you mean ${meant}?`];

@@ -7,6 +7,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { type JSONRPCMessage, parseJSONRPCMessage, serializeMessage } from '@modelcontextprotocol/server';
 import { onExit } from '../../foundation/child-exit.ts';
 import { detach } from '../../foundation/detached.ts';
+import type { ProgramEnvironment } from '../../foundation/environment.ts';
 import { answerTo, MessageLines, type OddMessage } from '../mcp/message-reader.ts';
 import { RPC, type RpcMessage, rpcError } from './messages.ts';
 
@@ -178,7 +179,7 @@ Reflect.set(ProcessTree.prototype, '_dispose', function dispose(this: ProcessTre
 });
 
 /** The environment variable with the caller's AID. */
-const CALLER_VARIABLE = 'SVC_CALLER_AID';
+const CALLER_VARIABLE = 'SVC_CALLER_AID' satisfies keyof ProgramEnvironment;
 
 /** How to run a wrapped server. */
 export interface ServerCommand {

@@ -101,6 +101,34 @@ test('after the last failure a delivery is dead, and the next item starts; a ret
   assert.throws(() => world.hooks.retry(hook.id, dead.id), { code: 'wrong_state' });
 });
 
+test('a start that fails because the system has no room does not count, and names the cause', async (t) => {
+  const world = new HookWorld(t);
+  world.known.add(friend);
+  const { hook } = world.add('echo "$SVC_ATTEMPT" >>log');
+  await world.hooks.start();
+  world.receive(friend, 'm1');
+  const first = () => world.hooks.deliveries(hook.id, undefined, Number.MAX_SAFE_INTEGER, 1)[0];
+  let tries = 0;
+  world.startError = Object.defineProperty(new Error('no room'), 'code', {
+    get: () => {
+      tries++;
+      return 'EAGAIN';
+    },
+  });
+  await world.until('more tries than failures are allowed', async () => {
+    await world.clock.run(1000);
+    return tries > 3 * MAX_HOOK_FAILURES;
+  });
+  assert.deepEqual([counts(world, hook.id).waiting + counts(world, hook.id).running, first()?.failures], [1, 0]);
+  assert.match(first()?.problem ?? '', /^The program could not be started \(EAGAIN\)\. This user can start no more/);
+  world.startError = null;
+  await world.until('the end', async () => {
+    await world.clock.run(1000);
+    return counts(world, hook.id).done === 1;
+  });
+  assert.deepEqual(world.lines(), ['1']);
+});
+
 test('10,000 notes of one stranger start no more programs than its budget, and a friend is served immediately', async (t) => {
   const world = new HookWorld(t);
   world.known.add(friend);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { PROGRAM_VARIABLES } from '../../../src/foundation/environment.ts';
 import { runSvc } from '../../support/cli-run.ts';
 
 test('explains wrong usage and points to the help', async () => {
@@ -12,6 +13,16 @@ test('explains wrong usage and points to the help', async () => {
   assert.equal(group.code, 2);
   assert.match(group.stderr, /^Usage: svc tunnel/);
   assert.equal(group.stdout, '');
+});
+
+test('knows the variables that svcd sets for programs, and hints at mistyped ones', async () => {
+  const { code, stderr } = await runSvc(['status', '--json'], {
+    env: Object.fromEntries(PROGRAM_VARIABLES.map((name) => [name, 'x'])),
+  });
+  assert.notEqual(code, 0);
+  assert.doesNotMatch(stderr, /is unknown/);
+  const mistyped = await runSvc(['status'], { env: { SVC_TOKN: 'x' } });
+  assert.match(mistyped.stderr, /SVC_TOKN is unknown\. Did you mean SVC_TOKEN\?/);
 });
 
 test('reports wrong usage as JSON with --json', async () => {
