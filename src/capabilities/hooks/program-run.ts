@@ -129,7 +129,7 @@ export class ProgramRun {
    * @param dir its folder, which is created
    * @throws the error of the system, for example if the folder of the program does not exist
    */
-  static async start(dir: string, clock: Clock, program: Program): Promise<ProgramRun> {
+  static async start(this: void, dir: string, clock: Clock, program: Program): Promise<ProgramRun> {
     const { command, folder, environment, item, answers = false } = program;
     await rm(dir, { recursive: true, force: true });
     await mkdir(dir, { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
