@@ -28,7 +28,7 @@ export function buildAgents(
       .list()
       .filter(({ remoteAid }) => remoteAid === aid)
       .map(({ port }) => port);
-  let programFailure = (_: Address): string | null => null;
+  let programFailure: (address: Address) => string | null = () => null;
   const registry = new AgentRegistry(
     { nodeAid: node.aid },
     {
