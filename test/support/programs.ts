@@ -7,6 +7,7 @@ import { chmodSync, chownSync, existsSync, globSync, mkdirSync, rmSync, writeFil
 import { createServer, Server } from 'node:net';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
+import { codeOf } from '../../src/foundation/errors.ts';
 import { eventually } from './eventually.ts';
 import { dial } from './tcp.ts';
 
@@ -55,17 +56,21 @@ function listens(port: number): Promise<boolean> {
 const QUIET_PORTS = { first: 20_000, count: 10_000 };
 
 /** One file per reserved port, so that tests in other processes choose another port. */
-const CLAIMS = join(tmpdir(), 'svcd-test-ports');
+const CLAIMS = join(tmpdir(), 'svcd-reserved-ports');
+/** Tests of other users, also in user namespaces, add their files. They cannot remove the files of others. */
+const CLAIMS_MODE = 0o1777;
 const claimed = new Set<number>();
 
 /** Reserves a port for this process. False if another test has it. */
 function claim(port: number): boolean {
   if (claimed.has(port)) return false;
-  mkdirSync(CLAIMS, { recursive: true });
+  const isNew = mkdirSync(CLAIMS, { recursive: true }) !== undefined;
+  if (isNew) chmodSync(CLAIMS, CLAIMS_MODE);
   try {
     writeFileSync(join(CLAIMS, String(port)), '', { flag: 'wx' });
-  } catch {
-    return false;
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST') return false;
+    throw error;
   }
   if (claimed.size === 0)
     process.once('exit', () => {
