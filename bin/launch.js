@@ -74,7 +74,11 @@ function enableCompileCache() {
   var kept = nodeModule.enableCompileCache(path.join(root, 'dist', '.compiled'));
   if (kept.status !== nodeModule.constants.compileCacheStatus.FAILED) return;
   var home = process.env.XDG_CACHE_HOME || cacheBelowHome();
-  if (home !== null) nodeModule.enableCompileCache(path.join(home, 'svcd'));
+  if (home === null) return;
+  // Other users must not write code that this user runs, whatever the user's umask is.
+  var umask = process.umask(63);
+  nodeModule.enableCompileCache(path.join(home, 'svcd'));
+  process.umask(umask);
 }
 
 /** SIGUSR1 would open Node's debugger on a local port, for every user of this machine. */
