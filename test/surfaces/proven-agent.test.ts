@@ -10,7 +10,7 @@ import { SvcError } from '../../src/foundation/errors.ts';
 import { LocalDaemon } from '../../src/surfaces/client/node.ts';
 import { unlimitedFetch } from '../../src/surfaces/client/unlimited-fetch.ts';
 import { DaemonLink } from '../../src/surfaces/mcp/daemon-link.ts';
-import { provenAgent } from '../../src/surfaces/proven-agent.ts';
+import { ProvenAgent, provenAgent } from '../../src/surfaces/proven-agent.ts';
 import { runSvc } from '../support/cli-run.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { startWorld } from './rest/support.ts';
@@ -41,6 +41,14 @@ function dataDirectory(t: TestContext, api_addr: string, proofKey: Uint8Array | 
   return dataDir;
 }
 
+/** Forwards connections to a daemon on another port, as ssh and containers do. */
+const forwards =
+  ({ port, host }: { readonly port: number; readonly host: string }) =>
+  (socket: Socket): void => {
+    const there = dial(port, host).on('error', () => {});
+    socket.pipe(there).pipe(socket);
+  };
+
 const answers = (head: string) => (socket: Socket) => void socket.on('data', () => socket.end(`${head}\r\n\r\n`));
 
 test('no client sends the token to another program on the port of its daemon', async (t) => {
@@ -48,6 +56,8 @@ test('no client sends the token to another program on the port of its daemon', a
     'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 0',
     'HTTP/1.1 204 No Content',
     `HTTP/1.1 204 No Content\r\nSvc-Daemon-Proof: v1=${'0'.repeat(64)}`,
+    `HTTP/1.1 204 No Content\r\nSvc-Daemon-Proof: 1.${'0'.repeat(64)}`,
+    `HTTP/1.1 204 No Content\r\nSvc-Daemon-Proof: 2.${'0'.repeat(128)}`,
   ])
     for (const token of [SHORT, LONG]) {
       const { address, heard } = await thief(t, answers(answer));
@@ -71,48 +81,91 @@ test('no client sends the token to another program on the port of its daemon', a
       const link = new DaemonLink(options, { clock: systemClock });
       await assert.rejects(link.callTool('svc_status', {}, signal), told);
       link.close();
-      assert.match(heard(), /OPTIONS \* /);
+      assert.match(heard(), /OPTIONS \/health /);
       assert.ok(!heard().includes(token));
       assert.ok(!/authorization/i.test(heard()));
     }
 });
 
-test('a daemon proves the key of its data directory, or an unguessable token', async (t) => {
+test('a daemon proves the key of its data directory, or a token of any length', async (t) => {
   for (const token of [SHORT, LONG]) {
     const world = await startWorld(t, { token, requireLocalToken: true, proofKey: KEY });
     const ping = async (secrets: Parameters<typeof provenAgent>[1]): Promise<number> => {
       const agent = provenAgent(world.url, secrets);
       assert.ok(agent !== undefined);
       t.after(() => agent.destroy());
-      const headers = { authorization: `Bearer ${token}` };
+      const headers = { authorization: `Bearer ${secrets.token}` };
       return (await unlimitedFetch(`${world.url}/ping`, { headers }, agent)).status;
     };
     assert.equal(await ping({ token, dataDir: dataDirectory(t, world.url.slice(7)) }), 200);
     // An older daemon wrote no key, and another daemon has another key.
     await assert.rejects(ping({ token, dataDir: dataDirectory(t, world.url.slice(7), randomBytes(32)) }));
-    const byToken = ping({ token, dataDir: dataDirectory(t, world.url.slice(7), null) });
-    if (token === LONG) assert.equal(await byToken, 200);
-    else
-      await assert.rejects(byToken, ({ cause }: Error) => cause instanceof SvcError && /22 char/.test(cause.message));
-    const elsewhere = ping({ token, dataDir: dataDirectory(t, '127.0.0.1:1') });
-    if (token === LONG) assert.equal(await elsewhere, 200);
-    else await assert.rejects(elsewhere);
+    assert.equal(await ping({ token, dataDir: dataDirectory(t, world.url.slice(7), null) }), 200);
+    assert.equal(await ping({ token, dataDir: dataDirectory(t, '127.0.0.1:1') }), 200);
+    await assert.rejects(ping({ token: `${token}x` }), ({ cause }: Error) => /did not prove/.test(String(cause)));
   }
 });
 
-test('a program cannot forward the proof of a daemon on another port', async (t) => {
-  const world = await startWorld(t, { token: LONG, requireLocalToken: true, proofKey: KEY });
-  const { address, heard } = await thief(t, (socket) => {
-    const there = dial(world.port, world.host).on('error', () => {});
-    socket.pipe(there).pipe(socket);
-  });
-  for (const dataDir of [null, dataDirectory(t, address)]) {
-    const agent = provenAgent(`http://${address}`, { token: LONG, dataDir });
-    assert.ok(agent !== undefined);
-    await assert.rejects(unlimitedFetch(`http://${address}/ping`, { headers: { authorization: LONG } }, agent));
-    agent.destroy();
+test('a token of any length passes through a forwarder on another port', async (t) => {
+  for (const token of [SHORT, LONG]) {
+    const world = await startWorld(t, { token, requireLocalToken: true, proofKey: KEY });
+    const { address } = await thief(t, forwards(world));
+    for (const dataDir of [null, dataDirectory(t, '127.0.0.1:1')]) {
+      const agent = provenAgent(`http://${address}`, { token, dataDir });
+      assert.ok(agent !== undefined);
+      const headers = { authorization: `Bearer ${token}` };
+      assert.equal((await unlimitedFetch(`http://${address}/ping`, { headers }, agent)).status, 200);
+      agent.destroy();
+    }
+    const { code, stderr } = await runSvc(['status'], {
+      dataDir: temporaryDirectory(t),
+      env: { SVC_TOKEN: token, SVC_API: address },
+    });
+    // The request was admitted. This server has no status.
+    assert.deepEqual([code, /Not found/.test(stderr)], [5, true], stderr);
   }
+});
+
+test('no token is sent to a daemon that has none', async (t) => {
+  const world = await startWorld(t, { proofKey: KEY });
+  const { address, heard } = await thief(t, forwards(world));
+  const env = { SVC_TOKEN: LONG, SVC_API: address };
+  assert.equal((await runSvc(['status'], { dataDir: temporaryDirectory(t), env })).code, 5);
+  const client = new LocalDaemon({ baseUrl: `http://${address}`, token: LONG });
+  await assert.rejects(client.api.status(), { code: 'not_found' });
+  assert.match(heard(), /GET \/status /);
+  assert.ok(!heard().includes(LONG) && !/authorization/i.test(heard()));
+});
+
+test('a program that says that it needs no token does not get it', async (t) => {
+  const { address, heard } = await thief(t, answers('HTTP/1.1 204 No Content\r\nSvc-Daemon-Proof: none'));
+  const agent = provenAgent(`http://${address}`, { token: LONG });
+  assert.ok(agent !== undefined);
+  t.after(() => agent.destroy());
+  assert.equal(await agent.needsToken(), false);
+  await assert.rejects(unlimitedFetch(`http://${address}/ping`, { headers: { authorization: LONG } }, agent));
   assert.ok(!heard().includes(LONG));
+});
+
+test('--send-token sends the token without a proof', async (t) => {
+  const { address, heard } = await thief(t, answers('HTTP/1.1 200 OK\r\nContent-Length: 0'));
+  const env = { SVC_TOKEN: LONG, SVC_API: address };
+  await runSvc(['--send-token', 'status'], { dataDir: temporaryDirectory(t), env });
+  assert.ok(heard().includes(`Bearer ${LONG}`));
+});
+
+test('guesses of a short token in the exchange are limited like wrong tokens, and those of a long one do not delay it', async (t) => {
+  for (const token of [SHORT, LONG]) {
+    const world = await startWorld(t, { token, requireLocalToken: true, proofKey: KEY });
+    const knows = async (guess: string): Promise<boolean> => {
+      const agent = new ProvenAgent(new URL(world.url), { token: guess });
+      t.after(() => agent.destroy());
+      return await agent.needsToken().catch(() => false);
+    };
+    assert.equal(await knows(token), true);
+    for (let i = 0; i < 10; i++) assert.equal(await knows(`wrong-${i}`), false);
+    assert.equal(await knows(token), token === LONG);
+  }
 });
 
 test('without a token, and for other machines, no proof is needed', () => {

@@ -1,10 +1,16 @@
 /** Pools of connections to bound services. Different owners never share a connection. */
+import { randomBytes } from 'node:crypto';
 import type { Agent, RequestOptions } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../foundation/clock.ts';
-import { type ProofRequirement, requireProof } from '../../foundation/daemon-proof.ts';
-import { CHALLENGE_HEADER, SERVICE_PROOF_HEADER, serviceProof } from '../../foundation/service-proof.ts';
+import { isEqual, type ProofRequirement, requireProof } from '../../foundation/daemon-proof.ts';
+import {
+  CHALLENGE_BYTES,
+  CHALLENGE_HEADER,
+  SERVICE_PROOF_HEADER,
+  serviceProof,
+} from '../../foundation/service-proof.ts';
 
 /** How long a connection stays idle before it is closed, in milliseconds. Many servers close after 5 s. */
 const IDLE_MS = 4_000;
@@ -66,7 +72,13 @@ function requiredProof({ key, port, clock }: ProofExpected): ProofRequirement {
   return {
     challengeHeader: CHALLENGE_HEADER,
     proofHeader: SERVICE_PROOF_HEADER,
-    accepted: (challenge) => [serviceProof(key, challenge, port)],
+    // It refers to the whole server: the program chooses its own paths.
+    path: '*',
+    host: 'localhost',
+    prove: async (ask) => {
+      const challenge = randomBytes(CHALLENGE_BYTES).toString('hex');
+      return isEqual(await ask(challenge), serviceProof(key, challenge, port));
+    },
     clock,
   };
 }

@@ -1,8 +1,10 @@
 /** The configuration of a running daemon: file < environment < flags. Changes are validated, then committed. */
+
 import { basename } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { Type } from 'typebox';
 import { Create } from 'typebox/value';
+import { isUnguessable, SHORT_TOKEN_WARNING } from '../domain/api-token.ts';
 import { isObject } from '../json.ts';
 import { checkFileMode, invalidConfig, type Origin, parseConfig, readConfigFile, writeConfigFile } from './file.ts';
 import {
@@ -186,9 +188,11 @@ export class ConfigService {
     this.#next = this.#combine(readConfigFile(file).values);
     this.#current = this.#next;
     const exposed = checkFileMode(file);
+    const { api_token: token } = this.#current;
     this.warnings = [
       ...unknownVariables(environment, options.otherVariables ?? []),
       ...(exposed === null ? [] : [exposed]),
+      ...(token === '' || isUnguessable(token) ? [] : [SHORT_TOKEN_WARNING]),
     ];
   }
 

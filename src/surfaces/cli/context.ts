@@ -67,6 +67,8 @@ const MAX_OWN = 200;
 export interface GlobalOptions {
   readonly api?: string;
   readonly token?: string;
+  /** Send the token without a proof that the daemon knows it. */
+  readonly sendToken?: boolean;
   readonly json?: boolean;
   readonly quiet?: boolean;
   /** Show complete AIDs and IDs to people. */
@@ -174,7 +176,7 @@ export class CliContext {
       baseUrl,
       daemonFetch({
         baseUrl,
-        token: token ?? '',
+        token: this.options.sendToken === true ? '' : (token ?? ''),
         dataDir: this.#dataDir instanceof SvcError ? null : this.#dataDir,
       }),
     );

@@ -2,6 +2,7 @@
 import { Agent, type IncomingMessage, request as plainRequest } from 'node:http';
 import { isLoopbackHost } from '../../foundation/address.ts';
 import type { ClientFetch, ClientOptions } from '../../operations/client.ts';
+import type { ProvenAgent } from '../proven-agent.ts';
 
 // `fetch` for the client over `node:http`. The global one takes 60 ms to load.
 
@@ -78,17 +79,35 @@ export interface DaemonPlace {
 /** The functions a client needs to send requests. The proof is loaded only if there is a token. */
 export function daemonFetch({ baseUrl, token, dataDir }: DaemonPlace): Pick<ClientOptions, 'fetch' | 'streamFetch'> {
   if (token === '') return { fetch: (url, init) => httpFetch(url, init) };
-  let loaded: Promise<Agent | undefined> | undefined;
-  const agent = (): Promise<Agent | undefined> => {
+  let loaded: Promise<ProvenAgent | undefined> | undefined;
+  const agent = (): Promise<ProvenAgent | undefined> => {
     loaded ??= import('../proven-agent.ts').then(({ provenAgent }) => provenAgent(baseUrl, { token, dataDir }));
     return loaded;
   };
+  /** False if the daemon has no token. */
+  const needsToken = async (proven: ProvenAgent, { signal }: { readonly signal?: AbortSignal | null }) => {
+    try {
+      return await proven.needsToken();
+    } catch (cause) {
+      throw signal?.aborted === true ? signal.reason : new TypeError('request failed', { cause });
+    }
+  };
   return {
-    fetch: async (url, init) => await httpFetch(url, init, await agent()),
+    fetch: async (url, init) => {
+      const proven = await agent();
+      if (proven === undefined || (await needsToken(proven, init))) return await httpFetch(url, init, proven);
+      return await httpFetch(url, { ...init, headers: withoutToken(init.headers) });
+    },
     streamFetch: async (url, init) => {
       const proven = await agent();
       if (proven === undefined) return await fetch(url, init);
+      if (!(await needsToken(proven, init)))
+        return await fetch(url, { ...init, headers: withoutToken(Object.fromEntries(new Headers(init.headers))) });
       return await (await import('../client/unlimited-fetch.ts')).unlimitedFetch(url, init, proven);
     },
   };
+}
+
+function withoutToken({ authorization: _token, ...headers }: Readonly<Record<string, string>>): Record<string, string> {
+  return headers;
 }

@@ -96,6 +96,7 @@ export async function buildProgram(io: CliIo, options: ProgramOptions, args: rea
     .description('Controls the svcd daemon on this machine.')
     .option('--api <url>', 'address of the daemon (SVC_API; default: the daemon of SVCD_DATA_DIR, or of this user)')
     .option('--token <token>', 'API token (SVC_TOKEN keeps it out of the process list)')
+    .option('--send-token', 'send the API token even if the daemon does not prove that it knows it')
     .option('--json', 'print JSON')
     .option('--quiet', 'print only the essential value')
     .option('--full', 'show complete AIDs and IDs in lists; --json always does')

@@ -51,11 +51,23 @@ function ownDataDir(): string | null {
   }
 }
 
+/** Fails as `fetch` does. */
+function failed(signal: AbortSignal | null | undefined, cause: unknown): never {
+  throw signal?.aborted === true ? signal.reason : new TypeError('request failed', { cause });
+}
+
 /** A daemon that can also serve local programs to other agents. */
 export class LocalDaemon extends SvcDaemon {
   constructor(options: DaemonOptions) {
     const agent = provenAgent(options.baseUrl, { token: options.token ?? '', dataDir: ownDataDir() });
-    const send = (url: string, init: RequestInit): Promise<Response> => unlimitedFetch(url, init, agent);
+    const send = async (url: string, init: RequestInit): Promise<Response> => {
+      if (agent === undefined) return await unlimitedFetch(url, init);
+      if (await agent.needsToken().catch((cause: unknown) => failed(init.signal, cause)))
+        return await unlimitedFetch(url, init, agent);
+      const headers = new Headers(init.headers);
+      headers.delete('authorization');
+      return await unlimitedFetch(url, { ...init, headers });
+    };
     super({ ...options, fetch: send, ...(agent === undefined ? {} : { streamFetch: send }) }, sendThroughLocalAddress);
   }
 

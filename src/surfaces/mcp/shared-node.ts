@@ -38,7 +38,7 @@ export class SharedNode {
     this.#handle = createHttpHandler(options, dependencies);
     this.#log = dependencies.log;
     this.#check = new TokenCheck(() => this.#token);
-    this.#prover = new DaemonProver({ key: Buffer.from(this.#token, 'base64url'), token: () => '' });
+    this.#prover = new DaemonProver({ key: Buffer.from(this.#token, 'base64url') });
     this.#server = createServer({ requestTimeout: 0 }, (request, response) => detach(this.#serve(request, response)));
     this.#server.maxConnections = MAX_CONNECTIONS;
     // The server does not keep the process running. The MCP client does.
@@ -64,7 +64,7 @@ export class SharedNode {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (isProofRequest(request)) return await this.#prover.answer(request, response, request.socket.localPort ?? 0);
+    if (isProofRequest(request)) return this.#prover.answer(request, response, () => {});
     setSecurityHeaders(response);
     try {
       if (this.#check.holderOf(request.headers.authorization) === null) throw new SvcError('unauthorized');

@@ -208,6 +208,17 @@ export class RequestGate {
     return { session: null };
   }
 
+  /**
+   * Checks a guess of the API token without the token, in the exchange of daemon-proof.ts.
+   * @throws SvcError `unauthorized`, `rate_limited`
+   */
+  checkGuess({ socket: { remoteAddress: address = '' } }: IncomingMessage, isRight: () => boolean): void {
+    // The exchange costs milliseconds of computing.
+    if (!isLoopbackPeer(address) && !this.#strangers.take(holderAt(address)))
+      throw limited(this.#strangers, holderAt(address));
+    this.#trySecret(isRight, address, 'The API token is wrong.');
+  }
+
   /** @throws SvcError `unauthorized`, `rate_limited` */
   #trySecret(isRight: () => boolean, address: string, message: string): void {
     const holder = holderAt(address);

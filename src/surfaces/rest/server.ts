@@ -4,7 +4,6 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type Address, formatAddress, parseAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
-import { detach } from '../../foundation/detached.ts';
 import { SECOND_DAEMON_HINT, SvcError } from '../../foundation/errors.ts';
 import { parseAid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
@@ -258,7 +257,7 @@ export class RestServer implements Component {
       if (this.#stopping) this.#server.closeIdleConnections();
     });
     if (isProofRequest(request) && !this.#adminStreams.has(request.socket)) {
-      detach(this.#prover.answer(request, response, this.#address.port));
+      this.#prover.answer(request, response, (asking, isRight) => this.#gate.checkGuess(asking, isRight));
       return;
     }
     try {

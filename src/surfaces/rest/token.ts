@@ -1,6 +1,6 @@
 /** Checks the API token of a request. */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import { isUnguessable } from '../../foundation/daemon-proof.ts';
+import { isUnguessable } from '../../foundation/domain/api-token.ts';
 import { isPanelToken } from '../../foundation/panel-access.ts';
 
 const COMPARISON_KEY_BYTES = 32;

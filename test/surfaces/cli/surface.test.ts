@@ -121,7 +121,7 @@ const ADDED_COMMANDS: readonly string[] = [
 const DAEMON_ADDED_COMMANDS: readonly string[] = ['service run', 'completion'];
 
 /** Global options that the contract does not name. */
-const ADDED_GLOBALS = ['--as', '--full', '--via', '--via-as', '--via-password', '--version'];
+const ADDED_GLOBALS = ['--as', '--full', '--send-token', '--via', '--via-as', '--via-password', '--version'];
 const DAEMON_OPTIONS_OF_OUR_OWN = ['--join', '--mcp-profile', '--version'];
 
 /** Arguments and options of the commands in the contract. */

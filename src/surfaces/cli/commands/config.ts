@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import { closestWord } from '../../../foundation/closest-word.ts';
 import { NO_FILES_ROOT } from '../../../foundation/config/schema.ts';
 import { pluralize } from '../../../foundation/display-text.ts';
+import { isUnguessable, SHORT_TOKEN_WARNING } from '../../../foundation/domain/api-token.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { isObject, memberOf, readJson } from '../../../foundation/json.ts';
 import type { AnswerOf } from '../client.ts';
@@ -92,9 +93,10 @@ export function configCommands(svc: CommandGroup): void {
       // Check the key before prompting for a value.
       const type = await typeOf(context, key);
       const typed = value === undefined || value === '-' ? await context.readSecret(`${key}: `) : value;
-      return key === 'files_root'
-        ? setFilesRoot(context, typed)
-        : await context.client.configPatch({ [key]: parseValue(typed, type) });
+      if (key === 'files_root') return setFilesRoot(context, typed);
+      const answer = await context.client.configPatch({ [key]: parseValue(typed, type) });
+      if (key === 'api_token' && typed !== '' && !isUnguessable(typed)) context.info(SHORT_TOKEN_WARNING);
+      return answer;
     },
     text: ({ overridden, restart_required }) =>
       overridden.length > 0

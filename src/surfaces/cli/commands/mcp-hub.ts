@@ -69,8 +69,11 @@ async function serve(context: CliContext, local: string | undefined): Promise<un
   const aid = local === undefined ? undefined : await context.aid(local);
   const { Bridge } = await import('../../mcp-share/bridge.ts');
   const { stdin: input, stdout: output } = context.io;
-  const { token = '' } = context.connection;
-  const { baseUrl } = context.connection;
+  const { token: given = '', baseUrl } = context.connection;
+  const { dataDir } = context;
+  const proven = context.options.sendToken === true ? undefined : provenAgent(baseUrl, { token: given, dataDir });
+  // A daemon that does not run yet may need the token.
+  const token = (await proven?.needsToken().catch(() => true)) === false ? '' : given;
   const bridge = await Bridge.start({
     input,
     output,
@@ -83,7 +86,7 @@ async function serve(context: CliContext, local: string | undefined): Promise<un
     },
     access: () => ({
       headers: token === '' ? {} : { authorization: `Bearer ${token}` },
-      agent: provenAgent(baseUrl, { token, dataDir: context.dataDir }),
+      agent: token === '' ? undefined : proven,
     }),
   });
   await Promise.race([bridge.closed, untilSignal(context.io.signal).then(() => bridge.close())]);
