@@ -67,10 +67,7 @@ export const NodeStatus = Type.Object({
   observed_addrs: Type.Array(Type.String()),
   listen_addrs: Type.Array(Type.String()),
   lost_listen_hosts: Type.Optional(
-    Type.Array(Type.String(), {
-      description:
-        'Configured listen addresses that the machine has lost. The node continues when they return. Absent if there are none.',
-    }),
+    Type.Array(Type.String(), { description: 'Listen addresses that the machine has lost.' }),
   ),
   port_mapping: oneOf(PORT_MAPPING_STATES, { description: 'State of the port mapping on the router.' }),
   mapped_addrs: Type.Array(Type.String(), { description: 'Ports of the router that lead to this node.' }),

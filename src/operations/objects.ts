@@ -79,7 +79,7 @@ export const objectOperations = declare(COMMON, {
     errors: ['not_found', 'wrong_state', ...STORE_ERRORS],
     tool: {
       name: 'group_object_put',
-      description: 'Make a file (path below files_root, not copied) or small body_base64 an object.',
+      description: 'Make a file (path below files_root) or small body_base64 an object.',
       idempotent: true,
     },
   },

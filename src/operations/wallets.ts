@@ -113,7 +113,7 @@ export const walletOperations = declare(COMMON, {
     errors: ['bad_aid', ...agentOperations.agentRegister.errors],
     tool: {
       name: 'svc_ethereum_register',
-      description: 'Register an agent whose Ethereum wallet signed the delegation message.',
+      description: 'Register an agent with its Ethereum wallet.',
       idempotent: true,
     },
   },
@@ -126,7 +126,7 @@ export const walletOperations = declare(COMMON, {
     shownBody: exactlyOne(EthereumProofBody, Object.keys(OPERATIONAL_KEY), true),
     tool: {
       name: 'svc_ethereum_proof',
-      description: 'Sign a delegation with a wallet key. svc_ethereum_delegation_message needs no key.',
+      description: 'Sign a delegation with a wallet key.',
     },
   },
 

@@ -79,7 +79,7 @@ const OURS: Readonly<Record<string, readonly string[]>> = {
     PENDING,
     ...['version', 'nat_type_label', 'data_dir', 'files_root', 'update_state'],
     // Numeric addresses and ports.
-    ...['observed_addrs[]', 'listen_addrs[]', 'mapped_addrs[]', 'relays[]', 'helpers[]'],
+    ...['observed_addrs[]', 'listen_addrs[]', 'lost_listen_hosts[]', 'mapped_addrs[]', 'relays[]', 'helpers[]'],
   ],
   svc_identity_generate: IDENTITY,
   svc_agents_generate_ethereum: IDENTITY,
