@@ -174,7 +174,7 @@ test('reports a server that is not svcd', async (t) => {
   assert.match(stderr, /is not svcd \(HTTP status 404\)/);
 });
 
-test('an invitation says whether networks that allow only HTTPS can use it', async (t) => {
+test('an invitation reports whether networks that allow only HTTPS can use it', async (t) => {
   const said = async (reach: string, tls_ports: readonly number[]): Promise<string> => {
     const contacts = [`${aid}@203.0.113.7:4121`];
     const invitation = { invitation: `svc://${aid}/join/x`, network: '', contacts, reach, tls_ports };
@@ -419,7 +419,7 @@ test('follows a log across a restart and prints each line once', async (t) => {
   );
 });
 
-test('an exchange that was allowed once is described by what it permits', async (t) => {
+test('an exchange is described by its permissions', async (t) => {
   const once = { kind: 'call', asked: 'GET /', tool: null, note: '', label: 'bob', count: 1, state: 'allowed_once' };
   const more = { id: '5f1c', aid: 'a', caller: 'b', known: true, first_at: '', last_at: '', expires_at: null };
   const requests = [
@@ -445,7 +445,7 @@ test('an exchange that was allowed once is described by what it permits', async 
   assert.match((await runSvc(args, { env })).stdout, /^Allowed once: one call of these tools\./);
 });
 
-test('a search without results says which names it finds', async (t) => {
+test('a search without results names the names that it finds', async (t) => {
   const daemon = await AnsweringDaemon.start(t, () => [200, { entries: [] }]);
   const { stdout, stderr } = await runSvc(['search', 'weather'], { env: { SVC_API: daemon.api } });
   assert.match(stdout, /No agent offers this service now\./);
