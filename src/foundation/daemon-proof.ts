@@ -62,11 +62,12 @@ export interface TokenStep {
 
 /** Null if the value of the header is malformed. */
 export function parseTokenStep(value: string): TokenStep | null {
-  const [, kind, ...texts] = STEP.exec(value) ?? [];
-  const [session = null, share = null, confirmation = null] = texts.map((text = '') => fromHex(text));
-  if (session === null || share === null || (kind === '2') !== (confirmation?.length === CONFIRMATION_BYTES))
-    return null;
-  return { session, share, confirmation: kind === '2' ? confirmation : null };
+  const found = STEP.exec(value);
+  if (found === null) return null;
+  const [, kind, session = '', share = '', confirmation = ''] = found;
+  const read = (text: string): Uint8Array => Buffer.from(text, 'hex');
+  if ((kind === '2') !== (confirmation !== '')) return null;
+  return { session: read(session), share: read(share), confirmation: kind === '2' ? read(confirmation) : null };
 }
 
 /**

@@ -14,7 +14,7 @@ import {
 import { SvcError } from '../foundation/errors.ts';
 
 /** Length of the secret from which the shares of the daemon follow, bytes. */
-const SECRET_BYTES = 32;
+const SHARE_SECRET_BYTES = 32;
 
 export interface ProverKeys {
   /** Key in daemon.json. */
@@ -39,7 +39,7 @@ export type CheckGuess = (request: IncomingMessage, isRight: () => boolean) => v
 
 export class DaemonProver {
   readonly #keys: ProverKeys;
-  readonly #secret = randomBytes(SECRET_BYTES);
+  readonly #secret = randomBytes(SHARE_SECRET_BYTES);
 
   constructor(keys: ProverKeys) {
     this.#keys = keys;

@@ -37,7 +37,7 @@ async function daemon(t: TestContext, answers: readonly object[]) {
   let given = 0;
   const prover = new DaemonProver({ key: KEY, token: () => '' });
   const server = createServer((request, response) => {
-    if (isProofRequest(request)) return void prover.answer(request, response, (_request, isRight) => void isRight());
+    if (isProofRequest(request)) return prover.answer(request, response, (_request, isRight) => void isRight());
     asked.push(`${request.method} ${request.url}`);
     tokens.add(request.headers.authorization);
     response.setHeader('content-type', 'application/json');

@@ -29,7 +29,7 @@ export class AnsweringDaemon {
     const asked: string[] = [];
     const prover = new DaemonProver({ key: randomBytes(32), token: () => token });
     const server = createServer((request, response) => {
-      if (isProofRequest(request)) return void prover.answer(request, response, (_request, isRight) => void isRight());
+      if (isProofRequest(request)) return prover.answer(request, response, (_request, isRight) => void isRight());
       const line = `${request.method} ${request.url}`;
       asked.push(line);
       void text(request).then((sent) => {
