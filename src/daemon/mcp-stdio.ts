@@ -1,14 +1,24 @@
 /**
- * `svcd --mcp-stdio`: a proxy to the running daemon, or without a daemon a node without API and panel. Several
+ * `svcd --mcp-stdio`: a proxy to the running daemon, or without a daemon a node without API and panel. The running
+ * daemon is that of the data directory, or else the one at `api_addr`, such as a system service. Several
  * processes on one data directory share one node: the first runs it, and later processes connect to it. When the first exits, another process takes its role.
  */
+
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { DEFAULT_API_ADDR, formatAddress, isEveryInterface, parseAddress } from '../foundation/address.ts';
 import { systemClock } from '../foundation/clock.ts';
+import { readConfigFile } from '../foundation/config/file.ts';
+import { environmentName } from '../foundation/config/schema.ts';
 import { readDaemonInfo } from '../foundation/data-dir/daemon-info.ts';
+import { DATABASE_FILE, defaultDataDir } from '../foundation/data-dir/paths.ts';
 import { detach } from '../foundation/detached.ts';
 import { SvcError } from '../foundation/errors.ts';
+import { memberOf } from '../foundation/json.ts';
 import type { Log } from '../foundation/log.ts';
 import { VERSION } from '../foundation/version.ts';
+import { httpFetch } from '../surfaces/cli/daemon-fetch.ts';
 import { safeText } from '../surfaces/cli/text.ts';
 import { DaemonLink } from '../surfaces/mcp/daemon-link.ts';
 import { SharedNode } from '../surfaces/mcp/shared-node.ts';
@@ -95,16 +105,59 @@ class LocalNode {
   }
 }
 
+/** Time limit for the response of a program at `api_addr`, milliseconds. */
+const PROBE_MS = 3_000;
+
+/**
+ * The API of a daemon that uses another data directory, such as that of a system service: the configured `api_addr`, if
+ * a svcd answers there. No token is sent.
+ */
+async function otherDaemon(
+  { configFile, flags }: DaemonArguments,
+  environment: NodeJS.ProcessEnv,
+): Promise<string | null> {
+  const given = flags.api_addr ?? (environment[environmentName('api_addr')] || undefined);
+  const api = parseAddress(given ?? readConfigFile(configFile).values.api_addr ?? DEFAULT_API_ADDR);
+  if (api === null || api.port === 0) return null;
+  const address = formatAddress({ ...api, host: isEveryInterface(api.host) ? '127.0.0.1' : api.host });
+  const init = {
+    method: 'GET',
+    headers: {},
+    body: null,
+    redirect: 'error' as const,
+    signal: AbortSignal.timeout(PROBE_MS),
+  };
+  try {
+    const answer = await httpFetch(`http://${address}/status`, init);
+    const body: unknown = JSON.parse(await answer.text());
+    const isSvcd = memberOf(body, 'error') === 'unauthorized' || typeof memberOf(body, 'node_aid') === 'string';
+    return isSvcd ? address : null;
+  } catch {
+    return null;
+  }
+}
+
+/** True if no node has used the default data directory, and the user names no other one. */
+function hasNoNode(dataDir: string): boolean {
+  return dataDir === resolve(defaultDataDir()) && !existsSync(join(dataDir, DATABASE_FILE));
+}
+
 function serveLink(
   args: DaemonArguments,
-  token: string | undefined,
+  { token, api }: { readonly token: string | undefined; readonly api: string | null },
   own: LocalNode,
   streams: StdioStreams,
 ): StdioSession {
   const { dataDir, configFile } = args;
   const profiles = args.mcpStdio?.profiles;
+  const options = { dataDir, configFile, token, profiles };
+  if (api !== null) {
+    process.stderr.write(`svcd: tools of the svcd that runs at ${api}, which uses another data directory\n`);
+    const link = new DaemonLink({ ...options, api }, { clock: systemClock });
+    return serveProxy({ version: VERSION }, { ...streams, link, clock: systemClock });
+  }
   const onNodeGone = (pid: number): void => own.succeed(pid, () => link.watch());
-  const link = new DaemonLink({ dataDir, configFile, token, profiles }, { clock: systemClock, onNodeGone });
+  const link = new DaemonLink(options, { clock: systemClock, onNodeGone });
   link.watch();
   return serveProxy({ version: VERSION }, { ...streams, link, clock: systemClock });
 }
@@ -118,7 +171,8 @@ export async function runMcpStdio(
   const stopped = Promise.withResolvers<void>();
   const streams = { input: process.stdin, output: claimStdout() };
   const own = new LocalNode(args.dataDir, startNode);
-  let node: StdioNode | null;
+  let node: StdioNode | null = null;
+  let api: string | null = null;
   // Registered before the start, so that a signal during the start also stops the node cleanly.
   onStopSignal(process, () => {
     setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref();
@@ -126,16 +180,18 @@ export async function runMcpStdio(
     stopped.resolve();
   });
   try {
-    node = await own.become();
+    if (hasNoNode(args.dataDir)) api = await otherDaemon(args, environment);
+    if (api === null) node = await own.become();
   } catch (error) {
+    if (error instanceof SvcError && error.code === 'address_in_use') api = await otherDaemon(args, environment);
     // On a terminal, a user reads the error message instead.
-    if (error instanceof SvcError && !process.stdin.isTTY)
+    if (api === null && error instanceof SvcError && !process.stdin.isTTY)
       await Promise.race([serveFailure(streams, error), stopped.promise]);
-    throw error;
+    if (api === null) throw error;
   }
   const session =
     node === null
-      ? serveLink(args, environment['SVC_TOKEN'], own, streams)
+      ? serveLink(args, { token: environment['SVC_TOKEN'], api }, own, streams)
       : serveTools(
           { version: VERSION, profiles: args.mcpStdio?.profiles },
           { ...streams, tools: node.tools, clock: systemClock, log: node.log },

@@ -77,6 +77,8 @@ export function mayBeThisMachine(host: string): boolean {
 
 /** Default UDP port of the record network. */
 export const DEFAULT_DHT_PORT = 4121;
+/** Default address of the API. */
+export const DEFAULT_API_ADDR = '127.0.0.1:2121';
 
 /** The port of HTTPS and HTTP/3, which most firewalls allow. */
 export const HTTPS_PORT = 443;

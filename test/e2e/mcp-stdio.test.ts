@@ -103,3 +103,47 @@ test('an assistant whose svcd cannot start gets the reason in a protocol error',
   const [code] = await once(child, 'close');
   assert.equal(code, 1);
 });
+
+test('an assistant uses the daemon of a system service, unless this user has a node', async (t) => {
+  // Its data directory is not the default directory of this user.
+  const service = await TestDaemon.start({ dataDir: temporaryDirectory(t) });
+  t.after(() => service.stop());
+  const { node_aid: nodeAid } = (await service.request('GET', '/status')).body as Values;
+  const home = temporaryDirectory(t);
+  const env = {
+    ...process.env,
+    HOME: home,
+    XDG_CONFIG_HOME: join(home, '.config'),
+    SVCD_DATA_DIR: '',
+    SVCD_MDNS: 'false',
+  };
+  const status = async (args: readonly string[]): Promise<{ readonly nodeAid: unknown; readonly stderr: string }> => {
+    const child = spawn(process.execPath, ['bin/svcd', '--mcp-stdio', ...args], { env });
+    t.after(() => child.kill('SIGKILL'));
+    let stderr = '';
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text;
+    });
+    const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+    const call = async (id: number, method: string, params: Values): Promise<Values> => {
+      child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`);
+      return JSON.parse(String((await lines.next()).value)).result;
+    };
+    const clientInfo = { name: 't', version: '1' };
+    await call(1, 'initialize', { protocolVersion: '2025-06-18', capabilities: {}, clientInfo });
+    const { structuredContent } = await call(2, 'tools/call', { name: 'svc_status', arguments: {} });
+    child.stdin.end();
+    await once(child, 'close');
+    return { nodeAid: (structuredContent as Values)['node_aid'], stderr };
+  };
+  const api = new URL(service.api).host;
+  const through = await status(['--api-addr', api]);
+  assert.equal(through.nodeAid, nodeAid);
+  assert.match(through.stderr, /tools of the svcd that runs at .* which uses another data directory/);
+  // A node of this user takes precedence, and its ports are free.
+  const own = await status(['--api-addr', '127.0.0.1:0', '--listen', '127.0.0.1:0']);
+  assert.notEqual(own.nodeAid, nodeAid);
+  assert.equal((await status(['--api-addr', api, '--listen', '127.0.0.1:0'])).nodeAid, own.nodeAid);
+  // If its UDP port belongs to the service, it cannot start.
+  assert.equal((await status(['--api-addr', api, '--listen', service.dhtAddress])).nodeAid, nodeAid);
+});

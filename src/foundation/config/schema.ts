@@ -1,6 +1,6 @@
 /** Every configuration key with type, default and meaning: the source of the JSON Schema and the reference page. */
 import { type Static, Type } from 'typebox';
-import { DEFAULT_DHT_PORT } from '../address.ts';
+import { DEFAULT_API_ADDR, DEFAULT_DHT_PORT } from '../address.ts';
 import { LOG_FORMATS, LOG_LEVELS } from '../log.ts';
 import { AUTO_TLS_LISTEN } from './tls-listen.ts';
 
@@ -79,7 +79,7 @@ export const ConfigSchema = Type.Object(
       minimum: 1,
       maximum: MAX_OBSERVED_PEERS,
     }),
-    api_addr: text('TCP address of the API. An address that is not loopback needs an `api_token`.', '127.0.0.1:2121'),
+    api_addr: text('TCP address of the API. An address that is not loopback needs an `api_token`.', DEFAULT_API_ADDR),
     api_token: text('API token, sent as `Authorization: Bearer`. Empty: none.', '', MAX_TOKEN_LENGTH),
     require_local_token: flag('Require the token from programs on this machine too.', false),
     key_dir: text('Absolute path of the key files. Empty: `keys` in the data directory.'),

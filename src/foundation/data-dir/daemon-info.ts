@@ -1,6 +1,7 @@
 /** daemon.json: how programs on this machine find the daemon of a data directory. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { DEFAULT_API_ADDR } from '../address.ts';
 import { SvcError } from '../errors.ts';
 import { isObject } from '../json.ts';
 import { isAlive } from './lock.ts';
@@ -66,12 +67,10 @@ export function isStopped(dataDir: string): boolean {
   return existsSync(join(dataDir, DATABASE_FILE)) && (info === null || !isAlive(info.pid));
 }
 
-const DEFAULT_API = 'http://127.0.0.1:2121';
-
 /** The address in daemon.json. After a crash it is that of the crashed daemon. */
 export function recordedDaemonAddress(dataDir: string | null): string {
   const address = (dataDir === null ? null : readDaemonInfo(dataDir))?.api_addr ?? null;
-  return address === null ? DEFAULT_API : `http://${address}`;
+  return `http://${address ?? DEFAULT_API_ADDR}`;
 }
 
 /**

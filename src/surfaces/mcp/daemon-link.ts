@@ -147,6 +147,8 @@ export interface DaemonLinkOptions {
   readonly token: string | undefined;
   /** Profiles separated by commas. Default: all tools. */
   readonly profiles: string | undefined;
+  /** The API of a daemon of another data directory, host:port. Default: the daemon of `dataDir`. */
+  readonly api?: string;
 }
 
 export interface DaemonLinkDependencies {
@@ -237,10 +239,12 @@ export class DaemonLink {
 
   /** @throws SvcError `daemon_unreachable`, `config_invalid` */
   #target(): DaemonTarget {
-    const { dataDir, configFile, profiles, token } = this.#options;
+    const { dataDir, configFile, profiles, api } = this.#options;
+    const query = profiles === undefined ? '' : `?profile=${profiles}`;
+    const token = this.#options.token || (readConfigFile(configFile).values.api_token ?? '');
+    if (api !== undefined) return { url: `http://${api}/mcp/${query}`, token, proofKey: undefined };
     const info = readDaemonInfo(dataDir);
     if (info === null) throw new SvcError('daemon_unreachable');
-    const query = profiles === undefined ? '' : `?profile=${profiles}`;
     if (info.mcp !== undefined) return sharedTarget(info.mcp, `${SHARED_PATH}${query}`);
     if (info.api_addr === null)
       throw new SvcError('daemon_unreachable', {
@@ -248,7 +252,7 @@ export class DaemonLink {
       });
     return {
       url: `http://${info.api_addr}/mcp/${query}`,
-      token: token || (readConfigFile(configFile).values.api_token ?? ''),
+      token,
       proofKey: info.proof_key,
     };
   }
