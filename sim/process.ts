@@ -33,7 +33,11 @@ export class Process {
   readonly acceptMs = new Map<number, number>();
   readonly log: string[] = [];
   readonly databases = new Set<DatabaseSync>();
-  readonly clock: Clock = { now: () => this.#now(), after: (ms, task) => this.#after(ms, task) };
+  readonly clock: Clock = {
+    now: () => this.#now(),
+    monotonic: () => this.#schedule.monotonic(),
+    after: (ms, task) => this.#after(ms, task),
+  };
   readonly #schedule: Schedule;
   #isRunning = true;
   /** Tasks that wait until the machine wakes up; null while it is awake. */

@@ -39,6 +39,10 @@ export class Schedule implements Clock {
     return this.#now;
   }
 
+  monotonic(): number {
+    return this.#now;
+  }
+
   /** Milliseconds since the beginning of the simulation. */
   get elapsedMs(): number {
     return this.#now - START_MS;

@@ -58,7 +58,7 @@ class LocalNode {
    * @throws SvcError as the start of a daemon, except `already_running`
    */
   async become(gone?: number): Promise<StdioNode | null> {
-    const giveUpAt = systemClock.now() + HANDOVER_MS;
+    const giveUpAt = systemClock.monotonic() + HANDOVER_MS;
     while (!this.#ending) {
       try {
         const node = await this.#start();
@@ -72,7 +72,7 @@ class LocalNode {
         const info = readDaemonInfo(this.#dataDir);
         if (typeof error.details?.['api_addr'] === 'string') return null;
         const serves = info !== null && info.mcp !== undefined && info.pid !== gone;
-        if (serves || systemClock.now() >= giveUpAt) return null;
+        if (serves || systemClock.monotonic() >= giveUpAt) return null;
       }
       // Not a timer of `Clock`, which would not keep the process running.
       await delay(HANDOVER_INTERVAL_MS);

@@ -4,8 +4,16 @@ import { SvcError } from './errors.ts';
 
 /** Injected time, so that tests can run a day in a millisecond. */
 export interface Clock {
-  /** Milliseconds since the Unix epoch. */
+  /**
+   * Milliseconds since the Unix epoch, for times that are stored, shown or sent. Users and NTP set this clock ahead and
+   * back, so use `monotonic` for waits and ages inside this process.
+   */
   now(): number;
+  /**
+   * Milliseconds since an arbitrary time. Never goes back, and counts the time in which the machine sleeps. A clock that
+   * is set ahead looks like a sleep.
+   */
+  monotonic(): number;
   /** Runs `task` once after `ms`; the timer does not keep the process alive. */
   after(ms: number, task: () => void): Timer;
 }
@@ -25,9 +33,36 @@ function unrefTimer(timer: number | { unref(): unknown }): void {
   if (typeof timer === 'object') timer.unref();
 }
 
+/** If a wall clock gains or loses more milliseconds than this, the machine slept or the wall clock was set. */
+const JUMP_MS = 1000;
+
+/**
+ * Combines a clock that never goes back but may stop while the machine sleeps with a wall clock that counts the sleep.
+ * @param precise never goes back, milliseconds
+ * @param wall Unix milliseconds
+ */
+export function monotonicTime(precise: () => number, wall: () => number): () => number {
+  const begin = wall() - precise();
+  let offset = begin;
+  let sleptMs = 0;
+  return () => {
+    const at = precise();
+    const now = wall() - at;
+    if (Math.abs(now - offset) > JUMP_MS) {
+      sleptMs += Math.max(0, now - offset);
+      offset = now;
+    }
+    return begin + at + sleptMs;
+  };
+}
+
 /** The clock of the machine. */
 export const systemClock: Clock = {
   now: () => Date.now(),
+  monotonic: monotonicTime(
+    () => performance.now(),
+    () => Date.now(),
+  ),
   after(ms, task) {
     let handle: ReturnType<typeof setTimeout> | number;
     const wait = (left: number): void => {

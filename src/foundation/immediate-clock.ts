@@ -8,6 +8,7 @@ import type { Clock } from './clock.ts';
 export function immediateClock(clock: Clock): Clock {
   return {
     now: () => clock.now(),
+    monotonic: () => clock.monotonic(),
     after(ms, task) {
       if (ms > 0) return clock.after(ms, task);
       const turn = setImmediate(task).unref();

@@ -30,7 +30,7 @@ export class LruCache<K, V> {
     if (options.ttlMs !== undefined && clock === undefined) throw new TypeError('A ttl needs a clock.');
     this.#maxEntries = maxEntries;
     this.#ttlMs = ttlMs;
-    this.#now = clock === undefined ? () => 0 : () => clock.now();
+    this.#now = clock === undefined ? () => 0 : () => clock.monotonic();
   }
 
   /** Returns the value and marks it as recently used; undefined if it is absent or expired. */

@@ -29,15 +29,12 @@ export class RateLimiter {
   readonly #capacityMs: number;
   readonly #msPerToken: number;
   readonly #fullAt: LruCache<string, number>;
-  #lastMs: number;
-  #elapsedMs = 0;
 
   /** @throws RangeError if an option is out of range */
   constructor({ perSecond, burst, maxKeys }: RateLimiterOptions, { clock }: { readonly clock: Clock }) {
     if (!(perSecond > 0 && Number.isFinite(perSecond))) throw new RangeError(`perSecond is ${perSecond}`);
     if (!(burst >= 1 && Number.isFinite(burst))) throw new RangeError(`burst is ${burst}`);
     this.#clock = clock;
-    this.#lastMs = clock.now();
     this.#msPerToken = 1000 / perSecond;
     this.#capacityMs = burst * this.#msPerToken;
     this.#fullAt = new LruCache({ maxEntries: maxKeys });
@@ -48,7 +45,7 @@ export class RateLimiter {
    * `cost` exceeds `burst`.
    */
   take(key: string, cost = 1): boolean {
-    const now = this.#now();
+    const now = this.#clock.monotonic();
     const fullAt = Math.max(this.#fullAt.get(key) ?? 0, now) + cost * this.#msPerToken;
     if (!(fullAt - now <= this.#capacityMs + ROUNDING_MS)) return false;
     this.#fullAt.set(key, fullAt);
@@ -60,7 +57,7 @@ export class RateLimiter {
    * until the deficit is refilled.
    */
   spend(key: string, cost: number): void {
-    this.#fullAt.set(key, Math.max(this.#fullAt.get(key) ?? 0, this.#now()) + cost * this.#msPerToken);
+    this.#fullAt.set(key, Math.max(this.#fullAt.get(key) ?? 0, this.#clock.monotonic()) + cost * this.#msPerToken);
   }
 
   /**
@@ -70,17 +67,9 @@ export class RateLimiter {
   retryAfterMs(key: string, cost = 1): number {
     const needMs = cost * this.#msPerToken;
     if (needMs > this.#capacityMs + ROUNDING_MS) return Number.POSITIVE_INFINITY;
-    const now = this.#now();
+    const now = this.#clock.monotonic();
     const wait = Math.max(this.#fullAt.peek(key) ?? 0, now) + needMs - this.#capacityMs - now;
     return wait <= ROUNDING_MS ? 0 : Math.ceil(wait);
-  }
-
-  /** Milliseconds since the limiter was created. Never goes back, so that a corrected clock cannot lock a key out. */
-  #now(): number {
-    const now = this.#clock.now();
-    if (now > this.#lastMs) this.#elapsedMs += now - this.#lastMs;
-    this.#lastMs = now;
-    return this.#elapsedMs;
   }
 }
 

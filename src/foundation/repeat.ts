@@ -58,7 +58,7 @@ class Repetition implements RepeatingTask {
 
   soon(ms = 0): void {
     if (this.#isStopped) return;
-    const now = this.#clock.now();
+    const now = this.#clock.monotonic();
     if (this.#isRunning) this.#dueAt = Math.min(this.#dueAt, now + ms);
     // If the clock says that the time is over but the timer has not fired, the machine slept or its clock was set.
     else if (now + ms < this.#dueAt || (this.#dueAt <= now && !this.#isDueNow))
@@ -82,7 +82,7 @@ class Repetition implements RepeatingTask {
 
   #wait(ms: number): void {
     this.#timer?.cancel();
-    this.#dueAt = this.#clock.now() + Math.max(0, ms);
+    this.#dueAt = this.#clock.monotonic() + Math.max(0, ms);
     this.#isDueNow = ms <= 0;
     this.#timer = ms === UNTIL_REQUESTED ? null : this.#clock.after(Math.max(0, ms), () => this.#run());
   }
@@ -116,7 +116,7 @@ class Repetition implements RepeatingTask {
     this.#isRunning = false;
     if (this.#isStopped) return;
     const next = typeof ms === 'number' ? ms : this.#options.periodMs;
-    this.#wait(Math.min(next, this.#dueAt - this.#clock.now()));
+    this.#wait(Math.min(next, this.#dueAt - this.#clock.monotonic()));
   }
 }
 

@@ -47,7 +47,7 @@ export class SilenceWatch {
 
   /** Reports that data was received, which restarts the timeout. */
   readonly heard = (): void => {
-    this.#heardAt = this.#clock.now();
+    this.#heardAt = this.#clock.monotonic();
   };
 
   stop(): void {
@@ -57,9 +57,9 @@ export class SilenceWatch {
   #startInterval(): Timer {
     this.#heardAt = null;
     const partMs = Math.min(this.#leftMs, Math.max(MIN_PART_MS, this.#limitMs / PARTS));
-    const endsAt = this.#clock.now() + partMs;
+    const endsAt = this.#clock.monotonic() + partMs;
     return this.#clock.after(partMs, () => {
-      this.#leftMs = this.#remainingAfter(partMs, this.#clock.now() - endsAt > STALL_MS);
+      this.#leftMs = this.#remainingAfter(partMs, this.#clock.monotonic() - endsAt > STALL_MS);
       if (this.#leftMs > 0) this.#timer = this.#startInterval();
       else this.#silent();
     });
@@ -73,7 +73,7 @@ export class SilenceWatch {
       return isForgiven ? Math.max(this.#leftMs, Math.min(limitMs, RESUME_GRACE_MS)) : this.#leftMs - partMs;
     }
     this.#stalls = 0;
-    return stalled ? limitMs : Math.min(limitMs, limitMs - (this.#clock.now() - this.#heardAt));
+    return stalled ? limitMs : Math.min(limitMs, limitMs - (this.#clock.monotonic() - this.#heardAt));
   }
 }
 
@@ -86,6 +86,7 @@ export function awakeTimeout(clock: Clock, ms: number, outer?: AbortSignal): Dea
 export function awakeClock(clock: Clock): Clock {
   return {
     now: () => clock.now(),
+    monotonic: () => clock.monotonic(),
     after(ms, task) {
       const watch = new SilenceWatch(clock, ms, task);
       return { cancel: () => watch.stop() };

@@ -33,7 +33,7 @@ export async function updateAndFollow(client: Client<typeof updateOperations>, p
   const before = await client.updateStatus({ check: true });
   if (!before.managed || !before.update_available || before.warning !== undefined) return before;
   await client.updateApply();
-  const end = Date.now() + FOLLOW_LIMIT_MS;
+  const end = performance.now() + FOLLOW_LIMIT_MS;
   for (;;) {
     await new Promise((resolve) => {
       setTimeout(resolve, pollMs);
@@ -44,7 +44,7 @@ export async function updateAndFollow(client: Client<typeof updateOperations>, p
     } catch (error) {
       if (!(error instanceof SvcError) || !AWAY.has(error.code)) throw error;
     }
-    if (Date.now() > end)
+    if (performance.now() > end)
       throw new SvcError('timeout', {
         message: 'The update did not finish in time. Check "svc update status" and the log.',
       });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isoTime, systemClock } from '../../src/foundation/clock.ts';
+import { isoTime, monotonicTime, systemClock } from '../../src/foundation/clock.ts';
 import { MAX_IDLE_TIMEOUT_S } from '../../src/foundation/domain/tunnels.ts';
 
 /** Longer than one timer of Node takes. */
@@ -61,4 +61,30 @@ test('the text of a time is that of toISOString, on every day that leap years mo
   for (let ms = 0; ms < 800 * 366 * dayMs; ms += dayMs + 1003) assert.equal(isoTime(ms), new Date(ms).toISOString());
   assert.equal(isoTime(-1), '1969-12-31T23:59:59.999Z');
   for (const ms of [Number.NaN, Number.POSITIVE_INFINITY]) assert.throws(() => isoTime(ms), RangeError);
+});
+
+test('monotonic time never goes back, counts a sleep, and ignores small differences of two clocks', () => {
+  let [precise, wall] = [100, 1_000_000];
+  const pass = (preciseMs: number, wallMs: number): void => {
+    precise += preciseMs;
+    wall += wallMs;
+  };
+  const now = monotonicTime(
+    () => precise,
+    () => wall,
+  );
+  assert.equal(now(), 1_000_000);
+  pass(10, 10);
+  assert.equal(now(), 1_000_010);
+  pass(10, -3_600_000);
+  assert.equal(now(), 1_000_020, 'the wall clock was set back');
+  pass(10, 10);
+  assert.equal(now(), 1_000_030);
+  pass(0, 60_000);
+  assert.equal(now(), 1_060_030, 'the machine slept');
+  for (let i = 0; i < 1000; i++) {
+    pass(0.5, i % 2);
+    now();
+  }
+  assert.equal(now(), 1_060_530, 'the wall clock counts whole milliseconds');
 });

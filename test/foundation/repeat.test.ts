@@ -102,7 +102,7 @@ function counting(clock: Clock): { readonly clock: Clock; readonly set: number[]
     set.push(ms);
     return clock.after(ms, task);
   };
-  return { clock: { now: () => clock.now(), after }, set };
+  return { clock: { now: () => clock.now(), monotonic: () => clock.monotonic(), after }, set };
 }
 
 test('hurried again and again, a run that is due is not put off', () => {

@@ -57,6 +57,7 @@ test('a word costs no timer', () => {
   let timers = 0;
   const clock: Clock = {
     now: () => 0,
+    monotonic: () => 0,
     after: () => {
       timers++;
       return { cancel: () => {} };
@@ -80,7 +81,7 @@ test('a long wait takes few timers, a short one no very short ones', () => {
       return time.after(ms, task);
     };
     let silent = false;
-    const clock = { now: () => time.now(), after };
+    const clock = { now: () => time.now(), monotonic: () => time.monotonic(), after };
     const watch = new SilenceWatch(clock, limitMs, () => {
       silent = true;
     });
@@ -177,7 +178,7 @@ test('a clock that is set back neither ends nor stops a wait', () => {
       return { cancel: () => {} };
     };
     let silent = false;
-    const watch = new SilenceWatch({ now: () => clock.now(), after }, 1000, () => {
+    const watch = new SilenceWatch({ now: () => clock.now(), monotonic: () => clock.monotonic(), after }, 1000, () => {
       silent = true;
     });
     if (heard) watch.heard();

@@ -19,6 +19,10 @@ export class LeapClock implements Clock {
     return systemClock.now() + this.#ahead;
   }
 
+  monotonic(): number {
+    return systemClock.monotonic() + this.#ahead;
+  }
+
   after(ms: number, task: () => void): Timer {
     const run = (): void => {
       this.#pending.delete(pending);

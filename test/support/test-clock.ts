@@ -9,19 +9,26 @@ interface Pending {
 /** A clock that the test advances. */
 export class TestClock implements Clock {
   #now: number;
+  /** Never goes back. */
+  #monotonic: number;
   readonly #pending = new Set<Pending>();
 
   /** Starts at a fixed time, so that failures are reproducible. */
   constructor(now = Date.UTC(2026, 0, 1)) {
     this.#now = now;
+    this.#monotonic = now;
   }
 
   now(): number {
     return this.#now;
   }
 
+  monotonic(): number {
+    return this.#monotonic;
+  }
+
   after(ms: number, task: () => void): Timer {
-    const pending = { at: this.#now + ms, task };
+    const pending = { at: this.#monotonic + ms, task };
     this.#pending.add(pending);
     return { cancel: () => void this.#pending.delete(pending) };
   }
@@ -33,31 +40,38 @@ export class TestClock implements Clock {
 
   /** Advances by `ms` and runs the timers that become due, in order. They may start new timers. */
   advance(ms: number): void {
-    const end = this.#now + ms;
+    const end = this.#monotonic + ms;
     for (let next = this.#due(end); next !== undefined; next = this.#due(end)) {
       this.#pending.delete(next);
-      this.#now = Math.max(this.#now, next.at);
+      this.#passTo(next.at);
       next.task();
     }
-    this.#now = end;
+    this.#passTo(end);
   }
 
   /** Like `advance`, but promises settle between two timers. */
   async run(ms: number): Promise<void> {
-    const end = this.#now + ms;
+    const end = this.#monotonic + ms;
     await turn();
     for (let next = this.#due(end); next !== undefined; next = this.#due(end)) {
       this.#pending.delete(next);
-      this.#now = Math.max(this.#now, next.at);
+      this.#passTo(next.at);
       next.task();
       await turn();
     }
-    this.#now = end;
+    this.#passTo(end);
   }
 
-  /** Changes the time without running timers, like a corrected system clock. */
+  /** Changes the time without running timers, like a corrected system clock. Ahead, it looks like a sleep. */
   jump(ms: number): void {
     this.#now += ms;
+    this.#monotonic += Math.max(0, ms);
+  }
+
+  #passTo(at: number): void {
+    const ms = Math.max(0, at - this.#monotonic);
+    this.#now += ms;
+    this.#monotonic += ms;
   }
 
   #due(end: number): Pending | undefined {

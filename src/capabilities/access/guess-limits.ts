@@ -122,7 +122,7 @@ export class GuessLimits {
 
   /** Milliseconds until this guesser may try again; 0 if it may try now. */
   wait(subject: string, guesser: Guesser): number {
-    const now = this.#clock.now();
+    const now = this.#clock.monotonic();
     return Math.max(...this.#keys(subject, guesser).map(([table, key]) => table.lockedForMs(key, now)));
   }
 
@@ -131,7 +131,7 @@ export class GuessLimits {
    * that refunds the charge if the secret was valid or was never checked.
    */
   charge(subject: string, guesser: Guesser): () => void {
-    const now = this.#clock.now();
+    const now = this.#clock.monotonic();
     const keys = this.#keys(subject, guesser);
     for (const [table, key] of keys) table.charge(key, now);
     return () => {

@@ -79,7 +79,7 @@ export class ServiceMonitor {
   /** Whether a service answers: a recent result, or a new check. */
   async state(service: string): Promise<boolean> {
     const known = this.#known.get(service);
-    if (known !== undefined && this.#clock.now() - known.at < FRESH_MS) return known.check.ok;
+    if (known !== undefined && this.#clock.monotonic() - known.at < FRESH_MS) return known.check.ok;
     return (await this.check(service)).ok;
   }
 
@@ -88,7 +88,7 @@ export class ServiceMonitor {
     return this.#checks.run(service, async () => {
       const check = await this.#connect(service);
       const before = this.#known.get(service)?.check.ok ?? true;
-      this.#known.set(service, { check, at: this.#clock.now() });
+      this.#known.set(service, { check, at: this.#clock.monotonic() });
       if (check.ok !== before) this.changed.notify({ service, ok: check.ok, error: check.error ?? '' });
       return check;
     });

@@ -209,12 +209,12 @@ function relay(message: IncomingMessage, response: ServerResponse, { link, clock
       trace.request?.finish();
     };
     // A reset may overtake the head and discard it.
-    const [begun, destroy] = [clock.now(), () => response.destroy()];
+    const [begun, destroy] = [clock.monotonic(), () => response.destroy()];
     let rest: Timer | null = null;
     response.once('close', () => rest?.cancel());
     const breakOff = (): void => {
       trace.request?.finish(new SvcError('inbound_unreachable'));
-      if (clock.now() - begun >= HEAD_MS) destroy();
+      if (clock.monotonic() - begun >= HEAD_MS) destroy();
       else rest ??= clock.after(HEAD_MS, destroy);
     };
     const written = link.release === undefined ? undefined : (chunk: Buffer) => link.release?.(chunk);

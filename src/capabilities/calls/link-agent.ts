@@ -96,7 +96,7 @@ export class LinkAgent extends Agent {
       (stream) => {
         trace?.next('wait');
         this.#open++;
-        this.#openedAt.set(stream, this.#clock.now());
+        this.#openedAt.set(stream, this.#clock.monotonic());
         this.#isOutdated.set(stream, () => stream.isOutdated?.() === true);
         stream.once('close', () => {
           this.#open--;
@@ -111,7 +111,7 @@ export class LinkAgent extends Agent {
   }
 
   override keepSocketAlive(stream: Duplex): boolean {
-    const left = (this.#openedAt.get(stream) ?? 0) + MAX_AGE_MS - this.#clock.now();
+    const left = (this.#openedAt.get(stream) ?? 0) + MAX_AGE_MS - this.#clock.monotonic();
     const isOver = stream.destroyed || stream.readableEnded || left <= 0 || this.#isOutdated.get(stream)?.() === true;
     if (isOver || !this.#hasRoom()) return false;
     // Data or an end while no request is pending makes the stream unusable.

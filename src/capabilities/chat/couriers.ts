@@ -2,7 +2,7 @@
  * The couriers of all pairs with queued work or an open link. An unresponsive peer is retried with growing delays, and
  * immediately when it opens a link.
  */
-import { backoff, isWaiting } from '../../foundation/backoff.ts';
+import { backoff } from '../../foundation/backoff.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { Semaphore } from '../../foundation/concurrency.ts';
 import { detach } from '../../foundation/detached.ts';
@@ -28,8 +28,6 @@ const RETRY_MAX_MS = 60_000;
 const RETRY_UNREACHABLE_MS = 300_000;
 /** A retry may start earlier by up to this fraction of the delay. */
 const RETRY_JITTER = 0.5;
-/** No retry is planned further ahead, milliseconds. */
-const MAX_RETRY_MS: number = 2 * RETRY_UNREACHABLE_MS;
 /** After this many failed attempts, `RETRY_UNREACHABLE_MS` applies. */
 const UNREACHABLE_AFTER_ATTEMPTS = 30;
 /** Delay before a link that broke after it made progress is reopened, milliseconds. */
@@ -185,7 +183,7 @@ export class Couriers {
   }
 
   #isBusy({ backoffUntil }: Courier): boolean {
-    return isWaiting(backoffUntil, this.#deps.clock.now(), BUSY_MS);
+    return backoffUntil > this.#deps.clock.monotonic();
   }
 
   /** As `wake`, at a random time within `ms`. */
@@ -269,7 +267,7 @@ export class Couriers {
     const { replies, sentUpTo, isBusy } = processFrames(this.#deps, session, frames);
     if (sentUpTo > 0) this.#onSent(courier.aid, courier.peer, sentUpTo);
     if (isBusy) {
-      courier.backoffUntil = this.#deps.clock.now() + BUSY_MS;
+      courier.backoffUntil = this.#deps.clock.monotonic() + BUSY_MS;
       this.#retries.within(courier.name, BUSY_MS);
     }
     // Events first, then the reply: local subscribers should not wait for it.
@@ -345,7 +343,7 @@ export class Couriers {
 
   /** Opens a new link if it would use a faster path. Later frames use the new link. */
   #switchPath(courier: Courier, session: ChatSession | null): void {
-    const now = this.#deps.clock.now();
+    const now = this.#deps.clock.monotonic();
     if (session?.link.isOutdated?.() !== true || now - courier.pathTriedAt < PATH_RETRY_MS) return;
     courier.pathTriedAt = now;
     this.#open(courier, session);
@@ -390,14 +388,12 @@ export class Couriers {
   }
 
   #checkAll(): void {
-    const now = this.#deps.clock.now();
+    const now = this.#deps.clock.monotonic();
     for (const session of this.#sessions()) this.#look(session, now);
   }
 
   #look(session: ChatSession, now: number): void {
     // protocol-chat.md, step 13
-    // The clock was set back.
-    if (session.waitingSince !== null && session.waitingSince > now) session.waitingSince = now;
     if (session.waitingSince !== null && now - session.waitingSince > ANSWER_TIMEOUT_MS) return session.cut();
     const idle = session.outbound ? IDLE_MS : session.isFriend ? PEER_IDLE_MS : STRANGER_IDLE_MS;
     if (now - session.lastActivity > idle) session.end();
@@ -418,9 +414,9 @@ class Retries {
   constructor(clock: Clock, due: (name: string) => void, onError: (error: unknown) => void) {
     this.#clock = clock;
     this.#checks = every(clock, { firstMs: UNTIL_REQUESTED, periodMs: 0, onError }, () => {
-      const now = clock.now();
+      const now = clock.monotonic();
       for (const [name, at] of [...this.#at]) {
-        if (isWaiting(at, now, MAX_RETRY_MS)) continue;
+        if (at > now) continue;
         this.#at.delete(name);
         due(name);
       }
@@ -430,7 +426,7 @@ class Retries {
 
   /** Schedules `due` for a name after `ms`, or keeps an earlier time. */
   within(name: string, ms: number): void {
-    const at = this.#clock.now() + ms;
+    const at = this.#clock.monotonic() + ms;
     this.#at.set(name, Math.min(this.#at.get(name) ?? at, at));
     this.#checks.soon(ms);
   }

@@ -89,7 +89,7 @@ export class ChatSession {
     this.local = outbound ? link.caller : link.called;
     this.peer = outbound ? link.called : link.caller;
     this.#clock = clock;
-    this.lastActivity = clock.now();
+    this.lastActivity = clock.monotonic();
     link.on('error', () => {});
     link.on('data', (chunk: Uint8Array) => this.#read(chunk, events));
     link.on('drain', () => events.onDrain(this));
@@ -121,7 +121,7 @@ export class ChatSession {
 
   send(...frames: readonly Frame[]): void {
     if (this.closed || frames.length === 0) return;
-    this.lastActivity = this.#clock.now();
+    this.lastActivity = this.#clock.monotonic();
     this.link.write(Buffer.concat(frames.map(encodeFrame)));
     if (this.link.writableLength > MAX_UNSENT_BYTES) this.cut();
   }
@@ -130,12 +130,12 @@ export class ChatSession {
   answered(): void {
     this.madeProgress = true;
     const waits = this.pendingControl !== null || (this.cursor?.unacknowledged.length ?? 0) > 0;
-    this.waitingSince = waits ? this.#clock.now() : null;
+    this.waitingSince = waits ? this.#clock.monotonic() : null;
   }
 
   /** A frame was sent that needs an acknowledgment. */
   awaits(): void {
-    this.waitingSince ??= this.#clock.now();
+    this.waitingSince ??= this.#clock.monotonic();
   }
 
   /** Closes the link after pending writes. */
@@ -151,7 +151,7 @@ export class ChatSession {
   }
 
   #read(chunk: Uint8Array, events: SessionEvents): void {
-    this.lastActivity = this.#clock.now();
+    this.lastActivity = this.#clock.monotonic();
     this.#guard(events, () => {
       const frames = this.#reader.take(chunk);
       if (frames.length === 0 || this.link.destroyed) return;

@@ -196,8 +196,7 @@ export class RecordPublisher {
     const { clock, newAids } = this.#deps;
     const learned = this.#learned.get(aid);
     if (learned === undefined) return newAids.has(aid);
-    const age = clock.now() - learned;
-    return age >= 0 && age < LOOK_FRESH_MS;
+    return clock.monotonic() - learned < LOOK_FRESH_MS;
   }
 
   async #reserve(
@@ -222,7 +221,7 @@ export class RecordPublisher {
     const options = { thorough: attempt.first, timeoutMs: LOOK_TIMEOUT_MS, signal: attempt.signal };
     const held = await attempt.searches.at({ type: RECORD.endpoints, name: '' }).get(RECORD.endpoints, options);
     const floor = held === null ? 0 : this.#pass(attempt, held);
-    if (ready) this.#learned.set(aid, this.#deps.clock.now());
+    if (ready) this.#learned.set(aid, this.#deps.clock.monotonic());
     return floor;
   }
 

@@ -138,7 +138,7 @@ export class EventStreams implements Component {
       types: types === undefined ? null : new Set(types),
       key: `${aid ?? ''} ${types === undefined ? '' : [...types].sort().join()}`,
     };
-    const now = this.#clock.now();
+    const now = this.#clock.monotonic();
     const bounds = this.#log.bounds(aid);
     const { prunedSeq } = bounds;
     const missed = after !== undefined && this.#log.misses(after, prunedSeq);
@@ -153,7 +153,7 @@ export class EventStreams implements Component {
     return {
       drained: () => {
         subscriber.blockedSince = null;
-        if (this.#subscribers.has(subscriber)) subscriber.pump(this.#catchUp(), this.#backlog, this.#clock.now());
+        if (this.#subscribers.has(subscriber)) subscriber.pump(this.#catchUp(), this.#backlog, this.#clock.monotonic());
       },
       closed: () => this.#leave(subscriber),
     };
@@ -187,17 +187,17 @@ export class EventStreams implements Component {
   #flushSoon(): void {
     if (this.#subscribers.size === 0) return;
     const pause = this.#subscribers.size * PAUSE_PER_SUBSCRIBER_MS;
-    this.#flush?.soon(Math.min(pause, Math.max(0, this.#flushedAt + pause - this.#clock.now())));
+    this.#flush?.soon(Math.min(pause, Math.max(0, this.#flushedAt + pause - this.#clock.monotonic())));
   }
 
   #send(): void {
-    this.#flushedAt = this.#clock.now();
+    this.#flushedAt = this.#clock.monotonic();
     const recent = this.#catchUp();
     for (const subscriber of this.#subscribers) subscriber.pump(recent, this.#backlog, this.#flushedAt);
   }
 
   #beat(): void {
-    const now = this.#clock.now();
+    const now = this.#clock.monotonic();
     for (const subscriber of this.#subscribers) {
       const { blockedSince: fullSince } = subscriber;
       if (fullSince === null) subscriber.send(HEARTBEAT, now);

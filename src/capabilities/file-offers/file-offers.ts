@@ -346,7 +346,7 @@ class OfferEndNotifier {
   /** Sends all due notifications. */
   async sendDue(): Promise<void> {
     while (!this.#stop.aborted) {
-      const due = this.#store.dueNotifications(this.#clock.now(), MAX_CONCURRENT_NOTES);
+      const due = this.#store.dueNotifications(this.#clock.now(), RETRY.maxMs, MAX_CONCURRENT_NOTES);
       await Promise.all(due.map((row) => this.#notify(row)));
       if (due.length < MAX_CONCURRENT_NOTES) return;
     }

@@ -2,7 +2,7 @@
  * Keeps replicas in sync: new entries are pushed to members immediately, and each replica syncs with others from time
  * to time.
  */
-import { backoff, isWaiting, type JitteredBackoff } from '../../foundation/backoff.ts';
+import { backoff, type JitteredBackoff } from '../../foundation/backoff.ts';
 import { Semaphore, SingleFlight } from '../../foundation/concurrency.ts';
 import { detach } from '../../foundation/detached.ts';
 import type { GroupState } from '../../foundation/domain/groups.ts';
@@ -143,7 +143,7 @@ export class AntiEntropy {
 
   /** Makes a replica due for a sync. */
   scheduleSync(rid: number): void {
-    this.#dueAt.set(rid, this.#deps.clock.now());
+    this.#dueAt.set(rid, this.#deps.clock.monotonic());
   }
 
   /** Syncs a replica with a peer now, or waits for the running sync. @throws SvcError as `GroupLinks.sync` */
@@ -152,14 +152,14 @@ export class AntiEntropy {
   }
 
   #syncDue(): void {
-    const now = this.#deps.clock.now();
-    const rids = new Set(this.#deps.groups.syncedRids(now - ANNOUNCE_LEAVE_MS));
+    const now = this.#deps.clock.monotonic();
+    const rids = new Set(this.#deps.groups.syncedRids(this.#deps.clock.now() - ANNOUNCE_LEAVE_MS));
     for (const rid of this.#dueAt.keys()) if (!rids.has(rid)) this.#dueAt.delete(rid);
     for (const rid of rids) {
       const dueAt = this.#dueAt.get(rid);
       // Spreads the first syncs after a start.
       if (dueAt === undefined) this.#dueAt.set(rid, now + this.#deps.random() * JOINING_PERIOD_MS);
-      else if (!isWaiting(dueAt, now, 2 * PERIOD_MS)) this.#startSync(rid, now);
+      else if (dueAt <= now) this.#startSync(rid, now);
     }
   }
 
@@ -216,13 +216,13 @@ export class AntiEntropy {
     log.debug({ peer, error }, 'a member of a group could not be reached');
     if (error instanceof SvcError && error.code === 'not_member') return;
     const fails = (this.#backedOff.peek(peer)?.fails ?? 0) + 1;
-    this.#backedOff.set(peer, { fails, until: clock.now() + backoff(BACKOFF, fails, this.#deps.random()) });
+    this.#backedOff.set(peer, { fails, until: clock.monotonic() + backoff(BACKOFF, fails, this.#deps.random()) });
   }
 
   /** A random selection of the agents that are not backed off. */
   #sample(all: readonly Aid[], count: number): Aid[] {
-    const now = this.#deps.clock.now();
-    const left = all.filter((aid) => !isWaiting(this.#backedOff.peek(aid)?.until ?? 0, now, 2 * MAX_BACKOFF_MS));
+    const now = this.#deps.clock.monotonic();
+    const left = all.filter((aid) => (this.#backedOff.peek(aid)?.until ?? 0) <= now);
     if (left.length <= count) return left;
     return Array.from({ length: count }, () => left.splice(Math.floor(this.#deps.random() * left.length), 1)).flat();
   }

@@ -88,7 +88,7 @@ export class Invitations {
   /** Repeats the due invitations. */
   async #repeat(): Promise<void> {
     const { groups, clock } = this.#deps;
-    for (const out of groups.dueInvites(clock.now(), BATCH)) {
+    for (const out of groups.dueInvites(clock.now(), REPEAT_MS, BATCH)) {
       const group = groups.byRid(out.rid);
       if (group === null || group.state !== 'member' || out.until <= clock.now())
         groups.dropInviteOut(out.rid, out.target);
@@ -99,7 +99,9 @@ export class Invitations {
   /** Returns true if the recipient has received the invitation. */
   async #attempt(group: GroupRow, before: Pick<InviteOut, 'target' | 'until' | 'attempts'>): Promise<boolean> {
     const { groups, notes, clock, log } = this.#deps;
-    const { target, until } = before;
+    const { target } = before;
+    // A clock that was ahead may have set it.
+    const until = Math.min(before.until, clock.now() + INVITATION_LIFE_MS);
     const attempts = before.attempts + 1;
     const out = { rid: group.rid, target, until, attempts };
     // Stored before the note is sent, so that a crash in between cannot cause a flood of notes.

@@ -278,7 +278,7 @@ class OnDemandService {
     const { command, folder, aid, shell } = this.row;
     // The last program may still be stopping.
     await this.#run?.ended;
-    const startedAt = clock.now();
+    const startedAt = clock.monotonic();
     const port = await freePort();
     const own: ProgramEnvironment = { SVC_AID: aid, SVC_PORT: String(this.row.port) };
     const run = await ProgramRun.start(this.#dir, clock, {
@@ -321,7 +321,7 @@ class OnDemandService {
       this.#failure = null;
       this.#deps.onChange(aid);
     }
-    this.#startMs = clock.now() - startedAt;
+    this.#startMs = clock.monotonic() - startedAt;
     this.#isAwake = true;
     this.#planSleep();
     return port;

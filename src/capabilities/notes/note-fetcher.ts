@@ -99,7 +99,7 @@ export class NoteFetcher {
 
   /** Fetches an agent's mailbox before other mailboxes, after at least `ms` milliseconds. */
   soon(aid: Aid, ms = 0): void {
-    const at = this.#deps.clock.now() + ms;
+    const at = this.#deps.clock.monotonic() + ms;
     this.#soon.set(aid, Math.min(at, this.#soon.get(aid) ?? at));
     this.#turns.soon(ms);
   }
@@ -152,7 +152,7 @@ export class NoteFetcher {
       this.#start(aid, requested === null && this.#briefRounds > 0);
     }
     if (this.#running.size === 0 && this.#round === null) this.#pause();
-    const now = this.#deps.clock.now();
+    const now = this.#deps.clock.monotonic();
     // Otherwise the end of a request continues.
     const isPaced = this.#round !== null && this.#running.size < CONCURRENCY;
     let next = isPaced ? now + this.#roundWaitMs : UNTIL_REQUESTED;
@@ -161,7 +161,7 @@ export class NoteFetcher {
   }
 
   #nextRequested(): Aid | null {
-    const now = this.#deps.clock.now();
+    const now = this.#deps.clock.monotonic();
     for (const [aid, at] of this.#soon) {
       if (at > now || this.#running.has(aid)) continue;
       this.#soon.delete(aid);

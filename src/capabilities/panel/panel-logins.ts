@@ -34,6 +34,9 @@ interface Kept {
   readonly hash: string;
   readonly createdAt: number;
   lastSeenAt: number;
+  /** As `createdAt` and `lastSeenAt`, by the clock that never goes back. */
+  readonly begun: number;
+  used: number;
   timer: Timer;
   /** Functions that stop the requests and streams of the session. */
   readonly cuts: Set<() => void>;
@@ -43,18 +46,18 @@ function hashOf(secret: string): string {
   return createHash('sha256').update(secret).digest('hex');
 }
 
-function expiryOf({ createdAt, lastSeenAt }: Kept): number {
+function expiryOf(createdAt: number, lastSeenAt: number): number {
   return Math.min(createdAt + PANEL_SESSION_LIFE_MS, lastSeenAt + PANEL_SESSION_IDLE_MS);
 }
 
 function viewOf(session: Kept): PanelSession {
   const { id, createdAt, lastSeenAt } = session;
-  return { id, createdAt, lastSeenAt, expiresAt: expiryOf(session) };
+  return { id, createdAt, lastSeenAt, expiresAt: expiryOf(createdAt, lastSeenAt) };
 }
 
 export class PanelLogins {
   readonly #clock: Clock;
-  /** The expiry of each code by its hash, Unix milliseconds. */
+  /** The expiry of each code by its hash, by the clock that never goes back. */
   readonly #codes = new Map<string, number>();
   /** Sessions by the hash of their token. */
   readonly #sessions = new Map<string, Kept>();
@@ -69,16 +72,15 @@ export class PanelLogins {
    * @throws SvcError `rate_limited` if there are too many unused codes
    */
   openCode(): { readonly code: string; readonly expiresAt: number } {
-    const now = this.#clock.now();
+    const now = this.#clock.monotonic();
     for (const [hash, end] of this.#codes) if (end <= now) this.#codes.delete(hash);
     if (this.#codes.size >= MAX_PANEL_CODES) {
       const wait = Math.ceil((Math.min(...this.#codes.values()) - now) / 1000);
       throw new SvcError('rate_limited', { details: { retry_after_s: wait } });
     }
     const code = randomBytes(CODE_BYTES).toString('base64url');
-    const expiresAt = now + PANEL_CODE_LIFE_MS;
-    this.#codes.set(hashOf(code), expiresAt);
-    return { code, expiresAt };
+    this.#codes.set(hashOf(code), now + PANEL_CODE_LIFE_MS);
+    return { code, expiresAt: this.#clock.now() + PANEL_CODE_LIFE_MS };
   }
 
   /** Uses a code. True if it was valid. */
@@ -86,20 +88,20 @@ export class PanelLogins {
     const hash = hashOf(code);
     const end = this.#codes.get(hash);
     this.#codes.delete(hash);
-    return end !== undefined && end > this.#clock.now();
+    return end !== undefined && end > this.#clock.monotonic();
   }
 
   /** Starts a session. Its token is not stored. */
   begin(): PanelSession & { readonly token: string } {
     const sessions = [...this.#sessions.values()];
     if (sessions.length >= MAX_PANEL_SESSIONS)
-      this.#end(sessions.reduce((oldest, one) => (one.lastSeenAt < oldest.lastSeenAt ? one : oldest)));
+      this.#end(sessions.reduce((oldest, one) => (one.used < oldest.used ? one : oldest)));
     const token = PANEL_TOKEN_PREFIX + randomBytes(PANEL_TOKEN_BYTES).toString('base64url');
     const hash = hashOf(token);
-    const now = this.#clock.now();
+    const [now, begun] = [this.#clock.now(), this.#clock.monotonic()];
     const id = newId();
     const timer = this.#timer(hash, PANEL_SESSION_IDLE_MS);
-    const session: Kept = { id, hash, createdAt: now, lastSeenAt: now, timer, cuts: new Set() };
+    const session: Kept = { id, hash, createdAt: now, lastSeenAt: now, begun, used: begun, timer, cuts: new Set() };
     this.#sessions.set(hash, session);
     return { ...viewOf(session), token };
   }
@@ -110,6 +112,7 @@ export class PanelLogins {
     const session = this.#sessions.get(hashOf(token));
     if (session === undefined) return null;
     session.lastSeenAt = this.#clock.now();
+    session.used = this.#clock.monotonic();
     return session.id;
   }
 
@@ -156,7 +159,7 @@ export class PanelLogins {
     return this.#clock.after(ms, () => {
       const session = this.#sessions.get(hash);
       if (session === undefined) return;
-      const left = expiryOf(session) - this.#clock.now();
+      const left = expiryOf(session.begun, session.used) - this.#clock.monotonic();
       if (left <= 0) this.#end(session);
       else session.timer = this.#timer(hash, left);
     });

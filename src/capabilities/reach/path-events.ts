@@ -74,7 +74,7 @@ export class PathEvents {
     }
     known.now = path;
     if (known.later !== null) return;
-    const waitMs = known.reportedAt + PATH_EVENT_INTERVAL_MS - clock.now();
+    const waitMs = known.reportedAt + PATH_EVENT_INTERVAL_MS - clock.monotonic();
     if (waitMs <= 0) this.#report(node, nodeKey, known);
     else
       known.later = clock.after(waitMs, () => {
@@ -94,7 +94,7 @@ export class PathEvents {
       const agents = pairs.map(({ remote }) => remote);
       const cause = agents.find((remote) => isKnown(local, remote)) ?? STRANGERS;
       if (!this.#rate.take(`${local} ${cause}`)) continue;
-      known.reportedAt = clock.now();
+      known.reportedAt = clock.monotonic();
       try {
         events.emit(
           local,

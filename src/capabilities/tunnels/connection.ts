@@ -453,7 +453,7 @@ export class TunnelConnection implements FrameTaker {
     this.#keep(chunk);
     const link = this.#isSynced ? this.#link : null;
     if (link === null && !this.#keeps) return this.destroy();
-    this.#timed ??= { offset: this.#sent, at: this.#side.clock.now() };
+    this.#timed ??= { offset: this.#sent, at: this.#side.clock.monotonic() };
     if (link !== null && this.#window === null && this.#sent - this.#acked > FIRST_WINDOW_BYTES) this.#openWindow(link);
     const isStalled = link === null || !writeData(link, chunk);
     if (!isStalled && !this.#isFull) return;
@@ -519,7 +519,7 @@ export class TunnelConnection implements FrameTaker {
     if (timed === null || this.#acked < timed.offset) return;
     this.#timed = null;
     if (this.#window === null || !isLong(link)) return;
-    const tookMs = this.#side.clock.now() - timed.at;
+    const tookMs = this.#side.clock.monotonic() - timed.at;
     const shortMs = 2 * link.path().rttMs + QUEUE_MS;
     if (tookMs <= shortMs) this.#window = Math.min(2 * this.#window, MAX_KEPT_BYTES);
     else if (tookMs > LONG_QUEUE_TIMES * shortMs) this.#window = Math.max(this.#window / 2, FIRST_WINDOW_BYTES);

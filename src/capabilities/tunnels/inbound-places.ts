@@ -51,11 +51,11 @@ export class InboundPlaces {
     const clock = this.#clock;
     const share: QuotaShare | null = this.#quota.take(holder, { onEvict: cut });
     if (share === null) return null;
-    let usedAt = clock.now();
+    let usedAt = clock.monotonic();
     return {
       used: () => {
-        if (clock.now() - usedAt < USED_AGAIN_MS) return;
-        usedAt = clock.now();
+        if (clock.monotonic() - usedAt < USED_AGAIN_MS) return;
+        usedAt = clock.monotonic();
         share.touch();
       },
       leave: () => share.release(),

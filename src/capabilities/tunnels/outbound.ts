@@ -167,7 +167,7 @@ export class OutboundConnections {
     // protocol-tunnels.md, step 13
     const standing = this.#standing.get(connection);
     if (standing === undefined || standing.isBusy || !connection.isCarried || !connection.mayMove) return;
-    const now = this.#clock.now();
+    const now = this.#clock.monotonic();
     if (now < standing.nextLaneAt) return;
     standing.nextLaneAt = now + NEXT_LANE_MS;
     standing.lane = new AbortController();
@@ -202,12 +202,12 @@ export class OutboundConnections {
   async #resume(connection: TunnelConnection, standing: Standing): Promise<void> {
     // protocol-tunnels.md, steps 9 and 12
     const isAgain = standing.lostAt !== null;
-    standing.lostAt ??= this.#clock.now();
+    standing.lostAt ??= this.#clock.monotonic();
     const until = standing.lostAt + RESUME_MS;
     standing.isBusy = true;
     // A node that ends each new link before it is used would otherwise keep this one busy forever.
     if (isAgain) await this.#pause(FIRST_PAUSE_MS, standing.over.signal);
-    if (this.#clock.now() >= until) this.#giveUp(connection);
+    if (this.#clock.monotonic() >= until) this.#giveUp(connection);
     let tryMs = FIRST_TRY_MS;
     for (let pause = FIRST_PAUSE_MS; !connection.destroyed; pause = Math.min(2 * pause, MAX_PAUSE_MS)) {
       const ms = tryMs;
@@ -215,7 +215,7 @@ export class OutboundConnections {
         await this.#inTurn(standing, () => this.#openLink(connection, standing, ms));
         break;
       } catch (error) {
-        if (isFinal(error) || this.#clock.now() >= until) this.#giveUp(connection);
+        if (isFinal(error) || this.#clock.monotonic() >= until) this.#giveUp(connection);
       }
       tryMs = Math.min(2 * tryMs, TRY_MS);
       await this.#pause(pause, standing.over.signal);
@@ -248,7 +248,7 @@ export class OutboundConnections {
     try {
       const lane = await askForBulkLink(link, this.#bulk, limit.signal);
       lane.on('error', () => {
-        standing.nextLaneAt = this.#clock.now() + NEXT_LANE_MS;
+        standing.nextLaneAt = this.#clock.monotonic() + NEXT_LANE_MS;
       });
       if (connection.isCarried) connection.attach(lane);
       else lane.destroy();

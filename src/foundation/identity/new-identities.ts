@@ -20,12 +20,12 @@ export class NewAids {
 
   /** Call when the keys of an AID were created. */
   add(aid: Aid): void {
-    this.#made.set(aid, this.#clock.now());
+    this.#made.set(aid, this.#clock.monotonic());
   }
 
   /** True if the keys of an AID were just created here. */
   has(aid: Aid): boolean {
-    const age = this.#clock.now() - (this.#made.get(aid) ?? Number.NEGATIVE_INFINITY);
+    const age = this.#clock.monotonic() - (this.#made.get(aid) ?? Number.NEGATIVE_INFINITY);
     return age >= 0 && age < NEW_MS;
   }
 

@@ -155,10 +155,14 @@ export class FileOfferStore {
     );
   }
 
-  /** Offers with a due notification of the peer, up to `limit`. */
-  dueNotifications(now: number, limit: number): FileOfferRow[] {
+  /**
+   * Offers with a due notification of the peer, up to `limit`.
+   * @param maxWaitMs longest wait for an attempt. A later time was set by a clock that was ahead
+   */
+  dueNotifications(now: number, maxWaitMs: number, limit: number): FileOfferRow[] {
     return this.#store.all`
-      SELECT * FROM file_offers WHERE tell_at <= ${now} ORDER BY tell_at LIMIT ${limit}`.map(offerOf);
+      SELECT * FROM file_offers WHERE tell_at <= ${now} OR tell_at > ${now + maxWaitMs}
+      ORDER BY tell_at LIMIT ${limit}`.map(offerOf);
   }
 
   /** Schedules the next notification of the peer; null: none is needed. */

@@ -256,10 +256,15 @@ export class GroupStore {
       VALUES (${rid}, ${target}, ${nextAt}, ${until}, ${attempts})`;
   }
 
-  /** Sent invitations that are due again. */
-  dueInvites(now: number, limit: number): InviteOut[] {
+  /**
+   * Sent invitations that are due again.
+   * @param maxWaitMs longest wait for an attempt. A later time was set by a clock that was ahead
+   */
+  dueInvites(now: number, maxWaitMs: number, limit: number): InviteOut[] {
     const rows = this.#store.all`
-      SELECT * FROM room_invites_out WHERE next_at <= ${now} ORDER BY next_at LIMIT ${limit}`;
+      SELECT * FROM room_invites_out
+      WHERE next_at <= ${now} OR (next_at > ${now + maxWaitMs} AND next_at < until)
+      ORDER BY next_at LIMIT ${limit}`;
     return rows.map(inviteOutOf);
   }
 

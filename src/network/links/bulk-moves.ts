@@ -228,7 +228,7 @@ class MovableLink {
 
   /** True if another attempt may start now. */
   mayTry(): boolean {
-    const now = this.#clock.now();
+    const now = this.#clock.monotonic();
     if (!this.mayMove || now < this.#nextAt || this.stream.destroyed) return false;
     this.#nextAt = now + NEXT_MOVE_MS;
     return true;

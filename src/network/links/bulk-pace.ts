@@ -102,22 +102,22 @@ export class BulkPace implements WritePace {
   }
 
   async #wait(bytes: number): Promise<void> {
-    if (this.#clock.now() - this.#waitedAt > WRITER_PAUSE_MS) this.#watch = null;
+    if (this.#clock.monotonic() - this.#waitedAt > WRITER_PAUSE_MS) this.#watch = null;
     this.#watch ??= new LossWatch(this.#link, this.#lossy, this.#clock);
     let sent = this.#link.sentBytes();
-    let sentAt = this.#clock.now();
+    let sentAt = this.#clock.monotonic();
     while (!this.#link.isOver() && this.#look(bytes)) {
       const afterWrite = this.#afterWrite(bytes);
       if (this.#watch.isLossy(this.#passed - this.#inEngine())) this.#slowed();
       else if (afterWrite <= this.#allowed / 2) this.#allowed = Math.min(2 * this.#allowed, MAX_PACED_BYTES);
-      const now = this.#clock.now();
+      const now = this.#clock.monotonic();
       this.#waitedAt = now;
       await this.#pause();
       const sentNow = this.#link.sentBytes();
-      if (sentNow !== sent) [sent, sentAt] = [sentNow, this.#clock.now()];
+      if (sentNow !== sent) [sent, sentAt] = [sentNow, this.#clock.monotonic()];
       // The engine holds nothing, or cannot send. In the first case only a write gets it going, and in the second one
       // the engine itself makes the writer wait.
-      else if (this.#clock.now() - sentAt >= STILL_MS) this.#base = sent - this.#passed;
+      else if (this.#clock.monotonic() - sentAt >= STILL_MS) this.#base = sent - this.#passed;
     }
     this.#passed += bytes;
   }

@@ -138,7 +138,7 @@ class AnswerWatch {
     if (this.#silence !== null) return;
     if (this.#told !== undefined) this.#tellSilence(this.#told);
     const limitMs = Math.max(SILENCE_MS, SILENCE_RTTS * this.#session.connection.rtt());
-    const now = this.#clock.now();
+    const now = this.#clock.monotonic();
     const silentMs = now - (this.#session.unansweredSince ?? now);
     this.#silence = new SilenceWatch(this.#clock, Math.max(0, limitMs - silentMs), () => {
       if (this.#isSilent()) detach(this.#replace());
@@ -154,7 +154,7 @@ class AnswerWatch {
 
   #tellSilence({ minMs, roundTrips, onSilence }: NodeSilence): void {
     const session = this.#session;
-    const now = this.#clock.now();
+    const now = this.#clock.monotonic();
     session.asks();
     const limitMs = Math.max(minMs, roundTrips * session.connection.rtt());
     const untilMs = (session.unansweredSince ?? now) + limitMs - now;

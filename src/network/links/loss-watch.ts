@@ -81,6 +81,6 @@ export class LossWatch {
   }
 
   #counts(): PathCounts {
-    return { at: this.#clock.now(), ...(this.#link.packets?.() ?? { sent: 0, lost: 0 }) };
+    return { at: this.#clock.monotonic(), ...(this.#link.packets?.() ?? { sent: 0, lost: 0 }) };
   }
 }

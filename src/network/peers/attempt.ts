@@ -47,7 +47,7 @@ export class DialAttempt {
 
   /** Calls back if the handshake takes too long. */
   watch({ minMs, roundTrips, usualRttMs, onSilence }: NodeSilence, clock: Clock): Timer {
-    const untilMs = this.begunAt + Math.max(minMs, roundTrips * usualRttMs) - clock.now();
+    const untilMs = this.begunAt + Math.max(minMs, roundTrips * usualRttMs) - clock.monotonic();
     return clock.after(Math.max(0, untilMs), () => {
       if (!this.#isAnswered) onSilence();
     });

@@ -276,7 +276,7 @@ export async function race<T>(
   const queue = [...runners];
   const outcome = Promise.withResolvers<T>();
   const others = new AbortController();
-  const startedAt = clock.now();
+  const startedAt = clock.monotonic();
   let running = 0;
   let latest: Runner<T> | undefined;
   let timer: Timer | undefined;
@@ -294,7 +294,7 @@ export async function race<T>(
     const [next] = queue;
     // If each failure starts the next runner, later runners keep their distance to it.
     const waitMs = (afterMs: number): number =>
-      hurry === 'when one has failed' ? afterMs - runner.afterMs : startedAt + afterMs - clock.now();
+      hurry === 'when one has failed' ? afterMs - runner.afterMs : startedAt + afterMs - clock.monotonic();
     if (next !== undefined) timer = clock.after(Math.max(0, waitMs(next.afterMs)), begin);
     runner.run(others.signal).then(won, (failure: unknown) => lost(runner, failure));
   };

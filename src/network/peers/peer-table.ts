@@ -159,7 +159,7 @@ export class PeerTable implements Component {
   }
 
   async start(): Promise<void> {
-    this.#lookedAt = this.#clock.now();
+    this.#lookedAt = this.#clock.monotonic();
     const onError = (error: unknown): void => this.#log.warn({ error }, 'connections could not be checked');
     const options = { firstMs: this.#lookPauseMs, periodMs: LOOK_MS, onError };
     this.#looks = every(this.#clock, options, () => {
@@ -333,7 +333,7 @@ export class PeerTable implements Component {
     if (!peer.isAtRest) this.#active.set(nodeId, peer);
     else if (this.#active.delete(nodeId) && peer.isPlaced) this.#atRest.set(nodeId, peer);
     if (this.#active.size > 0 === had) return;
-    this.#lookedAt = this.#clock.now();
+    this.#lookedAt = this.#clock.monotonic();
     this.#looks?.plan(this.#lookPauseMs);
   }
 
@@ -350,7 +350,7 @@ export class PeerTable implements Component {
   }
 
   #look(): void {
-    const now = this.#clock.now();
+    const now = this.#clock.monotonic();
     const passedMs = now - this.#lookedAt;
     this.#lookedAt = now;
     const peers = this.#active.values();
@@ -360,9 +360,8 @@ export class PeerTable implements Component {
   }
 
   #doubtAll(): void {
-    const now = this.#clock.now();
-    // A clock that was set back proves nothing.
-    if (now >= this.#doubtedAt && now - this.#doubtedAt < DOUBT_MS) return;
+    const now = this.#clock.monotonic();
+    if (now - this.#doubtedAt < DOUBT_MS) return;
     this.#doubtedAt = now;
     for (const peer of this.#active.values()) peer.doubt();
   }

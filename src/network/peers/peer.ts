@@ -228,7 +228,7 @@ export class Peer {
 
   /** A recent attempt with the same start points, or a new one. */
   #attempt(place: NodePlace, relays: boolean): DialAttempt {
-    const now = this.#context.clock.now();
+    const now = this.#context.clock.monotonic();
     const names = knownOf(place);
     const fits = (other: DialAttempt): boolean =>
       other.relays === relays &&

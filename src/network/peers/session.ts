@@ -60,7 +60,7 @@ export class NodeSession {
     this.nodeId = toHex(connection.remoteKey);
     this.instance = toHex(theirs.instance);
     this.openedAt = dependencies.clock.now();
-    this.#idleSince = this.openedAt;
+    this.#idleSince = dependencies.clock.monotonic();
     detach(
       connection.closed.then(() => {
         this.#closed = true;
@@ -75,7 +75,7 @@ export class NodeSession {
 
   /** Milliseconds since the last stream closed; 0 with an open stream. */
   get idleMs(): number {
-    return this.#streams > 0 ? 0 : this.#clock.now() - this.#idleSince;
+    return this.#streams > 0 ? 0 : this.#clock.monotonic() - this.#idleSince;
   }
 
   /** True if this node opens no new streams on it. Open streams continue. */
@@ -127,18 +127,17 @@ export class NodeSession {
 
   /** A packet arrived. */
   heard(): void {
-    this.#heardAt = this.#clock.now();
+    this.#heardAt = this.#clock.monotonic();
   }
 
-  /** True if a packet arrived within this time. A clock that was set back gives false. */
+  /** True if a packet arrived within this time. */
   heardWithin(ms: number): boolean {
-    const silentMs = this.#clock.now() - this.#heardAt;
-    return silentMs >= 0 && silentMs < ms;
+    return this.#clock.monotonic() - this.#heardAt < ms;
   }
 
   /** To be called when a packet is sent that the other node answers. */
   asks(): void {
-    if (this.unansweredSince === null) this.#asked = { at: this.#clock.now(), received: this.receivedBytes };
+    if (this.unansweredSince === null) this.#asked = { at: this.#clock.monotonic(), received: this.receivedBytes };
   }
 
   /** When the first packet was sent that the other node should have answered; null if a packet arrived since. */
@@ -164,7 +163,7 @@ export class NodeSession {
 
   #release(): void {
     this.#streams--;
-    this.#idleSince = this.#clock.now();
+    this.#idleSince = this.#clock.monotonic();
   }
 }
 

@@ -74,12 +74,12 @@ export class AddressVerification implements Component {
     const all = candidates().slice(0, MAX_VERIFIED);
     const names = new Set(all.map(formatAddress));
     this.#verdicts = new Map([...this.#verdicts].filter(([name]) => names.has(name)));
-    const due = all.filter((one) => (this.#verdicts.get(formatAddress(one))?.until ?? 0) <= clock.now());
+    const due = all.filter((one) => (this.#verdicts.get(formatAddress(one))?.until ?? 0) <= clock.monotonic());
     const helpers = due.length > 0 ? await nodes() : [];
     for (const address of due) {
       const isReached = await this.#isReached(address, helpers);
       const again = { true: REACHABLE_TTL_MS, false: UNREACHABLE_TTL_MS, null: UNANSWERED_RETRY_MS }[`${isReached}`];
-      const at = clock.now();
+      const at = clock.monotonic();
       this.#verdicts.set(formatAddress(address), { isReached, at, until: at + again });
     }
     this.#report();

@@ -127,7 +127,7 @@ export class ChosenHelpers implements Component {
   async start(): Promise<void> {
     const onError = (error: unknown): void => this.#deps.log.warn({ error }, 'cannot search for helpers');
     const { clock, hello, store } = this.#deps;
-    this.#searchAllowedAt = clock.now() + SETTLE_MS;
+    this.#searchAllowedAt = clock.monotonic() + SETTLE_MS;
     this.#checks = every(clock, { firstMs: SETTLE_MS, periodMs: HELPER_HELLO_MS, onError }, () => this.#check());
     const onResult = (): void => (this.#deps.isNeeded() ? this.#checks?.soon() : undefined);
     this.#previous = new PreviousHelpers(store.all, { clock, hello, onResult, timeoutMs: ANSWER_TIMEOUT_MS });
@@ -172,7 +172,7 @@ export class ChosenHelpers implements Component {
   onReachability(): void {
     const isNeeded = this.#deps.isNeeded();
     if (isNeeded && !this.#wasNeeded) {
-      const now = this.#deps.clock.now();
+      const now = this.#deps.clock.monotonic();
       if (now > this.#searchAllowedAt) this.#searchAllowedAt = now + SETTLE_MS;
       this.#previous?.sendHellos();
       this.#checks?.soon(this.#previous?.hasAny === true ? 0 : SETTLE_MS);
@@ -204,7 +204,7 @@ export class ChosenHelpers implements Component {
     await Promise.all(this.#helpers.map((helper) => this.#checkHelper(helper)));
     if (this.#previous?.hasAny === true) {
       if (!this.#previous.isPending) await this.#addPrevious();
-      const leftMs = this.#searchAllowedAt - this.#deps.clock.now();
+      const leftMs = this.#searchAllowedAt - this.#deps.clock.monotonic();
       if (leftMs > 0 && this.#helpers.length < TARGET_HELPERS) return leftMs;
     }
     if (this.#helpers.length < TARGET_HELPERS && !this.#stopped) await this.#addMissing();
@@ -293,11 +293,11 @@ export class ChosenHelpers implements Component {
 
   async #identify({ host, port, firstSeen }: TableNode): Promise<HelperCandidate | null> {
     const { clock, identify } = this.#deps;
-    const startedAt = clock.now();
+    const [startedAt, now] = [clock.monotonic(), clock.now()];
     using limit = awakeTimeout(clock, ANSWER_TIMEOUT_MS);
     const at = await abortable(identify({ host, port }), limit.signal).catch(() => null);
     if (at === null && this.#isFormer({ host, port })) this.#avoid({ host, port });
-    const cost = clock.now() - startedAt + (startedAt - firstSeen < LONG_KNOWN_MS ? NEW_NODE_PENALTY_MS : 0);
+    const cost = clock.monotonic() - startedAt + (now - firstSeen < LONG_KNOWN_MS ? NEW_NODE_PENALTY_MS : 0);
     return at === null ? null : { host, port, at, cost };
   }
 
@@ -325,12 +325,12 @@ export class ChosenHelpers implements Component {
     const failures = (this.#failures.peek(key)?.failures ?? 0) + 1;
     const maxMs = this.#isFormer(node) ? MAX_LOST_AVOID_MS : MAX_AVOID_MS;
     const pause = { firstMs: MIN_AVOID_MS, maxMs, factor: AVOID_FACTOR };
-    this.#failures.set(key, { failures, until: this.#deps.clock.now() + backoff(pause, failures) });
+    this.#failures.set(key, { failures, until: this.#deps.clock.monotonic() + backoff(pause, failures) });
   }
 
   /** Remaining time to avoid a node, milliseconds. */
   #avoidedMs(node: Address): number {
-    return Math.max(0, (this.#failures.peek(formatAddress(node))?.until ?? 0) - this.#deps.clock.now());
+    return Math.max(0, (this.#failures.peek(formatAddress(node))?.until ?? 0) - this.#deps.clock.monotonic());
   }
 
   #isFormer(node: Address): boolean {

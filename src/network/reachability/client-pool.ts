@@ -43,7 +43,7 @@ export class ClientPool {
 
   /** Milliseconds until the next round may begin. */
   get waitMs(): number {
-    return Math.max(0, this.#lastRoundAt + BIRTHDAY_SPACING_MS - this.#clock.now());
+    return Math.max(0, this.#lastRoundAt + BIRTHDAY_SPACING_MS - this.#clock.monotonic());
   }
 
   /** Starts creating the sockets before they are needed. Their creation is as slow as several round trips. */
@@ -75,7 +75,7 @@ export class ClientPool {
    */
   async dial({ host, port }: Address, expectedKey: Uint8Array, signal?: AbortSignal): Promise<EngineConnection> {
     if (this.waitMs > 0) throw new SvcError('rate_limited');
-    this.#lastRoundAt = this.#clock.now();
+    this.#lastRoundAt = this.#clock.monotonic();
     using limit = awakeTimeout(this.#clock, BIRTHDAY_TIMEOUT_MS, signal);
     await abortable(abortable(this.#ensureClients(), limit.signal), this.#stop.signal);
     const round: { winner: EngineConnection | null; isOver: boolean } = { winner: null, isOver: false };

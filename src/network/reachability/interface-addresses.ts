@@ -71,7 +71,7 @@ export class InterfaceAddresses {
 
   /** Reads the current addresses. The last ones, if the system cannot list them: it needs a free descriptor. */
   read(): readonly InterfaceAddress[] {
-    this.#readAt = this.#clock.now();
+    this.#readAt = this.#clock.monotonic();
     const read = readInterfaces(this.#read);
     if (read !== null) this.#addresses = Object.values(read).flatMap((all) => all ?? []);
     return this.#addresses;
@@ -79,7 +79,7 @@ export class InterfaceAddresses {
 
   /** The addresses as of at most a second ago. */
   recent(): readonly InterfaceAddress[] {
-    const age = this.#clock.now() - this.#readAt;
-    return age >= 0 && age < CACHE_MS ? this.#addresses : this.read();
+    const age = this.#clock.monotonic() - this.#readAt;
+    return age < CACHE_MS ? this.#addresses : this.read();
   }
 }

@@ -245,7 +245,7 @@ export class LanDiscovery implements Component {
 
   #respond(): void {
     // protocol-dht.md, step 20
-    this.#lastResponseAt = this.#deps.clock.now();
+    this.#lastResponseAt = this.#deps.clock.monotonic();
     const { network, nodeKey } = this.#options;
     this.#socket?.send(encodeAnnouncement({ network, nodeKey, port: this.#deps.dhtPort() }));
   }
@@ -258,7 +258,9 @@ export class LanDiscovery implements Component {
     if (packet === null) return;
     // Immediately, or later if the last response was less than a second ago.
     if (isServiceQuery(packet))
-      this.#responses?.soon(Math.max(0, this.#lastResponseAt + MIN_RESPONSE_INTERVAL_MS - this.#deps.clock.now()));
+      this.#responses?.soon(
+        Math.max(0, this.#lastResponseAt + MIN_RESPONSE_INTERVAL_MS - this.#deps.clock.monotonic()),
+      );
     const announcement = decodeAnnouncement(packet);
     if (announcement !== null && this.#isOther(announcement)) this.#report({ host: from, port: announcement.port });
   }

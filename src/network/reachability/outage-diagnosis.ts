@@ -130,8 +130,8 @@ export class OutageDiagnosis {
   }
 
   async #cause(): Promise<OutageCause> {
-    const now = this.#deps.clock.now();
-    if (this.#cached !== null && now >= this.#cached.at && now - this.#cached.at < CACHE_MS) return this.#cached.cause;
+    const now = this.#deps.clock.monotonic();
+    if (this.#cached !== null && now - this.#cached.at < CACHE_MS) return this.#cached.cause;
     const cause = await this.#diagnoses.run('', () => this.#diagnose());
     this.#cached = { cause, at: now };
     return cause;

@@ -95,7 +95,7 @@ export class RelayBudgets {
   constructor(limits: RelayByteLimits, { clock }: { readonly clock: Clock }) {
     this.#limits = limits;
     this.#clock = clock;
-    this.#all = new Budget(limits.bytesPerSecond, limits.bytesPerDay, clock.now());
+    this.#all = new Budget(limits.bytesPerSecond, limits.bytesPerDay, clock.monotonic());
     this.#day = this.#today();
   }
 
@@ -122,7 +122,7 @@ export class RelayBudgets {
         return budgets.some((budget) => budget.isUsedUp);
       },
       spend: (bytes) => {
-        const now = clock.now();
+        const now = clock.monotonic();
         for (const budget of budgets) if (!budget.has(bytes, now)) return false;
         for (const budget of budgets) budget.spend(bytes);
         return true;
@@ -137,7 +137,7 @@ export class RelayBudgets {
   #budget(name: string, shares: number): Budget {
     const { bytesPerSecondPerSource, bytesPerDayPerSource } = this.#limits;
     const [perSecond, perDay] = [shares * bytesPerSecondPerSource, shares * bytesPerDayPerSource];
-    return this.#budgets.get(name) ?? new Budget(perSecond, perDay, this.#clock.now());
+    return this.#budgets.get(name) ?? new Budget(perSecond, perDay, this.#clock.monotonic());
   }
 
   /** The usage of a source or network is kept until the next day, unless it is zero. */

@@ -318,7 +318,7 @@ export class Relay {
       account.close();
       return null;
     }
-    const opened: OpenSession = { session, account, share, activeAt: this.#deps.clock.now() };
+    const opened: OpenSession = { session, account, share, activeAt: this.#deps.clock.monotonic() };
     evictable = opened;
     this.#sessions.add(opened);
     this.#startChecks();
@@ -357,7 +357,7 @@ export class Relay {
   }
 
   #check(): void {
-    const now = this.#deps.clock.now();
+    const now = this.#deps.clock.monotonic();
     for (const entry of this.#sessions) {
       if (entry.session.takeActivity()) entry.activeAt = now;
       const idleTimeout = entry.session.isJoined ? RELAY_IDLE_MS : RELAY_JOIN_MS;

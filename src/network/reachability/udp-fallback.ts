@@ -205,7 +205,7 @@ export class UdpFallback implements Component {
     tls.moved.add(() => this.#onMoved());
     tls.lost.add((failure) => this.#onLost(failure));
     tls.silent.add(() => {
-      if (clock.now() - this.#triedAt >= HELPER_TRIAL_PAUSE_MS) this.#tryHelpers();
+      if (clock.monotonic() - this.#triedAt >= HELPER_TRIAL_PAUSE_MS) this.#tryHelpers();
     });
     // After the login of a portal, nodes answer before the next round.
     this.#stopListening = records.onReachability(() => {
@@ -354,7 +354,7 @@ export class UdpFallback implements Component {
     this.#trouble = trouble;
     this.#isChecked = true;
     if (trouble === 'flows_expire' && (await this.#connect())) {
-      this.#udpTryAt = this.#parts.clock.now() + EXPIRY_PAUSE_MS;
+      this.#udpTryAt = this.#parts.clock.monotonic() + EXPIRY_PAUSE_MS;
       return EXPIRY_PAUSE_MS;
     }
     if (trouble === 'quic_dropped') detach(this.#measurePath());
@@ -373,13 +373,13 @@ export class UdpFallback implements Component {
       return UDP_RETRY_MS;
     }
     return (await this.#connect())
-      ? Math.max(0, this.#udpTryAt - this.#parts.clock.now())
+      ? Math.max(0, this.#udpTryAt - this.#parts.clock.monotonic())
       : backoff({ firstMs: MIN_PAUSE_MS, maxMs: MAX_PAUSE_MS }, ++this.#failures);
   }
 
   async #whileOnTls(): Promise<number> {
     const { tls, clock } = this.#parts;
-    const now = clock.now();
+    const now = clock.monotonic();
     if (tls.spare === null && now >= this.#spareSearchAt) detach(this.#findSpare());
     if (now >= this.#udpTryAt) {
       if (await this.#udpWorks()) {
@@ -390,7 +390,7 @@ export class UdpFallback implements Component {
       this.#tryHelpers();
     }
     const nextAt = tls.spare === null ? Math.min(this.#udpTryAt, this.#spareSearchAt) : this.#udpTryAt;
-    return Math.max(0, nextAt - clock.now());
+    return Math.max(0, nextAt - clock.monotonic());
   }
 
   // Trials of the helpers. Only an answer of another node shows that a helper forwards datagrams.
@@ -399,7 +399,7 @@ export class UdpFallback implements Component {
   #tryHelpers(): void {
     const { tls, clock, log } = this.#parts;
     if (this.#trial !== null || !tls.isActive) return;
-    this.#triedAt = clock.now();
+    this.#triedAt = clock.monotonic();
     this.#trial = this.#compareHelpers()
       .catch((error: unknown) => log.warn({ error }, 'UDP over TLS: a trial of the helpers failed'))
       .finally(() => {
@@ -450,7 +450,7 @@ export class UdpFallback implements Component {
     if (this.#failure?.failure !== 'forwards_nothing') log.warn({}, text);
     this.#failure = new TlsFailure('forwards_nothing', text);
     this.#set('failed');
-    this.#udpTryAt = Math.min(this.#udpTryAt, this.#parts.clock.now() + MIN_UDP_RETRY_MS);
+    this.#udpTryAt = Math.min(this.#udpTryAt, this.#parts.clock.monotonic() + MIN_UDP_RETRY_MS);
     this.#rounds?.soon();
   }
 
@@ -460,10 +460,10 @@ export class UdpFallback implements Component {
     const nodes = this.#probed(({ host }) => host !== session.host && host !== session.target.host);
     if (nodes.length === 0) return { asked: 0, ms: null };
     const port = records.openPortAt(tls.trialSocket(session));
-    const startedAt = clock.now();
+    const startedAt = clock.monotonic();
     const answers = nodes.map(async (node) => {
       if ((await port.identify(node)) === null) throw new SvcError('timeout');
-      return clock.now() - startedAt;
+      return clock.monotonic() - startedAt;
     });
     using limit = awakeTimeout(clock, HELPER_TRIAL_MS, this.#end.signal);
     try {
@@ -511,7 +511,7 @@ export class UdpFallback implements Component {
 
   /** Some middleboxes permanently drop a flow some time after its first packet. New ports then only help for that time. */
   #troubleOfFlows(): UdpTrouble | null {
-    const now = this.#parts.clock.now();
+    const now = this.#parts.clock.monotonic();
     if (this.#wasSilent) this.#expiries = [...this.#expiries.filter((at) => now - at < EXPIRY_WINDOW_MS), now];
     this.#wasSilent = false;
     return this.#expiries.length > 1 && this.#parts.isAllowed() ? 'flows_expire' : null;
@@ -583,7 +583,7 @@ export class UdpFallback implements Component {
 
   #planUdp(): void {
     const pause = { firstMs: MIN_UDP_RETRY_MS, maxMs: UDP_RETRY_MS, factor: UDP_RETRY_FACTOR };
-    this.#udpTryAt = this.#parts.clock.now() + backoff(pause, ++this.#udpFailures);
+    this.#udpTryAt = this.#parts.clock.monotonic() + backoff(pause, ++this.#udpFailures);
   }
 
   /** Tries records and QUIC over UDP while TLS is used. Nothing of it needs TLS, which may be dead. */
@@ -628,7 +628,7 @@ export class UdpFallback implements Component {
     this.#failure = null;
     this.#checkedFrom = clock.now();
     // If flows still expire, the next silence shows it.
-    this.#expiries = this.#trouble === 'flows_expire' ? [clock.now()] : [];
+    this.#expiries = this.#trouble === 'flows_expire' ? [clock.monotonic()] : [];
     this.#replacePorts();
   }
 
@@ -637,10 +637,10 @@ export class UdpFallback implements Component {
     const { tls, pool, onSwitch, clock } = this.#parts;
     this.#hasPorts = false;
     onSwitch();
-    const until = clock.now() + DRAIN_MS;
+    const until = clock.monotonic() + DRAIN_MS;
     const look = (): void => {
       if (tls.isActive || this.#end.signal.aborted) return;
-      if (pool.usesBorrowedPorts && clock.now() < until) clock.after(DRAIN_LOOK_MS, look);
+      if (pool.usesBorrowedPorts && clock.monotonic() < until) clock.after(DRAIN_LOOK_MS, look);
       // Streams that have not moved end in order.
       else detach(pool.leaveBorrowedPorts(true).then(() => (tls.isActive ? undefined : tls.disconnect())));
     };
@@ -785,7 +785,7 @@ export class UdpFallback implements Component {
     const main = tls.session;
     this.#lacksTargets = this.#targets(main).length === 0;
     const firstMs = this.#lacksTargets ? MIN_UDP_RETRY_MS : MIN_SPARE_PAUSE_MS;
-    this.#spareSearchAt = clock.now() + backoff({ firstMs, maxMs: MAX_SPARE_PAUSE_MS }, ++this.#spareFailures);
+    this.#spareSearchAt = clock.monotonic() + backoff({ firstMs, maxMs: MAX_SPARE_PAUSE_MS }, ++this.#spareFailures);
     if (main === null) return;
     try {
       if (this.#lacksTargets) this.#named = await this.#neighborsOf(main);
@@ -798,7 +798,7 @@ export class UdpFallback implements Component {
       if (asked >= MIN_SILENT_NODES && ms === null) {
         this.#shun(session);
         session.close();
-        this.#spareSearchAt = clock.now();
+        this.#spareSearchAt = clock.monotonic();
         this.#rounds?.soon();
         return;
       }

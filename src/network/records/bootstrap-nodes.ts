@@ -78,14 +78,14 @@ class Listed {
    */
   async #resolve(clock: Clock, resolveName: ResolveName): Promise<void> {
     const { host } = this.contact;
-    const isFresh = this.state === 'met' && clock.now() - this.#resolvedAt < NAME_TTL_MS;
+    const isFresh = this.state === 'met' && clock.monotonic() - this.#resolvedAt < NAME_TTL_MS;
     if (isIPv4(host) || isFresh) return;
     const named = await resolveName(host).catch(() => []);
     const found = isIPv6(host) ? [host, ...named] : named;
     const hosts = [...new Set(found.filter((one) => isIPv4(one)))].slice(0, MAX_ADDRESSES_PER_NAME);
     if (hosts.length > 0) this.hosts = hosts;
     else if (this.hosts.length === 0) this.state = found.length > 0 ? 'ipv6' : 'unresolved';
-    this.#resolvedAt = clock.now();
+    this.#resolvedAt = clock.monotonic();
   }
 
   /** Contacts the entry. True as soon as a node has answered, and proven the key if one is required. */

@@ -129,7 +129,7 @@ export class ClosestNodes {
   constructor(options: SearchOptions, dependencies: SearchDependencies) {
     this.#options = options;
     this.#deps = dependencies;
-    this.#began = dependencies.clock.now();
+    this.#began = dependencies.clock.monotonic();
     for (const address of options.start) this.#add(address, null);
     this.#step();
   }
@@ -147,8 +147,7 @@ export class ClosestNodes {
 
   /** Whether the nodes that answered still accept our tokens. */
   get isFresh(): boolean {
-    const age = this.#deps.clock.now() - this.#began;
-    return age >= 0 && age < FRESH_MS;
+    return this.#deps.clock.monotonic() - this.#began < FRESH_MS;
   }
 
   /**

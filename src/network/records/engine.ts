@@ -297,7 +297,7 @@ export class DhtEngine {
   /** The nodes of the routing table, and when each was last heard (Unix milliseconds). */
   nodes(): { readonly node: Located; readonly firstSeen: number; readonly lastSeen: number }[] {
     // The two clocks may show different times.
-    const shift = this.#deps.clock.now() - this.#world.clock.now();
+    const shift = this.#deps.clock.now() - this.#world.clock.monotonic();
     return this.#keeper.table.nodes().map((node) => {
       return { node, firstSeen: shift + node.addedAt, lastSeen: shift + node.heardAt };
     });
@@ -349,7 +349,7 @@ export class DhtEngine {
     if (!this.#isStarted || this.#rpc.isStopped) return null;
     const { clock, health } = this.#deps;
     const { retry = false, probing = false } = options;
-    const started = clock.now();
+    const started = clock.monotonic();
     const onSilence = (): void => {
       this.#noteSilence();
       if (health.failed(to) >= FAILURES_TO_DROP) this.drop(to);
@@ -360,9 +360,9 @@ export class DhtEngine {
       probing ? { retry, socket: this.#rpc.clientSocket } : { retry, onSilence },
     );
     if (answer === null) return null;
-    health.answered(to, clock.now() - started);
+    health.answered(to, clock.monotonic() - started);
     this.#silentRequests = 0;
-    this.#answeredAt = clock.now();
+    this.#answeredAt = clock.monotonic();
     return answer.error === 0 ? answer : null;
   }
 
@@ -371,7 +371,7 @@ export class DhtEngine {
    * local port.
    */
   #noteSilence(): void {
-    const now = this.#deps.clock.now();
+    const now = this.#deps.clock.monotonic();
     this.#silentRequests++;
     const isSilent = this.#silentRequests >= SILENT_REQUESTS && now - this.#answeredAt >= SILENT_MS;
     if (!isSilent || this.#answeredAt === 0) return;

@@ -126,7 +126,7 @@ export class Membership {
 
   /** Starts in the background, because the network may be available only later. */
   start(): void {
-    this.#begunAt = this.#deps.clock.now();
+    this.#begunAt = this.#deps.clock.monotonic();
     this.#entries.soon();
   }
 
@@ -153,7 +153,7 @@ export class Membership {
     }
     this.#report();
     this.#failedEntries = engine.peerCount === 0 ? this.#failedEntries + 1 : 0;
-    const isEarly = this.#deps.clock.now() - this.#begunAt < EARLY_MS;
+    const isEarly = this.#deps.clock.monotonic() - this.#begunAt < EARLY_MS;
     const maxMs = isEarly ? MAX_EARLY_RETRY_MS : MAX_RETRY_MS;
     return backoff({ firstMs: MIN_RETRY_MS, maxMs }, this.#failedEntries) || UNTIL_REQUESTED;
   }
@@ -226,7 +226,7 @@ export class Membership {
     observed.clear();
     if (nodeScope(engine.address.host) === IP_SCOPE.none) engine.leave();
     this.#failedProbes = 0;
-    this.#begunAt = this.#deps.clock.now();
+    this.#begunAt = this.#deps.clock.monotonic();
     this.#entries.plan(SETTLE_MS);
     this.#report();
   }

@@ -39,8 +39,8 @@ export function ownHosts({ clock }: { readonly clock: Clock }): OwnHosts {
   /** Cached results, because every datagram needs one. */
   const sources = new LruCache<string, string | null>({ maxEntries: MAX_SOURCES });
   const current = (): typeof networks => {
-    const now = clock.now();
-    if (Math.abs(now - readAt) > READ_AGAIN_MS) {
+    const now = clock.monotonic();
+    if (now - readAt > READ_AGAIN_MS) {
       readAt = now;
       const read = readInterfaces();
       if (read === null) return networks;

@@ -71,7 +71,7 @@ export class PeerHealth {
     const key = formatAddress(peer);
     const failures = (this.#failing.get(key)?.failures ?? 0) + 1;
     const suspicion = backoff({ firstMs: SUSPICION_MS, maxMs: MAX_SUSPICION_MS }, failures);
-    this.#failing.set(key, { failures, until: this.#clock.now() + suspicion });
+    this.#failing.set(key, { failures, until: this.#clock.monotonic() + suspicion });
     return failures;
   }
 
@@ -84,7 +84,7 @@ export class PeerHealth {
   failures(peer: Address): number {
     if (this.#failing.size === 0) return 0;
     const failing = this.#failing.peek(formatAddress(peer));
-    return failing !== undefined && this.#clock.now() < failing.until ? failing.failures : 0;
+    return failing !== undefined && this.#clock.monotonic() < failing.until ? failing.failures : 0;
   }
 }
 

@@ -112,7 +112,7 @@ export class RecordSetFetcher {
     const within = AbortSignal.any([signal, stop.signal]);
     const ended = Promise.withResolvers<void>();
     within.addEventListener('abort', () => ended.resolve(), { once: true });
-    const started = clock.now();
+    const started = clock.monotonic();
     const asked = new Set<readonly NodeAnswer[]>();
     const graces: Timer[] = [];
     let lanes = 0;
@@ -129,7 +129,7 @@ export class RecordSetFetcher {
         if (isFull(wanted)) stop.abort();
         // Otherwise a few nodes with few records could cut off many nodes with many records.
         if ([...asked].some((other) => votersOf(other) > votersOf(group))) continue;
-        graces.push(clock.after(Math.max(MIN_GRACE_MS, 2 * (clock.now() - started)), () => stop.abort()));
+        graces.push(clock.after(Math.max(MIN_GRACE_MS, 2 * (clock.monotonic() - started)), () => stop.abort()));
       }
       if (--lanes === 0) stop.abort();
     };

@@ -73,6 +73,11 @@ export class ReplicationQueue {
     return rows.map((row) => blobOf(row, 'key'));
   }
 
+  /** Repairs times of a clock that was ahead, until which no record would be due. @param now Unix seconds */
+  repairTimes(now: number): void {
+    this.#store().run(`UPDATE records SET heard_at = ? WHERE ${LONG_LIVED} AND heard_at > ?`, now, now);
+  }
+
   /** Notes that these records were checked. @param at Unix seconds */
   heard(ids: readonly number[], at: number): void {
     const store = this.#store();

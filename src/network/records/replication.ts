@@ -139,7 +139,7 @@ export class Replication {
   start(): void {
     const { clock, log, store, random } = this.#deps;
     const hasEarlierRecords = store.replicationQueue.keys(new Uint8Array(), 1).length > 0;
-    if (hasEarlierRecords) this.#reunitedAt = clock.now() + SETTLE_MS;
+    if (hasEarlierRecords) this.#reunitedAt = clock.monotonic() + SETTLE_MS;
     const firstMs = IDLE_MS * (1 - random() / 2);
     const onError = (error: unknown): void => log.warn({ error }, 'records could not be replicated');
     this.#turns = every(clock, { firstMs, periodMs: IDLE_MS, onError }, () => this.#step());
@@ -155,7 +155,7 @@ export class Replication {
   /** Call this with each node that enters the table. */
   onNode(node: Address): void {
     if (this.#stopped) return;
-    const now = this.#deps.clock.now();
+    const now = this.#deps.clock.monotonic();
     const cameAt = now < this.#reunitedAt ? 0 : now;
     const dueAt = now + SETTLE_MS * (1 + this.#deps.random());
     this.#neighbors.set(formatAddress(node), { node: { host: node.host, port: node.port }, cameAt, dueAt });
@@ -179,6 +179,7 @@ export class Replication {
     if (this.#bytes.retryAfterMs('') > 0) return PAUSE_MS;
     const now = unixSeconds(this.#deps.clock);
     const { replicationQueue } = this.#deps.store;
+    replicationQueue.repairTimes(now);
     const due = replicationQueue.due(this.#lastPublisher, Math.ceil(now - this.#restS), now + MIN_LIFE_LEFT_S);
     if (due === null) return this.#idleMs();
     this.#lastPublisher = due.publisher;
@@ -187,13 +188,13 @@ export class Replication {
 
   /** The pause if nothing is due: until a new node gets its records, at most a minute. */
   #idleMs(): number {
-    const now = this.#deps.clock.now();
+    const now = this.#deps.clock.monotonic();
     const dues = this.#neighbors.values().map(({ dueAt }) => (dueAt ?? Infinity) - now);
     return Math.max(PAUSE_MS, Math.min(IDLE_MS, ...dues));
   }
 
   #nextNewcomer(): Neighbor | null {
-    const now = this.#deps.clock.now();
+    const now = this.#deps.clock.monotonic();
     for (const neighbor of this.#neighbors.values()) {
       if (neighbor.dueAt === null || neighbor.dueAt > now) continue;
       neighbor.dueAt = null;

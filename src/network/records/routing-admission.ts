@@ -46,12 +46,12 @@ export class RequestBacklog {
   }
 
   #beginTurn(): void {
-    this.#began = this.#clock.now();
+    this.#began = this.#clock.monotonic();
     setImmediate(() => this.#nextTurn());
   }
 
   #hasTime(): boolean {
-    return this.#clock.now() - (this.#began ?? 0) < SLICE_MS;
+    return this.#clock.monotonic() - (this.#began ?? 0) < SLICE_MS;
   }
 
   #nextTurn(): void {
@@ -184,19 +184,19 @@ export class DhtClients {
   /** Notes a request with a valid token. True if its sender is a new client. */
   proven(from: Address): boolean {
     const isNew = this.#clients.peek(formatAddress(from)) === undefined;
-    this.#clients.set(formatAddress(from), { host: from.host, heardAt: this.#clock.now() });
+    this.#clients.set(formatAddress(from), { host: from.host, heardAt: this.#clock.monotonic() });
     return isNew;
   }
 
   /** Notes any datagram. */
   heard(from: Address): void {
     const client = this.#clients.size === 0 ? undefined : this.#clients.peek(formatAddress(from));
-    if (client !== undefined) client.heardAt = this.#clock.now();
+    if (client !== undefined) client.heardAt = this.#clock.monotonic();
   }
 
   /** Number of clients. Hosts in the table do not count, because their other sockets look like clients. */
   count(isTableHost: (host: string) => boolean): number {
-    const since = this.#clock.now() - CLIENT_SILENT_MS;
+    const since = this.#clock.monotonic() - CLIENT_SILENT_MS;
     return this.#clients.values().filter(({ host, heardAt }) => heardAt >= since && !isTableHost(host)).length;
   }
 }

@@ -101,9 +101,8 @@ export class Nat64 {
   }
 
   async #prefixes(): Promise<readonly Prefix[]> {
-    const now = this.#parts.clock.now();
-    if (this.#cached !== null && now >= this.#cached.at && now - this.#cached.at < CACHE_MS)
-      return this.#cached.prefixes;
+    const now = this.#parts.clock.monotonic();
+    if (this.#cached !== null && now - this.#cached.at < CACHE_MS) return this.#cached.prefixes;
     const found = await this.#lookups.run('', () => this.#lookUp());
     const prefixes = found.length > 0 ? found : [WELL_KNOWN];
     this.#cached = { prefixes, at: now };

@@ -40,9 +40,9 @@ async function withProgress<T>(io: CliIo, what: string, work: Promise<T>): Promi
   if (io.stderr.isTTY !== true) return work;
   let frame = 0;
   let shown = false;
-  const started = Date.now();
+  const started = performance.now();
   const timer = setInterval(() => {
-    if (Date.now() - started < SHOW_AFTER_MS) return;
+    if (performance.now() - started < SHOW_AFTER_MS) return;
     shown = true;
     io.stderr.write(`\r${FRAMES[frame++ % FRAMES.length]} ${what} …`);
   }, FRAME_MS);

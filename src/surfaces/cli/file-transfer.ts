@@ -295,10 +295,10 @@ export async function download(
   const { io, options } = context;
   const speed = new TransferSpeed();
   using line = new ProgressLine(io, options.json === true || options.quiet === true);
-  let lastAt = Date.now();
+  let lastAt = performance.now();
   let delay = RETRY_MS;
   const moved = (): void => {
-    lastAt = Date.now();
+    lastAt = performance.now();
     delay = RETRY_MS;
     speed.note(file.length, lastAt);
     line.show(() => progressText(offer.name, file.length, offer.size, speed.perSecond()), lastAt);
@@ -327,7 +327,7 @@ export async function download(
     }
     if (io.signal?.aborted === true) throw new SvcError('cancelled');
     if (file.length === offer.size) continue;
-    if (Date.now() - lastAt > STALL_TIMEOUT_MS)
+    if (performance.now() - lastAt > STALL_TIMEOUT_MS)
       throw new SvcError(failure.code, { message: `${failure.message} Run "svc receive" to resume.` });
     shown(waitText(failure.code));
     await pause(delay, undefined, io.signal === undefined ? {} : { signal: io.signal }).catch(() => {});

@@ -127,9 +127,9 @@ function webResponse(answer: IncomingMessage, reading: Reading): Response {
  */
 function remoteFetch({ address, clock, access }: BridgeParts, reading: Reading) {
   return async (_url: string | URL, init: Init = {}): Promise<Response> => {
-    const giveUpAt = clock.now() + RETRY_FOR_MS;
+    const giveUpAt = clock.monotonic() + RETRY_FOR_MS;
     for (;;) {
-      const isLast = clock.now() >= giveUpAt;
+      const isLast = clock.monotonic() >= giveUpAt;
       try {
         const answer = await ask(await address(), init, access?.());
         const code = answer.headers['svc-error'];

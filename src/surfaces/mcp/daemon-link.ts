@@ -207,7 +207,7 @@ export class DaemonLink {
 
   /** Sends a request. Repeats it only if it cannot have reached the daemon. */
   async #send(method: string, params: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<unknown> {
-    const giveUpAt = this.#clock.now() + RECONNECT_FOR_MS;
+    const giveUpAt = this.#clock.monotonic() + RECONNECT_FOR_MS;
     for (;;) {
       let sending = false;
       try {
@@ -231,7 +231,7 @@ export class DaemonLink {
               'The connection to svcd was lost during the call. The call may have completed: check before you repeat it.',
             cause: error,
           });
-        if (this.#clock.now() >= giveUpAt) throw unreachable(error);
+        if (this.#clock.monotonic() >= giveUpAt) throw unreachable(error);
       }
       await new Promise<void>((resolve) => this.#clock.after(RECONNECT_INTERVAL_MS, resolve));
     }

@@ -27,7 +27,11 @@ class CrashingNode {
 
   constructor(directory: string) {
     this.#directory = directory;
-    this.network = new ScriptedRecords({ now: () => this.world.clock.now(), after: () => ({ cancel: () => {} }) });
+    this.network = new ScriptedRecords({
+      now: () => this.world.clock.now(),
+      monotonic: () => this.world.clock.monotonic(),
+      after: () => ({ cancel: () => {} }),
+    });
     this.world = this.#start(join(directory, 'node.db'), new TestClock());
   }
 

@@ -372,6 +372,20 @@ test('only a recipient can accept, and not after the end of the offer', async ()
   assert.throws(() => far.offers.acceptable(far.aid, id), fails('wrong_state'));
 });
 
+test('the end of an offer is reported although its retry was set by a clock that was ahead', async (t) => {
+  const { far, id } = await receivedOffer();
+  far.failure = new SvcError('not_acknowledged');
+  await far.offers.start();
+  t.after(() => far.offers.stop());
+  far.clock.jump(24 * 3600_000);
+  far.offers.decline(far.aid, id);
+  await far.clock.run(0);
+  far.clock.jump(-24 * 3600_000);
+  far.failure = null;
+  await far.clock.run(60_000);
+  assert.equal(far.sent.length, 1);
+});
+
 test('no notification is sent for an offer that has expired meanwhile', async (t) => {
   const { far, id } = await receivedOffer();
   far.failure = new SvcError('not_acknowledged');

@@ -122,6 +122,22 @@ test('a delivered invitation is not repeated, and one stored in the network is r
   );
 });
 
+test('an invitation of a clock that was ahead is repeated when the clock is right, and not for longer', async () => {
+  const { parts, ann, groupId, rid, sent, mail, invitations } = setUp();
+  const { clock, groups } = parts;
+  const ben = newIdentity().aid;
+  mail.fails = true;
+  clock.jump(365 * 24 * 3600_000);
+  await invitations.invite(ann, groupId, ben);
+  clock.jump(-365 * 24 * 3600_000);
+  mail.fails = false;
+  invitations.start();
+  await clock.run(60_000);
+  invitations.stop();
+  assert.equal(sent.length, 2);
+  assert.ok((groups.invitesOut(rid)[0]?.until ?? 0) <= clock.now() + INVITATION_LIFE_MS);
+});
+
 test('a group that the agent has left sends no more invitations', async () => {
   const { parts, ann, groupId, rid, sent, mail, invitations } = setUp();
   mail.fails = true;

@@ -127,6 +127,7 @@ test('a ping connects, and pauses only between its probes', async () => {
     locate: async (aid, { fresh }) => world.world.locate(aid, fresh),
     clock: {
       now: () => clock.now(),
+      monotonic: () => clock.monotonic(),
       after: (ms, task) => {
         if (ms !== 100) return clock.after(ms, task);
         waits.push(ms);

@@ -115,11 +115,11 @@ test('sent invitations are due in the order of their times', () => {
   const invite = (target: Aid, nextAt: number, attempts = 0) => ({ rid, target, nextAt, until: 99, attempts });
   groups.putInviteOut(invite(B, 20));
   groups.putInviteOut(invite(C, 10));
-  assert.deepEqual(groups.dueInvites(20, 9), [invite(C, 10), invite(B, 20)]);
-  assert.deepEqual(groups.dueInvites(20, 1), [invite(C, 10)]);
-  assert.deepEqual(groups.dueInvites(19, 9), [invite(C, 10)]);
+  assert.deepEqual(groups.dueInvites(20, 1000, 9), [invite(C, 10), invite(B, 20)]);
+  assert.deepEqual(groups.dueInvites(20, 1000, 1), [invite(C, 10)]);
+  assert.deepEqual(groups.dueInvites(19, 1000, 9), [invite(C, 10)]);
   groups.putInviteOut({ ...invite(C, 30, 1), until: 100 });
-  assert.deepEqual(groups.dueInvites(30, 9), [invite(B, 20), { ...invite(C, 30, 1), until: 100 }]);
+  assert.deepEqual(groups.dueInvites(30, 1000, 9), [invite(B, 20), { ...invite(C, 30, 1), until: 100 }]);
   const targets = [
     { target: B, until: 99 },
     { target: C, until: 100 },

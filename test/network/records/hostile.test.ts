@@ -61,6 +61,7 @@ async function introduce(engine: DhtEngine, net: DhtTestnet): Promise<void> {
 /** For tests that do not depend on time: no honest node counts as slow, even on a busy machine. */
 const UNHURRIED: Clock = {
   now: () => systemClock.now(),
+  monotonic: () => systemClock.monotonic(),
   after: (ms, task) => (ms === 0 ? systemClock.after(0, task) : { cancel: () => {} }),
 };
 

@@ -5,7 +5,11 @@ import { recordNetworkCompliance } from './compliance.ts';
 recordNetworkCompliance('datagrams', async (t, clock) => {
   // The test controls the clock, but the timers are real: they only decide which nodes a lookup waits for.
   const net = await DhtTestnet.start(3, {
-    clock: { now: () => clock.now(), after: (ms, task) => systemClock.after(ms, task) },
+    clock: {
+      now: () => clock.now(),
+      monotonic: () => clock.monotonic(),
+      after: (ms, task) => systemClock.after(ms, task),
+    },
   });
   t.after(() => net[Symbol.asyncDispose]());
   await Promise.all(net.nodes.map(({ dht }) => reached(dht, (r) => r.ready && r.peers === 2)));

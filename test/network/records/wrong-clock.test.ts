@@ -12,7 +12,11 @@ import { DhtTestnet } from '../../support/testnet-dht.ts';
 
 /** A clock that is this far ahead. */
 function ahead(ms: number): Clock {
-  return { now: () => systemClock.now() + ms, after: (delay, task) => systemClock.after(delay, task) };
+  return {
+    now: () => systemClock.now() + ms,
+    monotonic: () => systemClock.monotonic(),
+    after: (delay, task) => systemClock.after(delay, task),
+  };
 }
 
 /** A network that allows UDP. */

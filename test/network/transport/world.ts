@@ -18,6 +18,7 @@ const LIMITS_MS: ReadonlySet<number> = new Set([DIAL_TIMEOUT_MS, OPEN_STREAM_TIM
 /** The system clock without timeouts of dials and of opening streams. */
 export const clockWithoutDialTimeouts: Clock = {
   now: () => systemClock.now(),
+  monotonic: () => systemClock.monotonic(),
   after: (ms, run) => (LIMITS_MS.has(ms) ? { cancel: () => {} } : systemClock.after(ms, run)),
 };
 

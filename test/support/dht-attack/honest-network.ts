@@ -35,6 +35,10 @@ class SteppedClock implements Clock {
     return systemClock.now();
   }
 
+  monotonic(): number {
+    return systemClock.monotonic();
+  }
+
   after(ms: number, task: () => void): Timer {
     if (ms < PERIODIC_MS) return systemClock.after(ms, task);
     const periodic = (): void => task();

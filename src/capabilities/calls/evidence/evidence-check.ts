@@ -25,7 +25,7 @@ import {
 } from './call-evidence.ts';
 import { byteSequence, signatureBase } from './signature-base.ts';
 
-/** Cached nonces; each uses about 150 bytes. If more arrive within five minutes, the oldest expire early. */
+/** Cached nonces; each uses about 150 bytes. The oldest are forgotten first. */
 const MAX_NONCES = 65_536;
 /** Parsed delegations in the cache. */
 const MAX_CACHED_DELEGATIONS = 1024;
@@ -65,9 +65,8 @@ export class EvidenceCheck {
     this.#clock = clock;
     this.#delegations = delegations;
     this.#newest = newest;
-    // Covers every moment at which some clock may accept the signature.
-    const ttlMs = (MAX_EVIDENCE_AGE_S + 2 * CLOCK_SKEW_S) * 1000;
-    this.#nonces = new LruCache({ maxEntries: MAX_NONCES, ttlMs }, { clock });
+    // They do not expire, because a clock that is set back makes an old signature valid again.
+    this.#nonces = new LruCache({ maxEntries: MAX_NONCES });
   }
 
   /**

@@ -175,7 +175,7 @@ export class PortMapper implements Component {
     if (this.#stopping.signal.aborted) return RETRY.firstMs;
     if (!isGranted) return this.#finishPass('none', backoff(RETRY, ++this.#failures));
     this.#failures = 0;
-    const now = this.#deps.clock.now();
+    const now = this.#deps.clock.monotonic();
     const leftMs = Math.min(...this.#ports.map(({ expiresAt }) => expiresAt - now));
     return this.#finishPass(this.#ports.every(isPublic) ? 'mapped' : 'double_nat', leftMs / 2);
   }
@@ -212,7 +212,7 @@ export class PortMapper implements Component {
         const suggested = before.get(internalPort)?.external.port ?? internalPort;
         const { external, lifetimeS } = await grantor.grant(internalPort, suggested, MAPPING_LIFETIME_S, signal);
         const boundedS = Math.min(MAX_LIFETIME_S, Math.max(MIN_LIFETIME_S, lifetimeS));
-        const expiresAt = this.#deps.clock.now() + boundedS * 1000;
+        const expiresAt = this.#deps.clock.monotonic() + boundedS * 1000;
         granted.push({ protocol: grantor.protocol, internalPort, external, expiresAt });
       }
       this.#ports = granted;

@@ -219,15 +219,15 @@ export class TurnAllocation {
   #renewPeriodically(renew: () => Promise<unknown>, periodMs: number, lastsMs: number): void {
     if (this.#isClosed) return;
     const { clock } = this.#deps;
-    let until = clock.now() + lastsMs;
+    let until = clock.monotonic() + lastsMs;
     const again = async (): Promise<number> => {
       try {
         await renew();
-        until = clock.now() + lastsMs;
+        until = clock.monotonic() + lastsMs;
         return periodMs;
       } catch (error) {
         const isSilent = error instanceof SvcError && error.code === 'timeout';
-        if (!isSilent || clock.now() >= until) this.#lose();
+        if (!isSilent || clock.monotonic() >= until) this.#lose();
         return RENEWAL_RETRY_MS;
       }
     };

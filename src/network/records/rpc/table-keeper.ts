@@ -158,7 +158,7 @@ export class TableKeeper {
 
   /** A node answered, or a known node sent a request. */
   heard(address: Address, id: Uint8Array): void {
-    const now = this.#deps.clock.now();
+    const now = this.#deps.clock.monotonic();
     const known = this.table.get(address);
     if (known !== null) return this.table.heard(known, now);
     const { host, port } = address;
@@ -191,7 +191,7 @@ export class TableKeeper {
     const [first, ...others] = row;
     if (first === undefined) return null;
     const tried = others.reduce((a, b) => (b.triedAt < a.triedAt ? b : a), first);
-    return this.#deps.clock.now() - tried.triedAt < QUESTIONABLE_MS ? null : tried;
+    return this.#deps.clock.monotonic() - tried.triedAt < QUESTIONABLE_MS ? null : tried;
   }
 
   /** A row is full: one of several nodes of a block leaves for a missing block, and a silent node for any. */
@@ -217,7 +217,7 @@ export class TableKeeper {
 
   /** Removes a node that does not answer. */
   async #check(node: TableNode): Promise<void> {
-    node.triedAt = this.#deps.clock.now();
+    node.triedAt = this.#deps.clock.monotonic();
     const answers = await this.#deps.ping(node);
     if (answers === false && this.table.get(node) === node) this.remove(node);
   }
@@ -226,7 +226,7 @@ export class TableKeeper {
     const nodes = this.table.nodes();
     const [oldest] = nodes;
     if (oldest === undefined) return;
-    const isRecent = this.#deps.clock.now() - oldest.triedAt < RECENT_MS;
+    const isRecent = this.#deps.clock.monotonic() - oldest.triedAt < RECENT_MS;
     const count = isRecent ? PINGS_IF_RECENT : this.#deps.isBusy() ? PINGS_IF_BUSY : PINGS;
     for (const node of nodes.slice(0, count)) detach(this.#check(node));
   }

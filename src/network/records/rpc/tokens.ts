@@ -29,7 +29,7 @@ export class AddressTokens {
   }
 
   #period(): number {
-    return Math.floor(this.#clock.now() / TOKEN_PERIOD_MS);
+    return Math.floor(this.#clock.monotonic() / TOKEN_PERIOD_MS);
   }
 
   #of(host: string, period: number): Uint8Array {

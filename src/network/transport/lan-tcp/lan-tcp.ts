@@ -107,7 +107,7 @@ export class LanTcp implements StreamUpgrade {
     if (!isNear(connection, connection.path.remote.host) || this.#isStopped) return null;
     const way = this.#wayOf(connection);
     if (way.dialer !== null) return way.dialer.take();
-    if (way.isAsking || this.#clock.now() < way.askAt || isLong(connection)) return null;
+    if (way.isAsking || this.#clock.monotonic() < way.askAt || isLong(connection)) return null;
     way.isAsking = true;
     this.#clock.after(BEFORE_ASKING_MS, () => detach(this.#ask(way, to)));
     return null;
@@ -158,7 +158,7 @@ export class LanTcp implements StreamUpgrade {
     way.isAsking = false;
     const later = (ms: number): void => {
       way.dialer = null;
-      way.askAt = this.#clock.now() + ms;
+      way.askAt = this.#clock.monotonic() + ms;
     };
     later(ASK_ANEW_MS);
     if (answer === null || this.#isStopped || this.#ways.get(connection) !== way) return;

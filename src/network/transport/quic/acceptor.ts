@@ -114,7 +114,7 @@ export class Acceptor {
    * not succeeded. Failed ones count until they expire, because the engine does not report why a handshake failed.
    */
   #lately(): { readonly unfinished: number; readonly succeeded: number } {
-    const now = this.#clock.now();
+    const now = this.#clock.monotonic();
     const begun = this.#server.stats().acceptedHandshakes - this.#succeeded;
     const horizon = now - this.#options.idleTimeoutMs - EXPIRY_SLACK_MS;
     const last = this.#samples.at(-1);

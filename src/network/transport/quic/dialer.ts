@@ -188,7 +188,7 @@ export class Dialer {
       client,
       reached: new Set<string>(),
       uses: 0,
-      openedAt: this.#clock.now(),
+      openedAt: this.#clock.monotonic(),
       isOld: false,
       gates: null,
     };
@@ -207,7 +207,7 @@ export class Dialer {
   }
 
   #replace(family: 0 | 1, port: Port): void {
-    if (this.#ports.get(family) !== port || this.#clock.now() - port.openedAt < FRESH_PORT_PAUSE_MS) return;
+    if (this.#ports.get(family) !== port || this.#clock.monotonic() - port.openedAt < FRESH_PORT_PAUSE_MS) return;
     this.#ports.delete(family);
     if (family === 1) this.#ipv6Port = null;
     port.isOld = true;

@@ -41,9 +41,9 @@ fds.forEach((fd, i) => { polled.writeInt32LE(fd, 8 * i); polled.writeInt16LE(1, 
 const [head, from, size] = [Buffer.alloc(32), Buffer.alloc(28), Buffer.alloc(4)];
 const [seen, sources] = [new Set(), {}];
 const PEEK_AND_RETURN = 0x42;
-const began = Date.now();
+const began = performance.now();
 const isEnough = (ms) => ms >= lookMs || seen.size >= maxSeen || (ms >= shortMs && seen.size >= minSeen);
-while (!isEnough(Date.now() - began)) {
+while (!isEnough(performance.now() - began)) {
   c.poll(polled, BigInt(count), 20);
   for (const fd of fds) {
     size.writeUInt32LE(from.length);
@@ -256,14 +256,14 @@ export class InitialGuard {
   /** Call it while too many handshakes are unfinished. Settles after the countermeasure, if any. */
   async alarm(): Promise<void> {
     const [clock, descriptors] = [this.#clock, this.#descriptors];
-    if (this.#stopped || clock.now() < this.#lookAgainAt) return;
+    if (this.#stopped || clock.monotonic() < this.#lookAgainAt) return;
     this.#looking ??= (async () => {
       const child = await lookAtQueues(descriptors(), LOOK_MS);
       // If it fails once, it always will.
       if (child === null) this.#stopped = true;
       const filter = child === null ? null : this.#decide(child.sources);
       await child?.answer(filter ?? new Uint8Array());
-      this.#lookAgainAt = clock.now() + (filter === null ? MISSED_AGAIN_MS : LOOK_AGAIN_MS);
+      this.#lookAgainAt = clock.monotonic() + (filter === null ? MISSED_AGAIN_MS : LOOK_AGAIN_MS);
     })().finally(() => {
       this.#looking = null;
     });
@@ -288,7 +288,7 @@ export class InitialGuard {
       { sources: [...this.#refused], all: this.#thinned },
       'a flood of QUIC handshakes: first packets are dropped',
     );
-    const now = this.#clock.now();
+    const now = this.#clock.monotonic();
     if (this.#relaxed === null) this.#floods = now - this.#relaxedAt < CALM_MS ? this.#floods + 1 : 1;
     this.#relaxed ??= this.#clock.after(backoff(REFUSE, this.#floods), () => this.#relax());
     return this.#filter();
@@ -302,7 +302,7 @@ export class InitialGuard {
   /** Removes the filter to see whether the flood is over. */
   #relax(): void {
     this.#relaxed = null;
-    this.#relaxedAt = this.#clock.now();
+    this.#relaxedAt = this.#clock.monotonic();
     const before = this.#looking;
     this.#looking = (async () => {
       await before?.catch(() => {});

@@ -174,7 +174,7 @@ export class UdpOverTls {
   }
 
   #tokenFor(target: TlsTarget): Uint8Array | null {
-    const isRecent = this.#last !== null && this.#parts.clock.now() - this.#last.at < RESUMABLE_MS;
+    const isRecent = this.#last !== null && this.#parts.clock.monotonic() - this.#last.at < RESUMABLE_MS;
     const session = this.#main ?? (isRecent ? (this.#last?.session ?? null) : null);
     const isSame = session !== null && formatAddress(session.target) === formatAddress(target);
     return isSame ? session.hello.resume : null;
@@ -281,7 +281,7 @@ export class UdpOverTls {
   #onEnded(session: TlsSession): void {
     if (this.#main !== session) return;
     this.#main = null;
-    this.#last = { session, at: this.#parts.clock.now() };
+    this.#last = { session, at: this.#parts.clock.monotonic() };
     if (this.#reconnecting === null) detach(this.#reconnect(session));
   }
 

@@ -96,7 +96,7 @@ export class Destinations {
     if (kind === 'other') return false;
     const name = formatAddress(remote);
     const known = this.#known.get(name) ?? this.#callers.get(name);
-    const now = this.#deps.clock.now();
+    const now = this.#deps.clock.monotonic();
     if (kind === 'short' || kind === 'long') return known !== undefined && now - known.quicAt <= ANSWER_VALID_MS;
     const destination = known ?? this.#add(remote, name);
     if (destination === null) return false;
@@ -113,7 +113,7 @@ export class Destinations {
     const kind = kindOf(datagram, this.#deps.tag);
     if (kind === 'other') return false;
     const name = formatAddress(remote);
-    const now = this.#deps.clock.now();
+    const now = this.#deps.clock.monotonic();
     const known = this.#known.get(name) ?? this.#callers.get(name);
     if (known === undefined && (kind === 'short' || !this.#mayReach(remote))) return false;
     const sender = known ?? { unanswered: 0, since: NEVER, heardAt: NEVER, quicAt: NEVER };

@@ -40,7 +40,7 @@ class Gate {
     this.remote = remote;
     this.#clock = clock;
     this.#engine = engine;
-    this.usedAt = clock.now();
+    this.usedAt = clock.monotonic();
     this.#socket = createSocket({
       type: 'udp4',
       recvBufferSize: BUFFER_BYTES,
@@ -53,7 +53,7 @@ class Gate {
       this.#engine ??= from.port;
       // Other programs of this machine cannot join a connection.
       if (from.port !== this.#engine || from.address !== LOOPBACK) return;
-      this.usedAt = this.#clock.now();
+      this.usedAt = this.#clock.monotonic();
       port.send(datagram, remote);
     });
     this.ready = listening(this.#socket).then(() => {
@@ -70,7 +70,7 @@ class Gate {
 
   /** A datagram before the port exists waits for it. */
   deliver(datagram: Uint8Array): void {
-    this.usedAt = this.#clock.now();
+    this.usedAt = this.#clock.monotonic();
     if (this.#isReady) this.#send(datagram);
     else
       this.ready.then(
@@ -114,7 +114,7 @@ export class Gates {
   async gateTo(remote: Address): Promise<Address> {
     const gate = this.#gateOf(remote);
     if (gate === null) throw new Error('too many remote addresses');
-    gate.usedAt = this.#clock.now();
+    gate.usedAt = this.#clock.monotonic();
     await gate.ready;
     return { host: LOOPBACK, port: gate.port };
   }
@@ -153,7 +153,7 @@ export class Gates {
   /** Closes the gate that was idle longest. False if all are in use. */
   #evict(): boolean {
     const [oldest] = [...this.#gates].sort(([, a], [, b]) => a.usedAt - b.usedAt);
-    if (oldest === undefined || this.#clock.now() - oldest[1].usedAt < GATE_SPARE_MS) return false;
+    if (oldest === undefined || this.#clock.monotonic() - oldest[1].usedAt < GATE_SPARE_MS) return false;
     oldest[1].close();
     this.#gates.delete(oldest[0]);
     return true;
@@ -166,7 +166,7 @@ export class Gates {
   }
 
   #closeIdle(): void {
-    const now = this.#clock.now();
+    const now = this.#clock.monotonic();
     for (const [key, gate] of this.#gates) {
       if (now - gate.usedAt < GATE_IDLE_MS) continue;
       gate.close();

@@ -90,7 +90,7 @@ export class PacedSocket {
     this.#socket = socket;
     this.#events = events;
     this.#clock = clock;
-    this.#pingedAt = clock.now();
+    this.#pingedAt = clock.monotonic();
     socket.on('message', this.#onMessage);
     socket.on('pong', this.#onPong);
     socket.on('close', this.#onClose);
@@ -113,7 +113,8 @@ export class PacedSocket {
     if (this.#isEnded || this.#batchBytes + this.#socket.bufferedAmount > MAX_UNSENT_BYTES) return false;
     const [oldest] = this.#unanswered;
     return (
-      oldest === undefined || this.#clock.now() - oldest.at <= (this.#minRttMs ?? ASSUMED_RTT_MS) + MAX_QUEUEING_MS
+      oldest === undefined ||
+      this.#clock.monotonic() - oldest.at <= (this.#minRttMs ?? ASSUMED_RTT_MS) + MAX_QUEUEING_MS
     );
   }
 
@@ -160,13 +161,13 @@ export class PacedSocket {
     this.#batchBytes = 0;
     this.#socket.send(message);
     this.#written += message.length;
-    const now = this.#clock.now();
+    const now = this.#clock.monotonic();
     const isLate = this.#written - this.#pinged >= PING_BYTES && now - this.#pingedAt >= PING_MS;
     if (this.#unanswered.length === 0 || isLate) this.#ping();
   }
 
   #ping(): void {
-    const now = this.#clock.now();
+    const now = this.#clock.monotonic();
     const isIdle = this.#unanswered.length === 0 && this.#written - this.#pinged <= PING_BYTES;
     this.#pinged = this.#written;
     this.#pingedAt = now;
@@ -188,7 +189,7 @@ export class PacedSocket {
   };
 
   #measure({ at, isIdle }: Ping): void {
-    const rtt = Math.max(0, this.#clock.now() - at);
+    const rtt = Math.max(0, this.#clock.monotonic() - at);
     if (this.#minRttMs === null || rtt < this.#minRttMs) this.#minRttMs = rtt;
     // Follows a path that has become longer. Only a round trip without other bytes shows that.
     else if (isIdle) this.#minRttMs += (rtt - this.#minRttMs) / 2;
@@ -211,7 +212,7 @@ export class PacedSocket {
     if (time >= this.#timerAt) return;
     this.#timer?.cancel();
     this.#timerAt = time;
-    this.#timer = this.#clock.after(Math.max(0, time - this.#clock.now()), () => this.#check());
+    this.#timer = this.#clock.after(Math.max(0, time - this.#clock.monotonic()), () => this.#check());
   }
 
   #check(): void {
@@ -219,7 +220,7 @@ export class PacedSocket {
     this.#timerAt = Number.POSITIVE_INFINITY;
     const [oldest] = this.#unanswered;
     const dueAt = oldest === undefined ? this.#pingedAt + KEEP_ALIVE_MS : oldest.at + LOST_MS;
-    if (dueAt > this.#clock.now()) this.#checkAt(dueAt);
+    if (dueAt > this.#clock.monotonic()) this.#checkAt(dueAt);
     else if (oldest === undefined) this.#ping();
     else this.#end();
   }

@@ -130,7 +130,7 @@ class PairEnd {
   }
 
   #waitForBudget(other: PairEnd): void {
-    const now = this.#clock.now();
+    const now = this.#clock.monotonic();
     if (this.#unpaidSince === 0) this.#unpaidSince = now;
     if (now - this.#unpaidSince >= PAIR_UNPAID_MS) return this.end();
     this.#options.webSocket.pause();

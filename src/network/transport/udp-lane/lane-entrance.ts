@@ -220,7 +220,7 @@ export class LaneEntrance {
       this.#fullSince = null;
       return true;
     }
-    const now = this.#clock.now();
+    const now = this.#clock.monotonic();
     this.#fullSince ??= now;
     if (now - this.#fullSince < INSIDE_STALL_MS) return false;
     this.#handed = received;

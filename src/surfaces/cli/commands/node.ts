@@ -185,7 +185,7 @@ const LOOK_MS = 200;
  * @throws SvcError `network_unavailable` after the time limit
  */
 async function untilReady(context: CliContext): Promise<void> {
-  const end = Date.now() + WAIT_MS;
+  const end = performance.now() + WAIT_MS;
   let cause = 'Run "svc doctor" for the cause.';
   for (;;) {
     try {
@@ -194,9 +194,9 @@ async function untilReady(context: CliContext): Promise<void> {
       cause = cutOffText(exit) ?? cause;
     } catch (error) {
       const isStarting = error instanceof SvcError && error.code === 'daemon_unreachable';
-      if (!isStarting || Date.now() >= end) throw error;
+      if (!isStarting || performance.now() >= end) throw error;
     }
-    if (Date.now() >= end)
+    if (performance.now() >= end)
       throw new SvcError('network_unavailable', {
         message: `This node has not joined its network within ${WAIT_MS / 1000} s. ${cause}`,
       });

@@ -138,7 +138,7 @@ async function linesAfter({ client }: CliContext, last: Line | undefined, asked:
 
 /** Polls until a condition holds. @throws SvcError `timeout` */
 async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
-  for (const end = Date.now() + END_LIMIT_MS; Date.now() < end; await pause(QUESTION_MS, undefined))
+  for (const end = performance.now() + END_LIMIT_MS; performance.now() < end; await pause(QUESTION_MS, undefined))
     if (await holds()) return;
   throw new SvcError('timeout', { message: what });
 }

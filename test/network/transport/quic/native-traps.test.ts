@@ -235,6 +235,7 @@ test('destroying a stream with an open half resets it at the other side immediat
 /** Gives stuck streams no grace period. */
 const noGraceClock: Clock = {
   now: () => systemClock.now(),
+  monotonic: () => systemClock.monotonic(),
   after: (ms, run) => clockWithoutDialTimeouts.after(ms === STUCK_GRACE_MS ? 0 : ms, run),
 };
 
@@ -258,6 +259,7 @@ test('many streams that end together do not cost the connection', async (t) => {
   const graces = new Set<object>();
   const clock: Clock = {
     now: () => systemClock.now(),
+    monotonic: () => systemClock.monotonic(),
     after(ms, run) {
       if (ms !== STUCK_GRACE_MS) return clockWithoutDialTimeouts.after(ms, run);
       const grace = { cancel: () => void graces.delete(grace) };
