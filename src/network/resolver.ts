@@ -11,7 +11,7 @@ import type { Log } from '../foundation/log.ts';
 import { LruCache } from '../foundation/lru-cache.ts';
 import { agentKey } from '../foundation/records/keys.ts';
 import { decodeEndpointsPayload, ENDPOINT_SCHEME, type EndpointsPayload } from '../foundation/records/payloads.ts';
-import { compareFreshness, expiresAt, type SignedRecord } from '../foundation/records/record.ts';
+import { compareFreshness, type SignedRecord, validUntil } from '../foundation/records/record.ts';
 import { RECORD, type RecordType } from '../foundation/records/types.ts';
 import type { AgentLocation } from './links/types.ts';
 import type { NodeAt } from './node-requests.ts';
@@ -192,7 +192,7 @@ export class Resolver {
     const age = now - cached.at;
     if (age < 0) return undefined;
     if (cached.resolved === null) return age < NEGATIVE_TTL_MS ? cached : undefined;
-    if (age >= STALE_TTL_MS || expiresAt(cached.resolved.record) <= unixSeconds(this.#deps.clock)) return undefined;
+    if (age >= STALE_TTL_MS || validUntil(cached.resolved.record) <= unixSeconds(this.#deps.clock)) return undefined;
     if (age >= FRESH_TTL_MS) this.#refresh(aid);
     return cached;
   }
@@ -228,7 +228,7 @@ export class Resolver {
   /** The cached result of an agent, unless it has expired. */
   #getUnexpired(aid: Aid): Resolved | null {
     const result = this.#cache.peek(aid)?.resolved ?? null;
-    return result !== null && expiresAt(result.record) > unixSeconds(this.#deps.clock) ? result : null;
+    return result !== null && validUntil(result.record) > unixSeconds(this.#deps.clock) ? result : null;
   }
 
   /** Caches and returns the newer of an answer and the cached result, or `otherwise` if the answer is not usable. */

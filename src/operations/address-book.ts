@@ -10,21 +10,24 @@ const MAX_PROTOCOLS = 16;
 const COMMON = { tag: 'Address book', isDocument: true } as const;
 
 const Text = Type.String({ maxLength: MAX_TEXT_CHARS });
+/** Chosen by the client, and returned as it was sent. */
+const FavoriteId = Type.Union([Text, Type.Integer()]);
 const Label = Type.String({ minLength: 1, maxLength: MAX_ALIAS_CHARS });
+// The capability checks how many labels and favorites there are: too many are `quota_exceeded`.
 const Aliases = Type.Record(Type.String(), Label, {
-  maxProperties: MAX_BOOK_ENTRIES,
-  description: 'AID to the label that is shown. A label belongs to one AID only.',
+  description: `AID to the label that is shown. A label belongs to one AID only. At most ${MAX_BOOK_ENTRIES} labels in all.`,
 });
-const OtherLabels = Type.Record(Type.String(), Type.Array(Label, { minItems: 1, maxItems: MAX_LABELS_PER_AGENT }), {
-  maxProperties: MAX_BOOK_ENTRIES,
-  description: 'AID to further labels of an agent in `aliases`.',
+const OtherLabels = Type.Record(Type.String(), Type.Array(Label, { minItems: 1 }), {
+  description: `AID to further labels of an agent in \`aliases\`, which can have ${MAX_LABELS_PER_AGENT} labels in all.`,
 });
 const Protocols = Type.Array(Text, { maxItems: MAX_PROTOCOLS });
 
 export const AddressBookView = Type.Object({
   aliases: Aliases,
   other_labels: Type.Optional(OtherLabels),
-  favorites: Type.Array(Type.Object({ id: Text, aid: AidText, skill: Text, protocols: Protocols, addedAt: Timestamp })),
+  favorites: Type.Array(
+    Type.Object({ id: FavoriteId, aid: AidText, skill: Text, protocols: Protocols, addedAt: Timestamp }),
+  ),
 });
 
 export const addressBookOperations = declare(COMMON, {
@@ -43,17 +46,17 @@ export const addressBookOperations = declare(COMMON, {
       other_labels: Type.Optional(OtherLabels),
       favorites: Type.Array(
         closed({
-          id: Type.Optional(Type.String({ maxLength: MAX_TEXT_CHARS, description: 'Default: the AID.' })),
+          id: Type.Optional(Type.Union([Text, Type.Integer()], { description: 'Default: the AID.' })),
           aid: Text,
           skill: Type.Optional(Text),
           protocols: Type.Optional(Protocols),
           addedAt: Type.Optional(Timestamp),
         }),
-        { maxItems: MAX_BOOK_ENTRIES },
+        { description: `At most ${MAX_BOOK_ENTRIES}.` },
       ),
     }),
     output: AddressBookView,
-    errors: ['bad_aid', 'wrong_state'],
+    errors: ['bad_aid', 'wrong_state', 'quota_exceeded'],
   },
 
   addressBookList: {

@@ -51,6 +51,7 @@ const Entry = Type.Object({
   entry_id: EntryId,
   author: AidText,
   kind: Kind,
+  timestamp: Timestamp,
   at: Timestamp,
   body: Type.Optional(Base64),
   text: BodyText,

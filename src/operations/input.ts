@@ -4,7 +4,7 @@ import { Compile } from 'typebox/compile';
 import type { TLocalizedValidationError } from 'typebox/error';
 import { SvcError } from '../foundation/errors.ts';
 import { type Aid, parseAid } from '../foundation/identity/aid.ts';
-import { isObject, memberOf } from '../foundation/json.ts';
+import { isObject, listMember, memberOf } from '../foundation/json.ts';
 import { lazy } from '../foundation/lazy.ts';
 import { bodyInputKey } from './operation.ts';
 import { hasAid, isAid, itemsOf, NONE } from './schemas.ts';
@@ -112,6 +112,42 @@ function canonicalAids(part: Part, schema: TObject, values: Values, parse: Parse
   }
 }
 
+/** True if a schema accepts a value. Only for values that clients send instead of leaving a member out. */
+const accepts = (() => {
+  const compiled = new WeakMap<TSchema, (value: unknown) => boolean>();
+  return (schema: TSchema, value: null | ''): boolean => {
+    if (isAid(schema)) return false;
+    let check = compiled.get(schema);
+    if (check === undefined) {
+      const validator = Compile(schema);
+      check = (one) => validator.Check(one);
+      compiled.set(schema, check);
+    }
+    return check(value);
+  };
+})();
+
+/**
+ * Removes optional members that are null or empty, if their schema accepts neither: many clients send these instead of
+ * leaving a member out.
+ * @param json false: values are text, in which an empty text is a mistake
+ */
+function withoutEmpty(schema: TSchema | undefined, value: unknown, json: boolean): unknown {
+  const items = itemsOf(schema);
+  if (Array.isArray(value)) return items === undefined ? value : value.map((item) => withoutEmpty(items, item, json));
+  const properties = memberOf(schema, 'properties');
+  if (!isObject(value) || !isObject(properties)) return value;
+  const required = listMember(schema, 'required');
+  const kept: Values = { ...value };
+  for (const [key, member] of Object.entries(properties as Record<string, TSchema>)) {
+    if (!Object.hasOwn(kept, key)) continue;
+    const sent = kept[key];
+    if ((sent === null || (sent === '' && json)) && !required.includes(key) && !accepts(member, sent)) delete kept[key];
+    else if (typeof sent === 'object') kept[key] = withoutEmpty(member, sent, json);
+  }
+  return kept;
+}
+
 function compilePart(
   part: Part,
   schema: TObject,
@@ -125,7 +161,7 @@ function compilePart(
     const validator = compiled();
     if (!isObject(value)) throw invalid(part, '', 'must be a JSON object');
     // Copies own members only, without the prototype of the input.
-    const values: Values = { ...value };
+    const values = withoutEmpty(schema, value, part === 'body' || wire === 'json') as Values;
     if (part !== 'body' && wire === 'text') {
       for (const [key, member] of keys) {
         if (Object.hasOwn(values, key)) values[key] = fromText(member, values[key]);

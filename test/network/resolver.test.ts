@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Address } from '../../src/foundation/address.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
+import { KeyPair } from '../../src/foundation/identity/keys.ts';
 import { silentLog } from '../../src/foundation/log.ts';
 import { agentKey } from '../../src/foundation/records/keys.ts';
 import { type EndpointsPayload, encodeEndpointsPayload } from '../../src/foundation/records/payloads.ts';
@@ -135,6 +136,21 @@ describe('the resolver', () => {
     clock.advance(9000);
     assert.equal((await resolver.resolve(owner.aid)).record.seq, 1);
     await turn();
+    clock.advance(1000);
+    await assert.rejects(resolver.resolve(owner.aid), { code: 'resolve_failed', status: 404 });
+  });
+
+  test('a record is not returned after the end of its delegation, also if it was known', async () => {
+    const { clock, network, resolver, publish } = world();
+    const start = clock.now() / 1000;
+    const owner = delegateAnew(KeyPair.generate(), start, start + 10);
+    await publish(owner, 1, [], 3600);
+    await resolver.resolve(owner.aid);
+    network.replicas = 0;
+    clock.advance(9000);
+    assert.equal((await resolver.resolve(owner.aid)).record.seq, 1);
+    await turn();
+    network.kept.length = 0;
     clock.advance(1000);
     await assert.rejects(resolver.resolve(owner.aid), { code: 'resolve_failed', status: 404 });
   });

@@ -95,7 +95,38 @@ test('a malformed AID of any length is bad_aid in every place', () => {
   const inList = problem({ body: { to: [aid, 'nobody'] } });
   assert.deepEqual([inList.code, inList.details?.['in'], inList.details?.['path']], ['bad_aid', 'body', '/to/1']);
   assert.equal(problem({ body: { to: [5] } }).code, 'invalid_request');
-  assert.equal(problem({ body: { peer: null } }).code, 'invalid_request');
+});
+
+test('an optional member that is null or empty counts as left out, and a required one is refused', () => {
+  const wide = compileInput({
+    params: NONE,
+    query: NONE,
+    body: closed({
+      name: Type.String({ minLength: 1 }),
+      peer: Type.Optional(AidText),
+      count: Type.Optional(Type.Integer()),
+      text: Type.Optional(Type.String()),
+      end: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),
+      filter: Type.Optional(closed({ tags: Type.Optional(Type.Array(Type.String())) })),
+      all: Type.Optional(Type.Array(closed({ aid: Type.String(), skill: Type.Optional(Type.String()) }))),
+    }),
+  });
+  const input = (body: object) => wide({ params: {}, query: {}, body });
+  const nothing = { peer: null, count: null, text: null, filter: null, all: null };
+  assert.deepEqual(input({ name: 'x', ...nothing }), { name: 'x' });
+  assert.deepEqual(input({ name: 'x', peer: '', count: '' }), { name: 'x' });
+  assert.deepEqual(
+    input({ name: 'x', text: '', end: null }),
+    { name: 'x', text: '', end: null },
+    'the schema accepts them',
+  );
+  assert.deepEqual(input({ name: 'x', filter: { tags: null }, all: [{ aid: 'a', skill: null }] }), {
+    name: 'x',
+    filter: {},
+    all: [{ aid: 'a' }],
+  });
+  for (const body of [{ name: null }, { name: '' }, { name: 'x', all: [{ aid: null }] }, { name: 'x', peer: [null] }])
+    assert.throws(() => input(body), { code: 'invalid_request' }, JSON.stringify(body));
 });
 
 test('prototype members are no input', () => {

@@ -31,7 +31,7 @@ async function change(by: (book: Book) => Changed, base = here().base, tries = M
       headers: { 'content-type': 'application/json', ...(tag === null ? {} : { 'if-match': tag }) },
       body: JSON.stringify({
         aliases,
-        favorites: favorites.map(({ aid, skill, protocols, addedAt }) => ({ aid, skill, protocols, addedAt })),
+        favorites: favorites.map(({ id, aid, skill, protocols, addedAt }) => ({ id, aid, skill, protocols, addedAt })),
       }),
     });
   } catch (error) {

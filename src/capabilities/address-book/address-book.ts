@@ -23,7 +23,8 @@ import { cleanPasted } from '../../foundation/pasted.ts';
 const LABEL = /^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s-][^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]*$/u;
 
 export interface Favorite {
-  readonly id: string;
+  /** Chosen by the client. */
+  readonly id: string | number;
   readonly aid: Aid;
   readonly skill: string;
   readonly protocols: readonly string[];
@@ -54,6 +55,10 @@ function invalid(path: string, message: string): SvcError {
   return new SvcError('invalid_request', { message, details: { path } });
 }
 
+function full(message: string, limit: number): SvcError {
+  return new SvcError('quota_exceeded', { message, details: { limit } });
+}
+
 /** Collects the labels of a new document. */
 class NewLabels {
   readonly aliases: Record<string, string> = {};
@@ -79,7 +84,7 @@ class NewLabels {
     this.aliases[aid] = label;
   }
 
-  /** @throws SvcError `bad_aid`, `invalid_request` */
+  /** @throws SvcError `bad_aid`, `invalid_request`, `quota_exceeded` */
   addOther(text: string, label: string): void {
     const aid = parseAid(text);
     const path = `/other_labels/${text}`;
@@ -89,7 +94,7 @@ class NewLabels {
     if (this.#agents.get(foldLabel(label)) === aid) return;
     const others = (this.others[aid] ??= []);
     if (others.length + 1 >= MAX_LABELS_PER_AGENT)
-      throw invalid(path, `An agent can have ${MAX_LABELS_PER_AGENT} labels. Remove some.`);
+      throw full(`An agent can have ${MAX_LABELS_PER_AGENT} labels. Remove some.`, MAX_LABELS_PER_AGENT);
     this.#take(path, aid, label);
     others.push(label);
   }
@@ -135,7 +140,7 @@ export class AddressBook {
   /**
    * Replaces the whole document. Without `other_labels`, agents that still have a label keep their further labels:
    * older clients do not know them. Returns the document with AIDs in canonical form.
-   * @throws SvcError `bad_aid`, `invalid_request` if a label is malformed or used for two AIDs
+   * @throws SvcError `bad_aid`, `quota_exceeded`, `invalid_request` if a label is malformed or used for two AIDs
    */
   replace(document: AddressBookDocument): AddressBookDocument {
     const before = this.get();
@@ -146,7 +151,7 @@ export class AddressBook {
       for (const label of others) labels.addOther(aid, label);
     const favorites = document.favorites.map((f) => ({ ...f, aid: parseAid(f.aid) }));
     if (labels.count > MAX_BOOK_ENTRIES || favorites.length > MAX_BOOK_ENTRIES)
-      throw invalid('', `The address book is limited to ${MAX_BOOK_ENTRIES} entries. Remove some.`);
+      throw full(`The address book is limited to ${MAX_BOOK_ENTRIES} entries. Remove some.`, MAX_BOOK_ENTRIES);
     const { aliases, others } = labels;
     const more = Object.keys(others).length === 0 ? {} : { other_labels: others };
     const stored = { aliases, ...more, favorites };

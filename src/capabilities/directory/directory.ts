@@ -21,7 +21,7 @@ import {
 } from './cards.ts';
 import { type Companion, ENDPOINTS, Publishing, type PublishResult } from './publishing.ts';
 import { addressDigest, endpointDigest, keyOf, RecordPublisher, reachabilityDigest } from './record-publisher.ts';
-import { type PublicationSummary, Summaries, summarize } from './summaries.ts';
+import { type PublicationSummary, Summaries, summarize, withinDelegation } from './summaries.ts';
 import type { DirectoryDependencies, DirectoryOptions } from './types.ts';
 
 /** Milliseconds that automatic publication waits for the network after a start. */
@@ -230,11 +230,15 @@ export class Directory implements Component {
     const wakesWithinS =
       offer.wakesWithinS ?? (profile === undefined ? null : readProfile(profile.payload))?.wakesWithinS;
     const wanted = servicePublications({ ...offer, wakesWithinS }, identity.delegation);
-    const known = rows.filter((row) => row.type === RECORD.service);
-    const names = new Set([...known, ...wanted].map((one) => one.name));
-    if (names.size > MAX_SERVICES)
-      throw new SvcError('quota_exceeded', { message: `An agent offers at most ${MAX_SERVICES} services.` });
-    return this.#write(aid, wanted);
+    return this.#write(aid, wanted, () => {
+      const known = this.#deps.publications.publications(aid).filter((row) => row.type === RECORD.service);
+      const names = new Set([...known, ...wanted].map((one) => one.name));
+      if (names.size > MAX_SERVICES)
+        throw new SvcError('quota_exceeded', {
+          message: `An agent offers at most ${MAX_SERVICES} services.`,
+          details: { limit: MAX_SERVICES },
+        });
+    });
   }
 
   /**
@@ -268,15 +272,17 @@ export class Directory implements Component {
 
   summary(aid: Aid): PublicationSummary {
     const { publications, clock } = this.#deps;
-    return summarize(publications.publisher(aid) ?? undefined, publications.publications(aid), clock.now());
+    const now = clock.now();
+    const summary = summarize(publications.publisher(aid) ?? undefined, publications.publications(aid), now);
+    return withinDelegation(summary, this.#deps.identity(aid)?.delegation.expiresAt ?? 0, now);
   }
 
-  async #write(aid: Aid, wanted: readonly Publication[]): Promise<PublishResult> {
+  async #write(aid: Aid, wanted: readonly Publication[], check?: () => void): Promise<PublishResult> {
     this.#publishing.identity(aid);
     const known = new Set(this.#deps.publications.publications(aid).map((row) => row.type));
     const newType = wanted.some(({ type }) => isCustomType(type) && !known.has(type));
     try {
-      return await this.#publishing.publish(aid, wanted);
+      return await this.#publishing.publish(aid, wanted, true, check);
     } finally {
       if (newType) this.#customTypesChanged(aid);
       this.#renewal.wake();

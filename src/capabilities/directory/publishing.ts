@@ -89,10 +89,12 @@ export class Publishing {
    * Publishes now, and exceeds the sequence number that the network holds. Kept publications are renewed, also if this
    * fails with `not_acknowledged`.
    * @param keeps false for a record that replaces a removed publication until it expires
+   * @param check may throw. It sees all earlier publications of the agent
    * @throws SvcError `not_found`, `not_acknowledged`, `network_unavailable`, `clock_wrong`, `stale_sequence`, `bad_delegation`, `timeout`
    */
-  async publish(aid: Aid, wanted: readonly Publication[], keeps = true): Promise<PublishResult> {
+  async publish(aid: Aid, wanted: readonly Publication[], keeps = true, check?: () => void): Promise<PublishResult> {
     return this.turns.run(aid, async () => {
+      check?.();
       const identity = this.identity(aid);
       const { publications, recordPublisher, clock } = this.#deps;
       const since = clock.now();

@@ -86,6 +86,18 @@ export function isPublished({ recordExpiresAt }: Pick<PublicationSummary, 'recor
   return recordExpiresAt !== null && recordExpiresAt > now;
 }
 
+/**
+ * A summary for an agent with a delegation, whose end also ends the record.
+ * @param delegationEnd Unix seconds; 0 means never
+ * @param now Unix milliseconds
+ */
+export function withinDelegation(summary: PublicationSummary, delegationEnd: number, now: number): PublicationSummary {
+  const { recordExpiresAt: end } = summary;
+  if (delegationEnd === 0 || end === null || end <= delegationEnd * 1000) return summary;
+  const recordExpiresAt = delegationEnd * 1000;
+  return { ...summary, recordExpiresAt, published: isPublished({ recordExpiresAt }, now) };
+}
+
 /** Summarizes the publications of one identity. `now` in Unix milliseconds. */
 export function summarize(
   publisher: PublisherState | undefined,

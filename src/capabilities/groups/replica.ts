@@ -492,9 +492,12 @@ function positionProblem(entry: Entry, { parents }: Position): string | null {
   return parents.some((parent) => parent.at > entry.at) ? 'it is older than a parent' : null;
 }
 
+/** Why an entry is not admitted that would add one member too many. */
+export const GROUP_FULL = 'the group is full';
+
 function joinProblem(entry: Entry, control: ControlLog, { view }: Position): string | null {
   if (control.role(view, entry.author) !== null) return 'the author is already a member';
-  if (control.isFull(view, MAX_MEMBERS)) return 'the group is full';
+  if (control.isFull(view, MAX_MEMBERS)) return GROUP_FULL;
   if (entry.proof === undefined) return control.isInvited(view, entry.author) ? null : 'the author is not invited';
   if (control.isBanned(view, entry.author) && !control.isInvited(view, entry.author)) return 'the author was removed';
   const { groupId, author, proof } = entry;

@@ -1,11 +1,11 @@
 /** Converts groups and entries to what clients see. */
-import { JOIN_SECRET_BYTES, MAX_ENTRIES_PAGE } from '../../foundation/domain/groups.ts';
+import { JOIN_SECRET_BYTES, MAX_ENTRIES_PAGE, MAX_MEMBERS } from '../../foundation/domain/groups.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
 import { type GroupEntryStore, MAX_SCANNED, type StoredEntry } from '../../foundation/store/group-entries.ts';
 import type { GroupRow } from '../../foundation/store/groups.ts';
 import { decodeEntry } from './entry.ts';
-import type { Replica } from './replica.ts';
+import { GROUP_FULL, type Replica } from './replica.ts';
 import type { GroupEntry, GroupHead, GroupPage, GroupSummary, ReadQuery } from './types.ts';
 
 export function summaryOf(row: GroupRow, replica: Replica): GroupSummary {
@@ -66,6 +66,8 @@ export function entryView({ seq, bytes, retracted }: StoredEntry): GroupEntry {
 /** The error for a new entry of a local agent that the rules of the group do not admit. */
 export function rejectedError(problem: string): SvcError {
   if (problem === 'the author is not a member') return new SvcError('not_member');
+  if (problem === GROUP_FULL)
+    return new SvcError('quota_exceeded', { message: `A group can have at most ${MAX_MEMBERS} members.` });
   const message = `The group does not accept this entry: ${problem}.`;
   return new SvcError(problem.startsWith('only ') ? 'access_denied' : 'invalid_request', { message });
 }

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import type { Address } from '../../foundation/address.ts';
 import { type Backoff, backoff } from '../../foundation/backoff.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
+import { KeyedMutex } from '../../foundation/concurrency.ts';
 import { detach } from '../../foundation/detached.ts';
 import { MAX_ON_DEMAND } from '../../foundation/domain/hooks.ts';
 import type { ProgramEnvironment } from '../../foundation/environment.ts';
@@ -68,6 +69,7 @@ export interface StartFailure {
 export class OnDemandServices implements Component {
   readonly #deps: OnDemandDependencies;
   readonly #services = new Map<Aid, OnDemandService>();
+  readonly #settings = new KeyedMutex<''>();
   #isStopped = false;
 
   constructor(dependencies: OnDemandDependencies) {
@@ -95,17 +97,23 @@ export class OnDemandServices implements Component {
    * @throws SvcError `quota_exceeded`, `wrong_state` if this system cannot run programs
    */
   async set(row: Omit<OnDemandRow, 'port'>, isTried = false): Promise<OnDemandState> {
-    const { store } = this.#deps;
     if (!canRunPrograms())
       throw new SvcError('wrong_state', { message: 'Services on demand need a POSIX shell (/bin/sh).' });
+    // In sequence, so that concurrent requests cannot exceed the limit.
+    const service = await this.#settings.run('', () => this.#replace(row));
+    if (isTried) await service.try();
+    return service.state();
+  }
+
+  async #replace(row: Omit<OnDemandRow, 'port'>): Promise<OnDemandService> {
+    const { store } = this.#deps;
     const before = store.list().find(({ aid }) => aid === row.aid);
     if (before === undefined && store.list().length >= MAX_ON_DEMAND)
       throw new SvcError('quota_exceeded', { message: `At most ${MAX_ON_DEMAND} services can start on demand.` });
     await this.#services.get(row.aid)?.close();
     const service = await this.#open({ ...row, port: before?.port ?? 0 });
     store.put(service.row);
-    if (isTried) await service.try();
-    return service.state();
+    return service;
   }
 
   list(): OnDemandState[] {

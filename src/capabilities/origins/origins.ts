@@ -61,6 +61,8 @@ function infoOf({ saved, listener }: Origin): OriginInfo {
 export class Origins implements Component {
   readonly #deps: OriginsDependencies;
   readonly #origins = new Map<string, Origin>();
+  /** Places of addresses that are being opened. */
+  #reserved = 0;
   /** One change at a time per caller and remote agent. */
   readonly #turns = new KeyedMutex();
 
@@ -109,13 +111,8 @@ export class Origins implements Component {
     return this.#turns.run(pairKey(request), async () => {
       const existing = this.#of(localAid, remoteAid);
       if (existing?.listener && isUnchanged(existing.saved, request)) return { origin: infoOf(existing), reused: true };
-      if (existing === undefined && this.#origins.size >= MAX_ORIGINS)
-        throw new SvcError('quota_exceeded', {
-          message: `${MAX_ORIGINS} local addresses are open, which is the limit. Close some first.`,
-          details: { limit: MAX_ORIGINS },
-        });
+      if (existing === undefined) return { origin: await this.#addInPlace(request), reused: false };
       await this.#deps.probe(request);
-      if (existing === undefined) return { origin: await this.#add(request), reused: false };
       return { origin: await this.#change(existing, request), reused: true };
     });
   }
@@ -141,6 +138,22 @@ export class Origins implements Component {
     return [...this.#origins.values()].find(
       ({ saved }) => saved.localAid === localAid && saved.remoteAid === remoteAid,
     );
+  }
+
+  /** Adds an address in a place that is reserved meanwhile. @throws SvcError `quota_exceeded` if there is none */
+  async #addInPlace(request: OriginRequest): Promise<OriginInfo> {
+    if (this.#origins.size + this.#reserved >= MAX_ORIGINS)
+      throw new SvcError('quota_exceeded', {
+        message: `${MAX_ORIGINS} local addresses are open, which is the limit. Close some first.`,
+        details: { limit: MAX_ORIGINS },
+      });
+    this.#reserved++;
+    try {
+      await this.#deps.probe(request);
+      return await this.#add(request);
+    } finally {
+      this.#reserved--;
+    }
   }
 
   async #add(request: OriginRequest): Promise<OriginInfo> {

@@ -48,6 +48,8 @@ export class TunnelService {
   readonly #tunnels = new Map<string, Tunnel>();
   /** Listeners for one TCP connection. Each waits for its client and closes with it. */
   readonly #oneShots = new Set<Tunnel>();
+  /** Places of tunnels that are being opened. */
+  #reserved = 0;
   readonly #closedLast = new ClosedTunnels();
   /** Tunnels that are being opened. A second request for the same tunnel waits for the first. */
   readonly #opening = new SingleFlight<Tunnel>();
@@ -111,14 +113,15 @@ export class TunnelService {
     request: Omit<TunnelWish, 'localPort' | 'idleTimeoutSec'>,
     access: AskOptions = NO_WAIT,
   ): Promise<string> {
-    this.#checkQuota();
-    const whole = { ...request, localPort: 0, idleTimeoutSec: CLIENT_WAIT_MS / 1000 };
-    const path = await this.#probeOrAsk(whole, access);
-    const oneShot = new Tunnel('', whole, path, this.#deps, () => this.#oneShots.delete(oneShot));
-    oneShot.serveOnlyOne();
-    await oneShot.listen();
-    this.#oneShots.add(oneShot);
-    return oneShot.info().listen;
+    return this.#inPlace(async () => {
+      const whole = { ...request, localPort: 0, idleTimeoutSec: CLIENT_WAIT_MS / 1000 };
+      const path = await this.#probeOrAsk(whole, access);
+      const oneShot = new Tunnel('', whole, path, this.#deps, () => this.#oneShots.delete(oneShot));
+      oneShot.serveOnlyOne();
+      await oneShot.listen();
+      this.#oneShots.add(oneShot);
+      return oneShot.info().listen;
+    });
   }
 
   /**
@@ -195,8 +198,7 @@ export class TunnelService {
     const taken: number[] = [];
     for (const saved of all) {
       try {
-        this.#checkQuota();
-        await this.#listen(saved.id, saved, NO_PATH);
+        await this.#inPlace(() => this.#listen(saved.id, saved, NO_PATH));
       } catch (error) {
         taken.push(saved.localPort);
         this.#closedLast.add(this.#notRestored(saved, NO_PATH, error));
@@ -243,18 +245,26 @@ export class TunnelService {
     return true;
   }
 
-  #checkQuota(): void {
-    if (this.active >= MAX_TUNNELS)
+  /** Opens a tunnel in a place that is reserved meanwhile. @throws SvcError `quota_exceeded` if there is none */
+  async #inPlace<T>(open: () => Promise<T>): Promise<T> {
+    if (this.active + this.#reserved >= MAX_TUNNELS)
       throw new SvcError('quota_exceeded', {
         message: `${MAX_TUNNELS} tunnels are open: close some first.`,
         details: { limit: MAX_TUNNELS },
       });
+    this.#reserved++;
+    try {
+      return await open();
+    } finally {
+      this.#reserved--;
+    }
   }
 
   async #open(request: TunnelRequest, access: AskOptions): Promise<Tunnel> {
-    this.#checkQuota();
-    const path = await this.#probeOrAsk(request, access);
-    const tunnel = await this.#listen(newId(), request, path);
+    const tunnel = await this.#inPlace(async () => {
+      const path = await this.#probeOrAsk(request, access);
+      return this.#listen(newId(), request, path);
+    });
     try {
       if (request.localPort !== 0) this.#deps.memory.save({ ...request, id: tunnel.id });
     } catch (error) {

@@ -216,6 +216,12 @@ export function compareFreshness(a: SignedRecord, b: SignedRecord): number {
   );
 }
 
+/** When a record can no longer be used, in Unix seconds: at its expiry or at the end of its delegation. */
+export function validUntil(record: Pick<SignedRecord, 'timestamp' | 'ttl' | 'delegation'>): number {
+  const end = record.delegation.expiresAt;
+  return end === 0 ? expiresAt(record) : Math.min(expiresAt(record), end);
+}
+
 /** Expiry time of a record in Unix seconds. */
 export function expiresAt(record: Pick<SignedRecord, 'timestamp' | 'ttl'>): number {
   return record.timestamp + record.ttl;

@@ -4,7 +4,7 @@ import type { AgentRegistry } from '../../capabilities/agents/registry.ts';
 import type { LocalAgent } from '../../capabilities/agents/types.ts';
 import type { ProfileCard } from '../../capabilities/directory/cards.ts';
 import type { Directory } from '../../capabilities/directory/directory.ts';
-import type { PublicationSummary } from '../../capabilities/directory/summaries.ts';
+import { type PublicationSummary, withinDelegation } from '../../capabilities/directory/summaries.ts';
 import type { AgentResolver } from '../../capabilities/directory/types.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { type Clock, isoTime, unixSeconds } from '../../foundation/clock.ts';
@@ -92,7 +92,8 @@ const delegationView = memoizeByObject(({ issuedAt, expiresAt }: LocalAgent['win
   expires_at: timeOrNull(expiresAt === 0 ? null : expiresAt * 1000),
 }));
 
-function agentView(agent: LocalAgent, summary: PublicationSummary, acl: Static<typeof AclView>) {
+function agentView(agent: LocalAgent, published: PublicationSummary, acl: Static<typeof AclView>, now: number) {
+  const summary = withinDelegation(published, agent.window.expiresAt, now);
   const times = publicationTimes(summary);
   return {
     aid: agent.aid,
@@ -123,7 +124,7 @@ export function agentHandlers(deps: AgentHandlerDependencies): Handlers<typeof a
   function oneAgent(agent: LocalAgent): ResultOf<typeof agentOperations.agentGet> {
     const { aid } = agent;
     const waiting = pendingCounters()[aid];
-    const view = agentView(agent, directory.summary(aid), acl(aid));
+    const view = agentView(agent, directory.summary(aid), acl(aid), clock.now());
     return waiting === undefined ? view : { ...view, pending: { [aid]: waiting } };
   }
 
@@ -165,12 +166,14 @@ export function agentHandlers(deps: AgentHandlerDependencies): Handlers<typeof a
       const summaries = directory.summaries(aids);
       const lists = acls(aids);
       const pending = pendingCounters();
+      const now = clock.now();
       return {
         agents: page.agents.map((agent) =>
           agentView(
             agent,
             summaries.get(agent.aid) ?? directory.summary(agent.aid),
             lists.get(agent.aid) ?? acl(agent.aid),
+            now,
           ),
         ),
         next_cursor: page.nextCursor ?? undefined,

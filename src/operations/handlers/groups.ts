@@ -58,6 +58,7 @@ export function groupEntryView({ seq, entryId, author, kind, at, body, ref, repl
     entry_id: entryId,
     author,
     kind,
+    timestamp: isoTime(at),
     at: isoTime(at),
     body: body === undefined ? undefined : toBase64(body),
     text: body === undefined ? undefined : plainText(body),

@@ -96,6 +96,8 @@ export interface Confirmation {
   readonly question: string;
   /** How to restore what is destroyed, or that it cannot be restored. */
   readonly consequence: string;
+  /** Without a terminal, the command does not need the confirmation: scripts use it. */
+  readonly onlyAtTerminal?: true;
 }
 
 /** The option that answers yes. */
@@ -105,7 +107,9 @@ const YES_OPTION = { '-y, --yes': 'do not ask' } as const;
  * Waits until the user agrees.
  * @throws SvcError `invalid_request` without a terminal, `cancelled` if the answer is no
  */
-async function confirmOrThrow(context: CliContext, { question, consequence: back }: Confirmation): Promise<void> {
+async function confirmOrThrow(context: CliContext, confirmation: Confirmation): Promise<void> {
+  const { question, consequence: back, onlyAtTerminal } = confirmation;
+  if (!context.interactive && onlyAtTerminal) return;
   if (!context.interactive)
     throw new SvcError('invalid_request', {
       message: `Nothing was done: this needs a confirmation, and there is no terminal to ask. ${back} Use -y to confirm.`,

@@ -109,11 +109,6 @@ test('an agent can have several labels, and a client that does not know them kee
     { aliases: { [ANNA]: 'a', [BOB]: 'b' }, other_labels: { [ANNA]: ['B'] }, favorites: [] },
     { aliases: { [ANNA]: 'a' }, other_labels: { [ANNA]: ['-x'] }, favorites: [] },
     { aliases: { [ANNA]: 'a' }, other_labels: { [ANNA]: [] }, favorites: [] },
-    {
-      aliases: { [ANNA]: 'a' },
-      other_labels: { [ANNA]: Array.from({ length: 16 }, (_, i) => `l${i}`) },
-      favorites: [],
-    },
   ];
   for (const body of refused)
     await assert.rejects(run('addressBookPut', body), { code: 'invalid_request' }, JSON.stringify(body));

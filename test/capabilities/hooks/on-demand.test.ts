@@ -5,6 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { LISTEN_LIMIT_MS, OnDemandServices, type OnDemandState } from '../../../src/capabilities/hooks/on-demand.ts';
+import { MAX_ON_DEMAND } from '../../../src/foundation/domain/hooks.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { OnDemandStore } from '../../../src/foundation/store/on-demand.ts';
 import { storeWithAgents } from '../../foundation/store/store-with-agents.ts';
@@ -88,6 +89,21 @@ class Client {
     await this.closed;
   }
 }
+
+test('services that are set at the same time cannot exceed the limit', { skip: process.platform === 'win32' }, async (t) => {
+  const folder = temporaryDirectory(t);
+  const { store, aids } = storeWithAgents(MAX_ON_DEMAND + 2);
+  const services = new OnDemandServices({
+    ...{ store: new OnDemandStore(store), clock: new LeapClock(), log: silentLog, directory: join(folder, 'runs') },
+    environment: () => ({}),
+    onChange: () => {},
+  });
+  t.after(() => services.stop());
+  const wanted = aids.map((aid) => services.set({ aid, command: ['true'], shell: false, folder, idleMs: IDLE_MS }));
+  const outcomes = await Promise.allSettled(wanted);
+  assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, MAX_ON_DEMAND);
+  assert.equal(services.list().length, MAX_ON_DEMAND);
+});
 
 describe('a service on demand', { skip: process.platform === 'win32' }, () => {
   test('starts for a client that waits until the server speaks', async (t) => {

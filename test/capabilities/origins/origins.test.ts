@@ -177,6 +177,25 @@ test('concurrent requests for one agent open one address, and closing waits for 
   assert.deepEqual([origins.list(), memory.list(), open.size], [[], [], 0]);
 });
 
+test('addresses that are opened at the same time cannot exceed the limit', async () => {
+  const { origins } = setUp();
+  const wanted = Array.from({ length: MAX_ORIGINS + 4 }, (_, n) =>
+    origins.open(request({ remoteAid: testAid(10 + n) })),
+  );
+  const outcomes = await Promise.allSettled(wanted);
+  assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, MAX_ORIGINS);
+  assert.equal(origins.list().length, MAX_ORIGINS);
+});
+
+test('a place is free again when an address could not be opened', async () => {
+  const { failure, origins } = setUp();
+  failure.next = new SvcError('connect_failed');
+  for (let n = 0; n <= MAX_ORIGINS; n++)
+    await assert.rejects(origins.open(request({ remoteAid: testAid(10 + n) })), { code: 'connect_failed' });
+  failure.next = null;
+  assert.equal((await origins.open(request())).reused, false);
+});
+
 test('the number of addresses is limited; an existing one can still change', async () => {
   const { origins } = setUp();
   for (let n = 0; n < MAX_ORIGINS; n++) await origins.open(request({ remoteAid: testAid(10 + n) }));

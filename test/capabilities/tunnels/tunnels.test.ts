@@ -7,7 +7,7 @@ import { framedData, statusByte } from '../../../src/capabilities/tunnels/frames
 import { drawTicket, OPENING, openingOf } from '../../../src/capabilities/tunnels/opening.ts';
 import { PROBE_TIMEOUT_MS } from '../../../src/capabilities/tunnels/tunnel-service.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
-import { CLIENT_WAIT_MS } from '../../../src/foundation/domain/tunnels.ts';
+import { CLIENT_WAIT_MS, MAX_TUNNELS } from '../../../src/foundation/domain/tunnels.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { type Purpose, TUNNEL_PURPOSES } from '../../../src/network/links/types.ts';
 import { LINGER_MS } from '../../../src/network/links/wire.ts';
@@ -333,6 +333,23 @@ test('a tunnel with a fixed port returns after a restart, others do not', async 
   client.destroy();
   await world.tunnels.close(named.tunnel.id);
   assert.equal(world.saved.size, 0);
+});
+
+test('tunnels and one-shot addresses that are opened at the same time cannot exceed the limit', async () => {
+  await using world = await TunnelWorld.start(echo);
+  const some = Array.from({ length: MAX_TUNNELS - 2 }, () => world.tunnels.connect(world.request()));
+  await Promise.all(some);
+  const ports = await Promise.all(Array.from({ length: 3 }, () => quietPort()));
+  const outcomes = await Promise.allSettled([
+    ...ports.map((localPort) => world.tunnels.open({ ...world.request(), localPort })),
+    ...Array.from({ length: 3 }, () => world.tunnels.connect(world.request())),
+  ]);
+  assert.equal(world.tunnels.active, MAX_TUNNELS);
+  const refused = outcomes.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
+  assert.deepEqual(
+    refused.map((error) => (error instanceof SvcError ? error.code : '')),
+    Array.from({ length: 4 }, () => 'quota_exceeded'),
+  );
 });
 
 test('a one-shot address serves one connection, and waits only for a time', async () => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AddressBook } from '../../../src/capabilities/address-book/address-book.ts';
 import { isoTime } from '../../../src/foundation/clock.ts';
+import { MAX_BOOK_ENTRIES, MAX_LABELS_PER_AGENT } from '../../../src/foundation/domain/agents.ts';
 import { addressBookOperations } from '../../../src/operations/address-book.ts';
 import { addressBookHandlers } from '../../../src/operations/handlers/address-book.ts';
 import type { CallContext } from '../../../src/operations/operation.ts';
@@ -40,6 +41,29 @@ test('an address book is empty at first, and returns the stored content', async 
   };
   assert.deepEqual(put, expected);
   assert.deepEqual(await run('addressBookGet'), expected);
+});
+
+test('the ids of favorites are returned as they were sent: texts or integers', async () => {
+  const { run } = setUp();
+  const favorites = [
+    { id: 7, aid: FRIEND, skill: '', protocols: [], addedAt: '2020-01-01T00:00:00Z' },
+    { id: '7', aid: OTHER, skill: '', protocols: [], addedAt: '2020-01-01T00:00:00Z' },
+  ];
+  await run('addressBookPut', { body: { aliases: {}, favorites } });
+  assert.deepEqual(await run('addressBookGet'), { aliases: {}, favorites });
+});
+
+test('one label, one favorite, or one further label too many is quota_exceeded', async () => {
+  const { run } = setUp();
+  const many = Array.from({ length: MAX_BOOK_ENTRIES + 1 }, (_, i) => testAid(i + 1));
+  const aliases = Object.fromEntries(many.map((aid, i) => [aid, `label ${i}`]));
+  const others = Array.from({ length: MAX_LABELS_PER_AGENT }, (_, i) => `other ${i}`);
+  for (const body of [
+    { aliases, favorites: [] },
+    { aliases: {}, favorites: many.map((aid) => ({ aid })) },
+    { aliases: { [FRIEND]: 'Friend' }, other_labels: { [FRIEND]: others }, favorites: [] },
+  ])
+    await assert.rejects(run('addressBookPut', { body }), { code: 'quota_exceeded', status: 413 });
 });
 
 test('an address book is replaced completely or not at all', async () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { parseAid } from '../../../src/foundation/identity/aid.ts';
+import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import { HandlerWorld } from '../../support/handler-world.ts';
 import { delegateAnew, newIdentity } from '../../support/identities.ts';
 
@@ -58,6 +59,31 @@ describe('operations on agents', () => {
         unknown: ['/aid', '/master_private_key_hex', '/warning'],
       },
     });
+  });
+
+  test('an agent is not published after the end of its delegation, which also ends its record', async () => {
+    const start = world.clock.now() / 1000;
+    const { aid, credentials } = delegateAnew(KeyPair.generate(), start, start + 600);
+    const { operationalPrivateKeyHex: operational_private_key_hex, delegationProofHex: delegation_proof_hex } =
+      credentials;
+    await world.call('agentRegister', { body: { operational_private_key_hex, delegation_proof_hex } });
+    await world.call('agentPublish', { params: { aid } });
+    const state = async () => {
+      const one = await world.call<Record<string, unknown>>('agentGet', { params: { aid } });
+      const { agents } = await world.call<{ agents: Record<string, unknown>[] }>('agentsList', {});
+      const listed = agents.find((agent) => agent['aid'] === aid) ?? {};
+      return [one, listed].map(({ published, record_expires_at }) => [published, record_expires_at]);
+    };
+    const end = '2026-01-01T00:10:00.000Z';
+    assert.deepEqual(await state(), [
+      [true, end],
+      [true, end],
+    ]);
+    world.clock.advance(600_000);
+    assert.deepEqual(await state(), [
+      [false, end],
+      [false, end],
+    ]);
   });
 
   test('an agent is pending until its first publication', async () => {

@@ -18,7 +18,6 @@ const COMMANDS: readonly (readonly [line: string, request: string])[] = [
   [`group retract ${ID} ${ID} --aid ${aid}`, 'POST /mcp/call'],
   [`chat remove ${aid} --aid ${aid}`, 'POST /mcp/call'],
   [`chat block ${aid} --aid ${aid}`, 'POST /mcp/call'],
-  [`note poll ${aid}`, `POST /agents/${aid}/mailbox/poll`],
   [`note del ${aid} ${ID}`, `DELETE /agents/${aid}/mailbox/${ID}`],
   [`agents acl del ${aid} allow ${ENTRY}`, `DELETE /agents/${aid}/acl/allow/${ENTRY}`],
   [`agents acl del ${aid} deny ${ENTRY}`, `DELETE /agents/${aid}/acl/deny/${ENTRY}`],
@@ -50,6 +49,17 @@ test('destructive commands need a confirmation', async (t) => {
     assert.equal((await runSvc([...args, '-y'], { env })).code, 0, line);
     assert.deepEqual(changes(daemon), [request, request], line);
   }
+});
+
+test('fetching notes asks at a terminal only, so that scripts need no option', async (t) => {
+  const daemon = await AnsweringDaemon.start(t, () => [200, ANSWER]);
+  const env = { SVC_API: daemon.api };
+  for (const way of [[], ['--json'], ['-y']])
+    assert.equal((await runSvc(['note', 'poll', aid, ...way], { env })).code, 0);
+  assert.equal(changes(daemon).length, 3);
+  const refused = await runSvc(['note', 'poll', aid], { env, terminal: true, input: 'n\n' });
+  assert.equal(refused.code, 1);
+  assert.deepEqual(changes(daemon), []);
 });
 
 test('deleting an agent explains how to restore it', async (t) => {

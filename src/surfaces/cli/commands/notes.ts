@@ -147,12 +147,13 @@ export function noteCommands(svc: CommandGroup): void {
     quiet: (_, { message }) => message,
   });
   note.call('poll', 'fetch the received notes and delete them here', {
-    examples: ['svc note poll', 'svc note poll --as home -y --json   # in a script'],
+    examples: ['svc note poll', 'svc note poll --as home --json   # in a script'],
     options: { '<local>': actingArgument('the local agent') },
     confirmation: ({ local }) => ({
       question: `Fetch the notes of ${local} and delete them here?`,
       consequence:
         'Fetched notes are shown once, and only their senders can send them again. "svc note list" shows notes without deleting them.',
+      onlyAtTerminal: true,
     }),
     operation: 'mailboxPoll',
     own: true,
