@@ -97,7 +97,7 @@ test('a malformed AID of any length is bad_aid in every place', () => {
   assert.equal(problem({ body: { to: [5] } }).code, 'invalid_request');
 });
 
-test('an optional member that is null or empty counts as left out, and a required one is refused', () => {
+test('an optional member that is null or empty is omitted, and a required one is refused', () => {
   const wide = compileInput({
     params: NONE,
     query: NONE,
