@@ -22,6 +22,7 @@ const MAX_BLOCKED_MS = 10;
 export function lateClock(clock: Clock, random: Random): Clock {
   return {
     now: () => clock.now(),
+    monotonic: () => clock.monotonic(),
     after: (ms, task) => clock.after(ms + random.pick(LATE_MS) * random.next(), task),
   };
 }
