@@ -121,7 +121,7 @@ export class TlsSession {
   send(entry: CarriedDatagram): boolean {
     const isSent = this.#socket.send(entry);
     if (isSent && entry.remote !== null && entry.remote.host !== this.host) {
-      this.#unansweredSince ??= this.#clock.now();
+      this.#unansweredSince ??= this.#clock.monotonic();
       this.#silence ??= this.#clock.after(PORTS_SILENT_MS, () => this.#look());
     }
     return isSent;
@@ -147,7 +147,7 @@ export class TlsSession {
   #look(): void {
     this.#silence = null;
     if (this.#unansweredSince === null || this.#isEnded) return;
-    const leftMs = this.#unansweredSince + PORTS_SILENT_MS - this.#clock.now();
+    const leftMs = this.#unansweredSince + PORTS_SILENT_MS - this.#clock.monotonic();
     if (leftMs > 0) {
       this.#silence = this.#clock.after(leftMs, () => this.#look());
       return;
