@@ -90,7 +90,9 @@ class Client {
   }
 }
 
-test('services that are set at the same time cannot exceed the limit', { skip: process.platform === 'win32' }, async (t) => {
+test('services that are set at the same time cannot exceed the limit', {
+  skip: process.platform === 'win32',
+}, async (t) => {
   const folder = temporaryDirectory(t);
   const { store, aids } = storeWithAgents(MAX_ON_DEMAND + 2);
   const services = new OnDemandServices({
