@@ -133,7 +133,7 @@ test('an invitation of a clock that was ahead is repeated when the clock is righ
   mail.fails = false;
   invitations.start();
   await clock.run(60_000);
-  invitations.stop();
+  await invitations.stop();
   assert.equal(sent.length, 2);
   assert.ok((groups.invitesOut(rid)[0]?.until ?? 0) <= clock.now() + INVITATION_LIFE_MS);
 });
