@@ -32,7 +32,7 @@ const ProofHex = Type.String({ description: 'Delegation proof in hex.' });
 export const ServiceTcp = Type.String({
   maxLength: MAX_SERVICE_ADDRESS_CHARS,
   description:
-    'http://host:port or https:// for calls, tcp:// for tunnels; host:port, http+tcp:// or https+tcp:// for both, or http://host:port,tcp://host:port; https+insecure:// checks no certificate. Empty: none.',
+    'http:// or https:// for calls, tcp:// for tunnels; host:port, http+tcp:// or https+tcp:// for both; https+insecure:// checks no certificate. Empty: none.',
 });
 const Labels = Type.Array(Type.String(), { maxItems: MAX_LABELS });
 

@@ -322,18 +322,22 @@ export class Bridge {
         remote.setProtocolVersion(version);
       if (isBeginning) return this.#onBegun?.(message);
       const id = idOf(message);
-      if (id !== undefined) this.#waiting.delete(id);
+      // The host waits for no response to a cancelled request.
+      if (id !== undefined && !this.#waiting.delete(id)) return;
     }
     this.#toHost(message);
   }
 
-  /** In revisions without sessions, closing the stream cancels its request. Returns true if a request was canceled. */
+  /**
+   * A cancelled request gets no response. In revisions without sessions, closing the stream cancels it: then the server
+   * needs no message, and the result is true.
+   */
   #cancel(message: RpcMessage): boolean {
     const { requestId } = rpcParamsOf(message);
     if (typeof requestId !== 'string' && typeof requestId !== 'number') return false;
     const waiting = this.#waiting.get(requestId);
-    if (waiting?.isModern !== true) return false;
     this.#waiting.delete(requestId);
+    if (waiting?.isModern !== true) return false;
     waiting.giveUp.abort();
     return true;
   }

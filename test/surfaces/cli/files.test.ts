@@ -186,6 +186,8 @@ test('reports a missing folder and an unsendable file before asking', async (t) 
   const folder = await send(world.folder);
   assert.equal(folder.code, 2);
   assert.match(folder.stderr, /is a folder\. Send it as one file: tar czf /);
+  const made = await send('/proc/version');
+  assert.match(made.stderr, /\/proc\/version is made by the system as it is read, and has no size\. Send a copy: cat /);
   assert.equal((await send(join(world.folder, 'none'))).code, 5);
 });
 

@@ -51,6 +51,23 @@ test('a response that is pending at the end of input is written before the bridg
   assert.deepEqual(JSON.parse(text()), { jsonrpc: '2.0', id: 7, result: { tools: [] } });
 });
 
+test('the host gets no response to a request that it cancelled', async (t) => {
+  const { input, bridge, asked, text } = await world(t);
+  input.write(REQUEST);
+  const response = await asked;
+  input.write(`${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 7 } })}\n`);
+  input.write('no JSON\n');
+  await eventually('the bridge has read its input', () => text() !== '');
+  response.setHeader('content-type', 'text/event-stream');
+  const note = { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'after' } };
+  for (const message of [{ jsonrpc: '2.0', id: 7, result: { tools: [] } }, note])
+    response.write(`data: ${JSON.stringify(message)}\n\n`);
+  response.end();
+  await eventually('the message after the response has passed', () => text().includes('after'));
+  await bridge.close();
+  assert.ok(!text().includes('"id":7'), text());
+});
+
 test('close does not wait for pending requests', async (t) => {
   const { input, bridge, asked, text } = await world(t);
   input.write(REQUEST);

@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
+import { open, stat } from 'node:fs/promises';
 import { basename, relative, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { pluralize, relativeTime } from '../../../foundation/display-text.ts';
@@ -30,6 +30,10 @@ const SHOWN_SILENCE_MS = 3_000;
 async function sizeOf(file: string): Promise<number> {
   try {
     const there = await stat(file);
+    if (there.isFile() && there.size === 0 && (await hasBytes(file)))
+      throw new SvcError('invalid_request', {
+        message: `${file} is made by the system as it is read, and has no size. Send a copy: cat ${file} > copy && svc send copy <agent>`,
+      });
     if (there.isFile()) return there.size;
     throw new SvcError('invalid_request', {
       message: there.isDirectory()
@@ -40,6 +44,12 @@ async function sizeOf(file: string): Promise<number> {
     if (error instanceof SvcError) throw error;
     throw new SvcError('not_found', { message: `${file} cannot be read (${codeOf(error)}).`, cause: error });
   }
+}
+
+/** True if a file has content, whatever its size says: files in /proc and /sys. */
+async function hasBytes(file: string): Promise<boolean> {
+  await using handle = await open(file);
+  return (await handle.read(Buffer.alloc(1), 0, 1, 0)).bytesRead > 0;
 }
 
 /** SHA-256 of a file, lower-case hex. Shows its progress. @throws SvcError `not_found` */
