@@ -63,12 +63,23 @@ export interface FileOffersDependencies {
   readonly newId: () => string;
 }
 
+/** An offer, and whether the recipient's node has received it. */
+interface OfferMade {
+  readonly offer: FileOffer;
+  readonly delivered: boolean;
+}
+
+/** Errors that leave open whether the recipient has the note. */
+const UNCERTAIN: ReadonlySet<string> = new Set(['timeout', 'not_acknowledged']);
+
 export class FileOffers implements Component {
   readonly #deps: FileOffersDependencies;
   readonly #teller: OfferEndNotifier;
   /** Local agents with offers that ended after the last cleanup. */
   readonly #ended = new Set<Aid>();
   readonly #offering = new WorkUnderWay();
+  /** Offers whose note is being sent. A repeated request gets the result of the first one. */
+  readonly #making = new Map<string, Promise<OfferMade>>();
   readonly #stop = new AbortController();
   #looks: RepeatingTask | null = null;
   #telling: RepeatingTask | null = null;
@@ -106,13 +117,20 @@ export class FileOffers implements Component {
    * denies agents that it does not name.
    * @returns the offer, and whether the recipient's node has received it
    * @throws SvcError `not_found`, `self`, `access_denied` if the recipient is blocked, `too_large`, `quota_exceeded`,
-   *   `invalid_request`, and the errors of sending a note. After an error, nothing is offered
+   *   `invalid_request`, and the errors of sending a note. After an error, nothing is offered: the recipient is notified of
+   *   the withdrawal if it may have received the note
    */
-  offer(aid: Aid, request: OfferRequest): Promise<{ readonly offer: FileOffer; readonly delivered: boolean }> {
-    return this.#offering.run(() => this.#offer(aid, request));
+  offer(aid: Aid, request: OfferRequest): Promise<OfferMade> {
+    const { recipient, objectId, name, message, temporary } = request;
+    const key = JSON.stringify([aid, recipient, objectId, name, message, temporary]);
+    const underWay = this.#making.get(key);
+    if (underWay !== undefined) return underWay;
+    const made = this.#offering.run(() => this.#offer(aid, request)).finally(() => this.#making.delete(key));
+    this.#making.set(key, made);
+    return made;
   }
 
-  async #offer(aid: Aid, request: OfferRequest) {
+  async #offer(aid: Aid, request: OfferRequest): Promise<OfferMade> {
     const { store, notes, clock, newId } = this.#deps;
     const { recipient, objectId, message = '', temporary } = request;
     const object = this.#offerable(aid, request);
@@ -127,7 +145,7 @@ export class FileOffers implements Component {
       return { offer: this.get(aid, file.id), delivered };
     } catch (error) {
       // The recipient may have received the note, so it must be notified of the withdrawal.
-      const mayHaveIt = this.#stop.signal.aborted || (error instanceof SvcError && error.code === 'timeout');
+      const mayHaveIt = this.#stop.signal.aborted || (error instanceof SvcError && UNCERTAIN.has(error.code));
       const tellAt = mayHaveIt ? clock.now() : null;
       if (this.#settle(aid, file.id, 'withdrawn', tellAt)) this.#offerEnded(aid);
       throw error;

@@ -14,7 +14,14 @@ import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { codeOf } from '../../foundation/errors.ts';
 import { isObject, memberOf, readJson } from '../../foundation/json.ts';
-import { answerTo, MAX_SHARED_MESSAGE_BYTES, MessageLines, type OddMessage, readWith } from '../mcp/message-reader.ts';
+import {
+  answerTo,
+  MAX_SHARED_MESSAGE_BYTES,
+  MessageLines,
+  type OddMessage,
+  readWith,
+  TOO_LONG,
+} from '../mcp/message-reader.ts';
 import { finishingInput, PendingRequests } from '../mcp/stdio-transport.ts';
 import { readBytes } from '../rest/json-body.ts';
 import { LargeIntegers, type OnLong } from './exact-json.ts';
@@ -103,7 +110,7 @@ function bodyOf(answer: IncomingMessage, { large, onLong }: Reading): ReadableSt
 }
 
 async function* markedWhole(answer: IncomingMessage, large: LargeIntegers) {
-  const bytes = await readBytes(answer, MAX_SHARED_MESSAGE_BYTES);
+  const bytes = await readBytes(answer, MAX_SHARED_MESSAGE_BYTES, TOO_LONG);
   yield large.marked(bytes.toString('utf8'));
 }
 

@@ -12,9 +12,10 @@ import {
 import { request as secureRequest } from 'node:https';
 import { createParser } from 'eventsource-parser';
 import { MCP_PATH } from '../../foundation/domain/services.ts';
+import { SvcError } from '../../foundation/errors.ts';
 import { isObject, parseIntegers, readJson } from '../../foundation/json.ts';
 import { flushHead } from '../../foundation/sockets.ts';
-import { answerTo, MAX_SHARED_MESSAGE_BYTES } from '../mcp/message-reader.ts';
+import { answerTo, MAX_SHARED_MESSAGE_BYTES, TOO_LONG } from '../mcp/message-reader.ts';
 import {
   isMetadataPath,
   MAX_METADATA_BYTES,
@@ -164,7 +165,13 @@ export class UrlShare implements Backend {
     const kind = answer.headers['content-type'] ?? '';
     const change = this.#rules.limits(caller) ? (said: RpcMessage) => this.#rules.shown(caller, said) : null;
     if (change !== null && /^application\/json\b/i.test(kind)) {
-      const text = (await readBytes(answer, MAX_SHARED_MESSAGE_BYTES)).toString();
+      const bytes = await readBytes(answer, MAX_SHARED_MESSAGE_BYTES, TOO_LONG).catch((error: unknown) => {
+        if (error instanceof SvcError && error.code === 'too_large') return null;
+        throw error;
+      });
+      if (bytes === null)
+        return sendMessage(response, 200, rpcError(idOf(message ?? {}) ?? null, RPC.invalidRequest, TOO_LONG));
+      const text = bytes.toString();
       const body = changeMessage(text, change);
       response.writeHead(answer.statusCode ?? 502, { ...headers, 'content-length': Buffer.byteLength(body) }).end(body);
       return;

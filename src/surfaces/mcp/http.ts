@@ -15,6 +15,7 @@ import type { ToolTable } from '../../operations/tool-call.ts';
 import { limitBodyTime } from '../rest/gate.ts';
 import { JSON_BODY_LIMIT_BYTES, parseJsonBody, readBytes } from '../rest/json-body.ts';
 import { ToolCatalog } from './catalog.ts';
+import { withoutNulls } from './message-reader.ts';
 import { createMcpServer } from './server.ts';
 import { sendWebResponse, webRequest } from './web-exchange.ts';
 
@@ -131,7 +132,7 @@ export function serveHttp(
     limitBodyTime(request, response, clock);
     let body: unknown;
     try {
-      body = parseJsonBody(await readBytes(request, JSON_BODY_LIMIT_BYTES));
+      body = withoutNulls(parseJsonBody(await readBytes(request, JSON_BODY_LIMIT_BYTES)));
     } catch (error) {
       if (error instanceof SvcError && error.code === 'invalid_json') return sendParseError(exchange, error.message);
       throw error;

@@ -18,6 +18,8 @@ import {
 
 /** Largest message of a caller or the server, in bytes. */
 export const MAX_SHARED_MESSAGE_BYTES: number = 10 * 1024 * 1024;
+/** The reason for the rejection of a longer one. */
+export const TOO_LONG = `The message is longer than ${MAX_SHARED_MESSAGE_BYTES} bytes.`;
 /** Messages of a batch, which one revision has. */
 const MAX_BATCH_MESSAGES = 1000;
 /** Deepest nesting of a message. Recursive code handles this many levels. */
@@ -81,8 +83,26 @@ function problemOf(value: unknown): string {
   return 'The message is not valid JSON-RPC: check the types of its members, and remove unknown ones.';
 }
 
+/** Optional members of `params`. */
+const OPTIONAL_PARAMS = ['_meta', 'arguments', 'cursor'];
+
+function without(value: Readonly<Record<string, unknown>>, names: readonly string[]): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(value).filter(([name, member]) => member !== null || !names.includes(name)));
+}
+
+/** A message without optional members that are null: many programs send null instead of leaving a member out. */
+export function withoutNulls(value: unknown): unknown {
+  if (!isObject(value)) return value;
+  const { params, result, error } = value;
+  const absent = ['params', ...(isObject(result) ? ['error'] : []), ...(isObject(error) ? ['result'] : [])];
+  const message = without(value, absent);
+  if (isObject(params)) message['params'] = without(params, OPTIONAL_PARAMS);
+  return message;
+}
+
 /** Reads a value of `parseIntegers`. */
-export function readMessageValue(value: unknown): { readonly message: JSONRPCMessage } | { readonly odd: OddMessage } {
+export function readMessageValue(read: unknown): { readonly message: JSONRPCMessage } | { readonly odd: OddMessage } {
+  const value = withoutNulls(read);
   const params = memberOf(value, 'params');
   const twin = twinIn(value, MEMBERS) ?? twinIn(params, PARAMS) ?? twinIn(memberOf(params, '_meta'), NONE, OWN_META);
   let why = twin === undefined ? undefined : `The member ${JSON.stringify(twin.slice(0, 64))} is not allowed.`;
@@ -127,8 +147,7 @@ export class MessageScan {
     const id = this.#id();
     const isRequest = has('method') && has('id');
     const kind = isRequest ? 'request' : has('result') || has('error') ? 'response' : 'other';
-    const why = `The message is longer than ${MAX_SHARED_MESSAGE_BYTES} bytes.`;
-    return { kind, id, code: ProtocolErrorCode.InvalidRequest, why };
+    return { kind, id, code: ProtocolErrorCode.InvalidRequest, why: TOO_LONG };
   }
 
   #id(): unknown {

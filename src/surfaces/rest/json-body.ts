@@ -8,14 +8,19 @@ export const JSON_BODY_LIMIT_BYTES = 1024 * 1024;
 
 /**
  * Reads a stream to its end.
+ * @param tooLarge the message of the error; by default it is about a request
  * @throws SvcError `too_large`
  */
-export async function readBytes(stream: AsyncIterable<Buffer>, limitBytes: number): Promise<Buffer> {
+export async function readBytes(stream: AsyncIterable<Buffer>, limitBytes: number, tooLarge?: string): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let length = 0;
   for await (const chunk of stream) {
     length += chunk.length;
-    if (length > limitBytes) throw new SvcError('too_large', { details: { limit_bytes: limitBytes } });
+    if (length > limitBytes)
+      throw new SvcError('too_large', {
+        ...(tooLarge === undefined ? {} : { message: tooLarge }),
+        details: { limit_bytes: limitBytes },
+      });
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);

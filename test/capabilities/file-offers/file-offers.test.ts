@@ -257,6 +257,41 @@ test('offers expire, and the notification is repeated until the note is stored',
   assert.equal(near.objects.has(OBJECT), false);
 });
 
+test('a repeated request to offer a file joins the first one', async () => {
+  const [near, far] = offerNodes();
+  const request = { recipient: far.aid, objectId: OBJECT, message: 'hi', temporary: false };
+  const [first, second, other] = await Promise.all([
+    near.offers.offer(near.aid, request),
+    near.offers.offer(near.aid, { ...request }),
+    near.offers.offer(near.aid, { ...request, message: 'ho' }),
+  ]);
+  assert.equal(first.offer.id, second.offer.id);
+  assert.notEqual(first.offer.id, other.offer.id);
+  assert.equal(near.sent.length, 2);
+  // After its result, an equal request is another offer.
+  assert.notEqual((await near.offers.offer(near.aid, request)).offer.id, first.offer.id);
+});
+
+test('a recipient that may have an offer whose sender got an error is notified of the withdrawal', async (t) => {
+  const [near, far] = offerNodes();
+  await near.offers.start();
+  t.after(() => near.offers.stop());
+  const offer = () => near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: false });
+  for (const code of ['not_acknowledged', 'timeout'] as const) {
+    near.failure = new SvcError(code);
+    await assert.rejects(offer(), fails(code));
+    near.failure = null;
+    await near.clock.run(15_000);
+    const [news] = near.sent.splice(0);
+    assert.equal(decodeEndNotice(news?.body ?? new Uint8Array())?.end, 'withdrawn', code);
+  }
+  near.failure = new SvcError('resolve_failed');
+  await assert.rejects(offer(), fails('resolve_failed'));
+  near.failure = null;
+  await near.clock.run(15_000);
+  assert.deepEqual(near.sent, []);
+});
+
 test('deleting an agent deletes its offers', () => {
   const world = new OfferNode();
   world.strange(newIdentity().aid, 1);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
+import { memberOf } from '../../../src/foundation/json.ts';
 import type { CallContext } from '../../../src/operations/operation.ts';
 import { JSON_BODY_LIMIT_BYTES } from '../../../src/surfaces/rest/json-body.ts';
 import { newIdentity } from '../../support/identities.ts';
@@ -17,6 +18,19 @@ function rpc(method: string, params: object = {}): string {
 function textOf(result: { content: readonly { type: string; text?: string }[] }): string {
   return result.content.map(({ text = '' }) => text).join('\n');
 }
+
+test('parameters may be null', async (t) => {
+  const world = await startMcpWorld(t, { handlers: { tunnelList: () => ({ tunnels: [], closed: [] }) } });
+  const ask = async (method: string, params: unknown): Promise<unknown> => {
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+    const response = await fetch(`${world.url}/mcp/`, { method: 'POST', headers: MCP_HEADERS, body });
+    return response.json();
+  };
+  for (const params of [null, { cursor: null }, { _meta: null }])
+    assert.ok(memberOf(await ask('tools/list', params), 'result', 'tools') !== undefined, JSON.stringify(params));
+  const called = await ask('tools/call', { name: 'svc_tunnel_list', arguments: null, _meta: null });
+  assert.deepEqual(memberOf(called, 'result', 'structuredContent', 'tunnels'), []);
+});
 
 for (const era of ERAS) {
   test(`${era}: lists and calls tools at both paths`, async (t) => {

@@ -88,6 +88,29 @@ test('empty lines, a byte order mark, carriage returns and invalid UTF-8 are rea
   assert.deepEqual(messages, [MESSAGE, { ...MESSAGE, method: 'notifications/\uFFFD' }]);
 });
 
+test('an optional member may be null', () => {
+  const request = { jsonrpc: '2.0', id: 1, method: 'tools/call' };
+  const response = { jsonrpc: '2.0', id: 1, result: { content: null } };
+  const error = { jsonrpc: '2.0', id: 1, error: { code: 1, message: 'x' } };
+  const call = { ...request, params: { name: 'x' } };
+  const sent = [
+    { ...request, params: null },
+    { ...request, params: { ...call.params, _meta: null, arguments: null, cursor: null } },
+    { ...request, params: { ...call.params, arguments: { own: null } } },
+    { ...response, error: null },
+    { ...error, result: null },
+  ];
+  const { messages, answers } = read(sent.map((one) => `${JSON.stringify(one)}\n`).join(''));
+  assert.deepEqual(answers, []);
+  assert.deepEqual(messages, [
+    request,
+    call,
+    { ...request, params: { ...call.params, arguments: { own: null } } },
+    response,
+    error,
+  ]);
+});
+
 test('the messages of a batch are read one by one', () => {
   const ping = { jsonrpc: '2.0', id: 1, method: 'ping' };
   const { messages, answers } = read(`${JSON.stringify([ping, 5, MESSAGE])}\n${JSON.stringify(MESSAGE)}\n`);
