@@ -1,10 +1,12 @@
 /** Serves every operation of the table over REST, and the hand-written routes. */
 import { fetchWhole } from '../capabilities/calls/fetch-service.ts';
+import { chooseLocalAid, type LocalAgents, onlyLocalAid } from '../capabilities/calls/local-aid.ts';
 import { Catalog } from '../capabilities/directory/catalog.ts';
 import { discover, RecentServices, type Search } from '../capabilities/directory/discovery.ts';
 import type { Updater } from '../capabilities/update/updater.ts';
 import { homeDirectory } from '../foundation/data-dir/paths.ts';
 import type { Aid } from '../foundation/identity/aid.ts';
+import { mergeNames, type NamedAgents } from '../foundation/labels.ts';
 import { readPackageFile } from '../foundation/package-file.ts';
 import { VERSION } from '../foundation/version.ts';
 import type { Reachability } from '../network/records/types.ts';
@@ -140,13 +142,21 @@ export function buildSurfaces(
     ...updateHandlers({ updater: c.updater }),
     ...hookHandlers({ hooks: c.hooks, onDemand: c.onDemand, proofKey: f.dataDir.proofKey, clock, requireAgent }),
   };
-  const ownNames = () => {
-    const aids = c.registry.list(MAX_NAMED_AGENTS).agents.map(({ aid }) => aid);
+  const profileNames = (aids: readonly Aid[]): NamedAgents => {
     const summaries = c.directory.summaries(aids);
     return aids.map((aid) => ({ aid, name: summaries.get(aid)?.name }));
   };
+  const ownNames = () => profileNames(c.registry.list(MAX_NAMED_AGENTS).agents.map(({ aid }) => aid));
   // Requests may name an agent by a label.
   const agent = (text: string): Aid => c.addressBook.agent(text, ownNames);
+  const local: LocalAgents = {
+    ...c.local,
+    named: (aids) => {
+      const names = mergeNames(c.addressBook.get(), profileNames(aids));
+      return aids.map((aid) => ({ aid, name: names.get(aid) }));
+    },
+  };
+  const localAid = (named: Aid | undefined): Aid => chooseLocalAid(local, node.aid, named);
   const counted = countHeartbeats(
     bind(others, {
       ...examined,
@@ -163,11 +173,11 @@ export function buildSurfaces(
         recent,
         cardOf: (aid) => c.ownCards.find(aid)?.objectId,
       }),
-      ...cardHandlers({ ...c, agents: c.registry }),
+      ...cardHandlers({ ...c, agents: c.registry, localAid }),
       ...catalogHandlers({ catalog }),
       ...callHandlers({
         fetch: (request, signal) => fetchWhole(c.caller, clock, request, signal),
-        localAid: c.localAid,
+        localAid,
       }),
       ...traceHandlers(c),
       ...accessHandlers({
@@ -183,13 +193,13 @@ export function buildSurfaces(
         labels: () => c.addressBook.get().aliases,
         isKnown: c.isKnown,
       }),
-      ...tunnelHandlers({ tunnels: c.tunnels, inbound: c.tunnelInbound, localAid: c.localAid }),
-      ...originHandlers({ origins: c.origins, localAid: c.localAid }),
+      ...tunnelHandlers({ tunnels: c.tunnels, inbound: c.tunnelInbound, localAid }),
+      ...originHandlers({ origins: c.origins, localAid }),
       ...pushHandlers(c),
       ...mcpHostHandlers(() =>
         mcpHosts({ platform: process.platform, home: homeDirectory(), environment: process.env }),
       ),
-      ...hubHandlers({ hub, localAid: c.localAid }),
+      ...hubHandlers({ hub, localAid }),
       ...panelHandlers({
         logins: c.panel.logins,
         login: () => c.panel.login(),
@@ -206,7 +216,7 @@ export function buildSurfaces(
     }),
     {
       record: heartbeat,
-      localAid: c.localAid,
+      localAid,
       tunnelAid: (id) => c.tunnels.list().find((tunnel) => tunnel.id === id)?.localAid,
     },
   );
@@ -217,7 +227,12 @@ export function buildSurfaces(
     }),
   );
   const own = addLabels(tracked, (result) => c.addressBook.labelsIn(result));
-  const tools = new ToolTable({ operations: own, pending: pendingCounters, parseAid: agent });
+  const tools = new ToolTable({
+    operations: own,
+    pending: pendingCounters,
+    parseAid: agent,
+    onlyAgent: () => onlyLocalAid(local),
+  });
   const rest = new RestServer(
     { apiAddr: config.api_addr, requireLocalToken: config.require_local_token, version: VERSION },
     {
@@ -236,7 +251,7 @@ export function buildSurfaces(
         ...gatewayHandlers({ caller: c.caller, nodeAid: node.aid, agent, requireLocal: requireAgent }),
         ...panelPageHandlers(new PanelFiles((name) => readPackageFile(`dist/panel/${name}`))),
         ...mcpHandlers({ version: VERSION }, { tools, clock, log: log.child('mcp') }),
-        ...hubStreamHandlers(VERSION, { hub, clock, log: log.child('hub'), localAid: c.localAid }),
+        ...hubStreamHandlers(VERSION, { hub, clock, log: log.child('hub'), localAid }),
         ...viaHandlers({ caller: c.adminCaller, nodeAid: node.aid, agent, requireLocal: requireAgent }),
       }),
       token,

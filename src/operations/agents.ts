@@ -224,7 +224,12 @@ export const agentOperations = declare(COMMON, {
     summary: 'Unregisters an agent and deletes its data. Its published records expire.',
     route: 'DELETE /agents/{aid}',
     output: Ok,
-    tool: { name: 'svc_agent_delete', description: 'Unregister an agent, key and data included.', destructive: true },
+    tool: {
+      name: 'svc_agent_delete',
+      description: 'Unregister an agent, key and data included.',
+      requiresAid: true,
+      destructive: true,
+    },
   },
 
   agentProbe: {

@@ -79,7 +79,12 @@ export const cardOperations = declare(
         'gone',
         'local_aid_required',
       ],
-      tool: { name: 'svc_card', description: 'The signed A2A or MCP card of an agent.', foreignText: true },
+      tool: {
+        name: 'svc_card',
+        description: 'The signed A2A or MCP card of an agent.',
+        requiresAid: true,
+        foreignText: true,
+      },
     },
   },
 );

@@ -353,7 +353,7 @@ export const directoryOperations = declare(COMMON, {
     }),
     permission: 'read',
     errors: RESOLVE_ERRORS,
-    tool: { name: 'svc_resolve', description: 'Find where an agent is.', foreignText: true },
+    tool: { name: 'svc_resolve', description: 'Find where an agent is.', requiresAid: true, foreignText: true },
   },
 
   resolveRecords: {
@@ -382,7 +382,12 @@ export const directoryOperations = declare(COMMON, {
       ),
     }),
     errors: RESOLVE_ERRORS,
-    tool: { name: 'svc_resolve_records', description: 'Signed records of an agent.', foreignText: true },
+    tool: {
+      name: 'svc_resolve_records',
+      description: 'Signed records of an agent.',
+      requiresAid: true,
+      foreignText: true,
+    },
   },
 
   did: {

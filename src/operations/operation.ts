@@ -24,6 +24,11 @@ export interface ToolDeclaration {
   readonly rename?: Readonly<Record<string, string>>;
   /** Input keys that the tool does not have. */
   readonly omit?: readonly string[];
+  /**
+   * `aid` names another agent, or the one to delete, so it must not be omitted. Other tools act for the only local agent
+   * then.
+   */
+  readonly requiresAid?: true;
   /** The result contains text written by other agents. */
   readonly foreignText?: boolean;
   readonly destructive?: boolean;

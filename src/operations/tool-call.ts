@@ -1,7 +1,7 @@
 /** The operations as tools, each with one flat list of parameters. Used by `POST /mcp/call` and the MCP server. */
 import type { TObject, TSchema } from 'typebox';
 import { type ErrorCode, SvcError } from '../foundation/errors.ts';
-import { parseAid } from '../foundation/identity/aid.ts';
+import { type Aid, parseAid } from '../foundation/identity/aid.ts';
 import { isObject } from '../foundation/json.ts';
 import { compileInput, type ParseAid, type RawInput, unknownMembers } from './input.ts';
 import {
@@ -52,6 +52,8 @@ interface Tool {
   readonly operation: BoundOperation;
   readonly places: ReadonlyMap<string, Place>;
   readonly read: (raw: RawInput) => Arguments;
+  /** `aid` is the local agent that acts. */
+  readonly actsLocally: boolean;
 }
 
 export interface ToolTableDependencies {
@@ -60,6 +62,11 @@ export interface ToolTableDependencies {
   readonly pending: () => Readonly<Record<string, unknown>>;
   /** Reads AIDs in arguments. Default: no labels. */
   readonly parseAid?: ParseAid;
+  /**
+   * The only local agent: it acts if a call omits the local agent. Absent: calls must name it.
+   * @throws SvcError `local_aid_required` if there are several, `not_found` if there is none
+   */
+  readonly onlyAgent?: () => Aid;
 }
 
 /** Operations that can fail with one of these communicate with other nodes. */
@@ -71,6 +78,9 @@ const NETWORK_ERRORS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'not_acknowledged',
   'network_not_ready',
 ]);
+
+/** The argument with the local agent. */
+const OWN_AGENT = 'aid';
 
 const PARTS = ['params', 'query', 'body'] as const satisfies readonly Part[];
 
@@ -110,7 +120,8 @@ function toolOf(operation: BoundOperation, tool: ToolDeclaration, parse: ParseAi
     foreignText: tool.foreignText ?? false,
     openWorld: tool.foreignText === true || declaration.errors.some((code) => NETWORK_ERRORS.has(code)),
   };
-  return { view, operation, places, read: compileInput(declaration, parse, 'json') };
+  const actsLocally = places.get(OWN_AGENT)?.part === 'params' && tool.requiresAid !== true;
+  return { view, operation, places, read: compileInput(declaration, parse, 'json'), actsLocally };
 }
 
 /** An invalid argument under its name in the tool. */
@@ -122,8 +133,14 @@ function inToolTerms(error: unknown, places: ReadonlyMap<string, Place>): unknow
   const part = error.details?.['in'] === 'path' ? 'params' : error.details?.['in'];
   const name = [...places].find(([, place]) => place.key === key && place.part === part)?.[0] ?? key;
   const shown = `/${[name, ...rest].join('/')}`;
+  const wrongAid = `${shown} is neither an AID nor a label in the address book (svc_address_book). Check it for typing errors.`;
   return new SvcError(error.code, {
-    message: typeof problem === 'string' ? `Invalid arguments: ${shown} ${problem}.` : `${error.message} (${shown})`,
+    message:
+      error.code === 'bad_aid'
+        ? wrongAid
+        : typeof problem === 'string'
+          ? `Invalid arguments: ${shown} ${problem}.`
+          : `${error.message} (${shown})`,
     details: { ...error.details, in: 'args', path: shown },
     cause: error,
   });
@@ -132,9 +149,11 @@ function inToolTerms(error: unknown, places: ReadonlyMap<string, Place>): unknow
 export class ToolTable {
   readonly #tools = new Map<string, Tool>();
   readonly #pending: ToolTableDependencies['pending'];
+  readonly #onlyAgent: ToolTableDependencies['onlyAgent'];
 
-  constructor({ operations, pending, parseAid: parse = parseAid }: ToolTableDependencies) {
+  constructor({ operations, pending, parseAid: parse = parseAid, onlyAgent }: ToolTableDependencies) {
     this.#pending = pending;
+    this.#onlyAgent = onlyAgent;
     for (const operation of operations) {
       const { tool } = operation.declaration;
       if (tool !== undefined) this.#tools.set(tool.name, toolOf(operation, tool, parse));
@@ -151,9 +170,10 @@ export class ToolTable {
   }
 
   /**
-   * Calls a tool. The result contains the `pending` counters if there are any.
-   * @throws SvcError `not_found` for an unknown tool, `invalid_request`, `bad_aid`, `local_only`, and the errors of the
-   * operation
+   * Calls a tool. The result contains the `pending` counters if there are any. If the local agent is omitted, the only
+   * one acts.
+   * @throws SvcError `not_found` for an unknown tool, `invalid_request`, `bad_aid`, `local_aid_required`, `local_only`,
+   * and the errors of the operation
    */
   async call(name: string, args: Arguments, context: CallContext): Promise<unknown> {
     const tool = this.#tools.get(name);
@@ -172,7 +192,7 @@ export class ToolTable {
     return Object.keys(pending).length === 0 ? output : { ...output, pending };
   }
 
-  #read({ places, read }: Tool, args: Arguments): Arguments {
+  #read({ places, read, actsLocally }: Tool, args: Arguments): Arguments {
     const raw: Record<Part, Record<string, unknown>> = { params: {}, query: {}, body: {} };
     const unknown = Object.keys(args).filter((name) => !places.has(name));
     if (unknown.length > 0)
@@ -184,6 +204,8 @@ export class ToolTable {
       const place = places.get(name);
       if (place !== undefined) raw[place.part][place.key] = value;
     }
+    const isOmitted = (args[OWN_AGENT] ?? '') === '';
+    if (actsLocally && isOmitted && this.#onlyAgent !== undefined) raw.params[OWN_AGENT] = this.#onlyAgent();
     try {
       return read(raw);
     } catch (error) {

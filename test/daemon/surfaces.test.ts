@@ -37,6 +37,37 @@ describe('the surfaces of a real daemon', () => {
     rmSync(dataDir, { recursive: true, force: true });
   });
 
+  test('the only agent acts in a tool call without one; the error for several agents lists them', async () => {
+    const call = (tool: string, args: object) => daemon.ask('POST', '/mcp/call', { tool, args });
+    const contacts = await call('chat_contacts', {});
+    assert.deepEqual([contacts.status, errorOf(contacts)], [200, undefined]);
+    assert.equal((await call('svc_agent_get', { aid: '' })).status, 200);
+    const deleted = await call('svc_agent_delete', {});
+    assert.deepEqual([deleted.status, errorOf(deleted)], [422, 'invalid_request']);
+    const second = await daemon.newAgent();
+    await daemon.call('PUT', '/node/address-book', { aliases: { [second]: 'second' }, favorites: [] });
+    for (const [tool, args, member] of [
+      ['chat_contacts', {}, 'aid'],
+      ['svc_fetch', { remote_aid: ABSENT, path: '/' }, 'local_aid'],
+    ] as const) {
+      const { body } = await call(tool, args);
+      const short = (aid: string) => `${aid.slice(0, 12)}…`;
+      const listed = [short(agent), `second (${short(second)})`];
+      assert.deepEqual(body, {
+        error: 'local_aid_required',
+        message: `There are several agents: ${listed.join(', ')}. Choose one with ${member}.`,
+        details: {
+          agents: [
+            { aid: agent, label: null },
+            { aid: second, label: 'second' },
+          ],
+        },
+      });
+    }
+    assert.equal((await call('chat_contacts', { aid: 'second' })).status, 200);
+    await daemon.call('DELETE', `/agents/${second}`);
+  });
+
   test('every declared operation is served, and nothing else', async () => {
     const { paths, info } = await daemon.call('GET', '/openapi.json');
     // Two operations may use different parameter names for one path.

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Type } from 'typebox';
 import { SvcError } from '../../src/foundation/errors.ts';
+import type { Aid } from '../../src/foundation/identity/aid.ts';
 import { declare } from '../../src/operations/declare.ts';
 import { toolHandlers } from '../../src/operations/handlers/tools.ts';
 import { operations } from '../../src/operations/index.ts';
@@ -165,4 +166,42 @@ test('no tool accepts a number or a boolean as text', async () => {
   const poll = (after_seq: unknown): Promise<unknown> => table.call('svc_events_poll', { aid, after_seq }, LOCAL);
   await assert.rejects(poll('1'), { message: /\/after_seq must be integer/ });
   await poll(1);
+});
+
+test('the only local agent acts if a tool call omits it; a tool with another agent in "aid" requires it', async () => {
+  const table = (onlyAgent: () => Aid) =>
+    new ToolTable({
+      operations: Object.values(operations).map((declaration) => ({ declaration, run: async (input) => input })),
+      pending: () => ({}),
+      onlyAgent,
+    });
+  const one = table(() => aid);
+  const open = one.list().filter(({ inputSchema }) => inputSchema.required?.includes('aid') === true);
+  const remote = ['svc_resolve', 'svc_resolve_records', 'svc_card', 'svc_agent_delete'];
+  assert.ok(open.length > 35);
+  for (const { name } of open) {
+    const attempt = one.call(name, { aid: null }, LOCAL).then(
+      (input) => Reflect.get(Object(input), 'aid'),
+      (error: SvcError) => `${error.code} ${error.message}`,
+    );
+    // Other arguments may be missing.
+    if (remote.includes(name)) assert.match(String(await attempt), /\/aid /, name);
+    else assert.doesNotMatch(String(await attempt), /\/aid |bad_aid/, name);
+  }
+  for (const args of [{}, { aid: '' }, { aid: null }])
+    assert.deepEqual(await one.call('svc_mailbox_poll', args, LOCAL), { aid }, JSON.stringify(args));
+  assert.deepEqual(await one.call('svc_mailbox_poll', { aid: other }, LOCAL), { aid: other });
+  const several = table(() => {
+    throw new SvcError('local_aid_required');
+  });
+  await assert.rejects(several.call('chat_contacts', {}, LOCAL), { code: 'local_aid_required' });
+  assert.deepEqual(await several.call('chat_contacts', { aid }, LOCAL), { aid });
+});
+
+test('an argument that is no AID is told with the address book and its tool', async () => {
+  await assert.rejects(table().call('svc_greet', { remote_aid: 'bobb', text: 'hi' }, LOCAL), {
+    code: 'bad_aid',
+    message:
+      '/remote_aid is neither an AID nor a label in the address book (svc_address_book). Check it for typing errors.',
+  });
 });

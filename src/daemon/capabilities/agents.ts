@@ -3,7 +3,6 @@ import { AgentCache } from '../../capabilities/agents/agent-cache.ts';
 import { EvidenceSetting } from '../../capabilities/agents/evidence-setting.ts';
 import { AgentRegistry } from '../../capabilities/agents/registry.ts';
 import { checkTcp } from '../../capabilities/agents/tcp-check.ts';
-import { chooseLocalAid } from '../../capabilities/calls/local-aid.ts';
 import { type Address, isLoopbackHost } from '../../foundation/address.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { addressesOf } from '../../foundation/service-address.ts';
@@ -46,17 +45,17 @@ export function buildAgents(
   life.add('answering', registry);
   const serviceSockets = new ServiceSockets({ api: () => api.address, interfaces });
   const remembered = new AgentCache(registry);
-  const local = {
-    has: (aid: Aid) => registry.identity(aid) !== null,
-    first: (limit: number) => remembered.first(limit),
-  };
   return {
     registry,
+    /** The agents that can act for a request. */
+    local: {
+      has: (aid: Aid): boolean => registry.identity(aid) !== null,
+      first: (limit: number): readonly Aid[] => remembered.first(limit),
+    },
     serviceSockets,
     evidence: new EvidenceSetting(agents, registry),
     /** A local agent, or the node itself. */
     identity: (aid: Aid) => (aid === node.aid ? node : registry.identity(aid)),
-    localAid: (named: Aid | undefined): Aid => chooseLocalAid(local, node.aid, named),
     boundService: (aid: Aid) => {
       const service = remembered.service(aid);
       if (service === null) return null;

@@ -4,6 +4,7 @@ import type { Command } from 'commander';
 import { isStopped, recordedDaemonAddress, runningDaemonAddress } from '../../foundation/data-dir/daemon-info.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { LabelBook, NamedAgents } from '../../foundation/labels.ts';
+import { MAX_LISTED_AGENTS, severalAgents } from '../../foundation/several-agents.ts';
 import { type ClientOptions, createClient } from '../../operations/client.ts';
 import { operations } from '../../operations/index.ts';
 import { ChosenAgent } from './chosen-agent.ts';
@@ -56,9 +57,6 @@ async function withProgress<T>(io: CliIo, what: string, work: Promise<T>): Promi
 
 /** Largest secret that is read, bytes. */
 const MAX_SECRET_BYTES = 64 * 1024;
-
-/** Local agents in the question which one acts. */
-const MAX_CHOICES = 20;
 
 /** Largest number of local agents whose names are resolved and shown. */
 const MAX_OWN = 200;
@@ -355,18 +353,19 @@ export class CliContext {
   }
 
   async #ask(): Promise<string> {
-    const agents = await this.#agents(MAX_CHOICES + 1);
-    const listed = agents.slice(0, MAX_CHOICES).map(({ aid, name }) => ({ aid, name }));
-    const names = await this.names(listed);
-    const texts = listed.map(({ aid, name }) => [names.nameOf(aid) ?? name, names.short(aid)] as const);
-    if (!this.interactive) {
-      const list = texts.map(([name, short]) => (name === undefined ? short : `${name} (${short})`)).join(', ');
-      throw new SvcError('local_aid_required', {
-        message: `There are several agents: ${list}${agents.length > MAX_CHOICES ? ', …' : ''}. Name one with --as, or select one for all commands with "svc use <agent>". "svc agents" lists them.`,
-        details: { agents: texts.map(([label], i) => ({ aid: listed[i]?.aid, label: label ?? null })) },
-      });
-    }
-    const lines = texts.map(([name, short], i) => `${String(i + 1).padStart(4)}  ${short}  ${name ?? ''}`.trimEnd());
+    const agents = (await this.#agents(MAX_LISTED_AGENTS + 1)).map(({ aid, name }) => ({ aid, name }));
+    const names = await this.names(agents);
+    const known = agents.map(({ aid, name }) => ({ aid, name: names.nameOf(aid) ?? name }));
+    if (!this.interactive)
+      throw severalAgents(
+        known,
+        'Name one with --as, or select one for all commands with "svc use <agent>". "svc agents" lists them.',
+        (aid) => names.short(aid),
+      );
+    const listed = known.slice(0, MAX_LISTED_AGENTS);
+    const lines = listed.map(({ aid, name }, i) =>
+      `${String(i + 1).padStart(4)}  ${names.short(aid)}  ${name ?? ''}`.trimEnd(),
+    );
     this.info(
       ['Several agents are registered:', ...lines, '"svc use <agent>" selects one for all commands.'].join('\n'),
     );

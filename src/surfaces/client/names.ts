@@ -2,6 +2,7 @@
 import { SvcError } from '../../foundation/errors.ts';
 import { parseAid } from '../../foundation/identity/aid.ts';
 import { agentsNamed } from '../../foundation/labels.ts';
+import { severalAgents } from '../../foundation/several-agents.ts';
 import type { SvcApi } from './api.ts';
 
 /** Agents per page of the list. */
@@ -55,8 +56,9 @@ export async function actingAgent(api: SvcApi, as: string | undefined): Promise<
       message: 'No agent is registered here. Create one with serve() or "svc register".',
     });
   if (others.length > 0)
-    throw new SvcError('local_aid_required', {
-      message: 'There are several agents. Name one with "as".',
-    });
+    throw severalAgents(
+      [first, ...others].map(({ aid, label }) => ({ aid, name: label })),
+      'Name one with "as".',
+    );
   return first.aid;
 }

@@ -6,6 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { agentsNamed } from '../../foundation/labels.ts';
+import { severalAgents } from '../../foundation/several-agents.ts';
 import { flushHead } from '../../foundation/sockets.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
 import { changeLabels } from '../../operations/address-book-client.ts';
@@ -169,10 +170,7 @@ async function identityFor(api: SvcApi, { as, name }: ServeOptions): Promise<Ide
   const own = agents.map(({ aid, label }) => ({ aid, name: label }));
   const [named] = name === undefined ? [agents[0]?.aid] : agentsNamed(name, await api.addressBookGet(), own);
   const known = agents.find(({ aid }) => aid === named);
-  if (name === undefined && agents.length > 1)
-    throw new SvcError('local_aid_required', {
-      message: 'There are several agents. Name the serving one with "name" or "as".',
-    });
+  if (name === undefined && agents.length > 1) throw severalAgents(own, 'Name the serving one with "name" or "as".');
   if (known !== undefined) return known;
   if (named !== undefined)
     throw new SvcError('invalid_request', { message: `"${name}" is the label of ${named}. Choose another name.` });

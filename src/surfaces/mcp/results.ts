@@ -22,15 +22,16 @@ const LOOKS_LIKE_MARK = /<(?=\s*(?:\/\s*)?untrusted)/giu;
 /** A name that is safe inside a sentence, for any input. */
 const PLAIN_NAME = /^[\w:.-]{1,200}$/;
 
-function named(args: Values, key: string): string {
+function named(args: Values, key: string, otherwise = 'the other agent'): string {
   const value = args[key];
-  return typeof value === 'string' && PLAIN_NAME.test(value) ? value : 'the other agent';
+  return typeof value === 'string' && PLAIN_NAME.test(value) ? value : otherwise;
 }
 
 /** The author of the text of a tool, and how it is known. */
 const WRITERS: Readonly<Record<string, (args: Values) => string>> = {
   svc_fetch: (args) => `the service of ${named(args, 'remote_aid')}, which proved its identity on the connection`,
-  svc_agent_probe: (args) => `a holder of a key of ${named(args, 'aid')}, which signed the published record`,
+  svc_agent_probe: (args) =>
+    `a holder of a key of ${named(args, 'aid', 'the local agent')}, which signed the published record`,
   svc_resolve: (args) => `${named(args, 'aid')}, which signed the record`,
   svc_discover: () => 'the agent in "aid" of each entry, which signed it',
   svc_resolve_records: (args) => `${named(args, 'aid')}, which signed each record`,
@@ -97,14 +98,15 @@ export function fence(tool: string, args: Values, result: Values): string {
 const NEXT_STEPS: Readonly<Partial<Record<ErrorCode, string>>> = {
   invalid_request: "Correct the argument and call again; see the tool's input schema.",
   ambiguous_label: 'Call again with the AID of the agent that you mean.',
-  bad_aid: 'Copy the AID again; svc_agents_list shows local agents, svc_discover finds others.',
+  bad_aid:
+    'Copy the AID again, or use a label of svc_address_book; svc_agents_list shows local agents, svc_discover finds others.',
   bad_key: 'Pass the key exactly as it was returned.',
   bad_delegation:
     'Pass key and proof of one identity exactly as returned; a wallet must sign the exact text of svc_ethereum_delegation_message.',
   bad_card: 'Do not use this card; tell the user why it was rejected.',
   bad_service_name: 'Choose a name such as "lang.translate" and call again.',
   bad_service_address: 'Pass host:port of a service on this machine.',
-  local_aid_required: 'Call again with local_aid; svc_agents_list shows the agents here.',
+  local_aid_required: 'Ask the user which of these agents acts, and call again; svc_agents_list shows the agents here.',
   unauthorized: 'Ask the user to give this MCP client the API token of svcd.',
   local_only: 'Ask the user to do this on the machine of the daemon.',
   operational_key_mismatch: "Pass this agent's own operational key, or omit it on its own machine.",
