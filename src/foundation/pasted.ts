@@ -3,9 +3,9 @@
 /** Characters without a width, and control characters except the blanks. */
 const INVISIBLE = /(?![\t\n\r])[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu;
 /** Quotes and brackets around a word in a message. Square brackets belong to IPv6 addresses. */
-const OPENING = /^[\s"'`“”„‘’«»<(]+/u;
+const OPENING = /^[\s"'`“”„‘’‚«»‹›「『<(*]+/u;
 /** The same at the end, with the punctuation of the sentence. */
-const CLOSING = /[\s"'`“”‘’«»>).,;:!?…]+$/u;
+const CLOSING = /[\s"'`“”‘’«»‹›」』>).,;:!?…*]+$/u;
 
 /** Longest pasted text that is cleaned, characters. A longer one is returned unchanged, and its reader rejects it. */
 const MAX_PASTED_CHARS = 4096;

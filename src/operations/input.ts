@@ -6,6 +6,7 @@ import { SvcError } from '../foundation/errors.ts';
 import { type Aid, parseAid } from '../foundation/identity/aid.ts';
 import { isObject, listMember, memberOf } from '../foundation/json.ts';
 import { lazy } from '../foundation/lazy.ts';
+import { cleanPastedId } from '../foundation/pasted.ts';
 import { bodyInputKey } from './operation.ts';
 import { hasAid, isAid, itemsOf, NONE } from './schemas.ts';
 
@@ -112,6 +113,21 @@ function canonicalAids(part: Part, schema: TObject, values: Values, parse: Parse
   }
 }
 
+/** True for the schema of an ID in lower-case hex. */
+function isHexId(schema: unknown): boolean {
+  return /^\^\[0-9a-f\]\{\d+\}\$$/.test(String(memberOf(schema, 'pattern')));
+}
+
+/** Cleans pasted IDs, and lists of IDs. Other values stay and fail validation. */
+function cleanIds(schema: TObject, values: Values): void {
+  const clean = (value: unknown): unknown => (typeof value === 'string' ? cleanPastedId(value).toLowerCase() : value);
+  for (const [key, member] of Object.entries(schema.properties)) {
+    const value = values[key];
+    if (isHexId(member) && value !== undefined) values[key] = clean(value);
+    else if (Array.isArray(value) && isHexId(itemsOf(member))) values[key] = value.map(clean);
+  }
+}
+
 /** True if a schema accepts a value. Only for values that clients send instead of leaving a member out. */
 const accepts = (() => {
   const compiled = new WeakMap<TSchema, (value: unknown) => boolean>();
@@ -168,6 +184,7 @@ function compilePart(
       }
     }
     if (aids) canonicalAids(part, schema, values, parse);
+    cleanIds(schema, values);
     if (!validator.Check(values)) throw firstProblem(part, schema, validator.Errors(values));
     return values;
   };

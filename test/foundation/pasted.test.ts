@@ -23,6 +23,8 @@ const ADDED: readonly ((text: string) => string)[] = [
   (text) => `(${text}).`,
   (text) => `${text}.`,
   (text) => `${text}!`,
+  (text) => `**${text}**`,
+  (text) => `「${text}」`,
 ];
 
 test('an AID is read without what a message adds to it', () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Type } from 'typebox';
+import { SHA256_PATTERN } from '../../src/foundation/domain/objects.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
 import { nativeAid } from '../../src/foundation/identity/aid.ts';
 import { operations } from '../../src/operations/index.ts';
@@ -45,6 +46,25 @@ test('the parts become one input; text of the path and query gets its type', () 
   });
   const query = { limit: 50, ratio: -0.5, loud: false, tag: ['one'], id: [1, 2] };
   assert.deepEqual(input, { aid, n: 7, ...query, to: [aid], peer: aid, meta: { a: [1] } });
+});
+
+test('a pasted ID is cleaned', () => {
+  const id = 'ab'.repeat(32);
+  const Hex = Type.String({ pattern: SHA256_PATTERN });
+  const ids = compileInput({
+    params: closed({ id: Hex }),
+    query: NONE,
+    body: closed({ ids: Type.Optional(Type.Array(Hex)), text: Type.Optional(Type.String()) }),
+  });
+  const pasted = [id.toUpperCase(), `${id}\n`, `"${id}".`, `\u200b${id}`, `${id.slice(0, 20)}\r\n  ${id.slice(20)}`];
+  for (const one of pasted)
+    assert.deepEqual(
+      ids({ params: { id: one }, query: {}, body: { ids: [one], text: one } }),
+      { id, ids: [id], text: one },
+      JSON.stringify(one),
+    );
+  for (const bad of [`${id}0`, `0x${id}`, id.slice(1), 5, null])
+    assert.throws(() => ids({ params: { id: bad }, query: {}, body: {} }), { code: 'invalid_request' });
 });
 
 test('a body member named like a path parameter has its own place, and cannot replace it', () => {
