@@ -59,7 +59,7 @@ export class Agent {
   /** Starts the service, which answers with its agent and the path. A service ends with the programs of its machine. */
   serve(): void {
     if (this.node.ports.has(this.servicePort)) return;
-    this.node.process.run(() => {
+    this.node.process.runOther(() => {
       const server: Server = createServer((request, response) => {
         // Through a tunnel, the simulated programs name their agent in the path.
         const [, inPath] = /^\/tunnel\/([^/]+)\//.exec(request.url ?? '') ?? [];

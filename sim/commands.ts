@@ -1,6 +1,15 @@
 /** The command line of the simulator. */
 import { parseArgs } from 'node:util';
-import { DEFAULT_USERS, FAULT_KINDS, type FaultKind, TRIAL_NAMES, type TrialName, USER_NAMES } from './names.ts';
+import {
+  ALL_FAULT_KINDS,
+  DEFAULT_USERS,
+  FAULT_KINDS,
+  type FaultKind,
+  MORE_FAULT_KINDS,
+  TRIAL_NAMES,
+  type TrialName,
+  USER_NAMES,
+} from './names.ts';
 import { Process } from './process.ts';
 import { SimulatedRecordNetwork } from './record-network.ts';
 import { random, schedule } from './take-over.ts';
@@ -18,8 +27,9 @@ Runs complete nodes with users in virtual time, with faults, and checks that eve
   --liars N     dishonest nodes among them (default 0)
   --actions N   actions of each agent per hour (default 20)
   --burst N     notes or texts that one action sends (default 1)
-  --faults LIST kinds of faults, separated by commas, or none. Default: all of
-                ${FAULT_KINDS.join(', ')}
+  --faults LIST kinds of faults, separated by commas, or all, or none. Default:
+                ${FAULT_KINDS.join(', ')}. All are these and
+                ${MORE_FAULT_KINDS.join(', ')}
   --without LIST  numbers of omitted faults, as in the timeline
   --healing M   minutes from the end of all faults until every guarantee must hold (default 40)
   --users LIST  which users act, separated by commas. Default: all but trials of
@@ -62,9 +72,10 @@ function numberOf(name: string, text: string, min: number, max: number): number 
 
 function faultsOf(text: string | undefined): readonly FaultKind[] {
   if (text === undefined) return FAULT_KINDS;
+  if (text === 'all') return ALL_FAULT_KINDS;
   const names = text === 'none' ? [] : text.split(',');
-  const kinds = FAULT_KINDS.filter((kind) => names.includes(kind));
-  if (kinds.length !== names.length) throw new RangeError(`--faults: some of ${FAULT_KINDS.join(', ')}`);
+  const kinds = ALL_FAULT_KINDS.filter((kind) => names.includes(kind));
+  if (kinds.length !== names.length) throw new RangeError(`--faults: some of ${ALL_FAULT_KINDS.join(', ')}`);
   return kinds;
 }
 

@@ -366,7 +366,7 @@ const openJournals = new Map<number, string>();
 
 /** @param later runs a task after the time that a flush takes */
 export function takeDatabases(later: (task: () => void) => void): void {
-  const { close, closeSync: closeNow } = fs;
+  const { close, closeSync: closeNow, openSync: openNow } = fs;
   // Named imports of this module cannot be replaced.
   Object.assign(DatabaseSync.prototype, { exec: watchedExec, prepare: watchedPrepare, close: watchedClose });
   Object.assign(StatementSync.prototype, {
@@ -376,7 +376,7 @@ export function takeDatabases(later: (task: () => void) => void): void {
   });
   Object.assign(fs, {
     openSync: (...args: Parameters<typeof openSync>) => {
-      const fd = openSync(...args);
+      const fd = openNow(...args);
       const path = String(args[0]);
       if (path.endsWith(JOURNAL_SUFFIX)) openJournals.set(fd, path.slice(0, -JOURNAL_SUFFIX.length));
       return fd;

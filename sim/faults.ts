@@ -194,6 +194,18 @@ export class Faults {
           const stopped = this.#parts.stop(node);
           return [node.name, () => stopped.then(() => this.#parts.start(node))];
         });
+      case 'no descriptors':
+        return ifRunning(() => {
+          const { process } = node;
+          process.isOutOfDescriptors = true;
+          return [node.name, () => void (process.isOutOfDescriptors = false)];
+        });
+      case 'lost address':
+        return () => {
+          const { machine } = node;
+          machine.hasAddress = false;
+          return [node.name, () => void (machine.hasAddress = true)];
+        };
       case 'nat restart':
         return () => {
           node.machine.nat?.restart();

@@ -21,7 +21,11 @@ export const FAULT_KINDS = [
   'failing flushes',
   'slow network',
 ] as const;
-export type FaultKind = (typeof FAULT_KINDS)[number];
+
+/** Kinds of faults that only `--faults` names, so that a seed without this option keeps its faults. */
+export const MORE_FAULT_KINDS = ['no descriptors', 'lost address'] as const;
+export const ALL_FAULT_KINDS: readonly FaultKind[] = [...FAULT_KINDS, ...MORE_FAULT_KINDS];
+export type FaultKind = (typeof FAULT_KINDS | typeof MORE_FAULT_KINDS)[number];
 
 export const USER_NAMES = [
   'keys',

@@ -112,7 +112,8 @@ export class SimulatedNode {
 
   #newProcess(): Process {
     const interfaces = (): ReturnType<typeof networkInterfaces> => {
-      const { host } = this.machine;
+      const { host, hasAddress } = this.machine;
+      if (!hasAddress) return {};
       const isPrivate = this.machine.nat !== null;
       const cidr = `${host}/${isPrivate ? 24 : 16}`;
       const netmask = isPrivate ? '255.255.255.0' : '255.255.0.0';

@@ -7,11 +7,14 @@ import type { networkInterfaces } from 'node:os';
 import type { DatabaseSync } from 'node:sqlite';
 import type { Clock, Timer } from '../src/foundation/clock.ts';
 import type { Schedule } from './schedule.ts';
+import { systemError } from './system-error.ts';
 
 /** Log lines that are kept. */
 const MAX_LINES = 2000;
 
 const current = new AsyncLocalStorage<Process>();
+/** Set while another program of the same machine runs. */
+const other = new AsyncLocalStorage<true>();
 
 /** Local programs at TCP ports of a machine, by port. */
 export type LocalPorts = Map<number, (connection: unknown) => void>;
@@ -33,6 +36,8 @@ export class Process {
   readonly acceptMs = new Map<number, number>();
   readonly log: string[] = [];
   readonly databases = new Set<DatabaseSync>();
+  /** It has as many files and sockets open as the system allows. */
+  isOutOfDescriptors = false;
   readonly clock: Clock = {
     now: () => this.#now(),
     monotonic: () => this.#schedule.monotonic(),
@@ -61,6 +66,19 @@ export class Process {
     return current.getStore();
   }
 
+  /** Whether the running program may open another file or socket. */
+  static get hasDescriptor(): boolean {
+    return other.getStore() === true || current.getStore()?.isOutOfDescriptors !== true;
+  }
+
+  /**
+   * To be called before the running program gets a file or socket.
+   * @throws an error of the system if the program may open no other
+   */
+  static takeDescriptor(syscall: string): void {
+    if (!Process.hasDescriptor) throw systemError('EMFILE', syscall);
+  }
+
   get isRunning(): boolean {
     return this.#isRunning;
   }
@@ -82,6 +100,11 @@ export class Process {
   /** Runs a task in this program. */
   run<T>(task: () => T): T {
     return current.run(this, task);
+  }
+
+  /** Runs a task in another program of this machine, such as a service. It ends with this one, and has own descriptors. */
+  runOther<T>(task: () => T): T {
+    return current.run(this, () => other.run(true, task));
   }
 
   /** Runs an event of this program: later if its machine sleeps, and not at all after its end. */

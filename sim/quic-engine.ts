@@ -4,6 +4,7 @@
  */
 import { type Address, formatAddress } from '../src/foundation/address.ts';
 import type { Clock, Timer } from '../src/foundation/clock.ts';
+import { codeOf } from '../src/foundation/errors.ts';
 import type { EngineClient, EngineConnection, EngineServer, QuicEngine } from '../src/network/transport/quic/engine.ts';
 import type { SocketFactory, UdpSocket } from '../src/network/transport/udp-socket.ts';
 import { type ConnectionConfig, SimulatedConnection } from './quic-connection.ts';
@@ -13,6 +14,11 @@ import { decodePacket, encodePacket, ID_BYTES } from './quic-wire.ts';
 const PUBLIC_KEY_AT = 36;
 const FIRST_RETRY_MS = 1000;
 const ANY_HOST = '0.0.0.0';
+/** Texts of the native engine, by error code of the system. */
+const BIND_ERRORS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'Address already in use',
+  EMFILE: 'Too many open files',
+};
 
 interface EngineConfig extends ConnectionConfig {
   readonly privateKeyProto: Uint8Array;
@@ -79,8 +85,7 @@ class Server implements EngineServer {
     try {
       this.#socket.bind(address.port, address.host);
     } catch (cause) {
-      const isTaken = cause instanceof Error && cause.message.startsWith('EADDRINUSE');
-      throw new Error(isTaken ? 'Address already in use' : 'Cannot assign requested address', { cause });
+      throw new Error(BIND_ERRORS[codeOf(cause)] ?? 'Cannot assign requested address', { cause });
     }
     this.#socket.on('message', (datagram: Uint8Array, from: Address) => this.#receive(datagram, from));
   }
@@ -195,6 +200,12 @@ class Client implements EngineClient {
 
   outboundConnection(host: string, port: number): Promise<EngineConnection> {
     if (this.#isAborted || this.#family === 1) return Promise.reject(new Error('Network is unreachable'));
+    let socket: UdpSocket;
+    try {
+      socket = this.#open();
+    } catch (cause) {
+      return Promise.reject(new Error('Endpoint creation failed', { cause }));
+    }
     const { clock, randomBytes } = this.#parts;
     const { privateKeyProto, maxConcurrentStreamLimit: streams, handshakeTimeout } = this.#config;
     const id = Buffer.from(randomBytes(ID_BYTES)).toString('latin1');
@@ -212,7 +223,7 @@ class Client implements EngineClient {
         reject(new Error('timed out'));
       });
       const send = (retryMs: number): void => {
-        this.#open().trySend(initial, port, host);
+        socket.trySend(initial, port, host);
         retry = clock.after(retryMs, () => send(retryMs * 2));
       };
       this.#dials.set(id, {

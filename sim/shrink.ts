@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { DEFAULT_USERS, FAULT_KINDS } from './names.ts';
+import { ALL_FAULT_KINDS, DEFAULT_USERS, FAULT_KINDS } from './names.ts';
 import { type Outcome, simulate } from './runs.ts';
 
 const ROOT: string = join(import.meta.dirname, '..');
@@ -206,7 +206,7 @@ export async function main(): Promise<void> {
     agents: Number(values.agents),
     actions: Number(values.actions),
     users: values.users.split(','),
-    faults: values.faults === 'none' ? [] : values.faults.split(','),
+    faults: values.faults === 'none' ? [] : values.faults === 'all' ? ALL_FAULT_KINDS : values.faults.split(','),
     without: values.without === '' ? [] : values.without.split(',').map(Number),
     fixed: Object.entries({ nat, burst, trials, pause, healing }).flatMap(([name, value]) =>
       value === undefined ? [] : [`--${name}`, value],

@@ -82,9 +82,29 @@ function promised<A extends unknown[], T>(work: (...args: A) => T): (...args: A)
   return async (...args) => work(...args);
 }
 
+/** Functions that open a file need a free descriptor. Those that are called later use these, too. */
+function takeDescriptors(): void {
+  const guarded = <A extends unknown[], T>(work: (...args: A) => T): ((...args: A) => T) => {
+    return (...args) => {
+      // The first argument may be an open file.
+      if (typeof args[0] !== 'number') Process.takeDescriptor('open');
+      return work(...args);
+    };
+  };
+  const { openSync, readFileSync, writeFileSync, readdirSync } = fs;
+  // `readFileSync` and `writeFileSync` of Node do not call `openSync` of this module.
+  Object.assign(fs, {
+    openSync: guarded(openSync),
+    readFileSync: guarded(readFileSync as (...args: unknown[]) => unknown),
+    writeFileSync: guarded(writeFileSync),
+    readdirSync: guarded(readdirSync as (...args: unknown[]) => unknown),
+  });
+}
+
 /** @param plan runs a task in the next turn */
 export function takeDisk(plan: Planner): void {
   const { closeSync, writeSync } = fs;
+  takeDescriptors();
   Object.assign(fs, {
     close: (fd: number, done?: Done) => withCallback(() => closeSync(fd), done, plan),
     write: (fd: number, bytes: Uint8Array, done: Done) => {

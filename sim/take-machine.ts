@@ -7,12 +7,9 @@ import { EventEmitter } from 'node:events';
 import { isIP } from 'node:net';
 import os from 'node:os';
 import { Process } from './process.ts';
+import { systemError } from './system-error.ts';
 
 type Planner = (task: () => void) => unknown;
-
-function systemError(code: string): Error {
-  return Object.assign(new Error(code), { code, syscall: 'simulated' });
-}
 
 /** A datagram socket outside the simulated network. It has no route to any host. */
 class Unroutable extends EventEmitter {
@@ -47,7 +44,11 @@ class Unroutable extends EventEmitter {
 
 /** @param plan runs a task in the next turn */
 export function takeMachine(plan: Planner): void {
-  Object.assign(os, { networkInterfaces: () => Process.current?.interfaces() ?? {}, availableParallelism: () => 1 });
+  const networkInterfaces = (): ReturnType<typeof os.networkInterfaces> => {
+    Process.takeDescriptor('uv_interface_addresses');
+    return Process.current?.interfaces() ?? {};
+  };
+  Object.assign(os, { networkInterfaces, availableParallelism: () => 1 });
   Object.assign(dgram, { createSocket: () => new Unroutable(plan) });
   const lookup = async (host: string, options?: { all?: boolean }): Promise<unknown> => {
     const family = isIP(host);

@@ -5,6 +5,7 @@
 import http from 'node:http';
 import net, { type AddressInfo, type Server, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { Process } from './process.ts';
+import { systemError } from './system-error.ts';
 
 type Planner = (task: () => void) => unknown;
 
@@ -159,6 +160,7 @@ export function takeSockets(plan: Planner): void {
     const options =
       typeof first === 'number' ? { port: first, host: typeof rest[0] === 'string' ? rest[0] : LOOPBACK } : first;
     const { current } = Process;
+    const hasDescriptor = Process.hasDescriptor;
     const socket = new SimulatedSocket(plan, options.allowHalfOpen ?? false);
     const done = rest.find((one): one is () => void => typeof one === 'function');
     if (done !== undefined) socket.once('connect', done);
@@ -166,6 +168,7 @@ export function takeSockets(plan: Planner): void {
     const lateMs = isHere(options.host) ? current?.acceptMs.get(options.port) : undefined;
     const begin = (): void => {
       if (socket.destroyed) return;
+      if (!hasDescriptor) return void socket.destroy(systemError('EMFILE', 'connect'));
       const accept = isHere(options.host) ? current?.ports.get(options.port) : undefined;
       Reflect.set(socket, 'connecting', false);
       if (accept === undefined) return void socket.destroy(refused(options.port));
@@ -194,8 +197,9 @@ export function takeSockets(plan: Planner): void {
     const done = args.find((one): one is () => void => typeof one === 'function');
     if (done !== undefined) this.once('listening', done);
     const port = named === 0 || Number.isNaN(named) ? ++lastPort : named;
-    if (owner.ports.has(port)) {
-      plan(() => this.emit('error', Object.assign(new Error('EADDRINUSE'), { code: 'EADDRINUSE' })));
+    const failure = !Process.hasDescriptor ? 'EMFILE' : owner.ports.has(port) ? 'EADDRINUSE' : null;
+    if (failure !== null) {
+      plan(() => this.emit('error', systemError(failure, 'listen')));
       return this;
     }
     owner.ports.set(port, (connection) => owner.deliver(() => this.emit('connection', connection)));

@@ -10,6 +10,7 @@ import type { Lie } from './liars.ts';
 import type { Nat } from './nat.ts';
 import { Process } from './process.ts';
 import type { Schedule } from './schedule.ts';
+import { systemError } from './system-error.ts';
 
 /** Ports that the system chooses from (RFC 6335). */
 const FIRST_DYNAMIC_PORT = 49_152;
@@ -37,6 +38,11 @@ export class Machine {
   readonly position: readonly [number, number];
   readonly sockets = new Map<number, SimulatedSocket>();
   isOnline = true;
+  /**
+   * False after it lost its address, for example with a cable. No socket can then be bound: nodes act as with the address
+   * in `listen_addr`.
+   */
+  hasAddress = true;
   /** Changes what this machine sends. */
   lie: Lie | null = null;
   readonly createSocket: SocketFactory;
@@ -72,10 +78,11 @@ class SimulatedSocket extends EventEmitter implements UdpSocket {
   }
 
   bind(port: number, host: string): void {
-    const { sockets, host: own } = this.#machine;
-    if (host !== ANY_HOST && host !== own) throw new Error(`EADDRNOTAVAIL ${host}`);
+    const { sockets, host: own, hasAddress } = this.#machine;
+    Process.takeDescriptor('bind');
+    if (!hasAddress || (host !== ANY_HOST && host !== own)) throw systemError('EADDRNOTAVAIL', 'bind');
     const chosen = port === 0 ? this.#network.freePort(this.#machine) : port;
-    if (sockets.has(chosen)) throw new Error(`EADDRINUSE ${chosen}`);
+    if (sockets.has(chosen)) throw systemError('EADDRINUSE', 'bind');
     sockets.set(chosen, this);
     this.#address = { host, port: chosen };
     this.#owner = Process.current;
@@ -194,7 +201,7 @@ export class UdpNetwork {
     const { loss, duplication } = this.quality;
     this.sent++;
     this.sentBytes += datagram.length;
-    if (!from.isOnline) return;
+    if (!from.isOnline || !from.hasAddress) return;
     const inner: Address = { host: from.host, port: fromPort };
     const neighbor = from.nat?.inside.get(to.host);
     if (neighbor !== undefined) return this.#carry(from, neighbor, inner, to.port, datagram);
@@ -229,7 +236,7 @@ export class UdpNetwork {
   }
 
   #deliver(to: Machine, source: Address, port: number, datagram: Uint8Array): void {
-    const socket = to.isOnline ? to.sockets.get(port) : undefined;
+    const socket = to.isOnline && to.hasAddress ? to.sockets.get(port) : undefined;
     if (socket === undefined) return;
     this.#schedule.record(`${this.#schedule.elapsedMs} ${formatAddress(source)} ${to.host}:${port}`, datagram);
     socket.receive(datagram, source);

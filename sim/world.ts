@@ -302,7 +302,8 @@ export class World implements Surroundings {
     try {
       await node.start();
     } catch (error) {
-      if (!(error instanceof SvcError) || error.code !== 'not_writable') throw error;
+      const isExpected = codeOf(error) === (node.machine.hasAddress ? 'not_writable' : 'config_invalid');
+      if (!(error instanceof SvcError) || !isExpected) throw error;
       node.crash();
       this.note(`${node.name} cannot start: ${error.code}`);
       return void this.schedule.after(RESTART_MS, () => void this.#start(node));

@@ -89,7 +89,7 @@ export class LifeUsers implements Users {
   /** A service that answers with a text. Returns its address. */
   #serve(node: SimulatedNode, text: string): string {
     const port = ++this.#lastPort;
-    node.process.run(() => {
+    node.process.runOther(() => {
       createServer((request, response) => {
         request.resume();
         response.end(text);
@@ -206,7 +206,7 @@ export class LifeUsers implements Users {
   /** A service that returns every byte. Returns its address. */
   #echo(node: SimulatedNode): string {
     const port = ++this.#lastPort;
-    node.process.run(() => {
+    node.process.runOther(() => {
       net
         .createServer((socket) => {
           socket.on('error', () => {});
@@ -220,7 +220,7 @@ export class LifeUsers implements Users {
   /** Connects to a tunnel. The state of the connection can be read at any time. */
   #connect({ process }: SimulatedNode, listen: string): { received: number; isClosed: boolean } {
     const state = { received: 0, isClosed: false };
-    process.run(() => {
+    process.runOther(() => {
       const socket = net.connect({ port: Number(listen.split(':').at(-1)), host: '127.0.0.1' });
       socket.on('error', () => {});
       socket.on('data', (chunk: Buffer) => void (state.received += chunk.length));

@@ -50,7 +50,7 @@ class EchoAgent {
     const { process } = this.node;
     if (this.#listensIn === process) return;
     this.#listensIn = process;
-    process.run(() => {
+    process.runOther(() => {
       const server = net.createServer({ allowHalfOpen: true }, (socket) => {
         socket.on('error', () => {});
         socket.pipe(socket);

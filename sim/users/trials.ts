@@ -441,7 +441,7 @@ export class TrialUsers implements Users {
   /** Two nodes. The service of the second one returns every byte. */
   async #echoed(isBehindNat = false) {
     const [one, two] = [await this.#node(), await this.#node(isBehindNat)];
-    two.process.run(() => {
+    two.process.runOther(() => {
       net.createServer((socket) => void socket.on('error', () => {}).pipe(socket)).listen(SERVICE_PORT);
     });
     const [caller, called] = [await this.#agent(one), await this.#agent(two)];
@@ -452,7 +452,7 @@ export class TrialUsers implements Users {
   /** A TCP connection through a tunnel. */
   async #open(node: SimulatedNode, caller: Aid, called: Aid) {
     const { listen } = await node.call('tunnelOpen', { aid: called, local_aid: caller });
-    const socket = node.process.run(() => net.connect(Number(listen.split(':').at(-1)), '127.0.0.1'));
+    const socket = node.process.runOther(() => net.connect(Number(listen.split(':').at(-1)), '127.0.0.1'));
     const state = { sent: 0, received: 0, isClosed: false };
     socket.on('error', () => {});
     socket.on('close', () => void (state.isClosed = true));
@@ -612,7 +612,7 @@ export class TrialUsers implements Users {
 
   #serve(node: SimulatedNode): void {
     if (node.ports.has(SERVICE_PORT)) return;
-    node.process.run(() => {
+    node.process.runOther(() => {
       createServer((request, response) => {
         request.resume();
         response.end('trial');

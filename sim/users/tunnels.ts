@@ -49,7 +49,7 @@ export class TunnelUsers implements Users {
   async #fetch(from: Agent, port: number, path: string): Promise<string | null> {
     const { process } = from.node;
     const { schedule } = this.#world;
-    return await process.run(
+    return await process.runOther(
       () =>
         new Promise<string | null>((resolve) => {
           const request = get({ host: '127.0.0.1', port, path, agent: false }, (response) => {

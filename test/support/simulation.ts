@@ -7,6 +7,8 @@ interface Figures {
   /** Of the whole run. */
   readonly cpuSeconds: number;
   readonly users: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  /** The number of faults of each kind. */
+  readonly faults: Readonly<Record<string, number>>;
   readonly violations: readonly { readonly guarantee: string; readonly text: string }[];
 }
 
