@@ -141,9 +141,13 @@ export class ProgramRun {
     ]);
     await run('mkfifo', ['-m', '600', alive, join(dir, 'stop')]);
     const reader = openReader(alive);
-    const writer = openSync(alive, constants.O_WRONLY);
-    const input = openSync(join(dir, 'item.json'), 'r');
+    const passed: number[] = [];
     try {
+      // Each of these may fail, for example without a free descriptor.
+      const writer = openSync(alive, constants.O_WRONLY);
+      passed.push(writer);
+      const input = openSync(join(dir, 'item.json'), 'r');
+      passed.push(input);
       const child = spawn(SHELL, ['-c', answers ? ANSWER_SCRIPT : SCRIPT, 'svc-hook', dir, mark, ...command], {
         cwd: folder,
         env: environment,
@@ -158,8 +162,7 @@ export class ProgramRun {
       closeSync(reader);
       throw error;
     } finally {
-      closeSync(writer);
-      closeSync(input);
+      for (const file of passed) closeSync(file);
     }
   }
 

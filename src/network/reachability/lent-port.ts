@@ -12,13 +12,14 @@ import {
   type EngineConnection,
   type EngineServer,
   type EngineStream,
+  isPortInUse,
   parsePeer,
   WrappedConnection,
 } from '../transport/quic/engine.ts';
 import { type EndpointParts, SOCKET_BUFFER_BYTES } from '../transport/quic/native-endpoint.ts';
 import { enlargeReceiveBuffers, udpDescriptors } from '../transport/quic/receive-memory.ts';
 import { GatedConnection, Gates } from '../transport/tls/gates.ts';
-import type { BorrowedPort } from '../transport/udp-socket.ts';
+import { type BorrowedPort, bindFailure } from '../transport/udp-socket.ts';
 
 /* An engine connection that returns its first stream, which was already accepted, once more. */
 
@@ -44,6 +45,13 @@ export const LENT_PORT_TIMEOUT_MS = 10_000;
  */
 const PARALLEL_HANDSHAKES = 32;
 
+/** Another program has bound the port since it was opened. */
+export class PortTaken extends SvcError {
+  constructor(cause: unknown) {
+    super('connect_failed', { message: 'Another program has bound the port that was opened. Retry.', cause });
+  }
+}
+
 interface LentPortOptions {
   /** The local address to listen on: all addresses of a family, or one. */
   readonly host: string;
@@ -66,7 +74,7 @@ export class LentPort {
   #isTaken = false;
   #closing: Promise<void> | null = null;
 
-  /** @throws SvcError `connect_failed` if another program has bound the port meanwhile */
+  /** @throws SvcError `connect_failed` if the engine cannot bind the port; `PortTaken` if another program has bound it */
   constructor(options: LentPortOptions, { engine, config }: EndpointParts, clock: Clock) {
     this.#options = options;
     this.#clock = clock;
@@ -74,10 +82,7 @@ export class LentPort {
       this.#server = new engine.Server(config, options.host, options.port);
     } catch (cause) {
       options.via?.close();
-      throw new SvcError('connect_failed', {
-        message: 'Another program has bound the port that was opened. Retry.',
-        cause,
-      });
+      throw isPortInUse(cause) ? new PortTaken(cause) : bindFailure(cause);
     }
     this.#gates = options.via === undefined ? null : new Gates(options.via, options.port, clock);
     // Rejections are not unhandled if no caller waits.

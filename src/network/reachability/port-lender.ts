@@ -10,7 +10,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { EndpointParts } from '../transport/quic/native-endpoint.ts';
 import type { BorrowedPort } from '../transport/udp-socket.ts';
-import { LentPort } from './lent-port.ts';
+import { LentPort, PortTaken } from './lent-port.ts';
 import { detectMapping, type ObservedPort } from './nat.ts';
 import { OPENING_HOPS, sendOpening } from './opening.ts';
 
@@ -26,6 +26,8 @@ const JOIN_TIMEOUT_MS = 250;
 
 /** Number of tokens to send to a relaying helper without waiting for an answer, because packets get lost. */
 const JOIN_PACKETS = 3;
+/** Ports that are tried if other programs take them between the two binds. */
+const MAX_PORTS = 3;
 
 /** A UDP port that the record network does not use. */
 export interface OpenedPort {
@@ -118,9 +120,13 @@ export class PortLender {
   /**
    * Lends a port to the engine. Let the peer dial only after this has settled: a packet that arrives before the filter
    * is open is lost, which costs the peer a retransmission of one second.
-   * @throws SvcError `connect_failed` if no node answered, or if each sees a different address
+   * @throws SvcError `connect_failed` if no node answered, if each sees a different address, or if the system has no port
    */
-  async lend({ expectedKey, targets, needsFullHops, ownIpv6 }: LendOptions): Promise<LendResult> {
+  lend(options: LendOptions): Promise<LendResult> {
+    return withAnotherPort(() => this.#lend(options));
+  }
+
+  async #lend({ expectedKey, targets, needsFullHops, ownIpv6 }: LendOptions): Promise<LendResult> {
     const family = ownIpv6 === null ? 4 : 6;
     const opened = this.#deps.openPort(family);
     const { port } = opened;
@@ -191,11 +197,13 @@ export class PortLender {
   }
 
   /** Lends a loopback port to the engine, for datagrams that a local forwarder receives. */
-  async lendLocally(expectedKey: Uint8Array): Promise<LentPort> {
-    const opened = this.#deps.openPort(4);
-    const { port } = opened;
-    await opened.close();
-    return this.#listen(4, port, expectedKey, null, '127.0.0.1');
+  lendLocally(expectedKey: Uint8Array): Promise<LentPort> {
+    return withAnotherPort(async () => {
+      const opened = this.#deps.openPort(4);
+      const { port } = opened;
+      await opened.close();
+      return this.#listen(4, port, expectedKey, null, '127.0.0.1');
+    });
   }
 
   /** Closes the ports that are not connected. Ports that are still being opened are not lent. */
@@ -254,5 +262,16 @@ export class PortLender {
     if (seen.mapping !== 'unknown') this.#mapping = seen.mapping;
     this.#portPreservation = seen.address?.port === port ? { host: seen.address.host, at } : null;
     return seen;
+  }
+}
+
+/** Lends a port. The port is free for a moment before the engine binds it, so another program may take it. */
+async function withAnotherPort<T>(lend: () => Promise<T>): Promise<T> {
+  for (let left = MAX_PORTS - 1; ; left--) {
+    try {
+      return await lend();
+    } catch (error) {
+      if (left === 0 || !(error instanceof PortTaken)) throw error;
+    }
   }
 }

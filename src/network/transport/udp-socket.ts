@@ -42,9 +42,15 @@ export function bindAnyPort(socket: Pick<UdpSocket, 'bind' | 'close'>, host: str
     socket.bind(0, host);
   } catch (cause) {
     detach(socket.close());
-    const reason = codeOf(cause, 'for an unknown reason');
-    throw new SvcError('connect_failed', { message: `This machine cannot open another UDP port (${reason}).`, cause });
+    throw bindFailure(cause);
   }
+}
+
+/** The error for a UDP port that the system refused. */
+export function bindFailure(cause: unknown): SvcError {
+  // The QUIC engine reports texts without codes.
+  const reason = codeOf(cause, cause instanceof Error ? cause.message : 'for an unknown reason');
+  return new SvcError('connect_failed', { message: `This machine cannot open another UDP port (${reason}).`, cause });
 }
 
 /** Makes sockets that are not bound yet. */

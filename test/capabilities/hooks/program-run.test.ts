@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import fs, { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -207,3 +208,40 @@ describe('a program that answers', () => {
     assert.equal(stubborn.answer, null);
   });
 });
+
+/** The open files of this process in a folder. */
+function openFilesIn(folder: string): readonly string[] {
+  return readdirSync('/proc/self/fd')
+    .map((fd) => {
+      try {
+        return readlinkSync(`/proc/self/fd/${fd}`);
+      } catch {
+        return '';
+      }
+    })
+    .filter((path) => path.startsWith(folder));
+}
+
+for (const [nth, name] of [
+  [1, 'alive'],
+  [2, 'alive'],
+  [1, 'item.json'],
+] as const)
+  test(`a start that cannot open ${name} (open ${nth}) leaves no file open`, async (t) => {
+    const { openSync } = fs;
+    let opened = 0;
+    t.mock.method(fs, 'openSync', (...args: Parameters<typeof openSync>) => {
+      const isIt = String(args[0]).endsWith(`/${name}`) && ++opened === nth;
+      if (isIt) throw Object.assign(new Error('EMFILE: too many open files'), { code: 'EMFILE' });
+      return openSync(...args);
+    });
+    syncBuiltinESMExports();
+    t.after(() => {
+      t.mock.restoreAll();
+      syncBuiltinESMExports();
+    });
+    const folder = temporaryDirectory(t);
+    const program = { command: ['true'], folder, environment: ENVIRONMENT, item: '{}\n' };
+    await assert.rejects(ProgramRun.start(join(folder, 'run'), systemClock, program), { code: 'EMFILE' });
+    assert.deepEqual(openFilesIn(folder), []);
+  });

@@ -42,15 +42,28 @@ const PARTS: EndpointParts = {
   config: {},
 };
 
+/** An engine whose servers fail with texts of the system, one for each attempt, and the ports of all attempts. */
+function failingEngine(...texts: readonly string[]): { readonly parts: EndpointParts; readonly ports: number[] } {
+  const ports: number[] = [];
+  class Server extends StubServer {
+    constructor(_config: object, _host: string, port: number) {
+      super();
+      const text = texts[ports.push(port) - 1];
+      if (text !== undefined) throw new Error(text);
+    }
+  }
+  return { ports, parts: { ...PARTS, engine: { ...PARTS.engine, Server } } };
+}
+
 /** A lender behind a router with configurable port mapping, and the log of its ports. */
-function world(outer: (port: number, to: Address) => number) {
+function world(outer: (port: number, to: Address) => number, parts = PARTS) {
   const clock = new TestClock();
   const router = { outer, isSilent: false, changedAt: clock.now() };
   const done: string[] = [];
   let next = FIRST_PORT;
   const lender = new PortLender({
     clock,
-    parts: () => PARTS,
+    parts: () => parts,
     observers: () => OBSERVERS,
     isOwnHost: () => false,
     natUnchangedSince: () => router.changedAt,
@@ -143,4 +156,29 @@ test('the token is sent to a relay several times, and the port is lent before th
   assert.deepEqual(done, [sent, sent, sent, `closed ${FIRST_PORT}`]);
   assert.equal(port.port, FIRST_PORT);
   await lender.stop();
+});
+
+const TAKEN = 'Address already in use (os error 98)';
+
+test('if another program takes the port before the engine binds it, another port is lent', async () => {
+  const { parts, ports } = failingEngine(TAKEN);
+  const { lender, lend } = world((port) => port, parts);
+  assert.deepEqual(await lend(), { host: OUTER_HOST, port: FIRST_PORT + 1 });
+  assert.deepEqual(ports, [FIRST_PORT, FIRST_PORT + 1]);
+  await lender.stop();
+  const local = world((port) => port, failingEngine(TAKEN).parts);
+  assert.equal((await local.lender.lendLocally(KEY)).port, FIRST_PORT + 1);
+  await local.lender.stop();
+});
+
+test('three ports are tried, and a port without a descriptor is not tried again', async () => {
+  const taken = failingEngine(TAKEN, TAKEN, TAKEN, TAKEN);
+  const first = world((port) => port, taken.parts);
+  await assert.rejects(first.lend(), { code: 'connect_failed', message: /Another program has bound the port/ });
+  assert.equal(taken.ports.length, 3);
+  const scarce = failingEngine('Too many open files (os error 24)');
+  const second = world((port) => port, scarce.parts);
+  const message = 'This machine cannot open another UDP port (Too many open files (os error 24)).';
+  await assert.rejects(second.lend(), { code: 'connect_failed', message });
+  assert.equal(scarce.ports.length, 1);
 });

@@ -6,10 +6,11 @@ import { equalBytes } from '../../../foundation/bytes.ts';
 import type { Clock } from '../../../foundation/clock.ts';
 import type { TurnServer } from '../../../foundation/config/schema.ts';
 import { detach } from '../../../foundation/detached.ts';
-import { codeOf, SvcError } from '../../../foundation/errors.ts';
+import { SvcError } from '../../../foundation/errors.ts';
 import type { Log } from '../../../foundation/log.ts';
 import { listening } from '../../../foundation/stream-listeners.ts';
 import type { Connection } from '../../transport/types.ts';
+import { bindFailure } from '../../transport/udp-socket.ts';
 import { getCredentials, TurnAllocation } from './allocation.ts';
 
 /*
@@ -37,8 +38,7 @@ async function bindSocket(host: string): Promise<Socket> {
     await listening(socket);
   } catch (cause) {
     socket.close();
-    const reason = codeOf(cause, 'for an unknown reason');
-    throw new SvcError('connect_failed', { message: `This machine cannot open another UDP port (${reason}).`, cause });
+    throw bindFailure(cause);
   }
   socket.unref();
   return socket;

@@ -114,6 +114,11 @@ export interface EngineServer {
   abort(): Promise<void>;
 }
 
+/** Whether a `Server` could not be made because another program uses its port. The engine reports a text of the system. */
+export function isPortInUse(cause: unknown): boolean {
+  return cause instanceof Error && cause.message.startsWith('Address already in use');
+}
+
 export interface EngineClient {
   outboundConnection(host: string, port: number): Promise<EngineConnection>;
   abort(): void;

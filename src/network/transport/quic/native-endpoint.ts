@@ -24,6 +24,7 @@ import { Dialer } from './dialer.ts';
 import {
   type EngineConnection,
   type EngineServer,
+  isPortInUse,
   loadEngine,
   type Peer,
   parsePeer,
@@ -183,7 +184,7 @@ export class NativeQuicEndpoint implements Endpoint {
     try {
       return new this.#engine.Server(config, host, port);
     } catch (cause) {
-      const inUse = cause instanceof Error && cause.message.startsWith('Address already in use');
+      const inUse = isPortInUse(cause);
       const where = formatAddress({ host, port });
       const message = inUse
         ? `UDP address ${where} is in use by another svcd or another program. Stop it, or choose another address with quic_listen_addr (default: the port after --listen). To run a second svcd: ${SECOND_DAEMON_HINT}`
