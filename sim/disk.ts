@@ -70,7 +70,7 @@ class FlushedJournal {
     }
   }
 
-  /** To be called after a statement: what the journal contains at the first one is on the disk. */
+  /** To be called after a statement. The first call counts the present journal as flushed. */
   opened(): void {
     if (this.#isOpened) return;
     const position = this.position();

@@ -82,7 +82,7 @@ function promised<A extends unknown[], T>(work: (...args: A) => T): (...args: A)
   return async (...args) => work(...args);
 }
 
-/** Functions that open a file need a free descriptor. Those that are called later use these, too. */
+/** Functions that open a file fail without a free descriptor. Later replacements of functions call these. */
 function takeDescriptors(): void {
   const guarded = <A extends unknown[], T>(work: (...args: A) => T): ((...args: A) => T) => {
     return (...args) => {

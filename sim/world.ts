@@ -273,7 +273,7 @@ export class World implements Surroundings {
     return new SimulatedNode({ name, schedule, random, machine, bootstrap, directory: this.#directory });
   }
 
-  /** A node that no fault affects. @param via the node through which it joins; undefined: those of the world; null: none */
+  /** A node that no fault affects. @param via the node through which it joins; undefined: the nodes of the world; null: none */
   async #newSpare(via?: SimulatedNode | null, isBehindNat = false): Promise<SimulatedNode> {
     const known = via === undefined ? this.nodes.slice(0, BOOTSTRAP_NODES) : [via].filter((node) => node !== null);
     const bootstrap = known.map(({ machine }) => `${machine.host}:${DHT_PORT}`);

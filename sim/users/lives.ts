@@ -169,7 +169,7 @@ export class LifeUsers implements Users {
     // The user of the old node resolves the agent, so this node knows the newer delegation.
     await from.call('agentPublish', { aid }).catch(() => {});
     const { body } = await from.call('fetch', { aid, path: '/', local_aid: agent.aid });
-    // During a partition, the old node may not know of the move.
+    // During a partition, the old node may not learn of the move.
     if (Buffer.from(body, 'base64').toString() === 'old' && this.#isCalm(agent, to))
       violate('old copies are not called', `${from.name} calls its own copy of an agent that moved to ${to.name}`);
     const { records } = await to.call('resolveRecords', { aid });

@@ -40,7 +40,7 @@ const ZERO_SECRET: Uint8Array = new Uint8Array(32);
 interface Parts {
   /** Trials that take place. */
   readonly only: readonly TrialName[];
-  /** A running node without agents. It joins through another one, or through those of the world, or none. */
+  /** A running node without agents. It joins through another node, through the nodes of the world, or through none. */
   readonly newNode: (via?: SimulatedNode | null, isBehindNat?: boolean) => Promise<SimulatedNode>;
   /** Gives the machine of a node another public address. */
   readonly move: (node: SimulatedNode) => void;
@@ -577,7 +577,7 @@ export class TrialUsers implements Users {
     database.close();
   }
 
-  // What all trials need.
+  // The parts of all trials.
 
   async #node(isBehindNat = false): Promise<SimulatedNode> {
     const node = await this.#parts.newNode(undefined, isBehindNat);

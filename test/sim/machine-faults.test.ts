@@ -1,4 +1,4 @@
-/** Faults of a machine: no descriptor is free, or its address is gone. */
+/** Faults of a machine: no descriptor is free, or it has lost its address. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { assertHolds, simulate } from '../support/simulation.ts';
