@@ -1,17 +1,16 @@
 /** The command line of `svcd`. */
 import { existsSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
-import { CONFIG_KEYS, environmentName, SECRET_KEYS } from '../foundation/config/schema.ts';
 import { CONFIG_FILE, homeDirectory } from '../foundation/data-dir/paths.ts';
 import { namedDataDir } from '../foundation/environment.ts';
 import { EXIT, SvcError } from '../foundation/errors.ts';
 import { parseJoinTarget } from '../foundation/invitation.ts';
 import { ownScript } from '../foundation/package-file.ts';
-import { HOST_PROFILE, MCP_PROFILES, PROFILES_PATTERN } from '../operations/mcp.ts';
+import { MCP_PROFILES, PROFILES_PATTERN } from '../operations/mcp.ts';
 import { completionCommands } from '../surfaces/cli/commands/completion.ts';
-import type { ClientLaunch } from '../surfaces/mcp-hosts/hosts.ts';
+import { hubLaunch, svcdLaunch } from '../surfaces/mcp-hosts/launch.ts';
 import { mcpCommand } from './mcp-command.ts';
 import { type ServiceMachine, serviceCommand } from './service/command.ts';
 import { updateCommand } from './update-command.ts';
@@ -119,8 +118,15 @@ export function daemonProgram(
             return homeDirectory();
           },
         },
-        launch: () => clientLaunch(program.opts<Options>()),
-        hubLaunch: () => hubLaunch(program.opts<Options>()),
+        launch: () => {
+          const options = program.opts<Options>();
+          return svcdLaunch(process.env, {
+            dataDir: named(),
+            options: givenOptions(options),
+            profile: options.mcpProfile,
+          });
+        },
+        hubLaunch: () => hubLaunch(named(), program.opts<Options>().apiAddr),
         print,
       }),
     )
@@ -196,32 +202,6 @@ function givenOptions({ config, listen, apiAddr, fallbackHost, bootstrap, join }
     '--join': join,
   };
   return Object.entries(given).flatMap(([option, value]) => (value === undefined ? [] : [option, value]));
-}
-
-/** Configuration keys from the environment without secrets, which must not be copied into files of other programs. */
-function environmentOf(environment: NodeJS.ProcessEnv): Record<string, string> {
-  const names = CONFIG_KEYS.filter((key) => !SECRET_KEYS.has(key)).map(environmentName);
-  return Object.fromEntries(names.flatMap((name) => (environment[name] ? [[name, environment[name]]] : [])));
-}
-
-/** The command with which an MCP client starts this program with the current options and environment. */
-function clientLaunch(options: Options): ClientLaunch {
-  const [command = 'node'] = process.argv;
-  const dataDir = namedDataDir(process.env, options.dataDir);
-  const directory = dataDir === undefined ? [] : ['--data-dir', resolve(dataDir)];
-  const profile = ['--mcp-profile', options.mcpProfile ?? HOST_PROFILE];
-  const args = [ownScript(), '--mcp-stdio', ...directory, ...givenOptions(options), ...profile];
-  return { command, args, env: environmentOf(process.env) };
-}
-
-/** The command with which an MCP client starts the hub of the running daemon. */
-function hubLaunch({ dataDir, apiAddr }: Options): ClientLaunch {
-  const [command = 'node'] = process.argv;
-  const used = namedDataDir(process.env, dataDir);
-  // `svc` is next to `svcd`.
-  const args = [join(dirname(ownScript()), 'svc'), 'mcp', 'hub', '--stdio'];
-  if (apiAddr !== undefined) return { command, args: [...args, '--api', apiAddr] };
-  return { command, args, env: used === undefined ? {} : { SVCD_DATA_DIR: resolve(used) } };
 }
 
 function readProfiles(text: string): string {

@@ -1,4 +1,4 @@
-/** `svcd mcp print|add`: adds svcd to the configuration of MCP clients. */
+/** `svcd mcp print|add|remove`: adds svcd to the configuration of MCP clients. `svc mcp` has the same commands. */
 
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -15,6 +15,8 @@ import {
   type Machine,
   MCP_CLIENTS,
   type McpClientName,
+  removedEntry,
+  removeServer,
   serverIn,
   svcdEntry,
   withServer,
@@ -22,7 +24,7 @@ import {
 
 // Finds the MCP clients on this machine that are configured to use svcd.
 
-/** Null if the file is not a JSON object or cannot be read. */
+/** Null if the file cannot be parsed or read. */
 function namesSvcd(client: McpClientName, file: string): boolean | null {
   try {
     const entry = serverIn(client, readForeignFile(file, MAX_HOST_FILE_BYTES).text, 'svcd');
@@ -64,6 +66,7 @@ export interface McpCommandDependencies {
 interface EntryOptions {
   readonly hub?: boolean;
   readonly dryRun?: boolean;
+  readonly name?: string;
 }
 
 /** The entry of svcd itself, or of the hub. */
@@ -74,7 +77,17 @@ function entryOf(client: McpClientName, hub: boolean, { launch, hubLaunch }: Mcp
 /** Adds svcd to the configuration of a client, and keeps its other entries. */
 function add(client: string, { dryRun = false, hub = false }: EntryOptions, parts: McpCommandDependencies): void {
   const { machine, print } = parts;
-  if (isMcpClient(client)) print(addServer(client, entryOf(client, hub, parts), machine, dryRun));
+  if (isMcpClient(client)) print(addServer(client, entryOf(client, hub, parts), machine, dryRun).text);
+}
+
+/** Removes svcd, or another entry that starts it, and keeps the other entries. */
+function remove(
+  client: string,
+  { dryRun = false, hub = false, name }: EntryOptions,
+  parts: McpCommandDependencies,
+): void {
+  const { machine, print } = parts;
+  if (isMcpClient(client)) print(removeServer(client, removedEntry(hub, name), machine, dryRun).text);
 }
 
 const HUB_OPTION = ['--hub', 'the tools of other agents, behind three tools, instead of the tools of svcd'] as const;
@@ -104,5 +117,15 @@ export function mcpCommand(dependencies: McpCommandDependencies): Command {
         .option(...HUB_OPTION)
         .option('--dry-run', 'show the changes without writing them')
         .action((client: string, options: EntryOptions) => add(client, options, dependencies)),
+    )
+    .addCommand(
+      new Command('remove')
+        .description('remove svcd from the configuration of a client, with a backup of the previous file')
+        .addHelpText('after', exampleHelp('svcd mcp remove claude-code', 'svcd mcp remove cursor --name notes'))
+        .addArgument(new Argument('<client>', 'client name').choices(names))
+        .option('--hub', 'remove the hub instead')
+        .option('--name <name>', 'another entry, such as one of "svc mcp use --into"')
+        .option('--dry-run', 'show the changes without writing them')
+        .action((client: string, options: EntryOptions) => remove(client, options, dependencies)),
     );
 }

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { mcpCommand } from '../../src/daemon/mcp-command.ts';
-import { type Machine, MCP_CLIENTS } from '../../src/surfaces/mcp-hosts/hosts.ts';
+import { isMcpClient, type Machine, MCP_CLIENTS, serverIn } from '../../src/surfaces/mcp-hosts/hosts.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const LAUNCH = { command: '/usr/bin/node', args: ['/opt/svcd', '--mcp-stdio'] };
@@ -36,9 +36,11 @@ test('add creates the file, and changes nothing the second time', async (t) => {
   const { run, machine } = setUp(t);
   for (const [name, client] of Object.entries(MCP_CLIENTS)) {
     assert.match(await run('add', name), /^Added svcd to .*\nRestart /);
-    const config = JSON.parse(readFileSync(client.file(machine), 'utf8'));
-    assert.deepEqual(config[client.servers].svcd.args, LAUNCH.args);
+    assert.ok(isMcpClient(name));
+    const text = readFileSync(client.file(machine), 'utf8');
+    assert.deepEqual(JSON.parse(JSON.stringify(serverIn(name, text, 'svcd'))).args, LAUNCH.args);
     assert.match(await run('add', name), /already has it/);
+    assert.equal(readFileSync(client.file(machine), 'utf8'), text);
   }
 });
 
@@ -110,4 +112,44 @@ test('the file locations on each system', () => {
   assert.equal(MCP_CLIENTS['claude-desktop'].file(windows), 'C:\\U\\R\\Claude\\claude_desktop_config.json');
   assert.equal(MCP_CLIENTS.vscode.file(mac), '/Users/u/Library/Application Support/Code/User/mcp.json');
   assert.equal(MCP_CLIENTS.windsurf.file(mac), '/Users/u/.codeium/windsurf/mcp_config.json');
+});
+
+test('remove deletes the entry of every client, keeps the others, and changes nothing the second time', async (t) => {
+  const { run, machine } = setUp(t);
+  for (const [name, client] of Object.entries(MCP_CLIENTS)) {
+    assert.ok(isMcpClient(name));
+    const text = () => readFileSync(client.file(machine), 'utf8');
+    await run('add', '--hub', name);
+    const before = text();
+    await run('add', name);
+    assert.match(await run('remove', name, '--dry-run'), /^Would remove svcd from /);
+    assert.notEqual(serverIn(name, text(), 'svcd'), undefined);
+    assert.match(await run('remove', name), /^Removed svcd from .*; the previous file is .*\.before-svcd/);
+    assert.equal(text(), before);
+    assert.match(await run('remove', name), /has no svcd\./);
+    assert.match(await run('remove', '--hub', name), /^Removed svcd-hub from /);
+  }
+});
+
+test('remove --name deletes only entries that start svc or svcd', async (t) => {
+  const { run, file } = setUp(t);
+  mkdirSync(dirname(file));
+  const notes = { command: 'node', args: ['/opt/svc', 'mcp', 'use', 'aid1x', '--stdio'] };
+  writeFileSync(file, JSON.stringify({ mcpServers: { notes, other: { command: 'x', args: [] } } }));
+  await assert.rejects(run('remove', 'cursor', '--name', 'other'), { code: 'invalid_request' });
+  assert.match(await run('remove', 'cursor', '--name', 'notes'), /^Removed notes /);
+  assert.deepEqual(JSON.parse(readFileSync(file, 'utf8')), { mcpServers: { other: { command: 'x', args: [] } } });
+});
+
+test('the same server under another name is updated there', async (t) => {
+  const { run, file } = setUp(t);
+  mkdirSync(dirname(file));
+  const mine = { command: '/old/node', args: ['/old/bin/svcd', '--mcp-stdio'], note: 1 };
+  const elsewhere = { ...mine, env: { SVCD_DATA_DIR: '/srv/second' } };
+  writeFileSync(file, JSON.stringify({ mcpServers: { elsewhere, mine } }));
+  assert.match(await run('add', 'cursor'), /^Added mine to /);
+  assert.match(await run('add', 'cursor'), /already has it as mine\.$/m);
+  assert.deepEqual(JSON.parse(readFileSync(file, 'utf8')), {
+    mcpServers: { elsewhere, mine: { ...SERVER, note: 1 } },
+  });
 });

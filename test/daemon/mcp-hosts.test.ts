@@ -19,6 +19,7 @@ test('a host is missing, present, configured, or unreadable', (t) => {
     vscode: withServer('vscode', '', svcdEntry('vscode', launch)),
     windsurf: '// a comment\n{',
     'claude-desktop': '',
+    codex: withServer('codex', 'model = "x"\n', svcdEntry('codex', launch)),
   };
   for (const { name, file } of mcpHosts(machine)) {
     const text = files[name];
@@ -34,5 +35,6 @@ test('a host is missing, present, configured, or unreadable', (t) => {
     vscode: [true, true],
     windsurf: [true, null],
     'gemini-cli': [true, false],
+    codex: [true, true],
   });
 });

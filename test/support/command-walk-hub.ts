@@ -1,9 +1,23 @@
 /** The part of the walk for the tools of other agents. */
+
+import { Type } from 'typebox';
 import { operations as d } from '../../src/operations/index.ts';
 import { Ok, type Step, type WalkWorld } from './command-step.ts';
 
 export async function hubCommands(step: Step, { here }: WalkWorld, aid: string, peer: string): Promise<void> {
   const as = ['--as', aid];
+  const change = Type.Object({
+    file: Type.String(),
+    name: Type.String(),
+    changed: Type.Boolean(),
+    backup: Type.Union([Type.String(), Type.Null()]),
+  });
+  // The home directory is the user's: nothing is written.
+  for (const [word, text] of [
+    ['add', /^Would write |already has it/],
+    ['remove', /^Would remove |has no svcd/],
+  ] as const)
+    await step(here, ['mcp', word, 'cursor', '--dry-run'], { schema: change, text, quiet: /mcp\.json$/ });
   await step(here, ['mcp', 'hub', 'add', peer, ...as], {
     schema: d.hubAdd.output,
     text: /^AGENT +KNOWN AS[\s\S]* added /,

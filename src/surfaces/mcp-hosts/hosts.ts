@@ -1,20 +1,12 @@
-/** The MCP clients that `svcd mcp` and `svc mcp use` support: paths and formats of their configuration files. */
+/** The MCP clients that `svcd mcp` and `svc mcp` support: paths and formats of their configuration files. */
 
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import {
-  applyEdits,
-  type FormattingOptions,
-  findNodeAtLocation,
-  getNodeValue,
-  modify,
-  type Node,
-  type ParseError,
-  parseTree,
-} from 'jsonc-parser';
+import type { Inline } from '../../foundation/config/toml-edit.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 import { copyForeignFile, type ForeignFile, readForeignFile, writeForeignFile } from '../../foundation/foreign-file.ts';
 import { isObject } from '../../foundation/json.ts';
+import { type Editor, jsonEditor, tomlEditor } from './editor.ts';
 
 // Writes a server into the configuration file of an MCP client.
 
@@ -34,23 +26,90 @@ function keepBeside(before: ForeignFile): string {
   }
 }
 
-/**
- * Adds a server to the configuration of a client and backs up the previous file.
- * @returns a description of the change
- * @throws SvcError `config_invalid` if the file is not a JSON object, `not_writable`
- */
-export function addServer(client: McpClientName, entry: ServerEntry, machine: Machine, dryRun: boolean): string {
-  const before = readForeignFile(MCP_CLIENTS[client].file(machine), MAX_HOST_FILE_BYTES);
-  const { file, text } = before;
-  const changed = withServer(client, text, entry);
-  if (changed === text) return `${file} already has it.\n`;
-  if (dryRun) return `Would write ${file}:\n${withServer(client, '', entry)}(and keep the rest of the file)\n`;
-  const backup = text === '' ? '' : `; the previous file is ${keepBeside(before)}`;
-  writeForeignFile(before, changed);
-  return `Added ${entry.name} to ${file}${backup}.\nRestart ${MCP_CLIENTS[client].title} to use it.\n`;
+/** The result of a change of a configuration, or of its dry run. */
+export interface HostChange {
+  readonly file: string;
+  /** Name of the entry. An equal entry keeps its name. */
+  readonly name: string;
+  readonly changed: boolean;
+  /** The copy of the previous file; null if there was none, or if nothing was written. */
+  readonly backup: string | null;
+  /** For people. */
+  readonly text: string;
 }
 
-const BOM = '\uFEFF';
+/** Writes the changed text, after a copy of the previous file. */
+function rewrite(before: ForeignFile, changed: string): string | null {
+  const backup = before.text === '' ? null : keepBeside(before);
+  writeForeignFile(before, changed);
+  return backup;
+}
+
+function backupText(backup: string | null): string {
+  return backup === null ? '' : `; the previous file is ${backup}`;
+}
+
+/**
+ * Adds a server to the configuration of a client and backs up the previous file. If the client has the same server
+ * under another name, that entry is updated.
+ * @throws SvcError `config_invalid` if the file is no configuration of the client, `not_writable`
+ */
+export function addServer(client: McpClientName, wanted: ServerEntry, machine: Machine, dryRun: boolean): HostChange {
+  const before = readForeignFile(MCP_CLIENTS[client].file(machine), MAX_HOST_FILE_BYTES);
+  const { file, text } = before;
+  const name = sameServer(client, text, wanted) ?? wanted.name;
+  const entry = { ...wanted, name };
+  const changed = withServer(client, text, entry);
+  const told = { file, name, changed: changed !== text, backup: null };
+  if (changed === text)
+    return { ...told, text: `${file} already has it${name === wanted.name ? '' : ` as ${name}`}.\n` };
+  if (dryRun) {
+    const shown = `Would write ${file}:\n${withServer(client, '', entry)}(and keep the rest of the file)\n`;
+    return { ...told, text: shown };
+  }
+  const backup = rewrite(before, changed);
+  const restart = `Restart ${MCP_CLIENTS[client].title} to use it.`;
+  return { ...told, backup, text: `Added ${name} to ${file}${backupText(backup)}.\n${restart}\n` };
+}
+
+/**
+ * Removes an entry of svcd from the configuration of a client and backs up the previous file.
+ * @param own the entry that `add` writes: it is removed with any content. Others must start `svc` or `svcd`
+ * @throws SvcError `config_invalid` if the file is no configuration of the client, `invalid_request` if the entry is not
+ *   one of svcd, `not_writable`
+ */
+export function removeServer(
+  client: McpClientName,
+  named: { readonly name: string; readonly own: boolean },
+  machine: Machine,
+  dryRun: boolean,
+): HostChange {
+  const { name, own } = named;
+  const { servers, title } = MCP_CLIENTS[client];
+  const before = readForeignFile(MCP_CLIENTS[client].file(machine), MAX_HOST_FILE_BYTES);
+  const { file, text } = before;
+  const editor = editorOf(client, text, `Remove ${name} from ${file} yourself.`);
+  const entry = editor.get([servers, name]);
+  const told = { file, name, changed: entry !== undefined, backup: null };
+  if (entry === undefined) return { ...told, text: `${file} has no ${name}.\n` };
+  if (!own && tailOf(entry) === undefined)
+    throw new SvcError('invalid_request', {
+      message: `${name} in ${file} does not start svc or svcd. Remove it yourself.`,
+    });
+  change(
+    editor,
+    client,
+    `Remove ${name} from ${file} yourself.`,
+    () => editor.set([servers, name], undefined),
+    () => {
+      const others = entriesOf(client, text);
+      return Object.fromEntries(Object.entries(others).filter(([one]) => one !== name));
+    },
+  );
+  if (dryRun) return { ...told, text: `Would remove ${name} from ${file}.\n` };
+  const backup = rewrite(before, editor.text);
+  return { ...told, backup, text: `Removed ${name} from ${file}${backupText(backup)}.\nRestart ${title}.\n` };
+}
 
 /** Facts that determine the paths of the files. */
 export interface Machine {
@@ -70,7 +129,9 @@ export interface ClientLaunch {
 interface McpClient {
   readonly title: string;
   /** The member with the servers. */
-  readonly servers: 'mcpServers' | 'servers';
+  readonly servers: 'mcpServers' | 'servers' | 'mcp_servers';
+  /** Default: JSON with comments. */
+  readonly format?: 'toml';
   file(machine: Machine): string;
 }
 
@@ -100,6 +161,13 @@ function claudeCode(machine: Machine): string {
   return rulesOf(machine).join(environment['CLAUDE_CONFIG_DIR'] || folder, '.claude.json');
 }
 
+/** An environment variable can move the directory of Codex. */
+function codex(machine: Machine): string {
+  const { environment, home: folder } = machine;
+  const { join } = rulesOf(machine);
+  return join(environment['CODEX_HOME'] || join(folder, '.codex'), 'config.toml');
+}
+
 export const MCP_CLIENTS = {
   'claude-code': { title: 'Claude Code', servers: 'mcpServers', file: claudeCode },
   'claude-desktop': {
@@ -111,6 +179,7 @@ export const MCP_CLIENTS = {
   vscode: { title: 'VS Code', servers: 'servers', file: settings('Code', 'User', 'mcp.json') },
   windsurf: { title: 'Windsurf', servers: 'mcpServers', file: home('.codeium', 'windsurf', 'mcp_config.json') },
   'gemini-cli': { title: 'Gemini CLI', servers: 'mcpServers', file: home('.gemini', 'settings.json') },
+  codex: { title: 'Codex', servers: 'mcp_servers', format: 'toml', file: codex },
 } as const satisfies Readonly<Record<string, McpClient>>;
 
 export type McpClientName = keyof typeof MCP_CLIENTS;
@@ -134,91 +203,155 @@ export function svcdEntry(client: McpClientName, launch: ClientLaunch): ServerEn
   return { name: 'svcd', launch, shownBy: `svcd mcp print ${client}` };
 }
 
+/** The entry to remove. @param name one that `add` does not write */
+export function removedEntry(hub: boolean, name: string | undefined): { readonly name: string; readonly own: boolean } {
+  const usual = hub ? 'svcd-hub' : 'svcd';
+  return { name: name ?? usual, own: name === undefined || name === usual };
+}
+
 /** The entry for the hub. */
 export function hubEntry(client: McpClientName, launch: ClientLaunch): ServerEntry {
   return { name: 'svcd-hub', launch, shownBy: `svcd mcp print --hub ${client}` };
 }
 
-/**
- * A configuration and its parsed tree, or null if it is not a JSON object. Comments and a byte order mark are allowed.
- */
-function read(text: string) {
-  const mark = text.startsWith(BOM) ? BOM : '';
-  const json = text.slice(mark.length);
-  const written = json.trim() === '' ? '{}' : json;
-  const errors: ParseError[] = [];
-  const tree = parseTree(written, errors, { allowTrailingComma: true });
-  return tree?.type === 'object' && errors.length === 0 ? { mark, written, tree } : null;
+function parsed(client: McpClientName, text: string): Editor | null {
+  const { format }: McpClient = MCP_CLIENTS[client];
+  return format === 'toml' ? tomlEditor(text) : jsonEditor(text);
 }
 
-/** A member on the path to the entry, or of the entry, that occurs twice. Parsers differ in which one they use. */
-function repeatedMember(tree: Node, path: readonly string[]): string | undefined {
-  let at: Node | undefined = tree;
-  for (const name of path) {
-    const found: Node[] = (at?.children ?? []).filter(({ children }) => children?.[0]?.value === name);
-    if (found.length > 1) return name;
-    at = found[0]?.children?.[1];
-  }
-  const names = at?.type === 'object' ? (at.children ?? []).map(({ children }) => String(children?.[0]?.value)) : [];
-  return names.find((name, i) => names.indexOf(name) !== i);
+/** @param remedy the last sentence of the error. @throws SvcError `config_invalid` */
+function editorOf(client: McpClientName, text: string, remedy: string): Editor {
+  const { servers, title, format }: McpClient = MCP_CLIENTS[client];
+  const editor = parsed(client, text);
+  const present = editor?.get([servers]);
+  if (editor !== null && (present === undefined || isObject(present))) return editor;
+  const wanted = format === 'toml' ? 'TOML' : 'a JSON object';
+  throw new SvcError('config_invalid', {
+    message: `The configuration of ${title} is not ${wanted} with servers, so it was not changed. ${remedy}`,
+  });
 }
 
 /** The entry of a server. Undefined if there is none, null if the configuration cannot be parsed. */
 export function serverIn(client: McpClientName, text: string, name: string): unknown {
-  const config = read(text);
-  if (config === null) return null;
-  const node = findNodeAtLocation(config.tree, [MCP_CLIENTS[client].servers, name]);
-  return node === undefined ? undefined : getNodeValue(node);
+  const editor = parsed(client, text);
+  return editor === null ? null : editor.get([MCP_CLIENTS[client].servers, name]);
 }
 
-/** The indentation of the file, so that a new entry matches. */
-function formattingOf(text: string): FormattingOptions {
-  const [, indent = '  '] = /^([ \t]+)\S/m.exec(text) ?? [];
-  return { insertSpaces: !indent.startsWith('\t'), tabSize: indent.length, eol: text.includes('\r\n') ? '\r\n' : '\n' };
+/** All entries. Empty if the configuration cannot be parsed. */
+function entriesOf(client: McpClientName, text: string): Readonly<Record<string, unknown>> {
+  const entries = parsed(client, text)?.get([MCP_CLIENTS[client].servers]);
+  return isObject(entries) ? entries : {};
+}
+
+const OWN_PROGRAM = /^svcd?(?:\.[a-z]{1,4})?$/i;
+
+function isOwnProgram(file: unknown): boolean {
+  return typeof file === 'string' && OWN_PROGRAM.test(file.split(/[\\/]/).at(-1) ?? '');
+}
+
+/** The arguments of svc or svcd in an entry. Undefined if the entry starts another program. */
+function tailOf(entry: unknown): readonly unknown[] | undefined {
+  if (!isObject(entry) || !Array.isArray(entry['args'])) return undefined;
+  const words: readonly unknown[] = [entry['command'], ...(entry['args'] as unknown[])];
+  // The single file takes the name of the program as its first argument.
+  const script = words.slice(0, 2).findLastIndex(isOwnProgram);
+  return script < 0 ? undefined : words.slice(script + 1);
+}
+
+/**
+ * The name of the entry that starts the same server: it has the same arguments after the script, and the same data
+ * directory. The entry with the wanted name counts first.
+ */
+function sameServer(client: McpClientName, text: string, { name, launch }: ServerEntry): string | undefined {
+  const wanted = { tail: tailOf(launch), place: launch.env?.[DATA_DIR_VARIABLE] };
+  if (wanted.tail === undefined) return undefined;
+  const equal = Object.entries(entriesOf(client, text)).flatMap(([one, entry]) => {
+    const env = isObject(entry) && isObject(entry['env']) ? entry['env'] : {};
+    const found = { tail: tailOf(entry), place: env[DATA_DIR_VARIABLE] };
+    return isDeepStrictEqual(found, wanted) ? [one] : [];
+  });
+  return equal.includes(name) ? name : equal[0];
+}
+
+const DATA_DIR_VARIABLE = 'SVCD_DATA_DIR';
+
+/** Changes a configuration, and checks the result by parsing it. @throws SvcError `config_invalid` */
+function change(
+  editor: Editor,
+  client: McpClientName,
+  remedy: string,
+  work: () => void,
+  wanted: () => Readonly<Record<string, unknown>>,
+): void {
+  const { servers, title } = MCP_CLIENTS[client];
+  const failed = (cause?: unknown) =>
+    new SvcError('config_invalid', {
+      message: `The notation of the servers in the configuration of ${title} is not supported, so it was not changed. ${remedy}`,
+      cause,
+    });
+  const expected = wanted();
+  let after: unknown;
+  try {
+    work();
+    after = parsed(client, editor.text)?.get([servers]) ?? {};
+  } catch (cause) {
+    throw failed(cause);
+  }
+  if (!isDeepStrictEqual(plain(after), plain(expected))) throw failed();
+}
+
+/** Without prototypes and undefined members. */
+function plain(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value));
 }
 
 /** Members of an entry with a URL. They contradict a command. */
-const OF_ADDRESSES = ['url', 'serverUrl', 'httpUrl', 'headers'];
+const OF_ADDRESSES = [
+  'url',
+  'serverUrl',
+  'httpUrl',
+  'headers',
+  'bearer_token_env_var',
+  'http_headers',
+  'env_http_headers',
+];
 
 /**
  * The configuration with a server added. The rest of the text and further members of the entry do not change.
  * @param text content of the file; empty if there is none
- * @throws SvcError `config_invalid` if it is not a JSON object
+ * @throws SvcError `config_invalid` if it is no configuration of the client
  */
 export function withServer(client: McpClientName, text: string, { name, launch, shownBy }: ServerEntry): string {
   const { servers, title } = MCP_CLIENTS[client];
-  const config = read(text);
-  const present = config === null ? undefined : findNodeAtLocation(config.tree, [servers]);
-  if (config === null || (present !== undefined && present.type !== 'object'))
-    throw new SvcError('config_invalid', {
-      message: `The configuration of ${title} is not a JSON object with servers, so it was not changed. "${shownBy}" prints the entry to add.`,
-    });
-  const repeated = repeatedMember(config.tree, [servers, name]);
+  const remedy = `"${shownBy}" prints the entry to add.`;
+  const editor = editorOf(client, text, remedy);
+  const repeated = editor.repeated([servers, name]);
   if (repeated !== undefined)
     throw new SvcError('config_invalid', {
-      message: `The configuration of ${title} contains ${JSON.stringify(repeated)} twice, so it was not changed. Remove one of both. "${shownBy}" prints the entry to add.`,
+      message: `The configuration of ${title} contains ${JSON.stringify(repeated)} twice, so it was not changed. Remove one of both. ${remedy}`,
     });
   const { command, args, env = {} } = launch;
-  const before = serverIn(client, text, name);
+  const before = editor.get([servers, name]);
   const known = isObject(before) ? before : {};
+  const hasEnv = Object.keys(env).length > 0;
   const type = servers === 'servers' || known['type'] !== undefined ? { type: 'stdio' } : {};
   const wanted = { ...type, command, args };
-  const options = { formattingOptions: formattingOf(config.written) };
-  let { written } = config;
-  const set = (path: readonly string[], value: unknown): void => {
-    const full = [servers, name, ...path];
-    const tree = parseTree(written, [], { allowTrailingComma: true });
-    const node = tree === undefined ? undefined : findNodeAtLocation(tree, full);
-    const now: unknown = node === undefined ? undefined : getNodeValue(node);
-    if (isDeepStrictEqual(now, value)) return;
-    written = applyEdits(written, modify(written, full, value, options));
-  };
-  if (!isObject(before)) set([], Object.keys(env).length === 0 ? wanted : { ...wanted, env });
-  else {
-    for (const key of OF_ADDRESSES) set([key], undefined);
-    for (const [key, value] of Object.entries(wanted)) set([key], value);
-    if (isObject(known['env'])) for (const [key, value] of Object.entries(env)) set(['env', key], value);
-    else if (Object.keys(env).length > 0) set(['env'], env);
-  }
-  return config.mark + (written.endsWith('\n') || text.trim() !== '' ? written : `${written}\n`);
+  const others = Object.entries(known).filter(([key]) => !OF_ADDRESSES.includes(key));
+  const knownEnv = isObject(known['env']) ? known['env'] : {};
+  const entry = { ...Object.fromEntries(others), ...wanted, ...(hasEnv ? { env: { ...knownEnv, ...env } } : {}) };
+  const set = (path: readonly string[], value: Inline | undefined): void => editor.set([servers, name, ...path], value);
+  change(
+    editor,
+    client,
+    remedy,
+    () => {
+      if (!isObject(before)) return set([], hasEnv ? { ...wanted, env } : wanted);
+      for (const key of OF_ADDRESSES) set([key], undefined);
+      for (const [key, value] of Object.entries(wanted)) set([key], value);
+      if (isObject(known['env'])) for (const [key, value] of Object.entries(env)) set(['env', key], value);
+      else if (hasEnv) set(['env'], env);
+    },
+    () => ({ ...entriesOf(client, text), [name]: entry }),
+  );
+  return editor.text;
 }

@@ -108,6 +108,8 @@ const ADDED_COMMANDS: readonly string[] = [
   'mcp',
   'mcp share',
   'mcp use',
+  'mcp add',
+  'mcp remove',
   'mcp hub',
   'mcp hub add',
   'mcp hub refresh',
@@ -118,7 +120,7 @@ const ADDED_COMMANDS: readonly string[] = [
   'mcp hub find',
 ];
 
-const DAEMON_ADDED_COMMANDS: readonly string[] = ['service run', 'completion'];
+const DAEMON_ADDED_COMMANDS: readonly string[] = ['mcp remove', 'service run', 'completion'];
 
 /** Global options that the contract does not name. */
 const ADDED_GLOBALS = ['--as', '--full', '--send-token', '--via', '--via-as', '--via-password', '--version'];

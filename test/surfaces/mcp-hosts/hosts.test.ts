@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { test } from 'node:test';
 import {
   type ClientLaunch,
@@ -6,10 +8,12 @@ import {
   type Machine,
   MCP_CLIENTS,
   type McpClientName,
+  removeServer,
   serverIn,
   svcdEntry,
   withServer,
 } from '../../../src/surfaces/mcp-hosts/hosts.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
 const LAUNCH = { command: '/usr/bin/node', args: ['/opt/svcd', '--mcp-stdio'] };
 const ENTRY = { command: LAUNCH.command, args: LAUNCH.args };
@@ -51,6 +55,7 @@ test('every client has a configuration file on every system', () => {
       'C:\\U\\.codeium\\windsurf\\mcp_config.json',
     ],
     ['gemini-cli', '/home/u/.gemini/settings.json', '/Users/u/.gemini/settings.json', 'C:\\U\\.gemini\\settings.json'],
+    ['codex', '/home/u/.codex/config.toml', '/Users/u/.codex/config.toml', 'C:\\U\\.codex\\config.toml'],
   ]);
 });
 
@@ -132,7 +137,11 @@ test('leaves an invalid configuration unchanged and names it', () => {
   const clients = Object.keys(MCP_CLIENTS).filter((name): name is McpClientName => isMcpClient(name));
   for (const client of clients) {
     const { servers, title } = MCP_CLIENTS[client];
-    for (const text of ['[]', 'null', '1', '"x"', '{', '{ x }', `{"${servers}":[]}`, `{"${servers}":1}`])
+    const texts =
+      client === 'codex'
+        ? ['{', 'x', `${servers} = []`, `${servers} = 1`, `[[${servers}]]`, '[a]\n[a]']
+        : ['[]', 'null', '1', '"x"', '{', '{ x }', `{"${servers}":[]}`, `{"${servers}":1}`];
+    for (const text of texts)
       assert.throws(
         () => withSvcd(client, text, LAUNCH),
         (error) =>
@@ -157,4 +166,90 @@ test('refuses a configuration in which a member on the path to the entry occurs 
     assert.throws(() => withSvcd('cursor', text, LAUNCH), { code: 'config_invalid', message: /twice/ });
   const elsewhere = '{"x":1,"x":2,"mcpServers":{"a":{"b":1,"b":2}}}';
   assert.match(withSvcd('cursor', elsewhere, LAUNCH).replaceAll(/\s/g, ''), /"x":1,"x":2,[^]*"b":1,"b":2[^]*"svcd"/);
+});
+
+const WITH_ENV = { ...LAUNCH, env: { SVCD_NETWORK: 'n' } };
+const CODEX_ENTRY = `command = "/usr/bin/node"
+args = ["/opt/svcd", "--mcp-stdio"]
+`;
+
+test('finds Codex through its environment variable', () => {
+  assert.equal(
+    MCP_CLIENTS.codex.file({ ...LINUX, environment: { CODEX_HOME: '/srv/codex' } }),
+    '/srv/codex/config.toml',
+  );
+});
+
+test('adds a table to the TOML of Codex, and keeps the rest of the text', () => {
+  assert.equal(withSvcd('codex', '', LAUNCH), `[mcp_servers.svcd]\n${CODEX_ENTRY}`);
+  const text = `\uFEFF# mine
+model = 'o' # the best
+
+[mcp_servers.other] # not svcd
+args = [
+  "a", # first
+]
+command = "x"
+
+[projects."/home/u/x"]
+trust_level = "trusted"
+# the end`;
+  assert.equal(withSvcd('codex', text, LAUNCH), `${text}\n\n[mcp_servers.svcd]\n${CODEX_ENTRY}`);
+  const windows = text.replaceAll('\n', '\r\n');
+  assert.doesNotMatch(withSvcd('codex', windows, LAUNCH), /[^\r]\n/);
+});
+
+test('changes an entry of Codex in the notation that it has', () => {
+  const cases: readonly (readonly [string, string])[] = [
+    [
+      '[mcp_servers.svcd]\ncommand = "old" # c\nstartup_timeout_sec = 9\nurl = "http://x"\n\n[b]\nx = 1\n',
+      '[mcp_servers.svcd]\ncommand = "/usr/bin/node" # c\nstartup_timeout_sec = 9\nargs = ["/opt/svcd", "--mcp-stdio"]\nenv = { SVCD_NETWORK = "n" }\n\n[b]\nx = 1\n',
+    ],
+    [
+      '[mcp_servers.svcd]\ncommand = "old"\n[mcp_servers.svcd.env]\nA = "1" # a\n[b]\n',
+      '[mcp_servers.svcd]\ncommand = "/usr/bin/node"\nargs = ["/opt/svcd", "--mcp-stdio"]\n[mcp_servers.svcd.env]\nA = "1" # a\nSVCD_NETWORK = "n"\n[b]\n',
+    ],
+    [
+      '[mcp_servers]\nsvcd = { command = "old" } # s\nother = { command = "x" }\n',
+      '[mcp_servers]\nsvcd = { command = "/usr/bin/node", args = ["/opt/svcd", "--mcp-stdio"], env = { SVCD_NETWORK = "n" } } # s\nother = { command = "x" }\n',
+    ],
+    [
+      '[mcp_servers]\nsvcd.command = "old"\n[b]\n',
+      '[mcp_servers]\nsvcd.command = "/usr/bin/node"\nsvcd.args = ["/opt/svcd", "--mcp-stdio"]\nsvcd.env = { SVCD_NETWORK = "n" }\n[b]\n',
+    ],
+    [
+      'mcp_servers = { other = { command = "x" } }\n',
+      'mcp_servers = { other = { command = "x" }, svcd = { command = "/usr/bin/node", args = ["/opt/svcd", "--mcp-stdio"], env = { SVCD_NETWORK = "n" } } }\n',
+    ],
+    [
+      '[mcp_servers.svcd.env]\nA = "1"\n',
+      '[mcp_servers.svcd.env]\nA = "1"\nSVCD_NETWORK = "n"\n\n[mcp_servers.svcd]\ncommand = "/usr/bin/node"\nargs = ["/opt/svcd", "--mcp-stdio"]\n',
+    ],
+  ];
+  for (const [before, after] of cases) {
+    assert.equal(withSvcd('codex', before, WITH_ENV), after);
+    assert.equal(withSvcd('codex', after, WITH_ENV), after, 'nothing changes the second time');
+  }
+});
+
+test('removes an entry of Codex with its tables, and nothing else', (t) => {
+  const machine = { ...LINUX, home: temporaryDirectory(t) };
+  const file = MCP_CLIENTS.codex.file(machine);
+  mkdirSync(dirname(file));
+  const cases: readonly (readonly [string, string])[] = [
+    [
+      '# a\n[mcp_servers.svcd]\ncommand = "x"\n[mcp_servers.svcd.env]\nA = "1"\n\n# b\n[b]\nx = 1\n',
+      '# a\n\n# b\n[b]\nx = 1\n',
+    ],
+    ['[mcp_servers]\nsvcd = { command = "x" }\nother.command = "y"\n', '[mcp_servers]\nother.command = "y"\n'],
+    [
+      'mcp_servers = { svcd = { command = "x" }, o = { command = "y" } }\n',
+      'mcp_servers = { o = { command = "y" } }\n',
+    ],
+  ];
+  for (const [before, after] of cases) {
+    writeFileSync(file, before);
+    assert.equal(removeServer('codex', { name: 'svcd', own: true }, machine, false).changed, true);
+    assert.equal(readFileSync(file, 'utf8'), after);
+  }
 });

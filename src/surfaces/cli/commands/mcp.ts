@@ -7,7 +7,19 @@ import { abortable } from '../../../foundation/deadline.ts';
 import { MCP_PATH } from '../../../foundation/domain/services.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { parseAid } from '../../../foundation/identity/aid.ts';
-import { addServer, type ClientLaunch, isMcpClient, type Machine, MCP_CLIENTS } from '../../mcp-hosts/hosts.ts';
+import {
+  addServer,
+  type ClientLaunch,
+  type HostChange,
+  hubEntry,
+  isMcpClient,
+  type Machine,
+  MCP_CLIENTS,
+  removedEntry,
+  removeServer,
+  svcdEntry,
+} from '../../mcp-hosts/hosts.ts';
+import { hubLaunch, svcdLaunch } from '../../mcp-hosts/launch.ts';
 import type { Gate, GateParts } from '../../mcp-share/gate.ts';
 import type { Inspection } from '../../mcp-share/inspect.ts';
 import { provenService } from '../../proven-caller.ts';
@@ -147,7 +159,8 @@ function into(context: CliContext, aid: string, { into: client, name, agent, dry
   if (client === undefined || !isMcpClient(client)) return { added: undefined, aside: undefined };
   const called = entryName(name ?? agent);
   const entry = { name: called, launch: launchFor(context, aid, way), shownBy: 'svc mcp use --into cursor --dry-run' };
-  return { added: addServer(client, entry, thisMachine(context), dry_run === true), aside: called };
+  const { text, name: aside } = addServer(client, entry, thisMachine(context), dry_run === true);
+  return { added: text, aside };
 }
 
 function addUseCommand(mcp: CommandGroup): void {
@@ -182,6 +195,74 @@ function addUseCommand(mcp: CommandGroup): void {
       added === undefined &&
       problem === undefined &&
       `Clients that accept a URL can use this one. Others start "svc mcp use ${commandWord(agent)} --stdio", which --into configures.`,
+  });
+}
+
+// `svc mcp add` and `svc mcp remove`: the commands of `svcd mcp`, for this daemon.
+
+const CLIENT: ValueOption<string> = { about: 'client name', choices: Object.keys(MCP_CLIENTS) };
+const DRY_RUN = { '--dry-run': 'show the changes without writing them' } as const;
+
+const HOST_FORMATS: OutputFormats<HostChange, unknown> = {
+  json: ({ file, name, changed, backup }) => ({ file, name, changed, backup }),
+  text: ({ text }) => text.trimEnd(),
+  quiet: ({ file }) => file,
+};
+
+function requireClient(name: string): keyof typeof MCP_CLIENTS {
+  if (isMcpClient(name)) return name;
+  throw new SvcError('invalid_request', { message: `Choose a client: ${Object.keys(MCP_CLIENTS).join(', ')}.` });
+}
+
+function requireHere({ options }: CliContext): void {
+  if (options.via !== undefined)
+    throw new SvcError('local_only', { message: 'MCP clients run on this machine. Omit --via.' });
+}
+
+/** The commands that clients run for the daemon of this command. */
+function launches(context: CliContext) {
+  const { env } = context.io;
+  const dataDir = env['SVCD_DATA_DIR'] || undefined;
+  const api = (context.options.api ?? env['SVC_API']) === undefined ? undefined : context.api;
+  const options = api === undefined ? [] : ['--api-addr', new URL(api).host];
+  return { svcd: () => svcdLaunch(env, { dataDir, options }), hub: () => hubLaunch(dataDir, api) };
+}
+
+function addHostCommands(mcp: CommandGroup): void {
+  mcp.run('add', 'add svcd to the configuration of an MCP client, with a backup of the previous file', {
+    examples: ['svc mcp add claude-code --dry-run', 'svc mcp add codex'],
+    options: {
+      '<client>': CLIENT,
+      '--hub': 'the tools of other agents, behind three tools, instead of the tools of svcd',
+      ...DRY_RUN,
+    },
+    run: async (context, { client: typed, hub, dry_run }) => {
+      requireHere(context);
+      const client = requireClient(typed);
+      const launch = launches(context);
+      const entry = hub === true ? hubEntry(client, launch.hub()) : svcdEntry(client, launch.svcd());
+      return addServer(client, entry, thisMachine(context), dry_run === true);
+    },
+    ...HOST_FORMATS,
+  });
+  mcp.run('remove', 'remove svcd from the configuration of an MCP client, with a backup of the previous file', {
+    examples: ['svc mcp remove claude-code', 'svc mcp remove cursor --name notes'],
+    options: {
+      '<client>': CLIENT,
+      '--hub': 'remove the hub instead',
+      '--name <name>': 'another entry, such as one of "svc mcp use --into"',
+      ...DRY_RUN,
+    },
+    run: async (context, { client, hub, name, dry_run }) => {
+      requireHere(context);
+      return removeServer(
+        requireClient(client),
+        removedEntry(hub === true, name),
+        thisMachine(context),
+        dry_run === true,
+      );
+    },
+    ...HOST_FORMATS,
   });
 }
 
@@ -551,5 +632,6 @@ export function mcpCommands(svc: CommandGroup): void {
   ]);
   addShareCommand(mcp);
   addUseCommand(mcp);
+  addHostCommands(mcp);
   hubCommands(mcp);
 }
