@@ -12,6 +12,7 @@ import {
   TOKEN_CHALLENGE_HEADER,
 } from '../foundation/daemon-proof.ts';
 import { SvcError } from '../foundation/errors.ts';
+import { lazy } from '../foundation/lazy.ts';
 
 /** Length of the secret from which the shares of the daemon follow, bytes. */
 const SHARE_SECRET_BYTES = 32;
@@ -39,7 +40,8 @@ export type CheckGuess = (request: IncomingMessage, isRight: () => boolean) => v
 
 export class DaemonProver {
   readonly #keys: ProverKeys;
-  readonly #secret = randomBytes(SHARE_SECRET_BYTES);
+  /** Made on first use: most daemons never need it. */
+  readonly #secret = lazy(() => randomBytes(SHARE_SECRET_BYTES));
 
   constructor(keys: ProverKeys) {
     this.#keys = keys;
@@ -69,6 +71,6 @@ export class DaemonProver {
     if (token === '') return NO_TOKEN;
     const step = parseTokenStep(headerIn(request, TOKEN_CHALLENGE_HEADER) ?? '');
     if (step === null || token === undefined) return null;
-    return answerTokenStep(token, this.#secret, step, (isRight) => check(request, isRight));
+    return answerTokenStep(token, this.#secret(), step, (isRight) => check(request, isRight));
   }
 }
