@@ -25,6 +25,7 @@ const ROUNDING_MS = 0.01;
  */
 export class RateLimiter {
   readonly #clock: Clock;
+  readonly #startedAt: number;
   /** Milliseconds to refill an empty bucket. */
   readonly #capacityMs: number;
   readonly #msPerToken: number;
@@ -35,6 +36,7 @@ export class RateLimiter {
     if (!(perSecond > 0 && Number.isFinite(perSecond))) throw new RangeError(`perSecond is ${perSecond}`);
     if (!(burst >= 1 && Number.isFinite(burst))) throw new RangeError(`burst is ${burst}`);
     this.#clock = clock;
+    this.#startedAt = clock.monotonic();
     this.#msPerToken = 1000 / perSecond;
     this.#capacityMs = burst * this.#msPerToken;
     this.#fullAt = new LruCache({ maxEntries: maxKeys });
@@ -45,7 +47,7 @@ export class RateLimiter {
    * `cost` exceeds `burst`.
    */
   take(key: string, cost = 1): boolean {
-    const now = this.#clock.monotonic();
+    const now = this.#now();
     const fullAt = Math.max(this.#fullAt.get(key) ?? 0, now) + cost * this.#msPerToken;
     if (!(fullAt - now <= this.#capacityMs + ROUNDING_MS)) return false;
     this.#fullAt.set(key, fullAt);
@@ -57,7 +59,7 @@ export class RateLimiter {
    * until the deficit is refilled.
    */
   spend(key: string, cost: number): void {
-    this.#fullAt.set(key, Math.max(this.#fullAt.get(key) ?? 0, this.#clock.monotonic()) + cost * this.#msPerToken);
+    this.#fullAt.set(key, Math.max(this.#fullAt.get(key) ?? 0, this.#now()) + cost * this.#msPerToken);
   }
 
   /**
@@ -67,9 +69,14 @@ export class RateLimiter {
   retryAfterMs(key: string, cost = 1): number {
     const needMs = cost * this.#msPerToken;
     if (needMs > this.#capacityMs + ROUNDING_MS) return Number.POSITIVE_INFINITY;
-    const now = this.#clock.monotonic();
+    const now = this.#now();
     const wait = Math.max(this.#fullAt.peek(key) ?? 0, now) + needMs - this.#capacityMs - now;
     return wait <= ROUNDING_MS ? 0 : Math.ceil(wait);
+  }
+
+  /** Milliseconds since the limiter was created. Small numbers keep fractions of a millisecond. */
+  #now(): number {
+    return this.#clock.monotonic() - this.#startedAt;
   }
 }
 

@@ -16,6 +16,7 @@ const GATEWAY = {
   errors: [
     ...REACH_ERRORS.filter((code) => code !== 'local_aid_required'),
     ...CALL_ERRORS,
+    'access_pending',
     'tunnels_only',
     'bad_evidence',
     'not_found',

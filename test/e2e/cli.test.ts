@@ -81,7 +81,7 @@ test('the main job, through the command line alone', async (t) => {
   await svcOk(there, 'agents', 'heartbeat', theirs.aid);
   assert.match(await svcOk(there, 'agents', 'publish', theirs.aid), /Published with seq \d+/);
   assert.match(await svcOk(there, 'agents', 'probe', theirs.aid), /responds in/);
-  assert.match(await svcOk(there, 'inbound', 'bind', '--addr', `http://${service.address}`), /Calls to/);
+  assert.match(await svcOk(there, 'inbound', 'bind', '--addr', `http://${service.address}`, '--replace'), /Calls to/);
   assert.match(await svcOk(there, 'agents', 'update', theirs.aid, '--service-tcp', ''), /none bound/);
 });
 

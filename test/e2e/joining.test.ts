@@ -59,7 +59,7 @@ test('two daemons without contacts meet by an invitation, and again after a rest
     return answer.contacts.every(({ state }) => state === 'met') && answer;
   });
   assert.deepEqual(kept, {
-    contacts: [{ contact, joined: true, state: 'met', addresses: [inviting.dhtAddress] }],
+    contacts: [{ contact, joined: true, state: 'met', addresses: [inviting.dhtAddress], has_answered: true }],
   });
   const path = `/node/contacts/${encodeURIComponent(contact)}`;
   await joining.call('DELETE', path);

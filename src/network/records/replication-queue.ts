@@ -73,9 +73,13 @@ export class ReplicationQueue {
     return rows.map((row) => blobOf(row, 'key'));
   }
 
-  /** Repairs times of a clock that was ahead, until which no record would be due. @param now Unix seconds */
-  repairTimes(now: number): void {
-    this.#store().run(`UPDATE records SET heard_at = ? WHERE ${LONG_LIVED} AND heard_at > ?`, now, now);
+  /**
+   * Repairs times of a clock that was ahead, until which no record would be due.
+   * @param now Unix seconds
+   * @param latest the latest time that `heard` notes now, Unix seconds
+   */
+  repairTimes(now: number, latest: number): void {
+    this.#store().run(`UPDATE records SET heard_at = ? WHERE ${LONG_LIVED} AND heard_at > ?`, now, latest);
   }
 
   /** Notes that these records were checked. @param at Unix seconds */

@@ -179,7 +179,7 @@ export class Replication {
     if (this.#bytes.retryAfterMs('') > 0) return PAUSE_MS;
     const now = unixSeconds(this.#deps.clock);
     const { replicationQueue } = this.#deps.store;
-    replicationQueue.repairTimes(now);
+    replicationQueue.repairTimes(now, now + OUTSIDE_REST_S - REST_S);
     const due = replicationQueue.due(this.#lastPublisher, Math.ceil(now - this.#restS), now + MIN_LIFE_LEFT_S);
     if (due === null) return this.#idleMs();
     this.#lastPublisher = due.publisher;

@@ -56,6 +56,7 @@ const PENDING = 'pending/*';
 const AGENT = [
   'name',
   'service_before',
+  'service_error',
   'service_tcp',
   'services[]',
   ...['name', 'brief', 'protocols[]', 'skills[]', 'modalities[]', 'card_hash', 'meta/*'].map((key) => `profile/${key}`),
