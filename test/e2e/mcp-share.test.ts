@@ -222,7 +222,7 @@ describe('an MCP server for a friend', () => {
       ['mcp', 'share', '--name', 'notes', '--', process.execPath, FIXTURE],
     ]) {
       const refused = await svc(home, args);
-      assert.match(refused.stderr, /is bound to http:\/\/127\.0\.0\.1:9\. To replace it .* --replace/);
+      assert.match(refused.stderr, /is bound to http:\/\/127\.0\.0\.1:9\. To replace it, say --replace/);
       assert.notEqual(refused.code, 0);
       assert.equal(await bound(), other);
     }

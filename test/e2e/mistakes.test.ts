@@ -270,7 +270,7 @@ test('svc mcp use fails for an agent that is no MCP server, and adds an entry on
   }
   const offline = await use(closingAid);
   assert.equal(offline.code, 1);
-  assert.match(offline.stdout, /no response now \(The remote agent is reachable, but its service does not answer/);
+  assert.match(offline.stdout, /no response now \(The remote agent is reachable, but its service gives no answer/);
   assert.equal(offline.stderr, `svc: ${closingAid} does not respond as an MCP server.\n`);
   assert.ok(!existsSync(entries));
   assert.equal((await use(closingAid, '--into', 'cursor')).code, 0);
