@@ -55,7 +55,7 @@ export class Daemon {
    * @param supervisor the supervisor if this process runs as a system service
    * @param stop stops the process
    * @param machine runs it
-   * @throws SvcError `already_running`, `address_in_use`, `config_invalid`, `key_locked`, `store_corrupt`,
+   * @throws SvcError `already_running`, `address_in_use`, `network_unavailable`, `config_invalid`, `key_locked`, `store_corrupt`,
    *   `not_writable`
    */
   static async start(

@@ -96,6 +96,13 @@ function bindError(error: unknown, apiAddr: string): SvcError {
       details: { address: apiAddr },
       cause: error,
     });
+  // A machine that starts may get the address later, and the service manager starts the daemon again.
+  if (code === 'EADDRNOTAVAIL')
+    return new SvcError('network_unavailable', {
+      message: `This machine does not have the API address ${apiAddr} now. Wait for its network, or correct --api-addr.`,
+      details: { address: apiAddr },
+      cause: error,
+    });
   return new SvcError('config_invalid', {
     message: `The API cannot listen on ${apiAddr} (${code}). Choose another address with --api-addr.`,
     details: { key: 'api_addr' },
@@ -181,7 +188,7 @@ export class RestServer implements Component {
 
   /**
    * Listens and serves.
-   * @throws SvcError `address_in_use`, `config_invalid`
+   * @throws SvcError `address_in_use`, `network_unavailable` if this machine does not have the address now, `config_invalid`
    */
   async start(): Promise<void> {
     const { host, port } = this.#listenOn;

@@ -139,7 +139,7 @@ export class NativeQuicEndpoint implements Endpoint {
     this.#heldBack = new ReceiveBudget(() => this.#connections(), this.#clock, this.#log, dependencies.isKnown);
   }
 
-  /** @throws SvcError `address_in_use`, `config_invalid` if this machine does not have the address */
+  /** @throws SvcError `address_in_use`, `network_unavailable` if this machine does not have the address now */
   async start(): Promise<void> {
     const config = this.#config();
     this.#parts = { engine: this.#engine, config };
@@ -188,8 +188,8 @@ export class NativeQuicEndpoint implements Endpoint {
       const where = formatAddress({ host, port });
       const message = inUse
         ? `UDP address ${where} is in use by another svcd or another program. Stop it, or choose another address with quic_listen_addr (default: the port after --listen). To run a second svcd: ${SECOND_DAEMON_HINT}`
-        : `UDP address ${where} cannot be used: it is not an IP address of this machine.`;
-      throw new SvcError(inUse ? 'address_in_use' : 'config_invalid', { message, cause });
+        : `UDP address ${where} cannot be used now (${cause instanceof Error ? cause.message : 'unknown failure'}). If it is an address of this machine, wait for its network. Otherwise correct quic_listen_addr or listen_addr.`;
+      throw new SvcError(inUse ? 'address_in_use' : 'network_unavailable', { message, cause });
     }
   }
 
