@@ -40,6 +40,7 @@ export interface MoverSources {
   readonly tunnels: Pick<Capabilities['tunnels'], 'resume'>;
   readonly origins: Pick<Capabilities['origins'], 'resume'>;
   readonly ownCards: Pick<Capabilities['ownCards'], 'complete'>;
+  readonly groups: Pick<Capabilities['groups'], 'admitted' | 'imported'>;
 }
 
 export function buildMover(
@@ -50,7 +51,12 @@ export function buildMover(
   const access = new AccessRepository(store);
   const tunnels = new TunnelStore(store);
   const chat = { store: new ChatStore(store), entries: new ChatLog(store) };
-  const groups = { groups: new GroupStore(store), entries: new GroupEntryStore(store), delegations };
+  const groups = {
+    groups: new GroupStore(store),
+    entries: new GroupEntryStore(store),
+    delegations,
+    admitted: c.groups.admitted.bind(c.groups),
+  };
   const objects = new ObjectRepository(store);
   const agents = new AgentStore(store);
   const cards = new CardStore(store);
@@ -107,6 +113,7 @@ export function buildMover(
     undoNotes: (aid) => c.notes.discardSecrets(aid),
     onImported: async (aid) => {
       c.accessLists.reload(aid);
+      c.groups.imported(aid);
       await c.ownCards.complete(aid);
       return { tunnels: await c.tunnels.resume(aid), origins: await c.origins.resume(aid) };
     },

@@ -71,6 +71,8 @@ export class MoverNode {
   /** Agents whose local addresses were opened, and cards that were stored. */
   readonly served: Aid[] = [];
   readonly settled: Aid[] = [];
+  /** Agents whose groups were loaded. */
+  readonly synced: Aid[] = [];
 
   constructor() {
     const { store, clock, vault } = this;
@@ -114,6 +116,7 @@ export class MoverNode {
           },
         },
         ownCards: { complete: async (aid: Aid) => void this.settled.push(aid) },
+        groups: { admitted: () => {}, imported: (aid: Aid) => void this.synced.push(aid) },
       },
     );
   }

@@ -8,9 +8,10 @@ import type { Component } from '../../foundation/lifecycle.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { GroupRow, InviteIn } from '../../foundation/store/groups.ts';
 import { AntiEntropy } from './anti-entropy.ts';
+import type { Entry } from './entry.ts';
 import { GroupLinks } from './group-links.ts';
 import { Invitations } from './invitations.ts';
-import type { Replica } from './replica.ts';
+import type { GroupLog, Replica } from './replica.ts';
 import { Replicas } from './replicas.ts';
 import type {
   EntryDraft,
@@ -176,6 +177,21 @@ export class Groups implements Component {
     await this.#antiEntropy.syncNow(this.#replicas.open(before), peer);
     const after = this.#replicas.row(aid, groupId);
     return { added: after.maxSeq - before.maxSeq, entryCount: after.maxSeq };
+  }
+
+  /** Runs in the transaction of an import that adds entries to the log of other local members. */
+  admitted(log: GroupLog, added: readonly Entry[]): void {
+    this.#writer.stored(log, added);
+  }
+
+  /** Loads the groups of an imported agent, and syncs them: other members may have newer entries, or lack some. */
+  imported(aid: Aid): void {
+    const { groups } = this.#deps;
+    for (const row of groups.list(aid)) {
+      this.#replicas.open(row).log.catchUp();
+      // One local member syncs for all of them.
+      for (const { rid } of groups.sharing(row.lid)) this.#antiEntropy.scheduleSync(rid);
+    }
   }
 
   /** Discards the replicas of a deleted agent. */

@@ -19,14 +19,17 @@ import { type GroupsPart, MAX_MOVED_GROUP_BYTES } from '../../foundation/moving/
 import { aidAt, badDocument, base64At, checkDistinct, hexBytes } from '../../foundation/moving/document-fields.ts';
 import type { GroupEntryStore } from '../../foundation/store/group-entries.ts';
 import type { GroupRow, InviteIn } from '../../foundation/store/groups.ts';
-import { decodeEntry, type Entry, MAX_ENTRY_BYTES, verifyEntry } from './entry.ts';
-import { Replica } from './replica.ts';
+import { decodeEntry, type Entry, MAX_ENTRY_BYTES, proveSecret, verifyEntry } from './entry.ts';
+import { GroupLog, Replica } from './replica.ts';
 import type { GroupsDependencies } from './types.ts';
 
 /** Entries that are read or verified in one step. */
 const BATCH = 256;
 
-type GroupsMovingDependencies = Pick<GroupsDependencies, 'groups' | 'entries' | 'delegations'>;
+type GroupsMovingDependencies = Pick<GroupsDependencies, 'groups' | 'entries' | 'delegations'> & {
+  /** Runs in the transaction of an import that adds entries to the log of other local members. */
+  readonly admitted?: (log: GroupLog, added: readonly Entry[]) => void;
+};
 
 type GroupPart = GroupsPart['joined'][number];
 
@@ -155,19 +158,25 @@ async function verified(path: string, one: GroupPart, { delegations }: GroupsMov
   return entries;
 }
 
-/** Runs in the transaction of the import. The replica is not shared, because the transaction may be rolled back. */
+/**
+ * Runs in the transaction of the import. The open logs of the node do not see the change before `Groups.imported`,
+ * because the transaction may be rolled back.
+ */
 function storeGroup(deps: GroupsMovingDependencies, aid: Aid, group: PreparedGroup, now: number): void {
   const { groups } = deps;
   const { one, creator, hints, entries } = group;
   const isOver = one.state === 'left' || one.state === 'removed';
   if (isOver && entries.length === 0) return;
+  const secret = one.secret_hex === null ? null : hexBytes(one.secret_hex);
+  const shared = extendedLog(deps, group);
+  if (isOver && shared !== null && !wasMember(shared, aid, entries)) return;
   const rid = groups.add({
     aid,
     groupId: one.group_id,
     creator,
     title: one.title,
     state: isOver ? one.state : 'joining',
-    secret: one.secret_hex === null ? null : hexBytes(one.secret_hex),
+    secret,
     hints: [...new Set([...hints, creator])].filter((hint) => hint !== aid).slice(0, MAX_HINTS),
     epoch: new Uint8Array(randomBytes(EPOCH_BYTES)),
     lastAt: Math.min(one.last_at, now),
@@ -175,12 +184,55 @@ function storeGroup(deps: GroupsMovingDependencies, aid: Aid, group: PreparedGro
   const row = groups.byRid(rid);
   if (row === null || entries.length === 0) return;
   const replica = new Replica(row, deps);
-  // If other local members have the group, entries that they lack come from the members of the group. Otherwise, the
-  // entries are admitted as on the old node, so their times are not checked again.
-  if (!replica.attach()) replica.admit(entries, Number.POSITIVE_INFINITY, () => {});
-  if (isOver) groups.setState(rid, one.state);
+  const proof = secret === null ? undefined : proveSecret(secret, one.group_id, aid);
+  if (shared === null) replica.admit(entries, Number.POSITIVE_INFINITY, () => {});
+  else if (isOver || shared.mayRead(aid, proof)) replica.attach();
+  if (isOver) groups.setState(rid, one.state, lastPosition(deps, replica, entries));
   else if (replica.role(aid) !== null && one.state === 'member') groups.setState(rid, 'member');
-  groups.markRead(rid, one.read_seq);
+  groups.markRead(rid, shared === null ? one.read_seq : readPosition(deps, replica, entries.slice(0, one.read_seq)));
   for (const { target, until } of group.invited)
     groups.putInviteOut({ rid, target, nextAt: now, until: Math.min(until, now + INVITATION_LIFE_MS), attempts: 0 });
+}
+
+/**
+ * The log of other local members, with the entries that only the document has: no other member may have them yet.
+ * Null if the group is not on this node. The old node has admitted the entries, so their times are not checked again.
+ */
+function extendedLog(deps: GroupsMovingDependencies, { one, entries }: PreparedGroup): GroupLog | null {
+  const { groups, admitted } = deps;
+  const lid = groups.filledLog(one.group_id);
+  const [member] = lid === null ? [] : groups.sharing(lid);
+  if (member === undefined) return null;
+  const log = new GroupLog(member, deps.entries.lastSeq(member.lid), deps);
+  log.admit(entries, Number.POSITIVE_INFINITY, (added) => admitted?.(log, added));
+  return log;
+}
+
+/** Whether the log has the entry with which the agent of the document became a member. */
+function wasMember(log: GroupLog, aid: Aid, entries: readonly Entry[]): boolean {
+  return entries.some(
+    ({ id, kind, author }) => author === aid && (kind === 'join' || kind === 'create') && log.has(id),
+  );
+}
+
+/** The position of the last entry of the document, which is the last one that a former member may read. */
+function lastPosition(
+  { entries: store }: GroupsMovingDependencies,
+  { lid }: Replica,
+  entries: readonly Entry[],
+): number {
+  return store.fact(lid, entries.findLast(({ id }) => store.has(lid, id))?.id ?? '')?.seq ?? 0;
+}
+
+/** The position before the first entry of a shared log that the agent has not read. */
+function readPosition({ entries: store }: GroupsMovingDependencies, { lid }: Replica, read: readonly Entry[]): number {
+  const ids = new Set(read.map(({ id }) => id));
+  for (let after = 0; ; ) {
+    const page = store.idsAfter(lid, after, BATCH);
+    for (const { seq, id } of page) {
+      if (!ids.has(id)) return after;
+      after = seq;
+    }
+    if (page.length < BATCH) return after;
+  }
 }

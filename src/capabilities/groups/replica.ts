@@ -68,7 +68,19 @@ export class GroupLog {
     this.groupId = row.groupId;
     this.creator = row.creator;
     this.#maxSeq = maxSeq;
-    for (const { bytes, frontier } of dependencies.entries.control(row.lid))
+    this.#readControl();
+  }
+
+  /** Reads the entries that the import of an agent has added to the stored log. */
+  catchUp(): void {
+    const last = this.#deps.entries.lastSeq(this.lid);
+    if (last <= this.#maxSeq) return;
+    this.#readControl();
+    this.#maxSeq = last;
+  }
+
+  #readControl(): void {
+    for (const { bytes, frontier } of this.#deps.entries.control(this.lid).slice(this.control.size))
       this.#addControl(decodeEntry(bytes), frontier);
   }
 
@@ -107,6 +119,7 @@ export class GroupLog {
    * @param latest entries with a later time are not admitted, Unix milliseconds
    */
   admit(entries: readonly Entry[], latest: number, alongside: (added: readonly Entry[]) => void): AdmitResult {
+    this.catchUp();
     const controlSize = this.control.size;
     const maxSeq = this.#maxSeq;
     const progress: AdmitProgress = { latest, added: [], settled: [], early: false, refused: 0 };
@@ -133,6 +146,7 @@ export class GroupLog {
 
   /** Composes the next entry of an agent, with the current heads as parents. @param now Unix milliseconds */
   compose(author: Aid, draft: EntryDraft, now: number): EntryContent {
+    this.catchUp();
     const ends = this.#nextParents(author, now);
     const facts = [...ends.values()];
     return {

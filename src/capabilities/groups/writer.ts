@@ -9,7 +9,7 @@ import type { LocalIdentity } from '../../network/links/types.ts';
 import { type Entry, type EntryContent, groupIdOf, joinKey, signEntry } from './entry.ts';
 import { type ControlKind, isControl } from './kinds.ts';
 import { Announcer, updateState } from './notices.ts';
-import { type AdmitResult, MAX_AHEAD_MS, type Replica } from './replica.ts';
+import { type AdmitResult, type GroupLog, MAX_AHEAD_MS, type Replica } from './replica.ts';
 import type { Replicas } from './replicas.ts';
 import type { EntryDraft, GroupsDependencies } from './types.ts';
 import { entryView, groupLinkText, rejectedError } from './views.ts';
@@ -155,12 +155,15 @@ export class GroupWriter {
     // Entries of a local agent are never dated before their parents, even if the clock is behind. protocol-groups.md,
     // step 2
     const latest = from === null ? Number.POSITIVE_INFINITY : clock.now() + MAX_AHEAD_MS;
-    const admission = replica.admit(entries, latest, (added) => {
-      updateState(replica.log, added, this.#deps);
-      this.#announcer.emit(replica.log, added);
-    });
+    const admission = replica.admit(entries, latest, (added) => this.stored(replica.log, added));
     if (admission.added.length > 0) this.added.notify(replica, admission.added, from);
     return admission;
+  }
+
+  /** Updates the local members and emits events for new entries. Runs in the transaction that stores them. */
+  stored(log: GroupLog, added: readonly Entry[]): void {
+    updateState(log, added, this.#deps);
+    this.#announcer.emit(log, added);
   }
 }
 

@@ -88,7 +88,7 @@ describe('moving an agent', () => {
     assert.equal(document.rooms.joined[0]?.entries_base64.length, 4);
     const { aid, portsTaken } = await home.mover.import(throughJson(document));
     assert.deepEqual([aid, portsTaken], [agent.aid, { tunnels: [], origins: [] }]);
-    assert.deepEqual([home.resumed, home.served, home.settled], [[aid], [aid], [aid]]);
+    assert.deepEqual([home.resumed, home.served, home.settled, home.synced], [[aid], [aid], [aid], [aid]]);
     assert.equal(new AgentStore(home.store).givesEvidence(aid), true);
     assert.deepEqual(new CardStore(home.store).own(aid), new CardStore(old.store).own(aid));
     assert.deepEqual(timeless(home.mover.export(aid)), timeless(document));
