@@ -224,6 +224,8 @@ export class World implements Surroundings {
       this.#isActing = false;
       this.note('all faults end');
       await schedule.until(this.#faults.heal());
+      // An agent that a fault kept between two nodes needs the time to heal too.
+      for (const agent of this.agents) await schedule.until(this.#keys.arrive(agent));
       await schedule.run(this.#options.healingMs);
       for (const users of this.#users) await schedule.until(users.audit());
       this.#checkLimits();
