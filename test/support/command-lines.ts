@@ -12,6 +12,8 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
   'wallet message',
   'wallet register',
   'agents import',
+  'mcp add',
+  'mcp remove',
   // Commands that run other programs or copy bytes.
   'open',
   'ssh',
@@ -46,7 +48,7 @@ function argumentFor(name: string, aid: string): string {
 /** Required options of a command. */
 const OPTIONS: Readonly<Record<string, readonly string[]>> = {
   'agents update': ['--service-tcp', '127.0.0.1:1'],
-  'inbound bind': ['--addr', '127.0.0.1:1'],
+  'inbound bind': ['--addr', '127.0.0.1:1', '--replace'],
   'agents acl allow': ['--generate'],
   'admin allow': ['--generate'],
   ping: ['--count', '1'],
