@@ -304,7 +304,7 @@ export class World implements Surroundings {
     try {
       await node.start();
     } catch (error) {
-      const isExpected = codeOf(error) === (node.machine.hasAddress ? 'not_writable' : 'config_invalid');
+      const isExpected = codeOf(error) === (node.machine.hasAddress ? 'not_writable' : 'network_unavailable');
       if (!(error instanceof SvcError) || !isExpected) throw error;
       node.crash();
       this.note(`${node.name} cannot start: ${error.code}`);
