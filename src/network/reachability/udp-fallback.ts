@@ -6,7 +6,7 @@ import { isIP } from 'node:net';
 import { type Address, formatAddress, HTTPS_PORT, type NodeContact } from '../../foundation/address.ts';
 import { backoff } from '../../foundation/backoff.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
-import type { Clock } from '../../foundation/clock.ts';
+import type { Clock, Timer } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { detach } from '../../foundation/detached.ts';
 import type { ExitState, UdpTrouble } from '../../foundation/domain/exit.ts';
@@ -182,6 +182,8 @@ export class UdpFallback implements Component {
   /** The running trial of the helpers, and when the last one began, Unix milliseconds. */
   #trial: Promise<void> | null = null;
   #triedAt = Number.NEGATIVE_INFINITY;
+  /** The trial that follows the pause after the last one. */
+  #nextTrial: Timer | null = null;
   /** True if the last search for a spare found no node to try. */
   #lacksTargets = false;
   /** Nodes that a helper named while no other one was known. On a slow path, they cannot answer in time. */
@@ -204,9 +206,7 @@ export class UdpFallback implements Component {
     this.#rounds = every(clock, { firstMs: this.#waitMs, periodMs: UDP_RETRY_MS, onError }, () => this.#round());
     tls.moved.add(() => this.#onMoved());
     tls.lost.add((failure) => this.#onLost(failure));
-    tls.silent.add(() => {
-      if (clock.monotonic() - this.#triedAt >= HELPER_TRIAL_PAUSE_MS) this.#tryHelpers();
-    });
+    tls.silent.add(() => this.#onSilent());
     // After the login of a portal, nodes answer before the next round.
     this.#stopListening = records.onReachability(() => {
       if ((this.#state === 'failed' || this.#state === 'off') && this.#trouble === 'udp_silent' && this.#isAnswered)
@@ -224,6 +224,7 @@ export class UdpFallback implements Component {
     this.#changes.notify();
     this.#stopListening();
     this.#rounds?.stop();
+    this.#nextTrial?.cancel();
     this.#leave();
     this.#parts.tls.disconnect();
   }
@@ -394,6 +395,17 @@ export class UdpFallback implements Component {
   }
 
   // Trials of the helpers. Only an answer of another node shows that a helper forwards datagrams.
+
+  /** A silence is reported once, so a trial right after the last one is postponed and not dropped. */
+  #onSilent(): void {
+    const { clock } = this.#parts;
+    const waitMs = this.#triedAt + HELPER_TRIAL_PAUSE_MS - clock.monotonic();
+    if (waitMs <= 0) return this.#tryHelpers();
+    this.#nextTrial ??= clock.after(waitMs, () => {
+      this.#nextTrial = null;
+      this.#tryHelpers();
+    });
+  }
 
   /** Tries the ports of the helper in use and of the spare, unless it happens. */
   #tryHelpers(): void {
