@@ -7,6 +7,8 @@ import type { Job } from './plan.ts';
 
 /** Time limit of a job or a process that it leaves behind, milliseconds. Several times the usual maximum. */
 const JOB_LIMIT_MS = 600_000;
+/** Time limit of a job of low priority, which gets only the time that other jobs leave. Milliseconds. */
+const BACKGROUND_LIMIT_MS = 2_700_000;
 const REPORTER = join(import.meta.dirname, 'events.ts');
 const PRELOAD = join(import.meta.dirname, 'compile-cache.ts');
 
@@ -57,6 +59,7 @@ let jobs = 0;
 
 /** Runs a job, and ends the processes that it leaves behind. */
 export async function runJob(job: Job, { scratch, compiled, nice = 0, environment }: JobOptions): Promise<JobResult> {
+  const limitMs = nice > 0 ? BACKGROUND_LIMIT_MS : JOB_LIMIT_MS;
   const number = ++jobs;
   const [events, written] = [join(scratch, `${number}.json`), join(scratch, `${number}.txt`)];
   const reporters = [
@@ -78,9 +81,9 @@ export async function runJob(job: Job, { scratch, compiled, nice = 0, environmen
     environment: { ...process.env, NODE_TEST_CONTEXT: undefined, ...shared, ...environment },
     stdio: ['ignore', output, output],
     nice,
-    limitMs: JOB_LIMIT_MS,
+    limitMs,
     limitsProgram: true,
-    onKilled: (command) => killed.push(`killed after ${JOB_LIMIT_MS / 60_000} minutes: ${command}\n`),
+    onKilled: (command) => killed.push(`killed after ${limitMs / 60_000} minutes: ${command}\n`),
   });
   const took = (performance.now() - begunAt) / 1000;
   closeSync(output);
