@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { FileOffers } from '../../src/capabilities/file-offers/file-offers.ts';
 import { OfferAccess } from '../../src/capabilities/file-offers/offer-access.ts';
-import type { OfferNote } from '../../src/capabilities/file-offers/types.ts';
+import type { OfferNote, OfferRequest } from '../../src/capabilities/file-offers/types.ts';
 import { encodeOffer } from '../../src/capabilities/file-offers/wire.ts';
 import { abortable } from '../../src/foundation/deadline.ts';
 import { NOTE_TYPE } from '../../src/foundation/domain/notes.ts';
@@ -93,6 +93,13 @@ export class OfferNode {
     });
   }
 
+  /** Makes an offer for a client that receives the result. */
+  async offer(aid: Aid, request: OfferRequest) {
+    const { settle, ...made } = await this.offers.offer(aid, request);
+    settle(true);
+    return made;
+  }
+
   take(
     sender: Aid,
     type: number,
@@ -105,6 +112,11 @@ export class OfferNode {
   /** Delivers all sent notes to another node. */
   deliver(to: OfferNode): void {
     for (const { from, type, body } of this.sent.splice(0)) assert.equal(to.take(from, type, body), 'kept');
+  }
+
+  /** Delivers all sent notes to another node that has already received them. */
+  deliverAgain(to: OfferNode): void {
+    for (const { from, type, body } of this.sent.splice(0)) assert.equal(to.take(from, type, body), 'dropped');
   }
 
   /** A numbered offer of a stranger. */

@@ -69,6 +69,14 @@ interface OfferMade {
   readonly delivered: boolean;
 }
 
+/** An offer that a client made. */
+export interface PostedOffer extends OfferMade {
+  /** Call it once, with whether the client received the result. */
+  readonly settle: (heard: boolean) => void;
+}
+
+/** An equal request in this time after an offer whose result no client received repeats that offer, milliseconds. */
+export const REPEAT_MS = 3600_000;
 /** Errors that leave open whether the recipient has the note. */
 const UNCERTAIN: ReadonlySet<string> = new Set(['timeout', 'not_acknowledged']);
 
@@ -114,20 +122,34 @@ export class FileOffers implements Component {
 
   /**
    * Offers an object of a local agent to another agent. The recipient may read it immediately, even if the access list
-   * denies agents that it does not name.
+   * denies agents that it does not name. A repeated request joins the first one. If no client received its result, the
+   * request repeats the same offer for an hour, so the recipient does not see it twice.
    * @returns the offer, and whether the recipient's node has received it
    * @throws SvcError `not_found`, `self`, `access_denied` if the recipient is blocked, `too_large`, `quota_exceeded`,
    *   `invalid_request`, and the errors of sending a note. After an error, nothing is offered: the recipient is notified of
    *   the withdrawal if it may have received the note
    */
-  offer(aid: Aid, request: OfferRequest): Promise<OfferMade> {
+  async offer(aid: Aid, request: OfferRequest): Promise<PostedOffer> {
     const { recipient, objectId, name, message, temporary } = request;
     const key = JSON.stringify([aid, recipient, objectId, name, message, temporary]);
-    const underWay = this.#making.get(key);
-    if (underWay !== undefined) return underWay;
-    const made = this.#offering.run(() => this.#offer(aid, request)).finally(() => this.#making.delete(key));
-    this.#making.set(key, made);
-    return made;
+    const making =
+      this.#making.get(key) ??
+      this.#offering.run(() => this.#offer(aid, request)).finally(() => this.#making.delete(key));
+    this.#making.set(key, making);
+    const made = await making;
+    const settle = (heard: boolean): void => {
+      if (heard && !this.#stop.signal.aborted) this.#setHeard(aid, made.offer.id);
+    };
+    return { ...made, settle };
+  }
+
+  #setHeard(aid: Aid, id: string): void {
+    const { store, log } = this.#deps;
+    try {
+      store.setHeard(aid, id);
+    } catch (error) {
+      log.error({ aid, error }, 'the response to an offer could not be recorded');
+    }
   }
 
   async #offer(aid: Aid, request: OfferRequest): Promise<OfferMade> {
@@ -135,25 +157,33 @@ export class FileOffers implements Component {
     const { recipient, objectId, message = '', temporary } = request;
     const object = this.#offerable(aid, request);
     const name = receivedName(request.name ?? object.name);
-    const file = { id: newId(), objectId, size: object.size, name, message };
+    const content = { peer: recipient, objectId, name, message };
+    const before = store.unheard(aid, content, clock.now() - REPEAT_MS);
+    if (before !== null) store.setTemporary(aid, before.id, temporary);
+    if (before !== null && before.state !== 'open') {
+      this.#offerEnded(aid);
+      return { offer: this.get(aid, before.id), delivered: true };
+    }
+    if (before === null) this.#mustHaveRoom(aid);
+    const file = { id: before?.id ?? newId(), objectId, size: object.size, name, message };
     const at = clock.now();
-    const times = { at, expiresAt: at + FILE_OFFER_LIFE_MS };
+    const row = { ...file, ...content, at, expiresAt: at + FILE_OFFER_LIFE_MS, aid, temporary };
     // Stored before the note is sent, because the recipient may request the file immediately.
-    if (!store.add({ ...file, ...times, aid, peer: recipient, direction: 'out', temporary })) throw noSuchAgent(aid);
+    if (before === null && !store.add({ ...row, direction: 'out' })) throw noSuchAgent(aid);
     try {
       const { delivered } = await notes.send(aid, recipient, NOTE_TYPE.fileOffer, encodeOffer(file), this.#stop.signal);
       return { offer: this.get(aid, file.id), delivered };
     } catch (error) {
       // The recipient may have received the note, so it must be notified of the withdrawal.
-      const mayHaveIt = this.#stop.signal.aborted || (error instanceof SvcError && UNCERTAIN.has(error.code));
-      const tellAt = mayHaveIt ? clock.now() : null;
+      const isUncertain = error instanceof SvcError && UNCERTAIN.has(error.code);
+      const tellAt = before !== null || this.#stop.signal.aborted || isUncertain ? clock.now() : null;
       if (this.#settle(aid, file.id, 'withdrawn', tellAt)) this.#offerEnded(aid);
       throw error;
     }
   }
 
   #offerable(aid: Aid, { recipient, objectId, message = '' }: OfferRequest) {
-    const { store, objects, isHere, isBlocked } = this.#deps;
+    const { objects, isHere, isBlocked } = this.#deps;
     if (!isHere(aid)) throw noSuchAgent(aid);
     if (recipient === aid) throw new SvcError('self');
     if (isBlocked(aid, recipient))
@@ -164,12 +194,16 @@ export class FileOffers implements Component {
     if (object === null)
       throw new SvcError('not_found', { thing: 'object', message: 'This agent does not have this object.' });
     if (object.size > MAX_OFFERED_BYTES) throw new SvcError('too_large');
+    return object;
+  }
+
+  #mustHaveRoom(aid: Aid): void {
+    const { store } = this.#deps;
     const made = [...store.openByPeer(aid, 'out').values()].reduce((sum, n) => sum + n, 0);
     if (made >= MAX_OPEN_OFFERS_MADE)
       throw new SvcError('quota_exceeded', {
         message: `An agent can have at most ${MAX_OPEN_OFFERS_MADE} open offers. Withdraw some with "svc files withdraw".`,
       });
-    return object;
   }
 
   /**

@@ -14,6 +14,9 @@ export type FileOfferRow = Readonly<ReturnType<typeof offerOf>>;
 /** A new offer. */
 export type NewFileOffer = Omit<FileOfferRow, 'state' | 'settledAt' | 'tellAt' | 'attempts'>;
 
+/** What two equal offers have in common. */
+export type OfferContent = Pick<FileOfferRow, 'peer' | 'objectId' | 'name' | 'message'>;
+
 function offerOf(row: Row) {
   return {
     /** The local agent that sends or receives the offer. */
@@ -73,9 +76,9 @@ export class FileOfferStore {
     return (
       this.#store.run`
         INSERT INTO file_offers
-          (aid, id, peer, outgoing, object_id, size, name, message, state, at, expires_at, temporary)
+          (aid, id, peer, outgoing, object_id, size, name, message, state, at, expires_at, temporary, heard)
         SELECT aid, ${id}, ${peer}, ${flag(direction === 'out')}, ${objectId}, ${size}, ${name}, ${message}, 'open',
-          ${at}, ${expiresAt}, ${flag(temporary)} FROM agents WHERE aid = ${aid}
+          ${at}, ${expiresAt}, ${flag(temporary)}, 0 FROM agents WHERE aid = ${aid}
         ON CONFLICT DO NOTHING` > 0
     );
   }
@@ -83,6 +86,30 @@ export class FileOfferStore {
   get(aid: Aid, id: string): FileOfferRow | null {
     const row = this.#store.one`SELECT * FROM file_offers WHERE aid = ${aid} AND id = ${id}`;
     return row === undefined ? null : offerOf(row);
+  }
+
+  /**
+   * The newest offer of an agent with this content whose result no client has received. Not if it was withdrawn or has
+   * expired.
+   * @param since offers made before are ignored
+   */
+  unheard(aid: Aid, { peer, objectId, name, message }: OfferContent, since: number): FileOfferRow | null {
+    const row = this.#store.one`
+      SELECT * FROM file_offers
+      WHERE aid = ${aid} AND outgoing = 1 AND heard = 0 AND state IN ('open', 'taken', 'declined') AND at >= ${since}
+        AND peer = ${peer} AND object_id = ${objectId} AND name = ${name} AND message = ${message}
+      ORDER BY at DESC, id LIMIT 1`;
+    return row === undefined ? null : offerOf(row);
+  }
+
+  /** Records that a client has received the result of an offer. */
+  setHeard(aid: Aid, id: string): void {
+    this.#store.run`UPDATE file_offers SET heard = 1 WHERE aid = ${aid} AND id = ${id}`;
+  }
+
+  /** Records whether the object of an offer exists only for offers. */
+  setTemporary(aid: Aid, id: string, temporary: boolean): void {
+    this.#store.run`UPDATE file_offers SET temporary = ${flag(temporary)} WHERE aid = ${aid} AND id = ${id}`;
   }
 
   /** The offers of an agent, newest first: one direction or both, open or all. */

@@ -838,6 +838,11 @@ const NO_LAPSED_AGENTS = `
   DROP INDEX publishers_lapsed;
 `;
 
+const HEARD_OFFERS = `
+  -- The client that made the offer has received the result.
+  ALTER TABLE file_offers ADD COLUMN heard INTEGER NOT NULL DEFAULT 1;
+`;
+
 /** The SQL of each schema version, in order. Released versions never change; new ones are appended. */
 export const MIGRATIONS: readonly string[] = [
   [
@@ -869,4 +874,5 @@ export const MIGRATIONS: readonly string[] = [
   ON_DEMAND,
   TEMPORARY_DEFAULTS,
   NO_LAPSED_AGENTS,
+  HEARD_OFFERS,
 ];

@@ -9,6 +9,7 @@ import type { fileOfferOperations, fileOfferStreams } from '../file-offers.ts';
 import type { Handlers } from '../operation.ts';
 import type { StreamExchange, StreamHandlers } from './exchange.ts';
 import { sendBody } from './objects.ts';
+import { afterAnswer } from './values.ts';
 
 export interface FileOfferHandlerDependencies {
   readonly offers: FileOffers;
@@ -39,7 +40,9 @@ export function fileOfferHandlers(dependencies: FileOfferHandlerDependencies): H
   return {
     fileOffer: async ({ aid, recipient, object_id: objectId, name, message, temporary = false }, context) => {
       context.requireToken();
-      const { offer, delivered } = await offers.offer(aid, { recipient, objectId, name, message, temporary });
+      const request = { recipient, objectId, name, message, temporary };
+      const { offer, delivered, settle } = await offers.offer(aid, request);
+      afterAnswer(context, settle);
       return { id: offer.id, delivered };
     },
     fileOfferList: ({ aid, direction, all = false }) => ({ offers: offers.list(aid, direction, !all).map(view) }),

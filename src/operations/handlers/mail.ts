@@ -8,8 +8,8 @@ import { isoTime } from '../../foundation/clock.ts';
 import { NOTE_TYPE } from '../../foundation/domain/notes.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { MAILBOX_PAGE_DEFAULT, type mailOperations } from '../mail.ts';
-import type { CallContext, Handlers } from '../operation.ts';
-import { bodyOf } from './values.ts';
+import type { Handlers } from '../operation.ts';
+import { afterAnswer, bodyOf } from './values.ts';
 
 export interface MailHandlerDependencies {
   readonly notes: Pick<Notes, 'post' | 'list' | 'remove' | 'take' | 'queued' | 'cancelQueued'>;
@@ -26,12 +26,6 @@ export function noteView(note: Note) {
     text: plainText(note.body),
     sent_at: isoTime(note.sentAt),
   };
-}
-
-/** If the surface cannot tell whether its response arrives, it counts as arrived. */
-function afterAnswer(context: CallContext, settled: (arrived: boolean) => void): void {
-  if (context.onAnswered === undefined) settled(true);
-  else context.onAnswered(settled);
 }
 
 export function mailHandlers({ notes, waits }: MailHandlerDependencies): Handlers<typeof mailOperations> {

@@ -2,6 +2,7 @@
 import { fromBase64 } from '../../foundation/bytes.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import type { CallContext } from '../operation.ts';
 
 /**
  * Decodes a member of a request body.
@@ -51,4 +52,10 @@ export function eitherCursor(): SvcError {
     message: 'Send either after_seq or before_seq.',
     details: { in: 'query', path: '/before_seq' },
   });
+}
+
+/** Calls back with whether the response arrived. If the surface cannot tell, it counts as arrived. */
+export function afterAnswer(context: CallContext, settled: (arrived: boolean) => void): void {
+  if (context.onAnswered === undefined) settled(true);
+  else context.onAnswered(settled);
 }

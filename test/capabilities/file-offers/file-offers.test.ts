@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { OfferReceiver } from '../../../src/capabilities/file-offers/file-offers.ts';
+import { OfferReceiver, REPEAT_MS } from '../../../src/capabilities/file-offers/file-offers.ts';
 import { decodeEndNotice, encodeEndNotice } from '../../../src/capabilities/file-offers/wire.ts';
 import {
   FILE_OFFER_LIFE_MS,
@@ -28,7 +28,7 @@ function fails(code: ErrorCode) {
 test('an offer is made and accepted, and both sides are notified', async (t) => {
   const [near, far] = offerNodes();
   const request = { recipient: far.aid, objectId: OBJECT, name: '../.plan.pdf', message: 'hi', temporary: true };
-  const { offer, delivered } = await near.offers.offer(near.aid, request);
+  const { offer, delivered } = await near.offer(near.aid, request);
   assert.deepEqual([offer.state, offer.direction, offer.name, delivered], ['open', 'out', 'plan.pdf', true]);
   near.deliver(far);
   assert.deepEqual(far.events, ['file.offered']);
@@ -62,7 +62,7 @@ test('an offer is made and accepted, and both sides are notified', async (t) => 
 
 test('an open offer lets only its recipient read only its object', async () => {
   const [near, far] = offerNodes();
-  const { offer } = await near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: false });
+  const { offer } = await near.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: false });
   assert.ok(near.mayRead(far.aid, OBJECT));
   assert.ok(near.mayRead(far.aid, null));
   assert.equal(near.mayRead(far.aid, OTHER), false);
@@ -79,14 +79,14 @@ test('an open offer lets only its recipient read only its object', async () => {
   near.offers.withdraw(near.aid, offer.id);
   assert.equal(near.mayRead(far.aid, OBJECT), false);
   assert.equal(near.mayRead(far.aid, null), false);
-  await near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: false });
+  await near.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: false });
   near.clock.advance(FILE_OFFER_LIFE_MS);
   assert.equal(near.mayRead(far.aid, OBJECT), false);
 });
 
 test('only the sender can withdraw, only the recipient can accept, and other agents are ignored', async () => {
   const [near, far] = offerNodes();
-  const { offer } = await near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: true });
+  const { offer } = await near.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: true });
   near.deliver(far);
   const tell = (to: OfferNode, sender: Aid, end: 'taken' | 'declined' | 'withdrawn') =>
     to.take(sender, NOTE_TYPE.fileNews, encodeEndNotice({ id: offer.id, end }));
@@ -191,12 +191,12 @@ test('offers of strangers, and many offers of one friend, do not evict the histo
 test('invalid offers are rejected, and an offer whose note cannot be sent does not stay open', async () => {
   const [near, far] = offerNodes();
   const offer = (change: object = {}) =>
-    near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: true, ...change });
+    near.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: true, ...change });
   await assert.rejects(offer({ recipient: near.aid }), fails('self'));
   await assert.rejects(offer({ objectId: OTHER }), fails('not_found'));
   await assert.rejects(offer({ message: '\ud800' }), fails('invalid_request'));
   await assert.rejects(
-    near.offers.offer(far.aid, { recipient: near.aid, objectId: OBJECT, temporary: false }),
+    near.offer(far.aid, { recipient: near.aid, objectId: OBJECT, temporary: false }),
     fails('not_found'),
   );
   near.blocked.add(far.aid);
@@ -216,7 +216,7 @@ test('an object remains while an offer of it is open, or if it was stored separa
   await near.offers.start();
   t.after(() => near.offers.stop());
   const offer = async (temporary: boolean): Promise<string> =>
-    (await near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary })).offer.id;
+    (await near.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary })).offer.id;
   const [first, second] = [await offer(true), await offer(false)];
   near.offers.withdraw(near.aid, first);
   await near.clock.run(0);
@@ -234,7 +234,7 @@ test('an object remains while an offer of it is open, or if it was stored separa
 
 test('offers expire, and the notification is repeated until the note is stored', async (t) => {
   const [near, far] = offerNodes();
-  const { offer } = await near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: true });
+  const { offer } = await near.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: true });
   near.deliver(far);
   far.failure = new SvcError('not_acknowledged');
   await far.offers.start();
@@ -261,22 +261,79 @@ test('a repeated request to offer a file joins the first one', async () => {
   const [near, far] = offerNodes();
   const request = { recipient: far.aid, objectId: OBJECT, message: 'hi', temporary: false };
   const [first, second, other] = await Promise.all([
-    near.offers.offer(near.aid, request),
-    near.offers.offer(near.aid, { ...request }),
-    near.offers.offer(near.aid, { ...request, message: 'ho' }),
+    near.offer(near.aid, request),
+    near.offer(near.aid, { ...request }),
+    near.offer(near.aid, { ...request, message: 'ho' }),
   ]);
   assert.equal(first.offer.id, second.offer.id);
   assert.notEqual(first.offer.id, other.offer.id);
   assert.equal(near.sent.length, 2);
   // After its result, an equal request is another offer.
-  assert.notEqual((await near.offers.offer(near.aid, request)).offer.id, first.offer.id);
+  assert.notEqual((await near.offer(near.aid, request)).offer.id, first.offer.id);
+});
+
+test('a request whose result no client received repeats the same offer, for an hour', async () => {
+  const [near, far] = offerNodes();
+  const request = { recipient: far.aid, objectId: OBJECT, message: 'hi', temporary: false };
+  const first = await near.offers.offer(near.aid, request);
+  first.settle(false);
+  near.deliver(far);
+  const second = await near.offers.offer(near.aid, request);
+  second.settle(false);
+  assert.equal(second.offer.id, first.offer.id);
+  near.deliverAgain(far);
+  assert.equal(far.offers.list(far.aid, 'in', true).length, 1);
+  assert.deepEqual(far.events, ['file.offered']);
+  // Also if the file was received before the client asked again.
+  far.offers.taken(far.aid, first.offer.id);
+  near.take(far.aid, NOTE_TYPE.fileNews, encodeEndNotice({ id: first.offer.id, end: 'taken' }));
+  const third = await near.offers.offer(near.aid, request);
+  third.settle(true);
+  assert.deepEqual([third.offer.id, third.offer.state, third.delivered], [first.offer.id, 'taken', true]);
+  assert.deepEqual(near.sent, []);
+  const fourth = await near.offers.offer(near.aid, request);
+  fourth.settle(false);
+  assert.notEqual(fourth.offer.id, first.offer.id);
+  near.clock.advance(REPEAT_MS + 1);
+  assert.notEqual((await near.offers.offer(near.aid, request)).offer.id, fourth.offer.id);
+});
+
+test('an object that is stored again for a repeated offer is deleted with that offer', async (t) => {
+  const [near, far] = offerNodes();
+  await near.offers.start();
+  t.after(() => near.offers.stop());
+  const request = { recipient: far.aid, objectId: OBJECT, temporary: true };
+  const { offer } = await near.offers.offer(near.aid, request);
+  near.take(far.aid, NOTE_TYPE.fileNews, encodeEndNotice({ id: offer.id, end: 'taken' }));
+  await near.clock.run(0);
+  assert.equal(near.objects.has(OBJECT), false);
+  near.objects.set(OBJECT, { size: 3, name: 'plan.pdf' });
+  near.store.keepObject(near.aid, OBJECT);
+  assert.equal((await near.offers.offer(near.aid, request)).offer.id, offer.id);
+  await near.clock.run(0);
+  assert.equal(near.objects.has(OBJECT), false);
+});
+
+test('a repeated offer that fails is withdrawn, and its recipient is notified', async (t) => {
+  const [near, far] = offerNodes();
+  await near.offers.start();
+  t.after(() => near.offers.stop());
+  const request = { recipient: far.aid, objectId: OBJECT, temporary: false };
+  (await near.offers.offer(near.aid, request)).settle(false);
+  near.deliver(far);
+  near.failure = new SvcError('resolve_failed');
+  await assert.rejects(near.offers.offer(near.aid, request), fails('resolve_failed'));
+  near.failure = null;
+  await near.clock.run(15_000);
+  near.deliver(far);
+  assert.equal(far.offers.list(far.aid, 'in', false)[0]?.state, 'withdrawn');
 });
 
 test('a recipient that may have an offer whose sender got an error is notified of the withdrawal', async (t) => {
   const [near, far] = offerNodes();
   await near.offers.start();
   t.after(() => near.offers.stop());
-  const offer = () => near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: false });
+  const offer = () => near.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: false });
   for (const code of ['not_acknowledged', 'timeout'] as const) {
     near.failure = new SvcError(code);
     await assert.rejects(offer(), fails(code));
@@ -323,7 +380,7 @@ function receiverOf(node: OfferNode) {
 
 async function receivedOffer() {
   const [near, far] = offerNodes();
-  const { offer } = await near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: false });
+  const { offer } = await near.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: false });
   near.deliver(far);
   return { near, far, id: offer.id, ...receiverOf(far) };
 }
@@ -436,8 +493,7 @@ test('no notification is sent for an offer that has expired meanwhile', async (t
 
 test('ends of more offers than one batch are all reported, and retries back off', async (t) => {
   const [near, far] = offerNodes();
-  for (let i = 0; i < 20; i++)
-    await near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: false });
+  for (let i = 0; i < 20; i++) await near.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: false });
   near.deliver(far);
   for (const { id } of far.offers.list(far.aid, 'in', true)) far.offers.decline(far.aid, id);
   await far.offers.start();
@@ -461,12 +517,12 @@ test('ends of more offers than one batch are all reported, and retries back off'
 
 test('a stop ends notes about offers before the store closes', async () => {
   const [near, far] = offerNodes();
-  const { offer } = await near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: false });
+  const { offer } = await near.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: false });
   near.offers.withdraw(near.aid, offer.id);
   near.hangs = true;
   await near.offers.start();
   await near.clock.run(1);
-  const offering = near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: false });
+  const offering = near.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: false });
   const failed = assert.rejects(offering, fails('cancelled'));
   await near.offers.stop();
   assert.deepEqual(

@@ -99,3 +99,14 @@ test('offering, receiving and confirming a file need the token; listing and decl
   await recipient.run('fileOfferGet', { params }, denied);
   await recipient.run('fileOfferDecline', { params }, denied);
 });
+
+test('an offer whose response did not arrive is repeated by the next equal request', async () => {
+  const [near, far] = offerNodes();
+  const { run } = surfaceOf(near);
+  const request = { params: { aid: near.aid }, body: { recipient: far.aid, object_id: OBJECT, name: 'plan.pdf' } };
+  const answered = (arrived: boolean) => ({ onAnswered: (settled: (arrived: boolean) => void) => settled(arrived) });
+  const id = async (arrived: boolean) => Reflect.get(Object(await run('fileOffer', request, answered(arrived))), 'id');
+  const first = await id(false);
+  assert.equal(await id(true), first);
+  assert.notEqual(await id(true), first);
+});
