@@ -81,12 +81,15 @@ export interface SourceGroup {
 
 const sourceGroups = new LruCache<string, SourceGroup>({ maxEntries: MAX_REMEMBERED_SOURCES });
 
-/** The source and the network of an address; both are `THIS_MACHINE` for loopback addresses. */
+/**
+ * The source and the network of an address, or of a source that was returned before; both are `THIS_MACHINE` for loopback
+ * addresses.
+ */
 export function sourceGroupOf(source: string): SourceGroup {
   const known = sourceGroups.get(source);
   if (known !== undefined) return known;
   const place =
-    ipScope(source) === IP_SCOPE.loopback
+    source === THIS_MACHINE || ipScope(source) === IP_SCOPE.loopback
       ? { source: THIS_MACHINE, network: THIS_MACHINE }
       : { source: subscriberOf(source), network: networkOf(source) ?? UNKNOWN };
   sourceGroups.set(source, place);

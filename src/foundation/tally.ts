@@ -94,3 +94,39 @@ function largerThan(entries: Iterable<readonly [string, number]>, own: string, o
   for (const [name, amount] of entries) if (name !== own && amount > most) [largest, most] = [name, amount];
   return largest;
 }
+
+// Chooses the rows to evict where each row has a key (such as a sender) below its source.
+
+/** The holder of some rows. */
+export interface RowHolder {
+  readonly network: string;
+  readonly source: string;
+  readonly key: string;
+}
+
+/** From the most expensive identity to the cheapest. */
+const HOLDER_LEVELS = ['network', 'source', 'key'] as const;
+
+/**
+ * The holder that loses a row to a newcomer, by the rule of `Quota`; null if no holder has more than the newcomer would.
+ * @param newcomer null for a named holder, which evicts any stranger
+ * @param full the level without room: only holders that share it with the newcomer are compared; `total` compares all
+ */
+export function holderToEvict<H extends RowHolder & { readonly count: number }>(
+  holders: readonly H[],
+  newcomer: RowHolder | null,
+  full: 'total' | 'network' | 'source',
+): H | null {
+  const first = full === 'total' ? 0 : HOLDER_LEVELS.indexOf(full) + 1;
+  let among = holders.filter((one) => HOLDER_LEVELS.slice(0, first).every((level) => one[level] === newcomer?.[level]));
+  let own = newcomer;
+  for (const level of HOLDER_LEVELS.slice(first)) {
+    const counts = new Tally();
+    for (const one of among) counts.add(one[level], one.count);
+    const mine = own?.[level] ?? '';
+    const largest = largerThan(counts, mine, own === null ? 0 : counts.of(mine) + 1);
+    if (largest !== mine) own = null;
+    among = among.filter((one) => one[level] === largest);
+  }
+  return own === null ? (among[0] ?? null) : null;
+}

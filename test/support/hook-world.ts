@@ -24,6 +24,8 @@ export class HookWorld {
   readonly known = new Set<Aid>();
   /** Sender of each pending note, by message ID. */
   readonly notes = new Map<string, Aid>();
+  /** The address of each stranger; unknown for all others. */
+  readonly addresses = new Map<Aid, string>();
   readonly acknowledged: string[] = [];
   readonly emitted: EventType[] = [];
   /** The error of the next starts of programs. */
@@ -48,6 +50,7 @@ export class HookWorld {
         const sender = this.notes.get(messageId);
         return sender === undefined ? null : { sender, msgType: 3 };
       },
+      addressOf: (peer) => this.addresses.get(peer) ?? null,
       chatEntryId: () => null,
       load: (_aid, _peer, ref) =>
         ref.kind === 'note' && this.notes.has(ref.messageId) ? { note: { message_id: ref.messageId } } : null,

@@ -162,7 +162,7 @@ export class CallServer implements Component {
       const { tools, begin } = await this.#deps.enter(accessRequestOf(connection.link));
       leave = this.#enterCall(connection.link, abort);
       const { clock } = this.#deps;
-      const program = this.#programs(connection.link.called, connection.link.caller);
+      const program = this.#programs(accessRequestOf(connection.link));
       if (program !== null) await this.#checkEvidence(request, connection.link);
       const forwarding = program === null ? await this.#forwarding(request, connection.link, trace, abort) : null;
       const limited = tools === null ? null : await checkLimited(request, tools, clock, abort.signal);

@@ -4,9 +4,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { MAX_HOOK_CALL_BYTES } from '../../foundation/domain/hooks.ts';
-import type { Aid } from '../../foundation/identity/aid.ts';
 import { isObject } from '../../foundation/json.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
+import type { HolderRequest } from '../../network/links/holder.ts';
 import { badResponse } from './error-response.ts';
 import { withoutEvidence } from './evidence/call-evidence.ts';
 import { filterHeaders, pairs, SET_PER_HOP, withoutReservedHeaders } from './headers.ts';
@@ -38,7 +38,7 @@ export interface ProgramCall {
 export type CallProgram = (read: () => Promise<ProgramCall>, signal: AbortSignal) => Promise<Buffer | null>;
 
 /** The program that answers calls of a caller; null if the bound service does. */
-export type CallPrograms = (called: Aid, caller: Aid) => CallProgram | null;
+export type CallPrograms = (request: HolderRequest) => CallProgram | null;
 
 interface Answering {
   readonly request: IncomingMessage;

@@ -22,6 +22,8 @@ export interface ArrivalDetails {
   note(aid: Aid, messageId: string): { readonly sender: Aid; readonly msgType: number } | null;
   /** ID of a chat message in hex; null if it is not there. */
   chatEntryId(aid: Aid, peer: Aid, seq: number): string | null;
+  /** Address from which an agent last connected; null if it is unknown, as for notes of other nodes. */
+  addressOf(peer: Aid): string | null;
   /** Unix milliseconds. */
   now(): number;
 }

@@ -15,10 +15,17 @@ import {
   HOOK_CALL_WAIT_MS,
   HOOK_STARTS_OF_STRANGERS,
   HOOK_STARTS_PER_KNOWN,
+  HOOK_STARTS_PER_NETWORK,
+  HOOK_STARTS_PER_SOURCE,
   HOOK_STARTS_PER_STRANGER,
   HOOKS_PARALLEL,
+  HOOKS_PARALLEL_PER_NETWORK,
+  HOOKS_PARALLEL_PER_SOURCE,
   HOOKS_PARALLEL_RESERVED,
   MAX_HOOK_CALLS,
+  MAX_HOOK_CALLS_PER_CALLER,
+  MAX_HOOK_CALLS_PER_NETWORK,
+  MAX_HOOK_CALLS_PER_SOURCE,
   MAX_HOOK_CALLS_RESERVED,
   MAX_HOOK_FAILURES,
   MAX_HOOK_STARTS,
@@ -30,6 +37,8 @@ import { causeOf, type EventPayloads, type EventSink, type EventType } from '../
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
+import { Quota, type QuotaHolder, type QuotaLimits, type QuotaShare, THIS_MACHINE } from '../../foundation/quota.ts';
 import { type Rate, RateQuota } from '../../foundation/rate-limit.ts';
 import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import {
@@ -41,6 +50,7 @@ import {
   type NewHook,
   NO_COUNTS,
 } from '../../foundation/store/hooks.ts';
+import { type HolderRequest, requestHolder } from '../../network/links/holder.ts';
 import { type ArrivalDetails, arrivalsIn, type ItemRef } from './arrivals.ts';
 import { answerOf, canRunPrograms, GRACE_MS, type ProgramResult, ProgramRun, resultOf } from './program-run.ts';
 import { isShortage, startProblem } from './start-problem.ts';
@@ -51,11 +61,27 @@ const RETRY: Backoff = { firstMs: 1000, maxMs: 10 * 60_000 };
 const STORE_AGAIN_MS = 10_000;
 /** Conversations that are considered in one step. */
 const MAX_HEADS = 500;
-/** Senders whose starts are counted. */
+/** Senders, sources and networks whose starts are counted. */
 const MAX_COUNTED_SENDERS = 10_000;
 /** Characters of an idempotency key. */
 const KEY_CHARS = 32;
 const MINUTE_S = 60;
+/** Calls that wait for their program or its answer. */
+const CALLS: QuotaLimits = {
+  perKey: MAX_HOOK_CALLS_PER_CALLER,
+  perNode: MAX_HOOK_CALLS_PER_CALLER,
+  perSource: MAX_HOOK_CALLS_PER_SOURCE,
+  perNetwork: MAX_HOOK_CALLS_PER_NETWORK,
+  total: MAX_HOOK_CALLS,
+  reserved: MAX_HOOK_CALLS_RESERVED,
+};
+/** Programs that run. */
+const PROGRAMS: QuotaLimits = {
+  perSource: HOOKS_PARALLEL_PER_SOURCE,
+  perNetwork: HOOKS_PARALLEL_PER_NETWORK,
+  total: HOOKS_PARALLEL,
+  reserved: HOOKS_PARALLEL_RESERVED,
+};
 /** When a caller that found no room should try again, seconds. */
 const CALL_RETRY_S = 10;
 
@@ -100,6 +126,8 @@ interface Turn {
 interface WaitingCall {
   readonly hook: string;
   readonly known: boolean;
+  readonly address: string | null;
+  readonly share: QuotaShare;
   /** The request, as the program reads it. Null until it is complete. */
   call: object | null;
   /** Its program was started. */
@@ -122,8 +150,13 @@ export class Hooks implements Component {
   readonly #strangers: RateQuota;
   readonly #known: RateQuota;
   readonly #turns = new Map<number, Turn>();
+  readonly #programs = new Quota(PROGRAMS);
   /** By the key of their delivery. */
   readonly #calls = new Map<string, WaitingCall>();
+  readonly #waitingCalls = new Quota(CALLS);
+  /** The number of the last start for each sender, source and network. The one with the lowest number is next. */
+  readonly #lastStarts = new LruCache<string, number>({ maxEntries: 3 * MAX_COUNTED_SENDERS });
+  #starts = 0;
   /** Tasks that end with their program. */
   readonly #work = new Set<Promise<void>>();
   #hooks: readonly HookRow[];
@@ -138,6 +171,8 @@ export class Hooks implements Component {
     this.#strangers = new RateQuota(
       {
         perKey: perMinute(HOOK_STARTS_PER_STRANGER),
+        perSource: perMinute(HOOK_STARTS_PER_SOURCE),
+        perNetwork: perMinute(HOOK_STARTS_PER_NETWORK),
         strangers: perMinute(HOOK_STARTS_OF_STRANGERS),
         maxKeys: MAX_COUNTED_SENDERS,
       },
@@ -264,7 +299,8 @@ export class Hooks implements Component {
       for (const hook of hooks) {
         if (hook.kind !== kind || !isFor(hook, peer, known)) continue;
         const key = keyOf(hook, peer, ref);
-        isNew = store.deliver({ hook: hook.id, key, ref, peer, known, conversation }, now) || isNew;
+        const address = known ? null : items.addressOf(peer);
+        isNew = store.deliver({ hook: hook.id, key, ref, peer, known, address, conversation }, now) || isNew;
       }
     }
     // A flood that finds no room costs no search for programs to start.
@@ -272,31 +308,41 @@ export class Hooks implements Component {
   }
 
   /** The program that answers calls of a caller: that of the oldest hook for it. Null if there is none. */
-  programFor(called: Aid, caller: Aid): Answer | null {
+  programFor(request: HolderRequest): Answer | null {
+    const { called, caller } = request;
     const hooks = this.#hooks.filter(({ aid, kind, paused }) => kind === 'call' && aid === called && !paused);
     if (hooks.length === 0) return null;
     const known = this.#deps.isKnown(called, caller);
     const hook = hooks.find((one) => isFor(one, caller, known));
-    return hook === undefined ? null : (read, signal) => this.#answer(hook, caller, known, read, signal);
+    return hook === undefined ? null : (read, signal) => this.#answer(hook, request, known, read, signal);
   }
 
   /** Reads a call if there is room for it, and waits for the output of its program. */
-  async #answer(hook: HookRow, peer: Aid, known: boolean, read: () => Promise<object>, signal: AbortSignal) {
-    const strangers = this.#calls.values().filter((one) => !one.known);
-    if (this.#calls.size >= MAX_HOOK_CALLS) throw tooManyCalls();
-    if (!known && [...strangers].length >= MAX_HOOK_CALLS - MAX_HOOK_CALLS_RESERVED) throw tooManyCalls();
-    const key = randomBytes(KEY_CHARS / 2).toString('hex');
+  async #answer(
+    hook: HookRow,
+    request: HolderRequest,
+    known: boolean,
+    read: () => Promise<object>,
+    signal: AbortSignal,
+  ) {
     const { promise, resolve, reject } = Promise.withResolvers<Buffer | null>();
-    const waiting: WaitingCall = { hook: hook.id, known, call: null, hasBegun: false, resolve, reject };
+    // Calls without a program are evicted first: a start is a use.
+    const onEvict = (): void => reject(tooManyCalls());
+    const share = this.#waitingCalls.take(requestHolder(request, known), { onEvict });
+    if (share === null) throw tooManyCalls();
+    const key = randomBytes(KEY_CHARS / 2).toString('hex');
+    const { source: address } = request;
+    const waiting: WaitingCall = { hook: hook.id, known, address, share, call: null, hasBegun: false, resolve, reject };
     const answer = abortable(promise, signal);
     // The hook may be removed, or the caller may leave, while nothing waits for the answer yet.
     answer.catch(() => {});
     this.#calls.set(key, waiting);
     try {
       waiting.call = await read();
-      return await this.#deliverCall(hook, peer, key, waiting, answer);
+      return await this.#deliverCall(hook, request.caller, key, waiting, answer);
     } finally {
       this.#calls.delete(key);
+      share.release();
     }
   }
 
@@ -314,7 +360,9 @@ export class Hooks implements Component {
     });
     try {
       const ref = JSON.stringify({ kind: 'call' } satisfies ItemRef);
-      const delivery = { hook, key, ref, peer, known: waiting.known, conversation: `${aid} ${key}` };
+      const { known } = waiting;
+      const address = known ? null : (waiting.address ?? THIS_MACHINE);
+      const delivery = { hook, key, ref, peer, known, address, conversation: `${aid} ${key}` };
       const isThere = this.#hooks.some(({ id }) => id === hook);
       if (isThere && !store.commit(() => store.deliver(delivery, clock.now()), 'soon')) waiting.reject(tooManyCalls());
       this.#dispatch?.soon();
@@ -350,37 +398,60 @@ export class Hooks implements Component {
 
   /** Starts the programs that may start now. Returns the milliseconds until the next one may. */
   #startPrograms(): number {
-    const { store, clock } = this.#deps;
+    const { store } = this.#deps;
     if (this.#turns.size >= HOOKS_PARALLEL) return UNTIL_REQUESTED;
-    let nextMs = UNTIL_REQUESTED;
-    for (const delivery of store.heads(MAX_HEADS)) {
-      const hook = this.#hooks.find(({ id }) => id === delivery.hook);
-      if (hook === undefined || !this.#hasRoom(delivery, hook)) continue;
-      const now = clock.now();
-      const waitMs = isWaiting(delivery.dueAt, now, RETRY.maxMs) ? delivery.dueAt - now : this.#spendStart(delivery);
-      if (waitMs > 0) nextMs = Math.min(nextMs, waitMs);
-      else this.#begin(delivery, hook);
+    const heads = store.heads(MAX_HEADS);
+    for (;;) {
+      let nextMs = UNTIL_REQUESTED;
+      const started = this.#inTurn(heads).find((delivery) => {
+        const waitMs = this.#startOne(delivery);
+        nextMs = Math.min(nextMs, waitMs);
+        return waitMs === 0;
+      });
+      if (started === undefined) return nextMs;
+      heads.splice(heads.indexOf(started), 1);
     }
-    return nextMs;
   }
 
-  #hasRoom({ conversation, known }: DeliveryRow, hook: HookRow): boolean {
-    const turns = [...this.#turns.values()].map(({ delivery }) => delivery);
-    const count = (matches: (one: DeliveryRow) => boolean): number => turns.filter(matches).length;
+  /** Starts the program of a delivery. Returns 0, or the milliseconds until it may start. */
+  #startOne(delivery: DeliveryRow): number {
+    const { clock } = this.#deps;
+    const hook = this.#hooks.find(({ id }) => id === delivery.hook);
+    if (hook === undefined || !this.#hasRoom(delivery, hook)) return UNTIL_REQUESTED;
+    const now = clock.now();
+    const waitMs = isWaiting(delivery.dueAt, now, RETRY.maxMs) ? delivery.dueAt - now : this.#spendStart(delivery);
+    if (waitMs <= 0) this.#begin(delivery, hook);
+    return Math.max(0, waitMs);
+  }
+
+  /** Known senders first. The network, then the source, then the sender whose last start was longest ago is next. */
+  #inTurn(heads: readonly DeliveryRow[]): DeliveryRow[] {
+    const turn = new Map(heads.map((one) => [one, namesOf(one).map((name) => this.#lastStarts.peek(name) ?? 0)]));
+    return heads.toSorted((a, b) => {
+      if (a.known !== b.known) return a.known ? -1 : 1;
+      const [mine = [], others = []] = [turn.get(a), turn.get(b)];
+      const level = mine.findIndex((start, i) => start !== others[i]);
+      return level < 0 ? 0 : (mine[level] ?? 0) - (others[level] ?? 0);
+    });
+  }
+
+  #hasRoom(delivery: DeliveryRow, hook: HookRow): boolean {
+    const turns = [...this.#turns.values()].map(({ delivery: running }) => running);
     return (
-      turns.length < HOOKS_PARALLEL &&
-      (known || count((one) => !one.known) < HOOKS_PARALLEL - HOOKS_PARALLEL_RESERVED) &&
-      count((one) => one.hook === hook.id) < hook.parallel &&
-      count((one) => one.conversation === conversation) === 0
+      this.#programs.fullLevel(senderOf(delivery)) === null &&
+      turns.filter((one) => one.hook === hook.id).length < hook.parallel &&
+      turns.every((one) => one.conversation !== delivery.conversation)
     );
   }
 
   /** Counts a start for its sender. Returns the milliseconds until the sender may start a program; 0: now. */
-  #spendStart({ peer, known }: DeliveryRow): number {
-    const quota = known ? this.#known : this.#strangers;
-    // Items can arrive by way of other nodes, so no address is known.
-    const holder = { node: peer, source: peer, named: known };
-    return quota.take(holder) ? 0 : quota.retryAfterMs(holder);
+  #spendStart(delivery: DeliveryRow): number {
+    const quota = delivery.known ? this.#known : this.#strangers;
+    const holder = senderOf(delivery);
+    if (!quota.take(holder)) return quota.retryAfterMs(holder);
+    this.#starts++;
+    for (const name of namesOf(delivery)) this.#lastStarts.set(name, this.#starts);
+    return 0;
   }
 
   #begin(waiting: DeliveryRow, hook: HookRow): void {
@@ -426,10 +497,13 @@ export class Hooks implements Component {
   #perform(turn: Turn, work: () => Promise<void>): void {
     const { id } = turn.delivery;
     this.#turns.set(id, turn);
+    // The program of an earlier daemon may find no room; it runs anyway.
+    const share = this.#programs.take(senderOf(turn.delivery));
     const done = work()
       .catch((error: unknown) => this.#log.error({ error, delivery: id }, 'a delivery failed'))
       .then(() => {
         this.#turns.delete(id);
+        share?.release();
         this.#work.delete(done);
         this.#dispatch?.soon();
       });
@@ -444,6 +518,7 @@ export class Hooks implements Component {
     const { key, peer, attempts: attempt } = delivery;
     const waiting = this.#calls.get(key);
     if (waiting !== undefined) waiting.hasBegun = true;
+    waiting?.share.touch();
     const item = waiting === undefined ? items.load(hook.aid, peer, refOf(delivery)) : { call: waiting.call };
     if (item === null) return { ...ENDED, state: 'gone', problem: 'The item no longer exists.' };
     const { id, aid, kind } = hook;
@@ -577,6 +652,15 @@ export class Hooks implements Component {
 /** The idempotency key of an item of a sender for a hook. */
 function keyOf({ id, aid }: HookRow, peer: Aid, ref: string): string {
   return createHash('sha256').update(`${id} ${aid} ${peer} ${ref}`).digest('hex').slice(0, KEY_CHARS);
+}
+
+function senderOf({ peer, source, known }: DeliveryRow): QuotaHolder {
+  return { node: peer, source, named: known };
+}
+
+/** The names of a sender, its source and its network, the network first. */
+function namesOf({ peer, source, network, known }: DeliveryRow): readonly string[] {
+  return known ? [peer] : [network, `${network} ${source}`, peer];
 }
 
 const ENDED = { state: 'done', dueAt: 0, failed: false, exitCode: null, problem: '', output: '' } as const;

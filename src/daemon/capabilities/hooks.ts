@@ -42,7 +42,7 @@ interface Parts extends Messages {
 }
 
 export function buildHooks(
-  { life, clock, log, store, dataDir, config, configuration }: Foundation,
+  { life, clock, log, store, seen, dataDir, config, configuration }: Foundation,
   { onDeleted, registry, reportFailures }: Agents,
   api: ApiReference,
   { notes, chat, groups, fileOffers: offers, eventLog, callServer, accessRequests, isKnown }: Parts,
@@ -62,7 +62,7 @@ export function buildHooks(
   });
   const hooks = new Hooks({
     store: new HookStore(store),
-    items: hookItems({ notes, chat, groups, offers, requests: accessRequests, clock }),
+    items: hookItems({ notes, chat, groups, offers, requests: accessRequests, seen, clock }),
     events: eventLog,
     clock,
     log,
@@ -71,7 +71,7 @@ export function buildHooks(
     isKnown,
   });
   life.defer(eventLog.onEmitted((aid, type, data) => hooks.emitted(aid, type, data)));
-  callServer.answerBy((called, caller) => hooks.programFor(called, caller));
+  callServer.answerBy((request) => hooks.programFor(request));
   const onDemand = new OnDemandServices({
     store: new OnDemandStore(store),
     clock,

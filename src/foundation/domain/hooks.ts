@@ -34,8 +34,13 @@ export const MAX_HOOK_STARTS = 32;
 export const MAX_HOOK_OUTPUT_BYTES: number = 8 * 1024;
 /** Deliveries of one hook that wait. Further items start nothing, and are counted. */
 export const MAX_HOOK_WAITING = 5000;
-/** Waiting deliveries of one hook from strangers. */
+/** Waiting deliveries of one hook from strangers: in all, from one sender, from one source, and from one network. */
 export const MAX_HOOK_WAITING_OF_STRANGERS = 4000;
+export const MAX_HOOK_WAITING_PER_STRANGER = 500;
+export const MAX_HOOK_WAITING_PER_SOURCE = 1000;
+export const MAX_HOOK_WAITING_PER_NETWORK = 2000;
+/** Waiting deliveries of one hook from one sender that the owner knows. */
+export const MAX_HOOK_WAITING_PER_KNOWN = 2500;
 /** Ended deliveries that are stored for each hook: done, and dead. */
 export const MAX_HOOK_DONE = 200;
 export const MAX_HOOK_DEAD = 500;
@@ -46,17 +51,26 @@ export const MAX_HOOK_ANSWER_BYTES: number = 1024 * 1024;
 /** Calls that wait for their program or its answer, and how many of these places strangers never use. */
 export const MAX_HOOK_CALLS = 64;
 export const MAX_HOOK_CALLS_RESERVED = 16;
+/** Such calls of one caller or node, and of strangers at one source and in one network. */
+export const MAX_HOOK_CALLS_PER_CALLER = 16;
+export const MAX_HOOK_CALLS_PER_SOURCE = 16;
+export const MAX_HOOK_CALLS_PER_NETWORK = 24;
 /** Time until the program of a call starts, milliseconds. After that, the caller gets `rate_limited`. */
 export const HOOK_CALL_WAIT_MS = 30_000;
 
 /** Starts for one sender per minute, if the owner does not know it, and otherwise. */
 export const HOOK_STARTS_PER_STRANGER = 6;
 export const HOOK_STARTS_PER_KNOWN = 240;
-/** Starts for all strangers together per minute. */
+/** Starts for strangers per minute: at one source, in one network, and in all. */
+export const HOOK_STARTS_PER_SOURCE = 12;
+export const HOOK_STARTS_PER_NETWORK = 24;
 export const HOOK_STARTS_OF_STRANGERS = 60;
 /** Programs of hooks at the same time, and how many of these places strangers never use. */
 export const HOOKS_PARALLEL = 8;
 export const HOOKS_PARALLEL_RESERVED = 2;
+/** Programs of hooks at the same time for strangers at one source, and in one network. */
+export const HOOKS_PARALLEL_PER_SOURCE = 2;
+export const HOOKS_PARALLEL_PER_NETWORK = 4;
 
 /** Services of one daemon that start on demand. */
 export const MAX_ON_DEMAND = 32;

@@ -8,8 +8,14 @@ import {
   MAX_HOOK_DONE,
   MAX_HOOK_WAITING,
   MAX_HOOK_WAITING_OF_STRANGERS,
+  MAX_HOOK_WAITING_PER_KNOWN,
+  MAX_HOOK_WAITING_PER_NETWORK,
+  MAX_HOOK_WAITING_PER_SOURCE,
+  MAX_HOOK_WAITING_PER_STRANGER,
 } from '../domain/hooks.ts';
 import type { Aid } from '../identity/aid.ts';
+import { sourceGroupOf, THIS_MACHINE } from '../quota.ts';
+import { holderToEvict, type RowHolder } from '../tally.ts';
 import { aidFromRow, aidsOf, flagOf, integerOf, orNull, textOf, wordOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
@@ -26,6 +32,8 @@ export interface NewDelivery {
   readonly ref: string;
   readonly peer: Aid;
   readonly known: boolean;
+  /** Address from which the sender last came; null if it is unknown. */
+  readonly address: string | null;
   /** Deliveries of one conversation run in sequence. */
   readonly conversation: string;
 }
@@ -87,6 +95,9 @@ function deliveryOf(row: Row) {
     ref: textOf(row, 'ref'),
     peer: aidFromRow(row, 'peer'),
     known: flagOf(row, 'known'),
+    /** Source and network of a stranger, see `sourceGroupOf`; empty for known senders. */
+    source: textOf(row, 'source'),
+    network: textOf(row, 'network'),
     conversation: textOf(row, 'conversation'),
     state: stateOf(row),
     at: integerOf(row, 'at'),
@@ -141,20 +152,75 @@ export class HookStore {
     return this.#store.run`UPDATE hooks SET paused = ${Number(paused)} WHERE id = ${id}` > 0;
   }
 
-  /** Stores a delivery once per key. False if the hook has too many that wait: the item is only counted. */
-  deliver({ hook, key, ref, peer, known, conversation }: NewDelivery, now: number): boolean {
+  /**
+   * Stores a delivery once per key. False if its sender has no room: the item is only counted. If the queue is full, the
+   * newest delivery of the stranger with the most deliveries is evicted and counted.
+   */
+  deliver(delivery: NewDelivery, now: number): boolean {
+    const { hook, key, ref, peer, known, address, conversation } = delivery;
+    // The source of a sender without a known address is its name.
+    const { source, network } = known ? { source: '', network: '' } : sourceGroupOf(address ?? peer);
     return this.#store.transaction(() => {
-      const { waiting, strangers } = this.#waiting(hook);
-      if (waiting >= MAX_HOOK_WAITING || (!known && strangers >= MAX_HOOK_WAITING_OF_STRANGERS)) {
-        this.#store.run`UPDATE hooks SET skipped = skipped + 1 WHERE id = ${hook}`;
+      if (this.#has(hook, key)) return true;
+      if (!this.#makeRoom(hook, known, { network, source, key: peer })) {
+        this.#skip(hook);
         return false;
       }
       this.#store.run`
-        INSERT INTO hook_deliveries (hook, key, ref, peer, known, conversation, state, at, due_at)
-        VALUES (${hook}, ${key}, ${ref}, ${peer}, ${Number(known)}, ${conversation}, 'waiting', ${now}, ${now})
-        ON CONFLICT (hook, key) DO NOTHING`;
+        INSERT INTO hook_deliveries
+          (hook, key, ref, peer, known, source, network, conversation, state, at, due_at)
+        VALUES (${hook}, ${key}, ${ref}, ${peer}, ${Number(known)}, ${source}, ${network}, ${conversation}, 'waiting',
+          ${now}, ${now})`;
       return true;
     });
+  }
+
+  #has(hook: string, key: string): boolean {
+    return this.#store.one`SELECT 1 FROM hook_deliveries WHERE hook = ${hook} AND key = ${key}` !== undefined;
+  }
+
+  #skip(hook: string): void {
+    this.#store.run`UPDATE hooks SET skipped = skipped + 1 WHERE id = ${hook}`;
+  }
+
+  #makeRoom(hook: string, known: boolean, sender: RowHolder): boolean {
+    const { network, source, key: peer } = sender;
+    // The first count alone refuses a flood of one sender, and reads few rows.
+    const ofSender = this.#store.one`
+      SELECT count(*) AS n FROM hook_deliveries WHERE hook = ${hook} AND state = 'waiting' AND known = ${Number(known)}
+        AND network = ${network} AND source = ${source} AND peer = ${peer}`;
+    if (integerOf(ofSender, 'n') >= (known ? MAX_HOOK_WAITING_PER_KNOWN : MAX_HOOK_WAITING_PER_STRANGER)) return false;
+    const counts = this.#store.one`
+      SELECT count(*) AS n, coalesce(sum(known = 0), 0) AS strangers,
+        coalesce(sum(network = ${network}), 0) AS in_network,
+        coalesce(sum(network = ${network} AND source = ${source}), 0) AS at_source
+      FROM hook_deliveries WHERE hook = ${hook} AND state = 'waiting'`;
+    const isFull = integerOf(counts, 'n') >= MAX_HOOK_WAITING;
+    if (known) return !isFull || this.#evict(hook, null, 'total');
+    if (network !== THIS_MACHINE) {
+      if (integerOf(counts, 'at_source') >= MAX_HOOK_WAITING_PER_SOURCE) return this.#evict(hook, sender, 'source');
+      if (integerOf(counts, 'in_network') >= MAX_HOOK_WAITING_PER_NETWORK) return this.#evict(hook, sender, 'network');
+    }
+    const areFull = integerOf(counts, 'strangers') >= MAX_HOOK_WAITING_OF_STRANGERS;
+    return !(isFull || areFull) || this.#evict(hook, sender, 'total');
+  }
+
+  /** Evicts the newest delivery of the largest stranger. False if there is none. */
+  #evict(hook: string, newcomer: RowHolder | null, full: 'total' | 'network' | 'source'): boolean {
+    const holders = this.#store.all`
+      SELECT network, source, peer, count(*) AS n, max(id) AS newest FROM hook_deliveries
+      WHERE hook = ${hook} AND state = 'waiting' AND known = 0 GROUP BY network, source, peer`.map((row) => ({
+      network: textOf(row, 'network'),
+      source: textOf(row, 'source'),
+      key: textOf(row, 'peer'),
+      count: integerOf(row, 'n'),
+      newest: integerOf(row, 'newest'),
+    }));
+    const found = holderToEvict(holders, newcomer, full);
+    if (found === null) return false;
+    this.#store.run`DELETE FROM hook_deliveries WHERE id = ${found.newest}`;
+    this.#skip(hook);
+    return true;
   }
 
   /** Deletes a delivery that waits, by its key. */
@@ -162,25 +228,26 @@ export class HookStore {
     this.#store.run`DELETE FROM hook_deliveries WHERE hook = ${hook} AND key = ${key} AND state = 'waiting'`;
   }
 
-  #waiting(hook: string): { waiting: number; strangers: number } {
-    const row = this.#store.one`
-      SELECT count(*) AS n, coalesce(sum(known = 0), 0) AS strangers FROM hook_deliveries
-      WHERE hook = ${hook} AND state = 'waiting'`;
-    return { waiting: integerOf(row, 'n'), strangers: integerOf(row, 'strangers') };
-  }
-
   /**
-   * The next delivery of each conversation whose hook is not paused, if it waits: deliveries of known
-   * senders first, then by due time. Later deliveries of a conversation wait.
+   * The next delivery of each conversation whose hook is not paused, if it waits: deliveries of known senders first. Later
+   * deliveries of a conversation wait. If there are more than `limit`, networks, their sources and their senders have
+   * equal shares.
    */
   heads(limit: number): DeliveryRow[] {
     return this.#store.all`
-      SELECT d.* FROM hook_deliveries AS d
-      JOIN (SELECT min(id) AS id FROM hook_deliveries WHERE state IN ('waiting', 'running')
-        GROUP BY hook, conversation) AS head ON head.id = d.id
-      JOIN hooks AS h ON h.id = d.hook
-      WHERE d.state = 'waiting' AND h.paused = 0
-      ORDER BY d.known DESC, d.due_at, d.id LIMIT ${limit}`.map(deliveryOf);
+      SELECT * FROM (
+        SELECT *, row_number() OVER (PARTITION BY known, network ORDER BY in_source, due_at, id) AS turn FROM (
+          SELECT *, row_number() OVER (PARTITION BY known, network, source ORDER BY of_sender, due_at, id) AS in_source
+          FROM (
+            SELECT d.*, row_number() OVER (PARTITION BY d.known, d.peer ORDER BY d.due_at, d.id) AS of_sender
+            FROM hook_deliveries AS d
+            JOIN (SELECT min(id) AS id FROM hook_deliveries WHERE state IN ('waiting', 'running')
+              GROUP BY hook, conversation) AS head ON head.id = d.id
+            JOIN hooks AS h ON h.id = d.hook
+            WHERE d.state = 'waiting' AND h.paused = 0
+          )
+        )
+      ) ORDER BY known DESC, turn, due_at, id LIMIT ${limit}`.map(deliveryOf);
   }
 
   /** Deliveries whose program was started and has not ended, as far as is known. */
@@ -244,12 +311,16 @@ export class HookStore {
     });
   }
 
-  /** Deletes excess ended deliveries: of strangers first, then the oldest. */
+  /** Deletes excess ended deliveries: of the network and source of strangers with the most first, then the oldest. */
   #deleteOldest(hook: string, state: 'done' | 'gone' | 'dead', max: number): void {
     this.#store.run`
-      DELETE FROM hook_deliveries WHERE id IN
-        (SELECT id FROM hook_deliveries WHERE hook = ${hook} AND state = ${state}
-         ORDER BY known DESC, id DESC LIMIT -1 OFFSET ${max})`;
+      DELETE FROM hook_deliveries WHERE id IN (
+        SELECT id FROM (
+          SELECT *, row_number() OVER (PARTITION BY known, network ORDER BY in_source, id DESC) AS in_network FROM (
+            SELECT id, known, network, row_number() OVER (PARTITION BY known, network, source ORDER BY id DESC) AS in_source
+            FROM hook_deliveries WHERE hook = ${hook} AND state = ${state}
+          )
+        ) ORDER BY known DESC, in_network, id DESC LIMIT -1 OFFSET ${max})`;
   }
 
   /** Makes a dead delivery wait again, with all its attempts. False if it is not dead. */

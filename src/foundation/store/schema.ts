@@ -843,6 +843,15 @@ const HEARD_OFFERS = `
   ALTER TABLE file_offers ADD COLUMN heard INTEGER NOT NULL DEFAULT 1;
 `;
 
+/** Deliveries are limited by source and network, as everything that strangers can fill. */
+const HOOK_SOURCES = `
+  -- Where the stranger that sent the item came from; empty for known senders.
+  ALTER TABLE hook_deliveries ADD COLUMN source TEXT NOT NULL DEFAULT '';
+  ALTER TABLE hook_deliveries ADD COLUMN network TEXT NOT NULL DEFAULT '';
+  UPDATE hook_deliveries SET source = peer, network = 'unknown' WHERE known = 0;
+  CREATE INDEX hook_deliveries_waiting ON hook_deliveries (hook, known, network, source, peer) WHERE state = 'waiting';
+`;
+
 /** The SQL of each schema version, in order. Released versions never change; new ones are appended. */
 export const MIGRATIONS: readonly string[] = [
   [
@@ -875,4 +884,5 @@ export const MIGRATIONS: readonly string[] = [
   TEMPORARY_DEFAULTS,
   NO_LAPSED_AGENTS,
   HEARD_OFFERS,
+  HOOK_SOURCES,
 ];

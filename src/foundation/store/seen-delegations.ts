@@ -13,7 +13,7 @@ import type { Log } from '../log.ts';
 import { LruCache } from '../lru-cache.ts';
 import { type SourceGroup, sourceGroupOf } from '../quota.ts';
 import { every, type RepeatingTask, UNTIL_REQUESTED } from '../repeat.ts';
-import { orZero } from './row.ts';
+import { orZero, textOf } from './row.ts';
 import type { Store } from './store.ts';
 
 /** Agents kept in addition to the named ones. */
@@ -65,6 +65,8 @@ interface PendingDelegation extends SourceGroup {
   readonly rotated: boolean;
 }
 
+/** The source of rows without one, see the schema. */
+const UNKNOWN_SOURCE = 'unknown';
 /** The source of agents that this node chose. */
 const CHOSEN_BY_NODE: SourceGroup = { source: '', network: '' };
 export class SeenDelegations implements Component {
@@ -103,6 +105,15 @@ export class SeenDelegations implements Component {
     const newest = Math.max(orZero(row, 'issued_at'), this.#pending.get(aid)?.issuedAt ?? 0);
     this.#cache.set(aid, newest);
     return newest;
+  }
+
+  /** The source that a stranger connected from, see `sourceGroupOf`; null if it is unknown or this node chose the agent. */
+  sourceOf(aid: Aid): string | null {
+    const pending = this.#pending.get(aid)?.source;
+    const row = this.#store.one`SELECT source FROM seen_delegations WHERE aid = ${aid}`;
+    const stored = row === undefined ? '' : textOf(row, 'source');
+    const source = stored === '' ? (pending ?? '') : stored;
+    return source === '' || source === UNKNOWN_SOURCE ? null : source;
   }
 
   /**

@@ -8,6 +8,7 @@ import type { Notes } from '../../capabilities/notes/notes.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import type { SeenDelegations } from '../../foundation/store/seen-delegations.ts';
 import { accessRequestView } from './access.ts';
 import { chatEntryView, chatRequestView } from './chat.ts';
 import { fileOfferView } from './file-offers.ts';
@@ -20,10 +21,11 @@ export interface HookItemDependencies {
   readonly groups: Pick<Groups, 'entry' | 'invitations'>;
   readonly offers: Pick<FileOffers, 'get'>;
   readonly requests: Pick<AccessRequests, 'list'>;
+  readonly seen: Pick<SeenDelegations, 'sourceOf'>;
   readonly clock: Clock;
 }
 
-export function hookItems({ notes, chat, groups, offers, requests, clock }: HookItemDependencies): HookItems {
+export function hookItems({ notes, chat, groups, offers, requests, seen, clock }: HookItemDependencies): HookItems {
   const load: HookItems['load'] = (aid, peer, ref) => {
     switch (ref.kind) {
       case 'note': {
@@ -61,6 +63,7 @@ export function hookItems({ notes, chat, groups, offers, requests, clock }: Hook
   };
   return {
     now: () => clock.now(),
+    addressOf: (peer) => seen.sourceOf(peer),
     note: (aid, messageId) => notes.find(aid, messageId),
     chatEntryId: (aid, peer, seq) => {
       const entry = chat.entry(aid, peer, seq);

@@ -6,11 +6,15 @@ import {
   HOOK_CALL_WAIT_MS,
   HOOK_STARTS_PER_STRANGER,
   HOOKS_PARALLEL,
+  HOOKS_PARALLEL_PER_SOURCE,
   HOOKS_PARALLEL_RESERVED,
   MAX_HOOK_CALLS,
+  MAX_HOOK_CALLS_PER_CALLER,
   MAX_HOOK_CALLS_RESERVED,
+  MAX_HOOK_DEAD,
   MAX_HOOK_FAILURES,
   MAX_HOOK_WAITING_OF_STRANGERS,
+  MAX_HOOK_WAITING_PER_STRANGER,
 } from '../../../src/foundation/domain/hooks.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { testAid } from '../../support/agents.ts';
@@ -137,8 +141,8 @@ test('10,000 notes of one stranger start no more programs than its budget, and a
   const ids = Array.from({ length: 10_000 }, (_, i) => `f${i}`);
   world.receive(stranger, ...ids);
   const { counts: waiting, hook: stored } = world.hooks.get(hook.id);
-  assert.equal(waiting.waiting, MAX_HOOK_WAITING_OF_STRANGERS);
-  assert.equal(stored.skipped, 10_000 - MAX_HOOK_WAITING_OF_STRANGERS);
+  assert.equal(waiting.waiting, MAX_HOOK_WAITING_PER_STRANGER);
+  assert.equal(stored.skipped, 10_000 - MAX_HOOK_WAITING_PER_STRANGER);
   await world.until('the burst', () => world.lines().length === HOOK_STARTS_PER_STRANGER);
   const minutes = 3;
   for (let minute = 1; minute <= minutes; minute++) {
@@ -160,13 +164,80 @@ test('strangers leave places for friends', async (t) => {
   world.known.add(friend);
   const { hook } = world.add('echo "$SVC_FROM" >>log; while [ ! -f over ]; do sleep 0.02; done', { parallel: 64 });
   await world.hooks.start();
-  for (let i = 0; i < HOOKS_PARALLEL; i++) world.receive(testAid(200 + i), `s${i}`);
+  for (let i = 0; i < HOOKS_PARALLEL; i++) {
+    world.addresses.set(testAid(200 + i), `198.51.${100 + i}.7`);
+    world.receive(testAid(200 + i), `s${i}`);
+  }
   await world.until('strangers', () => world.lines().length === HOOKS_PARALLEL - HOOKS_PARALLEL_RESERVED);
   world.receive(friend, 'f');
   await world.until('the friend', () => world.lines().includes(friend));
   assert.equal(world.lines().length, HOOKS_PARALLEL - HOOKS_PARALLEL_RESERVED + 1);
   writeFileSync(join(world.folder, 'over'), '');
   await world.until('the end', () => counts(world, hook.id).done === HOOKS_PARALLEL + 1);
+});
+
+test('many senders at one address take few places, and no turns of others', async (t) => {
+  const world = new HookWorld(t);
+  const { hook } = world.add('echo "$SVC_FROM" >>log; while [ ! -f over ]; do sleep 0.02; done', { parallel: 64 });
+  const flood = Array.from({ length: 40 }, (_, i) => testAid(500 + i));
+  for (const [i, one] of flood.entries()) {
+    world.addresses.set(one, '203.0.113.5');
+    for (let note = 0; note < 100; note++) world.receive(one, `f${i}-${note}`);
+  }
+  await world.hooks.start();
+  const ofFlood = () => world.lines().filter((from) => flood.includes(from as Aid)).length;
+  await world.until('the flood', () => ofFlood() === HOOKS_PARALLEL_PER_SOURCE);
+  // The queue of the flood is full of one address: others still find room, and are next.
+  const others = Array.from({ length: 3 }, (_, i) => testAid(600 + i));
+  for (const [i, one] of others.entries()) {
+    world.addresses.set(one, `198.51.${100 + i}.7`);
+    world.receive(one, `o${i}`);
+  }
+  await world.until('all others', () => others.every((one) => world.lines().includes(one)));
+  assert.equal(ofFlood(), HOOKS_PARALLEL_PER_SOURCE);
+  assert.equal(world.hooks.get(hook.id).counts.running, HOOKS_PARALLEL_PER_SOURCE + others.length);
+  writeFileSync(join(world.folder, 'over'), '');
+});
+
+test('a full queue admits a sender of another network and evicts a delivery of the largest holder', (t) => {
+  const world = new HookWorld(t);
+  const { hook } = world.add('true');
+  const networks = 4;
+  for (let i = 0; i < networks * 10; i++) {
+    const sender = testAid(700 + i);
+    world.addresses.set(sender, `203.${i % networks}.113.${1 + Math.floor(i / 10)}`);
+    for (let note = 0; note < MAX_HOOK_WAITING_OF_STRANGERS / (networks * 10); note++)
+      world.receive(sender, `${i}-${note}`);
+  }
+  const before = world.hooks.get(hook.id);
+  assert.equal(before.counts.waiting, MAX_HOOK_WAITING_OF_STRANGERS);
+  world.addresses.set(stranger, '198.51.100.7');
+  world.receive(stranger, 'late');
+  const after = world.hooks.get(hook.id);
+  assert.deepEqual(
+    [after.counts.waiting, after.hook.skipped],
+    [MAX_HOOK_WAITING_OF_STRANGERS, before.hook.skipped + 1],
+  );
+  assert.ok(world.store.heads(500).some(({ peer }) => peer === stranger));
+});
+
+test('dead deliveries of one stranger do not push out those of others', (t) => {
+  const world = new HookWorld(t);
+  const { hook } = world.add('true');
+  const end = (sender: Aid, id: string): void => {
+    world.receive(sender, id);
+    const found = world.hooks.deliveries(hook.id, 'waiting', Number.MAX_SAFE_INTEGER, 1)[0];
+    assert.ok(found !== undefined);
+    const result = { state: 'dead', dueAt: 0, failed: true, exitCode: 1, problem: '', output: '' } as const;
+    world.store.settle(found, result, 0);
+  };
+  end(stranger, 'first');
+  const flood = testAid(500);
+  world.addresses.set(flood, '203.0.113.5');
+  for (let i = 0; i < MAX_HOOK_DEAD; i++) end(flood, `f${i}`);
+  const dead = world.hooks.deliveries(hook.id, 'dead', Number.MAX_SAFE_INTEGER, MAX_HOOK_DEAD);
+  assert.equal(dead.length, MAX_HOOK_DEAD);
+  assert.equal(dead.at(-1)?.peer, stranger);
 });
 
 test('a paused hook keeps items', async (t) => {
@@ -332,10 +403,15 @@ async function answerOf(world: HookWorld, answer: Promise<Buffer | null> | undef
   return (await answer)?.toString() ?? null;
 }
 
+/** The caller of a call, at its address. */
+function from(world: HookWorld, caller: Aid, called = world.aid) {
+  return { caller, called, nodeKey: Buffer.from(caller), source: world.addresses.get(caller) ?? caller };
+}
+
 /** A call, as the call server makes it. */
 function call(world: HookWorld, caller: Aid, body = 'hi', signal = new AbortController().signal) {
   const read = async () => ({ method: 'POST', path: '/', headers: {}, body });
-  const answer = world.hooks.programFor(world.aid, caller)?.(read, signal);
+  const answer = world.hooks.programFor(from(world, caller))?.(read, signal);
   // It may be rejected before the test waits for it.
   answer?.catch(() => {});
   return answer;
@@ -381,13 +457,13 @@ describe('calls', () => {
 
   test('without a hook for it, a call goes elsewhere', (t) => {
     const world = new HookWorld(t);
-    assert.equal(world.hooks.programFor(world.aid, stranger), null);
+    assert.equal(world.hooks.programFor(from(world, stranger)), null);
     const { hook } = world.add('true', { kind: 'call', senders: [friend] });
-    assert.equal(world.hooks.programFor(world.aid, stranger), null);
-    assert.ok(world.hooks.programFor(world.aid, friend) !== null);
-    assert.equal(world.hooks.programFor(testAid(300), friend), null);
+    assert.equal(world.hooks.programFor(from(world, stranger)), null);
+    assert.ok(world.hooks.programFor(from(world, friend)) !== null);
+    assert.equal(world.hooks.programFor(from(world, friend, testAid(300))), null);
     world.hooks.setPaused(hook.id, true);
-    assert.equal(world.hooks.programFor(world.aid, friend), null);
+    assert.equal(world.hooks.programFor(from(world, friend)), null);
   });
 
   test('a caller that hangs up ends its program', async (t) => {
@@ -430,7 +506,7 @@ describe('calls', () => {
     world.known.add(friend);
     const { hook } = world.add('echo "$SVC_FROM" >>log; echo ok', { kind: 'call' });
     await world.hooks.start();
-    const places = MAX_HOOK_CALLS - MAX_HOOK_CALLS_RESERVED;
+    const places = MAX_HOOK_CALLS_PER_CALLER;
     const asked = Array.from({ length: places + 1 }, () => call(world, stranger)).filter((one) => one !== undefined);
     const settled = Promise.allSettled(asked);
     await assert.rejects(answerOf(world, asked.at(-1)), { code: 'rate_limited' });
@@ -449,6 +525,21 @@ describe('calls', () => {
     await world.until('nothing waits', () => counts(world, hook.id).waiting === 0);
   });
 
+  test('twelve callers at one address leave room for callers of other addresses', async (t) => {
+    const world = new HookWorld(t);
+    world.add('echo ok', { kind: 'call', parallel: 64 });
+    await world.hooks.start();
+    const flood = Array.from({ length: 12 }, (_, i) => testAid(500 + i));
+    for (const one of flood) world.addresses.set(one, '203.0.113.5');
+    const asked = flood.flatMap((one) => Array.from({ length: 5 }, () => call(world, one)));
+    const others = Array.from({ length: 8 }, (_, i) => testAid(600 + i));
+    for (const [i, one] of others.entries()) world.addresses.set(one, `198.51.${100 + i}.7`);
+    const answers = others.map((one) => call(world, one));
+    for (const answer of answers) assert.equal(await answerOf(world, answer), 'ok\n');
+    await world.clock.run(HOOK_CALL_WAIT_MS);
+    await Promise.allSettled(asked);
+  });
+
   test('a call is read only if there is room for it, and its hook may be removed meanwhile', async (t) => {
     const world = new HookWorld(t);
     const { hook } = world.add('true', { kind: 'call' });
@@ -456,16 +547,18 @@ describe('calls', () => {
     const { signal } = new AbortController();
     const { promise: body, resolve } = Promise.withResolvers<object>();
     let reads = 0;
-    const ask = () => {
+    const ask = (_: unknown, i: number) => {
       const read = (): Promise<object> => {
         reads++;
         return body;
       };
-      return world.hooks.programFor(world.aid, stranger)?.(read, signal);
+      const caller = testAid(500 + i);
+      world.addresses.set(caller, `198.51.${100 + i}.7`);
+      return world.hooks.programFor(from(world, caller))?.(read, signal);
     };
     const places = MAX_HOOK_CALLS - MAX_HOOK_CALLS_RESERVED;
     const asked = Array.from({ length: places }, ask);
-    await assert.rejects(async () => ask(), { code: 'rate_limited' });
+    await assert.rejects(async () => ask(null, places), { code: 'rate_limited' });
     assert.equal(reads, places);
     assert.equal(counts(world, hook.id).waiting, 0);
     world.hooks.remove(hook.id);
