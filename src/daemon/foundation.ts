@@ -10,9 +10,11 @@ import { KeyPair } from '../foundation/identity/keys.ts';
 import { parseJoinTarget } from '../foundation/invitation.ts';
 import { KeyStore, NODE_KEY } from '../foundation/keys/key-store.ts';
 import { PASSPHRASE_COST } from '../foundation/keys/passphrase.ts';
+import { StoredSecrets } from '../foundation/keys/stored-secrets.ts';
 import { Logger } from '../foundation/logger.ts';
 import { RecentLog } from '../foundation/recent-log.ts';
 import { RecordVerifier } from '../foundation/records/verifier.ts';
+import { sealEarlierTokens } from '../foundation/store/access-tokens.ts';
 import { MetaStore } from '../foundation/store/meta.ts';
 import { RollbackGuard } from '../foundation/store/rollback-guard.ts';
 import { MIGRATIONS } from '../foundation/store/schema.ts';
@@ -93,6 +95,8 @@ export async function openFoundation(
   // Runs after all components have stopped: requests under way still use the store.
   const requests = new WorkUnderWay();
   life.defer(() => requests.idle());
+  const secrets = new StoredSecrets(node.key.seed);
+  sealEarlierTokens(store, secrets);
   store.reserveJournal();
   store.onDamage((row) =>
     log.error(
@@ -107,7 +111,7 @@ export async function openFoundation(
   const meta = new MetaStore(store);
   const rollback = new RollbackGuard(dataDir.file(STATE_NUMBER_FILE), { store, meta, clock, log });
   await life.start(rollback);
-  const stored = { store, meta, seen, rollback };
+  const stored = { store, secrets, meta, seen, rollback };
   return {
     life,
     clock,

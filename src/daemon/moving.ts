@@ -44,12 +44,12 @@ export interface MoverSources {
 }
 
 export function buildMover(
-  { store, clock, delegations }: Pick<Foundation, 'store' | 'clock' | 'delegations'>,
+  { store, secrets, clock, delegations }: Pick<Foundation, 'store' | 'secrets' | 'clock' | 'delegations'>,
   c: MoverSources,
 ): AgentMover {
   const publications = new PublicationStore(store);
   const access = new AccessRepository(store);
-  const tunnels = new TunnelStore(store);
+  const tunnels = new TunnelStore(store, secrets);
   const chat = { store: new ChatStore(store), entries: new ChatLog(store) };
   const groups = {
     groups: new GroupStore(store),
@@ -61,7 +61,7 @@ export function buildMover(
   const agents = new AgentStore(store);
   const cards = new CardStore(store);
   const origins = {
-    memory: new OriginStore(store),
+    memory: new OriginStore(store, secrets),
     clock,
     tunnelPorts: () => tunnels.list().map(({ localPort }) => localPort),
   };

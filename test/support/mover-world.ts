@@ -35,6 +35,7 @@ import { cheapDerivation } from './cheap-scrypt.ts';
 import { FlakyNetwork } from './flaky-links.ts';
 import { newIdentity, type TestIdentity } from './identities.ts';
 import { MemoryVault } from './memory-vault.ts';
+import { testSecrets } from './stored-secrets.ts';
 import { TestClock } from './test-clock.ts';
 
 /** Keys of both kinds, without a disk. */
@@ -91,7 +92,7 @@ export class MoverNode {
     this.addressBook = new AddressBook(new MetaStore(store));
     this.noteKeys = new NoteKeys(vault, clock, (aid) => this.registry.identity(aid));
     this.mover = buildMover(
-      { store, clock, delegations: new DelegationVerifier() },
+      { store, secrets: testSecrets(), clock, delegations: new DelegationVerifier() },
       {
         directory: { exported: (aid) => void this.exported.push(aid) },
         registry: this.registry,
@@ -155,7 +156,7 @@ export async function furnish(node: MoverNode, agent: TestIdentity, peers: reado
   node.accessLists.deny(aid, stranger.aid);
   node.accessLists.setDefault(aid, 'deny');
   node.addressBook.label(aid, 'mover', 'my mover');
-  new TunnelStore(store).save({
+  new TunnelStore(store, testSecrets()).save({
     id: 'ab'.repeat(8),
     localAid: aid,
     remoteAid: friend.aid,
@@ -165,7 +166,7 @@ export async function furnish(node: MoverNode, agent: TestIdentity, peers: reado
     disableRelay: true,
   });
   const origin = { id: 'cd'.repeat(8), localAid: aid, remoteAid: friend.aid, accessToken: 'token', openedAt: now };
-  new OriginStore(store).save({ ...origin, port: 4343 });
+  new OriginStore(store, testSecrets()).save({ ...origin, port: 4343 });
   new AgentStore(store).setEvidence(aid, true);
   furnishCard(node, agent);
   node.noteKeys.secure(aid);

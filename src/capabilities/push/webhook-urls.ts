@@ -20,6 +20,7 @@ import {
 } from '../../foundation/domain/push.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
+import type { StoredSecrets } from '../../foundation/keys/stored-secrets.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { Quota, type QuotaHolder, type QuotaLimits, sourceGroupOf } from '../../foundation/quota.ts';
@@ -28,6 +29,7 @@ import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { MetaStore } from '../../foundation/store/meta.ts';
 import type { WaitingSum } from '../../foundation/store/notification-row.ts';
+import { sha256Hex } from '../../foundation/store/store.ts';
 import type { WebhookUrlRow, WebhookUrlStore } from '../../foundation/store/webhook-urls.ts';
 import { pairHolder } from '../../network/links/holder.ts';
 import { drainAndDestroy } from '../../network/links/stream-dispatcher.ts';
@@ -75,6 +77,7 @@ export interface WebhookUrlsDependencies {
   readonly serve: ServeWebhookUrls;
   readonly clock: Clock;
   readonly log: Log;
+  readonly secrets: Pick<StoredSecrets, 'derive'>;
   readonly randomBytes: (length: number) => Uint8Array;
   /** Returns a number from 0 to below 1. */
   readonly random: () => number;
@@ -88,7 +91,7 @@ export interface WebhookUrlsDependencies {
 }
 
 /** A webhook URL as the API shows it, without the secret token. */
-export type WebhookUrlInfo = Omit<WebhookUrlRow, 'token' | 'node' | 'source'> & { readonly waiting: number };
+export type WebhookUrlInfo = Omit<WebhookUrlRow, 'tokenHash' | 'node' | 'source'> & { readonly waiting: number };
 
 export class WebhookUrls implements Component {
   readonly #deps: WebhookUrlsDependencies;
@@ -157,7 +160,7 @@ export class WebhookUrls implements Component {
   list(): WebhookUrlInfo[] {
     return this.#deps.store
       .list()
-      .map(({ box: { token: _secret, node: _node, source: _source, ...box }, waiting }) => ({ ...box, waiting }));
+      .map(({ box: { tokenHash: _hash, node: _node, source: _source, ...box }, waiting }) => ({ ...box, waiting }));
   }
 
   /**
@@ -210,23 +213,29 @@ export class WebhookUrls implements Component {
     if (box === null) return 'full';
     // The caller is reachable now.
     for (const { webhook } of store.withPending(box.id)) this.#queues.retryNow(queueName(box.id, webhook));
-    return { url: `http://127.0.0.1:${port}/${box.token}` };
+    return { url: `http://127.0.0.1:${port}/${this.#tokenOf(box.id)}` };
   }
 
   /** The webhook URL of a caller; null if the quota is used up. */
   #open(link: LinkStream): WebhookUrlRow | null {
-    const { store, clock, isNamed, randomBytes, newId } = this.#deps;
+    const { store, clock, isNamed, newId } = this.#deps;
     const { called, caller } = link;
     const standing = store.find(called, caller);
     if (standing !== null) {
-      store.renew(standing.id, clock.now());
+      store.renew(standing.id, sha256Hex(this.#tokenOf(standing.id)), clock.now());
       return standing;
     }
     const holder = pairHolder(link, isNamed(called, caller));
     if (!this.#makeRoom(holder)) return null;
-    const token = Buffer.from(randomBytes(PUSH_BOX_TOKEN_BYTES)).toString('base64url');
-    store.open({ id: newId(), called, caller, token, openedAt: clock.now(), node: holder.node, source: holder.source });
+    const id = newId();
+    const tokenHash = sha256Hex(this.#tokenOf(id));
+    store.open({ id, called, caller, tokenHash, openedAt: clock.now(), node: holder.node, source: holder.source });
     return store.find(called, caller);
+  }
+
+  /** The secret of a URL. Its caller gets the same each time, although only the hash is stored. */
+  #tokenOf(id: string): string {
+    return Buffer.from(this.#deps.secrets.derive(`webhook url ${id}`, PUSH_BOX_TOKEN_BYTES)).toString('base64url');
   }
 
   /** True if there is room for one more webhook URL. May remove the webhook URL of a stranger. */

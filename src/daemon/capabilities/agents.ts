@@ -16,12 +16,12 @@ import type { Network } from '../network.ts';
 export type Agents = ReturnType<typeof buildAgents>;
 
 export function buildAgents(
-  { life, clock, log, store, keys, node }: Foundation,
+  { life, clock, log, store, secrets, keys, node }: Foundation,
   { interfaces, lookupHost }: Network,
   api: ApiReference,
 ) {
   const agents = new AgentStore(store);
-  const origins = new OriginStore(store);
+  const origins = new OriginStore(store, secrets);
   const localPorts = (aid: Aid): number[] =>
     origins
       .list()

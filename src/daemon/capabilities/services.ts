@@ -37,7 +37,7 @@ import type { buildTraces } from './traces.ts';
 // Push notifications: webhooks of local programs, and webhook URLs for remote agents.
 
 export function buildPush(
-  { life, clock, log, store, meta }: Foundation,
+  { life, clock, log, store, secrets, meta }: Foundation,
   { interfaces }: Pick<Network, 'interfaces'>,
   { boundService, serviceSockets }: Agents,
   { access }: Access,
@@ -51,6 +51,7 @@ export function buildPush(
     serve: webhookUrlServers({ log: log.child('webhook-urls') }),
     clock,
     log,
+    secrets,
     randomBytes,
     random,
     newId,
@@ -66,7 +67,7 @@ export function buildPush(
   /** Ports on 127.0.0.1 where svcd itself serves programs. */
   const ownPorts: (() => readonly (number | null)[])[] = [() => [webhookUrls.port]];
   const webhooks = new Webhooks({
-    store: new WebhookStore(store),
+    store: new WebhookStore(store, secrets),
     links,
     post: createWebhookPoster(
       clock,
@@ -96,7 +97,7 @@ const LOCAL_ADDRESS_ASK = {
 } as const;
 
 export function buildOrigins(
-  { life, clock, log: parent, store }: Foundation,
+  { life, clock, log: parent, store, secrets }: Foundation,
   { onDeleted }: Agents,
   { caller }: Pick<ReturnType<typeof buildCalls>, 'caller'>,
   { tunnels }: Pick<ReturnType<typeof buildTunnels>, 'tunnels'>,
@@ -108,7 +109,7 @@ export function buildOrigins(
   const origins = new Origins({
     clock,
     log,
-    memory: new OriginStore(store),
+    memory: new OriginStore(store, secrets),
     serve: originServers({
       caller,
       clock,
@@ -142,7 +143,7 @@ export function buildOrigins(
 // Tunnels: TCP connections to services of local and remote agents.
 
 export function buildTunnels(
-  { life, clock, log: parent, store }: Foundation,
+  { life, clock, log: parent, store, secrets }: Foundation,
   { boundService, onDeleted, serviceSockets }: Agents,
   { access, callers, keepChecked }: Access,
   links: AgentLinks,
@@ -181,7 +182,7 @@ export function buildTunnels(
     log,
     links,
     bulk: lanes,
-    memory: new TunnelStore(store),
+    memory: new TunnelStore(store, secrets),
     askOwner,
   });
   life.add('acting', tunnels);

@@ -1,16 +1,18 @@
 /** The local addresses of remote agents. The daemon opens them again when it starts. */
-import { aidFromRow, integerOf, orNull, textOf } from './row.ts';
+import type { StoredSecrets } from '../keys/stored-secrets.ts';
+import { openToken, sealToken } from './access-tokens.ts';
+import { aidFromRow, integerOf, textOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
 export type SavedOrigin = Readonly<ReturnType<typeof fromRow>>;
 
-function fromRow(row: Row) {
+function fromRow(secrets: StoredSecrets, row: Row) {
   return {
     id: textOf(row, 'id'),
     localAid: aidFromRow(row, 'local_aid'),
     remoteAid: aidFromRow(row, 'remote_aid'),
     /** The access token that the remote agent requires. */
-    accessToken: orNull(textOf, row, 'access_token') ?? undefined,
+    accessToken: openToken(secrets, 'origins', row),
     port: integerOf(row, 'port'),
     /** Unix milliseconds. */
     openedAt: integerOf(row, 'opened_at'),
@@ -19,9 +21,11 @@ function fromRow(row: Row) {
 
 export class OriginStore {
   readonly #store: Store;
+  readonly #secrets: StoredSecrets;
 
-  constructor(store: Store) {
+  constructor(store: Store, secrets: StoredSecrets) {
     this.#store = store;
+    this.#secrets = secrets;
   }
 
   /** Stores an address or its changes. Webhooks that were registered there remain. */
@@ -30,9 +34,9 @@ export class OriginStore {
       // The system assigned this port again, so no other saved address uses it.
       this.#store.run`DELETE FROM origins WHERE port = ${o.port} AND id <> ${o.id}`;
       this.#store.run`
-        INSERT INTO origins (id, local_aid, remote_aid, access_token, port, opened_at)
-        VALUES (${o.id}, ${o.localAid}, ${o.remoteAid}, ${o.accessToken ?? null}, ${o.port}, ${o.openedAt})
-        ON CONFLICT (id) DO UPDATE SET access_token = excluded.access_token, port = excluded.port`;
+        INSERT INTO origins (id, local_aid, remote_aid, sealed_token, port, opened_at)
+        VALUES (${o.id}, ${o.localAid}, ${o.remoteAid}, ${sealToken(this.#secrets, 'origins', o)}, ${o.port}, ${o.openedAt})
+        ON CONFLICT (id) DO UPDATE SET sealed_token = excluded.sealed_token, port = excluded.port`;
     });
   }
 
@@ -41,6 +45,6 @@ export class OriginStore {
   }
 
   list(): SavedOrigin[] {
-    return this.#store.all('SELECT * FROM origins ORDER BY opened_at').map(fromRow);
+    return this.#store.all('SELECT * FROM origins ORDER BY opened_at').map((row) => fromRow(this.#secrets, row));
   }
 }

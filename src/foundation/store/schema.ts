@@ -852,6 +852,19 @@ const HOOK_SOURCES = `
   CREATE INDEX hook_deliveries_waiting ON hook_deliveries (hook, known, network, source, peer) WHERE state = 'waiting';
 `;
 
+/**
+ * Access tokens are sealed, see access-tokens.ts: `access_token` is empty in new rows. Tokens in webhook URLs are stored as
+ * SHA-256. `earlier_hash`: a token that cannot be made again, but is in the hands of servers.
+ */
+const SECRETS = `
+  ALTER TABLE tunnels ADD COLUMN sealed_token BLOB;
+  ALTER TABLE origins ADD COLUMN sealed_token BLOB;
+  ALTER TABLE push_boxes RENAME COLUMN token TO token_hash;
+  ALTER TABLE push_boxes ADD COLUMN earlier_hash TEXT;
+  UPDATE push_boxes SET token_hash = sha256_hex(token_hash);
+  CREATE INDEX push_boxes_by_earlier_hash ON push_boxes (earlier_hash) WHERE earlier_hash IS NOT NULL;
+`;
+
 /** The SQL of each schema version, in order. Released versions never change; new ones are appended. */
 export const MIGRATIONS: readonly string[] = [
   [
@@ -885,4 +898,5 @@ export const MIGRATIONS: readonly string[] = [
   NO_LAPSED_AGENTS,
   HEARD_OFFERS,
   HOOK_SOURCES,
+  SECRETS,
 ];

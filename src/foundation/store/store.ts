@@ -2,6 +2,7 @@
  * The node's database: SQLite in WAL mode, one file, one connection. It contains all state that the user would miss.
  * Records that the DHT stores for strangers are in a separate database.
  */
+import { hash } from 'node:crypto';
 import { chmodSync, existsSync } from 'node:fs';
 import { DatabaseSync, type SQLOutputValue, type StatementSync } from 'node:sqlite';
 import { type Backoff, backoff } from '../backoff.ts';
@@ -129,10 +130,25 @@ export class Store {
         message: `The database has schema version ${current}; this svcd supports up to ${migrations.length}. Update svcd.`,
       });
     }
-    this.transaction(() => {
+    if (current === migrations.length) return;
+    // For migrations that replace secrets by their hash.
+    this.#db.function('sha256_hex', { deterministic: true }, (text) => sha256Hex(String(text)));
+    this.erase(() => {
       for (const step of migrations.slice(current)) this.#db.exec(step);
-      if (current < migrations.length) this.#db.exec(`PRAGMA user_version = ${migrations.length}`);
+      this.#db.exec(`PRAGMA user_version = ${migrations.length}`);
     });
+  }
+
+  /** Runs `work` in a transaction. Content that it deletes or replaces is overwritten on disk. @throws as `transaction` */
+  erase<T>(work: () => T): T {
+    this.#db.exec('PRAGMA secure_delete = ON');
+    try {
+      return this.transaction(work);
+    } finally {
+      this.#db.exec('PRAGMA secure_delete = OFF');
+      // The journal has copies of changed pages. If another process reads the database, they are overwritten later.
+      if (this.#journal === null) this.#db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+    }
   }
 
   /** @throws SvcError `not_writable` if a write outside a transaction finds the disk full */
@@ -347,4 +363,9 @@ function toSvcError(error: unknown, file?: string): SvcError | undefined {
   if (DISK_CODES.has(code)) return notWritable(name, error, file === undefined ? undefined : describeOpenError(file));
   if (!DAMAGE_CODES.has(code)) return undefined;
   return new SvcError('store_corrupt', { message: `${name} is damaged. Restore a backup.`, cause: error });
+}
+
+/** The hash that a table has in place of a secret. */
+export function sha256Hex(secret: string): string {
+  return hash('sha256', secret, 'hex');
 }

@@ -5,7 +5,7 @@ import { PUSH_BOX_LIFE_MS } from '../domain/push.ts';
 import type { Aid } from '../identity/aid.ts';
 import { notificationOf, type WaitingNotification, type WaitingSum, waitingOf } from './notification-row.ts';
 import { aidFromRow, integerOf, orNull, textOf } from './row.ts';
-import type { Row, Store } from './store.ts';
+import { type Row, type Store, sha256Hex } from './store.ts';
 import type { NewNotification } from './webhooks.ts';
 
 export type WebhookUrlRow = Readonly<ReturnType<typeof webhookUrlOf>>;
@@ -17,8 +17,8 @@ function webhookUrlOf(row: Row) {
     called: aidFromRow(row, 'called'),
     /** The remote agent with the webhooks. */
     caller: aidFromRow(row, 'caller'),
-    /** The secret in the URL. */
-    token: textOf(row, 'token'),
+    /** SHA-256 of the secret in the URL. */
+    tokenHash: textOf(row, 'token_hash'),
     openedAt: integerOf(row, 'opened_at'),
     /** When its caller last renewed it. */
     renewedAt: integerOf(row, 'renewed_at'),
@@ -36,14 +36,18 @@ export class WebhookUrlStore {
     this.#store = store;
   }
 
-  open({ id, called, caller, token, openedAt, node, source }: Omit<WebhookUrlRow, 'renewedAt'>): void {
+  open({ id, called, caller, tokenHash, openedAt, node, source }: Omit<WebhookUrlRow, 'renewedAt'>): void {
     this.#store.run`
-      INSERT INTO push_boxes (id, called, caller, token, opened_at, renewed_at, node, source)
-      VALUES (${id}, ${called}, ${caller}, ${token}, ${openedAt}, ${openedAt}, ${node}, ${source})`;
+      INSERT INTO push_boxes (id, called, caller, token_hash, opened_at, renewed_at, node, source)
+      VALUES (${id}, ${called}, ${caller}, ${tokenHash}, ${openedAt}, ${openedAt}, ${node}, ${source})`;
   }
 
-  renew(id: string, now: number): void {
-    this.#store.run`UPDATE push_boxes SET renewed_at = ${now} WHERE id = ${id}`;
+  /** The token before a change keeps working: servers use it for webhooks that they know. */
+  renew(id: string, tokenHash: string, now: number): void {
+    this.#store.run`
+      UPDATE push_boxes SET renewed_at = ${now}, token_hash = ${tokenHash},
+        earlier_hash = iif(token_hash = ${tokenHash}, earlier_hash, token_hash)
+      WHERE id = ${id}`;
   }
 
   get(id: string): WebhookUrlRow | null {
@@ -54,8 +58,10 @@ export class WebhookUrlStore {
     return oneOf(this.#store.one`SELECT * FROM push_boxes WHERE called = ${called} AND caller = ${caller}`);
   }
 
+  /** Compares hashes, so its duration reveals nothing about the token. */
   byToken(token: string): WebhookUrlRow | null {
-    return oneOf(this.#store.one`SELECT * FROM push_boxes WHERE token = ${token}`);
+    const hash = sha256Hex(token);
+    return oneOf(this.#store.one`SELECT * FROM push_boxes WHERE token_hash = ${hash} OR earlier_hash = ${hash}`);
   }
 
   /** All webhook URLs, oldest first, with the number of pending notifications. */

@@ -1,8 +1,10 @@
 /** Webhooks of local programs, and their pending notifications. Times are Unix milliseconds. */
 import { MAX_RECEIVED_IDS, MAX_WEBHOOKS_PER_ORIGIN, RECEIVED_IDS_LIFE_MS, WEBHOOK_LIFE_MS } from '../domain/push.ts';
 import type { Aid } from '../identity/aid.ts';
+import type { StoredSecrets } from '../keys/stored-secrets.ts';
+import { openToken } from './access-tokens.ts';
 import { notificationOf, type WaitingNotification, type WaitingSum, waitingOf } from './notification-row.ts';
-import { aidFromRow, integerOf, orNull, textOf } from './row.ts';
+import { aidFromRow, integerOf, textOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
 /** Interval of the cleanup of old notification IDs, in notifications. */
@@ -46,9 +48,11 @@ function webhookOf(row: Row) {
 
 export class WebhookStore {
   readonly #store: Store;
+  readonly #secrets: StoredSecrets;
 
-  constructor(store: Store) {
+  constructor(store: Store, secrets: StoredSecrets) {
     this.#store = store;
+    this.#secrets = secrets;
   }
 
   /**
@@ -102,12 +106,12 @@ export class WebhookStore {
   /** The local addresses with webhooks, with their caller and called agent. */
   origins() {
     return this.#store.all`
-      SELECT o.id, o.local_aid, o.remote_aid, o.access_token FROM origins AS o
+      SELECT o.id, o.local_aid, o.remote_aid, o.sealed_token FROM origins AS o
       WHERE EXISTS (SELECT 1 FROM webhooks AS w WHERE w.origin_id = o.id)`.map((row) => ({
       id: textOf(row, 'id'),
       localAid: aidFromRow(row, 'local_aid'),
       remoteAid: aidFromRow(row, 'remote_aid'),
-      accessToken: orNull(textOf, row, 'access_token') ?? undefined,
+      accessToken: openToken(this.#secrets, 'origins', row),
     }));
   }
 

@@ -22,6 +22,7 @@ import { movingOperations } from '../../../src/operations/moving.ts';
 import { delegateAnew, newIdentity, type TestIdentity } from '../../support/identities.ts';
 import { furnish, furnishCard, MoverNode, timeless } from '../../support/mover-world.ts';
 import { anything, damaged } from '../../support/schema-arbitrary.ts';
+import { testSecrets } from '../../support/stored-secrets.ts';
 
 const SEED = 51_121;
 const RUNS = 600;
@@ -189,7 +190,7 @@ describe('moving an agent', () => {
     const other = newIdentity();
     await home.registry.register(other.credentials);
     await furnish(home, other, [newIdentity(), newIdentity(), newIdentity()]);
-    const tunnels = new TunnelStore(home.store);
+    const tunnels = new TunnelStore(home.store, testSecrets());
     const before = tunnels.list();
     const { portsTaken } = await home.mover.import(throughJson(document));
     assert.deepEqual(portsTaken, { tunnels: [4242], origins: [4343] });

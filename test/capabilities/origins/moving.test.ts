@@ -7,12 +7,13 @@ import { OriginStore } from '../../../src/foundation/store/origins.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { testAid } from '../../support/agents.ts';
+import { testSecrets } from '../../support/stored-secrets.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const AGENT = testAid(1);
 
 function homeWith(...tunnelPorts: number[]) {
-  const memory = new OriginStore(Store.open(':memory:', MIGRATIONS));
+  const memory = new OriginStore(Store.open(':memory:', MIGRATIONS), testSecrets());
   return { memory, clock: new TestClock(), tunnelPorts: () => tunnelPorts };
 }
 

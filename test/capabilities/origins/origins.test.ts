@@ -8,12 +8,13 @@ import { OriginStore } from '../../../src/foundation/store/origins.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { testAid } from '../../support/agents.ts';
+import { testSecrets } from '../../support/stored-secrets.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const LOCAL = testAid(1);
 const REMOTE = testAid(2);
 
-function setUp(memory = new OriginStore(Store.open(':memory:', MIGRATIONS))) {
+function setUp(memory = new OriginStore(Store.open(':memory:', MIGRATIONS), testSecrets())) {
   const clock = new TestClock();
   const taken = new Set<number>();
   /** Open listeners, by port. */

@@ -25,6 +25,7 @@ import { plainPath } from '../../../src/network/transport/path.ts';
 import { storeWithAgents } from '../../foundation/store/store-with-agents.ts';
 import { testAid } from '../../support/agents.ts';
 import { eventually } from '../../support/eventually.ts';
+import { testSecrets } from '../../support/stored-secrets.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const [PROGRAM, SERVER, STRANGER] = [testAid(1), testAid(2), testAid(3)];
@@ -68,8 +69,8 @@ async function setUp(t: TestContext) {
   /** The results of the next requests to the webhook. */
   const results: (number | SvcError)[] = [];
   const programs = storeWithAgents(2).store;
-  new OriginStore(programs).save({ ...ORIGIN, accessToken: undefined, port: 4000, openedAt: 0 });
-  const store = new WebhookStore(programs);
+  new OriginStore(programs, testSecrets()).save({ ...ORIGIN, accessToken: undefined, port: 4000, openedAt: 0 });
+  const store = new WebhookStore(programs, testSecrets());
   const webhooks = new Webhooks({
     store,
     links: {
@@ -112,6 +113,7 @@ async function setUp(t: TestContext) {
     },
     clock,
     log: silentLog,
+    secrets: testSecrets(),
     randomBytes,
     random: () => 0,
     newId: () => `box-${ids++}`,

@@ -7,6 +7,7 @@ import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { TunnelStore } from '../../../src/foundation/store/tunnels.ts';
 import { testAid } from '../../support/agents.ts';
+import { testSecrets } from '../../support/stored-secrets.ts';
 
 const [AGENT, REMOTE] = [testAid(1), testAid(2)];
 const PART: TunnelsPart = [
@@ -15,7 +16,7 @@ const PART: TunnelsPart = [
 ];
 
 test('exported tunnels are imported unchanged, for their agent only', () => {
-  const store = new TunnelStore(Store.open(':memory:', MIGRATIONS));
+  const store = new TunnelStore(Store.open(':memory:', MIGRATIONS), testSecrets());
   const keep = importTunnels(store, AGENT, PART);
   assert.deepEqual(store.list(), []);
   assert.deepEqual(keep(), []);
@@ -24,7 +25,7 @@ test('exported tunnels are imported unchanged, for their agent only', () => {
 });
 
 test('a tunnel whose port is another one here is passed over, and its port said', () => {
-  const store = new TunnelStore(Store.open(':memory:', MIGRATIONS));
+  const store = new TunnelStore(Store.open(':memory:', MIGRATIONS), testSecrets());
   importTunnels(store, testAid(3), PART.slice(0, 1))();
   assert.deepEqual(importTunnels(store, AGENT, PART)(), [4001]);
   assert.deepEqual(exportTunnels(store, AGENT), PART.slice(1));
@@ -32,7 +33,7 @@ test('a tunnel whose port is another one here is passed over, and its port said'
 });
 
 test('tunnels without an agent, or two on one port, are refused with their place', () => {
-  const store = new TunnelStore(Store.open(':memory:', MIGRATIONS));
+  const store = new TunnelStore(Store.open(':memory:', MIGRATIONS), testSecrets());
   const [first, second] = PART;
   assert.ok(first && second);
   const take = (part: TunnelsPart) => () => importTunnels(store, AGENT, part);

@@ -10,9 +10,10 @@ import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
 import { OriginStore } from '../../../src/foundation/store/origins.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
-import { Store } from '../../../src/foundation/store/store.ts';
+import { Store, sha256Hex } from '../../../src/foundation/store/store.ts';
 import { WebhookUrlStore } from '../../../src/foundation/store/webhook-urls.ts';
 import { WebhookStore } from '../../../src/foundation/store/webhooks.ts';
+import { testSecrets } from '../../support/stored-secrets.ts';
 import { bytes, storeWithAgents } from './store-with-agents.ts';
 
 const HERE = 'aid1here' as Aid;
@@ -24,9 +25,9 @@ function webhook(n: number, purpose: string | null = null) {
 }
 
 function worldOf(store: Store) {
-  const origins = new OriginStore(store);
+  const origins = new OriginStore(store, testSecrets());
   origins.save(ORIGIN);
-  return { store, origins, webhooks: new WebhookStore(store), boxes: new WebhookUrlStore(store) };
+  return { store, origins, webhooks: new WebhookStore(store, testSecrets()), boxes: new WebhookUrlStore(store) };
 }
 
 test('webhooks are deleted with their local address and survive its changes', () => {
@@ -109,13 +110,37 @@ test('a webhook URL keeps the order of its notifications, and is deleted with it
   const boxes = new WebhookUrlStore(store);
   const [called, other] = aids;
   assert.ok(called !== undefined && other !== undefined);
-  boxes.open({ id: 'b1', called, caller: THERE, token: 't1', openedAt: 1, node: 'n', source: '192.0.2.1' });
-  boxes.open({ id: 'b2', called: other, caller: THERE, token: 't2', openedAt: 1, node: 'n', source: '192.0.2.1' });
+  boxes.open({
+    id: 'b1',
+    called,
+    caller: THERE,
+    tokenHash: sha256Hex('t1'),
+    openedAt: 1,
+    node: 'n',
+    source: '192.0.2.1',
+  });
+  boxes.open({
+    id: 'b2',
+    called: other,
+    caller: THERE,
+    tokenHash: sha256Hex('t2'),
+    openedAt: 1,
+    node: 'n',
+    source: '192.0.2.1',
+  });
   assert.throws(() =>
-    boxes.open({ id: 'b3', called, caller: THERE, token: 't3', openedAt: 1, node: 'n', source: '192.0.2.1' }),
+    boxes.open({
+      id: 'b3',
+      called,
+      caller: THERE,
+      tokenHash: sha256Hex('t3'),
+      openedAt: 1,
+      node: 'n',
+      source: '192.0.2.1',
+    }),
   );
   assert.equal(boxes.byToken('t1')?.id, 'b1');
-  assert.equal(boxes.find(called, THERE)?.token, 't1');
+  assert.equal(boxes.byToken(sha256Hex('t1')), null);
   const leave = (box: string, name: string, id: string) =>
     boxes.leave(box, { webhook: name, id, headers: [], body: bytes(1, 5) }, 2);
   for (const [name, id] of [
@@ -140,7 +165,8 @@ test('a webhook URL keeps the order of its notifications, and is deleted with it
   assert.deepEqual([boxes.next('b1', 'w1'), boxes.next('b1', 'w2')?.id], [null, 'n2']);
   new AgentStore(store).delete(called);
   assert.deepEqual([boxes.get('b1'), boxes.waitingTotal().count], [null, 1]);
-  boxes.renew('b2', 100);
+  boxes.renew('b2', sha256Hex('t4'), 100);
+  assert.deepEqual([boxes.byToken('t2')?.id, boxes.byToken('t4')?.id], ['b2', 'b2']);
   boxes.deleteExpired(1 + PUSH_BOX_LIFE_MS);
   assert.equal(boxes.get('b2')?.renewedAt, 100);
   boxes.deleteExpired(100 + PUSH_BOX_LIFE_MS);
