@@ -4,7 +4,7 @@
  * it.
  */
 import { rm } from 'node:fs/promises';
-import { connect, createServer, type Server, type Socket } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import type { Address } from '../../foundation/address.ts';
 import { type Backoff, backoff } from '../../foundation/backoff.ts';
@@ -17,6 +17,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
+import { connectToOwn, type FindListeners, ForeignListener } from '../../foundation/own-listener.ts';
 import type { OnDemandRow, OnDemandStore } from '../../foundation/store/on-demand.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
 import { canRunPrograms, GRACE_MS, type ProgramResult, ProgramRun, resultOf } from './program-run.ts';
@@ -46,6 +47,8 @@ export interface OnDemandDependencies {
   readonly environment: () => Readonly<Record<string, string>>;
   /** The last start failed, or the program has started after a failure. */
   readonly onChange: (aid: Aid) => void;
+  /** Finds the listeners on a port of this machine. Default: those that the system reports. */
+  readonly findListeners?: FindListeners;
 }
 
 export interface OnDemandState {
@@ -241,19 +244,32 @@ class OnDemandService {
 
   /** Connects a client to the program. Without a program the connection is reset. */
   async #carry(client: Socket): Promise<void> {
-    let port: number;
+    let server: Socket | null;
     try {
-      port = await this.#awake();
-    } catch {
-      client.resetAndDestroy();
-      return;
+      server = await this.#connect(await this.#awake());
+    } catch (error) {
+      if (error instanceof ForeignListener) this.#deps.log.warn({ aid: this.row.aid, error }, 'a port was taken');
+      server = null;
     }
-    if (client.destroyed) return;
-    const server = connect({ host: HOST, port, allowHalfOpen: true });
+    if (server === null) return void client.resetAndDestroy();
+    if (client.destroyed) return void server.destroy();
     server.on('error', () => client.resetAndDestroy()).once('close', () => client.destroy());
     client.once('close', () => server.destroy());
     client.pipe(server);
     server.pipe(client);
+  }
+
+  /** @throws ForeignListener */
+  #connect(port: number): Promise<Socket | null> {
+    const { findListeners: find } = this.#deps;
+    return connectToOwn(port, find === undefined ? {} : { find });
+  }
+
+  /** True if the program accepts connections. @throws ForeignListener */
+  async #accepts(port: number): Promise<boolean> {
+    const socket = await this.#connect(port);
+    socket?.destroy();
+    return socket !== null;
   }
 
   /** Starts the program unless it runs. */
@@ -313,11 +329,16 @@ class OnDemandService {
     const limit = clock.after(LISTEN_LIMIT_MS, () => {
       isLate = true;
     });
-    while (!(await accepts(port))) {
-      if (hasEnded || isLate || this.#isClosed) {
+    for (;;) {
+      const accepts = await this.#accepts(port).catch((error: unknown) => {
+        if (error instanceof ForeignListener) return error;
+        throw error;
+      });
+      if (accepts === true) break;
+      if (accepts !== false || hasEnded || isLate || this.#isClosed) {
         limit.cancel();
         await this.#sleep();
-        throw new NotListening(await resultOf(this.#dir), isLate);
+        throw new NotListening(await resultOf(this.#dir), accepts === false ? isLate : 'foreign');
       }
       await new Promise<void>((resolve) => {
         clock.after(CHECK_MS, resolve);
@@ -367,12 +388,15 @@ class NotListening extends Error {
   readonly problem: string;
   readonly output: string;
 
-  constructor({ exitCode, output }: ProgramResult, isLate: boolean) {
-    const problem = isLate
-      ? `The program did not listen on ${HOST}, at the port in PORT, within ${LISTEN_LIMIT_MS / 1000} s.`
-      : exitCode === null
-        ? 'The program was killed before it listened.'
-        : `The program exited with code ${exitCode} before it listened on ${HOST}, at the port in PORT.`;
+  constructor({ exitCode, output }: ProgramResult, isLate: boolean | 'foreign') {
+    const problem =
+      isLate === 'foreign'
+        ? `Another user of this machine listens on ${HOST}, at the port in PORT. The program was stopped; it starts with another port.`
+        : isLate
+          ? `The program did not listen on ${HOST}, at the port in PORT, within ${LISTEN_LIMIT_MS / 1000} s.`
+          : exitCode === null
+            ? 'The program was killed before it listened.'
+            : `The program exited with code ${exitCode} before it listened on ${HOST}, at the port in PORT.`;
     super(problem);
     this.problem = problem;
     this.output = output;
@@ -399,16 +423,4 @@ async function freePort(): Promise<number> {
   const port = portOf(server);
   server.close();
   return port;
-}
-
-function accepts(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect({ host: HOST, port });
-    socket
-      .on('error', () => resolve(false))
-      .once('connect', () => {
-        socket.destroy();
-        resolve(true);
-      });
-  });
 }

@@ -7,6 +7,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { LISTEN_LIMIT_MS, OnDemandServices, type OnDemandState } from '../../../src/capabilities/hooks/on-demand.ts';
 import { MAX_ON_DEMAND } from '../../../src/foundation/domain/hooks.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
+import { findListeners } from '../../../src/foundation/own-listener.ts';
 import { OnDemandStore } from '../../../src/foundation/store/on-demand.ts';
 import { storeWithAgents } from '../../foundation/store/store-with-agents.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -14,6 +15,7 @@ import { LeapClock } from '../../support/leap-clock.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
 const IDLE_MS = 60_000;
+const OTHER_USER = 4242;
 /** It greets each client, then answers each text with its process ID. */
 const SERVER = `require('node:net').createServer((socket) => {
   socket.on('error', () => {}).write('220 ready\\n');
@@ -26,6 +28,8 @@ class World {
   readonly services: OnDemandServices;
   readonly #aid;
   changes = 0;
+  /** A program of another user took the port of the program. */
+  isPortTaken = false;
 
   constructor(t: TestContext) {
     // In the order of these lines, the programs end before their folder is removed.
@@ -42,6 +46,10 @@ class World {
       directory: join(this.folder, 'runs'),
       environment: () => ({ PATH: process.env['PATH'] ?? '' }),
       onChange: () => this.changes++,
+      findListeners: async (port) => {
+        const found = await findListeners(port);
+        return this.isPortTaken ? [{ inode: '1', uid: OTHER_USER }] : found;
+      },
     });
     writeFileSync(join(this.folder, 'server.cjs'), SERVER);
   }
@@ -201,6 +209,28 @@ describe('a service on demand', { skip: process.platform === 'win32' }, () => {
     });
     assert.equal(world.changes, 2);
     assert.equal(world.services.failureAt({ host: '127.0.0.1', port }), null);
+  });
+
+  test('does not hand a client to another user who took the port of its program', async (t) => {
+    const world = new World(t);
+    world.isPortTaken = true;
+    const { failure, isRunning } = await world.serve(undefined, true);
+    assert.equal(isRunning, false);
+    assert.match(failure?.problem ?? '', /Another user of this machine listens/);
+    world.isPortTaken = false;
+    await eventually('it may start again', async () => {
+      world.clock.leap(1000);
+      const client = await world.client();
+      await Promise.race([client.closed, new Promise((resolve) => client.socket.once('data', resolve))]);
+      await client.close();
+      return world.state.failure === null;
+    });
+    // The program lost its port while it ran.
+    world.isPortTaken = true;
+    const late = await world.client();
+    late.socket.write('?');
+    await late.closed;
+    assert.equal(late.text, '');
   });
 
   test('can be tried', async (t) => {

@@ -1,0 +1,123 @@
+/**
+ * Connects to a program of this user on 127.0.0.1. Another user of the machine can take a port that a program is about to
+ * use, so svcd checks the owner of the listener (Linux; on other systems it accepts any listener).
+ */
+import { once } from 'node:events';
+import { open } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
+import { endianness } from 'node:os';
+
+const HOST = '127.0.0.1';
+/** The listening sockets come first in these tables, so that little is read. */
+const TABLES = ['/proc/self/net/tcp', '/proc/self/net/tcp6'];
+const CHUNK_BYTES = 64 * 1024;
+const MAX_TABLE_BYTES = 1024 * 1024;
+/** The state of a listening socket. */
+const LISTEN = '0A';
+/** Root can do anything in place of another user, and port forwarders of containers run as root. */
+const ROOT = 0;
+
+/** A socket that listens on a port. */
+export interface Listener {
+  /** The same for the whole life of the socket, and for no other. */
+  readonly inode: string;
+  readonly uid: number;
+}
+
+/** Another user listens on the port. */
+export class ForeignListener extends Error {
+  constructor(port: number) {
+    super(`A program of another user listens on ${HOST}:${port}.`);
+  }
+}
+
+function hexAddress(bytes: readonly number[]): string {
+  const words = Array.from({ length: bytes.length / 4 }, (_, i) => bytes.slice(4 * i, 4 * i + 4));
+  const inOrder = endianness() === 'LE' ? words.map((word) => word.toReversed()) : words;
+  return Buffer.from(inOrder.flat()).toString('hex').toUpperCase();
+}
+
+const IPV4 = [127, 0, 0, 1];
+/** Addresses that receive connections to 127.0.0.1, the most specific first. The kernel prefers them in this order. */
+const RECEIVING = [
+  [hexAddress(IPV4), hexAddress([...Array.from({ length: 10 }, () => 0), 0xff, 0xff, ...IPV4])],
+  [hexAddress([0, 0, 0, 0])],
+  [hexAddress(Array.from({ length: 16 }, () => 0))],
+];
+
+/** The sockets in the text of the tables that receive connections to a port of 127.0.0.1. */
+export function listenersIn(tables: string, port: number): Listener[] {
+  const end = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+  const rows = tables.split('\n').flatMap((line) => {
+    const [, local = '', , state, , , , uid, , inode = ''] = line.trim().split(/\s+/);
+    return state === LISTEN && local.endsWith(end)
+      ? [{ address: local.slice(0, -end.length), inode, uid: Number(uid) }]
+      : [];
+  });
+  const best = RECEIVING.find((addresses) => rows.some(({ address }) => addresses.includes(address))) ?? [];
+  return rows.filter(({ address }) => best.includes(address)).map(({ inode, uid }) => ({ inode, uid }));
+}
+
+/** The part of a table with the listening sockets; empty if the system has no table. */
+async function listeningPart(file: string): Promise<string> {
+  const table = await open(file).catch(() => null);
+  if (table === null) return '';
+  await using closing = table;
+  let text = '';
+  const buffer = Buffer.alloc(CHUNK_BYTES);
+  while (text.length < MAX_TABLE_BYTES) {
+    const { bytesRead } = await closing.read(buffer, 0, CHUNK_BYTES, null);
+    text += buffer.toString('latin1', 0, bytesRead);
+    const last = text.slice(0, text.lastIndexOf('\n')).split('\n').at(-1) ?? '';
+    if (bytesRead === 0 || !/^\s*(?:sl\b|\d+: \S+ \S+ 0A )/.test(last)) break;
+  }
+  return text;
+}
+
+/** Finds the listeners for connections to a port of 127.0.0.1. Null if the system does not report them. */
+export type FindListeners = (port: number) => Promise<readonly Listener[] | null>;
+
+export const findListeners: FindListeners = async (port) => {
+  if (process.platform !== 'linux') return null;
+  const tables = await Promise.all(TABLES.map(listeningPart));
+  return tables.every((table) => table === '') ? null : listenersIn(tables.join('\n'), port);
+};
+
+export interface OwnListenerOptions {
+  readonly find?: FindListeners;
+  /** The user of svcd. */
+  readonly uid?: number;
+}
+
+/**
+ * Connects to a port of 127.0.0.1 if its listener belongs to this user, before the connection and after it. So no other
+ * program can have received it: a socket that listens all the time shares its port with no other user.
+ * @returns null if nothing accepts the connection
+ * @throws ForeignListener if another user listens there
+ */
+export async function connectToOwn(
+  port: number,
+  { find = findListeners, uid = process.getuid?.() ?? ROOT }: OwnListenerOptions = {},
+): Promise<Socket | null> {
+  const own = async (): Promise<ReadonlySet<string> | null> => {
+    const listeners = await find(port);
+    if (listeners?.some((one) => one.uid !== uid && one.uid !== ROOT) === true) throw new ForeignListener(port);
+    return listeners === null ? null : new Set(listeners.map(({ inode }) => inode));
+  };
+  const before = await own();
+  if (before?.size === 0) return null;
+  const socket = connect({ host: HOST, port, allowHalfOpen: true });
+  socket.on('error', () => {});
+  try {
+    await once(socket, 'connect');
+  } catch {
+    return null;
+  }
+  const after = await own().catch((error: unknown) => {
+    socket.destroy();
+    throw error;
+  });
+  if (before === null || after === null || !before.isDisjointFrom(after)) return socket;
+  socket.destroy();
+  return null;
+}
