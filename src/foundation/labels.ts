@@ -18,9 +18,9 @@ export interface LabelBook {
 /** Local agents with the names of their profiles. */
 export type NamedAgents = readonly { readonly aid: string; readonly name?: string | undefined }[];
 
-/** A label as it is compared: case and surrounding blanks do not matter. */
+/** A label as it is compared: case, surrounding blanks and the encoding of accents do not matter. */
 export function foldLabel(text: string): string {
-  return text.trim().toLowerCase();
+  return text.trim().toLowerCase().normalize('NFC');
 }
 
 /** All labels of a book with their agents. The label that is shown comes first. */

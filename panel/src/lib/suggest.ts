@@ -1,4 +1,5 @@
 /** Suggestions for AIDs by label. */
+import { foldLabel } from '../../../src/foundation/labels.ts';
 
 interface Named {
   readonly text: string;
@@ -20,7 +21,7 @@ export function suggested(names: ReadonlyMap<string, Named>, typed: string): rea
 
 /** The agent with this label. Undefined if there is none, or more than one. */
 export function aidOfLabel(names: ReadonlyMap<string, Named>, typed: string): string | undefined {
-  const wanted = typed.trim().toLowerCase();
-  const found = [...names].filter(([, { text }]) => text.toLowerCase() === wanted);
+  const wanted = foldLabel(typed);
+  const found = [...names].filter(([, { text }]) => foldLabel(text) === wanted);
   return wanted !== '' && found.length === 1 ? found[0]?.[0] : undefined;
 }

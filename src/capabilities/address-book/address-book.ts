@@ -1,5 +1,6 @@
 /** The user's address book: labels for AIDs, and favorites. One document, replaced as a whole. */
 import { createHash } from 'node:crypto';
+import { skeletons } from '../../foundation/confusables.ts';
 import {
   MAX_AID_CHARS,
   MAX_ALIAS_CHARS,
@@ -65,6 +66,7 @@ class NewLabels {
   readonly others: Record<string, string[]> = {};
   readonly #before: ReadonlyMap<string, string>;
   readonly #agents = new Map<string, string>();
+  readonly #all: { readonly path: string; readonly aid: Aid; readonly label: string }[] = [];
 
   /** @param before the stored labels, which stay valid for their agents */
   constructor(before: LabelBook) {
@@ -99,16 +101,54 @@ class NewLabels {
     others.push(label);
   }
 
+  /**
+   * Refuses new labels that look like the label of another agent.
+   * @throws SvcError `invalid_request`
+   */
+  checkLooks(): void {
+    const looks = new Looks(this.#all);
+    for (const { path, aid, label } of this.#all) {
+      const like = this.#isKept(aid, label) ? undefined : looks.other(aid, label);
+      if (like !== undefined)
+        throw invalid(path, `"${label}" looks like "${like}", the label of another agent. Choose another label.`);
+    }
+  }
+
+  #isKept(aid: Aid, label: string): boolean {
+    return this.#before.get(label) === aid;
+  }
+
   #take(path: string, aid: Aid, label: string): void {
-    const isKept = this.#before.get(label) === aid;
+    const isKept = this.#isKept(aid, label);
     if (label.length > MAX_ALIAS_CHARS || !LABEL.test(label) || isAid(label))
       throw invalid(path, `"${label}" is not a valid label.`);
     if (!isKept && looksLikeAddress(label.trim()))
       throw invalid(path, `"${label}" looks like an AID, a key, a host or a path. Choose another label.`);
     const folded = foldLabel(label);
-    if (this.#agents.has(folded))
+    // Earlier versions distinguished labels by their encoding.
+    if (this.#agents.has(folded) && !isKept)
       throw invalid(path, `The label "${label}" is used for two agents. Choose another label for one agent.`);
     this.#agents.set(folded, aid);
+    this.#all.push({ path, aid, label });
+  }
+}
+
+/** Finds labels of other agents that look the same. */
+class Looks {
+  readonly #bySkeleton: ReadonlyMap<string, readonly { readonly aid: string; readonly label: string }[]>;
+
+  constructor(labels: readonly { readonly aid: string; readonly label: string }[]) {
+    const known = new Map<string, { aid: string; label: string }[]>();
+    for (const { aid, label } of labels)
+      for (const one of skeletons(label)) known.set(one, [...(known.get(one) ?? []), { aid, label }]);
+    this.#bySkeleton = known;
+  }
+
+  /** The label of another agent that looks like this one; undefined if there is none. */
+  other(aid: string, label: string): string | undefined {
+    return skeletons(label)
+      .flatMap((one) => this.#bySkeleton.get(one) ?? [])
+      .find((one) => one.aid !== aid)?.label;
   }
 }
 
@@ -140,7 +180,8 @@ export class AddressBook {
   /**
    * Replaces the whole document. Without `other_labels`, agents that still have a label keep their further labels:
    * older clients do not know them. Returns the document with AIDs in canonical form.
-   * @throws SvcError `bad_aid`, `quota_exceeded`, `invalid_request` if a label is malformed or used for two AIDs
+   * @throws SvcError `bad_aid`, `quota_exceeded`, `invalid_request` if a label is malformed, used for two AIDs, or looks like
+   *   the label of another AID
    */
   replace(document: AddressBookDocument): AddressBookDocument {
     const before = this.get();
@@ -149,6 +190,7 @@ export class AddressBook {
     const kept = Object.entries(before.other_labels ?? {}).filter(([aid]) => Object.hasOwn(labels.aliases, aid));
     for (const [aid, others] of document.other_labels === undefined ? kept : Object.entries(document.other_labels))
       for (const label of others) labels.addOther(aid, label);
+    labels.checkLooks();
     const favorites = document.favorites.map((f) => ({ ...f, aid: parseAid(f.aid) }));
     if (labels.count > MAX_BOOK_ENTRIES || favorites.length > MAX_BOOK_ENTRIES)
       throw full(`The address book is limited to ${MAX_BOOK_ENTRIES} entries. Remove some.`, MAX_BOOK_ENTRIES);
@@ -162,13 +204,14 @@ export class AddressBook {
   }
 
   /**
-   * Labels an agent, unless it has a label. Skips labels that are in use. May run in a transaction, which may be rolled
+   * Labels an agent, unless it has a label. Skips labels that are in use, or look like one. May run in a transaction, which may be rolled
    * back.
    * @throws SvcError as `replace`
    */
   label(aid: Aid, ...wanted: readonly string[]): void {
     const { aliases, other_labels: others, favorites } = this.get();
-    const [label, ...more] = wanted.filter((one) => this.find(one) === null);
+    const looks = new Looks(labelsOf(this.get()).map(([one, other]) => ({ label: one, aid: other })));
+    const [label, ...more] = wanted.filter((one) => this.find(one) === null && looks.other(aid, one) === undefined);
     if (aliases[aid] !== undefined || label === undefined) return;
     const further = more.length === 0 ? {} : { other_labels: { ...others, [aid]: more } };
     this.replace({ aliases: { ...aliases, [aid]: label }, ...further, favorites });

@@ -29,7 +29,7 @@ function bookWorld() {
     const input = compileInput(operation.declaration)({ params: {}, query: {}, body });
     return JSON.parse(JSON.stringify(await operation.run(input, CONTEXT)));
   };
-  return { run, now: new Date(clock.now()).toISOString(), again: () => new AddressBook(memory) };
+  return { run, memory, now: new Date(clock.now()).toISOString(), again: () => new AddressBook(memory) };
 }
 
 test('the whole book is replaced and stored', async () => {
@@ -182,4 +182,36 @@ test('the labels of a result are those of its AIDs', () => {
   let deep: unknown = ANNA;
   for (let i = 0; i < 100_000; i++) deep = [deep];
   assert.deepEqual(book.labelsIn(deep), {});
+});
+
+test('a label is one label in every encoding of its accents', async () => {
+  const { run, again } = bookWorld();
+  await run('addressBookPut', { aliases: { [ANNA]: 'Jose\u0301' }, favorites: [] });
+  assert.equal(again().find('Jos\u00e9'), ANNA);
+  const both = { aliases: { [ANNA]: 'Jose\u0301', [BOB]: 'jos\u00e9' }, favorites: [] };
+  await assert.rejects(run('addressBookPut', both), { code: 'invalid_request' });
+});
+
+test('a new label must not look like the label of another agent', async () => {
+  const { run, again } = bookWorld();
+  const put = (other: string) =>
+    run('addressBookPut', { aliases: { [ANNA]: 'Alice pay', [BOB]: other }, favorites: [] });
+  // Cyrillic, Greek, capital i for l, digits, full width, mathematical letters.
+  const alike = ['Аlice pay', 'αlice pαy', 'AIice pay', 'A1ice pay', 'Ａlice pay', '𝐀𝐥𝐢𝐜𝐞 pay', 'аlісе рау'];
+  for (const label of alike)
+    await assert.rejects(put(label), { code: 'invalid_request', message: /looks like "/ }, label);
+  for (const label of ['Alice play', 'Алиса', 'Alicia']) await put(label);
+  // The same agent may have both, and an import skips the label.
+  const others = { aliases: { [ANNA]: 'Alice' }, other_labels: { [ANNA]: ['Аlice'] }, favorites: [] };
+  assert.deepEqual(await run('addressBookPut', others), others);
+  const book = again();
+  book.label(BOB, 'AIice', 'bob');
+  assert.deepEqual(again().labels(BOB), ['bob']);
+});
+
+test('labels of earlier versions that look alike do not prevent changes', async () => {
+  const { run, memory } = bookWorld();
+  memory.set('address_book', { aliases: { [ANNA]: 'alice', [BOB]: 'аlice' }, favorites: [] });
+  const changed = { aliases: { [ANNA]: 'alice', [BOB]: 'аlice', [testAid(3)]: 'carol' }, favorites: [] };
+  assert.deepEqual(await run('addressBookPut', changed), changed);
 });
