@@ -122,7 +122,7 @@ const LOOK_ALIKES: readonly (readonly [text: string, characters: string])[] = [
 ];
 
 const TEXT_OF: ReadonlyMap<string, string> = new Map(
-  LOOK_ALIKES.flatMap(([text, characters]) => [...characters].map((one) => [one, text] as const)),
+  LOOK_ALIKES.flatMap(([text, characters]) => Array.from(characters, (one) => [one, text] as const)),
 );
 
 function replaced(text: string): string {

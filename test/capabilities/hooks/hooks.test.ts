@@ -537,7 +537,7 @@ describe('calls', () => {
     const answers = others.map((one) => call(world, one));
     for (const answer of answers) assert.equal(await answerOf(world, answer), 'ok\n');
     await world.clock.run(HOOK_CALL_WAIT_MS);
-    await Promise.allSettled(asked);
+    await Promise.allSettled(asked.filter((one) => one !== undefined));
   });
 
   test('a call is read only if there is room for it, and its hook may be removed meanwhile', async (t) => {
