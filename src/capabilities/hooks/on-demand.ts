@@ -251,8 +251,11 @@ class OnDemandService {
       if (error instanceof ForeignListener) this.#deps.log.warn({ aid: this.row.aid, error }, 'a port was taken');
       server = null;
     }
-    if (server === null) return void client.resetAndDestroy();
-    if (client.destroyed) return void server.destroy();
+    if (server === null || client.destroyed) {
+      client.resetAndDestroy();
+      server?.destroy();
+      return;
+    }
     server.on('error', () => client.resetAndDestroy()).once('close', () => client.destroy());
     client.once('close', () => server.destroy());
     client.pipe(server);
