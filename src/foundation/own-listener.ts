@@ -10,7 +10,7 @@ import { endianness } from 'node:os';
 const HOST = '127.0.0.1';
 /** The listening sockets come first in these tables, so that little is read. */
 const TABLES = ['/proc/self/net/tcp', '/proc/self/net/tcp6'];
-const CHUNK_BYTES = 64 * 1024;
+const TABLE_PART_BYTES = 32 * 1024;
 const MAX_TABLE_BYTES = 1024 * 1024;
 /** The state of a listening socket. */
 const LISTEN = '0A';
@@ -64,9 +64,9 @@ async function listeningPart(file: string): Promise<string> {
   if (table === null) return '';
   await using closing = table;
   let text = '';
-  const buffer = Buffer.alloc(CHUNK_BYTES);
+  const buffer = Buffer.alloc(TABLE_PART_BYTES);
   while (text.length < MAX_TABLE_BYTES) {
-    const { bytesRead } = await closing.read(buffer, 0, CHUNK_BYTES, null);
+    const { bytesRead } = await closing.read(buffer, 0, TABLE_PART_BYTES, null);
     text += buffer.toString('latin1', 0, bytesRead);
     const last = text.slice(0, text.lastIndexOf('\n')).split('\n').at(-1) ?? '';
     if (bytesRead === 0 || !/^\s*(?:sl\b|\d+: \S+ \S+ 0A )/.test(last)) break;

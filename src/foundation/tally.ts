@@ -104,6 +104,9 @@ export interface RowHolder {
   readonly key: string;
 }
 
+/** A level without room. */
+export type FullLevel = 'total' | 'network' | 'source';
+
 /** From the most expensive identity to the cheapest. */
 const HOLDER_LEVELS = ['network', 'source', 'key'] as const;
 
@@ -115,7 +118,7 @@ const HOLDER_LEVELS = ['network', 'source', 'key'] as const;
 export function holderToEvict<H extends RowHolder & { readonly count: number }>(
   holders: readonly H[],
   newcomer: RowHolder | null,
-  full: 'total' | 'network' | 'source',
+  full: FullLevel,
 ): H | null {
   const first = full === 'total' ? 0 : HOLDER_LEVELS.indexOf(full) + 1;
   let among = holders.filter((one) => HOLDER_LEVELS.slice(0, first).every((level) => one[level] === newcomer?.[level]));

@@ -15,7 +15,7 @@ import {
 } from '../domain/hooks.ts';
 import type { Aid } from '../identity/aid.ts';
 import { sourceGroupOf, THIS_MACHINE } from '../quota.ts';
-import { holderToEvict, type RowHolder } from '../tally.ts';
+import { type FullLevel, holderToEvict, type RowHolder } from '../tally.ts';
 import { aidFromRow, aidsOf, flagOf, integerOf, orNull, textOf, wordOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
@@ -206,7 +206,7 @@ export class HookStore {
   }
 
   /** Evicts the newest delivery of the largest stranger. False if there is none. */
-  #evict(hook: string, newcomer: RowHolder | null, full: 'total' | 'network' | 'source'): boolean {
+  #evict(hook: string, newcomer: RowHolder | null, full: FullLevel): boolean {
     const holders = this.#store.all`
       SELECT network, source, peer, count(*) AS n, max(id) AS newest FROM hook_deliveries
       WHERE hook = ${hook} AND state = 'waiting' AND known = 0 GROUP BY network, source, peer`.map((row) => ({
