@@ -80,17 +80,44 @@ function sourceFiles(root: string): string[] {
 
 const INTRODUCTION = `# Limits
 
-The limits that you can reach, by what you do. [Quotas](quotas.md) has the limits for strangers,
-[time limits](time-limits.md) explains the timeouts of a call. Sizes and counts are maximums unless stated otherwise.
-Configurable limits are in [configuration](configuration.md).
+The limits that you can reach. [Quotas](quotas.md) has the limits for strangers. Sizes and counts are maximums unless
+stated otherwise. Configurable limits are in [configuration](configuration.md).
 
-| Exceeded | Error |
-|---|---|
-| size | \`413 too_large\` |
-| quota | \`413 quota_exceeded\` |
-| rate or concurrency | \`429 rate_limited\` |
-| time | \`504 timeout\` |
+A size that is too large fails with \`413 too_large\`, a full quota with \`413 quota_exceeded\`, a rate or concurrency
+with \`429 rate_limited\`, a time with \`504 timeout\`.
+
+## Time limits of calls
+
+A call may take as long as it makes progress. It ends when the other side is silent for too long, with \`504 timeout\`.
+This holds for the daemon, \`svc\`, the MCP tools and \`svcd/client\`.
+
+| Where | Limit until the response begins, and between its bytes | Change it |
+|---|---|---|
+| \`POST /fetch/{aid}\` | DEFAULT_CALL_TIMEOUT_MS | \`timeout_ms\` or \`timeout_s\`: up to MAX_CALL_TIMEOUT_MS; 0 for none |
+| tool \`svc_fetch\` | the same | \`timeout_s\` |
+| \`svc get\`, \`svc post\` | the same | \`--timeout <seconds>\` |
+| [local addresses](local-addresses.md), [gateway](gateway.md) | none | close the client's connection |
+| \`fetch\` of [\`svcd/client\`](client.md) | none | \`signal\`, such as \`AbortSignal.timeout(5000)\` |
+| \`serve()\`, \`svc mcp share\` | none, uploads included | |
+| the called node | CALL_STALL_MS; EVENT_STREAM_STALL_MS for \`text/event-stream\` | |
+
+The called node ends every call without a byte in either direction for its limit, whatever the caller asked for. A
+service that works longer must send something meanwhile, such as events.
+
+API clients wait CLIENT_TIMEOUT_MS for the daemon, longer than any limit of the daemon. They wait for \`/fetch\` without
+a limit, since it has its own.
+
+## Limits by task
 `;
+
+/** Constants of INTRODUCTION and their files. */
+const CALL_TIMES: readonly (readonly [name: string, file: string])[] = [
+  ['DEFAULT_CALL_TIMEOUT_MS', 'foundation/domain/services.ts'],
+  ['MAX_CALL_TIMEOUT_MS', 'foundation/domain/services.ts'],
+  ['EVENT_STREAM_STALL_MS', 'capabilities/calls/forward.ts'],
+  ['CALL_STALL_MS', 'capabilities/calls/forward.ts'],
+  ['CLIENT_TIMEOUT_MS', 'operations/client.ts'],
+];
 
 const END = `## Complete list
 
@@ -172,14 +199,17 @@ function valueText(sources: readonly SourceFile[], file: string, name: string): 
 }
 
 function page(sources: readonly SourceFile[]): string {
-  const sections = Object.entries(USER_LIMITS).map(([title, limits]) => {
-    const rows = limits.map(([name, file, meaning]) => {
+  const introduction = CALL_TIMES.reduce(
+    (text, [name, file]) => text.replace(new RegExp(`\\b${name}\\b`, 'g'), valueText(sources, file, name)),
+    INTRODUCTION,
+  );
+  const rows = Object.entries(USER_LIMITS).flatMap(([task, limits]) =>
+    limits.map(([name, file, meaning], index) => {
       const text = meaning.replace(/\{(\w+)\}/g, (_, other: string) => valueText(sources, file, other));
-      return `|${text}|${valueText(sources, file, name)}|\`${name}\`|`;
-    });
-    return `## ${title}\n\n| Limit | Value | Constant |\n|---|---|---|\n${rows.join('\n')}\n`;
-  });
-  return [INTRODUCTION, ...sections, END].join('\n');
+      return `|${index === 0 ? task : ''}|${text}|${valueText(sources, file, name)}|\`${name}\`|`;
+    }),
+  );
+  return [introduction, `| Task | Limit | Value | Constant |\n|---|---|---|---|\n${rows.join('\n')}\n`, END].join('\n');
 }
 
 if (import.meta.main) {

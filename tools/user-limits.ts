@@ -18,14 +18,6 @@ export const USER_LIMITS: Readonly<Record<string, readonly UserLimit[]>> = {
     ['MAX_PROVIDERS', 'foundation/domain/directory.ts', 'agents that a search for one service name returns'],
   ],
   'Call agents': [
-    [
-      'DEFAULT_CALL_TIMEOUT_MS',
-      'foundation/domain/services.ts',
-      'default wait of `svc get` for the response, and between two bytes',
-    ],
-    ['MAX_CALL_TIMEOUT_MS', 'foundation/domain/services.ts', 'longest wait that a caller can set'],
-    ['CALL_STALL_MS', 'capabilities/calls/forward.ts', 'a call without any data in both directions ends'],
-    ['EVENT_STREAM_STALL_MS', 'capabilities/calls/forward.ts', 'a silent `text/event-stream` ends'],
     ['CONNECT_TIMEOUT_MS', 'capabilities/calls/upstream.ts', 'wait for the bound service to accept a connection'],
     [
       'MAX_CALLS_PER_TARGET',

@@ -11,7 +11,7 @@ export function isServiceName(name: string): boolean {
 
 // Calls: HTTP requests to remote agents with one complete response.
 
-/** Default wait for the response headers, and then for each further byte, milliseconds. See docs/time-limits.md. */
+/** Default wait for the response headers, and then for each further byte, milliseconds. See docs/limits.md. */
 export const DEFAULT_CALL_TIMEOUT_MS = 60_000;
 /** Longest wait that a caller may request, milliseconds. 0 means no limit. */
 export const MAX_CALL_TIMEOUT_MS = 600_000;

@@ -1,6 +1,6 @@
 /**
  * `fetch` without Node's time limits, which end a request after 300 seconds without a response and a response after 300
- * seconds of silence. Here only the signal ends a request; see docs/time-limits.md.
+ * seconds of silence. Here only the signal ends a request; see docs/limits.md.
  */
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, request as plainRequest } from 'node:http';
