@@ -142,6 +142,7 @@ export async function buildNetwork(foundation: Foundation, machine: Machine = th
       clock,
       kindOf,
       isKnown: (nodeKey) => known.has(nodeKey),
+      sourceAt: (host, remote, nodeKey) => lentPorts.borrowerAt(remote) ?? records.sourceAt(host, nodeKey),
       overTls: tls,
       engine: machine.engine,
       adaptHandshakesMs: machine.adaptHandshakesMs,
@@ -172,6 +173,7 @@ export async function buildNetwork(foundation: Foundation, machine: Machine = th
   const lentPorts = {
     outer: (address: Address): Address => reach.lending.outer(address),
     local: (address: Address): Address => reach.lending.local(address),
+    borrowerAt: (address: Address): string | null => reach.lending.borrowerAt(address),
   };
   const world = { ...machine.rpc, createSocket: switchingSockets(machine.rpc.createSocket, tls), lentPorts };
   const records = new RecordDht(

@@ -23,6 +23,9 @@ export interface QuotaLimits {
   readonly perSource?: number;
   /** For strangers in one IPv4 /24 or IPv6 /48. */
   readonly perNetwork?: number;
+  /** For strangers at the lent ports of one helper, and of all helpers. Default: as for another source and network. */
+  readonly perLentSource?: number;
+  readonly perLentNetwork?: number;
   readonly total: number;
   /** Part of `total` that strangers never use. */
   readonly reserved?: number;
@@ -73,6 +76,18 @@ const UNKNOWN = 'unknown';
  */
 export const THIS_MACHINE = 'here';
 
+/** The network of all lent ports. */
+const LENT_NETWORK = 'lent ports';
+const LENT_PREFIX = 'lent ';
+
+/**
+ * The source for strangers at the address of a helper that lends UDP ports. The helpers together are one network,
+ * because one machine can borrow ports of many.
+ */
+export function lentSource(host: string): string {
+  return `${LENT_PREFIX}${subscriberOf(host)}`;
+}
+
 /** The source and the network that a stranger counts against. */
 export interface SourceGroup {
   readonly source: string;
@@ -82,18 +97,22 @@ export interface SourceGroup {
 const sourceGroups = new LruCache<string, SourceGroup>({ maxEntries: MAX_REMEMBERED_SOURCES });
 
 /**
- * The source and the network of an address, or of a source that was returned before; both are `THIS_MACHINE` for loopback
- * addresses.
+ * The source and the network of an address, of a name from `lentSource`, or of a source that was returned before; both are
+ * `THIS_MACHINE` for loopback addresses.
  */
 export function sourceGroupOf(source: string): SourceGroup {
   const known = sourceGroups.get(source);
   if (known !== undefined) return known;
-  const place =
-    source === THIS_MACHINE || ipScope(source) === IP_SCOPE.loopback
-      ? { source: THIS_MACHINE, network: THIS_MACHINE }
-      : { source: subscriberOf(source), network: networkOf(source) ?? UNKNOWN };
+  const place = groupOf(source);
   sourceGroups.set(source, place);
   return place;
+}
+
+function groupOf(source: string): SourceGroup {
+  if (source.startsWith(LENT_PREFIX)) return { source, network: LENT_NETWORK };
+  if (source === THIS_MACHINE || ipScope(source) === IP_SCOPE.loopback)
+    return { source: THIS_MACHINE, network: THIS_MACHINE };
+  return { source: subscriberOf(source), network: networkOf(source) ?? UNKNOWN };
 }
 
 /** A holder at one level, with the units of its strangers. */
@@ -262,7 +281,7 @@ export class Quota {
   }
 
   #fullLevel(holder: QuotaHolder, position: Position | null, amount: number): QuotaLevel | null {
-    const { perKey, perNode, perSource, perNetwork, total, reserved = 0 } = this.#limits();
+    const { perKey, perNode, total, reserved = 0, ...limits } = this.#limits();
     const fits = (group: Group | undefined, limit: number | undefined): boolean =>
       limit === undefined || (group?.amount ?? 0) + amount <= limit;
     if (!fits(this.#keys.children.get(keyOf(holder)), perKey)) return 'key';
@@ -270,8 +289,10 @@ export class Quota {
     if (position !== null) {
       const network = this.#strangers.children.get(position[0]);
       if (position[0] !== THIS_MACHINE || this.#countLoopback) {
-        if (!fits(network?.children.get(position[1]), perSource)) return 'source';
-        if (!fits(network, perNetwork)) return 'network';
+        const { perSource, perNetwork, perLentSource = perSource, perLentNetwork = perNetwork } = limits;
+        const isLent = position[0] === LENT_NETWORK;
+        if (!fits(network?.children.get(position[1]), isLent ? perLentSource : perSource)) return 'source';
+        if (!fits(network, isLent ? perLentNetwork : perNetwork)) return 'network';
       }
       if (!fits(this.#strangers, total - reserved)) return 'total';
     }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { Quota, type QuotaHolder, type QuotaShare } from '../../src/foundation/quota.ts';
+import { lentSource, Quota, type QuotaHolder, type QuotaShare } from '../../src/foundation/quota.ts';
 
 const stranger = (node: string, source: string, key?: string): QuotaHolder =>
   key === undefined ? { node, source, named: false } : { key, node, source, named: false };
@@ -247,4 +247,21 @@ test('for any sequence no level is exceeded, sums match, and small strangers kee
       assert.equal(quota.used, 0);
     }),
   );
+});
+
+test('the lent ports of all helpers are one network, with limits of their own', () => {
+  const quota = new Quota({ perSource: 4, perNetwork: 8, perLentSource: 2, perLentNetwork: 5, total: 100 });
+  const taken = (source: string): number => {
+    let count = 0;
+    while (quota.take(stranger(`${source} ${count}`, source)) !== null) count++;
+    return count;
+  };
+  assert.deepEqual([taken('198.51.100.1'), taken('198.51.100.2'), taken('198.51.100.3')], [4, 4, 0]);
+  assert.deepEqual(
+    ['20.1.1.1', '30.1.1.1', '40.1.1.1'].map((host) => taken(lentSource(host))),
+    [2, 2, 1],
+  );
+  const usual = new Quota({ perSource: 4, perNetwork: 6, total: 100 });
+  for (let i = 0; i < 10; i++) usual.take(stranger(`n${i}`, lentSource(`${20 + i}.1.1.1`)));
+  assert.equal(usual.used, 6, 'by default, as for another network');
 });

@@ -58,6 +58,8 @@ export const MAX_DIAL_BACKS = 60;
 export interface ObservedNode {
   readonly nodeKey: Uint8Array;
   readonly address: Address;
+  /** The source of its connection. Default: the host of its address. */
+  readonly source?: string;
 }
 
 interface HelperDependencies {
@@ -147,7 +149,7 @@ export class Helper {
       this.#rateOfCalled(request.to).take(holder) &&
       this.#introductions.take(holder);
     if (!isAllowed) throw new SvcError('rate_limited');
-    const offer = request.means === 'relay' ? this.#openRelay(from.address, calledAt) : null;
+    const offer = request.means === 'relay' ? this.#openRelay(from, calledAt) : null;
     try {
       const answer = await this.#sendIntroduction(request, from, offer);
       if (answer.outcome !== 'ready') offer?.cancel();
@@ -160,8 +162,8 @@ export class Helper {
     }
   }
 
-  #holder({ nodeKey, address }: ObservedNode): QuotaHolder {
-    return { node: toHex(nodeKey), source: address.host, named: this.#deps.known.has(nodeKey) };
+  #holder({ nodeKey, address, source = address.host }: ObservedNode): QuotaHolder {
+    return { node: toHex(nodeKey), source, named: this.#deps.known.has(nodeKey) };
   }
 
   /** The rate of introductions to one node. */
@@ -178,8 +180,8 @@ export class Helper {
     return rate;
   }
 
-  #openRelay(caller: Address, called: Address): RelayOffer {
-    const offer = this.#deps.relay?.open(caller.host, called.host) ?? null;
+  #openRelay({ address, source }: ObservedNode, called: Address): RelayOffer {
+    const offer = this.#deps.relay?.open(address.host, called.host, source) ?? null;
     if (offer === null) throw new SvcError('rate_limited');
     return offer;
   }

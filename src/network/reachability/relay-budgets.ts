@@ -3,7 +3,7 @@
  * sessions and lent ports share them.
  */
 import { type Clock, DAY_MS } from '../../foundation/clock.ts';
-import { networkOf, subscriberOf } from '../../foundation/ip.ts';
+import { sourceGroupOf } from '../../foundation/quota.ts';
 
 /** Relayed bytes per second. */
 export const RELAY_BYTES_PER_S: number = 16 * 1024 * 1024;
@@ -99,11 +99,12 @@ export class RelayBudgets {
     this.#day = this.#today();
   }
 
-  /** Opens an account for a session of a host; null if a budget of the day is used up. */
+  /** Opens an account for a session of a source, as in `QuotaHolder`; null if a budget of the day is used up. */
   open(host: string): RelayAccount | null {
     this.#startDayIfNew();
-    const source = subscriberOf(host);
-    const network = `network ${networkOf(host) ?? source}`;
+    const group = sourceGroupOf(host);
+    const source = `source ${group.source}`;
+    const network = `network ${group.network}`;
     const named = [
       [source, this.#budget(source, 1)],
       [network, this.#budget(network, SOURCES_PER_NETWORK)],

@@ -295,18 +295,19 @@ export class Relay {
 
   /**
    * Opens a session; null if a limit is reached, or the system has no ports.
-   * @param callerHost where the caller is seen. It is charged, and its handshake must be sent from there
+   * @param callerHost where the caller is seen. Its handshake must be sent from there
    * @param calledHost where the called node is seen. Its token must be sent from there
+   * @param charged the source of the caller, which is charged
    */
-  open(callerHost: string, calledHost: string): RelayOffer | null {
-    const source = subscriberOf(callerHost);
-    const account = this.#budgets.open(callerHost);
+  open(callerHost: string, calledHost: string, charged: string = callerHost): RelayOffer | null {
+    const source = subscriberOf(charged);
+    const account = this.#budgets.open(charged);
     if (account === null) return null;
     const onEvict = (): void => {
       if (evictable !== null) this.#close(evictable);
     };
     let evictable: OpenSession | null = null;
-    const share = this.#quota.take({ node: source, source: callerHost, named: false }, { onEvict });
+    const share = this.#quota.take({ node: source, source: charged, named: false }, { onEvict });
     if (share === null) {
       account.close();
       return null;

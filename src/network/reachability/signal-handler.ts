@@ -21,7 +21,7 @@ export function signalHandler(
   return async (body, { nodeKey, path }) => {
     // On a relayed or punched path, the source address is not one at which the node is reachable.
     if (!isStraight(path)) throw new SvcError('access_denied');
-    const from = { nodeKey, address: seenAt(path.remote) };
+    const from = { nodeKey, address: seenAt(path.remote), source: path.source };
     const introduction = decodeIntroduction(body);
     if (introduction !== null) return encodeIntroductionAnswer(await called.answer(introduction, from));
     if (!helps()) throw new SvcError('access_denied');

@@ -8,6 +8,7 @@ import { SECOND_DAEMON_HINT, SvcError } from '../../foundation/errors.ts';
 import { IP_SCOPE } from '../../foundation/ip.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
+import { lentSource } from '../../foundation/quota.ts';
 import type { UdpSocket } from '../transport/udp-socket.ts';
 import {
   blockOf,
@@ -23,7 +24,7 @@ import {
 } from './node-address.ts';
 import { OpenPort } from './open-port.ts';
 import { FAILURES_TO_DROP, type PeerHealth } from './peer-health.ts';
-import { DhtClients, RequestBacklog, RoutingAdmission, requestLimit } from './routing-admission.ts';
+import { DhtClients, mayHoldMany, RequestBacklog, RoutingAdmission, requestLimit } from './routing-admission.ts';
 import { Rpc, type RpcAnswer, type RpcMessage, type RpcRequest } from './rpc/rpc.ts';
 import { TableKeeper } from './rpc/table-keeper.ts';
 import { machine, type RpcWorld } from './rpc/world.ts';
@@ -137,10 +138,11 @@ export class DhtEngine {
     const { events } = this;
     const { clock, health, isOwnHost } = this.#deps;
     const backlog = new RequestBacklog(this.#deps);
+    const admits = requestLimit(this.#deps);
     return new Rpc(this.#options, {
       world,
-      admits: requestLimit(this.#deps),
-      queue: (from, work) => backlog.add(hostKeyOf(from), work),
+      admits: (from) => admits(this.sourceOf(from)),
+      queue: (from, work) => backlog.add(this.sourceOf(from), work),
       onDatagram: (from, kind, socket) => {
         health.heard(from);
         this.#clients.heard(from);
@@ -263,6 +265,18 @@ export class DhtEngine {
     if (address.port !== bound.port) return false;
     if (address.host === ownAddress?.host || address.host === bound.host) return true;
     return nodeScope(bound.host) === IP_SCOPE.none && this.#deps.isOwnHost(address.host);
+  }
+
+  /** Whether a public host is that of a storage node, which may lend its ports to others (UDP over TLS). */
+  mayLend(host: string): boolean {
+    return this.#admission.hasHost(host) && !mayHoldMany(host, this.#deps.isOwnHost);
+  }
+
+  /** The source that limits count for the sender of a datagram: as `hostKeyOf` or `lentSource`. */
+  sourceOf(from: Address): string {
+    const borrower = this.#world.lentPorts?.borrowerAt(from) ?? null;
+    if (borrower !== null) return hostKeyOf({ host: borrower, port: from.port });
+    return this.mayLend(from.host) && !this.#admission.has(from) ? lentSource(from.host) : hostKeyOf(from);
   }
 
   /** False for other machines if we listen only on loopback. */

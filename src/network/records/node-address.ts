@@ -49,7 +49,7 @@ export function sourceKeyOf({ source, remote }: Path): string {
 const HERE = /^(?:127\.[\d.]+|\[::1\]):\d+$/;
 const LOOPBACK = '127.0.0.1';
 
-/** The quota holder of a host key from `hostKeyOf` or `sourceKeyOf`. Nodes of the record network count as strangers. */
+/** The quota holder of a host key from `hostKeyOf` or `sourceKeyOf`, or a name from `lentSource`. Nodes of the record network count as strangers. */
 export function hostHolder(hostKey: string): QuotaHolder {
   return { node: hostKey, source: HERE.test(hostKey) ? LOOPBACK : hostKey, named: false };
 }

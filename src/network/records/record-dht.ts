@@ -1,10 +1,12 @@
 /** The record network: creates the parts of this folder and connects them. */
 import { type Address, formatAddress, type NodeContact } from '../../foundation/address.ts';
+import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import type { MeetingState } from '../../foundation/domain/joining.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
+import { lentSource } from '../../foundation/quota.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
@@ -326,6 +328,20 @@ export class RecordDht implements RecordNetwork {
   /** The key and QUIC address that a node states. Null without an answer or a QUIC port. */
   async identify(node: Address): Promise<NodeAt | null> {
     return await this.#parts.searches.identify(node);
+  }
+
+  /**
+   * The source that limits count for a connected node at a host. The host of a storage node counts apart for other
+   * nodes, because they probably borrow its ports.
+   */
+  sourceAt(host: string, nodeKey: Uint8Array): string {
+    const { client, engine } = this.#parts;
+    if (!engine.mayLend(host)) return host;
+    const isItself = engine.nodes().some(({ node }) => {
+      const key = node.host === host ? client.keyOf(node) : null;
+      return key !== null && equalBytes(key, nodeKey);
+    });
+    return isItself ? host : lentSource(host);
   }
 
   /** When another node was last heard, Unix milliseconds. */

@@ -41,7 +41,7 @@ import {
   SUMMARY_BYTES,
   type Summary,
 } from './messages.ts';
-import { hostHolder, hostKeyOf } from './node-address.ts';
+import { hostHolder } from './node-address.ts';
 import { type Offer, RECORDS_PER_COMMIT, type RecordStore } from './record-store.ts';
 import type { RpcRequest } from './rpc/rpc.ts';
 import type { NoteRemoval } from './types.ts';
@@ -78,7 +78,7 @@ const MAX_CLOSER_NODES = 60;
 
 /** The requester, the length of the request, and whether the address is verified. */
 export interface Asking {
-  /** As `hostKeyOf` or `sourceKeyOf`. */
+  /** As `DhtEngine.sourceOf` or `sourceKeyOf`. */
   readonly from: string;
   readonly bytes: number;
   readonly proven: boolean;
@@ -176,7 +176,7 @@ export class RecordHost {
 
   /**
    * Stores a record from a verified address.
-   * @param publisher whose share it uses, as `hostKeyOf` or `sourceKeyOf`
+   * @param publisher whose share it uses, as `DhtEngine.sourceOf` or `sourceKeyOf`
    */
   async store(key: Uint8Array, encoded: Uint8Array, publisher: string, maxRecordBytes: number): Promise<Uint8Array> {
     const reply = await this.#offer(key, encoded, publisher);
@@ -261,9 +261,9 @@ function knownDigests(known: Uint8Array = new Uint8Array()): ReadonlySet<string>
 export class NodeServer {
   readonly #log: Log;
   readonly #host: RecordHost;
-  readonly #engine: Pick<DhtEngine, 'answerProbe'>;
+  readonly #engine: Pick<DhtEngine, 'answerProbe' | 'sourceOf'>;
 
-  constructor(log: Log, host: RecordHost, engine: Pick<DhtEngine, 'answerProbe'>) {
+  constructor(log: Log, host: RecordHost, engine: Pick<DhtEngine, 'answerProbe' | 'sourceOf'>) {
     this.#log = log;
     this.#host = host;
     this.#engine = engine;
@@ -299,7 +299,7 @@ export class NodeServer {
     const find = decodeFindRequest(value);
     if (find === null) return;
     const asking = {
-      from: hostKeyOf(request.from),
+      from: this.#engine.sourceOf(request.from),
       bytes: value.length + REQUEST_OVERHEAD_BYTES,
       proven: request.token !== null,
     };
@@ -309,13 +309,13 @@ export class NodeServer {
 
   async #onStore(request: RpcRequest, key: Uint8Array, value: Uint8Array): Promise<void> {
     if (value.length > MAX_DATAGRAM_RECORD_BYTES) return;
-    const reply = await this.#host.store(key, value, hostKeyOf(request.from), MAX_DATAGRAM_RECORD_BYTES);
+    const reply = await this.#host.store(key, value, this.#engine.sourceOf(request.from), MAX_DATAGRAM_RECORD_BYTES);
     request.reply(reply, { token: false });
   }
 
   #onRemove(request: RpcRequest, key: Uint8Array, value: Uint8Array): void {
     const removals = decodeRemoveRequest(value);
-    const count = removals === null ? null : this.#host.removeNotes(key, removals, hostKeyOf(request.from));
+    const count = removals === null ? null : this.#host.removeNotes(key, removals, this.#engine.sourceOf(request.from));
     if (count !== null) request.reply(encodeRemoveReply(count), { token: false });
   }
 }

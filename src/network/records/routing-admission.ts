@@ -8,7 +8,7 @@ import { IP_SCOPE } from '../../foundation/ip.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { type Rate, RateQuota } from '../../foundation/rate-limit.ts';
 import { Tally } from '../../foundation/tally.ts';
-import { hostHolder, hostKeyOf, nodeScope } from './node-address.ts';
+import { hostHolder, nodeScope } from './node-address.ts';
 
 /** Time for requests in one turn of the event loop, in ms. */
 const SLICE_MS = 5;
@@ -77,13 +77,13 @@ export const REQUEST_RATE_PER_BLOCK: Rate = { perSecond: 1500, burst: 15_000 };
 /** Addresses whose rates are remembered. */
 const MAX_RATE_KEYS = 8192;
 
-/** Whether the sender of a request is within its rate. */
-export function requestLimit(dependencies: { readonly clock: Clock }): (from: Address) => boolean {
+/** Whether the sender of a request, by its source, is within its rate. */
+export function requestLimit(dependencies: { readonly clock: Clock }): (source: string) => boolean {
   const rate = new RateQuota(
     { perKey: REQUEST_RATE_PER_HOST, perNetwork: REQUEST_RATE_PER_BLOCK, maxKeys: MAX_RATE_KEYS },
     dependencies,
   );
-  return (from) => rate.take(hostHolder(hostKeyOf(from)));
+  return (source) => rate.take(hostHolder(source));
 }
 
 /** Nodes of one public host that count in the table and in a search. */

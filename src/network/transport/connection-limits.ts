@@ -21,6 +21,12 @@ export const MAX_CONNECTIONS_PER_NETWORK = 128;
 /** Accepted connections from one source (see `Path`): enough for two busy nodes. */
 export const MAX_CONNECTIONS_PER_SOURCE = 48;
 
+/** Accepted connections of strangers at the lent ports of one helper, except of the helper itself … */
+export const MAX_CONNECTIONS_PER_LENT_SOURCE = 16;
+
+/** … and at those of all helpers. */
+export const MAX_LENT_CONNECTIONS = 64;
+
 /** Accepted connections of one node key. A new one evicts the oldest, which is probably dead. */
 export const MAX_CONNECTIONS_PER_KEY = 8;
 
@@ -74,6 +80,8 @@ export class ConnectionTable<C extends Connection> {
         perNode: connectionsPerKey,
         perSource: connectionsPerSource,
         perNetwork: connectionsPerNetwork,
+        perLentSource: Math.min(connectionsPerSource, MAX_CONNECTIONS_PER_LENT_SOURCE),
+        perLentNetwork: Math.min(connectionsPerNetwork, MAX_LENT_CONNECTIONS),
         total: connections,
         reserved: Math.min(reservedConnections, Math.floor(connections / MAX_RESERVE_DIVISOR)),
       },

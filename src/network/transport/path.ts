@@ -9,7 +9,8 @@ export interface Path {
   /** Destination of our packets: the peer, or its relay on a relayed path. */
   readonly remote: Address;
   /**
-   * The source that limits count: the IP address of the peer, or a name with its key if no address is known.
+   * The source that limits count: the IP address of the peer, a name from `lentSource` for a port that a helper lends,
+   * or a name with its key if no address is known.
    * Only a connection between programs of this machine has a loopback address here.
    */
   readonly source: string;

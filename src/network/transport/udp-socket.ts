@@ -70,10 +70,15 @@ export interface LentPortAddresses {
   outer(address: Address): Address;
   /** The reverse. */
   local(address: Address): Address;
+  /** The source of the client that borrows the port at a local or outer address; null for other addresses. */
+  borrowerAt(address: Address): string | null;
 }
 
 /** Size of the tag of a record network, bytes. Its datagrams start with the tag. */
 export const NETWORK_TAG_BYTES = 8;
+/** The byte after the tag, of requests and of answers. */
+export const REQUEST_BYTE = 0x03;
+export const ANSWER_BYTE = 0x13;
 
 /** Minimum size of the first packet of a QUIC handshake (RFC 9000, 14.1), bytes. */
 export const QUIC_INITIAL_BYTES = 1200;

@@ -22,6 +22,7 @@ import {
   TLS_PURPOSE,
   TLS_STATUS,
 } from '../../../src/network/transport/tls/wire.ts';
+import { ANSWER_BYTE, REQUEST_BYTE } from '../../../src/network/transport/udp-socket.ts';
 import { TestClock } from '../../support/test-clock.ts';
 import { HTTP_WORDS } from '../engine/http.ts';
 import { decoder, violation } from '../engine/properties.ts';
@@ -201,12 +202,15 @@ const head: FuzzTarget = {
   },
 };
 
+const REQUEST: Uint8Array = Buffer.concat([TAG, Buffer.of(REQUEST_BYTE)]);
+const ANSWER: Uint8Array = Buffer.concat([TAG, Buffer.of(ANSWER_BYTE)]);
+
 /** The datagram that a byte of the input selects. */
 function datagramOf(kind: number): Uint8Array {
   const long = Buffer.alloc(1200, 7);
   long.writeUInt32BE(1, 1);
   long[0] = 0xc3;
-  const kinds = [TAG, long, long.subarray(0, 60), new Uint8Array(60).fill(0x47), Uint8Array.of(0), TOKEN];
+  const kinds = [REQUEST, long, long.subarray(0, 60), new Uint8Array(60).fill(0x47), Uint8Array.of(0), TOKEN, ANSWER];
   return kinds[kind % kinds.length] ?? new Uint8Array(30);
 }
 
@@ -244,8 +248,11 @@ const destinations: FuzzTarget = {
           passed.clear();
           heard = new Set();
         } else if ((byte & 0x40) !== 0) {
-          if (guard.mayReceive(remote, datagram)) heard.add(port);
-        } else if (guard.maySend(remote, datagram)) {
+          if (!guard.mayReceive(remote, datagram)) continue;
+          if (datagram === REQUEST) throw violation('a client gets a request', input);
+          heard.add(port);
+        } else if (guard.maySend(1 + (byte & 15), remote, datagram)) {
+          if (datagram === ANSWER) throw violation('a client answers', input);
           const count = (passed.get(port) ?? 0) + 1;
           passed.set(port, count);
           if (port === 1026) throw violation('a forbidden destination gets datagrams', input);

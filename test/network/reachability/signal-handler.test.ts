@@ -48,14 +48,14 @@ function world(helps: boolean) {
 test('a node that requests help gets it, with the source address of its packets', async () => {
   const { ask, helped } = world(true);
   assert.deepEqual(await ask(HELLO), Uint8Array.of(1));
-  assert.deepEqual(helped, [{ nodeKey: REQUESTER, address: AT }]);
+  assert.deepEqual(helped, [{ nodeKey: REQUESTER, address: AT, source: AT.host }]);
 });
 
 test('a node that does not help others still accepts introductions', async () => {
   const { ask, helped, called } = world(false);
   await assert.rejects(ask(HELLO), { code: 'access_denied' });
   assert.equal(decodeIntroductionAnswer(await ask(INTRODUCTION))?.outcome, 'noted');
-  assert.deepEqual([helped, called], [[], [{ nodeKey: REQUESTER, address: AT }]]);
+  assert.deepEqual([helped, called], [[], [{ nodeKey: REQUESTER, address: AT, source: AT.host }]]);
 });
 
 test('a relayed or punched path does not count as an observed address', async () => {

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { lentSource } from '../../../src/foundation/quota.ts';
+import { hostKeyOf } from '../../../src/network/records/node-address.ts';
 import {
   REQUEST_RATE_PER_BLOCK,
   REQUEST_RATE_PER_HOST,
@@ -13,7 +15,7 @@ test('an address has a burst of requests, then as many as its rate allows. Other
   const admits = requestLimit({ clock });
   const burst = (n: number, port = 4121): number => {
     let count = 0;
-    while (admits({ ...nodeAddress(n), port })) count++;
+    while (admits(hostKeyOf({ ...nodeAddress(n), port }))) count++;
     return count;
   };
   assert.equal(burst(1), 5000);
@@ -27,11 +29,18 @@ test('the addresses of one network share a rate, so that others still get answer
   const admits = requestLimit({ clock: new TestClock() });
   const burst = (host: string): number => {
     let count = 0;
-    while (admits({ host, port: 4121 })) count++;
+    while (admits(host)) count++;
     return count;
   };
   const hosts = REQUEST_RATE_PER_BLOCK.burst / REQUEST_RATE_PER_HOST.burst;
   for (let i = 0; i < hosts; i++) assert.equal(burst(`192.0.2.${i}`), REQUEST_RATE_PER_HOST.burst);
   assert.equal(burst(`192.0.2.${hosts}`), 0);
   assert.equal(burst('198.51.100.1'), REQUEST_RATE_PER_HOST.burst);
+});
+
+test('the lent ports of all helpers share the rate of one network', () => {
+  const admits = requestLimit({ clock: new TestClock() });
+  let count = 0;
+  for (let i = 0; i < 10; i++) while (admits(lentSource(`${20 + i}.1.2.3`))) count++;
+  assert.equal(count, REQUEST_RATE_PER_BLOCK.burst);
 });

@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ConnectionTable, DEFAULT_CONNECTION_LIMITS } from '../../../src/network/transport/connection-limits.ts';
+import { lentSource } from '../../../src/foundation/quota.ts';
+import {
+  ConnectionTable,
+  DEFAULT_CONNECTION_LIMITS,
+  MAX_CONNECTIONS_PER_LENT_SOURCE,
+  MAX_LENT_CONNECTIONS,
+} from '../../../src/network/transport/connection-limits.ts';
 import { plainPath, wayPath } from '../../../src/network/transport/path.ts';
 import type { Connection } from '../../../src/network/transport/types.ts';
 
@@ -133,4 +139,25 @@ test('one IPv6 /48 cannot use all connections', () => {
     if (table.admit(connection(i % 256, `2001:db8:7:${i.toString(16)}::1`)) === null) held++;
   assert.ok(held <= DEFAULT_CONNECTION_LIMITS.connectionsPerNetwork, `${held}`);
   assert.equal(table.admit(connection(9, '2001:db8:8::1')), null);
+});
+
+test('connections through lent ports have a smaller share, which all helpers have together', () => {
+  const table = new ConnectionTable<Fake>(DEFAULT_CONNECTION_LIMITS);
+  let key = 0;
+  const admitted = (host: string): number => {
+    let count = 0;
+    for (let i = 0; i < 50; i++) {
+      const { path, ...rest } = connection(++key, host);
+      const fake: Fake = { ...rest, path: { ...path, source: lentSource(host) } };
+      fake.close = () => {
+        fake.wasClosed = true;
+      };
+      if (table.admit(fake) === null) count++;
+    }
+    return count;
+  };
+  const helpers = Array.from({ length: 8 }, (_, i) => admitted(`${20 + i}.1.1.1`));
+  assert.equal(helpers[0], MAX_CONNECTIONS_PER_LENT_SOURCE);
+  assert.equal(table.size, MAX_LENT_CONNECTIONS);
+  assert.equal(table.admit(connection(255, '192.0.2.1')), null, 'others are not affected');
 });

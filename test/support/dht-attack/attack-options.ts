@@ -71,3 +71,13 @@ export interface AttackFigures {
   /** Honest nodes in the routing tables of others. */
   readonly inTables: number;
 }
+
+/** Results of an attack through lent ports of four helpers, by a machine with one address. */
+export interface LentAttackFigures {
+  /** Hosts of hostile nodes in the routing table of the victim: through lent ports, and then directly too. */
+  readonly throughLentPorts: readonly string[];
+  readonly directly: readonly string[];
+  /** The source that the victim counts for a stranger at the address of a helper, and for the helper itself. */
+  readonly sourceOfBorrower: string;
+  readonly sourceOfHelper: string;
+}

@@ -1,14 +1,11 @@
 /** The datagrams of requests and answers. Format: docs/protocol-dht.md, "Datagrams". */
 import type { Address } from '../../../foundation/address.ts';
 import { equalBytes } from '../../../foundation/bytes.ts';
-import { NETWORK_TAG_BYTES } from '../../transport/udp-socket.ts';
+import { ANSWER_BYTE, NETWORK_TAG_BYTES, REQUEST_BYTE } from '../../transport/udp-socket.ts';
 import { addressBytes } from '../node-address.ts';
 
 /** Length of a routing id, a token and a target. */
 const WORD_BYTES = 32;
-
-const REQUEST_BYTE = 0x03;
-const ANSWER_BYTE = 0x13;
 
 /** Parts after the header. Bits 4 and 8 have one meaning in requests and another one in answers. */
 const ID_FLAG = 1;

@@ -372,7 +372,8 @@ export class Rpc {
       },
       this.#options.tag,
     );
-    this.#transmit(socket, datagram, { host, port });
+    // No request arrives over TLS, so the answer takes the way of the request.
+    this.#transmit(socket.system ?? socket, datagram, { host, port });
   }
 
   /** False if the system does not send to this address. */

@@ -87,6 +87,11 @@ interface NativeQuicEndpointDependencies {
   readonly overTls?: UdpOverTls;
   /** The kind of the path between our socket and an address. Default: by the address alone. */
   readonly kindOf?: (remote: Address, outbound: boolean) => PathKind;
+  /**
+   * The source that limits count for a node at an address, instead of its host: lent ports count apart. Default: the
+   * host.
+   */
+  readonly sourceAt?: (host: string, remote: Address, nodeKey: Uint8Array) => string;
   /** As in `ConnectionTable`. */
   readonly isKnown?: (nodeKey: Uint8Array) => boolean;
 }
@@ -107,6 +112,7 @@ export class NativeQuicEndpoint implements Endpoint {
   readonly #engine: QuicEngine;
   readonly #overTls: UdpOverTls | undefined;
   readonly #kindOf: (remote: Address, outbound: boolean) => PathKind;
+  readonly #sourceAt: (host: string, remote: Address, nodeKey: Uint8Array) => string;
   readonly #idleTimeoutMs: number;
   readonly #adaptMs: number | undefined;
   readonly #accepted: ConnectionTable<NativeConnection>;
@@ -133,6 +139,7 @@ export class NativeQuicEndpoint implements Endpoint {
     this.#engine = dependencies.engine ?? loadEngine();
     this.#overTls = dependencies.overTls;
     this.#kindOf = dependencies.kindOf ?? kindByScope;
+    this.#sourceAt = dependencies.sourceAt ?? ((host) => host);
     this.#idleTimeoutMs = options.idleTimeoutMs ?? IDLE_TIMEOUT_MS;
     this.#adaptMs = dependencies.adaptHandshakesMs;
     this.#accepted = new ConnectionTable({ ...DEFAULT_CONNECTION_LIMITS, ...options.limits }, dependencies.isKnown);
@@ -242,7 +249,9 @@ export class NativeQuicEndpoint implements Endpoint {
 
   #wrap(native: EngineConnection, { key }: Peer, path: Path, outbound: boolean): NativeConnection {
     this.#heldBack.onConnection();
-    return new NativeConnection({ native, remoteKey: key, path, outbound }, { clock: this.#clock });
+    const source = this.#sourceAt(path.source, path.remote, key);
+    const counted = { ...path, source };
+    return new NativeConnection({ native, remoteKey: key, path: counted, outbound }, { clock: this.#clock });
   }
 
   /**

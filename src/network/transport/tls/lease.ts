@@ -45,8 +45,10 @@ interface LeaseDependencies {
   /** The units of the client: one for each port. */
   readonly share: QuotaShare;
   readonly counters: LendingCounters;
-  /** UDP ports that are lent now, to all clients. */
-  readonly lentPorts: Set<number>;
+  /** The source of the client. */
+  readonly source: string;
+  /** UDP ports that are lent now, to all clients, with the source of each client. */
+  readonly lentPorts: Map<number, string>;
   /** The local address of a socket of this node that others reach at an address; null for addresses of others. */
   readonly toLocal: (address: Address) => Address | null;
   /** Called once, when the ports are closed. */
@@ -138,7 +140,9 @@ export class Lease {
   /** False if the datagram is not permitted. One that exceeds a budget is permitted and dropped. */
   #send(number: number, remote: Address, datagram: Uint8Array): boolean {
     const { destinations, spend, counters } = this.#deps;
-    const socket = destinations.maySend(remote, datagram) ? this.#socket(number, remote.host.includes(':')) : null;
+    const socket = destinations.maySend(number, remote, datagram)
+      ? this.#socket(number, remote.host.includes(':'))
+      : null;
     if (socket === null || !spend(datagram.length)) {
       counters.dropped++;
       return socket !== null;
@@ -205,7 +209,7 @@ export class Lease {
     socket.once('listening', () => {
       const { port } = socket.address();
       this.#bound.set(socket, port);
-      this.#deps.lentPorts.add(port);
+      this.#deps.lentPorts.set(port, this.#deps.source);
     });
     socket.bind({ port: 0, address: type === 'udp6' ? hosts.ipv6 : hosts.ipv4, exclusive: true });
     return socket;

@@ -208,8 +208,8 @@ export class TlsServer implements Component, LentPortAddresses {
   readonly #pending = new Map<string, Pending>();
   readonly #clients = new Map<string, Client>();
   readonly #counters: LendingCounters = { datagrams: 0, bytes: 0, dropped: 0 };
-  /** The UDP ports that are lent now. Clients of one helper reach each other there. */
-  readonly #lentPorts = new Set<number>();
+  /** The UDP ports that are lent now, with the sources of their clients. Clients of one helper reach each other there. */
+  readonly #lentPorts = new Map<number, string>();
   readonly #connections: Quota;
   readonly #sessions: Quota;
   readonly #ports: Quota;
@@ -365,6 +365,11 @@ export class TlsServer implements Component, LentPortAddresses {
     if (!this.#lentPorts.has(address.port)) return address;
     const host = this.#deps.localHost(address.host);
     return host === null ? address : { host, port: address.port };
+  }
+
+  borrowerAt(address: Address): string | null {
+    const source = this.#lentPorts.get(address.port);
+    return source === undefined || this.#deps.localHost(address.host) === null ? null : source;
   }
 
   /** The highest number of clients. */
@@ -651,6 +656,7 @@ export class TlsServer implements Component, LentPortAddresses {
         takeRefused: () => this.#refused.take(holder),
         share: ports,
         counters: this.#counters,
+        source,
         lentPorts: this.#lentPorts,
         toLocal,
         onEnd: () => {

@@ -28,13 +28,19 @@ import {
   TLS_PURPOSE,
   type TlsPurpose,
 } from '../../../../src/network/transport/tls/wire.ts';
+import { ANSWER_BYTE, REQUEST_BYTE } from '../../../../src/network/transport/udp-socket.ts';
 import { TestClock } from '../../../support/test-clock.ts';
 
 export const TAG: Uint8Array = Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8);
 
-/** A datagram of the record network. */
+/** A request of the record network. */
 export function tagged(text = ''): Uint8Array {
-  return new Uint8Array(Buffer.concat([TAG, Buffer.from(text)]));
+  return new Uint8Array(Buffer.concat([TAG, Buffer.of(REQUEST_BYTE), Buffer.from(text)]));
+}
+
+/** An answer of the record network. */
+export function answered(text = ''): Uint8Array {
+  return new Uint8Array(Buffer.concat([TAG, Buffer.of(ANSWER_BYTE), Buffer.from(text)]));
 }
 
 interface HelperSettings {

@@ -13,7 +13,7 @@ import { MIN_CHARGED_BYTES } from '../../../../src/network/transport/tls/pairs.t
 import { DESTINATIONS_PER_CLIENT, REFUSED_ENTRIES_PER_SOURCE } from '../../../../src/network/transport/tls/server.ts';
 import { closingEntry, encodeEntry, TLS_PURPOSE, TLS_STATUS } from '../../../../src/network/transport/tls/wire.ts';
 import { eventually } from '../../../support/eventually.ts';
-import { borrow, lendingHelper, tagged, udpNode } from './borrower.ts';
+import { answered, borrow, lendingHelper, tagged, udpNode } from './borrower.ts';
 
 const PUBLIC_CLIENT = { 'X-Forwarded-For': '203.0.113.7' };
 
@@ -126,7 +126,7 @@ test('a client that does not read costs a bounded number of bytes, and is cut of
   assert.ok(first !== undefined);
   client.socket.pause();
   const before = process.memoryUsage().arrayBuffers;
-  const datagram = tagged('x'.repeat(1400));
+  const datagram = answered('x'.repeat(1400));
   while (helper.server.usage.dropped === 0) {
     for (let i = 0; i < 50; i++) await node.send(datagram, first.from);
     await turn();

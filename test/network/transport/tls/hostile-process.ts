@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import type { Address } from '../../../../src/foundation/address.ts';
 import { networkTag } from '../../../../src/network/records/node-address.ts';
 import { encodeEntry } from '../../../../src/network/transport/tls/wire.ts';
+import { ANSWER_BYTE, NETWORK_TAG_BYTES } from '../../../../src/network/transport/udp-socket.ts';
 import { borrow } from './borrower.ts';
 
 /** One datagram, base64. */
@@ -18,9 +19,9 @@ export type HostileCommand =
   | { readonly do: 'connect'; readonly url: string }
   /** Sends datagrams through the last connection, without any limit of its own. */
   | { readonly do: 'shoot'; readonly shots: readonly Shot[] }
-  /** Returns whether this connection has received a datagram, base64. */
+  /** Returns whether this connection has received the answer to a datagram, base64. */
   | { readonly do: 'has'; readonly datagram: string }
-  /** Answers each datagram to a port: with the same bytes, or with others. */
+  /** Answers each datagram to a port: with the same bytes but as an answer of the record network, or with others. */
   | { readonly do: 'answer'; readonly port: number; readonly bytes: string | null };
 
 export interface HostileReply {
@@ -33,12 +34,18 @@ const NEVER_ENDS = { after: () => {} };
 const tag = networkTag('');
 let client: Awaited<ReturnType<typeof borrow>> | null = null;
 
+function answerTo(datagram: Buffer): Buffer {
+  const answer = Buffer.from(datagram);
+  answer[NETWORK_TAG_BYTES] = ANSWER_BYTE;
+  return answer;
+}
+
 async function obey(command: HostileCommand): Promise<HostileReply> {
   if (command.do === 'answer') {
     const { port, bytes } = command;
     const socket = createSocket('udp4');
     const fixed = bytes === null ? null : Buffer.from(bytes, 'base64');
-    socket.on('message', (datagram, from) => socket.send(fixed ?? datagram, from.port, from.address));
+    socket.on('message', (datagram, from) => socket.send(fixed ?? answerTo(datagram), from.port, from.address));
     socket.bind(port);
     await once(socket, 'listening');
     return {};
@@ -49,7 +56,7 @@ async function obey(command: HostileCommand): Promise<HostileReply> {
   }
   if (client === null) throw new Error('not connected');
   if (command.do === 'has') {
-    const wanted = Buffer.from(command.datagram, 'base64');
+    const wanted = answerTo(Buffer.from(command.datagram, 'base64'));
     return { has: client.received.some(({ datagram }) => wanted.equals(datagram)) };
   }
   for (const { number, to, datagram } of command.shots)

@@ -9,6 +9,7 @@ import { networkTag } from '../../../../src/network/records/node-address.ts';
 import { ANSWER_VALID_MS, MAX_UNANSWERED_PACKETS } from '../../../../src/network/transport/tls/destinations.ts';
 import { DESTINATIONS_PER_CLIENT, DESTINATIONS_PER_SOURCE } from '../../../../src/network/transport/tls/server.ts';
 import { TLS_STATUS } from '../../../../src/network/transport/tls/wire.ts';
+import { REQUEST_BYTE } from '../../../../src/network/transport/udp-socket.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { LabDaemon } from '../../../support/lab/daemons.ts';
 import { Internet, recordDepartures } from '../../../support/lab/internet.ts';
@@ -27,7 +28,7 @@ const VICTIM_V6 = '2001:db8:0:1::50';
 const NUMBERS = [1, 2, 3, 4];
 const MINUTE_MS = 60_000;
 
-const TAGGED: Buffer = Buffer.concat([networkTag(''), Buffer.from('from a stranger')]);
+const TAGGED: Buffer = Buffer.concat([networkTag(''), Buffer.of(REQUEST_BYTE), Buffer.from('from a stranger')]);
 const INITIAL: Buffer = Buffer.alloc(1200, 7);
 INITIAL[0] = 0xc3;
 INITIAL.writeUInt32BE(1, 1);
