@@ -13,6 +13,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative, resolve } from 'node:path';
+import { ProcessState } from '../test-run/plan.ts';
 import { applyMutant, type Mutant } from './generate.ts';
 
 export type Verdict = 'noticed' | 'hung' | 'unnoticed';
@@ -25,8 +26,8 @@ const TIMEOUT_FACTOR = 5;
 const TIMEOUT_MARGIN_MS = 15_000;
 /** Timeout for a test file without a fault, milliseconds. */
 const MAX_BASELINE_MS = 300_000;
-/** Timeout of a test whose usual time is unknown, milliseconds. */
-const LIMIT_MS = 60_000;
+/** Timeout of tests whose usual time is unknown and that get only the time that others leave, milliseconds. */
+const LIMIT_MS = 180_000;
 /** Heap limit of a test, so that a fault that fills memory stops the test and not the machine. */
 const HEAP_MB = 1024;
 /** Folders that unit tests do not need, or that are linked instead of copied. */
@@ -37,7 +38,7 @@ const NAMED_FILE = /['"`]([^'"`\n]*\.ts)['"`]/g;
 export interface JudgeOptions {
   /** Maximum number of test files for one fault, the nearest first. Default: all. */
   readonly maxTests?: number;
-  /** Whether all tests are known to pass, so that none runs without a fault first. */
+  /** Whether all tests are known to pass, so that none runs without a fault first, and several share a process. */
   readonly testsPass?: boolean;
 }
 
@@ -52,10 +53,11 @@ function endGroup(pid: number): void {
   }
 }
 
-/** Runs one test file. Stops it and its processes at the first failure. */
-function runTest(copy: string, file: string, limitMs: number): Promise<Verdict> {
+/** Runs test files in one process. Stops it and its processes at the first failure. */
+function runTests(copy: string, files: readonly string[], limitMs: number): Promise<Verdict> {
   const temporary = join(copy, '.tmp');
-  const args = [`--max-old-space-size=${HEAP_MB}`, '--test-reporter=tap', file];
+  const together = files.length > 1 ? ['--test', '--test-isolation=none'] : [];
+  const args = [`--max-old-space-size=${HEAP_MB}`, ...together, '--test-reporter=tap', ...files];
   const env = { ...process.env, TMPDIR: temporary, HOME: temporary, NODE_COMPILE_CACHE: join(copy, '.cache') };
   mkdirSync(temporary, { recursive: true });
   // A separate process group, so that child processes stop with it.
@@ -96,6 +98,7 @@ export class Judge {
   readonly #free: string[] = [];
   readonly #named = new Map<string, readonly string[]>();
   readonly #baselines = new Map<string, Promise<number>>();
+  readonly #state = new ProcessState();
 
   /** @param copies how many faults are judged at a time */
   constructor(root: string, copies: number, options: JudgeOptions = {}) {
@@ -143,13 +146,27 @@ export class Judge {
   #baseline(copy: string, test: string): Promise<number> {
     const measure = async () => {
       const begun = performance.now();
-      const verdict = await runTest(copy, test, MAX_BASELINE_MS);
+      const verdict = await runTests(copy, [test], MAX_BASELINE_MS);
       if (verdict !== 'unnoticed') throw new Error(`${test} fails (${verdict}) without any fault`);
       return performance.now() - begun;
     };
     const known = this.#baselines.get(test) ?? measure();
     this.#baselines.set(test, known);
     return known;
+  }
+
+  async #limitMs(copy: string, files: readonly string[]): Promise<number> {
+    const usual = await Promise.all(files.map((file) => this.#baseline(copy, file)));
+    return usual.reduce((sum, ms) => sum + ms, 0) * TIMEOUT_FACTOR + TIMEOUT_MARGIN_MS;
+  }
+
+  /** The nearest test file, which notices most faults, alone. Then the others that may share a process, in one. */
+  #together([nearest, ...others]: readonly string[]): string[][] {
+    if (nearest === undefined) return [];
+    const { shared = [], alone = [] } = Object.groupBy(others, (file) =>
+      this.#state.isTouchedBy(file) ? 'alone' : 'shared',
+    );
+    return [[nearest], ...(shared.length > 0 ? [shared] : []), ...alone.map((file) => [file])];
   }
 
   /** Plants the fault in a copy and runs the tests until one notices. At most one call per copy may run. */
@@ -161,10 +178,10 @@ export class Judge {
     const path = join(copy, mutant.file);
     const source = readFileSync(path, 'utf8');
     try {
-      for (const test of tests) {
-        const limitMs = testsPass ? LIMIT_MS : (await this.#baseline(copy, test)) * TIMEOUT_FACTOR + TIMEOUT_MARGIN_MS;
+      for (const files of testsPass ? this.#together(tests) : tests.map((test) => [test])) {
+        const limitMs = testsPass ? LIMIT_MS : await this.#limitMs(copy, files);
         writeFileSync(path, applyMutant(source, mutant));
-        const verdict = await runTest(copy, test, limitMs);
+        const verdict = await runTests(copy, files, limitMs);
         writeFileSync(path, source);
         if (verdict !== 'unnoticed') return verdict;
       }

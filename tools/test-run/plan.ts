@@ -79,6 +79,11 @@ function rankOf({ files: [first = ''] }: Job): number {
   return rank < 0 ? FIRST.length : rank;
 }
 
+/** Whether the files of a job run processes or simulations. */
+export function isSlow(job: Job): boolean {
+  return rankOf(job) < FIRST.length;
+}
+
 /** The jobs of unit tests: one per folder, and one per file that runs alone. The slowest come first. */
 export function planJobs(
   files: { readonly unit: readonly string[]; readonly endToEnd: readonly string[] },

@@ -5,15 +5,23 @@ import type { JobResult } from './job.ts';
 /** Slowest files that are listed. */
 const SLOWEST = 10;
 
+/** The state of a run. */
+export interface Progress {
+  /** Ended files. */
+  readonly files: number;
+  /** Passed tests. */
+  readonly passed: number;
+  /** Failed jobs. */
+  readonly failed: number;
+  /** Ended share of the work, 0 to 1. */
+  readonly done: number;
+}
+
 /** One line about the state of a run. @param elapsed seconds */
-export function progressLine(
-  { files, passed, failed }: { readonly files: number; readonly passed: number; readonly failed: number },
-  total: number,
-  elapsed: number,
-): string {
+export function progressLine({ files, passed, failed, done }: Progress, total: number, elapsed: number): string {
   const counts = `${files} of ${total} files, ${passed} tests passed, ${failed} failed`;
   if (files === 0 || files >= total) return counts;
-  return `${counts}, about ${Math.ceil(((elapsed / files) * (total - files)) / 60)} min left`;
+  return `${counts}, about ${Math.ceil(((elapsed / done) * (1 - done)) / 60)} min left`;
 }
 
 /** The files that took longest. */

@@ -3,13 +3,13 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type JobOptions, type JobResult, runJob } from './job.ts';
-import type { Job } from './plan.ts';
+import { isSlow, type Job } from './plan.ts';
 import { failedJobs, progressLine, skippedTests, slowest } from './report.ts';
 
 /** Jobs in parallel beyond the number of cores: some tests wait for timers and processes most of the time. */
 const EXTRA_JOBS = 2;
-/** End-to-end tests in parallel, as each runs several processes. */
-const END_TO_END_JOBS = 2;
+/** End-to-end tests in parallel. Each runs several processes, which wait half of the time. */
+const END_TO_END_JOBS = 3;
 /** Interval between lines about the progress, milliseconds. */
 const PROGRESS_MS = 30_000;
 
@@ -20,6 +20,21 @@ export function scratchFolders(): Pick<JobOptions, 'scratch' | 'compiled'> {
   const compiled = join(scratch, 'compiled');
   mkdirSync(compiled);
   return { scratch, compiled };
+}
+
+/** Usual time of a test file that runs processes or simulations, in multiples of another one. */
+const SLOW_FILE = 8;
+
+function filesOf({ files }: Job): number {
+  return files.length;
+}
+
+function workOf(job: Job): number {
+  return job.files.length * (isSlow(job) ? SLOW_FILE : 1);
+}
+
+function totalOf(jobs: readonly Job[], of: (job: Job) => number): number {
+  return jobs.reduce((sum, job) => sum + of(job), 0);
 }
 
 function print({ job: { name, files }, passed, tests, took, output }: JobResult): void {
@@ -35,21 +50,24 @@ export async function runJobs(
 ): Promise<boolean> {
   const waiting = [...jobs];
   const results: JobResult[] = [];
-  const total = jobs.reduce((sum, { files }) => sum + files.length, 0);
+  const [total, work] = [totalOf(jobs, filesOf), totalOf(jobs, workOf)];
   const begunAt = performance.now();
   let endToEnd = 0;
   const showProgress = (): void => {
-    const files = results.reduce((sum, { job }) => sum + job.files.length, 0);
+    const ended = results.map(({ job }) => job);
     const tests = results.flatMap((result) => result.tests);
     const passed = tests.filter((one) => one.passed).length;
-    const state = { files, passed, failed: results.filter((result) => !result.passed).length };
+    const state = {
+      ...{ files: totalOf(ended, filesOf), passed, failed: results.filter((result) => !result.passed).length },
+      done: totalOf(ended, workOf) / work,
+    };
     console.log(`[${progressLine(state, total, (performance.now() - begunAt) / 1000)}]`);
   };
   const next = (): Job | undefined => {
     const at = waiting.findIndex(({ isEndToEnd }) => !isEndToEnd || endToEnd < END_TO_END_JOBS);
     return at < 0 ? undefined : waiting.splice(at, 1)[0];
   };
-  const work = async (): Promise<void> => {
+  const worker = async (): Promise<void> => {
     for (let job = next(); job !== undefined; job = next()) {
       if (job.isEndToEnd) endToEnd++;
       const result = await runJob(job, folders);
@@ -59,7 +77,7 @@ export async function runJobs(
     }
   };
   const timer = setInterval(showProgress, PROGRESS_MS);
-  await Promise.all(Array.from({ length: availableParallelism() + EXTRA_JOBS }, work));
+  await Promise.all(Array.from({ length: availableParallelism() + EXTRA_JOBS }, worker));
   clearInterval(timer);
   showProgress();
   const skipped = skippedTests(results.flatMap((result) => result.tests));

@@ -15,10 +15,10 @@ function result(files: readonly string[], more: Partial<JobResult> = {}): JobRes
 }
 
 test('a run of tests reports counts and an estimate', () => {
-  const state = { files: 10, passed: 200, failed: 1 };
+  const state = { files: 10, passed: 200, failed: 1, done: 0.25 };
   assert.equal(progressLine(state, 40, 60), '10 of 40 files, 200 tests passed, 1 failed, about 3 min left');
   assert.equal(progressLine(state, 10, 60), '10 of 10 files, 200 tests passed, 1 failed');
-  assert.equal(progressLine({ ...state, files: 0 }, 40, 0), '0 of 40 files, 200 tests passed, 1 failed');
+  assert.equal(progressLine({ ...state, files: 0, done: 0 }, 40, 0), '0 of 40 files, 200 tests passed, 1 failed');
 });
 
 test('the slowest ten files are listed', () => {
