@@ -36,13 +36,8 @@ const RULES: readonly Rule[] = [
   },
   {
     name: 'adapters of the transport do not import each other',
-    from: /^src\/network\/transport\/(quic|lan-tcp|udp-lane|memory)\//,
-    to: '^src/network/transport/(?!$1/)(quic|lan-tcp|udp-lane|memory)/',
-  },
-  {
-    name: 'only tests and simulations use the in-memory transport',
-    from: /^src\/(?!network\/transport\/memory\/)/,
-    to: '^src/network/transport/memory/',
+    from: /^src\/network\/transport\/(quic|lan-tcp|udp-lane)\//,
+    to: '^src/network/transport/(?!$1/)(quic|lan-tcp|udp-lane)/',
   },
   {
     name: 'of the adapters, reachability imports only QUIC, whose ports it lends',

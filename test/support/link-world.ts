@@ -19,9 +19,9 @@ import type {
 import { UNHELPED } from '../../src/network/peers/dial.ts';
 import { PeerTable } from '../../src/network/peers/peer-table.ts';
 import type { LanTcp } from '../../src/network/transport/lan-tcp/lan-tcp.ts';
-import { type MemoryEndpointOptions, MemoryNetwork } from '../../src/network/transport/memory/memory-network.ts';
 import type { Endpoint } from '../../src/network/transport/types.ts';
 import { newIdentity, type TestIdentity } from './identities.ts';
+import { type MemoryEndpointOptions, MemoryNetwork } from './memory-network.ts';
 
 interface NodeOptions extends Omit<MemoryEndpointOptions, 'publicKey'> {
   readonly key?: KeyPair;

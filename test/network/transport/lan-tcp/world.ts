@@ -17,9 +17,9 @@ import {
 } from '../../../../src/network/transport/lan-tcp/greeting.ts';
 import { LanTcp } from '../../../../src/network/transport/lan-tcp/lan-tcp.ts';
 import { LanTcpConnection } from '../../../../src/network/transport/lan-tcp/lan-tcp-connection.ts';
-import { MemoryNetwork } from '../../../../src/network/transport/memory/memory-network.ts';
 import type { Stream, UpgradeCaller, UpgradePeer, UpgradeState } from '../../../../src/network/transport/types.ts';
 import { eventually } from '../../../support/eventually.ts';
+import { MemoryNetwork } from '../../../support/memory-network.ts';
 import { connectedPair, type Harness, inbox, type Pair, type StreamPair } from '../world.ts';
 
 export const HOST = '127.0.0.1';

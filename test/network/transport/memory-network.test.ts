@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { systemClock } from '../../../../src/foundation/clock.ts';
-import { MemoryNetwork } from '../../../../src/network/transport/memory/memory-network.ts';
-import { settle } from '../../../support/link-world.ts';
-import { TestClock } from '../../../support/test-clock.ts';
-import { endpointConformance } from '../conformance.ts';
-import { connect, failure, type Node, openPair, type Pair, readAll, startNode } from '../world.ts';
+import { systemClock } from '../../../src/foundation/clock.ts';
+import { settle } from '../../support/link-world.ts';
+import { MemoryNetwork } from '../../support/memory-network.ts';
+import { TestClock } from '../../support/test-clock.ts';
+import { endpointConformance } from './conformance.ts';
+import { connect, failure, type Node, openPair, type Pair, readAll, startNode } from './world.ts';
 
 const network = new MemoryNetwork({ clock: systemClock });
 

@@ -1,14 +1,14 @@
 /**
- * Endpoints in one process, for tests and simulations. Every event is a task of the injected clock or `defer`, in a fixed
+ * Endpoints in one process, for tests. Every event is a task of the injected clock or `defer`, in a fixed
  * order: the network adds no timers and no randomness. Lines between endpoints can be slow, cut or one-way, and
  * endpoints can refuse dials, not answer them, or crash.
  */
-import type { Address } from '../../../foundation/address.ts';
-import { equalBytes } from '../../../foundation/bytes.ts';
-import type { Clock, Timer } from '../../../foundation/clock.ts';
-import { detach } from '../../../foundation/detached.ts';
-import { SvcError } from '../../../foundation/errors.ts';
-import { awakeClock } from '../../../foundation/stall.ts';
+import type { Address } from '../../src/foundation/address.ts';
+import { equalBytes } from '../../src/foundation/bytes.ts';
+import type { Clock, Timer } from '../../src/foundation/clock.ts';
+import { detach } from '../../src/foundation/detached.ts';
+import { SvcError } from '../../src/foundation/errors.ts';
+import { awakeClock } from '../../src/foundation/stall.ts';
 import {
   type ConnectionLimits,
   ConnectionTable,
@@ -17,10 +17,10 @@ import {
   MAX_STREAMS_PER_CONNECTION,
   OPEN_STREAM_TIMEOUT_MS,
   STREAM_WINDOW_BYTES,
-} from '../connection-limits.ts';
-import { kindByScope, type Path, plainPath, type Way, wayPath } from '../path.ts';
-import { StreamError, WatchedStream } from '../stream.ts';
-import type { Connection, ConnectionStats, DialOptions, Endpoint, Stream } from '../types.ts';
+} from '../../src/network/transport/connection-limits.ts';
+import { kindByScope, type Path, plainPath, type Way, wayPath } from '../../src/network/transport/path.ts';
+import { StreamError, WatchedStream } from '../../src/network/transport/stream.ts';
+import type { Connection, ConnectionStats, DialOptions, Endpoint, Stream } from '../../src/network/transport/types.ts';
 
 /** Size of an acknowledgement for a chunk, bytes. */
 const RECEIPT_BYTES = 32;
