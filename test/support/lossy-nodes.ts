@@ -23,19 +23,16 @@ interface Options {
   /** Replace the lanes of a side. */
   readonly near?: BulkStreams;
   readonly far?: BulkStreams;
-  /** The called node is of a version without bulk links. */
-  readonly isOld?: boolean;
 }
 
 export async function lossyNodes(
   t: TestContext,
-  { loss, maxBytes, near: nearLanes, far: farLanes, isOld = false }: Options,
+  { loss, maxBytes, near: nearLanes, far: farLanes }: Options,
 ): Promise<LossyNodes> {
   const ports = { near: 0, far: 0 };
   const lanes = { near: TestLanes.behind(() => ports.near), far: TestLanes.behind(() => ports.far) };
   const near = new NativeNode(KeyPair.generate(), 0, false, undefined, nearLanes ?? lanes.near);
-  const farBulk = isOld ? undefined : (farLanes ?? lanes.far);
-  const far = new NativeNode(KeyPair.generate(), 0, false, undefined, farBulk);
+  const far = new NativeNode(KeyPair.generate(), 0, false, undefined, farLanes ?? lanes.far);
   await Promise.all([near.start(), far.start()]);
   const paths: LossyPath[] = [];
   const lossy = async (port: number): Promise<number> => {

@@ -43,8 +43,6 @@ export class BulkMoves {
   readonly #streams: BulkStreams;
   readonly #lossy: LruCache<string, true>;
   readonly #sessions = new WeakMap<NodeSession, SessionLinks>();
-  /** Connections to nodes that do not know these links. */
-  readonly #unable = new WeakSet<NodeSession>();
 
   constructor(clock: Clock, streams: BulkStreams) {
     this.#clock = clock;
@@ -54,15 +52,10 @@ export class BulkMoves {
 
   /** The number for a new link on a stream, or null if it cannot move. */
   numberFor(session: NodeSession, stream: Stream): number | null {
-    if (this.#unable.has(session) || !canMove(session, stream)) return null;
+    if (!canMove(session, stream)) return null;
     const links = this.#linksOf(session);
     if (links.next > MAX_NUMBER) return null;
     return links.next++;
-  }
-
-  /** The other node does not know links that move. */
-  unknownTo(session: NodeSession): void {
-    this.#unable.add(session);
   }
 
   /** A link that this node opened under this number may move. */

@@ -38,13 +38,6 @@ class NodeGone extends SvcError {
   }
 }
 
-/** The other node does not know the kind of bulk links, or the purpose. */
-class NoBulkLinks extends Refusal {
-  constructor() {
-    super(STATUS.unknownPurpose);
-  }
-}
-
 /** The state of an attempt to open a link. */
 interface Tried {
   /** The connection is older than the attempt, so it may be dead. */
@@ -222,10 +215,6 @@ export class LinkInitiator {
           if (trace !== undefined) trace.path = session.connection.path.kind;
           return await asStep(trace, 'link', () => this.#request(session, opening, watch));
         } catch (error) {
-          if (error instanceof NoBulkLinks) {
-            this.#moves?.unknownTo(session);
-            continue;
-          }
           const next = signal.aborted ? 'give up' : nextStep(error, tried);
           if (next === 'give up') throw error;
           tried.isProofRepeated = next === 'prove again';
@@ -264,8 +253,6 @@ export class LinkInitiator {
       session.heard();
       if (status !== STATUS.ok) {
         if (early !== undefined) first?.refused?.();
-        // protocol-links.md, step 18
-        if (number !== null && status === STATUS.unknownPurpose) throw new NoBulkLinks();
         throw this.#refusal(status, caller);
       }
       this.#proven.accepted(session, caller);

@@ -108,7 +108,6 @@ test('the next link to the same node uses a lane almost from its start', async (
 for (const [name, options] of [
   ['no room for a lane at the caller', { near: NO_LANES }],
   ['no room for a lane at the called node', { far: NO_LANES }],
-  ['a called node without bulk links', { isOld: true }],
 ] as const)
   test(`${name}: the link stays on its connection`, async (t) => {
     const nodes = await lossyNodes(t, { loss: 0.02, ...options });
