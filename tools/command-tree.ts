@@ -17,6 +17,8 @@ export interface CommandText {
   readonly about: string;
   readonly arguments: readonly Word[];
   readonly options: readonly Word[];
+  /** The heading in the help of its parent, such as `Agents:`; empty without one. */
+  readonly group: string;
   /** Command lines. */
   readonly examples: readonly string[];
   readonly commands: readonly CommandText[];
@@ -62,6 +64,7 @@ export function describeCommand(command: Command, path: string): CommandText {
   return {
     usage: [path, ...typed].join(' '),
     about: help.commandDescription(command),
+    group: command.helpGroup(),
     arguments: command.registeredArguments
       .filter(({ description }) => description !== '')
       .map((one) => ({ typed: one.name(), meaning: one.description })),
