@@ -40,6 +40,24 @@ export const AllowBody = closed({
 
 export const ShownAllowBody = exactlyOne(AllowBody, ['aid', 'secret', 'generate_secret']);
 
+const ToolName = Type.String({ maxLength: MAX_TOOL_NAME_CHARS, pattern: TOOL_NAME_PATTERN });
+const ToolNames = Type.Array(ToolName, {
+  minItems: 1,
+  maxItems: MAX_ENTRY_TOOLS,
+  description: 'Limits calls to these MCP tools.',
+});
+
+/** The same for agents, whose entries can be limited. */
+const AgentAllowBody = closed({
+  ...AllowBody.properties,
+  tools: Type.Optional(ToolNames),
+  service_tcp: Type.Optional(
+    Type.String({
+      description: 'The bound temporary service. The AID may call only this service, and the entry ends with it.',
+    }),
+  ),
+});
+
 export const AllowEntry = Type.Object({
   id: Type.String(),
   aid: Type.Optional(AidText),
@@ -49,6 +67,9 @@ export const AllowEntry = Type.Object({
   created_at: Timestamp,
   expires_at: Type.Optional(Timestamp),
   tools: Type.Optional(Type.Array(Type.String(), { description: 'The MCP tools that the AID is limited to.' })),
+  service_tcp: Type.Optional(
+    Type.String({ description: 'The service that the AID may call. The entry ends with it.' }),
+  ),
 });
 
 export const DenyEntry = Type.Object({
@@ -113,10 +134,10 @@ export const accessOperations = declare(COMMON, {
   aclAllow: {
     summary: 'Allows an AID, or every caller that presents a secret. An existing entry is renewed.',
     route: 'POST /agents/{aid}/acl/allow',
-    body: AllowBody,
-    shownBody: ShownAllowBody,
+    body: AgentAllowBody,
+    shownBody: exactlyOne(AgentAllowBody, ['aid', 'secret', 'generate_secret']),
     output: AllowEntry,
-    errors: [...COMMON.errors, 'quota_exceeded'],
+    errors: [...COMMON.errors, 'quota_exceeded', 'wrong_state'],
   },
 
   aclDeny: {
@@ -141,8 +162,6 @@ export const accessOperations = declare(COMMON, {
     output: Ok,
   },
 });
-
-const ToolName = Type.String({ maxLength: MAX_TOOL_NAME_CHARS, pattern: TOOL_NAME_PATTERN });
 
 const RequestParams = closed({ id: Id });
 
@@ -195,13 +214,7 @@ export const accessRequestOperations = declare(DECISION, {
           description: 'Allows one call, or one TCP connection for a tunnel.',
         }),
       ),
-      tools: Type.Optional(
-        Type.Array(ToolName, {
-          minItems: 1,
-          maxItems: MAX_ENTRY_TOOLS,
-          description: 'Limits calls to these MCP tools.',
-        }),
-      ),
+      tools: Type.Optional(ToolNames),
       expires_at: Type.Optional(Timestamp),
     }),
     output: Ok,

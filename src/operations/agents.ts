@@ -64,6 +64,9 @@ export const AclView = Type.Object({
       created_at: Timestamp,
       expires_at: Type.Optional(Timestamp),
       tools: Type.Optional(Type.Array(Type.String(), { description: 'The MCP tools that the AID is limited to.' })),
+      service_tcp: Type.Optional(
+        Type.String({ description: 'The service that the AID may call. The entry ends with it.' }),
+      ),
     }),
   ),
   deny: Type.Array(

@@ -199,7 +199,7 @@ describe('an MCP server for a friend', () => {
     for (const one of heard)
       assert.match(one, /^OPTIONS \* HTTP\/1\.1\r\nHost: localhost\r\nSvc-Service-Challenge: [0-9a-f]{64}\r\n\r\n$/);
     // Shared again, at another port, it is the same agent.
-    share = new ShareCommand(home, '--name', 'notes', '--', process.execPath, FIXTURE);
+    share = new ShareCommand(home, '--name', 'notes', '--allow', me, '--', process.execPath, FIXTURE);
     const next = await share.told();
     assert.equal(next.aid, told.aid);
     assert.notEqual(next.service_tcp, told.service_tcp);
@@ -235,7 +235,7 @@ describe('an MCP server for a friend', () => {
     await svcOk(home, 'serve', '--off', '--name', 'notes');
     assert.equal(await bound(), '');
     // The same agent is used again, and the client's session continues.
-    share = new ShareCommand(home, '--name', 'notes', '--', process.execPath, FIXTURE);
+    share = new ShareCommand(home, '--name', 'notes', '--allow', me, '--', process.execPath, FIXTURE);
     const next = await share.told();
     assert.equal(next.aid, told.aid);
     assert.deepEqual(next.allowed, [me]);
@@ -244,6 +244,67 @@ describe('an MCP server for a friend', () => {
       return result !== null && textOf(result) === '{}';
     });
   });
+});
+
+test('the callers of a share use only its tools, and lose access with it', async (t) => {
+  const daemon = await TestDaemon.start();
+  t.after(() => daemon.stop());
+  const [aid, bob] = [await daemon.newAgent(), await daemon.newAgent()];
+  let share: ShareCommand | undefined;
+  t.after(() => share?.end('SIGKILL'));
+  const begin = async (...options: readonly string[]): Promise<SharedServer> => {
+    share = new ShareCommand(daemon, '--aid', aid, ...options, '--', process.execPath, FIXTURE);
+    return share.told();
+  };
+  const entries = async () =>
+    (
+      await daemon.call<{ allow: { aid: string; tools?: string[]; service_tcp: string }[] }>(
+        'GET',
+        `/agents/${aid}/acl`,
+      )
+    ).allow;
+  let at = new URL('http://127.0.0.1');
+  const client = async (): Promise<Client> => {
+    const made = await connected(new StreamableHTTPClientTransport(at), LEGACY);
+    t.after(() => made.close());
+    return made;
+  };
+
+  const { service_tcp, allowed } = await begin('--tools', `${bob}=echo`);
+  assert.deepEqual(allowed, [bob]);
+  assert.deepEqual(
+    (await entries()).map((one) => [one.aid, one.tools, one.service_tcp]),
+    [[bob, ['echo'], service_tcp]],
+  );
+  const { url } = await daemon.call<{ url: string }>('POST', `/origins/${aid}`, { local_aid: bob });
+  at = new URL('/mcp', url);
+  assert.match(await svcOk(daemon, 'agents', 'acl', 'show', aid), /only echo .* with its service/);
+  const limited = await client();
+  assert.deepEqual(
+    (await limited.listTools()).tools.map(({ name }) => name),
+    ['echo'],
+  );
+  assert.equal(textOf(await limited.callTool({ name: 'echo', arguments: { a: 1 } })), '{"a":1}');
+  assert.ok((await limited.listResources()).resources.length > 0);
+  await assert.rejects(limited.callTool({ name: 'who' }));
+  const body = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","Name":"who"}}';
+  const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+  assert.equal((await fetch(at, { method: 'POST', headers, body })).status, 403);
+
+  // A share with all tools names its own callers.
+  await share?.end('SIGKILL');
+  await begin();
+  assert.deepEqual(await entries(), []);
+  await assert.rejects(client());
+  await share?.end('SIGTERM');
+  await begin('--allow', bob);
+  assert.equal(textOf(await (await client()).callTool({ name: 'echo', arguments: {} })), '{}');
+  // Another service of the agent does not know them either.
+  assert.equal(await share?.end('SIGTERM'), 0);
+  assert.deepEqual(await entries(), []);
+  await svcOk(daemon, 'agents', 'acl', 'default', aid, 'deny');
+  await svcOk(daemon, 'serve', 'http://127.0.0.1:9', '--aid', aid);
+  assert.equal((await fetch(at)).status, 403);
 });
 
 test('sharing restores the access default that it changed', async (t) => {

@@ -48,6 +48,8 @@ export interface CallWorld {
   access: (request: AccessRequest) => void | Promise<void>;
   /** Limits the caller to these MCP tools. */
   tools: readonly string[] | null;
+  /** With `tools`, everything else of the MCP server too. */
+  isServer: boolean;
   /** A call from `local` to `remote`. */
   call(call?: Partial<Call>): Promise<CallResponse>;
 }
@@ -80,7 +82,7 @@ export async function callWorld(t: TestContext, clock: Clock = systemClock): Pro
     authorize: (request) => world.access(request),
     enter: async (request) => {
       await world.access(request);
-      return { tools: world.tools, begin: () => () => {} };
+      return { tools: world.tools, isServer: world.isServer, begin: () => () => {} };
     },
     isNamed: ({ caller }) => world.named.has(caller),
     callers,
@@ -108,6 +110,7 @@ export async function callWorld(t: TestContext, clock: Clock = systemClock): Pro
     givesEvidence: false,
     access: () => {},
     tools: null,
+    isServer: false,
     call: (call = {}) => caller.request(local, remote, { method: 'GET', path: '/', headers: [], body: null, ...call }),
   };
   far.authorize = (request) => world.access(request);

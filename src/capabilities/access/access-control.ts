@@ -25,7 +25,7 @@ const CONTROLLED_PURPOSES: ReadonlySet<Purpose> = new Set<Purpose>(['http', ...T
 /** The kinds of exchanges that an owner can allow once, by purpose. */
 const KINDS: Partial<Record<Purpose, AskKind>> = { http: 'call', tcp: 'tunnel', 'tcp-probe': 'tunnel' };
 
-const FREE: Admission = { tools: null, begin: () => () => {} };
+const FREE: Admission = { tools: null, isServer: false, begin: () => () => {} };
 
 export class AccessControl {
   readonly #lists: AccessLists;
@@ -83,7 +83,7 @@ export class AccessControl {
 
   /**
    * Checks an exchange as it begins. `authorize` also accepts links for exchanges that have begun.
-   * @throws SvcError as `authorize`
+   * @throws SvcError as `authorize`; `calls_only` for a probe of a caller that may only call the bound service
    */
   async enter(request: AccessRequest): Promise<Admission> {
     try {
@@ -104,20 +104,23 @@ export class AccessControl {
     await this.#check(request, true);
   }
 
-  /** What a caller may do that the access list alone does not allow. */
+  /** The permission of a caller without a full entry in the access list. */
   #admissionByGrant(request: AccessRequest): Admission | null {
     const { called, caller, purpose } = request;
     const kind = KINDS[purpose];
     const grants = this.#grants;
     if (grants === null || kind === undefined) return null;
     if (this.isClosedTo(request) || this.isDenied(called, caller)) return null;
+    // A program that opens a local address asks first whether it could connect.
+    if (purpose === 'tcp-probe' && this.#lists.rules(called).serviceCallers.has(caller))
+      throw new SvcError('calls_only');
     const grant = grants.find(called, caller, kind);
     if (grant === null) return null;
     const begin = (): (() => void) => {
       if (!grant.use()) throw new SvcError('access_denied');
-      return grants.begin(called, caller, kind);
+      return grant.isOnce ? grants.begin(called, caller, kind) : () => {};
     };
-    return { tools: grant.tools, begin };
+    return { tools: grant.tools, isServer: grant.isServer, begin };
   }
 
   /** @param withGrants accept exchanges that are allowed once, or that have begun */
@@ -130,6 +133,7 @@ export class AccessControl {
     const now = this.#clock.now();
     if (decide(rules, caller, now) === 'allow') return;
     if (isDenied(rules, caller, now)) throw new SvcError('access_denied');
+    if (withGrants && purpose === 'tcp-probe' && rules.serviceCallers.has(caller)) return;
     const kind = KINDS[purpose];
     if (withGrants && kind !== undefined && this.#grants?.mayOpen(called, caller, kind) === true) return;
     if (!hasSecrets(rules, now) || accessToken === undefined || rules.salt === null)

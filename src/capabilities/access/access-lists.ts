@@ -17,7 +17,7 @@ import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
 import { newId } from '../../foundation/ids.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
-import type { AccessRepository, AidEntry, SecretEntry } from '../../foundation/store/access.ts';
+import type { AccessRepository, AidEntry, SecretEntry, ServiceCaller } from '../../foundation/store/access.ts';
 import type { DeriveSecret } from './derivations.ts';
 import { type AccessRules, initialPolicy, nextExpiry, rulesOf, type Subject } from './rules.ts';
 
@@ -44,7 +44,19 @@ export interface AllowInput {
   readonly expiresAt?: number | undefined;
   /** Limits an AID to these MCP tools. */
   readonly tools?: readonly string[] | undefined;
+  /** The address of the bound temporary service: an AID may only call it, and the entry ends with it. */
+  readonly service?: string | undefined;
 }
+
+/** The services of an agent. */
+export interface BoundServices {
+  /** Empty for none. */
+  readonly bound: string;
+  /** The services that a temporary service replaced; null if the bound service is permanent. */
+  readonly before: readonly string[] | null;
+}
+
+const NO_SERVICES: BoundServices = { bound: '', before: null };
 
 function invalid(message: string, path: string): SvcError {
   return new SvcError('invalid_request', { message, details: { path } });
@@ -54,6 +66,7 @@ export class AccessLists {
   readonly #repository: AccessRepository;
   readonly #clock: Clock;
   readonly #derive: DeriveSecret;
+  readonly #servicesOf: (subject: Subject) => BoundServices | undefined;
   readonly #rules = new LruCache<Subject, AccessRules>({ maxEntries: MAX_CACHED_RULES });
   /** Cached views, until the subject changes. */
   readonly #views = new LruCache<Subject, AccessView>({ maxEntries: MAX_CACHED_VIEWS });
@@ -62,8 +75,15 @@ export class AccessLists {
 
   /**
    * @param derive hashes new secrets
+   * @param servicesOf the present services of a subject; undefined if it has none
    */
-  constructor(repository: AccessRepository, clock: Clock, derive: DeriveSecret) {
+  constructor(
+    repository: AccessRepository,
+    clock: Clock,
+    derive: DeriveSecret,
+    servicesOf: (subject: Subject) => BoundServices | undefined = () => undefined,
+  ) {
+    this.#servicesOf = servicesOf;
     this.#repository = repository;
     this.#clock = clock;
     this.#derive = derive;
@@ -76,7 +96,7 @@ export class AccessLists {
     return {
       default: stored?.policy ?? initialPolicy(subject),
       ...(before === null ? {} : { default_before: before }),
-      allow: (stored?.allow ?? []).map(allowView),
+      allow: [...(stored?.allow ?? []).map(allowView), ...(stored?.serviceCallers ?? []).map(serviceCallerView)],
       deny: (stored?.deny ?? []).map(denyView),
     };
   }
@@ -104,7 +124,7 @@ export class AccessLists {
   rules(subject: Subject): AccessRules {
     const known = this.#rules.get(subject);
     if (known !== undefined) return known;
-    const rules = rulesOf(subject, this.#repository.load(subject));
+    const rules = rulesOf(subject, this.#repository.load(subject), this.#services(subject).bound);
     this.#rules.set(subject, rules);
     this.#scheduleExpiry(subject, rules);
     return rules;
@@ -123,20 +143,40 @@ export class AccessLists {
     this.#changed(subject);
   }
 
-  /** Sets the permanent default again, if the present one is temporary. */
-  restoreDefault(subject: Subject): void {
-    const before = this.#repository.load(subject)?.policyBefore ?? null;
-    if (before !== null) this.setDefault(subject, before);
+  /**
+   * Applies a change of the services of an agent. Callers of services that ended are deleted, and the permanent default
+   * returns when no temporary service is left.
+   */
+  servicesChanged(subject: Subject): void {
+    const stored = this.#repository.load(subject);
+    const { bound, before } = this.#services(subject);
+    if (stored === null) return;
+    if (stored.serviceCallers.length > 0) {
+      this.#repository.keepServiceCallers(subject, before === null ? [] : [bound, ...before]);
+      this.#changed(subject);
+    }
+    if (before === null && stored.policyBefore !== null) this.setDefault(subject, stored.policyBefore);
+  }
+
+  /** Deletes the callers of a service whose program stopped, although it is still bound. */
+  serviceStopped(subject: Subject, service: string): void {
+    const services = (this.#repository.load(subject)?.serviceCallers ?? []).map((one) => one.service);
+    if (!services.includes(service)) return;
+    this.#repository.keepServiceCallers(
+      subject,
+      services.filter((one) => one !== service),
+    );
+    this.#changed(subject);
   }
 
   /**
    * Allows an AID, or every caller that presents a secret. An AID or secret that is already listed is renewed. A
    * generated secret is returned as `secret`, this once only.
    * @throws SvcError `invalid_request`, `bad_aid`, `quota_exceeded`, `not_found` if the subject was removed while its
-   *   secret was hashed
+   *   secret was hashed, `wrong_state` if the named service is not bound temporarily
    */
   async allow(subject: Subject, input: AllowInput): Promise<AllowEntryView & { secret?: string }> {
-    const { aid, secret, generateSecret = false, label, expiresAt, tools } = input;
+    const { aid, secret, generateSecret = false, label, expiresAt, tools, service } = input;
     if (Number(aid !== undefined) + Number(secret !== undefined) + Number(generateSecret) !== 1)
       throw invalid('Give exactly one of aid, secret and generate_secret.', '');
     if (label !== undefined && label.length > MAX_LABEL_CHARS)
@@ -144,6 +184,11 @@ export class AccessLists {
     this.#requireFuture(expiresAt);
     if (tools !== undefined && (aid === undefined || tools.length === 0 || tools.length > MAX_ENTRY_TOOLS))
       throw invalid(`tools needs an aid and 1 to ${MAX_ENTRY_TOOLS} names.`, '/tools');
+    if (service !== undefined) {
+      if (aid === undefined || label !== undefined || expiresAt !== undefined)
+        throw invalid('service_tcp needs an aid, and no label and no end.', '/service_tcp');
+      return serviceCallerView(this.#putServiceCaller(subject, parseAid(aid), service, tools ?? null));
+    }
     const common = { ...this.#newEntry(), label: label ?? null, expiresAt: expiresAt ?? null };
     if (aid !== undefined)
       return allowView(this.#put(subject, 'allow', { ...common, aid: parseAid(aid), tools: tools ?? null }));
@@ -178,8 +223,10 @@ export class AccessLists {
 
   /** @throws SvcError `not_found` */
   remove(subject: Subject, list: AccessListName, id: string): void {
-    if (!this.#repository.remove(subject, list, id))
-      throw new SvcError('not_found', { message: `The ${list} list has no entry "${id}".` });
+    const isRemoved =
+      this.#repository.remove(subject, list, id) ||
+      (list === 'allow' && this.#repository.removeServiceCaller(subject, id));
+    if (!isRemoved) throw new SvcError('not_found', { message: `The ${list} list has no entry "${id}".` });
     this.#changed(subject);
   }
 
@@ -204,6 +251,10 @@ export class AccessLists {
     for (const timer of this.#expiries.values()) timer.cancel();
   }
 
+  #services(subject: Subject): BoundServices {
+    return this.#servicesOf(subject) ?? NO_SERVICES;
+  }
+
   #newEntry(): { readonly id: string; readonly createdAt: number } {
     return { id: newId(), createdAt: this.#clock.now() };
   }
@@ -211,6 +262,23 @@ export class AccessLists {
   /** The salt of a subject. Creates the row if there is none. */
   #create(subject: Subject): Uint8Array {
     return this.#repository.create(subject, initialPolicy(subject), new Uint8Array(randomBytes(SECRET_SALT_BYTES)));
+  }
+
+  #putServiceCaller(subject: Subject, aid: Aid, service: string, tools: readonly string[] | null): ServiceCaller {
+    const { bound, before } = this.#services(subject);
+    if (bound !== service || before === null)
+      throw new SvcError('wrong_state', {
+        message: `${service} is not bound to this agent as a temporary service. Bind it first.`,
+      });
+    this.#create(subject);
+    const known = this.#repository.load(subject)?.serviceCallers ?? [];
+    if (known.length >= MAX_LIST_ENTRIES && !known.some((one) => one.aid === aid && one.service === service))
+      throw new SvcError('quota_exceeded', {
+        message: `The services of an agent can allow at most ${MAX_LIST_ENTRIES} callers. Remove an entry first.`,
+      });
+    const kept = this.#repository.putServiceCaller(subject, { ...this.#newEntry(), aid, service, tools });
+    this.#changed(subject);
+    return kept;
   }
 
   #put<E extends AidEntry | SecretEntry>(subject: Subject, list: AccessListName, entry: E): E {
@@ -258,6 +326,8 @@ interface AllowEntryView {
   created_at: string;
   expires_at?: string;
   tools?: string[];
+  /** The service with which the entry ends. */
+  service_tcp?: string;
 }
 
 interface DenyEntryView {
@@ -283,6 +353,16 @@ function allowView(entry: AidEntry | SecretEntry): AllowEntryView {
     created_at: isoTime(entry.createdAt),
     ...(entry.expiresAt === null ? {} : { expires_at: isoTime(entry.expiresAt) }),
     ...('aid' in entry && entry.tools !== null ? { tools: [...entry.tools] } : {}),
+  };
+}
+
+function serviceCallerView({ id, aid, createdAt, tools, service }: ServiceCaller): AllowEntryView {
+  return {
+    id,
+    aid,
+    created_at: isoTime(createdAt),
+    ...(tools === null ? {} : { tools: [...tools] }),
+    service_tcp: service,
   };
 }
 

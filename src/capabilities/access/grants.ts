@@ -8,13 +8,17 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { AccessRequestRow, AccessRequestStore } from '../../foundation/store/access-requests.ts';
 import type { AccessLists } from './access-lists.ts';
-import { toolsOf } from './rules.ts';
+import { type AccessRules, toolsOf } from './rules.ts';
 
 /**
  * An exchange that may begin. `tools` limits it to calls of these MCP tools: other messages of MCP do not use it up.
  */
 export interface Grant {
   readonly tools: readonly string[] | null;
+  /** See `Admission`. */
+  readonly isServer: boolean;
+  /** The exchange was allowed once. While it lasts, its caller may open links. */
+  readonly isOnce: boolean;
   /** Uses up an exchange that is allowed once; it is on disk when this returns. False if another one was faster. */
   use(): boolean;
 }
@@ -37,11 +41,11 @@ export class Grants {
   /** The exchange that a caller may begin now; null if there is none. */
   find(called: Aid, caller: Aid, kind: AskKind): Grant | null {
     const now = this.#clock.now();
-    const tools = kind === 'call' ? toolsOf(this.#lists.rules(called), caller, now) : null;
-    if (tools !== null) return { tools, use: () => true };
+    const listed = kind === 'call' ? listedGrant(this.#lists.rules(called), caller, now) : null;
+    if (listed !== null) return listed;
     const row = this.#store.find(called, caller, kind);
     if (row?.isOnce !== true || row.expiresAt <= now) return null;
-    return { tools: row.tools, use: () => this.#use(row) };
+    return { tools: row.tools, isServer: false, isOnce: true, use: () => this.#use(row) };
   }
 
   /** True if a caller may open links: for an exchange that may begin, or that has begun. */
@@ -68,6 +72,14 @@ export class Grants {
     this.used.notify(id);
     return true;
   }
+}
+
+/** Calls that the access list allows to a caller without a full entry. */
+function listedGrant(rules: AccessRules, caller: Aid, now: number): Grant | null {
+  const ofService = rules.serviceCallers.get(caller);
+  const tools = ofService === undefined ? toolsOf(rules, caller, now) : ofService.tools;
+  if (ofService === undefined && tools === null) return null;
+  return { tools, isServer: ofService !== undefined, isOnce: false, use: () => true };
 }
 
 function keyOf(called: Aid, caller: Aid, kind: AskKind): string {

@@ -2,7 +2,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { AccessDecision, AccessPolicy } from '../../foundation/domain/access.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { AidEntry, SecretEntry, StoredAccess } from '../../foundation/store/access.ts';
+import type { AidEntry, SecretEntry, ServiceCaller, StoredAccess } from '../../foundation/store/access.ts';
 
 /** The owner of an access list: a local agent, or the node for its remote administration. */
 export type Subject = Aid | 'node';
@@ -14,6 +14,8 @@ export interface AccessRules {
   readonly allow: ReadonlyMap<Aid, AidEntry>;
   readonly secrets: readonly SecretEntry[];
   readonly deny: ReadonlyMap<Aid, AidEntry>;
+  /** Callers that the bound service allows. They may call it, and nothing else. */
+  readonly serviceCallers: ReadonlyMap<Aid, ServiceCaller>;
 }
 
 /** The default policy: agents are public, the node's administration is closed. */
@@ -21,7 +23,8 @@ export function initialPolicy(subject: Subject): AccessPolicy {
   return subject === 'node' ? 'deny' : 'public';
 }
 
-export function rulesOf(subject: Subject, stored: StoredAccess | null): AccessRules {
+/** @param service the bound service of the subject; empty for none */
+export function rulesOf(subject: Subject, stored: StoredAccess | null, service = ''): AccessRules {
   const allow = new Map<Aid, AidEntry>();
   const secrets: SecretEntry[] = [];
   for (const entry of stored?.allow ?? []) {
@@ -34,6 +37,9 @@ export function rulesOf(subject: Subject, stored: StoredAccess | null): AccessRu
     allow,
     secrets,
     deny: new Map((stored?.deny ?? []).map((entry) => [entry.aid, entry])),
+    serviceCallers: new Map(
+      (stored?.serviceCallers ?? []).filter((one) => one.service === service).map((one) => [one.aid, one]),
+    ),
   };
 }
 
@@ -41,9 +47,9 @@ function isLive(entry: { readonly expiresAt: number | null }, now: number): bool
   return entry.expiresAt === null || now < entry.expiresAt;
 }
 
-/** True if the allow list has a caller by its AID, also if it is limited to some tools. @param now Unix milliseconds */
+/** True if the owner allowed a caller by its AID, also if it is limited to some tools. @param now Unix milliseconds */
 export function isNamed(rules: AccessRules, caller: Aid, now: number): boolean {
-  return liveEntry(rules, caller, now) !== null;
+  return liveEntry(rules, caller, now) !== null || rules.serviceCallers.has(caller);
 }
 
 /** True if a caller is denied by its AID. @param now Unix milliseconds */

@@ -75,6 +75,7 @@ export class AgentRegistry implements Component {
   readonly #monitor: ServiceMonitor;
   readonly #changes = new Listeners<[AgentChange]>();
   readonly #rotations = new Listeners<[Aid]>();
+  readonly #stopped = new Listeners<[aid: Aid, service: string]>();
 
   constructor(options: RegistryOptions, dependencies: RegistryDependencies) {
     this.#options = options;
@@ -100,6 +101,18 @@ export class AgentRegistry implements Component {
   /** Adds a listener for changes. Returns a function that removes it. */
   onChange(listener: (change: AgentChange) => void): () => void {
     return this.#changes.add(listener);
+  }
+
+  /** Adds a listener for bound temporary services whose program stopped. Returns a function that removes it. */
+  onServiceStopped(listener: (aid: Aid, service: string) => void): () => void {
+    return this.#stopped.add(listener);
+  }
+
+  /** The bound service of an agent, and those that temporary ones replaced; null if the bound one is permanent. */
+  services(aid: Aid): { readonly bound: string; readonly before: readonly string[] | null } {
+    const row = this.#deps.agents.get(aid);
+    if (row === null) return { bound: '', before: null };
+    return { bound: row.serviceTcp, before: row.servicesBefore.length === 0 ? null : row.servicesBefore };
   }
 
   /**
@@ -363,6 +376,7 @@ export class AgentRegistry implements Component {
     const { agents, log } = this.#deps;
     for (const aid of agents.agentsBoundTo(service, MAX_BOUND_AGENTS)) {
       const row = this.#row(aid);
+      this.#stopped.notify(aid, service);
       // Without an earlier service there is nothing to restore.
       if (row.servicesBefore.every((one) => one === '')) continue;
       this.#bind(row, '', true);

@@ -159,13 +159,13 @@ export class CallServer implements Component {
     const trace = this.#trace(request, connection.link);
     try {
       checkForm(request);
-      const { tools, begin } = await this.#deps.enter(accessRequestOf(connection.link));
+      const { tools, isServer, begin } = await this.#deps.enter(accessRequestOf(connection.link));
       leave = this.#enterCall(connection.link, abort);
       const { clock } = this.#deps;
       const program = this.#programs(accessRequestOf(connection.link));
       if (program !== null) await this.#checkEvidence(request, connection.link);
       const forwarding = program === null ? await this.#forwarding(request, connection.link, trace, abort) : null;
-      const limited = tools === null ? null : await checkLimited(request, tools, clock, abort.signal);
+      const limited = tools === null ? null : await checkLimited(request, { tools, isServer }, clock, abort.signal);
       if (limited === null || limited.isToolCall) end = begin();
       this.#deps.callers.entered(accessRequestOf(connection.link));
       const asStream = (): void => {
@@ -173,13 +173,11 @@ export class CallServer implements Component {
         leave = this.#asStream(connection.link, abort);
         asCall();
       };
-      const body = limited?.body;
       if (program !== null) {
         trace.request?.next('service');
-        await answerByProgram(program, { request, response, body, trace, clock, signal: abort.signal });
+        await answerByProgram(program, { request, response, limited, trace, clock, signal: abort.signal });
       }
-      if (forwarding !== null)
-        await forward(body === undefined ? forwarding : { ...forwarding, body }, response, asStream);
+      if (forwarding !== null) await forward({ ...forwarding, limited }, response, asStream);
     } catch (error) {
       this.#answerError(connection, response, request, trace, error);
     } finally {

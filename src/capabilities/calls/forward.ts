@@ -25,6 +25,7 @@ import {
 } from './headers.ts';
 import { appendHop } from './hops.ts';
 import { BODILESS } from './methods.ts';
+import type { LimitedMessage } from './tool-limit.ts';
 import type { TracedHop } from './trace-headers.ts';
 import { isOffered } from './upgrades.ts';
 import { type BoundService, faultOf, hostHeaderOf, type Upstreams } from './upstream.ts';
@@ -47,8 +48,8 @@ export interface Forwarding {
   readonly callerKey: Uint8Array;
   /** Headers of the verified evidence; empty if the request carries none. */
   readonly evidence: RawHeaders;
-  /** Replaces the body of the request; null for none. */
-  readonly body?: Uint8Array | null;
+  /** Replaces the body and the headers of the request. */
+  readonly limited?: LimitedMessage | null;
   readonly trace: TracedHop;
   /** Aborts the call. The caller receives the reason if no response has begun. */
   readonly abort: AbortController;
@@ -81,8 +82,8 @@ export function checkForm(request: IncomingMessage): void {
  */
 function serviceHeaders(forwarding: Forwarding): string[] {
   // protocol-calls.md, step 7
-  const { request, link, service, clock, callerKey, evidence, trace } = forwarding;
-  const kept = filterHeaders(callerHeaders(request.rawHeaders), (name) => !SET_PER_HOP.has(name));
+  const { request, link, service, clock, callerKey, evidence, trace, limited } = forwarding;
+  const kept = filterHeaders(callerHeaders(limited?.headers ?? request.rawHeaders), (name) => !SET_PER_HOP.has(name));
   const { caller, called } = link;
   const { method = 'GET', url: target = '/' } = request;
   const proof = callerProof(callerKey, { caller, called, method, target, at: unixSeconds(clock) });
@@ -150,7 +151,8 @@ function bodyFraming(body: Uint8Array | null) {
  *   response has begun
  */
 export async function forward(forwarding: Forwarding, response: ServerResponse, asStream: () => void): Promise<void> {
-  const { request, clock, abort, body } = forwarding;
+  const { request, clock, abort, limited } = forwarding;
+  const body = limited?.body;
   const { headers: framed, isEmpty: empty } = body === undefined ? framing(request) : bodyFraming(body);
   const headers = [...serviceHeaders(forwarding), ...framed];
   const silent = (): void => abort.abort(new SvcError('timeout'));

@@ -9,8 +9,9 @@ import { awakeTimeout } from '../../foundation/stall.ts';
 import type { HolderRequest } from '../../network/links/holder.ts';
 import { badResponse } from './error-response.ts';
 import { withoutEvidence } from './evidence/call-evidence.ts';
-import { filterHeaders, pairs, SET_PER_HOP, withoutReservedHeaders } from './headers.ts';
+import { filterHeaders, pairs, type RawHeaders, SET_PER_HOP, withoutReservedHeaders } from './headers.ts';
 import { collectBody } from './request-body.ts';
+import type { LimitedMessage } from './tool-limit.ts';
 import type { TracedHop } from './trace-headers.ts';
 
 /** Time for the complete body of a request, and for the caller to read the answer, milliseconds. */
@@ -43,8 +44,8 @@ export type CallPrograms = (request: HolderRequest) => CallProgram | null;
 interface Answering {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** Replaces the body of the request; null for none. */
-  readonly body?: Uint8Array | null | undefined;
+  /** Replaces the body and the headers of the request. */
+  readonly limited: LimitedMessage | null;
   readonly trace: TracedHop;
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -52,10 +53,10 @@ interface Answering {
 
 /** @throws SvcError `too_large`, `timeout`, `bad_response`, and as `CallProgram` */
 export async function answerByProgram(program: CallProgram, answering: Answering): Promise<void> {
-  const { request, response, clock, signal, body, trace } = answering;
+  const { request, response, clock, signal, limited, trace } = answering;
   const answer = await program(async () => {
-    const read = body === undefined ? await wholeBody(request, clock, signal) : (body ?? new Uint8Array());
-    return callOf(request, Buffer.from(read), trace);
+    if (limited === null) return callOf(request, request.rawHeaders, await wholeBody(request, clock, signal), trace);
+    return callOf(request, limited.headers, limited.body ?? Buffer.alloc(0), trace);
   }, signal);
   if (answer === null) throw badResponse('program_failed');
   if (response.destroyed) return;
@@ -76,7 +77,8 @@ async function wholeBody(request: IncomingMessage, clock: Clock, outer: AbortSig
 }
 
 function callOf(
-  { method = 'GET', url: path = '/', rawHeaders }: IncomingMessage,
+  { method = 'GET', url: path = '/' }: IncomingMessage,
+  rawHeaders: RawHeaders,
   body: Buffer,
   trace: TracedHop,
 ): ProgramCall {

@@ -7,8 +7,11 @@ import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { MCP_PATH, RPC_MEMBERS } from '../../foundation/domain/services.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { hasMoreValues, isObject, parseIntegers, parseJson } from '../../foundation/json.ts';
+import { hasMoreValues, isObject } from '../../foundation/json.ts';
+import { parseMessage, twinIn } from '../../foundation/rpc-message.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
+import type { Admission } from '../../network/links/types.ts';
+import { filterHeaders, type RawHeaders } from './headers.ts';
 import { collectBody } from './request-body.ts';
 
 /** Largest message of a limited caller, bytes. */
@@ -19,23 +22,69 @@ export const LIMITED_MESSAGE_MS = 60_000;
 const MAX_VALUES = 20_000;
 /** Requests that any limited caller may send. */
 const FREE_METHODS: ReadonlySet<string> = new Set(['initialize', 'ping', 'tools/list', 'server/discover']);
-/** Other members are dropped: some servers would read `METHOD` as `method`. */
+/** Other members are dropped. */
 const MEMBERS: ReadonlySet<string> = new Set(RPC_MEMBERS);
 /** In another charset, a server could read other JSON. */
 const UTF8_JSON = /^application\/json\s*(?:;\s*charset="?utf-8"?\s*)?$/i;
+/**
+ * The headers that reach the service. From others, a service could take another method or path, or another encoding of
+ * the message.
+ */
+const PASSED_HEADERS =
+  /^(?:accept|accept-encoding|accept-language|authorization|baggage|cookie|last-event-id|mcp-(?:method|name|protocol-version|session-id|param-[a-z0-9-]+)|origin|traceparent|tracestate|user-agent|x-api-key)$/;
+/** Parameters of a query from which a service could take another method. */
+const METHOD_PARAMETER = /method/i;
+
+/** Metadata of a server that requires authorization (RFC 8414, RFC 9728). */
+const OAUTH_METADATA = /^\/\.well-known\/(?:oauth-|openid-)[\w/.-]+$/;
+
+/** The permission of a limited caller. */
+export type ToolLimit = Readonly<Pick<Admission, 'isServer'>> & { readonly tools: readonly string[] };
 
 type Message = Readonly<Record<string, unknown>>;
 
 /** A checked request. */
-interface LimitedMessage {
+export interface LimitedMessage {
   /** True if it uses a tool. */
   readonly isToolCall: boolean;
   /** The message to forward; null without a body. */
   readonly body: Buffer | null;
+  /** The headers to forward. */
+  readonly headers: RawHeaders;
 }
 
 function denied(): SvcError {
   return new SvcError('access_denied');
+}
+
+/** Headers that cannot change how a service reads a message. @param name in lower case */
+export function isPlainHeader(name: string): boolean {
+  return PASSED_HEADERS.test(name);
+}
+
+/** True if the headers declare exactly one JSON body in UTF-8, without a content encoding. */
+export function declaresPlainJson({ headers, rawHeaders }: IncomingMessage): boolean {
+  // Node keeps only the first one, but a service could use the last.
+  const types = rawHeaders.filter((name, i) => i % 2 === 0 && name.toLowerCase() === 'content-type');
+  return (
+    types.length === 1 && UTF8_JSON.test(headers['content-type'] ?? '') && headers['content-encoding'] === undefined
+  );
+}
+
+/** The value of an MCP header. Values that are not plain ASCII are sent as `=?base64?…?=`. */
+export function decodedHeader(value: string): string {
+  const [, base64] = /^=\?base64\?(.*)\?=$/.exec(value) ?? [];
+  return base64 === undefined ? value : Buffer.from(base64, 'base64').toString();
+}
+
+/**
+ * True if the headers that repeat the method and the tool of a message agree with it. A server may trust them.
+ * @param tool null if the message uses no tool
+ */
+export function agreesWithHeaders({ headers }: IncomingMessage, method: unknown, tool: unknown): boolean {
+  const { 'mcp-method': saidMethod = method, 'mcp-name': saidTool } = headers;
+  if (saidMethod !== method) return false;
+  return tool === null || saidTool === undefined || (typeof saidTool === 'string' && decodedHeader(saidTool) === tool);
 }
 
 /**
@@ -44,38 +93,50 @@ function denied(): SvcError {
  */
 export async function checkLimited(
   request: IncomingMessage,
-  tools: readonly string[],
+  limit: ToolLimit,
   clock: Clock,
   signal: AbortSignal,
 ): Promise<LimitedMessage> {
-  const { method = '', url = '', headers } = request;
-  const [path = ''] = url.split('?');
-  // What else the service has is no part of the MCP server.
-  if (path !== MCP_PATH && path !== `${MCP_PATH}/`) throw denied();
+  const { method = '', url = '' } = request;
+  const [path = '', query = ''] = url.split('?', 2);
+  const isMetadata = limit.isServer && method === 'GET' && OAUTH_METADATA.test(path);
+  // Other paths of the service are no part of the MCP server.
+  if (path !== MCP_PATH && path !== `${MCP_PATH}/` && !isMetadata) throw denied();
+  if (new URLSearchParams(query).keys().some((name) => METHOD_PARAMETER.test(name))) throw denied();
+  const headers = filterHeaders(request.rawHeaders, isPlainHeader);
   // The stream of a session, and its end.
-  if (method === 'GET' || method === 'DELETE') return { isToolCall: false, body: null };
-  if (method !== 'POST' || !UTF8_JSON.test(headers['content-type'] ?? '') || headers['content-encoding'] !== undefined)
-    throw denied();
-  using limit = awakeTimeout(clock, LIMITED_MESSAGE_MS, signal);
-  const body = await abortable(collectBody(request, MAX_LIMITED_MESSAGE_BYTES), limit.signal);
-  const message = parseMessage(body.toString('utf8'));
-  const { method: name, params } = message;
-  const isToolCall = name === 'tools/call';
-  const tool = isToolCall ? toolOf(params) : null;
-  // Without a method it is a response to the server.
-  const isFree = name === undefined || (typeof name === 'string' && isFreeMethod(name));
-  if (tool === null ? !isFree : !tools.includes(tool)) throw denied();
-  // A server may trust the headers that repeat the method and the tool.
-  if ((headers['mcp-method'] ?? name) !== name || (headers['mcp-name'] ?? tool) !== tool) throw denied();
-  // Written again, so that the service cannot read a repeated key differently.
-  return { isToolCall, body: Buffer.from(JSON.stringify(message)) };
+  if (method === 'GET' || method === 'DELETE') return { isToolCall: false, body: null, headers };
+  if (method !== 'POST' || !declaresPlainJson(request)) throw denied();
+  using time = awakeTimeout(clock, LIMITED_MESSAGE_MS, signal);
+  const read = await abortable(collectBody(request, MAX_LIMITED_MESSAGE_BYTES), time.signal);
+  const { message, tool } = limitMessage(read, limit);
+  if (!agreesWithHeaders(request, message['method'], tool)) throw denied();
+  const body = Buffer.from(JSON.stringify(message));
+  return { isToolCall: tool !== null, body, headers: [...headers, 'Content-Type', 'application/json'] };
 }
 
-/** @throws SvcError `access_denied` if a server could read another name */
+/**
+ * Reads a message of a limited caller. Write it again for the service: it could read the original bytes differently.
+ * @returns the message with known members, and the tool that it uses; null for none
+ * @throws SvcError `access_denied`, `too_large`
+ */
+export function limitMessage(
+  bytes: Uint8Array,
+  { tools, isServer }: ToolLimit,
+): { readonly message: Message; readonly tool: string | null } {
+  const message = knownMembers(bytes);
+  const { method, params } = message;
+  const tool = method === 'tools/call' ? toolOf(params) : null;
+  // Without a method it is a response to the server.
+  const isFree = method === undefined || (typeof method === 'string' && (isServer || isFreeMethod(method)));
+  if (tool === null ? !isFree : !tools.includes(tool)) throw denied();
+  return { message, tool };
+}
+
+/** @throws SvcError `access_denied` */
 function toolOf(params: unknown): string {
-  const names = isObject(params) ? Object.keys(params).filter((key) => key.toLowerCase() === 'name') : [];
   const name = isObject(params) ? params['name'] : undefined;
-  if (names.length !== 1 || typeof name !== 'string') throw denied();
+  if (typeof name !== 'string') throw denied();
   return name;
 }
 
@@ -83,14 +144,16 @@ function isFreeMethod(name: string): boolean {
   return FREE_METHODS.has(name) || name.startsWith('notifications/');
 }
 
-function parseMessage(text: string): Message {
-  if (hasMoreValues(text, MAX_VALUES)) throw new SvcError('too_large');
+/** @throws SvcError `access_denied`, `too_large` */
+function knownMembers(bytes: Uint8Array): Message {
+  if (hasMoreValues(Buffer.from(bytes).toString('utf8'), MAX_VALUES)) throw new SvcError('too_large');
+  let read: unknown;
   try {
-    parseJson(text);
+    read = parseMessage(bytes);
   } catch {
     throw denied();
   }
-  const read = parseIntegers(text);
-  if (!isObject(read)) throw denied();
+  if (!isObject(read) || twinIn(read) !== undefined) throw denied();
+  if (read['params'] !== undefined && !isObject(read['params'])) throw denied();
   return Object.fromEntries(Object.entries(read).filter(([name]) => MEMBERS.has(name)));
 }

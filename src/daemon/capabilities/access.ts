@@ -7,6 +7,7 @@ import { Callers } from '../../capabilities/access/callers.ts';
 import { SECRET_COST, secretDerivation } from '../../capabilities/access/derivations.ts';
 import { Grants } from '../../capabilities/access/grants.ts';
 import { AccessRequests } from '../../capabilities/access/requests.ts';
+import type { Subject } from '../../capabilities/access/rules.ts';
 import { RemoteAdmin } from '../../capabilities/remote-admin/remote-admin.ts';
 import { detach } from '../../foundation/detached.ts';
 import type { EventSink } from '../../foundation/events.ts';
@@ -27,16 +28,17 @@ export function buildAccess(
   api: ApiReference,
 ) {
   const derive = secretDerivation(SECRET_COST);
-  const accessLists = new AccessLists(new AccessRepository(store), clock, derive);
+  const services = (subject: Subject) => (subject === 'node' ? undefined : registry.services(subject));
+  const accessLists = new AccessLists(new AccessRepository(store), clock, derive, services);
   life.defer(() => accessLists.stop());
   onDeleted((aid) => accessLists.removeSubject(aid));
   life.defer(
     registry.onChange(({ aid, kind }) => {
-      if (kind === 'deleted') return;
-      // No temporary service is left. Perhaps its program was killed.
-      if (registry.get(aid).serviceBefore === null) accessLists.restoreDefault(aid);
+      // Perhaps the program of a temporary service was killed.
+      if (kind !== 'deleted') accessLists.servicesChanged(aid);
     }),
   );
+  life.defer(registry.onServiceStopped((aid, service) => accessLists.serviceStopped(aid, service)));
   const accessRequestStore = new AccessRequestStore(store);
   const grants = new Grants(accessRequestStore, accessLists, clock);
   const access = new AccessControl(accessLists, clock, derive, () => rollback.isRolledBack, grants);

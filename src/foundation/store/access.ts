@@ -19,6 +19,15 @@ export interface AidEntry extends EntryBase {
   readonly tools: readonly string[] | null;
 }
 
+/** A caller that a temporary service allows while it is bound. */
+export interface ServiceCaller extends EntryBase {
+  readonly aid: Aid;
+  /** The address of the service. */
+  readonly service: string;
+  /** The MCP tools that the caller is limited to; null means no limit. */
+  readonly tools: readonly string[] | null;
+}
+
 export interface SecretEntry extends EntryBase {
   /** scrypt of the secret with the subject's salt. */
   readonly secretHash: Uint8Array;
@@ -33,6 +42,8 @@ export interface StoredAccess {
   readonly salt: Uint8Array;
   readonly allow: readonly (AidEntry | SecretEntry)[];
   readonly deny: readonly AidEntry[];
+  /** Of all temporary services, also of those that another one replaced. */
+  readonly serviceCallers: readonly ServiceCaller[];
 }
 
 /** The tool names in a JSON column. */
@@ -51,6 +62,16 @@ function entryOf(row: Row): AidEntry | SecretEntry {
   const secretHash = orNull(blobOf, row, 'secret_hash');
   if (secretHash !== null) return { ...common, secretHash };
   return { ...common, aid: aidFromRow(row, 'aid'), tools: orNull(toolsOf, row, 'tools') };
+}
+
+function serviceCallerOf(row: Row): ServiceCaller {
+  return {
+    id: textOf(row, 'id'),
+    aid: aidFromRow(row, 'aid'),
+    service: textOf(row, 'service'),
+    tools: orNull(toolsOf, row, 'tools'),
+    createdAt: integerOf(row, 'created_at'),
+  };
 }
 
 function isAidEntry(entry: AidEntry | SecretEntry): entry is AidEntry {
@@ -82,6 +103,8 @@ export class AccessRepository {
       salt: blobOf(row, 'salt'),
       allow: this.#entries(subject, 'allow'),
       deny: this.#entries(subject, 'deny').filter(isAidEntry),
+      serviceCallers: this.#store.all`
+        SELECT * FROM service_callers WHERE subject = ${subject} ORDER BY created_at, id`.map(serviceCallerOf),
     };
   }
 
@@ -150,6 +173,35 @@ export class AccessRepository {
     return this.#store.durableTransaction(
       () =>
         this.#store.run('DELETE FROM access_entries WHERE subject = ? AND list = ? AND id = ?', subject, list, id) > 0,
+    );
+  }
+
+  /** Adds a caller of a temporary service, or changes its tools. Returns the stored row. */
+  putServiceCaller(subject: string, entry: ServiceCaller): ServiceCaller {
+    const { id, service, aid, createdAt } = entry;
+    const tools = entry.tools === null ? null : JSON.stringify(entry.tools);
+    const row = this.#store.durableTransaction(
+      () => this.#store.one`
+        INSERT INTO service_callers (id, subject, service, aid, tools, created_at)
+        VALUES (${id}, ${subject}, ${service}, ${aid}, ${tools}, ${createdAt})
+        ON CONFLICT DO UPDATE SET tools = excluded.tools RETURNING id, created_at`,
+    );
+    return { ...entry, id: textOf(row, 'id'), createdAt: integerOf(row, 'created_at') };
+  }
+
+  /** True if the row existed. */
+  removeServiceCaller(subject: string, id: string): boolean {
+    return this.#store.durableTransaction(
+      () => this.#store.run`DELETE FROM service_callers WHERE subject = ${subject} AND id = ${id}` > 0,
+    );
+  }
+
+  /** Deletes the callers of all services except these. */
+  keepServiceCallers(subject: string, services: readonly string[]): void {
+    const kept = JSON.stringify(services);
+    this.#store.durableTransaction(
+      () => this.#store.run`
+        DELETE FROM service_callers WHERE subject = ${subject} AND service NOT IN (SELECT value FROM json_each(${kept}))`,
     );
   }
 

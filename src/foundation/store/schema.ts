@@ -833,6 +833,21 @@ const TEMPORARY_DEFAULTS = `
   ALTER TABLE access_subjects ADD COLUMN policy_before TEXT;
 `;
 
+/** Callers that only the service of an agent that is bound now allows. */
+const SERVICE_CALLERS = `
+  CREATE TABLE service_callers (
+    id TEXT PRIMARY KEY,
+    subject TEXT NOT NULL REFERENCES access_subjects (subject) ON DELETE CASCADE,
+    -- The temporary service. The row is deleted when it ends.
+    service TEXT NOT NULL,
+    aid TEXT NOT NULL,
+    -- JSON: the MCP tools that the caller is limited to. NULL: no limit.
+    tools TEXT,
+    created_at INTEGER NOT NULL,
+    UNIQUE (subject, service, aid)
+  ) STRICT, WITHOUT ROWID;
+`;
+
 const NO_LAPSED_AGENTS = `
   UPDATE publishers SET state = 'active', due_at = 0 WHERE state = 'lapsed';
   DROP INDEX publishers_lapsed;
@@ -899,4 +914,5 @@ export const MIGRATIONS: readonly string[] = [
   HEARD_OFFERS,
   HOOK_SOURCES,
   SECRETS,
+  SERVICE_CALLERS,
 ];

@@ -233,6 +233,8 @@ export type AskOwner = (local: Aid, remote: Aid, ask: AccessAsk, signal?: AbortS
 export interface Admission {
   /** Limits a call to these MCP tools; null without a limit. */
   readonly tools: readonly string[] | null;
+  /** With `tools`, the call may also use everything else of the MCP server, such as its resources. */
+  readonly isServer: boolean;
   /**
    * Begins the exchange. Returns a function for its end.
    * @throws SvcError `access_denied` if it was allowed once and another one was faster

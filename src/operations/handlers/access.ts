@@ -80,7 +80,8 @@ export function accessHandlers({
       access.setDefault(requireAgent(aid), policy, temporary === true);
       return OK;
     },
-    aclAllow: ({ aid, body_aid, ...entry }) => access.allow(requireAgent(aid), newAllowEntry(body_aid, entry)),
+    aclAllow: ({ aid, body_aid, tools, service_tcp: service, ...entry }) =>
+      access.allow(requireAgent(aid), { ...newAllowEntry(body_aid, entry), tools, service }),
     aclDeny: ({ aid, body_aid }) => access.deny(requireAgent(aid), body_aid),
     aclAllowDelete: ({ aid, id }) => {
       access.remove(requireAgent(aid), 'allow', id);

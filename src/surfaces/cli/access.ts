@@ -67,7 +67,11 @@ export function accessTable({ allow, deny }: Lists): WrappedText {
       e.aid ?? '(anyone with the secret)',
       [e.label, e.tools && `only ${e.tools.join(', ')}`].filter((one) => one !== undefined).join('; '),
       relativeTime(e.created_at, now),
-      e.expires_at === undefined ? 'never' : relativeTime(e.expires_at, now),
+      e.service_tcp !== undefined
+        ? 'with its service'
+        : e.expires_at === undefined
+          ? 'never'
+          : relativeTime(e.expires_at, now),
     ]),
     ...deny.map((e) => [
       'deny',

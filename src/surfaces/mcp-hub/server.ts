@@ -23,6 +23,7 @@ import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { isObject, memberOf } from '../../foundation/json.ts';
 import type { Log } from '../../foundation/log.ts';
+import { foldedName } from '../../foundation/rpc-message.ts';
 import { type TraceHeaders, traceHeadersIn } from '../../foundation/traces/trace-context.ts';
 import { enclose, failure, untrustedNote } from '../mcp/results.ts';
 import { publicError } from '../rest/response.ts';
@@ -170,7 +171,9 @@ function blockOf(who: string, block: unknown): CallToolResult['content'][number]
 export function passedResult(who: string, result: Values): CallToolResult {
   const { content, structuredContent, isError } = result;
   const blocks: readonly unknown[] = Array.isArray(content) ? content : [];
-  const structured = isObject(structuredContent) ? structuredContent : { value: structuredContent };
+  const given = isObject(structuredContent) ? structuredContent : { value: structuredContent };
+  // Another spelling of our member could hide it from a client whose parser ignores case.
+  const structured = Object.fromEntries(Object.entries(given).filter(([name]) => foldedName(name) !== 'untrusted'));
   return {
     content: blocks.map((block) => blockOf(who, block)),
     ...(structuredContent === undefined ? {} : { structuredContent: { ...structured, untrusted: untrustedNote(who) } }),

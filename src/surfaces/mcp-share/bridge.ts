@@ -19,6 +19,7 @@ import {
   MAX_SHARED_MESSAGE_BYTES,
   MessageLines,
   type OddMessage,
+  readMessageValue,
   readWith,
   TOO_LONG,
 } from '../mcp/message-reader.ts';
@@ -234,7 +235,7 @@ export class Bridge {
 
   #newRemote(): StreamableHTTPClientTransport {
     const remote = new StreamableHTTPClientTransport(new URL('http://127.0.0.1'), {
-      fetch: remoteFetch(this.#parts, { large: this.#large, onLong: (odd) => this.#longFromRemote(odd) }),
+      fetch: remoteFetch(this.#parts, { large: this.#large, onLong: (odd) => this.#oddFromRemote(odd) }),
       reconnectionOptions: RESUME,
     });
     // oxlint-disable-next-line prefer-add-event-listener -- a transport of the SDK is no EventTarget
@@ -248,8 +249,8 @@ export class Bridge {
     this.#turn = this.#turn.then(() => this.#sendError(odd));
   }
 
-  /** @returns the error response for the host */
-  #longFromRemote(odd: OddMessage): object | undefined {
+  /** A message of the server that is too long or ambiguous. @returns the error response for the host */
+  #oddFromRemote(odd: OddMessage): RpcMessage | undefined {
     if (odd.kind === 'response') return answerTo(odd);
     if (odd.kind === 'request') this.#turn = this.#turn.then(() => this.#sendError(odd));
     return undefined;
@@ -321,7 +322,10 @@ export class Bridge {
     return this.#beginning;
   }
 
-  #fromRemote(remote: StreamableHTTPClientTransport, message: JSONRPCMessage): void {
+  #fromRemote(remote: StreamableHTTPClientTransport, received: JSONRPCMessage): void {
+    const read = readMessageValue(received);
+    const message = 'message' in read ? read.message : this.#oddFromRemote(read.odd);
+    if (message === undefined) return;
     if (isResponse(message)) {
       const version = memberOf(message, 'result', 'protocolVersion');
       const isBeginning = idOf(message) === 'svc-begin-again' && this.#onBegun !== null;

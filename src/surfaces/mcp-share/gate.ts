@@ -1,5 +1,6 @@
 /** The port of a shared MCP server. Only the local daemon can use it, with a proof of the caller. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { agreesWithHeaders } from '../../capabilities/calls/tool-limit.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { isObject } from '../../foundation/json.ts';
@@ -27,11 +28,15 @@ export class ToolRules {
   }
 
   /** The error response to a forbidden request; null if the request is allowed. */
-  refusal(caller: string, message: RpcMessage): RpcMessage | null {
+  refusal(caller: string, message: RpcMessage, request: IncomingMessage): RpcMessage | null {
     const allowed = this.#lists.get(caller);
-    if (allowed === undefined || message['method'] !== 'tools/call') return null;
+    if (allowed === undefined) return null;
+    const { method } = message;
     const { name } = rpcParamsOf(message);
-    if (typeof name === 'string' && allowed.has(name)) return null;
+    const tool = method === 'tools/call' ? name : null;
+    const isAllowed = tool === null || (typeof tool === 'string' && allowed.has(tool));
+    // A server may take the tool from the headers of a request.
+    if (isAllowed && agreesWithHeaders(request, method, tool)) return null;
     return rpcError(
       idOf(message) ?? null,
       RPC.invalidParams,

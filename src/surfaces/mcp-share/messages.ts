@@ -1,10 +1,12 @@
 /** MCP messages in a share: JSON-RPC, with the fields that the share adds. */
 
 import type { ServerResponse } from 'node:http';
+import { declaresPlainJson } from '../../capabilities/calls/tool-limit.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { hasMoreValues, isObject, parseIntegers } from '../../foundation/json.ts';
+import { hasMoreValues, isObject } from '../../foundation/json.ts';
+import { parseMessage } from '../../foundation/rpc-message.ts';
 import { answerTo, MAX_SHARED_MESSAGE_BYTES, readMessageValue } from '../mcp/message-reader.ts';
-import { parseJsonBody, readBytes } from '../rest/json-body.ts';
+import { readBytes } from '../rest/json-body.ts';
 import type { SharedRequest } from './backend.ts';
 import { type Backlog, MAX_ID_CHARS, MAX_MESSAGE_VALUES } from './limits.ts';
 
@@ -48,8 +50,8 @@ export async function readMessage(
     sendRejection(response, status, code, why);
     return null;
   };
-  if (!/^application\/json\s*(?:;|$)/i.test(request.headers['content-type'] ?? ''))
-    return refused(415, RPC.serverGone, 'Unsupported Media Type: Content-Type must be application/json');
+  if (!declaresPlainJson(request))
+    return refused(415, RPC.serverGone, 'Unsupported Media Type: Content-Type must be application/json in UTF-8');
   const share = backlog.begin(caller, () => request.destroy());
   const release = (): void => share.release();
   const counted = async function* (): AsyncGenerator<Buffer> {
@@ -60,15 +62,12 @@ export async function readMessage(
   };
   try {
     const bytes = await readBytes(counted(), MAX_SHARED_MESSAGE_BYTES);
-    const text = bytes.toString('utf8');
     // Parsing it would delay all other callers.
-    if (hasMoreValues(text, MAX_MESSAGE_VALUES)) {
+    if (hasMoreValues(bytes.toString('utf8'), MAX_MESSAGE_VALUES)) {
       release();
       return refused(413, RPC.invalidRequest, `A message can have at most ${MAX_MESSAGE_VALUES} values.`);
     }
-    // All foreign JSON is checked by the same parser.
-    const checked = parseJsonBody(bytes);
-    const value = checked === undefined ? undefined : parseIntegers(text);
+    const value = bytes.length === 0 ? undefined : parseMessage(bytes);
     if (!isObject(value)) {
       release();
       return refused(400, RPC.invalidRequest, 'The body must be one JSON-RPC message. Batches are not supported.');

@@ -9,6 +9,7 @@ import {
   PROTOCOL_VERSION_META_KEY,
   UnsupportedProtocolVersionError,
 } from '@modelcontextprotocol/server';
+import { decodedHeader } from '../../capabilities/calls/tool-limit.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { Quota, type QuotaShare } from '../../foundation/quota.ts';
@@ -65,12 +66,6 @@ function header({ headers }: IncomingMessage, name: string): string | undefined 
   return typeof value === 'string' ? value.trim() : undefined;
 }
 
-/** Values that are not plain ASCII are sent as `=?base64?…?=`. */
-function decoded(value: string): string {
-  const [, base64] = /^=\?base64\?(.*)\?=$/.exec(value) ?? [];
-  return base64 === undefined ? value : Buffer.from(base64, 'base64').toString();
-}
-
 /** Type of a message according to its headers and body. */
 type MessageKind =
   | { readonly kind: 'legacy' | 'modern' }
@@ -114,7 +109,8 @@ function kindOf(request: IncomingMessage, message: RpcMessage): MessageKind {
   if (method !== message['method']) return mismatch(id, 'Mcp-Method');
   const member = NAMED[String(message['method'])];
   const named = member === undefined ? undefined : rpcParamsOf(message)[member];
-  if (typeof named === 'string' && (name === undefined || decoded(name) !== named)) return mismatch(id, 'Mcp-Name');
+  if (typeof named === 'string' && (name === undefined || decodedHeader(name) !== named))
+    return mismatch(id, 'Mcp-Name');
   return { kind: 'modern' };
 }
 
@@ -219,7 +215,7 @@ export class StdioShare implements Backend {
 
   async #serveMessage(shared: SharedRequest, message: RpcMessage, handedOver: OnSent): Promise<void> {
     const { request, response } = shared;
-    const refusal = this.#parts.rules.refusal(shared.caller, message);
+    const refusal = this.#parts.rules.refusal(shared.caller, message, request);
     if (refusal !== null) return sendMessage(response, 200, refusal);
     const kind = this.#parts.isModern ? kindOf(request, message) : { kind: 'legacy' as const };
     if (kind.kind === 'refused') return sendMessage(response, kind.status, kind.answer);

@@ -11,6 +11,7 @@ import {
 } from 'node:http';
 import { request as secureRequest } from 'node:https';
 import { createParser } from 'eventsource-parser';
+import { isPlainHeader } from '../../capabilities/calls/tool-limit.ts';
 import { MCP_PATH } from '../../foundation/domain/services.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { isObject, parseIntegers, readJson } from '../../foundation/json.ts';
@@ -90,6 +91,11 @@ const DROPPED_HEADERS: ReadonlySet<string> = new Set([
   'transfer-encoding',
 ]);
 
+/** True for a header of the daemon with the identity of the caller. */
+function isOwn(name: string): boolean {
+  return name.startsWith('svc-') || name === 'forwarded';
+}
+
 function forwardedHeaders(headers: IncomingHttpHeaders): Record<string, string | string[]> {
   const kept = Object.entries(headers).filter(([name]) => !DROPPED_HEADERS.has(name));
   return Object.fromEntries(kept.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
@@ -111,11 +117,13 @@ export class UrlShare implements Backend {
     const [pathname = ''] = (request.url ?? '/').split('?', 1);
     if (isMetadataPath(pathname)) return this.#serveMetadata(shared, pathname);
     if (pathname !== MCP_PATH) return sendRejection(response, 404, RPC.unknownMethod, 'Not found.');
-    if (request.method !== 'POST') return this.#pass(shared, this.#url, null);
+    // The stream of a session, and its end.
+    if (request.method === 'GET' || request.method === 'DELETE') return this.#pass(shared, this.#url, null);
+    if (request.method !== 'POST') return sendRejection(response, 405, RPC.unknownMethod, 'Method not allowed.');
     const read = await readMessage(shared, this.#backlog);
     if (read === null) return;
     try {
-      const refusal = this.#rules.refusal(caller, read.message);
+      const refusal = this.#rules.refusal(caller, read.message, request);
       if (refusal !== null) return sendMessage(response, 200, refusal);
       await this.#pass(shared, this.#url, read.message, read.release);
     } finally {
@@ -186,11 +194,15 @@ export class UrlShare implements Backend {
   async #ask({ request, response, caller, signal }: SharedRequest, url: URL, message: RpcMessage | null) {
     const ask = url.protocol === 'https:' ? secureRequest : plainRequest;
     const body = message === null ? null : Buffer.from(JSON.stringify(fromCaller(message, caller)));
+    const kept = Object.entries(forwardedHeaders(request.headers)).filter(
+      ([name]) => !name.startsWith('content-') && (!this.#rules.limits(caller) || isPlainHeader(name) || isOwn(name)),
+    );
     const headers = {
-      ...forwardedHeaders(request.headers),
+      ...Object.fromEntries(kept),
       // A response that is filtered must be readable.
       'accept-encoding': 'identity',
-      ...(body === null ? {} : { 'content-length': body.length }),
+      // The body is written again, so the headers that described it do not apply.
+      ...(body === null ? {} : { 'content-type': 'application/json', 'content-length': body.length }),
     };
     try {
       return await new Promise<IncomingMessage>((resolve, reject) => {

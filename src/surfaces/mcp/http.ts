@@ -10,10 +10,11 @@ import {
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
+import { parseMessage, refusedMember, twinIn } from '../../foundation/rpc-message.ts';
 import type { StreamExchange } from '../../operations/handlers/exchange.ts';
 import type { ToolTable } from '../../operations/tool-call.ts';
 import { limitBodyTime } from '../rest/gate.ts';
-import { JSON_BODY_LIMIT_BYTES, parseJsonBody, readBytes } from '../rest/json-body.ts';
+import { JSON_BODY_LIMIT_BYTES, readBytes } from '../rest/json-body.ts';
 import { ToolCatalog } from './catalog.ts';
 import { withoutNulls } from './message-reader.ts';
 import { createMcpServer } from './server.ts';
@@ -33,9 +34,9 @@ export interface McpHttpDependencies {
   readonly log: Log;
 }
 
-/** The JSON-RPC error for a body without a request. */
-function sendParseError({ response }: StreamExchange, message: string): void {
-  const body = JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: ProtocolErrorCode.ParseError, message } });
+/** The JSON-RPC error for a body without a valid request. */
+function sendError({ response }: StreamExchange, message: string, code: number = ProtocolErrorCode.ParseError): void {
+  const body = JSON.stringify({ jsonrpc: '2.0', id: null, error: { code, message } });
   response.writeHead(400, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }).end(body);
 }
 
@@ -132,12 +133,19 @@ export function serveHttp(
     limitBodyTime(request, response, clock);
     let body: unknown;
     try {
-      body = withoutNulls(parseJsonBody(await readBytes(request, JSON_BODY_LIMIT_BYTES)));
+      const bytes = await readBytes(request, JSON_BODY_LIMIT_BYTES);
+      // The tools take numbers, whose largest ones are inexact.
+      body = bytes.length === 0 ? undefined : withoutNulls(parseMessage(bytes, Number));
     } catch (error) {
-      if (error instanceof SvcError && error.code === 'invalid_json') return sendParseError(exchange, error.message);
+      if (error instanceof SvcError && error.code === 'invalid_json') return sendError(exchange, error.message);
       throw error;
     }
-    if (body === undefined) return sendParseError(exchange, 'The request body is empty.');
+    if (body === undefined) return sendError(exchange, 'The request body is empty.');
+    const twin = [body]
+      .flat()
+      .map(twinIn)
+      .find((name) => name !== undefined);
+    if (twin !== undefined) return sendError(exchange, refusedMember(twin), ProtocolErrorCode.InvalidRequest);
     const web = webRequest(exchange);
     exchanges.set(web, exchange);
     if (isModernClaim(web) || !(await isLegacyRequest(web, body)))

@@ -13,6 +13,7 @@ import {
   parseIntegers,
   QUOTE,
 } from '../../foundation/json.ts';
+import { refusedMember, repeatedName, twinIn } from '../../foundation/rpc-message.ts';
 
 // One message. All surfaces read foreign messages with these functions.
 
@@ -39,27 +40,7 @@ export function answerTo({ id, code, why }: OddMessage): Readonly<Record<string,
   return { jsonrpc: '2.0', id, error: { code, message: why } };
 }
 
-/** The members that programs act on. Some parsers accept them in any case, and the last one wins. */
 const MEMBERS: ReadonlySet<string> = new Set(RPC_MEMBERS);
-const PARAMS: ReadonlySet<string> = new Set(['_meta', 'name', 'arguments', 'uri']);
-const NONE: ReadonlySet<string> = new Set();
-/** The prefix of the members of `_meta` that only svcd writes. */
-const OWN_META = 'svcd/';
-
-/** A name as the most tolerant parser reads it. */
-function folded(name: string): string {
-  return name.normalize('NFKC').toLowerCase();
-}
-
-/** A member that differs only in case or form from one that programs act on. */
-function twinIn(value: unknown, known: ReadonlySet<string>, prefix?: string): string | undefined {
-  if (!isObject(value)) return undefined;
-  return Object.keys(value).find((name) => {
-    if (known.has(name)) return false;
-    const plain = folded(name);
-    return known.has(plain) || (prefix !== undefined && plain.startsWith(prefix) && !name.startsWith(prefix));
-  });
-}
 
 function kindOf(message: unknown): OddMessage['kind'] {
   if (!isObject(message)) return 'other';
@@ -103,9 +84,8 @@ export function withoutNulls(value: unknown): unknown {
 /** Reads a value of `parseIntegers`. */
 export function readMessageValue(read: unknown): { readonly message: JSONRPCMessage } | { readonly odd: OddMessage } {
   const value = withoutNulls(read);
-  const params = memberOf(value, 'params');
-  const twin = twinIn(value, MEMBERS) ?? twinIn(params, PARAMS) ?? twinIn(memberOf(params, '_meta'), NONE, OWN_META);
-  let why = twin === undefined ? undefined : `The member ${JSON.stringify(twin.slice(0, 64))} is not allowed.`;
+  const twin = twinIn(value);
+  let why = twin === undefined ? undefined : refusedMember(twin);
   if (why === undefined)
     try {
       return { message: parseJSONRPCMessage(value) };
@@ -336,16 +316,21 @@ function valueOf(line: Buffer | MessageScan): Value | null {
   if (line instanceof MessageScan) return { odd: line.odd };
   const text = line.toString().replace(BYTE_ORDER_MARK, '');
   if (text.trim() === '') return null;
-  if (isNestedDeeper(text, MAX_MESSAGE_DEPTH)) {
+  const scanned = (why: string): Value => {
     const scan = new MessageScan();
     scan.push(line);
-    return { odd: { ...scan.odd, why: `The message is nested more than ${MAX_MESSAGE_DEPTH} levels deep.` } };
-  }
+    return { odd: { ...scan.odd, why } };
+  };
+  if (isNestedDeeper(text, MAX_MESSAGE_DEPTH))
+    return scanned(`The message is nested more than ${MAX_MESSAGE_DEPTH} levels deep.`);
+  let value: unknown;
   try {
-    return { value: parseIntegers(text) };
+    value = parseIntegers(text);
   } catch {
     return { odd: oddLine('The line is not JSON.', ProtocolErrorCode.ParseError) };
   }
+  const repeated = repeatedName(text);
+  return repeated === undefined ? { value } : scanned(refusedMember(repeated));
 }
 
 /** Replaces the reader of an SDK stdio transport, which has no option for it. Call it before the transport starts. */

@@ -4,8 +4,10 @@ import { test } from 'node:test';
 import { AccessControl } from '../../../src/capabilities/access/access-control.ts';
 import { AccessLists } from '../../../src/capabilities/access/access-lists.ts';
 import type { DeriveSecret } from '../../../src/capabilities/access/derivations.ts';
+import { Grants } from '../../../src/capabilities/access/grants.ts';
 import { type ErrorCode, SvcError } from '../../../src/foundation/errors.ts';
 import { AccessRepository } from '../../../src/foundation/store/access.ts';
+import { AccessRequestStore } from '../../../src/foundation/store/access-requests.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import type { AccessRequest } from '../../../src/network/links/types.ts';
@@ -65,10 +67,10 @@ test('a temporary default is replaced by the permanent one, also after a restart
   assert.equal(await ask(), 'access_denied');
   const again = new AccessLists(repository, clock, derive);
   assert.deepEqual(again.view(AGENT), { default: 'deny', default_before: 'ask', allow: [], deny: [] });
-  again.restoreDefault(AGENT);
+  again.servicesChanged(AGENT);
   assert.deepEqual(again.view(AGENT), { default: 'ask', allow: [], deny: [] });
   // Nothing is temporary now.
-  again.restoreDefault(AGENT);
+  again.servicesChanged(AGENT);
   assert.equal(again.view(AGENT).default, 'ask');
 });
 
@@ -77,11 +79,89 @@ test('a default that the owner sets during a temporary one is permanent', () => 
   lists.setDefault(AGENT, 'public');
   lists.setDefault(AGENT, 'deny', true);
   lists.setDefault(AGENT, 'deny');
-  lists.restoreDefault(AGENT);
+  lists.servicesChanged(AGENT);
   assert.deepEqual(lists.view(AGENT), { default: 'deny', allow: [], deny: [] });
   // A temporary default that equals the permanent one changes nothing.
   lists.setDefault(AGENT, 'deny', true);
   assert.equal(lists.view(AGENT).default_before, undefined);
+});
+
+/** An agent whose temporary services the test chooses. */
+function served() {
+  const clock = new TestClock();
+  const store = Store.open(':memory:', MIGRATIONS);
+  const repository = new AccessRepository(store);
+  const services: { bound: string; before: string[] | null } = { bound: '', before: null };
+  const derive = () => Promise.resolve(new Uint8Array(32));
+  const lists = new AccessLists(repository, clock, derive, () => services);
+  const grants = new Grants(new AccessRequestStore(store), lists, clock);
+  const control = new AccessControl(lists, clock, derive, () => false, grants);
+  lists.setDefault(AGENT, 'deny');
+  const bind = (bound: string, before: string[] | null): void => {
+    Object.assign(services, { bound, before });
+    lists.servicesChanged(AGENT);
+  };
+  const enter = async (purpose: AccessRequest['purpose'] = 'http', caller = CALLER) => {
+    const from = { called: AGENT, caller, accessToken: undefined, nodeKey: new Uint8Array(32), source: '192.0.2.1' };
+    return control.enter({ ...from, purpose }).then(
+      ({ tools, isServer }) => ({ tools, isServer }),
+      (error: SvcError) => error.code,
+    );
+  };
+  return { lists, bind, enter, control };
+}
+
+test('a caller of a temporary service may call it and nothing else, and only while it is bound', async () => {
+  const { lists, bind, enter, control } = served();
+  const [share, other, permanent] = ['http+proven://127.0.0.1:1', 'http+proven://127.0.0.1:2', 'http://127.0.0.1:3'];
+  const allow = { aid: CALLER, tools: ['read'], service: share };
+  await assert.rejects(lists.allow(AGENT, allow), { code: 'wrong_state' });
+  bind(share, [permanent]);
+  await assert.rejects(lists.allow(AGENT, { ...allow, service: other }), { code: 'wrong_state' });
+  await assert.rejects(lists.allow(AGENT, { ...allow, expiresAt: Number.MAX_SAFE_INTEGER }), {
+    code: 'invalid_request',
+  });
+  const entry = await lists.allow(AGENT, allow);
+  assert.deepEqual([entry.tools, entry.service_tcp], [['read'], share]);
+  await lists.allow(AGENT, { aid: NEIGHBOUR, service: share });
+  assert.equal(control.isNamed(AGENT, CALLER), true);
+  assert.deepEqual(await enter(), { tools: ['read'], isServer: true });
+  assert.deepEqual(await enter('http', NEIGHBOUR), { tools: null, isServer: true });
+  assert.equal(await enter('tcp-probe'), 'calls_only');
+  for (const purpose of ['tcp', 'object', 'push-box', 'admin'] as const)
+    for (const caller of [CALLER, NEIGHBOUR]) assert.equal(await enter(purpose, caller), 'access_denied', purpose);
+  // A second temporary service has other callers. The first one returns with its own.
+  bind(other, [share, permanent]);
+  assert.equal(await enter(), 'access_denied');
+  bind(share, [permanent]);
+  assert.deepEqual(await enter(), { tools: ['read'], isServer: true });
+  lists.deny(AGENT, CALLER);
+  assert.equal(await enter(), 'access_denied');
+  bind(permanent, null);
+  assert.equal(await enter('http', NEIGHBOUR), 'access_denied');
+  assert.deepEqual(lists.view(AGENT).allow, []);
+  bind(share, [permanent]);
+  assert.equal(await enter('http', NEIGHBOUR), 'access_denied');
+});
+
+test('a service that stopped allows its callers nothing, and a removed entry ends at once', async () => {
+  const { lists, bind, enter } = served();
+  const share = 'http+proven://127.0.0.1:1';
+  bind(share, ['']);
+  const { id } = await lists.allow(AGENT, { aid: CALLER, service: share });
+  lists.remove(AGENT, 'allow', id);
+  assert.equal(await enter(), 'access_denied');
+  await lists.allow(AGENT, { aid: CALLER, service: share });
+  lists.serviceStopped(AGENT, 'http+proven://127.0.0.1:2');
+  assert.deepEqual(await enter(), { tools: null, isServer: true });
+  lists.serviceStopped(AGENT, share);
+  assert.equal(await enter(), 'access_denied');
+  // A permanent entry is not limited by the one of a service, and stays.
+  await lists.allow(AGENT, { aid: CALLER });
+  await lists.allow(AGENT, { aid: CALLER, tools: ['read'], service: share });
+  assert.deepEqual(await enter(), { tools: null, isServer: false });
+  bind('', null);
+  assert.deepEqual(await enter(), { tools: null, isServer: false });
 });
 
 test('while access is closed, only local agents may call, regardless of the lists', async () => {

@@ -40,6 +40,7 @@ const stored: fc.Arbitrary<StoredAccess> = fc.record({
     aidEntry.map((entry) => ({ ...entry, expiresAt: null })),
     (entry) => entry.aid,
   ),
+  serviceCallers: fc.constant([]),
 });
 const caller = fc.integer({ min: 1, max: 5 }).map(testAid);
 
@@ -82,6 +83,7 @@ test('a hash of another length matches nothing', () => {
     salt: new Uint8Array(16),
     allow: [{ id: 'a', secretHash: new Uint8Array(32), label: null, createdAt: 0, expiresAt: null }],
     deny: [],
+    serviceCallers: [],
   };
   assert.equal(matchesSecret(rulesOf(SUBJECT, access), new Uint8Array(31), NOW), false);
 });

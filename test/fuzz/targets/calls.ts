@@ -77,7 +77,7 @@ const requests: FuzzTarget = {
       log: { ...silentLog, error: keep, child: () => ({ ...silentLog, error: keep }) },
       serviceOf: () => ({ scheme: 'http', host: '127.0.0.1', port, verifyCertificate: true, acceptsCalls: true }),
       authorize: () => {},
-      enter: async () => ({ tools: null, begin: () => () => {} }),
+      enter: async () => ({ tools: null, isServer: false, begin: () => () => {} }),
       isNamed: () => false,
       callers: { entered: () => {}, refused: () => {} },
       watch: () => {},

@@ -20,6 +20,7 @@ import { identityTargets } from './identities.ts';
 import { laneTargets } from './lanes.ts';
 import { linkStreamTargets } from './link-streams.ts';
 import { linkTargets } from './links.ts';
+import { mcpTargets } from './mcp.ts';
 import { noteTargets } from './notes.ts';
 import { objectTargets } from './objects.ts';
 import { portMappingTargets } from './port-mapping.ts';
@@ -69,5 +70,6 @@ export const TARGETS: readonly FuzzTarget[] = [
   ...turnRendezvousTargets,
   ...cardTargets,
   ...hubTargets,
+  ...mcpTargets,
   ...tlsTargets,
 ];

@@ -2,11 +2,13 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { buffer } from 'node:stream/consumers';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { type Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { systemClock } from '../../../src/foundation/clock.ts';
-import type { Gate } from '../../../src/surfaces/mcp-share/gate.ts';
+import { Gate, ToolRules } from '../../../src/surfaces/mcp-share/gate.ts';
 import { open } from '../../../src/surfaces/mcp-share/open.ts';
+import { UrlShare } from '../../../src/surfaces/mcp-share/url-share.ts';
 import { eventually } from '../../support/eventually.ts';
 import {
   AGENT,
@@ -110,6 +112,56 @@ describe('a shared server at a URL', () => {
     const dead = new URL(`http://127.0.0.1:${await freePort()}/mcp`);
     await assert.rejects(share(t, dead), { code: 'connect_failed', message: /svc mcp share takes the whole address/ });
   });
+});
+
+test('a caller with limited tools sends nothing that the server could read as another tool or caller', async (t) => {
+  const received: { readonly headers: string; readonly body: string }[] = [];
+  const server = createServer((request, response) => {
+    void buffer(request).then((body) => {
+      received.push({ headers: JSON.stringify(request.headers), body: body.toString() });
+      response.writeHead(202).end();
+    });
+  });
+  const url = new URL(`http://127.0.0.1:${await portOf(server)}/mcp`);
+  t.after(() => server.close());
+  const backend = new UrlShare(url, new ToolRules(new Map([[ALICE, new Set(['read'])]])));
+  const gate = await Gate.open({ agent: AGENT, backend, clock: systemClock, log: () => {} });
+  t.after(() => gate.close());
+  const json = { 'content-type': 'application/json' };
+  const call = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read"}}';
+  const post = async (body: string | Uint8Array<ArrayBuffer>, more: Readonly<Record<string, string>> = {}) =>
+    await callOf(ALICE)(`http://${gate.address}/mcp`, { method: 'POST', headers: { ...json, ...more }, body });
+  const refused: readonly (readonly [string | Uint8Array<ArrayBuffer>, Readonly<Record<string, string>>?])[] = [
+    [call.replace('"read"', '"read","Name":"delete"')],
+    [call.replace('"read"', '"read","\\u004eame":"delete"')],
+    [call.replace('"read"', '"read","name":"read"')],
+    [call.replace('"read"', '"read","_META":{"svcd/caller":"x"}')],
+    [call.replace('"read"', '"read","_meta":{"\u017Fvcd/caller":"x"}')],
+    [call.replace('{"name"', '{"name":"delete","name"')],
+    [`\uFEFF${call}`],
+    [`${call}${call}`],
+    [`[${call}]`],
+    [new Uint8Array(Buffer.from(call, 'utf16le'))],
+    [call, { 'content-type': 'application/json; charset=utf-7' }],
+    [call, { 'content-encoding': 'deflate' }],
+  ];
+  for (const [body, more] of refused) {
+    const { status } = await post(body, more);
+    assert.ok(status === 400 || status === 415, `${status} ${String(body)}`);
+  }
+  for (const more of [{ 'mcp-name': 'delete' }, { 'mcp-method': 'tools/list' }])
+    assert.match(await (await post(call, more)).text(), /-32602/);
+  assert.equal(
+    (await callOf(ALICE)(`http://${gate.address}/mcp`, { method: 'PUT', headers: json, body: call })).status,
+    405,
+  );
+  assert.equal(received.length, 0);
+  const spaced = call.replace('"id":1', '"id" : 1');
+  assert.equal((await post(spaced, { 'x-http-method-override': 'PUT', 'content-language': 'x' })).status, 202);
+  const meta = `{"name":"read","_meta":{"svcd/caller":"${ALICE}"}}`;
+  assert.equal(received[0]?.body, call.replace('{"name":"read"}', meta));
+  assert.doesNotMatch(received[0]?.headers ?? '', /override|content-language/);
+  assert.match(received[0]?.headers ?? '', new RegExp(`"svc-caller-aid":"${ALICE}"`));
 });
 
 describe('a shared server that requires authorization', () => {

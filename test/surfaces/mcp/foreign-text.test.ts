@@ -61,7 +61,7 @@ const AGENT = [
   'services[]',
   ...['name', 'brief', 'protocols[]', 'skills[]', 'modalities[]', 'card_hash', 'meta/*'].map((key) => `profile/${key}`),
   // A tool's name cannot carry a sentence.
-  ...['allow[]/id', 'allow[]/label', 'allow[]/tools[]', 'deny[]/id'].map((key) => `acl/${key}`),
+  ...['allow[]/id', 'allow[]/label', 'allow[]/tools[]', 'allow[]/service_tcp', 'deny[]/id'].map((key) => `acl/${key}`),
 ];
 const IDENTITY = ['master_private_key_hex', 'operational_private_key_hex', 'delegation_proof_hex', 'warning'];
 /** From the error catalogue. */

@@ -164,6 +164,9 @@ test('checks host, origin, token, media type, method, profile and size first', a
   assert.equal((await post({}, `"${'x'.repeat(JSON_BODY_LIMIT_BYTES)}"`)).status, 413);
   const malformed = await post({}, '{"jsonrpc":');
   assert.deepEqual([malformed.status, JSON.parse(malformed.text).error.code], [400, -32700]);
+  const call = rpc('tools/call', { name: 'svc_status', Name: 'svc_fetch' });
+  for (const body of [call, `[${call}]`, call.replace('Name', 'name'), `\uFEFF${rpc('ping')}`])
+    assert.equal((await post({}, body)).status, 400, body);
   assert.equal((await post({}, `${'['.repeat(100)}${']'.repeat(100)}`)).status, 400);
   const stream = await world.request('GET', '/mcp/', { headers: { authorization, accept: 'text/event-stream' } });
   assert.deepEqual([stream.status, stream.headers.allow], [405, 'POST']);

@@ -319,12 +319,33 @@ async function replacedBy(context: CliContext, aid: string, { replace, on_demand
 
 type Policy = AnswerOf<'aclGet'>['default'];
 
-/** Adds these agents to the allow list. @returns the AIDs on it */
-async function allowAll({ client }: CliContext, aid: string, allowed: readonly string[]): Promise<string[]> {
+/** The agents that may use a share: AID → tools; null for all tools. */
+type ShareCallers = ReadonlyMap<string, readonly string[] | null>;
+
+/**
+ * Allows these agents to call the bound service until it ends, and no others that an earlier share of it allowed.
+ * @returns the AIDs that may call it
+ */
+async function allowAll(
+  { client }: CliContext,
+  aid: string,
+  service_tcp: string,
+  callers: ShareCallers,
+): Promise<string[]> {
   const { allow } = await client.aclGet({ aid });
-  const known = new Set<string>(allow.flatMap((entry) => (entry.aid === undefined ? [] : [entry.aid])));
-  for (const one of allowed) if (!known.has(one)) await client.aclAllow({ aid, body_aid: parseAid(one) });
-  return [...new Set([...known, ...allowed])];
+  for (const { id, aid: one = '', service_tcp: service } of allow)
+    if (service === service_tcp && !callers.has(one)) await client.aclAllowDelete({ aid, id });
+  for (const [one, tools] of callers)
+    await client.aclAllow({
+      aid,
+      body_aid: parseAid(one),
+      service_tcp,
+      ...(tools === null ? {} : { tools: [...tools] }),
+    });
+  const permanent = allow.flatMap((entry) =>
+    entry.aid === undefined || entry.service_tcp !== undefined ? [] : [entry.aid],
+  );
+  return [...new Set([...permanent, ...callers.keys()])];
 }
 
 /**
@@ -337,11 +358,15 @@ async function denyOthers({ client }: CliContext, { aid, isNew }: ShareAgent): P
 }
 
 /**
- * Closes the agent to callers without an entry, and binds it. If this command is killed, another program on the port
- * cannot act as the agent.
- * @returns as `denyOthers`
+ * Closes the agent to callers without an entry, binds it, and lets its callers in. If this command is killed, another
+ * program on the port cannot act as the agent.
  */
-async function bindShare(context: CliContext, agent: ShareAgent, service_tcp: string): Promise<Policy | undefined> {
+async function bindShare(
+  context: CliContext,
+  agent: ShareAgent,
+  service_tcp: string,
+  callers: ShareCallers,
+): Promise<Pick<Shared, 'allowed' | 'default_before'>> {
   const { client } = context;
   const { aid } = agent;
   const before = await denyOthers(context, agent);
@@ -352,7 +377,8 @@ async function bindShare(context: CliContext, agent: ShareAgent, service_tcp: st
     throw error;
   }
   // The end of another temporary service may have restored the default before the binding.
-  return denyOthers(context, agent);
+  const default_before = await denyOthers(context, agent);
+  return { default_before, allowed: await allowAll(context, aid, service_tcp, callers) };
 }
 
 /** Binds the previous service again, unless another one was bound since. */
@@ -463,19 +489,22 @@ async function share(context: CliContext, words: readonly string[], options: Sha
     shareAgent(context, options, (made, said) => showFirstPart(context, made, options, SHARED, said)),
   );
   const { isNew: _, ...known } = agent;
-  const { aid } = known;
-  const allowed = await within(allowAll(context, aid, [...new Set([...named, ...lists.keys()])]));
+  const callers: ShareCallers = new Map([
+    ...named.map((one) => [one, null] as const),
+    ...[...lists].map(([one, names]) => [one, [...names]] as const),
+  ]);
   const { title, tools } = seen;
-  const told = { ...known, name: options.name, server: title, tools, allowed };
+  const told = { ...known, name: options.name, server: title, tools };
   if (key !== undefined) {
     const revision = seen.isModern ? 'modern' : 'sessions';
     const command = [...wakingCommand(revision, lists), ...ownCommand(words, io.env)];
-    const shared = await within(shareOnDemand(context, agent, { key, command, idleMs: options.idle }));
+    const shared = await within(shareOnDemand(context, agent, { key, command, callers, idleMs: options.idle }));
     await show(context, { ...told, ...shared }, options, ON_DEMAND);
     return undefined;
   }
   await shareNow(context, {
     agent,
+    callers,
     begin,
     end,
     tell: (shared) => show(context, { ...told, ...shared }, options, SHARED),
@@ -483,45 +512,47 @@ async function share(context: CliContext, words: readonly string[], options: Sha
   return undefined;
 }
 
-type Bound = Pick<Shared, 'service_tcp' | 'default_before' | 'published' | 'publish_error'>;
+type Bound = Pick<Shared, 'allowed' | 'service_tcp' | 'default_before' | 'published' | 'publish_error'>;
 
 interface OnDemandShare {
   readonly key: Buffer;
   readonly command: readonly string[];
+  readonly callers: ShareCallers;
   readonly idleMs: number | undefined;
 }
 
 /** Has svcd start the server when a caller comes. */
 async function shareOnDemand(context: CliContext, agent: ShareAgent, wanted: OnDemandShare): Promise<Bound> {
   const { aid } = agent;
-  const { key, ...program } = wanted;
+  const { key, callers, ...program } = wanted;
   const { service_tcp: address } = await setOnDemand(context, key, { ...program, aid, shell: false });
   const service_tcp = provenService(address);
-  const default_before = await bindShare(context, agent, service_tcp).catch(async (error: unknown) => {
+  const bound = await bindShare(context, agent, service_tcp, callers).catch(async (error: unknown) => {
     await removeOnDemand(context, aid);
     throw error;
   });
-  return { service_tcp, default_before, ...(await context.progress('Publishing', tryPublish(context, aid))) };
+  return { service_tcp, ...bound, ...(await context.progress('Publishing', tryPublish(context, aid))) };
 }
 
 interface RunningShare {
   readonly agent: ShareAgent;
+  readonly callers: ShareCallers;
   readonly begin: (agent: GateParts['agent']) => Promise<Gate>;
   readonly end: Interruption;
   readonly tell: (shared: Bound) => Promise<void>;
 }
 
 /** Shares the server until a signal arrives. */
-async function shareNow(context: CliContext, { agent, begin, end, tell }: RunningShare): Promise<void> {
+async function shareNow(context: CliContext, { agent, callers, begin, end, tell }: RunningShare): Promise<void> {
   const { aid } = agent;
   const within = <T>(work: Promise<T>): Promise<T> => abortable(work, end.signal);
   const gate = await begin(await within(gateAgent(context, aid)));
   try {
     const service_tcp = provenService(gate.address);
-    const default_before = await within(bindShare(context, agent, service_tcp));
+    const bound = await within(bindShare(context, agent, service_tcp, callers));
     const publishing = Promise.race([tryPublish(context, aid), end.ended]);
     const state = (await context.progress('Publishing', publishing)) ?? { published: false };
-    await tell({ service_tcp, default_before, ...state });
+    await tell({ service_tcp, ...bound, ...state });
     await end.ended;
   } finally {
     // The daemon may be stopped. A stale binding is harmless, because no other process can prove to be this one.
