@@ -155,7 +155,7 @@ describe('the local address of a remote agent', () => {
 
   test('no response of an agent affects the host that all local addresses share', async () => {
     const { headers } = await ask(`${origin.url}/login`, { 'sec-fetch-site': 'same-origin' });
-    assert.deepEqual(headers['set-cookie'], [`${origin.id}.sid=1; Path=/; Secure; HttpOnly`]);
+    assert.deepEqual(headers['set-cookie'], [`${origin.id}.sid=1; Secure; Path=/; HttpOnly`]);
     for (const name of ['strict-transport-security', 'clear-site-data']) assert.equal(headers[name], undefined);
     // Both policies apply: the agent's own policy, and the policy of svcd, which blocks its pages from other ports of this
     // machine.

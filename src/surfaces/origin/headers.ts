@@ -64,8 +64,31 @@ export const PAGE_POLICY =
 export interface OriginClient {
   /** ID of the local address. */
   readonly id: string;
-  /** A browser shares cookies between all ports of a host. */
   readonly isBrowser: boolean;
+  /** The cookies of a browser that uses the address at a host that other programs share; null for all other clients. */
+  readonly shared: SharedCookies | null;
+}
+
+/** Longest cookie with its name, and cookies of one local address, at a shared host. */
+const MAX_SHARED_COOKIE_CHARS = 512;
+const MAX_SHARED_COOKIES = 8;
+/** Cookies of all programs at a shared host. Many servers accept heads of 8 KiB. */
+const MAX_COOKIES_OF_HOST_CHARS = 4096;
+
+/**
+ * The names of the cookies that a local address gives to browsers at a shared host. A browser sends cookies to all ports of
+ * a host, so many cookies would lock out other programs and the panel.
+ */
+export class SharedCookies {
+  readonly #names = new Set<string>();
+
+  /** True if a browser may store a cookie. @param sent the cookies in its request */
+  admit(name: string, length: number, sent: string): boolean {
+    if (length > MAX_SHARED_COOKIE_CHARS || sent.length + length > MAX_COOKIES_OF_HOST_CHARS) return false;
+    if (this.#names.size >= MAX_SHARED_COOKIES && !this.#names.has(name)) return false;
+    this.#names.add(name);
+    return true;
+  }
 }
 
 /** Prefix of cookie names in a browser. */
@@ -85,24 +108,26 @@ function ownCookies(header: string, id: string): string {
 }
 
 /**
- * Converts a cookie for the client: without the agent's domain. In a browser it gets a name of this address and is
- * hidden from scripts, which see the cookies of all ports.
- * @returns null for a cookie without a name, which could not be assigned to an address
+ * Converts a cookie for the client: without the agent's domain. At a shared host it gets a name of this address, is sent for
+ * all paths, so that it is counted, and is hidden from scripts, which see the cookies of all ports.
+ * @param sent the cookies in the request
+ * @returns null for a cookie beyond the limits, and without a name, which could not be assigned to an address
  */
-function keptCookie(header: string, { id, isBrowser }: OriginClient): string | null {
+function keptCookie(header: string, { id, shared }: OriginClient, sent: string): string | null {
   const [cookie = '', ...attributes] = header.split(';');
-  const kept = attributes.filter((attribute) => !/^\s*domain\s*(?:=|$)/i.test(attribute));
-  if (!isBrowser) return [cookie, ...kept].join(';');
-  const name = cookie.trimStart();
-  if (!/^[^=]+=/.test(name)) return null;
-  const open = kept.every((attribute) => attribute.trim().toLowerCase() !== 'httponly');
-  return [`${cookiePrefix(id)}${name}`, ...kept, ...(open ? [' HttpOnly'] : [])].join(';');
+  const isDropped = shared === null ? /^\s*domain\s*(?:=|$)/i : /^\s*(?:domain|path)\s*(?:=|$)|^\s*httponly\s*$/i;
+  const kept = attributes.filter((attribute) => !isDropped.test(attribute));
+  if (shared === null) return [cookie, ...kept].join(';');
+  const named = `${cookiePrefix(id)}${cookie.trim()}`;
+  const [name = '', value] = named.split('=', 2);
+  if (name === cookiePrefix(id) || value === undefined || !shared.admit(name, named.length, sent)) return null;
+  return [named, ...kept, ' Path=/', ' HttpOnly'].join(';');
 }
 
 /** The headers of a program for the agent. */
 export function headersForAgent(raw: RawHeaders, visitor: OriginClient): string[] {
   const sent = filterHeaders(raw, (name) => !NEVER_SENT.test(name));
-  if (!visitor.isBrowser) return sent;
+  if (visitor.shared === null) return sent;
   return [...pairs(sent)].flatMap(([name, value]) => {
     if (name.toLowerCase() !== 'cookie') return [name, value];
     const cookies = ownCookies(value, visitor.id);
@@ -110,8 +135,16 @@ export function headersForAgent(raw: RawHeaders, visitor: OriginClient): string[
   });
 }
 
-/** The headers or trailers of an agent's response for the program. */
-export function headersForProgram(raw: RawHeaders, place: ResponsePlace, visitor: OriginClient): string[] {
+/**
+ * The headers or trailers of an agent's response for the program.
+ * @param sent the cookies in its request
+ */
+export function headersForProgram(
+  raw: RawHeaders,
+  place: ResponsePlace,
+  visitor: OriginClient,
+  sent: string,
+): string[] {
   return [...pairs(raw)].flatMap(([name, value]) => {
     const key = name.toLowerCase();
     if (NEVER_TAKEN.test(key)) return [];
@@ -119,7 +152,7 @@ export function headersForProgram(raw: RawHeaders, place: ResponsePlace, visitor
       key === 'location' || key === 'content-location'
         ? rewriteLocation(value, place)
         : key === 'set-cookie'
-          ? keptCookie(value, visitor)
+          ? keptCookie(value, visitor, sent)
           : key === 'www-authenticate'
             ? localChallenge(value, place)
             : value;

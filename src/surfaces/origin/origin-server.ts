@@ -19,7 +19,7 @@ import { isLoopbackHost } from '../../foundation/address.ts';
 import type { Card } from '../../foundation/cards/card.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
-import { ERRORS, isErrorCode, SvcError } from '../../foundation/errors.ts';
+import { codeOf, ERRORS, isErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import { describePortError, resetSocket } from '../../foundation/sockets.ts';
@@ -38,6 +38,7 @@ import {
   isMetadataRequest,
   type OriginClient,
   PAGE_POLICY,
+  SharedCookies,
   withLocalMetadata,
 } from './headers.ts';
 import { inspectRequest } from './inspect-request.ts';
@@ -89,8 +90,25 @@ function isVisit({ method, headers }: IncomingMessage): boolean {
   return (method === 'GET' || method === 'HEAD') && mode === 'navigate' && destination === 'document';
 }
 
+/**
+ * Browsers that resolve names below `localhost` themselves. All others use the address at 127.0.0.1.
+ * https://www.rfc-editor.org/rfc/rfc6761#section-6.3
+ */
+const RESOLVES_LOCALHOST = /(?:Chrome|Chromium|Firefox)\//;
+
+/** The host of a local address in a browser. Other hosts do not receive its cookies, including cookies of scripts. */
+function ownHost(id: string): string {
+  return `${id}.localhost`;
+}
+
+/** The address of the same page at the own host; null if the request does not name a port. */
+function ownPage({ url = '/', headers: { host = '' } }: IncomingMessage, id: string): string | null {
+  const port = /:\d{1,5}$/.exec(host)?.[0];
+  return port === undefined ? null : `http://${ownHost(id)}${port}${url}`;
+}
+
 /** @throws SvcError `invalid_request`, `forbidden_host`, `forbidden_origin`, `access_denied` */
-function checkRequester(request: IncomingMessage): void {
+function checkRequester(request: IncomingMessage, id: string): void {
   const { url = '', headers } = request;
   if (!url.startsWith('/') && !(url === '*' && request.method === 'OPTIONS'))
     throw new SvcError('invalid_request', { message: 'A request target must be a path: this is not a proxy.' });
@@ -99,6 +117,9 @@ function checkRequester(request: IncomingMessage): void {
   // Another site could make its own host name resolve to this address, which would make its pages same-origin.
   const host = hostOf(headers.host ?? '');
   if (host === null || !isLoopbackHost(host)) throw new SvcError('forbidden_host');
+  // The host of another address, whose cookies the browser sends.
+  if (isFromBrowser(request) && host.endsWith('.localhost') && host !== ownHost(id))
+    throw new SvcError('forbidden_host');
   // A service worker outlives this address in the browser, and would respond for the next agent on its port.
   if (headers['service-worker'] !== undefined)
     throw new SvcError('access_denied', { message: 'Pages at a local address cannot install service workers.' });
@@ -109,6 +130,8 @@ function checkRequester(request: IncomingMessage): void {
 }
 
 const HOST = '127.0.0.1';
+/** Browsers connect to this address first for names below `localhost`. */
+const HOST_V6 = '::1';
 /** Largest number of connections to one address: enough for the event streams and WebSockets of one pair of agents. */
 const MAX_CONNECTIONS = 2048;
 /** Idle timeout of a connection, milliseconds. */
@@ -139,6 +162,11 @@ class OriginServer implements OriginListener {
   readonly #target: OriginTarget;
   readonly #deps: OriginServerDependencies;
   readonly #listener: Server;
+  /** Listens at `HOST_V6`. Null if this machine has no IPv6. */
+  #listenerV6: Server | null = null;
+  /** False if another program may have the port at `HOST_V6`. */
+  #hasOwnHost = false;
+  readonly #cookies = new SharedCookies();
   readonly #http: HttpServer;
   readonly #sockets = new Set<Socket>();
   readonly #unanswered = new WeakMap<Duplex, number>();
@@ -148,10 +176,7 @@ class OriginServer implements OriginListener {
   constructor(target: OriginTarget, dependencies: OriginServerDependencies) {
     this.#target = target;
     this.#deps = dependencies;
-    this.#listener = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (socket) =>
-      this.#take(socket),
-    );
-    this.#listener.maxConnections = MAX_CONNECTIONS;
+    this.#listener = this.#newListener();
     this.#http = createHttpServer({
       insecureHTTPParser: false,
       maxHeaderSize: MAX_HTTP_HEADER_BYTES,
@@ -183,6 +208,30 @@ class OriginServer implements OriginListener {
       });
     }
     this.#listener.on('error', (error) => this.#deps.log.warn({ error: error.message }, 'a local address failed'));
+    await this.#listenV6();
+  }
+
+  #newListener(): Server {
+    const listener = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (socket) =>
+      this.#take(socket),
+    );
+    listener.maxConnections = MAX_CONNECTIONS;
+    return listener;
+  }
+
+  async #listenV6(): Promise<void> {
+    const listener = this.#newListener();
+    listener.listen({ port: this.port, host: HOST_V6, backlog: BACKLOG });
+    try {
+      await listening(listener);
+    } catch (error) {
+      const code = codeOf(error);
+      this.#hasOwnHost = code === 'EADDRNOTAVAIL' || code === 'EAFNOSUPPORT';
+      return;
+    }
+    listener.on('error', (error) => this.#deps.log.warn({ error: error.message }, 'a local address failed'));
+    this.#listenerV6 = listener;
+    this.#hasOwnHost = true;
   }
 
   get port(): number {
@@ -203,9 +252,10 @@ class OriginServer implements OriginListener {
   }
 
   async close(): Promise<void> {
-    const closed = new Promise<void>((resolve) => this.#listener.close(() => resolve()));
+    const listeners = [this.#listener, ...(this.#listenerV6 === null ? [] : [this.#listenerV6])];
+    const closed = listeners.map((one) => new Promise<void>((resolve) => one.close(() => resolve())));
     for (const socket of this.#sockets) resetSocket(socket);
-    await closed;
+    await Promise.all(closed);
   }
 
   #take(socket: Socket): void {
@@ -256,11 +306,27 @@ class OriginServer implements OriginListener {
     });
     this.#served++;
     try {
-      checkRequester(request);
+      const { id } = this.#target();
+      checkRequester(request, id);
+      const page = this.#movesBrowser(request, id) ? ownPage(request, id) : null;
+      if (page !== null) return void response.writeHead(307, { location: page, 'cache-control': 'no-store' }).end();
       await this.#call(request, response, gone.signal, upgrade);
     } catch (error) {
       this.#refuse(response, error);
     }
+  }
+
+  /** True for a page that a browser must open at the own host of the address. */
+  #movesBrowser(request: IncomingMessage, id: string): boolean {
+    const { host = '', 'user-agent': browser = '' } = request.headers;
+    const isElsewhere = isFromBrowser(request) && isVisit(request) && hostOf(host) !== ownHost(id);
+    return isElsewhere && this.#hasOwnHost && RESOLVES_LOCALHOST.test(browser);
+  }
+
+  #visitorOf(request: IncomingMessage, id: string): OriginClient {
+    const isBrowser = isFromBrowser(request);
+    const isShared = isBrowser && hostOf(request.headers.host ?? '') !== ownHost(id);
+    return { id, isBrowser, shared: isShared ? this.#cookies : null };
   }
 
   async #call(
@@ -270,7 +336,8 @@ class OriginServer implements OriginListener {
     upgrade?: Upgrade,
   ): Promise<void> {
     const { id, localAid: local, remoteAid: remote, accessToken } = this.#target();
-    const visitor = { id, isBrowser: isFromBrowser(request) };
+    const visitor = this.#visitorOf(request, id);
+    const { cookie: sentCookies = '' } = request.headers;
     const { question, body } = await inspectRequest(request);
     const isMetadata = isMetadataRequest(request);
     const push = question === null ? await this.#pushStep(request, body, visitor, signal) : null;
@@ -282,7 +349,7 @@ class OriginServer implements OriginListener {
         const sent = push === null || push.body === null ? all : filterHeaders(all, (name) => !OF_THE_BODY.test(name));
         return isRead ? cardRequestHeaders(sent) : sent;
       },
-      accepted: (raw: RawHeaders, place: ResponsePlace) => headersForProgram(raw, place, visitor),
+      accepted: (raw: RawHeaders, place: ResponsePlace) => headersForProgram(raw, place, visitor, sentCookies),
       begin: (head: ServerResponse) => {
         if (note !== '') head.setHeader('svc-card', note);
         if (visitor.isBrowser) head.appendHeader('content-security-policy', PAGE_POLICY);
@@ -331,10 +398,11 @@ class OriginServer implements OriginListener {
     }
   }
 
-  #pushStep(request: IncomingMessage, body: Buffer | null, { isBrowser, id }: OriginClient, signal: AbortSignal) {
+  #pushStep(request: IncomingMessage, body: Buffer | null, visitor: OriginClient, signal: AbortSignal) {
     const { caller, push: registry } = this.#deps;
+    const { isBrowser, id } = visitor;
     const origin = { ...this.#target(), id };
-    const headers = headersForAgent(request.rawHeaders, { isBrowser, id });
+    const headers = headersForAgent(request.rawHeaders, visitor);
     return handleWebhooks(request, body, { registry, caller, origin, isBrowser, headers, signal });
   }
 
