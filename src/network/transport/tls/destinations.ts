@@ -107,7 +107,7 @@ function newDestination(): Destination {
   return { unanswered: 0, since: NEVER, heardAt: NEVER, quicAt: NEVER, ports: new Map(), connections: new Map() };
 }
 
-/** Whether a key may be used besides the others of the last `ANSWER_VALID_MS`. Forgets older ones. */
+/** True if a key may be used in addition to the keys of the last `ANSWER_VALID_MS`. Forgets older keys. */
 function hasRoom<K>(used: Map<K, number>, key: K, max: number, now: number): boolean {
   for (const [other, at] of used) if (now - at > ANSWER_VALID_MS) used.delete(other);
   return used.has(key) || used.size < max;

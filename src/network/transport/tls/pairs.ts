@@ -151,7 +151,7 @@ export class Pairs {
     this.#clock = clock;
   }
 
-  /** Joins an end with the one that waits, or lets it wait. @returns a function that closes it */
+  /** Joins an end with the waiting end, or lets it wait. @returns a function that closes it */
   add(token: Uint8Array, options: PairEndOptions): () => void {
     const name = Buffer.from(token).toString('latin1');
     const onEnd = (): void => {

@@ -80,7 +80,7 @@ export class TlsSession {
   readonly ended: Promise<void>;
   readonly #socket: PacedSocket;
   readonly #end = Promise.withResolvers<void>();
-  /** Receives datagrams. Those that arrive before it is set are dropped. */
+  /** Receives datagrams. Datagrams that arrive before it is set are dropped. */
   onEntries: (entries: readonly CarriedDatagram[]) => void = () => {};
   /** Called if no other node has answered for `PORTS_SILENT_MS`. The helper itself does not count. */
   onSilence: () => void = () => {};
