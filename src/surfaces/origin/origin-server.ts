@@ -309,8 +309,8 @@ class OriginServer implements OriginListener {
       const { id } = this.#target();
       checkRequester(request, id);
       const page = this.#movesBrowser(request, id) ? ownPage(request, id) : null;
-      if (page !== null) return void response.writeHead(307, { location: page, 'cache-control': 'no-store' }).end();
-      await this.#call(request, response, gone.signal, upgrade);
+      if (page === null) await this.#call(request, response, gone.signal, upgrade);
+      else response.writeHead(307, { location: page, 'cache-control': 'no-store' }).end();
     } catch (error) {
       this.#refuse(response, error);
     }
