@@ -6,6 +6,7 @@
  */
 import { connect, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { type Address, formatAddress, mayBeThisMachine } from './address.ts';
+import { UNPROVEN } from './daemon-proof.ts';
 import { canonicalIp } from './ip.ts';
 
 export interface ServiceSocketsDependencies {
@@ -41,7 +42,10 @@ export class ServiceSockets {
   /** Watches a socket that is connecting to a service, and destroys it if it reaches the API. */
   watch<S extends Socket>(socket: S): S {
     socket.prependOnceListener('connect', () => {
-      if (this.#leadsToApi(socket)) return void socket.destroy(new Error('the API of the daemon cannot be a service'));
+      if (this.#leadsToApi(socket))
+        return void socket.destroy(
+          Object.assign(new Error('the API of the daemon cannot be a service'), { code: UNPROVEN }),
+        );
       const { localAddress, localPort, remoteAddress, remotePort } = socket;
       const ends = `${endOf(localAddress, localPort)} ${endOf(remoteAddress, remotePort)}`;
       this.#open.add(ends);

@@ -1,6 +1,6 @@
 /** Two in-memory nodes with an agent each, a TCP service bound to the second agent, and tunnels on the first node. */
 
-import { connect, type Socket } from 'node:net';
+import { connect, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { TunnelInbound } from '../../src/capabilities/tunnels/inbound.ts';
 import { TunnelService } from '../../src/capabilities/tunnels/tunnel-service.ts';
 import type { TunnelWish } from '../../src/capabilities/tunnels/types.ts';
@@ -46,6 +46,8 @@ export class TunnelWorld {
   readonly others = new Map<Aid, TcpServer>();
   /** Source ports of the next connections to services. */
   readonly sourcePorts: number[] = [];
+  /** Connects the remote node to its services. */
+  connect: (options: TcpNetConnectOpts) => Socket = connect;
   /** True if the owner of the remote agent allowed the caller by name. */
   named = false;
   /** Saved tunnels cannot change. */
@@ -82,7 +84,7 @@ export class TunnelWorld {
       },
       isNamed: () => this.named,
       maxConnections: () => this.maxConnections,
-      connect: (options) => connect({ ...options, localPort: this.sourcePorts.shift() ?? 0 }),
+      connect: (options) => this.connect({ ...options, localPort: this.sourcePorts.shift() ?? 0 }),
     });
     far.authorize = (request) => {
       authorize();

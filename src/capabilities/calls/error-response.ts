@@ -1,7 +1,8 @@
 /** Error responses of the called daemon, marked so that callers can distinguish them from the service's responses. */
-import type { IncomingMessage } from 'node:http';
-import { isServiceFault, SERVICE_FAULTS, type ServiceFault } from '../../foundation/domain/service-faults.ts';
-import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
+import { IncomingMessage } from 'node:http';
+import type { Readable } from 'node:stream';
+import { isServiceFault, serviceFailure } from '../../foundation/domain/service-faults.ts';
+import { codeOf, type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import { ERROR_HEADER } from '../../network/links/http-server.ts';
 import type { ResponseProblem } from './exchange.ts';
 import { MAX_HEADERS, MAX_HTTP_HEADER_BYTES } from './headers.ts';
@@ -36,9 +37,19 @@ export function badResponse(reason: ResponseProblem, cause?: unknown): SvcError 
   return new SvcError('bad_response', { message: RESPONSE_PROBLEMS[reason], details: { reason }, cause });
 }
 
-/** The error for a service that could not be reached. */
-export function serviceFailure(reason: ServiceFault, cause?: unknown): SvcError {
-  return new SvcError('inbound_unreachable', { message: SERVICE_FAULTS[reason], details: { reason }, cause });
+/** The error for the body of a response that ended before it was complete. */
+export function brokenResponse(body: Readable, cause?: unknown): SvcError {
+  const stream = body instanceof IncomingMessage ? body.socket : body;
+  if (codeOf(stream.errored) === 'connection_lost')
+    return new SvcError('connect_failed', {
+      message: 'The connection to the remote node was lost in the middle of the response. Send the request again.',
+      cause,
+    });
+  return new SvcError('bad_response', {
+    message:
+      'The service of the remote agent, or its node, broke off in the middle of the response. Send the request again. If this repeats, its owner should check the log of the service.',
+    cause,
+  });
 }
 
 function isResponseProblem(reason: unknown): reason is ResponseProblem {

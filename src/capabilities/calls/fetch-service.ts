@@ -15,6 +15,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { TraceHeaders } from '../../foundation/traces/trace-context.ts';
 import { askOptions, NOTE_HEADER } from './ask-options.ts';
+import { brokenResponse } from './error-response.ts';
 import { filterHeaders, headerOf, MAX_HEADERS, pairs, type RawHeaders } from './headers.ts';
 import type { Call, CallResponse, HttpCaller } from './http-caller.ts';
 import { CALLABLE } from './methods.ts';
@@ -62,7 +63,7 @@ function collect({ body }: CallResponse, limit: Deadline): Promise<Collected> {
   const { signal } = limit;
   const broken = (cause?: unknown): void => {
     if (signal.reason instanceof SvcError) reject(signal.reason);
-    else reject(new SvcError('connect_failed', { message: 'The response ended early.', cause }));
+    else reject(brokenResponse(body, cause));
   };
   body.on('data', (chunk: Buffer) => {
     limit.restart();

@@ -2,12 +2,13 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Clock, type Timer, unixSeconds } from '../../foundation/clock.ts';
+import { faultOf, serviceFailure } from '../../foundation/domain/service-faults.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { flushHead } from '../../foundation/sockets.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { callerProof, PROOF_HEADER } from './caller-proof.ts';
-import { badResponse, serviceFailure } from './error-response.ts';
+import { badResponse } from './error-response.ts';
 import { withoutEvidence } from './evidence/call-evidence.ts';
 import { ExchangeFailure, feed, type HttpResponse } from './exchange.ts';
 import {
@@ -28,7 +29,7 @@ import { BODILESS } from './methods.ts';
 import type { LimitedMessage } from './tool-limit.ts';
 import type { TracedHop } from './trace-headers.ts';
 import { isOffered } from './upgrades.ts';
-import { type BoundService, faultOf, hostHeaderOf, type Upstreams } from './upstream.ts';
+import { type BoundService, hostHeaderOf, type Upstreams } from './upstream.ts';
 
 /** A call is aborted after this time without a byte in either direction, in milliseconds. */
 export const CALL_STALL_MS = 600_000;
@@ -126,7 +127,7 @@ async function sendToService(
   } catch (error) {
     if (abort.signal.reason instanceof SvcError) throw abort.signal.reason;
     if (error instanceof ExchangeFailure && error.malformed) throw badResponse(error.problem, error);
-    throw serviceFailure(faultOf(error), error);
+    throw serviceFailure(faultOf(error instanceof ExchangeFailure ? error.cause : error), error);
   }
 }
 

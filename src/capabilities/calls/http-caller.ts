@@ -12,7 +12,7 @@ import { SilenceWatch } from '../../foundation/stall.ts';
 import { asStep, type TracedRequest } from '../../foundation/traces/traced-request.ts';
 import type { Traces } from '../../foundation/traces/traces.ts';
 import type { AccessAsk, AskOptions, AskOwner, LinkStream, Links } from '../../network/links/types.ts';
-import { errorFromResponse } from './error-response.ts';
+import { brokenResponse, errorFromResponse } from './error-response.ts';
 import type { CallSigner } from './evidence/call-signer.ts';
 import { type Body, ExchangeFailure, exchange, type HttpResponse } from './exchange.ts';
 import {
@@ -397,7 +397,7 @@ function traced<A extends CallResponse | SwitchedCall>(answer: A, request: Trace
   request.next('body');
   body.on('end', () => request.finish());
   body.on('close', () => {
-    if (request.end === null) request.finish(new SvcError(body.errored === null ? 'cancelled' : 'connect_failed'));
+    if (request.end === null) request.finish(body.errored === null ? new SvcError('cancelled') : brokenResponse(body));
   });
   return answer;
 }

@@ -8,9 +8,6 @@ import { Agent as SecureAgent } from 'node:https';
 import { isIP, type Socket } from 'node:net';
 import { formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
-import { UNPROVEN } from '../../foundation/daemon-proof.ts';
-import type { ServiceFault } from '../../foundation/domain/service-faults.ts';
-import { codeOf } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { newId } from '../../foundation/ids.ts';
 import { ExchangeFailure, exchange, type HttpExchange, type HttpResponse } from './exchange.ts';
@@ -136,17 +133,4 @@ export class Upstreams {
       else socket.once(secure ? 'secureConnect' : 'connect', cancel);
     });
   }
-}
-
-/** Why a service could not be reached. */
-export function faultOf(error: unknown): ServiceFault {
-  const code = codeOf(error instanceof ExchangeFailure ? error.cause : error);
-  if (code === 'ECONNREFUSED') return 'refused';
-  if (code === UNPROVEN) return 'replaced';
-  if (code === 'ETIMEDOUT' || code === 'EHOSTUNREACH' || code === 'ENETUNREACH' || code === 'EHOSTDOWN')
-    return 'silent';
-  if (code === 'ENOTFOUND' || code.startsWith('EAI_')) return 'unresolved';
-  if (/CERT|SELF_SIGNED|UNABLE_TO_|ALTNAME/.test(code)) return 'untrusted';
-  if (/^EPROTO|TLS|SSL/.test(code)) return 'no_tls';
-  return 'closed';
 }

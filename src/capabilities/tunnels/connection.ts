@@ -6,6 +6,7 @@
  */
 import type { Socket } from 'node:net';
 import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { SvcError } from '../../foundation/errors.ts';
 import type { LruCache } from '../../foundation/lru-cache.ts';
 import type { Quota, QuotaHolder } from '../../foundation/quota.ts';
 import { ResizableShare } from '../../foundation/resizable-share.ts';
@@ -68,7 +69,9 @@ export interface ConnectionObserver {
   /** Bytes from the link to the TCP connection. */
   received?(bytes: number): void;
   /** The called side could not connect. Both ends are reset. */
-  refused?(code: string): void;
+  refused?(failure: SvcError): void;
+  /** The called side received bytes, sent none, and ended first. The TCP connection ends too. */
+  unanswered?(): void;
   /** The TCP connection and the link are closed. Called once. */
   closed?(): void;
 }
@@ -104,6 +107,8 @@ export class AckTurns {
 }
 
 const NOTHING: Buffer = Buffer.alloc(0);
+/** Bytes of the outcome, before the first byte of the service. */
+const STATUS_BYTES = 1;
 
 export class TunnelConnection implements FrameTaker {
   /** The link with which it began: the names of both agents. */
@@ -384,6 +389,7 @@ export class TunnelConnection implements FrameTaker {
     if (this.#gotEnd && !ended) {
       if (this.#awaitsStatus && this.#socket !== null) resetSocket(this.#socket);
       else this.#socket?.end();
+      if (!this.#saidEnd && this.#sent > 0 && this.#received === STATUS_BYTES) this.#observer.unanswered?.();
       // Otherwise the acknowledgement goes with our own end, or a little later.
       if (this.#saidEnd) this.#tell(link);
       else this.#side.acks.add(this);
@@ -430,9 +436,9 @@ export class TunnelConnection implements FrameTaker {
 
   #takeStatus(first: Buffer): void {
     this.#awaitsStatus = false;
-    const code = outcomeOf(first[0]);
-    if (code === null) return;
-    this.#observer.refused?.(code);
+    const failure = outcomeOf(first[0]);
+    if (failure === null) return;
+    this.#observer.refused?.(failure);
     this.destroy();
   }
 

@@ -3,17 +3,23 @@
  * passed on in pieces as they arrive, so a length reserves no memory.
  */
 import type { Duplex } from 'node:stream';
+import { isServiceFault, type ServiceFault, serviceFailure } from '../../foundation/domain/service-faults.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 
-/** The first byte of the called side, by position: did the service accept? */
-const OUTCOMES: readonly (ErrorCode | null)[] = [
+/** The first byte of the called side, by position: did the service accept? A fault stands for `inbound_unreachable`. */
+const OUTCOMES: readonly (ErrorCode | ServiceFault | null)[] = [
   null,
   'no_inbound',
-  'inbound_unreachable',
+  'refused',
   'access_denied',
   'rate_limited',
   'protocol_error',
   'calls_only',
+  'silent',
+  'unresolved',
+  'closed',
+  'replaced',
+  'no_room',
 ];
 
 const KIND = { data: 1, ack: 2, end: 3, lossy: 4 } as const;
@@ -37,15 +43,20 @@ const HEAD_BYTES: Readonly<Record<number, number>> = {
 };
 
 /** The byte of an outcome. Null is success. */
-export function statusByte(code: ErrorCode | null): number {
-  const byte = OUTCOMES.indexOf(code);
+export function statusByte(failure: SvcError | null): number {
+  const reason = failure?.details?.['reason'];
+  const byte = OUTCOMES.indexOf(
+    failure?.code === 'inbound_unreachable' && isServiceFault(reason) ? reason : (failure?.code ?? null),
+  );
   return byte < 0 ? OUTCOMES.indexOf('protocol_error') : byte;
 }
 
 /** The outcome of a byte. Null is success. */
-export function outcomeOf(byte: number | undefined): ErrorCode | null {
-  const code = byte === undefined ? undefined : OUTCOMES[byte];
-  return code === undefined ? 'protocol_error' : code;
+export function outcomeOf(byte: number | undefined): SvcError | null {
+  const outcome = byte === undefined ? undefined : OUTCOMES[byte];
+  if (outcome === null) return null;
+  if (outcome === undefined) return new SvcError('protocol_error');
+  return isServiceFault(outcome) ? serviceFailure(outcome) : new SvcError(outcome);
 }
 
 /**
@@ -53,11 +64,11 @@ export function outcomeOf(byte: number | undefined): ErrorCode | null {
  * @throws SvcError with the code of the called side; `protocol_error` if it sends no outcome
  */
 export async function readStatus(link: Duplex): Promise<void> {
-  const code = await new Promise<ErrorCode | null>((resolve) => {
+  const failure = await new Promise<SvcError | null>((resolve) => {
     link.once('data', (chunk: Buffer) => resolve(outcomeOf(chunk[0])));
-    link.once('close', () => resolve('protocol_error'));
+    link.once('close', () => resolve(outcomeOf(undefined)));
   });
-  if (code !== null) throw new SvcError(code);
+  if (failure !== null) throw failure;
 }
 
 interface FrameSink {

@@ -2,6 +2,7 @@
 import type { Socket, TcpNetConnectOpts } from 'node:net';
 import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { faultOf, serviceFailure } from '../../foundation/domain/service-faults.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
@@ -32,6 +33,12 @@ interface Endpoint extends Address {
 interface Joined {
   readonly socket: Socket;
   readonly connection: TunnelConnection;
+}
+
+/** A connection to the service. Each byte of it marks its place as used. */
+interface Reached {
+  readonly socket: Socket;
+  readonly used: () => void;
 }
 
 export interface TunnelInboundDependencies {
@@ -140,7 +147,7 @@ export class TunnelInbound {
       if (connection.destroyed) return;
       this.#connections.whenOver(connection, begin());
     } catch (error) {
-      return this.#refuse(link, connection, codeOf(error));
+      return this.#refuse(link, connection, failureOf(error));
     }
     this.#deps.entered(link);
     await this.#serve(link, connection);
@@ -149,26 +156,27 @@ export class TunnelInbound {
   /** Reports if the service accepts connections. */
   async #probe(link: LinkStream): Promise<void> {
     const reached = await this.#mayProbe(link);
-    if (typeof reached !== 'string') reached.socket.destroy();
+    const isReached = !(reached instanceof SvcError);
+    if (isReached) reached.socket.destroy();
     if (link.destroyed) return;
-    link.end(Uint8Array.of(statusByte(typeof reached === 'string' ? reached : null)));
+    link.end(Uint8Array.of(statusByte(isReached ? null : reached)));
     link.resume();
     this.#linger(link);
   }
 
   /** A connection to the service, or why there is none. The caller may not begin one just because it has another. */
-  async #mayProbe(link: LinkStream): Promise<ErrorCode | { socket: Socket; used: () => void }> {
+  async #mayProbe(link: LinkStream): Promise<SvcError | Reached> {
     try {
       await this.#deps.enter(link);
     } catch (error) {
-      return codeOf(error);
+      return failureOf(error);
     }
     return this.#reach(link, () => link.destroy());
   }
 
   async #serve(link: LinkStream, connection: TunnelConnection): Promise<void> {
     const reached = await this.#reach(link, () => connection.destroy());
-    if (typeof reached === 'string') return this.#refuse(link, connection, reached);
+    if (reached instanceof SvcError) return this.#refuse(link, connection, reached);
     const { socket, used } = reached;
     // The rules may have changed since the link was opened, and the agent may be deleted.
     const refusal = connection.destroyed ? null : await this.#refusal(link);
@@ -182,27 +190,27 @@ export class TunnelInbound {
   }
 
   /** A connection to the service that counts for the link, or why there is none. */
-  async #reach(link: LinkStream, cut: () => void): Promise<ErrorCode | { socket: Socket; used: () => void }> {
+  async #reach(link: LinkStream, cut: () => void): Promise<SvcError | Reached> {
     // protocol-tunnels.md, steps 1 and 2
     const service = this.#deps.serviceOf(link.called);
-    if (service === null) return 'no_inbound';
-    if (!service.takesTunnels) return 'calls_only';
+    if (service === null) return new SvcError('no_inbound');
+    if (!service.takesTunnels) return new SvcError('calls_only');
     const place = this.#places.take(this.#holder(link), cut);
-    if (place === null) return 'rate_limited';
+    if (place === null) return new SvcError('rate_limited');
     try {
       const socket = await this.#connectApart(link, service);
       socket.once('close', place.leave);
       return { socket, used: place.used };
-    } catch {
+    } catch (error) {
       place.leave();
-      return 'inbound_unreachable';
+      return serviceFailure(faultOf(error), error);
     }
   }
 
   /** Sends the outcome and nothing else. The caller has a moment to read it. */
-  #refuse(link: LinkStream, connection: TunnelConnection, code: ErrorCode): void {
+  #refuse(link: LinkStream, connection: TunnelConnection, failure: SvcError): void {
     if (connection.destroyed) return;
-    connection.end(Uint8Array.of(statusByte(code)));
+    connection.end(Uint8Array.of(statusByte(failure)));
     connection.resume();
     this.#linger(link);
   }
@@ -216,13 +224,14 @@ export class TunnelInbound {
     return pairHolder(link, this.#deps.isNamed(link));
   }
 
-  async #refusal(link: LinkStream): Promise<ErrorCode | null> {
+  async #refusal(link: LinkStream): Promise<SvcError | null> {
     try {
       await this.#deps.authorize(link);
     } catch (error) {
-      return codeOf(error);
+      return failureOf(error);
     }
-    return this.#unserved(link.called);
+    const code = this.#unserved(link.called);
+    return code === null ? null : new SvcError(code);
   }
 
   /** Why no tunnel leads to an agent. Null if one does. */
@@ -242,7 +251,7 @@ export class TunnelInbound {
         // It keeps its port until another one is found.
         held.push(socket);
       }
-      throw new Error('no port is free');
+      throw Object.assign(new Error('no port is free'), { code: 'EADDRNOTAVAIL' });
     } finally {
       for (const socket of held) socket.destroy();
     }
@@ -261,7 +270,9 @@ export class TunnelInbound {
   #connect({ host, port }: Address): Promise<Socket> {
     return new Promise((resolve, reject) => {
       const socket = this.#deps.connect({ host, port, allowHalfOpen: true, noDelay: true });
-      const timer = this.#deps.clock.after(CONNECT_TIMEOUT_MS, () => socket.destroy(new Error('connect timed out')));
+      const timer = this.#deps.clock.after(CONNECT_TIMEOUT_MS, () =>
+        socket.destroy(Object.assign(new Error('connect timed out'), { code: 'ETIMEDOUT' })),
+      );
       socket.once('connect', () => {
         timer.cancel();
         // If it was destroyed, its error follows.
@@ -287,8 +298,8 @@ export class TunnelInbound {
   }
 }
 
-function codeOf(error: unknown): ErrorCode {
-  return error instanceof SvcError ? error.code : 'protocol_error';
+function failureOf(error: unknown): SvcError {
+  return error instanceof SvcError ? error : new SvcError('protocol_error');
 }
 
 function cut({ socket, connection }: Joined): void {

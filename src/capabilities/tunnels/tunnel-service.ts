@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../foundation/clock.ts';
 import { SingleFlight } from '../../foundation/concurrency.ts';
 import { abortable } from '../../foundation/deadline.ts';
+import { serviceFailure } from '../../foundation/domain/service-faults.ts';
 import { CLIENT_WAIT_MS, DEFAULT_IDLE_TIMEOUT_S, MAX_TUNNELS } from '../../foundation/domain/tunnels.ts';
 import { ERRORS, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -126,10 +127,10 @@ export class TunnelService {
 
   /**
    * Connects an accepted TCP connection to the service of an agent, like the connection of a tunnel.
-   * @param refused receives the code if the called side does not connect
+   * @param refused receives the failure if the called side does not connect, or its service gives no answer
    * @throws SvcError as `Links.open`
    */
-  async carry(socket: Socket, request: Whom, refused: (code: string) => void): Promise<void> {
+  async carry(socket: Socket, request: Whom, refused: (failure: SvcError) => void): Promise<void> {
     const { localAid, remoteAid, accessToken } = request;
     const gone = new AbortController();
     const onGone = (): void => gone.abort();
@@ -138,7 +139,7 @@ export class TunnelService {
     const connection = await this.#deps.connections.open(localAid, remoteAid, options);
     if (socket.destroyed) return connection.destroy();
     socket.off('close', onGone);
-    connection.join(socket, { refused }, true);
+    connection.join(socket, { refused, unanswered: () => refused(serviceFailure('closed')) }, true);
   }
 
   /** Checks that the service of an agent accepts a connection. @throws SvcError if it does not */

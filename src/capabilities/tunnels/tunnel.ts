@@ -3,8 +3,9 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { formatAddress } from '../../foundation/address.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
+import { catalogMessage, serviceFailure } from '../../foundation/domain/service-faults.ts';
 import type { CloseReason } from '../../foundation/domain/tunnels.ts';
-import { ERRORS, isErrorCode, SvcError } from '../../foundation/errors.ts';
+import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import { describePortError, resetSocket } from '../../foundation/sockets.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
@@ -184,7 +185,7 @@ export class Tunnel {
     socket.on('error', () => {});
     socket.on('close', () => this.#clientGone(socket));
     this.#serve(socket).catch((error: unknown) => {
-      this.#failed(error instanceof SvcError ? error.code : 'internal');
+      this.#failed(error instanceof SvcError ? error : new SvcError('internal'));
       resetSocket(socket);
     });
   }
@@ -224,7 +225,8 @@ export class Tunnel {
         this.#bytesDown += bytes;
         this.#touch();
       },
-      refused: (code: string) => this.#failed(code),
+      refused: (failure: SvcError) => this.#failed(failure),
+      unanswered: () => this.#failed(serviceFailure('closed')),
     };
     connection.join(socket, observer, true);
   }
@@ -235,9 +237,10 @@ export class Tunnel {
     return this.#parts.connections.openAhead(localAid, remoteAid, options);
   }
 
-  #failed(code: string): void {
+  #failed(failure: SvcError): void {
+    const { code } = failure;
     // A message of the catalog, not of the remote node: assistants read it.
-    const { message } = ERRORS[isErrorCode(code) ? code : 'protocol_error'];
+    const message = catalogMessage(failure);
     // A client that disconnected needs no explanation.
     if (code !== 'cancelled') this.#lastError = { code, message, at: this.#parts.clock.now() };
     this.#parts.log.info({ tunnel: this.id, code }, 'tunnel connection failed');
@@ -252,7 +255,7 @@ export class Tunnel {
     try {
       await this.#parts.askOwner(localAid, remoteAid, TUNNEL_ASK);
     } catch (error) {
-      if (error instanceof SvcError && error.code === 'access_pending') this.#failed(error.code);
+      if (error instanceof SvcError && error.code === 'access_pending') this.#failed(error);
     } finally {
       this.#isAsking = false;
     }
@@ -264,7 +267,8 @@ export class Tunnel {
 
   #clientGone(socket: Socket): void {
     const connection = this.#clients.get(socket) ?? null;
-    if (connection !== null && this.#parts.connections.isGivenUp(connection)) this.#failed('connect_failed');
+    if (connection !== null && this.#parts.connections.isGivenUp(connection))
+      this.#failed(new SvcError('connect_failed'));
     this.#clients.delete(socket);
     if (this.#newest?.socket === socket) this.#newest = null;
     this.#touch();

@@ -4,6 +4,7 @@
  * address.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { brokenResponse } from '../../capabilities/calls/error-response.ts';
 import { filterHeaders, headerOf, pairs, type RawHeaders } from '../../capabilities/calls/headers.ts';
 import type { CallResponse } from '../../capabilities/calls/http-caller.ts';
 import type { LocalCard } from '../../capabilities/cards/remote-cards.ts';
@@ -75,7 +76,7 @@ async function collect({ body }: CallResponse): Promise<Uint8Array> {
       if (!bytes.add(chunk)) throw badCard('too_large', `it has more than ${MAX_CARD_BYTES} bytes`);
   } catch (cause) {
     if (cause instanceof SvcError) throw cause;
-    throw new SvcError('connect_failed', { message: 'The response ended early.', cause });
+    throw brokenResponse(body, cause);
   } finally {
     body.destroy();
   }

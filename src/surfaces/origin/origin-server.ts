@@ -19,7 +19,8 @@ import { isLoopbackHost } from '../../foundation/address.ts';
 import type { Card } from '../../foundation/cards/card.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
-import { codeOf, ERRORS, isErrorCode, SvcError } from '../../foundation/errors.ts';
+import { catalogMessage } from '../../foundation/domain/service-faults.ts';
+import { codeOf, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import { describePortError, resetSocket } from '../../foundation/sockets.ts';
@@ -155,7 +156,11 @@ export interface OriginServerDependencies {
    * @param refused receives the reason if the remote node refuses
    * @throws SvcError if the agent is not reachable
    */
-  readonly carry: (socket: Socket, target: ReturnType<OriginTarget>, refused: (code: string) => void) => Promise<void>;
+  readonly carry: (
+    socket: Socket,
+    target: ReturnType<OriginTarget>,
+    refused: (failure: SvcError) => void,
+  ) => Promise<void>;
 }
 
 class OriginServer implements OriginListener {
@@ -275,9 +280,9 @@ class OriginServer implements OriginListener {
     }
     this.#served++;
     try {
-      await this.#deps.carry(socket, this.#target(), (code) => this.#failed(code));
+      await this.#deps.carry(socket, this.#target(), (failure) => this.#failed(failure));
     } catch (error) {
-      this.#failed(error instanceof SvcError ? error.code : 'internal');
+      this.#failed(error instanceof SvcError ? error : new SvcError('internal'));
       resetSocket(socket);
     }
   }
@@ -408,7 +413,7 @@ class OriginServer implements OriginListener {
 
   #refuse(response: ServerResponse, error: unknown): void {
     const shown = publicError(error, (err) => this.#deps.log.error({ err }, 'a request at a local address failed'));
-    this.#failed(shown.code);
+    this.#failed(shown);
     if (response.destroyed) return;
     if (response.headersSent) return void response.destroy();
     // Shows a program that the daemon responded: a service cannot set this header.
@@ -416,10 +421,9 @@ class OriginServer implements OriginListener {
     sendError(response, shown);
   }
 
-  #failed(code: string): void {
-    if (code === 'cancelled') return;
-    const { message } = ERRORS[isErrorCode(code) ? code : 'protocol_error'];
-    this.#lastError = { code, message, at: this.#deps.clock.now() };
+  #failed(failure: SvcError): void {
+    const { code } = failure;
+    if (code !== 'cancelled') this.#lastError = { code, message: catalogMessage(failure), at: this.#deps.clock.now() };
   }
 }
 

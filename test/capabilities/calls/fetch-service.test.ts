@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import type { IncomingMessage, RequestListener } from 'node:http';
 import { PassThrough } from 'node:stream';
 import { describe, type TestContext, test } from 'node:test';
+import { brokenResponse } from '../../../src/capabilities/calls/error-response.ts';
 import { type FetchRequest, fetchWhole } from '../../../src/capabilities/calls/fetch-service.ts';
 import type { HttpCaller } from '../../../src/capabilities/calls/http-caller.ts';
 import { DEFAULT_CALL_TIMEOUT_MS, MAX_FETCHED_BYTES } from '../../../src/foundation/domain/services.ts';
@@ -124,7 +125,17 @@ test('an incomplete response is an error', async (t) => {
   const { fetch } = await fetching(t, (_request, response) => {
     response.write('half', () => response.destroy());
   });
-  await assert.rejects(fetch(), { code: 'connect_failed' });
+  await assert.rejects(fetch(), { code: 'bad_response', message: /broke off in the middle of the response/ });
+});
+
+test('a lost connection in the middle of a response is not a failure of the service', async (t) => {
+  const { world } = await fetching(t, (_request, response) => void response.write('half'));
+  const { body } = await world.call();
+  await once(body, 'data');
+  const ended = once(body, 'error');
+  world.near.pool.current(world.far.key.publicKey)?.connection.close();
+  await ended;
+  assert.match(brokenResponse(body).message, /connection .* was lost in the middle of the response/);
 });
 
 test('an access token is sent, an empty one is not', async (t) => {

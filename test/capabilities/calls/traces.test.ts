@@ -151,7 +151,7 @@ test('streams run until they end, and broken ones show it', async (t) => {
   await closed;
   assert.equal(nearTraces.all()[0]?.error, 'cancelled');
   await assert.rejects(buffer((await call({ path: '/broken' })).body));
-  assert.equal(nearTraces.all()[1]?.error, 'connect_failed');
+  assert.equal(nearTraces.all()[1]?.error, 'bad_response');
   assert.equal(farTraces.all()[1]?.error, 'inbound_unreachable');
 });
 

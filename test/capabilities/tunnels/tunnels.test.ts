@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import type { Socket } from 'node:net';
+import { Socket } from 'node:net';
 import { test } from 'node:test';
-import { framedData, statusByte } from '../../../src/capabilities/tunnels/frames.ts';
+import { framedData, outcomeOf, statusByte } from '../../../src/capabilities/tunnels/frames.ts';
 import { drawTicket, OPENING, openingOf } from '../../../src/capabilities/tunnels/opening.ts';
 import { PROBE_TIMEOUT_MS } from '../../../src/capabilities/tunnels/tunnel-service.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
@@ -160,8 +160,64 @@ test('opening a tunnel reports the obstacle', async () => {
   await assert.rejects(world.tunnels.open(world.request()), { code: 'access_denied' });
   world.refused = false;
   await world.service[Symbol.asyncDispose]();
-  await assert.rejects(world.tunnels.open(world.request()), { code: 'inbound_unreachable' });
+  await assert.rejects(world.tunnels.open(world.request()), {
+    code: 'inbound_unreachable',
+    message: /refuses connections\. Its owner must start it/,
+  });
   assert.equal(world.tunnels.active, 0);
+});
+
+test('the caller learns why the node of a service has no connection to it', async () => {
+  const clock = new TestClock();
+  await using world = await TunnelWorld.start(echo, systemClock, clock);
+  const { tunnel } = await world.tunnels.open(world.request());
+  for (const [code, message] of [
+    ['ECONNREFUSED', /refuses connections/],
+    ['EHOSTUNREACH', /does not accept a connection in time/],
+    ['ENOTFOUND', /host name .* does not resolve/],
+    ['ECONNRESET', /closed this one without an answer/],
+    ['SVCD_UNPROVEN', /Another program uses the port/],
+    ['EMFILE', /no file descriptor or port left/],
+  ] as const) {
+    world.connect = () => {
+      const socket = new Socket();
+      process.nextTick(() => socket.destroy(Object.assign(new Error(code), { code })));
+      return socket;
+    };
+    await assert.rejects(world.tunnels.connect(world.request()), { code: 'inbound_unreachable', message }, code);
+    assert.equal(await endOf(await dial(tunnel.listen)), 'ECONNRESET');
+    await eventually(`${code} is reported`, () => message.test(world.tunnels.get(tunnel.id).lastError?.message ?? ''));
+  }
+  let connecting = 0;
+  world.connect = () => {
+    connecting++;
+    return new Socket();
+  };
+  const outcome = assert.rejects(world.tunnels.connect(world.request()), { message: /connection in time.*firewall/ });
+  await eventually('the node connects', () => connecting === 1);
+  clock.advance(5000);
+  await outcome;
+});
+
+test('an outcome of a later version is a protocol error', () => {
+  assert.equal(outcomeOf(0), null);
+  assert.equal(outcomeOf(undefined)?.code, 'protocol_error');
+  assert.equal(outcomeOf(200)?.code, 'protocol_error');
+});
+
+test('a tunnel tells that the service closed a connection without an answer, if it received bytes', async () => {
+  const ends = (socket: Socket): void => void socket.once('readable', () => socket.resume().end());
+  await using world = await TunnelWorld.start(ends);
+  const { tunnel } = await world.tunnels.open(world.request());
+  const silent = await dial(tunnel.listen);
+  silent.end();
+  assert.equal(await endOf(silent), 'end');
+  assert.equal(world.tunnels.get(tunnel.id).lastError, null);
+  const client = await dial(tunnel.listen);
+  client.write('GET');
+  assert.equal(await endOf(client), 'end');
+  assert.match(world.tunnels.get(tunnel.id).lastError?.message ?? '', /closed this one without an answer/);
+  client.end();
 });
 
 test('the wait for a node that never answers a probe is limited', async () => {
@@ -204,7 +260,7 @@ test('a link accepted before the access list changed gets no connection after it
   await world.inbound.recheck(world.remote);
   waiting.write(openingOf(OPENING.connect, drawTicket()));
   const [answer]: Buffer[] = await once(waiting, 'data');
-  const refusal = framedData(Buffer.of(statusByte('access_denied')));
+  const refusal = framedData(Buffer.of(statusByte(new SvcError('access_denied'))));
   assert.deepEqual(answer?.subarray(0, refusal.length), refusal);
   waiting.destroy();
   await eventually('the service has no connection', () => world.service.sockets.size === 0);

@@ -62,11 +62,11 @@ test('a body from standard input may be larger than a secret', async (t) => {
   assert.ok((await posted(t, bytes)).equals(bytes));
 });
 
-test('a truncated response is an error and is not printed', async (t) => {
+test('a truncated response is an error, which names its status, and is not printed', async (t) => {
   const part = Buffer.from('the first part').toString('base64');
   const server = createServer((_request, response) => {
     response.setHeader('content-type', 'application/json');
-    response.end(JSON.stringify({ status: 200, headers: {}, body: part, truncated: true }));
+    response.end(JSON.stringify({ status: 500, headers: {}, body: part, truncated: true }));
   }).listen(0, '127.0.0.1');
   t.after(() => server.close());
   await once(server, 'listening');
@@ -78,7 +78,7 @@ test('a truncated response is an error and is not printed', async (t) => {
       assert.equal(code, 1, args.join(' '));
       // Programs read from the JSON that the body was cut.
       if (options[0] === '--json') assert.equal(JSON.parse(stdout).truncated, true);
-      else assert.match(stderr, /longer than 4 MiB.*svc open/);
+      else assert.match(stderr, /status 500\..*longer than 4 MiB.*svc open/);
       if (options[0] !== '--json') assert.equal(stdout, '');
     }
 });

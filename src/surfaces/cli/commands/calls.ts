@@ -7,6 +7,7 @@ import {
   MAX_FETCHED_BYTES,
 } from '../../../foundation/domain/services.ts';
 import { SvcError } from '../../../foundation/errors.ts';
+import { cleanPastedId } from '../../../foundation/pasted.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliIo } from '../input.ts';
 import { readStandardInput } from '../input.ts';
@@ -41,6 +42,12 @@ function parseHeaders(texts: readonly string[]): Record<string, string[]> {
   return headers;
 }
 
+/** The agent and the path of a call, which a link may name together. */
+function calledAt({ aid, path }: { readonly aid: string; readonly path: string }): { aid: string; path: string } {
+  const [, agent, linked] = /^svc:\/\/([^/]+)(\/.+)$/i.exec(cleanPastedId(aid)) ?? [];
+  return agent === undefined || linked === undefined || path !== '/' ? { aid, path } : { aid: agent, path: linked };
+}
+
 /** @param data as typed; `-` means standard input */
 async function bodyOf(io: CliIo, data: string | undefined): Promise<Buffer | undefined> {
   return data === '-' ? readStandardInput(io, MAX_BODY_BYTES) : data === undefined ? undefined : Buffer.from(data);
@@ -53,12 +60,27 @@ function acceptedUses(service: string): string {
   return /^https?(?:\+insecure)?:/.test(service) ? 'Calls' : 'Calls and tunnels';
 }
 
+/** A response as `fetch` returns it. */
+interface Fetched {
+  readonly status: number;
+  readonly body: string;
+  readonly truncated: boolean;
+}
+
+function statusProblem(status: number): string | null {
+  return status >= 400 ? `The service responded with status ${status}.` : null;
+}
+
 /** The reason for not printing a response, and the command that streams it. */
-const TOO_LONG = `The response is longer than ${sizeText(MAX_FETCHED_BYTES)}, so nothing of it was printed. To fetch it completely: curl "$(svc open <agent> <path> --quiet)"`;
+function tooLong(status: number): string {
+  const why = `The response is longer than ${sizeText(MAX_FETCHED_BYTES)}, so nothing of it was printed.`;
+  const way = 'To fetch it completely: curl "$(svc open <agent> <path> --quiet)"';
+  return [statusProblem(status), why, way].filter((part) => part !== null).join(' ');
+}
 
 /** @throws CommandFailure for a truncated response, so that its reader does not take it for complete */
-function wholeBody({ body, truncated }: { readonly body: string; readonly truncated: boolean }): Buffer {
-  if (truncated) throw new CommandFailure(TOO_LONG);
+function wholeBody({ status, body, truncated }: Fetched): Buffer {
+  if (truncated) throw new CommandFailure(tooLong(status));
   return Buffer.from(body, 'base64');
 }
 
@@ -82,7 +104,8 @@ export function callCommands(svc: CommandGroup): void {
       operation: 'fetch',
       progress: 'Calling',
       input: async (typed, { io }) => {
-        const { aid, path, header = [], local_aid, access_token, timeout: timeout_ms, data } = typed;
+        const { header = [], local_aid, access_token, timeout: timeout_ms, data } = typed;
+        const { aid, path } = calledAt(typed);
         if (!path.startsWith('/'))
           throw new SvcError('invalid_request', {
             message: `A path must begin with "/": svc ${method} ${aid} /${path}`,
@@ -97,10 +120,7 @@ export function callCommands(svc: CommandGroup): void {
       // Text on a terminal is made safe. A pipe receives the bytes unchanged.
       text: (answer) => wholeBody(answer).toString('utf8'),
       bytes: wholeBody,
-      fails: ({ status, truncated }) => {
-        if (truncated) return TOO_LONG;
-        return status >= 400 && `The service responded with status ${status}.`;
-      },
+      fails: ({ status, truncated }) => (truncated ? tooLong(status) : (statusProblem(status) ?? false)),
     });
   add('get', ['svc get aid1… /health', "svc get aid1… '/search?q=may' --header Accept:text/plain"], {});
   add(
