@@ -21,7 +21,16 @@ export function cleanPastedId(text: string): string {
   return text.length > MAX_PASTED_CHARS ? text : cleanPasted(text).replaceAll(/[ \t]*[\r\n]\s*/g, '');
 }
 
-/** A pasted AID: also without the form of a link, `svc://<aid>/`. */
+/** A word that names what follows, as in "AID: aid1…". */
+const CAPTION = /^(?:aid|agent(?: id)?)\s*[:=]\s*/i;
+/** Marks of a text format, which an AID cannot contain. */
+const MARKS = /^[[\]_~|]+|[[\]_~|]+$/g;
+
+/**
+ * A pasted AID: also without a caption, the marks of a text format, and the form of a link, `svc://<aid>/`. The path of a
+ * link stays, because it names more than the agent.
+ */
 export function cleanPastedAid(text: string): string {
-  return cleanPastedId(cleanPastedId(text).replace(/^svc:\/\/([^/]*)\/*$/i, '$1'));
+  const unmarked = (word: string): string => cleanPastedId(cleanPastedId(word).replaceAll(MARKS, ''));
+  return unmarked(unmarked(unmarked(text).replace(CAPTION, '')).replace(/^svc:\/\/([^/]*)\/*$/i, '$1'));
 }

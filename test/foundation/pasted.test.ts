@@ -33,6 +33,43 @@ test('an AID is read without what a message adds to it', () => {
     assert.equal(parseAid(add(aid)), aid, JSON.stringify(add(aid)));
 });
 
+test('an AID is read without the marks of a text format and a caption', () => {
+  const { aid } = newIdentity();
+  for (const text of [
+    `[${aid}]`,
+    `_${aid}_`,
+    `*${aid}*`,
+    `~~${aid}~~`,
+    `||${aid}||`,
+    `**[${aid}]**,`,
+    `AID: ${aid}`,
+    `*AID*: ${aid}`.replaceAll('*', ''),
+    `aid = "${aid}"`,
+    `Agent ID: [svc://${aid}/].`,
+    `agent:\n${aid}`,
+  ])
+    assert.equal(parseAid(text), aid, text);
+});
+
+test('a path behind an AID is not dropped: the error names it and the agent', () => {
+  const { aid } = newIdentity();
+  for (const text of [`svc://${aid}/groups/ab#c`, `${aid}/groups/ab#c`, `<svc://${aid}/groups/ab#c>`])
+    assert.throws(() => parseAid(text), {
+      code: 'bad_aid',
+      message: new RegExp(`"/groups/ab#c".* path out: ${aid}$`),
+    });
+});
+
+test('a wallet address is read in lower case, in upper case and with its checksum', () => {
+  const aid = parseAid('0x5aaeb6053f3e94c9b9a09f33669435e7ef1beaed');
+  assert.equal(aid, '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed');
+  const digits = aid.slice(2);
+  for (const text of [aid, `0x${digits.toUpperCase()}`, aid.toUpperCase(), aid.toLowerCase()])
+    assert.equal(parseAid(text), aid, text);
+  const wrong = `0x${digits.replace('aA', 'Aa')}`;
+  assert.throws(() => parseAid(wrong), { code: 'bad_aid' });
+});
+
 test('text inside an AID, and a second AID, are not removed', () => {
   const [{ aid }, { aid: other }] = [newIdentity(), newIdentity()];
   for (const wrong of [`${aid}-`, `${aid} ${other}`, `${aid}/join`, `svc://${aid}/join/abc`, `x${aid}`, `"`, '', '.'])

@@ -27,6 +27,9 @@ export const DID_KEY_PREFIX = 'did:key:';
 /** Rejects non-ASCII letters before any case folding: the Kelvin sign folds to "k". */
 const TEXT = /^(?:did:key:)?[0-9A-Za-z]+$/;
 
+/** An AID with a path, also as a link. */
+const LINK = /^(?:svc:\/\/)?([^/]+)(\/[!-~]*)$/i;
+
 /**
  * Maximum number of cached AIDs per cache. Every request and link names some, and a checksum costs more than routing
  * it.
@@ -70,11 +73,14 @@ function eip55(hex: string): string {
   return `0x${hex.replace(/[a-f]/g, (letter, i: number) => (hash.charAt(i) >= '8' ? letter.toUpperCase() : letter))}`;
 }
 
+/** Without a checksum if all letters have the same case. */
 function bodyOfEthereum(text: string): Uint8Array {
-  const body = fromHex(text);
+  const digits = text.slice(2);
+  const body = fromHex(digits);
   if (body?.length !== BODY_BYTES.ethereum) throw badAid('an Ethereum address has 40 hex characters');
   const hex = toHex(body);
-  if (text !== `0x${hex}` && text !== eip55(hex)) throw badAid('wrong EIP-55 checksum');
+  if (digits !== hex && digits !== hex.toUpperCase() && `0x${digits}` !== eip55(hex))
+    throw badAid('wrong EIP-55 checksum');
   return body;
 }
 
@@ -88,7 +94,7 @@ function decodeText(text: string): [AidScheme, Uint8Array] {
   if (hasPrefix(text, NATIVE_PREFIX)) return ['native', bodyOfNative(text)];
   if (hasPrefix(text, PARALISM_PREFIX) || hasPrefix(text, PARALISM_ALIAS_PREFIX))
     return ['paralism', bodyOfSegwit(text)];
-  if (text.startsWith('0x')) return ['ethereum', bodyOfEthereum(text)];
+  if (text.startsWith('0x') || /^0X[0-9A-F]+$/.test(text)) return ['ethereum', bodyOfEthereum(text)];
   if (text.startsWith(DID_KEY_PREFIX)) return ['native', bodyOfDidKey(text)];
   // A P2PKH address: the "1" is its version byte, 0.
   if (text.startsWith('1')) return ['paralism', base58check.decode(text).slice(1)];
@@ -124,11 +130,21 @@ export function parseAid(text: string): Aid {
   return aid;
 }
 
+/** The error for a link that names more than an agent. Null for other texts. */
+function withPath(text: string): SvcError | null {
+  const [, agent = '', path = ''] = LINK.exec(text) ?? [];
+  if (!TEXT.test(agent) || path === '') return null;
+  return new SvcError('bad_aid', {
+    message: `An agent is expected, but this also names the path "${path}". Leave the path out: ${agent}`,
+    details: { reason: 'a path follows' },
+  });
+}
+
 function readAid(text: string): Aid {
   const plain = text.trim();
   const trimmed = TEXT.test(plain) ? plain : cleanPastedAid(text);
   if (trimmed.length > MAX_AID_CHARS) throw badAid('too long');
-  if (!TEXT.test(trimmed)) throw badAid('wrong character');
+  if (!TEXT.test(trimmed)) throw withPath(trimmed) ?? badAid('wrong character');
   try {
     const [scheme, body] = decodeText(trimmed);
     checkBody(scheme, body);
