@@ -12,7 +12,8 @@ import { PROTOCOL_VERSION_META_KEY, parseJSONRPCMessage } from '@modelcontextpro
 import { StdioServerTransport } from '@modelcontextprotocol/server/stdio';
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
-import { codeOf } from '../../foundation/errors.ts';
+import { excerpt } from '../../foundation/display-text.ts';
+import { codeOf, SvcError } from '../../foundation/errors.ts';
 import { isObject, memberOf, readJson } from '../../foundation/json.ts';
 import {
   answerTo,
@@ -100,32 +101,113 @@ interface Reading {
   /** Marks large integers for the transport, which does not support them. */
   readonly large: LargeIntegers;
   readonly onLong: OnLong;
+  /** True if the host waits for a response with this ID. */
+  readonly isExpected: (id: RpcId) => boolean;
 }
 
-/** The body for the transport. */
-function bodyOf(answer: IncomingMessage, { large, onLong }: Reading): ReadableStream {
+const EVENTS = /^text\/event-stream\b/i;
+const JSON_BODY = /^application\/json\b/i;
+
+/**
+ * The body for the transport.
+ * @param id of the request that it responds to
+ */
+function bodyOf(answer: IncomingMessage, { large, onLong, isExpected }: Reading, id: RpcId | undefined) {
   const kind = answer.headers['content-type'] ?? '';
-  if (/^text\/event-stream\b/i.test(kind)) return ReadableStream.from(encoded(large.markedEvents(answer, onLong)));
-  if (/^application\/json\b/i.test(kind)) return ReadableStream.from(encoded(markedWhole(answer, large)));
+  const isWhole = JSON_BODY.test(kind);
+  const checked = (text: string): string =>
+    id === undefined ? text : checkedResponse(text, { id, isWhole, isExpected });
+  if (EVENTS.test(kind)) return ReadableStream.from(encoded(large.markedEvents(answer, onLong, checked)));
+  if (isWhole) return ReadableStream.from(encoded(markedWhole(answer, (text) => large.marked(checked(text)))));
   return ReadableStream.from(answer);
 }
 
-async function* markedWhole(answer: IncomingMessage, large: LargeIntegers) {
-  const bytes = await readBytes(answer, MAX_SHARED_MESSAGE_BYTES, TOO_LONG);
-  yield large.marked(bytes.toString('utf8'));
+async function* markedWhole(answer: IncomingMessage, marked: (text: string) => string) {
+  let bytes: Buffer;
+  try {
+    bytes = await readBytes(answer, MAX_SHARED_MESSAGE_BYTES, TOO_LONG);
+  } catch (error) {
+    throw error instanceof SvcError ? error : new Error(LOST);
+  }
+  yield marked(bytes.toString('utf8'));
+}
+
+/** How the text of a response is checked. */
+interface ResponseCheck {
+  readonly id: RpcId;
+  /** The text is the whole response, not one of several messages. */
+  readonly isWhole: boolean;
+  readonly isExpected: (id: RpcId) => boolean;
+}
+
+/**
+ * The messages that a server sent in response to a request. Without a usable response, an error response with the cause
+ * replaces them. Otherwise the host would wait permanently.
+ */
+function checkedResponse(text: string, check: ResponseCheck): string {
+  if (text === '' && !check.isWhole) return text;
+  const value = readJson(text);
+  const messages: readonly unknown[] = Array.isArray(value) ? value : [value];
+  const [first, ...others] = messages;
+  // A server that cannot read a request does not know its ID.
+  if (isObject(first) && isObject(first['error']) && (first['id'] ?? null) === null && others.length === 0)
+    return JSON.stringify({ ...first, id: check.id });
+  const problem = value === undefined ? unreadable(text) : messageProblem(messages, check);
+  return problem === null ? text : JSON.stringify(rpcError(check.id, RPC.serverGone, problem));
+}
+
+function unreadable(text: string): string {
+  return text.length > MAX_SHARED_MESSAGE_BYTES ? TOO_LONG : 'The MCP server sent a response that is not JSON.';
+}
+
+function messageProblem(messages: readonly unknown[], { id, isWhole, isExpected }: ResponseCheck): string | null {
+  const responses = messages.filter((one) => isObject(one) && isResponse(one));
+  if (responses.length === 0)
+    return isWhole ? 'The MCP server sent a message in place of a response to the request.' : null;
+  for (const response of responses) {
+    const read = readMessageValue(response);
+    if ('odd' in read && !isObject(memberOf(response, 'result')) && !isObject(memberOf(response, 'error')))
+      return 'The MCP server sent a response whose result is not an object.';
+    if ('odd' in read) return `The MCP server sent an invalid response. ${read.odd.why}`;
+  }
+  const ids = responses.map((one) => memberOf(one, 'id'));
+  if (ids.some((one) => one === id || ((typeof one === 'string' || typeof one === 'number') && isExpected(one))))
+    return null;
+  return `The MCP server responded with another ID (${excerpt(JSON.stringify(ids[0]) ?? 'none')}) than that of the request (${JSON.stringify(id)}).`;
 }
 
 async function* encoded(texts: AsyncIterable<string>) {
   for await (const text of texts) yield Buffer.from(text);
 }
 
-function webResponse(answer: IncomingMessage, reading: Reading): Response {
+/** @throws Error with the cause if no response to a request can follow */
+function webResponse(answer: IncomingMessage, reading: Reading, id: RpcId | undefined): Response {
   const headers = new Headers();
   for (const [name, value] of Object.entries(answer.headers))
     for (const one of Array.isArray(value) ? value : [value ?? ''])
       if (name !== 'content-length') headers.append(name, one);
   const status = answer.statusCode ?? 502;
-  return new Response(BODILESS.has(status) ? null : bodyOf(answer, reading), { status, headers });
+  const problem = id === undefined || status >= 300 ? null : headProblem(status, answer.headers['content-type'] ?? '');
+  if (problem !== null) {
+    answer.destroy();
+    throw new Error(problem);
+  }
+  return new Response(BODILESS.has(status) ? null : bodyOf(answer, reading, id), { status, headers });
+}
+
+/** Why a successful response to a request cannot contain a message. */
+function headProblem(status: number, kind: string): string | null {
+  if (status === 202 || BODILESS.has(status))
+    return `The MCP server accepted the request without a response (HTTP ${status}).`;
+  if (EVENTS.test(kind) || JSON_BODY.test(kind)) return null;
+  const name = kind === '' ? 'no content type' : `the content type ${excerpt(kind)}`;
+  return `The MCP server responded with ${name} in place of JSON or an event stream. Check its URL.`;
+}
+
+/** The ID of the request in a body. */
+function requestIn(body: unknown): RpcId | undefined {
+  const message = typeof body === 'string' ? readJson(body) : undefined;
+  return isObject(message) && isRequest(message) ? idOf(message) : undefined;
 }
 
 /**
@@ -135,13 +217,14 @@ function webResponse(answer: IncomingMessage, reading: Reading): Response {
  */
 function remoteFetch({ address, clock, access }: BridgeParts, reading: Reading) {
   return async (_url: string | URL, init: Init = {}): Promise<Response> => {
+    const id = requestIn(init.body);
     const giveUpAt = clock.monotonic() + RETRY_FOR_MS;
     for (;;) {
       const isLast = clock.monotonic() >= giveUpAt;
       try {
         const answer = await ask(await address(), init, access?.());
         const code = answer.headers['svc-error'];
-        if (isLast || typeof code !== 'string' || !NOT_SENT.has(code)) return webResponse(answer, reading);
+        if (isLast || typeof code !== 'string' || !NOT_SENT.has(code)) return webResponse(answer, reading, id);
         answer.resume();
       } catch (error) {
         const isRefused = codeOf(error) === 'ECONNREFUSED' || codeOf(error) === 'daemon_unreachable';
@@ -159,6 +242,10 @@ const RESUME = {
   maxReconnectionDelay: 15_000,
   maxRetries: Number.MAX_SAFE_INTEGER,
 } as const;
+
+const LOST = 'The connection was lost before the response arrived.';
+/** The ID of an initialize request that the bridge repeats. */
+const AGAIN = 'svc-begin-again';
 
 /** Time limit for ending the session on the server, in milliseconds. */
 const CLOSE_TIMEOUT_MS = 2000;
@@ -235,7 +322,11 @@ export class Bridge {
 
   #newRemote(): StreamableHTTPClientTransport {
     const remote = new StreamableHTTPClientTransport(new URL('http://127.0.0.1'), {
-      fetch: remoteFetch(this.#parts, { large: this.#large, onLong: (odd) => this.#oddFromRemote(odd) }),
+      fetch: remoteFetch(this.#parts, {
+        large: this.#large,
+        onLong: (odd) => this.#oddFromRemote(odd),
+        isExpected: (id) => this.#waiting.has(id) || (id === AGAIN && this.#onBegun !== null),
+      }),
       reconnectionOptions: RESUME,
     });
     // oxlint-disable-next-line prefer-add-event-listener -- a transport of the SDK is no EventTarget
@@ -280,8 +371,7 @@ export class Bridge {
       const remote = this.#remote;
       return remote.send(message, {
         requestSignal: waiting.giveUp.signal,
-        onRequestStreamEnd: () =>
-          this.#failed(id, waiting, new Error('The connection was lost before the response arrived.')),
+        onRequestStreamEnd: () => this.#failed(id, waiting, new Error(LOST)),
       });
     };
     const used = this.#remote;
@@ -308,7 +398,7 @@ export class Bridge {
       await this.#remote.start();
       const { promise, resolve } = Promise.withResolvers<RpcMessage>();
       this.#onBegun = resolve;
-      await this.#remote.send(parseJSONRPCMessage({ ...this.#initialize, id: 'svc-begin-again' }));
+      await this.#remote.send(parseJSONRPCMessage({ ...this.#initialize, id: AGAIN }));
       const answer = await promise;
       if (answer['error'] !== undefined)
         throw new Error('The MCP server stopped, and no new session could be started.');
@@ -328,7 +418,7 @@ export class Bridge {
     if (message === undefined) return;
     if (isResponse(message)) {
       const version = memberOf(message, 'result', 'protocolVersion');
-      const isBeginning = idOf(message) === 'svc-begin-again' && this.#onBegun !== null;
+      const isBeginning = idOf(message) === AGAIN && this.#onBegun !== null;
       if ((isBeginning || idOf(message) === this.#initialize?.['id']) && typeof version === 'string')
         remote.setProtocolVersion(version);
       if (isBeginning) return this.#onBegun?.(message);
@@ -397,5 +487,14 @@ function errorResponse(id: RpcId, error: unknown): RpcMessage {
       RPC.serverGone,
       'The server requires authorization. Give its URL to the client ("svc mcp use").',
     );
+  const status = memberOf(error, 'data', 'status');
+  if (typeof status === 'number')
+    return rpcError(id, RPC.serverGone, `The MCP server responded with HTTP ${status}${shownBody(text)}`);
   return rpcError(id, RPC.serverGone, error instanceof Error ? error.message : 'The request failed.');
+}
+
+/** The beginning of an error page, if it is a text for people. */
+function shownBody(text: unknown): string {
+  const plain = typeof text === 'string' && !text.trimStart().startsWith('<') ? excerpt(text.trim()) : '';
+  return plain === '' ? '.' : `: ${plain}`;
 }

@@ -1,5 +1,6 @@
 /** Messages of MCP servers as JSON that preserves large integers, such as database IDs and schema limits. */
 import { randomBytes } from 'node:crypto';
+import { createParser } from 'eventsource-parser';
 import { isObject, mayHaveLargeInteger, parseIntegers, rawNumber } from '../../foundation/json.ts';
 import { Lines, MAX_SHARED_MESSAGE_BYTES, MessageScan, type OddMessage } from '../mcp/message-reader.ts';
 
@@ -40,37 +41,68 @@ export class LargeIntegers {
     return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, this.restored(member)]));
   }
 
-  /** Marks the lines of an event stream for the reader. */
-  async *markedEvents(source: AsyncIterable<Buffer>, onLong: OnLong): AsyncGenerator<string> {
-    const lines = new EventLines(onLong, (line) =>
-      DATA.test(line) ? `data: ${this.marked(line.replace(DATA, ''))}` : line,
-    );
+  /**
+   * Marks the messages of an event stream for the reader.
+   * @param change replaces the data of an event before
+   */
+  async *markedEvents(
+    source: AsyncIterable<Buffer>,
+    onLong: OnLong,
+    change: (data: string) => string,
+  ): AsyncGenerator<string> {
+    const events = new ChangedEvents(onLong, (data) => this.marked(change(data)));
     for await (const chunk of source) {
-      const whole = lines.push(chunk);
+      const whole = events.push(chunk);
       if (whole !== '') yield whole;
     }
-    yield lines.end();
   }
 }
 
 // Event streams of strangers, whose lines have a limit.
 
-const DATA = /^data: ?/;
-
 /** Receives a message that is too long. @returns the message to read instead, if any */
 export type OnLong = (odd: OddMessage) => object | undefined;
 
+/** Changes the data of the events of a stream. */
+export class ChangedEvents {
+  /** Short lines keep the buffer of the parser small. */
+  readonly #lines: EventLines;
+  readonly #parser: ReturnType<typeof createParser>;
+  #out: string[] = [];
+
+  constructor(onLong: OnLong, change: (data: string) => string) {
+    this.#lines = new EventLines(onLong);
+    const line = (name: string, value: string): void => void this.#out.push(`${name}: ${value}\n`);
+    this.#parser = createParser({
+      onEvent: ({ id, event, data }) => {
+        if (id !== undefined) line('id', id);
+        if (event !== undefined) line('event', event);
+        for (const part of change(data).split('\n')) line('data', part);
+        this.#out.push('\n');
+      },
+      onRetry: (ms) => this.#out.push(`retry: ${ms}\n\n`),
+      onComment: (text) => this.#out.push(`: ${text}\n\n`),
+    });
+  }
+
+  /** Returns the complete events of the input so far; empty if no event is complete. */
+  push(chunk: Buffer): string {
+    this.#parser.feed(this.#lines.push(chunk));
+    const text = this.#out.join('');
+    this.#out = [];
+    return text;
+  }
+}
+
 /** Passes the lines of an event stream on, without messages that are too long. */
-export class EventLines {
+class EventLines {
   readonly #lines = new Lines();
   readonly #onLong: OnLong;
-  readonly #change: (line: string) => string;
   /** Characters of the present event, which can have several lines. */
   #chars = 0;
 
-  constructor(onLong: OnLong, change: (line: string) => string = (line) => line) {
+  constructor(onLong: OnLong) {
     this.#onLong = onLong;
-    this.#change = change;
   }
 
   /** The lines that the bytes complete, with their line feeds. */
@@ -81,17 +113,11 @@ export class EventLines {
       .join('');
   }
 
-  /** The last line, which has no line feed. */
-  end(): string {
-    const rest = this.#lines.end();
-    return rest === null ? '' : this.#shown(rest).slice(0, -1);
-  }
-
   #shown(line: Buffer | MessageScan): string {
     if (!(line instanceof MessageScan)) {
       const text = line.toString();
       this.#chars = text.trim() === '' ? 0 : this.#chars + text.length;
-      return this.#chars > 2 * MAX_SHARED_MESSAGE_BYTES ? '' : `${this.#change(text)}\n`;
+      return this.#chars > 2 * MAX_SHARED_MESSAGE_BYTES ? '' : `${text}\n`;
     }
     const instead = this.#onLong(line.odd);
     return instead === undefined ? '' : `data: ${JSON.stringify(instead)}\n`;

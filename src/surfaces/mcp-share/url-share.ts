@@ -10,7 +10,6 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { request as secureRequest } from 'node:https';
-import { createParser } from 'eventsource-parser';
 import { isPlainHeader } from '../../capabilities/calls/tool-limit.ts';
 import { MCP_PATH } from '../../foundation/domain/services.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -26,7 +25,7 @@ import {
 } from '../origin/oauth-addresses.ts';
 import { readBytes } from '../rest/json-body.ts';
 import type { Backend, SharedRequest } from './backend.ts';
-import { EventLines } from './exact-json.ts';
+import { ChangedEvents } from './exact-json.ts';
 import type { ToolRules } from './gate.ts';
 import { Backlog } from './limits.ts';
 import {
@@ -51,34 +50,12 @@ function changeMessage(text: string, change: (message: RpcMessage) => RpcMessage
   return after === message ? text : JSON.stringify(after);
 }
 
-/** Transforms the bytes of an event stream into a stream with changed messages. */
-class LimitedStream {
-  /** Short lines keep the buffer of the parser small. */
-  readonly #lines = new EventLines((odd) => (odd.kind === 'response' ? answerTo(odd) : undefined));
-  readonly #parser: ReturnType<typeof createParser>;
-  #out: string[] = [];
-
-  constructor(change: (message: RpcMessage) => RpcMessage) {
-    const line = (name: string, value: string): void => void this.#out.push(`${name}: ${value}\n`);
-    this.#parser = createParser({
-      onEvent: ({ id, event, data }) => {
-        if (id !== undefined) line('id', id);
-        if (event !== undefined) line('event', event);
-        for (const part of changeMessage(data, change).split('\n')) line('data', part);
-        this.#out.push('\n');
-      },
-      onRetry: (ms) => this.#out.push(`retry: ${ms}\n\n`),
-      onComment: (text) => this.#out.push(`: ${text}\n\n`),
-    });
-  }
-
-  /** Returns the complete events of the input so far; empty if no event is complete. */
-  push(chunk: Buffer): string {
-    this.#parser.feed(this.#lines.push(chunk));
-    const text = this.#out.join('');
-    this.#out = [];
-    return text;
-  }
+/** Changes the messages of an event stream. */
+function changedStream(change: (message: RpcMessage) => RpcMessage): ChangedEvents {
+  return new ChangedEvents(
+    (odd) => (odd.kind === 'response' ? answerTo(odd) : undefined),
+    (data) => changeMessage(data, change),
+  );
 }
 
 /** Hop-by-hop headers, and headers for the local daemon only. */
@@ -184,7 +161,7 @@ export class UrlShare implements Backend {
       response.writeHead(answer.statusCode ?? 502, { ...headers, 'content-length': Buffer.byteLength(body) }).end(body);
       return;
     }
-    const limited = change !== null && /^text\/event-stream\b/i.test(kind) ? new LimitedStream(change) : null;
+    const limited = change !== null && /^text\/event-stream\b/i.test(kind) ? changedStream(change) : null;
     const known = length === undefined || limited !== null ? {} : { 'content-length': length };
     flushHead(response.writeHead(answer.statusCode ?? 502, { ...headers, ...known }));
     await streamResponse(answer, response, signal, limited);
@@ -224,7 +201,7 @@ async function streamResponse(
   answer: IncomingMessage,
   response: ServerResponse,
   signal: AbortSignal,
-  limited: LimitedStream | null,
+  limited: ChangedEvents | null,
 ) {
   try {
     for await (const chunk of answer) {

@@ -76,6 +76,74 @@ test('close does not wait for pending requests', async (t) => {
   assert.equal(text(), '');
 });
 
+const RESULT = { jsonrpc: '2.0', id: 7, result: { tools: [] } };
+const JSON_TYPE = { 'content-type': 'application/json' };
+const EVENTS = { 'content-type': 'text/event-stream' };
+const asJson = (value: unknown) => (response: ServerResponse) =>
+  void response.writeHead(200, JSON_TYPE).end(JSON.stringify(value));
+/** A stream that stays open. */
+const asEvent = (data: string) => (response: ServerResponse) =>
+  void response.writeHead(200, EVENTS).write(`data: ${data.replaceAll('\n', '\ndata: ')}\n\n`);
+
+/** Responses that leave a request without an answer, and the cause that the host reads. */
+const UNUSABLE: Readonly<Record<string, readonly [(response: ServerResponse) => void, RegExp]>> = {
+  'a request that is only accepted': [
+    (one) => one.writeHead(202).end(),
+    /accepted the request without .* \(HTTP 202\)/,
+  ],
+  'no content': [(one) => one.writeHead(204).end(), /without a response \(HTTP 204\)/],
+  'another ID': [asJson({ ...RESULT, id: '7' }), /another ID \("7"\) than that of the request \(7\)/],
+  'another ID on an open stream': [asEvent(JSON.stringify({ ...RESULT, id: 8 })), /another ID \(8\)/],
+  'no ID': [asJson({ ...RESULT, id: undefined }), /invalid response|another ID/],
+  'no result': [asJson({ ...RESULT, result: null }), /whose result is not an object/],
+  'no response': [asJson({ jsonrpc: '2.0', method: 'x' }), /a message in place of a response/],
+  'no JSON': [(one) => one.writeHead(200, JSON_TYPE).end('oh no'), /a response that is not JSON/],
+  'no JSON on an open stream': [asEvent('{"jsonrpc":\n"2.0",'), /a response that is not JSON/],
+  'a page': [
+    (one) => one.writeHead(200, { 'content-type': 'text/html' }).end('<html>'),
+    /the content type text\/html in place of JSON/,
+  ],
+  'no type': [(one) => one.writeHead(200).end('x'), /no content type in place of JSON/],
+  'an error page': [(one) => one.writeHead(500).end('<html>Oops</html>'), /^The MCP server responded with HTTP 500\.$/],
+  'an error text': [(one) => one.writeHead(503).end('down for an hour'), /with HTTP 503: down for an hour$/],
+  'an error without ID': [asJson({ jsonrpc: '2.0', id: null, error: { code: -32700, message: 'bad' } }), /^bad$/],
+  'a body that is cut off': [
+    (one) => {
+      one.writeHead(200, { ...JSON_TYPE, 'content-length': 100 }).write('{"jsonrpc"');
+      one.socket?.end();
+    },
+    /connection was lost before the response arrived/,
+  ],
+  'a long message in short lines': [
+    asEvent(`{"jsonrpc":"2.0","id":7,"result":{"a":["${`${'a'.repeat(1_000_000)}",\n"`.repeat(22)}"]}}`),
+    /longer than/,
+  ],
+};
+
+for (const [name, [answer, cause]] of Object.entries(UNUSABLE))
+  test(`a host is told why its request gets no response: ${name}`, async (t) => {
+    const { input, bridge, asked, text } = await world(t);
+    input.write(REQUEST);
+    answer(await asked);
+    await eventually('the host has an answer', () => text().endsWith('\n'));
+    const { id, error } = JSON.parse(text()) as { readonly id: unknown; readonly error?: { readonly message: string } };
+    assert.equal(id, 7);
+    assert.match(error?.message ?? '', cause);
+    await bridge.close();
+  });
+
+test('a response in several lines, after other messages, reaches the host', async (t) => {
+  const { input, bridge, asked, text } = await world(t);
+  input.write(REQUEST);
+  const response = await asked;
+  response.writeHead(200, EVENTS).write(': hello\n\nid: 1\ndata:\n\n');
+  response.write(`data: ${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/message', params: {} })}\n\n`);
+  response.write(`data: ${JSON.stringify(RESULT, null, 1).replaceAll('\n', '\ndata: ')}\n\n`);
+  await eventually('the response is there', () => text().split('\n').length === 3);
+  assert.deepEqual(JSON.parse(text().split('\n')[1] ?? ''), RESULT);
+  await bridge.close();
+});
+
 const LONG = 'a'.repeat(MAX_SHARED_MESSAGE_BYTES);
 
 test('invalid input of the host gets error responses, and the session continues', async (t) => {

@@ -117,7 +117,7 @@ test('marks belong to one bridge and cannot be forged', () => {
   assert.equal(one.marked('12345678901234567890 is no JSON {'), '12345678901234567890 is no JSON {');
 });
 
-test('events are marked line by line, for any chunk boundaries', async () => {
+test('complete events are marked, for any chunk boundaries', async () => {
   const large = new LargeIntegers();
   const events = `id: 12345678901234567890\nevent: message\ndata: {"n":${LARGE[1]}}\n\n: data\ndata:{"ä":${LARGE[2]}}\n\ndata: rest`;
   const bytes = Buffer.from(events);
@@ -125,9 +125,14 @@ test('events are marked line by line, for any chunk boundaries', async () => {
     for (const byte of bytes) yield Buffer.of(byte);
   };
   let out = '';
-  for await (const part of large.markedEvents(pieces(), () => undefined)) out += part;
+  for await (const part of large.markedEvents(
+    pieces(),
+    () => undefined,
+    (data) => data,
+  ))
+    out += part;
   const lines = out.split('\n');
-  assert.deepEqual([lines[0], lines[4], lines.at(-1)], ['id: 12345678901234567890', ': data', 'data: rest']);
-  const values = [lines[2], lines[5]].map((line = '') => large.restored(JSON.parse(line.replace('data: ', ''))));
+  assert.deepEqual([lines[0], lines[4], lines.length], ['id: 12345678901234567890', ': data', 9]);
+  const values = [lines[2], lines[6]].map((line = '') => large.restored(JSON.parse(line.replace('data: ', ''))));
   assert.equal(JSON.stringify(values), `[{"n":${LARGE[1]}},{"ä":${LARGE[2]}}]`);
 });
