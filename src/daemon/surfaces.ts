@@ -8,6 +8,7 @@ import { homeDirectory } from '../foundation/data-dir/paths.ts';
 import type { Aid } from '../foundation/identity/aid.ts';
 import { mergeNames, type NamedAgents } from '../foundation/labels.ts';
 import { readPackageFile } from '../foundation/package-file.ts';
+import { UnheardStore } from '../foundation/store/unheard.ts';
 import { VERSION } from '../foundation/version.ts';
 import type { Reachability } from '../network/records/types.ts';
 import { notHeard } from '../network/resolver.ts';
@@ -36,6 +37,7 @@ import { processHandlers, updateHandlers } from '../operations/handlers/process.
 import { pushHandlers } from '../operations/handlers/push.ts';
 import { reachHandlers } from '../operations/handlers/reach.ts';
 import { remoteAdminHandlers } from '../operations/handlers/remote-admin.ts';
+import { Repeats } from '../operations/handlers/repeats.ts';
 import { mcpHostHandlers, toolHandlers } from '../operations/handlers/tools.ts';
 import { traceHandlers } from '../operations/handlers/traces.ts';
 import { tunnelHandlers } from '../operations/handlers/tunnels.ts';
@@ -113,6 +115,7 @@ export function buildSurfaces(
     api,
   });
   const hub = buildHub(f, c, catalog);
+  const repeats = new Repeats(new UnheardStore(f.store), clock, log);
   const { toolCall, ...others } = operations;
   // The doctor uses these too.
   const examined = {
@@ -209,8 +212,8 @@ export function buildSurfaces(
       ...eventHandlers({ log: c.eventLog, waits: c.eventWaits, requireAgent }),
       ...nodeEventHandlers({ events: c.nodeEvents }),
       ...mailHandlers({ notes: c.notes, waits: c.eventWaits }),
-      ...chatHandlers({ chat: c.chat, waits: c.eventWaits }),
-      ...groupHandlers({ groups: c.groups, waits: c.eventWaits }),
+      ...chatHandlers({ chat: c.chat, waits: c.eventWaits, repeats }),
+      ...groupHandlers({ groups: c.groups, waits: c.eventWaits, repeats }),
       ...fileOfferHandlers({ offers: c.fileOffers, taker: c.offerTaker }),
       ...objectHandlers({ objects: c.objects, holders: c.holders, getter: c.objectGetter, requireAgent }),
     }),

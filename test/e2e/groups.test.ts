@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { test } from 'node:test';
-import type { TestDaemon } from '../support/daemon.ts';
+import { TestDaemon } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { TestNetwork } from '../support/network.ts';
 
@@ -76,4 +78,43 @@ test('three agents on three daemons share a group: by invitation, by link, and a
   await daemons[1].call('POST', `/agents/${bob}/groups/${group}/leave`, {});
   const creator = await daemons[0].request('POST', `/agents/${alice}/groups/${group}/leave`, {});
   assert.equal(creator.status, 409);
+});
+
+/** Sends a request, and closes the connection without reading the response. */
+async function giveUp(daemon: TestDaemon, path: string, content: object): Promise<void> {
+  const text = JSON.stringify(content);
+  const head = ['POST', path, 'HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length:'];
+  const socket = connect(Number(new URL(daemon.api).port), '127.0.0.1');
+  socket.end(`${head.join(' ')} ${Buffer.byteLength(text)}\r\n\r\n${text}`);
+  await once(socket.resume(), 'close');
+}
+
+test('a client that gave up and repeats its request creates one entry, chat text and invitation', async () => {
+  await using daemon = await TestDaemon.start();
+  const [alice, bob] = [await daemon.newAgent(), await daemon.newAgent()];
+  await daemon.call('POST', `/agents/${alice}/chat/request`, { peer: bob });
+  await daemon.call('POST', `/agents/${bob}/chat/accept`, { peer: alice });
+  const { group_id: group } = await tool<{ group_id: string }>(daemon, 'group_create', { aid: alice });
+  const append = { tool: 'group_append', args: { aid: alice, group_id: group, text: 'hello' } };
+  const invite = { tool: 'group_invite', args: { aid: alice, group_id: group, target_aid: bob } };
+  const requests: readonly (readonly [string, object])[] = [
+    ['/mcp/call', append],
+    ['/mcp/call', invite],
+    [`/agents/${alice}/chat/send`, { peer: bob, text: 'hello' }],
+  ];
+  for (const [path, content] of requests) {
+    await giveUp(daemon, path, content);
+    await giveUp(daemon, path, content);
+    await daemon.call('POST', path, content);
+  }
+  assert.deepEqual(await texts(daemon, alice, group), ['hello']);
+  const { entries } = await tool<Page>(daemon, 'group_read', { aid: alice, group_id: group });
+  assert.equal(entries.filter(({ kind }) => kind === 'invite').length, 1);
+  const { entries: chat } = await daemon.call<Page>('GET', `/agents/${alice}/chat/peers/${bob}`);
+  assert.equal(chat.length, 1);
+  const page = await daemon.call<{ readonly invitations: readonly object[] }>(
+    'GET',
+    `/agents/${bob}/group-invitations`,
+  );
+  assert.equal(page.invitations.length, 1);
 });

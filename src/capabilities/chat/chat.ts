@@ -127,10 +127,11 @@ export class Chat implements Component {
   /**
    * Sends a text or a file. The entry is on disk when this resolves. If the flush fails, the entry stays in the log,
    * and is sent after it has reached the disk.
+   * @param alongside runs in the transaction that stores the entry
    * @throws SvcError `not_found`, `self`, `not_friends`, `invalid_request`, `too_large`, `quota_exceeded`,
    *   `not_writable`, and the errors of registering a file
    */
-  async send(aid: Aid, peer: Aid, draft: MessageDraft): Promise<SentEntry> {
+  async send(aid: Aid, peer: Aid, draft: MessageDraft, alongside?: (place: number) => void): Promise<SentEntry> {
     this.#check(aid, peer);
     // Files are registered only for friends. For texts, the transaction checks this.
     if (draft.path !== undefined || draft.objectId !== undefined)
@@ -141,6 +142,7 @@ export class Chat implements Component {
     const seq = await this.#deps.store.commit(() => {
       const place = this.#queue(aid, peer, content);
       this.#couriers.hold(aid, peer, place);
+      alongside?.(place);
       return place;
     }, 'now');
     const mayArrive = this.#couriers.mayArriveNow(aid, peer);

@@ -66,9 +66,13 @@ export class Groups implements Component {
     this.#writer.stop();
   }
 
-  /** Creates a group. @throws SvcError `not_found`, `quota_exceeded` */
-  create(aid: Aid, title = ''): { groupId: string; link: string } {
-    return this.#writer.create(aid, title);
+  /**
+   * Creates a group.
+   * @param alongside runs in the transaction that stores it
+   * @throws SvcError `not_found`, `quota_exceeded`
+   */
+  create(aid: Aid, title = '', alongside?: (groupId: string) => void): { groupId: string; link: string } {
+    return this.#writer.create(aid, title, alongside);
   }
 
   /** All groups that an agent has a copy of and has not left. @throws SvcError `not_found` */
@@ -111,10 +115,11 @@ export class Groups implements Component {
 
   /**
    * Adds an entry.
+   * @param alongside runs in the transaction that stores it
    * @throws SvcError `not_found`, `not_member`, `access_denied`, `invalid_request`, `quota_exceeded`, `bad_delegation`
    */
-  append(aid: Aid, groupId: string, draft: EntryDraft): Written {
-    return this.#writer.append(aid, groupId, draft);
+  append(aid: Aid, groupId: string, draft: EntryDraft, alongside?: (entryId: string) => void): Written {
+    return this.#writer.append(aid, groupId, draft, alongside);
   }
 
   /** Withdraws an entry. @throws SvcError as `append` */

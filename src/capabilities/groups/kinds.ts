@@ -19,6 +19,11 @@ export function isContent(kind: string): boolean {
   return !isControl(kind) && kind !== 'retract';
 }
 
+/** Whether entries of this kind set something, so that a later one may repeat an earlier one on purpose. */
+export function setsState(kind: string): boolean {
+  return !isContent(kind) || kind === 'title';
+}
+
 /** The body as text, or null if it is absent or not UTF-8. */
 export function bodyText(content: Pick<EntryContent, 'body'>): string | null {
   if (content.body === undefined) return null;

@@ -54,7 +54,7 @@ export class GroupWriter {
   }
 
   /** See `Groups.create`. */
-  create(aid: Aid, title: string): { groupId: string; link: string } {
+  create(aid: Aid, title: string, alongside?: (groupId: string) => void): { groupId: string; link: string } {
     const { groups } = this.#deps;
     const identity = this.#replicas.requireLocal(aid);
     const nonce = new Uint8Array(randomBytes(HASH_BYTES));
@@ -64,12 +64,13 @@ export class GroupWriter {
       const row = this.#replicas.add({ aid, groupId, creator: aid, title, secret, hints: [], state: 'member' });
       const proof = Buffer.concat([nonce, joinKey(secret).publicKey]);
       this.write(this.#replicas.open(row), identity, { kind: 'create', body: new TextEncoder().encode(title), proof });
+      alongside?.(groupId);
     });
     return { groupId, link: groupLinkText({ creator: aid, groupId, secret }) };
   }
 
   /** See `Groups.append`. */
-  append(aid: Aid, groupId: string, draft: EntryDraft): Written {
+  append(aid: Aid, groupId: string, draft: EntryDraft, alongside?: (entryId: string) => void): Written {
     if (isControl(draft.kind) && !APPENDABLE_CONTROL.includes(draft.kind))
       throw new SvcError('invalid_request', {
         message: `Entries of kind "${draft.kind}" have their own operation.`,
@@ -81,9 +82,9 @@ export class GroupWriter {
         thing: 'object',
         message: 'The agent has no such object. Store it first, then name it in ref.',
       });
-    if (draft.kind === 'rekey') return this.appendAny(aid, groupId, rekeyDraft());
+    if (draft.kind === 'rekey') return this.#append(aid, groupId, [rekeyDraft()], alongside);
     // The removed member may know the link, so the link changes in the same transaction.
-    return this.appendAny(aid, groupId, draft, ...(draft.kind === 'remove' ? [rekeyDraft()] : []));
+    return this.#append(aid, groupId, draft.kind === 'remove' ? [draft, rekeyDraft()] : [draft], alongside);
   }
 
   /** See `Groups.retract`. */
@@ -109,23 +110,36 @@ export class GroupWriter {
   }
 
   /**
-   * Adds an entry of any kind, followed by `following`.
+   * Adds an entry of any kind.
    * @throws SvcError `not_found`, `not_member`, `quota_exceeded`, and as `write`
    */
-  appendAny(aid: Aid, groupId: string, draft: EntryDraft, ...behind: readonly EntryDraft[]): Written {
+  appendAny(aid: Aid, groupId: string, draft: EntryDraft): Written {
+    return this.#append(aid, groupId, [draft]);
+  }
+
+  #append(aid: Aid, groupId: string, drafts: Drafts, alongside?: (entryId: string) => void): Written {
     const row = this.#replicas.row(aid, groupId);
     if (row.state !== 'member') throw new SvcError('not_member');
     if (row.maxSeq >= MAX_APPENDED)
       throw new SvcError('quota_exceeded', { message: `A group can have at most ${MAX_APPENDED} entries.` });
-    return this.write(this.#replicas.open(row), this.#replicas.requireLocal(aid), draft, ...behind);
+    return this.#write(this.#replicas.open(row), this.#replicas.requireLocal(aid), drafts, alongside);
   }
 
   /**
-   * Signs and stores an entry of a local agent, followed by `following`, in one transaction. Then notifies the
-   * listeners of `added`.
+   * Signs and stores an entry of a local agent. Then notifies the listeners of `added`.
    * @throws SvcError `access_denied`, `invalid_request`, `not_member`, `bad_delegation`, `clock_wrong`
    */
-  write(replica: Replica, identity: LocalIdentity, draft: EntryDraft, ...behind: readonly EntryDraft[]): Written {
+  write(replica: Replica, identity: LocalIdentity, draft: EntryDraft): Written {
+    return this.#write(replica, identity, [draft]);
+  }
+
+  /** Signs and stores entries in one transaction. */
+  #write(
+    replica: Replica,
+    identity: LocalIdentity,
+    [draft, ...behind]: Drafts,
+    alongside?: (entryId: string) => void,
+  ): Written {
     assertClockNotAhead(this.#deps.clockAheadMs?.() ?? 0);
     const now = this.#deps.clock.now();
     const known = replica.control.newestDelegation(replica.control.everything(), replica.aid);
@@ -138,7 +152,7 @@ export class GroupWriter {
     if (problem !== null) throw rejectedError(problem);
     const entries = [entry];
     for (const next of behind) entries.push(signEntry(childOf(entries.at(-1) ?? entry, next), identity));
-    const { added } = this.admit(replica, entries, null);
+    const { added } = this.admit(replica, entries, null, () => alongside?.(entry.id));
     if (added.length < entries.length) throw new SvcError('internal');
     return { seq: replica.maxSeq - behind.length, entryId: entry.id, at: entry.at };
   }
@@ -146,16 +160,20 @@ export class GroupWriter {
   /**
    * Admits entries with verified signatures.
    * @param from the member that sent them; null for entries of a local agent
+   * @param alongside runs in the transaction that stores them
    * @throws SvcError `not_found` if the group was deleted
    */
-  admit(replica: Replica, entries: readonly Entry[], from: Aid | null): AdmitResult {
+  admit(replica: Replica, entries: readonly Entry[], from: Aid | null, alongside?: () => void): AdmitResult {
     const { groups, clock } = this.#deps;
     // The agent and its groups may have been deleted while signatures were verified.
     if (groups.byRid(replica.rid) === null) throw new SvcError('not_found', { thing: 'group' });
     // Entries of a local agent are never dated before their parents, even if the clock is behind. protocol-groups.md,
     // step 2
     const latest = from === null ? Number.POSITIVE_INFINITY : clock.now() + MAX_AHEAD_MS;
-    const admission = replica.admit(entries, latest, (added) => this.stored(replica.log, added));
+    const admission = replica.admit(entries, latest, (added) => {
+      this.stored(replica.log, added);
+      alongside?.();
+    });
     if (admission.added.length > 0) this.added.notify(replica, admission.added, from);
     return admission;
   }
@@ -166,6 +184,9 @@ export class GroupWriter {
     this.#announcer.emit(log, added);
   }
 }
+
+/** An entry, and those that follow it in the same transaction. */
+type Drafts = readonly [EntryDraft, ...EntryDraft[]];
 
 /** A new join secret. Links with the old secret no longer work. */
 function rekeyDraft(): EntryDraft {

@@ -880,6 +880,22 @@ const SECRETS = `
   CREATE INDEX push_boxes_by_earlier_hash ON push_boxes (earlier_hash) WHERE earlier_hash IS NOT NULL;
 `;
 
+/** Requests whose response no client has received: the same request continues with their effect. */
+const UNHEARD = `
+  CREATE TABLE unheard (
+    aid TEXT NOT NULL,
+    fingerprint BLOB NOT NULL,
+    -- Names what the request did.
+    effect TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (aid, fingerprint)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX unheard_at ON unheard (at);
+  CREATE TRIGGER agents_unheard AFTER DELETE ON agents BEGIN
+    DELETE FROM unheard WHERE aid = OLD.aid;
+  END;
+`;
+
 /** The SQL of each schema version, in order. Released versions never change; new ones are appended. */
 export const MIGRATIONS: readonly string[] = [
   [
@@ -915,4 +931,5 @@ export const MIGRATIONS: readonly string[] = [
   HOOK_SOURCES,
   SECRETS,
   SERVICE_CALLERS,
+  UNHEARD,
 ];

@@ -1,6 +1,6 @@
 /** Handlers of the chat operations. */
 import type { Chat } from '../../capabilities/chat/chat.ts';
-import type { Contact } from '../../capabilities/chat/types.ts';
+import type { Contact, SentEntry } from '../../capabilities/chat/types.ts';
 import type { EventWaits } from '../../capabilities/events/event-waits.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import { isoTime } from '../../foundation/clock.ts';
@@ -12,14 +12,26 @@ import type { ChatEntry } from '../../foundation/store/chat-log.ts';
 import { CHAT_PAGE_DEFAULT, type chatOperations } from '../chat.ts';
 import type { Handlers, OutputOf, ResultOf } from '../operation.ts';
 import { listPage } from '../paging.ts';
+import type { Repeats } from './repeats.ts';
 import { eitherCursor, timeOrNull } from './values.ts';
 
 export interface ChatHandlerDependencies {
   readonly chat: Pick<
     Chat,
-    'request' | 'accept' | 'refuse' | 'remove' | 'block' | 'send' | 'read' | 'readBefore' | 'markRead' | 'contacts'
+    | 'request'
+    | 'accept'
+    | 'refuse'
+    | 'remove'
+    | 'block'
+    | 'send'
+    | 'entry'
+    | 'read'
+    | 'readBefore'
+    | 'markRead'
+    | 'contacts'
   >;
   readonly waits: Pick<EventWaits, 'until'>;
+  readonly repeats: Pick<Repeats, 'run'>;
 }
 
 const OK = { ok: true } as const;
@@ -66,7 +78,7 @@ export function chatRequestView({ peer, since, note }: Contact) {
   return { peer, since: isoTime(since), note };
 }
 
-export function chatHandlers({ chat, waits }: ChatHandlerDependencies): Handlers<typeof chatOperations> {
+export function chatHandlers({ chat, waits, repeats }: ChatHandlerDependencies): Handlers<typeof chatOperations> {
   return {
     chatRequest: ({ aid, peer, note = '' }) => stateView(chat.request(aid, peer, note)),
     chatAccept: ({ aid, peer }) => stateView(chat.accept(aid, peer)),
@@ -82,14 +94,28 @@ export function chatHandlers({ chat, waits }: ChatHandlerDependencies): Handlers
       chat.block(aid, peer);
       return OK;
     },
-    chatSend: async ({ aid, peer, text, path, object_id: objectId }, { origin }) => {
+    chatSend: async ({ aid, peer, text, path, object_id: objectId }, context) => {
       // A remote caller must not make files of this machine readable.
-      if (path !== undefined && origin !== 'local')
+      if (path !== undefined && context.origin !== 'local')
         throw new SvcError('local_only', {
           message:
             'Only programs on this machine can send a file by its path. Upload it as an object, and send that with object_id.',
         });
-      return chat.send(aid, peer, { text, path, objectId });
+      return repeats.run<SentEntry>(
+        {
+          aid,
+          content: { chat: peer, text, path, objectId },
+          act: (keep) => chat.send(aid, peer, { text, path, objectId }, (seq) => keep(String(seq))),
+          again: (seq) => {
+            const entry = chat.entry(aid, peer, Number(seq));
+            const status = entry?.status;
+            return entry?.incoming === false && (status === 'sent' || status === 'queued')
+              ? { seq: entry.seq, status }
+              : null;
+          },
+        },
+        context,
+      );
     },
     chatMarkRead: ({ aid, peer, scanned_to = 0 }) => {
       const { readCursor, unread } = chat.markRead(aid, peer, scanned_to);

@@ -1,6 +1,7 @@
 /** Handlers of the group operations. */
 import type { EventWaits, Wait } from '../../capabilities/events/event-waits.ts';
 import type { Groups } from '../../capabilities/groups/groups.ts';
+import { setsState } from '../../capabilities/groups/kinds.ts';
 import type {
   GroupEntry,
   GroupInvitation,
@@ -9,6 +10,7 @@ import type {
   ListedGroup,
   ReadQuery,
 } from '../../capabilities/groups/types.ts';
+import type { Written } from '../../capabilities/groups/writer.ts';
 import { toBase64 } from '../../foundation/base64.ts';
 import { plainText } from '../../foundation/bytes.ts';
 import { isoTime } from '../../foundation/clock.ts';
@@ -18,6 +20,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { groupOperations } from '../groups.ts';
 import type { Handlers } from '../operation.ts';
 import { listPage, numberCursor } from '../paging.ts';
+import type { Repeats } from './repeats.ts';
 import { bodyOf, eitherCursor, timeOf } from './values.ts';
 
 function summaryView(group: GroupSummary) {
@@ -102,9 +105,10 @@ function entryBody(text: string | undefined, base64: string | undefined): Uint8A
 export interface GroupHandlerDependencies {
   readonly groups: Groups;
   readonly waits: Pick<EventWaits, 'until'>;
+  readonly repeats: Pick<Repeats, 'run'>;
 }
 
-export function groupHandlers({ groups, waits }: GroupHandlerDependencies): Handlers<typeof groupOperations> {
+export function groupHandlers({ groups, waits, repeats }: GroupHandlerDependencies): Handlers<typeof groupOperations> {
   const waiting = (wait: Wait, read: () => GroupPage): Promise<GroupPage> =>
     waits.until(wait, read, ({ entries }) => entries.length === 0);
   return {
@@ -137,8 +141,19 @@ export function groupHandlers({ groups, waits }: GroupHandlerDependencies): Hand
       groups.leave(aid, group_id);
       return { ok: true };
     },
-    groupCreate: ({ aid, title }) => {
-      const { groupId, link } = groups.create(aid, title);
+    groupCreate: async ({ aid, title = '' }, context) => {
+      const { groupId, link } = await repeats.run(
+        {
+          aid,
+          content: { group: title },
+          act: (keep) => groups.create(aid, title, keep),
+          again: (groupId) =>
+            groups.list(aid).some((one) => one.groupId === groupId)
+              ? { groupId, link: groups.head(aid, groupId).link }
+              : null,
+        },
+        context,
+      );
       return { group_id: groupId, link };
     },
     groupInvite: async ({ aid, group_id, target_aid }) => ({
@@ -157,17 +172,26 @@ export function groupHandlers({ groups, waits }: GroupHandlerDependencies): Hand
     },
     groupGetLink: ({ aid, group_id }) => ({ link: groups.head(aid, group_id).link }),
     groupMembers: ({ aid, group_id }) => ({ members: groups.head(aid, group_id).members }),
-    groupAppend: ({ aid, group_id, kind = 'msg', text, body: base64, ref, reply_to, to }) => {
+    groupAppend: async ({ aid, group_id, kind = 'msg', text, body: base64, ref, reply_to, to }, context) => {
       const body = entryBody(text, base64);
-      return writtenView(
-        groups.append(aid, group_id, {
-          kind,
-          ...(body === undefined ? {} : { body }),
-          ...(ref === undefined ? {} : { ref }),
-          ...(reply_to === undefined ? {} : { replyTo: reply_to }),
-          ...(to === undefined ? {} : { to: [...new Set(to)] }),
-        }),
+      const draft = {
+        kind,
+        ...(body === undefined ? {} : { body }),
+        ...(ref === undefined ? {} : { ref }),
+        ...(reply_to === undefined ? {} : { replyTo: reply_to }),
+        ...(to === undefined ? {} : { to: [...new Set(to)] }),
+      };
+      if (setsState(kind)) return writtenView(groups.append(aid, group_id, draft));
+      const written = await repeats.run<Written>(
+        {
+          aid,
+          content: { in: group_id, ...draft },
+          act: (keep) => groups.append(aid, group_id, draft, keep),
+          again: (entryId) => groups.entry(aid, group_id, entryId),
+        },
+        context,
       );
+      return writtenView(written);
     },
     groupRead: async ({ aid, group_id, after_seq = 0, limit = MAX_ENTRIES_PAGE, wait_s, ...filter }, client) => {
       const query: ReadQuery = {

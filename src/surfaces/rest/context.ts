@@ -105,7 +105,9 @@ export class RestContext implements CallContext {
       told = true;
     };
     if (this.#response.closed) return tell(this.#response.writableFinished);
-    this.#response.once('finish', () => tell(true)).once('close', () => tell(false));
+    // A client that has closed its connection reads no response, although the system still takes the bytes.
+    const { socket } = this.#response.req;
+    this.#response.once('finish', () => tell(!socket.readableEnded)).once('close', () => tell(false));
   }
 
   showVersion(etag: string): void {

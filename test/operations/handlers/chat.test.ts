@@ -7,7 +7,7 @@ import type { ChatEntry } from '../../../src/foundation/store/chat-log.ts';
 import { CHAT_PAGE_DEFAULT, CHAT_PAGE_MAX, chatOperations } from '../../../src/operations/chat.ts';
 import { type ChatHandlerDependencies, chatHandlers } from '../../../src/operations/handlers/chat.ts';
 import { testAid } from '../../support/agents.ts';
-import { READ_ONCE } from '../../support/read-once.ts';
+import { ACT_ONCE, READ_ONCE } from '../../support/read-once.ts';
 import { operationRunner } from '../../support/run-operation.ts';
 
 const [AGENT, PEER, OTHER] = [testAid(1), testAid(2), testAid(3)];
@@ -29,7 +29,8 @@ function setUp(more: Partial<Chat> = {}) {
     refuse: (...args) => note('refuse', ...args),
     remove: (...args) => note('remove', ...args),
     block: (...args) => note('block', ...args),
-    send: async (...args) => (note('send', ...args), { seq: 7, status: 'queued' }),
+    send: async (aid, peer, draft) => (note('send', aid, peer, draft), { seq: 7, status: 'queued' }),
+    entry: () => null,
     read: (...args) => (note('read', ...args), { entries: [], scannedTo: 9, hasMore: true, readCursor: 4, unread: 5 }),
     readBefore: (...args) => (
       note('readBefore', ...args), { entries: [], scannedTo: 0, hasMore: false, readCursor: 4, unread: 5 }
@@ -38,7 +39,7 @@ function setUp(more: Partial<Chat> = {}) {
     contacts: (...args) => (note('contacts', ...args), []),
     ...more,
   };
-  return { asked, run: operationRunner(chatOperations, chatHandlers({ chat, waits: READ_ONCE })) };
+  return { asked, run: operationRunner(chatOperations, chatHandlers({ chat, waits: READ_ONCE, repeats: ACT_ONCE })) };
 }
 
 test('a relationship is requested and changed between both agents, in canonical form', async () => {

@@ -6,7 +6,7 @@ import { groupHandlers } from '../../../src/operations/handlers/groups.ts';
 import { bind, type CallContext } from '../../../src/operations/operation.ts';
 import { ToolTable } from '../../../src/operations/tool-call.ts';
 import { type GroupNode, GroupWorld, groupOf } from '../../support/group-world.ts';
-import { READ_ONCE } from '../../support/read-once.ts';
+import { ACT_ONCE, READ_ONCE } from '../../support/read-once.ts';
 
 const CONTEXT: CallContext = {
   origin: 'local',
@@ -18,7 +18,7 @@ const CONTEXT: CallContext = {
 /** Calls the tools of a node and checks each result against its schema. */
 function toolsOf(world: GroupWorld, node: GroupNode) {
   const table = new ToolTable({
-    operations: bind(groupOperations, groupHandlers({ groups: node.groups, waits: READ_ONCE })),
+    operations: bind(groupOperations, groupHandlers({ groups: node.groups, waits: READ_ONCE, repeats: ACT_ONCE })),
     pending: () => ({}),
   });
   const schemas = new Map(table.list().map(({ name, outputSchema }) => [name, Compile(outputSchema)]));
@@ -37,7 +37,7 @@ test('the tools of groups work under the names of the API', async () => {
   const { group_id, link } = await asAnn('group_create', { title: 'Plans' });
   assert.deepEqual(await asAnn('group_get_link', { group_id }), { link });
   assert.deepEqual(await asAnn('group_invite', { group_id, target_aid: ben.aid }), { ok: true, delivered: true });
-  const invited = groupHandlers({ groups: ben.groups, waits: READ_ONCE });
+  const invited = groupHandlers({ groups: ben.groups, waits: READ_ONCE, repeats: ACT_ONCE });
   const [invitation, ...others] = (await invited.groupInvitations({ aid: ben.aid }, CONTEXT)).invitations;
   assert.deepEqual(others, []);
   const { at: _, ...rest } = invitation ?? { at: '' };
@@ -56,7 +56,7 @@ test('the tools of groups work under the names of the API', async () => {
   assert.ok(Array.isArray(groups) && groups.length === 1);
   assert.deepEqual([groups[0].unread_count, groups[0].mention_count, groups[0].role], [1, 1, 'member']);
   assert.deepEqual(groups[0].last, { author: ann.aid, at: groups[0].last_activity_at, kind: 'msg', text: 'hello' });
-  const over = groupHandlers({ groups: ben.groups, waits: READ_ONCE });
+  const over = groupHandlers({ groups: ben.groups, waits: READ_ONCE, repeats: ACT_ONCE });
   const second = await asBen('group_create', { title: 'Second' });
   const { next_cursor: cursor, ...firstPage } = await over.groupList({ aid: ben.aid, limit: 1 }, CONTEXT);
   const nextPage = await over.groupList(

@@ -9,13 +9,13 @@ import { ToolTable } from '../../../src/operations/tool-call.ts';
 import { toolOperations } from '../../../src/operations/tools.ts';
 import { runCli } from '../../../src/surfaces/cli/program.ts';
 import { type GroupNode, GroupWorld } from '../../support/group-world.ts';
-import { READ_ONCE } from '../../support/read-once.ts';
+import { ACT_ONCE, READ_ONCE } from '../../support/read-once.ts';
 import { startWorld } from '../rest/support.ts';
 
 const OPTIONS = { version: '0', dataDir: '/nonexistent' };
 
 async function shell(t: TestContext, node: GroupNode) {
-  const operations = bind(groupOperations, groupHandlers({ groups: node.groups, waits: READ_ONCE }));
+  const operations = bind(groupOperations, groupHandlers({ groups: node.groups, waits: READ_ONCE, repeats: ACT_ONCE }));
   const tools = new ToolTable({ operations, pending: () => ({}) });
   const api = await startWorld(t, { operations: [...operations, ...bind(toolOperations, toolHandlers({ tools }))] });
   return async (...args: string[]): Promise<{ code: number; text: string }> => {

@@ -1,0 +1,102 @@
+/**
+ * Safe retries: a client that received no response sends its request again, and the same content then is the same
+ * request. Used where acting twice would show, as with chat messages. Notes have their own, with the same rules.
+ */
+import { createHash } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
+import { toHex } from '../../foundation/bytes.ts';
+import { type CborValue, encodeCbor } from '../../foundation/cbor.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { Log } from '../../foundation/log.ts';
+import type { UnheardStore } from '../../foundation/store/unheard.ts';
+import type { CallContext } from '../operation.ts';
+
+/** How long sending the same content again continues a request without a response, milliseconds. */
+export const REPEAT_MS: number = 3600_000;
+
+interface RepeatableRequest<R> {
+  readonly aid: Aid;
+  /** Two requests of the agent with equal content are the same. */
+  readonly content: Readonly<Record<string, CborValue | undefined>>;
+  /** Acts, and calls `keep` with the name of the effect in the same transaction. */
+  readonly act: (keep: (effect: string) => void) => R | Promise<R>;
+  /** The result of an earlier effect. Null if it was undone. */
+  readonly again: (effect: string) => R | null;
+}
+
+/** A request without a response that a client has received. */
+interface UnderWay {
+  /** Clients that wait for it. */
+  clients: number;
+  readonly result: Promise<unknown>;
+}
+
+export class Repeats {
+  readonly #store: Pick<UnheardStore, 'find' | 'put' | 'end'>;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #underWay = new Map<string, UnderWay>();
+
+  constructor(store: Pick<UnheardStore, 'find' | 'put' | 'end'>, clock: Clock, log: Log) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  /**
+   * Acts, unless the same request is under way, or no client received its response within the last hour.
+   * @throws the errors of `act`
+   */
+  async run<R>(request: RepeatableRequest<R>, context: Pick<CallContext, 'onAnswered'>): Promise<R> {
+    const { aid } = request;
+    const fingerprint = new Uint8Array(createHash('sha256').update(encodeCbor(request.content)).digest());
+    const name = `${aid} ${toHex(fingerprint)}`;
+    const one = this.#underWay.get(name) ?? { clients: 0, result: this.#once(request, fingerprint) };
+    one.clients++;
+    this.#underWay.set(name, one);
+    const end = (): void => {
+      if (this.#underWay.get(name) === one) this.#underWay.delete(name);
+    };
+    const settle = (heard: boolean): void => {
+      one.clients--;
+      if (heard && this.#underWay.get(name) === one) this.#heard(aid, fingerprint);
+      if (heard || one.clients === 0) end();
+    };
+    try {
+      // The same content has the same type of result.
+      const result = (await one.result) as R;
+      if (context.onAnswered === undefined) settle(true);
+      else {
+        context.onAnswered(settle);
+        await noticeEnds();
+      }
+      return result;
+    } catch (error) {
+      end();
+      throw error;
+    }
+  }
+
+  async #once<R>({ aid, content: _, act, again }: RepeatableRequest<R>, fingerprint: Uint8Array): Promise<R> {
+    const now = this.#clock.now();
+    const effect = this.#store.find(aid, fingerprint, now - REPEAT_MS, now + REPEAT_MS);
+    const before = effect === null ? null : again(effect);
+    if (before !== null) return before;
+    return await act((done) => this.#store.put(aid, fingerprint, done, now, now - REPEAT_MS));
+  }
+
+  #heard(aid: Aid, fingerprint: Uint8Array): void {
+    try {
+      this.#store.end(aid, fingerprint);
+    } catch (error) {
+      this.#log.warn({ aid, error }, 'the end of a request cannot be stored');
+    }
+  }
+}
+
+/** Lets the event loop read the end of a connection whose client gave up while the daemon was busy. */
+async function noticeEnds(): Promise<void> {
+  await setImmediate();
+  await setImmediate();
+}
