@@ -78,7 +78,7 @@ export class Repeats {
     }
   }
 
-  async #once<R>({ aid, content: _, act, again }: RepeatableRequest<R>, fingerprint: Uint8Array): Promise<R> {
+  async #once<R>({ aid, act, again }: RepeatableRequest<R>, fingerprint: Uint8Array): Promise<R> {
     const now = this.#clock.now();
     const effect = this.#store.find(aid, fingerprint, now - REPEAT_MS, now + REPEAT_MS);
     const before = effect === null ? null : again(effect);
