@@ -1,8 +1,9 @@
 /** Error responses of the called daemon, marked so that callers can distinguish them from the service's responses. */
 import { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
-import { isServiceFault, serviceFailure } from '../../foundation/domain/service-faults.ts';
+import { isServiceFault } from '../../foundation/domain/service-faults.ts';
 import { codeOf, type ErrorCode, SvcError } from '../../foundation/errors.ts';
+import { serviceFailure } from '../../foundation/service-failure.ts';
 import { ERROR_HEADER } from '../../network/links/http-server.ts';
 import type { ResponseProblem } from './exchange.ts';
 import { MAX_HEADERS, MAX_HTTP_HEADER_BYTES } from './headers.ts';

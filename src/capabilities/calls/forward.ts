@@ -2,8 +2,8 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Clock, type Timer, unixSeconds } from '../../foundation/clock.ts';
-import { faultOf, serviceFailure } from '../../foundation/domain/service-faults.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { faultOf, serviceFailure } from '../../foundation/service-failure.ts';
 import { flushHead } from '../../foundation/sockets.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
 import type { LinkStream } from '../../network/links/types.ts';

@@ -3,8 +3,9 @@
  * passed on in pieces as they arrive, so a length reserves no memory.
  */
 import type { Duplex } from 'node:stream';
-import { isServiceFault, type ServiceFault, serviceFailure } from '../../foundation/domain/service-faults.ts';
+import { isServiceFault, type ServiceFault } from '../../foundation/domain/service-faults.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
+import { serviceFailure } from '../../foundation/service-failure.ts';
 
 /** The first byte of the called side, by position: did the service accept? A fault stands for `inbound_unreachable`. */
 const OUTCOMES: readonly (ErrorCode | ServiceFault | null)[] = [

@@ -2,11 +2,11 @@
 import type { Socket, TcpNetConnectOpts } from 'node:net';
 import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
-import { faultOf, serviceFailure } from '../../foundation/domain/service-faults.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { QuotaHolder } from '../../foundation/quota.ts';
+import { faultOf, serviceFailure } from '../../foundation/service-failure.ts';
 import { resetSocket } from '../../foundation/sockets.ts';
 import { pairHolder } from '../../network/links/holder.ts';
 import { RefusedStreams } from '../../network/links/stream-dispatcher.ts';
