@@ -18,6 +18,7 @@ import {
   MAX_OPEN_OFFERS_PER_SENDER,
 } from '../../foundation/domain/file-offers.ts';
 import { NOTE_TYPE, type NoteOutcome } from '../../foundation/domain/notes.ts';
+import { REPEAT_MS } from '../../foundation/domain/time.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import { causeOf, type EventSink } from '../../foundation/events.ts';
 import { numberedName, receivedName } from '../../foundation/file-name.ts';
@@ -75,8 +76,6 @@ export interface PostedOffer extends OfferMade {
   readonly settle: (heard: boolean) => void;
 }
 
-/** An equal request in this time after an offer whose result no client received repeats that offer, milliseconds. */
-export const REPEAT_MS = 3600_000;
 /** Errors that leave open whether the recipient has the note. */
 const UNCERTAIN: ReadonlySet<string> = new Set(['timeout', 'not_acknowledged']);
 

@@ -7,13 +7,11 @@ import { setImmediate } from 'node:timers/promises';
 import { toHex } from '../../foundation/bytes.ts';
 import { type CborValue, encodeCbor } from '../../foundation/cbor.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { REPEAT_MS } from '../../foundation/domain/time.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { UnheardStore } from '../../foundation/store/unheard.ts';
 import type { CallContext } from '../operation.ts';
-
-/** How long sending the same content again continues a request without a response, milliseconds. */
-export const REPEAT_MS: number = 3600_000;
 
 interface RepeatableRequest<R> {
   readonly aid: Aid;

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { OfferReceiver, REPEAT_MS } from '../../../src/capabilities/file-offers/file-offers.ts';
+import { OfferReceiver } from '../../../src/capabilities/file-offers/file-offers.ts';
 import { decodeEndNotice, encodeEndNotice } from '../../../src/capabilities/file-offers/wire.ts';
 import {
   FILE_OFFER_LIFE_MS,
@@ -13,6 +13,7 @@ import {
   MAX_SETTLED_OFFERS,
 } from '../../../src/foundation/domain/file-offers.ts';
 import { NOTE_TYPE } from '../../../src/foundation/domain/notes.ts';
+import { REPEAT_MS } from '../../../src/foundation/domain/time.ts';
 import { type ErrorCode, SvcError } from '../../../src/foundation/errors.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { REPEAT_MS } from '../../../src/foundation/domain/time.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import type { Store } from '../../../src/foundation/store/store.ts';
@@ -8,7 +9,7 @@ import { chatOperations } from '../../../src/operations/chat.ts';
 import { groupOperations } from '../../../src/operations/groups.ts';
 import { chatHandlers } from '../../../src/operations/handlers/chat.ts';
 import { groupHandlers } from '../../../src/operations/handlers/groups.ts';
-import { REPEAT_MS, Repeats } from '../../../src/operations/handlers/repeats.ts';
+import { Repeats } from '../../../src/operations/handlers/repeats.ts';
 import { ChatWorld } from '../../support/chat-world.ts';
 import { GroupWorld } from '../../support/group-world.ts';
 import { READ_ONCE } from '../../support/read-once.ts';
