@@ -24,7 +24,7 @@ export const MAX_CONNECTIONS_PER_SOURCE = 48;
 /** Accepted connections of strangers at the lent ports of one helper, except of the helper itself … */
 export const MAX_CONNECTIONS_PER_LENT_SOURCE = 16;
 
-/** … and at those of all helpers. */
+/** … and at the ports of all helpers. */
 export const MAX_LENT_CONNECTIONS = 64;
 
 /** Accepted connections of one node key. A new one evicts the oldest, which is probably dead. */

@@ -19,11 +19,7 @@ import { isLoopbackHost } from '../../foundation/address.ts';
 import type { Card } from '../../foundation/cards/card.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
-
-
 import { codeOf, SvcError } from '../../foundation/errors.ts';
-
-
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import { catalogMessage } from '../../foundation/service-failure.ts';

@@ -47,7 +47,7 @@ interface Facts {
   readonly to: string;
   /** `host:port` of the proxy. */
   readonly proxy: string;
-  /** Where the proxy is set: a variable, or `"proxy"`. */
+  /** The source of the proxy setting: a variable, or `"proxy"`. */
   readonly setBy: string;
   /** HTTP status. */
   readonly status: number;
