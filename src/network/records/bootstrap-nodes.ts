@@ -115,6 +115,10 @@ interface Found extends Address {
   isSilent: boolean;
 }
 
+function byAddress(nodes: readonly Address[]): Map<string, Address> {
+  return new Map(nodes.map((address) => [formatAddress(address), address]));
+}
+
 export class BootstrapNodes {
   readonly #clock: Clock;
   readonly #resolveName: ResolveName;
@@ -171,7 +175,8 @@ export class BootstrapNodes {
   meet(meeting: Meeting): Promise<boolean>[] {
     return [
       ...[...this.#listed.values()].map((listed) => listed.meet(meeting, this.#clock, this.#resolveName)),
-      ...this.#found.values().map((node) => this.#greet(node, meeting)),
+      // A node that was alone for a while knows the others only from its table, which has lost them all.
+      ...[...byAddress(this.remembered()).values()].map((node) => this.#greet(node, meeting)),
     ];
   }
 
@@ -195,9 +200,9 @@ export class BootstrapNodes {
   /** As `meet`, for entries missing in the routing table, and for some of the other nodes that are missing there. */
   meetAgain(meeting: Meeting, isInTable: (address: Address) => boolean): Promise<boolean>[] {
     const listed = [...this.#listed.values()].filter(({ addresses }) => !addresses.some(isInTable));
-    const others = [...this.#found.values(), ...this.#left.values()].filter((address) => !isInTable(address));
+    const others = this.remembered().filter((address) => !isInTable(address));
     // A found node that has left counts as one that has left.
-    const once = new Map(others.toReversed().map((address) => [formatAddress(address), address]));
+    const once = byAddress(others.toReversed());
     return [
       ...listed.map((one) => one.meet(meeting, this.#clock, this.#resolveName)),
       ...this.#some([...once.values()]).map((address) => this.#greet(address, meeting)),

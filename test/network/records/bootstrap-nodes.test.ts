@@ -138,6 +138,22 @@ test('the last nodes that left are met again each time, and other known nodes in
   assert.deepEqual((await met()).slice(MET_AGAIN / 2), [1, 17, 16, 15]);
 });
 
+test('nodes that left the table are contacted when it is empty, each once', async () => {
+  const { nodes, there, meet, meeting } = setUp([]);
+  const [left, both] = [
+    { host: '192.0.2.1', port: PORT },
+    { host: '192.0.2.2', port: PORT },
+  ];
+  nodes.add(both);
+  for (const node of [left, both]) nodes.left(node);
+  there.set(formatAddress(left), 'met');
+  assert.deepEqual(await meet(), [false, true]);
+  const greeted: string[] = [];
+  const greet = async ({ host }: Address): Promise<boolean> => greeted.push(host) === 0;
+  await Promise.all(nodes.meet({ ...meeting, greet }));
+  assert.deepEqual(greeted.sort(), [left.host, both.host]);
+});
+
 test('contacts that did not answer the last time are not likely to, but are remembered with those that left', async () => {
   const { nodes, there, meet } = setUp([
     { host: '192.0.2.1', port: PORT },
