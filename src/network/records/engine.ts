@@ -10,6 +10,7 @@ import { Listeners } from '../../foundation/listeners.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { lentSource } from '../../foundation/quota.ts';
 import type { UdpSocket } from '../transport/udp-socket.ts';
+import { COMMAND } from './messages.ts';
 import {
   blockOf,
   closestApart,
@@ -25,7 +26,7 @@ import {
 import { OpenPort } from './open-port.ts';
 import { FAILURES_TO_DROP, type PeerHealth } from './peer-health.ts';
 import { DhtClients, mayHoldMany, RequestBacklog, RoutingAdmission, requestLimit } from './routing-admission.ts';
-import { Rpc, type RpcAnswer, type RpcMessage, type RpcRequest } from './rpc/rpc.ts';
+import { ERROR, Rpc, type RpcAnswer, type RpcMessage, type RpcRequest } from './rpc/rpc.ts';
 import { TableKeeper } from './rpc/table-keeper.ts';
 import { machine, type RpcWorld } from './rpc/world.ts';
 
@@ -95,6 +96,11 @@ function mayBeOneMachine(asked: Address, from: Address, isOwnHost: (host: string
   return asked.port === from.port && isNear(asked) && isNear(from);
 }
 
+/** Whether a request changes what this node stores. */
+function isChange({ command }: RpcRequest): boolean {
+  return command === COMMAND.store || command === COMMAND.remove;
+}
+
 /** The local port changes after this number of consecutive unanswered requests to any node … */
 export const SILENT_REQUESTS = 4;
 /** … if nothing was answered for this time, in ms. */
@@ -141,8 +147,8 @@ export class DhtEngine {
     const admits = requestLimit(this.#deps);
     return new Rpc(this.#options, {
       world,
-      admits: (from) => admits(this.sourceOf(from)),
-      queue: (from, work) => backlog.add(this.sourceOf(from), work),
+      admits: (from, isProven) => admits(this.sourceOf(from), isProven),
+      queue: (from, work, isProven) => backlog.add(this.sourceOf(from), work, isProven),
       onDatagram: (from, kind, socket) => {
         health.heard(from);
         this.#clients.heard(from);
@@ -153,7 +159,7 @@ export class DhtEngine {
         if (this.#isServerSocket(socket)) events.serverAnswer.notify(from);
       },
       knows: (from) => this.#admission.has(from),
-      onStranger: (from) => this.#admission.onStranger(from),
+      onStranger: (from, isProven) => this.#admission.onStranger(from, isProven),
       onNode: (address, id) => {
         if (this.#mayEnter(address)) this.#keeper.heard(address, id);
       },
@@ -195,8 +201,8 @@ export class DhtEngine {
   #onRequest(request: RpcRequest): void {
     const { events } = this;
     if (this.#isServerSocket(request.socket)) events.unasked.notify(request.to);
-    if (request.token !== null && !this.#admission.has(request.from) && this.#clients.proven(request.from))
-      events.tableChange.notify();
+    const isClient = isChange(request) && request.token !== null && !this.#admission.has(request.from);
+    if (isClient && this.#clients.proven(request.from)) events.tableChange.notify();
     events.request.notify(request);
   }
 
@@ -357,27 +363,30 @@ export class DhtEngine {
   }
 
   /**
-   * Sends a request. Null without an answer, or if the answer is an error. A node that fails twice leaves the table.
+   * Sends a request, and repeats it once if the node wants a newer token. Null without an answer, or if the answer is
+   * an error. A node that fails twice leaves the table.
    */
   async request(to: Address, message: RpcMessage, options: SendOptions = {}): Promise<RpcAnswer | null> {
     if (!this.#isStarted || this.#rpc.isStopped) return null;
     const { clock, health } = this.#deps;
     const { retry = false, probing = false } = options;
-    const started = clock.monotonic();
     const onSilence = (): void => {
       this.#noteSilence();
       if (health.failed(to) >= FAILURES_TO_DROP) this.drop(to);
     };
-    const answer = await this.#rpc.request(
-      to,
-      message,
-      probing ? { retry, socket: this.#rpc.clientSocket } : { retry, onSilence },
-    );
-    if (answer === null) return null;
-    health.answered(to, clock.monotonic() - started);
-    this.#silentRequests = 0;
-    this.#answeredAt = clock.monotonic();
-    return answer.error === 0 ? answer : null;
+    const ask = async (token: Uint8Array | null): Promise<RpcAnswer | null> => {
+      const started = clock.monotonic();
+      const how = probing ? { retry, socket: this.#rpc.clientSocket } : { retry, onSilence };
+      const answer = await this.#rpc.request(to, { ...message, token }, how);
+      if (answer === null) return null;
+      health.answered(to, clock.monotonic() - started);
+      this.#silentRequests = 0;
+      this.#answeredAt = clock.monotonic();
+      return answer;
+    };
+    const first = await ask(message.token ?? null);
+    const answer = first?.error === ERROR.badToken && first.token !== null ? await ask(first.token) : first;
+    return answer?.error === 0 ? answer : null;
   }
 
   /**

@@ -177,17 +177,52 @@ export class RowTable {
   }
 }
 
-/** Maximum memory of all rows with their encodings, in bytes. */
+/** Maximum memory of the rows of large keys with their encodings, in bytes … */
 const MAX_CACHED_BYTES = 16 * 1024 * 1024;
+/** … and of small keys, which large ones cannot evict. */
+const MAX_SMALL_CACHED_BYTES = 4 * 1024 * 1024;
+/** Memory of the rows of the largest small key, in bytes. */
+const SMALL_KEY_BYTES = 64 * 1024;
 
 /** The rows of all empty keys. */
 const NO_ROWS = new RowTable([]);
 
+/** The rows of some keys, within a limit of memory. */
+class RowCache {
+  readonly #maxBytes: number;
+  /** By key, in hex, least recently used first. */
+  readonly #tables = new Map<string, RowTable>();
+  #bytes = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  get(name: string): RowTable | undefined {
+    return this.#tables.get(name);
+  }
+
+  delete(name: string): void {
+    this.#bytes -= this.#tables.get(name)?.bytes ?? 0;
+    this.#tables.delete(name);
+  }
+
+  /** Stores a table as the most recently used one, and evicts the least recently used ones. */
+  set(name: string, table: RowTable): void {
+    this.delete(name);
+    this.#tables.set(name, table);
+    this.#bytes += table.bytes;
+    for (const oldest of this.#tables.keys()) {
+      if (oldest === name || this.#bytes <= this.#maxBytes) return;
+      this.delete(oldest);
+    }
+  }
+}
+
 export class KeyRows {
   readonly #store: () => Store;
-  /** By key, in hex, least recently used first. */
-  readonly #cached = new Map<string, RowTable>();
-  #bytes = 0;
+  readonly #small = new RowCache(MAX_SMALL_CACHED_BYTES);
+  readonly #large = new RowCache(MAX_CACHED_BYTES);
 
   constructor(store: () => Store) {
     this.#store = store;
@@ -195,7 +230,7 @@ export class KeyRows {
 
   /** True if the rows of a key are in memory, so that an answer needs no database query. */
   has(key: Uint8Array): boolean {
-    return this.#cached.has(toHex(key));
+    return this.#cached(toHex(key)) !== undefined;
   }
 
   /** Reads the rows of a key into memory. Returns their number. */
@@ -206,8 +241,8 @@ export class KeyRows {
   /** Call this if the records under a key change. */
   forget(key: Uint8Array): void {
     const name = toHex(key);
-    this.#bytes -= this.#cached.get(name)?.bytes ?? 0;
-    this.#cached.delete(name);
+    this.#small.delete(name);
+    this.#large.delete(name);
   }
 
   /** The selected rows that have not expired, in the order of their parts. @param now Unix seconds */
@@ -222,15 +257,13 @@ export class KeyRows {
 
   #table(key: Uint8Array): RowTable {
     const name = toHex(key);
-    const table = this.#cached.get(name) ?? this.#read(key);
-    if (!this.#cached.delete(name)) this.#bytes += table.bytes;
-    this.#cached.set(name, table);
-    for (const [oldest, { bytes }] of this.#cached) {
-      if (oldest === name || this.#bytes <= MAX_CACHED_BYTES) break;
-      this.#cached.delete(oldest);
-      this.#bytes -= bytes;
-    }
+    const table = this.#cached(name) ?? this.#read(key);
+    (table.bytes <= SMALL_KEY_BYTES ? this.#small : this.#large).set(name, table);
     return table;
+  }
+
+  #cached(name: string): RowTable | undefined {
+    return this.#small.get(name) ?? this.#large.get(name);
   }
 
   #read(key: Uint8Array): RowTable {

@@ -27,8 +27,10 @@ import { PeerClocks } from './peer-health.ts';
 
 /** Time limit for sending a record that does not fit a datagram, in ms. */
 const LARGE_STORE_TIMEOUT_MS = 5000;
-/** Nodes whose keys are remembered. */
+/** Nodes whose keys and tokens are remembered. */
 const MAX_KEYS = 2048;
+/** Time for which a token is used, in ms. Nodes recognize it a little longer. */
+const TOKEN_USED_MS = 240_000;
 
 /** A node's answer to a record. `newer` is the verified record that it has instead. */
 export interface StoreVerdict {
@@ -45,6 +47,8 @@ export class NodeClient {
   readonly observed: Listeners<[reporter: Address, seen: Address]> = new Listeners();
   /** The key that each node stated last, by address. Not verified. */
   readonly #keys = new LruCache<string, Uint8Array>({ maxEntries: MAX_KEYS });
+  /** The last token of each node, by address. Busy nodes answer proven addresses first. */
+  readonly #tokens: LruCache<string, Uint8Array>;
   readonly #clock: Clock;
   readonly #verifier: RecordVerifier;
   readonly #nodeRequests: NodeRequests;
@@ -58,6 +62,7 @@ export class NodeClient {
     tag: Uint8Array,
     engine: Pick<DhtEngine, 'request'>,
   ) {
+    this.#tokens = new LruCache({ maxEntries: MAX_KEYS, ttlMs: TOKEN_USED_MS }, { clock });
     this.#clock = clock;
     this.#verifier = verifier;
     this.#nodeRequests = nodeRequests;
@@ -68,13 +73,16 @@ export class NodeClient {
   /** Queries a node about a key, with a request from `encodeFindRequest`. Null without a valid answer. */
   async find(address: Address, id: Uint8Array, key: Uint8Array, value: Uint8Array): Promise<NodeAnswer | null> {
     const askedAt = this.#clock.now();
-    const reply = await this.#engine.request(address, { command: COMMAND.find, target: key, value });
+    const name = formatAddress(address);
+    const token = this.#tokens.get(name) ?? null;
+    const reply = await this.#engine.request(address, { command: COMMAND.find, target: key, value, token });
     if (!reply?.value) return null;
+    if (reply.token !== null) this.#tokens.set(name, reply.token);
     this.observed.notify(address, reply.to);
     const found = decodeFindReply(reply.value);
     if (found === null) return null;
     this.clocks.heard(address, found.time, askedAt, this.#clock.now());
-    this.#keys.set(formatAddress(address), found.nodeKey);
+    this.#keys.set(name, found.nodeKey);
     // A node chooses this port, so a port that may belong to another service counts as none.
     const known = mayDialPort(found.quicPort) ? found : { ...found, quicPort: 0 };
     return { address, id, reply: known, token: reply.token };

@@ -214,6 +214,7 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
     bootstrapNodes,
     store,
     engine,
+    host,
     client,
     searches,
     membership,
@@ -260,9 +261,9 @@ export class RecordDht implements RecordNetwork {
   }
 
   async stop(): Promise<void> {
-    const { store, engine, membership, replication, housekeeping } = this.#parts;
+    const { store, engine, host, membership, replication, housekeeping } = this.#parts;
     try {
-      for (const part of [membership, replication, housekeeping]) part.stop();
+      for (const part of [host, membership, replication, housekeeping]) part.stop();
     } finally {
       await engine.stop();
       store.close();

@@ -8,7 +8,9 @@ import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { Semaphore } from '../../foundation/concurrency.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
-import { RateQuota, type RateQuotaLimits } from '../../foundation/rate-limit.ts';
+import { sourceGroupOf } from '../../foundation/quota.ts';
+import { type Rate, RateLimiter, RateQuota, type RateQuotaLimits } from '../../foundation/rate-limit.ts';
+
 import { belongsUnderKey, KEY_BYTES } from '../../foundation/records/keys.ts';
 import { decodeRecord, isValidAt, MAX_RECORD_BYTES } from '../../foundation/records/record.ts';
 import { MAX_DATAGRAM_RECORD_BYTES, RECORD, RECORD_DIGEST_BYTES } from '../../foundation/records/types.ts';
@@ -44,6 +46,7 @@ import {
 import { hostHolder } from './node-address.ts';
 import { type Offer, RECORDS_PER_COMMIT, type RecordStore } from './record-store.ts';
 import type { RpcRequest } from './rpc/rpc.ts';
+import { ReadTurns } from './turns.ts';
 import type { NoteRemoval } from './types.ts';
 
 /** Records that one address, and one network, may store here. */
@@ -56,12 +59,17 @@ const PAGE_RATES: RateQuotaLimits = {
   perKey: { perSecond: 20, burst: 200 },
   perNetwork: { perSecond: 60, burst: 600 },
 };
-/** Rows that may be read from the database for one address, one network, and all together. Rows in memory are free. */
+/** Rows that may be read from the database for one proven address, and one network. Rows in memory are free. */
 const ROW_RATES: RateQuotaLimits = {
   perKey: { perSecond: 10_000, burst: 20_000 },
   perNetwork: { perSecond: 20_000, burst: 40_000 },
-  strangers: { perSecond: 40_000, burst: 80_000 },
 };
+/** The same for all proven addresses: beyond this rate, networks take turns … */
+const PROVEN_ROWS: Rate = { perSecond: 40_000, burst: 80_000 };
+/** … and for all other addresses, which can be forged. Beyond this rate they must prove their address first. */
+export const UNPROVEN_ROWS: Rate = { perSecond: 4000, burst: 8000 };
+/** The only bucket of unproven addresses. */
+const UNPROVEN = '';
 /** Cost of a database query without its rows, in rows. */
 const LOOK_ROWS = 10;
 /** Records that are verified concurrently. More are refused, so that a flood costs no memory. */
@@ -84,6 +92,9 @@ export interface Asking {
   readonly proven: boolean;
 }
 
+/** The outcome of a read: permitted, refused, or only for a proven address. */
+type Permission = 'yes' | 'no' | 'prove';
+
 interface RecordHostOptions {
   readonly nodeKey: Uint8Array;
   readonly tag: Uint8Array;
@@ -101,6 +112,8 @@ export class RecordHost {
   readonly #storeRate: RateQuota;
   readonly #pageRate: RateQuota;
   readonly #rowRate: RateQuota;
+  readonly #reads: ReadTurns;
+  readonly #unproven: RateLimiter;
   /** Pages are built one at a time. Other work has its turn in between. */
   readonly #pages = new Semaphore(1);
   /** Records that arrive together are stored in one transaction, few enough that other work has its turn in between. */
@@ -128,14 +141,27 @@ export class RecordHost {
     this.#storeRate = new RateQuota(STORE_RATES, { clock });
     this.#pageRate = new RateQuota(PAGE_RATES, { clock });
     this.#rowRate = new RateQuota(ROW_RATES, { clock });
+    this.#reads = new ReadTurns(PROVEN_ROWS, { clock });
+    this.#unproven = new RateLimiter({ ...UNPROVEN_ROWS, maxKeys: 1 }, { clock });
+  }
+
+  /** Waiting reads get no answer. */
+  stop(): void {
+    this.#reads.stop();
   }
 
   /**
    * The answer to a FIND of `requestBytes`: records that fit, then closer nodes. Null if the requester has read too
-   * much, or if even the shortest answer is too long for an unverified address.
+   * much, or if even the shortest answer is too long for an unverified address; `prove` if the requester must show a
+   * token.
    */
-  find(key: Uint8Array, request: FindRequest, { from, bytes: requestBytes, proven }: Asking): Uint8Array | null {
-    if (request.wantsRecords && !this.#mayRead(key, from)) return null;
+  async find(key: Uint8Array, request: FindRequest, asking: Asking): Promise<Uint8Array | null | 'prove'> {
+    const permission = request.wantsRecords ? await this.#mayRead(key, asking) : 'yes';
+    if (permission === 'yes') return this.#find(key, request, asking);
+    return permission === 'prove' ? 'prove' : null;
+  }
+
+  #find(key: Uint8Array, request: FindRequest, { bytes: requestBytes, proven }: Asking): Uint8Array | null {
     const largest = proven
       ? MAX_SENT_DATAGRAM_BYTES
       : Math.min(MAX_SENT_DATAGRAM_BYTES, requestBytes * MAX_REFLECTION_FACTOR);
@@ -165,13 +191,23 @@ export class RecordHost {
     return reply.length + DATAGRAM_OVERHEAD_BYTES <= largest ? reply : null;
   }
 
-  /** Whether the rows of a key are in memory or may be read for this requester. */
-  #mayRead(key: Uint8Array, reader: string): boolean {
-    if (this.#store.isAtHand(key)) return true;
-    const holder = hostHolder(reader);
-    if (!this.#rowRate.take(holder, LOOK_ROWS)) return false;
-    this.#rowRate.spend(holder, this.#store.readAhead(key));
-    return true;
+  /** Reads the rows of a key into memory, unless they are there, if this requester may read them. */
+  async #mayRead(key: Uint8Array, { from, proven }: Pick<Asking, 'from' | 'proven'>): Promise<Permission> {
+    if (this.#store.isAtHand(key)) return 'yes';
+    if (!proven) {
+      if (!this.#unproven.take(UNPROVEN, LOOK_ROWS)) return 'prove';
+      this.#unproven.spend(UNPROVEN, this.#store.readAhead(key));
+      return 'yes';
+    }
+    const holder = hostHolder(from);
+    if (!this.#rowRate.take(holder, LOOK_ROWS)) return 'no';
+    const { network } = sourceGroupOf(from);
+    const isRead = await this.#reads.run(network, () => {
+      const rows = this.#store.readAhead(key);
+      this.#rowRate.spend(holder, rows);
+      return LOOK_ROWS + rows;
+    });
+    return isRead ? 'yes' : 'no';
   }
 
   /**
@@ -230,9 +266,10 @@ export class RecordHost {
     if (request.kind === 'store') return await this.store(request.key, request.record, from, MAX_RECORD_BYTES);
     if (!this.#pageRate.take(hostHolder(from))) return nothing;
     const selection = { types: request.types, known: knownDigests(request.known) };
+    await this.#pages.run(() => turn());
+    if ((await this.#mayRead(request.key, { from, proven: true })) !== 'yes') return nothing;
     return await this.#pages.run(async () => {
       await turn();
-      if (!this.#mayRead(request.key, from)) return nothing;
       return encodePage(this.#store.page(request.key, selection, request.from, PAGE_BYTES));
     });
   }
@@ -283,7 +320,7 @@ export class NodeServer {
     if (value === null) return;
     if (command === COMMAND.probe) return this.#onProbe(request, value);
     if (target?.length !== KEY_BYTES) return;
-    if (command === COMMAND.find) return this.#onFind(request, target, value);
+    if (command === COMMAND.find) return await this.#onFind(request, target, value);
     // Changes need a verified address.
     if (token === null) return;
     if (command === COMMAND.store) return await this.#onStore(request, target, value);
@@ -295,7 +332,7 @@ export class NodeServer {
     if (probe !== null) this.#engine.answerProbe(request, probe.port, probe.otherSocket);
   }
 
-  #onFind(request: RpcRequest, key: Uint8Array, value: Uint8Array): void {
+  async #onFind(request: RpcRequest, key: Uint8Array, value: Uint8Array): Promise<void> {
     const find = decodeFindRequest(value);
     if (find === null) return;
     const asking = {
@@ -303,8 +340,9 @@ export class NodeServer {
       bytes: value.length + REQUEST_OVERHEAD_BYTES,
       proven: request.token !== null,
     };
-    const answer = this.#host.find(key, find, asking);
-    if (answer !== null) request.reply(answer);
+    const answer = await this.#host.find(key, find, asking);
+    if (answer === 'prove') request.askForToken();
+    else if (answer !== null) request.reply(answer);
   }
 
   async #onStore(request: RpcRequest, key: Uint8Array, value: Uint8Array): Promise<void> {

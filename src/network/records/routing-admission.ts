@@ -9,12 +9,13 @@ import { LruCache } from '../../foundation/lru-cache.ts';
 import { type Rate, RateQuota } from '../../foundation/rate-limit.ts';
 import { Tally } from '../../foundation/tally.ts';
 import { hostHolder, nodeScope } from './node-address.ts';
+import { Turns } from './turns.ts';
 
 /** Time for requests in one turn of the event loop, in ms. */
 const SLICE_MS = 5;
 /** Waiting requests of one source. */
 export const MAX_BACKLOG_PER_SOURCE = 64;
-/** Sources with waiting requests. */
+/** Sources with waiting requests: proven ones, and as many others. */
 export const MAX_BACKLOG_SOURCES = 256;
 
 type Work = () => void;
@@ -22,12 +23,12 @@ type Work = () => void;
 /**
  * Queue of requests that arrive faster than they are answered. Sockets deliver all arrived datagrams together, so
  * requests that would take too long wait, with a turn for each source. A source's excess requests are dropped, as a
- * network would do; honest nodes ask again.
+ * network would do; honest nodes ask again. Proven sources take turns of their own, because others can be forged.
  */
 export class RequestBacklog {
   readonly #clock: Clock;
-  /** By source. The next one is first. */
-  readonly #waiting = new Map<string, Work[]>();
+  readonly #proven = new Turns<Work>({ perHolder: MAX_BACKLOG_PER_SOURCE, holders: MAX_BACKLOG_SOURCES });
+  readonly #others = new Turns<Work>({ perHolder: MAX_BACKLOG_PER_SOURCE, holders: MAX_BACKLOG_SOURCES });
   /** When the first request of this turn arrived; null before it. */
   #began: number | null = null;
 
@@ -35,14 +36,18 @@ export class RequestBacklog {
     this.#clock = clock;
   }
 
-  /** Runs the work now, later if this turn has no time left, or never if the source has too many waiting requests. */
-  add(source: string, work: Work): void {
+  /**
+   * Runs the work now, later if this turn has no time left, or never if too many requests wait.
+   * @param isProven whether the sender has shown a token
+   */
+  add(source: string, work: Work, isProven: boolean): void {
     if (this.#began === null) this.#beginTurn();
-    if (this.#waiting.size === 0 && this.#hasTime()) return work();
-    const queue = this.#waiting.get(source);
-    if (queue === undefined) {
-      if (this.#waiting.size < MAX_BACKLOG_SOURCES) this.#waiting.set(source, [work]);
-    } else if (queue.length < MAX_BACKLOG_PER_SOURCE) queue.push(work);
+    if (this.#isEmpty && this.#hasTime()) return work();
+    (isProven ? this.#proven : this.#others).add(source, work);
+  }
+
+  get #isEmpty(): boolean {
+    return this.#proven.isEmpty && this.#others.isEmpty;
   }
 
   #beginTurn(): void {
@@ -56,15 +61,13 @@ export class RequestBacklog {
 
   #nextTurn(): void {
     this.#began = null;
-    if (this.#waiting.size === 0) return;
+    if (this.#isEmpty) return;
     this.#beginTurn();
-    for (const [source, queue] of this.#waiting) {
-      const work = queue.shift();
-      this.#waiting.delete(source);
-      if (queue.length > 0) this.#waiting.set(source, queue);
-      work?.();
-      if (!this.#hasTime()) return;
-    }
+    while (!this.#isEmpty)
+      for (const turns of [this.#proven, this.#others]) {
+        turns.next()?.();
+        if (!this.#hasTime()) return;
+      }
   }
 }
 
@@ -77,18 +80,19 @@ export const REQUEST_RATE_PER_BLOCK: Rate = { perSecond: 1500, burst: 15_000 };
 /** Addresses whose rates are remembered. */
 const MAX_RATE_KEYS = 8192;
 
-/** Whether the sender of a request, by its source, is within its rate. */
-export function requestLimit(dependencies: { readonly clock: Clock }): (source: string) => boolean {
-  const rate = new RateQuota(
-    { perKey: REQUEST_RATE_PER_HOST, perNetwork: REQUEST_RATE_PER_BLOCK, maxKeys: MAX_RATE_KEYS },
-    dependencies,
-  );
-  return (source) => rate.take(hostHolder(source));
+/**
+ * Whether the sender of a request, by its source, is within its rate. A forger of an address uses up the rate of
+ * unproven requests only.
+ */
+export function requestLimit(dependencies: { readonly clock: Clock }): (source: string, isProven: boolean) => boolean {
+  const limits = { perKey: REQUEST_RATE_PER_HOST, perNetwork: REQUEST_RATE_PER_BLOCK, maxKeys: MAX_RATE_KEYS };
+  const [proven, others] = [new RateQuota(limits, dependencies), new RateQuota(limits, dependencies)];
+  return (source, isProven) => (isProven ? proven : others).take(hostHolder(source));
 }
 
 /** Nodes of one public host that count in the table and in a search. */
 export const MAX_NODES_PER_HOST = 3;
-/** Unknown nodes that are pinged concurrently, and the time until the same one is pinged again. */
+/** Unknown nodes that are pinged concurrently, proven ones and as many others, and the time until the same one is pinged again. */
 const MAX_GREETINGS = 32;
 const GREET_AGAIN_MS = 10_000;
 const MAX_REMEMBERED = 1024;
@@ -105,7 +109,7 @@ export class RoutingAdmission {
   readonly #nodes = new Set<string>();
   readonly #hosts = new Tally();
   readonly #greeted: LruCache<string, true>;
-  #greetings = 0;
+  readonly #greetings = { proven: 0, others: 0 };
 
   constructor(clock: Clock, isOwnHost: (host: string) => boolean, greet: (stranger: Address) => Promise<unknown>) {
     this.#isOwnHost = isOwnHost;
@@ -147,13 +151,17 @@ export class RoutingAdmission {
     return this.#hosts.of(node.host) < MAX_NODES_PER_HOST;
   }
 
-  /** An unknown address states that it is a node, so it is pinged. */
-  onStranger(stranger: Address): void {
+  /**
+   * An unknown address states that it is a node, so it is pinged.
+   * @param isProven whether it has shown a token. Forged addresses leave room for proven ones
+   */
+  onStranger(stranger: Address, isProven: boolean): void {
     const key = formatAddress(stranger);
-    if (this.#greetings >= MAX_GREETINGS || this.#greeted.has(key) || !this.admits(stranger)) return;
+    const kind = isProven ? 'proven' : 'others';
+    if (this.#greetings[kind] >= MAX_GREETINGS || this.#greeted.has(key) || !this.admits(stranger)) return;
     this.#greeted.set(key, true);
-    this.#greetings++;
-    const greeted = () => void this.#greetings--;
+    this.#greetings[kind]++;
+    const greeted = () => void this.#greetings[kind]--;
     // A failed ping means that no node is at this address.
     this.#greet(stranger).then(greeted, greeted);
   }

@@ -82,3 +82,16 @@ test('keys without rows use cache space too', (t) => {
   assert.equal(rows.has(key(0)), false);
   assert.equal(rows.has(key(41_999)), true);
 });
+
+test('large keys do not evict small ones', (t) => {
+  const { store, rows, insert } = world(t);
+  insert(KEY, RECORD.service, 1);
+  assert.equal(rows.read(KEY), 1);
+  const large = Array.from({ length: 40 }, (_, i) => new Uint8Array(32).fill(i));
+  store.transaction(() => {
+    for (const key of large) for (let part = 0; part < 1100; part++) insert(key, RECORD.service, part);
+  });
+  for (const key of large) rows.read(key);
+  assert.equal(rows.has(large[0] ?? KEY), false, 'large keys evict each other');
+  assert.equal(rows.has(KEY), true);
+});

@@ -19,7 +19,7 @@ import {
   type FindRequest,
 } from '../../../src/network/records/messages.ts';
 import { hostKeyOf, networkTag } from '../../../src/network/records/node-address.ts';
-import { type Asking, RecordHost } from '../../../src/network/records/record-host.ts';
+import { type Asking, RecordHost, UNPROVEN_ROWS } from '../../../src/network/records/record-host.ts';
 import { RecordStore } from '../../../src/network/records/record-store.ts';
 import { eventually } from '../../support/eventually.ts';
 import { newIdentity } from '../../support/identities.ts';
@@ -52,9 +52,9 @@ class World {
     return unixSeconds(this.clock);
   }
 
-  find(key: Uint8Array, request: FindRequest, asking: Asking): Uint8Array {
-    const answer = this.host.find(key, request, asking);
-    assert.ok(answer !== null);
+  async find(key: Uint8Array, request: FindRequest, asking: Asking): Promise<Uint8Array> {
+    const answer = await this.host.find(key, request, asking);
+    assert.ok(answer !== null && answer !== 'prove');
     return answer;
   }
 
@@ -166,7 +166,7 @@ test('pages are built one per event loop turn, so other work runs in between', a
   for (const answer of await Promise.all(answers)) assert.equal(decodePage(answer)?.records.length, 1);
 });
 
-test('a response never exceeds the limit of its request, independent of the stored records', () => {
+test('a response never exceeds the limit of its request, independent of the stored records', async () => {
   const world = new World();
   const key = serviceKey('lang.translate');
   for (let i = 0; i < 50; i++)
@@ -174,17 +174,18 @@ test('a response never exceeds the limit of its request, independent of the stor
   for (const wantsRecords of [true, false])
     for (const requestBytes of [30, 60, 70, 100, 200, 411, 1200]) {
       const asking = { from: source(1), bytes: requestBytes, proven: false };
-      const reply = world.host.find(key, { types: [], wantsRecords }, asking);
+      const reply = await world.host.find(key, { types: [], wantsRecords }, asking);
+      assert.ok(reply !== 'prove');
       // A response always contains a count, a digest and the node key. If these do not fit, there is no response.
       assert.equal(reply === null, requestBytes <= 60, `${requestBytes}`);
       const length = reply === null ? 0 : reply.length + 120;
       assert.ok(length <= Math.min(1172, 3 * requestBytes), `${length} bytes in response to ${requestBytes}`);
     }
-  const proven = world.find(key, { types: [], wantsRecords: true }, { from: source(1), bytes: 30, proven: true });
+  const proven = await world.find(key, { types: [], wantsRecords: true }, { from: source(1), bytes: 30, proven: true });
   assert.ok(proven.length > 500);
 });
 
-test('a response includes a record as soon as it fits, to the byte', () => {
+test('a response includes a record as soon as it fits, to the byte', async () => {
   const world = new World();
   // The rest of the response: the datagram, the reply without records, and the length of the record.
   const around = 120 + 97 + 3;
@@ -195,11 +196,11 @@ test('a response includes a record as soon as it fits, to the byte', () => {
   assert.ok(fitting);
   world.store.offer(fitting.key, fitting.record, 'a');
   const least = (fitting.record.encoded.length + around) / 3;
-  const records = (bytes: number): number | undefined => {
+  const records = async (bytes: number): Promise<number | undefined> => {
     const asking = { from: source(1), bytes, proven: false };
-    return decodeFindReply(world.find(fitting.key, { types: [], wantsRecords: true }, asking))?.records.length;
+    return decodeFindReply(await world.find(fitting.key, { types: [], wantsRecords: true }, asking))?.records.length;
   };
-  assert.deepEqual([least - 1, least].map(records), [0, 1]);
+  assert.deepEqual(await Promise.all([least - 1, least].map(records)), [0, 1]);
 });
 
 /** A key with this many records that are not cached yet. */
@@ -210,30 +211,30 @@ function fill(world: World, name: string, count: number): Uint8Array {
   return key;
 }
 
-test('a key is read from the database once, independent of the requested parts and types', (t) => {
+test('a key is read from the database once, independent of the requested parts and types', async (t) => {
   const world = new World();
   const key = fill(world, 'lang.translate', 50);
   const read = t.mock.method(Store.prototype, 'all');
   for (let i = 0; i < 200; i++) {
     const types = i % 2 === 0 ? [RECORD.service, 1 + (i % 15)] : [1 + (i % 15), RECORD.service];
     const part = { index: i % 40, of: 40 };
-    world.find(key, { types, wantsRecords: true, part }, { from: source(1), bytes: 400, proven: true });
+    await world.find(key, { types, wantsRecords: true, part }, { from: source(1), bytes: 400, proven: true });
   }
   assert.equal(read.mock.callCount(), 1);
   const whole = { types: [RECORD.service], wantsRecords: true };
   const asking = { from: source(1), bytes: 400, proven: true };
-  assert.equal(decodeFindReply(world.find(key, whole, asking))?.count, 50);
+  assert.equal(decodeFindReply(await world.find(key, whole, asking))?.count, 50);
   fill(world, 'lang.translate', 1);
-  assert.equal(decodeFindReply(world.find(key, whole, asking))?.count, 51);
+  assert.equal(decodeFindReply(await world.find(key, whole, asking))?.count, 51);
 });
 
-test('a record that fits in a datagram is read from the database once', (t) => {
+test('a record that fits in a datagram is read from the database once', async (t) => {
   const world = new World();
   const key = fill(world, 'lang.translate', 2);
   const read = t.mock.method(Store.prototype, 'one');
   const request = { types: [], wantsRecords: true };
   const asking = { from: source(1), bytes: 1200, proven: true };
-  for (let i = 0; i < 50; i++) assert.equal(decodeFindReply(world.find(key, request, asking))?.records.length, 2);
+  for (let i = 0; i < 50; i++) assert.equal(decodeFindReply(await world.find(key, request, asking))?.records.length, 2);
   assert.equal(read.mock.callCount(), 2);
 });
 
@@ -258,46 +259,62 @@ test('records that arrive together are stored a few per event loop turn, so othe
   assert.equal(most, 4);
 });
 
-test('a client that exceeds its share of database reads gets no response until its budget refills', () => {
+test('a client that exceeds its share of database reads gets no response until its budget refills', async () => {
   const world = new World();
   const request = { types: [], wantsRecords: true };
   const ask = (n: number, key: Uint8Array) =>
     world.host.find(key, request, { from: source(n), bytes: 400, proven: true });
   const key = (i: number): Uint8Array => new Uint8Array(32).fill(i >> 8).fill(i & 255, 16);
   let answered = 0;
-  while (ask(1, key(answered)) !== null) answered++;
+  while ((await ask(1, key(answered))) !== null) answered++;
   assert.equal(answered, 2000);
-  assert.ok(ask(1, key(0)) !== null, 'cached records are free');
+  assert.ok((await ask(1, key(0))) !== null, 'cached records are free');
   assert.ok(
-    world.host.find(key(9999), { types: [], wantsRecords: false }, { from: source(1), bytes: 90, proven: true }),
+    await world.host.find(key(9999), { types: [], wantsRecords: false }, { from: source(1), bytes: 90, proven: true }),
   );
-  assert.ok(ask(2, key(answered)) !== null, 'another address has its own share');
+  assert.ok((await ask(2, key(answered))) !== null, 'another address has its own share');
   world.clock.advance(1);
-  assert.ok(ask(1, key(answered + 1)) !== null);
-  assert.equal(ask(1, key(answered + 2)), null);
+  assert.ok((await ask(1, key(answered + 1))) !== null);
+  assert.equal(await ask(1, key(answered + 2)), null);
 });
 
-test('found rows count against the address, its network and the total', () => {
-  const world = new World();
+/** A key with 511 rows that is read from the database each time. */
+function changingKey(world: World) {
   const key = fill(world, 'lang.translate', 500);
   const owner = newIdentity();
   let seq = 0;
-  let reads = 0;
-  const readBy = (from: string): boolean => {
+  return async (from: string, proven: boolean): Promise<Uint8Array | null | 'prove'> => {
     // Any change under a key invalidates its cache.
     const { record } = serviceRecord('lang.translate', owner, { timestamp: world.now, seq: ++seq });
     assert.equal(world.store.offer(key, record, 'owner').code, 'kept');
-    const asking = { from, bytes: 400, proven: true };
-    const isAnswered = world.host.find(key, { types: [], wantsRecords: true }, asking) !== null;
-    if (isAnswered) reads++;
-    return isAnswered;
+    return await world.host.find(key, { types: [], wantsRecords: true }, { from, bytes: 400, proven });
   };
-  const others = ['198.53.100.1', '198.54.100.1', '198.55.100.1'];
-  const counts = [source(1), source(2), source(3), ...others].map((from) => {
-    reads = 0;
-    while (readBy(from)) assert.ok(reads < 1000);
-    return reads;
-  });
-  // 511 rows each: 20,000 for an address, 40,000 for a network, 80,000 in total.
-  assert.deepEqual(counts, [40, 39, 0, 40, 38, 0]);
+}
+
+test('found rows count against a proven address and its network', async () => {
+  const read = changingKey(new World());
+  const counts: number[] = [];
+  for (const from of [source(1), source(2), source(3)]) {
+    let reads = 0;
+    while ((await read(from, true)) !== null) assert.ok(++reads < 1000);
+    counts.push(reads);
+  }
+  // 511 rows each: 20,000 for an address, 40,000 for a network.
+  assert.deepEqual(counts, [40, 39, 0]);
+});
+
+test('unproven addresses share a small budget, and proven ones have another', async () => {
+  const world = new World();
+  const read = changingKey(world);
+  const answers: (Uint8Array | null | 'prove')[] = [];
+  for (let i = 0; i < 200; i++) answers.push(await read(`20.${i}.1.1`, false));
+  assert.equal(answers.filter((answer) => answer !== 'prove').length, Math.ceil(UNPROVEN_ROWS.burst / 511));
+  assert.ok(!answers.includes(null));
+  for (let i = 0; i < 40; i++) {
+    const small = new Uint8Array(32).fill(i + 1);
+    const request = { types: [], wantsRecords: true };
+    assert.ok((await world.find(small, request, { from: source(1), bytes: 400, proven: true })).length > 0);
+  }
+  world.clock.advance(1000);
+  assert.notEqual(await read('21.1.1.1', false), 'prove');
 });

@@ -12,11 +12,13 @@ function world() {
   const backlog = new RequestBacklog({ clock });
   const done: string[] = [];
   /** A request that needs this many milliseconds to process. */
-  const ask = (source: string, ms: number): void =>
-    backlog.add(source, () => {
+  const ask = (source: string, ms: number, isProven = false): void => {
+    const work = (): void => {
       done.push(source);
       clock.advance(ms);
-    });
+    };
+    backlog.add(source, work, isProven);
+  };
   return { ask, done };
 }
 
@@ -64,4 +66,13 @@ test('a limited number of sources have a backlog', async () => {
   await turn();
   ask('late', 0);
   assert.equal(done.at(-1), 'late');
+});
+
+test('forged sources leave room and turns for proven ones', async () => {
+  const { ask, done } = world();
+  ask('flood', 5);
+  for (let i = 0; i < MAX_BACKLOG_SOURCES + 10; i++) ask(`${i}`, 2);
+  ask('proven', 2, true);
+  await turn();
+  assert.ok(done.indexOf('proven') === 1, `${done.indexOf('proven')}`);
 });

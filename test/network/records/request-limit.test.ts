@@ -15,7 +15,7 @@ test('an address has a burst of requests, then as many as its rate allows. Other
   const admits = requestLimit({ clock });
   const burst = (n: number, port = 4121): number => {
     let count = 0;
-    while (admits(hostKeyOf({ ...nodeAddress(n), port }))) count++;
+    while (admits(hostKeyOf({ ...nodeAddress(n), port }), false)) count++;
     return count;
   };
   assert.equal(burst(1), 5000);
@@ -29,7 +29,7 @@ test('the addresses of one network share a rate, so that others still get answer
   const admits = requestLimit({ clock: new TestClock() });
   const burst = (host: string): number => {
     let count = 0;
-    while (admits(host)) count++;
+    while (admits(host, false)) count++;
     return count;
   };
   const hosts = REQUEST_RATE_PER_BLOCK.burst / REQUEST_RATE_PER_HOST.burst;
@@ -41,6 +41,12 @@ test('the addresses of one network share a rate, so that others still get answer
 test('the lent ports of all helpers share the rate of one network', () => {
   const admits = requestLimit({ clock: new TestClock() });
   let count = 0;
-  for (let i = 0; i < 10; i++) while (admits(lentSource(`${20 + i}.1.2.3`))) count++;
+  for (let i = 0; i < 10; i++) while (admits(lentSource(`${20 + i}.1.2.3`), false)) count++;
   assert.equal(count, REQUEST_RATE_PER_BLOCK.burst);
+});
+
+test('a forger of an address does not use up the rate of its proven requests', () => {
+  const admits = requestLimit({ clock: new TestClock() });
+  while (admits('192.0.2.1', false));
+  assert.equal(admits('192.0.2.1', true), true);
 });

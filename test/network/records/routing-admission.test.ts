@@ -43,16 +43,18 @@ test('the routing table accepts few nodes of a public host, and any number on th
 
 test('unknown nodes are pinged: a bounded number, each at a limited rate', async () => {
   const { clock, admission, greetings } = world();
-  for (let i = 0; i < 100; i++) admission.onStranger({ host: `198.52.${i}.1`, port: 4121 });
+  for (let i = 0; i < 100; i++) admission.onStranger({ host: `198.52.${i}.1`, port: 4121 }, false);
   assert.equal(greetings.length, 32);
+  admission.onStranger({ host: '198.53.0.1', port: 4121 }, true);
+  assert.equal(greetings.length, 33, 'forged addresses leave room for proven ones');
   for (const { end } of greetings) end();
   await Promise.resolve();
   await Promise.resolve();
-  admission.onStranger({ host: '198.52.0.1', port: 4121 });
-  assert.equal(greetings.length, 32, 'it was pinged recently');
+  admission.onStranger({ host: '198.52.0.1', port: 4121 }, false);
+  assert.equal(greetings.length, 33, 'it was pinged recently');
   clock.advance(10_000);
-  admission.onStranger({ host: '198.52.0.1', port: 4121 });
-  assert.equal(greetings.length, 33);
+  admission.onStranger({ host: '198.52.0.1', port: 4121 }, false);
+  assert.equal(greetings.length, 34);
 });
 
 test('a node with a forged address does not enter the routing table', async (t) => {

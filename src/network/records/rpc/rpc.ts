@@ -32,8 +32,8 @@ const REQUEST_IDS = 65_536;
 
 /** Commands of the routing itself. */
 const INTERNAL = { ping: 0, findNode: 2 } as const;
-/** Errors in answers. */
-const ERROR = { none: 0, unknownCommand: 1, badToken: 2 } as const;
+/** Errors in answers. `badToken` also asks a sender without a token to prove its address. */
+export const ERROR = { none: 0, unknownCommand: 1, badToken: 2 } as const;
 
 /** An address, and the routing id that goes with it if its node stated the right one. */
 export interface Sender extends Address {
@@ -77,6 +77,8 @@ export interface RpcRequest {
   readonly target: Uint8Array | null;
   readonly value: Uint8Array | null;
   readonly socket: UdpSocket;
+  /** Answers that the sender must repeat the request with the token of this answer. */
+  askForToken(): void;
   reply(value: Uint8Array | null, options?: ReplyOptions): void;
 }
 
@@ -86,16 +88,16 @@ export interface RpcOptions extends Address {
 
 export interface RpcDependencies {
   readonly world: RpcWorld;
-  /** Whether a request of this address may be processed. */
-  readonly admits: (from: Address) => boolean;
+  /** Whether a request of this address may be processed. A proven sender has shown a token. */
+  readonly admits: (from: Address, isProven: boolean) => boolean;
   /** Runs the work for a request when it is its sender's turn. */
-  readonly queue: (from: Address, work: () => void) => void;
+  readonly queue: (from: Address, work: () => void, isProven: boolean) => void;
   /** Called for every admitted request and for every answer to a request. */
   readonly onDatagram: (from: Address, kind: 'request' | 'answer', socket: UdpSocket) => void;
   /** Whether an address is in the routing table. */
   readonly knows: (from: Address) => boolean;
   /** Called for an unknown address whose request states a routing id. */
-  readonly onStranger: (from: Address) => void;
+  readonly onStranger: (from: Address, isProven: boolean) => void;
   /** Called for an answer with the right routing id, and for such a request of a known node. */
   readonly onNode: (address: Address, id: Uint8Array) => void;
   /** Whether an answer from one address can come from the machine that got the request at another address. */
@@ -329,27 +331,30 @@ export class Rpc {
   #onRequest(datagram: RequestDatagram, { host, port }: Address, socket: UdpSocket): void {
     const { admits, onDatagram, knows, onStranger, queue } = this.#deps;
     const address = { host, port };
-    if (!admits(address)) return;
+    const isProven = datagram.token !== null && this.#tokens.isValid(datagram.token, host);
+    if (!admits(address, isProven)) return;
     onDatagram(address, 'request', socket);
     const statesId = datagram.id !== null;
     const isKnown = statesId && knows(address);
-    if (statesId && !isKnown) onStranger(address);
-    queue(address, () => {
+    if (statesId && !isKnown) onStranger(address, isProven);
+    const process = (): void => {
       if (this.#isStopped) return;
-      this.#process(datagram, { ...address, id: isKnown ? validId(datagram.id, address) : null }, socket);
-    });
+      this.#process(datagram, isProven, { ...address, id: isKnown ? validId(datagram.id, address) : null }, socket);
+    };
+    queue(address, process, isProven);
   }
 
-  #process(datagram: RequestDatagram, from: Sender, socket: UdpSocket): void {
+  #process(datagram: RequestDatagram, isProven: boolean, from: Sender, socket: UdpSocket): void {
     const { near, onNode, onRequest } = this.#deps;
     const { requestId, to, internal, command, target, value, token } = datagram;
     const reply = (answer: Partial<AnswerDatagram>, options: ReplyOptions = {}): void =>
       this.#reply(requestId, answer, options.to ?? from, options.socket ?? socket, options.token ?? true);
-    if (token !== null && !this.#tokens.isValid(token, from.host)) return reply({ error: ERROR.badToken });
+    const askForToken = (): void => reply({ error: ERROR.badToken });
+    if (token !== null && !isProven) return askForToken();
     if (from.id !== null) onNode(from, from.id);
     if (!internal)
       return onRequest({
-        ...{ from, to, token, command, target, value, socket },
+        ...{ from, to, token, command, target, value, socket, askForToken },
         reply: (answer, options) => reply({ value: answer }, options),
       });
     if (command === INTERNAL.ping) return reply({}, { token: false });
