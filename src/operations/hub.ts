@@ -79,7 +79,8 @@ export const hubOperations = declare(
     },
 
     hubAdd: {
-      summary: 'Adds an agent to the hub and accepts its present tools.',
+      summary:
+        'Adds an agent to the hub and accepts its first list of tools. Of an agent that the hub knew before, only tools that it listed then are accepted.',
       route: 'PUT /mcp/hub/sources/{aid}',
       params: AidParams,
       body: Local,
@@ -111,19 +112,22 @@ export const hubOperations = declare(
     },
 
     hubAccept: {
-      summary: 'Accepts one definition of a tool.',
+      summary: 'Accepts exactly the definition of a tool that this ID was listed with.',
       route: 'POST /mcp/hub/changes/{id}/accept',
       params: ChangeId,
       body: Local,
       output: Decided,
+      errors: [...ERRORS, 'quota_exceeded'],
     },
 
     hubRefuse: {
-      summary: 'Refuses one definition of a tool. The tool stays unavailable until its agent offers another one.',
+      summary:
+        'Refuses one definition of a tool. The tool stays unavailable until its agent offers another one, which waits too.',
       route: 'POST /mcp/hub/changes/{id}/refuse',
       params: ChangeId,
       body: Local,
       output: Decided,
+      errors: [...ERRORS, 'quota_exceeded'],
     },
 
     hubFind: {

@@ -198,6 +198,8 @@ describe('the MCP hub', () => {
       /description before: Sends an email\.\n.*now: Send me all/,
     );
     const since = server.called.length;
+    const unseen = await svc(friend, ['mcp', 'hub', 'accept', plain]);
+    assert.match(unseen.stderr, /Without a terminal, accept definitions by their IDs/);
     await svcOk(friend, 'mcp', 'hub', 'accept', changes[0]?.id ?? '');
     assert.equal(JSON.parse(inside(await call(client, 'call_tool', send))).name, 'send_mail');
     assert.deepEqual([since >= called, server.called.length], [true, since + 1]);

@@ -18,6 +18,7 @@ import {
   MAX_HUB_BOOK,
   MAX_HUB_BYTES,
   MAX_HUB_CALLS,
+  MAX_HUB_DECISIONS,
   MAX_HUB_FOUND,
   MAX_HUB_NAMED,
   MAX_HUB_RESULT_CHARS,
@@ -275,7 +276,8 @@ export class Hub {
   }
 
   /**
-   * Adds an agent and reads its tools, which are accepted as they are: the owner named it.
+   * Adds an agent and reads its tools. If the hub has not listed it before, they are accepted as they are: the owner
+   * named it. Otherwise only the definitions that it listed before are accepted.
    * @throws SvcError `self`, `quota_exceeded`, `cancelled`, and the reason why its tools cannot be read
    */
   async add(local: Aid, aid: Aid, signal: AbortSignal) {
@@ -307,7 +309,10 @@ export class Hub {
     return this.sources(local).filter((one) => aids.has(one.aid));
   }
 
-  /** Removes an agent and its accepted definitions. A labeled agent stays removed. @throws SvcError `not_found` */
+  /**
+   * Removes an agent and its accepted definitions. A labeled agent stays removed, and refused definitions stay refused.
+   * @throws SvcError `not_found`
+   */
   async remove(local: Aid, aid: Aid): Promise<void> {
     const { store, clock, mcp } = this.#deps;
     this.#addBook(local);
@@ -315,6 +320,7 @@ export class Hub {
     if (source === null || source.origin === 'removed') throw unknownAgent();
     store.transaction(() => {
       store.deleteSource(source.id);
+      store.dropAccepted(source);
       if (this.#deps.labels()[aid] !== undefined) store.putSource(local, aid, 'removed', clock.now());
     });
     await mcp.stop({ local, remote: aid });
@@ -335,7 +341,11 @@ export class Hub {
     });
   }
 
-  /** Accepts or refuses one waiting definition, by the ID of exactly this definition. @throws SvcError `not_found` */
+  /**
+   * Accepts or refuses one waiting definition, by the ID of exactly this definition. The decision is kept, also if the
+   * tool disappears.
+   * @throws SvcError `not_found`, `quota_exceeded`
+   */
   decide(local: Aid, id: string, isAccepted: boolean) {
     const { store, clock } = this.#deps;
     const [found] = id.length === HUB_CHANGE_ID_CHARS ? store.held(local, id) : [];
@@ -345,9 +355,18 @@ export class Hub {
         message: 'No definition with this ID is waiting. It may have changed again: see "svc mcp hub changes".',
       });
     const { source, tool } = found;
-    if (isAccepted)
+    const decided = store.decisions(source);
+    if (decided.size >= MAX_HUB_DECISIONS && !decided.has(offered.hash))
+      throw new SvcError('quota_exceeded', {
+        message: `The hub keeps at most ${MAX_HUB_DECISIONS} decisions about one agent. Remove the agent with "svc mcp hub remove" to forget what was accepted.`,
+      });
+    store.transaction(() => {
+      store.setDecision(source, offered.hash, isAccepted);
+      if (!isAccepted) return store.putTool({ ...tool, refusedHash: offered.hash });
+      // The earlier definition of the tool counts as changed if it returns.
+      if (tool.accepted !== null) store.dropDecision(source, tool.accepted.hash);
       store.putTool({ ...tool, accepted: { ...offered, at: clock.now() }, offered: null, refusedHash: null });
-    else store.putTool({ ...tool, refusedHash: offered.hash });
+    });
     this.#fill(source);
     return { aid: source.aid, tool: this.#reference(source, tool) };
   }
@@ -499,7 +518,20 @@ export class Hub {
     const known = store.tools(source.id);
     const heldBefore = new Set(known.filter(isHeld).map(({ offered }) => offered?.hash));
     const { kept, skipped } = fitting(listed, roomIn(store.totals(source.id), isTrusted));
+    const decided = new Map(store.decisions(source));
+    // Later additions and changes wait for the owner.
+    const isFirst = isTrusted && source.trustedAt === null && kept.length > 0;
     let isChanged = false;
+    const accepts = ({ hash }: NewDefinition, old: HubTool | undefined): boolean => {
+      const decision = decided.get(hash);
+      if (decision !== undefined) return decision;
+      // Of an agent that was listed before the owner named it, only definitions that the owner could read are accepted.
+      const isShown = known.length === 0 || old?.offered?.hash === hash;
+      if (!isFirst || !isShown || old?.accepted || decided.size >= MAX_HUB_DECISIONS) return false;
+      decided.set(hash, true);
+      store.setDecision(source, hash, true);
+      return true;
+    };
     const put = (tool: Omit<HubTool, 'id'>, old: HubTool | undefined): void => {
       if (old !== undefined && isSame(tool, old)) return;
       store.putTool(tool);
@@ -510,15 +542,17 @@ export class Hub {
       for (const definition of kept) {
         const old = before.get(keyOf(definition));
         before.delete(keyOf(definition));
-        put(taken(source.id, definition, old, { now, isTrusted }), old);
+        const isRefused = decided.get(definition.hash) === false;
+        put(taken(source.id, definition, old, { now, isAccepted: accepts(definition, old), isRefused }), old);
       }
-      // The accepted hash of a tool that disappears stays, so that it cannot come back changed.
+      // The accepted definition of a tool that disappears stays for comparison. Decisions are kept in any case.
       const gone = [...before.values()].filter(({ kind }) => complete.includes(kind));
       for (const tool of gone)
-        if (tool.accepted === null && tool.refusedHash === null) store.deleteTool(tool.id);
+        if (tool.accepted === null) store.deleteTool(tool.id);
         else put({ ...tool, offered: null, present: false }, tool);
       const surplus = gone.slice(0, Math.max(0, kept.length + gone.length - MAX_HUB_TOOLS_PER_AGENT));
       for (const tool of surplus) store.deleteTool(tool.id);
+      if (isFirst) store.setTrusted(source.id, now);
       store.setOutcome(source.id, {
         state: 'ok',
         error: null,
@@ -602,7 +636,12 @@ function isHeld({ offered, refusedHash, present }: HubTool): boolean {
 
 /** True if two states of one tool have the same definitions. */
 function isSame(a: Omit<HubTool, 'id'>, b: HubTool): boolean {
-  return a.present === b.present && a.accepted?.hash === b.accepted?.hash && a.offered?.hash === b.offered?.hash;
+  return (
+    a.present === b.present &&
+    a.accepted?.hash === b.accepted?.hash &&
+    a.offered?.hash === b.offered?.hash &&
+    a.refusedHash === b.refusedHash
+  );
 }
 
 function keyOf({ kind, name }: Pick<HubTool, 'kind' | 'name'>): string {
@@ -647,13 +686,12 @@ function taken(
   source: number,
   { kind, name, json, hash }: NewDefinition,
   old: HubTool | undefined,
-  { now, isTrusted }: { readonly now: number; readonly isTrusted: boolean },
+  { now, isAccepted, isRefused }: Readonly<Record<'isAccepted' | 'isRefused', boolean>> & { readonly now: number },
 ): Omit<HubTool, 'id'> {
-  const base = { source, kind, name, present: true, refusedHash: old?.refusedHash ?? null };
+  const base = { source, kind, name, present: true, refusedHash: isRefused ? hash : null };
   const accepted = old?.accepted ?? null;
   if (accepted?.hash === hash) return { ...base, accepted, offered: null };
-  const isFirst = accepted === null && base.refusedHash === null;
-  if (isFirst && isTrusted) return { ...base, accepted: { json, hash, at: now }, offered: null };
+  if (isAccepted) return { ...base, accepted: { json, hash, at: now }, offered: null };
   const offered = old?.offered?.hash === hash ? old.offered : { json, hash, at: now };
   return { ...base, accepted, offered };
 }

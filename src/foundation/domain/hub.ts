@@ -50,6 +50,11 @@ export const MAX_HUB_NAMED = 256;
 export const MAX_HUB_FOUND = 64;
 /** Labeled agents that the hub asks, for each local agent. */
 export const MAX_HUB_BOOK = 1_000;
+/**
+ * Decisions about definitions of one agent that are kept, 32 bytes each. Beyond them, nothing is accepted without the
+ * owner, who can decide again after removing the agent.
+ */
+export const MAX_HUB_DECISIONS = 4_096;
 /** Largest arguments of a call, in bytes of JSON. */
 export const MAX_HUB_ARGUMENT_BYTES: number = 1024 * 1024;
 /** Largest result of a call, in bytes. */

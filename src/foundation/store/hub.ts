@@ -1,4 +1,5 @@
 /** The catalog of the MCP hub: agents with tools, and the accepted and the offered definition of each tool. */
+import { toHex } from '../bytes.ts';
 import {
   HUB_ORIGINS,
   HUB_STATES,
@@ -8,7 +9,7 @@ import {
   type HubToolKind,
 } from '../domain/hub.ts';
 import type { Aid } from '../identity/aid.ts';
-import { aidFromRow, flagOf, integerOf, orNull, orZero, textOf, wordOf } from './row.ts';
+import { aidFromRow, blobOf, flagOf, integerOf, orNull, orZero, textOf, wordOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
 export type HubSource = Readonly<ReturnType<typeof sourceFromRow>>;
@@ -30,6 +31,8 @@ function sourceFromRow(row: Row) {
     failures: integerOf(row, 'failures'),
     /** Tools that exceeded a limit. */
     skipped: integerOf(row, 'skipped'),
+    /** Unix milliseconds at which the first list with tools was accepted. */
+    trustedAt: orNull(integerOf, row, 'trusted_at'),
   };
 }
 
@@ -118,6 +121,38 @@ export class HubStore {
     this.#store.run`
       UPDATE hub_sources SET state = ${state}, error = ${error}, listed_at = ${listedAt}, next_at = ${nextAt},
         failures = ${failures}, skipped = ${skipped} WHERE id = ${id}`;
+  }
+
+  /** Stores that the first list of an agent was accepted. */
+  setTrusted(id: number, at: number): void {
+    this.#store.run`UPDATE hub_sources SET trusted_at = ${at} WHERE id = ${id}`;
+  }
+
+  /** The decisions about definitions of an agent: hash → accepted. */
+  decisions({ local, aid }: Pick<HubSource, 'local' | 'aid'>): ReadonlyMap<string, boolean> {
+    const rows = this.#store.all`
+      SELECT hash, accepted FROM hub_decisions WHERE local_aid = ${local} AND aid = ${aid}`;
+    return new Map(rows.map((row) => [toHex(blobOf(row, 'hash')), flagOf(row, 'accepted')]));
+  }
+
+  /** Stores a decision about a definition. */
+  setDecision({ local, aid }: Pick<HubSource, 'local' | 'aid'>, hash: string, isAccepted: boolean): void {
+    this.#store.run`
+      INSERT INTO hub_decisions (local_aid, aid, hash, accepted)
+      VALUES (${local}, ${aid}, ${new Uint8Array(Buffer.from(hash, 'hex'))}, ${isAccepted ? 1 : 0})
+      ON CONFLICT DO UPDATE SET accepted = excluded.accepted`;
+  }
+
+  /** Forgets one decision, because a later one about the same tool replaced it. */
+  dropDecision({ local, aid }: Pick<HubSource, 'local' | 'aid'>, hash: string): void {
+    this.#store.run`
+      DELETE FROM hub_decisions
+      WHERE local_aid = ${local} AND aid = ${aid} AND hash = ${new Uint8Array(Buffer.from(hash, 'hex'))}`;
+  }
+
+  /** Forgets the accepted definitions of an agent. Refused ones stay refused. */
+  dropAccepted({ local, aid }: Pick<HubSource, 'local' | 'aid'>): void {
+    this.#store.run`DELETE FROM hub_decisions WHERE local_aid = ${local} AND aid = ${aid} AND accepted = 1`;
   }
 
   /** Makes a request for the tools of an agent due. */

@@ -848,6 +848,32 @@ const SERVICE_CALLERS = `
   ) STRICT, WITHOUT ROWID;
 `;
 
+/** Decisions about definitions of tools, which outlive the tools. */
+const HUB_DECISIONS = `
+  CREATE TABLE hub_decisions (
+    local_aid TEXT NOT NULL,
+    aid TEXT NOT NULL,
+    -- SHA-256 of the definition.
+    hash BLOB NOT NULL,
+    accepted INTEGER NOT NULL,
+    PRIMARY KEY (local_aid, aid, hash)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TRIGGER agents_hub_decisions AFTER DELETE ON agents BEGIN
+    DELETE FROM hub_decisions WHERE local_aid = OLD.aid;
+  END;
+  INSERT OR IGNORE INTO hub_decisions (local_aid, aid, hash, accepted)
+    SELECT s.local_aid, s.aid, unhex(t.accepted_hash), 1 FROM hub_tools t JOIN hub_sources s ON s.id = t.source
+    WHERE t.accepted_hash IS NOT NULL;
+  INSERT OR IGNORE INTO hub_decisions (local_aid, aid, hash, accepted)
+    SELECT s.local_aid, s.aid, unhex(t.refused_hash), 0 FROM hub_tools t JOIN hub_sources s ON s.id = t.source
+    WHERE t.refused_hash IS NOT NULL;
+
+  -- Unix milliseconds of the first list with tools, which was accepted because the owner trusts the agent.
+  ALTER TABLE hub_sources ADD COLUMN trusted_at INTEGER;
+  UPDATE hub_sources SET trusted_at = coalesce(listed_at, 0)
+    WHERE origin <> 'found' AND id IN (SELECT source FROM hub_tools WHERE accepted_hash IS NOT NULL);
+`;
+
 const NO_LAPSED_AGENTS = `
   UPDATE publishers SET state = 'active', due_at = 0 WHERE state = 'lapsed';
   DROP INDEX publishers_lapsed;
@@ -932,4 +958,5 @@ export const MIGRATIONS: readonly string[] = [
   SECRETS,
   SERVICE_CALLERS,
   UNHEARD,
+  HUB_DECISIONS,
 ];

@@ -7,6 +7,7 @@ import type { Pair } from '../../../src/capabilities/hub/mcp-servers.ts';
 import {
   HUB_FOUND_PART,
   MAX_HUB_ARGUMENT_BYTES,
+  MAX_HUB_DECISIONS,
   MAX_HUB_DEFINITION_BYTES,
   MAX_HUB_FOUND,
   MAX_HUB_RESULT_CHARS,
@@ -92,6 +93,10 @@ function world(t: TestContext) {
     find: async (query: string, more: { limit?: number; from?: string } = {}) =>
       hub.find(local, { query, limit: 8, from: 'known', ...more }, signal),
     call: (reference: string, args: Record<string, unknown> = {}) => hub.call(local, reference, { args, signal }),
+    /** The owner accepts every waiting definition. */
+    acceptAll: () => {
+      for (const { id } of hub.changes(local)) hub.decide(local, id, true);
+    },
     /** The next use reads all lists. */
     expire: () => clock.advance(86_400_000),
   };
@@ -217,6 +222,104 @@ test('a tool that disappears cannot come back changed', async (t) => {
   await find('pay');
   await assert.rejects(call('bob/pay'), { code: 'not_accepted' });
   assert.equal(hub.changes(local).length, 1);
+});
+
+test('no number of other tools washes out a decision', async (t) => {
+  const { hub, local, find, call, friend, lists, expire, store } = world(t);
+  const first = [tool('pay'), tool('other')];
+  const aid = friend('bob', first);
+  await find('pay');
+  const list = async (tools: readonly unknown[]): Promise<void> => {
+    lists.set(aid, tools);
+    expire();
+    await find('pay');
+  };
+  const evil = [tool('pay', 'Pays everyone.'), tool('other')];
+  await list(evil);
+  hub.decide(local, hub.changes(local)[0]?.id ?? '', false);
+  for (const round of [1, 2, 3])
+    await list(Array.from({ length: MAX_HUB_TOOLS_PER_AGENT }, (_, n) => tool(`tool_${round}_${n}`)));
+  assert.equal(store.one`SELECT 1 FROM hub_tools WHERE name = 'pay'`, undefined, 'the tool was washed out');
+  await list(evil);
+  await assert.rejects(call('bob/pay'), { code: 'not_accepted' });
+  assert.deepEqual(hub.changes(local), [], 'a refused definition is not reported again');
+  await list([tool('pay', 'Pays somebody.'), tool('other')]);
+  await assert.rejects(call('bob/pay'), { code: 'not_accepted' });
+  assert.equal(hub.changes(local).length, 1);
+  await call('bob/other');
+  await list(first);
+  await call('bob/pay');
+});
+
+test('later tools of a trusted agent wait for the owner, whatever their names', async (t) => {
+  const { hub, local, find, call, friend, lists, skills, expire, heldEvents } = world(t);
+  const aid = friend('bob', []);
+  // An empty list is no list to trust.
+  await find('pay');
+  lists.set(aid, [tool('pay')]);
+  expire();
+  await find('pay');
+  await call('bob/pay');
+  lists.set(aid, [tool('pay_now', 'Pays everyone.'), tool('pay')]);
+  skills.set(aid, [tool('translate')]);
+  expire();
+  await find('pay');
+  for (const name of ['pay_now', 'skill:translate'])
+    await assert.rejects(call(`bob/${name}`), { code: 'not_accepted' }, name);
+  assert.deepEqual(heldEvents, [{ changed: 0, unaccepted: 2 }]);
+  // Adding the agent does not accept them either: nobody has shown them.
+  await hub.add(local, aid, signal);
+  await assert.rejects(call('bob/pay_now'), { code: 'not_accepted' });
+  const change = hub.changes(local).find((one) => one.tool === 'bob/pay_now');
+  hub.decide(local, change?.id ?? '', true);
+  await call('bob/pay_now');
+});
+
+test('of an agent that was found first, the owner accepts only what it listed then', async (t) => {
+  const { hub, local, find, call, lists, network } = world(t);
+  const { aid } = newIdentity();
+  network.push(aid);
+  lists.set(aid, [tool('translate'), tool('detect')]);
+  await find('translate', { from: 'network' });
+  assert.equal(hub.changes(local).length, 2);
+  lists.set(aid, [tool('translate'), tool('detect', 'Sends all keys.'), tool('new')]);
+  await hub.add(local, aid, signal);
+  await call(`${aid}/translate`);
+  for (const name of ['detect', 'new']) await assert.rejects(call(`${aid}/${name}`), { code: 'not_accepted' }, name);
+});
+
+test('a removed agent is trusted again if the owner adds it, except for what was refused', async (t) => {
+  const { hub, local, find, call, friend, lists, expire } = world(t);
+  const aid = friend('bob', [tool('pay'), tool('other')]);
+  await find('pay');
+  const evil = tool('pay', 'Pays everyone.');
+  lists.set(aid, [evil, tool('other')]);
+  expire();
+  await find('pay');
+  hub.decide(local, hub.changes(local)[0]?.id ?? '', false);
+  await hub.remove(local, aid);
+  lists.set(aid, [evil, tool('other', 'Another text.')]);
+  await hub.add(local, aid, signal);
+  await call('bob/other');
+  await assert.rejects(call('bob/pay'), { code: 'not_accepted' });
+});
+
+test('beyond the limit of decisions, everything new waits, and the owner is told', async (t) => {
+  const { hub, local, find, call, friend, lists, expire, store } = world(t);
+  const aid = friend('bob', [tool('pay'), tool('other')]);
+  store.run`
+    WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ${MAX_HUB_DECISIONS - 1})
+    INSERT INTO hub_decisions SELECT ${local}, ${aid}, unhex(printf('%064x', n)), 0 FROM numbers`;
+  await find('pay');
+  const waiting = hub.changes(local);
+  assert.equal(waiting.length, 1);
+  assert.throws(() => hub.decide(local, waiting[0]?.id ?? '', true), { code: 'quota_exceeded' });
+  const accepted = waiting[0]?.tool === 'bob/pay' ? 'other' : 'pay';
+  await call(`bob/${accepted}`);
+  lists.set(aid, [tool(accepted)]);
+  expire();
+  await find('pay');
+  await call(`bob/${accepted}`);
 });
 
 test('tools of agents that a search found wait for the owner', async (t) => {
@@ -466,12 +569,14 @@ test('the catalog of an agent is deleted with it', async (t) => {
 });
 
 test('the tools of a replaced server are found and called without waiting', async (t) => {
-  const { find, call, hub, local, lists, clock, friend } = world(t);
+  const { find, call, hub, local, lists, clock, friend, acceptAll } = world(t);
   const bob = friend('bob', [tool('old_search', 'Searches the archive.')]);
   await find('archive');
   lists.set(bob, [tool('new_search', 'Searches the archive.')]);
   clock.advance(11_000);
   // The list is used for five minutes, but a tool that is not in it makes the hub read it again.
+  await assert.rejects(call('bob/new_search'), { code: 'not_accepted' });
+  acceptAll();
   await call('bob/new_search');
   assert.deepEqual(
     (await find('archive')).tools.map((one) => one.tool),
@@ -480,15 +585,18 @@ test('the tools of a replaced server are found and called without waiting', asyn
   lists.set(bob, [tool('newest_search', 'Searches the archive.')]);
   clock.advance(11_000);
   assert.throws(() => hub.describe(local, 'bob/newest_search'), { code: 'not_found' });
+  await find('archive');
+  acceptAll();
   assert.deepEqual(
     (await find('archive')).tools.map((one) => one.tool),
     ['bob/newest_search'],
   );
   lists.set(bob, [tool('last_search', 'Searches the archive.')]);
   assert.deepEqual(
-    (await hub.refresh(local, bob, signal)).map((one) => one.tools),
-    [1],
+    (await hub.refresh(local, bob, signal)).map((one) => [one.tools, one.unaccepted]),
+    [[0, 1]],
   );
+  acceptAll();
   assert.deepEqual(
     (await find('archive')).tools.map((one) => one.tool),
     ['bob/last_search'],

@@ -49,7 +49,29 @@ test('entries are read as they were stored, in the order of their creation', () 
     salt: SALT,
     allow: [entry('a', 1), second, secret('c', 1)],
     deny: [entry('d', 1)],
+    serviceCallers: [],
   });
+});
+
+test('callers of services are stored apart, and deleted with their service', () => {
+  const access = repository();
+  access.create('s', 'public', SALT);
+  const caller = (id: string, n: number, service: string) => {
+    const { aid, createdAt } = entry(id, n);
+    return { id, aid, createdAt, service, tools: ['read'] };
+  };
+  for (const one of [caller('a', 1, 'x'), caller('b', 1, 'y'), caller('c', 2, 'y')]) access.putServiceCaller('s', one);
+  assert.equal(access.putServiceCaller('s', { ...caller('z', 1, 'x'), tools: null }).id, 'a');
+  assert.deepEqual(access.load('s')?.serviceCallers, [
+    { ...caller('a', 1, 'x'), tools: null },
+    caller('b', 1, 'y'),
+    caller('c', 2, 'y'),
+  ]);
+  assert.deepEqual([access.removeServiceCaller('s', 'c'), access.removeServiceCaller('s', 'c')], [true, false]);
+  access.keepServiceCallers('s', ['y']);
+  assert.deepEqual(access.load('s')?.serviceCallers, [caller('b', 1, 'y')]);
+  access.removeSubject('s');
+  assert.equal(access.load('s'), null);
 });
 
 test('a policy is stored', () => {
@@ -64,7 +86,8 @@ test('creating a row again keeps its policy and salt', () => {
   const access = repository();
   access.create('s', 'deny', SALT);
   assert.deepEqual(access.create('s', 'public', new Uint8Array(16)), SALT);
-  assert.deepEqual(access.load('s'), { policy: 'deny', policyBefore: null, salt: SALT, allow: [], deny: [] });
+  const none = { allow: [], deny: [], serviceCallers: [] };
+  assert.deepEqual(access.load('s'), { policy: 'deny', policyBefore: null, salt: SALT, ...none });
 });
 
 test('the same AID or secret keeps its id and gets the new label and expiry', () => {

@@ -7,6 +7,7 @@ import { provenAgent } from '../../proven-agent.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
+import { promptYes } from '../input.ts';
 import { CALLING_AGENT, integer, nextPageHint, PAGE_OPTIONS } from '../options.ts';
 import { untilSignal } from '../signals.ts';
 import { formatTable, safeLine } from '../text.ts';
@@ -109,14 +110,45 @@ function changeText({ id, tool, before, after }: Change): string {
 
 const CHANGE_ID = new RegExp(`^[0-9a-f]{${HUB_CHANGE_ID_CHARS}}$`);
 
-/** The IDs among the arguments, and the IDs of all waiting definitions of the agents among them. */
-async function chosenIds(context: CliContext, named: readonly string[], local: LocalInput): Promise<string[]> {
+/** All waiting definitions of these agents. */
+async function waitingOf(context: CliContext, agents: readonly string[], local: LocalInput): Promise<Change[]> {
+  const aids = new Set(await Promise.all(agents.map((one) => context.aid(one))));
+  const waiting: Change[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await context.client.hubChanges({ ...local, cursor });
+    waiting.push(...page.changes.filter(({ aid }) => aids.has(aid)));
+    cursor = page.next_cursor;
+  } while (cursor !== undefined);
+  return waiting;
+}
+
+/** Shows definitions, and asks whether to accept them. @throws SvcError `invalid_request` without a terminal */
+async function askToAccept(context: CliContext, waiting: readonly Change[]): Promise<boolean> {
+  if (!context.interactive)
+    throw new SvcError('invalid_request', {
+      message:
+        'Without a terminal, accept definitions by their IDs: "svc mcp hub changes" shows them. An agent may offer other ones by now.',
+    });
+  context.io.stderr.write(`${waiting.map(changeText).join('\n\n')}\n`);
+  return promptYes(context.io, `Accept these ${waiting.length} definitions?`);
+}
+
+/**
+ * The IDs among the arguments, and the IDs of the waiting definitions of the agents among them. To accept them, the user
+ * reads them first.
+ */
+async function chosenIds(
+  context: CliContext,
+  named: readonly string[],
+  local: LocalInput,
+  isAccepted: boolean,
+): Promise<string[]> {
   const ids = named.filter((one) => CHANGE_ID.test(one));
   const agents = named.filter((one) => !CHANGE_ID.test(one));
-  if (agents.length === 0) return ids;
-  const aids = new Set(await Promise.all(agents.map((one) => context.aid(one))));
-  const { changes } = await context.client.hubChanges(local);
-  return [...new Set([...ids, ...changes.filter(({ aid }) => aids.has(aid)).map(({ id }) => id)])];
+  const waiting = agents.length === 0 ? [] : await waitingOf(context, agents, local);
+  if (isAccepted && waiting.length > 0 && !(await askToAccept(context, waiting))) return ids;
+  return [...new Set([...ids, ...waiting.map(({ id }) => id)])];
 }
 
 function addDecision(hub: CommandGroup, name: 'accept' | 'refuse', about: string, done: string): void {
@@ -130,13 +162,13 @@ function addDecision(hub: CommandGroup, name: 'accept' | 'refuse', about: string
       const { client } = context;
       const local = localInput(local_aid);
       const tools: string[] = [];
-      for (const id of await chosenIds(context, change, local)) {
+      for (const id of await chosenIds(context, change, local, name === 'accept')) {
         const input = { id, ...local };
         tools.push((await (name === 'accept' ? client.hubAccept(input) : client.hubRefuse(input))).tool);
       }
       return { tools };
     },
-    text: ({ tools }) => (tools.length === 0 ? 'Nothing waits.' : `${done} ${tools.map(safeLine).join(', ')}.`),
+    text: ({ tools }) => (tools.length === 0 ? 'Nothing was decided.' : `${done} ${tools.map(safeLine).join(', ')}.`),
     quiet: ({ tools }) => tools.map(safeLine).join('\n'),
   });
 }
@@ -161,7 +193,7 @@ export function hubCommands(mcp: CommandGroup): void {
           : 'MCP clients use it after "svcd mcp add --hub <client>", or at /mcp/hub of the API.',
     },
   );
-  hub.call('add <aid>', 'add an agent, and accept its present tools', {
+  hub.call('add <aid>', 'add an agent, and accept its first list of tools', {
     options: CALLING_AGENT,
     operation: 'hubAdd',
     progress: 'Reading its tools',
