@@ -2,13 +2,13 @@
 
 import type { Clock } from '../../foundation/clock.ts';
 import type { PairState } from '../../foundation/domain/chat.ts';
+import type { NetworkState } from '../../foundation/due-queue.ts';
 import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { ChatStore, PairRow, ReadState } from '../../foundation/store/chat.ts';
 import type { ChatEntry, ChatFile, ChatLog } from '../../foundation/store/chat-log.ts';
 import type { Links, LocalIdentity } from '../../network/links/types.ts';
-import type { Reachability } from '../../network/records/types.ts';
 
 export type { LocalIdentity } from '../../network/links/types.ts';
 
@@ -28,10 +28,7 @@ export interface ChatDependencies {
   readonly links: Links;
   readonly objects: ChatObjects;
   readonly events: EventSink;
-  readonly network: {
-    reachability(): Pick<Reachability, 'ready'>;
-    onReachability(handler: () => void): () => void;
-  };
+  readonly network: NetworkState;
   readonly clock: Clock;
   readonly log: Log;
   /** The identity of a local agent, or null if it does not exist. Never the identity of the node. */

@@ -197,6 +197,7 @@ export class Groups implements Component {
       // One local member syncs for all of them.
       for (const { rid } of groups.sharing(row.lid)) this.#antiEntropy.scheduleSync(rid);
     }
+    this.#invitations.soon();
   }
 
   /** Discards the replicas of a deleted agent. */

@@ -1,5 +1,5 @@
 /** Invitations: notes of type 0x10, repeated for up to seven days until they are answered. */
-import { type Backoff, backoff } from '../../foundation/backoff.ts';
+import { backoff, type JitteredBackoff } from '../../foundation/backoff.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import { asMap, decodeCbor, encodeCbor, isBytes } from '../../foundation/cbor.ts';
 import { WorkUnderWay } from '../../foundation/concurrency.ts';
@@ -12,10 +12,10 @@ import {
   MAX_TITLE_CHARS,
 } from '../../foundation/domain/groups.ts';
 import { NOTE_TYPE } from '../../foundation/domain/notes.ts';
+import { DueQueue } from '../../foundation/due-queue.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { causeOf } from '../../foundation/events.ts';
 import { type Aid, aidFromBytes, aidToBytes } from '../../foundation/identity/aid.ts';
-import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { GroupRow, InviteOut } from '../../foundation/store/groups.ts';
 import { hashBytes } from './entry.ts';
 import type { Replicas } from './replicas.ts';
@@ -24,20 +24,17 @@ import type { GroupWriter } from './writer.ts';
 
 const VERSION = 1;
 const MAX_INVITATION_BYTES = 1024;
-/**
- * Delay of the next attempt, milliseconds: after the first failure, at most after failures, and after a note was stored
- * in the network.
- */
-const RETRY_MS = 30_000;
-const MAX_RETRY_MS = 3600_000;
-const RETRY: Backoff = { firstMs: RETRY_MS, maxMs: MAX_RETRY_MS };
+/** Milliseconds until a failed attempt is repeated. */
+const RETRY: JitteredBackoff = { firstMs: 30_000, maxMs: 3600_000, jitter: 0.3 };
+/** Milliseconds until an invitation that the recipient has not received, but the network stores, is repeated. */
 const REPEAT_MS: number = 24 * 3600_000;
-/** Invitations that are repeated in one step. */
-const BATCH = 16;
-/** Interval of the check for due invitations, milliseconds. */
-const TICK_MS = 15_000;
+/** Invitations that are sent concurrently. */
+const AT_ONCE = { total: 4, perKey: 1 } as const;
 
-type InvitationParts = Pick<GroupsDependencies, 'groups' | 'notes' | 'clock' | 'log' | 'isKnown' | 'events'>;
+type InvitationParts = Pick<
+  GroupsDependencies,
+  'groups' | 'notes' | 'network' | 'clock' | 'log' | 'random' | 'isKnown' | 'events'
+>;
 
 export class Invitations {
   readonly #deps: InvitationParts;
@@ -45,32 +42,43 @@ export class Invitations {
   readonly #writer: GroupWriter;
   readonly #attempts = new WorkUnderWay();
   readonly #stop = new AbortController();
-  #repeating: RepeatingTask | null = null;
+  readonly #queue: DueQueue<InviteOut>;
 
   /** Registers the handler for notes of type 0x10. */
   constructor(dependencies: InvitationParts, replicas: Replicas, writer: GroupWriter) {
     this.#deps = dependencies;
     this.#replicas = replicas;
     this.#writer = writer;
+    this.#queue = new DueQueue(
+      { name: 'invitations', retry: RETRY, maxWaitMs: REPEAT_MS, atOnce: AT_ONCE },
+      {
+        ...dependencies,
+        table: dependencies.groups.invites,
+        random: () => dependencies.random(),
+        work: (out, signal) => this.#repeat(out, signal),
+      },
+    );
     dependencies.notes.onNote(NOTE_TYPE.invitation, (recipient, note) => this.#received(recipient, note));
   }
 
   start(): void {
-    const { clock, log } = this.#deps;
-    const onError = (error: unknown): void => log.warn({ error }, 'invitations were not repeated');
-    this.#repeating = every(clock, { periodMs: TICK_MS, firstMs: 0, onError }, () => this.#repeat());
+    this.#queue.start();
   }
 
-  /** Waits for attempts under way, which end now. They are repeated after the next start. */
+  /** Ends attempts under way, and waits for them. They are repeated after the next start. */
   async stop(): Promise<void> {
-    this.#repeating?.stop();
     this.#stop.abort(new SvcError('cancelled'));
-    await Promise.all([this.#repeating?.idle(), this.#attempts.idle()]);
+    await Promise.all([this.#queue.stop(), this.#attempts.idle()]);
+  }
+
+  /** Sends due invitations now: an agent moved here with its groups. */
+  soon(): void {
+    this.#queue.soon();
   }
 
   /** See `Groups.invite`. */
   async invite(aid: Aid, groupId: string, target: Aid): Promise<boolean> {
-    const { clock } = this.#deps;
+    const { groups, clock, log } = this.#deps;
     if (target === aid) throw new SvcError('self');
     const row = this.#replicas.row(aid, groupId);
     const replica = this.#replicas.open(row);
@@ -80,47 +88,38 @@ export class Invitations {
       throw new SvcError('quota_exceeded', { message: `A group can have at most ${MAX_MEMBERS} members.` });
     if (!replica.control.isInvited(replica.control.everything(), target))
       this.#writer.appendAny(aid, groupId, { kind: 'invite', to: [target] });
-    return this.#attempts.run(() =>
-      this.#attempt(row, { target, until: clock.now() + INVITATION_LIFE_MS, attempts: 0 }),
-    );
-  }
-
-  /** Repeats the due invitations. */
-  async #repeat(): Promise<void> {
-    const { groups, clock } = this.#deps;
-    for (const out of groups.dueInvites(clock.now(), REPEAT_MS, BATCH)) {
-      const group = groups.byRid(out.rid);
-      if (group === null || group.state !== 'member' || out.until <= clock.now())
-        groups.dropInviteOut(out.rid, out.target);
-      else await this.#attempt(group, out);
-    }
-  }
-
-  /** Returns true if the recipient has received the invitation. */
-  async #attempt(group: GroupRow, before: Pick<InviteOut, 'target' | 'until' | 'attempts'>): Promise<boolean> {
-    const { groups, notes, clock, log } = this.#deps;
-    const { target } = before;
-    // A clock that was ahead may have set it.
-    const until = Math.min(before.until, clock.now() + INVITATION_LIFE_MS);
-    const attempts = before.attempts + 1;
-    const out = { rid: group.rid, target, until, attempts };
-    // Stored before the note is sent, so that a crash in between cannot cause a flood of notes.
-    groups.putInviteOut({ ...out, nextAt: clock.now() + backoff(RETRY, attempts) });
+    const now = clock.now();
+    const nextAt = now + backoff(RETRY, 1, this.#deps.random());
+    const out = { rid: row.rid, target, nextAt, until: now + INVITATION_LIFE_MS, attempts: 1 };
+    groups.putInviteOut(out);
     try {
-      const { delivered } = await notes.send(
-        group.aid,
-        target,
-        NOTE_TYPE.invitation,
-        encodeInvitation(group),
-        this.#stop.signal,
-      );
-      if (groups.byRid(group.rid) !== null)
-        groups.putInviteOut({ ...out, nextAt: delivered ? until : clock.now() + REPEAT_MS });
-      return delivered;
+      return await this.#attempts.run(() => this.#send(row, out, this.#stop.signal));
     } catch (error) {
-      log.debug({ aid: group.aid, error }, 'an invitation could not be sent, will retry');
+      log.debug({ aid, error }, 'an invitation could not be sent, will retry');
       return false;
+    } finally {
+      this.#queue.soon();
     }
+  }
+
+  /** Repeats an invitation. */
+  async #repeat(out: InviteOut, signal: AbortSignal): Promise<void> {
+    const { groups, clock } = this.#deps;
+    const group = groups.byRid(out.rid);
+    if (group === null || group.state !== 'member' || out.until <= clock.now())
+      return groups.dropInviteOut(out.rid, out.target);
+    // A clock that was ahead may have set it.
+    await this.#send(group, { ...out, until: Math.min(out.until, clock.now() + INVITATION_LIFE_MS) }, signal);
+  }
+
+  /** Returns true if the recipient has received the invitation. @throws the errors of sending a note */
+  async #send(group: GroupRow, out: InviteOut, signal: AbortSignal): Promise<boolean> {
+    const { groups, notes, clock } = this.#deps;
+    const body = encodeInvitation(group);
+    const { delivered } = await notes.send(group.aid, out.target, NOTE_TYPE.invitation, body, signal);
+    if (groups.byRid(out.rid) !== null)
+      groups.putInviteOut({ ...out, nextAt: delivered ? out.until : clock.now() + REPEAT_MS });
+    return delivered;
   }
 
   #received(recipient: Aid, { sender, body }: InvitationNote): void {

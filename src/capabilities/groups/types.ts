@@ -1,6 +1,7 @@
 /** Types of the groups capability: its dependencies and its results. */
 import type { Clock } from '../../foundation/clock.ts';
 import type { OUTSIDE_STATES, Role } from '../../foundation/domain/groups.ts';
+import type { NetworkState } from '../../foundation/due-queue.ts';
 import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
@@ -40,6 +41,7 @@ export interface GroupsDependencies {
   readonly links: Links;
   readonly notes: GroupNotes;
   readonly objects?: GroupObjects;
+  readonly network?: NetworkState;
   readonly delegations: Pick<DelegationVerifier, 'verifyAsync'>;
   readonly events: EventSink;
   readonly clock: Clock;

@@ -66,6 +66,7 @@ export function buildGroups(
     links,
     notes,
     objects: { has: (aid, objectId) => objects.stat(aid, objectId) !== null },
+    network: records,
     delegations,
     events,
     clock,

@@ -1,7 +1,9 @@
 /** The tables of groups: replicas and their state. Times are Unix milliseconds. */
 import { toHex } from '../bytes.ts';
-import { GROUP_STATES, type GroupState } from '../domain/groups.ts';
+import { GROUP_STATES, type GroupState, INVITATION_LIFE_MS } from '../domain/groups.ts';
+import type { DueTable } from '../due-queue.ts';
 import type { Aid } from '../identity/aid.ts';
+import { type DueColumns, dueRows } from './due-rows.ts';
 import { aidFromRow, aidsOf, blobOf, integerOf, orNull, orZero, textOf, wordOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
@@ -71,11 +73,25 @@ const SELECT = `
   SELECT rooms.*, creator, title, epoch, last_at, min(max_seq, coalesce(up_to, max_seq)) AS max_seq
   FROM rooms JOIN room_logs USING (lid)`;
 
+/** An invitation that the recipient has received is planned for its end, which stays. */
+const INVITES_OUT: DueColumns = {
+  table: 'room_invites_out',
+  dueAt: 'next_at',
+  id: "rid || ' ' || target",
+  key: 'target',
+  movable: `next_at < until OR until > ?1 + ${INVITATION_LIFE_MS}`,
+};
+
 export class GroupStore {
   readonly #store: Store;
+  /** The sent invitations, by recipient. */
+  readonly invites: DueTable<InviteOut>;
 
   constructor(store: Store) {
     this.#store = store;
+    this.invites = dueRows(store, INVITES_OUT, inviteOutOf, (invite, nextAt) =>
+      this.putInviteOut({ ...invite, nextAt, attempts: invite.attempts + 1 }),
+    );
   }
 
   transaction<T>(work: () => T): T {
@@ -254,18 +270,6 @@ export class GroupStore {
     this.#store.run`
       INSERT OR REPLACE INTO room_invites_out (rid, target, next_at, until, attempts)
       VALUES (${rid}, ${target}, ${nextAt}, ${until}, ${attempts})`;
-  }
-
-  /**
-   * Sent invitations that are due again.
-   * @param maxWaitMs longest wait for an attempt. A later time was set by a clock that was ahead
-   */
-  dueInvites(now: number, maxWaitMs: number, limit: number): InviteOut[] {
-    const rows = this.#store.all`
-      SELECT * FROM room_invites_out
-      WHERE next_at <= ${now} OR (next_at > ${now + maxWaitMs} AND next_at < until)
-      ORDER BY next_at LIMIT ${limit}`;
-    return rows.map(inviteOutOf);
   }
 
   /** Agents with an open invitation to a group. */

@@ -23,6 +23,7 @@ function setUp() {
   const invitations = new Invitations(
     {
       isKnown: () => false,
+      random: () => 0,
       events: { emit: () => 0 },
       groups,
       clock,

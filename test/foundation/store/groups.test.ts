@@ -109,17 +109,28 @@ test('the position in a peer applies only to the replica that was read', () => {
   assert.equal(groups.cursor(rid, C, bytes(1)), 6);
 });
 
-test('sent invitations are due in the order of their times', () => {
+test('sent invitations are due in the order of their times, and are postponed', () => {
   const { groups } = world();
   const rid = groups.add(group(1));
   const invite = (target: Aid, nextAt: number, attempts = 0) => ({ rid, target, nextAt, until: 99, attempts });
   groups.putInviteOut(invite(B, 20));
   groups.putInviteOut(invite(C, 10));
-  assert.deepEqual(groups.dueInvites(20, 1000, 9), [invite(C, 10), invite(B, 20)]);
-  assert.deepEqual(groups.dueInvites(20, 1000, 1), [invite(C, 10)]);
-  assert.deepEqual(groups.dueInvites(19, 1000, 9), [invite(C, 10)]);
+  const due = (now: number, limit = 9, except: readonly Aid[] = []) => groups.invites.due(now, limit, except);
+  const items = (now: number, limit?: number) => due(now, limit).map(({ item }) => item);
+  assert.deepEqual(items(20), [invite(C, 10), invite(B, 20)]);
+  assert.deepEqual(items(20, 1), [invite(C, 10)]);
+  assert.deepEqual(items(19), [invite(C, 10)]);
+  assert.deepEqual(due(20, 9, [C]), [{ id: `${rid} ${B}`, key: B, attempts: 0, item: invite(B, 20) }]);
   groups.putInviteOut({ ...invite(C, 30, 1), until: 100 });
-  assert.deepEqual(groups.dueInvites(30, 1000, 9), [invite(B, 20), { ...invite(C, 30, 1), until: 100 }]);
+  assert.deepEqual(items(30), [invite(B, 20), { ...invite(C, 30, 1), until: 100 }]);
+  for (const one of due(20)) groups.invites.postpone(one, 50);
+  assert.deepEqual(items(50), [{ ...invite(C, 30, 1), until: 100 }, invite(B, 50, 1)]);
+  assert.deepEqual(
+    [29, 30, 50].map((at) => groups.invites.nextDue(at)),
+    [30, 50, null],
+  );
+  groups.invites.makeDue(5, 40, 60);
+  assert.deepEqual(items(5), [invite(B, 5, 1)]);
   const targets = [
     { target: B, until: 99 },
     { target: C, until: 100 },
@@ -128,6 +139,10 @@ test('sent invitations are due in the order of their times', () => {
     groups.invitesOut(rid),
     targets.sort((a, b) => (a.target < b.target ? -1 : 1)),
   );
+  groups.putInviteOut({ ...invite(B, 99, 1) });
+  groups.invites.makeDue(5, 40, 99);
+  assert.equal(groups.invites.nextDue(5), 30, 'C');
+  assert.deepEqual(items(5), [], 'B has received its invitation');
   groups.dropInviteOut(rid, B);
   assert.deepEqual(groups.invitesOut(rid), [{ target: C, until: 100 }]);
 });
