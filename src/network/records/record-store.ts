@@ -129,7 +129,7 @@ export const MAX_NOTES_PER_SENDER = 100;
 const PURGE_BATCH = 500;
 /** Maximum number of records in one page. */
 const PAGE_ROWS = 256;
-/** The last rows among which `recent` looks. */
+/** The last rows that `recent` searches. */
 const RECENT_ROWS = 2000;
 /** Maximum number of rows that one record may evict. */
 const MAX_EVICTIONS = 256;
