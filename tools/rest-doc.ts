@@ -1,5 +1,5 @@
 /**
- * Writes docs/reference/rest.md: every route of the operations table, an example of every response, and every error
+ * Writes docs/reference/rest.md: every route of the operations table, the shape of every response, and every error
  * code. `--check` writes nothing and fails if the page differs from the table.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -13,13 +13,26 @@ import { AidText, Base64, Timestamp } from '../src/operations/schemas.ts';
 import type { StreamDeclaration } from '../src/operations/stream.ts';
 import { REACH_ERRORS } from '../src/operations/tunnels.ts';
 import { errorCodes } from '../src/surfaces/rest/openapi.ts';
-import { exampleOf, jsonText, requestExample, requestText, type Schema } from './rest-examples.ts';
+import { requestExample, requestText, type Schema } from './rest-examples.ts';
+import { shapeText } from './rest-shapes.ts';
 
 const PAGE = new URL('../docs/reference/rest.md', import.meta.url).pathname;
 
 /** Codes that many operations return together, under a name. */
 const ERROR_GROUPS: readonly (readonly [name: string, codes: readonly ErrorCode[]])[] = [
   ['reach errors', REACH_ERRORS],
+  [
+    'connection errors',
+    [
+      'resolve_failed',
+      'network_unavailable',
+      'clock_wrong',
+      'access_denied',
+      'connect_failed',
+      'timeout',
+      'protocol_error',
+    ],
+  ],
   ['publish errors', PUBLISH_ERRORS],
   ['resolve errors', RESOLVE_ERRORS],
 ];
@@ -66,13 +79,16 @@ const HEAD = `# REST API
 - Lists with \`limit\` and \`cursor\` are paged. \`next_cursor\` of one page is \`cursor\` of the next. The last page has none.
 - Responses have \`Cache-Control: no-store\` and no CORS headers.
 
-Examples of responses include optional members. Examples of requests omit most of them, and the headers:
+The code of an operation is the shape of its response. \`name?\` is optional, and \`|\` separates alternatives. Without a
+shape, a write returns \`{ok:true}\`, and \`GET\` an object without fixed members. The rows below it explain values; \`/docs\`
+describes every member.
+
+A request takes the members in its rows, and those of [several requests](#members-of-several-requests) that it names.
+Examples of requests omit most optional members, and the headers:
 
 \`\`\`sh
 curl http://127.0.0.1:2121/agents/aid1…/chat/send -H 'content-type: application/json' -d '{"peer":"aid1…","text":"Hello"}'
 \`\`\`
-
-In the tables, \`name?\` is optional. Members that need no note have no row.
 
 | Word | Meaning |
 |---|---|
@@ -80,7 +96,6 @@ In the tables, \`name?\` is optional. Members that need no note have no row.
 | \`access_token\` | the access token for the remote agent |
 | \`disable_relay\` | refuses relays for this request |
 | Heartbeat | success counts as a heartbeat of the local agent |
-| Tool | the MCP tool |
 
 ## Access
 
@@ -94,14 +109,15 @@ In the tables, \`name?\` is optional. Members that need no note have no row.
 
 ## Errors
 
-An error is \`{"error": "<code>", "message": "<what failed and what to do>", "details"?: {…}}\`. Operations list only the
-codes that are special to them. Other codes depend on the kind of request:
+An error is \`{error:string, message:string, details?:object}\`: a code, and what failed and what to do. \`/docs\` explains
+the codes of each operation. Operations list here only the codes that are special to them. Others depend on the request:
 
 | Request | Codes |
 |---|---|
 | any | ${codeList(COMMON.slice(0, 6))} |
 | write | ${codeList(COMMON.slice(6, 9))} |
 | with an AID or a label | \`bad_aid\`, \`ambiguous_label\` |
+| with \`local_aid\` | \`local_aid_required\` |
 | path with parameters | \`not_found\` |
 | this machine only | \`local_only\` |
 ${ERROR_GROUPS.map(([name, codes]) => `|${name}|${codeList(codes.filter((one) => !COMMON.includes(one)))}|`).join('\n')}
@@ -144,6 +160,13 @@ const SHARED: ReadonlyMap<string, Schema> = new Map(
     Note: operations.mailboxList.output.properties.messages.items,
     GroupSummary: operations.groupHead.output,
     Update: operations.updateStatus.output,
+    HubSource: operations.hubAdd.output,
+    Hook: operations.hookAdd.output,
+    HookDelivery: operations.hookRetry.output,
+    OnDemandService: operations.onDemandSet.output,
+    SignedCard: operations.cardGet.output,
+    NotDirect: operations.netcheckAgent.output.properties.not_direct.anyOf[0],
+    WayOut: operations.status.output.properties.exit,
     Evidence: operations.evidenceGet.output,
     AddressBook: operations.addressBookGet.output,
     Delegation: operations.ethereumProof.output,
@@ -238,44 +261,86 @@ function pagingText(query: Schema): string {
   return `Paged: up to ${String(maximum)}${standard === undefined ? '' : `, default ${JSON.stringify(standard)}`}.`;
 }
 
-/** A row for each member of a request. Adjacent members that differ only in their names share a row. */
-function requestRows(schema: Schema, prefix = ''): string[] {
+/** Type and note of each member of a request. */
+function requestNotes(schema: Schema, prefix = ''): Note[] {
   const required = requiredOf(schema);
   return members(schema).flatMap(([name, member]) => {
     if (prefix === '' && (CONVENTIONAL.has(name) || (name === 'limit' && isPaged(schema)))) return [];
-    const shown = `\`${prefix}${name}${required.has(name) ? '' : '?'}\``;
+    const shown = `${prefix}${name}${required.has(name) ? '' : '?'}`;
     const standard = member['default'] === undefined ? '' : `, default \`${JSON.stringify(member['default'])}\``;
     const note = SAID_ONCE.has(name) ? '' : meaning(member);
-    const inner = inside(member, `${prefix}${name}`).flatMap(([part, path]) => requestRows(part, path));
+    const inner = inside(member, `${prefix}${name}`).flatMap(([part, path]) => requestNotes(part, path));
     const type = `${typeText(member)}${SAID_ONCE.has(name) ? '' : standard}`;
-    return [`|${shown}|${cell(`${type}${note === '' ? '' : `. ${note}`}`)}|`, ...inner];
+    return [[shown, `${type}${note === '' ? '' : `. ${note}`}`], ...inner];
   });
 }
 
-/** A row for each member of a response that its example does not explain. */
-function responseRows(schema: Schema, prefix = ''): string[] {
-  const required = requiredOf(schema);
+/** Notes on the members of a response, as member and text. */
+function responseNotes(schema: Schema, prefix = ''): Note[] {
   return members(schema).flatMap(([name, member]) => {
     const path = `${prefix}${name}`;
-    const parts = [member, ...variants(member)];
-    const isNull = variants(member).some(({ type }) => type === 'null');
-    const listed = parts.flatMap(({ items }) => (isObject(items) ? [items] : []));
-    const texts = [...parts, ...listed];
-    const choices = texts.find((part) => Array.isArray(part['enum']));
-    const shared = texts.map(sharedOf).find((one) => one !== undefined);
-    const own = SAID_ONCE.has(name) ? '' : meaning(member);
-    const said = [
-      choices !== undefined && Array.isArray(choices['enum']) && !own.includes('`') ? `${typeText(choices)}.` : '',
-      shared === undefined ? '' : `${listed.length > 0 ? 'List of ' : ''}${link(shared.name)}.`,
-      own,
-      isNull && !/\bnull\b/i.test(own) ? 'Can be null.' : '',
-    ];
-    const text = said.filter(Boolean).join(' ');
-    const isQuiet = text === '' && (required.has(name) || SAID_ONCE.has(name));
-    const row = `|\`${path}${required.has(name) ? '' : '?'}\`|${cell(text)}|`;
-    const inner = inside(member, path).flatMap(([part, to]) => responseRows(part, to));
-    return [...(isQuiet ? [] : [row]), ...inner];
+    const note = SAID_ONCE.has(name) ? '' : meaning(member);
+    const inner = inside(member, path).flatMap(([part, to]) => responseNotes(part, to));
+    return [...(note === '' ? [] : [[path, note] as const]), ...inner];
   });
+}
+
+type Note = readonly [member: string, text: string];
+
+/** The last name of a path, without the mark of optional members. */
+function lastName(member: string): string {
+  return member.replace(/^.*\./, '').replace(/\?$/, '');
+}
+
+/** Notes of at least this many places are given once. */
+const MIN_REPEATED = 2;
+const MIN_REPEATED_CHARS = 12;
+
+/** Notes that several places share, by name of the member. A name has its most frequent note. */
+function repeatedNotes(notes: readonly Note[]): ReadonlyMap<string, string> {
+  const counts = Map.groupBy(
+    notes.filter(([, text]) => text.length >= MIN_REPEATED_CHARS),
+    ([member, text]) => `${lastName(member)}|${text}`,
+  );
+  const several = [...counts.values()].filter(({ length }) => length >= MIN_REPEATED);
+  return new Map(
+    several.sort((a, b) => a.length - b.length).map(([[member, text] = ['', '']]) => [lastName(member), text]),
+  );
+}
+
+const isShared = (schema: Schema): boolean => nameOf(schema) !== undefined;
+const DECLARED: readonly Declaration[] = Object.values(operations).filter(
+  ({ path }: Declaration) => path !== undefined,
+);
+const IN_REQUESTS = repeatedNotes(
+  [
+    ...DECLARED.filter(({ method }) => method !== 'GET').map(({ body }) => plain(body)),
+    ...[...DECLARED, ...Object.values(streams)].map(({ query }) => plain(query)),
+  ]
+    .filter((one) => !isShared(one))
+    .flatMap((schema) => requestNotes(schema)),
+);
+
+function rowsOf(notes: readonly Note[]): string[] {
+  return notes.map(([member, text]) => `|\`${member}\`|${cell(text)}|`);
+}
+
+/** Notes on values. `/docs` has the others, which describe what the name of a member says already. */
+const OF_VALUES = /[`\d]|\b(null|empty|absent|once|false|lower-case)\b/i;
+
+function responseRows(schema: Schema): string[] {
+  return rowsOf(responseNotes(schema).filter(([, text]) => OF_VALUES.test(text)));
+}
+
+function requestRows(schema: Schema): string[] {
+  return rowsOf(requestNotes(schema).filter(([member, text]) => IN_REQUESTS.get(lastName(member)) !== text));
+}
+
+/** The members of a request that the page explains once. */
+function repeatedMembers(schema: Schema): string[] {
+  return requestNotes(schema)
+    .filter(([member, text]) => IN_REQUESTS.get(lastName(member)) === text)
+    .map(([member]) => `\`${member}\``);
 }
 
 /** Rows with the same text as one row, in the place of the first. */
@@ -283,8 +348,7 @@ function merged(rows: readonly string[]): string[] {
   const names = new Map<string, string[]>();
   for (const row of rows) {
     const [name = '', text = ''] = row.slice(1, -1).split(/\|(.*)/s);
-    const shown = text === '' ? 'Optional.' : text;
-    names.set(shown, [...(names.get(shown) ?? []), name]);
+    names.set(text, [...(names.get(text) ?? []), name]);
   }
   return [...names].map(([text, of]) => `|${of.join(', ')}|${text}|`);
 }
@@ -293,17 +357,19 @@ function table(title: string, rows: readonly string[]): string {
   return rows.length === 0 ? '' : `\n|${title}||\n|---|---|\n${merged(rows).join('\n')}\n`;
 }
 
-function isShared(schema: Schema): boolean {
-  return sharedOf(schema) !== undefined;
+/** The name of a shared shape that has exactly these members. */
+function nameOf(schema: Schema): string | undefined {
+  const shared = sharedOf(schema);
+  return shared === undefined || shared.more.length > 0 ? undefined : shared.name;
 }
 
-function code(value: unknown): string {
-  return `\n\`\`\`json\n${jsonText(value)}\n\`\`\`\n`;
+function code(shape: string): string {
+  return `\n\`\`\`\n${shape}\n\`\`\`\n`;
 }
 
-/** The example of a request, unless it is the heading. */
-function exampleText(heading: string, example: string): string {
-  return example === heading ? '' : `\nExample: \`${example}\`\n`;
+/** The example of a request, unless the heading tells it. */
+function exampleText(example: string): string {
+  return !/[?{*]/.test(example.replace(/^\S+ /, '')) ? '' : `\nExample: \`${example}\`\n`;
 }
 
 const PERMISSION: Readonly<Record<Permission, string>> = {
@@ -325,37 +391,30 @@ function streamRequest({ path, params, query }: StreamDeclaration) {
   return requestExample({ name: path, ...parts });
 }
 
-/** The example of a response. */
-export function responseExample({ name, output }: Declaration): unknown {
-  return exampleOf(plain(output), isShared, name);
-}
-
-/** The shared shapes with their examples, by name. */
-export function sharedExamples(): [name: string, schema: Schema, example: unknown][] {
-  return [...SHARED].map(([name, schema]) => [name, schema, exampleOf(schema, isShared, name)]);
-}
-
 function responseText(declaration: Declaration): string {
   const output = plain(declaration.output);
   const statuses = [declaration.status ?? 200, ...(declaration.otherStatuses ?? [])];
-  const title = `Response${statuses.length === 1 && statuses[0] === 200 ? '' : ` ${statuses.join(' or ')}`}`;
+  const status = statuses.length === 1 && statuses[0] === 200 ? '' : ` ${statuses.join(' or ')}`;
   const shared = sharedOf(output);
   const note = meaning(output);
   const said = note === '' ? '' : `\n${note}\n`;
   if (shared !== undefined) {
     const more = shared.more.map((name) => `\`${name}\``);
-    return `\n${title}: ${[link(shared.name), ...more].join(', ')}.\n${said}`;
+    return `\nResponse${status}: ${[link(shared.name), ...more].join(', ')}.\n${said}`;
   }
-  const example = responseExample(declaration);
-  const flat = jsonText(example);
-  if (flat === '{}') return `\n${title}: a JSON object.\n${said}`;
-  const rows = responseRows(output);
-  if (!flat.includes('\n')) return `\n${title}: \`${flat}\`\n${table('Response', rows)}${said}`;
-  return `\n${title}:\n${code(example)}${table('Response', rows)}${said}`;
+  const shape = shapeText(output, nameOf);
+  if ((shape === '{ok:true}' || shape === 'object') && status === '') return said;
+  const notes = table('Member', responseRows(output));
+  const isLong = shape.includes('\n');
+  const label = isLong && status === '' ? '' : `\nResponse${status}:`;
+  return `${label}${isLong ? code(shape) : ` \`${shape}\`\n`}${notes}${said}`;
 }
 
-function errorsText(codes: readonly ErrorCode[], path = ''): string {
-  const isCommon = (one: ErrorCode): boolean => COMMON.includes(one) || (one === 'not_found' && path.includes('{'));
+function errorsText(codes: readonly ErrorCode[], path = '', takesLocalAid = false): string {
+  const isCommon = (one: ErrorCode): boolean =>
+    COMMON.includes(one) ||
+    (takesLocalAid && one === 'local_aid_required') ||
+    (one === 'not_found' && path.includes('{'));
   const left = new Set(codes.filter((one) => !isCommon(one)));
   const groups = ERROR_GROUPS.filter(([, group]) => group.every((one) => left.has(one) || isCommon(one))).filter(
     ([, group], i, all) => !all.slice(0, i).some(([, other]) => group.every((one) => other.includes(one))),
@@ -375,30 +434,27 @@ function pathRows(params: object): string[] {
 }
 
 function operationText(declaration: Declaration): string {
-  const { method, path, summary, permission, heartbeat, tool, params, query, body } = declaration;
+  const { method, path, summary, permission, heartbeat, params, query, body } = declaration;
+  const conventional = [...members(plain(query)), ...members(plain(body))]
+    .filter(([name]) => CONVENTIONAL.has(name) && name !== 'cursor')
+    .map(([name]) => `\`${name}?\``);
   const facts = [
     summary,
     PERMISSION[permission],
     pagingText(plain(query)),
     heartbeat ? 'Heartbeat.' : '',
-    tool === undefined ? '' : `Tool: \`${tool.name}\`.`,
-    errorsText(errorCodes(declaration), path),
+    errorsText(errorCodes(declaration), path, conventional.includes('`local_aid?`')),
   ];
-  const conventional = [...members(plain(query)), ...members(plain(body))]
-    .filter(([name]) => CONVENTIONAL.has(name) && name !== 'cursor')
-    .map(([name]) => `\`${name}\``);
-  if (conventional.length > 0) facts.push(`Accepts ${conventional.join(', ')}.`);
   const shared = sharedOf(plain(body));
   const isBody = method !== 'GET' && shared !== undefined;
+  const parts = [plain(query), ...(method === 'GET' || isBody ? [] : [plain(body)])];
+  const once = [...parts.flatMap(repeatedMembers), ...conventional];
+  if (once.length > 0) facts.push(`Takes ${once.join(', ')}.`);
   const own = meaning(plain(body));
   return [
     `\n### ${method} ${path}\n\n${facts.filter(Boolean).join(' ')}\n`,
-    exampleText(`${method} ${path}`, requestText(method, path ?? '', requestOf(declaration))),
-    table('Request', [
-      ...pathRows(params),
-      ...requestRows(plain(query)),
-      ...(method === 'GET' || isBody ? [] : requestRows(plain(body))),
-    ]),
+    exampleText(requestText(method, path ?? '', requestOf(declaration))),
+    table('Request', [...pathRows(params), ...parts.flatMap(requestRows)]),
     isBody ? `\nRequest: ${[link(shared.name), ...shared.more.map((name) => `\`${name}\``)].join(', ')}.\n` : '',
     own === '' ? '' : `\nBody: ${own}\n`,
     responseText(declaration),
@@ -409,34 +465,46 @@ function streamText(declaration: StreamDeclaration): string {
   const { methods, path, summary, permission, params, query, produces, accepts, errors } = declaration;
   const verbs = methods === 'ANY' ? 'Any method' : methods.join(', ');
   const [verb = 'GET'] = methods !== 'ANY' ? methods : accepts === undefined ? [] : ['POST'];
+  const once = repeatedMembers(plain(query));
   const facts = [
     summary,
     PERMISSION[permission],
+    once.length > 0 ? `Takes ${once.join(', ')}.` : '',
     accepts === undefined ? '' : `Body: \`${accepts}\`.`,
     `Response: \`${produces}\`.`,
     errorsText(errors, path),
   ];
   return [
     `\n### ${verbs} ${path}\n\n${facts.filter(Boolean).join(' ')}\n`,
-    exampleText(`${verbs} ${path}`, requestText(verb, path, streamRequest(declaration))),
+    exampleText(requestText(verb, path, streamRequest(declaration))),
     table('Request', [...pathRows(params), ...requestRows(plain(query))]),
   ].join('');
 }
 
 function sharedText(): string {
-  const texts = sharedExamples().map(([name, schema, example]) => {
+  const texts = [...SHARED].map(([name, schema]) => {
     const isRequest = name === 'Profile' || name.endsWith('Request');
-    const rows = table('Member', isRequest ? requestRows(schema) : responseRows(schema));
-    return `\n### ${name}\n${isRequest ? '' : code(example)}${rows}`;
+    const shape = shapeText(schema, (one) => (one === schema ? undefined : nameOf(one)));
+    const rows = isRequest ? requestRows(schema) : responseRows(schema);
+    return `\n### ${name}\n${isRequest ? '' : code(shape)}${table('Member', rows)}`;
   });
   return `\n## Shared types\n${texts.join('')}`;
 }
 
+/** The notes that the operations do not repeat. */
+function repeatedText(): string {
+  return `\n## Members of several requests\n${table('Request', rowsOf([...IN_REQUESTS].sort(([a], [b]) => (a < b ? -1 : 1))))}`;
+}
+
+/** Codes with the same status and exit code in one row. */
 function errorTable(): string {
-  const lines = Object.entries(ERRORS).map(([name, { status, otherStatuses, exit, message }]) => {
-    return `|\`${name}\`|${[status, ...otherStatuses].join(', ')}|${exit}|${message}|`;
+  const rows = Map.groupBy(Object.entries(ERRORS), ([, { status, otherStatuses, exit }]) => {
+    return `|${[status, ...otherStatuses].join(', ')}|${exit}|`;
   });
-  return `\n| Code | Status | Exit code of \`svc\` | Meaning |\n|---|---|---|---|\n${lines.join('\n')}\n`;
+  const lines = [...rows]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([place, codes]) => `${place}${codes.map(([name]) => `\`${name}\``).join(', ')}|`);
+  return `\n| Status | Exit code of \`svc\` | Codes |\n|---|---|---|\n${lines.join('\n')}\n`;
 }
 
 /** The page. */
@@ -448,7 +516,7 @@ export function restPage(): string {
   for (const declaration of all) if (declaration.path !== undefined) add(declaration.tag, operationText(declaration));
   for (const declaration of served) add(declaration.tag, streamText(declaration));
   const body = [...sections].map(([tag, texts]) => `\n## ${tag}\n${texts.join('')}`).join('');
-  return HEAD + errorTable() + body + sharedText();
+  return HEAD + errorTable() + body + repeatedText() + sharedText();
 }
 
 if (import.meta.main) {
