@@ -175,7 +175,7 @@ export class BootstrapNodes {
   meet(meeting: Meeting): Promise<boolean>[] {
     return [
       ...[...this.#listed.values()].map((listed) => listed.meet(meeting, this.#clock, this.#resolveName)),
-      // A node that was alone for a while knows the others only from its table, which has lost them all.
+      // A node that was alone for a while knows other nodes only from its table, which has lost them all.
       ...[...byAddress(this.remembered()).values()].map((node) => this.#greet(node, meeting)),
     ];
   }

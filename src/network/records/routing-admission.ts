@@ -23,7 +23,7 @@ type Work = () => void;
 /**
  * Queue of requests that arrive faster than they are answered. Sockets deliver all arrived datagrams together, so
  * requests that would take too long wait, with a turn for each source. A source's excess requests are dropped, as a
- * network would do; honest nodes ask again. Proven sources take turns of their own, because others can be forged.
+ * network would do; honest nodes ask again. Proven sources have separate turns, because others can be forged.
  */
 export class RequestBacklog {
   readonly #clock: Clock;
