@@ -8,6 +8,7 @@ import { HttpCaller } from '../../src/capabilities/calls/http-caller.ts';
 import { Holders, ObjectGetter } from '../../src/capabilities/objects/object-getter.ts';
 import { ObjectServer } from '../../src/capabilities/objects/object-server.ts';
 import { ObjectService } from '../../src/capabilities/objects/object-service.ts';
+import { OfferedFiles } from '../../src/capabilities/objects/offered-files.ts';
 import type { ObjectQuota } from '../../src/capabilities/objects/quota.ts';
 import { RemoteObjects } from '../../src/capabilities/objects/remote-objects.ts';
 import { type Clock, systemClock } from '../../src/foundation/clock.ts';
@@ -56,6 +57,9 @@ export async function objectService(
 export interface ObjectNode extends Awaited<ReturnType<typeof objectService>> {
   readonly node: LinkNode;
   readonly aid: Aid;
+  /** The objects of its offers. */
+  readonly offers: Map<string, string>;
+  readonly offered: OfferedFiles;
   readonly server: ObjectServer;
   readonly remote: RemoteObjects;
   readonly holders: Holders;
@@ -86,10 +90,13 @@ export class ObjectWorld {
     const own = await objectService(this.#t, { ...options, clock });
     const authorize = (request: AccessRequest): void | Promise<void> => this.access(request);
     node.authorize = authorize;
+    const offers = new Map<string, string>();
+    const offered = new OfferedFiles(own.objects, (_aid, id) => offers.get(id) ?? null);
     const server = new ObjectServer({
       isNamed: () => false,
       links: node.links,
       objects: own.objects,
+      offered,
       clock,
       log: silentLog,
       authorize,
@@ -104,6 +111,6 @@ export class ObjectWorld {
     const remote = new RemoteObjects({ caller });
     const holders = new Holders(own.repository, remote, own.objects, clock);
     const getter = new ObjectGetter(own.objects, holders, remote, clock);
-    return { ...own, node, aid, server, remote, holders, getter };
+    return { ...own, node, aid, offers, offered, server, remote, holders, getter };
   }
 }

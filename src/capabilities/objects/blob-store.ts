@@ -9,6 +9,8 @@ import { dirname, join } from 'node:path';
 import { isSha256 } from '../../foundation/domain/objects.ts';
 import { codeOf } from '../../foundation/errors.ts';
 import { PRIVATE_DIRECTORY_MODE, PRIVATE_FILE_MODE, syncDirectory } from '../../foundation/files.ts';
+import { PrefixHash } from '../../foundation/prefix-hashes.ts';
+import type { Draft } from './drafts.ts';
 import { FileSink } from './file-sink.ts';
 import { type FilesRoot, onDisk, writeError } from './files-root.ts';
 import { fingerprintOf } from './fingerprint.ts';
@@ -16,11 +18,15 @@ import { fingerprintOf } from './fingerprint.ts';
 /** An incomplete download that is not continued for this time is deleted, milliseconds. */
 const PART_AGE_MS = 7 * 24 * 3_600_000;
 
+const READ_FLAGS: number = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0);
+
 /** Bytes that are complete and on disk, but not stored as an object yet. */
 export interface Incoming {
   readonly objectId: string;
   readonly size: number;
   readonly file: string;
+  /** See `PrefixHash.list`. */
+  readonly prefixes: Buffer;
 }
 
 export class BlobStore {
@@ -42,14 +48,17 @@ export class BlobStore {
   /**
    * Writes a source to a temporary file, with backpressure from the disk.
    * @param admit called before each chunk is written. If it throws, the file is removed
+   * @param draft shows the bytes while they arrive
    * @throws SvcError `not_writable`, and the errors of `admit` and the source
    */
   async receive(
     source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
     admit: (bytes: number) => void,
+    draft?: Draft,
   ): Promise<Incoming> {
     const file = join(this.#root.incoming, randomUUID());
-    const sink = new FileSink(await onDisk(open(file, 'wx', PRIVATE_FILE_MODE)));
+    const show = (bytes: number): void => draft?.grow(bytes, sink.hash, () => open(file, READ_FLAGS));
+    const sink = new FileSink(await onDisk(open(file, 'wx', PRIVATE_FILE_MODE)), new PrefixHash(), show);
     try {
       for await (const chunk of source) {
         admit(chunk.length);
@@ -57,7 +66,7 @@ export class BlobStore {
       }
       await sink.sync();
       await sink.close();
-      return { objectId: sink.digest(), size: sink.length, file };
+      return { objectId: sink.digest(), size: sink.length, file, prefixes: sink.hash.list() };
     } catch (error) {
       await sink.close();
       await this.discard({ file });
@@ -91,7 +100,7 @@ export class BlobStore {
   async open(objectId: string): Promise<FileHandle | null> {
     if (!isSha256(objectId)) return null;
     try {
-      return await open(this.#pathOf(objectId), constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0));
+      return await open(this.#pathOf(objectId), READ_FLAGS);
     } catch (error) {
       if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ELOOP') return null;
       throw error;

@@ -1,10 +1,10 @@
 /** Writes a file while more chunks arrive, and hashes it. */
-import { createHash, type Hash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { SvcError } from '../../foundation/errors.ts';
 import { moveWithoutReplacing, PRIVATE_FILE_MODE, syncDirectory } from '../../foundation/files.ts';
+import { PrefixHash, type PrefixHashes } from '../../foundation/prefix-hashes.ts';
 import { onDisk, writeError } from './files-root.ts';
 import { hashInto } from './fingerprint.ts';
 
@@ -23,8 +23,8 @@ interface Piece {
 
 export class FileSink {
   readonly #handle: FileHandle;
-  #hash: Hash;
-  #length: number;
+  readonly #onWritten: ((bytes: number) => void) | undefined;
+  #hash: PrefixHash;
   /** Accepted chunks that are not being written yet. */
   #batch: Piece[] = [];
   #batched = 0;
@@ -33,21 +33,29 @@ export class FileSink {
   #unsynced = 0;
   #busy = false;
 
-  /** Continues a file after its first `length` bytes, which `hash` already includes. */
-  constructor(handle: FileHandle, hash: Hash = createHash('sha256'), length = 0) {
+  /**
+   * Continues a file after the bytes that `hash` includes.
+   * @param onWritten called with the number of bytes that can be read
+   */
+  constructor(handle: FileHandle, hash = new PrefixHash(), onWritten?: (bytes: number) => void) {
     this.#handle = handle;
     this.#hash = hash;
-    this.#length = length;
+    this.#onWritten = onWritten;
   }
 
   /** Accepted bytes. */
   get length(): number {
-    return this.#length;
+    return this.#hash.length;
+  }
+
+  /** The hash of the accepted bytes. */
+  get hash(): PrefixHash {
+    return this.#hash;
   }
 
   /** SHA-256 of the accepted bytes, lower-case hex. */
   digest(): string {
-    return this.#hash.copy().digest('hex');
+    return this.#hash.digest();
   }
 
   /**
@@ -57,7 +65,6 @@ export class FileSink {
    */
   async append(chunk: Uint8Array, release?: ReleaseChunk): Promise<void> {
     this.#hash.update(chunk);
-    this.#length += chunk.length;
     this.#batch.push({ chunk, release });
     this.#batched += chunk.length;
     if (this.#batched >= BATCH_BYTES) await this.#flushBatch();
@@ -88,9 +95,25 @@ export class FileSink {
     this.#batched = 0;
     await this.#writing.catch(() => {});
     await onDisk(this.#handle.truncate(0));
-    this.#hash = createHash('sha256');
-    this.#length = 0;
+    this.#hash = new PrefixHash();
     this.#writing = Promise.resolve();
+  }
+
+  /**
+   * Compares the complete ranges with the hashes of a sender. From a wrong range on, the bytes are removed.
+   * @param size of the whole file, bytes
+   * @returns whether they are right
+   * @throws SvcError `not_writable`, and the errors of the sender
+   */
+  async verify(hashes: PrefixHashes, size: number): Promise<boolean> {
+    const right = await this.#hash.check(hashes, size);
+    if (right === null) return true;
+    await this.flush();
+    await onDisk(this.#handle.truncate(right));
+    const cut = this.#hash.cut(right);
+    this.#hash = cut ?? new PrefixHash();
+    if (cut === null) await onDisk(hashInto(this.#hash, this.#handle));
+    return false;
   }
 
   /** Closes the file. Bytes that were not flushed are lost. */
@@ -103,7 +126,7 @@ export class FileSink {
   async #flushBatch(): Promise<void> {
     await onDisk(this.#writing);
     if (this.#batched === 0) return;
-    this.#writing = this.#write(this.#batch, this.#batched, this.#length - this.#batched);
+    this.#writing = this.#write(this.#batch, this.#batched, this.length - this.#batched);
     // The next caller receives the error.
     this.#writing.catch(() => {});
     this.#unsynced += this.#batched;
@@ -130,6 +153,7 @@ export class FileSink {
       rest = rest.subarray(written.bytesWritten);
     }
     for (const { chunk, release } of batch) if (chunk instanceof Buffer) release?.(chunk);
+    this.#onWritten?.(position + size);
   }
 }
 
@@ -138,8 +162,8 @@ export class FileSink {
 export class PartFile extends FileSink {
   readonly #file: string;
 
-  private constructor(file: string, handle: FileHandle, hash: Hash, length: number) {
-    super(handle, hash, length);
+  private constructor(file: string, handle: FileHandle, hash: PrefixHash) {
+    super(handle, hash);
     this.#file = file;
   }
 
@@ -157,8 +181,9 @@ export class PartFile extends FileSink {
         await rm(file);
         handle = await openPart(file);
       }
-      const hash = createHash('sha256');
-      return new PartFile(file, handle, hash, await hashInto(hash, handle));
+      const hash = new PrefixHash();
+      await hashInto(hash, handle);
+      return new PartFile(file, handle, hash);
     } catch (error) {
       await handle?.close();
       throw writeError(error);

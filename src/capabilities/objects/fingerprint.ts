@@ -1,7 +1,11 @@
 /** Detects changes of a hashed file without reading it again. */
-import { createHash, type Hash } from 'node:crypto';
 import type { BigIntStats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
+import { PrefixHash } from '../../foundation/prefix-hashes.ts';
+
+interface Readable {
+  read(buffer: Buffer, offset: number, length: number, position: number): Promise<{ readonly bytesRead: number }>;
+}
 
 /** Bytes of one read. */
 export const READ_BYTES = 512 * 1024;
@@ -19,14 +23,14 @@ export function isRacy({ mtimeNs, ctimeNs }: BigIntStats, hashedAt: number): boo
   return hashedAt - changed < RACY_MS;
 }
 
-/** Hashes a file. Returns its size. */
-export async function hashInto(hash: Hash, handle: FileHandle): Promise<number> {
+/** Hashes a file. @param onRead called after each read */
+export async function hashInto(hash: PrefixHash, handle: Readable, onRead?: () => void): Promise<void> {
   const buffer = Buffer.allocUnsafe(READ_BYTES);
-  for (let position = 0; ; ) {
-    const { bytesRead } = await handle.read(buffer, 0, buffer.length, position);
-    if (bytesRead === 0) return position;
+  for (;;) {
+    const { bytesRead } = await handle.read(buffer, 0, buffer.length, hash.length);
+    if (bytesRead === 0) return;
     hash.update(buffer.subarray(0, bytesRead));
-    position += bytesRead;
+    onRead?.();
   }
 }
 
@@ -34,13 +38,18 @@ export interface HashedFile {
   readonly objectId: string;
   readonly size: number;
   readonly fingerprint: string;
+  /** See `PrefixHash.list`. */
+  readonly prefixes: Buffer;
 }
 
-/** Hashes an open file. Null if it changed meanwhile. */
-export async function hashFile(handle: FileHandle): Promise<HashedFile | null> {
+/**
+ * Hashes an open file. Null if it changed meanwhile.
+ * @param onRead called after each read. If it throws, so does this
+ */
+export async function hashFile(handle: FileHandle, onRead?: (hash: PrefixHash) => void): Promise<HashedFile | null> {
   const before = fingerprintOf(await handle.stat({ bigint: true }));
-  const hash = createHash('sha256');
-  const size = await hashInto(hash, handle);
+  const hash = new PrefixHash();
+  await hashInto(hash, handle, () => onRead?.(hash));
   if (fingerprintOf(await handle.stat({ bigint: true })) !== before) return null;
-  return { objectId: hash.digest('hex'), size, fingerprint: before };
+  return { objectId: hash.digest(), size: hash.length, fingerprint: before, prefixes: hash.list() };
 }

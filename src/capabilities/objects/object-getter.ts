@@ -12,8 +12,14 @@ import { fileExistsError, PartFile } from './file-sink.ts';
 import { SAFE_READ_FLAGS } from './files-root.ts';
 import { type HashedFile, hashFile, READ_BYTES } from './fingerprint.ts';
 import type { ObjectService } from './object-service.ts';
-import type { RemoteObjects } from './remote-objects.ts';
-import { type Downloaded, type Failures, Transfer } from './transfer.ts';
+import {
+  type OfferedFile,
+  objectResource,
+  offeredHashes,
+  offeredResource,
+  type RemoteObjects,
+} from './remote-objects.ts';
+import { type BytesCheck, type Downloaded, type Failures, Transfer, WrongRange } from './transfer.ts';
 import type { ObjectInfo } from './types.ts';
 
 /** Default folder of downloads, below files_root. */
@@ -41,6 +47,14 @@ export interface GetRequest {
   readonly signal: AbortSignal;
 }
 
+/** An offered file to download. */
+export interface OfferedRequest extends OfferedFile {
+  /** SHA-256 of the file, if known. */
+  readonly objectId: string | null;
+  /** Absolute or relative to files_root. */
+  readonly dest: string;
+}
+
 /** If several holders fail, the first of these codes is reported. */
 const ERROR_PRIORITY: readonly ErrorCode[] = ['access_denied', 'rate_limited', 'timeout', 'protocol_error', 'gone'];
 
@@ -52,7 +66,7 @@ export class ObjectGetter {
   readonly #freeBytes: (directory: string) => Promise<number>;
   /** Serializes downloads of the same object, because they use the same temporary file. */
   readonly #turns = new KeyedMutex();
-  /** Downloads in progress, by object. */
+  /** Downloads in progress, by object ID or `offeredKey`. */
   readonly #parts = new Map<string, PartFile>();
 
   /** @param freeBytes the free disk space of a directory */
@@ -77,14 +91,64 @@ export class ObjectGetter {
    *   name, `rate_limited`, `not_writable`, and the errors of the holders
    */
   async get(request: GetRequest) {
-    if (!this.#turns.has(request.objectId) && this.#turns.size >= MAX_DOWNLOADS)
-      throw new SvcError('rate_limited', { message: `At most ${MAX_DOWNLOADS} downloads can run at the same time.` });
-    return this.#turns.run(request.objectId, () => this.#get(request));
+    return await this.#inTurn(request.objectId, () => this.#get(request));
   }
 
-  /** Downloaded bytes of an object, or null if it is not being downloaded. */
-  progress(objectId: string): number | null {
-    return this.#parts.get(objectId)?.length ?? null;
+  /**
+   * Downloads an offered file from its sender, and compares each range with its hash when it arrives. A failed or
+   * canceled download is continued by the next one.
+   * @returns the absolute path of the file, and its SHA-256
+   * @throws SvcError `files_root_required`, `wrong_state` if another file has its name, `protocol_error` if a range is
+   *   wrong each time, `rate_limited`, `not_writable`, and the errors of the sender
+   */
+  async getOffered(request: OfferedRequest) {
+    const key = offeredKey(request.local, request.id);
+    return await this.#inTurn(key, () => this.#getOffered(request, key));
+  }
+
+  #inTurn<T>(key: string, work: () => Promise<T>): Promise<T> {
+    if (!this.#turns.has(key) && this.#turns.size >= MAX_DOWNLOADS)
+      throw new SvcError('rate_limited', { message: `At most ${MAX_DOWNLOADS} downloads can run at the same time.` });
+    return this.#turns.run(key, work);
+  }
+
+  /** Downloaded bytes of an object or an offered file, or null if it is not being downloaded. */
+  progress(key: string): number | null {
+    return this.#parts.get(key)?.length ?? null;
+  }
+
+  async #getOffered(request: OfferedRequest, key: string) {
+    const { local, holder, id, size, objectId, signal } = request;
+    if (signal.aborted) throw new SvcError('cancelled');
+    const { root } = this.#objects.files();
+    const target = await root.destination(request.dest);
+    const there = await hashExisting(target);
+    if (there !== null && there.objectId !== objectId) throw fileExistsError(target);
+    if (there !== null) return { path: target, objectId: there.objectId };
+    const part = await PartFile.open(join(root.parts, key));
+    this.#parts.set(key, part);
+    const hashes = offeredHashes(this.#remote, request);
+    const check: BytesCheck = {
+      arrived: async (file) => {
+        if (!(await file.verify(hashes, size))) throw new WrongRange();
+      },
+      stop: () => hashes.close(),
+      isWhole: (file) => file.hash.isConfirmed(size) && (objectId === null || file.is(objectId)),
+    };
+    try {
+      const failures: Failures = new Map();
+      const resource = offeredResource(id, 'file');
+      const wanted = { local, resource, check, holders: [holder], size, signal };
+      const admit = async (bytes: number): Promise<void> => checkFreeSpace(await this.#freeBytes(root.parts), bytes);
+      const got = await new Transfer(this.#remote, this.#clock, admit, wanted, part).run(failures);
+      if (got === null) throw combinedError(failures);
+      await part.moveTo(target, false, () => root.checkDestination(target));
+      return { path: target, objectId: part.digest() };
+    } finally {
+      hashes.close();
+      this.#parts.delete(key);
+      await part.close();
+    }
   }
 
   async #get(request: GetRequest) {
@@ -110,7 +174,9 @@ export class ObjectGetter {
       const own = force ? null : await this.#copyOwn(aid, objectId, part);
       const candidates = this.#holders.candidates(aid, objectId, hint);
       const admit = async (bytes: number): Promise<void> => checkFreeSpace(await this.#freeBytes(root.parts), bytes);
-      const wanted = { local: aid, objectId, holders: candidates, size, accessToken, signal };
+      const check: BytesCheck = { isWhole: (file) => file.is(objectId) };
+      const resource = objectResource(objectId);
+      const wanted = { local: aid, resource, check, holders: candidates, size, accessToken, signal };
       const transferred = own ?? (await new Transfer(this.#remote, this.#clock, admit, wanted, part).run(failures));
       // `force` prefers a copy of another agent. Without any, the agent's own copy is used.
       const brought = transferred ?? (force ? await this.#copyOwn(aid, objectId, part) : null);
@@ -133,7 +199,8 @@ export class ObjectGetter {
     await using handle = object.handle;
     await part.reset();
     for (;;) {
-      const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(READ_BYTES), 0, READ_BYTES, part.length);
+      const buffer = Buffer.allocUnsafe(READ_BYTES);
+      const { bytesRead } = await handle.read(buffer, 0, READ_BYTES, part.length);
       if (bytesRead === 0) break;
       await part.append(buffer.subarray(0, bytesRead));
     }
@@ -141,6 +208,11 @@ export class ObjectGetter {
     await part.reset();
     return null;
   }
+}
+
+/** Names the temporary file of an offered file. Other agents choose the IDs of offers, so they are no names alone. */
+export function offeredKey(aid: Aid, offerId: string): string {
+  return `${aid}-${offerId}`;
 }
 
 /** Null for an error that means that the object is not here. */
@@ -257,7 +329,8 @@ export class Holders {
   async #ask(local: Aid, holder: Aid, objectId: string, outer: AbortSignal): Promise<HolderView> {
     using limit = awakeTimeout(this.#clock, ASK_TIMEOUT_MS, outer);
     try {
-      const request = { local, holder, objectId, method: 'HEAD', headers: {}, signal: limit.signal } as const;
+      const resource = objectResource(objectId);
+      const request = { local, holder, resource, method: 'HEAD', headers: {}, signal: limit.signal } as const;
       const { body, size, name } = await this.#remote.read(request);
       body.resume();
       this.learn(objectId, holder, true);

@@ -1,13 +1,12 @@
 /** Responds to an HTTP request for an object. */
-import type { FileHandle } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { READ_BYTES } from './fingerprint.ts';
 import { matchesTag, parseRange } from './range.ts';
-import type { OpenedObject } from './registered-files.ts';
+import type { OpenedBytes, OpenedObject } from './types.ts';
 
-/** The entity tag of an object. The bytes of an object never change. */
-export function tagOf(objectId: string): string {
-  return `"${objectId}"`;
+/** The entity tag of an object or an offer. Their bytes never change. */
+export function tagOf(name: string): string {
+  return `"${name}"`;
 }
 
 /** The head of a response. */
@@ -23,9 +22,9 @@ export interface ObjectHead {
 }
 
 /** The headers of a response. Content of others must not render as a page of this daemon. */
-export function headersOf({ status, size, start, length, name }: ObjectHead, objectId: string) {
+export function headersOf({ status, size, start, length, name }: ObjectHead, tag: string) {
   const fixed = {
-    etag: tagOf(objectId),
+    etag: tagOf(tag),
     'accept-ranges': 'bytes',
     'content-type': 'application/octet-stream',
     'x-content-type-options': 'nosniff',
@@ -57,7 +56,7 @@ export interface AnswerOptions {
 
 /** Sends a part of a file. The last chunk is sent only if the file has not changed. */
 async function sendPart(
-  handle: FileHandle,
+  handle: OpenedBytes,
   isIntact: OpenedObject['isIntact'],
   { start, length }: ObjectHead,
   response: ServerResponse,
@@ -81,8 +80,8 @@ async function sendPart(
 }
 
 /** The status and the part of the response. */
-function choose(headers: IncomingMessage['headers'], { objectId, size, name }: OpenedObject): ObjectHead {
-  const tag = tagOf(objectId);
+function choose(headers: IncomingMessage['headers'], { tag: named, size, name }: OpenedObject): ObjectHead {
+  const tag = tagOf(named);
   const nothing = { size, start: 0, length: 0, name };
   if (matchesTag(headers['if-none-match'], tag)) return { ...nothing, status: 304 };
   const condition = headers['if-range'];
@@ -106,7 +105,7 @@ export async function sendObject(
   const head = choose(headers, object);
   // Also prevents scripts.
   const policy = { 'content-security-policy': "sandbox; default-src 'none'" };
-  response.writeHead(head.status, { ...headersOf(head, object.objectId), ...policy });
+  response.writeHead(head.status, { ...headersOf(head, object.tag), ...policy });
   if (method === 'HEAD' || head.length === 0) response.end();
   else await sendPart(handle, object.isIntact, head, response, options);
 }

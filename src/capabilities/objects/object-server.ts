@@ -1,5 +1,5 @@
 /**
- * Serves objects to other agents: accepts links of purpose `object` and responds to `GET` and `HEAD /cas/<object_id>`.
+ * Serves objects and offered files to other agents: accepts links of purpose `object` and responds to `GET` and `HEAD`.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -27,7 +27,7 @@ import {
 } from '../../network/links/types.ts';
 import { sendObject } from './object-response.ts';
 import { ReaderLimits } from './reader-limits.ts';
-import type { OpenedObject } from './registered-files.ts';
+import type { OfferedPart, OpenedObject } from './types.ts';
 
 /** Limit of open object links of one node. */
 const MAX_LINKS_PER_NODE = 128;
@@ -39,18 +39,24 @@ export const READ_STALL_MS = 60_000;
 /** Error codes that are reported to callers, in addition to a missing object. */
 const REPORTED_CODES: ReadonlySet<string> = new Set(['access_denied', 'rate_limited', 'timeout']);
 
+/** The target of a request: an object, or a part of an offered file. */
+export type ObjectTarget =
+  | { readonly kind: 'object'; readonly id: string }
+  | { readonly kind: 'offer'; readonly id: string; readonly part: OfferedPart };
+
 export interface ObjectServerDependencies {
   readonly links: Pick<Links, 'accept'>;
   readonly objects: { open(aid: Aid, objectId: string): Promise<OpenedObject> };
+  readonly offered: { open(aid: Aid, offerId: string, part: OfferedPart): Promise<OpenedObject> };
   readonly clock: Clock;
   readonly log: Log;
   /**
-   * @param objectId the requested object, or null when a link opens
+   * @param target the requested bytes, or null when a link opens
    * @throws SvcError `access_denied`, `rate_limited`
    */
-  readonly authorize: (request: AccessRequest, objectId: string | null) => void | Promise<void>;
-  /** Returns a callback for the progress of a read, or null if progress is not tracked. */
-  readonly reading?: (request: AccessRequest, objectId: string) => ((bytes: number) => void) | null;
+  readonly authorize: (request: AccessRequest, target: ObjectTarget | null) => void | Promise<void>;
+  /** Returns a callback for the progress of reading an offered file. */
+  readonly reading?: (request: AccessRequest, offerId: string) => (bytes: number) => void;
   readonly isNamed: IsNamed;
   /** Records served and refused callers. */
   readonly callers: CallerNotes;
@@ -60,8 +66,8 @@ interface Connection {
   readonly link: LinkStream;
   /** Runs while no request is active. */
   timer: Timer;
-  /** The object of the active request. */
-  objectId: string | null;
+  /** The target of the active request. */
+  target: ObjectTarget | null;
 }
 
 export class ObjectServer implements Component {
@@ -101,13 +107,13 @@ export class ObjectServer implements Component {
   /** Checks access again for all readers of an agent's objects, and disconnects readers that are now refused. */
   async recheck(called: Aid): Promise<void> {
     const connections = this.#connections.values().filter(({ link }) => link.called === called);
-    const authorize = (request: AccessRequest, { objectId }: Connection) => this.#deps.authorize(request, objectId);
+    const authorize = (request: AccessRequest, { target }: Connection) => this.#deps.authorize(request, target);
     await askAgain(connections, authorize, ({ link }) => link.destroy());
   }
 
   #accept(link: LinkStream): void {
     if (this.#stopped || !this.#links.enter(link)) return void link.destroy();
-    this.#connections.set(link, { link, timer: this.#idle(link), objectId: null });
+    this.#connections.set(link, { link, timer: this.#idle(link), target: null });
     link.once('close', () => {
       this.#connections.get(link)?.timer.cancel();
       this.#connections.delete(link);
@@ -127,19 +133,20 @@ export class ObjectServer implements Component {
     connection.timer.cancel();
     response.once('close', () => {
       stall.stop();
-      connection.objectId = null;
+      connection.target = null;
       if (!link.destroyed) connection.timer = this.#idle(link);
     });
     let leave = (): void => {};
     try {
-      const objectId = requestedObject(request);
-      connection.objectId = objectId;
-      await this.#deps.authorize(accessRequestOf(link), objectId);
+      const target = targetOf(request);
+      connection.target = target;
+      await this.#deps.authorize(accessRequestOf(link), target);
       leave = this.#limits.enter(link, () => link.destroy());
       this.#deps.callers.entered(accessRequestOf(link));
-      const object = await this.#deps.objects.open(link.called, objectId);
+      const object = await this.#open(link.called, target);
+      const isFile = target.kind === 'offer' && target.part === 'file';
       // Within one daemon, the reader receives the written buffer itself.
-      const reading = this.#deps.reading?.(accessRequestOf(link), objectId) ?? null;
+      const reading = isFile ? this.#deps.reading?.(accessRequestOf(link), target.id) : undefined;
       const moved = (bytes: number): void => {
         stall.heard();
         reading?.(bytes);
@@ -150,6 +157,11 @@ export class ObjectServer implements Component {
     } finally {
       leave();
     }
+  }
+
+  #open(called: Aid, target: ObjectTarget): Promise<OpenedObject> {
+    const { objects, offered } = this.#deps;
+    return target.kind === 'object' ? objects.open(called, target.id) : offered.open(called, target.id, target.part);
   }
 
   #refuse(link: LinkStream, request: IncomingMessage, response: ServerResponse, cause: unknown): void {
@@ -170,10 +182,14 @@ export class ObjectServer implements Component {
   }
 }
 
+const TARGET = /^\/(?:cas\/([0-9a-f]{64})|offers\/([0-9a-f]{16})(\/hashes)?)$/;
+
 /** @throws SvcError `not_found`, `method_not_allowed` */
-function requestedObject({ method, url = '' }: IncomingMessage): string {
-  const objectId = /^\/cas\/([0-9a-f]{64})$/.exec(url)?.[1];
-  if (objectId === undefined) throw new SvcError('not_found');
+function targetOf({ method, url = '' }: IncomingMessage): ObjectTarget {
+  // protocol-notes.md, step 15
+  const [, objectId, offerId, hashes] = TARGET.exec(url) ?? [];
+  if (objectId === undefined && offerId === undefined) throw new SvcError('not_found');
   if (method !== 'GET' && method !== 'HEAD') throw new SvcError('method_not_allowed');
-  return objectId;
+  if (objectId !== undefined) return { kind: 'object', id: objectId };
+  return { kind: 'offer', id: offerId ?? '', part: hashes === undefined ? 'file' : 'hashes' };
 }

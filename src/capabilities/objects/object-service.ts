@@ -1,5 +1,7 @@
 /** The objects of the local agents: bytes by their SHA-256, stored below files_root or registered in place. */
 import { existsSync } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
+import { basename } from 'node:path';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { safeName } from '../../foundation/file-name.ts';
@@ -7,18 +9,25 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
+import { PrefixHash } from '../../foundation/prefix-hashes.ts';
 import type { ObjectRepository, ObjectRow } from '../../foundation/store/objects.ts';
 import { BlobStore, type Incoming } from './blob-store.ts';
+import type { Draft } from './drafts.ts';
 import { FilesRoot } from './files-root.ts';
-import { hashFile } from './fingerprint.ts';
+import { fingerprintOf, hashFile, hashInto, isRacy } from './fingerprint.ts';
 import { type ObjectQuota, QuotaLedger } from './quota.ts';
-import { type OpenedObject, RegisteredFiles } from './registered-files.ts';
+import { type OpenedFile, RegisteredFiles } from './registered-files.ts';
 import { type ObjectInfo, type ObjectSource, objectUrl } from './types.ts';
 
 export interface ObjectServiceOptions {
   /** The folder. Created when it is first needed. If empty, objects are disabled. */
   readonly filesRoot: string;
   readonly quota?: Partial<ObjectQuota>;
+}
+
+interface MadeInfo extends ObjectInfo {
+  /** The agent did not have the object before. */
+  readonly isNew: boolean;
 }
 
 /** Everything that needs the folder. */
@@ -120,6 +129,7 @@ export class ObjectService implements Component {
   /**
    * Stores a byte stream. When this resolves, the object is on disk and in the database.
    * @param expected the size if known, so that an object over the quota is rejected before the first byte
+   * @param draft shows the bytes while they arrive. They must have its size. The object is stored for an offer only
    * @throws SvcError `files_root_required`, `quota_exceeded`, `not_writable`, and the errors of the source
    */
   async store(
@@ -127,19 +137,28 @@ export class ObjectService implements Component {
     source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
     name?: string,
     expected = 0,
-  ): Promise<ObjectInfo> {
+    draft?: Draft,
+  ): Promise<MadeInfo> {
     const { blobs } = this.files();
     using room = this.#quota.reserve(aid);
     let ahead = expected;
     room.add(expected);
-    const incoming = await blobs.receive(source, (bytes) => {
-      const covered = Math.min(ahead, bytes);
-      ahead -= covered;
-      room.add(bytes - covered);
-    });
+    const incoming = await blobs.receive(
+      source,
+      (bytes) => {
+        const covered = Math.min(ahead, bytes);
+        ahead -= covered;
+        room.add(bytes - covered);
+      },
+      draft,
+    );
     try {
-      if (this.#repository.get(aid, incoming.objectId) === null) room.confirm();
-      return this.#keep(aid, incoming, blobs, name);
+      if (draft !== undefined && incoming.size !== draft.size) throw changedFile();
+      const isNew = this.#repository.get(aid, incoming.objectId) === null;
+      if (isNew) room.confirm();
+      const info = this.#keep(aid, incoming, blobs, name, draft === undefined);
+      draft?.finish(incoming.prefixes);
+      return { ...info, isNew };
     } catch (error) {
       await blobs.discard(incoming);
       throw error;
@@ -147,45 +166,77 @@ export class ObjectService implements Component {
   }
 
   /** Renames received bytes and stores their row, in one turn of the event loop. */
-  #keep(aid: Aid, incoming: Incoming, blobs: BlobStore, name: string | undefined): ObjectInfo {
-    const { objectId, size } = incoming;
+  #keep(aid: Aid, incoming: Incoming, blobs: BlobStore, name: string | undefined, isSeparate: boolean): ObjectInfo {
+    const { objectId, size, prefixes } = incoming;
     const now = this.#clock.now();
     this.#repository.expectBytes(objectId);
     const fingerprint = blobs.commit(incoming);
     const shown = safeName(name, objectId);
-    this.#stored.notify(aid, objectId);
-    this.#repository.put({ aid, objectId, size, name: shown, createdAt: now, path: null, fingerprint, hashedAt: now });
-    return infoOf({ aid, objectId, size, name: shown });
+    if (isSeparate) this.#stored.notify(aid, objectId);
+    const row = { aid, objectId, size, name: shown, createdAt: now, path: null, fingerprint, hashedAt: now };
+    this.#repository.put(row, prefixes);
+    return infoOf(row);
   }
 
   /**
    * Registers a file below files_root as an object without copying it.
+   * @param draft shows the file while it is hashed. It must have its size. The object is registered for an offer only
    * @throws SvcError `files_root_required`, `not_found`, `invalid_request`, `wrong_state` if it changes meanwhile,
    *   `quota_exceeded`
    */
-  async register(aid: Aid, path: string, name?: string): Promise<ObjectInfo> {
+  async register(aid: Aid, path: string, name?: string, draft?: Draft): Promise<MadeInfo> {
     const { root } = this.files();
     using room = this.#quota.reserve(aid);
     const file = await root.open(path);
     await using handle = file.handle;
     const hashedAt = this.#clock.now();
-    const hashed = await hashFile(handle);
-    if (hashed === null)
-      throw new SvcError('wrong_state', {
-        message: 'The file changed while it was read. Try again.',
-        details: { path },
-      });
-    const { objectId, size, fingerprint } = hashed;
+    const show = async (): Promise<FileHandle> => (await root.open(file.path)).handle;
+    const hashed = await hashFile(handle, (hash) => draft?.grow(hash.length, hash, show));
+    if (hashed === null || (draft !== undefined && hashed.size !== draft.size)) throw changedFile(path);
+    const { objectId, size, fingerprint, prefixes } = hashed;
     const known = this.#repository.get(aid, objectId);
     // Stored bytes are preferred to a file that other programs can change.
-    if (known !== null && known.path === null) return infoOf(known);
+    if (known !== null && known.path === null) {
+      this.#repository.setPrefixes(objectId, prefixes);
+      draft?.finish(prefixes);
+      return { ...infoOf(known), isNew: false };
+    }
     const shown = safeName(name ?? file.path, objectId);
     const createdAt = known?.createdAt ?? hashedAt;
     const row: ObjectRow = { aid, objectId, size, name: shown, createdAt, path: file.path, fingerprint, hashedAt };
     if (known === null) room.confirm();
-    this.#stored.notify(aid, objectId);
-    this.#repository.put(row);
-    return infoOf(row);
+    if (draft === undefined) this.#stored.notify(aid, objectId);
+    this.#repository.put(row, prefixes);
+    draft?.finish(prefixes);
+    return { ...infoOf(row), isNew: known === null };
+  }
+
+  /**
+   * Looks at a file below files_root, without reading it.
+   * @returns its object if the file is registered and unchanged
+   * @throws SvcError `files_root_required`, `not_found`, `invalid_request`
+   */
+  async find(aid: Aid, path: string) {
+    const file = await this.files().root.open(path);
+    await using handle = file.handle;
+    const stats = await handle.stat({ bigint: true });
+    const row = this.#repository.at(aid, file.path);
+    const isKnown = row?.fingerprint === fingerprintOf(stats) && !isRacy(stats, row.hashedAt);
+    return { size: Number(stats.size), name: basename(file.path), objectId: isKnown ? row.objectId : null };
+  }
+
+  /**
+   * The prefix hashes of an object of an agent, see `PrefixHash.list`.
+   * @throws SvcError `not_found`, `gone`
+   */
+  async prefixes(aid: Aid, objectId: string): Promise<Buffer> {
+    const known = this.#repository.prefixes(objectId);
+    if (known !== null) return known;
+    await using handle = (await this.open(aid, objectId)).handle;
+    const hash = new PrefixHash();
+    await hashInto(hash, handle);
+    this.#repository.setPrefixes(objectId, hash.list());
+    return hash.list();
   }
 
   /** An object of a local agent, or null. */
@@ -241,11 +292,18 @@ export class ObjectService implements Component {
    * Opens an object of an agent. The caller must have checked access.
    * @throws SvcError `not_found`, `gone`
    */
-  async open(aid: Aid, objectId: string): Promise<OpenedObject> {
+  async open(aid: Aid, objectId: string): Promise<OpenedFile> {
     const row = this.#filesRoot === '' ? null : this.#repository.get(aid, objectId);
     if (row === null) throw noSuchObject(objectId);
     return await this.files().registered.open(row);
   }
+}
+
+function changedFile(path?: string): SvcError {
+  return new SvcError('wrong_state', {
+    message: 'The file changed while it was read. Try again.',
+    ...(path === undefined ? {} : { details: { path } }),
+  });
 }
 
 function noSuchObject(objectId: string): SvcError {

@@ -8,18 +8,14 @@ import type { ObjectRepository, ObjectRow } from '../../foundation/store/objects
 import type { BlobStore } from './blob-store.ts';
 import type { FilesRoot } from './files-root.ts';
 import { fingerprintOf, hashFile, isRacy } from './fingerprint.ts';
+import type { OpenedObject } from './types.ts';
 
 /** Cached results for changed files, so that each change is hashed once and not for every request. */
 const MAX_KNOWN_CHANGES = 1_024;
 
-/** An open object. The caller closes the handle. */
-export interface OpenedObject {
-  readonly objectId: string;
-  readonly name: string;
-  readonly size: number;
+/** An open file of an object. */
+export interface OpenedFile extends OpenedObject {
   readonly handle: FileHandle;
-  /** Whether the file has not changed since it was opened. */
-  readonly isIntact: () => Promise<boolean>;
 }
 
 function gone(row: ObjectRow): SvcError {
@@ -49,7 +45,7 @@ export class RegisteredFiles {
    * Opens the file of an object.
    * @throws SvcError `gone` if it was removed or its bytes have changed
    */
-  async open(row: ObjectRow): Promise<OpenedObject> {
+  async open(row: ObjectRow): Promise<OpenedFile> {
     const handle = await this.#openFile(row);
     try {
       const stats = await handle.stat({ bigint: true });
@@ -58,7 +54,7 @@ export class RegisteredFiles {
       if (!trusted && (Number(stats.size) !== row.size || !(await this.#check(row, handle, fingerprint))))
         throw gone(row);
       const isIntact = async (): Promise<boolean> => fingerprintOf(await handle.stat({ bigint: true })) === fingerprint;
-      return { objectId: row.objectId, name: row.name, size: row.size, handle, isIntact };
+      return { tag: row.objectId, name: row.name, size: row.size, handle, isIntact };
     } catch (error) {
       await handle.close();
       throw error;

@@ -9,24 +9,42 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import { awakeClock, SilenceWatch } from '../../foundation/stall.ts';
 import type { PartFile } from './file-sink.ts';
-import type { RemoteObject, RemoteObjects } from './remote-objects.ts';
+import { tagOf } from './object-response.ts';
+import type { RemoteObject, RemoteObjects, Resource } from './remote-objects.ts';
 
 /** In this time, a holder must send `MIN_PROGRESS_BYTES` or the rest of the object, milliseconds. */
 export const PROGRESS_MS = 30_000;
 export const MIN_PROGRESS_BYTES = 64 * 1024;
 /** Attempts without a byte. The time of all of them is that of `PROGRESS_MS`. */
 const MAX_SILENT_ATTEMPTS: number = PROGRESS_MS / TRANSFER_SILENT_MS;
+/** A range is requested this many times. */
+export const MAX_RANGE_ATTEMPTS = 3;
 /** An interrupted holder is tried again this many times, if each attempt made progress. Long parts count anew. */
 export const MAX_RESUMES = 8;
 
 export interface TransferRequest {
   readonly local: Aid;
-  readonly objectId: string;
+  readonly resource: Resource;
+  /** Compares the bytes with the requested ones. */
+  readonly check: BytesCheck;
   readonly holders: readonly Aid[];
   /** The required size, bytes, if known. */
   readonly size?: number | undefined;
   readonly accessToken?: string | undefined;
   readonly signal: AbortSignal;
+}
+
+/** Checks the bytes of a download. */
+export interface BytesCheck {
+  /**
+   * Called while bytes arrive. It removes wrong ones from the file.
+   * @throws SvcError `WrongRange`, and the errors of the sender
+   */
+  readonly arrived?: (part: PartFile) => Promise<void>;
+  /** Ends `arrived`, which fails then. */
+  readonly stop?: () => void;
+  /** Whether the file is complete and right. */
+  readonly isWhole: (part: PartFile) => boolean;
 }
 
 export interface Downloaded {
@@ -42,6 +60,13 @@ export type Failures = Map<Aid, SvcError>;
 class MixedBytes extends SvcError {
   constructor() {
     super('protocol_error', { message: 'The parts of the download do not match the object ID.' });
+  }
+}
+
+/** A range of the file has other bytes than its sender named. The file has its bytes up to this range. */
+export class WrongRange extends SvcError {
+  constructor() {
+    super('protocol_error', { message: 'The sender sent other bytes than it offered.' });
   }
 }
 
@@ -120,6 +145,7 @@ export class Transfer {
   async #fromHolder(holder: Aid): Promise<Downloaded> {
     let resumes = 0;
     let silences = 0;
+    let wrong = { at: -1, attempts: 0 };
     for (;;) {
       const before = this.#part.length;
       try {
@@ -128,6 +154,13 @@ export class Transfer {
         const moved = this.#part.length - before;
         if (moved > 0) silences = 0;
         if (moved >= MIN_PROGRESS_BYTES) resumes = 0;
+        if (error instanceof WrongRange) {
+          // The file ends before the wrong range.
+          const { length } = this.#part;
+          wrong = { at: length, attempts: wrong.at === length ? wrong.attempts + 1 : 1 };
+          if (wrong.attempts >= MAX_RANGE_ATTEMPTS) throw error;
+          continue;
+        }
         if (error instanceof SilentHolder) {
           if (++silences >= MAX_SILENT_ATTEMPTS) throw error;
           // Interrupted: tries the same holder again as long as it makes progress.
@@ -138,16 +171,17 @@ export class Transfer {
   }
 
   async #once(holder: Aid): Promise<Downloaded> {
-    const { local, objectId, accessToken, signal } = this.#request;
+    const { local, resource, accessToken, signal } = this.#request;
     const stalled = new AbortController();
     const offset = this.#part.length;
-    const headers = offset === 0 ? {} : { range: `bytes=${offset}-`, 'if-range': `"${objectId}"` };
+    const headers = offset === 0 ? {} : { range: `bytes=${offset}-`, 'if-range': tagOf(resource.tag) };
     const watch = this.#watch(stalled);
+    stalled.signal.addEventListener('abort', () => this.#request.check.stop?.(), { once: true });
     try {
       const answer = await this.#remote.read({
         local,
         holder,
-        objectId,
+        resource,
         method: 'GET',
         headers,
         accessToken,
@@ -184,7 +218,7 @@ export class Transfer {
     } finally {
       body.destroy();
     }
-    if (this.#part.is(this.#request.objectId)) return;
+    if (this.#request.check.isWhole(this.#part)) return;
     const mixed = this.#mixed;
     await this.#reset();
     throw mixed
@@ -193,6 +227,7 @@ export class Transfer {
   }
 
   async #copy({ body, size, release }: RemoteObject): Promise<void> {
+    const { check } = this.#request;
     const source: AsyncIterator<Buffer> = body[Symbol.asyncIterator]();
     // Time in which the disk is written is no silence.
     let isWaiting = true;
@@ -214,12 +249,14 @@ export class Transfer {
         if (this.#part.length + next.value.length > size)
           throw new SvcError('protocol_error', { message: 'The holder sent more bytes than announced.' });
         await this.#part.append(next.value, release);
+        await check.arrived?.(this.#part);
         silence.heard();
       }
     } finally {
       silence.stop();
     }
     if (this.#part.length < size) throw interrupted();
+    await check.arrived?.(this.#part);
   }
 
   /**

@@ -1,4 +1,5 @@
 /** Types of the objects capability. */
+import type { FileHandle } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import type { Aid } from '../../foundation/identity/aid.ts';
 
@@ -36,6 +37,30 @@ export interface ObjectCaller {
     readonly release?: (chunk: Buffer) => void;
   }>;
 }
+
+/** Bytes that can be read: a file, or its part that exists already. */
+export type OpenedBytes = Pick<FileHandle, typeof Symbol.asyncDispose> & {
+  readonly read: (
+    buffer: Buffer,
+    offset: number,
+    length: number,
+    position: number,
+  ) => Promise<{ readonly bytesRead: number }>;
+};
+
+/** Open bytes with a name. The caller closes the handle. */
+export interface OpenedObject {
+  /** Names the bytes: an object ID, or the ID of an offer. */
+  readonly tag: string;
+  readonly name: string;
+  readonly size: number;
+  readonly handle: OpenedBytes;
+  /** Whether the file has not changed since it was opened. */
+  readonly isIntact: () => Promise<boolean>;
+}
+
+/** Parts of an offered file: its bytes, and its prefix hashes. */
+export type OfferedPart = 'file' | 'hashes';
 
 /** The URL of an object. */
 export function objectUrl(holder: Aid, objectId: string): string {

@@ -15,6 +15,14 @@ export type HolderStatus = (typeof HOLDER_STATUSES)[number];
 
 /** Size of a SHA-256, bytes. */
 export const OBJECT_ID_BYTES = 32;
+/** A file is verified while it arrives, in ranges of this many bytes. */
+export const RANGE_BYTES: number = 4 * 1024 * 1024;
+
+/** The ranges of a file; 1 for an empty one. @param size bytes */
+export function rangeCount(size: number): number {
+  return Math.max(1, Math.ceil(size / RANGE_BYTES));
+}
+
 /** Longest path of a file, characters. */
 export const MAX_FILE_PATH_CHARS = 4096;
 /** Longest file name, bytes of UTF-8: the limit of file systems. */

@@ -12,10 +12,10 @@ import type { Row, Store } from './store.ts';
 export type FileOfferRow = Readonly<ReturnType<typeof offerOf>>;
 
 /** A new offer. */
-export type NewFileOffer = Omit<FileOfferRow, 'state' | 'settledAt' | 'tellAt' | 'attempts'>;
+export type NewFileOffer = Omit<FileOfferRow, 'state' | 'settledAt' | 'tellAt' | 'attempts' | 'problem'>;
 
 /** What two equal offers have in common. */
-export type OfferContent = Pick<FileOfferRow, 'peer' | 'objectId' | 'name' | 'message'>;
+export type OfferContent = Pick<FileOfferRow, 'peer' | 'objectId' | 'size' | 'name' | 'message'>;
 
 function offerOf(row: Row) {
   return {
@@ -26,8 +26,8 @@ function offerOf(row: Row) {
     /** The agent on the other side. */
     peer: aidFromRow(row, 'peer'),
     direction: flagOf(row, 'outgoing') ? ('out' as const) : ('in' as const),
-    /** SHA-256 of the bytes, lower-case hex. */
-    objectId: textOf(row, 'object_id'),
+    /** SHA-256 of the bytes, lower-case hex; null while the file is not hashed, or its hash was not received. */
+    objectId: textOf(row, 'object_id') || null,
     size: integerOf(row, 'size'),
     name: textOf(row, 'name'),
     message: textOf(row, 'message'),
@@ -41,6 +41,8 @@ function offerOf(row: Row) {
     /** When the peer is next notified of the outcome; null if it knows. */
     tellAt: orNull(integerOf, row, 'tell_at'),
     attempts: integerOf(row, 'attempts'),
+    /** Why the file could not be read; null if it could. */
+    problem: orNull(textOf, row, 'problem'),
   };
 }
 
@@ -77,7 +79,7 @@ export class FileOfferStore {
       this.#store.run`
         INSERT INTO file_offers
           (aid, id, peer, outgoing, object_id, size, name, message, state, at, expires_at, temporary, heard)
-        SELECT aid, ${id}, ${peer}, ${flag(direction === 'out')}, ${objectId}, ${size}, ${name}, ${message}, 'open',
+        SELECT aid, ${id}, ${peer}, ${flag(direction === 'out')}, ${objectId ?? ''}, ${size}, ${name}, ${message}, 'open',
           ${at}, ${expiresAt}, ${flag(temporary)}, 0 FROM agents WHERE aid = ${aid}
         ON CONFLICT DO NOTHING` > 0
     );
@@ -93,11 +95,11 @@ export class FileOfferStore {
    * expired.
    * @param since offers made before are ignored
    */
-  unheard(aid: Aid, { peer, objectId, name, message }: OfferContent, since: number): FileOfferRow | null {
+  unheard(aid: Aid, { peer, objectId, size, name, message }: OfferContent, since: number): FileOfferRow | null {
     const row = this.#store.one`
       SELECT * FROM file_offers
       WHERE aid = ${aid} AND outgoing = 1 AND heard = 0 AND state IN ('open', 'taken', 'declined') AND at >= ${since}
-        AND peer = ${peer} AND object_id = ${objectId} AND name = ${name} AND message = ${message}
+        AND peer = ${peer} AND object_id = ${objectId ?? ''} AND size = ${size} AND name = ${name} AND message = ${message}
       ORDER BY at DESC, id LIMIT 1`;
     return row === undefined ? null : offerOf(row);
   }
@@ -129,14 +131,40 @@ export class FileOfferStore {
     return new Map(rows.map((row) => [aidFromRow(row, 'peer'), integerOf(row, 'n')]));
   }
 
-  /** True if a local agent has an open offer to a peer, for this object or, if `objectId` is null, for any object. */
-  isOffered(aid: Aid, peer: Aid, objectId: string | null, now: number): boolean {
+  /** True if a local agent has an open offer to a peer: this one or, if `id` is null, any. */
+  isOffered(aid: Aid, peer: Aid, id: string | null, now: number): boolean {
     return (
       this.#store.one`
         SELECT 1 FROM file_offers
         WHERE aid = ${aid} AND outgoing = 1 AND peer = ${peer} AND state = 'open' AND expires_at > ${now}
-          AND (${objectId} IS NULL OR object_id = ${objectId}) LIMIT 1` !== undefined
+          AND (${id} IS NULL OR id = ${id}) LIMIT 1` !== undefined
     );
+  }
+
+  /** Records the hash of the file of an offer, unless it is known. */
+  setObject(aid: Aid, id: string, objectId: string): void {
+    this.#store.run`
+      UPDATE file_offers SET object_id = ${objectId} WHERE aid = ${aid} AND id = ${id} AND object_id = ''`;
+  }
+
+  /** Records why the file of an offer cannot be read. */
+  setProblem(aid: Aid, id: string, problem: string): void {
+    this.#store.run`UPDATE file_offers SET problem = ${problem} WHERE aid = ${aid} AND id = ${id}`;
+  }
+
+  /** True if an object of an agent exists only for offers. */
+  isTemporary(aid: Aid, objectId: string): boolean {
+    return (
+      this.#store.one`
+        SELECT 1 FROM file_offers WHERE aid = ${aid} AND object_id = ${objectId} AND temporary = 1 LIMIT 1` !==
+      undefined
+    );
+  }
+
+  /** Open offers by local agents whose file is not hashed. */
+  unhashed(): FileOfferRow[] {
+    return this.#store.all`
+      SELECT * FROM file_offers WHERE outgoing = 1 AND state = 'open' AND object_id = ''`.map(offerOf);
   }
 
   /**
@@ -202,7 +230,7 @@ export class FileOfferStore {
   orphanedObjects(limit: number): { readonly aid: Aid; readonly objectId: string }[] {
     return this.#store.all`
       SELECT DISTINCT aid, object_id FROM file_offers AS over
-      WHERE temporary = 1 AND state <> 'open' AND NOT EXISTS
+      WHERE temporary = 1 AND state <> 'open' AND object_id <> '' AND NOT EXISTS
         (SELECT 1 FROM file_offers
          WHERE aid = over.aid AND outgoing = 1 AND object_id = over.object_id AND state = 'open')
       LIMIT ${limit}`.map((row) => ({ aid: aidFromRow(row, 'aid'), objectId: textOf(row, 'object_id') }));

@@ -1,7 +1,7 @@
 /** The objects of local agents, and other agents that were seen to hold an object. */
 import { MAX_HOLDERS_PER_OBJECT } from '../domain/objects.ts';
 import type { Aid } from '../identity/aid.ts';
-import { aidFromRow, integerOf, orNull, orZero, textOf } from './row.ts';
+import { aidFromRow, blobOf, integerOf, orNull, orZero, textOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
 /** Holders of all objects together. The least recently seen are evicted first. */
@@ -48,9 +48,26 @@ export class ObjectRepository {
     return row === undefined ? null : objectOf(row);
   }
 
-  /** Adds an object of an agent, or replaces its data except for its creation time. */
-  put({ aid, objectId, name, size, createdAt, path, fingerprint, hashedAt }: ObjectRow): void {
+  /** The registered object of an agent at a path, or null. */
+  at(aid: Aid, path: string): ObjectRow | null {
+    const row = this.#store.one`SELECT * FROM objects WHERE aid = ${aid} AND path = ${path}
+      ORDER BY hashed_at DESC, object_id LIMIT 1`;
+    return row === undefined ? null : objectOf(row);
+  }
+
+  /** The prefix hashes of an object, or null. */
+  prefixes(objectId: string): Buffer | null {
+    const row = this.#store.one`SELECT hashes FROM object_prefixes WHERE object_id = ${objectId}`;
+    return row === undefined ? null : Buffer.from(blobOf(row, 'hashes'));
+  }
+
+  /**
+   * Adds an object of an agent, or replaces its data except for its creation time.
+   * @param prefixes see `PrefixHash.list`
+   */
+  put({ aid, objectId, name, size, createdAt, path, fingerprint, hashedAt }: ObjectRow, prefixes: Buffer): void {
     this.#store.transaction(() => {
+      this.setPrefixes(objectId, prefixes);
       this.#store.run`
         INSERT INTO objects (aid, object_id, name, size, created_at, path, fingerprint, hashed_at)
         VALUES (${aid}, ${objectId}, ${name}, ${size}, ${createdAt}, ${path}, ${fingerprint}, ${hashedAt})
@@ -59,6 +76,10 @@ export class ObjectRepository {
       // All agents share one file of stored bytes.
       if (path === null) this.setFingerprint({ objectId, path }, fingerprint, hashedAt);
     });
+  }
+
+  setPrefixes(objectId: string, prefixes: Buffer): void {
+    this.#store.run`INSERT OR IGNORE INTO object_prefixes (object_id, hashes) VALUES (${objectId}, ${prefixes})`;
   }
 
   /** Records that a file was hashed again and did not change. */

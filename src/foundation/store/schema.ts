@@ -922,6 +922,22 @@ const UNHEARD = `
   END;
 `;
 
+/** Files that are offered before they are hashed: their `object_id` is empty until then. */
+const EARLY_OFFERS = `
+  -- Why the offer ended, if its file could not be read.
+  ALTER TABLE file_offers ADD COLUMN problem TEXT;
+
+  CREATE INDEX objects_path ON objects (aid, path) WHERE path IS NOT NULL;
+  CREATE TABLE object_prefixes (
+    object_id TEXT PRIMARY KEY,
+    hashes BLOB NOT NULL
+  ) STRICT;
+  CREATE TRIGGER object_prefixes_left AFTER DELETE ON objects BEGIN
+    DELETE FROM object_prefixes WHERE object_id = old.object_id
+      AND NOT EXISTS (SELECT 1 FROM objects WHERE object_id = old.object_id);
+  END;
+`;
+
 /** The SQL of each schema version, in order. Released versions never change; new ones are appended. */
 export const MIGRATIONS: readonly string[] = [
   [
@@ -959,4 +975,5 @@ export const MIGRATIONS: readonly string[] = [
   SERVICE_CALLERS,
   UNHEARD,
   HUB_DECISIONS,
+  EARLY_OFFERS,
 ];

@@ -23,7 +23,7 @@ test('an ID in a restored database that leads outside the folder opens and remov
   t.after(() => store.close());
   const repository = new ObjectRepository(store);
   const row = { name: 'x', size: 4, createdAt: 1, path: null, fingerprint: '', hashedAt: 1 };
-  repository.put({ aid, objectId, ...row });
+  repository.put({ aid, objectId, ...row }, Buffer.alloc(32));
   const objects = new ObjectService({ filesRoot }, repository, systemClock, silentLog);
   await objects.start();
   await assert.rejects(objects.open(aid, objectId));

@@ -26,6 +26,7 @@ test('a 20 MiB object crosses a path with 40 ms and 1 % loss on a lane', async (
     isNamed: () => false,
     links: far.links,
     objects: theirs.objects,
+    offered: { open: () => assert.fail('no offer') },
     clock: systemClock,
     log: silentLog,
     authorize: () => {},

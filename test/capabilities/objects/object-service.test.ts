@@ -76,7 +76,13 @@ test('bytes become an object under their hash, stored once for all agents', asyn
   const bytes = someBytes(200_000);
   const objectId = sha256(bytes);
   const stored = await objects.store(one, pieces(bytes.subarray(0, 70_000), bytes.subarray(70_000)), 'a/../b.bin');
-  assert.deepEqual(stored, { objectId, size: bytes.length, name: 'b.bin', url: `svc://${one}/cas/${objectId}` });
+  assert.deepEqual(stored, {
+    objectId,
+    size: bytes.length,
+    name: 'b.bin',
+    url: `svc://${one}/cas/${objectId}`,
+    isNew: true,
+  });
   assert.deepEqual(await read(objects, one, objectId), bytes);
   await objects.put(two, { bytes });
   assert.equal(filesIn(filesRoot).length, 1);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
-import { RemoteObjects, verifiedBytes } from '../../../src/capabilities/objects/remote-objects.ts';
+import { objectResource, RemoteObjects, verifiedBytes } from '../../../src/capabilities/objects/remote-objects.ts';
 import { testAid } from '../../support/agents.ts';
 
 const ID = 'ab'.repeat(32);
@@ -15,7 +15,13 @@ async function read(status: number, headers: readonly string[]) {
   const remote = new RemoteObjects({
     caller: { request: async () => ({ status, headers, body, release: () => {} }) },
   });
-  const request = { local: testAid(1), holder: testAid(2), objectId: ID, method: 'GET' as const, headers: {} };
+  const request = {
+    local: testAid(1),
+    holder: testAid(2),
+    resource: objectResource(ID),
+    method: 'GET' as const,
+    headers: {},
+  };
   try {
     const { size, start, length } = await remote.read({ ...request, signal: new AbortController().signal });
     return { size, start, length };

@@ -16,6 +16,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { PartFile } from '../../../src/capabilities/objects/file-sink.ts';
 import { MAX_DOWNLOADS, MIN_FREE_BYTES, ObjectGetter } from '../../../src/capabilities/objects/object-getter.ts';
+import { objectResource } from '../../../src/capabilities/objects/remote-objects.ts';
 import { Transfer } from '../../../src/capabilities/objects/transfer.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { TRANSFER_SILENT_MS } from '../../../src/foundation/domain/objects.ts';
@@ -364,7 +365,8 @@ test('a transfer reserves room for the missing bytes only, and ends if there is 
   const download = async (admit: (bytes: number) => Promise<void>) => {
     const part = await PartFile.open(file);
     try {
-      const request = { local: near.aid, objectId: ID, holders: [from], signal };
+      const check = { isWhole: (file: PartFile) => file.is(ID) };
+      const request = { local: near.aid, resource: objectResource(ID), check, holders: [from], signal };
       return await new Transfer(near.remote, systemClock, admit, request, part).run(new Map());
     } finally {
       await part.close();

@@ -5,6 +5,7 @@ import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { testAid } from '../../support/agents.ts';
 
+const PREFIXES = Buffer.alloc(32);
 const [A, B] = [testAid(1), testAid(2)];
 
 function world(): { store: Store; objects: ObjectRepository } {
@@ -19,19 +20,19 @@ function object(objectId: string, more: Partial<ObjectRow> = {}): ObjectRow {
 
 test('an object is read as it was stored, and a second put keeps its creation time and size', () => {
   const { objects } = world();
-  objects.put(object('x', { path: 'a/b' }));
+  objects.put(object('x', { path: 'a/b' }), PREFIXES);
   assert.deepEqual(objects.get(A, 'x'), object('x', { path: 'a/b' }));
   assert.equal(objects.get(B, 'x'), null);
-  objects.put(object('x', { name: 'm', size: 99, createdAt: 99, fingerprint: 'g', hashedAt: 3 }));
+  objects.put(object('x', { name: 'm', size: 99, createdAt: 99, fingerprint: 'g', hashedAt: 3 }), PREFIXES);
   assert.deepEqual(objects.get(A, 'x'), object('x', { name: 'm', fingerprint: 'g', hashedAt: 3 }));
 });
 
 test('agents share stored bytes and their newest fingerprint; files in place keep their own', () => {
   const { objects } = world();
-  objects.put(object('x'));
-  objects.put(object('x', { aid: testAid(3), path: 'p' }));
-  objects.put(object('x', { aid: B, fingerprint: 'g', hashedAt: 9 }));
-  objects.put(object('x', { aid: testAid(4), path: 'q', fingerprint: 'q', hashedAt: 10 }));
+  objects.put(object('x'), PREFIXES);
+  objects.put(object('x', { aid: testAid(3), path: 'p' }), PREFIXES);
+  objects.put(object('x', { aid: B, fingerprint: 'g', hashedAt: 9 }), PREFIXES);
+  objects.put(object('x', { aid: testAid(4), path: 'q', fingerprint: 'q', hashedAt: 10 }), PREFIXES);
   const known = (n: number) => {
     const row = objects.get(testAid(n), 'x');
     return [row?.fingerprint, row?.hashedAt];
@@ -54,9 +55,9 @@ test('agents share stored bytes and their newest fingerprint; files in place kee
 
 test('lists are ordered by ID, and usage counts stored bytes only', () => {
   const { objects } = world();
-  for (const id of ['c', 'a', 'b']) objects.put(object(id));
-  objects.put(object('d', { path: 'p', size: 1000 }));
-  objects.put(object('e', { aid: B }));
+  for (const id of ['c', 'a', 'b']) objects.put(object(id), PREFIXES);
+  objects.put(object('d', { path: 'p', size: 1000 }), PREFIXES);
+  objects.put(object('e', { aid: B }), PREFIXES);
   const ids = (limit: number, after?: string) => objects.list(A, limit, after).map(({ objectId }) => objectId);
   assert.deepEqual(ids(3), ['a', 'b', 'c']);
   assert.deepEqual(ids(9, 'b'), ['c', 'd']);
@@ -66,9 +67,9 @@ test('lists are ordered by ID, and usage counts stored bytes only', () => {
 
 test('finds the agents with an object, and whether its bytes are stored', () => {
   const { objects } = world();
-  objects.put(object('x', { path: 'p' }));
+  objects.put(object('x', { path: 'p' }), PREFIXES);
   assert.equal(objects.isStored('x'), false);
-  objects.put(object('x', { aid: B }));
+  objects.put(object('x', { aid: B }), PREFIXES);
   assert.equal(objects.isStored('x'), true);
   assert.deepEqual(objects.agentsWith('x', 9), [A, B].sort());
   assert.equal(objects.agentsWith('x', 1).length, 1);
@@ -83,11 +84,11 @@ test('bytes are retired until an object uses them, and after its last one is del
   objects.expectBytes('x');
   objects.expectBytes('x');
   assert.deepEqual(objects.retired(), ['x']);
-  objects.put(object('x'));
+  objects.put(object('x'), PREFIXES);
   assert.deepEqual(objects.retired(), []);
   objects.expectBytes('x');
   assert.deepEqual(objects.retired(), [], 'bytes in use');
-  objects.put(object('x', { aid: B }));
+  objects.put(object('x', { aid: B }), PREFIXES);
   objects.delete(A, 'x');
   assert.deepEqual(objects.retired(), []);
   objects.delete(B, 'x');
