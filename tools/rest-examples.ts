@@ -133,7 +133,7 @@ const USEFUL: Readonly<Record<string, readonly string[]>> = {
   chatRead: ['after_seq', 'wait_s'],
   chatRequest: ['note'],
   chatSend: ['text'],
-  fileOffer: ['message'],
+  fileOffer: ['object_id', 'message'],
   groupEntries: ['after_seq', 'wait_s'],
   mailboxList: ['wait_s'],
   nodeEventsRecent: ['after_seq'],

@@ -250,7 +250,7 @@ export function buildSurfaces(
           requireAgent,
           heartbeat,
         }),
-        ...fileOfferStreamHandlers({ taker: c.offerTaker }),
+        ...fileOfferStreamHandlers({ offers: c.fileOffers, taker: c.offerTaker, clock: f.clock }),
         ...gatewayHandlers({ caller: c.caller, nodeAid: node.aid, agent, requireLocal: requireAgent }),
         ...panelPageHandlers(new PanelFiles((name) => readPackageFile(`dist/panel/${name}`))),
         ...mcpHandlers({ version: VERSION }, { tools, clock, log: log.child('mcp') }),

@@ -9,7 +9,7 @@ import {
   MAX_SETTLED_OFFERS,
 } from '../foundation/domain/file-offers.ts';
 import { declare, declareStreams } from './declare.ts';
-import { HOLDER_ERRORS, Name, ObjectId, Size, STORE_ERRORS } from './objects.ts';
+import { FilePath, HOLDER_ERRORS, Name, ObjectId, Size, STORE_ERRORS } from './objects.ts';
 import { AidParams, AidText, closed, Id, NONE, oneOf, Timestamp } from './schemas.ts';
 
 const STREAMS = { tag: 'Files' };
@@ -20,27 +20,35 @@ const FileOffer = Type.Object({
   id: Type.String(),
   direction: oneOf(FILE_OFFER_DIRECTIONS),
   peer: AidText,
-  object_id: Type.String(),
+  object_id: Type.Optional(Type.String()),
   name: Type.String(),
   size: Size,
   message: Type.Optional(Type.String()),
   state: oneOf(FILE_OFFER_STATES),
   at: Timestamp,
   expires_at: Timestamp,
-  received_bytes: Type.Optional(
-    Type.Integer({ minimum: 0, description: 'Bytes received so far, during a download below files_root.' }),
-  ),
-  sent_bytes: Type.Optional(Type.Integer({ minimum: 0, description: 'Bytes that the recipient has read so far.' })),
+  received_bytes: Type.Optional(Type.Integer({ minimum: 0, description: 'Bytes downloaded so far below files_root.' })),
+  sent_bytes: Type.Optional(Type.Integer({ minimum: 0, description: 'Bytes read so far.' })),
+  hashed_bytes: Type.Optional(Type.Integer({ description: 'Bytes hashed so far.' })),
+  problem: Type.Optional(Type.String({ description: 'Why it was withdrawn.' })),
 });
 
 export const fileOfferOperations = declare(COMMON, {
   fileOffer: {
-    summary: 'Offers an object to another agent, online or not. The recipient can read it until the offer ends.',
+    summary:
+      'Offers a file to another agent, online or not. The recipient can read it until the offer ends. Send one of object_id, path and size. With path and size the file is hashed after the offer is made; see `hashed_bytes`.',
     route: 'POST /agents/{aid}/file-offers',
     params: AidParams,
     body: closed({
       recipient: AidText,
-      object_id: ObjectId,
+      object_id: Type.Optional(ObjectId),
+      path: Type.Optional(FilePath),
+      size: Type.Optional(
+        Type.Integer({
+          minimum: 0,
+          description: 'Bytes of a file that is sent to `content` within 60 s. Needs a name.',
+        }),
+      ),
       name: Name,
       message: Type.Optional(Type.String({ maxLength: MAX_OFFER_MESSAGE_CHARS })),
       temporary: Type.Optional(
@@ -60,6 +68,8 @@ export const fileOfferOperations = declare(COMMON, {
       'too_large',
       'rate_limited',
       'quota_exceeded',
+      'files_root_required',
+      'not_writable',
       'resolve_failed',
       'network_unavailable',
       'clock_wrong',
@@ -83,7 +93,7 @@ export const fileOfferOperations = declare(COMMON, {
     errors: ['not_found'],
     tool: {
       name: 'svc_file_offers',
-      description: 'Files offered to and by an agent.',
+      description: 'Files offered to or by it.',
       omit: ['direction', 'all'],
       foreignText: true,
     },
@@ -136,6 +146,32 @@ export const fileOfferOperations = declare(COMMON, {
 });
 
 export const fileOfferStreams = declareStreams(STREAMS, {
+  fileOfferUpload: {
+    summary:
+      'Receives the file of an offer that was made with a size. The recipient can read it meanwhile. If it fails, the offer is withdrawn.',
+    methods: ['POST'],
+    path: '/agents/{aid}/file-offers/{id}/content',
+    params: OfferParams,
+    query: NONE,
+    accepts: 'application/octet-stream',
+    produces: 'application/json',
+    output: FileOffer,
+    permission: 'local_only',
+    errors: ['unsupported_media_type', 'not_found', 'wrong_state', 'timeout', 'cancelled', ...STORE_ERRORS],
+  },
+
+  fileOfferHashes: {
+    summary:
+      'Reads the prefix hashes of an offered file from its sender, to verify each 4 MiB when they arrive. Hash number n is the SHA-256 of the first n+1 ranges of 4 MiB, 32 bytes; the last one is the SHA-256 of the file.',
+    methods: ['GET'],
+    path: '/agents/{aid}/file-offers/{id}/hashes',
+    params: OfferParams,
+    query: closed({ from: Type.Optional(Type.Integer({ minimum: 0, default: 0, description: 'First hash.' })) }),
+    produces: 'application/octet-stream',
+    permission: 'local_only',
+    errors: ['not_found', 'gone', 'wrong_state', ...HOLDER_ERRORS],
+  },
+
   fileOfferContent: {
     summary: 'Reads an offered file from its sender; supports `Range`. Report the complete download with `taken`.',
     methods: ['GET'],

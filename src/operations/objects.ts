@@ -18,7 +18,7 @@ export const MAX_OBJECTS_PAGE = 1_000;
 export const ObjectId = Type.String({ pattern: SHA256_PATTERN, description: 'SHA-256 of the bytes, lower-case hex.' });
 export const Size = Type.Integer({ minimum: 0, description: 'Bytes.' });
 export const Name = Type.Optional(Type.String({ maxLength: MAX_NAME_CHARS, description: 'File name.' }));
-const FilePath = Type.String({ minLength: 1, maxLength: MAX_FILE_PATH_CHARS });
+export const FilePath = Type.String({ minLength: 1, maxLength: MAX_FILE_PATH_CHARS });
 
 export const StoredObject = Type.Object({
   object_id: ObjectId,
@@ -79,7 +79,7 @@ export const objectOperations = declare(COMMON, {
     errors: ['not_found', 'wrong_state', ...STORE_ERRORS],
     tool: {
       name: 'group_object_put',
-      description: 'Make a file (path below files_root) or small body_base64 an object.',
+      description: 'Make a file below files_root or body_base64 an object.',
       idempotent: true,
     },
   },
@@ -104,7 +104,7 @@ export const objectOperations = declare(COMMON, {
       ),
     }),
     errors: ['not_found'],
-    tool: { name: 'group_object_locate', description: 'Find holders of an object; no download.', foreignText: true },
+    tool: { name: 'group_object_locate', description: 'Find holders of an object.', foreignText: true },
   },
 
   objectGet: {
@@ -114,11 +114,9 @@ export const objectOperations = declare(COMMON, {
       object_id: ObjectId,
       dest: Type.Optional(FilePath),
       hint_aid: Type.Optional(AidText),
-      register: Type.Optional(Type.Boolean({ default: false, description: 'Offer it to others from here.' })),
+      register: Type.Optional(Type.Boolean({ default: false, description: 'Offer it from here.' })),
       force: Type.Optional(Type.Boolean({ default: false, description: 'Overwrites dest.' })),
-      access_token: Type.Optional(
-        Type.String({ maxLength: MAX_ACCESS_TOKEN_CHARS, description: 'Access token for the holder.' }),
-      ),
+      access_token: Type.Optional(Type.String({ maxLength: MAX_ACCESS_TOKEN_CHARS, description: 'For the holder.' })),
     }),
     output: Type.Object({
       object_id: ObjectId,

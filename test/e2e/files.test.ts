@@ -1,8 +1,11 @@
 /** Files that agents offer each other, between real daemons: offline, denied, withdrawn, killed during the transfer. */
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { RANGE_BYTES } from '../../src/foundation/domain/objects.ts';
 import { runSvc } from '../support/cli-run.ts';
 import { type DaemonOptions, TestDaemon } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
@@ -215,4 +218,75 @@ test('a large file resumes after a SIGKILL of the sending daemon and of the rece
   } finally {
     await Promise.all([far.stop(), near.stop()]);
   }
+});
+
+test('a file is offered and received while its client still sends it to svcd', async (t) => {
+  await using far = await TestDaemon.start();
+  await using near = await TestDaemon.start({ bootstrap: [far.dhtAddress] });
+  await Promise.all([ready(far), ready(near)]);
+  const [alice, bob] = [await publishedAgent(far), await publishedAgent(near)];
+  const inbox = temporaryDirectory(t);
+  const bytes = someBytes(10_000_000);
+  const body = { recipient: bob, size: bytes.length, name: 'film.mp4', temporary: true };
+  const { id } = await far.call<{ id: string }>('POST', `/agents/${alice}/file-offers`, body);
+  await eventually('the offer has arrived', async () =>
+    (await near.call<Offers>('GET', `/agents/${bob}/file-offers`)).offers.some((one) => one.id === id),
+  );
+  const receiving = svc(near, 'receive', '-y', '--into', inbox, '--json');
+  const upload = request(`${far.api}/agents/${alice}/file-offers/${id}/content`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/octet-stream', 'content-length': bytes.length },
+  });
+  upload.write(bytes.subarray(0, 6_000_000));
+  const part = join(inbox, `.svc-${id}.part`);
+  await eventually(
+    'the first range has arrived',
+    () => (statSync(part, { throwIfNoEntry: false })?.size ?? 0) >= RANGE_BYTES,
+  );
+  assert.deepEqual(readdirSync(inbox), [`.svc-${id}.part`]);
+  const answered = once(upload, 'response');
+  upload.end(bytes.subarray(6_000_000));
+  const [response] = (await answered) as [IncomingMessage];
+  response.resume();
+  assert.equal(response.statusCode, 200);
+  const { received } = JSON.parse(await receiving) as { received: { object_id: string; path: string }[] };
+  assert.deepEqual(
+    received.map(({ object_id }) => object_id),
+    [sha256(bytes)],
+  );
+  assert.ok(readFileSync(join(inbox, 'film.mp4')).equals(bytes));
+  await eventually('the sender is notified', async () => (await state(far, alice, id)) === 'taken');
+});
+
+test('a file below files_root is offered before it is hashed, and a changed one withdraws its offer', async (t) => {
+  await using far = await TestDaemon.start();
+  await using near = await TestDaemon.start({ bootstrap: [far.dhtAddress] });
+  await Promise.all([ready(far), ready(near)]);
+  const [alice, bob] = [await publishedAgent(far), await publishedAgent(near)];
+  const { files_root: root } = await far.call<{ files_root: string }>('GET', '/status');
+  mkdirSync(root, { recursive: true });
+  const bytes = someBytes(9_000_000);
+  writeFileSync(join(root, 'film.mp4'), bytes);
+  const sending = svc(far, 'send', join(root, 'film.mp4'), bob);
+  await eventually(
+    'the offer has arrived',
+    async () => (await near.call<Offers>('GET', `/agents/${bob}/file-offers`)).offers.length === 1,
+  );
+  const inbox = temporaryDirectory(t);
+  await svc(near, 'receive', '-y', '--into', inbox);
+  assert.ok(readFileSync(join(inbox, 'film.mp4')).equals(bytes));
+  assert.match(await sending, /has received film\.mp4/);
+
+  // A file that is longer than its size when it was offered.
+  const body = { recipient: bob, size: 10, name: 'grown.txt', temporary: true };
+  const { id } = await far.call<{ id: string }>('POST', `/agents/${alice}/file-offers`, body);
+  const upload = await fetch(`${far.api}/agents/${alice}/file-offers/${id}/content`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/octet-stream' },
+    body: Buffer.alloc(11),
+  });
+  assert.equal(((await upload.json()) as { error: string }).error, 'wrong_state');
+  const offer = await far.call<{ state: string; problem: string }>('GET', `/agents/${alice}/file-offers/${id}`);
+  assert.deepEqual([offer.state, /changed while it was read/.test(offer.problem)], ['withdrawn', true]);
+  await eventually('the recipient is notified', async () => (await state(near, bob, id)) === 'withdrawn');
 });

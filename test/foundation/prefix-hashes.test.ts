@@ -28,7 +28,7 @@ function served(list: Uint8Array, size: number, asked: number[] = []): PrefixHas
   }, size);
 }
 
-test('the prefix hashes are those of the first range, the first two ranges, and the file', () => {
+test('the prefix hashes belong to the first range, the first two ranges, and the file', () => {
   const ends = [RANGE_BYTES, 2 * RANGE_BYTES, BYTES.length].map((end) => sha256(BYTES.subarray(0, end)));
   assert.ok(hashOf(BYTES).list().equals(Buffer.concat(ends)));
   const even = BYTES.subarray(0, RANGE_BYTES);

@@ -39,6 +39,8 @@ const ROUTES_OF_OUR_OWN = [
   'POST /agents/{}/file-offers/{}/decline',
   'DELETE /agents/{}/file-offers/{}',
   'GET /agents/{}/file-offers/{}/content',
+  'POST /agents/{}/file-offers/{}/content',
+  'GET /agents/{}/file-offers/{}/hashes',
   'GET /node/remote-admin/audit',
   'GET /did/{}',
   'GET /discover/recent',

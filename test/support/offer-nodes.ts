@@ -39,11 +39,18 @@ export class OfferNode {
   /** Events caused by strangers. */
   readonly strangeEvents: string[] = [];
   readonly objects = new Map<string, { size: number; name: string }>([[OBJECT, { size: 3, name: 'plan.pdf' }]]);
+  /** Files below files_root, by path. */
+  readonly files = new Map<string, { size: number; name: string; objectId: string | null }>();
+  /** Files that are being hashed, by offer. Tests resolve them. */
+  readonly hashing = new Map<string, PromiseWithResolvers<{ objectId: string; isNew: boolean }>>();
+  /** Errors of files that were not hashed to the end, by offer. */
+  readonly canceled = new Map<string, SvcError>();
   readonly blocked = new Set<Aid>();
   readonly known = new Set<Aid>();
   readonly rechecked: Aid[] = [];
   readonly offered: OfferAccess;
   readonly offers: FileOffers;
+  readonly #parts: ConstructorParameters<typeof FileOffers>[0];
   readonly #takers = new Map<number, (recipient: Aid, note: OfferNote) => 'kept' | 'full' | 'dropped'>();
   /** The error of a send. */
   failure: SvcError | null = null;
@@ -58,7 +65,7 @@ export class OfferNode {
     this.aid = identity.aid;
     new AgentStore(this.db).put({ keyName: 'k', delegation: identity.delegation, serviceTcp: '', registeredAt: 0 });
     this.offered = new OfferAccess(this.store, this.clock, (_called, caller) => this.blocked.has(caller));
-    this.offers = new FileOffers({
+    this.#parts = {
       store: this.store,
       offered: this.offered,
       notes: {
@@ -77,6 +84,25 @@ export class OfferNode {
           if (!this.objects.delete(objectId)) throw new SvcError('not_found');
         },
       },
+      files: {
+        find: async (_aid, path) => {
+          const file = this.files.get(path);
+          if (file === undefined) throw new SvcError('not_found');
+          return file;
+        },
+        begin: (_aid, id) => void this.hashing.set(id, Promise.withResolvers()),
+        register: (_aid, id) => this.#hash(id),
+        store: (_aid, id) => this.#hash(id),
+        hashed: (_aid, id) => (this.hashing.has(id) ? 1 : null),
+        finish: (_aid, id) => void this.hashing.delete(id),
+        cancel: (_aid, id, error) => {
+          if (!this.hashing.has(id)) return;
+          this.canceled.set(id, error);
+          this.hashing.get(id)?.reject(error);
+          this.hashing.get(id)?.promise.catch(() => {});
+          this.hashing.delete(id);
+        },
+      },
       events: {
         emit: (_aid, type, _data, cause) => {
           if (cause === STRANGERS) this.strangeEvents.push(type);
@@ -90,7 +116,19 @@ export class OfferNode {
       isKnown: (_aid, peer) => this.known.has(peer),
       recheck: (aid) => void this.rechecked.push(aid),
       newId: () => (++this.#ids).toString(16).padStart(16, '0'),
-    });
+    };
+    this.offers = new FileOffers(this.#parts);
+  }
+
+  /** The offers after a restart, with the same store. */
+  restarted(): FileOffers {
+    return new FileOffers(this.#parts);
+  }
+
+  #hash(id: string): Promise<{ objectId: string; isNew: boolean }> {
+    const made = this.hashing.get(id);
+    assert.ok(made !== undefined);
+    return made.promise;
   }
 
   /** Makes an offer for a client that receives the result. */
@@ -129,10 +167,10 @@ export class OfferNode {
     );
   }
 
-  mayRead(caller: Aid, objectId: string | null, purpose: Purpose = 'object'): boolean {
+  mayRead(caller: Aid, offerId: string | null, purpose: Purpose = 'object'): boolean {
     return this.offered.mayRead(
       { purpose, called: this.aid, caller, accessToken: undefined, nodeKey: null, source: null },
-      objectId,
+      offerId,
     );
   }
 }

@@ -1,13 +1,13 @@
 /**
- * File offers between agents: an object of the sender, and a sealed note that describes it. The note waits in the
- * network while the recipient is offline. The recipient reads the bytes from the sender when it accepts the offer. See
- * docs/files.md.
+ * File offers between agents: a file of the sender, and a sealed note that describes it. The note waits in the network
+ * while the recipient is offline. The recipient reads the bytes from the sender when it accepts the offer. The offer is
+ * made before the file is hashed. The recipient reads the part that is hashed already. See docs/files.md.
  */
 
 import { join } from 'node:path';
 import { type Backoff, backoff } from '../../foundation/backoff.ts';
-import type { Clock } from '../../foundation/clock.ts';
-import { KeyedMutex, WorkUnderWay } from '../../foundation/concurrency.ts';
+import type { Clock, Timer } from '../../foundation/clock.ts';
+import { KeyedMutex, Semaphore, WorkUnderWay } from '../../foundation/concurrency.ts';
 import {
   FILE_OFFER_LIFE_MS,
   type FileOfferDirection,
@@ -18,6 +18,7 @@ import {
   MAX_OPEN_OFFERS_PER_SENDER,
 } from '../../foundation/domain/file-offers.ts';
 import { NOTE_TYPE, type NoteOutcome } from '../../foundation/domain/notes.ts';
+import { rangeCount } from '../../foundation/domain/objects.ts';
 import { REPEAT_MS } from '../../foundation/domain/time.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import { causeOf, type EventSink } from '../../foundation/events.ts';
@@ -25,22 +26,31 @@ import { numberedName, receivedName } from '../../foundation/file-name.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
+import type { PrefixHashes } from '../../foundation/prefix-hashes.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { FileOfferRow, FileOfferStore } from '../../foundation/store/file-offers.ts';
 import type { OfferAccess } from './offer-access.ts';
 import type {
   FileOffer,
+  FileToRead,
+  MadeObject,
   OfferedBytes,
+  OfferFiles,
   OfferNote,
   OfferNotes,
   OfferObjects,
   OfferRequest,
+  OfferSource,
   OfferSources,
 } from './types.ts';
 import { decodeEndNotice, decodeOffer, encodeEndNotice, encodeOffer, type OfferEnd } from './wire.ts';
 
 /** Interval of the check for expired offers and pending notifications, milliseconds. */
 const OFFERS_TICK_MS = 15_000;
+/** A client must begin to send the file of an offer in this time, milliseconds. */
+export const UPLOAD_START_MS = 60_000;
+/** Files below files_root that are hashed at the same time. Others wait. */
+const MAX_CONCURRENT_HASHES = 2;
 /** Offers that expire in one step. */
 const BATCH = 64;
 
@@ -48,6 +58,7 @@ export interface FileOffersDependencies {
   readonly store: FileOfferStore;
   readonly notes: OfferNotes;
   readonly objects: OfferObjects;
+  readonly files: OfferFiles;
   readonly offered: Pick<OfferAccess, 'readBytes' | 'forget'>;
   readonly events: EventSink;
   readonly clock: Clock;
@@ -87,6 +98,9 @@ export class FileOffers implements Component {
   readonly #offering = new WorkUnderWay();
   /** Offers whose note is being sent. A repeated request gets the result of the first one. */
   readonly #making = new Map<string, Promise<OfferMade>>();
+  /** Offers whose file the client has not begun to send, by agent and ID. */
+  readonly #awaited = new Map<string, Timer>();
+  readonly #hashing = new Semaphore(MAX_CONCURRENT_HASHES);
   readonly #stop = new AbortController();
   #looks: RepeatingTask | null = null;
   #telling: RepeatingTask | null = null;
@@ -102,7 +116,9 @@ export class FileOffers implements Component {
   }
 
   async start(): Promise<void> {
-    const { clock, log } = this.#deps;
+    const { clock, log, store } = this.#deps;
+    // A client whose upload was interrupted sends the file again.
+    for (const row of store.unhashed()) this.#await(row, stopped());
     const onError = (error: unknown): void => log.warn({ error }, 'expired file offers could not be processed');
     const options = { periodMs: OFFERS_TICK_MS, firstMs: 0, onError };
     this.#looks = every(clock, options, () => {
@@ -116,21 +132,24 @@ export class FileOffers implements Component {
     this.#looks?.stop();
     this.#telling?.stop();
     this.#stop.abort(new SvcError('cancelled'));
+    for (const timer of this.#awaited.values()) timer.cancel();
+    for (const { aid, id } of this.#deps.store.unhashed()) this.#deps.files.cancel(aid, id, stopped());
     await Promise.all([this.#telling?.idle(), this.#offering.idle()]);
   }
 
   /**
-   * Offers an object of a local agent to another agent. The recipient may read it immediately, even if the access list
-   * denies agents that it does not name. A repeated request joins the first one. If no client received its result, the
-   * request repeats the same offer for an hour, so the recipient does not see it twice.
+   * Offers a file of a local agent to another agent. The recipient may read it immediately, even if the access list
+   * denies agents that it does not name. A file that is no object is hashed afterwards; if that fails, the offer is
+   * withdrawn. A repeated request joins the first one. If no client received its result, the request repeats the same
+   * offer for an hour, so the recipient does not see it twice.
    * @returns the offer, and whether the recipient's node has received it
    * @throws SvcError `not_found`, `self`, `access_denied` if the recipient is blocked, `too_large`, `quota_exceeded`,
-   *   `invalid_request`, and the errors of sending a note. After an error, nothing is offered: the recipient is notified of
-   *   the withdrawal if it may have received the note
+   *   `invalid_request`, `files_root_required`, and the errors of sending a note. After an error, nothing is offered: the
+   *   recipient is notified of the withdrawal if it may have received the note
    */
   async offer(aid: Aid, request: OfferRequest): Promise<PostedOffer> {
-    const { recipient, objectId, name, message, temporary } = request;
-    const key = JSON.stringify([aid, recipient, objectId, name, message, temporary]);
+    const { recipient, source, name, message, temporary } = request;
+    const key = JSON.stringify([aid, recipient, source, name, message, temporary]);
     const making =
       this.#making.get(key) ??
       this.#offering.run(() => this.#offer(aid, request)).finally(() => this.#making.delete(key));
@@ -153,22 +172,25 @@ export class FileOffers implements Component {
 
   async #offer(aid: Aid, request: OfferRequest): Promise<OfferMade> {
     const { store, notes, clock, newId } = this.#deps;
-    const { recipient, objectId, message = '', temporary } = request;
-    const object = this.#offerable(aid, request);
-    const name = receivedName(request.name ?? object.name);
-    const content = { peer: recipient, objectId, name, message };
+    const { recipient, source, message = '', temporary } = request;
+    this.#mustBeAllowed(aid, request);
+    const { objectId, size, name: ownName } = await this.#fileOf(aid, source);
+    if (size > MAX_OFFERED_BYTES) throw new SvcError('too_large');
+    const name = receivedName(request.name ?? ownName);
+    const content = { peer: recipient, objectId, size, name, message };
     const before = store.unheard(aid, content, clock.now() - REPEAT_MS);
-    if (before !== null) store.setTemporary(aid, before.id, temporary);
+    if (before !== null && objectId !== null) store.setTemporary(aid, before.id, temporary);
     if (before !== null && before.state !== 'open') {
       this.#offerEnded(aid);
       return { offer: this.get(aid, before.id), delivered: true };
     }
     if (before === null) this.#mustHaveRoom(aid);
-    const file = { id: before?.id ?? newId(), objectId, size: object.size, name, message };
+    const file = { id: before?.id ?? newId(), objectId, size, name, message };
     const at = clock.now();
     const row = { ...file, ...content, at, expiresAt: at + FILE_OFFER_LIFE_MS, aid, temporary };
     // Stored before the note is sent, because the recipient may request the file immediately.
     if (before === null && !store.add({ ...row, direction: 'out' })) throw noSuchAgent(aid);
+    if (before === null) this.#begin(row, source);
     try {
       const { delivered } = await notes.send(aid, recipient, NOTE_TYPE.fileOffer, encodeOffer(file), this.#stop.signal);
       return { offer: this.get(aid, file.id), delivered };
@@ -181,19 +203,94 @@ export class FileOffers implements Component {
     }
   }
 
-  #offerable(aid: Aid, { recipient, objectId, message = '' }: OfferRequest) {
-    const { objects, isHere, isBlocked } = this.#deps;
+  #mustBeAllowed(aid: Aid, { recipient, source, name, message = '' }: OfferRequest): void {
+    const { isHere, isBlocked } = this.#deps;
     if (!isHere(aid)) throw noSuchAgent(aid);
     if (recipient === aid) throw new SvcError('self');
     if (isBlocked(aid, recipient))
       throw new SvcError('access_denied', { message: 'You have blocked this agent, so it could not accept the file.' });
     if (!message.isWellFormed())
       throw new SvcError('invalid_request', { message: 'The message is not well-formed Unicode.' });
-    const object = objects.stat(aid, objectId);
+    if ('size' in source && name === undefined)
+      throw new SvcError('invalid_request', { message: 'A file that is sent afterwards needs a name.' });
+  }
+
+  async #fileOf(aid: Aid, source: OfferSource) {
+    const { objects, files } = this.#deps;
+    if ('path' in source) return await files.find(aid, source.path);
+    if ('size' in source) return { objectId: null, size: source.size, name: '' };
+    const object = objects.stat(aid, source.objectId);
     if (object === null)
       throw new SvcError('not_found', { thing: 'object', message: 'This agent does not have this object.' });
-    if (object.size > MAX_OFFERED_BYTES) throw new SvcError('too_large');
-    return object;
+    return { ...object, objectId: source.objectId };
+  }
+
+  /** Hashes the file of a new offer, or waits for it. */
+  #begin(row: NewOffer, source: OfferSource): void {
+    const { files, log } = this.#deps;
+    const { aid, id, size, name, objectId } = row;
+    if (objectId !== null || 'objectId' in source) return;
+    if ('size' in source) return this.#await(row, unsent());
+    files.begin(aid, id, size);
+    const make = () => this.#hashing.run(() => files.register(aid, id, source.path, name), this.#stop.signal);
+    this.#offering
+      .run(() => this.#hash(row, make))
+      .catch((error: unknown) => log.debug({ aid, error }, 'an offered file could not be hashed'));
+  }
+
+  /** Waits for the client that sends the file of an offer. @param late the cause if it does not */
+  #await({ aid, id, size }: NewOffer, late: SvcError): void {
+    const { files, clock } = this.#deps;
+    files.begin(aid, id, size);
+    const timer = clock.after(UPLOAD_START_MS, () => this.#fail(aid, id, late));
+    this.#awaited.set(keyOf(aid, id), timer);
+  }
+
+  /**
+   * Receives the file of an offer from the client that made it. The recipient can read it meanwhile.
+   * @throws SvcError `not_found`, `wrong_state` if the offer does not wait for a file, or the file has another size,
+   *   and the errors of storing an object. After an error the offer is withdrawn. After an interruption the client can
+   *   send the file again
+   */
+  async upload(aid: Aid, id: string, source: AsyncIterable<Uint8Array>): Promise<FileOffer> {
+    const row = this.#row(aid, id);
+    const timer = this.#awaited.get(keyOf(aid, id));
+    if (timer === undefined) throw wrongState('The offer does not wait for a file.');
+    timer.cancel();
+    this.#awaited.delete(keyOf(aid, id));
+    await this.#offering.run(() => this.#hash(row, () => this.#deps.files.store(aid, id, source, row.name)));
+    return this.get(aid, id);
+  }
+
+  async #hash(row: NewOffer, make: () => Promise<MadeObject>): Promise<void> {
+    const { store, files } = this.#deps;
+    const { aid, id, temporary } = row;
+    try {
+      const { objectId, isNew } = await make();
+      // An object that the agent had before remains, unless it exists only for other offers.
+      store.setTemporary(aid, id, temporary && (isNew || store.isTemporary(aid, objectId)));
+      store.setObject(aid, id, objectId);
+      files.finish(aid, id);
+      // If the offer is no longer open, the object is deleted.
+      this.#offerEnded(aid);
+    } catch (error) {
+      if (this.#stop.signal.aborted) throw error;
+      if (error instanceof SvcError && error.code === 'cancelled' && store.get(aid, id)?.state === 'open')
+        this.#await(row, unsent());
+      else this.#fail(aid, id, error);
+      throw error;
+    }
+  }
+
+  /** Withdraws an offer whose file cannot be read. */
+  #fail(aid: Aid, id: string, error: unknown): void {
+    const { store, files, clock } = this.#deps;
+    const cause = error instanceof SvcError ? error : new SvcError('internal', { cause: error });
+    files.cancel(aid, id, cause);
+    if (!this.#settle(aid, id, 'withdrawn', clock.now())) return;
+    store.setProblem(aid, id, cause.message);
+    this.#offerEnded(aid);
+    this.#telling?.soon();
   }
 
   #mustHaveRoom(aid: Aid): void {
@@ -263,8 +360,13 @@ export class FileOffers implements Component {
 
   /** Ends an open offer. Returns false if it is not open. */
   #settle(aid: Aid, id: string, state: OfferEnd | 'expired', tellAt: number | null): boolean {
-    const { store, clock, isKnown } = this.#deps;
-    return store.settle({ aid, id, state, now: clock.now(), tellAt, isKnown });
+    const { store, clock, files, isKnown } = this.#deps;
+    const isSettled = store.settle({ aid, id, state, now: clock.now(), tellAt, isKnown });
+    if (!isSettled) return false;
+    this.#awaited.get(keyOf(aid, id))?.cancel();
+    this.#awaited.delete(keyOf(aid, id));
+    files.cancel(aid, id, wrongState(`The offer is ${state}.`));
+    return true;
   }
 
   /**
@@ -346,6 +448,18 @@ export class FileOffers implements Component {
     return 'kept';
   }
 
+  /**
+   * Stores the hash of a received file, which its sender named while it sent the file.
+   * @throws SvcError `protocol_error` if the sender named another one before
+   */
+  learn(aid: Aid, id: string, objectId: string): void {
+    const { store } = this.#deps;
+    store.setObject(aid, id, objectId);
+    const known = store.get(aid, id)?.objectId;
+    if (known !== undefined && known !== objectId)
+      throw new SvcError('protocol_error', { message: 'The sender changed the file after it had offered it.' });
+  }
+
   #row(aid: Aid, id: string): FileOfferRow {
     const { store, isHere } = this.#deps;
     if (!isHere(aid)) throw noSuchAgent(aid);
@@ -356,10 +470,26 @@ export class FileOffers implements Component {
   }
 
   #view(row: FileOfferRow): FileOffer {
-    const { aid, peer, objectId, direction, state, size } = row;
-    if (direction === 'in') return { ...row, sentBytes: null };
-    return { ...row, sentBytes: state === 'taken' ? size : this.#deps.offered.readBytes(aid, peer, objectId) };
+    const { aid, id, direction, state, size } = row;
+    if (direction === 'in') return { ...row, sentBytes: null, hashedBytes: null };
+    const { offered, files } = this.#deps;
+    const sentBytes = state === 'taken' ? size : offered.readBytes(aid, id);
+    return { ...row, sentBytes, hashedBytes: files.hashed(aid, id) };
   }
+}
+
+type NewOffer = Pick<FileOfferRow, 'aid' | 'id' | 'objectId' | 'size' | 'name' | 'temporary'>;
+
+function keyOf(aid: Aid, id: string): string {
+  return `${aid} ${id}`;
+}
+
+function unsent(): SvcError {
+  return new SvcError('timeout', { message: 'The file was not sent completely. Send it again.' });
+}
+
+function stopped(): SvcError {
+  return new SvcError('cancelled', { message: 'svcd stopped while it read the file. Send it again.' });
 }
 
 function wrongState(message: string): SvcError {
@@ -445,22 +575,23 @@ export class OfferReceiver<B extends OfferedBytes> {
   async accept(aid: Aid, id: string, signal: AbortSignal): Promise<string> {
     return await this.#accepting.run(`${aid} ${id}`, async () => {
       signal.throwIfAborted();
-      const { path } = await this.#get(aid, this.#offers.acceptable(aid, id), signal);
+      const { path, objectId } = await this.#get(this.#offers.acceptable(aid, id), signal);
+      this.#offers.learn(aid, id, objectId);
       this.#offers.taken(aid, id);
       return path;
     });
   }
 
   /** Downloaded bytes of an offer to a local agent, or null if it is not being downloaded below files_root. */
-  received({ direction, state, objectId }: FileOffer): number | null {
-    return direction === 'in' && state === 'open' ? this.#sources.progress(objectId) : null;
+  received({ aid, id, direction, state }: FileOffer): number | null {
+    return direction === 'in' && state === 'open' ? this.#sources.progress(aid, id) : null;
   }
 
-  async #get(aid: Aid, { objectId, size, name, peer: hint }: FileOffer, signal: AbortSignal) {
+  async #get(offer: FileOffer, signal: AbortSignal) {
     for (let number = 0; ; number++) {
-      const dest = join(RECEIVED, numberedName(name, number));
+      const dest = join(RECEIVED, numberedName(offer.name, number));
       try {
-        return await this.#sources.get({ aid, objectId, size, hint, dest, register: false, force: false, signal });
+        return await this.#sources.get({ ...fileOf(offer, signal), objectId: offer.objectId, dest });
       } catch (error) {
         // Another file has this name.
         const isTaken = error instanceof SvcError && error.code === 'wrong_state';
@@ -473,14 +604,41 @@ export class OfferReceiver<B extends OfferedBytes> {
    * Requests the bytes of an offer from its sender.
    * @param range the `Range` header of an HTTP request
    * @throws SvcError `not_found`, `wrong_state`, `protocol_error` if the size differs from the offer, and the errors of
-   *   reading from a holder
+   *   reading from a sender
    */
-  async read(aid: Aid, id: string, range: string | undefined, signal: AbortSignal) {
-    const { objectId, peer: holder, size } = this.#offers.acceptable(aid, id);
+  async read(aid: Aid, id: string, range: string | undefined, signal: AbortSignal): Promise<B> {
+    const offer = this.#offers.acceptable(aid, id);
     const headers = range === undefined ? {} : { range };
-    const object = await this.#sources.read({ local: aid, holder, objectId, method: 'GET', headers, signal });
-    if (object.size === size && object.status !== 304) return { object, objectId };
-    object.body.destroy();
+    const file = await this.#sources.read({ ...fileOf(offer, signal), headers });
+    if (file.size === offer.size && file.status !== 304) return file;
+    file.body.destroy();
     throw new SvcError('protocol_error', { message: 'The size of the file differs from the offer.' });
   }
+
+  /**
+   * Requests the prefix hashes of an offer from its sender. The last one is stored as the hash of the file.
+   * @throws SvcError `not_found`, `wrong_state`. `at` throws the errors of reading from a sender
+   */
+  hashes(aid: Aid, id: string, signal: AbortSignal): OfferedHashes {
+    const offer = this.#offers.acceptable(aid, id);
+    const count = rangeCount(offer.size);
+    const hashes = this.#sources.hashes(fileOf(offer, signal));
+    const at = async (index: number): Promise<Buffer> => {
+      const hash = await hashes.at(index);
+      if (index === count - 1) this.#offers.learn(aid, id, hash.toString('hex'));
+      return hash;
+    };
+    return { size: offer.size, count, at, close: () => hashes.close() };
+  }
+}
+
+/** The prefix hashes of an offered file, see `PrefixHashes`. */
+export interface OfferedHashes extends Pick<PrefixHashes, 'at' | 'close'> {
+  /** Size of the file, bytes. */
+  readonly size: number;
+  readonly count: number;
+}
+
+function fileOf({ aid: local, peer: holder, id, size }: FileOffer, signal: AbortSignal): FileToRead {
+  return { local, holder, id, size, signal };
 }

@@ -1,6 +1,6 @@
 /**
- * The access that open offers grant: one agent may read one object. An entry that denies the agent by name overrides
- * the offer.
+ * The access that open offers grant: one agent may read one file. An entry that denies the agent by name overrides the
+ * offer.
  */
 import type { Clock } from '../../foundation/clock.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -11,7 +11,7 @@ export class OfferAccess {
   readonly #store: Pick<FileOfferStore, 'isOffered'>;
   readonly #clock: Clock;
   readonly #isDenied: (called: Aid, caller: Aid) => boolean;
-  /** Bytes read of offered objects, by sender, recipient and object. */
+  /** Bytes read of offered files, by sender and offer. */
   readonly #read = new Map<Aid, Map<string, number>>();
 
   /**
@@ -24,38 +24,33 @@ export class OfferAccess {
   }
 
   /**
-   * Whether an authenticated caller may read an object because of an offer.
-   * @param objectId null when a link opens. Each request on it is checked again
+   * Whether an authenticated caller may read an offered file.
+   * @param offerId null when a link opens. Each request on it is checked again
    */
-  mayRead({ purpose, called, caller }: AccessRequest, objectId: string | null): boolean {
+  mayRead({ purpose, called, caller }: AccessRequest, offerId: string | null): boolean {
     // protocol-notes.md, step 15
     return (
       purpose === 'object' &&
       !this.#isDenied(called, caller) &&
-      this.#store.isOffered(called, caller, objectId, this.#clock.now())
+      this.#store.isOffered(called, caller, offerId, this.#clock.now())
     );
   }
 
-  /** Returns a callback for the progress of reading an object, or null if the object is not offered to the reader. */
-  reading({ called, caller }: AccessRequest, objectId: string): ((bytes: number) => void) | null {
-    if (!this.#store.isOffered(called, caller, objectId, this.#clock.now())) return null;
+  /** Returns a callback for the progress of reading an offered file. */
+  reading({ called }: AccessRequest, offerId: string): (bytes: number) => void {
     return (bytes) => {
       const ofAgent = this.#read.get(called) ?? new Map<string, number>();
-      this.#read.set(called, ofAgent.set(keyOf(caller, objectId), bytes));
+      this.#read.set(called, ofAgent.set(offerId, bytes));
     };
   }
 
-  /** How far another agent has read an object of a local one, since the start or the last `forget`, bytes. */
-  readBytes(aid: Aid, peer: Aid, objectId: string): number {
-    return this.#read.get(aid)?.get(keyOf(peer, objectId)) ?? 0;
+  /** How far the file of an offer was read, since the start or the last `forget`, bytes. */
+  readBytes(aid: Aid, offerId: string): number {
+    return this.#read.get(aid)?.get(offerId) ?? 0;
   }
 
-  /** Discards the progress of all objects of an agent. */
+  /** Discards the progress of all offers of an agent. */
   forget(aid: Aid): void {
     this.#read.delete(aid);
   }
-}
-
-function keyOf(peer: Aid, objectId: string): string {
-  return `${peer} ${objectId}`;
 }

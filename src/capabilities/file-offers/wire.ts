@@ -19,8 +19,8 @@ export type OfferEnd = (typeof ENDS)[number];
 export interface OfferedFile {
   /** Lower-case hex. */
   readonly id: string;
-  /** SHA-256 of the bytes, lower-case hex. */
-  readonly objectId: string;
+  /** SHA-256 of the bytes, lower-case hex; null if the sender is still hashing them. */
+  readonly objectId: string | null;
   readonly size: number;
   /** As the sender wrote it, not sanitized. */
   readonly name: string;
@@ -40,18 +40,19 @@ function bytesOf(hex: string): Uint8Array {
 /** @throws RangeError if a text is not well-formed Unicode */
 export function encodeOffer({ id, objectId, size, name, message }: OfferedFile): Uint8Array {
   const text = message === '' ? undefined : message;
-  return encodeCbor({ v: VERSION, i: bytesOf(id), o: bytesOf(objectId), s: size, n: name, m: text });
+  const object = objectId === null ? undefined : bytesOf(objectId);
+  return encodeCbor({ v: VERSION, i: bytesOf(id), o: object, s: size, n: name, m: text });
 }
 
 /** Null if the body is invalid. */
 export function decodeOffer(body: Uint8Array): OfferedFile | null {
-  const map = mapOf(body, ['v', 'i', 'o', 's', 'n'], ['m']);
+  const map = mapOf(body, ['v', 'i', 's', 'n'], ['o', 'm']);
   if (map === null) return null;
   const { i: id, o: object, s: size, n: name, m: message = '' } = map;
-  if (!isBytes(id, FILE_OFFER_ID_BYTES) || !isBytes(object, OBJECT_ID_BYTES)) return null;
+  if (!isBytes(id, FILE_OFFER_ID_BYTES) || !(object === undefined || isBytes(object, OBJECT_ID_BYTES))) return null;
   if (!isUint(size, MAX_OFFERED_BYTES) || typeof name !== 'string' || typeof message !== 'string') return null;
   if (Buffer.byteLength(name) > MAX_FILE_NAME_BYTES || message.length > MAX_OFFER_MESSAGE_CHARS) return null;
-  return { id: toHex(id), objectId: toHex(object), size, name, message };
+  return { id: toHex(id), objectId: object === undefined ? null : toHex(object), size, name, message };
 }
 
 export function encodeEndNotice({ id, end }: OfferEndNotice): Uint8Array {

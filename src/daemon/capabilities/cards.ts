@@ -2,7 +2,7 @@
 import { OwnCards } from '../../capabilities/cards/own-cards.ts';
 import { CardAdmission, RemoteCards } from '../../capabilities/cards/remote-cards.ts';
 import { readProfile } from '../../capabilities/directory/cards.ts';
-import { verifiedBytes } from '../../capabilities/objects/remote-objects.ts';
+import { objectResource, verifiedBytes } from '../../capabilities/objects/remote-objects.ts';
 import { badCard, MAX_CARD_BYTES } from '../../foundation/cards/card.ts';
 import { detach } from '../../foundation/detached.ts';
 import { isSha256 } from '../../foundation/domain/objects.ts';
@@ -79,7 +79,8 @@ export function buildCards(
       return { objectId: isSha256(hash) ? hash : null };
     },
     read: async ({ local, holder, objectId, signal }) => {
-      const request = { local, holder, objectId, method: 'GET', headers: {}, signal } as const;
+      const resource = objectResource(objectId);
+      const request = { local, holder, resource, method: 'GET', headers: {}, signal } as const;
       const { body, size } = await remoteObjects.read(request);
       try {
         if (size > MAX_CARD_BYTES) throw badCard('too_large', `it is larger than ${MAX_CARD_BYTES} bytes`);

@@ -2,11 +2,13 @@
 import { HttpCaller } from '../../capabilities/calls/http-caller.ts';
 import { FileOffers, OfferReceiver } from '../../capabilities/file-offers/file-offers.ts';
 import { OfferAccess } from '../../capabilities/file-offers/offer-access.ts';
-import { Holders, ObjectGetter } from '../../capabilities/objects/object-getter.ts';
-import { ObjectServer } from '../../capabilities/objects/object-server.ts';
+import { Holders, ObjectGetter, offeredKey } from '../../capabilities/objects/object-getter.ts';
+import { ObjectServer, type ObjectTarget } from '../../capabilities/objects/object-server.ts';
 import { ObjectService } from '../../capabilities/objects/object-service.ts';
-import { RemoteObjects } from '../../capabilities/objects/remote-objects.ts';
+import { OfferedFiles } from '../../capabilities/objects/offered-files.ts';
+import { offeredHashes, offeredResource, RemoteObjects } from '../../capabilities/objects/remote-objects.ts';
 import { detach } from '../../foundation/detached.ts';
+import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { newId } from '../../foundation/ids.ts';
 import { FileOfferStore } from '../../foundation/store/file-offers.ts';
@@ -25,7 +27,7 @@ export function buildObjects(
   { life, clock, log, store, config, configuration, dataDir, keyDirectory }: Foundation,
   { onDeleted }: Agents,
   { access, callers, keepChecked }: Access,
-  { offered, authorizeObject }: Offered,
+  { offered, offerStore, authorizeObject }: Offered,
   links: AgentLinks,
 ) {
   const repository = new ObjectRepository(store);
@@ -36,15 +38,17 @@ export function buildObjects(
   const filesRootSetting = new FilesRootSetting({ configuration, objects, own, log });
   life.defer(filesRootSetting.stop);
   onDeleted((aid) => objects.forgetAgent(aid));
+  const offeredFiles = new OfferedFiles(objects, (aid, id) => offerStore.get(aid, id)?.objectId ?? null);
   const objectServer = new ObjectServer({
     links,
     objects,
+    offered: offeredFiles,
     clock,
     log,
     callers,
     authorize: authorizeObject,
     isNamed: ({ caller, called }) => access.isNamed(called, caller),
-    reading: (request, objectId) => offered.reading(request, objectId),
+    reading: (request, id) => offered.reading(request, id),
   });
   life.add('answering', objectServer);
   keepChecked(objectServer);
@@ -53,7 +57,7 @@ export function buildObjects(
   const remoteObjects = new RemoteObjects({ caller });
   const holders = new Holders(repository, remoteObjects, objects, clock);
   const objectGetter = new ObjectGetter(objects, holders, remoteObjects, clock);
-  return { objects, filesRootSetting, objectServer, remoteObjects, holders, objectGetter };
+  return { objects, offeredFiles, filesRootSetting, objectServer, remoteObjects, holders, objectGetter };
 }
 
 // File offers between agents: sealed notes that name objects.
@@ -67,9 +71,12 @@ export function buildOffered({ clock, store }: Foundation, { access }: Access) {
   return {
     offerStore,
     offered,
-    /** Like `AccessControl.authorize`. In addition, the recipient of an offer may read the offered object. */
-    authorizeObject: async (request: AccessRequest, objectId: string | null): Promise<void> => {
-      if (access.isClosedTo(request) || !offered.mayRead(request, objectId)) await access.authorize(request);
+    /** Like `AccessControl.authorize`. In addition, the recipient of an offer, and no other agent, may read its file. */
+    authorizeObject: async (request: AccessRequest, target: ObjectTarget | null): Promise<void> => {
+      const isOffered = target?.kind !== 'object' && offered.mayRead(request, target?.id ?? null);
+      if (isOffered && !access.isClosedTo(request)) return;
+      if (target?.kind === 'offer') throw new SvcError('access_denied');
+      await access.authorize(request);
     },
   };
 }
@@ -78,6 +85,7 @@ interface Parts extends Pick<Shared, 'events'>, Messages {
   readonly access: Access;
   readonly offered: Offered;
   readonly objects: ObjectService;
+  readonly offeredFiles: OfferedFiles;
   readonly objectServer: ObjectServer;
   readonly objectGetter: ObjectGetter;
   readonly remoteObjects: RemoteObjects;
@@ -85,13 +93,14 @@ interface Parts extends Pick<Shared, 'events'>, Messages {
 }
 
 export function buildFileOffers({ life, clock, log }: Foundation, { registry }: Agents, parts: Parts) {
-  const { access, offered, notes, chat, events, objects, objectServer, objectGetter, remoteObjects, addressBook } =
-    parts;
+  const { access, offered, notes, chat, events, objects, offeredFiles, objectServer, addressBook } = parts;
+  const { objectGetter, remoteObjects } = parts;
   const fileOffers = new FileOffers({
     store: offered.offerStore,
     offered: offered.offered,
     notes,
     objects,
+    files: offeredFiles,
     events,
     clock,
     log,
@@ -104,9 +113,11 @@ export function buildFileOffers({ life, clock, log }: Foundation, { registry }: 
   life.add('acting', fileOffers);
   life.defer(objects.onStored((aid, objectId) => offered.offerStore.keepObject(aid, objectId)));
   const offerTaker = new OfferReceiver(fileOffers, {
-    get: (request) => objectGetter.get(request),
-    progress: (objectId) => objectGetter.progress(objectId),
-    read: (request) => remoteObjects.read(request),
+    get: (request) => objectGetter.getOffered(request),
+    progress: (aid, id) => objectGetter.progress(offeredKey(aid, id)),
+    read: ({ id, ...request }) =>
+      remoteObjects.read({ ...request, resource: offeredResource(id, 'file'), method: 'GET' }),
+    hashes: (file) => offeredHashes(remoteObjects, file),
   });
   return { fileOffers, offerTaker };
 }

@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Holders, ObjectGetter } from '../../capabilities/objects/object-getter.ts';
 import { headersOf } from '../../capabilities/objects/object-response.ts';
 import type { ObjectService } from '../../capabilities/objects/object-service.ts';
-import { type RemoteObject, type RemoteObjects, verifiedBytes } from '../../capabilities/objects/remote-objects.ts';
+import { objectResource, type RemoteObjects, verifiedBytes } from '../../capabilities/objects/remote-objects.ts';
 import type { ObjectInfo } from '../../capabilities/objects/types.ts';
 import { type Clock, isoTime } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -35,7 +35,7 @@ export interface ObjectStreamDependencies {
 }
 
 /** The body of a request, aborted if it stalls. */
-async function* bodyOf(request: IncomingMessage, clock: Clock): AsyncGenerator<Uint8Array> {
+export async function* uploadOf(request: IncomingMessage, clock: Clock): AsyncGenerator<Uint8Array> {
   const stall = new SvcError('timeout', { message: 'The upload stalled. Send it again.' });
   const watch = () => awakeClock(clock).after(UPLOAD_STALL_MS, () => request.destroy(stall));
   let timer = watch();
@@ -64,7 +64,12 @@ async function upload(exchange: StreamExchange, dependencies: ObjectStreamDepend
   const aid = requireAgent(parseAid(String(input['aid'])));
   const { name } = input;
   const length = Number(request.headers['content-length'] ?? 0);
-  const stored = await objects.store(aid, bodyOf(request, clock), typeof name === 'string' ? name : undefined, length);
+  const stored = await objects.store(
+    aid,
+    uploadOf(request, clock),
+    typeof name === 'string' ? name : undefined,
+    length,
+  );
   heartbeat(aid);
   const body = JSON.stringify(objectView(stored));
   const headers = { 'content-type': 'application/json; charset=utf-8', 'content-length': Buffer.byteLength(body) };
@@ -72,15 +77,9 @@ async function upload(exchange: StreamExchange, dependencies: ObjectStreamDepend
 }
 
 /**
- * Streams an object to the client. The last chunk of a whole object is held back until the hash is verified. A failure
- * after the headers resets the connection, so that the client does not accept a partial response.
+ * Streams bytes to the client. A failure resets the connection, so that the client does not accept a partial response.
  */
-export async function sendBody(
-  { status, body }: Pick<RemoteObject, 'status' | 'body'>,
-  objectId: string,
-  response: ServerResponse,
-): Promise<void> {
-  const source = status === 200 ? verifiedBytes(body, objectId) : body;
+export async function sendBody(source: AsyncIterable<Uint8Array>, response: ServerResponse): Promise<void> {
   await pipeline(Readable.from(source, { objectMode: false }), response).catch(() => void response.destroy());
 }
 
@@ -93,7 +92,8 @@ async function read(exchange: StreamExchange, { remote, nodeAid }: ObjectStreamD
   const objectId = String(input['object_id']);
   const method = request.method === 'HEAD' ? 'HEAD' : 'GET';
   const { headers } = request;
-  const asked = { local: nodeAid, holder: parseAid(String(input['holder'])), objectId, method, headers } as const;
+  const holder = parseAid(String(input['holder']));
+  const asked = { local: nodeAid, holder, resource: objectResource(objectId), method, headers } as const;
   const object = await remote.read({ ...asked, signal: context.signal });
   const { status, body } = object;
   response.once('close', () => body.destroy());
@@ -101,7 +101,7 @@ async function read(exchange: StreamExchange, { remote, nodeAid }: ObjectStreamD
   if (method === 'HEAD' || status === 304 || status === 416) {
     body.resume();
     response.end();
-  } else await sendBody(object, objectId, response);
+  } else await sendBody(status === 200 ? verifiedBytes(body, objectId) : body, response);
 }
 
 export function objectStreamHandlers(dependencies: ObjectStreamDependencies): StreamHandlers<typeof objectStreams> {

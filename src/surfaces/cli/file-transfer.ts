@@ -1,9 +1,11 @@
 /** Uploads and downloads of files, with their progress on a terminal. */
 import { existsSync, openAsBlob } from 'node:fs';
 import { basename, isAbsolute, relative, resolve, sep } from 'node:path';
+import { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { TRANSFER_SILENT_MS } from '../../foundation/domain/objects.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
+import { PrefixHashes } from '../../foundation/prefix-hashes.ts';
 import { authorization, baseOf, errorOf, failureOf } from '../../operations/client.ts';
 import type { AnswerOf } from './client.ts';
 import type { CliContext } from './context.ts';
@@ -17,10 +19,23 @@ import { safeLine } from './text.ts';
 export type Stored = AnswerOf<'objectPut'>;
 
 /**
- * Uploads a local file of any size.
- * @throws SvcError `not_found` if it cannot be read, and other errors of the daemon
+ * Uploads a local file of any size as an object.
+ * @throws SvcError `not_found` if it cannot be read, `wrong_state` if it changes, and other errors of the daemon
  */
 export async function uploadFile(context: CliContext, aid: string, file: string, name: string): Promise<Stored> {
+  const answer = await uploadTo(context, `/agents/${aid}/cas?name=${encodeURIComponent(name)}`, file, name);
+  return answer as Stored;
+}
+
+/**
+ * Uploads the file of an offer.
+ * @throws SvcError `not_found` if it cannot be read, `wrong_state` if it changes, and other errors of the daemon
+ */
+export async function uploadOffered(context: CliContext, aid: string, { id, name }: OfferAnswer, file: string) {
+  await uploadTo(context, `/agents/${aid}/file-offers/${id}/content`, file, name);
+}
+
+async function uploadTo(context: CliContext, path: string, file: string, name: string): Promise<unknown> {
   using line = new ProgressLine(context.io, context.options.json === true || context.options.quiet === true);
   const speed = new TransferSpeed();
   const { token, headers, streamFetch = fetch } = context.connection;
@@ -31,7 +46,13 @@ export async function uploadFile(context: CliContext, aid: string, file: string,
   } catch (cause) {
     throw new SvcError('not_found', { message: `${file} cannot be read.`, cause });
   }
-  const response = await streamFetch(`${base}/agents/${aid}/cas?name=${encodeURIComponent(name)}`, {
+  const shown = (bytes: number): void => {
+    const now = Date.now();
+    speed.note(bytes, now);
+    line.show(() => `storing  ${progressText(name, bytes, body.size, speed.perSecond())}`, now);
+  };
+  const source = new CountedFile(body.stream(), shown);
+  const response = await streamFetch(`${base}${path}`, {
     method: 'POST',
     headers: {
       ...headers,
@@ -39,33 +60,45 @@ export async function uploadFile(context: CliContext, aid: string, file: string,
       'content-type': 'application/octet-stream',
       'content-length': String(body.size),
     },
-    body: counted(body.stream(), (bytes) => {
-      const now = Date.now();
-      speed.note(bytes, now);
-      line.show(() => `storing  ${progressText(name, bytes, body.size, speed.perSecond())}`, now);
-    }),
+    body: source.bytes,
     duplex: 'half',
     redirect: 'error',
+    ...(context.io.signal === undefined ? {} : { signal: context.io.signal }),
   }).catch((error: unknown) => {
-    throw failureOf(error, base, {});
+    if (context.io.signal?.aborted === true) throw new SvcError('cancelled');
+    throw source.hasFailed
+      ? new SvcError('wrong_state', { message: `${file} changed while it was read. Send it again.`, cause: error })
+      : failureOf(error, base, {});
   });
   const answer: unknown = await response.json().catch(() => undefined);
   if (!response.ok) throw errorOf(response.status, answer);
-  return answer as Stored;
+  return answer;
 }
 
-/** Passes bytes on. @param passed called with their number so far */
-function counted(bytes: ReadableStream<Uint8Array>, passed: (bytes: number) => void): ReadableStream<Uint8Array> {
-  let count = 0;
-  return bytes.pipeThrough(
-    new TransformStream<Uint8Array, Uint8Array>({
-      transform(chunk, controller) {
-        count += chunk.length;
+/** Reads a file, and counts its bytes. */
+class CountedFile {
+  readonly bytes: ReadableStream<Uint8Array>;
+  /** The file could not be read to its end. */
+  hasFailed = false;
+
+  /** @param passed called with the number of bytes so far */
+  constructor(file: ReadableStream<Uint8Array>, passed: (bytes: number) => void) {
+    const reader = file.getReader();
+    let count = 0;
+    this.bytes = new ReadableStream<Uint8Array>({
+      pull: async (controller) => {
+        const next = await reader.read().catch((error: unknown) => {
+          this.hasFailed = true;
+          throw error;
+        });
+        if (next.done) return controller.close();
+        count += next.value.length;
         passed(count);
-        controller.enqueue(chunk);
+        controller.enqueue(next.value);
       },
-    }),
-  );
+      cancel: (reason) => reader.cancel(reason),
+    });
+  }
 }
 
 function isBelow(folder: string, path: string): boolean {
@@ -74,16 +107,25 @@ function isBelow(folder: string, path: string): boolean {
 }
 
 /**
+ * The path of a file that the daemon can read itself, because it is in files_root.
+ * @param path as typed; a path that does not exist is looked up in files_root
+ * @returns null if the file must be uploaded
+ */
+export async function pathInRoot(context: CliContext, path: string): Promise<string | null> {
+  const file = resolve(path);
+  if (!existsSync(file)) return path;
+  const { files_root: root } = await context.client.status();
+  return root === '' || !isBelow(root, file) ? null : file;
+}
+
+/**
  * Makes a file an object: in place if it is in files_root, otherwise by uploading it.
  * @param path as typed; a path that does not exist is looked up in files_root
  * @throws SvcError `not_found` if it cannot be read, and other errors of the daemon
  */
 export async function addFile(context: CliContext, aid: string, path: string, name?: string): Promise<Stored> {
-  const file = resolve(path);
-  const { files_root: root } = await context.client.status();
-  if (existsSync(file) && (root === '' || !isBelow(root, file)))
-    return await uploadFile(context, aid, file, name ?? basename(file));
-  const named = existsSync(file) ? file : path;
+  const named = await pathInRoot(context, path);
+  if (named === null) return await uploadFile(context, aid, resolve(path), name ?? basename(path));
   return await context.client.objectPut({ aid, path: named, ...(name === undefined ? {} : { name }) });
 }
 
@@ -180,8 +222,8 @@ const SILENT_HEAD_MS = 30_000;
 const SHOW_SILENCE_MS = 1_000;
 /** Gives up after this time without data, milliseconds. */
 const STALL_TIMEOUT_MS = 120_000;
-/** Number of attempts after a wrong hash. */
-const MAX_WRONG = 2;
+/** A range is requested this many times if its bytes are wrong. */
+const MAX_WRONG = 3;
 /** First and longest pause between attempts, milliseconds. */
 const RETRY_MS = 500;
 const MAX_RETRY_MS = 8_000;
@@ -201,21 +243,27 @@ function waitText(code: ErrorCode): string {
   return `waiting: ${WAIT_CAUSES[code] ?? code}`;
 }
 
-/** Requests the missing bytes. @throws SvcError the error of the daemon; `timeout` without an answer */
-async function ask(context: CliContext, aid: string, id: string, from: number): Promise<Response> {
+/**
+ * Requests a part of an offer.
+ * @param path of the API, with its query
+ * @param stop ends the request
+ * @throws SvcError the error of the daemon; `timeout` without an answer
+ */
+async function ask(
+  context: CliContext,
+  path: string,
+  more: Readonly<Record<string, string>>,
+  stop?: AbortSignal,
+): Promise<Response> {
   const { token, headers, streamFetch = fetch } = context.connection;
   const base = baseOf(context.connection);
-  const { signal } = context.io;
   const silent = new AbortController();
   const timer = setTimeout(() => silent.abort(), SILENT_HEAD_MS);
-  const response = await streamFetch(`${base}/agents/${aid}/file-offers/${id}/content`, {
-    headers: {
-      ...headers,
-      ...authorization(token),
-      ...(from === 0 ? {} : { range: `bytes=${from}-` }),
-    },
+  const signals = [context.io.signal, stop, silent.signal].filter((one) => one !== undefined);
+  const response = await streamFetch(`${base}${path}`, {
+    headers: { ...headers, ...authorization(token), ...more },
     redirect: 'error',
-    signal: signal === undefined ? silent.signal : AbortSignal.any([signal, silent.signal]),
+    signal: AbortSignal.any(signals),
   })
     .catch((error: unknown) => {
       throw silent.signal.aborted ? new SvcError('timeout', { cause: error }) : failureOf(error, base, {});
@@ -225,11 +273,31 @@ async function ask(context: CliContext, aid: string, id: string, from: number): 
   throw errorOf(response.status, await response.json().catch(() => undefined));
 }
 
-/** What a download reports. */
+/** The hashes of an offered file. A silence ends the request. */
+function hashesOf(context: CliContext, path: string, size: number) {
+  const open = async (from: number, stop: AbortSignal): Promise<AsyncIterable<Uint8Array>> => {
+    const { body } = await ask(context, `${path}/hashes?from=${from}`, {}, stop);
+    return body ?? Readable.from([]);
+  };
+  const hashes = new PrefixHashes(open, size);
+  const at = async (index: number): Promise<Buffer> => {
+    const timer = setTimeout(() => hashes.close(), SILENT_HEAD_MS);
+    try {
+      return await hashes.at(index);
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+  return { at, [Symbol.dispose]: () => hashes.close() };
+}
+
+/** Callbacks of a download. */
 interface DownloadEvents {
   readonly moved: () => void;
   /** @param ms time without data */
   readonly silent: (ms: number) => void;
+  /** Called after each chunk. An exception ends the response. */
+  readonly check: () => Promise<void>;
 }
 
 type Chunk = Awaited<ReturnType<ReadableStreamDefaultReader<Uint8Array>['read']>>;
@@ -275,58 +343,72 @@ async function takeAll(response: Response, file: ReceivedFile, size: number, eve
         throw new SvcError('protocol_error', { message: 'The sender sent more bytes than it offered.' });
       await file.append(next.value);
       events.moved();
+      await events.check();
     }
   } finally {
     await reader.cancel().catch(() => {});
   }
 }
 
+/** A range has other bytes than the sender named. They were deleted. */
+class WrongRange extends SvcError {
+  constructor(name: string) {
+    super('protocol_error', { message: `The received bytes of ${name} do not match the offered file.` });
+  }
+}
+
 /**
- * Downloads an offer into a file, from its present length.
- * @throws SvcError `protocol_error` if the bytes do not match the offer, which deletes them; `cancelled` if the command
- *   is interrupted; other errors of the daemon. A later attempt resumes
+ * Downloads an offer into a file, from its present length, and verifies each range when it is complete.
+ * @returns SHA-256 of the file, lower-case hex
+ * @throws SvcError `protocol_error` if a range is wrong each time; `cancelled` if the command is interrupted; other
+ *   errors of the daemon. A later attempt resumes
  */
 export async function download(
   context: CliContext,
   aid: string,
   offer: OfferAnswer,
   file: ReceivedFile,
-): Promise<void> {
+): Promise<string> {
   const { io, options } = context;
+  const { name, size } = offer;
+  const path = `/agents/${aid}/file-offers/${offer.id}`;
   const speed = new TransferSpeed();
   using line = new ProgressLine(io, options.json === true || options.quiet === true);
+  using hashes = hashesOf(context, path, size);
   let lastAt = performance.now();
   let delay = RETRY_MS;
   const moved = (): void => {
     lastAt = performance.now();
     delay = RETRY_MS;
     speed.note(file.length, lastAt);
-    line.show(() => progressText(offer.name, file.length, offer.size, speed.perSecond()), lastAt);
+    line.show(() => progressText(name, file.length, size, speed.perSecond()), lastAt);
   };
   const shown = (what: string): void =>
-    line.show(() => `${progressText(offer.name, file.length, offer.size, null)}  ${what}`, Date.now());
+    line.show(() => `${progressText(name, file.length, size, null)}  ${what}`, Date.now());
   const silent = (ms: number): void => shown(`waiting: no bytes for ${Math.round(ms / 1000)} s`);
-  for (let wrong = 0; ; ) {
-    if (file.length > offer.size) await file.reset();
-    if (file.length === offer.size) {
-      if (file.is(offer.object_id)) return;
-      await file.reset();
-      // The first mismatch may come from an old partial file.
-      if (++wrong < MAX_WRONG) continue;
-      await file.discard();
-      throw new SvcError('protocol_error', {
-        message: `The received bytes of ${offer.name} do not match the offered file.`,
-      });
-    }
+  const check = async (): Promise<void> => {
+    if (!(await file.verify(hashes, size))) throw new WrongRange(name);
+  };
+  for (let wrong = { at: -1, count: 0 }; ; ) {
+    if (file.length > size) await file.reset();
     let failure = new SvcError('connect_failed', { message: 'The transfer was interrupted.' });
     try {
-      await takeAll(await ask(context, aid, offer.id, file.length), file, offer.size, { moved, silent });
+      if (file.length < size) {
+        const range = file.length === 0 ? {} : { range: `bytes=${file.length}-` };
+        await takeAll(await ask(context, `${path}/content`, range), file, size, { moved, silent, check });
+      }
+      if (file.length === size) await check();
+      if (file.isWhole(size)) return file.digest();
     } catch (error) {
+      if (error instanceof WrongRange) {
+        wrong = { at: file.length, count: wrong.at === file.length ? wrong.count + 1 : 1 };
+        if (wrong.count >= MAX_WRONG) throw error;
+        continue;
+      }
       if (!(error instanceof SvcError) || !PASSING.has(error.code)) throw error;
       failure = error;
     }
     if (io.signal?.aborted === true) throw new SvcError('cancelled');
-    if (file.length === offer.size) continue;
     if (performance.now() - lastAt > STALL_TIMEOUT_MS)
       throw new SvcError(failure.code, { message: `${failure.message} Run "svc receive" to resume.` });
     shown(waitText(failure.code));

@@ -2,13 +2,13 @@
  * A file during download, written by `svc` itself. It has a temporary name in the target folder until it is complete
  * and verified, and it never replaces another file.
  */
-import { createHash, type Hash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, open, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SvcError } from '../../foundation/errors.ts';
 import { numberedName, receivedName } from '../../foundation/file-name.ts';
 import { describeDiskError, moveWithoutReplacing, syncDirectory } from '../../foundation/files.ts';
+import { PrefixHash, type PrefixHashes } from '../../foundation/prefix-hashes.ts';
 
 /** Names to try for one file. */
 const MAX_NAMES = 1000;
@@ -50,14 +50,12 @@ export class ReceivedFile implements AsyncDisposable {
   readonly #folder: string;
   readonly #part: string;
   readonly #handle: FileHandle;
-  #hash: Hash;
-  #length = 0;
+  #hash = new PrefixHash();
 
   private constructor(folder: string, part: string, handle: FileHandle) {
     this.#folder = folder;
     this.#part = part;
     this.#handle = handle;
-    this.#hash = createHash('sha256');
   }
 
   /**
@@ -81,46 +79,68 @@ export class ReceivedFile implements AsyncDisposable {
   async #readAll(): Promise<void> {
     const buffer = Buffer.allocUnsafe(READ_BYTES);
     for (;;) {
-      const { bytesRead } = await this.#handle.read(buffer, 0, READ_BYTES, this.#length);
+      const { bytesRead } = await this.#handle.read(buffer, 0, READ_BYTES, this.length);
       if (bytesRead === 0) return;
       this.#hash.update(buffer.subarray(0, bytesRead));
-      this.#length += bytesRead;
     }
   }
 
   /** Number of stored bytes. */
   get length(): number {
-    return this.#length;
+    return this.#hash.length;
   }
 
   /** @throws SvcError `not_writable` */
   async append(bytes: Uint8Array): Promise<void> {
     try {
       for (let at = 0; at < bytes.length; ) {
-        const { bytesWritten } = await this.#handle.write(bytes, at, bytes.length - at, this.#length + at);
+        const { bytesWritten } = await this.#handle.write(bytes, at, bytes.length - at, this.length + at);
         at += bytesWritten;
       }
     } catch (error) {
       throw notWritable(this.#part, error);
     }
     this.#hash.update(bytes);
-    this.#length += bytes.length;
   }
 
   /** Deletes the stored bytes. @throws SvcError `not_writable` */
   async reset(): Promise<void> {
+    await this.#truncate(0);
+    this.#hash = new PrefixHash();
+  }
+
+  async #truncate(length: number): Promise<void> {
     try {
-      await this.#handle.truncate(0);
+      await this.#handle.truncate(length);
     } catch (error) {
       throw notWritable(this.#part, error);
     }
-    this.#hash = createHash('sha256');
-    this.#length = 0;
   }
 
-  /** True if the stored bytes are the object. @param objectId SHA-256, lower-case hex */
-  is(objectId: string): boolean {
-    return this.#hash.copy().digest('hex') === objectId;
+  /**
+   * Compares the complete ranges with the hashes of the sender. From a wrong range on, the bytes are deleted.
+   * @param size of the whole file, bytes
+   * @returns whether they are right
+   * @throws SvcError `not_writable`, and the errors of reading the hashes
+   */
+  async verify(hashes: Pick<PrefixHashes, 'at'>, size: number): Promise<boolean> {
+    const right = await this.#hash.check(hashes, size);
+    if (right === null) return true;
+    await this.#truncate(right);
+    const cut = this.#hash.cut(right);
+    this.#hash = cut ?? new PrefixHash();
+    if (cut === null) await this.#readAll();
+    return false;
+  }
+
+  /** True if all bytes were verified. @param size of the whole file, bytes */
+  isWhole(size: number): boolean {
+    return this.length === size && this.#hash.isConfirmed(size);
+  }
+
+  /** SHA-256 of the stored bytes, lower-case hex. */
+  digest(): string {
+    return this.#hash.digest();
   }
 
   /**
@@ -154,6 +174,6 @@ export class ReceivedFile implements AsyncDisposable {
   /** Closes the file. A part that is not empty stays for another attempt. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#handle.close();
-    if (this.#length === 0) await this.discard();
+    if (this.length === 0) await this.discard();
   }
 }

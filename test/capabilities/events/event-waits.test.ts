@@ -93,7 +93,7 @@ test('an event whose transaction is rolled back ends no wait', async (t) => {
   assert.deepEqual(await waiting, ['a']);
 });
 
-test('a wait ends after its time with what there is then', async (t) => {
+test('a wait ends after its time with the present events', async (t) => {
   const { wait, clock, waits } = await world(t);
   const waiting = wait(30);
   clock.advance(29_999);
@@ -112,7 +112,7 @@ test('a client that cancels or disconnects ends its wait', async (t) => {
   await assert.rejects(wait(60), (error) => error instanceof SvcError && error.code === 'cancelled');
 });
 
-test('a stop ends all waits with what there is, and later reads do not wait', async (t) => {
+test('a stop ends all waits with the present events, and later reads do not wait', async (t) => {
   const { wait, waits } = await world(t);
   const waiting = [wait(60), wait(60, two)];
   await waits.stop();

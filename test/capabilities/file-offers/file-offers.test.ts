@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { OfferReceiver } from '../../../src/capabilities/file-offers/file-offers.ts';
+import { OfferReceiver, UPLOAD_START_MS } from '../../../src/capabilities/file-offers/file-offers.ts';
+import type { OfferSource } from '../../../src/capabilities/file-offers/types.ts';
 import { decodeEndNotice, encodeEndNotice } from '../../../src/capabilities/file-offers/wire.ts';
 import {
   FILE_OFFER_LIFE_MS,
@@ -16,6 +17,7 @@ import { NOTE_TYPE } from '../../../src/foundation/domain/notes.ts';
 import { REPEAT_MS } from '../../../src/foundation/domain/time.ts';
 import { type ErrorCode, SvcError } from '../../../src/foundation/errors.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import { PrefixHashes } from '../../../src/foundation/prefix-hashes.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { OBJECT, OfferNode, offerNodes } from '../../support/offer-nodes.ts';
@@ -28,7 +30,13 @@ function fails(code: ErrorCode) {
 
 test('an offer is made and accepted, and both sides are notified', async (t) => {
   const [near, far] = offerNodes();
-  const request = { recipient: far.aid, objectId: OBJECT, name: '../.plan.pdf', message: 'hi', temporary: true };
+  const request = {
+    recipient: far.aid,
+    source: { objectId: OBJECT },
+    name: '../.plan.pdf',
+    message: 'hi',
+    temporary: true,
+  };
   const { offer, delivered } = await near.offer(near.aid, request);
   assert.deepEqual([offer.state, offer.direction, offer.name, delivered], ['open', 'out', 'plan.pdf', true]);
   near.deliver(far);
@@ -40,8 +48,8 @@ test('an offer is made and accepted, and both sides are notified', async (t) => 
   );
   near.offered.reading(
     { purpose: 'object', called: near.aid, caller: far.aid, accessToken: undefined, nodeKey: null, source: null },
-    OBJECT,
-  )?.(2);
+    offer.id,
+  )(2);
   assert.equal(near.offers.get(near.aid, offer.id).sentBytes, 2);
   await far.offers.start();
   await near.offers.start();
@@ -63,31 +71,31 @@ test('an offer is made and accepted, and both sides are notified', async (t) => 
 
 test('an open offer lets only its recipient read only its object', async () => {
   const [near, far] = offerNodes();
-  const { offer } = await near.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: false });
-  assert.ok(near.mayRead(far.aid, OBJECT));
+  const { offer } = await near.offer(near.aid, { recipient: far.aid, source: { objectId: OBJECT }, temporary: false });
+  assert.ok(near.mayRead(far.aid, offer.id));
   assert.ok(near.mayRead(far.aid, null));
   assert.equal(near.mayRead(far.aid, OTHER), false);
-  assert.equal(near.mayRead(newIdentity().aid, OBJECT), false);
+  assert.equal(near.mayRead(newIdentity().aid, offer.id), false);
   assert.equal(near.mayRead(newIdentity().aid, null), false);
   for (const purpose of ['http', 'tcp', 'tcp-probe', 'chat', 'room', 'note', 'admin'] as const)
-    assert.equal(near.mayRead(far.aid, OBJECT, purpose), false, purpose);
+    assert.equal(near.mayRead(far.aid, offer.id, purpose), false, purpose);
   near.blocked.add(far.aid);
-  assert.equal(near.mayRead(far.aid, OBJECT), false);
+  assert.equal(near.mayRead(far.aid, offer.id), false);
   near.blocked.clear();
   // A received offer grants nothing in the other direction.
   near.deliver(far);
-  assert.equal(far.mayRead(near.aid, OBJECT), false);
+  assert.equal(far.mayRead(near.aid, offer.id), false);
   near.offers.withdraw(near.aid, offer.id);
-  assert.equal(near.mayRead(far.aid, OBJECT), false);
+  assert.equal(near.mayRead(far.aid, offer.id), false);
   assert.equal(near.mayRead(far.aid, null), false);
-  await near.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: false });
+  await near.offer(near.aid, { recipient: far.aid, source: { objectId: OBJECT }, temporary: false });
   near.clock.advance(FILE_OFFER_LIFE_MS);
-  assert.equal(near.mayRead(far.aid, OBJECT), false);
+  assert.equal(near.mayRead(far.aid, offer.id), false);
 });
 
 test('only the sender can withdraw, only the recipient can accept, and other agents are ignored', async () => {
   const [near, far] = offerNodes();
-  const { offer } = await near.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: true });
+  const { offer } = await near.offer(near.aid, { recipient: far.aid, source: { objectId: OBJECT }, temporary: true });
   near.deliver(far);
   const tell = (to: OfferNode, sender: Aid, end: 'taken' | 'declined' | 'withdrawn') =>
     to.take(sender, NOTE_TYPE.fileNews, encodeEndNotice({ id: offer.id, end }));
@@ -192,12 +200,12 @@ test('offers of strangers, and many offers of one friend, do not evict the histo
 test('invalid offers are rejected, and an offer whose note cannot be sent does not stay open', async () => {
   const [near, far] = offerNodes();
   const offer = (change: object = {}) =>
-    near.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: true, ...change });
+    near.offer(near.aid, { recipient: far.aid, source: { objectId: OBJECT }, temporary: true, ...change });
   await assert.rejects(offer({ recipient: near.aid }), fails('self'));
-  await assert.rejects(offer({ objectId: OTHER }), fails('not_found'));
+  await assert.rejects(offer({ source: { objectId: OTHER } }), fails('not_found'));
   await assert.rejects(offer({ message: '\ud800' }), fails('invalid_request'));
   await assert.rejects(
-    near.offer(far.aid, { recipient: near.aid, objectId: OBJECT, temporary: false }),
+    near.offer(far.aid, { recipient: near.aid, source: { objectId: OBJECT }, temporary: false }),
     fails('not_found'),
   );
   near.blocked.add(far.aid);
@@ -205,7 +213,7 @@ test('invalid offers are rejected, and an offer whose note cannot be sent does n
   near.blocked.clear();
   near.failure = new SvcError('resolve_failed');
   await assert.rejects(offer(), fails('resolve_failed'));
-  assert.equal(near.mayRead(far.aid, OBJECT), false);
+  assert.equal(near.mayRead(far.aid, null), false);
   assert.deepEqual(near.offers.list(near.aid, 'out', true), []);
   near.failure = null;
   for (let i = 0; i < MAX_OPEN_OFFERS_MADE; i++) await offer();
@@ -217,7 +225,7 @@ test('an object remains while an offer of it is open, or if it was stored separa
   await near.offers.start();
   t.after(() => near.offers.stop());
   const offer = async (temporary: boolean): Promise<string> =>
-    (await near.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary })).offer.id;
+    (await near.offer(near.aid, { recipient: far.aid, source: { objectId: OBJECT }, temporary })).offer.id;
   const [first, second] = [await offer(true), await offer(false)];
   near.offers.withdraw(near.aid, first);
   await near.clock.run(0);
@@ -235,7 +243,7 @@ test('an object remains while an offer of it is open, or if it was stored separa
 
 test('offers expire, and the notification is repeated until the note is stored', async (t) => {
   const [near, far] = offerNodes();
-  const { offer } = await near.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: true });
+  const { offer } = await near.offer(near.aid, { recipient: far.aid, source: { objectId: OBJECT }, temporary: true });
   near.deliver(far);
   far.failure = new SvcError('not_acknowledged');
   await far.offers.start();
@@ -260,7 +268,7 @@ test('offers expire, and the notification is repeated until the note is stored',
 
 test('a repeated request to offer a file joins the first one', async () => {
   const [near, far] = offerNodes();
-  const request = { recipient: far.aid, objectId: OBJECT, message: 'hi', temporary: false };
+  const request = { recipient: far.aid, source: { objectId: OBJECT }, message: 'hi', temporary: false };
   const [first, second, other] = await Promise.all([
     near.offer(near.aid, request),
     near.offer(near.aid, { ...request }),
@@ -275,7 +283,7 @@ test('a repeated request to offer a file joins the first one', async () => {
 
 test('a request whose result no client received repeats the same offer, for an hour', async () => {
   const [near, far] = offerNodes();
-  const request = { recipient: far.aid, objectId: OBJECT, message: 'hi', temporary: false };
+  const request = { recipient: far.aid, source: { objectId: OBJECT }, message: 'hi', temporary: false };
   const first = await near.offers.offer(near.aid, request);
   first.settle(false);
   near.deliver(far);
@@ -303,7 +311,7 @@ test('an object that is stored again for a repeated offer is deleted with that o
   const [near, far] = offerNodes();
   await near.offers.start();
   t.after(() => near.offers.stop());
-  const request = { recipient: far.aid, objectId: OBJECT, temporary: true };
+  const request = { recipient: far.aid, source: { objectId: OBJECT }, temporary: true };
   const { offer } = await near.offers.offer(near.aid, request);
   near.take(far.aid, NOTE_TYPE.fileNews, encodeEndNotice({ id: offer.id, end: 'taken' }));
   await near.clock.run(0);
@@ -319,7 +327,7 @@ test('a repeated offer that fails is withdrawn, and its recipient is notified', 
   const [near, far] = offerNodes();
   await near.offers.start();
   t.after(() => near.offers.stop());
-  const request = { recipient: far.aid, objectId: OBJECT, temporary: false };
+  const request = { recipient: far.aid, source: { objectId: OBJECT }, temporary: false };
   (await near.offers.offer(near.aid, request)).settle(false);
   near.deliver(far);
   near.failure = new SvcError('resolve_failed');
@@ -334,7 +342,7 @@ test('a recipient that may have an offer whose sender got an error is notified o
   const [near, far] = offerNodes();
   await near.offers.start();
   t.after(() => near.offers.stop());
-  const offer = () => near.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: false });
+  const offer = () => near.offer(near.aid, { recipient: far.aid, source: { objectId: OBJECT }, temporary: false });
   for (const code of ['not_acknowledged', 'timeout'] as const) {
     near.failure = new SvcError(code);
     await assert.rejects(offer(), fails(code));
@@ -358,30 +366,38 @@ test('deleting an agent deletes its offers', () => {
 });
 
 /** Receives the offers of a node. Each source call takes the next prepared result. */
-function receiverOf(node: OfferNode) {
+function receiverOf(node: OfferNode, hash = OBJECT) {
   const asked: string[] = [];
-  const gets: (() => Promise<{ path: string }>)[] = [];
+  const gets: (() => Promise<{ path: string; objectId?: string }>)[] = [];
   const responses: { status: number; size: number }[] = [];
   const destroyed: number[] = [];
   const headers: object[] = [];
   const receiver = new OfferReceiver(node.offers, {
     get: async ({ dest }) => {
       asked.push(dest);
-      return (await gets.shift()?.()) ?? { path: `/root/${dest}` };
+      return { objectId: OBJECT, ...((await gets.shift()?.()) ?? { path: `/root/${dest}` }) };
     },
-    progress: (objectId) => (objectId === OBJECT ? 2 : null),
+    progress: (aid) => (aid === node.aid ? 2 : null),
     read: async (request) => {
-      headers.push({ ...request.headers, holder: request.holder, objectId: request.objectId });
+      headers.push({ ...request.headers, holder: request.holder, id: request.id });
       const response = responses.shift() ?? { status: 200, size: 3 };
       return { ...response, body: { destroy: () => destroyed.push(response.status) } };
     },
+    hashes: ({ size }) =>
+      new PrefixHashes(
+        async () =>
+          (async function* () {
+            yield Buffer.from(hash, 'hex');
+          })(),
+        size,
+      ),
   });
   return { receiver, asked, gets, responses, destroyed, headers };
 }
 
 async function receivedOffer() {
   const [near, far] = offerNodes();
-  const { offer } = await near.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: false });
+  const { offer } = await near.offer(near.aid, { recipient: far.aid, source: { objectId: OBJECT }, temporary: false });
   near.deliver(far);
   return { near, far, id: offer.id, ...receiverOf(far) };
 }
@@ -440,13 +456,12 @@ test('progress is reported only for open offers to a local agent', async () => {
 test('the bytes of an offer are read from its sender, and a file of another size is rejected', async () => {
   const { near, far, id, receiver, responses, destroyed, headers } = await receivedOffer();
   const read = (range?: string) => receiver.read(far.aid, id, range, new AbortController().signal);
-  const { object, objectId } = await read();
-  assert.deepEqual([object.size, objectId], [3, OBJECT]);
+  assert.equal((await read()).size, 3);
   responses.push({ status: 206, size: 3 });
   await read('bytes=1-');
   assert.deepEqual(headers, [
-    { holder: near.aid, objectId: OBJECT },
-    { range: 'bytes=1-', holder: near.aid, objectId: OBJECT },
+    { holder: near.aid, id },
+    { range: 'bytes=1-', holder: near.aid, id },
   ]);
   assert.deepEqual(destroyed, []);
   responses.push({ status: 200, size: 4 }, { status: 304, size: 3 });
@@ -494,7 +509,8 @@ test('no notification is sent for an offer that has expired meanwhile', async (t
 
 test('ends of more offers than one batch are all reported, and retries back off', async (t) => {
   const [near, far] = offerNodes();
-  for (let i = 0; i < 20; i++) await near.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: false });
+  for (let i = 0; i < 20; i++)
+    await near.offer(near.aid, { recipient: far.aid, source: { objectId: OBJECT }, temporary: false });
   near.deliver(far);
   for (const { id } of far.offers.list(far.aid, 'in', true)) far.offers.decline(far.aid, id);
   await far.offers.start();
@@ -518,12 +534,12 @@ test('ends of more offers than one batch are all reported, and retries back off'
 
 test('a stop ends notes about offers before the store closes', async () => {
   const [near, far] = offerNodes();
-  const { offer } = await near.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: false });
+  const { offer } = await near.offer(near.aid, { recipient: far.aid, source: { objectId: OBJECT }, temporary: false });
   near.offers.withdraw(near.aid, offer.id);
   near.hangs = true;
   await near.offers.start();
   await near.clock.run(1);
-  const offering = near.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: false });
+  const offering = near.offer(near.aid, { recipient: far.aid, source: { objectId: OBJECT }, temporary: false });
   const failed = assert.rejects(offering, fails('cancelled'));
   await near.offers.stop();
   assert.deepEqual(
@@ -532,4 +548,141 @@ test('a stop ends notes about offers before the store closes', async () => {
   );
   near.db.close();
   await failed;
+});
+
+/** An offer of a file that is not hashed yet. */
+async function earlyOffer(source: OfferSource = { size: 3 }, temporary = true) {
+  const [near, far] = offerNodes();
+  near.files.set('plan.pdf', { size: 3, name: 'plan.pdf', objectId: null });
+  await near.offers.start();
+  const request = { recipient: far.aid, source, name: 'plan.pdf', temporary };
+  const { id } = (await near.offer(near.aid, request)).offer;
+  near.deliver(far);
+  const hashed = (objectId: string, isNew = true): void => near.hashing.get(id)?.resolve({ objectId, isNew });
+  return { near, far, id, hashed };
+}
+
+async function* nothing(): AsyncGenerator<Uint8Array> {}
+
+test('a file is offered with its size, and its hash is stored when the client has sent it', async (t) => {
+  const { near, far, id, hashed } = await earlyOffer();
+  t.after(() => near.offers.stop());
+  const [got] = far.offers.list(far.aid, 'in', true);
+  assert.deepEqual([got?.size, got?.objectId, got?.hashedBytes], [3, null, null]);
+  assert.deepEqual([near.offers.get(near.aid, id).objectId, near.offers.get(near.aid, id).hashedBytes], [null, 1]);
+  const sending = near.offers.upload(near.aid, id, nothing());
+  await assert.rejects(near.offers.upload(near.aid, id, nothing()), fails('wrong_state'));
+  near.clock.advance(UPLOAD_START_MS);
+  hashed(OBJECT);
+  const offer = await sending;
+  assert.deepEqual([offer.state, offer.objectId, offer.hashedBytes, offer.temporary], ['open', OBJECT, null, true]);
+  await assert.rejects(near.offers.upload(near.aid, id, nothing()), fails('wrong_state'));
+  await assert.rejects(far.offers.upload(far.aid, id, nothing()), fails('wrong_state'));
+});
+
+test('a file below files_root is offered before it is hashed, or by its object if that is known', async (t) => {
+  const { near, far, id, hashed } = await earlyOffer({ path: 'plan.pdf' });
+  t.after(() => near.offers.stop());
+  assert.equal(near.offers.get(near.aid, id).objectId, null);
+  hashed(OBJECT);
+  await turn();
+  assert.equal(near.offers.get(near.aid, id).objectId, OBJECT);
+  near.files.set('plan.pdf', { size: 3, name: 'plan.pdf', objectId: OBJECT });
+  const request = { recipient: far.aid, source: { path: 'plan.pdf' }, temporary: false };
+  assert.equal((await near.offer(near.aid, request)).offer.objectId, OBJECT);
+});
+
+test('an offer whose file changes, or is not sent, is withdrawn with this cause', async (t) => {
+  const message = 'The file changed while it was read. Try again.';
+  const changing = await earlyOffer({ path: 'plan.pdf' });
+  t.after(() => changing.near.offers.stop());
+  changing.near.hashing.get(changing.id)?.reject(new SvcError('wrong_state', { message }));
+  await turn();
+  const late = await earlyOffer();
+  t.after(() => late.near.offers.stop());
+  await late.near.clock.run(UPLOAD_START_MS);
+  const causes = [message, 'The file was not sent completely. Send it again.'];
+  for (const [i, { near, far, id }] of [changing, late].entries()) {
+    assert.deepEqual(
+      [near.offers.get(near.aid, id).state, near.offers.get(near.aid, id).problem],
+      ['withdrawn', causes[i]],
+    );
+    await near.clock.run(15_000);
+    near.deliver(far);
+    assert.equal(far.offers.get(far.aid, id).state, 'withdrawn');
+    assert.equal(near.mayRead(far.aid, id), false);
+  }
+});
+
+test('the end of an offer stops hashing its file', async (t) => {
+  const { near, far, id } = await earlyOffer();
+  t.after(() => near.offers.stop());
+  const sending = assert.rejects(near.offers.upload(near.aid, id, nothing()), { message: /The offer is declined\./ });
+  near.take(far.aid, NOTE_TYPE.fileNews, encodeEndNotice({ id, end: 'declined' }));
+  await sending;
+  const { state, problem } = near.offers.get(near.aid, id);
+  assert.deepEqual([state, problem], ['declined', null]);
+});
+
+test('after a restart or an interruption, the client can send the file again; otherwise the offer is withdrawn', async (t) => {
+  const { near, id, hashed } = await earlyOffer();
+  const interrupted = assert.rejects(near.offers.upload(near.aid, id, nothing()), fails('cancelled'));
+  near.hashing.get(id)?.reject(new SvcError('cancelled'));
+  await interrupted;
+  const stopped = assert.rejects(near.offers.upload(near.aid, id, nothing()));
+  await near.offers.stop();
+  await stopped;
+  assert.equal(near.offers.get(near.aid, id).state, 'open');
+
+  const restarted = near.restarted();
+  await restarted.start();
+  t.after(() => restarted.stop());
+  const sending = restarted.upload(near.aid, id, nothing());
+  hashed(OBJECT);
+  assert.equal((await sending).objectId, OBJECT);
+});
+
+test('an offer whose file was not hashed before a restart, and is not sent again, is withdrawn', async (t) => {
+  const { near, id } = await earlyOffer({ path: 'plan.pdf' });
+  await near.offers.stop();
+  const restarted = near.restarted();
+  await restarted.start();
+  t.after(() => restarted.stop());
+  await near.clock.run(UPLOAD_START_MS);
+  const { state, problem } = restarted.get(near.aid, id);
+  assert.deepEqual([state, problem], ['withdrawn', 'svcd stopped while it read the file. Send it again.']);
+});
+
+test('an object that existed before the offer of its file remains when the offer ends', async (t) => {
+  for (const isNew of [true, false]) {
+    const { near, id, hashed } = await earlyOffer();
+    t.after(() => near.offers.stop());
+    const sending = near.offers.upload(near.aid, id, nothing());
+    hashed(OBJECT, isNew);
+    await sending;
+    near.offers.withdraw(near.aid, id);
+    await near.clock.run(0);
+    assert.equal(near.objects.has(OBJECT), !isNew);
+  }
+});
+
+test('an equal request repeats an early offer whose result no client received', async () => {
+  const [near, far] = offerNodes();
+  const request = { recipient: far.aid, source: { size: 3 }, name: 'plan.pdf', temporary: true };
+  const first = await near.offers.offer(near.aid, request);
+  first.settle(false);
+  const second = await near.offers.offer(near.aid, request);
+  assert.equal(second.offer.id, first.offer.id);
+  assert.notEqual((await near.offers.offer(near.aid, { ...request, source: { size: 4 } })).offer.id, first.offer.id);
+  await assert.rejects(near.offers.offer(near.aid, { ...request, name: undefined }), fails('invalid_request'));
+  await near.offers.stop();
+});
+
+test('the recipient learns the hash of a file once', async () => {
+  const { far, id } = await earlyOffer();
+  const hashes = receiverOf(far).receiver.hashes(far.aid, id, new AbortController().signal);
+  assert.equal((await hashes.at(0)).toString('hex'), OBJECT);
+  assert.equal(far.offers.get(far.aid, id).objectId, OBJECT);
+  const others = receiverOf(far, OTHER).receiver.hashes(far.aid, id, new AbortController().signal);
+  await assert.rejects(others.at(0), fails('protocol_error'));
 });

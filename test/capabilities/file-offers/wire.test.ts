@@ -20,6 +20,7 @@ const decoded = (change: object) => decodeOffer(encodeCbor({ ...MAP, ...change }
 test('an offer is decoded as it was encoded, without or with a message', () => {
   assert.deepEqual(decodeOffer(encodeOffer(OFFER)), OFFER);
   assert.deepEqual(decodeOffer(encodeOffer({ ...OFFER, message: '' })), { ...OFFER, message: '' });
+  assert.deepEqual(decodeOffer(encodeOffer({ ...OFFER, objectId: null })), { ...OFFER, objectId: null });
   assert.equal(decoded({})?.message, '');
 });
 

@@ -24,7 +24,7 @@ function receive(near: ObjectNode, holder: Aid, more: object = {}) {
   return near.getter.getOffered({ ...request, ...more });
 }
 
-/** A source whose bytes arrive when the test says so. */
+/** A source whose bytes arrive when the test sends them. */
 function client() {
   const ready = { to: 0, more: Promise.withResolvers<void>(), error: null as Error | null };
   const wake = (): void => {

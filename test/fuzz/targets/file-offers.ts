@@ -20,6 +20,7 @@ const offer = decoder({
   edit: editCbor,
   seeds: () => [
     encodeOffer({ id: ID, objectId: OBJECT_ID, size: 0, name: 'plan.pdf', message: '' }),
+    encodeOffer({ id: ID, objectId: null, size: 5_000_000, name: 'film.mp4', message: '' }),
     encodeOffer({
       id: ID,
       objectId: OBJECT_ID,
@@ -31,7 +32,8 @@ const offer = decoder({
   decode: decodeOffer,
   encode: encodeOffer,
   check: ({ id, objectId, size, name, message }, bytes) => {
-    if (!/^[0-9a-f]{16}$/.test(id) || !/^[0-9a-f]{64}$/.test(objectId)) throw violation('an invalid id', bytes);
+    if (!/^[0-9a-f]{16}$/.test(id) || (objectId !== null && !/^[0-9a-f]{64}$/.test(objectId)))
+      throw violation('an invalid id', bytes);
     if (!Number.isSafeInteger(size) || size < 0 || size > MAX_OFFERED_BYTES) throw violation('an invalid size', bytes);
     if (Buffer.byteLength(name) > MAX_FILE_NAME_BYTES || message.length > MAX_OFFER_MESSAGE_CHARS)
       throw violation('a text over its limit', bytes);

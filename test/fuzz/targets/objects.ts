@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { headersOf } from '../../../src/capabilities/objects/object-response.ts';
 import { ObjectServer } from '../../../src/capabilities/objects/object-server.ts';
-import { RemoteObjects, verifiedBytes } from '../../../src/capabilities/objects/remote-objects.ts';
+import { objectResource, RemoteObjects, verifiedBytes } from '../../../src/capabilities/objects/remote-objects.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
@@ -50,11 +50,12 @@ const requests: FuzzTarget = {
       log: { ...silentLog, error: keep, child: () => ({ ...silentLog, error: keep }) },
       authorize: () => {},
       callers: { entered: () => {}, refused: () => {} },
+      offered: { open: async () => Promise.reject(new SvcError('not_found')) },
       objects: {
         open: async (_aid, objectId) => {
           if (objectId !== ID) throw new SvcError('not_found');
           const handle = await open(file);
-          return { objectId, name: 'object', size: CONTENT.length, handle, isIntact: async () => true };
+          return { tag: objectId, name: 'object', size: CONTENT.length, handle, isIntact: async () => true };
         },
       },
     });
@@ -65,6 +66,7 @@ const requests: FuzzTarget = {
         `GET /cas/${ID} HTTP/1.1\r\nHost: x\r\nRange: bytes=4-9\r\nIf-Range: "${ID}"\r\n\r\n`,
         `GET /cas/${ID} HTTP/1.1\r\nHost: x\r\nIf-None-Match: "${ID}"\r\n\r\n`,
         `GET /cas/${'0'.repeat(64)} HTTP/1.1\r\nHost: x\r\n\r\n`,
+        `GET /offers/${'0'.repeat(16)} HTTP/1.1\r\nHost: x\r\n\r\nGET /offers/${'0'.repeat(16)}/hashes HTTP/1.1\r\nHost: x\r\n\r\n`,
       ),
       run: async (input) => {
         const near = links.dial('object', NAMES);
@@ -122,7 +124,7 @@ const answers: FuzzTarget = {
         const answer = await new RemoteObjects({ caller }).read({
           local: NAMES.caller,
           holder: NAMES.called,
-          objectId: ID,
+          resource: objectResource(ID),
           method: 'GET',
           headers: {},
         });

@@ -17,10 +17,11 @@ function surfaceOf(node: OfferNode) {
   const taker = new OfferReceiver<RemoteObject>(node.offers, {
     get: async ({ dest }) => {
       asked.push(dest);
-      return brings.shift()?.() ?? { path: `/root/${dest}` };
+      return { objectId: OBJECT, ...((await brings.shift()?.()) ?? { path: `/root/${dest}` }) };
     },
-    progress: (objectId) => progress.get(objectId) ?? null,
+    progress: (_aid, id) => progress.get(id) ?? null,
     read: () => assert.fail('unexpected read'),
+    hashes: () => assert.fail('unexpected read'),
   });
   const run = operationRunner(fileOfferOperations, fileOfferHandlers({ offers: node.offers, taker }));
   return { run, asked, brings, progress };
@@ -59,7 +60,7 @@ test('an offer is shown to both sides, and received below files_root with its pr
     () => promise,
   );
   const accepting = recipient.run('fileOfferAccept', { params });
-  recipient.progress.set(OBJECT, 2);
+  recipient.progress.set(id, 2);
   const during = await recipient.run('fileOfferGet', { params });
   assert.deepEqual([Reflect.get(Object(during), 'received_bytes'), Reflect.get(Object(during), 'state')], [2, 'open']);
   resolve({ path: '/root/received/plan (1).pdf' });

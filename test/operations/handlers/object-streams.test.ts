@@ -96,7 +96,7 @@ test('an upload is stored for its agent under its name and length, and counts as
     objects: {
       store: async (aid, source, name, size) => {
         heard.push(aid, name, size, String(await drain(source)));
-        return { objectId: OBJECT_ID, size: 11, name: 'x', url: `svc://${aid}/cas/${OBJECT_ID}` };
+        return { objectId: OBJECT_ID, size: 11, name: 'x', url: `svc://${aid}/cas/${OBJECT_ID}`, isNew: true };
       },
     },
     requireAgent: (aid) => {
@@ -156,7 +156,7 @@ async function begunUpload(t: TestContext, clock: TestClock) {
     objects: {
       store: async (aid, source) => {
         for await (const _ of source) read.resolve();
-        return { objectId: OBJECT_ID, size: 0, name: '', url: `svc://${aid}` };
+        return { objectId: OBJECT_ID, size: 0, name: '', url: `svc://${aid}`, isNew: true };
       },
     },
   });
@@ -208,8 +208,8 @@ test('an object is read as this node, with the condition and range of the client
   const asked: unknown[] = [];
   const { objectRead } = handlersOf({
     remote: {
-      read: async ({ local, holder, objectId, method, headers, signal }) => {
-        asked.push(local, holder, objectId, method, headers['range'], signal?.aborted);
+      read: async ({ local, holder, resource, method, headers, signal }) => {
+        asked.push(local, holder, resource.tag, method, headers['range'], signal?.aborted);
         return remoteObject();
       },
     },

@@ -6,6 +6,8 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { RANGE_BYTES } from '../../../src/foundation/domain/objects.ts';
+import { PrefixHash } from '../../../src/foundation/prefix-hashes.ts';
 import { AnsweringDaemon } from '../../support/answering-daemon.ts';
 import { runSvc } from '../../support/cli-run.ts';
 import { newIdentity } from '../../support/identities.ts';
@@ -33,6 +35,12 @@ function serve(response: ServerResponse, bytes: Buffer, from: number, count = Nu
   response.write(rest.subarray(0, count), () => setImmediate(() => response.destroy()));
 }
 
+function prefixes(bytes: Buffer): Buffer {
+  const hash = new PrefixHash();
+  hash.update(bytes);
+  return hash.list();
+}
+
 /** A daemon with one offered file. */
 async function offering(t: TestContext, { name = 'plan.pdf', bytes = BYTES, content }: Sender) {
   const offer = {
@@ -46,11 +54,16 @@ async function offering(t: TestContext, { name = 'plan.pdf', bytes = BYTES, cont
     const from = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0);
     asked.push(from === 0 ? line : `${line} from ${from}`);
     if (line.endsWith('/content')) return (content ?? serveAll)(response, from, turn++);
-    const body = line.startsWith('GET /file-offers')
-      ? { offers: [offer] }
-      : line.startsWith('POST')
+    const first = /hashes\?from=(\d+)$/.exec(line)?.[1];
+    if (first !== undefined) return void response.end(prefixes(bytes).subarray(32 * Number(first)));
+    const body =
+      line === `GET /file-offers/${ID}`
         ? offer
-        : { aliases: {}, agents: [] };
+        : line.startsWith('GET /file-offers')
+          ? { offers: [offer] }
+          : line.startsWith('POST')
+            ? offer
+            : { aliases: {}, agents: [] };
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   });
   const serveAll = (response: ServerResponse, from: number): void => serve(response, bytes, from);
@@ -106,6 +119,26 @@ test('resumes an old partial file, and restarts if it is another file', async (t
     assert.deepEqual(world.asked('/content'), [`GET /file-offers/${ID}/content${first}`]);
     assert.ok(readFileSync(join(world.folder, 'plan.pdf')).equals(BYTES));
   }
+});
+
+test('requests only a wrong range again, and gives up before the rest of the file', async (t) => {
+  const bytes = someBytes(RANGE_BYTES + 100_000);
+  const wrong = Buffer.from(bytes);
+  wrong[RANGE_BYTES + 3] = (wrong[RANGE_BYTES + 3] ?? 0) ^ 1;
+  const once = await offering(t, {
+    bytes,
+    content: (response, from, turn) => serve(response, turn === 0 ? wrong : bytes, from),
+  });
+  const { code, stderr } = await once.receive({}, '-y');
+  assert.equal(code, 0, stderr);
+  assert.ok(readFileSync(join(once.folder, 'plan.pdf')).equals(bytes));
+  assert.equal(once.asked('/content').length, 2);
+  assert.match(once.asked('/content')[1] ?? '', new RegExp(` from ${RANGE_BYTES}$`));
+  const always = await offering(t, { bytes, content: (response, from) => serve(response, wrong, from) });
+  const failed = await always.receive({}, '-y');
+  assert.match(failed.stderr, /do not match the offered file/);
+  assert.equal(always.asked('/content').length, 3);
+  assert.equal(statSync(join(always.folder, PART)).size, RANGE_BYTES);
 });
 
 test('discards bytes that do not match the offer', async (t) => {
@@ -198,7 +231,7 @@ test('stores a file again if its object disappears with another offer', async (t
   let offers = 0;
   const daemon = await AnsweringDaemon.start(t, (line) => {
     if (line.startsWith(`GET /agents/${aid}/cas`)) return [200, { objects: [{ object_id, size: 2 }] }];
-    if (line.startsWith(`POST /agents/${aid}/cas`)) return [200, { object_id, size: 2, name: 'plan.pdf', url: '' }];
+    if (line.endsWith('/content')) return [200, {}];
     if (line.startsWith('POST') && offers++ === 0) return [404, { error: 'not_found', message: 'Gone.' }];
     if (line.startsWith('POST')) return [200, { id: ID, delivered: true }];
     if (line.includes('/file-offers/')) return [200, { id: ID, peer, name: 'plan.pdf', size: 2, state: 'open' }];
@@ -210,7 +243,7 @@ test('stores a file again if its object disappears with another offer', async (t
   assert.equal(daemon.asked.filter((line) => line.startsWith('POST')).length, 3);
 });
 
-test('a file is hashed before it is stored only if the agent has an object of its size', async (t) => {
+test('a file is offered with its size before its bytes are sent, or by its hash if the agent has it', async (t) => {
   const file = join(temporaryDirectory(t), 'film.mp4');
   writeFileSync(file, '{}');
   const object_id = sha256(Buffer.from('{}'));
@@ -220,7 +253,7 @@ test('a file is hashed before it is stored only if the agent has an object of it
   ] as const) {
     const daemon = await AnsweringDaemon.start(t, (line) => {
       if (line.startsWith(`GET /agents/${aid}/cas`)) return [200, { objects: [{ object_id, size }] }];
-      if (line.startsWith(`POST /agents/${aid}/cas`)) return [200, { object_id, size: 2, name: 'film.mp4', url: '' }];
+      if (line.endsWith('/content')) return [200, {}];
       if (line.startsWith('POST')) return [200, { id: ID, delivered: true }];
       if (line.includes('/file-offers/')) return [200, { id: ID, peer, name: 'film.mp4', size: 2, state: 'open' }];
       return [200, { files_root: '', aliases: {}, agents: [] }];
@@ -228,11 +261,33 @@ test('a file is hashed before it is stored only if the agent has an object of it
     const args = ['send', file, peer, '--aid', aid, '--no-wait'];
     const { code, stderr } = await runSvc(args, { env: { SVC_API: daemon.api }, terminal: true });
     assert.equal(code, 0, stderr);
-    assert.equal(
-      daemon.asked.some((line) => line.startsWith(`POST /agents/${aid}/cas`)),
-      stores,
-    );
+    const posts = daemon.asked.filter((line) => line.startsWith('POST'));
+    const offer = `POST /agents/${aid}/file-offers`;
+    assert.deepEqual(posts, stores ? [offer, `${offer}/${ID}/content`] : [offer]);
     assert.match(stderr, stores ? /storing {2}film\.mp4/ : /hashing {2}film\.mp4/);
     assert.equal(/hashing/.test(stderr), !stores);
   }
+});
+
+test('the cause is shown if a file cannot be sent, and the state if its offer ends meanwhile', async (t) => {
+  const file = join(temporaryDirectory(t), 'film.mp4');
+  writeFileSync(file, '{}');
+  const problem = 'The file changed while it was read. Try again.';
+  const send = async (upload: number, ended: object) => {
+    const daemon = await AnsweringDaemon.start(t, (line) => {
+      if (line.startsWith(`GET /agents/${aid}/cas`)) return [200, { objects: [] }];
+      if (line.endsWith('/content')) return [upload, { error: 'wrong_state', message: problem }];
+      if (line.startsWith('POST')) return [200, { id: ID, delivered: true }];
+      if (line.includes('/file-offers/')) return [200, { id: ID, peer, name: 'film.mp4', size: 2, ...ended }];
+      return [200, { files_root: '', aliases: {}, agents: [] }];
+    });
+    return await runSvc(['send', file, peer, '--aid', aid], { env: { SVC_API: daemon.api } });
+  };
+  const changed = await send(409, { state: 'withdrawn', problem });
+  assert.equal(changed.code, 1);
+  assert.match(changed.stderr, /The file changed while it was read/);
+  const declined = await send(409, { state: 'declined' });
+  assert.match(declined.stderr, /film\.mp4 was not received: the offer is declined\./);
+  const hashed = await send(200, { state: 'withdrawn', problem });
+  assert.match(hashed.stderr, /film\.mp4 was not received: The file changed while it was read/);
 });

@@ -10,7 +10,15 @@ import { codeOf, SvcError } from '../../../foundation/errors.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import { addFile, download, type OfferAnswer, ProgressLine, progressText, TransferSpeed } from '../file-transfer.ts';
+import {
+  download,
+  type OfferAnswer,
+  ProgressLine,
+  pathInRoot,
+  progressText,
+  TransferSpeed,
+  uploadOffered,
+} from '../file-transfer.ts';
 import { prompt } from '../input.ts';
 import type { Names } from '../names.ts';
 import type { ACTING_AGENT } from '../options.ts';
@@ -24,6 +32,8 @@ import { formatTable, safeLine, type WrappedText } from '../text.ts';
 const HASH_READ_BYTES: number = 1024 * 1024;
 /** Polling interval for the state of an offer, milliseconds. */
 const POLL_INTERVAL_MS = 500;
+/** A daemon that restarts answers again in this time, milliseconds. */
+const RESTART_MS = 60_000;
 /** A transfer without progress for this time is shown as waiting, milliseconds. */
 const SHOWN_SILENCE_MS = 3_000;
 
@@ -85,8 +95,7 @@ async function objectsOfSize({ client }: CliContext, aid: string, size: number):
 }
 
 /** The ID of a file if the agent already has it. Files of another size are not hashed, because storing them does that. */
-async function knownObject(context: CliContext, aid: string, file: string): Promise<string | null> {
-  const size = await sizeOf(file);
+async function knownObject(context: CliContext, aid: string, file: string, size: number): Promise<string | null> {
   const candidates = await objectsOfSize(context, aid, size);
   if (candidates.size === 0) return null;
   const objectId = await hashOf(context, file, size);
@@ -102,31 +111,63 @@ interface SendRequest {
 }
 
 /**
- * Offers a file. The daemon stores its bytes while the offer is open.
+ * Offers a file: as an object that the agent has already, as a file in files_root, or with its size, before its bytes
+ * are sent to the daemon.
  * @throws SvcError `not_found`, `invalid_request` for a folder, and other errors of the daemon
  */
 async function offerFile(context: CliContext, { aid, file, recipient, name, message }: SendRequest) {
-  const objectId = await knownObject(context, aid, file);
+  const size = await sizeOf(file);
+  const objectId = await knownObject(context, aid, file, size);
   const shown = name ?? basename(file);
   const said = message === undefined ? {} : { message };
-  const offer = (object_id: string, temporary: boolean) =>
-    context.client.fileOffer({ aid, recipient, object_id, name: shown, temporary, ...said });
-  const store = async () => offer((await addFile(context, aid, file, shown)).object_id, true);
+  const offer = (source: { object_id: string } | { path: string } | { size: number }, temporary: boolean) =>
+    context.client.fileOffer({ aid, recipient, name: shown, temporary, ...source, ...said });
   // The object may have belonged to another offer that ended in between.
   const known =
     objectId === null
       ? null
-      : await offer(objectId, false).catch((error: unknown) => {
+      : await offer({ object_id: objectId }, false).catch((error: unknown) => {
           if (error instanceof SvcError && error.code === 'not_found') return null;
           throw error;
         });
-  const { id, delivered } = known ?? (await store());
-  return { ...(await context.client.fileOfferGet({ aid, id })), delivered };
+  const path = known === null ? await pathInRoot(context, file) : null;
+  const isUpload = known === null && path === null;
+  const { id, delivered } = known ?? (await offer(path === null ? { size } : { path }, true));
+  return { ...(await context.client.fileOfferGet({ aid, id })), delivered, isUpload };
+}
+
+/**
+ * Sends the bytes of an offer to the daemon, again if it restarts. If the offer ends meanwhile, its state tells why. If
+ * the file cannot be sent, the offer is withdrawn.
+ * @throws SvcError `cancelled`, `not_found`, `wrong_state`, and other errors of the daemon
+ */
+async function sendBytes(context: CliContext, aid: string, offer: OfferAnswer, file: string): Promise<void> {
+  const { client, io } = context;
+  const { id } = offer;
+  for (let retryUntil: number | null = null; ; ) {
+    try {
+      return await uploadOffered(context, aid, offer, file);
+    } catch (error) {
+      const code = error instanceof SvcError ? error.code : null;
+      retryUntil ??= performance.now() + RESTART_MS;
+      if (code === 'daemon_unreachable' && performance.now() < retryUntil) {
+        await pause(POLL_INTERVAL_MS, undefined, io.signal === undefined ? {} : { signal: io.signal }).catch(() => {});
+        continue;
+      }
+      const { state } = await client.fileOfferGet({ aid, id }).catch(() => offer);
+      if (state !== 'open' && state !== 'withdrawn') return;
+      if (state === 'open') await client.fileOfferWithdraw({ aid, id }).catch(() => {});
+      throw code === 'cancelled'
+        ? new SvcError('cancelled', { message: 'svcd has not received the whole file, so the offer is withdrawn.' })
+        : error;
+    }
+  }
 }
 
 /** The progress of an offer, and what it waits for. */
 function sendingText(offer: OfferAnswer, isStill: boolean, perSecond: number | null): string {
-  const { name, size, sent_bytes: sent = 0 } = offer;
+  const { name, size, sent_bytes: sent = 0, hashed_bytes: hashed } = offer;
+  if (sent === 0 && hashed !== undefined) return `hashing  ${progressText(name, hashed, size, null)}`;
   if (sent === 0) return `${safeLine(name)}  waiting: not accepted yet`;
   return isStill
     ? `${progressText(name, sent, size, null)}  waiting: the receiver requests no bytes`
@@ -188,20 +229,31 @@ function sending(svc: CommandGroup<typeof ACTING_AGENT>): void {
     run: async (context, { aid, file, agent, name, message, wait }) => {
       const recipient = await context.aid(agent);
       const made = await context.progress('Offering', offerFile(context, { aid, file, recipient, name, message }));
-      if (!wait) return made;
+      const { isUpload, ...offer } = made;
       const shown = (await context.names(made)).shown(made.peer);
-      context.info(
-        `${made.delivered ? 'Offered' : `${shown} is offline; the offer is queued`}. ${shown} accepts it with "svc receive". Ctrl-C stops waiting and keeps the offer. This machine must be reachable when the file is received.`,
-      );
-      return { ...(await waitForReceipt(context, aid, made)), delivered: made.delivered };
+      const begins = isUpload
+        ? 'Ctrl-C stops waiting; until the file is stored, it withdraws the offer'
+        : 'Ctrl-C stops waiting and keeps the offer';
+      if (wait)
+        context.info(
+          `${made.delivered ? 'Offered' : `${shown} is offline; the offer is queued`}. ${shown} accepts it with "svc receive". ${begins}. This machine must be reachable when the file is received.`,
+        );
+      if (isUpload) await sendBytes(context, aid, offer, file);
+      const { delivered } = made;
+      return {
+        ...(await (wait ? waitForReceipt(context, aid, offer) : context.client.fileOfferGet({ aid, id: made.id }))),
+        delivered,
+      };
     },
     text: ({ id, peer, name, size, state }) =>
       state === 'open'
         ? `Offered ${safeLine(name)} (${shortSize(size)}) to ${peer}. "svc files list" shows its state, "svc files withdraw ${id}" withdraws it.`
         : `${peer} has ${state === 'taken' ? 'received' : `not received`} ${safeLine(name)}${state === 'taken' ? '' : `: ${state}`}.`,
     quiet: ({ id }) => id,
-    fails: ({ state, name }) =>
-      state !== 'open' && state !== 'taken' && `${safeLine(name)} was not received: the offer is ${state}.`,
+    fails: ({ state, name, problem }) =>
+      state !== 'open' &&
+      state !== 'taken' &&
+      `${safeLine(name)} was not received: ${problem === undefined ? `the offer is ${state}.` : safeLine(problem)}`,
   });
 }
 
@@ -247,12 +299,12 @@ async function wish(context: CliContext, offer: OfferAnswer): Promise<'take' | '
   return /^d(ecline)?$/i.test(answer) ? 'decline' : 'leave';
 }
 
-/** True if an offer was withdrawn, declined, or has expired. */
-async function isOver({ client }: CliContext, aid: string, id: string): Promise<boolean> {
+/** The state of an offer; `open` if svcd cannot tell. */
+async function stateOf({ client }: CliContext, aid: string, id: string): Promise<OfferAnswer['state']> {
   try {
-    return (await client.fileOfferGet({ aid, id })).state !== 'open';
+    return (await client.fileOfferGet({ aid, id })).state;
   } catch {
-    return false;
+    return 'open';
   }
 }
 
@@ -266,16 +318,21 @@ async function discardOver({ client }: CliContext, aid: string, folder: string):
 
 async function take(context: CliContext, aid: string, offer: OfferAnswer, folder: string): Promise<Received> {
   await using file = await ReceivedFile.open(folder, offer.id);
+  let objectId: string;
   try {
-    await download(context, aid, offer, file);
+    objectId = await download(context, aid, offer, file);
   } catch (error) {
-    if (await isOver(context, aid, offer.id)) await file.discard();
-    throw error;
+    const state = await stateOf(context, aid, offer.id);
+    if (state === 'open') throw error;
+    await file.discard();
+    throw state === 'withdrawn'
+      ? new SvcError('wrong_state', { message: `The sender withdrew ${safeLine(offer.name)}.`, cause: error })
+      : error;
   }
   const path = await file.finish(offer.name, FILE_MODE & ~process.umask());
   await context.client.fileOfferTaken({ aid, id: offer.id });
-  const { id: offer_id, object_id, peer: from, name, size } = offer;
-  return { offer_id, object_id, from, name, size, path };
+  const { id: offer_id, peer: from, name, size } = offer;
+  return { offer_id, object_id: objectId, from, name, size, path };
 }
 
 /** A path relative to the current folder, if that is shorter. */
@@ -335,7 +392,9 @@ function listText({ offers }: AnswerOf<'fileOfferList'>, names: Names): WrappedT
       relativeTime(one.at, now),
       one.state === 'open' && (one.sent_bytes ?? 0) > 0
         ? `${Math.floor((100 * (one.sent_bytes ?? 0)) / one.size)} %`
-        : one.state,
+        : one.problem === undefined
+          ? one.state
+          : `${one.state}: ${one.problem}`,
     ]),
     'No files are offered.',
   );
