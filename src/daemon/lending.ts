@@ -115,7 +115,7 @@ export function buildLending(foundation: Foundation, parts: LendingParts) {
       listeners: () => listenersOf(config.tls_listen, { host: dhtListen.host, port: records.address.port }),
       helps: () => config.help_others && (isNamed || parts.helps()),
       isKnown: (nodeKey) => known.has(nodeKey),
-      openAccount: (source) => budgets.open(source),
+      openAccount: (client) => budgets.open(client),
       mayDial: (address) => dialGuard.mayDial(address),
       localHost: (host) => places.localHost(host),
       localPort: (address) => places.localPort(address),

@@ -91,6 +91,8 @@ export interface SwitchedCall {
 export interface HttpCallerOptions {
   /** Purpose of the links: a service (`http`, the default), the API of a node, or objects. */
   readonly purpose?: 'http' | 'admin' | 'object';
+  /** As in `OpenOptions`, for agents that a search found. */
+  readonly isUnasked?: boolean;
   /** Signs the calls of agents that give evidence. If omitted, no call is signed. */
   readonly signer?: Pick<CallSigner, 'signs' | 'sign'>;
   /** Asks the owner of an agent that refused a call. If omitted, refusals are final. */
@@ -368,7 +370,9 @@ export class HttpCaller {
     accessToken: string | undefined,
     trace: TracedRequest | undefined,
   ): Promise<LinkStream> {
-    const options = { timeoutMs: OPEN_TIMEOUT_MS, accessToken, bulk: true, ...(trace === undefined ? {} : { trace }) };
+    const { isUnasked = false } = this.#options;
+    const traced = trace === undefined ? {} : { trace };
+    const options = { timeoutMs: OPEN_TIMEOUT_MS, accessToken, bulk: true, isUnasked, ...traced };
     try {
       return await this.#links.open(local, remote, this.#options.purpose ?? 'http', options);
     } catch (error) {

@@ -377,6 +377,14 @@ export class Hub {
     return origin === 'found' && this.#deps.labels()[aid] !== undefined ? 'book' : origin;
   }
 
+  /** Whether the owner chose an agent: by name, by a label, or by a tool that it accepted. */
+  isChosen({ local, remote }: Pair): boolean {
+    const { store } = this.#deps;
+    const source = store.source(local, remote);
+    if (source === null) return false;
+    return this.#originOf(source) !== 'found' || store.tools(source.id).some(({ accepted }) => accepted !== null);
+  }
+
   /** Adds agents that have a label. */
   #addBook(local: Aid): void {
     const { store, clock, labels } = this.#deps;

@@ -11,16 +11,17 @@ import { HubStore } from '../../foundation/store/hub.ts';
 import type { Capabilities } from '../capabilities.ts';
 import type { Foundation } from '../foundation.ts';
 
-type Parts = Pick<Capabilities, 'caller' | 'remoteCards' | 'addressBook' | 'nodeEvents'>;
+type Parts = Pick<Capabilities, 'caller' | 'foundCaller' | 'remoteCards' | 'addressBook' | 'nodeEvents'>;
 
 /** @param catalog finds agents on the network */
 export function buildHub(
   { life, clock, log, store }: Foundation,
-  { caller, remoteCards, addressBook, nodeEvents }: Parts,
+  { caller, foundCaller, remoteCards, addressBook, nodeEvents }: Parts,
   catalog: Catalog,
 ): Hub {
+  const limits = { maxBytes: MAX_HUB_ANSWER_BYTES, maxValues: MAX_HUB_ANSWER_VALUES };
   const fetch = ({ local, remote }: Pair) =>
-    agentFetch(caller, local, remote, { maxBytes: MAX_HUB_ANSWER_BYTES, maxValues: MAX_HUB_ANSWER_VALUES });
+    agentFetch(hub.isChosen({ local, remote }) ? caller : foundCaller, local, remote, limits);
   const hub: Hub = new Hub({
     clock,
     log: log.child('hub'),

@@ -234,8 +234,10 @@ export function buildCalls(
   onDeleted((aid) => callServer.drop(aid));
   const signer = new CallSigner(clock, (aid) => (evidence.isOn(aid) ? registry.identity(aid) : null), randomBytes);
   const caller = new HttpCaller(links, clock, { signer, askOwner, traces });
+  const foundCaller = new HttpCaller(links, clock, { signer, traces, isUnasked: true });
   const adminCaller = new HttpCaller(links, clock, { purpose: 'admin' });
   life.defer(() => caller.stop());
+  life.defer(() => foundCaller.stop());
   life.defer(() => adminCaller.stop());
-  return { callServer, caller, adminCaller, callerKey: keyOf };
+  return { callServer, caller, foundCaller, adminCaller, callerKey: keyOf };
 }

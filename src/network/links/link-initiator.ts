@@ -83,6 +83,8 @@ export interface Opening {
   readonly silence?: NodeSilence | undefined;
   /** As in `OpenOptions`. */
   readonly trace?: OpeningTrace | undefined;
+  /** As in `OpenOptions`. */
+  readonly isUnasked: boolean;
   readonly signal: AbortSignal;
 }
 

@@ -110,7 +110,8 @@ export class AgentLinks implements Links, LinkPaths {
     const { first, silence, trace } = options;
     const isBulk = options.bulk === true;
     const relays = options.disableRelay !== true;
-    const opening = { caller, names, relays, first, isBulk, silence, trace, signal: limit.signal };
+    const isUnasked = options.isUnasked === true;
+    const opening = { caller, names, relays, first, isBulk, silence, trace, isUnasked, signal: limit.signal };
     const here = await this.#isHere(remote, limit.signal);
     if (here) {
       const link = await asStep(trace, 'link', () => this.#openHere(names, limit.signal)).catch((error: unknown) => {
@@ -292,13 +293,14 @@ export class AgentLinks implements Links, LinkPaths {
   }
 
   async #openAt(location: AgentLocation, opening: Omit<Opening, 'place'>): Promise<LinkStream> {
-    const { names } = opening;
+    const { names, isUnasked } = opening;
     if (equalBytes(location.nodeKey, this.#dependencies.pool.nodeKey)) throw new Refusal(STATUS.notHere);
     this.#called.set(toHex(location.nodeKey), names.called);
     const link = await this.#opening.open({ ...opening, place: location });
     this.#metOn.set(names.called, location.nodeKey);
     this.#met.note(location.nodeKey, { local: names.caller, remote: names.called });
-    if (names.purpose === 'http' || isTunnel(names.purpose)) this.#dependencies.pool.known.note(location.nodeKey);
+    const isUse = names.purpose === 'http' || isTunnel(names.purpose);
+    if (isUse && !isUnasked) this.#dependencies.pool.known.note(location.nodeKey);
     return link;
   }
 }

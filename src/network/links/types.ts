@@ -142,6 +142,8 @@ export interface OpenOptions {
   readonly silence?: NodeSilence;
   /** Records the steps. */
   readonly trace?: OpeningTrace;
+  /** True if the owner did not choose the agent: its node does not become known, so it can evict no stranger. */
+  readonly isUnasked?: boolean;
   /** True if many bytes may follow. If packet loss slows the link down, it continues on a lane, if one is possible. */
   readonly bulk?: boolean;
 }

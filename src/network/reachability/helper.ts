@@ -7,12 +7,11 @@ import { toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
-import type { QuotaHolder } from '../../foundation/quota.ts';
 import { RateQuota } from '../../foundation/rate-limit.ts';
 import type { KnownNodes } from '../known-nodes.ts';
 import { FIRST_MAPPED_PORT } from '../transport/udp-socket.ts';
 import { perMinute } from './punch-guard.ts';
-import type { Relay, RelayOffer } from './relay.ts';
+import type { Relay, RelayHolder, RelayOffer } from './relay.ts';
 import {
   decodeHelperRequest,
   decodeIntroductionAnswer,
@@ -162,7 +161,7 @@ export class Helper {
     }
   }
 
-  #holder({ nodeKey, address, source = address.host }: ObservedNode): QuotaHolder {
+  #holder({ nodeKey, address, source = address.host }: ObservedNode): RelayHolder {
     return { node: toHex(nodeKey), source, named: this.#deps.known.has(nodeKey) };
   }
 
@@ -180,8 +179,8 @@ export class Helper {
     return rate;
   }
 
-  #openRelay({ address, source }: ObservedNode, called: Address): RelayOffer {
-    const offer = this.#deps.relay?.open(address.host, called.host, source) ?? null;
+  #openRelay(caller: ObservedNode, called: Address): RelayOffer {
+    const offer = this.#deps.relay?.open(caller.address.host, called.host, this.#holder(caller)) ?? null;
     if (offer === null) throw new SvcError('rate_limited');
     return offer;
   }

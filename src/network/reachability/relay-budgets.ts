@@ -3,7 +3,7 @@
  * sessions and lent ports share them.
  */
 import { type Clock, DAY_MS } from '../../foundation/clock.ts';
-import { sourceGroupOf } from '../../foundation/quota.ts';
+import { type QuotaHolder, sourceGroupOf } from '../../foundation/quota.ts';
 
 /** Relayed bytes per second. */
 export const RELAY_BYTES_PER_S: number = 16 * 1024 * 1024;
@@ -13,6 +13,8 @@ export const RELAY_BYTES_PER_S_PER_SOURCE: number = 8 * 1024 * 1024;
 export const RELAY_BYTES_PER_DAY: number = 64 * 1024 ** 3;
 /** Relayed bytes per day of one source. */
 export const RELAY_BYTES_PER_DAY_PER_SOURCE: number = 8 * 1024 ** 3;
+/** Part of all relayed bytes, and of all sessions, that only known nodes use. */
+export const RESERVED_RELAY_PART = 0.25;
 /** Limit of one network (an IPv4 /24 or IPv6 /48), as a multiple of the limit of one source. */
 export const SOURCES_PER_NETWORK = 2;
 /** Sources and networks whose usage of the day is stored. The oldest without a session is evicted first. */
@@ -89,27 +91,39 @@ export class RelayBudgets {
   readonly #limits: RelayByteLimits;
   readonly #clock: Clock;
   readonly #all: Budget;
+  readonly #strangers: Budget;
   readonly #budgets = new Map<string, Budget>();
   #day: number;
 
   constructor(limits: RelayByteLimits, { clock }: { readonly clock: Clock }) {
     this.#limits = limits;
     this.#clock = clock;
-    this.#all = new Budget(limits.bytesPerSecond, limits.bytesPerDay, clock.monotonic());
+    const budget = (part: number): Budget =>
+      new Budget(part * limits.bytesPerSecond, part * limits.bytesPerDay, clock.monotonic());
+    this.#all = budget(1);
+    this.#strangers = budget(1 - RESERVED_RELAY_PART);
     this.#day = this.#today();
   }
 
-  /** Opens an account for a session of a source, as in `QuotaHolder`; null if a budget of the day is used up. */
-  open(host: string): RelayAccount | null {
+  /**
+   * Opens an account for a session of a source; null if a budget of the day is used up. Known nodes have no limit per
+   * source and network, and they alone use the reserved part.
+   */
+  open({
+    source: host,
+    named: isKnown,
+  }: Pick<QuotaHolder, 'named'> & { readonly source: string }): RelayAccount | null {
     this.#startDayIfNew();
     const group = sourceGroupOf(host);
     const source = `source ${group.source}`;
     const network = `network ${group.network}`;
-    const named = [
-      [source, this.#budget(source, 1)],
-      [network, this.#budget(network, SOURCES_PER_NETWORK)],
-    ] as const;
-    const budgets = [...named.map(([, budget]) => budget), this.#all];
+    const named: readonly (readonly [string, Budget])[] = isKnown
+      ? []
+      : [
+          [source, this.#budget(source, 1)],
+          [network, this.#budget(network, SOURCES_PER_NETWORK)],
+        ];
+    const budgets = [...named.map(([, budget]) => budget), ...(isKnown ? [] : [this.#strangers]), this.#all];
     if (budgets.some(({ isUsedUp }) => isUsedUp)) return null;
     for (const [name, budget] of named) {
       budget.users++;
@@ -163,6 +177,7 @@ export class RelayBudgets {
     if (today === this.#day) return;
     this.#day = today;
     this.#all.startDay();
+    this.#strangers.startDay();
     for (const [name, budget] of this.#budgets)
       if (budget.users === 0) this.#budgets.delete(name);
       else budget.startDay();

@@ -6,7 +6,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { subscriberOf } from '../../foundation/ip.ts';
 import type { Log } from '../../foundation/log.ts';
-import { Quota, type QuotaShare } from '../../foundation/quota.ts';
+import { Quota, type QuotaHolder, type QuotaShare } from '../../foundation/quota.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import { bindAnyPort, QUIC_INITIAL_BYTES } from '../transport/udp-socket.ts';
 import {
@@ -14,6 +14,7 @@ import {
   RELAY_BYTES_PER_DAY_PER_SOURCE,
   RELAY_BYTES_PER_S,
   RELAY_BYTES_PER_S_PER_SOURCE,
+  RESERVED_RELAY_PART,
   type RelayAccount,
   RelayBudgets,
   type RelayByteLimits,
@@ -268,6 +269,13 @@ interface RelayDependencies {
   readonly budgets?: RelayBudgets;
 }
 
+/** A node that is charged for a session. */
+export type RelayHolder = QuotaHolder & { readonly source: string };
+
+function strangerAt(host: string): RelayHolder {
+  return { node: subscriberOf(host), source: host, named: false };
+}
+
 export class Relay {
   readonly #limits: RelayLimits;
   readonly #deps: RelayDependencies;
@@ -285,6 +293,7 @@ export class Relay {
       perSource: this.#limits.sessionsPerSource,
       perNetwork: SOURCES_PER_NETWORK * this.#limits.sessionsPerSource,
       total: this.#limits.sessions,
+      reserved: Math.floor(RESERVED_RELAY_PART * this.#limits.sessions),
     });
   }
 
@@ -297,17 +306,17 @@ export class Relay {
    * Opens a session; null if a limit is reached, or the system has no ports.
    * @param callerHost where the caller is seen. Its handshake must be sent from there
    * @param calledHost where the called node is seen. Its token must be sent from there
-   * @param charged the source of the caller, which is charged
+   * @param holder the caller, which is charged. Default: a stranger at its host
    */
-  open(callerHost: string, calledHost: string, charged: string = callerHost): RelayOffer | null {
-    const source = subscriberOf(charged);
-    const account = this.#budgets.open(charged);
+  open(callerHost: string, calledHost: string, holder: RelayHolder = strangerAt(callerHost)): RelayOffer | null {
+    const { source } = holder;
+    const account = this.#budgets.open(holder);
     if (account === null) return null;
     const onEvict = (): void => {
       if (evictable !== null) this.#close(evictable);
     };
     let evictable: OpenSession | null = null;
-    const share = this.#quota.take({ node: source, source: charged, named: false }, { onEvict });
+    const share = this.#quota.take(holder, { onEvict });
     if (share === null) {
       account.close();
       return null;

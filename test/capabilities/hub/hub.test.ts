@@ -603,3 +603,19 @@ test('the tools of a replaced server are found and called without waiting', asyn
   );
   await assert.rejects(hub.refresh(local, newIdentity().aid, signal), { code: 'not_found' });
 });
+
+test('an agent that a search found is chosen once the owner accepts a tool of it or gives it a label', async (t) => {
+  const { hub, local, lists, labels, network } = world(t);
+  const [first, second] = [newIdentity().aid, newIdentity().aid];
+  for (const aid of [first, second]) lists.set(aid, [tool('greet')]);
+  network.push(first, second);
+  await hub.find(local, { query: 'greet', limit: 10, from: 'network' }, signal);
+  const isChosen = () => [first, second].map((remote) => hub.isChosen({ local, remote }));
+  assert.deepEqual(isChosen(), [false, false]);
+  labels[second] = 'second';
+  assert.deepEqual(isChosen(), [false, true]);
+  const [change] = hub.changes(local).filter(({ aid }) => aid === first);
+  assert.ok(change !== undefined);
+  hub.decide(local, change.id, true);
+  assert.deepEqual(isChosen(), [true, true]);
+});

@@ -448,3 +448,14 @@ describe('while the newest record of an agent is looked up', () => {
     assert.deepEqual(old.pool.connections(), []);
   });
 });
+
+test('the node of an agent that the owner did not choose stays a stranger', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = [await world.node(), await world.node()];
+  const [caller, called] = [a.host(), b.host()];
+  b.inbox('http');
+  await a.links.open(caller.aid, called.aid, 'http', { isUnasked: true });
+  assert.equal(a.pool.known.has(b.key.publicKey), false);
+  await a.links.open(caller.aid, called.aid, 'http');
+  assert.equal(a.pool.known.has(b.key.publicKey), true);
+});

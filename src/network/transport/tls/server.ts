@@ -22,7 +22,7 @@ import { type KeyPair, verifySignature } from '../../../foundation/identity/keys
 import { canonicalIp, IP_SCOPE, ipScope } from '../../../foundation/ip.ts';
 import type { Component } from '../../../foundation/lifecycle.ts';
 import type { Log } from '../../../foundation/log.ts';
-import { Quota, type QuotaShare } from '../../../foundation/quota.ts';
+import { Quota, type QuotaHolder, type QuotaShare } from '../../../foundation/quota.ts';
 import { RateQuota } from '../../../foundation/rate-limit.ts';
 import { every, type RepeatingTask } from '../../../foundation/repeat.ts';
 import { describePortError, portTroubleOf } from '../../../foundation/sockets.ts';
@@ -121,8 +121,10 @@ interface TlsServerDependencies {
   /** Whether this node helps others now. */
   readonly helps: () => boolean;
   readonly isKnown: (nodeKey: Uint8Array) => boolean;
-  /** The relay's budgets of a source; null if one is used up. */
-  readonly openAccount: (source: string) => { spend(bytes: number): boolean; close(): void } | null;
+  /** The relay's budgets of a client; null if one is used up. */
+  readonly openAccount: (
+    client: QuotaHolder & { readonly source: string },
+  ) => { spend(bytes: number): boolean; close(): void } | null;
   /** As `DialGuard.mayDial`. */
   readonly mayDial: (address: Address) => boolean;
   /**
@@ -597,10 +599,10 @@ export class TlsServer implements Component, LentPortAddresses {
   /** Step 9. */
   #pair(from: Greeter, hello: ClientHello): void {
     const { pending, webSocket } = from;
-    const account = this.#deps.openAccount(pending.source);
+    const holder = { node: toHex(hello.nodeKey), source: pending.source, named: this.#deps.isKnown(hello.nodeKey) };
+    const account = this.#deps.openAccount(holder);
     if (account === null) return this.#refuse(from, hello.nonce, TLS_STATUS.rateLimited);
     let close = (): void => {};
-    const holder = { node: toHex(hello.nodeKey), source: pending.source, named: this.#deps.isKnown(hello.nodeKey) };
     const share = this.#laneEnds.take(holder, { onEvict: () => close() });
     if (share === null) {
       account.close();
@@ -630,7 +632,7 @@ export class TlsServer implements Component, LentPortAddresses {
     const { clock, mayDial, seenHost } = this.#deps;
     const toLocal = (address: Address): Address | null => this.#toLocal(address);
     const holder = { node: name, source, named: this.#deps.isKnown(nodeKey) };
-    const account = this.#deps.openAccount(source);
+    const account = this.#deps.openAccount(holder);
     if (account === null) return TLS_STATUS.rateLimited;
     let lease: Lease | null = null;
     const onEvict = (): void => lease?.end();
