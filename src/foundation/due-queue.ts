@@ -118,9 +118,9 @@ export class DueQueue<T> {
     await Promise.all(this.#running.values());
   }
 
-  /** Reads the table again: an item was added, or its due time has changed. */
-  soon(): void {
-    if (!this.#rests) this.#turns?.soon();
+  /** Reads the table within `ms` milliseconds: an item was added, or its due time has changed. */
+  soon(ms = 0): void {
+    if (!this.#rests) this.#turns?.soon(ms);
   }
 
   /** Makes failed items due, because their next attempt may succeed. */

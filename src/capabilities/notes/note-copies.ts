@@ -2,20 +2,18 @@
  * Copies of delivered notes in the record network: sends them a moment after the note, all copies for one mailbox over one
  * search, and removes copies of notes that were read.
  */
-import { backoff, isWaiting } from '../../foundation/backoff.ts';
+import { backoff } from '../../foundation/backoff.ts';
+import { DueQueue } from '../../foundation/due-queue.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { mailboxKey } from '../../foundation/records/keys.ts';
 import { decodeRecord, expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
 import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
-import type { NoteCopy } from '../../foundation/store/note-copies.ts';
 import type { StoredNote } from '../../foundation/store/notes.ts';
 import type { NearbyNodes } from '../../network/records/types.ts';
 import type { NotesDependencies } from './types.ts';
 
-/** Milliseconds without another note after which copies are sent. */
-export const QUIET_MS = 250;
-/** Maximum milliseconds for which copies wait for that. */
-export const MAX_GATHER_MS = 3000;
+/** Milliseconds in which copies for one mailbox are gathered. */
+export const GATHER_MS = 2000;
 /** Nodes that get a copy. It is needed only if the recipient loses the note before it is read. */
 const COPY_WIDTH = 4;
 /** Copies over one search, whose result is fresh for 5 seconds. */
@@ -34,41 +32,33 @@ const MAX_WAITING = 10_000;
 
 export class NoteCopies {
   readonly #deps: Pick<NotesDependencies, 'copies' | 'network' | 'clock' | 'log' | 'random'>;
-  readonly #turns: RepeatingTask;
-  readonly #stop = new AbortController();
+  readonly #queue: DueQueue<Uint8Array>;
   #load: { count: number; bytes: number };
-  /** When the first and the last note of this burst were sent, in Unix milliseconds. */
-  #burst: { readonly since: number; last: number } | null = null;
-  /** Copies that were due at this time are being sent; null if none are. */
-  #draining: number | null = null;
-  #unsubscribe: () => void = () => {};
-  #ready = false;
 
   constructor(dependencies: Pick<NotesDependencies, 'copies' | 'network' | 'clock' | 'log' | 'random'>) {
+    const { copies, network } = dependencies;
     this.#deps = dependencies;
-    this.#load = dependencies.copies.load();
-    const onError = (error: unknown): void => {
-      this.#draining = null;
-      dependencies.log.warn({ error }, 'note copies could not be sent');
-    };
-    this.#turns = every(dependencies.clock, { periodMs: RETRY.firstMs, firstMs: UNTIL_REQUESTED, onError }, () =>
-      this.#turn(),
+    this.#load = copies.load();
+    this.#queue = new DueQueue(
+      { name: 'note copies', retry: RETRY, atOnce: { total: 1 } },
+      {
+        ...dependencies,
+        table: copies.mailboxes,
+        random: () => dependencies.random(),
+        pauseMs: () => (network.reachability().ready ? 0 : UNTIL_REQUESTED),
+        work: (mailbox, signal) => this.#send(mailbox, signal),
+      },
     );
   }
 
   /** Continues with the copies from before the restart. */
   start(): void {
-    const { network } = this.#deps;
-    this.#unsubscribe = network.onReachability(() => this.#networkChanged());
-    this.#networkChanged();
+    this.#queue.start();
   }
 
   /** Waits for the running request, then stops. */
   async stop(): Promise<void> {
-    this.#unsubscribe();
-    this.#stop.abort();
-    this.#turns.stop();
-    await this.#turns.idle();
+    await this.#queue.stop();
   }
 
   /**
@@ -83,8 +73,7 @@ export class NoteCopies {
     if (this.#load.count >= MAX_COPIES || this.#load.bytes + bytes > MAX_COPY_BYTES) return null;
     this.#load.count++;
     this.#load.bytes += bytes;
-    const now = clock.now();
-    const dueAt = isNeeded ? now : now + HELD_MS;
+    const dueAt = clock.now() + (isNeeded ? GATHER_MS : HELD_MS);
     try {
       return await copies.add(mailboxKey(recipient), record.encoded, expiresAt(record) * 1000, dueAt);
     } catch (error) {
@@ -92,9 +81,7 @@ export class NoteCopies {
       this.#load = copies.load();
       throw error;
     } finally {
-      this.#burst ??= { since: now, last: now };
-      this.#burst.last = now;
-      this.#turns.plan(this.#quietIn(now));
+      this.#queue.soon(GATHER_MS);
     }
   }
 
@@ -103,72 +90,27 @@ export class NoteCopies {
     this.#settle([id], []);
   }
 
-  /** Milliseconds until the burst is over. */
-  #quietIn(now: number): number {
-    // A burst in the future began before the clock was set back.
-    if (this.#burst === null || this.#burst.last > now) return 0;
-    const { since, last } = this.#burst;
-    return Math.max(0, Math.min(last + QUIET_MS, since + MAX_GATHER_MS) - now);
-  }
-
-  #networkChanged(): void {
-    const { network, copies, clock, log } = this.#deps;
-    const { ready } = network.reachability();
-    const isNew = ready && !this.#ready;
-    this.#ready = ready;
-    if (!isNew || this.#load.count === 0) return;
-    try {
-      copies.makeAllDue(clock.now());
-    } catch (error) {
-      log.warn({ error }, 'note copies are not sent immediately, but at their next retry');
-    }
-    this.#turns.soon(QUIET_MS);
-  }
-
-  /** Sends the due copies of one mailbox. Returns the milliseconds until the next step. */
-  async #turn(): Promise<number> {
-    const { copies, clock, network } = this.#deps;
-    const now = clock.now();
-    if (!network.reachability().ready || this.#stop.signal.aborted) return UNTIL_REQUESTED;
-    if (this.#draining === null) {
-      if (this.#quietIn(now) > 0) return this.#quietIn(now);
-      this.#burst = null;
-      this.#draining = now;
-    }
-    const due = copies.due(this.#draining, COPIES_PER_SEARCH);
-    if (due !== null) {
-      await this.#send(due.mailbox, due.copies);
-      return 0;
-    }
-    this.#draining = null;
-    const next = copies.nextDue();
-    if (next === null) return UNTIL_REQUESTED;
-    if (next <= now || isWaiting(next, now, 2 * RETRY.maxMs)) return Math.max(this.#quietIn(now), next - now);
-    // The clock was set back.
-    copies.makeAllDue(now);
-    return this.#quietIn(now);
-  }
-
-  async #send(mailbox: Uint8Array, copies: readonly NoteCopy[]): Promise<void> {
-    const { network, clock } = this.#deps;
+  /** Sends the copies for a mailbox, and further copies for it that are due soon. */
+  async #send(mailbox: Uint8Array, signal: AbortSignal): Promise<void> {
+    const { copies, network, clock } = this.#deps;
+    const due = copies.dueFor(mailbox, clock.now() + GATHER_MS, COPIES_PER_SEARCH);
     const near = network.near(mailbox, null);
     const done: number[] = [];
     const again: { id: number; at: number }[] = [];
     try {
-      for (const { id, record, until, attempts } of copies) {
-        const isOver = until <= clock.now() || (await this.#put(near, record));
+      for (const { id, record, until, attempts } of due) {
+        const isOver = until <= clock.now() || (await this.#put(near, record, signal));
         if (isOver) done.push(id);
         else again.push({ id, at: clock.now() + backoff(RETRY, attempts + 1, this.#deps.random()) });
       }
     } finally {
       near.stop();
-      if (!this.#stop.signal.aborted) this.#settle(done, again);
+      if (!signal.aborted) this.#settle(done, again);
     }
   }
 
   /** True if a node stores the note, or its copies were removed because it was read. */
-  async #put(near: NearbyNodes, encoded: Uint8Array): Promise<boolean> {
-    const { signal } = this.#stop;
+  async #put(near: NearbyNodes, encoded: Uint8Array, signal: AbortSignal): Promise<boolean> {
     try {
       const { replicas, refused } = await near.put(decodeRecord(encoded), { signal, width: COPY_WIDTH });
       return replicas > 0 || (refused['removed'] ?? 0) > 0;

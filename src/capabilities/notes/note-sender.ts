@@ -24,13 +24,14 @@
  * | 1.5 s after one side succeeded | done |
  */
 import { createHash, randomBytes } from 'node:crypto';
-import { backoff, isWaiting, type JitteredBackoff } from '../../foundation/backoff.ts';
+import { backoff, type JitteredBackoff } from '../../foundation/backoff.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import { encodeCbor } from '../../foundation/cbor.ts';
 import { assertClockNotAhead, type Timer, unixSeconds } from '../../foundation/clock.ts';
 import { WorkUnderWay } from '../../foundation/concurrency.ts';
 import { abortable, deadline } from '../../foundation/deadline.ts';
 import { MAX_NOTE_BODY_BYTES, MAX_NOTE_TYPE, MAX_QUEUED_NOTES } from '../../foundation/domain/notes.ts';
+import { DueQueue } from '../../foundation/due-queue.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
 import { selfDelegation } from '../../foundation/identity/delegation.ts';
@@ -40,7 +41,6 @@ import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { mailboxKey } from '../../foundation/records/keys.ts';
 import { type SignedRecord, signRecord } from '../../foundation/records/record.ts';
 import { MAX_NOTE_TTL_S, RECORD, REMOVAL_TOKEN_BYTES } from '../../foundation/records/types.ts';
-import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import type { QueuedNote } from '../../foundation/store/note-outbox.ts';
 import { noteSize } from '../../foundation/store/notes.ts';
 import type { NearbyNodes } from '../../network/records/types.ts';
@@ -82,8 +82,8 @@ const MAX_ALL_QUEUED_BYTES: number = 128 * 1024 * 1024;
 export const QUEUED_LIFE_MS: number = MAX_NOTE_TTL_S * 1000;
 /** Milliseconds until the next attempt. */
 const RETRY: JitteredBackoff = { firstMs: 5000, maxMs: 300_000, jitter: 0.3 };
-/** Notes that are sent concurrently. */
-const CONCURRENCY = 4;
+/** Notes that are sent concurrently, in total and to one recipient. */
+const AT_ONCE = { total: 8, perKey: 4 } as const;
 
 /** How sending went. */
 export interface SendResult {
@@ -137,7 +137,7 @@ export class NoteSender {
     return this.#outbox;
   }
 
-  /** Ends attempts under way. Those of clients are queued, so they continue after the next start. */
+  /** Ends attempts under way. Notes of clients are queued, so they continue after the next start. */
   async stop(): Promise<void> {
     this.#stop.abort(new SvcError('cancelled'));
     await Promise.all([this.#attempts.idle(), this.#outbox.stop()]);
@@ -475,33 +475,31 @@ function fingerprintOf(recipient: Aid, msgType: number, body: Uint8Array): Uint8
 export class NoteOutbox {
   readonly #deps: Pick<NotesDependencies, 'outbox' | 'network' | 'clock' | 'log' | 'events' | 'random'>;
   readonly #send: (letter: LetterContent, signal: AbortSignal) => Promise<SendResult>;
-  readonly #turns: RepeatingTask;
-  readonly #stop = new AbortController();
-  #unsubscribe: () => void = () => {};
-  #ready = false;
+  readonly #queue: DueQueue<QueuedNote>;
 
   /** @param send rejects if no other node stores the note */
   constructor(parts: SenderParts, send: (letter: LetterContent, signal: AbortSignal) => Promise<SendResult>) {
     this.#deps = parts;
     this.#send = send;
-    const onError = (error: unknown): void => parts.log.warn({ error }, 'queued notes could not be sent');
-    this.#turns = every(parts.clock, { periodMs: RETRY.firstMs, firstMs: UNTIL_REQUESTED, onError }, () =>
-      this.#turn(),
+    this.#queue = new DueQueue(
+      { name: 'queued notes', retry: RETRY, atOnce: AT_ONCE },
+      {
+        ...parts,
+        table: parts.outbox.notes,
+        random: () => parts.random(),
+        work: (note, signal) => this.#attempt(note, signal),
+      },
     );
   }
 
   /** Continues with the notes from before the restart. */
   start(): void {
-    this.#unsubscribe = this.#deps.network.onReachability(() => this.#networkChanged());
-    this.#networkChanged();
+    this.#queue.start();
   }
 
   /** Waits for running attempts, then stops. */
   async stop(): Promise<void> {
-    this.#unsubscribe();
-    this.#stop.abort();
-    this.#turns.stop();
-    await this.#turns.idle();
+    await this.#queue.stop();
   }
 
   /**
@@ -522,53 +520,15 @@ export class NoteOutbox {
     const until = sentAt + QUEUED_LIFE_MS;
     const id = messageId(letter);
     outbox.add({ aid: sender, messageId: id, recipient, msgType, body, nonce, sentAt, until, dueAt, attempts: 0 });
-    this.#turns.soon(Math.max(0, dueAt - clock.now()));
+    this.#queue.soon();
   }
 
-  #networkChanged(): void {
-    const { network, outbox, clock, log } = this.#deps;
-    const { ready } = network.reachability();
-    const isNew = ready && !this.#ready;
-    this.#ready = ready;
-    if (!isNew) return;
-    try {
-      outbox.makeAllDue(clock.now());
-    } catch (error) {
-      log.warn({ error }, 'queued notes are not sent immediately, but at their next retry');
-    }
-    this.#turns.soon(0);
-  }
-
-  /** Sends due notes. Returns the milliseconds until the next one is due. */
-  async #turn(): Promise<number> {
-    const { outbox, clock, network } = this.#deps;
-    if (this.#stop.signal.aborted) return UNTIL_REQUESTED;
-    const due = outbox.due(clock.now(), CONCURRENCY);
-    const isReady = network.reachability().ready;
-    await Promise.all(due.map((note) => this.#attempt(note, isReady)));
-    const next = outbox.nextDue();
-    if (next === null) return UNTIL_REQUESTED;
-    const now = clock.now();
-    if (next <= now || isWaiting(next, now, 2 * RETRY.maxMs)) return Math.max(0, next - now);
-    // The clock was set back.
-    outbox.makeAllDue(now);
-    return 0;
-  }
-
-  async #attempt(note: QueuedNote, isReady: boolean): Promise<void> {
-    const { outbox, clock, log } = this.#deps;
-    const { id, aid, recipient, until } = note;
-    if (until <= clock.now()) return this.#end(note, () => this.#expired(note));
-    try {
-      if (!isReady) throw new SvcError('network_not_ready');
-      const { replicas, delivered } = await this.#send({ ...note, sender: aid }, this.#stop.signal);
-      this.#end(note, () => this.#sent(note, replicas, delivered));
-    } catch (error) {
-      if (this.#stop.signal.aborted) return;
-      log.debug({ aid, recipient, error }, 'a queued note was not sent; svcd will retry');
-      const at = clock.now() + backoff(RETRY, note.attempts + 2, this.#deps.random());
-      outbox.postpone(id, Math.min(at, until));
-    }
+  async #attempt(note: QueuedNote, signal: AbortSignal): Promise<void> {
+    const { clock, network } = this.#deps;
+    if (note.until <= clock.now()) return this.#end(note, () => this.#expired(note));
+    if (!network.reachability().ready) throw new SvcError('network_not_ready');
+    const { replicas, delivered } = await this.#send({ ...note, sender: note.aid }, signal);
+    this.#end(note, () => this.#sent(note, replicas, delivered));
   }
 
   /** Removes a note in one transaction with its event, unless it was deleted with its agent meanwhile. */
@@ -590,7 +550,7 @@ export class NoteOutbox {
 
   /** Sends due notes now: an agent moved here with its queue. */
   soon(): void {
-    this.#turns.soon();
+    this.#queue.soon();
   }
 
   /** Queued notes of an agent with an id above `afterId`, oldest first. */

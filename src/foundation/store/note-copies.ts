@@ -1,5 +1,7 @@
 /** Copies of notes that are pending for the record network. Times are Unix milliseconds. */
-import { blobOf, integerOf, orNull, orZero } from './row.ts';
+import type { DueTable } from '../due-queue.ts';
+import { dueRows } from './due-rows.ts';
+import { blobOf, integerOf, orZero } from './row.ts';
 import type { Store } from './store.ts';
 
 /** A pending copy. */
@@ -14,9 +16,17 @@ export interface NoteCopy {
 
 export class NoteCopyStore {
   readonly #store: Store;
+  /** The mailboxes with copies. */
+  readonly mailboxes: DueTable<Uint8Array>;
 
   constructor(store: Store) {
     this.#store = store;
+    this.mailboxes = dueRows(
+      store,
+      { table: 'note_copies', dueAt: 'due_at', id: 'hex(mailbox)', key: 'hex(mailbox)' },
+      (row) => blobOf(row, 'mailbox'),
+      (mailbox, at) => store.run`UPDATE note_copies SET due_at = ${at} WHERE mailbox = ${mailbox} AND due_at < ${at}`,
+    );
   }
 
   /** Stores a copy. Returns its ID when it is on disk. */
@@ -36,26 +46,16 @@ export class NoteCopyStore {
     return { count: orZero(row, 'n'), bytes: orZero(row, 'bytes') };
   }
 
-  /** The time of the next due copy; null if there is none. */
-  nextDue(): number | null {
-    return orNull(integerOf, this.#store.one('SELECT min(due_at) AS at FROM note_copies'), 'at');
-  }
-
-  /** The due copies of the mailbox that is due longest, oldest first; null if none is due. */
-  due(now: number, limit: number): { mailbox: Uint8Array; copies: NoteCopy[] } | null {
-    const first = this.#store.one`SELECT mailbox FROM note_copies WHERE due_at <= ${now} ORDER BY due_at LIMIT 1`;
-    if (first === undefined) return null;
-    const mailbox = blobOf(first, 'mailbox');
-    const rows = this.#store.all`
-      SELECT id, record, until, attempts FROM note_copies WHERE mailbox = ${mailbox} AND due_at <= ${now}
-      ORDER BY id LIMIT ${limit}`;
-    const copies = rows.map((row) => ({
+  /** Copies for a mailbox that are due until a time, oldest first. */
+  dueFor(mailbox: Uint8Array, until: number, limit: number): NoteCopy[] {
+    return this.#store.all`
+      SELECT id, record, until, attempts FROM note_copies WHERE mailbox = ${mailbox} AND due_at <= ${until}
+      ORDER BY id LIMIT ${limit}`.map((row) => ({
       id: integerOf(row, 'id'),
       record: blobOf(row, 'record'),
       until: integerOf(row, 'until'),
       attempts: integerOf(row, 'attempts'),
     }));
-    return { mailbox, copies };
   }
 
   /**
@@ -78,10 +78,5 @@ export class NoteCopyStore {
         this.#store.run`UPDATE note_copies SET due_at = ${at}, attempts = attempts + 1 WHERE id = ${id}`;
     }, 'soon');
     return deleted;
-  }
-
-  /** Makes all copies due now, because the network is available again. */
-  makeAllDue(now: number): void {
-    this.#store.commit(() => this.#store.run`UPDATE note_copies SET due_at = ${now} WHERE due_at > ${now}`, 'soon');
   }
 }

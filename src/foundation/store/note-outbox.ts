@@ -1,7 +1,9 @@
 /** The table of notes that no other node stores yet. Times are Unix milliseconds. */
+import type { DueTable } from '../due-queue.ts';
 import type { Aid } from '../identity/aid.ts';
+import { dueRows } from './due-rows.ts';
 import { noteSize } from './notes.ts';
-import { aidFromRow, blobOf, integerOf, orNull, orZero } from './row.ts';
+import { aidFromRow, blobOf, integerOf, orZero } from './row.ts';
 import type { Row, Store } from './store.ts';
 
 /** A note that is queued for sending. */
@@ -42,9 +44,18 @@ function noteOf(row: Row) {
 
 export class NoteOutboxStore {
   readonly #store: Store;
+  /** The queued notes, by recipient. */
+  readonly notes: DueTable<QueuedNote>;
 
   constructor(store: Store) {
     this.#store = store;
+    this.notes = dueRows(
+      store,
+      { table: 'note_outbox', dueAt: 'due_at', id: 'CAST(id AS TEXT)', key: 'recipient' },
+      noteOf,
+      ({ id }, at) =>
+        store.run`UPDATE note_outbox SET due_at = min(${at}, until), attempts = attempts + 1 WHERE id = ${id}`,
+    );
   }
 
   transaction<T>(work: () => T): T {
@@ -72,30 +83,6 @@ export class NoteOutboxStore {
   page(aid: Aid, afterId: number, limit: number): QueuedNote[] {
     return this.#store.all`
       SELECT * FROM note_outbox WHERE aid = ${aid} AND id > ${afterId} ORDER BY id LIMIT ${limit}`.map(noteOf);
-  }
-
-  /** Due notes, the most overdue first. */
-  due(now: number, limit: number): QueuedNote[] {
-    return this.#store.all`
-      SELECT * FROM note_outbox WHERE due_at <= ${now} ORDER BY due_at, id LIMIT ${limit}`.map(noteOf);
-  }
-
-  /** The time of the next due note; null if none is queued. */
-  nextDue(): number | null {
-    return orNull(integerOf, this.#store.one('SELECT min(due_at) AS at FROM note_outbox'), 'at');
-  }
-
-  /** Sets the time of the next attempt. */
-  postpone(id: number, at: number): void {
-    this.#store.commit(
-      () => this.#store.run`UPDATE note_outbox SET due_at = ${at}, attempts = attempts + 1 WHERE id = ${id}`,
-      'soon',
-    );
-  }
-
-  /** Makes all notes due now. */
-  makeAllDue(now: number): void {
-    this.#store.commit(() => this.#store.run`UPDATE note_outbox SET due_at = ${now} WHERE due_at > ${now}`, 'soon');
   }
 
   /** Removes one note of an agent; false if there is none. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { toHex } from '../../../src/foundation/bytes.ts';
 import { NoteCopyStore } from '../../../src/foundation/store/note-copies.ts';
 import { bytes, storeWithAgents } from './store-with-agents.ts';
 
@@ -17,19 +18,21 @@ async function filled(): Promise<NoteCopyStore> {
   return copies;
 }
 
+const mailboxes = (copies: NoteCopyStore, now: number, except: readonly string[] = []): Uint8Array[] =>
+  copies.mailboxes.due(now, 9, except).map(({ item }) => item);
+
 test('due copies of one mailbox are read together, as they were stored', async () => {
   const copies = await filled();
   assert.deepEqual(copies.load(), { count: 4, bytes: 100 });
-  assert.equal(copies.due(9, 9), null);
-  assert.deepEqual(copies.due(30, 9), {
-    mailbox: BOX,
-    copies: [
-      { id: 1, record: bytes(1, 10), until: 1001, attempts: 0 },
-      { id: 3, record: bytes(3, 30), until: 1003, attempts: 0 },
-    ],
-  });
+  assert.deepEqual(copies.mailboxes.due(9, 9, []), []);
+  assert.deepEqual(mailboxes(copies, 30), [BOX, OTHER, BOX]);
+  assert.deepEqual(mailboxes(copies, 30, [toHex(BOX).toUpperCase()]), [OTHER]);
+  assert.deepEqual(copies.dueFor(BOX, 30, 9), [
+    { id: 1, record: bytes(1, 10), until: 1001, attempts: 0 },
+    { id: 3, record: bytes(3, 30), until: 1003, attempts: 0 },
+  ]);
   assert.deepEqual(
-    copies.due(30, 1)?.copies.map(({ id }) => id),
+    copies.dueFor(BOX, 30, 1).map(({ id }) => id),
     [1],
   );
 });
@@ -38,13 +41,13 @@ test('some copies are finished, others wait, and all are due when the network is
   const copies = await filled();
   assert.equal(copies.settle([3, 2], [{ id: 1, at: 40 }]).count, 2);
   assert.deepEqual(copies.settle([3, 2], []), { count: 0, bytes: 0 }, 'finished copies do not count again');
-  assert.deepEqual([copies.load().count, copies.nextDue()], [2, 40]);
-  assert.deepEqual(copies.due(40, 9)?.copies, [{ id: 1, record: bytes(1, 10), until: 1001, attempts: 1 }]);
-  copies.makeAllDue(5);
+  assert.deepEqual([copies.load().count, copies.mailboxes.nextDue(0)], [2, 40]);
+  assert.deepEqual(copies.dueFor(BOX, 40, 9), [{ id: 1, record: bytes(1, 10), until: 1001, attempts: 1 }]);
+  copies.mailboxes.makeDue(5, 5, 99);
   assert.deepEqual(
-    copies.due(5, 9)?.copies.map(({ id }) => id),
+    copies.dueFor(BOX, 5, 9).map(({ id }) => id),
     [1, 4],
   );
   copies.settle([1, 4], []);
-  assert.deepEqual([copies.nextDue(), copies.load()], [null, { count: 0, bytes: 0 }]);
+  assert.deepEqual([copies.mailboxes.nextDue(0), copies.load()], [null, { count: 0, bytes: 0 }]);
 });
