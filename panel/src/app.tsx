@@ -24,6 +24,7 @@ import { go, href, isChosen, type Place, pageOf, usePlace, viewNode } from './li
 import { savedTheme, saveLanguage, setTheme, THEMES } from './lib/prefs.ts';
 import { refresh, useQuery } from './lib/query.ts';
 import { useRedraw } from './lib/redraw.ts';
+import { shownText } from './lib/shown-text.ts';
 import { countOf } from './lib/verdict.ts';
 import { Called, Names, type Naming } from './parts/agent.tsx';
 import { T } from './parts/basics.tsx';
@@ -99,10 +100,10 @@ function useNames(agents: Output<'agentsList'> | undefined, book: Output<'addres
     for (const { aid, name, profile } of agents?.agents ?? []) {
       const text = profile?.name ?? name;
       const isNamed = text !== undefined && text !== '';
-      names.set(aid, { text: isNamed ? text : shortAid(aid), isMine: true, isHere: true });
+      names.set(aid, { text: isNamed ? shownText(text) : shortAid(aid), isMine: true, isHere: true });
     }
     for (const [aid, text] of Object.entries(book?.aliases ?? {}))
-      names.set(aid, { text, isMine: true, isHere: names.get(aid)?.isHere === true });
+      names.set(aid, { text: shownText(text), isMine: true, isHere: names.get(aid)?.isHere === true });
     return names;
   }, [agents, book]);
 }

@@ -38,7 +38,7 @@ export function Called({ aid }: { readonly aid: string }) {
   return (
     <b title={aid}>
       {name.isMine ? (
-        name.text
+        <UntrustedText text={name.text} />
       ) : (
         <>
           “<UntrustedText text={name.text} />”

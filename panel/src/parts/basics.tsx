@@ -1,11 +1,11 @@
 /** Small components for all screens. */
 import { type ComponentChildren, createContext, type TargetedInputEvent, type VNode } from 'preact';
 import { useContext, useId } from 'preact/hooks';
-import { escapeUnsafe } from '../../../src/foundation/display-text.ts';
 import type { Known } from '../lib/cache.ts';
 import { failureText } from '../lib/failure-text.ts';
 import * as format from '../lib/format.ts';
 import { type Key, language, raw, t } from '../lib/i18n.ts';
+import { shownText } from '../lib/shown-text.ts';
 import { fill, formOf, partsOf } from '../lib/text.ts';
 import { act } from './overlay.tsx';
 
@@ -36,12 +36,12 @@ export function State({ tone, children }: { readonly tone: Tone; readonly childr
 
 /** Text from others. It is never markup, its direction is isolated, and invisible characters are escaped. */
 export function UntrustedText({ text }: { readonly text: string }) {
-  return <bdi>{escapeUnsafe(text)}</bdi>;
+  return <bdi>{shownText(text)}</bdi>;
 }
 
 /** Several lines of text from others. */
 export function UntrustedLines({ text }: { readonly text: string }) {
-  return <bdi>{text.split(/\r?\n/).map(escapeUnsafe).join('\n')}</bdi>;
+  return <bdi>{text.split(/\r?\n/).map(shownText).join('\n')}</bdi>;
 }
 
 /** A text with elements in its places. `n` selects its plural form. */

@@ -53,7 +53,9 @@ const hookColumns = (chosen: string): readonly Column<Hook>[] => [
       <>
         <b>{t(`hook.${hook.kind}`)}</b>
         <small class="below">
-          <code>{hook.command.join(' ')}</code>
+          <code>
+            <UntrustedText text={hook.command.join(' ')} />
+          </code>
         </small>
       </>
     ),

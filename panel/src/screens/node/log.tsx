@@ -1,9 +1,9 @@
 /** The newest log lines of the daemon, with a filter and a pause button. */
-import { escapeUnsafe } from '../../../../src/foundation/display-text.ts';
 import type { Output } from '../../lib/api.ts';
 import { t } from '../../lib/i18n.ts';
 import { keep } from '../../lib/place.ts';
 import { useQuery } from '../../lib/query.ts';
+import { shownText } from '../../lib/shown-text.ts';
 import { Answer, Copy, Empty, State, UntrustedText, When } from '../../parts/basics.tsx';
 import { type Column, Table } from '../../parts/table.tsx';
 import { useHeld } from './live.tsx';
@@ -33,7 +33,7 @@ const columns = (): readonly Column<Line>[] => [
         <UntrustedText text={line.message} />
         {fieldsOf(line) !== '' && (
           <small class="below">
-            <code class="fields">{escapeUnsafe(fieldsOf(line))}</code>
+            <code class="fields">{shownText(fieldsOf(line))}</code>
           </small>
         )}
       </span>
