@@ -110,7 +110,7 @@ const SHAPES = [
   '\t'.repeat(200),
   '\u00a0'.repeat(500),
   '\u3000'.repeat(200),
-  `${'a/'.repeat(500)}`,
+  'a/'.repeat(500),
   `https://${'a'.repeat(2000)}.test/`,
   '\u001b[31mred\u001b[0m\u0007',
   '\u001b]0;title\u0007',
