@@ -318,9 +318,10 @@ export class StdioShare implements Backend {
     }
   }
 
-  /** Stops the process that has been idle longest, if there is one. */
+  /** Stops the process that has been idle longest, if there is one. Those with a pending request come last. */
   #endIdle(): void {
-    const idle = [...this.#held].find(({ open }) => open === 0);
+    const unused = [...this.#held].filter(({ open }) => open === 0);
+    const idle = unused.find(({ keeper }) => keeper.waiting === 0) ?? unused[0];
     if (idle === undefined) return;
     idle.share.release();
     detach(idle.keeper.end());
@@ -351,9 +352,16 @@ export class StdioShare implements Backend {
       held.share.touch();
       // Move it to the end: the most recently used process is stopped last.
       if (this.#held.delete(held)) this.#held.add(held);
-      if (held.open === 0 && this.#held.has(held))
-        held.idle = this.#parts.clock.after(SHARED_IDLE_MS, () => detach(held.keeper.end()));
+      if (held.open === 0 && this.#held.has(held)) this.#planEnd(held);
     };
+  }
+
+  /** Stops an idle process. A request whose client has lost its stream may still get its response. */
+  #planEnd(held: HeldProcess): void {
+    held.idle = this.#parts.clock.after(SHARED_IDLE_MS, () => {
+      if (held.keeper.waiting > 0) this.#planEnd(held);
+      else detach(held.keeper.end());
+    });
   }
 
   #forget(gone: HeldProcess['keeper']): void {

@@ -18,7 +18,7 @@ import { isObject } from '../../foundation/json.ts';
 import { CLIENT_TIMEOUT_MS, errorOf } from '../../operations/client.ts';
 import { operations } from '../../operations/index.ts';
 import type { Declaration } from '../../operations/operation.ts';
-import { provenAgent } from '../proven-agent.ts';
+import { ProvenAgent, provenAgent } from '../proven-agent.ts';
 import { readBytes } from '../rest/json-body.ts';
 import { SHARED_PATH, WATCH_PATH } from './shared-node.ts';
 
@@ -81,15 +81,23 @@ class DaemonRequests {
    */
   async send({ target, method, params, limitMs }: DaemonRequest, signal: AbortSignal): Promise<Values> {
     const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }));
+    const agent = this.#agent(target);
+    // A daemon without a token must not receive one, and proves nothing.
+    const isOpen = agent instanceof ProvenAgent && target.proofKey === undefined && !(await agent.needsToken());
+    const token = isOpen ? '' : target.token;
     const headers = {
       'content-type': 'application/json',
       'content-length': body.length,
       accept: 'application/json, text/event-stream',
       'mcp-protocol-version': REVISION,
-      ...(target.token === '' ? {} : { authorization: `Bearer ${target.token}` }),
+      ...(token === '' ? {} : { authorization: `Bearer ${token}` }),
     };
     const answer = await new Promise<IncomingMessage>((resolve, reject) => {
-      const outgoing = request(target.url, { method: 'POST', agent: this.#agent(target), headers, signal }, resolve);
+      const outgoing = request(
+        target.url,
+        { method: 'POST', agent: isOpen ? this.#plain : agent, headers, signal },
+        resolve,
+      );
       outgoing.on('error', reject);
       outgoing.setTimeout(limitMs, () => outgoing.destroy(new SvcError('timeout')));
       outgoing.end(body);

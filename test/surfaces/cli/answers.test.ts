@@ -97,13 +97,18 @@ test('binding another service needs --replace, and names the replaced one', asyn
     [`GET /agents/${aid}`]: [200, { ...AGENT, service_tcp: '127.0.0.1:80' }],
     [`PATCH /agents/${aid}`]: [200, { ...AGENT, service_tcp: '127.0.0.1:81' }],
   };
-  const bind = ['inbound', 'bind', '--aid', aid, '--addr'];
-  const refused = await answered(t, answers, ...bind, '127.0.0.1:81');
-  assert.equal(refused.code, 1);
-  assert.match(refused.stderr, /is bound to 127\.0\.0\.1:80\. To replace it, say --replace/);
-  const replaced = await answered(t, answers, ...bind, '127.0.0.1:81', '--replace');
-  assert.match(replaced.stdout, /^Replaced 127\.0\.0\.1:80\. /);
-  assert.equal((await answered(t, answers, ...bind, '127.0.0.1:80')).code, 0);
+  for (const bind of [
+    ['inbound', 'bind', '--aid', aid, '--addr'],
+    ['agents', 'update', aid, '--service-tcp'],
+  ]) {
+    const refused = await answered(t, answers, ...bind, '127.0.0.1:81');
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /is bound to 127\.0\.0\.1:80\. To replace it, say --replace/);
+    const replaced = await answered(t, answers, ...bind, '127.0.0.1:81', '--replace');
+    assert.match(replaced.stdout, /^Replaced 127\.0\.0\.1:80\.\s/);
+    assert.equal((await answered(t, answers, ...bind, '127.0.0.1:80')).code, 0);
+  }
+  assert.equal((await answered(t, answers, 'agents', 'update', aid, '--service-tcp', '')).code, 0);
 });
 
 test('warns about a published agent without a service', async (t) => {

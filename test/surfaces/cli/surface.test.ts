@@ -145,7 +145,7 @@ const ARGUMENTS: Readonly<Record<string, string>> = {
   'note list': '<local>',
   'note poll': '<local>',
   'agents get': '<aid>',
-  'agents update': '<aid> --service-tcp',
+  'agents update': '<aid> --service-tcp --replace',
   'agents del': '<aid>',
   'agents publish': '<aid>',
   'agents heartbeat': '<aid>',

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { type Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-import { systemClock } from '../../../src/foundation/clock.ts';
+import { systemClock, type Timer } from '../../../src/foundation/clock.ts';
 import { MAX_SHARED_MESSAGE_BYTES } from '../../../src/surfaces/mcp/message-reader.ts';
 import { Gate, ToolRules } from '../../../src/surfaces/mcp-share/gate.ts';
 import {
@@ -34,6 +34,16 @@ import {
   MODERN,
 } from '../../support/shared-mcp.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
+
+/** Counts the plans to end an idle session. */
+class IdleClock extends LeapClock {
+  planned = 0;
+
+  override after(ms: number, task: () => void): Timer {
+    if (ms === SHARED_IDLE_MS) this.planned++;
+    return super.after(ms, task);
+  }
+}
 
 interface Shared {
   readonly gate: Gate;
@@ -283,6 +293,35 @@ describe('a shared server over stdio', () => {
         () => false,
       );
     });
+  });
+
+  test('a session with a pending request is not idle, although its client has lost the stream', async (t) => {
+    const clock = new IdleClock();
+    const { gate } = await share(t, { clock });
+    const url = `http://${gate.address}/mcp`;
+    let session = {};
+    const post = (message: object, signal?: AbortSignal): Promise<Response> =>
+      callOf(ALICE, { clock })(url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...session },
+        body: JSON.stringify({ jsonrpc: '2.0', ...message }),
+        ...(signal === undefined ? {} : { signal }),
+      });
+    const clientInfo = { name: 'test', version: '1.0.0' };
+    const params = { protocolVersion: LEGACY, capabilities: {}, clientInfo };
+    const begun = await post({ id: 0, method: 'initialize', params });
+    session = { 'mcp-session-id': begun.headers.get('mcp-session-id') };
+    await begun.text();
+    await (await post({ method: 'notifications/initialized' })).text();
+    const lost = new AbortController();
+    await post({ id: 1, method: 'tools/call', params: { name: 'hang', arguments: {} } }, lost.signal);
+    const before = clock.planned;
+    lost.abort();
+    await eventually('the session has no client', () => clock.planned > before);
+    clock.pass(SHARED_IDLE_MS + 1);
+    const listed = await post({ id: 2, method: 'tools/list' });
+    assert.equal(listed.status, 200);
+    await listed.text();
   });
 
   test('oversized messages, invalid JSON and batches are rejected', async (t) => {

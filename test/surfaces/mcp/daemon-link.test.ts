@@ -55,6 +55,16 @@ test('without a daemon a call waits for a while, then explains the next step', a
   assert.ok(clock.now() - begun >= 5_000);
 });
 
+test('a token that the daemon does not need is not sent to it', async (t) => {
+  const world = await startMcpWorld(t);
+  const dataDir = temporaryDirectory(t);
+  const options = { dataDir, configFile: join(dataDir, 'config.toml'), token: 'a token of another daemon' };
+  const clock = new TestClock();
+  const link = new DaemonLink({ ...options, profiles: undefined, api: `${world.host}:${world.port}` }, { clock });
+  t.after(() => link.close());
+  assert.notDeepEqual((await link.listTools(signal)).tools, []);
+});
+
 test('a dead daemon leaves its address behind, but no listener', async (t) => {
   const world = await startMcpWorld(t);
   const { link, clock } = setUp(t, `${world.host}:${world.port}`);

@@ -3,6 +3,7 @@ import { pluralize, relativeTime } from '../../../foundation/display-text.ts';
 import { ALLOW, accessTable, allowInput, hasSecret, NEW_ENTRY, REMOVED_ENTRY, removalConfirmation } from '../access.ts';
 import type { AnswerOf, SvcClient } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
+import { confirmReplacement } from '../confirm-replacement.ts';
 import type { CliContext } from '../context.ts';
 import type { Names } from '../names.ts';
 import { WALLET_KINDS } from '../new-identity.ts';
@@ -294,13 +295,25 @@ export function agentCommands(svc: CommandGroup): void {
     text: describe,
     quiet: ({ status }) => status,
   });
-  agents.call('update <aid>', 'bind another service', {
-    examples: ['svc agents update aid1… --service-tcp 127.0.0.1:9000', `svc agents update aid1… --service-tcp ''`],
+  agents.run('update <aid>', 'bind another service', {
+    examples: [
+      'svc agents update aid1… --service-tcp 127.0.0.1:9000 --replace',
+      `svc agents update aid1… --service-tcp ''`,
+    ],
     options: {
       '--service-tcp <address>': required('host:port, http://host:port, https://host:port, or "" to unbind'),
+      '--replace': 'replace another service of the agent',
     },
-    operation: 'agentPatch',
-    text: describe,
+    run: async (context, { aid: named, service_tcp, replace }) => {
+      const aid = await context.aid(named);
+      const isAgreed = replace === true || service_tcp === '';
+      const replaced = await context.withLocalAgentHint(
+        confirmReplacement(context, aid, isAgreed, service_tcp, 'Replace it?'),
+      );
+      const agent = await context.client.agentPatch({ aid, service_tcp });
+      return replaced === null ? agent : { ...agent, replaced };
+    },
+    text: (agent) => `${'replaced' in agent ? `Replaced ${agent.replaced}.\n` : ''}${describe(agent)}`,
     quiet: ({ service_tcp }) => service_tcp,
   });
   agents.call('del <aid>', 'unregister an agent and delete its operational key here', {

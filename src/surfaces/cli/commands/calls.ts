@@ -9,6 +9,7 @@ import {
 import { SvcError } from '../../../foundation/errors.ts';
 import { cleanPastedId } from '../../../foundation/pasted.ts';
 import type { CommandGroup } from '../command-group.ts';
+import { confirmReplacement } from '../confirm-replacement.ts';
 import type { CliIo } from '../input.ts';
 import { readStandardInput } from '../input.ts';
 import {
@@ -23,7 +24,6 @@ import {
   type ValueOption,
 } from '../options.ts';
 import { CommandFailure } from '../output.ts';
-import { confirmReplacement } from './serve.ts';
 
 /** Largest body, bytes. In base64 the request stays below the limit of the daemon. */
 const MAX_BODY_BYTES = 1024 * 1024;

@@ -25,6 +25,7 @@ import type { Inspection } from '../../mcp-share/inspect.ts';
 import { provenService } from '../../proven-caller.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
+import { confirmReplacement } from '../confirm-replacement.ts';
 import type { CliContext } from '../context.ts';
 import {
   accessToken,
@@ -42,15 +43,7 @@ import { rejectUsedLabel } from './alias.ts';
 import { ownCommand, proofKey, warnOfCallHooks } from './hooks.ts';
 import { type CreatedAgent, MASTER_WARNING, masterKeyText, register, type ShowKey } from './identity.ts';
 import { hubCommands } from './mcp-hub.ts';
-import {
-  confirmReplacement,
-  IDLE_OPTION,
-  nameAgent,
-  onDemandAddress,
-  removeOnDemand,
-  serviceAgent,
-  setOnDemand,
-} from './serve.ts';
+import { IDLE_OPTION, nameAgent, onDemandAddress, removeOnDemand, serviceAgent, setOnDemand } from './serve.ts';
 
 // `svc mcp use`: makes the MCP server that another agent shares available to local programs.
 

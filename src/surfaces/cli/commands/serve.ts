@@ -6,16 +6,15 @@ import { SvcError } from '../../../foundation/errors.ts';
 import { hookProof } from '../../../foundation/hook-proof.ts';
 import { agentsNamed } from '../../../foundation/labels.ts';
 import { parseServiceAddress } from '../../../foundation/service-address.ts';
-import { replacedService, replacementRequired } from '../../replace-service.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
+import { confirmReplacement } from '../confirm-replacement.ts';
 import type { CliContext } from '../context.ts';
-import { promptYes } from '../input.ts';
 import type { Names } from '../names.ts';
 import { namedAgent, type ParsedOptions, seconds } from '../options.ts';
 import { type OutputFormats, showFirstPart } from '../output.ts';
 import { changeProfile, type PublishAttempt, publishedText, tryPublish } from '../publication.ts';
-import { formatFields, formatTable, safeText, type WrappedText } from '../text.ts';
+import { formatFields, formatTable, type WrappedText } from '../text.ts';
 import { allAgents } from './agents.ts';
 import { rejectUsedLabel, setLabel } from './alias.ts';
 import { ownCommand, proofKey, warnOfCallHooks } from './hooks.ts';
@@ -91,25 +90,6 @@ export async function nameAgent(context: CliContext, aid: string, name: string):
   if (!labeled.includes(aid)) await setLabel(context, aid, name);
   // If no node is reachable, the name is published later.
   await changeProfile(context.client, aid, { name }).catch(() => {});
-}
-
-/**
- * The service to replace, or null if none is bound. Asks on a terminal.
- * @param service the service to bind; undefined if it is not known yet
- * @throws SvcError `wrong_state` if another service is bound and may not be replaced
- */
-export async function confirmReplacement(
-  context: CliContext,
-  aid: string,
-  agreed: boolean,
-  service?: string,
-  ask = 'Replace it while the new service is served?',
-): Promise<string | null> {
-  const bound = await replacedService(context.client, aid, service);
-  if (bound === null || agreed) return bound;
-  const question = `${aid} is bound to ${bound}. ${ask}`;
-  if (context.interactive && (await promptYes(context.io, safeText(question)))) return bound;
-  throw replacementRequired(aid, bound, 'say --replace');
 }
 
 /** The address of a service that a user typed: a local port, or an address. @throws SvcError `bad_service_address` */
