@@ -30,6 +30,8 @@ export class HookWorld {
   readonly emitted: EventType[] = [];
   /** The error of the next starts of programs. */
   startError: NodeJS.ErrnoException | null = null;
+  /** The shells of the next starts find no process for their program, and end without a result. */
+  forksFail = false;
   hooks: Hooks;
 
   constructor(t: TestContext) {
@@ -74,7 +76,10 @@ export class HookWorld {
       isKnown: (_, peer) => this.known.has(peer),
       start: async (...args) => {
         if (this.startError !== null) throw this.startError;
-        return ProgramRun.start(...args);
+        const [dir, clock, program] = args;
+        if (!this.forksFail) return ProgramRun.start(dir, clock, program);
+        const command = ['/bin/sh', '-c', 'rm "$1/begun"; echo "Cannot fork"; kill -KILL 0', 'sh', dir];
+        return ProgramRun.start(dir, clock, { ...program, command });
       },
     });
     return this.hooks;

@@ -52,8 +52,16 @@ import {
 } from '../../foundation/store/hooks.ts';
 import { type HolderRequest, requestHolder } from '../../network/links/holder.ts';
 import { type ArrivalDetails, arrivalsIn, type ItemRef } from './arrivals.ts';
-import { answerOf, canRunPrograms, GRACE_MS, type ProgramResult, ProgramRun, resultOf } from './program-run.ts';
-import { isShortage, startProblem } from './start-problem.ts';
+import {
+  answerOf,
+  canRunPrograms,
+  GRACE_MS,
+  hasBegun,
+  type ProgramResult,
+  ProgramRun,
+  resultOf,
+} from './program-run.ts';
+import { isShortage, noProcess, startProblem } from './start-problem.ts';
 
 /** Wait after failed runs: one second, then twice as long each time. */
 const RETRY: Backoff = { firstMs: 1000, maxMs: 10 * 60_000 };
@@ -543,12 +551,16 @@ export class Hooks implements Component {
       if (this.#isStopping || turn.ended !== null) this.#end(turn);
       return null;
     } catch (error) {
-      const result = { exitCode: null, output: '' };
-      const failed = this.#failed(delivery, result, startProblem(error));
-      if (isCall(delivery) || !isShortage(error)) return failed;
-      // The program is not to blame, so the try does not count.
-      return { ...failed, ...result, state: 'waiting', failed: false, begun: false };
+      return this.#notStarted(delivery, error, '');
     }
+  }
+
+  #notStarted(delivery: DeliveryRow, error: unknown, output: string): DeliveryResult {
+    const result = { exitCode: null, output };
+    const failed = this.#failed(delivery, result, startProblem(error));
+    if (isCall(delivery) || !isShortage(error)) return failed;
+    // The program is not to blame, so the try does not count.
+    return { ...failed, ...result, state: 'waiting', failed: false, begun: false };
   }
 
   async #finish(turn: Turn, run: ProgramRun, timeoutMs: number): Promise<void> {
@@ -580,6 +592,7 @@ export class Hooks implements Component {
     }
     if (ended === 'timeout') return this.#failed(delivery, result, 'The program took longer than its time limit.');
     if (ended === 'gone') return this.#failed(delivery, result, 'The caller did not wait for the answer.');
+    if (exitCode === null && !hasBegun(this.#dirOf(delivery))) return this.#notStarted(delivery, noProcess(), output);
     if (exitCode === null) return this.#failed(delivery, result, 'The program was killed.');
     return this.#failed(delivery, result, `The program exited with code ${exitCode}.`);
   }

@@ -20,8 +20,8 @@ import type { Log } from '../../foundation/log.ts';
 import { connectToOwn, type FindListeners, ForeignListener } from '../../foundation/own-listener.ts';
 import type { OnDemandRow, OnDemandStore } from '../../foundation/store/on-demand.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
-import { canRunPrograms, GRACE_MS, type ProgramResult, ProgramRun, resultOf } from './program-run.ts';
-import { startProblem } from './start-problem.ts';
+import { canRunPrograms, GRACE_MS, hasBegun, type ProgramResult, ProgramRun, resultOf } from './program-run.ts';
+import { noProcess, startProblem } from './start-problem.ts';
 
 const HOST = '127.0.0.1';
 /** Milliseconds from the start of a program until it must accept connections, and between two checks. */
@@ -341,7 +341,9 @@ class OnDemandService {
       if (accepts !== false || hasEnded || isLate || this.#isClosed) {
         limit.cancel();
         await this.#sleep();
-        throw new NotListening(await resultOf(this.#dir), accepts === false ? isLate : 'foreign');
+        const result = await resultOf(this.#dir);
+        if (hasEnded && result.exitCode === null && !hasBegun(this.#dir)) throw noProcess();
+        throw new NotListening(result, accepts === false ? isLate : 'foreign');
       }
       await new Promise<void>((resolve) => {
         clock.after(CHECK_MS, resolve);

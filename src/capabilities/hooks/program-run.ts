@@ -9,6 +9,7 @@
  *   them runs, so no process ID can be mistaken
  * - `stop`: a FIFO for signals to the group, which its own watcher sends. No process ID is needed here either
  * - `mark`: a random text that follows the last byte of each output of the program
+ * - `begun` if the shell had a process for the program
  * - `output` with the end of the output and marks, and `status` with the exit code, after the program has exited
  * - `answer`: the standard output of a program that answers a call, with marks; `output` has its standard error only
  */
@@ -42,7 +43,7 @@ const MAX_ANSWER_BLOCKS = Math.ceil(MAX_HOOK_ANSWER_BYTES / BLOCK_BYTES) + 2;
  * program and everything it starts receive signals as usual; the other processes of the script ignore SIGTERM, so that
  * the result of a program that ends cleanly is stored. `stop` is open before the program starts, so no signal is lost.
  */
-const PROGRAM = `( trap : TERM; (exec "$@"); echo $? >"$dir/code"; trap '' TERM; marks; marks >&2 )`;
+const PROGRAM = `( trap : TERM; (true 2>/dev/null >"$dir/begun"; exec "$@"); echo $? >"$dir/code"; trap '' TERM; marks; marks >&2 )`;
 const ANSWER = `( trap '' TERM; n=0
 while [ $n -lt ${MAX_ANSWER_BLOCKS} ] && take block && cat "$dir/block" >>"$dir/answer" && ! has_mark block; do n=$((n + 1)); done ) 2>/dev/null`;
 const OUTPUT = `( trap '' TERM; last=block0 next=block1
@@ -245,6 +246,11 @@ export async function resultOf(dir: string): Promise<ProgramResult> {
   ]);
   const exitCode = /^\d+\n$/.test(status) ? Number(status) : null;
   return { exitCode, output: output.text.subarray(-MAX_HOOK_OUTPUT_BYTES).toString() };
+}
+
+/** False if a completed run has no result because the shell found no process for the program. */
+export function hasBegun(dir: string): boolean {
+  return existsSync(join(dir, 'begun'));
 }
 
 /** The answer of a completed run. Null if there is none, or if it is longer than the limit. */

@@ -22,6 +22,11 @@ export function isShortage(error: unknown): boolean {
   return CAUSES[codeOf(error)]?.passes === true;
 }
 
+/** The error of a program for which the shell found no process. */
+export function noProcess(): Error {
+  return Object.assign(new Error('the shell cannot fork'), { code: 'EAGAIN' });
+}
+
 /** A sentence with the cause. */
 export function startProblem(error: unknown): string {
   const code = codeOf(error);

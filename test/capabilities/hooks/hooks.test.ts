@@ -133,6 +133,28 @@ test('a start that fails because the system has no room does not count, and name
   assert.deepEqual(world.lines(), ['1']);
 });
 
+test('a shell that finds no process for the program is a start that failed, not a killed program', async (t) => {
+  const world = new HookWorld(t);
+  world.known.add(friend);
+  const { hook } = world.add('echo "$SVC_ATTEMPT" >>log');
+  world.forksFail = true;
+  await world.hooks.start();
+  world.receive(friend, 'm1');
+  const first = () => world.hooks.deliveries(hook.id, undefined, Number.MAX_SAFE_INTEGER, 1)[0];
+  await world.until('the failure is known', async () => {
+    await world.clock.run(1000);
+    return first()?.problem !== undefined && first()?.problem !== '';
+  });
+  assert.match(first()?.problem ?? '', /could not be started \(EAGAIN\)\. This user can start no more processes/);
+  assert.equal(first()?.failures, 0);
+  world.forksFail = false;
+  await world.until('the end', async () => {
+    await world.clock.run(1000);
+    return counts(world, hook.id).done === 1;
+  });
+  assert.deepEqual(world.lines(), ['1']);
+});
+
 test('10,000 notes of one stranger start no more programs than its budget, and a friend is served immediately', async (t) => {
   const world = new HookWorld(t);
   world.known.add(friend);

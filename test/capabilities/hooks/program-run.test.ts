@@ -4,7 +4,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { answerOf, ProgramRun, resultOf } from '../../../src/capabilities/hooks/program-run.ts';
+import { answerOf, hasBegun, ProgramRun, resultOf } from '../../../src/capabilities/hooks/program-run.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { MAX_HOOK_ANSWER_BYTES, MAX_HOOK_OUTPUT_BYTES } from '../../../src/foundation/domain/hooks.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -153,6 +153,7 @@ test('a killed script leaves no program, and no result', async (t) => {
   process.kill(Number(readFileSync(join(folder, 'group'), 'utf8')), 'SIGKILL');
   await run.ended;
   assert.equal((await resultOf(dir)).exitCode, null);
+  assert.equal(hasBegun(dir), true);
   const pid = Number(readFileSync(join(folder, 'pid'), 'utf8'));
   await eventually('it ended', () => !isAlive(pid));
 });
