@@ -1,8 +1,11 @@
 /** Opens the foundation: data directory, configuration, keys, store and log. */
 import { WorkUnderWay } from '../foundation/concurrency.ts';
 import { ConfigService } from '../foundation/config/config-service.ts';
+import { AUTO_PROXY } from '../foundation/config/schema.ts';
 import { DataDir } from '../foundation/data-dir/data-dir.ts';
 import { DATABASE_FILE, KEYS_DIRECTORY, STATE_NUMBER_FILE } from '../foundation/data-dir/paths.ts';
+import { doubtfulPassphrase, rejectQuoted } from '../foundation/environment.ts';
+import { SvcError } from '../foundation/errors.ts';
 import { nativeAid } from '../foundation/identity/aid.ts';
 import { selfDelegation } from '../foundation/identity/delegation.ts';
 import { DelegationVerifier } from '../foundation/identity/delegation-verifier.ts';
@@ -11,6 +14,7 @@ import { parseJoinTarget } from '../foundation/invitation.ts';
 import { KeyStore, NODE_KEY } from '../foundation/keys/key-store.ts';
 import { PASSPHRASE_COST } from '../foundation/keys/passphrase.ts';
 import { StoredSecrets } from '../foundation/keys/stored-secrets.ts';
+import type { Log } from '../foundation/log.ts';
 import { Logger } from '../foundation/logger.ts';
 import { RecentLog } from '../foundation/recent-log.ts';
 import { RecordVerifier } from '../foundation/records/verifier.ts';
@@ -22,6 +26,7 @@ import { SeenDelegations } from '../foundation/store/seen-delegations.ts';
 import { Store } from '../foundation/store/store.ts';
 import { VERSION } from '../foundation/version.ts';
 import type { LocalIdentity } from '../network/links/types.ts';
+import { PROXY_VARIABLES } from '../network/transport/tls/proxy.ts';
 import type { DaemonArguments } from './args.ts';
 import { checkFilesRoot } from './files-root.ts';
 import type { Life } from './life.ts';
@@ -43,6 +48,20 @@ export function loadNodeIdentity(keys: KeyStore): NodeIdentity {
   const { publicKey } = key;
   const sign = (message: Uint8Array): Uint8Array => key.sign(message);
   return { key, aid: nativeAid(publicKey), delegation: selfDelegation(key), publicKey, sign };
+}
+
+/** @throws SvcError as `KeyStore.open` */
+async function openKeys(directory: string, text: string | undefined, log: Log): Promise<KeyStore> {
+  const dependencies = { log: log.child('keys') };
+  if (text === undefined) return await KeyStore.open({ directory }, dependencies);
+  const doubt = doubtfulPassphrase(PASSPHRASE, text);
+  if (doubt !== null) log.warn({}, `${doubt}. If this is a mistake, correct it before other keys are sealed with it`);
+  try {
+    return await KeyStore.open({ directory, passphrase: { text, cost: PASSPHRASE_COST } }, dependencies);
+  } catch (error) {
+    if (doubt === null || !(error instanceof SvcError) || error.code !== 'key_locked') throw error;
+    throw new SvcError('key_locked', { message: `${error.message} ${doubt}: try it without.`, cause: error });
+  }
 }
 
 /** Variables that start with `SVCD_` but are not configuration keys. */
@@ -79,16 +98,10 @@ export async function openFoundation(
     }),
   );
   for (const warning of configuration.warnings) log.warn({}, warning);
-  const passphrase = environment[PASSPHRASE];
+  if (config.proxy === AUTO_PROXY) rejectQuoted(environment, PROXY_VARIABLES);
   const keyDirectory = config.key_dir === '' ? dataDir.file(KEYS_DIRECTORY) : config.key_dir;
   checkFilesRoot(config.files_root, { dataDir: dataDir.path, keys: keyDirectory });
-  const keys = await KeyStore.open(
-    {
-      directory: keyDirectory,
-      ...(passphrase === undefined ? {} : { passphrase: { text: passphrase, cost: PASSPHRASE_COST } }),
-    },
-    { log: log.child('keys') },
-  );
+  const keys = await openKeys(keyDirectory, environment[PASSPHRASE], log);
   const node = loadNodeIdentity(keys);
   const store = Store.open(dataDir.file(DATABASE_FILE), MIGRATIONS);
   life.defer(() => store.close());

@@ -30,6 +30,24 @@ function rejectMistake(name: string, value: string | undefined): void {
   if (mistake !== null) throw new SvcError('config_invalid', { message: `${name} ${mistake}.` });
 }
 
+/**
+ * Rejects a value in quotes of the first of these variables that is set.
+ * @throws SvcError `config_invalid`
+ */
+export function rejectQuoted(environment: Environment, names: readonly string[]): void {
+  const name = names.find((one) => (environment[one] ?? '') !== '');
+  if (name !== undefined) rejectMistake(name, environment[name]);
+}
+
+/**
+ * What is probably a mistake in a variable with a passphrase. It is no error, because a passphrase may contain anything.
+ * Null if nothing is.
+ */
+export function doubtfulPassphrase(name: string, value: string): string | null {
+  if (/^(["']).*\1$/s.test(value)) return `${name} is in quotes, which are part of the passphrase`;
+  return /[\r\n]$/.test(value) ? `${name} ends with a line break, which is part of the passphrase` : null;
+}
+
 /** Variables of programs that use the API. */
 export const CLIENT_VARIABLES = ['SVC_API', 'SVC_TOKEN', 'SVC_ACCESS_TOKEN', 'SVC_VIA_PASSWORD', 'SVC_AID'] as const;
 

@@ -8,6 +8,8 @@ import { Life } from '../../src/daemon/life.ts';
 import { KeyStore } from '../../src/foundation/keys/key-store.ts';
 import { PASSPHRASE_COST } from '../../src/foundation/keys/passphrase.ts';
 import { silentLog } from '../../src/foundation/log.ts';
+import type { RecentLog } from '../../src/foundation/recent-log.ts';
+import { PROXY_VARIABLES } from '../../src/network/transport/tls/proxy.ts';
 import { cheapPassphrase } from '../support/cheap-scrypt.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
@@ -67,6 +69,36 @@ test('a passphrase in the environment always seals the keys at full cost', async
   const keys = await open({ text: 'correct horse', cost: PASSPHRASE_COST });
   assert.deepEqual(keys.list(), ['node']);
   assert.equal(await opened(args, sealed, ({ node }) => node.aid), aid);
+});
+
+test('a proxy in quotes is rejected, if svcd would use it', async (t) => {
+  const args = argumentsIn(t);
+  const none = Object.fromEntries(PROXY_VARIABLES.map((name) => [name, '']));
+  const start = (environment: NodeJS.ProcessEnv) => opened(args, { ...none, ...environment }, () => null);
+  for (const name of PROXY_VARIABLES)
+    await assert.rejects(start({ [name]: '"http://proxy.example:3128"' }), {
+      code: 'config_invalid',
+      message: `${name} is in quotes that belong to the value: write it without quotes.`,
+    });
+  await start({ https_proxy: 'http://proxy.example:3128\r', ALL_PROXY: '"socks5://proxy.example"' });
+  await start({ HTTPS_PROXY: "'proxy.example:3128'", SVCD_PROXY: 'none' });
+});
+
+test('a passphrase in quotes is used as it is, with a warning, and named if it opens nothing', async (t) => {
+  const args = argumentsIn(t);
+  const warned = ({ recentLog }: { readonly recentLog: RecentLog }): boolean =>
+    recentLog.read('warn', 10, 0).some(({ message }) => /SVCD_KEY_PASSPHRASE is in quotes/.test(message));
+  const start = (passphrase: string) =>
+    opened(args, { SVCD_LOG_LEVEL: 'warn', SVCD_KEY_PASSPHRASE: passphrase }, warned);
+  assert.equal(await start('correct horse'), false);
+  await assert.rejects(start('"correct horse"'), {
+    code: 'key_locked',
+    message: /does not open the key store\. SVCD_KEY_PASSPHRASE is in quotes, which are part .*: try it without\.$/,
+  });
+  await assert.rejects(start('correct horse\r'), { code: 'key_locked', message: /ends with a line break/ });
+  await assert.rejects(start('wrong'), { code: 'key_locked', message: /does not open the key store\.$/ });
+  const other = argumentsIn(t);
+  assert.equal(await opened(other, { SVCD_KEY_PASSPHRASE: '"correct horse"', SVCD_LOG_LEVEL: 'warn' }, warned), true);
 });
 
 test('keys are in key_dir, and an object directory that contains them is rejected', async (t) => {

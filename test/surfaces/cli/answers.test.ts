@@ -105,7 +105,7 @@ test('binding another service needs --replace, and names the replaced one', asyn
     assert.equal(refused.code, 1);
     assert.match(refused.stderr, /is bound to 127\.0\.0\.1:80\. To replace it, say --replace/);
     const replaced = await answered(t, answers, ...bind, '127.0.0.1:81', '--replace');
-    assert.match(replaced.stdout, /^Replaced 127\.0\.0\.1:80\.\s/);
+    assert.match(replaced.stdout, /^Replaced 127\.0\.0\.1:80\.\s[^]*127\.0\.0\.1:81/);
     assert.equal((await answered(t, answers, ...bind, '127.0.0.1:80')).code, 0);
   }
   assert.equal((await answered(t, answers, 'agents', 'update', aid, '--service-tcp', '')).code, 0);

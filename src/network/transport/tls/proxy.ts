@@ -17,7 +17,7 @@ import { OUTER_TLS } from './wire.ts';
 /** The setting, as messages name it. */
 const PROXY_KEY = '"proxy"';
 /** In order of preference, as other programs read them. */
-const PROXY_VARIABLES = ['https_proxy', 'HTTPS_PROXY', 'all_proxy', 'ALL_PROXY'] as const;
+export const PROXY_VARIABLES = ['https_proxy', 'HTTPS_PROXY', 'all_proxy', 'ALL_PROXY'] as const;
 const EXCEPTION_VARIABLES = ['no_proxy', 'NO_PROXY'] as const;
 /** For http:// only, so svcd does not use them. */
 const PLAIN_VARIABLES = ['http_proxy', 'HTTP_PROXY'] as const;
@@ -75,7 +75,9 @@ export function parseProxy(text: string, setBy: string = PROXY_KEY): ProxyPlace 
   const isSecure = url?.protocol === 'https:';
   if (url !== null && !isSecure && url.protocol !== 'http:')
     throw tlsFailure('the proxy URL has another scheme', { setBy, scheme: `${url.protocol}//` });
-  if (url === null || url.hostname === '') throw tlsFailure('the proxy URL is none', { setBy });
+  // The parser accepts quotes in names.
+  if (url === null || url.hostname === '' || /["']/.test(url.hostname))
+    throw tlsFailure('the proxy URL is none', { setBy });
   const [user, password] = [url.username, url.password].map(decode);
   const credentials = user === '' && password === '' ? null : `${user}:${password}`;
   return { host: hostOfUrl(url), port: Number(url.port) || (isSecure ? 443 : 80), isSecure, credentials, setBy };

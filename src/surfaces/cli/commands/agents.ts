@@ -313,7 +313,7 @@ export function agentCommands(svc: CommandGroup): void {
       const agent = await context.client.agentPatch({ aid, service_tcp });
       return replaced === null ? agent : { ...agent, replaced };
     },
-    text: (agent) => `${'replaced' in agent ? `Replaced ${agent.replaced}.\n` : ''}${describe(agent)}`,
+    text: (agent) => ('replaced' in agent ? [`Replaced ${agent.replaced}.`, describe(agent)] : describe(agent)),
     quiet: ({ service_tcp }) => service_tcp,
   });
   agents.call('del <aid>', 'unregister an agent and delete its operational key here', {

@@ -85,6 +85,8 @@ test('other kinds of proxies are refused with a reason', () => {
     fails('proxy_invalid', /^ALL_PROXY names a proxy of the kind socks5h:\/\/, which svcd does not support/),
   );
   assert.throws(() => parseProxy('ftp://a'), fails('proxy_invalid', /^"proxy" names a proxy of the kind ftp/));
+  assert.throws(() => parseProxy('"http://proxy:3128"'), fails('proxy_invalid', /^"proxy" is not an http:/));
+  assert.equal(parseProxy('http://proxy:3128\r\n').host, 'proxy');
   assert.throws(() => parseProxy('http://', 'https_proxy'), fails('proxy_invalid', /^https_proxy is not an http:/));
   assert.deepEqual(parseProxy('http://me:p%40ss@[2001:db8::1]:3128'), {
     ...{ host: '2001:db8::1', port: 3128, isSecure: false, credentials: 'me:p@ss', setBy: '"proxy"' },
