@@ -211,7 +211,7 @@ export const accessRequestOperations = declare(DECISION, {
       once: Type.Optional(
         Type.Boolean({
           default: false,
-          description: 'Allows one call, or one TCP connection for a tunnel.',
+          description: 'Allows one call with the method and path of the request, or one TCP connection for a tunnel.',
         }),
       ),
       tools: Type.Optional(ToolNames),

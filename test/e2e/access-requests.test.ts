@@ -211,7 +211,9 @@ describe('an agent whose owner is asked', () => {
     const refused = await far.request('POST', `/tunnel/${aid}`, {});
     assert.equal((refused.body as { error: string }).error, 'access_pending');
     const waiting = svcJson<{ listen: string }>(far, 'tunnel', 'open', aid, '--wait', '60', '--note', 'ssh');
-    const request = await eventually('it asks again', async () => (await requests()).find(({ count }) => count === 2));
+    const request = await eventually('it asks again', async () =>
+      (await requests()).find(({ note }) => note === 'ssh'),
+    );
     assert.equal(request.kind, 'tunnel');
     assert.deepEqual(service.seen, seen);
     await svcOk(home, 'access', 'allow', request.id, '--once');

@@ -358,7 +358,7 @@ async function callCommands(step: Step, { here, there }: WalkWorld, aid: string,
   await there.call('DELETE', `/agents/${peer}/acl/deny/${deny[0]?.id}`);
   await step(there, ['access', 'allow', await asked(), '--once'], {
     schema: Ok,
-    text: /^Allowed once: one call of any kind/,
+    text: /^Allowed once: one call with this method and path/,
     quiet: ID,
   });
   await there.call('PATCH', `/agents/${peer}/acl`, { default: 'public' });

@@ -83,14 +83,15 @@ export class AccessControl {
 
   /**
    * Checks an exchange as it begins. `authorize` also accepts links for exchanges that have begun.
+   * @param asked method and path of a call, see `askedCall`
    * @throws SvcError as `authorize`; `calls_only` for a probe of a caller that may only call the bound service
    */
-  async enter(request: AccessRequest): Promise<Admission> {
+  async enter(request: AccessRequest, asked = ''): Promise<Admission> {
     try {
       await this.#check(request, false);
       return FREE;
     } catch (error) {
-      const admission = this.#admissionByGrant(request);
+      const admission = this.#admissionByGrant(request, asked);
       if (admission === null) throw error;
       return admission;
     }
@@ -105,7 +106,7 @@ export class AccessControl {
   }
 
   /** The permission of a caller without a full entry in the access list. */
-  #admissionByGrant(request: AccessRequest): Admission | null {
+  #admissionByGrant(request: AccessRequest, asked: string): Admission | null {
     const { called, caller, purpose } = request;
     const kind = KINDS[purpose];
     const grants = this.#grants;
@@ -114,7 +115,7 @@ export class AccessControl {
     // A program that opens a local address asks first whether it could connect.
     if (purpose === 'tcp-probe' && this.#lists.rules(called).serviceCallers.has(caller))
       throw new SvcError('calls_only');
-    const grant = grants.find(called, caller, kind);
+    const grant = grants.find(called, caller, kind, asked);
     if (grant === null) return null;
     const begin = (): (() => void) => {
       if (!grant.use()) throw new SvcError('access_denied');

@@ -3,6 +3,7 @@
  * connects a tunnel. The called side stores the request, and holds the link until the owner decides or the time of the
  * caller expires. Format: docs/protocol-links.md, "Asking for access".
  */
+import { requestText } from '../../foundation/access-text.ts';
 import { asMap, decodeCbor, encodeCbor, isUint } from '../../foundation/cbor.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
@@ -47,23 +48,6 @@ function isText(value: unknown, maxBytes: number): value is string {
   return (
     typeof value === 'string' && value.isWellFormed() && Buffer.byteLength(value) <= maxBytes && !/\p{Cc}/u.test(value)
   );
-}
-
-/** A text that may be sent: control characters become blanks, and the end is cut off at the limit. */
-function shortText(text: string, maxBytes: number): string {
-  const clean = text
-    .toWellFormed()
-    .replaceAll(/\p{Cc}+/gu, ' ')
-    .trim();
-  if (Buffer.byteLength(clean) <= maxBytes) return clean;
-  let cut = '';
-  let bytes = 0;
-  for (const character of clean) {
-    bytes += Buffer.byteLength(character);
-    if (bytes > maxBytes - 3) break;
-    cut += character;
-  }
-  return `${cut}…`;
 }
 
 /** A map with these keys, and any others. Null if it is malformed. */
@@ -149,7 +133,7 @@ async function answer(link: LinkStream, requests: AccessRequests, clock: Clock, 
     const gone = new AbortController();
     const end = (): void => gone.abort();
     link.once('close', end);
-    verdict = await requests.wait(from, ask.kind, ask.waitS, AbortSignal.any([stop, gone.signal]));
+    verdict = await requests.wait(from, ask, ask.waitS, AbortSignal.any([stop, gone.signal]));
     link.off('close', end);
   }
   if (link.destroyed) return;
@@ -189,8 +173,8 @@ async function openAsk(
   ask: AccessAsk,
   signal?: AbortSignal,
 ): Promise<LinkStream> {
-  const asked = shortText(ask.asked, MAX_ASKED_BYTES);
-  const request = encodeAsk({ ...ask, asked, note: shortText(ask.note, MAX_ACCESS_NOTE_BYTES) });
+  const asked = requestText(ask.asked, MAX_ASKED_BYTES);
+  const request = encodeAsk({ ...ask, asked, note: requestText(ask.note, MAX_ACCESS_NOTE_BYTES) });
   const options = { timeoutMs: OPEN_TIMEOUT_MS, first: { bytes: () => request }, ...(signal ? { signal } : {}) };
   try {
     const link = await links.open(local, remote, 'ask', options);

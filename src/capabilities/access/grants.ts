@@ -2,6 +2,7 @@
  * Permissions of callers without a full entry in the allow list: one exchange that the owner allowed, calls of some MCP
  * tools, and exchanges in progress.
  */
+import { namesCall } from '../../foundation/access-text.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import type { AskKind } from '../../foundation/domain/access.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -24,7 +25,7 @@ export interface Grant {
 }
 
 export class Grants {
-  readonly #store: Pick<AccessRequestStore, 'find' | 'use'>;
+  readonly #store: Pick<AccessRequestStore, 'allowed' | 'use'>;
   readonly #lists: Pick<AccessLists, 'rules'>;
   readonly #clock: Clock;
   /** Exchanges in progress, by called agent, caller and kind. */
@@ -32,25 +33,30 @@ export class Grants {
   /** Receives the ID of each request whose exchange began. */
   readonly used = new Listeners<[id: string]>();
 
-  constructor(store: Pick<AccessRequestStore, 'find' | 'use'>, lists: Pick<AccessLists, 'rules'>, clock: Clock) {
+  constructor(store: Pick<AccessRequestStore, 'allowed' | 'use'>, lists: Pick<AccessLists, 'rules'>, clock: Clock) {
     this.#store = store;
     this.#lists = lists;
     this.#clock = clock;
   }
 
-  /** The exchange that a caller may begin now; null if there is none. */
-  find(called: Aid, caller: Aid, kind: AskKind): Grant | null {
+  /**
+   * The exchange that a caller may begin now; null if there is none.
+   * @param asked method and path of a call, as `askedCall` writes them; null for any
+   */
+  find(called: Aid, caller: Aid, kind: AskKind, asked: string | null): Grant | null {
     const now = this.#clock.now();
     const listed = kind === 'call' ? listedGrant(this.#lists.rules(called), caller, now) : null;
     if (listed !== null) return listed;
-    const row = this.#store.find(called, caller, kind);
-    if (row?.isOnce !== true || row.expiresAt <= now) return null;
+    const row = this.#store
+      .allowed(called, caller, kind)
+      .find((one) => one.expiresAt > now && (asked === null || isAbout(one, asked)));
+    if (row === undefined) return null;
     return { tools: row.tools, isServer: false, isOnce: true, use: () => this.#use(row) };
   }
 
   /** True if a caller may open links: for an exchange that may begin, or that has begun. */
   mayOpen(called: Aid, caller: Aid, kind: AskKind): boolean {
-    return this.#running.has(keyOf(called, caller, kind)) || this.find(called, caller, kind) !== null;
+    return this.#running.has(keyOf(called, caller, kind)) || this.find(called, caller, kind, null) !== null;
   }
 
   /** Registers an exchange that began. Returns a function for its end. */
@@ -72,6 +78,11 @@ export class Grants {
     this.used.notify(id);
     return true;
   }
+}
+
+/** True if the owner allowed this call. Tools limit a call in another way: all messages of MCP have one path. */
+function isAbout({ kind, asked, tools }: AccessRequestRow, call: string): boolean {
+  return kind !== 'call' || tools !== null || (namesCall(asked) && asked === call);
 }
 
 /** Calls that the access list allows to a caller without a full entry. */

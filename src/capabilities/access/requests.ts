@@ -2,13 +2,9 @@
  * Requests for access: with the default `ask`, callers that the access list does not know wait for a decision of the
  * owner. Requests of strangers are limited by source, and never use the part that is reserved for known callers.
  */
+import { namesCall } from '../../foundation/access-text.ts';
 import type { Clock } from '../../foundation/clock.ts';
-import {
-  type AskKind,
-  MAX_ACCESS_REQUESTS,
-  MAX_DECISION_WAIT_S,
-  MAX_ENTRY_TOOLS,
-} from '../../foundation/domain/access.ts';
+import { MAX_ACCESS_REQUESTS, MAX_DECISION_WAIT_S, MAX_ENTRY_TOOLS } from '../../foundation/domain/access.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { causeOf, type EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -80,6 +76,9 @@ export interface Permit {
   readonly expiresAt?: number | undefined;
 }
 
+/** The text of a request. */
+type Wish = Omit<AccessAsk, 'waitS'>;
+
 interface AccessRequestsDependencies {
   readonly store: AccessRequestStore;
   readonly lists: AccessLists;
@@ -146,9 +145,12 @@ export class AccessRequests implements Component {
     return this.#pending;
   }
 
-  /** Stores the request of a proven caller. Returns the decision of the owner, if there is one. */
-  ask(from: HolderRequest, wish: Omit<AccessAsk, 'waitS'>): Verdict {
-    const known = this.#verdict(from, wish.kind);
+  /**
+   * Stores the request of a proven caller. An ID belongs to a text: a request with another text replaces the earlier one
+   * and gets another ID. Returns the decision of the owner, if there is one.
+   */
+  ask(from: HolderRequest, wish: Wish): Verdict {
+    const known = this.#verdict(from, wish);
     if (known.state !== 'pending') return known;
     const { store, clock, isKnown } = this.#deps;
     const { called, caller } = from;
@@ -164,6 +166,8 @@ export class AccessRequests implements Component {
       this.#shares.get(known.id)?.touch();
       return known;
     }
+    const replaced = store.pending(called, caller, kind);
+    if (replaced !== null) this.#remove(replaced.id);
     const id = newId();
     const share = this.#take(id, holder);
     if (share === null) return { state: 'busy', id: null };
@@ -186,12 +190,12 @@ export class AccessRequests implements Component {
    * Waits until the owner decides about a pending request.
    * @param seconds at most `MAX_DECISION_WAIT_S`
    */
-  async wait(from: HolderRequest, kind: AskKind, seconds: number, signal: AbortSignal): Promise<Verdict> {
+  async wait(from: HolderRequest, wish: Wish, seconds: number, signal: AbortSignal): Promise<Verdict> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const share = this.#waiting.take(this.#holderOf(from), { onEvict: resolve });
     if (share === null || signal.aborted) resolve();
     const look = (called: Aid): void => {
-      if (called === from.called && this.#verdict(from, kind).state !== 'pending') resolve();
+      if (called === from.called && this.#verdict(from, wish).state !== 'pending') resolve();
     };
     const stop = this.#settled.add(look);
     const timer = this.#deps.clock.after(Math.min(seconds, MAX_DECISION_WAIT_S) * 1000, resolve);
@@ -199,7 +203,7 @@ export class AccessRequests implements Component {
     signal.addEventListener('abort', gone, { once: true });
     try {
       await promise;
-      return this.#verdict(from, kind);
+      return this.#verdict(from, wish);
     } finally {
       stop();
       timer.cancel();
@@ -222,6 +226,11 @@ export class AccessRequests implements Component {
       if (store.get(id) !== null) this.#remove(id);
       return row;
     }
+    if (row.kind === 'call' && tools === undefined && !namesCall(row.asked))
+      throw new SvcError('invalid_request', {
+        message:
+          'This request names no method with a complete path, which one call could be bound to. Allow it for a limited time, or for some tools.',
+      });
     const end = expiresAt ?? clock.now() + ACCESS_REQUEST_LIFE_MS;
     if (end <= clock.now()) throw new SvcError('invalid_request', { message: 'expires_at is in the past.' });
     if (tools !== undefined && (tools.length === 0 || tools.length > MAX_ENTRY_TOOLS))
@@ -258,16 +267,17 @@ export class AccessRequests implements Component {
     return row;
   }
 
-  #verdict(from: HolderRequest, kind: AskKind): Verdict {
+  #verdict(from: HolderRequest, wish: Wish): Verdict {
     const { access, store, grants } = this.#deps;
     const { called, caller } = from;
     if (access.isClosedTo(from)) return { state: 'refused', id: null };
     const decision = access.decide(called, caller);
     if (decision === 'allow') return { state: 'allowed', id: null };
     if (decision !== 'ask') return { state: 'refused', id: null };
-    const row = store.find(called, caller, kind);
-    const isAllowed = grants.find(called, caller, kind) !== null;
-    return { state: isAllowed ? 'allowed' : 'pending', id: row?.id ?? null };
+    const { kind, asked } = wish;
+    if (grants.find(called, caller, kind, asked) !== null) return { state: 'allowed', id: null };
+    const row = store.pending(called, caller, kind);
+    return { state: 'pending', id: row !== null && isSameText(row, wish) ? row.id : null };
   }
 
   /** Answers the requests that a change of the access list decides. */
@@ -275,7 +285,8 @@ export class AccessRequests implements Component {
     const { access, store, grants } = this.#deps;
     for (const row of store.listOf(called)) {
       const decision = access.decide(called, row.caller);
-      const isLimited = decision === 'ask' && !row.isOnce && grants.find(called, row.caller, row.kind) !== null;
+      const isLimited =
+        decision === 'ask' && !row.isOnce && grants.find(called, row.caller, row.kind, row.asked) !== null;
       if (decision === 'ask' && !isLimited) continue;
       this.#remove(row.id);
       this.#decided(row, decision === 'allow' || isLimited);
@@ -319,8 +330,13 @@ export class AccessRequests implements Component {
   }
 }
 
+/** True if a caller repeats its request. Without a note or a tool, the earlier one stays. */
+function isSameText(row: AccessRequestRow, { asked, tool, note }: Wish): boolean {
+  return row.asked === asked && (tool ?? row.tool) === row.tool && (note === '' || note === row.note);
+}
+
 function missing(id: string): SvcError {
   return new SvcError('not_found', {
-    message: `There is no access request "${id}". It may have expired or been decided. List them with "svc access requests".`,
+    message: `There is no access request "${id}". It may have expired or been decided, or its caller changed its text. List them with "svc access requests".`,
   });
 }

@@ -6,6 +6,7 @@
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { askedCall } from '../../foundation/access-text.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
@@ -62,9 +63,10 @@ export interface CallServerDependencies {
   readonly authorize: (request: AccessRequest) => void | Promise<void>;
   /**
    * Checks a request as it begins, and returns its limits.
+   * @param asked see `askedCall`
    * @throws SvcError as `authorize`
    */
-  readonly enter: (request: AccessRequest) => Promise<Admission>;
+  readonly enter: (request: AccessRequest, asked: string) => Promise<Admission>;
   /** True if the owner of the called agent allowed the caller by name. */
   readonly isNamed: (link: Pick<LinkStream, 'caller' | 'called'>) => boolean;
   /** Receives the callers that were served or refused. */
@@ -159,7 +161,7 @@ export class CallServer implements Component {
     const trace = this.#trace(request, connection.link);
     try {
       checkForm(request);
-      const { tools, isServer, begin } = await this.#deps.enter(accessRequestOf(connection.link));
+      const { tools, isServer, begin } = await this.#admit(request, connection.link);
       leave = this.#enterCall(connection.link, abort);
       const { clock } = this.#deps;
       const program = this.#programs(accessRequestOf(connection.link));
@@ -205,6 +207,11 @@ export class CallServer implements Component {
   #enterCall(link: LinkStream, abort: AbortController, isSwitched = false): () => void {
     const onEvict = (): void => abort.abort(new SvcError('rate_limited'));
     return this.#limits.enter(link, { named: this.#deps.isNamed(link), isSwitched, onEvict });
+  }
+
+  /** @throws SvcError `access_denied`, `rate_limited` */
+  #admit({ method = '', url = '' }: IncomingMessage, link: LinkStream): Promise<Admission> {
+    return this.#deps.enter(accessRequestOf(link), askedCall(method, url));
   }
 
   /** Counts a stream of a remote node. Returns false if the node has too many streams open. */
@@ -293,7 +300,7 @@ export class CallServer implements Component {
     try {
       checkForm(request);
       if (!maySwitch(request)) throw new SvcError('protocol_error');
-      const { tools, begin } = await this.#deps.enter(accessRequestOf(link));
+      const { tools, begin } = await this.#admit(request, link);
       if (tools !== null) throw new SvcError('access_denied');
       if (stream.destroyed) return;
       stream.once('close', this.#enterCall(link, abort, true));

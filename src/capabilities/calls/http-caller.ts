@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { type Duplex, Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
+import { askedCall } from '../../foundation/access-text.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { Semaphore } from '../../foundation/concurrency.ts';
 import { isToolName } from '../../foundation/domain/access.ts';
@@ -408,11 +409,10 @@ function traced<A extends CallResponse | SwitchedCall>(answer: A, request: Trace
 
 const NO_WAIT: AskOptions = { note: '', waitS: 0 };
 
-/** The description of a call for the owner: method and path, without the query, which may hold secrets. */
+/** The description of a call for the owner. */
 function askFor({ method, path: target, headers }: Call): Pick<AccessAsk, 'kind' | 'asked' | 'tool'> {
   const tool = headerOf(headers, 'mcp-method') === 'tools/call' ? headerOf(headers, 'mcp-name') : '';
-  const [path = '/'] = target.split('?');
-  return { kind: 'call', asked: `${method} ${path}`, tool: isToolName(tool) ? tool : null };
+  return { kind: 'call', asked: askedCall(method, target), tool: isToolName(tool) ? tool : null };
 }
 
 /** True for the stream of an MCP session, and for its end. Clients send them automatically. */

@@ -222,7 +222,7 @@ export function buildCalls(
     evidence: new EvidenceCheck(clock, delegations, (aid) => seen.newest(aid)),
     watch: (socket) => serviceSockets.watch(socket),
     authorize: (request) => access.authorize(request),
-    enter: (request) => access.enter(request),
+    enter: (request, asked) => access.enter(request, asked),
     isNamed: ({ caller, called }) => access.isNamed(called, caller),
     serviceOf: (aid) => {
       const service = boundService(aid);

@@ -70,10 +70,17 @@ export class AccessRequestStore {
     return oneOf(this.#store.one`SELECT * FROM access_requests WHERE id = ${id}`);
   }
 
-  find(called: Aid, caller: Aid, kind: AskKind): AccessRequestRow | null {
-    return oneOf(
-      this.#store.one`SELECT * FROM access_requests WHERE called = ${called} AND caller = ${caller} AND kind = ${kind}`,
-    );
+  /** The request of a caller that waits for the owner. */
+  pending(called: Aid, caller: Aid, kind: AskKind): AccessRequestRow | null {
+    return oneOf(this.#store.one`
+      SELECT * FROM access_requests WHERE called = ${called} AND caller = ${caller} AND kind = ${kind} AND once = 0`);
+  }
+
+  /** The exchanges that the owner allowed a caller once, in the order of their expiry. */
+  allowed(called: Aid, caller: Aid, kind: AskKind): AccessRequestRow[] {
+    return this.#store.all`
+      SELECT * FROM access_requests WHERE called = ${called} AND caller = ${caller} AND kind = ${kind} AND once = 1
+      ORDER BY expires_at, id`.map(requestOf);
   }
 
   add({ id, called, caller, kind, asked, tool, note, node, source, at, expiresAt }: AskedRequest): void {
@@ -85,15 +92,15 @@ export class AccessRequestStore {
          ${expiresAt})`;
   }
 
-  /** The caller asks again. An empty note or tool keeps the earlier one. */
-  repeat({ id, asked, tool, note, node, source, at, expiresAt }: AskedRequest): void {
+  /** The caller repeats its request with the same text. */
+  repeat({ id, node, source, at, expiresAt }: Pick<AskedRequest, 'id' | 'node' | 'source' | 'at' | 'expiresAt'>): void {
     this.#store.run`
-      UPDATE access_requests SET asked = ${asked}, tool = coalesce(${tool}, tool), note = iif(${note} = '', note, ${note}),
-        node = ${node}, source = ${source}, last_at = ${at}, count = count + 1, expires_at = ${expiresAt}
+      UPDATE access_requests SET node = ${node}, source = ${source}, last_at = ${at}, count = count + 1,
+        expires_at = ${expiresAt}
       WHERE id = ${id}`;
   }
 
-  /** Turns a request into one allowed exchange. It is on disk when this returns. False without such a request. */
+  /** Turns a waiting request into one allowed exchange. It is on disk when this returns. False without such a request. */
   allowOnce(id: string, tools: readonly string[] | null, expiresAt: number): boolean {
     const names = tools === null ? null : JSON.stringify(tools);
     return this.#store.durableTransaction(

@@ -938,6 +938,35 @@ const EARLY_OFFERS = `
   END;
 `;
 
+/** A request belongs to its text: a caller can have one that waits, and several that were allowed once. */
+const ACCESS_TEXTS = `
+  CREATE TABLE access_texts (
+    id TEXT PRIMARY KEY,
+    called TEXT NOT NULL REFERENCES agents (aid) ON DELETE CASCADE,
+    caller TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    asked TEXT NOT NULL,
+    tool TEXT,
+    note TEXT NOT NULL,
+    node TEXT NOT NULL,
+    source TEXT,
+    first_at INTEGER NOT NULL,
+    last_at INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    -- 1: the owner allowed one exchange with this method and path, which has not begun.
+    once INTEGER NOT NULL DEFAULT 0,
+    tools TEXT,
+    expires_at INTEGER NOT NULL
+  ) STRICT;
+  INSERT INTO access_texts SELECT id, called, caller, kind, asked, tool, note, node, source, first_at, last_at, count,
+    once, tools, expires_at FROM access_requests;
+  DROP TABLE access_requests;
+  ALTER TABLE access_texts RENAME TO access_requests;
+  CREATE INDEX access_requests_by_end ON access_requests (expires_at);
+  CREATE INDEX access_requests_by_caller ON access_requests (called, caller, kind);
+  CREATE UNIQUE INDEX access_requests_pending ON access_requests (called, caller, kind) WHERE once = 0;
+`;
+
 /** The SQL of each schema version, in order. Released versions never change; new ones are appended. */
 export const MIGRATIONS: readonly string[] = [
   [
@@ -976,4 +1005,5 @@ export const MIGRATIONS: readonly string[] = [
   UNHEARD,
   HUB_DECISIONS,
   EARLY_OFFERS,
+  ACCESS_TEXTS,
 ];

@@ -105,9 +105,9 @@ export interface AccessRequestHandlerDependencies {
 
 type RequestView = OutputOf<typeof accessRequestOperations.accessRequests>['requests'][number];
 
-/** The ID of a chat request: the same as long as it is pending. */
-function chatId({ aid, peer }: { readonly aid: Aid; readonly peer: Aid }): string {
-  return createHash('sha256').update(`chat ${aid} ${peer}`).digest('hex').slice(0, 16);
+/** The ID of a chat request: the same as long as it is pending with this note. */
+function chatId({ aid, peer, note }: { readonly aid: Aid; readonly peer: Aid; readonly note: string }): string {
+  return createHash('sha256').update(`chat ${aid} ${peer} ${note}`).digest('hex').slice(0, 16);
 }
 
 /** A request, without the names of its agents. */

@@ -144,7 +144,7 @@ test('a caller of a temporary service may call it and nothing else, and only whi
   assert.equal(await enter('http', NEIGHBOUR), 'access_denied');
 });
 
-test('a service that stopped allows its callers nothing, and a removed entry ends at once', async () => {
+test('a service that stopped allows its callers nothing, and a removed entry ends immediately', async () => {
   const { lists, bind, enter } = served();
   const share = 'http+proven://127.0.0.1:1';
   bind(share, ['']);
@@ -156,7 +156,7 @@ test('a service that stopped allows its callers nothing, and a removed entry end
   assert.deepEqual(await enter(), { tools: null, isServer: true });
   lists.serviceStopped(AGENT, share);
   assert.equal(await enter(), 'access_denied');
-  // A permanent entry is not limited by the one of a service, and stays.
+  // A permanent entry is not limited by an entry of a service, and stays.
   await lists.allow(AGENT, { aid: CALLER });
   await lists.allow(AGENT, { aid: CALLER, tools: ['read'], service: share });
   assert.deepEqual(await enter(), { tools: null, isServer: false });

@@ -12,7 +12,8 @@ import {
   AccessRequests,
   MAX_ASKS_PER_NODE,
 } from '../../../src/capabilities/access/requests.ts';
-import { MAX_ACCESS_REQUESTS } from '../../../src/foundation/domain/access.ts';
+import { askedCall } from '../../../src/foundation/access-text.ts';
+import { MAX_ACCESS_REQUESTS, MAX_ASKED_BYTES } from '../../../src/foundation/domain/access.ts';
 import type { SvcError } from '../../../src/foundation/errors.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
@@ -158,11 +159,11 @@ test('a known caller can wait although strangers of its node fill all places', a
   const waits = Array.from({ length: 16 }, (_, i) => {
     world.clock.advance(2000);
     world.requests.ask(onNode(world, 10 + i), CALL);
-    return world.requests.wait(onNode(world, 10 + i), 'call', 60, never);
+    return world.requests.wait(onNode(world, 10 + i), CALL, 60, never);
   });
   world.friends.add(testAid(1));
   const { id } = world.requests.ask(onNode(world, 1), CALL);
-  const known = world.requests.wait(onNode(world, 1), 'call', 60, never);
+  const known = world.requests.wait(onNode(world, 1), CALL, 60, never);
   assert.equal((await waits[0])?.state, 'pending');
   await world.requests.allow(id ?? '', {});
   assert.equal((await known).state, 'allowed');
@@ -173,7 +174,7 @@ test('a known caller can wait although strangers of its node fill all places', a
 test('a caller that has already disconnected does not wait', async (t) => {
   const world = await newWorld(t);
   const { id } = world.requests.ask(world.from(1), CALL);
-  assert.deepEqual(await world.requests.wait(world.from(1), 'call', 60, AbortSignal.abort()), { state: 'pending', id });
+  assert.deepEqual(await world.requests.wait(world.from(1), CALL, 60, AbortSignal.abort()), { state: 'pending', id });
 });
 
 test('too many requests in a short time are refused without a write', async (t) => {
@@ -196,7 +197,7 @@ test('each decision answers the callers that wait', async (t) => {
   ] as const) {
     const { id } = world.requests.ask(world.from(n), CALL);
     assert.ok(id !== null);
-    const answer = world.requests.wait(world.from(n), 'call', 60, never);
+    const answer = world.requests.wait(world.from(n), CALL, 60, never);
     await decide(id);
     assert.equal((await answer).state, state, `decision ${n}`);
   }
@@ -206,9 +207,9 @@ test('a wait ends after its time, and when the caller disconnects', async (t) =>
   const world = await newWorld(t);
   const from = world.from(1);
   const { id } = world.requests.ask(from, CALL);
-  const late = world.requests.wait(from, 'call', 60, new AbortController().signal);
+  const late = world.requests.wait(from, CALL, 60, new AbortController().signal);
   const gone = new AbortController();
-  const cut = world.requests.wait(from, 'call', 60, gone.signal);
+  const cut = world.requests.wait(from, CALL, 60, gone.signal);
   gone.abort();
   assert.deepEqual(await cut, { state: 'pending', id });
   await world.clock.run(60_000);
@@ -235,7 +236,7 @@ test('an exchange that is allowed once begins once, and its links may continue',
   await assert.rejects(world.access.enter(from), { code: 'access_denied' });
   await world.requests.allow(id ?? '', { once: true });
   // A call is another kind.
-  await assert.rejects(world.access.enter(world.from(1)), { code: 'access_denied' });
+  await assert.rejects(world.access.enter(world.from(1), CALL.asked), { code: 'access_denied' });
   const [one, two] = await Promise.all([world.access.enter(from), world.access.enter(from)]);
   const end = one.begin();
   assert.throws(
@@ -255,6 +256,70 @@ test('an exchange that is allowed once begins once, and its links may continue',
   assert.equal(world.requests.ask(from, { ...CALL, kind: 'tunnel' }).state, 'pending');
 });
 
+test('the ID of a request belongs to its text, and a decision about the earlier text fails', async (t) => {
+  const world = await newWorld(t);
+  const from = world.from(1);
+  const ask = (more: Partial<typeof CALL> | object): string | null => {
+    world.clock.advance(2000);
+    return world.requests.ask(from, { ...CALL, ...more }).id;
+  };
+  const first = ask({ note: 'It is me, Ada.' });
+  // Without a note, the earlier one stays.
+  assert.equal(ask({}), first);
+  assert.equal(ask({ note: 'It is me, Ada.' }), first);
+  const ids = [first];
+  for (const more of [{ asked: 'DELETE /' }, { tool: 'delete' }, { note: 'The plumber.' }, { asked: 'GET /x' }]) {
+    const id = ask(more);
+    assert.ok(id !== null && !ids.includes(id), JSON.stringify(more));
+    const old = ids.at(-1) ?? '';
+    for (const decide of [() => world.requests.allow(old, {}), () => world.requests.allow(old, { once: true })])
+      await assert.rejects(decide(), { code: 'not_found', message: /its caller changed its text/ });
+    assert.throws(() => world.requests.refuse(old), { code: 'not_found' });
+    ids.push(id);
+  }
+  assert.deepEqual(
+    world.requests.list().map(({ id }) => id),
+    [ids.at(-1)],
+  );
+  assert.deepEqual(world.lists.view(world.called).allow, []);
+  assert.deepEqual(world.lists.view(world.called).deny, []);
+});
+
+test('a call that is allowed once has the method and path of its request', async (t) => {
+  const world = await newWorld(t);
+  const from = world.from(1);
+  const order = { ...CALL, asked: 'POST /order' };
+  await world.requests.allow(world.requests.ask(from, order).id ?? '', { once: true });
+  await world.access.authorize(from);
+  for (const asked of ['GET /order', 'POST /', 'POST /order/1', 'POST /order ', '', undefined])
+    await assert.rejects(world.access.enter(from, asked), { code: 'access_denied' }, asked);
+  // Another call of the same caller waits for its own decision, and does not use the first one.
+  const other = world.requests.ask(from, { ...CALL, asked: 'GET /' });
+  assert.equal(other.state, 'pending');
+  assert.equal(world.requests.ask(from, order).state, 'allowed');
+  await world.requests.allow(other.id ?? '', { once: true });
+  (await world.access.enter(from, 'POST /order')).begin()();
+  await assert.rejects(world.access.enter(from, 'POST /order'), { code: 'access_denied' });
+  (await world.access.enter(from, 'GET /')).begin()();
+  await assert.rejects(world.access.authorize(from), { code: 'access_denied' });
+});
+
+test('a request without a complete path cannot be allowed once, except for tools', async (t) => {
+  const world = await newWorld(t);
+  const from = world.from(1);
+  const long = askedCall('GET', `/${'x'.repeat(MAX_ASKED_BYTES)}?y`);
+  assert.ok(Buffer.byteLength(long) <= MAX_ASKED_BYTES);
+  for (const asked of [long, 'calls from a local address', 'GET', 'GET /a b']) {
+    world.clock.advance(2000);
+    const { id } = world.requests.ask(from, { ...CALL, asked });
+    await assert.rejects(world.requests.allow(id ?? '', { once: true }), { code: 'invalid_request' }, asked);
+  }
+  world.clock.advance(2000);
+  const { id } = world.requests.ask(from, { ...CALL, asked: long });
+  await world.requests.allow(id ?? '', { once: true, tools: ['a'] });
+  assert.deepEqual((await world.access.enter(from, 'POST /mcp')).tools, ['a']);
+});
+
 test('a secret still allows callers', async (t) => {
   const world = await newWorld(t);
   await world.lists.allow(world.called, { secret: 'let-me-in' });
@@ -271,9 +336,9 @@ test('a secret allows more than an entry that is limited to tools, and uses up n
   assert.deepEqual((await world.access.enter(world.from(1))).tools, ['a']);
   const { id } = world.requests.ask(world.from(2), CALL);
   await world.requests.allow(id ?? '', { once: true });
-  (await world.access.enter({ ...world.from(2), accessToken: 'let-me-in' })).begin()();
-  (await world.access.enter(world.from(2))).begin()();
-  await assert.rejects(world.access.enter(world.from(2)), { code: 'access_denied' });
+  (await world.access.enter({ ...world.from(2), accessToken: 'let-me-in' }, CALL.asked)).begin()();
+  (await world.access.enter(world.from(2), CALL.asked)).begin()();
+  await assert.rejects(world.access.enter(world.from(2), CALL.asked), { code: 'access_denied' });
 });
 
 test('requests and their places survive a restart, and go with the agent', async (t) => {

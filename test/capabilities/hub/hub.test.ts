@@ -251,7 +251,7 @@ test('no number of other tools washes out a decision', async (t) => {
   await call('bob/pay');
 });
 
-test('later tools of a trusted agent wait for the owner, whatever their names', async (t) => {
+test('later tools of a trusted agent wait for the owner, also under new names', async (t) => {
   const { hub, local, find, call, friend, lists, skills, expire, heldEvents } = world(t);
   const aid = friend('bob', []);
   // An empty list is no list to trust.
@@ -267,7 +267,7 @@ test('later tools of a trusted agent wait for the owner, whatever their names', 
   for (const name of ['pay_now', 'skill:translate'])
     await assert.rejects(call(`bob/${name}`), { code: 'not_accepted' }, name);
   assert.deepEqual(heldEvents, [{ changed: 0, unaccepted: 2 }]);
-  // Adding the agent does not accept them either: nobody has shown them.
+  // Adding the agent does not accept them either: the owner has not read them.
   await hub.add(local, aid, signal);
   await assert.rejects(call('bob/pay_now'), { code: 'not_accepted' });
   const change = hub.changes(local).find((one) => one.tool === 'bob/pay_now');
@@ -275,7 +275,7 @@ test('later tools of a trusted agent wait for the owner, whatever their names', 
   await call('bob/pay_now');
 });
 
-test('of an agent that was found first, the owner accepts only what it listed then', async (t) => {
+test('of an agent that was found first, only the definitions that it listed then are accepted', async (t) => {
   const { hub, local, find, call, lists, network } = world(t);
   const { aid } = newIdentity();
   network.push(aid);
@@ -304,7 +304,7 @@ test('a removed agent is trusted again if the owner adds it, except for what was
   await assert.rejects(call('bob/pay'), { code: 'not_accepted' });
 });
 
-test('beyond the limit of decisions, everything new waits, and the owner is told', async (t) => {
+test('beyond the limit of decisions, everything new waits, and the decision of the owner fails', async (t) => {
   const { hub, local, find, call, friend, lists, expire, store } = world(t);
   const aid = friend('bob', [tool('pay'), tool('other')]);
   store.run`

@@ -438,13 +438,13 @@ test('an exchange is described by its permissions', async (t) => {
   );
   const env = { SVC_API: daemon.api };
   const { stdout } = await runSvc(['access', 'requests'], { env });
-  assert.match(stdout, /call GET \/ \(allowed, not used: one call of any kind\)/);
+  assert.match(stdout, /call GET \/ \(allowed, not used: one call with this method and path\)/);
   assert.match(stdout, /tunnel \(allowed, not used: one TCP connection\)/);
   assert.match(stdout, /call GET \/ \(allowed, not used: one call of these tools: search, read\)/);
   assert.match(stdout, /call GET \/ +1/);
   assert.match(
     (await runSvc(['access', 'allow', '5f1c', '--once'], { env })).stdout,
-    /^Allowed once: one call of any kind/,
+    /^Allowed once: one call with this method and path/,
   );
   const args = ['access', 'allow', '5f1c', '--once', '--tools', 'search'];
   assert.match((await runSvc(args, { env })).stdout, /^Allowed once: one call of these tools\./);

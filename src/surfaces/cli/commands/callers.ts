@@ -10,9 +10,9 @@ import { formatTable, type OutputText, type WrappedText } from '../text.ts';
 
 type Request = AnswerOf<'accessRequests'>['requests'][number];
 
-/** What a caller may do once. The request describes only its first attempt. */
+/** The exchange that a caller may begin once. */
 const ONCE: Readonly<Record<Request['kind'], string>> = {
-  call: 'one call of any kind',
+  call: 'one call with this method and path',
   tunnel: 'one TCP connection',
   chat: 'one chat',
 };
@@ -43,7 +43,7 @@ function requestsText({ requests }: AnswerOf<'accessRequests'>): OutputText {
 }
 
 const ALLOWED_ONCE = {
-  exchange: 'Allowed once: one call of any kind, or one TCP connection if the caller asked for a tunnel.',
+  exchange: 'Allowed once: one call with this method and path, or one TCP connection if the caller asked for a tunnel.',
   tools: 'Allowed once: one call of these tools.',
 } as const;
 
@@ -69,7 +69,7 @@ export function accessCommands(svc: CommandGroup): void {
       'svc access allow 5f1c… --for 1h --tools search',
     ],
     options: {
-      '--once': 'one call of any kind, or one TCP connection of a tunnel; with --tools one tool call',
+      '--once': 'one call with this method and path, or one TCP connection of a tunnel; with --tools one tool call',
       '--for <time>': expiry('until then: 30m, 12h, 7d, or a date'),
       '--tools <names>': 'only these tools of an MCP server, separated by commas',
     },
