@@ -52,6 +52,11 @@ export const objectOperations = declare(COMMON, {
         }),
       ),
       next_cursor: Type.Optional(ObjectId),
+      hashing: Type.Optional(
+        Type.Array(Type.Object({ path: Type.String(), size: Size, hashed_bytes: Size }), {
+          description: 'Files below files_root that are being hashed.',
+        }),
+      ),
       usage: Type.Object({ count: Size, max_count: Size, bytes: Size, max_bytes: Size }),
     }),
     errors: ['not_found'],

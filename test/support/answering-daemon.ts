@@ -8,11 +8,8 @@ import type { TestContext } from 'node:test';
 import { DaemonProver, isProofRequest } from '../../src/surfaces/daemon-prover.ts';
 
 /** The response to a request line such as `GET /status`. */
-export type Answering = (
-  line: string,
-  body: unknown,
-  headers: IncomingHttpHeaders,
-) => readonly [status: number, body: unknown];
+export type Answering = (line: string, body: unknown, headers: IncomingHttpHeaders) => Answer | Promise<Answer>;
+type Answer = readonly [status: number, body: unknown];
 
 export class AnsweringDaemon {
   readonly api: string;
@@ -32,8 +29,8 @@ export class AnsweringDaemon {
       if (isProofRequest(request)) return prover.answer(request, response, (_request, isRight) => void isRight());
       const line = `${request.method} ${request.url}`;
       asked.push(line);
-      void text(request).then((sent) => {
-        const [status, body] = answering(line, sent === '' ? undefined : JSON.parse(sent), request.headers);
+      void text(request).then(async (sent) => {
+        const [status, body] = await answering(line, sent === '' ? undefined : JSON.parse(sent), request.headers);
         response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
       });
     });

@@ -271,8 +271,8 @@ export class FileOffers implements Component {
       store.setTemporary(aid, id, temporary && (isNew || store.isTemporary(aid, objectId)));
       store.setObject(aid, id, objectId);
       files.finish(aid, id);
-      // If the offer is no longer open, the object is deleted.
-      this.#offerEnded(aid);
+      // The object of an offer that ended meanwhile is deleted.
+      if (store.get(aid, id)?.state !== 'open') this.#offerEnded(aid);
     } catch (error) {
       if (this.#stop.signal.aborted) throw error;
       if (error instanceof SvcError && error.code === 'cancelled' && store.get(aid, id)?.state === 'open')

@@ -25,6 +25,17 @@ export interface ObjectServiceOptions {
   readonly quota?: Partial<ObjectQuota>;
 }
 
+/** A file below files_root that is being hashed. */
+interface HashedPart {
+  readonly aid: Aid;
+  /** Below files_root. */
+  readonly path: string;
+  /** Bytes. */
+  readonly size: number;
+  /** Bytes hashed so far. */
+  hashed: number;
+}
+
 interface MadeInfo extends ObjectInfo {
   /** The agent did not have the object before. */
   readonly isNew: boolean;
@@ -43,6 +54,8 @@ export class ObjectService implements Component {
   readonly #log: Log;
   readonly #quota: QuotaLedger;
   readonly #stored = new Listeners<[Aid, string]>();
+  /** Files below files_root that are being hashed. */
+  readonly #hashing = new Set<HashedPart>();
   #filesRoot: string;
   #files: ObjectFiles | null = null;
 
@@ -191,7 +204,12 @@ export class ObjectService implements Component {
     await using handle = file.handle;
     const hashedAt = this.#clock.now();
     const show = async (): Promise<FileHandle> => (await root.open(file.path)).handle;
-    const hashed = await hashFile(handle, (hash) => draft?.grow(hash.length, hash, show));
+    const part = { aid, path: file.path, size: (await handle.stat()).size, hashed: 0 };
+    this.#hashing.add(part);
+    const hashed = await hashFile(handle, (hash) => {
+      part.hashed = hash.length;
+      draft?.grow(hash.length, hash, show);
+    }).finally(() => this.#hashing.delete(part));
     if (hashed === null || (draft !== undefined && hashed.size !== draft.size)) throw changedFile(path);
     const { objectId, size, fingerprint, prefixes } = hashed;
     const known = this.#repository.get(aid, objectId);
@@ -250,11 +268,12 @@ export class ObjectService implements Component {
     this.#repository.addHolder(objectId, holder, this.#clock.now());
   }
 
-  /** The objects of an agent by ID, with its usage and its quota. */
+  /** The objects of an agent by ID, with its usage and its quota, and the files that are being hashed for it. */
   list(aid: Aid, limit: number, after?: string) {
     const rows = this.#repository.list(aid, limit, after);
     const objects = rows.map((row) => ({ ...infoOf(row), createdAt: row.createdAt, path: row.path }));
-    return { objects, usage: this.#repository.usage(aid), quota: this.#quota.quota };
+    const hashing = [...this.#hashing].filter((part) => part.aid === aid);
+    return { objects, usage: this.#repository.usage(aid), quota: this.#quota.quota, hashing };
   }
 
   /**

@@ -140,7 +140,7 @@ export function objectHandlers(dependencies: ObjectHandlerDependencies): Handler
     objectList: ({ aid, limit = OBJECTS_PAGE_DEFAULT, cursor }) => {
       const page = objects.list(requireAgent(aid), limit, cursor);
       const last = page.objects.length < limit ? undefined : page.objects.at(-1)?.objectId;
-      const { usage, quota } = page;
+      const { usage, quota, hashing } = page;
       return {
         objects: page.objects.map((one) => ({
           ...objectView(one),
@@ -148,6 +148,10 @@ export function objectHandlers(dependencies: ObjectHandlerDependencies): Handler
           path: one.path,
         })),
         next_cursor: last,
+        hashing:
+          hashing.length === 0
+            ? undefined
+            : hashing.map(({ path, size, hashed }) => ({ path, size, hashed_bytes: hashed })),
         usage: { count: usage.count, max_count: quota.count, bytes: usage.bytes, max_bytes: quota.bytes },
       };
     },

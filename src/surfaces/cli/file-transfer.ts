@@ -101,6 +101,9 @@ class CountedFile {
   }
 }
 
+/** Polling interval for the progress of hashing, milliseconds. */
+const HASH_POLL_MS = 500;
+
 function isBelow(folder: string, path: string): boolean {
   const inside = relative(folder, path);
   return inside !== '' && inside !== '..' && !inside.startsWith(`..${sep}`) && !isAbsolute(inside);
@@ -126,7 +129,28 @@ export async function pathInRoot(context: CliContext, path: string): Promise<str
 export async function addFile(context: CliContext, aid: string, path: string, name?: string): Promise<Stored> {
   const named = await pathInRoot(context, path);
   if (named === null) return await uploadFile(context, aid, resolve(path), name ?? basename(path));
-  return await context.client.objectPut({ aid, path: named, ...(name === undefined ? {} : { name }) });
+  const made = context.client.objectPut({ aid, path: named, ...(name === undefined ? {} : { name }) });
+  return await whileHashed(context, aid, named, made);
+}
+
+/** Shows how far svcd has hashed a file in files_root, until it is an object. */
+async function whileHashed<T>({ client, io, options }: CliContext, aid: string, path: string, made: Promise<T>) {
+  using line = new ProgressLine(io, options.json === true || options.quiet === true);
+  const ended = new AbortController();
+  const end = (): void => ended.abort();
+  made.then(end, end);
+  const speed = new TransferSpeed();
+  while (!ended.signal.aborted && line.isVisible) {
+    await pause(HASH_POLL_MS, undefined, { signal: ended.signal }).catch(() => {});
+    if (ended.signal.aborted) break;
+    const { hashing = [] } = await client.objectList({ aid, limit: 1 }).catch(() => ({ hashing: [] }));
+    const part = hashing.find((one) => basename(one.path) === basename(path));
+    if (part === undefined) continue;
+    const now = Date.now();
+    speed.note(part.hashed_bytes, now);
+    line.show(() => `hashing  ${progressText(basename(path), part.hashed_bytes, part.size, speed.perSecond())}`, now);
+  }
+  return await made;
 }
 
 // Progress of a transfer on one terminal line: part, speed and remaining time.
@@ -185,6 +209,11 @@ export class ProgressLine implements Disposable {
   constructor(io: CliIo, isSilent: boolean) {
     this.#io = io;
     this.#isSilent = isSilent || io.stderr.isTTY !== true;
+  }
+
+  /** Whether texts are shown. */
+  get isVisible(): boolean {
+    return !this.#isSilent;
   }
 
   /** Shows a text, at most once per interval. @param now milliseconds of one clock */

@@ -573,8 +573,12 @@ test('a file is offered with its size, and its hash is stored when the client ha
   const sending = near.offers.upload(near.aid, id, nothing());
   await assert.rejects(near.offers.upload(near.aid, id, nothing()), fails('wrong_state'));
   near.clock.advance(UPLOAD_START_MS);
+  const reader = { purpose: 'object', called: near.aid, caller: far.aid, accessToken: undefined } as const;
+  near.offered.reading({ ...reader, nodeKey: null, source: null }, id)(2);
   hashed(OBJECT);
   const offer = await sending;
+  await near.clock.run(0);
+  assert.equal(near.offers.get(near.aid, id).sentBytes, 2, 'the progress of the recipient is kept');
   assert.deepEqual([offer.state, offer.objectId, offer.hashedBytes, offer.temporary], ['open', OBJECT, null, true]);
   await assert.rejects(near.offers.upload(near.aid, id, nothing()), fails('wrong_state'));
   await assert.rejects(far.offers.upload(far.aid, id, nothing()), fails('wrong_state'));

@@ -279,3 +279,18 @@ test('objects are listed in pages, and deleted with their agent', async (t) => {
   assert.equal(objects.list(one, 10).objects.length, 0);
   assert.deepEqual(filesIn(filesRoot), []);
 });
+
+test('a file that is being hashed is listed with its progress', async (t) => {
+  const { objects, filesRoot } = await objectService(t);
+  writeFileSync(join(filesRoot, 'film.mp4'), someBytes(8_000_000));
+  const registering = objects.register(one, 'film.mp4');
+  let seen = objects.list(one, 1).hashing;
+  while (seen.length === 0 || seen[0]?.hashed === 0) {
+    await new Promise((resolve) => setImmediate(resolve));
+    seen = objects.list(one, 1).hashing;
+  }
+  assert.deepEqual([seen[0]?.path, seen[0]?.size], ['film.mp4', 8_000_000]);
+  assert.deepEqual(objects.list(two, 1).hashing, []);
+  await registering;
+  assert.deepEqual(objects.list(one, 1).hashing, []);
+});

@@ -291,3 +291,22 @@ test('the cause is shown if a file cannot be sent, and the state if its offer en
   const hashed = await send(200, { state: 'withdrawn', problem });
   assert.match(hashed.stderr, /film\.mp4 was not received: The file changed while it was read/);
 });
+
+test('shows how far svcd has hashed a file in files_root', async (t) => {
+  const root = temporaryDirectory(t);
+  writeFileSync(join(root, 'film.mp4'), '{}');
+  const listed = Promise.withResolvers<void>();
+  const daemon = await AnsweringDaemon.start(t, async (line) => {
+    if (line.startsWith(`GET /agents/${aid}/cas`)) {
+      setImmediate(listed.resolve);
+      return [200, { objects: [], hashing: [{ path: 'film.mp4', size: 1000, hashed_bytes: 450 }] }];
+    }
+    if (!line.startsWith('POST')) return [200, { files_root: root, aliases: {}, agents: [] }];
+    await listed.promise;
+    return [200, { object_id: sha256('{}'), size: 2, name: 'film.mp4', url: '' }];
+  });
+  const args = ['object', 'add', join(root, 'film.mp4'), '--aid', aid];
+  const { code, stderr } = await runSvc(args, { env: { SVC_API: daemon.api }, terminal: true });
+  assert.equal(code, 0, stderr);
+  assert.match(stderr, /hashing {2}film\.mp4 {2}45 %/);
+});
