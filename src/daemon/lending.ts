@@ -120,6 +120,8 @@ export function buildLending(foundation: Foundation, parts: LendingParts) {
       localHost: (host) => places.localHost(host),
       localPort: (address) => places.localPort(address),
       seenHost: () => places.seenHost,
+      usesLoopback: () =>
+        isLoopbackHost(dhtListen.host) || parts.interfaces().every(({ address }) => isLoopbackHost(address)),
       descriptors: descriptorLimit,
     },
   );

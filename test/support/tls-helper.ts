@@ -16,6 +16,7 @@ import {
   EXPORTER_LABEL,
   encodeHelperHello,
   encodeNonce,
+  NODE_HEADER,
   NONCE_BYTES,
   NONCE_HEADER,
   TLS_PATH,
@@ -34,6 +35,8 @@ interface TlsHelperOptions {
   readonly ports?: number;
   /** False: lost connections cannot be resumed. */
   readonly resumes?: boolean;
+  /** The key that it states. Default: its own. */
+  readonly statedKey?: Uint8Array;
 }
 
 /** The lent ports of one client. */
@@ -85,6 +88,8 @@ export class TlsHelper implements AsyncDisposable {
   readonly #lent = new Map<string, Lent>();
   /** Accepted hellos so far. */
   hellos = 0;
+  /** The helpers that they named. */
+  readonly named: Uint8Array[] = [];
 
   private constructor(key: KeyPair, options: TlsHelperOptions) {
     this.key = key;
@@ -98,7 +103,7 @@ export class TlsHelper implements AsyncDisposable {
       if (request.url !== TLS_PATH) return void socket.end('HTTP/1.1 404 Not Found\r\n\r\n');
       const nonce = new Uint8Array(randomBytes(NONCE_BYTES));
       const answers = this.#sockets.once('headers', (lines: string[]) => {
-        lines.push(`${NONCE_HEADER}: ${encodeNonce(nonce)}`);
+        lines.push(`${NONCE_HEADER}: ${encodeNonce(nonce)}`, `${NODE_HEADER}: ${encodeNonce(this.#statedKey)}`);
       });
       answers.handleUpgrade(request, socket, head, (ws) => this.#greet(ws, socket, nonce));
     });
@@ -109,6 +114,10 @@ export class TlsHelper implements AsyncDisposable {
     helper.#server.listen(options.port ?? 0, options.host ?? '127.0.0.1');
     await once(helper.#server, 'listening');
     return helper;
+  }
+
+  get #statedKey(): Uint8Array {
+    return this.#options.statedKey ?? this.key.publicKey;
   }
 
   get port(): number {
@@ -126,6 +135,7 @@ export class TlsHelper implements AsyncDisposable {
       const signed = decodeClientHello(data, helperNonce);
       if (signed === null) return ws.terminate();
       this.hellos++;
+      this.named.push(signed.hello.helperKey);
       const { nonce, token: resume } = signed.hello;
       const { status = TLS_STATUS.ok, ports = 32, resumes = true, host = '127.0.0.1' } = this.#options;
       const known = resume === null || !resumes ? undefined : this.#lent.get(Buffer.from(resume).toString('hex'));

@@ -7,6 +7,7 @@ import {
   encodeHelperHello,
   encodeNonce,
   encodePing,
+  NODE_HEADER,
   NONCE_BYTES,
   NONCE_HEADER,
   TLS_PATH,
@@ -31,7 +32,7 @@ function clientHellos() {
     nonce: clientNonce,
   };
   const hellos = [
-    { ...first, purpose: TLS_PURPOSE.ports, helperKey: null, exporter, token: null },
+    { ...first, purpose: TLS_PURPOSE.ports, helperKey: helper.publicKey, exporter, token: null },
     {
       ...first,
       purpose: TLS_PURPOSE.ports,
@@ -43,7 +44,7 @@ function clientHellos() {
   ];
   return hellos.map((hello) => ({
     purpose: hello.purpose,
-    helper_key_hex: hello.helperKey === null ? null : toHex(hello.helperKey),
+    helper_key_hex: toHex(hello.helperKey),
     exporter_hex: toHex(hello.exporter),
     token_hex: hello.token === null ? null : toHex(hello.token),
     message_hex: toHex(encodeClientHello(hello, helperNonce, client)),
@@ -89,6 +90,7 @@ export function tlsVectors(): unknown {
     path: TLS_PATH,
     exporter_label: EXPORTER_LABEL,
     nonce_header_name: NONCE_HEADER,
+    node_header_name: NODE_HEADER,
     client_key_hex: toHex(client.publicKey),
     helper_key_hex: toHex(helper.publicKey),
     helper_nonce_hex: toHex(helperNonce),

@@ -1,6 +1,7 @@
 /** UDP over TLS: hellos, batches, pings, the head of the request, and the datagrams of a hostile client. */
 import { connect } from 'node:net';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
+import { IP_SCOPE } from '../../../src/foundation/ip.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { Destinations, MAX_UNANSWERED_PACKETS } from '../../../src/network/transport/tls/destinations.ts';
 import { TlsServer } from '../../../src/network/transport/tls/server.ts';
@@ -52,7 +53,7 @@ const clientHello = decoder({
   edit: () => null,
   seeds: () =>
     [
-      { purpose: TLS_PURPOSE.ports, helperKey: null, token: null },
+      { purpose: TLS_PURPOSE.ports, helperKey: new Uint8Array(32), token: null },
       { purpose: TLS_PURPOSE.ports, helperKey: KEY.publicKey, token: TOKEN },
       { purpose: TLS_PURPOSE.lane, helperKey: KEY.publicKey, token: TOKEN },
     ].map((wish) =>
@@ -176,6 +177,7 @@ const head: FuzzTarget = {
         localHost: () => null,
         localPort: () => null,
         seenHost: () => null,
+        usesLoopback: () => true,
         descriptors: () => 1024,
       },
     );
@@ -232,7 +234,7 @@ const destinations: FuzzTarget = {
       const guard = new Destinations({
         clock,
         tag: TAG,
-        client: '203.0.113.7',
+        scope: IP_SCOPE.public,
         mayDial: ({ port }) => port !== 1026,
         isOwn: () => false,
         takeNew: () => left-- > 0,

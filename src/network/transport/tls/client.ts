@@ -63,6 +63,10 @@ class Port implements BorrowedPort {
   }
 }
 
+function isAt(session: TlsSession, target: Address): boolean {
+  return formatAddress(session.target) === formatAddress(target);
+}
+
 interface UdpOverTlsParts {
   readonly clock: Clock;
   readonly log: Log;
@@ -142,8 +146,11 @@ export class UdpOverTls {
   async open(target: TlsTarget, signal: AbortSignal): Promise<TlsSession> {
     const { identity, clock } = this.#parts;
     const route = await this.#routeTo(target);
+    // Another node that states the key of a helper in use must not get a hello for it.
+    const others = [this.#main, this.#spare].filter((one) => one !== null && !isAt(one, target));
+    const inUse = others.flatMap((session) => (session === null ? [] : [session.hello.nodeKey]));
     try {
-      return await TlsSession.open({ target, route, identity, token: this.#tokenFor(target), signal }, clock);
+      return await TlsSession.open({ target, route, identity, token: this.#tokenFor(target), inUse, signal }, clock);
     } catch (error) {
       const isUnreached = error instanceof TlsFailure && UNREACHED.has(error.failure);
       if (!isUnreached || !this.#parts.proxies.isPlainOnly) throw error;
@@ -176,8 +183,7 @@ export class UdpOverTls {
   #tokenFor(target: TlsTarget): Uint8Array | null {
     const isRecent = this.#last !== null && this.#parts.clock.monotonic() - this.#last.at < RESUMABLE_MS;
     const session = this.#main ?? (isRecent ? (this.#last?.session ?? null) : null);
-    const isSame = session !== null && formatAddress(session.target) === formatAddress(target);
-    return isSame ? session.hello.resume : null;
+    return session !== null && isAt(session, target) ? session.hello.resume : null;
   }
 
   /** To be called after a change of network: the connection may be dead. */

@@ -17,6 +17,7 @@ import {
   EXPORTER_BYTES,
   EXPORTER_LABEL,
   MAX_TLS_MESSAGE_BYTES,
+  NODE_HEADER,
   NONCE_HEADER,
   OUTER_TLS,
   TLS_PATH,
@@ -35,6 +36,8 @@ export interface OpenedTls {
   readonly ws: WebSocket;
   /** The helper's nonce. */
   readonly nonce: Uint8Array;
+  /** The key that the helper states, and proves with its hello. */
+  readonly nodeKey: Uint8Array;
   /** The exporter of the TLS session. Zeros if TLS 1.2 has none. */
   readonly exporter: Uint8Array;
   /** The IP address of the helper; null if a proxy resolved its name. */
@@ -71,13 +74,13 @@ export async function openTls(
     const tls = await secure(tcp, target, ca, signal);
     socket = tls;
     step = 'upgrade';
-    const { ws, nonce } = await upgrade(tls, to, signal);
+    const { ws, nonce, nodeKey } = await upgrade(tls, to, signal);
     const host = canonicalIp(target.host) ?? (tcp instanceof Socket && isDirect ? tcp.remoteAddress : undefined);
     const names = {
       host: host === undefined ? null : canonicalIp(host),
       proxy: isDirect ? null : (proxy?.name ?? null),
     };
-    return { ws, nonce, exporter: exporterOf(tls), ...names };
+    return { ws, nonce, nodeKey, exporter: exporterOf(tls), ...names };
   } catch (error) {
     socket?.destroy();
     if (error instanceof TlsFailure || !signal.aborted) throw error;
@@ -192,7 +195,11 @@ function exporterOf(tls: TLSSocket): Uint8Array {
 }
 
 /** Step 2. */
-async function upgrade(tls: TLSSocket, to: string, signal: AbortSignal): Promise<Pick<OpenedTls, 'ws' | 'nonce'>> {
+async function upgrade(
+  tls: TLSSocket,
+  to: string,
+  signal: AbortSignal,
+): Promise<Pick<OpenedTls, 'ws' | 'nonce' | 'nodeKey'>> {
   const ws = new WebSocket(`ws://${to}${TLS_PATH}`, {
     createConnection: () => tls,
     perMessageDeflate: false,
@@ -201,11 +208,11 @@ async function upgrade(tls: TLSSocket, to: string, signal: AbortSignal): Promise
     generateMask: () => {},
   });
   guard(ws);
-  const outcome = Promise.withResolvers<Uint8Array>();
+  const outcome = Promise.withResolvers<Pick<OpenedTls, 'nonce' | 'nodeKey'>>();
   ws.on('upgrade', (response: IncomingMessage) => {
-    const nonce = decodeNonce(headerOf(response, NONCE_HEADER));
-    if (nonce === null) outcome.reject(tlsFailure('a web server answers the upgrade', { to }));
-    else ws.once('open', () => outcome.resolve(nonce));
+    const [nonce, nodeKey] = [NONCE_HEADER, NODE_HEADER].map((name) => decodeNonce(headerOf(response, name)));
+    if (!nonce || !nodeKey) outcome.reject(tlsFailure('a web server answers the upgrade', { to }));
+    else ws.once('open', () => outcome.resolve({ nonce, nodeKey }));
   });
   ws.on('unexpected-response', (_request, response: IncomingMessage) => outcome.reject(refusal(to, response)));
   ws.on('error', (cause: Error) => outcome.reject(tlsFailure('the upgrade ends the connection', { to }, cause)));
@@ -213,7 +220,7 @@ async function upgrade(tls: TLSSocket, to: string, signal: AbortSignal): Promise
   signal.addEventListener('abort', abort, { once: true });
   if (signal.aborted) abort();
   try {
-    return { ws, nonce: await outcome.promise };
+    return { ws, ...(await outcome.promise) };
   } catch (error) {
     ws.terminate();
     throw error;

@@ -91,8 +91,8 @@ interface Destination {
 interface DestinationsDependencies {
   readonly clock: Clock;
   readonly tag: Uint8Array;
-  /** The source address of the client. */
-  readonly client: string;
+  /** The scope of the client's address: with a private or loopback one, it reaches such addresses too. */
+  readonly scope: IpScope;
   /** As `DialGuard.mayDial`. */
   readonly mayDial: (address: Address) => boolean;
   /** True for sockets of this node, and for ports that it lends. */
@@ -131,7 +131,7 @@ export class Destinations {
 
   constructor(dependencies: DestinationsDependencies) {
     this.#deps = dependencies;
-    this.#scope = ipScope(dependencies.client);
+    this.#scope = dependencies.scope;
     this.#known = new LruCache({ maxEntries: MAX_DESTINATIONS });
     this.#callers = new LruCache({ maxEntries: MAX_CALLERS });
   }

@@ -19,7 +19,7 @@ import type { Clock, Timer } from '../../../foundation/clock.ts';
 import { detach } from '../../../foundation/detached.ts';
 import type { PortTrouble } from '../../../foundation/domain/tunnels.ts';
 import { type KeyPair, verifySignature } from '../../../foundation/identity/keys.ts';
-import { canonicalIp, IP_SCOPE, ipScope } from '../../../foundation/ip.ts';
+import { canonicalIp, IP_SCOPE, type IpScope, ipScope } from '../../../foundation/ip.ts';
 import type { Component } from '../../../foundation/lifecycle.ts';
 import type { Log } from '../../../foundation/log.ts';
 import { Quota, type QuotaHolder, type QuotaShare } from '../../../foundation/quota.ts';
@@ -41,6 +41,7 @@ import {
   encodeNonce,
   type HelperHello,
   helloVersion,
+  NODE_HEADER,
   NONCE_BYTES,
   NONCE_HEADER,
   TLS_PATH,
@@ -136,6 +137,8 @@ interface TlsServerDependencies {
   readonly localPort: (address: Address) => number | null;
   /** The IP address of lent ports as others see it; null if unknown. */
   readonly seenHost: () => string | null;
+  /** Whether clients connect over loopback. Otherwise it is a web server or proxy that does. */
+  readonly usesLoopback: () => boolean;
   /** The limit of open files of this process. */
   readonly descriptors: () => number;
 }
@@ -147,8 +150,10 @@ export interface LendingUsage extends LendingCounters {
 
 /** A TCP connection before and after its hello. */
 interface Pending {
-  /** The IP address of the client, in canonical form. */
+  /** The IP address of the client, in canonical form; `UNNAMED` behind a web server that does not name it. */
   source: string;
+  /** How far its datagrams may reach at least, `IpScope`: clients of a web server count as strangers on the Internet. */
+  readonly scope: IpScope;
   share: QuotaShare;
   timer: Timer | null;
   readonly raw: Socket;
@@ -167,6 +172,8 @@ interface Client {
   readonly token: Uint8Array;
 }
 
+/** The source of all clients behind a web server or proxy that does not name them. */
+const UNNAMED = 'unnamed';
 const NO_EXPORTER: Uint8Array = new Uint8Array(EXPORTER_BYTES);
 const NO_TOKEN: Uint8Array = new Uint8Array(TLS_TOKEN_BYTES);
 const NOT_FOUND = 'Not found.\n';
@@ -227,6 +234,8 @@ export class TlsServer implements Component, LentPortAddresses {
   readonly #closing = new Set<Promise<void>>();
   /** Reported failures to listen. */
   readonly #unusable = new Set<string>();
+  /** True after the warning about a web server that does not name its clients. */
+  #hasWarned = false;
   #isOpen = false;
   #isStarted = false;
   #isStopped = false;
@@ -299,7 +308,8 @@ export class TlsServer implements Component, LentPortAddresses {
     this.#tls.on('tlsClientError', (_error, socket) => socket.destroy());
     this.#webSockets.on('headers', (headers, request) => {
       const nonce = this.#nonces.get(request);
-      if (nonce !== undefined) headers.push(`${NONCE_HEADER}: ${encodeNonce(nonce)}`);
+      if (nonce === undefined) return;
+      headers.push(`${NONCE_HEADER}: ${encodeNonce(nonce)}`, `${NODE_HEADER}: ${encodeNonce(options.key.publicKey)}`);
     });
   }
 
@@ -446,14 +456,16 @@ export class TlsServer implements Component, LentPortAddresses {
   }
 
   #onConnection(raw: Socket, { isTls }: TlsListener): void {
-    const source = canonicalIp(raw.remoteAddress ?? '');
+    const peer = canonicalIp(raw.remoteAddress ?? '');
+    const isDirect = isTls && (peer === null || ipScope(peer) !== IP_SCOPE.loopback || this.#deps.usesLoopback());
+    const source = peer === null || isDirect || !isTls ? peer : UNNAMED;
     const share = source === null ? null : this.#admit(source);
     raw.on('error', () => raw.destroy());
     if (source === null || share === null) {
       raw.resetAndDestroy();
       return;
     }
-    const pending: Pending = { source, share, raw, timer: null };
+    const pending: Pending = { source, scope: isDirect ? ipScope(source) : IP_SCOPE.public, share, raw, timer: null };
     const name = nameOf(raw);
     this.#pending.set(name, pending);
     this.#allowTime(pending);
@@ -497,7 +509,7 @@ export class TlsServer implements Component, LentPortAddresses {
       );
       return;
     }
-    if (!this.#changeSource(pending, socket instanceof TLSSocket ? null : forwardedFor(request))) {
+    if (!(socket instanceof TLSSocket) && !this.#changeSource(pending, forwardedFor(request))) {
       socket.end('HTTP/1.1 429 Too Many Requests\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
       return;
     }
@@ -512,9 +524,20 @@ export class TlsServer implements Component, LentPortAddresses {
     });
   }
 
-  /** Counts a connection of a web server for the client that it names. False if that client has too many. */
-  #changeSource(pending: Pending, source: string | null): boolean {
-    if (source === null || ipScope(pending.source) !== IP_SCOPE.loopback) return true;
+  /**
+   * Counts a connection of a web server on this machine for the client that it names, or for all clients that it does
+   * not name. False if they have too many.
+   */
+  #changeSource(pending: Pending, named: string | null): boolean {
+    if (ipScope(pending.source) !== IP_SCOPE.loopback) return true;
+    const source = named === null || ipScope(named) === IP_SCOPE.loopback ? UNNAMED : named;
+    if (source === UNNAMED && !this.#hasWarned) {
+      this.#hasWarned = true;
+      this.#deps.log.warn(
+        {},
+        'The web server in front of tls_listen does not set X-Forwarded-For: clients share limits',
+      );
+    }
     const share = this.#admit(source);
     if (share === null) return false;
     pending.share.release();
@@ -542,7 +565,7 @@ export class TlsServer implements Component, LentPortAddresses {
   #checkHello({ purpose, tag, nodeKey, helperKey }: ClientHello, isSigned: () => boolean): TlsStatus {
     const { publicKey } = this.#options.key;
     if (!equalBytes(tag, this.#options.tag)) return TLS_STATUS.otherNetwork;
-    if (helperKey !== null && !equalBytes(helperKey, publicKey)) return TLS_STATUS.otherNode;
+    if (!equalBytes(helperKey, publicKey)) return TLS_STATUS.otherNode;
     // This node may be one end of a lane itself.
     const isOwn = purpose === TLS_PURPOSE.ports && equalBytes(nodeKey, publicKey);
     if (!this.#deps.helps() || isOwn) return TLS_STATUS.notHelping;
@@ -561,11 +584,8 @@ export class TlsServer implements Component, LentPortAddresses {
     const name = toHex(hello.nodeKey);
     const previous = this.#clients.get(name);
     const mayResume = previous !== undefined && hello.token !== null && timingSafeEqual(previous.token, hello.token);
-    // Another node may have passed on a hello that names no helper. It must not cut the client off.
-    if (!mayResume && hello.helperKey === null && previous?.lease.isConnected === true)
-      return this.#refuse(from, hello.nonce, TLS_STATUS.full);
     if (!mayResume) previous?.lease.end();
-    const client = mayResume ? previous : this.#admitClient(name, hello.nodeKey, pending.source);
+    const client = mayResume ? previous : this.#admitClient(name, hello.nodeKey, pending);
     if (typeof client === 'number') {
       this.#refuse(from, hello.nonce, client);
       return;
@@ -628,7 +648,7 @@ export class TlsServer implements Component, LentPortAddresses {
   }
 
   /** A client with new ports, or the status of the refusal. */
-  #admitClient(name: string, nodeKey: Uint8Array, source: string): Client | TlsStatus {
+  #admitClient(name: string, nodeKey: Uint8Array, { source, scope }: Pending): Client | TlsStatus {
     const { clock, mayDial, seenHost } = this.#deps;
     const toLocal = (address: Address): Address | null => this.#toLocal(address);
     const holder = { node: name, source, named: this.#deps.isKnown(nodeKey) };
@@ -646,8 +666,8 @@ export class TlsServer implements Component, LentPortAddresses {
     const takeNew = (): boolean => this.#newDestinations.take(holder);
     // A stranger must not appear as a program on this machine, or on its LAN.
     const isOwn = (address: Address): boolean =>
-      toLocal(address) !== null && (ipScope(address.host) >= ipScope(source) || address.host === seenHost());
-    const destinations = new Destinations({ clock, tag: this.#options.tag, client: source, mayDial, isOwn, takeNew });
+      toLocal(address) !== null && (ipScope(address.host) >= scope || address.host === seenHost());
+    const destinations = new Destinations({ clock, tag: this.#options.tag, scope, mayDial, isOwn, takeNew });
     const client: Client = {
       token: new Uint8Array(randomBytes(TLS_TOKEN_BYTES)),
       lease: new Lease({

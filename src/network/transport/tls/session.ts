@@ -54,6 +54,8 @@ interface TlsSessionOptions {
   readonly identity: TlsIdentity;
   /** The token of an earlier connection, or of a lane; null for new ports. */
   readonly token: Uint8Array | null;
+  /** Keys of helpers that are in use. A hello to one of them would end that connection. */
+  readonly inUse?: readonly Uint8Array[];
   readonly signal: AbortSignal;
 }
 
@@ -238,13 +240,16 @@ async function connect<T>(
  * @param make called in the event of the answer, because the helper may send datagrams right after it
  */
 function greet<T>(
-  { target, identity: { key, tag }, token }: TlsSessionOptions,
+  { target, identity: { key, tag }, token, inUse = [] }: TlsSessionOptions,
   purpose: TlsPurpose,
-  { ws, nonce: helperNonce, exporter }: OpenedTls,
+  { ws, nonce: helperNonce, nodeKey: helperKey, exporter }: OpenedTls,
   signal: AbortSignal,
   make: (hello: HelperHello) => T,
 ): Promise<T> {
   const to = formatAddress(target);
+  if (target.nodeKey !== undefined && !equalBytes(target.nodeKey, helperKey)) throw otherNode(to);
+  if (inUse.some((used) => equalBytes(used, helperKey)))
+    throw new TlsFailure('other_node', `The node at ${to} is the helper that is in use.`);
   const nonce = new Uint8Array(randomBytes(NONCE_BYTES));
   return new Promise((resolve, reject) => {
     const stop = (error: Error): void => {
@@ -254,7 +259,7 @@ function greet<T>(
     const onMessage = (data: RawData): void => {
       release();
       try {
-        resolve(make(checkHello(data, nonce, target)));
+        resolve(make(checkHello(data, nonce, to, helperKey)));
       } catch (error) {
         reject(error);
       }
@@ -271,13 +276,16 @@ function greet<T>(
     ws.on('message', onMessage).on('close', onClose);
     signal.addEventListener('abort', onAbort, { once: true });
     if (signal.aborted) return onAbort();
-    const names = { tag, nodeKey: key.publicKey, helperKey: target.nodeKey ?? null };
+    const names = { tag, nodeKey: key.publicKey, helperKey };
     ws.send(encodeClientHello({ purpose, ...names, nonce, exporter, token }, helperNonce, key));
   });
 }
 
-function checkHello(data: RawData, nonce: Uint8Array, target: TlsTarget): HelperHello {
-  const to = formatAddress(target);
+function otherNode(to: string): TlsFailure {
+  return new TlsFailure('other_node', `A node with another key answers at ${to}.`);
+}
+
+function checkHello(data: RawData, nonce: Uint8Array, to: string, helperKey: Uint8Array): HelperHello {
   const signed = Buffer.isBuffer(data) ? decodeHelperHello(data, nonce) : null;
   if (signed === null || !verifySignature(signed.hello.nodeKey, signed.message, signed.signature))
     throw new TlsFailure('not_a_helper', `${to} sends an invalid hello. Update svcd on both sides.`);
@@ -286,7 +294,6 @@ function checkHello(data: RawData, nonce: Uint8Array, target: TlsTarget): Helper
     const [failure, text] = REFUSALS[status];
     throw new TlsFailure(failure, `${to} ${text}.`);
   }
-  if (target.nodeKey !== undefined && !equalBytes(target.nodeKey, nodeKey))
-    throw new TlsFailure('other_node', `A node with another key answers at ${to}.`);
+  if (!equalBytes(helperKey, nodeKey)) throw otherNode(to);
   return signed.hello;
 }

@@ -21,8 +21,9 @@ export const OUTER_TLS: Readonly<Pick<ConnectionOptions, 'ALPNProtocols' | 'ecdh
   ALPNProtocols: ['http/1.1'],
   ecdhCurve: 'X25519:P-256',
 };
-/** The header of the 101 answer that carries the helper's nonce, step 2. */
+/** The headers of the 101 answer that carry the helper's nonce and its key, step 2. */
 export const NONCE_HEADER = 'Svcd-Nonce';
+export const NODE_HEADER = 'Svcd-Node';
 /** Size of both nonces, bytes. */
 export const NONCE_BYTES = 32;
 /** The label of the exporter of the TLS session (RFC 8446, 7.5), step 3. */
@@ -51,8 +52,8 @@ export interface ClientHello {
   /** The tag of the record network, 8 bytes. */
   readonly tag: Uint8Array;
   readonly nodeKey: Uint8Array;
-  /** The key of the helper; null if the client does not know it. Another helper refuses the hello. */
-  readonly helperKey: Uint8Array | null;
+  /** The key of the helper. Another helper refuses the hello. */
+  readonly helperKey: Uint8Array;
   readonly nonce: Uint8Array;
   /** The exporter of the TLS session; zeros if there is none, as behind a web server. */
   readonly exporter: Uint8Array;
@@ -218,8 +219,7 @@ export function helloVersion(bytes: Uint8Array): number | null {
  * @param signer the key of `hello.nodeKey`
  */
 export function encodeClientHello(hello: ClientHello, helperNonce: Uint8Array, signer: Signer): Uint8Array {
-  const { purpose, tag, nodeKey, nonce, exporter } = hello;
-  const helperKey = hello.helperKey ?? new Uint8Array(PUBLIC_KEY_BYTES);
+  const { purpose, tag, nodeKey, helperKey, nonce, exporter } = hello;
   const token = hello.token ?? new Uint8Array(TLS_TOKEN_BYTES);
   const head = Uint8Array.of(TLS_VERSION, purpose);
   const fields = Buffer.concat([head, tag, nodeKey, helperKey, nonce, exporter, token]);
@@ -237,7 +237,7 @@ export function decodeClientHello(bytes: Uint8Array, helperNonce: Uint8Array): S
     const [version, purpose] = [reader.uint8(), reader.uint8()];
     if (version !== TLS_VERSION || (purpose !== TLS_PURPOSE.ports && purpose !== TLS_PURPOSE.lane)) return null;
     const [tag, nodeKey] = [reader.copy(NETWORK_TAG_BYTES), reader.copy(PUBLIC_KEY_BYTES)];
-    const helperKey = nullIfZero(reader.copy(PUBLIC_KEY_BYTES));
+    const helperKey = reader.copy(PUBLIC_KEY_BYTES);
     const [nonce, exporter] = [reader.copy(NONCE_BYTES), reader.copy(EXPORTER_BYTES)];
     const token = nullIfZero(reader.copy(TLS_TOKEN_BYTES));
     if (purpose === TLS_PURPOSE.lane && token === null) return null;
@@ -384,13 +384,13 @@ export function decodePing(payload: Uint8Array): number | null {
   return Number.isSafeInteger(count) ? count : null;
 }
 
-/** The value of the nonce header, step 2. */
-export function encodeNonce(nonce: Uint8Array): string {
-  return Buffer.from(nonce).toString('base64url');
+/** The value of a header with 32 bytes, step 2. */
+export function encodeNonce(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('base64url');
 }
 
-/** The nonce of a header, step 2; null if it is not 32 bytes in base64url. */
+/** The 32 bytes of a header, step 2, a nonce or a key; null if it does not have 32 bytes in base64url. */
 export function decodeNonce(text: string | undefined): Uint8Array | null {
-  const nonce = new Uint8Array(Buffer.from(text ?? '', 'base64url'));
-  return nonce.length === NONCE_BYTES && encodeNonce(nonce) === text ? nonce : null;
+  const bytes = new Uint8Array(Buffer.from(text ?? '', 'base64url'));
+  return bytes.length === NONCE_BYTES && encodeNonce(bytes) === text ? bytes : null;
 }

@@ -23,6 +23,7 @@ import {
   encodeClientHello,
   encodeEntry,
   type HelperHello,
+  NODE_HEADER,
   NONCE_HEADER,
   TLS_PATH,
   TLS_PURPOSE,
@@ -52,6 +53,7 @@ interface HelperSettings {
   readonly outer?: readonly [Address, Address];
   readonly spend?: (bytes: number) => boolean;
   readonly descriptors?: number;
+  readonly usesLoopback?: boolean;
   readonly certificate?: { readonly cert: string; readonly key: string };
   readonly clock?: TestClock;
   /** Default: any port. */
@@ -83,6 +85,7 @@ export async function lendingHelper(t: TestContext, settings: HelperSettings = {
       localHost: (host) => (host === outer?.host ? (local?.host ?? null) : null),
       localPort: ({ port }) => (port === outer?.port ? (local?.port ?? null) : null),
       seenHost: () => outer?.host ?? '127.0.0.1',
+      usesLoopback: () => settings.usesLoopback ?? true,
       descriptors: () => settings.descriptors ?? 65_536,
     },
   );
@@ -104,7 +107,7 @@ interface BorrowOptions {
   readonly key?: KeyPair;
   readonly tag?: Uint8Array;
   readonly purpose?: TlsPurpose;
-  /** The key of the helper that it wants. Default: none. */
+  /** The key of the helper that it wants. Default: the stated one. */
   readonly helperKey?: Uint8Array;
   readonly token?: Uint8Array | null;
   readonly headers?: Readonly<Record<string, string>>;
@@ -130,7 +133,8 @@ export async function borrow(t: Pick<TestContext, 'after'>, url: string, options
   opened.catch(() => {});
   const [response] = await upgraded;
   const helperNonce = decodeNonce(response.headers[NONCE_HEADER.toLowerCase()]?.toString());
-  assert.ok(helperNonce !== null);
+  const stated = decodeNonce(response.headers[NODE_HEADER.toLowerCase()]?.toString());
+  assert.ok(helperNonce !== null && stated !== null);
   const tls = response.socket;
   const exporter =
     tls instanceof TLSSocket
@@ -144,7 +148,7 @@ export async function borrow(t: Pick<TestContext, 'after'>, url: string, options
     nonce,
     exporter,
     purpose: options.purpose ?? TLS_PURPOSE.ports,
-    helperKey: options.helperKey ?? null,
+    helperKey: options.helperKey ?? stated,
     token: options.token ?? null,
   };
   const encoded = encodeClientHello(hello, helperNonce, key);

@@ -211,3 +211,25 @@ test('each refusal of a helper has its code', async (t) => {
     (error) => error instanceof TlsFailure && error.failure === 'other_node',
   );
 });
+
+test('a hello names the helper that answers, also if its key was unknown', async (t) => {
+  const [tls, lender] = [client(t), await helper(t)];
+  tls.use(await tls.open(at(lender), NEVER));
+  assert.deepEqual(lender.named, [lender.key.publicKey]);
+});
+
+test('no hello is sent to a node that states the key of a helper in use, or not the expected one', async (t) => {
+  const [tls, lender] = [client(t), await helper(t)];
+  tls.use(await tls.open(at(lender), NEVER));
+  const other = await helper(t, { statedKey: lender.key.publicKey });
+  await assert.rejects(tls.open(at(other), NEVER), { failure: 'other_node' });
+  const expected = { ...at(lender), nodeKey: KeyPair.generate().publicKey };
+  await assert.rejects(tls.open(expected, NEVER), { failure: 'other_node' });
+  assert.deepEqual([other.hellos, lender.hellos], [0, 1]);
+  assert.ok(tls.session !== null);
+});
+
+test('a node that states a foreign key cannot answer the hello', async (t) => {
+  const other = await helper(t, { statedKey: KeyPair.generate().publicKey });
+  await assert.rejects(client(t).open(at(other), NEVER), { failure: 'other_node' });
+});

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Address } from '../../../../src/foundation/address.ts';
+import { ipScope } from '../../../../src/foundation/ip.ts';
 import { DialGuard } from '../../../../src/network/reachability/dial-guard.ts';
 import {
   ANSWER_VALID_MS,
@@ -37,7 +38,7 @@ function guard(client = '203.0.113.7', { usesLoopback = false, limit = 64 } = {}
   const destinations = new Destinations({
     clock,
     tag: TAG,
-    client,
+    scope: ipScope(client),
     mayDial: (address) => dialGuard.mayDial(address),
     isOwn: ({ host, port }) => host === '10.9.9.9' && port === 4121,
     takeNew: () => left-- > 0,

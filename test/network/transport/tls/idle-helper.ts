@@ -26,6 +26,7 @@ const server = new TlsServer(
     localHost: () => null,
     localPort: () => null,
     seenHost: () => '127.0.0.1',
+    usesLoopback: () => true,
     descriptors: () => 65_536,
   },
 );

@@ -73,6 +73,30 @@ test('plain HTTP serves a web server, which names the client', async (t) => {
   await eventually('it is dropped', () => helper.server.usage.dropped === 1);
 });
 
+test('clients that a web server does not name share limits, and reach no loopback address', async (t) => {
+  const proxied = [
+    [await lendingHelper(t, { isTls: false }), {}],
+    [await lendingHelper(t, { isTls: false }), { 'X-Forwarded-For': '127.0.0.1' }],
+    [await lendingHelper(t, { isTls: false }), { 'X-Forwarded-For': '::1, nonsense' }],
+    // A proxy that does not end TLS.
+    [await lendingHelper(t, { usesLoopback: false }), {}],
+  ] as const;
+  const node = await udpNode(t);
+  for (const [helper, headers] of proxied) {
+    const client = await borrow(t, helper.url, { headers });
+    assert.equal(client.reply?.status, TLS_STATUS.ok);
+    client.send(1, node.address, tagged());
+    await eventually('it is dropped', () => helper.server.usage.dropped === 1);
+    let refused = 0;
+    for (let i = 0; i < 65; i++)
+      await borrow(t, helper.url, { headers }).catch(() => {
+        refused++;
+      });
+    assert.ok(refused > 0, 'one source');
+  }
+  assert.equal(node.arrivals.length, 0);
+});
+
 test('hellos are refused with their reason', async (t) => {
   let helps = true;
   const helper = await lendingHelper(t, { sessions: 1, helps: () => helps });
@@ -89,6 +113,7 @@ test('hellos are refused with their reason', async (t) => {
   );
   assert.equal(await statusOf({ change: (hello) => hello.with(0, 2) }), TLS_STATUS.unknownVersion);
   assert.equal(await statusOf({ helperKey: KeyPair.generate().publicKey }), TLS_STATUS.otherNode);
+  assert.equal(await statusOf({ helperKey: new Uint8Array(32) }), TLS_STATUS.otherNode, 'no helper is named');
   assert.equal(await statusOf({ key: helper.key }), TLS_STATUS.notHelping);
   helps = false;
   assert.equal(await statusOf({}), TLS_STATUS.notHelping);
@@ -121,9 +146,9 @@ test('a lost connection is resumed with its ports', async (t) => {
   // The token belongs to the key, and a client without the token gets new ports.
   const thief = await borrow(t, helper.url, { token: resume });
   assert.ok(thief.reply?.status === TLS_STATUS.ok && !thief.reply.isResumed);
-  // Another node may have passed on a hello without a helper's key.
-  const passedOn = await borrow(t, helper.url, { key: client.key });
-  assert.equal(passedOn.reply?.status, TLS_STATUS.full);
+  // Another node may have passed on a hello that names it.
+  const passedOn = await borrow(t, helper.url, { key: client.key, helperKey: KeyPair.generate().publicKey });
+  assert.equal(passedOn.reply?.status, TLS_STATUS.otherNode);
   const restarted = await borrow(t, helper.url, { key: client.key, helperKey: helper.key.publicKey });
   assert.ok(restarted.reply?.status === TLS_STATUS.ok && !restarted.reply.isResumed);
   await again.closed;

@@ -81,7 +81,7 @@ test('helper hellos of the vectors decode, and their signature covers the nonce 
 });
 
 test('every byte of a hello is signed', () => {
-  const names = { tag: new Uint8Array(8), nodeKey: pair.publicKey, helperKey: null };
+  const names = { tag: new Uint8Array(8), nodeKey: pair.publicKey, helperKey: new Uint8Array(32) };
   const hello = { purpose: TLS_PURPOSE.ports, ...names, nonce: clientNonce, exporter: helperNonce, token: null };
   const bytes = encodeClientHello(hello, helperNonce, pair);
   for (let at = 0; at < bytes.length; at++) {
