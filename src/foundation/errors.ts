@@ -50,6 +50,7 @@ export const ERRORS = {
   ),
   local_aid_required: entry(400, 2, 'Several agents are registered here. Choose one with local_aid.'),
   unauthorized: entry(401, 4, 'The API token is missing or wrong. Send "Authorization: Bearer <token>".'),
+  traces_off: entry(409, 1, 'Traces are off. Run "svc config set traces true" and restart svcd.'),
   forbidden_host: entry(403, 4, 'The Host header does not name this machine. Use 127.0.0.1, [::1] or localhost.'),
   forbidden_origin: entry(403, 4, 'Requests from other websites are rejected. Open the address directly.'),
   local_only: entry(403, 4, 'Only programs on the same machine can do this. Run the command there.'),

@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import { MAX_TRACES, TRACE_ID_PATTERN } from '../foundation/traces/trace-context.ts';
 import { SPAN_KINDS } from '../foundation/traces/traced-request.ts';
 import { declare } from './declare.ts';
-import { AidText, closed, nullable, oneOf, Timestamp } from './schemas.ts';
+import { AidParams, AidText, closed, nullable, oneOf, Timestamp } from './schemas.ts';
 
 /** Default number of traces in one response. */
 export const TRACES_DEFAULT = 20;
@@ -62,6 +62,13 @@ export const traceOperations = declare(
           }),
         ),
       }),
+    },
+    traceNext: {
+      summary: 'Samples the next call to an agent, of this node or another one, that begins a trace here.',
+      route: 'POST /traces/next/{aid}',
+      params: AidParams,
+      output: closed({}),
+      errors: ['traces_off'],
     },
     traceGet: {
       summary: 'Shows one trace with the spans that called nodes share.',

@@ -58,8 +58,7 @@ test('a program answers calls, without a service', async (t) => {
     path: '/a?b=c',
     body_base64: Buffer.from('hällo', 'latin1').toString('base64'),
   });
-  const { traceparent = '', ...own } = headers;
-  assert.match(traceparent, /^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$/);
+  const { traceparent: _, ...own } = headers;
   assert.deepEqual(own, { 'x-two': 'a, b' });
   const text = await fetch('GET', '/text');
   assert.deepEqual(text.headers['content-type'], ['text/plain; charset=utf-8']);

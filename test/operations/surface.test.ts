@@ -80,6 +80,7 @@ const ROUTES_OF_OUR_OWN = [
   'POST /access/requests/{}/refuse',
   'GET /traces',
   'GET /traces/{}',
+  'POST /traces/next/{}',
   'GET /node/events',
   'GET /node/events/recent',
   'GET /agents/{}/services',

@@ -54,7 +54,17 @@ export interface CallWorld {
   call(call?: Partial<Call>): Promise<CallResponse>;
 }
 
-export async function callWorld(t: TestContext, clock: Clock = systemClock): Promise<CallWorld> {
+export interface CallWorldOptions {
+  /** Default: the system's. */
+  readonly clock?: Clock | undefined;
+  /** Share of the calls that are traced. Default: 100. */
+  readonly tracePercent?: number;
+}
+
+export async function callWorld(
+  t: TestContext,
+  { clock = systemClock, tracePercent = 100 }: CallWorldOptions = {},
+): Promise<CallWorld> {
   const links = new LinkWorld(clock);
   links.network.acknowledges = true;
   const near = await links.node();
@@ -67,7 +77,7 @@ export async function callWorld(t: TestContext, clock: Clock = systemClock): Pro
     (aid) => (world.givesEvidence ? (near.agents.get(aid) ?? null) : null),
     randomBytes,
   );
-  const tracing = (): Traces => new Traces({ clock, randomBytes, percent: 100 });
+  const tracing = (): Traces => new Traces({ clock, randomBytes, percent: tracePercent });
   const [nearTraces, farTraces] = [tracing(), tracing()];
   const caller = new HttpCaller(near.links, clock, { signer, traces: nearTraces });
   const callers = new Callers(clock, () => false);

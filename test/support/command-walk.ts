@@ -335,12 +335,19 @@ async function callCommands(step: Step, { here, there }: WalkWorld, aid: string,
     text: /^CALLER +LAST[^]*\naid1\w+… +\d+ s ago +\d+ +0 +0 +0 +yes/,
     quiet: AIDS,
   });
+  await here.call('POST', `/traces/next/${peer}`);
+  await step(here, ['get', peer, '/hello', '--local-aid', aid], answer);
   await step(here, ['trace'], { schema: d.traceList.output, text: /^TRACE +STARTED[^]*GET/, quiet: /^[0-9a-f\n]+$/ });
   const { traces } = await here.call<{ traces: { trace_id: string }[] }>('GET', '/traces');
   await step(here, ['trace', traces[0]?.trace_id ?? ''], {
     schema: d.traceGet.output,
     text: /^SPAN +AGENT[^]*wait/,
     quiet: /^[0-9a-f]{32}$/,
+  });
+  await step(here, ['trace', '--next', peer], {
+    schema: d.traceNext.output,
+    text: /^The next call to .* is traced\. Show it: svc trace$/,
+    quiet: /^$/,
   });
   await there.call('PATCH', `/agents/${peer}/acl`, { default: 'ask' });
   const asked = async (): Promise<string> => {

@@ -177,11 +177,13 @@ export class HttpCaller {
     const origin = { side: 'caller', caller: local, called: remote, method: untraced.method } as const;
     const { request, headers } = traceHop(traces, untraced.headers, origin, ownCall);
     const call = { ...untraced, headers: headers(untraced.headers) };
-    if (request === null) return await this.#permitted(local, remote, call, connectionHeaders);
+    const begunAt = traces.now();
     try {
+      if (request === null) return await this.#permitted(local, remote, call, connectionHeaders);
       return traced(await this.#permitted(local, remote, call, connectionHeaders, request), request);
     } catch (error) {
-      request.finish(error);
+      if (request === null) traces.failed(origin, begunAt, error);
+      else request.finish(error);
       throw error;
     }
   }

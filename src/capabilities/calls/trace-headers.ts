@@ -45,12 +45,18 @@ export interface TracedHop {
    * The headers for the next hop.
    * @param spanId the span that sends them. Default: that of the request
    */
-  readonly headers: (raw: RawHeaders, spanId?: string) => string[];
+  readonly headers: (raw: RawHeaders, spanId?: string) => RawHeaders;
 }
 
-const UNTRACED: TracedHop = { request: null, headers: (raw) => [...raw] };
+/** The headers pass as they are. */
+const UNTRACED: TracedHop = { request: null, headers: (raw) => raw };
+/** Invalid trace headers are dropped. */
+const DROPPED: TracedHop = {
+  request: null,
+  headers: (raw) => filterHeaders(raw, (name) => name !== TRACEPARENT && name !== TRACESTATE),
+};
 
-/** Continues the trace of a request, or begins one if its headers carry none. */
+/** Continues the trace of a request. If its headers carry none, one may begin. */
 export function traceHop(
   traces: Traces,
   raw: RawHeaders,
@@ -61,8 +67,10 @@ export function traceHop(
   const values = valuesOf(raw, TRACEPARENT);
   const parent = traceOf(values);
   const { traceparent, request } = traces.continue(parent, origin, holderOf);
+  const hasState = valuesOf(raw, TRACESTATE).length > 0;
+  if (traceparent === null) return values.length > 0 || hasState ? DROPPED : UNTRACED;
   // Not sampled, and the headers already contain what is passed on.
-  if (values[0] === traceparent && valuesOf(raw, TRACESTATE).length === 0) return UNTRACED;
+  if (values[0] === traceparent && !hasState) return UNTRACED;
   const headers: TracedHop['headers'] = (sent, spanId) => {
     const said =
       request === null || spanId === undefined

@@ -1,7 +1,9 @@
 /** Every configuration key with type, default and meaning: the source of the JSON Schema and the reference page. */
+
 import { type Static, Type } from 'typebox';
 import { DEFAULT_API_ADDR, DEFAULT_DHT_PORT } from '../address.ts';
 import { LOG_FORMATS, LOG_LEVELS } from '../log.ts';
+import { MAX_PERCENT } from '../traces/trace-context.ts';
 import { AUTO_TLS_LISTEN } from './tls-listen.ts';
 
 /** Longest text of a configuration value, characters. */
@@ -19,8 +21,6 @@ export const NO_PROXY = 'none';
 /** Highest `min_observed_peers`. */
 const MAX_OBSERVED_PEERS = 100;
 
-/** Highest `trace_percent`. */
-const MAX_PERCENT = 100;
 /** Highest `relay_sessions`: each takes two ports. */
 const MAX_RELAY_SESSIONS = 1024;
 /** Highest `tls_sessions`. */
@@ -136,9 +136,8 @@ export const ConfigSchema = Type.Object(
     ),
     traces: flag('Trace calls. `false`: `traceparent` passes unchanged, and none is added.', true),
     trace_percent: Type.Integer({
-      description:
-        'Share of the calls to sample that carry no `traceparent`, percent. Services see the decision in `traceparent`.',
-      default: 100,
+      description: 'Share of the calls to sample that carry no `traceparent`, percent. The others get none.',
+      default: 1,
       minimum: 0,
       maximum: MAX_PERCENT,
     }),

@@ -14,6 +14,8 @@ export interface TraceContext {
 
 /** The form of a trace ID, without the exclusion of zero. */
 export const TRACE_ID_PATTERN = '^[0-9a-f]{32}$';
+/** Highest share of sampled traces. */
+export const MAX_PERCENT = 100;
 /** Highest number of traces in one list. */
 export const MAX_TRACES = 200;
 

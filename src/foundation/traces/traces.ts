@@ -1,9 +1,12 @@
 /**
  * The traced requests of this node, in memory. Outgoing calls, calls of named callers and calls of strangers each have
- * their own buffer, so that strangers push out only strangers.
+ * their own buffer, so that strangers push out only strangers. Of the outgoing calls that are not sampled, the last one
+ * that failed is kept.
  */
 import type { Clock } from '../clock.ts';
-import { formatTraceparent, type TraceContext } from './trace-context.ts';
+import { SvcError } from '../errors.ts';
+import type { Aid } from '../identity/aid.ts';
+import { formatTraceparent, MAX_PERCENT, type TraceContext } from './trace-context.ts';
 import { type Recorder, type RequestFacts, type RequestOrigin, TracedRequest } from './traced-request.ts';
 
 /** Requests that each buffer keeps. */
@@ -14,10 +17,13 @@ export const MAX_REQUESTS_PER_TRACE = 100;
 const RANDOM_BYTES = 2_040;
 const TRACE_ID_BYTES = 16;
 const SPAN_ID_BYTES = 8;
+const DRAW_BYTES = 4;
 /** If the precise time is this far from the clock, the clock was set or the machine slept. Milliseconds. */
 const MAX_TIME_ERROR_MS = 100;
-/** Values of the last four bytes of a trace ID. */
-const SAMPLING_RANGE: number = 2 ** 32;
+/** Number of values of the bytes that decide whether a trace is sampled. */
+const DRAWS: number = 2 ** 32;
+/** Agents whose next call is sampled; beyond, the oldest wish is dropped. */
+const MAX_WANTED = 64;
 
 /** The kind of caller. `own`: an agent of this node. */
 export const TRACE_HOLDERS = ['own', 'named', 'stranger'] as const;
@@ -37,8 +43,8 @@ function preciseTime(clock: Clock): () => number {
 
 /** A request that continues its trace. */
 export interface Continued {
-  /** For the next hop. If the request is traced, its parent is the span of the request. */
-  readonly traceparent: string;
+  /** For the next hop. If the request is traced, its parent is the span of the request. Null outside of traces. */
+  readonly traceparent: string | null;
   /** Null if it is not sampled. */
   readonly request: TracedRequest | null;
 }
@@ -93,8 +99,14 @@ class RequestBuffer implements Recorder {
   }
 }
 
+const UNSAMPLED: Continued = { traceparent: null, request: null };
+
 export class Traces {
   readonly #options: TracesOptions;
+  readonly #wanted = new Set<Aid>();
+  #failed: TracedRequest | null = null;
+  /** Unix milliseconds with fractions. */
+  readonly now: () => number;
   readonly #buffers: Readonly<Record<TraceHolder, RequestBuffer>>;
   #random: Buffer = Buffer.alloc(0);
   #used = 0;
@@ -103,8 +115,8 @@ export class Traces {
 
   constructor(options: TracesOptions) {
     this.#options = options;
-    const now = preciseTime(options.clock);
-    const buffer = (holder: TraceHolder) => new RequestBuffer(now, (request) => this.onEnd?.(request, holder));
+    this.now = preciseTime(options.clock);
+    const buffer = (holder: TraceHolder) => new RequestBuffer(this.now, (request) => this.onEnd?.(request, holder));
     this.#buffers = { own: buffer('own'), named: buffer('named'), stranger: buffer('stranger') };
   }
 
@@ -122,22 +134,38 @@ export class Traces {
    * @param holderOf called only for sampled requests
    */
   continue(parent: TraceContext | null, origin: RequestOrigin, holderOf: () => TraceHolder): Continued {
+    if (parent?.isSampled === false) return { traceparent: formatTraceparent(parent), request: null };
+    if (parent === null && !this.#isChosen(origin.called)) return UNSAMPLED;
     const traceId = parent?.traceId ?? this.#id(TRACE_ID_BYTES);
-    const isSampled = parent?.isSampled ?? this.#isChosen(traceId);
-    if (!isSampled) {
-      const parentId = parent?.parentId ?? this.#id(SPAN_ID_BYTES);
-      return { traceparent: formatTraceparent({ traceId, parentId, isSampled }), request: null };
-    }
     const spanId = this.#id(SPAN_ID_BYTES);
     const buffer = this.#buffers[holderOf()];
     const request = new TracedRequest({ traceId, spanId, parentId: parent?.parentId ?? null }, origin, buffer);
     buffer.add(request);
-    return { traceparent: formatTraceparent({ traceId, parentId: spanId, isSampled }), request };
+    return { traceparent: formatTraceparent({ traceId, parentId: spanId, isSampled: true }), request };
+  }
+
+  /** Samples the next call to an agent that begins a trace here. */
+  sampleNext(called: Aid): void {
+    this.#wanted.delete(called);
+    this.#wanted.add(called);
+    const [oldest] = this.#wanted;
+    if (this.#wanted.size > MAX_WANTED && oldest !== undefined) this.#wanted.delete(oldest);
+  }
+
+  /** Keeps an outgoing call that was not sampled and failed, without its steps. @param begunAt from `now` */
+  failed(origin: RequestOrigin, begunAt: number, error: unknown): void {
+    if (!this.isOn || (error instanceof SvcError && error.code === 'cancelled')) return;
+    const position = { traceId: this.#id(TRACE_ID_BYTES), spanId: this.#id(SPAN_ID_BYTES), parentId: null };
+    const times = [begunAt, this.now()];
+    const recorder = { now: () => times.shift() ?? begunAt, ended: () => {} };
+    this.#failed = new TracedRequest(position, origin, recorder);
+    this.#failed.finish(error);
   }
 
   /** All kept requests, in no order. */
   all(): readonly RequestFacts[] {
-    return Object.values(this.#buffers).flatMap((buffer) => buffer.all());
+    const failed = this.#failed === null ? [] : [this.#failed];
+    return [...Object.values(this.#buffers).flatMap((buffer) => buffer.all()), ...failed];
   }
 
   /** The kept requests of a trace, in no order. */
@@ -145,19 +173,28 @@ export class Traces {
     return this.all().filter((request) => request.traceId === traceId);
   }
 
-  /** The same trace ID gives the same decision. */
-  #isChosen(traceId: string): boolean {
-    return (Number.parseInt(traceId.slice(-8), 16) / SAMPLING_RANGE) * 100 < this.percent;
+  #isChosen(called: Aid): boolean {
+    if (this.#wanted.delete(called)) return true;
+    return this.percent === MAX_PERCENT || (this.#draw() / DRAWS) * MAX_PERCENT < this.percent;
   }
 
-  /** Random hex digits, not all zero. */
-  #id(bytes: number): string {
+  #draw(): number {
+    return this.#pool(DRAW_BYTES).readUInt32LE(this.#used - DRAW_BYTES);
+  }
+
+  /** The pool, in which the bytes before `#used` are new. */
+  #pool(bytes: number): Buffer {
     if (this.#used + bytes > this.#random.length) {
       this.#random = Buffer.from(this.#options.randomBytes(RANDOM_BYTES));
       this.#used = 0;
     }
     this.#used += bytes;
-    const id = this.#random.toString('hex', this.#used - bytes, this.#used);
+    return this.#random;
+  }
+
+  /** Random hex digits, not all zero. */
+  #id(bytes: number): string {
+    const id = this.#pool(bytes).toString('hex', this.#used - bytes, this.#used);
     return /[1-9a-f]/.test(id) ? id : this.#id(bytes);
   }
 }

@@ -2,10 +2,13 @@
 import type { TraceExporter } from '../../capabilities/traces/exporter.ts';
 import type { TraceReader } from '../../capabilities/traces/trace-reader.ts';
 import { isoTime } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Traces } from '../../foundation/traces/traces.ts';
 import type { Handlers } from '../operation.ts';
 import { TRACES_DEFAULT, type traceOperations } from '../traces.ts';
 
 export interface TraceHandlerDependencies {
+  readonly traces: Pick<Traces, 'isOn' | 'sampleNext'>;
   readonly traceReader: Pick<TraceReader, 'list' | 'get'>;
   readonly traceExporter: Pick<TraceExporter, 'state'> | null;
 }
@@ -20,6 +23,7 @@ function durationOf(start: number, end: number | null): number | null {
 }
 
 export function traceHandlers({
+  traces,
   traceReader,
   traceExporter,
 }: TraceHandlerDependencies): Handlers<typeof traceOperations> {
@@ -40,6 +44,11 @@ export function traceHandlers({
         })),
         export: traceExporter === null ? null : { sent, dropped, failing: isFailing },
       };
+    },
+    traceNext: ({ aid }) => {
+      if (!traces.isOn) throw new SvcError('traces_off');
+      traces.sampleNext(aid);
+      return {};
     },
     traceGet: async ({ trace_id, local = false }, { signal }) => {
       const { spans, missing } = await traceReader.get(trace_id, local, signal);

@@ -36,7 +36,7 @@ async function rawService(t: TestContext, answer: (text: string, socket: Socket)
 
 test('a call carries a proof of the caller and the request that no caller can forge', async (t) => {
   const clock = new TestClock();
-  const world = await callWorld(t, clock);
+  const world = await callWorld(t, { clock });
   const seen: IncomingHttpHeaders[] = [];
   const service = await webService(t, (request, response) => {
     seen.push(request.headers);

@@ -16,7 +16,7 @@ import { TestClock } from '../../support/test-clock.ts';
 
 /** A bound service that responds with the requested path and counts requests. */
 async function bound(t: TestContext, clock?: TestClock) {
-  const world = await callWorld(t, clock);
+  const world = await callWorld(t, { clock });
   const asked: string[] = [];
   const service = await webService(t, (request, response) => {
     asked.push(`${request.method} ${request.url}`);
@@ -303,7 +303,7 @@ test('an incomplete head times out, on a new stream and on a reused one', async 
 
 test('a late response is awaited, a missing one times out', async (t) => {
   const clock = new TestClock();
-  const world = await callWorld(t, clock);
+  const world = await callWorld(t, { clock });
   const arrived = Promise.withResolvers<void>();
   const service = await webService(t, () => arrived.resolve());
   world.bound.set(world.remote, service.bound);
@@ -318,7 +318,7 @@ test('a late response is awaited, a missing one times out', async (t) => {
 
 test('an event stream may be silent for a day', async (t) => {
   const clock = new TestClock();
-  const world = await callWorld(t, clock);
+  const world = await callWorld(t, { clock });
   const service = await webService(t, (_request, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' }).flushHeaders();
   });
@@ -334,7 +334,7 @@ test('an event stream may be silent for a day', async (t) => {
 
 test('a response before the end of an upload arrives, and the rest of the upload is not awaited', async (t) => {
   const clock = new TestClock();
-  const world = await callWorld(t, clock);
+  const world = await callWorld(t, { clock });
   const service = await webService(t, (_request, response) => response.writeHead(413).end('too much'));
   world.bound.set(world.remote, service.bound);
   const link = await rawLink(world);

@@ -15,7 +15,7 @@ import { newIdentity } from '../../support/identities.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 async function fetching(t: TestContext, listener: RequestListener, clock?: TestClock) {
-  const world = await callWorld(t, clock);
+  const world = await callWorld(t, { clock });
   const service = await webService(t, listener);
   world.bound.set(world.remote, service.bound);
   const fetch = (more: Partial<FetchRequest> = {}, signal = new AbortController().signal) =>

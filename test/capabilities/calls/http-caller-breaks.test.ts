@@ -89,7 +89,7 @@ test('an incomplete response is an error, not a short response', async (t) => {
 
 test('a reused stream does not count as silent while this process was stalled', async (t) => {
   const clock = new TestClock();
-  const world = await callWorld(t, clock);
+  const world = await callWorld(t, { clock });
   const waiting: ServerResponse[] = [];
   const service = await webService(t, (request, response) => {
     if (request.url === '/slow') waiting.push(response);
@@ -112,7 +112,7 @@ test('a reused stream does not count as silent while this process was stalled', 
 
 test('a new stream is not checked, even with a slow response', async (t) => {
   const clock = new TestClock();
-  const world = await callWorld(t, clock);
+  const world = await callWorld(t, { clock });
   const waiting: ServerResponse[] = [];
   const service = await webService(t, (_request, response) => void waiting.push(response));
   world.bound.set(world.remote, service.bound);
@@ -127,7 +127,7 @@ test('a new stream is not checked, even with a slow response', async (t) => {
 
 test('a reused stream without a response is closed if the node is unreachable, and kept otherwise', async (t) => {
   const clock = new TestClock();
-  const world = await callWorld(t, clock);
+  const world = await callWorld(t, { clock });
   const asked: string[] = [];
   const waiting: ServerResponse[] = [];
   const service = await webService(t, (request, response) => {

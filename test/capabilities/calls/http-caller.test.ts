@@ -258,7 +258,7 @@ test('concurrent calls are all served, and at most 64 reach the remote side at a
 
 test('a stream is closed after 30 s idle and leaves no timer', async (t) => {
   const clock = new TestClock();
-  const world = await callWorld(t, clock);
+  const world = await callWorld(t, { clock });
   const service = await recorder(t);
   world.bound.set(world.remote, service.bound);
   await textOf(await world.call());
@@ -272,7 +272,7 @@ test('a stream is closed after 30 s idle and leaves no timer', async (t) => {
 
 test('a busy stream is replaced after a minute, because the agent may have moved', async (t) => {
   const clock = new TestClock();
-  const world = await callWorld(t, clock);
+  const world = await callWorld(t, { clock });
   const service = await recorder(t);
   world.bound.set(world.remote, service.bound);
   for (const opened of [1, 1, 1, 2, 2, 2, 3]) {

@@ -99,7 +99,7 @@ test('a program with another key or none receives only a challenge', async (t) =
 
 test('a silent program times out, and its connection is closed', async (t) => {
   const clock = new TestClock();
-  const world = await callWorld(t, clock);
+  const world = await callWorld(t, { clock });
   let closed = false;
   const silent = await impostor(t, (socket) => void socket.once('close', () => (closed = true)));
   world.bound.set(world.remote, silent.bound);

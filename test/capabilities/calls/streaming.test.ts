@@ -111,7 +111,7 @@ test('a slow service throttles a large upload, which arrives completely', async 
 
 test('a long upload does not count as a dead path', async (t) => {
   const clock = new TestClock();
-  const world = await callWorld(t, clock);
+  const world = await callWorld(t, { clock });
   let read = 0;
   const service = await webService(t, (request, response) => {
     // Check the path after each part. Only acknowledgements come back during this time.

@@ -13,7 +13,7 @@ const JSON_HEADERS = ['Content-Type', 'application/json'];
 
 /** A caller that may use `search`, and what its service received. */
 async function limitedWorld(t: TestContext, clock?: TestClock) {
-  const world = await callWorld(t, clock);
+  const world = await callWorld(t, { clock });
   world.tools = ['search'];
   const seen: string[] = [];
   const service = await webService(t, (request, response) => {

@@ -13,8 +13,8 @@ import { callWorld, textOf, webService } from '../../support/call-world.ts';
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const SPAN = '00f067aa0ba902b7';
 
-async function world(t: TestContext) {
-  const world = await callWorld(t);
+async function world(t: TestContext, tracePercent = 100) {
+  const world = await callWorld(t, { tracePercent });
   const heard: IncomingHttpHeaders[] = [];
   const { bound } = await webService(t, (request, response) => {
     heard.push(request.headers);
@@ -97,6 +97,27 @@ test('invalid or repeated traceparent headers are replaced and their tracestate 
   }
   assert.ok(heard.every(({ tracestate }) => tracestate === undefined));
   assert.equal(parseTraceparent(String(heard[3]?.['traceparent']))?.traceId, TRACE);
+});
+
+test('calls that are not sampled carry no trace headers, and the last failed one is kept', async (t) => {
+  const { call, nearTraces, farTraces, heard, bound, remote } = await world(t, 0);
+  await textOf(await call({ headers: ['traceparent', 'invalid', 'tracestate', 'a=1', 'x-kept', 'yes'] }));
+  nearTraces.sampleNext(remote);
+  await textOf(await call());
+  assert.deepEqual(
+    heard.map((headers) => [headers['x-kept'], headers['tracestate'], headers['traceparent'] !== undefined]),
+    [
+      ['yes', undefined, false],
+      [undefined, undefined, true],
+    ],
+  );
+  bound.delete(remote);
+  for (let i = 0; i < 2; i++) await assert.rejects(call());
+  assert.deepEqual(
+    nearTraces.all().map(({ status, error }) => status ?? error),
+    [200, 'no_inbound'],
+  );
+  assert.equal(farTraces.all().length, 1);
 });
 
 test('refusals show where and why', async (t) => {

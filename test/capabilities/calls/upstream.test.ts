@@ -54,7 +54,7 @@ test('an https service needs a trusted certificate, unless its agent disables th
 
 test('a service that never completes its TLS handshake times out after 10 s', async (t) => {
   const clock = new TestClock();
-  const world = await callWorld(t, clock);
+  const world = await callWorld(t, { clock });
   const silent = createServer();
   const service = await listening(t, silent, 'https');
   world.bound.set(world.remote, service);

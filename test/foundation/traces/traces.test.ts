@@ -32,7 +32,7 @@ function begin(traces: Traces, holder: TraceHolder, parent: typeof PARENT | null
 test('a request without a trace begins one, and the next hop continues it', () => {
   const traces = tracesOf();
   const first = begin(traces, 'own');
-  const parent = parseTraceparent(first.traceparent);
+  const parent = parseTraceparent(first.traceparent ?? '');
   assert.ok(parent !== null && parent.isSampled);
   assert.deepEqual([first.request?.traceId, first.request?.spanId], [parent.traceId, parent.parentId]);
   const second = begin(traces, 'stranger', parent);
@@ -53,24 +53,57 @@ test('a trace that is not sampled keeps its position and leaves nothing', () => 
     request: null,
   });
   const off = tracesOf(0);
-  const { traceparent, request } = begin(off, 'own');
-  assert.equal(request, null);
-  assert.equal(parseTraceparent(traceparent)?.isSampled, false);
+  assert.deepEqual(begin(off, 'own'), { traceparent: null, request: null });
   assert.deepEqual([...traces.all(), ...off.all()], []);
 });
 
-test('the share of sampled traces follows the percentage, and the ID decides', () => {
+test('the share of sampled traces follows the percentage', () => {
   const traces = tracesOf(25);
-  const ids = Array.from({ length: 4000 }, () => parseTraceparent(begin(traces, 'own').traceparent));
-  const sampled = ids.filter((one) => one?.isSampled === true).length;
+  const ids = Array.from({ length: 4000 }, () => begin(traces, 'own').traceparent).filter((one) => one !== null);
   // Six standard deviations.
-  assert.ok(Math.abs(sampled - 1000) < 165, String(sampled));
-  assert.equal(new Set(ids.map((one) => one?.traceId)).size, 4000);
+  assert.ok(Math.abs(ids.length - 1000) < 165, String(ids.length));
+  assert.equal(new Set(ids.map((one) => parseTraceparent(one)?.traceId)).size, ids.length);
   const [low, high] = [tracesOf(0), tracesOf(100)];
   for (let i = 0; i < 1000; i++) {
     assert.equal(begin(low, 'own').request, null);
     assert.notEqual(begin(high, 'own').request, null);
   }
+});
+
+test('the next call to an agent is sampled on request, once', () => {
+  const traces = tracesOf(0);
+  traces.sampleNext(called);
+  traces.sampleNext(called);
+  assert.equal(traces.continue(null, { ...ORIGIN, called: caller }, () => 'own').request, null);
+  assert.equal(begin(traces, 'own', { ...PARENT, isSampled: false }).request, null, 'the caller has decided');
+  assert.notEqual(begin(traces, 'own').request, null);
+  assert.equal(begin(traces, 'own').request, null);
+});
+
+test('wishes for the next call have a limit', () => {
+  const traces = tracesOf(0);
+  const agents = Array.from({ length: 65 }, (_, i) => nativeAid(new Uint8Array(32).fill(i + 3)));
+  for (const agent of agents) traces.sampleNext(agent);
+  const sampled = agents.filter((agent) => traces.continue(null, { ...ORIGIN, called: agent }, () => 'own').request);
+  assert.deepEqual(sampled, agents.slice(1));
+});
+
+test('of the calls that are not sampled, the last one that failed is kept', () => {
+  const traces = tracesOf(0);
+  const exported: unknown[] = [];
+  traces.onEnd = (request) => exported.push(request);
+  for (const code of ['timeout', 'connect_failed', 'cancelled'] as const)
+    traces.failed({ ...ORIGIN, side: 'caller' }, traces.now() - 1000, new SvcError(code));
+  const kept = traces.all();
+  assert.deepEqual(
+    kept.map(({ error, start, end }) => [error, Math.round(((end ?? 0) - start) / 100)]),
+    [['connect_failed', 10]],
+  );
+  assert.equal(traces.of(kept[0]?.traceId ?? '').length, 1);
+  assert.deepEqual(exported, []);
+  const off = new Traces({ clock: systemClock, randomBytes, percent: 0, isOn: false });
+  off.failed(ORIGIN, off.now(), new SvcError('timeout'));
+  assert.deepEqual(off.all(), []);
 });
 
 test('strangers push out only strangers, and named callers only named callers', () => {

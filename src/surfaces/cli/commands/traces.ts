@@ -7,7 +7,8 @@ import { formatTable, type OutputText } from '../text.ts';
 
 type Trace = AnswerOf<'traceGet'>;
 type Span = Trace['spans'][number];
-type Shown = { readonly list: AnswerOf<'traceList'> } | { readonly trace: Trace };
+type Next = { readonly next: string };
+type Shown = Next | { readonly list: AnswerOf<'traceList'> } | { readonly trace: Trace };
 
 function milliseconds(ms: number | null): string {
   return ms === null ? 'running' : `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
@@ -29,7 +30,11 @@ function listText({ traces }: AnswerOf<'traceList'>): OutputText {
     resultText(one.status, one.error),
   ]);
   const head = ['TRACE', 'STARTED', 'CALLER', 'CALLED', 'METHOD', 'REQUESTS', 'TIME', 'RESULT'];
-  return formatTable(head, rows, 'No traces. Calls leave them here, see trace_percent in the configuration.');
+  return formatTable(
+    head,
+    rows,
+    'No traces. One call in a hundred and the last failed one leave them. For the next call: svc trace --next <agent>',
+  );
 }
 
 /** The spans below a parent with their depth, in the order of their beginning. */
@@ -60,19 +65,38 @@ function traceText({ spans, missing }: Trace): OutputText {
 
 export function traceCommands(svc: CommandGroup): void {
   svc.run('trace', 'show the latest traces of calls, or one with its steps on all nodes that show them', {
-    examples: ['svc trace', 'svc trace 4bf92f3577b34da6a3ce929d0e0e4736', 'svc trace --json | jq .traces[0]'],
+    examples: [
+      'svc trace',
+      'svc trace --next home',
+      'svc trace 4bf92f3577b34da6a3ce929d0e0e4736',
+      'svc trace --json | jq .traces[0]',
+    ],
     options: {
       '[trace]': 'the trace ID, 32 hex digits, or its beginning',
+      '--next <agent>': {
+        about: 'trace the next call to this agent, by a local agent or as it arrives here',
+        read: (text: string): string => text,
+        conflicts: ['local', 'limit'],
+      },
       '--local': 'only the spans of this node',
       '--limit <count>': integer('maximum number of traces in the list'),
     },
-    run: async ({ client }, { trace, local, limit }): Promise<Shown> => {
+    run: async ({ client }, { trace, next, local, limit }): Promise<Shown> => {
+      if (next !== undefined) {
+        await client.traceNext({ aid: next });
+        return { next };
+      }
       if (trace === undefined) return { list: await client.traceList(limit === undefined ? {} : { limit }) };
       return { trace: await client.traceGet({ trace_id: trace, ...(local === true ? { local } : {}) }) };
     },
-    json: (shown) => ('list' in shown ? shown.list : shown.trace),
-    text: (shown) => ('list' in shown ? listText(shown.list) : traceText(shown.trace)),
-    quiet: (shown) =>
-      'list' in shown ? shown.list.traces.map(({ trace_id }) => trace_id).join('\n') : shown.trace.trace_id,
+    json: (shown) => ('next' in shown ? {} : 'list' in shown ? shown.list : shown.trace),
+    text: (shown) => {
+      if ('next' in shown) return `The next call to ${shown.next} is traced. Show it: svc trace`;
+      return 'list' in shown ? listText(shown.list) : traceText(shown.trace);
+    },
+    quiet: (shown) => {
+      if ('next' in shown) return '';
+      return 'list' in shown ? shown.list.traces.map(({ trace_id }) => trace_id).join('\n') : shown.trace.trace_id;
+    },
   });
 }

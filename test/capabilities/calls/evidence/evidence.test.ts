@@ -14,7 +14,7 @@ const provenCaller = await documentedVerifier();
 
 /** A world with a service that records its requests. */
 async function served(t: TestContext, clock?: TestClock) {
-  const world = await callWorld(t, clock);
+  const world = await callWorld(t, { clock });
   world.givesEvidence = true;
   const asked: ServedCall[] = [];
   const service = await webService(t, (request, response) => {
