@@ -3,8 +3,11 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { ServiceOffer } from '../../../src/capabilities/directory/cards.ts';
 import { unixSeconds } from '../../../src/foundation/clock.ts';
+import { MAX_NAMES_PER_CALL, MAX_SERVICES } from '../../../src/foundation/domain/directory.ts';
+import type { SvcError } from '../../../src/foundation/errors.ts';
 import { agentKey } from '../../../src/foundation/records/keys.ts';
 import { decodeEndpointsPayload } from '../../../src/foundation/records/payloads.ts';
+import { RECORD } from '../../../src/foundation/records/types.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { DirectoryWorld } from '../../support/directory-world.ts';
@@ -430,5 +433,27 @@ test('the empty card that replaces a deleted profile is published once and not r
   assert.equal(world.network.kept.length, before + 1);
   assert.deepEqual(world.publications.publications(aid), []);
   assert.equal(world.directory.summary(aid).profile, null);
+  world.store.close();
+});
+
+test('services that are registered at the same time cannot exceed the limit of an agent', async () => {
+  const world = new DirectoryWorld();
+  const { aid } = world.add();
+  const calls = MAX_SERVICES / MAX_NAMES_PER_CALL + 2;
+  const wanted = Array.from({ length: calls }, (_call, i) =>
+    world.directory.registerServices(
+      aid,
+      offer(...Array.from({ length: MAX_NAMES_PER_CALL }, (_name, n) => `s${i}.${n}`)),
+    ),
+  );
+  const outcomes = await Promise.allSettled(wanted);
+  const failures = outcomes.flatMap((one) => (one.status === 'rejected' ? [one.reason as SvcError] : []));
+  assert.deepEqual(
+    failures.map(({ code, details }) => [code, details?.['limit']]),
+    Array.from({ length: 2 }, () => ['quota_exceeded', MAX_SERVICES]),
+  );
+  const services = world.publications.publications(aid).filter(({ type }) => type === RECORD.service);
+  assert.equal(services.length, MAX_SERVICES);
+  await world.directory.registerServices(aid, offer('s0.0'));
   world.store.close();
 });

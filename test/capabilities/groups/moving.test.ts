@@ -179,3 +179,14 @@ test('an imported agent has the newest entries before the next regular sync', as
   await world.until('it has the entry', () => moved.texts(group).length === 1, 3000);
   await world.stop();
 });
+
+test('an import is refused if a control entry of the local log is damaged, and stores nothing', async () => {
+  const { ann, ben, other, groupId, exported } = await separated();
+  const { lid } = other.replicas.row(ben.aid, groupId);
+  other.store.run`UPDATE room_entries SET bytes = ${new Uint8Array(9)} WHERE lid = ${lid} AND control_no = 1`;
+  const before = other.entries.lastSeq(lid);
+  const arriving = arrive(other, ann, exported(ann.aid));
+  await assert.rejects(arriving, { code: 'store_corrupt', message: /an entry is damaged on disk/ });
+  assert.deepEqual(other.groups.list(ann.aid), []);
+  assert.equal(other.entries.lastSeq(lid), before);
+});

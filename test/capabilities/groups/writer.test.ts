@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { ControlLog } from '../../../src/capabilities/groups/control.ts';
 import { MAX_APPENDED } from '../../../src/capabilities/groups/writer.ts';
 import { unixSeconds } from '../../../src/foundation/clock.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
@@ -157,4 +158,20 @@ test('writing fails while the clock is ahead of other nodes, and stores nothing'
   parts.aheadMs = 60_000;
   parts.writer.append(ann, groupId, MESSAGE);
   assert.deepEqual(parts.kinds(ann, groupId), ['create', 'msg']);
+});
+
+test('an agent cannot join a full group', (t) => {
+  const { parts, ann, groupId } = setUp();
+  const ben = parts.agent();
+  parts.writer.appendAny(ann, groupId, { kind: 'invite', to: [ben] });
+  const group = { aid: ben, groupId, creator: ann, title: '', secret: null, hints: [], state: 'joining' as const };
+  const replica = parts.replicas.open(parts.replicas.add(group));
+  assert.ok(parts.replicas.attachLocal(replica));
+  const isFull = t.mock.method(ControlLog.prototype, 'isFull', () => true);
+  const join = () => parts.writer.write(replica, parts.replicas.requireLocal(ben), { kind: 'join' });
+  assert.throws(join, { code: 'quota_exceeded', message: /at most 1000 members/ });
+  assert.ok(isFull.mock.callCount() > 0);
+  isFull.mock.restore();
+  join();
+  assert.equal(replica.role(ben), 'member');
 });

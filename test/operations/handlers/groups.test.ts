@@ -84,6 +84,9 @@ test('the tools of groups work under the names of the API', async () => {
   const page = await asBen('group_read', { group_id, to: ben.aid, since_ts: '2026-01-01T00:00:00Z', kind: 'msg' });
   assert.ok(Array.isArray(page['entries']) && page['entries'].length === 1);
   assert.deepEqual([page['entries'][0].entry_id, page['entries'][0].body], [entry_id, body]);
+  const [{ timestamp, at: writtenAt }] = page['entries'];
+  assert.equal(timestamp, writtenAt);
+  assert.equal(timestamp, new Date(Date.parse(timestamp)).toISOString());
   const { max_seq } = await asBen('group_head', { group_id });
   assert.equal(page['scanned_to_seq'], max_seq);
   assert.deepEqual(await asBen('group_mark_read', { group_id, seq: max_seq }), {
