@@ -71,14 +71,19 @@ export class Draft {
 
   #fileBytes(): OpenedBytes {
     let handle: FileHandle | null = null;
+    let isClosed = false;
     return {
       read: async (buffer, offset, length, position) => {
         await this.#until(() => this.#readable > position);
+        if (isClosed) throw new SvcError('cancelled');
         handle ??= (await this.#file?.()) ?? null;
         if (handle === null) throw new SvcError('gone');
         return handle.read(buffer, offset, Math.min(length, this.#readable - position), position);
       },
-      [Symbol.asyncDispose]: async () => handle?.close(),
+      [Symbol.asyncDispose]: async () => {
+        isClosed = true;
+        await handle?.close();
+      },
     };
   }
 

@@ -64,9 +64,13 @@ async function sendPart(
 ): Promise<void> {
   const free: Buffer[] = [];
   const end = start + length;
+  // A file that is being hashed may have no more bytes for a while.
+  const closed = new Promise<null>((resolve) => response.once('close', () => resolve(null)));
   for (let position = start; position < end && !response.destroyed; ) {
     const buffer = free.pop() ?? Buffer.allocUnsafeSlow(READ_BYTES);
-    const { bytesRead } = await handle.read(buffer, 0, Math.min(READ_BYTES, end - position), position);
+    const read = await Promise.race([handle.read(buffer, 0, Math.min(READ_BYTES, end - position), position), closed]);
+    if (read === null) return;
+    const { bytesRead } = read;
     position += bytesRead;
     // Destroyed instead of ended, so that the client detects the missing bytes.
     if (bytesRead === 0 || (position === end && !(await isIntact()))) return void response.destroy();

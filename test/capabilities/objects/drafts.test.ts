@@ -5,13 +5,15 @@ import { createServer, type RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { offeredKey } from '../../../src/capabilities/objects/object-getter.ts';
+import { MAX_READS_PER_CALLER } from '../../../src/capabilities/objects/reader-limits.ts';
+import { offeredResource } from '../../../src/capabilities/objects/remote-objects.ts';
 import { MAX_RANGE_ATTEMPTS } from '../../../src/capabilities/objects/transfer.ts';
 import { RANGE_BYTES } from '../../../src/foundation/domain/objects.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { PrefixHash } from '../../../src/foundation/prefix-hashes.ts';
 import { eventually } from '../../support/eventually.ts';
-import { withCode } from '../../support/link-world.ts';
+import { settle, withCode } from '../../support/link-world.ts';
 import { type ObjectNode, ObjectWorld, sha256, someBytes } from '../../support/object-world.ts';
 
 const OFFER = '0123456789abcdef';
@@ -78,6 +80,40 @@ test('a file is received while its client still sends it to the daemon', async (
   // Later readers get the stored object.
   const again = await receive(near, far.aid, { dest: 'again' });
   assert.equal(again.objectId, objectId);
+});
+
+test('readers that leave while the client sends nothing do not count as readers', async (t) => {
+  const world = new ObjectWorld(t);
+  const [near, far] = [await world.node(), await world.node()];
+  far.offered.begin(far.aid, OFFER, SIZE);
+  const resource = offeredResource(OFFER, 'file');
+  for (let i = 0; i < MAX_READS_PER_CALLER + 2; i++) {
+    const stop = new AbortController();
+    let requests = 0;
+    const request = new Promise<void>((resolve) => {
+      // The link opens, and then the request is served.
+      world.access = () => void (++requests >= (i === 0 ? 2 : 1) && resolve());
+    });
+    const reading = near.remote.read({
+      local: near.aid,
+      holder: far.aid,
+      resource,
+      method: 'GET',
+      headers: {},
+      signal: stop.signal,
+    });
+    await request;
+    await settle();
+    stop.abort();
+    await assert.rejects(reading, withCode('cancelled'));
+    await settle();
+  }
+  const { source, send } = client();
+  const storing = far.offered.store(far.aid, OFFER, source, 'film.mp4');
+  send(SIZE);
+  const { path } = await receive(near, far.aid);
+  await storing;
+  assert.ok(readFileSync(path).equals(BYTES));
 });
 
 test('a file below files_root is received while it is hashed, and is known afterwards', async (t) => {
