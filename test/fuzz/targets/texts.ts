@@ -1,4 +1,5 @@
 /** Addresses, headers and other texts from strangers. */
+import { createHash } from 'node:crypto';
 import { disposition, nameInDisposition } from '../../../src/capabilities/objects/object-response.ts';
 import { matchesTag, parseContentRange, parseRange } from '../../../src/capabilities/objects/range.ts';
 import {
@@ -21,8 +22,12 @@ import { hostOf, isSameSite } from '../../../src/surfaces/rest/host.ts';
 import { isPeerPath } from '../../../src/surfaces/rest/panel-path.ts';
 import { pathBelow } from '../../../src/surfaces/rest/remote-call.ts';
 import { rewriteLocation } from '../../../src/surfaces/rest/remote-headers.ts';
+import { editCbor } from '../engine/cbor.ts';
 import { bytesOf, decoder, shapeOf, textOf, violation } from '../engine/properties.ts';
 import type { FuzzTarget } from '../engine/target.ts';
+
+/** Length of the hash of an invitation, bytes. */
+const CHECK_BYTES = 4;
 
 const ADDRESS_WORDS = [
   '[',
@@ -295,9 +300,38 @@ const invitation = decoder({
   },
 });
 
+/** The part of an invitation behind its hash. */
+function dataOf(line: string): Uint8Array {
+  return new Uint8Array(Buffer.from(line.slice(line.lastIndexOf('/') + 1), 'base64url').subarray(CHECK_BYTES));
+}
+
+/** An invitation with a valid hash, whatever its data. */
+function lineOf(data: Uint8Array): string {
+  const check = createHash('sha256').update(`svcd invitation\0${AID}\0`).update(data).digest().subarray(0, CHECK_BYTES);
+  return `svc://${AID}/join/${Buffer.concat([check, data]).toString('base64url')}`;
+}
+
+const invitationData = decoder({
+  name: 'invitation-data',
+  inputs: 4000,
+  edit: editCbor,
+  seeds: () => {
+    const contacts = [
+      { host: '203.0.113.7', port: 4121, nodeKey: KEY },
+      { host: '2001:db8::7', port: 1, nodeKey: KEY },
+    ];
+    return ['', 'office'].map((network) => dataOf(formatInvitation({ from: AID, network, contacts })));
+  },
+  decode: (bytes) => parseInvitation(lineOf(bytes)),
+  refuses: ['invalid_request'],
+  encode: (parsed) => dataOf(formatInvitation(parsed)),
+  canonical: true,
+});
+
 export const textTargets: readonly FuzzTarget[] = [
   contact,
   invitation,
+  invitationData,
   address,
   serviceAddress,
   objectHeaders,
