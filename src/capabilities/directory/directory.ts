@@ -2,12 +2,13 @@
 import type { AgentChange } from '../../foundation/agent-change.ts';
 import type { Timer } from '../../foundation/clock.ts';
 import { MAX_SERVICES, RECORD_TTL_S } from '../../foundation/domain/directory.ts';
+import { DueQueue } from '../../foundation/due-queue.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { isCustomType, MAX_CUSTOM_PAYLOAD_BYTES, RECORD, type RecordType } from '../../foundation/records/types.ts';
-import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
+import { every, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import type { Publication, PublicationStore } from '../../foundation/store/publications.ts';
 import {
   checkServiceName,
@@ -19,7 +20,7 @@ import {
   type ServiceOffer,
   servicePublications,
 } from './cards.ts';
-import { type Companion, ENDPOINTS, Publishing, type PublishResult } from './publishing.ts';
+import { type Companion, ENDPOINTS, MAX_RENEWAL_MS, Publishing, type PublishResult, RETRY } from './publishing.ts';
 import { addressDigest, endpointDigest, keyOf, RecordPublisher, reachabilityDigest } from './record-publisher.ts';
 import { type PublicationSummary, Summaries, summarize, withinDelegation } from './summaries.ts';
 import type { DirectoryDependencies, DirectoryOptions } from './types.ts';
@@ -45,7 +46,7 @@ export class Directory implements Component {
   readonly #options: DirectoryOptions;
   readonly #deps: DirectoryDependencies;
   readonly #publishing: Publishing;
-  readonly #renewal: Renewal;
+  readonly #renewal: DueQueue<Aid>;
   readonly #presence: PresenceCheck;
   readonly #summaries: Summaries;
   /** Stops repeating tasks and listeners. */
@@ -64,10 +65,10 @@ export class Directory implements Component {
     this.#options = options;
     this.#deps = deps;
     const recordPublisher = new RecordPublisher(options, deps);
-    this.#publishing = new Publishing({ ...deps, recordPublisher, due: () => this.#renewal.wake() });
+    this.#publishing = new Publishing({ ...deps, recordPublisher, due: () => this.#renewal.soon() });
     this.#summaries = new Summaries(deps);
     this.#presence = new PresenceCheck(deps);
-    this.#renewal = new Renewal({ ...deps, renew: async (aid) => this.#publishing.renew(aid) });
+    this.#renewal = renewalQueue({ ...deps, renew: async (aid) => this.#publishing.renew(aid) });
   }
 
   /** Renewals begin when the network is ready, or after a short time. */
@@ -130,7 +131,7 @@ export class Directory implements Component {
         publications.put(nodeAid, ENDPOINTS);
       });
     }
-    this.#renewal.wake();
+    this.#renewal.soon();
   }
 
   /** As `Publishing.exported`. */
@@ -145,7 +146,7 @@ export class Directory implements Component {
       return this.#publishing.forget(aid);
     }
     await this.#publishing.turns.run(aid, () => this.#written(aid, kind));
-    this.#renewal.wake();
+    this.#renewal.soon();
   }
 
   /** Publishes a changed agent again, and a new one if `auto_publish` is on. */
@@ -285,14 +286,14 @@ export class Directory implements Component {
       return await this.#publishing.publish(aid, wanted, true, check);
     } finally {
       if (newType) this.#customTypesChanged(aid);
-      this.#renewal.wake();
+      this.#renewal.soon();
     }
   }
 
   /** Endpoint records list the custom types. */
   #customTypesChanged(aid: Aid): void {
     this.#deps.publications.touchEndpoints(aid, this.#deps.clock.now());
-    this.#renewal.wake();
+    this.#renewal.soon();
   }
 
   #begin(): void {
@@ -313,7 +314,7 @@ export class Directory implements Component {
       this.#readyAt = this.#deps.clock.now();
       this.#deps.publications.touchUnsettled(this.#deps.clock.now());
       if (this.#grace !== null) this.#begin();
-      else this.#renewal.wake();
+      else this.#renewal.soon();
     }
     return { isNew, isReached };
   }
@@ -324,21 +325,21 @@ export class Directory implements Component {
     if (!(await this.#presence.isLost(this.#readyAt)) || this.#stopped) return;
     log.warn({}, 'the network has lost our records, svcd publishes everything again');
     publications.touchAll(clock.now());
-    this.#renewal.wake();
+    this.#renewal.soon();
   }
 
   #touchMoved(said: string): number {
     const { publications, clock } = this.#deps;
     // A node that cannot dial this one at its old address requests the node's own record.
     publications.touchMoved(said, clock.now(), this.#options.nodeAid);
-    this.#renewal.wake();
+    this.#renewal.soon();
     return UNTIL_REQUESTED;
   }
 
   /** Handles changes without an event: a larger network, a clock that was set, a machine that slept. */
   #lookAround(): void {
     const { network, publications, clock } = this.#deps;
-    this.#renewal.wake();
+    this.#renewal.soon();
     const { peers, ready } = network.reachability();
     const now = clock.now();
     if (ready && peers > this.#peers) publications.touchUnsettled(now);
@@ -391,85 +392,30 @@ const CONCURRENCY = 8;
 const PER_SECOND = 20;
 /** Burst of identities. */
 const BURST = 10;
-/** Maximum milliseconds between checks. */
-const MAX_SLEEP_MS = 3600_000;
-/** Milliseconds to wait if the database cannot be read. */
-const TROUBLE_MS = 5000;
-/** The same if it cannot be written, after the network was used for nothing. */
-const UNWRITTEN_MS = 30_000;
-
 type RenewalParts = Pick<DirectoryDependencies, 'clock' | 'log'> & {
-  readonly publications: Pick<PublicationStore, 'due' | 'nextDue'>;
-  /** Publishes the due records of an identity and schedules its next turn. Does not reject. */
+  /** Returns a number from 0 up to 1, exclusive. */
+  random(): number;
+  readonly publications: Pick<PublicationStore, 'publishers'>;
+  /** Publishes the due records of an identity and schedules its next turn. */
   renew(aid: Aid): Promise<void>;
 };
 
 /**
- * Renews due records: one timer for all identities, in the order of the database. A few identities at a time and a limited
- * number per second, so that ten thousand agents do not stall the daemon or flood the network.
+ * Renews due records: a few identities at a time and a limited number per second, so that ten thousand agents do not stall
+ * the daemon or flood the network.
  */
-export class Renewal {
-  readonly #deps: RenewalParts;
-  readonly #rate: RateLimiter;
-  readonly #running = new Map<Aid, Promise<void>>();
-  #turns: RepeatingTask | null = null;
-  /** The database rejects writes, so failed renewals would be due immediately: svcd pauses. */
-  #resting = false;
-
-  constructor(dependencies: RenewalParts) {
-    this.#deps = dependencies;
-    this.#rate = new RateLimiter({ perSecond: PER_SECOND, burst: BURST, maxKeys: 1 }, dependencies);
-  }
-
-  start(): void {
-    const { clock, log } = this.#deps;
-    const onError = (error: unknown): void => {
-      log.error({ error }, 'the renewal list cannot be read');
-      this.#resting = true;
-    };
-    this.#turns = every(clock, { firstMs: 0, periodMs: TROUBLE_MS, onError }, () => this.#turn());
-  }
-
-  /** Waits for running renewals, then stops. */
-  async stop(): Promise<void> {
-    this.#turns?.stop();
-    await Promise.all(this.#running.values());
-  }
-
-  /** Checks again, because a renewal may be due. */
-  wake(): void {
-    if (!this.#resting) this.#turns?.soon();
-  }
-
-  /** Starts due renewals within the limits. Returns the milliseconds until the next check. */
-  #turn(): number {
-    const { publications, clock } = this.#deps;
-    this.#resting = false;
-    const now = clock.now();
-    const due = publications.due(now, CONCURRENCY + this.#running.size).filter((aid) => !this.#running.has(aid));
-    for (const aid of due) {
-      // When one of them ends, this runs again.
-      if (this.#running.size >= CONCURRENCY) return MAX_SLEEP_MS;
-      if (!this.#rate.take('')) return Math.max(1, this.#rate.retryAfterMs(''));
-      this.#start(aid);
-    }
-    if (due.length > 0) return 0;
-    const next = publications.nextDue(now);
-    return next === null ? MAX_SLEEP_MS : Math.min(MAX_SLEEP_MS, Math.max(1, next - now));
-  }
-
-  #start(aid: Aid): void {
-    const work = this.#deps
-      .renew(aid)
-      .catch((error: unknown) => {
-        this.#deps.log.error({ aid, error }, 'a renewal failed unexpectedly');
-        if (!this.#resting) this.#turns?.plan(UNWRITTEN_MS);
-        this.#resting = true;
-      })
-      .finally(() => {
-        this.#running.delete(aid);
-        this.wake();
-      });
-    this.#running.set(aid, work);
-  }
+export function renewalQueue(parts: RenewalParts): DueQueue<Aid> {
+  const { publications, clock, log } = parts;
+  const rate = new RateLimiter({ perSecond: PER_SECOND, burst: BURST, maxKeys: 1 }, { clock });
+  return new DueQueue(
+    { name: 'renewals', retry: RETRY, maxWaitMs: MAX_RENEWAL_MS, atOnce: { total: CONCURRENCY } },
+    {
+      clock,
+      log,
+      random: () => parts.random(),
+      table: publications.publishers,
+      pauseMs: () => (rate.take('') ? 0 : Math.max(1, rate.retryAfterMs(''))),
+      work: (aid) => parts.renew(aid),
+    },
+  );
 }

@@ -3,13 +3,13 @@
  * services, cards and note keys (docs/protocol-dht.md). Operations on one identity are serialized.
  */
 
-import { backoff } from '../../foundation/backoff.ts';
+import { backoff, type JitteredBackoff } from '../../foundation/backoff.ts';
 import { KeyedMutex } from '../../foundation/concurrency.ts';
 import { detach } from '../../foundation/detached.ts';
 import { RECORD_TTL_S, REPLICAS } from '../../foundation/domain/directory.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import { RECORD } from '../../foundation/records/types.ts';
+import { MAX_TTL_S, RECORD } from '../../foundation/records/types.ts';
 import type { Publication, PublicationRow, PublishedRow, PublisherRow } from '../../foundation/store/publications.ts';
 import type { LocalIdentity } from '../../network/links/types.ts';
 import type { PutResult } from '../../network/records/types.ts';
@@ -328,12 +328,10 @@ const RENEW_AT = 0.5;
 const JITTER = 0.1;
 /** Records that are due within this part of their interval are renewed with due records. */
 const GATHER = 0.2;
-/** Milliseconds until the first retry without an acknowledgment. */
-const RETRY_FIRST_MS = 2000;
-/** Maximum milliseconds between attempts. */
-const RETRY_MAX_MS = 120_000;
-/** An attempt may be earlier by up to this part of the wait. */
-const RETRY_JITTER = 0.5;
+/** Milliseconds until the records are sent again without an acknowledgment. */
+export const RETRY: JitteredBackoff = { firstMs: 2000, maxMs: 120_000, jitter: 0.5 };
+/** Longest wait for a renewal, in milliseconds. */
+export const MAX_RENEWAL_MS: number = MAX_TTL_S * 1000 * RENEW_AT;
 
 function intervalMs({ ttl }: Pick<PublicationRow, 'ttl'>): number {
   return ttl * 1000 * RENEW_AT;
@@ -354,7 +352,7 @@ export function renewalTime(rows: readonly PublicationRow[], random: number): nu
 
 /** Milliseconds to wait after `failures` consecutive attempts; `random` from 0 to below 1. */
 export function retryDelay(failures: number, random: number): number {
-  return backoff({ firstMs: RETRY_FIRST_MS, maxMs: RETRY_MAX_MS, jitter: RETRY_JITTER }, failures, random);
+  return backoff(RETRY, failures, random);
 }
 
 /** Seconds between renewals of an endpoint record. */

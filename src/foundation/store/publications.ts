@@ -1,4 +1,5 @@
 /** The tables of published records. Times are Unix milliseconds. */
+import type { DueTable } from '../due-queue.ts';
 import type { Aid } from '../identity/aid.ts';
 import { Listeners } from '../listeners.ts';
 import { RECORD, type RecordType } from '../records/types.ts';
@@ -81,6 +82,30 @@ export class PublicationStore {
   /** Notified of the agent with changed rows; null if any agent may have changed. */
   readonly changed: Listeners<[Aid | null]> = new Listeners();
   readonly #store: Store;
+  /**
+   * The publishers: first those with a request of the user, then the most overdue. After a clock was ahead, all times are
+   * repaired, because records from the future must be published again too.
+   */
+  readonly publishers: DueTable<Aid> = {
+    due: (now, limit) => {
+      const claimed = this.#due(1, now, limit);
+      const rows = claimed.length < limit ? [...claimed, ...this.#due(0, now, limit - claimed.length)] : claimed;
+      return rows.map((row) => {
+        const aid = aidFromRow(row, 'aid');
+        return { id: aid, key: aid, attempts: integerOf(row, 'failures'), item: aid };
+      });
+    },
+    nextDue: (after) => {
+      const sql = 'SELECT min(due_at) AS at FROM publishers WHERE claim = ? AND due_at > ?';
+      const times = [0, 1].map((claim) => orNull(integerOf, this.#store.one(sql, claim, after), 'at'));
+      return times.reduce((a, b) => (a === null || b === null ? (a ?? b) : Math.min(a, b)), null);
+    },
+    postpone: ({ item }, at) => {
+      this.changed.notify(item);
+      this.#store.run`UPDATE publishers SET due_at = ${at}, failures = failures + 1 WHERE aid = ${item}`;
+    },
+    makeDue: (now) => this.repairTimes(now),
+  };
   /** See `Store.commit`. */
   readonly commit: Store['commit'];
 
@@ -202,21 +227,9 @@ export class PublicationStore {
     return this.#store.transaction(work);
   }
 
-  /** Due publishers: first publishers with a request of the user, then the most overdue. */
-  due(now: number, limit: number): Aid[] {
-    const sql = 'SELECT aid FROM publishers WHERE claim = ? AND due_at <= ? ORDER BY due_at LIMIT ?';
-    const claimed = this.#store.all(sql, 1, now, limit);
-    const others = claimed.length < limit ? this.#store.all(sql, 0, now, limit - claimed.length) : [];
-    return [...claimed, ...others].map((row) => aidFromRow(row, 'aid'));
-  }
-
-  /** The earliest due time after `now`; null if there is none. */
-  nextDue(now: number): number | null {
-    const sql = 'SELECT min(due_at) AS at FROM publishers WHERE claim = ? AND due_at > ?';
-    const times = [0, 1]
-      .map((claim) => orNull(integerOf, this.#store.one(sql, claim, now), 'at'))
-      .filter((at) => at !== null);
-    return times.length === 0 ? null : Math.min(...times);
+  #due(claim: 0 | 1, now: number, limit: number): Row[] {
+    const sql = 'SELECT aid, failures FROM publishers WHERE claim = ? AND due_at <= ? ORDER BY due_at LIMIT ?';
+    return this.#store.all(sql, claim, now, limit);
   }
 
   /**

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { AgentRegistry } from '../../../src/capabilities/agents/registry.ts';
-import { Renewal } from '../../../src/capabilities/directory/directory.ts';
+import { renewalQueue } from '../../../src/capabilities/directory/directory.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { issueDelegation, selfDelegation } from '../../../src/foundation/identity/delegation.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
@@ -70,7 +70,8 @@ test('ten thousand agents start quickly, and are renewed at a steady rate when a
   const perSecond = new Map<number, number>();
   let open = 0;
   let most = 0;
-  const renewal = new Renewal({
+  const renewal = renewalQueue({
+    random: () => 0,
     publications,
     clock,
     log: silentLog,
@@ -103,13 +104,19 @@ test('a database failure does not stop renewal', async () => {
   const clock = new TestClock();
   let broken = true;
   let renewed = 0;
-  const renewal = new Renewal({
+  const renewal = renewalQueue({
+    random: () => 0,
     publications: {
-      due: () => {
-        if (broken) throw new Error('disk full');
-        return renewed === 0 ? [selfDelegation(KeyPair.generate()).agent] : [];
+      publishers: {
+        due: () => {
+          if (broken) throw new Error('disk full');
+          const item = selfDelegation(KeyPair.generate()).agent;
+          return renewed === 0 ? [{ id: item, key: item, attempts: 0, item }] : [];
+        },
+        nextDue: () => null,
+        postpone: () => {},
+        makeDue: () => {},
       },
-      nextDue: () => null,
     },
     clock,
     log: silentLog,
