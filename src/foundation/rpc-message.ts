@@ -83,6 +83,13 @@ export function refusedMember(name: string): string {
   return `The member ${JSON.stringify(name.slice(0, 64))} is not allowed: it repeats another one, or is spelled differently.`;
 }
 
+const TOOL_CALL = 'tools/call';
+
+/** True if a method uses a tool, also if it only does so for a reader that ignores case and form. */
+export function usesTool(method: unknown): boolean {
+  return typeof method === 'string' && foldedName(method) === TOOL_CALL;
+}
+
 /** Nested objects whose names are compared: a message, its `params`, and `_meta` or the arguments. */
 const COMPARED_LEVELS = 3;
 

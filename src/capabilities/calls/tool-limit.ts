@@ -8,7 +8,7 @@ import { abortable } from '../../foundation/deadline.ts';
 import { MCP_PATH, RPC_MEMBERS } from '../../foundation/domain/services.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { hasMoreValues, isObject } from '../../foundation/json.ts';
-import { parseMessage, twinIn } from '../../foundation/rpc-message.ts';
+import { parseMessage, twinIn, usesTool } from '../../foundation/rpc-message.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { Admission } from '../../network/links/types.ts';
 import { filterHeaders, type RawHeaders } from './headers.ts';
@@ -126,6 +126,7 @@ export function limitMessage(
 ): { readonly message: Message; readonly tool: string | null } {
   const message = knownMembers(bytes);
   const { method, params } = message;
+  if (usesTool(method) && method !== 'tools/call') throw denied();
   const tool = method === 'tools/call' ? toolOf(params) : null;
   // Without a method it is a response to the server.
   const isFree = method === undefined || (typeof method === 'string' && (isServer || isFreeMethod(method)));

@@ -4,6 +4,7 @@ import { agreesWithHeaders } from '../../capabilities/calls/tool-limit.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { isObject } from '../../foundation/json.ts';
+import { usesTool } from '../../foundation/rpc-message.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
 import { answerChallenge, KEEP_ALIVE_MS, provenCaller } from '../proven-caller.ts';
 import type { Backend } from './backend.ts';
@@ -33,8 +34,10 @@ export class ToolRules {
     if (allowed === undefined) return null;
     const { method } = message;
     const { name } = rpcParamsOf(message);
-    const tool = method === 'tools/call' ? name : null;
-    const isAllowed = tool === null || (typeof tool === 'string' && allowed.has(tool));
+    // In another case, the method is an unknown one.
+    const tool = usesTool(method) ? name : null;
+    const isCall = method === 'tools/call' && typeof tool === 'string' && allowed.has(tool);
+    const isAllowed = tool === null || isCall;
     // A server may take the tool from the headers of a request.
     if (isAllowed && agreesWithHeaders(request, method, tool)) return null;
     return rpcError(

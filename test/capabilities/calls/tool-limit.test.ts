@@ -171,6 +171,8 @@ describe('a caller that may use one tool', () => {
     const refused: readonly (readonly [string, Partial<Call>?])[] = [
       [SEARCH.replace('search', 'delete')],
       [read.replace('"uri"', '"uri":"a","URI"')],
+      [SEARCH.replace('"tools/call"', '"Tools/Call"').replace('search', 'delete')],
+      [SEARCH.replace('"tools/call"', '"tool\u017F/call"')],
       [`[${SEARCH}]`],
       [read, { headers: [...JSON_HEADERS, 'Mcp-Method', 'tools/call', 'Mcp-Name', 'delete'] }],
       [read, { path: metadata }],

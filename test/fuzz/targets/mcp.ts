@@ -40,7 +40,8 @@ function checkTool(written: string): void {
   if (!isOneValue(written)) throw violation('svcd wrote a repeated member', written);
   for (const fold of FOLDS) {
     const params = lastOf(message, 'params', fold);
-    const isCall = lastOf(message, 'method', fold) === 'tools/call';
+    const method = lastOf(message, 'method', fold);
+    const isCall = typeof method === 'string' && fold(method) === fold('tools/call');
     if (isCall && lastOf(params, 'name', fold) !== ALLOWED) throw violation('another tool', written);
   }
 }
@@ -59,7 +60,18 @@ function checkCaller(written: string): void {
 // Edits that add members in other spellings.
 
 const NAMES = ['jsonrpc', 'id', 'method', 'params', 'name', 'arguments', '_meta', 'svcd/caller', 'progressToken'];
-const VALUES = ['"delete"', '"tools/call"', '"ping"', '1', 'null', '{"name":"delete"}', '{"svcd/caller":"x"}', '[]'];
+const VALUES = [
+  '"delete"',
+  '"tools/call"',
+  '"Tools/Call"',
+  '"tool\u017f/call"',
+  '"ping"',
+  '1',
+  'null',
+  '{"name":"delete"}',
+  '{"svcd/caller":"x"}',
+  '[]',
+];
 /** Characters that some parsers read as another one, or skip. */
 const OTHERS: Readonly<Record<string, string>> = {
   s: '\u017f',

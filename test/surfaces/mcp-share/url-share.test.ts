@@ -151,6 +151,8 @@ test('a caller with limited tools sends nothing that the server could read as an
   }
   for (const more of [{ 'mcp-name': 'delete' }, { 'mcp-method': 'tools/list' }])
     assert.match(await (await post(call, more)).text(), /-32602/);
+  for (const method of ['Tools/Call', 'tools/\\u0043all', 'tool\u017F/call'])
+    assert.match(await (await post(call.replace('tools/call', method))).text(), /-32602/);
   assert.equal(
     (await callOf(ALICE)(`http://${gate.address}/mcp`, { method: 'PUT', headers: json, body: call })).status,
     405,
