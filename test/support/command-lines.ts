@@ -47,7 +47,7 @@ function argumentFor(name: string, aid: string): string {
 
 /** Required options of a command. */
 const OPTIONS: Readonly<Record<string, readonly string[]>> = {
-  'agents update': ['--service-tcp', '127.0.0.1:1'],
+  'agents update': ['--service-tcp', '127.0.0.1:1', '--replace'],
   'inbound bind': ['--addr', '127.0.0.1:1', '--replace'],
   'agents acl allow': ['--generate'],
   'admin allow': ['--generate'],
