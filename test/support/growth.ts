@@ -38,7 +38,6 @@ export const FIELDS: Readonly<Record<string, readonly string[]>> = {
     'capabilities/address-book/address-book 2',
     'capabilities/agents/heartbeats 1',
     'capabilities/agents/service-monitor 1',
-    'capabilities/directory/directory 1',
     'capabilities/directory/discovery 1',
     'capabilities/directory/record-publisher 2',
     'capabilities/origins/origins 1',
@@ -75,6 +74,7 @@ export const FIELDS: Readonly<Record<string, readonly string[]>> = {
   ],
   'own: objects of this node': [
     'capabilities/objects/object-getter 1',
+    'capabilities/objects/object-service 1',
     'capabilities/objects/offered-files 1',
     'capabilities/objects/quota 1',
   ],
