@@ -1,8 +1,13 @@
 /** A connection of the simulated QUIC engine: packets arrive once and in order, or the connection ends. */
+
 import { base58 } from '@scure/base';
 import type { Address } from '../src/foundation/address.ts';
 import type { Clock, Timer } from '../src/foundation/clock.ts';
-import type { EngineConnection, EngineConnectionStats, EngineStream } from '../src/network/transport/quic/engine.ts';
+import type {
+  EngineConnection,
+  EngineConnectionStats,
+  EngineStream,
+} from '../src/network/transport/engine-connection.ts';
 import { encodePacket, FRAME, type Frame, type FrameKind, type Packet } from './quic-wire.ts';
 
 /** Multihash "identity" and protobuf of an Ed25519 key, as the engine writes them. */

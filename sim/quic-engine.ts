@@ -2,10 +2,12 @@
  * The QUIC engine over simulated UDP: the same interface as the native one, so that everything above it is the real
  * code. A machine has one.
  */
+
 import { type Address, formatAddress } from '../src/foundation/address.ts';
 import type { Clock, Timer } from '../src/foundation/clock.ts';
 import { codeOf } from '../src/foundation/errors.ts';
-import type { EngineClient, EngineConnection, EngineServer, QuicEngine } from '../src/network/transport/quic/engine.ts';
+import type { EngineConnection } from '../src/network/transport/engine-connection.ts';
+import type { EngineClient, EngineServer, QuicEngine } from '../src/network/transport/quic/engine.ts';
 import type { SocketFactory, UdpSocket } from '../src/network/transport/udp-socket.ts';
 import { type ConnectionConfig, SimulatedConnection } from './quic-connection.ts';
 import { decodePacket, encodePacket, ID_BYTES } from './quic-wire.ts';

@@ -35,14 +35,14 @@ const RULES: readonly Rule[] = [
     to: '^src/network/(?!transport/)',
   },
   {
-    name: 'adapters of the transport do not import each other',
-    from: /^src\/network\/transport\/(quic|lan-tcp|udp-lane)\//,
-    to: '^src/network/transport/(?!$1/)(quic|lan-tcp|udp-lane)/',
+    name: 'an adapter of the transport imports no other one',
+    from: /^src\/network\/transport\/([^/]+)\//,
+    to: '^src/network/transport/(?!$1/)[^/]+/',
   },
   {
-    name: 'of the adapters, reachability imports only QUIC, whose ports it lends',
-    from: /^src\/network\/reachability\//,
-    to: '^src/network/transport/(lan-tcp|udp-lane)/',
+    name: 'contracts of the transport import no adapter',
+    from: /^src\/network\/transport\/[^/]+$/,
+    to: '^src/network/transport/[^/]+/',
   },
   {
     name: 'TURN and port mapping import no other part of reachability',
@@ -55,9 +55,9 @@ const RULES: readonly Rule[] = [
     to: '^src/network/(?!transport/[^/]+$)',
   },
   {
-    name: 'only the composition root, reachability and tests choose an adapter of the transport',
-    from: /^src\/(?!network\/transport\/|network\/reachability\/|daemon\/)/,
-    to: '^src/network/transport/(quic|lan-tcp|udp-lane)/',
+    name: 'only the composition root imports an adapter of the transport',
+    from: /^src\/(?!network\/transport\/|network\/reachability\/udp-fallback\.ts|daemon\/)/,
+    to: '^src/network/transport/[^/]+/',
   },
   {
     name: 'records import neither peers nor links',

@@ -1,5 +1,6 @@
 /** The engine as its original JavaScript wrapper uses it, with reads of 4 KiB. */
-import type { EngineConnection, EngineStream, QuicEngine } from '../../src/network/transport/quic/engine.ts';
+import type { EngineConnection, EngineStream } from '../../src/network/transport/engine-connection.ts';
+import type { QuicEngine } from '../../src/network/transport/quic/engine.ts';
 
 const STOCK_READ_BYTES = 4096;
 

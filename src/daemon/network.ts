@@ -143,7 +143,7 @@ export async function buildNetwork(foundation: Foundation, machine: Machine = th
       kindOf,
       isKnown: (nodeKey) => known.has(nodeKey),
       sourceAt: (host, remote, nodeKey) => lentPorts.borrowerAt(remote) ?? records.sourceAt(host, nodeKey),
-      overTls: tls,
+      borrowed: tls,
       engine: machine.engine,
       adaptHandshakesMs: machine.adaptHandshakesMs,
     },

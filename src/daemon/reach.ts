@@ -9,7 +9,6 @@ import type { NodeRequests } from '../network/node-requests.ts';
 import type { PeerTable } from '../network/peers/peer-table.ts';
 import { AddressVerification } from '../network/reachability/address-verification.ts';
 import { ChosenHelpers } from '../network/reachability/chosen-helpers.ts';
-import { ClientPool } from '../network/reachability/client-pool.ts';
 import type { DialGuard, InterfaceAddress } from '../network/reachability/dial-guard.ts';
 import { Helper } from '../network/reachability/helper.ts';
 import { HelperClient, retryIfDead } from '../network/reachability/helper-client.ts';
@@ -40,6 +39,8 @@ import { ownHosts } from '../network/records/own-hosts.ts';
 import type { RecordDht } from '../network/records/record-dht.ts';
 import { isIpv6Only } from '../network/transport/nat64.ts';
 import { isStraight } from '../network/transport/path.ts';
+import { EngineClientPool } from '../network/transport/quic/client-pool.ts';
+import { EngineLentPort } from '../network/transport/quic/lent-port.ts';
 import type { NativeQuicEndpoint } from '../network/transport/quic/native-endpoint.ts';
 import type { UdpOverTls } from '../network/transport/tls/client.ts';
 import type { Connection } from '../network/transport/types.ts';
@@ -129,7 +130,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
   });
   const lender = new PortLender({
     clock,
-    parts: () => endpoint.parts,
+    listen: (options) => new EngineLentPort(options, endpoint.parts, clock),
     openPort: (family) => records.openPort(family),
     observers: () => {
       // Our own helpers are harder to impersonate, so they come first. Each host gets one query.
@@ -159,7 +160,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
   const greet = async (connection: Connection): Promise<void> => {
     await pool.upgrade(connection);
   };
-  const clients = new ClientPool(() => endpoint.parts, { clock });
+  const clients = new EngineClientPool(() => endpoint.parts, { clock });
   const lenderWithMapping = {
     get mapping() {
       return mapping();

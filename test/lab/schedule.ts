@@ -1,7 +1,7 @@
 /** The order of the attempts: each starts as soon as the limits between nodes allow it. */
 
-import { BIRTHDAY_SPACING_MS } from '../../src/network/reachability/client-pool.ts';
 import { PUNCHES_PER_PEER } from '../../src/network/reachability/punch-guard.ts';
+import { BIRTHDAY_SPACING_MS } from '../../src/network/transport/engine-connection.ts';
 import { changesPorts, isBirthday, type Pair, pairName } from './places.ts';
 
 /** Interval between two attempts of the same nodes. Each may punch twice, the second time with a higher hop limit. */

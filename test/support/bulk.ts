@@ -4,6 +4,7 @@ import { type Clock, systemClock } from '../../src/foundation/clock.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
 import { localPair } from '../../src/network/links/stream.ts';
 import type { Path } from '../../src/network/transport/path.ts';
+import { SealedLane } from '../../src/network/transport/sealed-lane.ts';
 import { StreamError } from '../../src/network/transport/stream.ts';
 import type {
   BulkOptions,
@@ -12,7 +13,6 @@ import type {
   OfferedBulkStream,
   TakenBulkStream,
 } from '../../src/network/transport/types.ts';
-import { SealedLane } from '../../src/network/transport/udp-lane/sealed-lane.ts';
 import { UdpLanes } from '../../src/network/transport/udp-lane/udp-lanes.ts';
 import { type UdpSocket, udxSockets } from '../../src/network/transport/udp-socket.ts';
 

@@ -114,10 +114,10 @@ export const FIELDS: Readonly<Record<string, readonly string[]>> = {
     'network/reachability/turn/turn-servers 1',
   ],
   'Nodes with lent ports': [
-    'network/reachability/lent-port 1',
+    'network/transport/quic/lent-port 1',
     'network/reachability/port-lender 1',
     'network/transport/tls/client 1',
-    'network/transport/tls/gates 1',
+    'network/transport/quic/gates 1',
     'network/transport/tls/lease 1',
     'network/transport/tls/server 5',
   ],

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { dirname, join, relative } from 'node:path';
 import { test } from 'node:test';
 import { browserViolations } from '../../tools/browser-closure.ts';
 import { cycles, discardedPromises, layerViolations, lostErrorListeners } from '../../tools/check-architecture.ts';
@@ -68,6 +69,24 @@ test('imports that break the layers or do not resolve, and cycles, are found', (
     'does not resolve in production: src/network/y.ts → src/network/gone.ts',
   ]);
   assert.deepEqual(cycles(graph), ['cycle: src/foundation/x.ts → src/network/y.ts → src/foundation/x.ts']);
+});
+
+test('imports between adapters of the transport, and from above, are found in folders of any name', () => {
+  const transport = 'src/network/transport';
+  const broken = (from: string, to: string): readonly string[] =>
+    layerViolations(moduleGraph({ [from]: `import { x } from '${to}';\n`, [join(dirname(from), to)]: '' }), new Set());
+  const between = 'an adapter of the transport imports no other one';
+  const below = 'contracts of the transport import no adapter';
+  const above = 'only the composition root imports an adapter of the transport';
+  const names = (from: string, to: string) => broken(from, to).map((line) => line.split(':')[0]);
+  assert.deepEqual(names(`${transport}/smoke/a.ts`, '../pigeon/b.ts'), [between]);
+  assert.deepEqual(names(`${transport}/a.ts`, './pigeon/b.ts'), [below]);
+  for (const folder of ['network/peers', 'network/reachability', 'network/links', 'capabilities/tunnels'])
+    assert.deepEqual(names(`src/${folder}/a.ts`, relative(`src/${folder}`, `${transport}/pigeon/b.ts`)), [above]);
+  assert.deepEqual(names(`${transport}/pigeon/a.ts`, './b.ts'), []);
+  assert.deepEqual(names(`${transport}/pigeon/a.ts`, '../b.ts'), []);
+  assert.deepEqual(names('src/network/peers/a.ts', '../transport/b.ts'), []);
+  assert.deepEqual(names('src/daemon/a.ts', '../network/transport/pigeon/b.ts'), []);
 });
 
 test('a discarded promise is found, a discarded synchronous call is not', () => {

@@ -1,9 +1,10 @@
 /** Whether punching can connect two nodes, and why a connection is not direct. Pure. */
+
 import { NAT_TYPES, type NatMapping } from '../../foundation/domain/directory.ts';
 import type { NotDirectReason } from '../../foundation/domain/reach.ts';
 import { isRelayed } from '../../foundation/domain/tunnels.ts';
 import type { ConnectionView } from '../../network/peers/peer-table.ts';
-import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from '../../network/reachability/client-pool.ts';
+import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from '../../network/transport/engine-connection.ts';
 
 /** How long a path without a relay is searched for while a relay is in use, in milliseconds. */
 export const DIRECT_SEARCH_MS: number = BIRTHDAY_ROUNDS * BIRTHDAY_SPACING_MS;

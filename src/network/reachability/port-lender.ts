@@ -2,15 +2,15 @@
  * Opens UDP ports, detects their external addresses, opens the NAT filter for expected peers, and lends the ports to
  * the QUIC engine.
  */
+
 import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import type { NatMapping } from '../../foundation/domain/directory.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
-import type { EndpointParts } from '../transport/quic/native-endpoint.ts';
+import { type LentPort, type LentPortOptions, PortTaken } from '../transport/engine-connection.ts';
 import type { BorrowedPort } from '../transport/udp-socket.ts';
-import { LentPort, PortTaken } from './lent-port.ts';
 import { detectMapping, type ObservedPort } from './nat.ts';
 import { OPENING_HOPS, sendOpening } from './opening.ts';
 
@@ -42,7 +42,8 @@ export interface OpenedPort {
 
 interface PortLenderDependencies {
   readonly clock: Clock;
-  readonly parts: () => EndpointParts;
+  /** Lets the QUIC engine listen on a port. @throws SvcError `connect_failed`; `PortTaken` */
+  readonly listen: (options: LentPortOptions) => LentPort;
   readonly openPort: (family: 4 | 6) => OpenedPort;
   /** Public nodes of the record network, each on a different host, in order of preference. */
   readonly observers: () => readonly Address[];
@@ -239,11 +240,7 @@ export class PortLender {
     }
     // Packets of a borrowed port arrive from this machine.
     const where = host ?? (via !== null ? '127.0.0.1' : family === 4 ? '0.0.0.0' : '::');
-    const lent = new LentPort(
-      { host: where, port, expectedKey, ...(via === null ? {} : { via }) },
-      this.#deps.parts(),
-      this.#deps.clock,
-    );
+    const lent = this.#deps.listen({ host: where, port, expectedKey, ...(via === null ? {} : { via }) });
     this.#lent.add(lent);
     detach(lent.ended.then(() => this.#lent.delete(lent)));
     return lent;

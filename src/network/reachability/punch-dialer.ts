@@ -2,13 +2,14 @@
  * Dials a node by hole punching: its helpers introduce the two nodes, and both open their NATs for each other. While a
  * connection is relayed, the peer repeats this, because it may succeed later.
  */
+
 import type { Clock } from '../../foundation/clock.ts';
 import { isRelayed } from '../../foundation/domain/tunnels.ts';
 import type { NodeAt } from '../node-requests.ts';
 import { type Dialer, NodeAbsent, type NodePlace, race } from '../peers/dial.ts';
 import type { PeerTable } from '../peers/peer-table.ts';
+import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from '../transport/engine-connection.ts';
 import type { Connection } from '../transport/types.ts';
-import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from './client-pool.ts';
 import { commonIpv6Address } from './interface-addresses.ts';
 import type { PunchInitiator, PunchOptions } from './punch-initiator.ts';
 import { allReachableHelpers, tryHelpers, usableHelpers } from './reachable-helpers.ts';

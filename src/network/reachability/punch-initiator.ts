@@ -1,4 +1,5 @@
 /** Connects to a node that cannot be dialed directly, through its helpers. */
+
 import { randomBytes } from 'node:crypto';
 import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
@@ -7,10 +8,9 @@ import { detach } from '../../foundation/detached.ts';
 import type { PathKind } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { NodeAbsent } from '../peers/dial.ts';
-import type { EngineConnection } from '../transport/quic/engine.ts';
+import { BIRTHDAY_TIMEOUT_MS, type ClientPool, type EngineConnection } from '../transport/engine-connection.ts';
 import type { Connection } from '../transport/types.ts';
 import { FIRST_MAPPED_PORT } from '../transport/udp-socket.ts';
-import { BIRTHDAY_TIMEOUT_MS, type ClientPool } from './client-pool.ts';
 import type { ObservedNode } from './helper.ts';
 import { isPublicIpv6 } from './interface-addresses.ts';
 import { hasStablePort } from './nat.ts';

@@ -1,16 +1,15 @@
 /** Responds to the introductions of this node's helpers. */
+
 import type { Address } from '../../foundation/address.ts';
 import { detach } from '../../foundation/detached.ts';
 import type { PathKind } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import type { Log } from '../../foundation/log.ts';
+import type { ClientPool, EngineConnection, LentPort } from '../transport/engine-connection.ts';
 import type { Way } from '../transport/path.ts';
-import type { EngineConnection } from '../transport/quic/engine.ts';
 import { FIRST_MAPPED_PORT } from '../transport/udp-socket.ts';
-import type { ClientPool } from './client-pool.ts';
 import type { ObservedNode } from './helper.ts';
-import type { LentPort } from './lent-port.ts';
 import { hasStablePort } from './nat.ts';
 import { randomTargets } from './opening.ts';
 import type { PortLender } from './port-lender.ts';

@@ -12,6 +12,44 @@ import { CIPHER, CIPHER_KEY_BYTES, NONCE_BYTES, TAG_BYTES } from '../../foundati
 
 /** Size of the secret for the keys of a lane, bytes. */
 export const BULK_SECRET_BYTES = 32;
+const LANE_ID_BYTES = 4;
+export const LANE_ANSWER_BYTES: number = LANE_ID_BYTES + 2;
+export const LANE_OFFER_BYTES: number = LANE_ANSWER_BYTES + BULK_SECRET_BYTES;
+
+/** One end of a lane, as the other side learns it. */
+export interface LaneAnswer {
+  /** 32 bits, not 0. */
+  readonly id: number;
+  /** At the host of the connection that carries the offer; 0 if it is unknown. */
+  readonly port: number;
+}
+
+/** The end of the offering side, and the secret from which both derive their keys. */
+export interface LaneOffer extends LaneAnswer {
+  /** `BULK_SECRET_BYTES`. */
+  readonly secret: Uint8Array;
+}
+
+export function encodeLaneAnswer({ id, port }: LaneAnswer): Uint8Array {
+  const bytes = Buffer.alloc(LANE_ANSWER_BYTES);
+  bytes.writeUInt32BE(id);
+  bytes.writeUInt16BE(port, LANE_ID_BYTES);
+  return bytes;
+}
+
+export function decodeLaneAnswer(bytes: Uint8Array): LaneAnswer {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, LANE_ANSWER_BYTES);
+  return { id: view.getUint32(0), port: view.getUint16(LANE_ID_BYTES) };
+}
+
+export function encodeLaneOffer(offer: LaneOffer): Uint8Array {
+  return Buffer.concat([encodeLaneAnswer(offer), offer.secret]);
+}
+
+export function decodeLaneOffer(bytes: Uint8Array): LaneOffer {
+  return { ...decodeLaneAnswer(bytes), secret: bytes.slice(LANE_ANSWER_BYTES) };
+}
+
 /** Largest payload of one record, bytes. */
 export const MAX_RECORD_PAYLOAD_BYTES: number = 64 * 1024;
 

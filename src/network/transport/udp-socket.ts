@@ -33,6 +33,14 @@ export interface BorrowedPort {
   close(): void;
 }
 
+/** Lends this node UDP ports of a helper while its own UDP does not work. */
+export interface BorrowedPorts {
+  /** True if datagrams to an IP address must leave through a borrowed port now. */
+  carries(host: string): boolean;
+  /** Opens a port with the first datagram. Null without a helper, or if its limit is reached. */
+  borrow(): BorrowedPort | null;
+}
+
 /**
  * Binds a socket to any port. A socket that cannot be bound is closed.
  * @throws SvcError `connect_failed` if the system has no port, for example without a free descriptor

@@ -2,6 +2,7 @@
  * A node in its own process on a lab machine, with the reachability modules and the modules below. The test drives it
  * over IPC. It echoes on punched and relayed connections, and passes all others to the pool.
  */
+
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { networkInterfaces } from 'node:os';
@@ -13,7 +14,6 @@ import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import { silentLog as log } from '../../../src/foundation/log.ts';
 import { PooledNodeRequests } from '../../../src/network/links/node-requests.ts';
 import { PeerTable } from '../../../src/network/peers/peer-table.ts';
-import { BIRTHDAY_SPACING_MS, ClientPool } from '../../../src/network/reachability/client-pool.ts';
 import { Helper, type ObservedNode } from '../../../src/network/reachability/helper.ts';
 import { isPublicIpv6, publicIpv6SourceFor } from '../../../src/network/reachability/interface-addresses.ts';
 import { PortLender } from '../../../src/network/reachability/port-lender.ts';
@@ -34,6 +34,9 @@ import { TurnServers } from '../../../src/network/reachability/turn/turn-servers
 import { DhtEngine } from '../../../src/network/records/engine.ts';
 import { networkTag } from '../../../src/network/records/node-address.ts';
 import { PeerHealth } from '../../../src/network/records/peer-health.ts';
+import { BIRTHDAY_SPACING_MS } from '../../../src/network/transport/engine-connection.ts';
+import { EngineClientPool } from '../../../src/network/transport/quic/client-pool.ts';
+import { EngineLentPort } from '../../../src/network/transport/quic/lent-port.ts';
 import { NativeQuicEndpoint } from '../../../src/network/transport/quic/native-endpoint.ts';
 import type { Connection, Stream } from '../../../src/network/transport/types.ts';
 import { hostileSockets } from './hostile-relay.ts';
@@ -147,7 +150,7 @@ let helpers: readonly ObservedNode[] = [];
 let observers: readonly Address[] = [];
 const lender = new PortLender({
   clock,
-  parts: () => endpoint.parts,
+  listen: (options) => new EngineLentPort(options, endpoint.parts, clock),
   openPort: (family) => {
     const port = engine.openPort(family);
     if (opens === 'yes') return port;
@@ -164,7 +167,7 @@ const lender = new PortLender({
   isOwnHost,
   natUnchangedSince: () => 0,
 });
-const clients = new ClientPool(() => endpoint.parts, { clock });
+const clients = new EngineClientPool(() => endpoint.parts, { clock });
 const guard = new PunchGuard(clock, pool.known);
 const turn = new TurnServers([], clock, log);
 const common = { turn, lender, pool: clients, guard, random: Math.random };

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { type Address, formatAddress } from '../../../src/foundation/address.ts';
 import { PortLender } from '../../../src/network/reachability/port-lender.ts';
+import { EngineLentPort } from '../../../src/network/transport/quic/lent-port.ts';
 import type { EndpointParts } from '../../../src/network/transport/quic/native-endpoint.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -63,7 +64,7 @@ function world(outer: (port: number, to: Address) => number, parts = PARTS) {
   let next = FIRST_PORT;
   const lender = new PortLender({
     clock,
-    parts: () => parts,
+    listen: (options) => new EngineLentPort(options, parts, clock),
     observers: () => OBSERVERS,
     isOwnHost: () => false,
     natUnchangedSince: () => router.changedAt,

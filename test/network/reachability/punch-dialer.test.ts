@@ -5,7 +5,6 @@ import type { NatMapping } from '../../../src/foundation/domain/directory.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { NodeAbsent, type NodePlace } from '../../../src/network/peers/dial.ts';
 import type { NodeSession } from '../../../src/network/peers/session.ts';
-import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from '../../../src/network/reachability/client-pool.ts';
 import type { InterfaceAddress } from '../../../src/network/reachability/dial-guard.ts';
 import {
   IMPROVEMENT_DELAY_MS,
@@ -14,6 +13,7 @@ import {
 } from '../../../src/network/reachability/punch-dialer.ts';
 import { NEXT_HELPER_DELAY_MS, REMAINING_HELPERS_MS } from '../../../src/network/reachability/reachable-helpers.ts';
 import { type LocalNetwork, relayDialer } from '../../../src/network/reachability/relay-dialers.ts';
+import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from '../../../src/network/transport/engine-connection.ts';
 import { plainPath } from '../../../src/network/transport/path.ts';
 import type { Connection } from '../../../src/network/transport/types.ts';
 import { stubSession } from '../../support/stub-session.ts';

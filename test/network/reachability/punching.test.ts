@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { BIRTHDAY_ROUNDS } from '../../../src/network/reachability/client-pool.ts';
 import { OPENING_PACKETS } from '../../../src/network/reachability/opening.ts';
 import { PUNCHES_PER_HOST } from '../../../src/network/reachability/punch-guard.ts';
+import { BIRTHDAY_ROUNDS } from '../../../src/network/transport/engine-connection.ts';
 import { countArrivals, Internet } from '../../support/lab/internet.ts';
 import type { NatKind } from '../../support/lab/nat.ts';
 import type { PeerAddress, PeerReply } from './peer-process.ts';

@@ -8,7 +8,8 @@ import type { Clock } from '../../../foundation/clock.ts';
 import { detach } from '../../../foundation/detached.ts';
 import type { Log } from '../../../foundation/log.ts';
 import { every, type RepeatingTask } from '../../../foundation/repeat.ts';
-import type { EngineConnection, EngineServer } from './engine.ts';
+import type { EngineConnection } from '../engine-connection.ts';
+import type { EngineServer } from './engine.ts';
 
 /** Pending calls in addition to unfinished handshakes. */
 export const SPARE_ACCEPTS = 48;

@@ -10,17 +10,11 @@ import { MAX_PORT } from '../../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { awakeTimeout } from '../../../foundation/stall.ts';
 import { DIAL_TIMEOUT_MS } from '../connection-limits.ts';
-import type { UdpOverTls } from '../tls/client.ts';
-import { GatedConnection, Gates } from '../tls/gates.ts';
+import type { EngineConnection } from '../engine-connection.ts';
 import type { DialOptions } from '../types.ts';
-import {
-  type EngineClient,
-  type EngineConnection,
-  type EngineServer,
-  type Peer,
-  parsePeer,
-  type QuicEngine,
-} from './engine.ts';
+import type { BorrowedPorts } from '../udp-socket.ts';
+import { type EngineClient, type EngineServer, type Peer, parsePeer, type QuicEngine } from './engine.ts';
+import { GatedConnection, Gates } from './gates.ts';
 
 /* The engine does not report the port of a client socket. A local server that the client dials sees it. */
 
@@ -77,7 +71,7 @@ interface Port {
   /** Connections and dials that use it. */
   uses: number;
   readonly openedAt: number;
-  /** For dials over TLS. Null before the first. */
+  /** For dials over borrowed ports. Null before the first. */
   gates: Gates | null;
   /** A newer socket has replaced it. It closes after its last use. */
   isOld: boolean;
@@ -92,7 +86,7 @@ export class Dialer {
   readonly #engine: QuicEngine;
   readonly #config: object;
   readonly #clock: Clock;
-  readonly #overTls: UdpOverTls | undefined;
+  readonly #borrowed: BorrowedPorts | undefined;
   readonly #ports = new Map<0 | 1, Port>();
   readonly #old = new Set<Port>();
   /** The port of the client for IPv6, if known. */
@@ -102,12 +96,12 @@ export class Dialer {
 
   constructor(
     options: { readonly engine: QuicEngine; readonly config: object },
-    dependencies: { readonly clock: Clock; readonly overTls?: UdpOverTls | undefined },
+    dependencies: { readonly clock: Clock; readonly borrowed?: BorrowedPorts | undefined },
   ) {
     this.#engine = options.engine;
     this.#config = options.config;
     this.#clock = dependencies.clock;
-    this.#overTls = dependencies.overTls;
+    this.#borrowed = dependencies.borrowed;
   }
 
   /** @throws SvcError `connect_failed`, `timeout`, `cancelled` */
@@ -126,14 +120,14 @@ export class Dialer {
       throw new SvcError('connect_failed', { message: 'This is not an IP address and port.' });
     if (signal?.aborted === true || this.#stop.signal.aborted) throw new SvcError('cancelled');
     using limit = awakeTimeout(this.#clock, timeoutMs ?? DIAL_TIMEOUT_MS, signal);
-    const isOverTls = options.isPlain !== true && this.#overTls?.carries(host) === true;
+    const isBorrowed = options.isPlain !== true && this.#borrowed?.carries(host) === true;
     // The gates are at an IPv4 address.
-    const isIpv4 = family === 4 || isOverTls;
+    const isIpv4 = family === 4 || isBorrowed;
     const from = this.#portOf(isIpv4 ? 0 : 1);
     const to = formatAddress({ host, port });
     from.uses++;
     const done = (): void => this.#unuse(from);
-    const dialled = isOverTls ? this.#dialOverTls(from, { host, port }) : from.client.outboundConnection(host, port);
+    const dialled = isBorrowed ? this.#dialBorrowed(from, { host, port }) : from.client.outboundConnection(host, port);
     detach(dialled.then((connection) => connection.closed()).then(done, done));
     try {
       const connection = await abortable(abortable(dialled, limit.signal), this.#stop.signal);
@@ -152,10 +146,10 @@ export class Dialer {
     }
   }
 
-  async #dialOverTls(from: Port, to: Address): Promise<EngineConnection> {
+  async #dialBorrowed(from: Port, to: Address): Promise<EngineConnection> {
     if (from.gates?.isOpen !== true) {
       from.gates?.close();
-      const borrowed = this.#overTls?.borrow() ?? null;
+      const borrowed = this.#borrowed?.borrow() ?? null;
       from.gates = borrowed === null ? null : new Gates(borrowed, null, this.#clock);
     }
     if (from.gates === null)

@@ -18,6 +18,7 @@ import { canonicalIp } from '../../../foundation/ip.ts';
 import { memberOf } from '../../../foundation/json.ts';
 import { loadAddon } from '../../../foundation/native-addon.ts';
 import { isSingleFile } from '../../../foundation/package-file.ts';
+import type { EngineConnection } from '../engine-connection.ts';
 
 /** The engine requires every field. Times in milliseconds, sizes in bytes. */
 interface EngineConfig {
@@ -33,76 +34,6 @@ interface EngineConfig {
   readonly sendBufferSize: number;
   readonly initialMtu: number;
   readonly mtuUpperBound: number;
-}
-
-export interface EngineStream {
-  /** The next bytes, at most `max`; null (or undefined) at a clean end. */
-  read(max: number): Promise<Uint8Array | null | undefined>;
-  /** Settles when all bytes are in the send buffer. They must not change before. */
-  write(data: Uint8Array): Promise<void>;
-  finishWrite(): Promise<void>;
-  resetWrite(): Promise<void>;
-  stopRead(): Promise<void>;
-}
-
-export interface EngineConnectionStats {
-  readonly udpTxDatagrams: number;
-  readonly udpTxBytes: number;
-  readonly udpRxBytes: number;
-  readonly pathSentPackets: number;
-  readonly pathLostPackets: number;
-}
-
-export interface EngineConnection {
-  /** True if a borrowed port carries it (UDP over TLS). */
-  readonly isOverTls?: boolean;
-  inboundStream(): Promise<EngineStream>;
-  outboundStream(): Promise<EngineStream>;
-  /** `/ip4/<host>/udp/<port>/quic-v1/p2p/<peer id>`. */
-  remoteMultiaddr(): string;
-  rtt(): number;
-  stats(): EngineConnectionStats;
-  closed(): Promise<void>;
-  abort(): void;
-}
-
-/** Passes everything on to another connection. Subclasses change some members. */
-export class WrappedConnection implements EngineConnection {
-  readonly isOverTls: boolean;
-  readonly #inner: EngineConnection;
-
-  constructor(inner: EngineConnection, isOverTls: boolean = inner.isOverTls === true) {
-    this.isOverTls = isOverTls;
-    this.#inner = inner;
-  }
-
-  inboundStream(): Promise<EngineStream> {
-    return this.#inner.inboundStream();
-  }
-
-  outboundStream(): Promise<EngineStream> {
-    return this.#inner.outboundStream();
-  }
-
-  remoteMultiaddr(): string {
-    return this.#inner.remoteMultiaddr();
-  }
-
-  rtt(): number {
-    return this.#inner.rtt();
-  }
-
-  stats(): EngineConnectionStats {
-    return this.#inner.stats();
-  }
-
-  closed(): Promise<void> {
-    return this.#inner.closed();
-  }
-
-  abort(): void {
-    this.#inner.abort();
-  }
 }
 
 export interface EngineServer {

@@ -1,13 +1,14 @@
 /** A connection of the engine, after its handshake. */
+
 import type { Clock, Timer } from '../../../foundation/clock.ts';
 import { detach } from '../../../foundation/detached.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { awakeClock } from '../../../foundation/stall.ts';
 import { CONNECTION_WINDOW_BYTES, OPEN_STREAM_TIMEOUT_MS, STREAM_WINDOW_BYTES } from '../connection-limits.ts';
+import type { EngineConnection, EngineStream } from '../engine-connection.ts';
 import type { Path } from '../path.ts';
 import { StreamError } from '../stream.ts';
 import type { Connection, ConnectionStats, Stream } from '../types.ts';
-import type { EngineConnection, EngineStream } from './engine.ts';
 import { NativeStream } from './native-stream.ts';
 
 /**

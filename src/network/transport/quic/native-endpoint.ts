@@ -16,13 +16,13 @@ import {
   MAX_STREAMS_PER_CONNECTION,
   STREAM_WINDOW_BYTES,
 } from '../connection-limits.ts';
+import type { EngineConnection } from '../engine-connection.ts';
 import { kindByScope, overTlsPath, type Path, plainPath, type Way, wayPath } from '../path.ts';
-import type { UdpOverTls } from '../tls/client.ts';
 import type { Connection, DialOptions, Endpoint } from '../types.ts';
+import type { BorrowedPorts } from '../udp-socket.ts';
 import { Acceptor } from './acceptor.ts';
 import { Dialer } from './dialer.ts';
 import {
-  type EngineConnection,
   type EngineServer,
   isPortInUse,
   loadEngine,
@@ -84,7 +84,7 @@ interface NativeQuicEndpointDependencies {
   /** As `AcceptorOptions.adaptMs`. */
   readonly adaptHandshakesMs?: number | undefined;
   /** Carries dials while UDP does not work. */
-  readonly overTls?: UdpOverTls;
+  readonly borrowed?: BorrowedPorts;
   /** The kind of the path between our socket and an address. Default: by the address alone. */
   readonly kindOf?: (remote: Address, outbound: boolean) => PathKind;
   /**
@@ -110,7 +110,7 @@ export class NativeQuicEndpoint implements Endpoint {
   readonly #log: Log;
   readonly #clock: Clock;
   readonly #engine: QuicEngine;
-  readonly #overTls: UdpOverTls | undefined;
+  readonly #borrowed: BorrowedPorts | undefined;
   readonly #kindOf: (remote: Address, outbound: boolean) => PathKind;
   readonly #sourceAt: (host: string, remote: Address, nodeKey: Uint8Array) => string;
   readonly #idleTimeoutMs: number;
@@ -137,7 +137,7 @@ export class NativeQuicEndpoint implements Endpoint {
     this.#log = dependencies.log;
     this.#clock = dependencies.clock ?? systemClock;
     this.#engine = dependencies.engine ?? loadEngine();
-    this.#overTls = dependencies.overTls;
+    this.#borrowed = dependencies.borrowed;
     this.#kindOf = dependencies.kindOf ?? kindByScope;
     this.#sourceAt = dependencies.sourceAt ?? ((host) => host);
     this.#idleTimeoutMs = options.idleTimeoutMs ?? IDLE_TIMEOUT_MS;
@@ -154,7 +154,7 @@ export class NativeQuicEndpoint implements Endpoint {
     this.#servers = host === '' ? this.#listenEverywhere(config, port) : [this.#listen(config, host, port)];
     const bound = this.#servers[0]?.port() ?? port;
     this.#address = { host: host === '' ? '0.0.0.0' : host, port: bound };
-    this.#dialer = new Dialer({ engine: this.#engine, config }, { clock: this.#clock, overTls: this.#overTls });
+    this.#dialer = new Dialer({ engine: this.#engine, config }, { clock: this.#clock, borrowed: this.#borrowed });
     const dependencies = { clock: this.#clock, log: this.#log };
     const onConnection = (connection: EngineConnection): void => this.#accept(connection);
     const guard = new InitialGuard(() => udpDescriptors(bound), this.#clock, this.#log);

@@ -1,8 +1,9 @@
 /** A stream of the engine as a Node Duplex with back-pressure in both directions. */
+
 import { freeMemory } from '../../../foundation/bytes.ts';
+import type { EngineStream } from '../engine-connection.ts';
 import { STREAM_OPTIONS, StreamError, WatchedStream } from '../stream.ts';
 import type { BulkStream, Connection, Stream, WritePace } from '../types.ts';
-import type { EngineStream } from './engine.ts';
 
 /**
  * Size of the first read of the engine. The engine allocates the full size for each read, and a short result wastes the

@@ -2,8 +2,8 @@
 import { EventEmitter } from 'node:events';
 import type { RawData, WebSocket } from 'ws';
 import { freeMemory } from '../../../foundation/bytes.ts';
+import type { LaneCarrier } from '../sealed-lane.ts';
 import { RECORD_OVERHEAD_BYTES } from '../sealed-records.ts';
-import type { LaneCarrier } from '../udp-lane/sealed-lane.ts';
 import { MAX_TLS_MESSAGE_BYTES } from './wire.ts';
 
 /** Bytes in the memory of the socket at which the writer must wait. */

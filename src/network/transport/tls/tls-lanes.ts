@@ -9,15 +9,9 @@ import { abortable } from '../../../foundation/deadline.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { awakeTimeout } from '../../../foundation/stall.ts';
 import type { Path } from '../path.ts';
-import { BULK_SECRET_BYTES, laneKeys } from '../sealed-records.ts';
+import type { LanePlace, LaneRole, LaneRoom } from '../sealed-lane.ts';
+import { BULK_SECRET_BYTES, decodeLaneOffer, encodeLaneOffer, laneKeys } from '../sealed-records.ts';
 import type { BulkOptions, BulkStream, BulkStreams, OfferedBulkStream, TakenBulkStream } from '../types.ts';
-import {
-  decodeLaneOffer,
-  encodeLaneOffer,
-  type LanePlace,
-  type LaneRole,
-  type UdpLanes,
-} from '../udp-lane/udp-lanes.ts';
 import { mayDialPort } from '../udp-socket.ts';
 import type { UdpOverTls } from './client.ts';
 import { TlsLaneCarrier } from './lane-carrier.ts';
@@ -34,7 +28,8 @@ const MEETING_BYTES = 3;
 
 interface TlsLanesDependencies {
   readonly clock: Clock;
-  readonly udp: Pick<UdpLanes, 'offer' | 'take' | 'reserve' | 'stats' | 'offerBytes' | 'answerBytes'>;
+  /** Lanes over UDP. They share their room with those over TLS. */
+  readonly udp: LaneRoom;
   readonly tls: Pick<UdpOverTls, 'session' | 'openLaneEnd'>;
   /** False if `disable_relay` excludes helpers. */
   readonly isAllowed: () => boolean;
@@ -65,8 +60,7 @@ export class TlsLanes implements BulkStreams {
     this.answerBytes = MEETING_BYTES + dependencies.udp.answerBytes;
   }
 
-  /** As `UdpLanes.stats`, for lanes of all kinds. */
-  stats(): ReturnType<UdpLanes['stats']> {
+  stats(): ReturnType<LaneRoom['stats']> {
     return this.#deps.udp.stats();
   }
 

@@ -13,11 +13,21 @@ import type { Component } from '../../../foundation/lifecycle.ts';
 import { Quota } from '../../../foundation/quota.ts';
 import { awakeTimeout } from '../../../foundation/stall.ts';
 import type { Path } from '../path.ts';
-import { BULK_SECRET_BYTES, type LaneKeys, laneKeys } from '../sealed-records.ts';
-import type { BulkOptions, BulkStreams, OfferedBulkStream, TakenBulkStream } from '../types.ts';
+import { type LanePlace, type LaneRole, type LaneRoom, SealedLane } from '../sealed-lane.ts';
+import {
+  BULK_SECRET_BYTES,
+  decodeLaneAnswer,
+  decodeLaneOffer,
+  encodeLaneAnswer,
+  encodeLaneOffer,
+  LANE_ANSWER_BYTES,
+  LANE_OFFER_BYTES,
+  type LaneAnswer,
+  laneKeys,
+} from '../sealed-records.ts';
+import type { BulkOptions, OfferedBulkStream, TakenBulkStream } from '../types.ts';
 import { bindAnyPort, type UdpSocket } from '../udp-socket.ts';
 import { LaneEntrance } from './lane-entrance.ts';
-import { type LaneCarrier, SealedLane } from './sealed-lane.ts';
 
 /** Lanes of this node and of one source at one time. */
 export const MAX_BULK_LANES = 128;
@@ -40,44 +50,6 @@ export const LANE_TIMEOUT_MS = 5_000;
 /** Lower ports belong to services. */
 const MIN_PORT = 1024;
 const MAX_ID = 0xffff_ffff;
-
-const ID_BYTES = 4;
-const ANSWER_BYTES: number = ID_BYTES + 2;
-const OFFER_BYTES: number = ANSWER_BYTES + BULK_SECRET_BYTES;
-
-/** One end of a lane, as the other side learns it. */
-export interface LaneAnswer {
-  /** 32 bits, not 0. */
-  readonly id: number;
-  /** At the host of the connection that carries the offer; 0 if it is unknown. */
-  readonly port: number;
-}
-
-/** The end of the offering side, and the secret from which both derive their keys. */
-export interface LaneOffer extends LaneAnswer {
-  /** `BULK_SECRET_BYTES`. */
-  readonly secret: Uint8Array;
-}
-
-export function encodeLaneAnswer({ id, port }: LaneAnswer): Uint8Array {
-  const bytes = Buffer.alloc(ANSWER_BYTES);
-  bytes.writeUInt32BE(id);
-  bytes.writeUInt16BE(port, ID_BYTES);
-  return bytes;
-}
-
-export function decodeLaneAnswer(bytes: Uint8Array): LaneAnswer {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, ANSWER_BYTES);
-  return { id: view.getUint32(0), port: view.getUint16(ID_BYTES) };
-}
-
-export function encodeLaneOffer(offer: LaneOffer): Uint8Array {
-  return Buffer.concat([encodeLaneAnswer(offer), offer.secret]);
-}
-
-export function decodeLaneOffer(bytes: Uint8Array): LaneOffer {
-  return { ...decodeLaneAnswer(bytes), secret: bytes.slice(ANSWER_BYTES) };
-}
 
 interface BulkLanesDependencies {
   readonly clock: Clock;
@@ -103,21 +75,12 @@ interface End {
   readonly drop: () => void;
 }
 
-export type LaneRole = 'offered' | 'took';
-
-/** Room for one lane. */
-export interface LanePlace {
-  readonly lane: (stream: LaneCarrier, keys: LaneKeys) => SealedLane;
-  /** For a place without a lane. */
-  readonly leave: () => void;
-}
-
 /** Opens our NAT or firewall. The content is ignored. */
 const OPENING: Uint8Array = Uint8Array.of(0);
 
-export class UdpLanes implements Component, BulkStreams {
-  readonly offerBytes = OFFER_BYTES;
-  readonly answerBytes = ANSWER_BYTES;
+export class UdpLanes implements Component, LaneRoom {
+  readonly offerBytes = LANE_OFFER_BYTES;
+  readonly answerBytes = LANE_ANSWER_BYTES;
   readonly #deps: BulkLanesDependencies;
   readonly #entrance: LaneEntrance;
   readonly #lanes = new Set<SealedLane>();
@@ -168,8 +131,7 @@ export class UdpLanes implements Component, BulkStreams {
     return this.#unread.used;
   }
 
-  /** Open lanes, and the bytes of all lanes so far. */
-  stats(): { readonly lanes: number; readonly sent: number; readonly received: number } {
+  stats(): ReturnType<LaneRoom['stats']> {
     let { sent, received } = this.#ended;
     for (const { traffic } of this.#lanes) {
       sent += traffic.sent;
@@ -199,7 +161,6 @@ export class UdpLanes implements Component, BulkStreams {
     return { answer: encodeLaneAnswer(end), stream };
   }
 
-  /** Room for one lane, with any carrier. Null if there is none. */
   reserve(source: string, role: LaneRole, { hasBackPressure = false }: BulkOptions): LanePlace | null {
     if (this.#stopped) return null;
     // We offer lanes only to peers that we use.

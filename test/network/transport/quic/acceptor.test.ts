@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { silentLog } from '../../../../src/foundation/log.ts';
+import type { EngineConnection, EngineConnectionStats } from '../../../../src/network/transport/engine-connection.ts';
 import {
   Acceptor,
   FLOOD_HANDSHAKES,
@@ -8,11 +9,7 @@ import {
   QUIET_ADAPT_INTERVAL_MS,
   SPARE_ACCEPTS,
 } from '../../../../src/network/transport/quic/acceptor.ts';
-import type {
-  EngineConnection,
-  EngineConnectionStats,
-  EngineServer,
-} from '../../../../src/network/transport/quic/engine.ts';
+import type { EngineServer } from '../../../../src/network/transport/quic/engine.ts';
 import { TestClock } from '../../../support/test-clock.ts';
 
 const IDLE_TIMEOUT_MS = 15_000;

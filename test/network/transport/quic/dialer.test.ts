@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { KeyPair } from '../../../../src/foundation/identity/keys.ts';
 import { DIAL_TIMEOUT_MS } from '../../../../src/network/transport/connection-limits.ts';
+import type { EngineConnection } from '../../../../src/network/transport/engine-connection.ts';
 import { Dialer } from '../../../../src/network/transport/quic/dialer.ts';
-import type { EngineConnection, QuicEngine } from '../../../../src/network/transport/quic/engine.ts';
+import type { QuicEngine } from '../../../../src/network/transport/quic/engine.ts';
 import { idle } from '../../../support/idle.ts';
 import { TestClock } from '../../../support/test-clock.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
+import type { EngineStream } from '../../../../src/network/transport/engine-connection.ts';
 import { plainPath } from '../../../../src/network/transport/path.ts';
-import type { EngineStream } from '../../../../src/network/transport/quic/engine.ts';
 import { NativeStream } from '../../../../src/network/transport/quic/native-stream.ts';
 import type { Connection } from '../../../../src/network/transport/types.ts';
 

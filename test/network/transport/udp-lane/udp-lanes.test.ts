@@ -4,16 +4,18 @@ import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import { SvcError } from '../../../../src/foundation/errors.ts';
 import { type Path, plainPath } from '../../../../src/network/transport/path.ts';
-import { BULK_SECRET_BYTES } from '../../../../src/network/transport/sealed-records.ts';
-import { MAX_PACKETS_AHEAD } from '../../../../src/network/transport/udp-lane/lane-entrance.ts';
-import { LANE_IDLE_MS, SealedLane } from '../../../../src/network/transport/udp-lane/sealed-lane.ts';
+import { LANE_IDLE_MS, SealedLane } from '../../../../src/network/transport/sealed-lane.ts';
 import {
+  BULK_SECRET_BYTES,
   decodeLaneAnswer,
   decodeLaneOffer,
   encodeLaneAnswer,
   encodeLaneOffer,
   type LaneAnswer,
   type LaneOffer,
+} from '../../../../src/network/transport/sealed-records.ts';
+import { MAX_PACKETS_AHEAD } from '../../../../src/network/transport/udp-lane/lane-entrance.ts';
+import {
   MAX_BULK_LANES,
   MAX_BULK_LANES_PER_NETWORK,
   MAX_BULK_LANES_PER_SOURCE,

@@ -6,17 +6,17 @@ import type { Address } from '../../../../src/foundation/address.ts';
 import { systemClock } from '../../../../src/foundation/clock.ts';
 import { KeyPair } from '../../../../src/foundation/identity/keys.ts';
 import { silentLog } from '../../../../src/foundation/log.ts';
-import { LentPort } from '../../../../src/network/reachability/lent-port.ts';
 import { networkTag } from '../../../../src/network/records/node-address.ts';
-import { NativeQuicEndpoint } from '../../../../src/network/transport/quic/native-endpoint.ts';
-import { UdpOverTls } from '../../../../src/network/transport/tls/client.ts';
 import {
   GATE_IDLE_MS,
   GATE_SPARE_MS,
   Gates,
   MAX_DIAL_GATES,
   MAX_LENT_GATES,
-} from '../../../../src/network/transport/tls/gates.ts';
+} from '../../../../src/network/transport/quic/gates.ts';
+import { EngineLentPort } from '../../../../src/network/transport/quic/lent-port.ts';
+import { NativeQuicEndpoint } from '../../../../src/network/transport/quic/native-endpoint.ts';
+import { UdpOverTls } from '../../../../src/network/transport/tls/client.ts';
 import { Proxies } from '../../../../src/network/transport/tls/proxy.ts';
 import { switchingSockets } from '../../../../src/network/transport/tls/socket.ts';
 import type { Connection } from '../../../../src/network/transport/types.ts';
@@ -44,7 +44,7 @@ async function world(t: TestContext) {
   });
   overTls.use(await overTls.open({ host: HOST, port: helper.port }, SIGNAL));
   t.after(() => overTls.disconnect());
-  const inside = new NativeQuicEndpoint({ key, host: HOST, port: 0 }, { log: silentLog, overTls });
+  const inside = new NativeQuicEndpoint({ key, host: HOST, port: 0 }, { log: silentLog, borrowed: overTls });
   const otherKey = KeyPair.generate();
   const outside = new NativeQuicEndpoint({ key: otherKey, host: HOST, port: 0 }, { log: silentLog });
   const arrived: Connection[] = [];
@@ -113,7 +113,11 @@ test('a borrowed port leads a caller to a lent port', async (t) => {
   await socket.close();
   await eventually('the helper opens the port', () => helper.lentPorts.length === 1);
   const [outer = 0] = helper.lentPorts;
-  const lent = new LentPort({ host: HOST, port, expectedKey: otherKey.publicKey, via }, inside.parts, systemClock);
+  const lent = new EngineLentPort(
+    { host: HOST, port, expectedKey: otherKey.publicKey, via },
+    inside.parts,
+    systemClock,
+  );
   const dialled = await outside.dial({ host: HOST, port: outer }, key.publicKey);
   const echoed = echo(dialled, Buffer.from('hello'));
   const native = await lent.connection();

@@ -7,7 +7,7 @@ import { type Address, formatAddress } from '../../../foundation/address.ts';
 import type { Clock } from '../../../foundation/clock.ts';
 import { every, type RepeatingTask } from '../../../foundation/repeat.ts';
 import { guard, listening } from '../../../foundation/stream-listeners.ts';
-import { type EngineConnection, WrappedConnection } from '../quic/engine.ts';
+import { type EngineConnection, WrappedConnection } from '../engine-connection.ts';
 import type { BorrowedPort } from '../udp-socket.ts';
 
 /** Remote addresses that a socket dials at one time. Each uses a file descriptor. */

@@ -1,25 +1,24 @@
-/**
- * A port that was opened from inside and that the QUIC engine listens on now. A NAT mapping belongs to the port, not to
- * the socket, so packets need no forwarding.
- */
-import { equalBytes } from '../../foundation/bytes.ts';
-import type { Clock } from '../../foundation/clock.ts';
-import { abortable } from '../../foundation/deadline.ts';
-import { detach } from '../../foundation/detached.ts';
-import { SvcError } from '../../foundation/errors.ts';
-import { awakeTimeout } from '../../foundation/stall.ts';
+/** Accepts the connection of one node on a further port of the QUIC engine. */
+
+import { equalBytes } from '../../../foundation/bytes.ts';
+import type { Clock } from '../../../foundation/clock.ts';
+import { abortable } from '../../../foundation/deadline.ts';
+import { detach } from '../../../foundation/detached.ts';
+import { SvcError } from '../../../foundation/errors.ts';
+import { awakeTimeout } from '../../../foundation/stall.ts';
 import {
   type EngineConnection,
-  type EngineServer,
   type EngineStream,
-  isPortInUse,
-  parsePeer,
+  type LentPort,
+  type LentPortOptions,
+  PortTaken,
   WrappedConnection,
-} from '../transport/quic/engine.ts';
-import { type EndpointParts, SOCKET_BUFFER_BYTES } from '../transport/quic/native-endpoint.ts';
-import { enlargeReceiveBuffers, udpDescriptors } from '../transport/quic/receive-memory.ts';
-import { GatedConnection, Gates } from '../transport/tls/gates.ts';
-import { type BorrowedPort, bindFailure } from '../transport/udp-socket.ts';
+} from '../engine-connection.ts';
+import { bindFailure } from '../udp-socket.ts';
+import { type EngineServer, isPortInUse, parsePeer } from './engine.ts';
+import { GatedConnection, Gates } from './gates.ts';
+import { type EndpointParts, SOCKET_BUFFER_BYTES } from './native-endpoint.ts';
+import { enlargeReceiveBuffers, udpDescriptors } from './receive-memory.ts';
 
 /* An engine connection that returns its first stream, which was already accepted, once more. */
 
@@ -45,24 +44,7 @@ export const LENT_PORT_TIMEOUT_MS = 10_000;
  */
 const PARALLEL_HANDSHAKES = 32;
 
-/** Another program has bound the port since it was opened. */
-export class PortTaken extends SvcError {
-  constructor(cause: unknown) {
-    super('connect_failed', { message: 'Another program has bound the port that was opened. Retry.', cause });
-  }
-}
-
-interface LentPortOptions {
-  /** The local address to listen on: all addresses of a family, or one. */
-  readonly host: string;
-  readonly port: number;
-  /** The key of the expected node. Other nodes are rejected. */
-  readonly expectedKey: Uint8Array;
-  /** The port of a helper that leads to this one (UDP over TLS). It is closed with this one. */
-  readonly via?: BorrowedPort | undefined;
-}
-
-export class LentPort {
+export class EngineLentPort implements LentPort {
   readonly #server: EngineServer;
   readonly #gates: Gates | null;
   readonly #options: LentPortOptions;
@@ -91,12 +73,6 @@ export class LentPort {
     for (let i = 0; i < PARALLEL_HANDSHAKES; i++) detach(this.#accept());
   }
 
-  /**
-   * The first connection on which the expected node opens a stream: of several connections, that node uses this one.
-   * The port remains open until the connection closes.
-   * @throws SvcError `timeout`, `cancelled`; the port is closed then. `close` settles when it is free, because the
-   *   engine finishes pending handshakes first
-   */
   async connection(timeoutMs: number = LENT_PORT_TIMEOUT_MS, signal?: AbortSignal): Promise<EngineConnection> {
     using limit = awakeTimeout(this.#clock, timeoutMs, signal);
     try {
@@ -117,16 +93,11 @@ export class LentPort {
     return this.#options.port;
   }
 
-  /** Settles when the port is no longer used: it was closed without a connection, or the connection was closed. */
   get ended(): Promise<void> {
     const end = (): void => {};
     return this.#accepted.promise.then((connection) => connection.closed().then(end, end), end);
   }
 
-  /**
-   * Closes the port unless `connection` has returned one. `connection` rejects with `cancelled`. Settles when the port
-   * is free.
-   */
   async close(): Promise<void> {
     if (this.#isTaken) return;
     this.#isDecided = true;

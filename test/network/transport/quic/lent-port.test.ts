@@ -3,12 +3,12 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { systemClock } from '../../../src/foundation/clock.ts';
-import { KeyPair } from '../../../src/foundation/identity/keys.ts';
-import { silentLog } from '../../../src/foundation/log.ts';
-import { LENT_PORT_TIMEOUT_MS, LentPort } from '../../../src/network/reachability/lent-port.ts';
-import { NativeQuicEndpoint } from '../../../src/network/transport/quic/native-endpoint.ts';
-import { quietPort } from '../../support/programs.ts';
+import { systemClock } from '../../../../src/foundation/clock.ts';
+import { KeyPair } from '../../../../src/foundation/identity/keys.ts';
+import { silentLog } from '../../../../src/foundation/log.ts';
+import { EngineLentPort, LENT_PORT_TIMEOUT_MS } from '../../../../src/network/transport/quic/lent-port.ts';
+import { NativeQuicEndpoint } from '../../../../src/network/transport/quic/native-endpoint.ts';
+import { quietPort } from '../../../support/programs.ts';
 
 const HOST = '127.0.0.1';
 
@@ -24,7 +24,7 @@ async function world(t: TestContext) {
   const [listener, dialer] = await Promise.all([endpoint(t), endpoint(t)]);
   const port = await quietPort();
   const options = { host: '0.0.0.0', port, expectedKey: dialer.key.publicKey } as const;
-  const lent = new LentPort(options, listener.endpoint.parts, systemClock);
+  const lent = new EngineLentPort(options, listener.endpoint.parts, systemClock);
   t.after(() => lent.close());
   const dial = (from: typeof dialer) => from.endpoint.dial({ host: HOST, port }, listener.key.publicKey);
   return { listener, dialer, options, lent, dial };
@@ -65,8 +65,8 @@ test('a closed port is free again immediately, and its waiting caller gets an er
   await lent.close();
   await refused;
   await lent.ended;
-  const again = new LentPort(options, listener.endpoint.parts, systemClock);
-  assert.throws(() => new LentPort(options, listener.endpoint.parts, systemClock), { code: 'connect_failed' });
+  const again = new EngineLentPort(options, listener.endpoint.parts, systemClock);
+  assert.throws(() => new EngineLentPort(options, listener.endpoint.parts, systemClock), { code: 'connect_failed' });
   await again.close();
 });
 
@@ -81,14 +81,14 @@ test('a closed port is free although the other node has connected, if no caller 
   await lent.close();
   await connection.closed;
   await lent.ended;
-  await new LentPort(options, listener.endpoint.parts, systemClock).close();
+  await new EngineLentPort(options, listener.endpoint.parts, systemClock).close();
 });
 
 test('without a connection the wait times out, and the port is free again', async (t) => {
   const { listener, options, lent } = await world(t);
   await assert.rejects(lent.connection(20), { code: 'timeout' });
   await lent.close();
-  await new LentPort(options, listener.endpoint.parts, systemClock).close();
+  await new EngineLentPort(options, listener.endpoint.parts, systemClock).close();
 });
 
 test('a caller that waits for a port is not delayed by unfinished handshakes', async (t) => {

@@ -5,21 +5,22 @@
 import type { EventEmitter } from 'node:events';
 import { Duplex } from 'node:stream';
 import type { Stream } from 'udx-native';
-import { freeMemory } from '../../../foundation/bytes.ts';
-import type { Clock } from '../../../foundation/clock.ts';
-import type { Quota, QuotaHolder } from '../../../foundation/quota.ts';
-import { every, type RepeatingTask } from '../../../foundation/repeat.ts';
-import { ResizableShare } from '../../../foundation/resizable-share.ts';
-import { SilenceWatch } from '../../../foundation/stall.ts';
+import { freeMemory } from '../../foundation/bytes.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import type { Quota, QuotaHolder } from '../../foundation/quota.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
+import { ResizableShare } from '../../foundation/resizable-share.ts';
+import { SilenceWatch } from '../../foundation/stall.ts';
 import {
+  type LaneKeys,
   type LaneRecord,
   MAX_RECORD_PAYLOAD_BYTES,
   READ_COUNT_BYTES,
   RecordOpener,
   RecordSealer,
-} from '../sealed-records.ts';
-import { STREAM_OPTIONS, StreamError } from '../stream.ts';
-import type { BulkStream } from '../types.ts';
+} from './sealed-records.ts';
+import { STREAM_OPTIONS, StreamError } from './stream.ts';
+import type { BulkOptions, BulkStream, BulkStreams } from './types.ts';
 
 /** A lane with data in transit and without any response for this time is lost, milliseconds. */
 export const LANE_SILENCE_MS = 5_000;
@@ -52,10 +53,27 @@ export interface LaneCarrier
   setKeepalive?(timeoutMs: number): void;
 }
 
+export type LaneRole = 'offered' | 'took';
+
+/** Room for one lane. */
+export interface LanePlace {
+  readonly lane: (stream: LaneCarrier, keys: LaneKeys) => SealedLane;
+  /** For a place without a lane. */
+  readonly leave: () => void;
+}
+
+/** Opens lanes, and counts those of all kinds. */
+export interface LaneRoom extends BulkStreams {
+  /** Room for one lane, with any carrier. Null if there is none. */
+  reserve(source: string, role: LaneRole, options: BulkOptions): LanePlace | null;
+  /** Open lanes, and the bytes of all lanes so far. */
+  stats(): { readonly lanes: number; readonly sent: number; readonly received: number };
+}
+
 interface BulkLaneOptions {
   readonly clock: Clock;
   readonly stream: LaneCarrier;
-  readonly keys: { readonly seal: Uint8Array; readonly open: Uint8Array };
+  readonly keys: LaneKeys;
   /** Counts received bytes that were not read. */
   readonly unread: Quota;
   /** The holder of the lane's share. */

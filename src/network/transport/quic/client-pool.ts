@@ -1,33 +1,27 @@
-/**
- * Sockets that dial one address at the same time. A symmetric NAT gives each socket a different external port, and with high probability one is a port that the peer has opened (birthday paradox). The sockets are reused,
- * because the engine frees a socket only when its object is garbage-collected.
- */
+/** Sockets for `ClientPool`. They are reused, because the engine frees a socket only when its object is garbage-collected. */
 
 import { setImmediate } from 'node:timers/promises';
-import type { Address } from '../../foundation/address.ts';
-import { equalBytes } from '../../foundation/bytes.ts';
-import type { Clock } from '../../foundation/clock.ts';
-import { abortable } from '../../foundation/deadline.ts';
-import { SvcError } from '../../foundation/errors.ts';
-import { awakeTimeout } from '../../foundation/stall.ts';
-import { type EngineClient, type EngineConnection, parsePeer } from '../transport/quic/engine.ts';
-import type { EndpointParts } from '../transport/quic/native-endpoint.ts';
+import type { Address } from '../../../foundation/address.ts';
+import { equalBytes } from '../../../foundation/bytes.ts';
+import type { Clock } from '../../../foundation/clock.ts';
+import { abortable } from '../../../foundation/deadline.ts';
+import { SvcError } from '../../../foundation/errors.ts';
+import { awakeTimeout } from '../../../foundation/stall.ts';
+import {
+  BIRTHDAY_SPACING_MS,
+  BIRTHDAY_TIMEOUT_MS,
+  type ClientPool,
+  type EngineConnection,
+} from '../engine-connection.ts';
+import { type EngineClient, parsePeer } from './engine.ts';
+import type { EndpointParts } from './native-endpoint.ts';
 
 /** Number of sockets. If the peer opens 1,024 of 64,512 ports, a round succeeds with a probability of 98.3 %. */
 export const POOLED_CLIENTS = 256;
 /** Number of sockets to create before yielding to the event loop: each blocks it for 1 to 2 ms. */
 const CLIENTS_PER_TURN = 4;
-/** Maximum duration of a round, milliseconds. */
-export const BIRTHDAY_TIMEOUT_MS = 5_000;
-/**
- * Minimum interval between the starts of rounds: until then the engine still retries the ports of the previous round.
- */
-export const BIRTHDAY_SPACING_MS = 20_000;
 
-/** Rounds with one node. The probability that all fail is 1 in 200,000. */
-export const BIRTHDAY_ROUNDS = 3;
-
-export class ClientPool {
+export class EngineClientPool implements ClientPool {
   readonly #parts: () => EndpointParts;
   readonly #clock: Clock;
   readonly #clients: EngineClient[] = [];
@@ -41,12 +35,10 @@ export class ClientPool {
     this.#clock = dependencies.clock;
   }
 
-  /** Milliseconds until the next round may begin. */
   get waitMs(): number {
     return Math.max(0, this.#lastRoundAt + BIRTHDAY_SPACING_MS - this.#clock.monotonic());
   }
 
-  /** Starts creating the sockets before they are needed. Their creation is as slow as several round trips. */
   prepare(): void {
     // `dial` reports the error.
     this.#ensureClients().catch(() => {});
@@ -68,11 +60,6 @@ export class ClientPool {
     }
   }
 
-  /**
-   * Dials an address from all sockets and keeps the first connection. The peer learns which one from the stream that
-   * the caller opens next.
-   * @throws SvcError `rate_limited` if the previous round is too recent, `timeout`, `cancelled`, `connect_failed`
-   */
   async dial({ host, port }: Address, expectedKey: Uint8Array, signal?: AbortSignal): Promise<EngineConnection> {
     if (this.waitMs > 0) throw new SvcError('rate_limited');
     this.#lastRoundAt = this.#clock.monotonic();
