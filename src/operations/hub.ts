@@ -62,7 +62,11 @@ const ChangeId = closed({
 
 const Decided = Type.Object({ aid: AidText, tool: ToolText });
 
-export const HubQuery = Type.String({ minLength: 1, maxLength: MAX_HUB_QUERY_CHARS });
+export const HubQuery = Type.String({
+  minLength: 1,
+  maxLength: MAX_HUB_QUERY_CHARS,
+  description: 'Keywords that describe the tool, such as `create issue`. Words are compared, not meanings.',
+});
 export const HubLimit = Type.Integer({ minimum: 1, maximum: MAX_HUB_RESULTS, default: HUB_RESULTS_DEFAULT });
 export const HubReference = Type.String({ minLength: MIN_HUB_REF_CHARS, maxLength: MAX_HUB_REF_CHARS });
 
@@ -131,7 +135,7 @@ export const hubOperations = declare(
     },
 
     hubFind: {
-      summary: 'Finds tools for a task, the best first.',
+      summary: 'Finds tools by keywords, the best first.',
       route: 'POST /mcp/hub/find',
       body: closed({
         query: HubQuery,

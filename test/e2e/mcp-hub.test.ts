@@ -106,7 +106,7 @@ describe('the MCP hub', () => {
         (await client.listTools()).tools.map(({ name }) => name),
         ['find_tools', 'describe_tool', 'call_tool'],
       );
-      const found = JSON.parse(inside(await call(client, 'find_tools', { query: 'will it rain tomorrow?' })));
+      const found = JSON.parse(inside(await call(client, 'find_tools', { query: 'weather forecast tomorrow' })));
       assert.equal(found.tools[0].tool, 'weather/get_forecast', JSON.stringify(found));
       const told = JSON.parse(inside(await call(client, 'describe_tool', { tool: 'home/echo' })));
       assert.deepEqual(told.input_schema, { type: 'object' });

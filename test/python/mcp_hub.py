@@ -42,7 +42,7 @@ async def main():
     mode = 'legacy' if REVISION == LEGACY else REVISION
     async with Client(server(), mode=mode) as client:
         await ask('tools', client.list_tools())
-        await ask('find', client.call_tool('find_tools', {'query': 'will it rain tomorrow?'}))
+        await ask('find', client.call_tool('find_tools', {'query': 'weather forecast tomorrow'}))
         await ask('describe', client.call_tool('describe_tool', {'tool': 'home/echo'}))
         await ask('echo', call('home/echo', text='ä', n=1.5))
         await ask('fail', call('home/fail'))

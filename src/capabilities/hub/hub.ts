@@ -61,8 +61,6 @@ const FOUND_PER_SEARCH = 16;
 const MAX_INDEXES = 8;
 /** Longest description in a result of a search, in characters. */
 const MAX_EXCERPT_CHARS = 240;
-/** Matches of the index that a search reads. */
-const MAX_MATCHES = 300;
 /** Weight of a match at an agent that the owner did not name. */
 const FOUND_FACTOR = 0.8;
 /** Agents that a search names as away. */
@@ -154,7 +152,7 @@ export class Hub {
   // The three operations of a model.
 
   /**
-   * Finds tools for a task, the best first.
+   * Finds tools by keywords, the best first.
    * @throws SvcError `not_found` if `from` names an unknown agent, `cancelled`
    */
   async find(local: Aid, { query, limit, from }: FindRequest, signal: AbortSignal) {
@@ -174,8 +172,7 @@ export class Hub {
     await this.#refresh(sources, signal);
     const current = new Map(this.#active(local).map((source) => [source.id, source]));
     const matches = this.#index(local, [...current.values()])
-      .search(query)
-      .slice(0, MAX_MATCHES)
+      .search(query, only === null ? undefined : sources[0]?.id)
       .flatMap(({ id, score }) => {
         const tool = store.toolById(id);
         const source = tool === null ? undefined : current.get(tool.source);

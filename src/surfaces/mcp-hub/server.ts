@@ -35,7 +35,7 @@ const TOOL_NAME = { type: 'string', minLength: MIN_HUB_REF_CHARS, maxLength: MAX
 export const HUB_TOOLS = [
   {
     name: 'find_tools',
-    description: 'Find tools of other agents for a task, best match first.',
+    description: 'Find tools of other agents by keywords, best match first.',
     inputSchema: {
       type: 'object',
       properties: {
@@ -43,7 +43,7 @@ export const HUB_TOOLS = [
           type: 'string',
           minLength: 1,
           maxLength: MAX_HUB_QUERY_CHARS,
-          description: 'The task in a few words.',
+          description: 'Keywords that describe the tool, such as "create issue". Not a sentence.',
         },
         limit: { type: 'integer', minimum: 1, maximum: MAX_HUB_RESULTS, default: HUB_RESULTS_DEFAULT },
         from: {

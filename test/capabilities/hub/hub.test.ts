@@ -105,7 +105,7 @@ function world(t: TestContext) {
 test('tools of labeled agents are found, described and called', async (t) => {
   const { find, call, hub, local, friend, called } = world(t);
   const bob = friend('bob', [tool('create_issue', 'Opens an issue in the tracker.'), tool('get_weather', 'Forecast.')]);
-  const { tools, more } = await find('report a bug');
+  const { tools, more } = await find('create issue');
   assert.deepEqual(tools, [
     { tool: 'bob/create_issue', description: 'Opens an issue in the tracker.', arguments: 'text?' },
   ]);

@@ -1,43 +1,35 @@
-/** The search over 4,000 tools: how often the right tool is among the first five for questions as users put them. */
+/** The search of the hub: how often the tool is among the first five for keywords of a model. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { Hub } from '../../../src/capabilities/hub/hub.ts';
 import { SearchIndex } from '../../../src/capabilities/hub/search-index.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { HubStore } from '../../../src/foundation/store/hub.ts';
 import { storeWithAgents } from '../../foundation/store/store-with-agents.ts';
-import { CATALOG_SERVERS, catalog, isRight, questions, TOOLS_PER_SERVER } from '../../support/hub-catalog.ts';
+import { type CatalogServer, catalog, searches } from '../../support/hub-catalog.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
-/** Part of the questions whose tool must be among the first results. */
-const AIM = 0.9;
+/** Searches of 100 that may miss their tool among the first results. */
+const MAX_MISSED = 5;
 const FIRST = 5;
 
 const { signal } = new AbortController();
 
-test('the right tool is among the first five of 4,000 for 90 % of 200 questions', async (t) => {
-  const servers = catalog();
-  assert.equal(servers.length, CATALOG_SERVERS);
-  assert.ok(servers.every(({ tools }) => tools.length === TOOLS_PER_SERVER));
-  const asked = questions();
-  assert.deepEqual([asked.length, new Set(asked.map(({ text }) => text)).size], [200, 200]);
-  for (const question of asked)
-    assert.ok(
-      servers.some((server) => server.tools.some((tool) => isRight(server, tool, question))),
-      `no tool answers: ${question.text}`,
-    );
+/** A hub that knows all agents of the catalog. */
+function hubOfCatalog(t: TestContext) {
+  const servers = catalog(14);
   const { store, aids } = storeWithAgents(1);
   const [local] = aids;
   assert.ok(local !== undefined);
-  const byAid = new Map<Aid, (typeof servers)[number]>(servers.map((server) => [newIdentity().aid, server]));
+  const byAid = new Map<Aid, CatalogServer>(servers.map((server) => [newIdentity().aid, server]));
   const hub = new Hub({
     clock: new TestClock(),
     log: silentLog,
     store: new HubStore(store),
     mcp: {
-      list: async ({ remote }) => byAid.get(remote)?.tools.map(({ tool }) => tool) ?? [],
+      list: async ({ remote }) => byAid.get(remote)?.tools ?? [],
       call: async () => ({}),
       stop: async () => {},
     },
@@ -47,19 +39,42 @@ test('the right tool is among the first five of 4,000 for 90 % of 200 questions'
     onHeld: () => {},
   });
   t.after(() => hub.stop());
+  return {
+    servers,
+    find: async (query: string) => {
+      const { tools } = await hub.find(local, { query, limit: FIRST, from: 'known' }, signal);
+      return tools.map(({ tool: reference }) => reference);
+    },
+  };
+}
+
+test('the tool is among the first five of 4,172 for at least 95 of 100 searches with keywords', async (t) => {
+  const { servers, find } = hubOfCatalog(t);
+  assert.equal(servers.flatMap(({ tools }) => tools).length, 4172);
+  const all = searches();
+  assert.equal(new Set(all.map(({ query }) => query)).size, 100);
   const missed: string[] = [];
-  for (const question of asked) {
-    const { tools } = await hub.find(local, { query: question.text, limit: FIRST, from: 'known' }, signal);
-    const isFound = tools.some(({ tool: reference }) => {
-      const [label = '', name = ''] = reference.split('/');
-      const server = servers.find((one) => one.label === label);
-      const tool = server?.tools.find((one) => one.tool.name === name);
-      return server !== undefined && tool !== undefined && isRight(server, tool, question);
-    });
-    if (!isFound) missed.push(`${question.text} → ${tools.map(({ tool }) => tool).join(', ')}`);
+  for (const { query, server, tool } of all) {
+    const isOne = (reference: string): boolean => reference.endsWith(`-${server}/${tool}`);
+    assert.ok(servers.some(({ label, tools }) => tools.some(({ name }) => isOne(`${label}/${name}`))));
+    const found = await find(query);
+    if (!found.some(isOne)) missed.push(`${query} → ${found.join(', ')}`);
   }
-  t.diagnostic(`${asked.length - missed.length} of ${asked.length}`);
-  assert.ok(missed.length <= asked.length * (1 - AIM), missed.join('\n'));
+  t.diagnostic(`${all.length - missed.length} of ${all.length}`);
+  assert.ok(missed.length <= MAX_MISSED, missed.join('\n'));
+});
+
+test('copies of a tool at other agents come after other tools', async (t) => {
+  const { find } = hubOfCatalog(t);
+  const names = (await find('merge pull request')).map((reference) => reference.split('/')[1]);
+  assert.equal(names.length, FIRST);
+  assert.equal(new Set(names).size, FIRST);
+});
+
+test('the name of an agent in a search chooses its copy', async (t) => {
+  const { find } = hubOfCatalog(t);
+  for (const owner of ['work', 'nina', 'otto'])
+    assert.equal((await find(`merge pull request ${owner}`))[0], `${owner}-github/merge_pull_request`);
 });
 
 function tool(id: number, name: string, description = '', agent = 'bob') {
@@ -84,6 +99,22 @@ test('the tools of an agent are replaced as a whole', () => {
   index.close();
 });
 
+test('a search in one agent is not limited by better matches of others', () => {
+  const index = new SearchIndex();
+  index.replace(
+    1,
+    Array.from({ length: 1000 }, (_, n) => tool(n + 2, 'pay bill')),
+  );
+  index.replace(2, [tool(1, 'look up', 'Shows who has to pay.')]);
+  assert.ok(index.search('pay bill').every(({ id }) => id !== 1));
+  assert.deepEqual(
+    index.search('pay bill', 2).map(({ id }) => id),
+    [1],
+  );
+  assert.deepEqual(index.search('pay bill', 3), []);
+  index.close();
+});
+
 test('words of the index language have no meaning in a question', () => {
   const index = new SearchIndex();
   index.replace(1, [tool(1, 'pay bill'), tool(2, 'near place')]);
@@ -92,15 +123,7 @@ test('words of the index language have no meaning in a question', () => {
       index.search(text).some(({ id }) => id === 1),
       text,
     );
-  for (const text of ['', '"', '***', '\u0000', '((((', '12']) index.search(text);
+  for (const text of ['', '"', '***', '\u0000', '((((', '12', 'x'.repeat(2000), 'a b '.repeat(500)]) index.search(text);
   assert.deepEqual(index.search('!!!'), []);
-  index.close();
-});
-
-test('a request that does not mention removal prefers other tools', () => {
-  const index = new SearchIndex();
-  index.replace(1, [tool(1, 'delete invoice', 'Delete an invoice.'), tool(2, 'send invoice', 'Send an invoice.')]);
-  assert.equal(index.search('the invoice for Weber')[0]?.id, 2);
-  assert.equal(index.search('remove the invoice')[0]?.id, 1);
   index.close();
 });

@@ -177,7 +177,7 @@ export function hubCommands(mcp: CommandGroup): void {
   const hub = mcp.group(
     'hub',
     'the tools of other agents behind one MCP endpoint',
-    ['svc mcp hub', 'svc mcp hub find "book a table for two"', 'svc mcp hub changes'],
+    ['svc mcp hub', 'svc mcp hub find "reserve restaurant table"', 'svc mcp hub changes'],
     {
       options: {
         ...CALLING_AGENT,
@@ -229,13 +229,13 @@ export function hubCommands(mcp: CommandGroup): void {
   });
   addDecision(hub, 'accept', 'accept definitions of tools', 'Accepted');
   addDecision(hub, 'refuse', 'refuse definitions of tools', 'Refused');
-  hub.call('find <query>', 'find tools for a task', {
+  hub.call('find <query>', 'find tools by keywords', {
     options: {
       ...CALLING_AGENT,
       '--limit <count>': integer('maximum number of tools'),
       '--from <agent>': 'search the tools of one agent; "network" also looks for unknown agents',
     },
-    examples: ['svc mcp hub find "book a table for two"'],
+    examples: ['svc mcp hub find "reserve restaurant table"'],
     operation: 'hubFind',
     progress: 'Searching',
     text: ({ tools }) =>
