@@ -69,7 +69,7 @@ export interface DueQueueDependencies<T> {
   /** The time of the table. Default: `Clock.now`. */
   readonly now?: () => number;
   /** If present, failed items are due when the network becomes ready. */
-  readonly network?: NetworkState;
+  readonly network?: NetworkState | undefined;
   /** Called before the work on an item. Returns the milliseconds until the next item may start; 0: now. */
   readonly pauseMs?: () => number;
   /** Default: a named holder for each key. */

@@ -18,6 +18,7 @@ import {
   NOTIFICATION_LIFE_MS,
   PUSH_BOX_TOKEN_BYTES,
 } from '../../foundation/domain/push.ts';
+import type { NetworkState } from '../../foundation/due-queue.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { StoredSecrets } from '../../foundation/keys/stored-secrets.ts';
@@ -75,6 +76,7 @@ export interface WebhookUrlsDependencies {
   readonly links: Pick<Links, 'open' | 'accept'>;
   readonly memory: Pick<MetaStore, 'get' | 'set'>;
   readonly serve: ServeWebhookUrls;
+  readonly network?: NetworkState;
   readonly clock: Clock;
   readonly log: Log;
   readonly secrets: Pick<StoredSecrets, 'derive'>;
@@ -106,12 +108,11 @@ export class WebhookUrls implements Component {
   /** Accepts links with the purpose `push-box`. */
   constructor(dependencies: WebhookUrlsDependencies) {
     this.#deps = { ...dependencies, log: dependencies.log.child('webhook-urls') };
-    const { clock, random, links, isServedHere } = dependencies;
+    const { links, isServedHere } = dependencies;
     this.#queues = new KeyedQueues(
-      { backoff: RETRY, atOnce: DELIVERY_LIMITS },
+      { name: 'notifications', retry: RETRY, atOnce: DELIVERY_LIMITS },
       {
-        clock,
-        random,
+        ...this.#deps,
         holderOf: (lane) => this.#queueHolder(lane),
         work: (lane, signal) => this.#deliverNext(lane, signal),
       },
@@ -142,6 +143,7 @@ export class WebhookUrls implements Component {
     await this.#ensureListening().catch(portTaken);
     this.#listenRetry = every(clock, look, () => this.#ensureListening());
     for (const { box, webhook } of store.withPending(null)) this.#queues.wake(queueName(box, webhook));
+    this.#queues.start();
   }
 
   async stop(): Promise<void> {

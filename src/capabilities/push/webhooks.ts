@@ -12,6 +12,7 @@ import {
   PUSH_BOX_RENEW_MS,
   WEBHOOK_NAME_BYTES,
 } from '../../foundation/domain/push.ts';
+import type { NetworkState } from '../../foundation/due-queue.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
@@ -58,6 +59,7 @@ export interface WebhooksDependencies {
   readonly store: WebhookStore;
   readonly links: Pick<Links, 'open' | 'accept'>;
   readonly post: PostToWebhook;
+  readonly network?: NetworkState;
   readonly clock: Clock;
   readonly log: Log;
   readonly randomBytes: (length: number) => Uint8Array;
@@ -97,14 +99,18 @@ export class Webhooks implements Component {
   constructor(dependencies: WebhooksDependencies) {
     const { links, log } = dependencies;
     this.#deps = { ...dependencies, log: log.child('webhooks') };
-    const { clock, random } = dependencies;
+    const { clock, random, network } = dependencies;
     this.#posts = new KeyedQueues(
-      { backoff: POST_RETRY, atOnce: { total: POSTS_AT_ONCE, perKey: POSTS_AT_ONCE_PER_PROGRAM } },
-      { clock, random, work: (lane, signal) => this.#postNext(lane, signal) },
+      {
+        name: 'webhook requests',
+        retry: POST_RETRY,
+        atOnce: { total: POSTS_AT_ONCE, perKey: POSTS_AT_ONCE_PER_PROGRAM },
+      },
+      { clock, log, random, work: (lane, signal) => this.#postNext(lane, signal) },
     );
     this.#renewals = new KeyedQueues(
-      { backoff: RENEW_RETRY, atOnce: { total: RENEWALS_AT_ONCE, perKey: 1 } },
-      { clock, random, work: (originId, signal) => this.#renew(originId, signal) },
+      { name: 'renewals of webhook URLs', retry: RENEW_RETRY, atOnce: { total: RENEWALS_AT_ONCE, perKey: 1 } },
+      { clock, log, network, random, work: (originId, signal) => this.#renew(originId, signal) },
     );
     this.#rate = new RateLimiter(
       { perSecond: NOTIFICATIONS_PER_S, burst: NOTIFICATIONS_BURST, maxKeys: MAX_TRACKED },
@@ -128,6 +134,8 @@ export class Webhooks implements Component {
       for (const { id } of store.origins()) this.#renewals.wake(id);
     });
     for (const webhook of store.withPending()) this.#posts.wake(queueName(webhook));
+    this.#posts.start();
+    this.#renewals.start();
   }
 
   async stop(): Promise<void> {

@@ -38,7 +38,7 @@ import type { buildTraces } from './traces.ts';
 
 export function buildPush(
   { life, clock, log, store, secrets, meta }: Foundation,
-  { interfaces }: Pick<Network, 'interfaces'>,
+  { interfaces, records: network }: Pick<Network, 'interfaces' | 'records'>,
   { boundService, serviceSockets }: Agents,
   { access }: Access,
   links: AgentLinks,
@@ -49,6 +49,7 @@ export function buildPush(
     links,
     memory: meta,
     serve: webhookUrlServers({ log: log.child('webhook-urls') }),
+    network,
     clock,
     log,
     secrets,
@@ -74,6 +75,7 @@ export function buildPush(
       (socket) => serviceSockets.watch(socket),
       (ip, port) => isLoopbackHost(ip) && ownPorts.some((ports) => ports().includes(port)),
     ),
+    network,
     clock,
     log,
     randomBytes,

@@ -1,13 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { setImmediate as turn } from 'node:timers/promises';
 import { KeyedQueues } from '../../../src/capabilities/push/keyed-queues.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
 import { TestClock } from '../../support/test-clock.ts';
-
-/** Lets promises settle. */
-async function turns(count: number): Promise<void> {
-  for (let i = 0; i < count; i++) await turn();
-}
 
 /** Queues with items that fail as often as the test says. */
 class World {
@@ -22,9 +17,13 @@ class World {
   /** Each attempt waits for it. */
   gate: Promise<void> = Promise.resolve();
   readonly lanes = new KeyedQueues(
-    { backoff: { firstMs: 1000, maxMs: 4000, jitter: 0.5 }, atOnce: { total: 2, perKey: 2 } },
-    { clock: this.clock, random: () => 0, work: (lane) => this.#work(lane) },
+    { name: 'items', retry: { firstMs: 1000, maxMs: 4000, jitter: 0.5 }, atOnce: { total: 2, perKey: 2 } },
+    { clock: this.clock, log: silentLog, random: () => 0, work: (lane) => this.#work(lane) },
   );
+
+  constructor() {
+    this.lanes.start();
+  }
 
   add(lane: string, ...things: string[]): void {
     this.todo.set(lane, [...(this.todo.get(lane) ?? []), ...things]);
@@ -50,12 +49,12 @@ test('items of one queue run in order, several queues run concurrently', async (
   world.add('a', 'a1', 'a2');
   world.add('b', 'b1');
   world.add('c', 'c1');
-  await turns(50);
+  await world.clock.run(0);
   assert.deepEqual([...world.done].sort(), ['a1', 'a2', 'b1', 'c1']);
   assert.ok(world.done.indexOf('a1') < world.done.indexOf('a2'));
   assert.equal(world.most, 2);
   world.add('a', 'a3');
-  await turns(50);
+  await world.clock.run(0);
   assert.equal(world.done.at(-1), 'a3');
   assert.equal(world.clock.timers, 0);
 });
@@ -65,21 +64,19 @@ test('a failing queue backs off and does not delay other queues', async () => {
   world.failing.add('a');
   world.add('a', 'a1');
   world.add('b', 'b1');
-  await turns(50);
+  await world.clock.run(0);
   assert.deepEqual(world.done, ['b1']);
   for (const ms of [1000, 2000, 4000, 4000]) {
     const before = world.attempts.length;
     world.lanes.wake('a');
-    world.clock.advance(ms - 1);
-    await turns(50);
+    await world.clock.run(ms - 1);
     assert.equal(world.attempts.length, before, 'a new item does not shorten the backoff');
-    world.clock.advance(1);
-    await turns(50);
+    await world.clock.run(1);
     assert.equal(world.attempts.length, before + 1);
   }
   world.failing.clear();
   world.lanes.retryNow('a');
-  await turns(50);
+  await world.clock.run(0);
   assert.deepEqual(world.done, ['b1', 'a1']);
 });
 
@@ -89,26 +86,28 @@ test('a retry requested during a failing attempt runs immediately', async () => 
   world.gate = promise;
   world.failing.add('a');
   world.add('a', 'a1');
-  await turns(5);
+  await world.clock.run(0);
   world.lanes.retryNow('a');
   resolve();
-  await turns(50);
+  await world.clock.run(0);
   assert.equal(world.attempts.length, 2);
   assert.equal(world.clock.timers, 1);
   await world.lanes.stop();
   assert.equal(world.clock.timers, 0);
   world.add('a', 'a2');
-  await turns(50);
+  await world.clock.run(0);
   assert.equal(world.attempts.length, 2, 'nothing starts after a stop');
 });
 
 test('a group with hanging queues leaves room for others', async () => {
+  const clock = new TestClock();
   const done: string[] = [];
   const hanging = Promise.withResolvers<boolean>();
   const lanes = new KeyedQueues(
-    { backoff: { firstMs: 1000, maxMs: 4000, jitter: 0 }, atOnce: { total: 3, perKey: 2 } },
+    { name: 'items', retry: { firstMs: 1000, maxMs: 4000, jitter: 0 }, atOnce: { total: 3, perKey: 2 } },
     {
-      clock: new TestClock(),
+      clock,
+      log: silentLog,
       random: () => 0,
       work: async (lane) => {
         done.push(lane);
@@ -116,23 +115,26 @@ test('a group with hanging queues leaves room for others', async () => {
       },
     },
   );
+  lanes.start();
   for (const name of ['1', '2', '3', '4']) lanes.wake(`hangs ${name}`);
   lanes.wake('works 1');
   lanes.wake('works 2');
-  await turns(50);
+  await clock.run(0);
   assert.deepEqual(done, ['hangs 1', 'hangs 2', 'works 1', 'works 2']);
   hanging.resolve(false);
-  await turns(50);
+  await clock.run(0);
   assert.deepEqual(done.slice(4), ['hangs 3', 'hangs 4'], 'queues that waited for their group run next');
   await lanes.stop();
 });
 
 test('hanging queues of strangers leave a share to named holders', async () => {
+  const clock = new TestClock();
   const done: string[] = [];
   const lanes = new KeyedQueues(
-    { backoff: { firstMs: 1000, maxMs: 4000, jitter: 0 }, atOnce: { total: 4, perKey: 2, reserved: 2 } },
+    { name: 'items', retry: { firstMs: 1000, maxMs: 4000, jitter: 0 }, atOnce: { total: 4, perKey: 2, reserved: 2 } },
     {
-      clock: new TestClock(),
+      clock,
+      log: silentLog,
       random: () => 0,
       holderOf: (lane) => {
         const [node = ''] = lane.split(' ');
@@ -144,8 +146,9 @@ test('hanging queues of strangers leave a share to named holders', async () => {
       },
     },
   );
+  lanes.start();
   for (let n = 1; n < 20; n++) lanes.wake(`${'s'.repeat(n)} 1`);
   lanes.wake('friend 1');
-  await turns(50);
+  await clock.run(0);
   assert.deepEqual(done, ['s 1', 'ss 1', 'friend 1']);
 });
