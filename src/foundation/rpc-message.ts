@@ -44,12 +44,18 @@ const PLAIN = /^[!-~]*$/;
 /** Marks and characters that some parsers skip. */
 const SKIPPED = /[\p{M}\p{C}\p{Z}\p{Default_Ignorable_Code_Point}]/gu;
 
-/** A name as the most tolerant parser compares it: without case, forms, accents and invisible characters. */
+const SEPARATORS = /[_-]/g;
+/** Parsers in C may end a name at the first one. */
+const CONTROL = /\p{Cc}/u;
+
+/**
+ * A name as the most tolerant parser compares it: without case, forms, accents, invisible characters, `_` and `-`.
+ */
 export function foldedName(name: string): string {
-  if (PLAIN.test(name)) return name.toLowerCase();
+  if (PLAIN.test(name)) return name.toLowerCase().replaceAll(SEPARATORS, '');
   // Upper case first: U+0131 and U+017F only have plain capitals.
   const folded = name.normalize('NFKD').toUpperCase().toLowerCase();
-  return folded.normalize('NFKD').replaceAll(SKIPPED, '');
+  return folded.normalize('NFKD').replaceAll(SKIPPED, '').replaceAll(SEPARATORS, '');
 }
 
 const MESSAGE = known(RPC_MEMBERS);
@@ -62,7 +68,7 @@ function twinAmong(value: unknown, { names, folded, prefixes }: KnownNames): str
   for (const name of Object.keys(value)) {
     const plain = foldedName(name);
     const isTwin = folded.has(plain) || prefixes.some((one) => plain.startsWith(one) && !name.startsWith(one));
-    if (seen.has(plain) || (isTwin && !names.has(name))) return name;
+    if (seen.has(plain) || (isTwin && !names.has(name)) || CONTROL.test(name)) return name;
     seen.add(plain);
   }
   return undefined;
@@ -70,7 +76,7 @@ function twinAmong(value: unknown, { names, folded, prefixes }: KnownNames): str
 
 /**
  * A member of a message, its `params` or its `_meta` that differs only in case or form from a known one or from another
- * one. Undefined if there is none.
+ * one, or has control characters. Undefined if there is none.
  */
 export function twinIn(message: unknown): string | undefined {
   const params = isObject(message) ? message['params'] : undefined;
@@ -83,11 +89,22 @@ export function refusedMember(name: string): string {
   return `The member ${JSON.stringify(name.slice(0, 64))} is not allowed: it repeats another one, or is spelled differently.`;
 }
 
-const TOOL_CALL = 'tools/call';
+/** Methods about tools that use none. */
+const TOOL_LISTS: ReadonlySet<string> = new Set(['tools/list', 'notifications/tools/list_changed']);
 
-/** True if a method uses a tool, also if it only does so for a reader that ignores case and form. */
+/**
+ * True if a method uses a tool for some reader: `tools/call`, any other spelling or extension with "tool", and methods
+ * that are not plain ASCII.
+ */
 export function usesTool(method: unknown): boolean {
-  return typeof method === 'string' && foldedName(method) === TOOL_CALL;
+  if (typeof method !== 'string' || TOOL_LISTS.has(method)) return false;
+  return (
+    !PLAIN.test(method) ||
+    method
+      .toLowerCase()
+      .replaceAll(/[^a-z]/g, '')
+      .includes('tool')
+  );
 }
 
 /** Nested objects whose names are compared: a message, its `params`, and `_meta` or the arguments. */

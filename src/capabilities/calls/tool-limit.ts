@@ -32,11 +32,9 @@ const UTF8_JSON = /^application\/json\s*(?:;\s*charset="?utf-8"?\s*)?$/i;
  */
 const PASSED_HEADERS =
   /^(?:accept|accept-encoding|accept-language|authorization|baggage|cookie|last-event-id|mcp-(?:method|name|protocol-version|session-id|param-[a-z0-9-]+)|origin|traceparent|tracestate|user-agent|x-api-key)$/;
-/** Parameters of a query from which a service could take another method. */
-const METHOD_PARAMETER = /method/i;
 
-/** Metadata of a server that requires authorization (RFC 8414, RFC 9728). */
-const OAUTH_METADATA = /^\/\.well-known\/(?:oauth-|openid-)[\w/.-]+$/;
+/** Metadata of a server that requires authorization (RFC 8414, RFC 9728), without dot segments. */
+const OAUTH_METADATA = /^\/\.well-known\/(?:oauth-|openid-)[\w-]+(?:\/(?!\.{1,2}(?:\/|$))[\w.-]+)*$/;
 
 /** The permission of a limited caller. */
 export type ToolLimit = Readonly<Pick<Admission, 'isServer'>> & { readonly tools: readonly string[] };
@@ -71,20 +69,30 @@ export function declaresPlainJson({ headers, rawHeaders }: IncomingMessage): boo
   );
 }
 
-/** The value of an MCP header. Values that are not plain ASCII are sent as `=?base64?…?=`. */
+/**
+ * The value of an MCP header. Values that are not plain ASCII are sent as `=?base64?…?=`. A value that decoders could
+ * read differently stays as it is.
+ */
 export function decodedHeader(value: string): string {
   const [, base64] = /^=\?base64\?(.*)\?=$/.exec(value) ?? [];
-  return base64 === undefined ? value : Buffer.from(base64, 'base64').toString();
+  const decoded = Buffer.from(base64 ?? '', 'base64');
+  return base64 === undefined || decoded.toString('base64') !== base64 ? value : decoded.toString();
 }
 
+/** Members of `params` that `Mcp-Name` may repeat. For a tool call it is the first. */
+const NAMED = ['name', 'uri', 'taskId'] as const;
+
 /**
- * True if the headers that repeat the method and the tool of a message agree with it. A server may trust them.
- * @param tool null if the message uses no tool
+ * True if the headers that repeat the method and the name of a message agree with it. A server may trust them.
+ * @param message empty for a request without a body
  */
-export function agreesWithHeaders({ headers }: IncomingMessage, method: unknown, tool: unknown): boolean {
-  const { 'mcp-method': saidMethod = method, 'mcp-name': saidTool } = headers;
-  if (saidMethod !== method) return false;
-  return tool === null || saidTool === undefined || (typeof saidTool === 'string' && decodedHeader(saidTool) === tool);
+export function agreesWithHeaders({ headers }: IncomingMessage, { method, params }: Message): boolean {
+  const { 'mcp-method': saidMethod, 'mcp-name': saidName } = headers;
+  if (saidMethod !== undefined && saidMethod !== method) return false;
+  if (saidName === undefined) return true;
+  if (saidMethod === undefined || typeof saidName !== 'string' || !isObject(params)) return false;
+  const name = decodedHeader(saidName);
+  return (method === 'tools/call' ? NAMED.slice(0, 1) : NAMED).some((member) => params[member] === name);
 }
 
 /**
@@ -98,19 +106,20 @@ export async function checkLimited(
   signal: AbortSignal,
 ): Promise<LimitedMessage> {
   const { method = '', url = '' } = request;
-  const [path = '', query = ''] = url.split('?', 2);
-  const isMetadata = limit.isServer && method === 'GET' && OAUTH_METADATA.test(path);
-  // Other paths of the service are no part of the MCP server.
-  if (path !== MCP_PATH && path !== `${MCP_PATH}/` && !isMetadata) throw denied();
-  if (new URLSearchParams(query).keys().some((name) => METHOD_PARAMETER.test(name))) throw denied();
+  const isMetadata = limit.isServer && method === 'GET' && OAUTH_METADATA.test(url);
+  // Other paths of the service are no part of the MCP server. From a query, it could take another method.
+  if (url !== MCP_PATH && url !== `${MCP_PATH}/` && !isMetadata) throw denied();
   const headers = filterHeaders(request.rawHeaders, isPlainHeader);
   // The stream of a session, and its end.
-  if (method === 'GET' || method === 'DELETE') return { isToolCall: false, body: null, headers };
+  if (method === 'GET' || method === 'DELETE') {
+    if (!agreesWithHeaders(request, {})) throw denied();
+    return { isToolCall: false, body: null, headers };
+  }
   if (method !== 'POST' || !declaresPlainJson(request)) throw denied();
   using time = awakeTimeout(clock, LIMITED_MESSAGE_MS, signal);
   const read = await abortable(collectBody(request, MAX_LIMITED_MESSAGE_BYTES), time.signal);
   const { message, tool } = limitMessage(read, limit);
-  if (!agreesWithHeaders(request, message['method'], tool)) throw denied();
+  if (!agreesWithHeaders(request, message)) throw denied();
   const body = Buffer.from(JSON.stringify(message));
   return { isToolCall: tool !== null, body, headers: [...headers, 'Content-Type', 'application/json'] };
 }

@@ -34,12 +34,10 @@ export class ToolRules {
     if (allowed === undefined) return null;
     const { method } = message;
     const { name } = rpcParamsOf(message);
-    // In another case, the method is an unknown one.
-    const tool = usesTool(method) ? name : null;
-    const isCall = method === 'tools/call' && typeof tool === 'string' && allowed.has(tool);
-    const isAllowed = tool === null || isCall;
+    // In another spelling, the method is an unknown one.
+    const isAllowed = !usesTool(method) || (method === 'tools/call' && typeof name === 'string' && allowed.has(name));
     // A server may take the tool from the headers of a request.
-    if (isAllowed && agreesWithHeaders(request, method, tool)) return null;
+    if (isAllowed && agreesWithHeaders(request, message)) return null;
     return rpcError(
       idOf(message) ?? null,
       RPC.invalidParams,

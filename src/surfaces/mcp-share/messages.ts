@@ -161,6 +161,15 @@ export function fromCaller(message: RpcMessage, caller: string): RpcMessage {
   return isRequest(message) ? withMeta(clean, { [CALLER_META_KEY]: caller }) : clean;
 }
 
+/** Characters at which some readers end a line, although JSON does not escape them. */
+const LINE_ENDS = /[\u0085\u2028\u2029]/g;
+
+/** A message as one line, for every reader of lines. */
+export function lineOf(message: RpcMessage): string {
+  const text = JSON.stringify(message);
+  return `${text.replaceAll(LINE_ENDS, (end) => `\\u${end.charCodeAt(0).toString(16).padStart(4, '0')}`)}\n`;
+}
+
 export function rpcError(id: RpcId | null, code: number, message: string, data?: unknown): RpcMessage {
   return { jsonrpc: '2.0', id, error: { code, message, ...(data === undefined ? {} : { data }) } };
 }

@@ -4,12 +4,12 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { PassThrough, type Stream } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-import { type JSONRPCMessage, parseJSONRPCMessage, serializeMessage } from '@modelcontextprotocol/server';
+import { type JSONRPCMessage, parseJSONRPCMessage } from '@modelcontextprotocol/server';
 import { onExit } from '../../foundation/child-exit.ts';
 import { detach } from '../../foundation/detached.ts';
 import type { ProgramEnvironment } from '../../foundation/environment.ts';
 import { answerTo, MessageLines, type OddMessage } from '../mcp/message-reader.ts';
-import { RPC, type RpcMessage, rpcError } from './messages.ts';
+import { lineOf, RPC, type RpcMessage, rpcError } from './messages.ts';
 
 // The transport of a wrapped server's process. Wrappers such as `npx` and `sh -c` start the server as a child
 // process, so the process gets its own process group, and the whole group is stopped.
@@ -115,7 +115,7 @@ class ProcessTree extends StdioClientTransport {
     const stdin = this.#child?.stdin;
     if (stdin === null || stdin === undefined || !stdin.writable) return Promise.reject(new Error('not connected'));
     // Resolves even if the write fails, because the process has exited then.
-    return new Promise((resolve) => void stdin.write(serializeMessage(message), () => resolve()));
+    return new Promise((resolve) => void stdin.write(lineOf(message), () => resolve()));
   }
 
   override close(): Promise<void> {

@@ -13,8 +13,9 @@ const ISSUER_METADATA = /^\/\.well-known\/(?:oauth-authorization-server|openid-c
 /** Largest metadata that is read, bytes. */
 export const MAX_METADATA_BYTES: number = 256 * 1024;
 
-/** True for a path of OAuth metadata. */
+/** True for a path of OAuth metadata. Paths with dot segments lead elsewhere. */
 export function isMetadataPath(pathname: string): boolean {
+  if (URL.parse(pathname, 'http://localhost')?.pathname !== pathname) return false;
   return (
     pathname === RESOURCE_METADATA || pathname.startsWith(`${RESOURCE_METADATA}/`) || ISSUER_METADATA.test(pathname)
   );

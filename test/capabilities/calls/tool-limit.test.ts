@@ -44,7 +44,7 @@ describe('a caller that may use one tool', () => {
       assert.equal(await textOf(await world.call({ method, path: '/mcp' })), 'ok');
     assert.deepEqual(seen, [...messages.map((text) => `POST /mcp ${text}`), 'GET /mcp ', 'DELETE /mcp ']);
     const routed = [...JSON_HEADERS, 'Mcp-Method', 'tools/call', 'Mcp-Name', 'search'];
-    assert.equal(await textOf(await post(SEARCH, { path: '/mcp/?x=1', headers: routed })), 'ok');
+    assert.equal(await textOf(await post(SEARCH, { path: '/mcp/', headers: routed })), 'ok');
   });
 
   test('reaches no other tool, method or path', async (t) => {
@@ -92,6 +92,9 @@ describe('a caller that may use one tool', () => {
       SEARCH.replace('{"name"', '{"name":"delete","name"'),
       // Another case, an escape, full width, an accent, and invisible characters.
       ...['NAME', '\\u004eame', '\uFF4Eame', 'n\u00E1me', 'na\u0301me', '\u200Bname', 'name\\u0000'].map(name),
+      // The end of a name for parsers in C, and separators that parsers skip.
+      ...['name\\u0000x', 'na_me', 'N-ame'].map(name),
+      meta('"meta":{"svcd/caller":"x"}'),
       meta('"_META":{"svcd/caller":"x"}'),
       meta('"_meta":{"SVCD/caller":"x"}'),
       meta('"_meta":{"\u017Fvcd/caller":"x"}'),
@@ -133,8 +136,13 @@ describe('a caller that may use one tool', () => {
     const refused: readonly Partial<Call>[] = [
       { headers: twice },
       { headers: [...JSON_HEADERS, 'Mcp-Name', 'search', 'Mcp-Name', 'delete'] },
+      { headers: [...JSON_HEADERS, 'Mcp-Name', 'search'] },
+      // Some decoders read what follows the padding.
+      { headers: [...JSON_HEADERS, 'Mcp-Method', 'tools/call', 'Mcp-Name', '=?base64?c2VhcmNo====X2FsbA==?='] },
       { path: '/mcp?_method=delete' },
       { path: '/mcp?x=1&X-HTTP-Method-Overrid%65=delete' },
+      { path: '/mcp?x?&_method=delete' },
+      { path: '/mcp?x=1;_method=delete' },
     ];
     for (const call of refused)
       await assert.rejects(post(SEARCH, call), { code: 'access_denied' }, JSON.stringify(call));
@@ -154,6 +162,9 @@ describe('a caller that may use one tool', () => {
     const headers = [...JSON_HEADERS, 'X-HTTP-Method-Override', 'POST', 'Last-Event-ID', '7'];
     const body = Buffer.from(SEARCH.replace('search', 'delete'));
     for (const method of ['GET', 'DELETE']) await textOf(await world.call({ method, path: '/mcp', headers, body }));
+    const routed = [...headers, 'Mcp-Method', 'tools/call', 'Mcp-Name', 'delete'];
+    for (const method of ['GET', 'DELETE'])
+      await assert.rejects(world.call({ method, path: '/mcp', headers: routed }), { code: 'access_denied' });
     assert.deepEqual(
       received,
       ['GET', 'DELETE'].map((method) => [method, undefined, undefined, '7', 0]),
@@ -172,10 +183,20 @@ describe('a caller that may use one tool', () => {
       [SEARCH.replace('search', 'delete')],
       [read.replace('"uri"', '"uri":"a","URI"')],
       [SEARCH.replace('"tools/call"', '"Tools/Call"').replace('search', 'delete')],
-      [SEARCH.replace('"tools/call"', '"tool\u017F/call"')],
+      ...[
+        'tool\u017F/call',
+        'tools/call\\u0000x',
+        'tools.call',
+        'tool/call',
+        'tools//call',
+        'call_tools',
+        'ping\u0300',
+      ].map((method) => [SEARCH.replace('tools/call', method)] as const),
       [`[${SEARCH}]`],
       [read, { headers: [...JSON_HEADERS, 'Mcp-Method', 'tools/call', 'Mcp-Name', 'delete'] }],
       [read, { path: metadata }],
+      [read, { path: '/.well-known/oauth-protected-resource/../../admin', method: 'GET', body: null }],
+      [read, { headers: [...JSON_HEADERS, 'Mcp-Method', 'resources/read', 'Mcp-Name', 'delete'] }],
       [read, { path: '/orders' }],
     ];
     for (const [text, call] of refused) await assert.rejects(post(text, call), { code: 'access_denied' }, text);

@@ -17,11 +17,13 @@ const CALLER = 'aid1caller';
 
 // A reader as tolerant as the worst known parsers.
 
-/** How parsers compare names: Go, .NET, Java, and one that normalizes. */
+/** How parsers compare names: Go, .NET, Java, one that normalizes, one in C, and one that skips separators. */
 const FOLDS: readonly ((name: string) => string)[] = [
   (name) => name.toLowerCase().replaceAll('\u017f', 's').replaceAll('\u212a', 'k'),
   (name) => name.toUpperCase(),
   (name) => name.normalize('NFKC').toLowerCase().trim(),
+  (name) => name.split('\u0000', 1)[0]?.toLowerCase() ?? '',
+  (name) => name.toLowerCase().replaceAll(/[_-]/g, ''),
 ];
 
 /** The last member of an object with this name. */
@@ -65,6 +67,7 @@ const VALUES = [
   '"tools/call"',
   '"Tools/Call"',
   '"tool\u017f/call"',
+  '"tools/call\\u0000x"',
   '"ping"',
   '1',
   'null',
@@ -81,6 +84,8 @@ const OTHERS: Readonly<Record<string, string>> = {
   a: 'a\u0301',
   m: '\uff2d',
   e: 'e\u200b',
+  d: 'd\u0000',
+  r: '_r',
 };
 
 /** A name in another case or form, as it may appear in a text. */

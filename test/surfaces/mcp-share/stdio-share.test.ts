@@ -16,6 +16,7 @@ import {
   MAX_SHARED_PROCESSES,
   SHARED_IDLE_MS,
 } from '../../../src/surfaces/mcp-share/limits.ts';
+import { lineOf } from '../../../src/surfaces/mcp-share/messages.ts';
 import { open } from '../../../src/surfaces/mcp-share/open.ts';
 import { serverEnvironment } from '../../../src/surfaces/mcp-share/server-process.ts';
 import { StdioShare } from '../../../src/surfaces/mcp-share/stdio-share.ts';
@@ -425,4 +426,9 @@ describe('a shared server over stdio', () => {
     const own = { PATH: '/bin', SVC_TOKEN: 'a', SVCD_DATA_DIR: 'b', svc_caller_aid: 'c', GONE: undefined };
     assert.deepEqual(serverEnvironment(own), { PATH: '/bin' });
   });
+});
+
+test('a message is one line for every reader', () => {
+  const line = lineOf({ jsonrpc: '2.0', method: 'x', params: { a: '\u2028b\u2029c\u0085' } });
+  assert.equal(line, '{"jsonrpc":"2.0","method":"x","params":{"a":"\\u2028b\\u2029c\\u0085"}}\n');
 });

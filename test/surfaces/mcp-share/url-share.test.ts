@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { createServer, type IncomingMessage, request, type Server } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { type Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import { systemClock } from '../../../src/foundation/clock.ts';
+import { callerProof } from '../../../src/capabilities/calls/caller-proof.ts';
+import { systemClock, unixSeconds } from '../../../src/foundation/clock.ts';
+import { parseAid } from '../../../src/foundation/identity/aid.ts';
 import { Gate, ToolRules } from '../../../src/surfaces/mcp-share/gate.ts';
 import { open } from '../../../src/surfaces/mcp-share/open.ts';
 import { UrlShare } from '../../../src/surfaces/mcp-share/url-share.ts';
@@ -29,6 +31,19 @@ async function portOf(server: Server): Promise<number> {
   const address = server.address();
   assert.ok(typeof address === 'object' && address !== null);
   return address.port;
+}
+
+/** The status of a GET request for a path as it is. */
+async function statusOf(gate: Gate, path: string): Promise<number | undefined> {
+  const [host, port] = gate.address.split(':');
+  const at = unixSeconds(systemClock);
+  const caller = parseAid(ALICE);
+  const proof = callerProof(AGENT.key, { caller, called: AGENT.aid, method: 'GET', target: path, at });
+  const headers = { 'svc-caller-aid': caller, 'svc-local-aid': AGENT.aid, 'svc-caller-proof': proof };
+  const sent = request({ host, port, path, headers, agent: false }).end();
+  const [response] = (await once(sent, 'response')) as [IncomingMessage];
+  response.resume();
+  return response.statusCode;
 }
 
 /** Returns a free port. */
@@ -106,6 +121,29 @@ describe('a shared server at a URL', () => {
     const gate = await share(t, url);
     for (const path of ['/', '/some/path', '/mcp/', '/admin', '/mcp/../admin', '//evil/mcp'])
       assert.equal((await callOf(ALICE)(`http://${gate.address}${path}`)).status, 404, path);
+  });
+
+  test('metadata paths lead nowhere else', async (t) => {
+    const paths: unknown[] = [];
+    const server = createServer((request, response) => {
+      paths.push(request.url);
+      response.setHeader('content-type', 'application/json');
+      response.end('{}');
+    });
+    const at = new URL(`http://127.0.0.1:${await portOf(server)}/mcp`);
+    t.after(() => server.close());
+    const gate = await Gate.open({
+      agent: AGENT,
+      backend: new UrlShare(at, new ToolRules(new Map())),
+      clock: systemClock,
+      log: () => {},
+    });
+    t.after(() => gate.close());
+    const metadata = '/.well-known/oauth-protected-resource';
+    for (const rest of ['/../../admin', '/%2e%2e/%2E./admin', '/..\\..\\admin', '/.%2e/../admin', '/./mcp'])
+      assert.equal(await statusOf(gate, `${metadata}${rest}`), 404, rest);
+    assert.equal(await statusOf(gate, `${metadata}/mcp`), 200);
+    assert.deepEqual(paths, [`${metadata}/mcp`]);
   });
 
   test('an unreachable server has a clear error', async (t) => {
