@@ -45,6 +45,7 @@ export function buildCapabilities(f: Foundation, n: Network, api: ApiReference) 
     ...messages,
     access,
     offered,
+    network: n.records,
     addressBook,
     events: eventLog,
   });

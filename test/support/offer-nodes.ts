@@ -111,6 +111,7 @@ export class OfferNode {
       },
       clock: this.clock,
       log: silentLog,
+      random: () => 0,
       isHere: (aid) => aid === this.aid,
       isBlocked: (_aid, peer) => this.blocked.has(peer),
       isKnown: (_aid, peer) => this.known.has(peer),

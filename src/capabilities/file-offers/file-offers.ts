@@ -5,7 +5,7 @@
  */
 
 import { join } from 'node:path';
-import { type Backoff, backoff } from '../../foundation/backoff.ts';
+import type { JitteredBackoff } from '../../foundation/backoff.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { KeyedMutex, Semaphore, WorkUnderWay } from '../../foundation/concurrency.ts';
 import {
@@ -20,6 +20,7 @@ import {
 import { NOTE_TYPE, type NoteOutcome } from '../../foundation/domain/notes.ts';
 import { rangeCount } from '../../foundation/domain/objects.ts';
 import { REPEAT_MS } from '../../foundation/domain/time.ts';
+import { DueQueue, type NetworkState } from '../../foundation/due-queue.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import { causeOf, type EventSink } from '../../foundation/events.ts';
 import { numberedName, receivedName } from '../../foundation/file-name.ts';
@@ -51,6 +52,10 @@ const OFFERS_TICK_MS = 15_000;
 export const UPLOAD_START_MS = 60_000;
 /** Files below files_root that are hashed at the same time. Others wait. */
 const MAX_CONCURRENT_HASHES = 2;
+/** Milliseconds until a notice of the end of an offer is sent again. */
+const RETRY: JitteredBackoff = { firstMs: 30_000, maxMs: 3600_000, jitter: 0.3 };
+/** Notices that are sent concurrently, in total and to one agent. */
+const CONCURRENT_NOTICES = { total: 8, perKey: 2 } as const;
 /** Offers that expire in one step. */
 const BATCH = 64;
 
@@ -61,8 +66,11 @@ export interface FileOffersDependencies {
   readonly files: OfferFiles;
   readonly offered: Pick<OfferAccess, 'readBytes' | 'forget'>;
   readonly events: EventSink;
+  readonly network?: NetworkState;
   readonly clock: Clock;
   readonly log: Log;
+  /** Returns a number from 0 up to 1, exclusive. */
+  readonly random: () => number;
   /** Whether an agent is registered on this node. */
   readonly isHere: (aid: Aid) => boolean;
   /** Whether the owner of an agent has blocked another one, in the access list or in chat. */
@@ -92,7 +100,8 @@ const UNCERTAIN: ReadonlySet<string> = new Set(['timeout', 'not_acknowledged']);
 
 export class FileOffers implements Component {
   readonly #deps: FileOffersDependencies;
-  readonly #teller: OfferEndNotifier;
+  /** Notifies the other side of the end of an offer until the note is stored or the offer has expired. */
+  readonly #endings: DueQueue<FileOfferRow>;
   /** Local agents with offers that ended after the last cleanup. */
   readonly #ended = new Set<Aid>();
   readonly #offering = new WorkUnderWay();
@@ -103,14 +112,16 @@ export class FileOffers implements Component {
   readonly #hashing = new Semaphore(MAX_CONCURRENT_HASHES);
   readonly #stop = new AbortController();
   #looks: RepeatingTask | null = null;
-  #telling: RepeatingTask | null = null;
 
   /** Registers the handlers for notes about files. */
   constructor(dependencies: FileOffersDependencies) {
-    const { store, notes, clock } = dependencies;
+    const { store, notes } = dependencies;
     const log = dependencies.log.child('files');
     this.#deps = { ...dependencies, log };
-    this.#teller = new OfferEndNotifier(store, notes, clock, log, this.#stop.signal);
+    this.#endings = new DueQueue(
+      { name: 'notices of ended file offers', retry: RETRY, atOnce: CONCURRENT_NOTICES },
+      { ...this.#deps, table: store.endings, work: (row, signal) => this.#notify(row, signal) },
+    );
     notes.claim(NOTE_TYPE.fileOffer, (recipient, note) => this.#offerReceived(recipient, note));
     notes.claim(NOTE_TYPE.fileNews, (recipient, note) => this.#endReceived(recipient, note));
   }
@@ -125,16 +136,15 @@ export class FileOffers implements Component {
       this.#expire();
       this.#cleanUp();
     });
-    this.#telling = every(clock, options, () => this.#teller.sendDue());
+    this.#endings.start();
   }
 
   async stop(): Promise<void> {
     this.#looks?.stop();
-    this.#telling?.stop();
     this.#stop.abort(new SvcError('cancelled'));
     for (const timer of this.#awaited.values()) timer.cancel();
     for (const { aid, id } of this.#deps.store.unhashed()) this.#deps.files.cancel(aid, id, stopped());
-    await Promise.all([this.#telling?.idle(), this.#offering.idle()]);
+    await Promise.all([this.#endings.stop(), this.#offering.idle()]);
   }
 
   /**
@@ -290,7 +300,6 @@ export class FileOffers implements Component {
     if (!this.#settle(aid, id, 'withdrawn', clock.now())) return;
     store.setProblem(aid, id, cause.message);
     this.#offerEnded(aid);
-    this.#telling?.soon();
   }
 
   #mustHaveRoom(aid: Aid): void {
@@ -354,8 +363,14 @@ export class FileOffers implements Component {
   #end(aid: Aid, id: string, end: OfferEnd): FileOffer {
     if (!this.#settle(aid, id, end, this.#deps.clock.now())) throw wrongState('The offer has already ended.');
     this.#offerEnded(aid);
-    this.#telling?.soon();
     return this.get(aid, id);
+  }
+
+  async #notify({ aid, id, peer, state, expiresAt }: FileOfferRow, signal: AbortSignal): Promise<void> {
+    const { store, notes, clock } = this.#deps;
+    if (state !== 'open' && state !== 'expired' && expiresAt > clock.now())
+      await notes.send(aid, peer, NOTE_TYPE.fileNews, encodeEndNotice({ id, end: state }), signal);
+    store.scheduleNotification(aid, id, null);
   }
 
   /** Ends an open offer. Returns false if it is not open. */
@@ -363,6 +378,7 @@ export class FileOffers implements Component {
     const { store, clock, files, isKnown } = this.#deps;
     const isSettled = store.settle({ aid, id, state, now: clock.now(), tellAt, isKnown });
     if (!isSettled) return false;
+    if (tellAt !== null) this.#endings.soon();
     this.#awaited.get(keyOf(aid, id))?.cancel();
     this.#awaited.delete(keyOf(aid, id));
     files.cancel(aid, id, wrongState(`The offer is ${state}.`));
@@ -494,57 +510,6 @@ function stopped(): SvcError {
 
 function wrongState(message: string): SvcError {
   return new SvcError('wrong_state', { message: `${message} See "svc files list --all" for the state of all offers.` });
-}
-
-// Notifies the other side of the end of an offer, and retries until the note is stored or the offer has expired.
-
-/** Delay of the next attempt, milliseconds: after the first failure, and at most. */
-const RETRY: Backoff = { firstMs: 30_000, maxMs: 3600_000 };
-/** Notes that are sent concurrently. */
-const MAX_CONCURRENT_NOTES = 8;
-
-class OfferEndNotifier {
-  readonly #store: Pick<FileOfferStore, 'dueNotifications' | 'scheduleNotification'>;
-  readonly #notes: Pick<OfferNotes, 'send'>;
-  readonly #clock: Clock;
-  readonly #log: Log;
-  readonly #stop: AbortSignal;
-
-  constructor(
-    store: Pick<FileOfferStore, 'dueNotifications' | 'scheduleNotification'>,
-    notes: Pick<OfferNotes, 'send'>,
-    clock: Clock,
-    log: Log,
-    stop: AbortSignal,
-  ) {
-    this.#stop = stop;
-    this.#store = store;
-    this.#notes = notes;
-    this.#clock = clock;
-    this.#log = log;
-  }
-
-  /** Sends all due notifications. */
-  async sendDue(): Promise<void> {
-    while (!this.#stop.aborted) {
-      const due = this.#store.dueNotifications(this.#clock.now(), RETRY.maxMs, MAX_CONCURRENT_NOTES);
-      await Promise.all(due.map((row) => this.#notify(row)));
-      if (due.length < MAX_CONCURRENT_NOTES) return;
-    }
-  }
-
-  async #notify({ aid, id, peer, state, expiresAt, attempts }: FileOfferRow): Promise<void> {
-    if (state === 'open' || state === 'expired' || expiresAt <= this.#clock.now())
-      return this.#store.scheduleNotification(aid, id, null);
-    // Stored before the note is sent, so that a crash in between cannot cause a flood of notes.
-    this.#store.scheduleNotification(aid, id, this.#clock.now() + backoff(RETRY, attempts + 1));
-    try {
-      await this.#notes.send(aid, peer, NOTE_TYPE.fileNews, encodeEndNotice({ id, end: state }), this.#stop);
-      this.#store.scheduleNotification(aid, id, null);
-    } catch (error) {
-      this.#log.debug({ aid, error }, 'the end of a file offer could not be reported, will retry');
-    }
-  }
 }
 
 // Downloads offered files: to a folder of the daemon, or to a client that stores them itself.

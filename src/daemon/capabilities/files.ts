@@ -8,6 +8,7 @@ import { ObjectService } from '../../capabilities/objects/object-service.ts';
 import { OfferedFiles } from '../../capabilities/objects/offered-files.ts';
 import { offeredHashes, offeredResource, RemoteObjects } from '../../capabilities/objects/remote-objects.ts';
 import { detach } from '../../foundation/detached.ts';
+import type { NetworkState } from '../../foundation/due-queue.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { newId } from '../../foundation/ids.ts';
@@ -89,6 +90,7 @@ interface Parts extends Pick<Shared, 'events'>, Messages {
   readonly objectServer: ObjectServer;
   readonly objectGetter: ObjectGetter;
   readonly remoteObjects: RemoteObjects;
+  readonly network: NetworkState;
   readonly addressBook: { get(): { readonly aliases: Readonly<Record<string, string>> } };
 }
 
@@ -102,8 +104,10 @@ export function buildFileOffers({ life, clock, log }: Foundation, { registry }: 
     objects,
     files: offeredFiles,
     events,
+    network: parts.network,
     clock,
     log,
+    random: Math.random,
     isHere: (aid) => registry.identity(aid) !== null,
     isBlocked: (aid: Aid, peer: Aid) => access.access.isDenied(aid, peer) || chat.isBlocked(aid, peer),
     isKnown: (aid: Aid, peer: Aid) => access.access.isNamed(aid, peer) || peer in addressBook.get().aliases,

@@ -5,7 +5,9 @@ import {
   type FileOfferState,
   MAX_SETTLED_OFFERS,
 } from '../domain/file-offers.ts';
+import type { DueTable } from '../due-queue.ts';
 import type { Aid } from '../identity/aid.ts';
+import { dueRows } from './due-rows.ts';
 import { aidFromRow, flagOf, integerOf, orNull, textOf, wordOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
@@ -67,9 +69,17 @@ function mostFrequent(offers: readonly { readonly peer: Aid }[]): Aid | undefine
 
 export class FileOfferStore {
   readonly #store: Store;
+  /** The offers with a peer that does not know the outcome yet, by peer. */
+  readonly endings: DueTable<FileOfferRow>;
 
   constructor(store: Store) {
     this.#store = store;
+    this.endings = dueRows(
+      store,
+      { table: 'file_offers', dueAt: 'tell_at', id: "aid || ' ' || id", key: 'peer' },
+      offerOf,
+      ({ aid, id }, at) => this.scheduleNotification(aid, id, at),
+    );
   }
 
   /** Stores a new offer. False if its agent is not registered here or already has an offer with this ID. */
@@ -208,16 +218,6 @@ export class FileOfferStore {
       SELECT * FROM file_offers WHERE state = 'open' AND expires_at <= ${now} ORDER BY expires_at LIMIT ${limit}`.map(
       offerOf,
     );
-  }
-
-  /**
-   * Offers with a due notification of the peer, up to `limit`.
-   * @param maxWaitMs longest wait for an attempt. A later time was set by a clock that was ahead
-   */
-  dueNotifications(now: number, maxWaitMs: number, limit: number): FileOfferRow[] {
-    return this.#store.all`
-      SELECT * FROM file_offers WHERE tell_at <= ${now} OR tell_at > ${now + maxWaitMs}
-      ORDER BY tell_at LIMIT ${limit}`.map(offerOf);
   }
 
   /** Schedules the next notification of the peer; null: none is needed. */
