@@ -56,7 +56,7 @@ const RULES: readonly Rule[] = [
   },
   {
     name: 'only the composition root imports an adapter of the transport',
-    from: /^src\/(?!network\/transport\/|network\/reachability\/udp-fallback\.ts|daemon\/)/,
+    from: /^src\/(?!network\/transport\/|daemon\/)/,
     to: '^src/network/transport/[^/]+/',
   },
   {

@@ -311,7 +311,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
   const fallback = new UdpFallback({
     clock,
     log,
-    tls,
+    borrowing: tls,
     records,
     endpoint,
     pool,
@@ -320,7 +320,6 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     isAllowed: () => parts.hasTls && !configuration.current.disable_relay,
     isIpv6Only: () => isIpv6Only(parts.interfaceAddresses()),
     lacksListenAddress: () => parts.listenHosts.missing().length > 0,
-    hasProxy: () => tls.hasProxy,
     onSwitch: () => {
       parts.onNetwork();
       onOtherNetwork();

@@ -23,9 +23,13 @@ import { race } from '../peers/dial.ts';
 import type { PeerTable } from '../peers/peer-table.ts';
 import { apartFirst } from '../records/node-address.ts';
 import type { RecordDht } from '../records/record-dht.ts';
-import type { UdpOverTls } from '../transport/tls/client.ts';
-import { TlsFailure, type TlsFailureCode } from '../transport/tls/failure.ts';
-import type { TlsSession, TlsTarget } from '../transport/tls/session.ts';
+import {
+  type Borrowing,
+  HelperFailure,
+  type HelperFailureCode,
+  type HelperSession,
+  type HelperTarget,
+} from '../transport/borrowing.ts';
 import type { Endpoint } from '../transport/types.ts';
 import type { StoredHelper } from './helper-store.ts';
 
@@ -83,7 +87,7 @@ export interface UdpFallbackStatus {
   readonly proxy: string | null;
   /** True if something on the way decrypts TLS. Connections inside stay encrypted end to end. */
   readonly isInspected: boolean;
-  readonly error: { readonly code: TlsFailureCode; readonly message: string } | null;
+  readonly error: { readonly code: HelperFailureCode; readonly message: string } | null;
 }
 
 /** Finds out the key and QUIC address of nodes: over UDP or TLS, or over UDP only. */
@@ -99,25 +103,7 @@ interface Candidate extends Address {
 interface UdpFallbackParts {
   readonly clock: Clock;
   readonly log: Log;
-  readonly tls: Pick<
-    UdpOverTls,
-    | 'session'
-    | 'spare'
-    | 'isActive'
-    | 'carriesIpv6'
-    | 'open'
-    | 'reopen'
-    | 'use'
-    | 'keepSpare'
-    | 'dropSpare'
-    | 'moveToSpare'
-    | 'trialSocket'
-    | 'silent'
-    | 'leave'
-    | 'disconnect'
-    | 'moved'
-    | 'lost'
-  >;
+  readonly borrowing: Borrowing;
   readonly records: Pick<
     RecordDht,
     | 'lastAnswerAt'
@@ -144,8 +130,6 @@ interface UdpFallbackParts {
   readonly isIpv6Only: () => boolean;
   /** True if this machine has lost the address that it listens on. */
   readonly lacksListenAddress: () => boolean;
-  /** True if the user has set an HTTP proxy. */
-  readonly hasProxy: () => boolean;
   /** The addresses of this node outside have changed. */
   readonly onSwitch: () => void;
 }
@@ -159,7 +143,7 @@ export class UdpFallback implements Component {
   #state: UdpFallbackStatus['state'] = 'udp';
   #since: number;
   #trouble: UdpTrouble | null = null;
-  #failure: TlsFailure | null = null;
+  #failure: HelperFailure | null = null;
   /** Earlier answers over UDP do not count. Unix milliseconds. */
   #checkedFrom: number;
   #failures = 0;
@@ -201,19 +185,19 @@ export class UdpFallback implements Component {
   }
 
   async start(): Promise<void> {
-    const { clock, log, tls, records } = this.#parts;
+    const { clock, log, borrowing, records } = this.#parts;
     const onError = (error: unknown): void => log.warn({ error }, 'UDP over TLS: a check failed');
     this.#rounds = every(clock, { firstMs: this.#waitMs, periodMs: UDP_RETRY_MS, onError }, () => this.#round());
-    tls.moved.add(() => this.#onMoved());
-    tls.lost.add((failure) => this.#onLost(failure));
-    tls.silent.add(() => this.#onSilent());
+    borrowing.moved.add(() => this.#onMoved());
+    borrowing.lost.add((failure) => this.#onLost(failure));
+    borrowing.silent.add(() => this.#onSilent());
     // After the login of a portal, nodes answer before the next round.
     this.#stopListening = records.onReachability(() => {
       if ((this.#state === 'failed' || this.#state === 'off') && this.#trouble === 'udp_silent' && this.#isAnswered)
         this.#rounds?.soon();
     });
     this.#leave = records.onReachability(() => {
-      if (!this.#lacksTargets || !tls.isActive) return;
+      if (!this.#lacksTargets || !borrowing.isActive) return;
       this.#spareSearchAt = 0;
       this.#rounds?.soon();
     });
@@ -226,11 +210,11 @@ export class UdpFallback implements Component {
     this.#rounds?.stop();
     this.#nextTrial?.cancel();
     this.#leave();
-    this.#parts.tls.disconnect();
+    this.#parts.borrowing.disconnect();
   }
 
   status(): UdpFallbackStatus {
-    const { session, spare } = this.#parts.tls;
+    const { session, spare } = this.#parts.borrowing;
     const isUsed = session !== null && this.#state === 'tls';
     // A helper that forwards nothing remains connected until another one is found.
     return {
@@ -255,15 +239,15 @@ export class UdpFallback implements Component {
 
   /** To be called after a change of network. */
   onNetwork(): void {
-    this.#parts.tls.reopen();
+    this.#parts.borrowing.reopen();
     this.#expiries = [];
     this.check();
   }
 
   /** To be called when all nodes have fallen silent, and requests leave from a new port. */
   onSilence(): void {
-    const tryAt = this.#parts.tls.isActive && this.#trouble === 'flows_expire' ? this.#udpTryAt : 0;
-    this.#wasSilent = !this.#parts.tls.isActive;
+    const tryAt = this.#parts.borrowing.isActive && this.#trouble === 'flows_expire' ? this.#udpTryAt : 0;
+    this.#wasSilent = !this.#parts.borrowing.isActive;
     this.check();
     this.#udpTryAt = tryAt;
   }
@@ -283,7 +267,7 @@ export class UdpFallback implements Component {
    * node answers over UDP meanwhile, TLS is not used.
    */
   get #waitMs(): number {
-    return this.#parts.hasProxy() || this.#parts.isIpv6Only() ? 0 : UDP_WAIT_MS;
+    return this.#parts.borrowing.hasProxy || this.#parts.isIpv6Only() ? 0 : UDP_WAIT_MS;
   }
 
   /**
@@ -347,10 +331,10 @@ export class UdpFallback implements Component {
 
   /** @returns milliseconds until the next round */
   async #round(): Promise<number> {
-    this.#parts.tls.carriesIpv6 = !this.#parts.isIpv6Only();
-    const { tls, isAllowed } = this.#parts;
-    if (tls.isActive && isAllowed()) return await this.#whileOnTls();
-    if (tls.isActive) this.#goBack();
+    this.#parts.borrowing.carriesIpv6 = !this.#parts.isIpv6Only();
+    const { borrowing, isAllowed } = this.#parts;
+    if (borrowing.isActive && isAllowed()) return await this.#whileOnTls();
+    if (borrowing.isActive) this.#goBack();
     const trouble = (await this.#troubleOfUdp()) ?? this.#troubleOfFlows();
     this.#trouble = trouble;
     this.#isChecked = true;
@@ -379,9 +363,9 @@ export class UdpFallback implements Component {
   }
 
   async #whileOnTls(): Promise<number> {
-    const { tls, clock } = this.#parts;
+    const { borrowing, clock } = this.#parts;
     const now = clock.monotonic();
-    if (tls.spare === null && now >= this.#spareSearchAt) detach(this.#findSpare());
+    if (borrowing.spare === null && now >= this.#spareSearchAt) detach(this.#findSpare());
     if (now >= this.#udpTryAt) {
       if (await this.#udpWorks()) {
         this.#goBack();
@@ -390,7 +374,7 @@ export class UdpFallback implements Component {
       this.#planUdp();
       this.#tryHelpers();
     }
-    const nextAt = tls.spare === null ? Math.min(this.#udpTryAt, this.#spareSearchAt) : this.#udpTryAt;
+    const nextAt = borrowing.spare === null ? Math.min(this.#udpTryAt, this.#spareSearchAt) : this.#udpTryAt;
     return Math.max(0, nextAt - clock.monotonic());
   }
 
@@ -409,8 +393,8 @@ export class UdpFallback implements Component {
 
   /** Tries the ports of the helper in use and of the spare, unless it happens. */
   #tryHelpers(): void {
-    const { tls, clock, log } = this.#parts;
-    if (this.#trial !== null || !tls.isActive) return;
+    const { borrowing, clock, log } = this.#parts;
+    if (this.#trial !== null || !borrowing.isActive) return;
     this.#triedAt = clock.monotonic();
     this.#trial = this.#compareHelpers()
       .catch((error: unknown) => log.warn({ error }, 'UDP over TLS: a trial of the helpers failed'))
@@ -421,30 +405,30 @@ export class UdpFallback implements Component {
 
   /** Moves to the spare if the helper in use forwards nothing, or is much slower. */
   async #compareHelpers(): Promise<void> {
-    const { tls, log } = this.#parts;
-    const { session: main } = tls;
+    const { borrowing, log } = this.#parts;
+    const { session: main } = borrowing;
     if (main === null) return;
     const using = this.#roundTrip(main);
-    const mine = tls.spare === null ? await using : null;
+    const mine = borrowing.spare === null ? await using : null;
     if (mine?.ms === null) await this.#findSpare();
-    const { spare } = tls;
+    const { spare } = borrowing;
     const [own, others] = await Promise.all([using, spare === null ? null : this.#roundTrip(spare)]);
-    if (tls.session !== main || !tls.isActive || this.#end.signal.aborted) return;
+    if (borrowing.session !== main || !borrowing.isActive || this.#end.signal.aborted) return;
     if (own.ms !== null) this.#noteForwarding();
     if (spare !== null && others !== null && others.ms === null && others.asked >= MIN_SILENT_NODES) {
       this.#shun(spare);
-      if (tls.spare === spare) tls.dropSpare();
+      if (borrowing.spare === spare) borrowing.dropSpare();
       this.#spareSearchAt = 0;
       this.#rounds?.soon();
     }
     const isBetter =
       others !== null && others.ms !== null && (own.ms === null || own.ms > FASTER * others.ms + FASTER_MS);
-    if (isBetter && tls.spare === spare) {
+    if (isBetter && borrowing.spare === spare) {
       const helper = formatAddress(main.target);
       if (own.ms === null) this.#shun(main);
       log.info({ helper, ms: own.ms, spareMs: others.ms }, 'UDP over TLS: the spare is used, because it is better');
       this.#noteForwarding();
-      tls.moveToSpare();
+      borrowing.moveToSpare();
     } else if (own.ms === null && own.asked >= MIN_SILENT_NODES) this.#noteDead(main);
   }
 
@@ -456,22 +440,22 @@ export class UdpFallback implements Component {
   }
 
   /** The helper in use forwards nothing, and there is no better one. */
-  #noteDead({ target }: TlsSession): void {
+  #noteDead({ target }: HelperSession): void {
     const { log } = this.#parts;
     const text = `The helper ${formatAddress(target)} forwards nothing: no node answers through its UDP ports. Allow outgoing UDP there, or join through another node.`;
     if (this.#failure?.failure !== 'forwards_nothing') log.warn({}, text);
-    this.#failure = new TlsFailure('forwards_nothing', text);
+    this.#failure = new HelperFailure('forwards_nothing', text);
     this.#set('failed');
     this.#udpTryAt = Math.min(this.#udpTryAt, this.#parts.clock.monotonic() + MIN_UDP_RETRY_MS);
     this.#rounds?.soon();
   }
 
   /** How fast the first of some nodes answers through the ports of a helper. The helper itself does not count. */
-  async #roundTrip(session: TlsSession): Promise<{ readonly asked: number; readonly ms: number | null }> {
-    const { tls, records, clock } = this.#parts;
+  async #roundTrip(session: HelperSession): Promise<{ readonly asked: number; readonly ms: number | null }> {
+    const { borrowing, records, clock } = this.#parts;
     const nodes = this.#probed(({ host }) => host !== session.host && host !== session.target.host);
     if (nodes.length === 0) return { asked: 0, ms: null };
-    const port = records.openPortAt(tls.trialSocket(session));
+    const port = records.openPortAt(borrowing.trialSocket(session));
     const startedAt = clock.monotonic();
     const answers = nodes.map(async (node) => {
       if ((await port.identify(node)) === null) throw new SvcError('timeout');
@@ -487,7 +471,7 @@ export class UdpFallback implements Component {
     }
   }
 
-  #shun({ target, host, hello }: TlsSession): void {
+  #shun({ target, host, hello }: HelperSession): void {
     for (const name of [target.host, host, toHex(hello.nodeKey)]) if (name !== null) this.#shunned.set(name, true);
   }
 
@@ -626,16 +610,16 @@ export class UdpFallback implements Component {
       () => false,
     );
     await port.close();
-    if (!isAnswered || this.#parts.tls.isActive || this.#end.signal.aborted) return;
+    if (!isAnswered || this.#parts.borrowing.isActive || this.#end.signal.aborted) return;
     search.abort(new SvcError('cancelled'));
     this.#rounds?.soon();
   }
 
   /** Uses UDP again. TLS ends when open streams have moved. */
   #goBack(): void {
-    const { tls, log, clock } = this.#parts;
+    const { borrowing, log, clock } = this.#parts;
     log.info({}, 'UDP works again, and is used instead of TLS');
-    tls.leave();
+    borrowing.leave();
     this.#set('udp');
     this.#failure = null;
     this.#checkedFrom = clock.now();
@@ -646,23 +630,23 @@ export class UdpFallback implements Component {
 
   /** Moves the connections over borrowed ports to UDP, then closes the ports. */
   #replacePorts(): void {
-    const { tls, pool, onSwitch, clock } = this.#parts;
+    const { borrowing, pool, onSwitch, clock } = this.#parts;
     this.#hasPorts = false;
     onSwitch();
     const until = clock.monotonic() + DRAIN_MS;
     const look = (): void => {
-      if (tls.isActive || this.#end.signal.aborted) return;
+      if (borrowing.isActive || this.#end.signal.aborted) return;
       if (pool.usesBorrowedPorts && clock.monotonic() < until) clock.after(DRAIN_LOOK_MS, look);
       // Streams that have not moved end in order.
-      else detach(pool.leaveBorrowedPorts(true).then(() => (tls.isActive ? undefined : tls.disconnect())));
+      else detach(pool.leaveBorrowedPorts(true).then(() => (borrowing.isActive ? undefined : borrowing.disconnect())));
     };
-    detach(pool.leaveBorrowedPorts(tls.session === null).then(look));
+    detach(pool.leaveBorrowedPorts(borrowing.session === null).then(look));
   }
 
   /** The last helper is lost. Until another one is found, datagrams use UDP, which may work by now. */
-  #onLost(failure: TlsFailure): void {
-    const { tls, clock } = this.#parts;
-    tls.leave();
+  #onLost(failure: HelperFailure): void {
+    const { borrowing, clock } = this.#parts;
+    borrowing.leave();
     this.#failure = failure;
     if (this.#trouble !== 'flows_expire') this.#checkedFrom = clock.now();
     this.#rounds?.soon();
@@ -688,7 +672,7 @@ export class UdpFallback implements Component {
   }
 
   /** TCP addresses to try, in order: two networks first, and port 443 first. */
-  #targets(except: TlsSession | null): TlsTarget[] {
+  #targets(except: HelperSession | null): HelperTarget[] {
     const { isOwnHost } = this.#parts;
     const all = this.#candidates();
     const trusted = all.filter((candidate) => !this.#isShunned(candidate));
@@ -703,7 +687,7 @@ export class UdpFallback implements Component {
     const avoided = except?.host === null || except === null ? [] : [{ host: except.host, port: 0 }];
     const ordered = apartFirst([...avoided, ...others], isOwnHost).filter((one): one is Candidate => 'ports' in one);
     const [leading, later] = [ordered.slice(0, 2), ordered.slice(2)];
-    const ofRound = (all: readonly Candidate[]): TlsTarget[] =>
+    const ofRound = (all: readonly Candidate[]): HelperTarget[] =>
       [0, 1, 2].flatMap((round) =>
         all.flatMap(({ host, ports, nodeKey }) => {
           const port = ports[round];
@@ -713,19 +697,19 @@ export class UdpFallback implements Component {
     return [...ofRound(leading), ...ofRound(later)].slice(0, MAX_TARGETS);
   }
 
-  /** The first helper that answers. @throws TlsFailure of the most telling failure, or the reason of a signal */
-  async #openAny(targets: readonly TlsTarget[], ended: AbortSignal | null): Promise<TlsSession> {
-    const { tls, clock, log } = this.#parts;
-    const failures: TlsFailure[] = [];
+  /** The first helper that answers. @throws HelperFailure of the most telling failure, or the reason of a signal */
+  async #openAny(targets: readonly HelperTarget[], ended: AbortSignal | null): Promise<HelperSession> {
+    const { borrowing, clock, log } = this.#parts;
+    const failures: HelperFailure[] = [];
     const runners = targets.map((target, i) => ({
       afterMs: i * STAGGER_MS,
       run: async (signal: AbortSignal) => {
         try {
-          const session = await tls.open(target, signal);
+          const session = await borrowing.open(target, signal);
           this.#keys.set(target.host, session.hello.nodeKey);
           return session;
         } catch (error) {
-          if (error instanceof TlsFailure) failures.push(error);
+          if (error instanceof HelperFailure) failures.push(error);
           log.debug({ helper: formatAddress(target), error }, 'UDP over TLS: a node does not lend ports');
           throw error;
         }
@@ -741,22 +725,22 @@ export class UdpFallback implements Component {
 
   /** True if borrowed ports are used now. */
   async #connect(): Promise<boolean> {
-    const { tls, log, records, onSwitch, pool } = this.#parts;
+    const { borrowing, log, records, onSwitch, pool } = this.#parts;
     const targets = this.#targets(null);
     if (targets.length === 0) return false;
     if (this.#state !== 'failed') this.#set('connecting');
-    let session: TlsSession;
+    let session: HelperSession;
     const search = new AbortController();
-    if (!tls.isActive && this.#trouble === 'udp_silent')
+    if (!borrowing.isActive && this.#trouble === 'udp_silent')
       this.#watchUdp(search).catch((error: unknown) => log.debug({ error }, 'UDP cannot be tried beside TLS'));
     try {
       session = await this.#openAny(targets, search.signal);
     } catch (error) {
       if (this.#end.signal.aborted || search.signal.aborted) return false;
       const isNews =
-        !(error instanceof TlsFailure) || error.failure !== this.#failure?.failure || this.#state !== 'failed';
+        !(error instanceof HelperFailure) || error.failure !== this.#failure?.failure || this.#state !== 'failed';
       this.#failure =
-        error instanceof TlsFailure ? error : new TlsFailure('lost', 'No helper can be reached over TLS.', error);
+        error instanceof HelperFailure ? error : new HelperFailure('lost', 'No helper can be reached over TLS.', error);
       if (isNews)
         log.warn(
           { cause: this.#failure.failure, trouble: this.#trouble },
@@ -768,12 +752,12 @@ export class UdpFallback implements Component {
     }
     this.#failure = null;
     this.#failures = 0;
-    if (!tls.isActive && this.#trouble === 'udp_silent' && this.#isAnswered) {
+    if (!borrowing.isActive && this.#trouble === 'udp_silent' && this.#isAnswered) {
       session.close();
       this.#rounds?.soon();
       return false;
     }
-    tls.use(session);
+    borrowing.use(session);
     this.#hasPorts = true;
     this.#set('tls');
     this.#planUdp();
@@ -793,8 +777,8 @@ export class UdpFallback implements Component {
   }
 
   async #findSpare(): Promise<void> {
-    const { tls, clock } = this.#parts;
-    const main = tls.session;
+    const { borrowing, clock } = this.#parts;
+    const main = borrowing.session;
     this.#lacksTargets = this.#targets(main).length === 0;
     const firstMs = this.#lacksTargets ? MIN_UDP_RETRY_MS : MIN_SPARE_PAUSE_MS;
     this.#spareSearchAt = clock.monotonic() + backoff({ firstMs, maxMs: MAX_SPARE_PAUSE_MS }, ++this.#spareFailures);
@@ -805,8 +789,8 @@ export class UdpFallback implements Component {
       if (targets.length === 0) return;
       const session = await this.#openAny(targets, null);
       const { asked, ms } = await this.#roundTrip(session);
-      const isSame = equalBytes(session.hello.nodeKey, tls.session?.hello.nodeKey ?? new Uint8Array());
-      if (!tls.isActive || isSame || this.#end.signal.aborted) return session.close();
+      const isSame = equalBytes(session.hello.nodeKey, borrowing.session?.hello.nodeKey ?? new Uint8Array());
+      if (!borrowing.isActive || isSame || this.#end.signal.aborted) return session.close();
       if (asked >= MIN_SILENT_NODES && ms === null) {
         this.#shun(session);
         session.close();
@@ -815,7 +799,7 @@ export class UdpFallback implements Component {
         return;
       }
       this.#spareFailures = 0;
-      tls.keepSpare(session);
+      borrowing.keepSpare(session);
       this.#tryHelpers();
     } catch {
       // It is searched again later.
@@ -823,7 +807,7 @@ export class UdpFallback implements Component {
   }
 
   /** Nodes that a helper knows. */
-  async #neighborsOf({ target, host }: TlsSession): Promise<readonly Address[]> {
+  async #neighborsOf({ target, host }: HelperSession): Promise<readonly Address[]> {
     const contact = this.#candidates().find((one) => one.host === target.host);
     if (contact === undefined || host === null) return [];
     const port = this.#parts.records.openPort(4);
@@ -845,7 +829,7 @@ export class UdpFallback implements Component {
 }
 
 /** Failures from the most to the least specific. */
-const TELLING: readonly TlsFailureCode[] = [
+const TELLING: readonly HelperFailureCode[] = [
   'proxy_invalid',
   'proxy_not_used',
   'proxy_command_failed',
@@ -869,6 +853,6 @@ const TELLING: readonly TlsFailureCode[] = [
   'tcp_silent',
 ];
 
-function mostTelling(failures: readonly TlsFailure[]): TlsFailure | undefined {
+function mostTelling(failures: readonly HelperFailure[]): HelperFailure | undefined {
   return failures.toSorted((a, b) => TELLING.indexOf(a.failure) - TELLING.indexOf(b.failure))[0];
 }

@@ -10,9 +10,10 @@ import { silentLog } from '../../../src/foundation/log.ts';
 import { UDP_WAIT_MS, UdpFallback } from '../../../src/network/reachability/udp-fallback.ts';
 import { networkTag } from '../../../src/network/records/node-address.ts';
 import type { DhtPeer } from '../../../src/network/records/types.ts';
+import type { HelperTarget } from '../../../src/network/transport/borrowing.ts';
 import { UdpOverTls } from '../../../src/network/transport/tls/client.ts';
 import { Proxies } from '../../../src/network/transport/tls/proxy.ts';
-import { TlsSession, type TlsTarget } from '../../../src/network/transport/tls/session.ts';
+import { TlsSession } from '../../../src/network/transport/tls/session.ts';
 import { decodeBatch, encodeEntry, type HelperHello, TLS_STATUS } from '../../../src/network/transport/tls/wire.ts';
 import type { BorrowedPort, UdpSocket } from '../../../src/network/transport/udp-socket.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -66,7 +67,7 @@ class Helper {
     });
   }
 
-  async open(target: TlsTarget, signal: AbortSignal): Promise<TlsSession> {
+  async open(target: HelperTarget, signal: AbortSignal): Promise<TlsSession> {
     const { clock } = this.#internet;
     await new Promise<void>((resolve, reject) => {
       signal.addEventListener('abort', () => reject(abortError(signal)), { once: true });
@@ -154,7 +155,7 @@ class Node {
     this.fallback = new UdpFallback({
       clock,
       log: silentLog,
-      tls: this.tls,
+      borrowing: this.tls,
       records: {
         lastAnswerAt: NEVER,
         lastPublicAnswerAt: NEVER,
@@ -178,7 +179,6 @@ class Node {
       isAllowed: () => true,
       isIpv6Only: () => false,
       lacksListenAddress: () => false,
-      hasProxy: () => false,
       onSwitch: () => this.#send(`publish ${name}`, DIRECTORY),
     });
   }

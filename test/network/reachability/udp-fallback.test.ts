@@ -17,8 +17,12 @@ import {
   UdpFallback,
 } from '../../../src/network/reachability/udp-fallback.ts';
 import type { DhtPeer } from '../../../src/network/records/types.ts';
-import { TlsFailure, type TlsFailureCode } from '../../../src/network/transport/tls/failure.ts';
-import type { TlsSession, TlsTarget } from '../../../src/network/transport/tls/session.ts';
+import {
+  HelperFailure,
+  type HelperFailureCode,
+  type HelperSession,
+  type HelperTarget,
+} from '../../../src/network/transport/borrowing.ts';
 import type { Connection } from '../../../src/network/transport/types.ts';
 import { stubSession } from '../../support/stub-session.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -28,7 +32,7 @@ const NEVER = Number.NEGATIVE_INFINITY;
 const [FIRST, SECOND] = ['203.0.113.1:4121', '198.51.100.1:4121'] as const;
 const STAGGER_MS = 300;
 
-function keyOf(target: TlsTarget): Uint8Array {
+function keyOf(target: HelperTarget): Uint8Array {
   return new Uint8Array(32).fill(Number(target.host.split('.')[1] ?? 1));
 }
 
@@ -37,7 +41,7 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
   const clock = new TestClock();
   const state = {
     /** Answers of a TCP address over TLS: a failure, or a pending one. Default: a helper. */
-    answers: new Map<string, TlsFailureCode | 'pending'>(),
+    answers: new Map<string, HelperFailureCode | 'pending'>(),
     hasUdp: false,
     hasQuic: true,
     /** Only short packets pass. */
@@ -69,16 +73,19 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
   const listed = contacts.map((text) => parseContact(text)).filter((contact) => contact !== null);
   const addresses = (contact: NodeContact): Address[] => (/\d$/.test(contact.host) ? [contact] : []);
   const nodes = (): Address[] => listed.flatMap(addresses);
-  const closed = new Set<TlsSession>();
+  const closed = new Set<HelperSession>();
   const tls = {
-    session: null as TlsSession | null,
-    spare: null as TlsSession | null,
+    session: null as HelperSession | null,
+    spare: null as HelperSession | null,
     isActive: false,
+    get hasProxy() {
+      return state.hasProxy;
+    },
     carriesIpv6: true,
     moved: new Listeners<[]>(),
-    lost: new Listeners<[TlsFailure]>(),
+    lost: new Listeners<[HelperFailure]>(),
     silent: new Listeners<[]>(),
-    trialSocket: (session: TlsSession) => session as never,
+    trialSocket: (session: HelperSession) => session as never,
     moveToSpare: () => {
       log.push(`move to ${tls.spare === null ? 'none' : formatAddress(tls.spare.target)}`);
       Object.assign(tls, { session: tls.spare, spare: null });
@@ -88,7 +95,7 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
       log.push('drop spare');
       tls.spare = null;
     },
-    open: async (target: TlsTarget, signal: AbortSignal): Promise<TlsSession> => {
+    open: async (target: HelperTarget, signal: AbortSignal): Promise<HelperSession> => {
       const name = formatAddress(target);
       log.push(`open ${name}`);
       const answer = state.answers.get(name);
@@ -96,20 +103,20 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
         await new Promise((_resolve, reject) =>
           signal.addEventListener('abort', () => reject(new SvcError('cancelled'))),
         );
-      else if (answer !== undefined) throw new TlsFailure(answer, answer);
-      const session: TlsSession = {
+      else if (answer !== undefined) throw new HelperFailure(answer, answer);
+      const session: HelperSession = {
         ...{ target, host: /\d$/.test(target.host) ? target.host : '192.0.2.9', proxy: null, isInspected: false },
         hello: { nodeKey: keyOf(target), isResumed: false },
         close: () => void closed.add(session),
-      } as unknown as TlsSession;
+      };
       return session;
     },
     reopen: () => void log.push('reopen'),
-    use: (session: TlsSession) => {
+    use: (session: HelperSession) => {
       log.push(`use ${formatAddress(session.target)}`);
       Object.assign(tls, { session, isActive: true });
     },
-    keepSpare: (session: TlsSession) => {
+    keepSpare: (session: HelperSession) => {
       log.push(`spare ${formatAddress(session.target)}`);
       tls.spare = session;
     },
@@ -129,7 +136,7 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
   const fallback = new UdpFallback({
     clock,
     log: silentLog,
-    tls,
+    borrowing: tls,
     records: {
       get lastAnswerAt() {
         return state.isLanAnswering || state.hasUdp ? clock.now() : NEVER;
@@ -151,7 +158,7 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
       addNode: (address) => void log.push(`add ${formatAddress(address)}`),
       openPort: () => ({ neighbors: async () => state.named, close: async () => {} }) as never,
       openPortAt: (socket) => {
-        const { host } = (socket as unknown as TlsSession).target;
+        const { host } = (socket as unknown as HelperSession).target;
         return {
           identify: async (address: Address) => {
             const ms = state.roundTrips.has(host) ? state.roundTrips.get(host) : 0;
@@ -188,7 +195,6 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
     isAllowed: () => state.isAllowed,
     isIpv6Only: () => state.isIpv6Only,
     lacksListenAddress: () => state.lacksAddress,
-    hasProxy: () => state.hasProxy,
     onSwitch: () => void log.push('switch'),
   });
   t.after(() => fallback.stop());
@@ -520,7 +526,7 @@ test('when the last helper is lost, another one is found, and UDP is tried too',
   for (const name of ['203.0.113.1', '198.51.100.1'])
     for (const port of [443, 4121]) state.answers.set(`${name}:${port}`, 'tcp_refused');
   tls.session = null;
-  tls.lost.notify(new TlsFailure('tcp_refused', 'gone'));
+  tls.lost.notify(new HelperFailure('tcp_refused', 'gone'));
   await clock.run(0);
   assert.deepEqual([lines().length, summary()[0]], [4, 'failed']);
   state.answers.delete('198.51.100.1:443');
@@ -544,7 +550,7 @@ test('when the last helper is lost, an answer over UDP ends the search for anoth
     for (const port of [443, 4121]) state.answers.set(`${name}:${port}`, 'pending');
   state.hasUdp = true;
   tls.session = null;
-  tls.lost.notify(new TlsFailure('lost', 'gone'));
+  tls.lost.notify(new HelperFailure('lost', 'gone'));
   await clock.run(0);
   await clock.run(0);
   assert.deepEqual(summary(), ['udp', null, null, null]);

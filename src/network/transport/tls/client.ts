@@ -2,6 +2,7 @@
  * UDP over TLS, for a node whose own UDP does not work: it borrows UDP ports of a helper. A second helper in another
  * network is the spare. If the connection is lost, it is opened again with the resume token, so the ports stay.
  */
+
 import { isIPv4 } from 'node:net';
 import type { WebSocket } from 'ws';
 import { type Address, formatAddress } from '../../../foundation/address.ts';
@@ -10,11 +11,12 @@ import { detach } from '../../../foundation/detached.ts';
 import { canonicalIp, IP_SCOPE, type IpScope, ipScope } from '../../../foundation/ip.ts';
 import { Listeners } from '../../../foundation/listeners.ts';
 import type { Log } from '../../../foundation/log.ts';
-import type { BorrowedPort, UdpSocket } from '../udp-socket.ts';
+import { type Borrowing, HelperFailure, type HelperFailureCode, type HelperTarget } from '../borrowing.ts';
+import type { BorrowedPort, BorrowedPorts, UdpSocket } from '../udp-socket.ts';
 import type { TlsRoute } from './connect.ts';
-import { TlsFailure, type TlsFailureCode, tlsFailure } from './failure.ts';
+import { tlsFailure } from './failure.ts';
 import type { Proxies } from './proxy.ts';
-import { openLaneEnd, type TlsIdentity, TlsSession, type TlsTarget } from './session.ts';
+import { openLaneEnd, type TlsIdentity, TlsSession } from './session.ts';
 import { TrialSocket } from './trial-socket.ts';
 import { type CarriedDatagram, closingEntry, MAX_CARRIED_BYTES, MAX_LENT_NUMBER } from './wire.ts';
 
@@ -24,7 +26,7 @@ const RESUMABLE_MS = 30_000;
 const RECONNECT_MS = 2_500;
 
 /** Failures of connections without a proxy. */
-const UNREACHED: ReadonlySet<TlsFailureCode> = new Set(['name_unresolved', 'tcp_refused', 'tcp_silent']);
+const UNREACHED: ReadonlySet<HelperFailureCode> = new Set(['name_unresolved', 'tcp_refused', 'tcp_silent']);
 
 /** One borrowed port. Its number is used again last, because late datagrams may still arrive. */
 class Port implements BorrowedPort {
@@ -78,13 +80,10 @@ interface UdpOverTlsParts {
   readonly reachableForms?: (target: Address) => Promise<readonly Address[]>;
 }
 
-export class UdpOverTls {
-  /** The ports have new addresses outside: connections through them are dead. */
+export class UdpOverTls implements Borrowing, BorrowedPorts {
   readonly moved: Listeners<[]> = new Listeners();
-  /** No other node has answered through the ports for a while. */
   readonly silent: Listeners<[]> = new Listeners();
-  /** The last helper is lost. */
-  readonly lost: Listeners<[TlsFailure]> = new Listeners();
+  readonly lost: Listeners<[HelperFailure]> = new Listeners();
   readonly #parts: UdpOverTlsParts;
   readonly #ports = new Map<number, Port>();
   readonly #free: number[] = Array.from({ length: MAX_LENT_NUMBER - 1 }, (_, i) => i + 1);
@@ -95,7 +94,6 @@ export class UdpOverTls {
   /** Aborted when another connection is used meanwhile; null unless a connection is opened again. */
   #reconnecting: AbortController | null = null;
   #isActive = false;
-  /** False if only IPv4 needs a helper, because this machine has IPv6 only. */
   carriesIpv6 = true;
   /** The narrowest addresses that are carried. */
   #scope: IpScope = IP_SCOPE.public;
@@ -104,7 +102,6 @@ export class UdpOverTls {
     this.#parts = parts;
   }
 
-  /** The connection in use; null without one, and while it is opened again. */
   get session(): TlsSession | null {
     return this.#main;
   }
@@ -113,7 +110,6 @@ export class UdpOverTls {
     return this.#spare;
   }
 
-  /** True if the user has set an HTTP proxy. */
   get hasProxy(): boolean {
     return this.#parts.proxies.isSet;
   }
@@ -123,13 +119,12 @@ export class UdpOverTls {
     return this.#parts.proxies.isPlainOnly;
   }
 
-  /** True while new datagrams go over TLS. Borrowed ports stay open until `disconnect`. */
   get isActive(): boolean {
     return this.#isActive;
   }
 
-  /** True if datagrams to an IP address go over TLS: addresses that reach at least as far as the helper's. */
   carries(host: string): boolean {
+    // Addresses that reach at least as far as the helper's.
     return this.#isActive && ipScope(host) >= this.#scope && (this.carriesIpv6 || !host.includes(':'));
   }
 
@@ -139,11 +134,7 @@ export class UdpOverTls {
     return session?.target.host === host && session.host !== null && isIPv4(session.host) ? session.host : null;
   }
 
-  /**
-   * Connects to a helper, and closes nothing. Resumes the ports of a connection that was just lost.
-   * @throws TlsFailure, or the signal's reason
-   */
-  async open(target: TlsTarget, signal: AbortSignal): Promise<TlsSession> {
+  async open(target: HelperTarget, signal: AbortSignal): Promise<TlsSession> {
     const { identity, clock } = this.#parts;
     const route = await this.#routeTo(target);
     // Another node that states the key of a helper in use must not get a hello for it.
@@ -152,7 +143,7 @@ export class UdpOverTls {
     try {
       return await TlsSession.open({ target, route, identity, token: this.#tokenFor(target), inUse, signal }, clock);
     } catch (error) {
-      const isUnreached = error instanceof TlsFailure && UNREACHED.has(error.failure);
+      const isUnreached = error instanceof HelperFailure && UNREACHED.has(error.failure);
       if (!isUnreached || !this.#parts.proxies.isPlainOnly) throw error;
       throw tlsFailure('direct TCP fails, and only HTTP_PROXY is set', { to: formatAddress(target) }, error);
     }
@@ -163,7 +154,7 @@ export class UdpOverTls {
    * @throws as `open`
    */
   async openLaneEnd<T>(
-    target: TlsTarget,
+    target: HelperTarget,
     token: Uint8Array,
     signal: AbortSignal,
     make: (socket: WebSocket) => T,
@@ -173,25 +164,23 @@ export class UdpOverTls {
     return await openLaneEnd({ target, route, identity, token, signal }, clock, make);
   }
 
-  async #routeTo(target: TlsTarget): Promise<TlsRoute> {
+  async #routeTo(target: HelperTarget): Promise<TlsRoute> {
     const { proxies, ca, reachableForms } = this.#parts;
     const proxy = proxies.for(target);
     // The certificates of tls_ca sign that of an https:// proxy, or of one that inspects TLS.
     return { proxy, ca: proxy?.isSecure === true ? '' : ca(), addresses: (await reachableForms?.(target)) ?? [target] };
   }
 
-  #tokenFor(target: TlsTarget): Uint8Array | null {
+  #tokenFor(target: HelperTarget): Uint8Array | null {
     const isRecent = this.#last !== null && this.#parts.clock.monotonic() - this.#last.at < RESUMABLE_MS;
     const session = this.#main ?? (isRecent ? (this.#last?.session ?? null) : null);
     return session !== null && isAt(session, target) ? session.hello.resume : null;
   }
 
-  /** To be called after a change of network: the connection may be dead. */
   reopen(): void {
     if (this.#main !== null && this.#reconnecting === null) detach(this.#reconnect(this.#main));
   }
 
-  /** Later datagrams use this connection. */
   use(session: TlsSession): void {
     this.#isActive = true;
     this.#adopt(session);
@@ -214,25 +203,21 @@ export class UdpOverTls {
     detach(session.ended.then(() => this.#onEnded(session)));
   }
 
-  /** A socket that shows what a connection to a helper carries. */
   trialSocket(session: TlsSession): UdpSocket {
     return new TrialSocket(session.openTrial());
   }
 
-  /** Uses the spare in place of the current helper. */
   moveToSpare(): void {
     if (this.#spare === null) return;
     this.#adopt(this.#spare);
     this.moved.notify();
   }
 
-  /** Closes the spare. */
   dropSpare(): void {
     this.#spare?.close();
     this.#spare = null;
   }
 
-  /** Keeps a connection for the loss of the current one. */
   keepSpare(session: TlsSession): void {
     this.#spare?.close();
     this.#spare = session;
@@ -243,12 +228,10 @@ export class UdpOverTls {
     );
   }
 
-  /** New datagrams use UDP again. Connections through borrowed ports live on. */
   leave(): void {
     this.#isActive = false;
   }
 
-  /** Closes the borrowed ports and all connections to helpers. */
   disconnect(): void {
     this.#isActive = false;
     this.#last = null;
@@ -262,7 +245,6 @@ export class UdpOverTls {
     spare?.close();
   }
 
-  /** Opens a port of the helper with the first datagram. Null without a helper, or if its limit is reached. */
   borrow(): BorrowedPort | null {
     const limit = (this.#main ?? this.#last?.session)?.hello.ports ?? 0;
     const number = this.#ports.size < limit ? this.#free.shift() : undefined;
@@ -298,7 +280,7 @@ export class UdpOverTls {
     this.#reconnecting = controller;
     const { target, hello } = before;
     const timer = clock.after(RECONNECT_MS, () => controller.abort());
-    let failure: TlsFailure;
+    let failure: HelperFailure;
     try {
       const session = await this.open({ ...target, nodeKey: hello.nodeKey }, controller.signal);
       if (this.#reconnecting !== controller) return session.close();
@@ -308,9 +290,9 @@ export class UdpOverTls {
       return;
     } catch (error) {
       failure =
-        error instanceof TlsFailure
+        error instanceof HelperFailure
           ? error
-          : new TlsFailure('lost', `The connection to ${formatAddress(target)} was lost.`, error);
+          : new HelperFailure('lost', `The connection to ${formatAddress(target)} was lost.`, error);
     } finally {
       timer.cancel();
     }

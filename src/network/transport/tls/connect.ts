@@ -1,4 +1,5 @@
 /** Connects to a helper for UDP over TLS: TCP or a proxy, TLS, and the WebSocket upgrade (docs/protocol-tls.md, steps 1 and 2). */
+
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { connect as connectTcp, isIP, Socket } from 'node:net';
@@ -10,7 +11,8 @@ import { abortError } from '../../../foundation/deadline.ts';
 import { codeOf } from '../../../foundation/errors.ts';
 import { canonicalIp } from '../../../foundation/ip.ts';
 import { guard } from '../../../foundation/stream-listeners.ts';
-import { observedResponse, TlsFailure, tlsFailure } from './failure.ts';
+import { HelperFailure } from '../borrowing.ts';
+import { observedResponse, tlsFailure } from './failure.ts';
 import type { Proxy } from './proxy.ts';
 import {
   decodeNonce,
@@ -52,7 +54,7 @@ type Step = 'tcp' | 'proxy' | 'connect' | 'tls' | 'upgrade';
 /**
  * Connects to a helper. Aborting the signal closes everything.
  * @param onReached called when a proxy has accepted the connection, and connects
- * @throws TlsFailure, also if the signal aborts because of a timeout; or the signal's reason
+ * @throws HelperFailure, also if the signal aborts because of a timeout; or the signal's reason
  */
 export async function openTls(
   target: Address,
@@ -83,13 +85,13 @@ export async function openTls(
     return { ws, nonce, nodeKey, exporter: exporterOf(tls), ...names };
   } catch (error) {
     socket?.destroy();
-    if (error instanceof TlsFailure || !signal.aborted) throw error;
+    if (error instanceof HelperFailure || !signal.aborted) throw error;
     const reason = abortError(signal);
     throw reason.code === 'timeout' ? timeoutFailure(step, to, proxy) : reason;
   }
 }
 
-function timeoutFailure(step: Step, to: string, proxy: Proxy | null): TlsFailure {
+function timeoutFailure(step: Step, to: string, proxy: Proxy | null): HelperFailure {
   const facts = { to, ...proxy?.facts };
   if (step === 'tcp') return tlsFailure('TCP is silent', facts);
   if (step === 'proxy') return tlsFailure('TCP to the proxy is silent', facts);
@@ -124,7 +126,9 @@ async function reach(
 /** True if no proxy was there. One with a bad certificate was. */
 function isAbsence(error: unknown): boolean {
   return (
-    error instanceof TlsFailure && error.failure === 'proxy_unreachable' && !CERTIFICATE_ERROR.test(codeOf(error.cause))
+    error instanceof HelperFailure &&
+    error.failure === 'proxy_unreachable' &&
+    !CERTIFICATE_ERROR.test(codeOf(error.cause))
   );
 }
 
@@ -234,7 +238,7 @@ function headerOf({ headers }: IncomingMessage, name: string): string | undefine
 }
 
 /** The failure for a response that is not a helper's. */
-function refusal(to: string, response: IncomingMessage): TlsFailure {
+function refusal(to: string, response: IncomingMessage): HelperFailure {
   const { statusCode: status = 0 } = response;
   return tlsFailure(
     observedResponse(status, (name) => headerOf(response, name)),

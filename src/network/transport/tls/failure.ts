@@ -2,44 +2,7 @@
  * Why a connection for UDP over TLS failed: a table from what this node observes to the cause and the text. Messages
  * never contain credentials.
  */
-import { SvcError } from '../../../foundation/errors.ts';
-
-/** Stable codes: `details.cause` of the error, and in the status. */
-export const TLS_FAILURES = [
-  'name_unresolved',
-  'tcp_refused',
-  'tcp_silent',
-  'proxy_invalid',
-  'proxy_not_used',
-  'proxy_unreachable',
-  'proxy_silent',
-  'proxy_wants_password',
-  'proxy_command_failed',
-  'proxy_refuses',
-  'proxy_cannot_connect',
-  'certificate',
-  'certificate_refused',
-  'tls_failed',
-  'portal',
-  'upgrade_stripped',
-  'not_a_helper',
-  'helper_full',
-  'rate_limited',
-  'other_network',
-  'other_node',
-  'forwards_nothing',
-  'lost',
-] as const;
-export type TlsFailureCode = (typeof TLS_FAILURES)[number];
-
-export class TlsFailure extends SvcError {
-  readonly failure: TlsFailureCode;
-
-  constructor(failure: TlsFailureCode, message: string, cause?: unknown) {
-    super('connect_failed', { message, details: { cause: failure }, ...(cause === undefined ? {} : { cause }) });
-    this.failure = failure;
-  }
-}
+import { HelperFailure, type HelperFailureCode } from '../borrowing.ts';
 
 /** Values in the texts. */
 interface Facts {
@@ -57,7 +20,7 @@ interface Facts {
   readonly scheme: string;
 }
 
-type Row = readonly [cause: TlsFailureCode, text: (facts: Facts) => string];
+type Row = readonly [cause: HelperFailureCode, text: (facts: Facts) => string];
 
 const LOGIN = 'This network wants a login first. Open any website in a browser, and log in.';
 
@@ -178,10 +141,10 @@ export type TlsObservation = keyof typeof TABLE;
 export const TLS_OBSERVATIONS = Object.keys(TABLE) as readonly TlsObservation[];
 
 /** The failure for an observation, with its cause and text. */
-export function tlsFailure(observation: TlsObservation, facts: Partial<Facts>, cause?: unknown): TlsFailure {
+export function tlsFailure(observation: TlsObservation, facts: Partial<Facts>, cause?: unknown): HelperFailure {
   const [failure, text] = TABLE[observation];
   const none: Facts = { to: '', proxy: '', setBy: '"proxy"', status: 0, code: '', scheme: '' };
-  return new TlsFailure(failure, text({ ...none, ...facts }), cause);
+  return new HelperFailure(failure, text({ ...none, ...facts }), cause);
 }
 
 /** The observation for a response to the upgrade that is not a helper's. */

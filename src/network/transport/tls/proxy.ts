@@ -1,4 +1,5 @@
 /** HTTP proxies: which one leads to a host, and TCP connections through it (CONNECT, RFC 9110, 9.3.6). */
+
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -11,7 +12,8 @@ import { AUTO_PROXY, type Config, NO_PROXY } from '../../../foundation/config/sc
 import { codeOf } from '../../../foundation/errors.ts';
 import { canonicalIp, inIpv4Network } from '../../../foundation/ip.ts';
 import { guard } from '../../../foundation/stream-listeners.ts';
-import { TlsFailure, tlsFailure } from './failure.ts';
+import { HelperFailure } from '../borrowing.ts';
+import { tlsFailure } from './failure.ts';
 import { OUTER_TLS } from './wire.ts';
 
 /** The setting, as messages name it. */
@@ -35,14 +37,14 @@ export type ProxySettings = Pick<Config, 'proxy' | 'proxy_command' | 'tls_ca'>;
 
 /**
  * The PEM text of `tls_ca`; empty if it is not set.
- * @throws TlsFailure `certificate`
+ * @throws HelperFailure `certificate`
  */
 export function readTlsCa(file: string): string {
   if (file === '') return '';
   try {
     return readFileSync(file, 'utf8');
   } catch (cause) {
-    throw new TlsFailure(
+    throw new HelperFailure(
       'certificate',
       `The file of tls_ca cannot be read (${codeOf(cause)}). Correct the path.`,
       cause,
@@ -68,7 +70,7 @@ function firstOf(env: Environment, names: readonly string[]): { readonly name: s
 /**
  * Parses the URL of a proxy. `host:port` means `http://host:port`.
  * @param setBy where it is set, for the error
- * @throws TlsFailure `proxy_invalid`
+ * @throws HelperFailure `proxy_invalid`
  */
 export function parseProxy(text: string, setBy: string = PROXY_KEY): ProxyPlace {
   const url = URL.parse(/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`);
@@ -134,7 +136,7 @@ export class Proxies {
 
   /**
    * The proxy that leads to a host; null for a direct connection.
-   * @throws TlsFailure `proxy_invalid`
+   * @throws HelperFailure `proxy_invalid`
    */
   for(target: Address): Proxy | null {
     const { proxy, proxy_command: command, tls_ca: ca } = this.#settings();
@@ -201,7 +203,7 @@ export class Proxy {
   /**
    * A TCP connection to a host through the proxy. The proxy resolves names.
    * @param onReached called when the proxy has accepted the connection
-   * @throws TlsFailure, or the signal's reason
+   * @throws HelperFailure, or the signal's reason
    */
   async connect(target: Address, signal: AbortSignal, onReached: () => void = () => {}): Promise<Duplex> {
     const isFirst = this.#command !== '' && this.#printed === null;
@@ -229,7 +231,7 @@ export class Proxy {
     throw tlsFailure(status >= 500 ? 'CONNECT 5xx' : 'CONNECT 4xx', facts);
   }
 
-  #passwordFailure(wants: string): TlsFailure {
+  #passwordFailure(wants: string): HelperFailure {
     const { facts } = this;
     const scheme = /^[a-z]+/i.exec(wants)?.[0] ?? 'Basic';
     const hasBasic = wants === '' || /(^|,\s*)basic\b/i.test(wants);
@@ -288,10 +290,12 @@ export class Proxy {
       execFile(program, [flag, this.#command], options, (error, stdout) => {
         if (error === null) resolve(stdout.trim());
         else
-          reject(new TlsFailure('proxy_command_failed', `proxy_command failed (${codeOf(error)}). Run it in a shell.`));
+          reject(
+            new HelperFailure('proxy_command_failed', `proxy_command failed (${codeOf(error)}). Run it in a shell.`),
+          );
       });
     });
     if (/^\P{Cc}*:\P{Cc}*$/u.test(output)) return output;
-    throw new TlsFailure('proxy_command_failed', 'proxy_command does not print user:password. Run it in a shell.');
+    throw new HelperFailure('proxy_command_failed', 'proxy_command does not print user:password. Run it in a shell.');
   }
 }

@@ -1,4 +1,5 @@
 /** One connection to a helper for UDP over TLS, from TCP to both hellos (docs/protocol-tls.md, steps 1 to 5). */
+
 import { randomBytes } from 'node:crypto';
 import type { RawData, WebSocket } from 'ws';
 import { type Address, formatAddress } from '../../../foundation/address.ts';
@@ -7,9 +8,9 @@ import type { Clock, Timer } from '../../../foundation/clock.ts';
 import { abortError, deadline } from '../../../foundation/deadline.ts';
 import { type KeyPair, verifySignature } from '../../../foundation/identity/keys.ts';
 import { canonicalIp } from '../../../foundation/ip.ts';
+import { HelperFailure, type HelperFailureCode, type HelperSession, type HelperTarget } from '../borrowing.ts';
 import type { BorrowedPort } from '../udp-socket.ts';
 import { type OpenedTls, openTls, type TlsRoute } from './connect.ts';
-import { TlsFailure, type TlsFailureCode } from './failure.ts';
 import { PacedSocket } from './pacing.ts';
 import {
   type CarriedDatagram,
@@ -35,12 +36,6 @@ export const PORTS_SILENT_MS = 2_000;
 /** The number of the port for trials. */
 const TRIAL_NUMBER = MAX_LENT_NUMBER;
 
-/** The TCP address of a node that may help. */
-export interface TlsTarget extends Address {
-  /** The key that it must prove; missing to accept any node. */
-  readonly nodeKey?: Uint8Array;
-}
-
 /** This node, as helpers verify it. */
 export interface TlsIdentity {
   readonly key: KeyPair;
@@ -49,7 +44,7 @@ export interface TlsIdentity {
 }
 
 interface TlsSessionOptions {
-  readonly target: TlsTarget;
+  readonly target: HelperTarget;
   readonly route: TlsRoute;
   readonly identity: TlsIdentity;
   /** The token of an earlier connection, or of a lane; null for new ports. */
@@ -59,7 +54,7 @@ interface TlsSessionOptions {
   readonly signal: AbortSignal;
 }
 
-const REFUSALS: Readonly<Record<Exclude<TlsStatus, 0>, readonly [TlsFailureCode, string]>> = {
+const REFUSALS: Readonly<Record<Exclude<TlsStatus, 0>, readonly [HelperFailureCode, string]>> = {
   [TLS_STATUS.notHelping]: ['not_a_helper', 'does not help other nodes'],
   [TLS_STATUS.full]: ['helper_full', 'cannot lend another port now. svcd tries again'],
   [TLS_STATUS.rateLimited]: ['rate_limited', 'limits connections from here. svcd tries again'],
@@ -69,14 +64,11 @@ const REFUSALS: Readonly<Record<Exclude<TlsStatus, 0>, readonly [TlsFailureCode,
   [TLS_STATUS.unknownVersion]: ['not_a_helper', 'has another protocol version. Update svcd on both sides'],
 };
 
-export class TlsSession {
-  readonly target: TlsTarget;
+export class TlsSession implements HelperSession {
+  readonly target: HelperTarget;
   readonly hello: HelperHello;
-  /** The IP address of the helper; null if only its name is known. */
   readonly host: string | null;
-  /** `host:port` of the proxy; null for a direct connection. */
   readonly proxy: string | null;
-  /** True if something on the way has decrypted TLS. */
   readonly isInspected: boolean;
   /** Settles when the connection has ended for any reason. */
   readonly ended: Promise<void>;
@@ -109,7 +101,7 @@ export class TlsSession {
     this.#socket = new PacedSocket(opened.ws, events, { clock });
   }
 
-  /** @throws TlsFailure, or the reason of `options.signal` */
+  /** @throws HelperFailure, or the reason of `options.signal` */
   static async open(options: TlsSessionOptions, clock: Clock): Promise<TlsSession> {
     return await connect(
       options,
@@ -249,7 +241,7 @@ function greet<T>(
   const to = formatAddress(target);
   if (target.nodeKey !== undefined && !equalBytes(target.nodeKey, helperKey)) throw otherNode(to);
   if (inUse.some((used) => equalBytes(used, helperKey)))
-    throw new TlsFailure('other_node', `The node at ${to} is the helper that is in use.`);
+    throw new HelperFailure('other_node', `The node at ${to} is the helper that is in use.`);
   const nonce = new Uint8Array(randomBytes(NONCE_BYTES));
   return new Promise((resolve, reject) => {
     const stop = (error: Error): void => {
@@ -264,10 +256,10 @@ function greet<T>(
         reject(error);
       }
     };
-    const onClose = (): void => stop(new TlsFailure('not_a_helper', `${to} ends the connection at the hello.`));
+    const onClose = (): void => stop(new HelperFailure('not_a_helper', `${to} ends the connection at the hello.`));
     const onAbort = (): void => {
       const reason = abortError(signal);
-      stop(reason.code === 'timeout' ? new TlsFailure('not_a_helper', `${to} does not answer the hello.`) : reason);
+      stop(reason.code === 'timeout' ? new HelperFailure('not_a_helper', `${to} does not answer the hello.`) : reason);
     };
     const release = (): void => {
       ws.off('message', onMessage).off('close', onClose);
@@ -281,18 +273,18 @@ function greet<T>(
   });
 }
 
-function otherNode(to: string): TlsFailure {
-  return new TlsFailure('other_node', `A node with another key answers at ${to}.`);
+function otherNode(to: string): HelperFailure {
+  return new HelperFailure('other_node', `A node with another key answers at ${to}.`);
 }
 
 function checkHello(data: RawData, nonce: Uint8Array, to: string, helperKey: Uint8Array): HelperHello {
   const signed = Buffer.isBuffer(data) ? decodeHelperHello(data, nonce) : null;
   if (signed === null || !verifySignature(signed.hello.nodeKey, signed.message, signed.signature))
-    throw new TlsFailure('not_a_helper', `${to} sends an invalid hello. Update svcd on both sides.`);
+    throw new HelperFailure('not_a_helper', `${to} sends an invalid hello. Update svcd on both sides.`);
   const { status, nodeKey } = signed.hello;
   if (status !== TLS_STATUS.ok) {
     const [failure, text] = REFUSALS[status];
-    throw new TlsFailure(failure, `${to} ${text}.`);
+    throw new HelperFailure(failure, `${to} ${text}.`);
   }
   if (!equalBytes(helperKey, nodeKey)) throw otherNode(to);
   return signed.hello;

@@ -2,12 +2,14 @@
  * Bulk lanes of all kinds: over UDP, and over TLS if either side borrows its port. A lane over TLS meets at the helper
  * of the borrowing side (docs/protocol-tunnels.md, step 14), so it needs no QUIC inside TCP.
  */
+
 import { hkdfSync, randomBytes } from 'node:crypto';
 import type { Address } from '../../../foundation/address.ts';
 import type { Clock } from '../../../foundation/clock.ts';
 import { abortable } from '../../../foundation/deadline.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { awakeTimeout } from '../../../foundation/stall.ts';
+import type { HelperTarget } from '../borrowing.ts';
 import type { Path } from '../path.ts';
 import type { LanePlace, LaneRole, LaneRoom } from '../sealed-lane.ts';
 import { BULK_SECRET_BYTES, decodeLaneOffer, encodeLaneOffer, laneKeys } from '../sealed-records.ts';
@@ -15,7 +17,6 @@ import type { BulkOptions, BulkStream, BulkStreams, OfferedBulkStream, TakenBulk
 import { mayDialPort } from '../udp-socket.ts';
 import type { UdpOverTls } from './client.ts';
 import { TlsLaneCarrier } from './lane-carrier.ts';
-import type { TlsTarget } from './session.ts';
 import { TLS_TOKEN_BYTES } from './wire.ts';
 
 /** Timeout for opening a lane over TLS, milliseconds. */
@@ -110,19 +111,19 @@ export class TlsLanes implements BulkStreams {
   }
 
   /** The helper of this node, if the path leads over it. */
-  #meetingHere({ kind }: Path): TlsTarget | null {
+  #meetingHere({ kind }: Path): HelperTarget | null {
     const { session } = this.#deps.tls;
     return kind !== 'tls' || session === null ? null : { ...session.target, nodeKey: session.hello.nodeKey };
   }
 
   /** The helper of the other node: it lends the port to which this node sends. */
-  #meetingThere({ remote }: Path, port: number): TlsTarget | null {
+  #meetingThere({ remote }: Path, port: number): HelperTarget | null {
     const { isAllowed, localLent } = this.#deps;
     return isAllowed() && mayDialPort(port) ? { host: localLent(remote).host, port } : null;
   }
 
   async #meet(
-    target: TlsTarget,
+    target: HelperTarget,
     place: LanePlace,
     secret: Uint8Array,
     role: LaneRole,

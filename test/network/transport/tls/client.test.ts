@@ -7,10 +7,9 @@ import { systemClock } from '../../../../src/foundation/clock.ts';
 import { KeyPair } from '../../../../src/foundation/identity/keys.ts';
 import { silentLog } from '../../../../src/foundation/log.ts';
 import { networkTag } from '../../../../src/network/records/node-address.ts';
+import { HelperFailure, type HelperTarget } from '../../../../src/network/transport/borrowing.ts';
 import { UdpOverTls } from '../../../../src/network/transport/tls/client.ts';
-import { TlsFailure } from '../../../../src/network/transport/tls/failure.ts';
 import { Proxies } from '../../../../src/network/transport/tls/proxy.ts';
-import type { TlsTarget } from '../../../../src/network/transport/tls/session.ts';
 import { TLS_STATUS } from '../../../../src/network/transport/tls/wire.ts';
 import type { BorrowedPort } from '../../../../src/network/transport/udp-socket.ts';
 import { eventually } from '../../../support/eventually.ts';
@@ -38,7 +37,7 @@ async function helper(t: TestContext, options: Parameters<typeof TlsHelper.start
   return made;
 }
 
-function at({ port }: TlsHelper): TlsTarget {
+function at({ port }: TlsHelper): HelperTarget {
   return { host: HOST, port };
 }
 
@@ -154,7 +153,7 @@ test('a helper through which no other node answers is reported, answers of the h
 
 test('a helper that is lost without a spare is reported', async (t) => {
   const [tls, lender] = [client(t), await helper(t)];
-  const lost = new Promise<TlsFailure>((resolve) => tls.lost.add(resolve));
+  const lost = new Promise<HelperFailure>((resolve) => tls.lost.add(resolve));
   tls.use(await tls.open(at(lender), NEVER));
   await lender[Symbol.asyncDispose]();
   assert.equal((await lost).failure, 'tcp_refused');
@@ -201,14 +200,14 @@ test('each refusal of a helper has its code', async (t) => {
     const [tls, lender] = [client(t), await helper(t, { status })];
     await assert.rejects(
       tls.open(at(lender), NEVER),
-      (error) => error instanceof TlsFailure && error.failure === failure,
+      (error) => error instanceof HelperFailure && error.failure === failure,
     );
   }
   const [tls, lender] = [client(t), await helper(t)];
   const other = { ...at(lender), nodeKey: KeyPair.generate().publicKey };
   await assert.rejects(
     tls.open(other, NEVER),
-    (error) => error instanceof TlsFailure && error.failure === 'other_node',
+    (error) => error instanceof HelperFailure && error.failure === 'other_node',
   );
 });
 

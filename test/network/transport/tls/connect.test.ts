@@ -8,8 +8,8 @@ import { systemClock } from '../../../../src/foundation/clock.ts';
 import { deadline } from '../../../../src/foundation/deadline.ts';
 import { SvcError } from '../../../../src/foundation/errors.ts';
 import { KeyPair } from '../../../../src/foundation/identity/keys.ts';
+import { HelperFailure, type HelperFailureCode } from '../../../../src/network/transport/borrowing.ts';
 import { openTls } from '../../../../src/network/transport/tls/connect.ts';
-import { TlsFailure, type TlsFailureCode } from '../../../../src/network/transport/tls/failure.ts';
 import { Proxies } from '../../../../src/network/transport/tls/proxy.ts';
 import { Authority } from '../../../support/lab/limits/certificates.ts';
 import { SELF_SIGNED } from '../../../support/self-signed.ts';
@@ -19,9 +19,9 @@ const HOST = '127.0.0.1';
 const NEVER = new AbortController().signal;
 const DIRECT = { proxy: null, ca: '' };
 
-function fails(failure: TlsFailureCode, text: RegExp) {
+function fails(failure: HelperFailureCode, text: RegExp) {
   return (error: unknown): true => {
-    assert.ok(error instanceof TlsFailure, String(error));
+    assert.ok(error instanceof HelperFailure, String(error));
     assert.equal(error.failure, failure);
     assert.match(error.message, text);
     return true;

@@ -1,11 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  observedResponse,
-  TLS_FAILURES,
-  TLS_OBSERVATIONS,
-  tlsFailure,
-} from '../../../../src/network/transport/tls/failure.ts';
+import { HELPER_FAILURES } from '../../../../src/network/transport/borrowing.ts';
+import { observedResponse, TLS_OBSERVATIONS, tlsFailure } from '../../../../src/network/transport/tls/failure.ts';
 
 const FACTS = {
   ...{ to: '203.0.113.1:443', proxy: '10.0.0.1:3128', setBy: 'ALL_PROXY' },
@@ -15,7 +11,7 @@ const FACTS = {
 test('every observation has a cause and a text of whole sentences', () => {
   for (const observation of TLS_OBSERVATIONS) {
     const { failure, message, details } = tlsFailure(observation, FACTS);
-    assert.ok(TLS_FAILURES.includes(failure), observation);
+    assert.ok(HELPER_FAILURES.includes(failure), observation);
     assert.deepEqual(details, { cause: failure });
     assert.match(message, /^\S.*\.$/, observation);
     assert.doesNotMatch(message, /undefined|\(0\)|\(\)/, observation);

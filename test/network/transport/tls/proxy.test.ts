@@ -7,10 +7,10 @@ import { systemClock } from '../../../../src/foundation/clock.ts';
 import { deadline } from '../../../../src/foundation/deadline.ts';
 import { KeyPair } from '../../../../src/foundation/identity/keys.ts';
 import { silentLog } from '../../../../src/foundation/log.ts';
+import { HelperFailure, type HelperFailureCode } from '../../../../src/network/transport/borrowing.ts';
 import { selfSigned } from '../../../../src/network/transport/tls/certificate.ts';
 import { UdpOverTls } from '../../../../src/network/transport/tls/client.ts';
 import { openTls } from '../../../../src/network/transport/tls/connect.ts';
-import { TlsFailure, type TlsFailureCode } from '../../../../src/network/transport/tls/failure.ts';
 import { type Environment, isExcepted, Proxies, parseProxy } from '../../../../src/network/transport/tls/proxy.ts';
 import { ConnectProxy } from '../../../support/connect-proxy.ts';
 import { SELF_SIGNED } from '../../../support/self-signed.ts';
@@ -29,9 +29,9 @@ function settingsOf({ proxy = 'auto', proxy_command = '', tls_ca = '' }) {
 }
 
 /** Checks a failure, and that nothing in it shows a password. */
-function fails(failure: TlsFailureCode, text: RegExp) {
+function fails(failure: HelperFailureCode, text: RegExp) {
   return (error: unknown): true => {
-    assert.ok(error instanceof TlsFailure, String(error));
+    assert.ok(error instanceof HelperFailure, String(error));
     assert.deepEqual([error.failure, error.details], [failure, { cause: failure }]);
     assert.match(error.message, text);
     assert.doesNotMatch(inspect(error, { depth: 9 }), /pass-?word-?\d|c2VjcmV0|secret/);
