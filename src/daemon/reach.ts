@@ -206,7 +206,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
       return host === null ? null : { host, port: await endpoint.ipv6DialPort() };
     },
     adopt: (introduced) => adopt(introduced),
-    isOverTls: (host) => tls.carries(host),
+    isBorrowed: (host) => tls.carries(host),
   });
   pool.addDialer(punchDialer({ clock, pool, own: localNetwork, initiator }));
   pool.addDialer(relayDialer(clock, pool, localNetwork, initiator));

@@ -38,8 +38,8 @@ const QUEUE_MS: number = ACK_DELAY_MS + 50;
 /** … and in a long queue if its delay is this many times longer. */
 const LONG_QUEUE_TIMES = 2;
 
-/** A connection over TLS requests a lane after this many bytes in both directions, and each time after as many more. */
-export const TLS_LANE_BYTES: number = 1024 * 1024;
+/** On a path that is slow for bulk data, requests a lane after this many bytes in both directions, and again after as many more. */
+export const SLOW_PATH_BYTES: number = 1024 * 1024;
 
 /** How long a connection waits for another link, milliseconds. */
 export const RESUME_MS = 60_000;
@@ -140,7 +140,7 @@ export class TunnelConnection implements FrameTaker {
   #observer: ConnectionObserver = {};
   #awaitsStatus = false;
   /** The number of moved bytes at which it requests a lane over TLS. */
-  #tlsLaneAt = TLS_LANE_BYTES;
+  #lookAt = SLOW_PATH_BYTES;
   /** Received bytes are thrown away. */
   #discards = false;
   #sent = 0;
@@ -321,7 +321,7 @@ export class TunnelConnection implements FrameTaker {
     if (!this.#isSynced) this.#sync(link);
     this.#adaptWindow(link);
     this.#watchLoss(link);
-    this.#watchTls(link);
+    this.#watchVolume(link);
     this.#goOn();
   }
 
@@ -395,7 +395,7 @@ export class TunnelConnection implements FrameTaker {
       else this.#side.acks.add(this);
     } else if (this.#toTell - this.#told >= ACK_BYTES && this.#mayTell(link)) this.#tell(link);
     else if (pieces.length > 0) this.#side.acks.add(this);
-    this.#watchTls(link);
+    this.#watchVolume(link);
     this.#checkWhole();
   }
 
@@ -540,13 +540,12 @@ export class TunnelConnection implements FrameTaker {
     if (this.#loss.isLossy(this.#acked)) this.#side.slowed(this, 'sending');
   }
 
-  /** QUIC inside TCP is slow. Only the side that borrows its port knows that a link is. */
-  #watchTls(link: LinkStream): void {
+  /** Only the side that borrows its port knows that the path is slow, so it tells the other side each time. */
+  #watchVolume(link: LinkStream): void {
     const moved = this.#received + this.#acked;
-    if (moved < this.#tlsLaneAt) return;
-    this.#tlsLaneAt = moved + TLS_LANE_BYTES;
-    // Lanes count no packets.
-    if (link.packets === undefined || link.path().kind !== 'tls') return;
+    if (moved < this.#lookAt) return;
+    this.#lookAt = moved + SLOW_PATH_BYTES;
+    if (link.path().isSlowForBulk !== true) return;
     this.#toldLossy = false;
     this.#side.slowed(this, 'sending');
   }

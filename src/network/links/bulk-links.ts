@@ -22,7 +22,7 @@ function bulkLink(stream: BulkStream, first: LinkStream, path: Path): LinkStream
   first.coverByProof?.(stream);
   if (stream.destroyed) throw new SvcError('connect_failed', { message: 'The lane was closed as it opened.' });
   const names = { caller, called, purpose, accessToken, nodeKey };
-  return asLink(stream, names, () => ({ ...path, isUpgraded: false, rttMs: stream.rtt() }));
+  return asLink(stream, names, () => ({ ...path, isSlowForBulk: false, isUpgraded: false, rttMs: stream.rtt() }));
 }
 
 /**

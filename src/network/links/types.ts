@@ -33,6 +33,8 @@ export interface LinkPath {
   readonly kind: LinkPathKind;
   readonly remote: Address | null;
   readonly source: string | null;
+  /** As in `Path`. */
+  readonly isSlowForBulk?: boolean;
   /** Milliseconds; 0 for an agent on the same daemon. */
   readonly rttMs: number;
   /** True if it uses a faster transport than the QUIC connection. */

@@ -255,17 +255,18 @@ export class PeerTable implements Component {
   }
 
   /**
-   * Replaces the connections over borrowed ports. Settles when those that are used have moved, or cannot.
+   * To be called when the ports of other nodes are taken back. Settles when the used connections over them have moved,
+   * or cannot.
    * @param areDead true if they are closed first; false if they close after their streams have moved
    */
-  async leaveBorrowedPorts(areDead: boolean): Promise<void> {
-    await Promise.all([...this.#active.values()].map((peer) => peer.leaveBorrowedPorts(areDead)));
+  async onPathsWithdrawn(areDead: boolean): Promise<void> {
+    await Promise.all([...this.#active.values()].map((peer) => peer.onPathsWithdrawn(areDead)));
   }
 
-  /** True if streams use connections over borrowed ports. */
-  get usesBorrowedPorts(): boolean {
+  /** True if streams use paths that may be withdrawn. */
+  get usesWithdrawable(): boolean {
     return [...this.#sessions()].some(
-      ({ session: { connection, streams } }) => connection.isOverTls === true && streams > 0,
+      ({ session: { connection, streams } }) => connection.path.mayBeWithdrawn === true && streams > 0,
     );
   }
 

@@ -653,9 +653,9 @@ export class Peer {
     this.suspect();
   }
 
-  /** As `PeerTable.leaveBorrowedPorts`. Never rejects. */
-  async leaveBorrowedPorts(areDead: boolean): Promise<void> {
-    const leaving = [...this.#sessions.keys()].filter(({ connection }) => connection.isOverTls === true);
+  /** As `PeerTable.onPathsWithdrawn`. Never rejects. */
+  async onPathsWithdrawn(areDead: boolean): Promise<void> {
+    const leaving = [...this.#sessions.keys()].filter(({ connection }) => connection.path.mayBeWithdrawn === true);
     const isUsed = this.#keepers > 0 || leaving.some(({ streams }) => streams > 0);
     for (const session of leaving)
       if (areDead || session.streams === 0) session.close();
@@ -667,7 +667,7 @@ export class Peer {
       const place = this.#place ?? (await this.#context.locate(this.nodeKey, limit.signal));
       if (place !== null) await this.connect(place, limit.signal);
     } catch (error) {
-      log.debug({ node: this.nodeId, error }, 'a connection over a borrowed port was not replaced');
+      log.debug({ node: this.nodeId, error }, 'a withdrawn path was not replaced');
     }
   }
 

@@ -56,8 +56,8 @@ interface PunchInitiatorDependencies {
   readonly dial: (address: Address, nodeKey: Uint8Array, how: PunchDialOptions) => Promise<Connection>;
   /** The public IPv6 address and port that the same socket uses for a destination; null if there is none. */
   readonly ownIpv6: (to: Address) => Promise<Address | null>;
-  /** Whether packets to a host leave through a helper. Its host is then no router that both nodes share. */
-  readonly isOverTls?: (host: string) => boolean;
+  /** Whether packets to a host leave through a borrowed port. Its host is then no router that both nodes share. */
+  readonly isBorrowed?: (host: string) => boolean;
   /** Adopts an engine connection that was opened with another socket. */
   readonly adopt: (connection: Introduced) => Connection;
 }
@@ -120,7 +120,7 @@ export class PunchInitiator {
     const { outcome } = first.called;
     if (outcome === 'ready') {
       const { called, seenAt } = first;
-      const isNear = called.seenAt.host === seenAt.host && this.#deps.isOverTls?.(seenAt.host) !== true;
+      const isNear = called.seenAt.host === seenAt.host && this.#deps.isBorrowed?.(seenAt.host) !== true;
       return await (isNear ? this.#dialHairpin(target, first, isWanted) : this.#dialPunched(target, helper, first));
     }
     if (outcome !== 'listen') throw new SvcError('connect_failed');

@@ -121,7 +121,7 @@ interface UdpFallbackParts {
     | 'onReachability'
   >;
   readonly endpoint: Pick<Endpoint, 'dial'>;
-  readonly pool: Pick<PeerTable, 'connections' | 'leaveBorrowedPorts' | 'usesBorrowedPorts'>;
+  readonly pool: Pick<PeerTable, 'connections' | 'onPathsWithdrawn' | 'usesWithdrawable'>;
   readonly storedHelpers: () => readonly StoredHelper[];
   readonly isOwnHost: (host: string) => boolean;
   /** False if `disable_relay` excludes UDP over TLS. */
@@ -521,7 +521,7 @@ export class UdpFallback implements Component {
     const counts = ({ path, bytesReceived, openedAt }: ReturnType<PeerTable['connections']>[number]): boolean =>
       bytesReceived > 0 &&
       openedAt >= this.#checkedFrom &&
-      path.kind !== 'tls' &&
+      path.mayBeWithdrawn !== true &&
       (isOnInternet ? path.kind !== 'lan' : true);
     return pool.connections().some(counts) || (await this.#dialsQuic(records)) !== false;
   }
@@ -540,7 +540,7 @@ export class UdpFallback implements Component {
     const tried = [first, known[1] ?? first].slice(0, MAX_HANDSHAKES);
     const dials = tried.map(async ({ address, nodeKey }) => {
       const connection = await endpoint.dial(address, nodeKey, {
-        isPlain: true,
+        isFromOwnPort: true,
         timeoutMs: UDP_WAIT_MS,
         signal: this.#end.signal,
       });
@@ -636,11 +636,11 @@ export class UdpFallback implements Component {
     const until = clock.monotonic() + DRAIN_MS;
     const look = (): void => {
       if (borrowing.isActive || this.#end.signal.aborted) return;
-      if (pool.usesBorrowedPorts && clock.monotonic() < until) clock.after(DRAIN_LOOK_MS, look);
+      if (pool.usesWithdrawable && clock.monotonic() < until) clock.after(DRAIN_LOOK_MS, look);
       // Streams that have not moved end in order.
-      else detach(pool.leaveBorrowedPorts(true).then(() => (borrowing.isActive ? undefined : borrowing.disconnect())));
+      else detach(pool.onPathsWithdrawn(true).then(() => (borrowing.isActive ? undefined : borrowing.disconnect())));
     };
-    detach(pool.leaveBorrowedPorts(borrowing.session === null).then(look));
+    detach(pool.onPathsWithdrawn(borrowing.session === null).then(look));
   }
 
   /** The last helper is lost. Until another one is found, datagrams use UDP, which may work by now. */
@@ -771,7 +771,7 @@ export class UdpFallback implements Component {
     if (host !== null && contact !== undefined && isIP(contact.host) === 0)
       records.addNode({ host, port: contact.port });
     onSwitch();
-    detach(pool.leaveBorrowedPorts(true));
+    detach(pool.onPathsWithdrawn(true));
     detach(this.#findSpare());
     return true;
   }
@@ -822,7 +822,7 @@ export class UdpFallback implements Component {
   #onMoved(): void {
     const { pool, onSwitch } = this.#parts;
     onSwitch();
-    detach(pool.leaveBorrowedPorts(true));
+    detach(pool.onPathsWithdrawn(true));
     this.#spareSearchAt = 0;
     this.#rounds?.soon();
   }

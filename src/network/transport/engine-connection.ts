@@ -22,8 +22,8 @@ export interface EngineConnectionStats {
 }
 
 export interface EngineConnection {
-  /** True if a borrowed port carries it (UDP over TLS). */
-  readonly isOverTls?: boolean;
+  /** True if a borrowed port carries it. */
+  readonly isBorrowed?: boolean;
   inboundStream(): Promise<EngineStream>;
   outboundStream(): Promise<EngineStream>;
   /** `/ip4/<host>/udp/<port>/quic-v1/p2p/<peer id>`. */
@@ -36,11 +36,11 @@ export interface EngineConnection {
 
 /** Passes everything on to another connection. Subclasses change some members. */
 export class WrappedConnection implements EngineConnection {
-  readonly isOverTls: boolean;
+  readonly isBorrowed: boolean;
   readonly #inner: EngineConnection;
 
-  constructor(inner: EngineConnection, isOverTls: boolean = inner.isOverTls === true) {
-    this.isOverTls = isOverTls;
+  constructor(inner: EngineConnection, isBorrowed: boolean = inner.isBorrowed === true) {
+    this.isBorrowed = isBorrowed;
     this.#inner = inner;
   }
 

@@ -14,6 +14,10 @@ export interface Path {
    * Only a connection between programs of this machine has a loopback address here.
    */
   readonly source: string;
+  /** True if its port belongs to a node that may take it back: a connection must then move to another path. */
+  readonly mayBeWithdrawn?: boolean;
+  /** True if much data should move to a bulk stream, also without packet loss. */
+  readonly isSlowForBulk?: boolean;
 }
 
 /** Known facts about an indirect path to a node. */
@@ -57,9 +61,11 @@ export function wayPath({ kind, remote, source }: Way, { address, key }: End): P
  * The path of a connection over a borrowed port: through a helper, but with the peer's address. A relay or a TURN server
  * after the helper stays named.
  */
-export function overTlsPath(way: Way | undefined, { address, key }: End): Path {
-  if (way !== undefined && (way.kind === 'relay' || way.kind === 'turn')) return wayPath(way, { address, key });
-  return wayPath({ ...way, kind: 'tls', source: way?.source ?? address.host }, { address, key });
+export function borrowedPath(way: Way | undefined, { address, key }: End): Path {
+  if (way !== undefined && (way.kind === 'relay' || way.kind === 'turn'))
+    return { ...wayPath(way, { address, key }), mayBeWithdrawn: true };
+  const path = wayPath({ ...way, kind: 'tls', source: way?.source ?? address.host }, { address, key });
+  return { ...path, mayBeWithdrawn: true, isSlowForBulk: true };
 }
 
 /** The kind of a path between our socket and an address, by the address alone. */

@@ -68,8 +68,6 @@ export interface Connection {
   readonly path: Path;
   /** True if we dialed. */
   readonly outbound: boolean;
-  /** True if a borrowed port carries it (UDP over TLS). */
-  readonly isOverTls?: boolean;
   /** Smoothed round-trip time, milliseconds. */
   rtt(): number;
   stats(): ConnectionStats;
@@ -92,8 +90,8 @@ export interface DialOptions {
   readonly signal?: AbortSignal;
   /** The path, if the address is not the node's. */
   readonly way?: Way;
-  /** True to use UDP even while UDP over TLS is active. */
-  readonly isPlain?: boolean;
+  /** True to use no port of another node. */
+  readonly isFromOwnPort?: boolean;
   /** True if the peer asked us to dial. Limits then count the connection as dialed by the peer. */
   readonly isAsked?: boolean;
 }

@@ -4,8 +4,10 @@ import { once } from 'node:events';
 import { test } from 'node:test';
 import {
   ACK_DELAY_MS,
+  type ConnectionSide,
   HELD_MS,
   MAX_ACKS_WHEN_FULL,
+  SLOW_PATH_BYTES,
   TunnelConnection,
 } from '../../../src/capabilities/tunnels/connection.ts';
 import {
@@ -400,6 +402,30 @@ test('on a known lossy path, the report of loss precedes the bulk data', async (
   far.on('data', (chunk: Buffer) => reader.feed(chunk));
   await eventually('everything has arrived', () => said.includes(100_000));
   assert.deepEqual(said, [1000, 'lossy', 100_000]);
+  connection.destroy();
+});
+
+test('on a path that is slow for bulk data, a lane is requested after each mebibyte', async () => {
+  const [near, far] = linkEnds();
+  const path = near.path();
+  let isSlowForBulk = false;
+  Object.assign(near, { path: () => ({ ...path, isSlowForBulk }) });
+  const requests: string[] = [];
+  const slowed: ConnectionSide['slowed'] = (_one, direction) => void requests.push(direction);
+  const connection = new TunnelConnection(near, PEER, { ...testSide(new TestClock()), slowed });
+  connection.resume();
+  for (const [isSlow, expected] of [
+    [false, 0],
+    [true, 1],
+    [true, 2],
+  ] as const) {
+    isSlowForBulk = isSlow;
+    const acknowledged = once(far, 'data');
+    far.write(framedData(Buffer.alloc(SLOW_PATH_BYTES)));
+    await acknowledged;
+    await settle();
+    assert.equal(requests.length, expected);
+  }
   connection.destroy();
 });
 

@@ -170,3 +170,23 @@ test('if one path is dead, the other peers in use are probed immediately, but at
   await writeFor(clock, link, DOUBT_MS);
   assert.equal(kept(), 2);
 });
+
+test('streams move from a path that is withdrawn, connections over it close, and other paths stay', async () => {
+  await using world = new LinkWorld();
+  const [a, b, link] = await linked(world);
+  const first = a.pool.current(b.key.publicKey);
+  assert.ok(first !== null);
+  assert.equal(a.pool.usesWithdrawable, false);
+  await a.pool.onPathsWithdrawn(true);
+  assert.equal(first.closed, false, 'its path is not withdrawn');
+  Object.assign(first.connection, { path: { ...first.connection.path, mayBeWithdrawn: true } });
+  assert.equal(a.pool.usesWithdrawable, true);
+  await a.pool.onPathsWithdrawn(false);
+  const second = a.pool.current(b.key.publicKey);
+  assert.ok(second !== null && second !== first, 'new streams use another path');
+  assert.deepEqual([first.draining, first.closed, link.destroyed], [true, false, false]);
+  await a.pool.onPathsWithdrawn(true);
+  await settle();
+  assert.deepEqual([first.closed, link.destroyed], [true, true]);
+  assert.equal(a.pool.current(b.key.publicKey), second);
+});

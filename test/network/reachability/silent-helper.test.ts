@@ -173,7 +173,7 @@ class Node {
         openSystemPort: () => ({ identify: async () => null, close: async () => {} }) as never,
       },
       endpoint: { dial: async () => await Promise.reject(new SvcError('timeout')) },
-      pool: { connections: () => [], leaveBorrowedPorts: async () => {}, usesBorrowedPorts: false },
+      pool: { connections: () => [], onPathsWithdrawn: async () => {}, usesWithdrawable: false },
       storedHelpers: () => [],
       isOwnHost: () => false,
       isAllowed: () => true,

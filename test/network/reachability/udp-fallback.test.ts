@@ -23,6 +23,7 @@ import {
   type HelperSession,
   type HelperTarget,
 } from '../../../src/network/transport/borrowing.ts';
+import type { Path } from '../../../src/network/transport/path.ts';
 import type { Connection } from '../../../src/network/transport/types.ts';
 import { stubSession } from '../../support/stub-session.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -65,6 +66,7 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
     isTlsDead: false,
     /** When the connection with another node began, Unix milliseconds; null without one. */
     connectedAt: null as number | null,
+    connectedOver: { kind: 'direct' } as Partial<Path>,
     helpers: [] as StoredHelper[],
     log: [] as string[],
   };
@@ -184,9 +186,9 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
       connections: () =>
         state.connectedAt === null
           ? []
-          : [{ path: { kind: 'direct' }, bytesReceived: 1, openedAt: state.connectedAt } as ConnectionView],
-      leaveBorrowedPorts: async (areDead) => void log.push(`leave ports ${areDead}`),
-      get usesBorrowedPorts() {
+          : [{ path: state.connectedOver, bytesReceived: 1, openedAt: state.connectedAt } as ConnectionView],
+      onPathsWithdrawn: async (areDead) => void log.push(`leave ports ${areDead}`),
+      get usesWithdrawable() {
         return state.usesPorts;
       },
     },
@@ -582,6 +584,18 @@ test('a connection from before a change of network does not prove that QUIC work
   await clock.run(0);
   assert.deepEqual(summary().slice(0, 2), ['tls', 'quic_dropped']);
   assert.ok((state.connectedAt ?? 0) < clock.now());
+});
+
+test('a connection over a borrowed port does not prove that QUIC works, also through a relay', async (t) => {
+  for (const kind of ['tls', 'relay'] as const) {
+    const { fallback, clock, state, summary } = world(t);
+    const connectedOver = { kind, mayBeWithdrawn: true };
+    Object.assign(state, { hasUdp: true, hasQuic: false, connectedAt: clock.now() + 1, connectedOver });
+    await fallback.start();
+    await clock.run(UDP_WAIT_MS);
+    await clock.run(0);
+    assert.deepEqual(summary().slice(0, 2), ['tls', 'quic_dropped'], kind);
+  }
 });
 
 test('a helper whose ports carry nothing is left for the spare, and not used again for ten minutes', async (t) => {

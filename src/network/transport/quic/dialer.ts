@@ -120,7 +120,7 @@ export class Dialer {
       throw new SvcError('connect_failed', { message: 'This is not an IP address and port.' });
     if (signal?.aborted === true || this.#stop.signal.aborted) throw new SvcError('cancelled');
     using limit = awakeTimeout(this.#clock, timeoutMs ?? DIAL_TIMEOUT_MS, signal);
-    const isBorrowed = options.isPlain !== true && this.#borrowed?.carries(host) === true;
+    const isBorrowed = options.isFromOwnPort !== true && this.#borrowed?.carries(host) === true;
     // The gates are at an IPv4 address.
     const isIpv4 = family === 4 || isBorrowed;
     const from = this.#portOf(isIpv4 ? 0 : 1);

@@ -46,7 +46,6 @@ export class NativeConnection implements Connection {
   readonly remoteKey: Uint8Array;
   readonly path: Path;
   readonly outbound: boolean;
-  readonly isOverTls: boolean;
   readonly closed: Promise<void>;
   readonly #native: EngineConnection;
   readonly #clock: Clock;
@@ -65,7 +64,6 @@ export class NativeConnection implements Connection {
     this.remoteKey = options.remoteKey;
     this.path = options.path;
     this.outbound = options.outbound;
-    this.isOverTls = options.native.isOverTls === true;
     const end = (): void => this.#end();
     this.closed = this.#native.closed().then(end, end);
   }

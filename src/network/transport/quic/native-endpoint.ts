@@ -17,7 +17,7 @@ import {
   STREAM_WINDOW_BYTES,
 } from '../connection-limits.ts';
 import type { EngineConnection } from '../engine-connection.ts';
-import { kindByScope, overTlsPath, type Path, plainPath, type Way, wayPath } from '../path.ts';
+import { borrowedPath, kindByScope, type Path, plainPath, type Way, wayPath } from '../path.ts';
 import type { Connection, DialOptions, Endpoint } from '../types.ts';
 import type { BorrowedPorts } from '../udp-socket.ts';
 import { Acceptor } from './acceptor.ts';
@@ -283,7 +283,7 @@ export class NativeQuicEndpoint implements Endpoint {
       native.abort();
       throw new SvcError('connect_failed');
     }
-    const path = native.isOverTls === true ? overTlsPath(way, peer) : wayPath(way, peer);
+    const path = native.isBorrowed === true ? borrowedPath(way, peer) : wayPath(way, peer);
     const connection = this.#wrap(native, peer, path, outbound);
     if (outbound) this.#keep(connection, isAsked);
     else this.#take(connection);
@@ -301,7 +301,7 @@ export class NativeQuicEndpoint implements Endpoint {
   }
 
   #dialledPath(native: EngineConnection, peer: Peer, way: Way | undefined): Path {
-    if (native.isOverTls === true) return overTlsPath(way, peer);
+    if (native.isBorrowed === true) return borrowedPath(way, peer);
     return way === undefined ? plainPath(this.#kindOf(peer.address, true), peer.address) : wayPath(way, peer);
   }
 

@@ -69,7 +69,7 @@ test('a dial over TLS reports the remote node, which sees the helper', async (t)
   const { helper, inside, outside, otherKey, arrived } = await world(t);
   const connection = await inside.dial(outside.address, otherKey.publicKey);
   assert.deepEqual(
-    [connection.path.kind, connection.path.remote, connection.isOverTls],
+    [connection.path.kind, connection.path.remote, connection.path.mayBeWithdrawn],
     ['tls', outside.address, true],
   );
   const text = Buffer.alloc(300_000, 'over TLS ');
@@ -84,8 +84,8 @@ test('all dials use one borrowed port, and a plain dial uses none', async (t) =>
   const first = await inside.dial(outside.address, otherKey.publicKey);
   const second = await inside.dial(outside.address, otherKey.publicKey);
   assert.equal(helper.lentPorts.length, 1);
-  const plain = await inside.dial(outside.address, otherKey.publicKey, { isPlain: true });
-  assert.deepEqual([plain.path.kind, plain.isOverTls], ['lan', false]);
+  const plain = await inside.dial(outside.address, otherKey.publicKey, { isFromOwnPort: true });
+  assert.deepEqual([plain.path.kind, plain.path.mayBeWithdrawn], ['lan', undefined]);
   await eventually('all have arrived', () => arrived.length === 3);
   const isLent = arrived.map(({ path }) => helper.lentPorts.includes(path.remote.port));
   assert.equal(isLent.filter(Boolean).length, 2);
@@ -203,7 +203,7 @@ test('bulk lanes are refused on borrowed ports', async (t) => {
   const overPort = await inside.dial(outside.address, otherKey.publicKey);
   assert.equal(lanes.offer(overPort.path), null);
   assert.equal(lanes.take(new Uint8Array(lanes.offerBytes), overPort.path, SIGNAL), null);
-  const plain = await inside.dial(outside.address, otherKey.publicKey, { isPlain: true });
+  const plain = await inside.dial(outside.address, otherKey.publicKey, { isFromOwnPort: true });
   const offered = lanes.offer(plain.path);
   assert.notEqual(offered, null, 'a path in the LAN still has lanes');
   offered?.cancel();
