@@ -76,8 +76,8 @@ export class Chat implements Component {
   async stop(): Promise<void> {
     this.#unsubscribe();
     this.#expiry?.stop();
-    this.#couriers.stop();
     this.#arrivals.stop();
+    await this.#couriers.stop();
   }
 
   /**

@@ -2,16 +2,17 @@
  * The couriers of all pairs with queued work or an open link. An unresponsive peer is retried with growing delays, and
  * immediately when it opens a link.
  */
-import { backoff } from '../../foundation/backoff.ts';
-import type { Clock } from '../../foundation/clock.ts';
+import { backoff, type JitteredBackoff } from '../../foundation/backoff.ts';
 import { Semaphore } from '../../foundation/concurrency.ts';
 import { detach } from '../../foundation/detached.ts';
 import { CONTROLS } from '../../foundation/domain/chat.ts';
+import { DueNames } from '../../foundation/due-names.ts';
+import { DueQueue } from '../../foundation/due-queue.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { Quota, type QuotaShare } from '../../foundation/quota.ts';
 import { RateQuota, type RateQuotaLimits } from '../../foundation/rate-limit.ts';
-import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import { pairHolder } from '../../network/links/holder.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { Courier } from './courier.ts';
@@ -20,14 +21,10 @@ import { ChatSession, type PendingControl, type SessionEvents } from './session.
 import type { ChatDependencies } from './types.ts';
 import type { Frame } from './wire.ts';
 
-/** Delay of the first retry for an unresponsive peer, milliseconds. */
-const RETRY_FIRST_MS = 2000;
-/** Longest delay between retries, milliseconds. */
-const RETRY_MAX_MS = 60_000;
+/** Milliseconds between retries for an unresponsive peer. */
+const RETRY: JitteredBackoff = { firstMs: 2000, maxMs: 60_000, jitter: 0.5 };
 /** Longest delay for a peer that has been unreachable for many attempts, milliseconds. */
 const RETRY_UNREACHABLE_MS = 300_000;
-/** A retry may start earlier by up to this fraction of the delay. */
-const RETRY_JITTER = 0.5;
 /** After this many failed attempts, `RETRY_UNREACHABLE_MS` applies. */
 const UNREACHABLE_AFTER_ATTEMPTS = 30;
 /** Delay before a link that broke after it made progress is reopened, milliseconds. */
@@ -92,7 +89,8 @@ export class Couriers {
   readonly #couriers = new Map<string, Courier>();
   /** Positions of the first and the last entry of a pair that are not on disk, by the name of its courier. */
   readonly #held = new Map<string, { readonly first: number; readonly last: number }>();
-  readonly #retries: Retries;
+  readonly #retries = new DueNames();
+  readonly #queue: DueQueue<string>;
   readonly #stop = new AbortController();
   readonly #opening = new Semaphore(MAX_OPENING);
   readonly #onError = (error: unknown): void => this.#deps.log.error({ error }, 'a chat task failed');
@@ -117,20 +115,32 @@ export class Couriers {
     this.#deps = dependencies;
     this.#onSent = onSent;
     this.#controls = new RateQuota(CONTROL_RATES, dependencies);
-    this.#retries = new Retries(dependencies.clock, (name) => this.#retry(name), this.#onError);
+    const { clock, log } = dependencies;
+    this.#queue = new DueQueue(
+      { name: 'chat retries', retry: { ...RETRY, maxMs: RETRY_UNREACHABLE_MS }, atOnce: { total: MAX_OPENING } },
+      {
+        clock,
+        log,
+        random: () => dependencies.random(),
+        now: () => clock.monotonic(),
+        table: this.#retries,
+        work: async (name) => this.#retry(name),
+      },
+    );
     dependencies.links.accept('chat', (link) => this.#accept(link));
     dependencies.store.onRepair(() => this.#releaseAll());
   }
 
   start(): void {
+    this.#queue.start();
     this.#sweep = every(this.#deps.clock, { periodMs: SWEEP_MS, onError: this.#onError }, () => this.#checkAll());
   }
 
-  stop(): void {
+  async stop(): Promise<void> {
     this.#stop.abort();
-    this.#retries.stop();
     this.#sweep?.stop();
     for (const session of this.#sessions()) session.cut();
+    await this.#queue.stop();
   }
 
   /** Sends queued work now if a link is open, otherwise as soon as one can be opened. */
@@ -188,7 +198,7 @@ export class Couriers {
 
   /** As `wake`, at a random time within `ms`. */
   wakeRandomly(aid: Aid, peer: Aid, ms: number): void {
-    this.#retries.within(nameOf(aid, peer), Math.ceil(this.#deps.random() * ms));
+    this.#retryWithin(nameOf(aid, peer), Math.ceil(this.#deps.random() * ms));
   }
 
   /** Whether an entry may be delivered immediately: a link is open, or the last attempt did not fail. */
@@ -268,7 +278,7 @@ export class Couriers {
     if (sentUpTo > 0) this.#onSent(courier.aid, courier.peer, sentUpTo);
     if (isBusy) {
       courier.backoffUntil = this.#deps.clock.monotonic() + BUSY_MS;
-      this.#retries.within(courier.name, BUSY_MS);
+      this.#retryWithin(courier.name, BUSY_MS);
     }
     // Events first, then the reply: local subscribers should not wait for it.
     if (replies.length > 0) setImmediate(() => this.#guard(() => this.#sendReplies(courier, session, replies)));
@@ -321,7 +331,7 @@ export class Couriers {
 
   /** Schedules a retry if there is work. Otherwise forgets the courier. */
   #scheduleRetry(courier: Courier, ms: number): void {
-    if (courier.hasWork()) this.#retries.within(courier.name, ms);
+    if (courier.hasWork()) this.#retryWithin(courier.name, ms);
     else if (courier.sessions.size === 0 && !courier.isOpening) {
       this.#retries.cancel(courier.name);
       this.#couriers.delete(courier.name);
@@ -329,11 +339,18 @@ export class Couriers {
   }
 
   #pause({ failures }: Courier): number {
-    const maxMs = failures > UNREACHABLE_AFTER_ATTEMPTS ? RETRY_UNREACHABLE_MS : RETRY_MAX_MS;
-    return backoff({ firstMs: RETRY_FIRST_MS, maxMs, jitter: RETRY_JITTER }, failures + 1, this.#deps.random());
+    const maxMs = failures > UNREACHABLE_AFTER_ATTEMPTS ? RETRY_UNREACHABLE_MS : RETRY.maxMs;
+    return backoff({ ...RETRY, maxMs }, failures + 1, this.#deps.random());
+  }
+
+  /** Plans a retry, or keeps an earlier one. */
+  #retryWithin(name: string, ms: number): void {
+    this.#retries.plan(name, this.#deps.clock.monotonic() + ms);
+    this.#queue.soon(ms);
   }
 
   #retry(name: string): void {
+    this.#retries.cancel(name);
     const [aid, peer] = name.split(' ') as [Aid, Aid];
     const courier = this.#courier(aid, peer);
     courier.backoffUntil = 0;
@@ -397,46 +414,5 @@ export class Couriers {
     if (session.waitingSince !== null && now - session.waitingSince > ANSWER_TIMEOUT_MS) return session.cut();
     const idle = session.outbound ? IDLE_MS : session.isFriend ? PEER_IDLE_MS : STRANGER_IDLE_MS;
     if (now - session.lastActivity > idle) session.end();
-  }
-}
-
-// Scheduled retries, with one timer for all.
-
-class Retries {
-  readonly #clock: Clock;
-  readonly #at = new Map<string, number>();
-  readonly #checks: RepeatingTask;
-
-  /**
-   * @param due called with each due name
-   * @param onError receives errors of `due`. The remaining names are still called
-   */
-  constructor(clock: Clock, due: (name: string) => void, onError: (error: unknown) => void) {
-    this.#clock = clock;
-    this.#checks = every(clock, { firstMs: UNTIL_REQUESTED, periodMs: 0, onError }, () => {
-      const now = clock.monotonic();
-      for (const [name, at] of [...this.#at]) {
-        if (at > now) continue;
-        this.#at.delete(name);
-        due(name);
-      }
-      return this.#at.values().reduce((first, at) => Math.min(first, at), UNTIL_REQUESTED) - now;
-    });
-  }
-
-  /** Schedules `due` for a name after `ms`, or keeps an earlier time. */
-  within(name: string, ms: number): void {
-    const at = this.#clock.monotonic() + ms;
-    this.#at.set(name, Math.min(this.#at.get(name) ?? at, at));
-    this.#checks.soon(ms);
-  }
-
-  cancel(name: string): void {
-    this.#at.delete(name);
-  }
-
-  stop(): void {
-    this.#checks.stop();
-    this.#at.clear();
   }
 }

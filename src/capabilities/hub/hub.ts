@@ -2,7 +2,7 @@
  * The hub: tools of other agents behind three operations. It reads lists of tools when they are needed, shows only
  * definitions that the owner accepted, and calls a tool only while its agent offers exactly the accepted definition.
  */
-import { type Backoff, backoff } from '../../foundation/backoff.ts';
+import { type Backoff, backoff, isWaiting } from '../../foundation/backoff.ts';
 import { type Clock, isoTime } from '../../foundation/clock.ts';
 import { Semaphore } from '../../foundation/concurrency.ts';
 import { abortable, deadline } from '../../foundation/deadline.ts';
@@ -453,7 +453,7 @@ export class Hub {
   /** Reads the lists that are due, and waits for a part of a search. */
   async #refresh(sources: readonly HubSource[], signal: AbortSignal): Promise<void> {
     const now = this.#deps.clock.now();
-    const due = sources.filter(({ nextAt }) => nextAt <= now || nextAt - now > USELESS.maxMs);
+    const due = sources.filter(({ nextAt }) => !isWaiting(nextAt, now, USELESS.maxMs));
     if (due.length === 0) return;
     using limit = deadline(this.#deps.clock, SEARCH_WAIT_MS, signal);
     // Unknown agents that do not answer must not delay other lists.
