@@ -131,10 +131,8 @@ export class Store {
       });
     }
     if (current === migrations.length) return;
-    // For migrations that replace secrets by their hash.
-    this.#db.function('sha256_hex', { deterministic: true }, (text) => sha256Hex(String(text)));
     this.erase(() => {
-      for (const step of migrations.slice(current)) this.#db.exec(step);
+      runMigrations(this.#db, migrations.slice(current));
       this.#db.exec(`PRAGMA user_version = ${migrations.length}`);
     });
   }
@@ -363,6 +361,12 @@ function toSvcError(error: unknown, file?: string): SvcError | undefined {
   if (DISK_CODES.has(code)) return notWritable(name, error, file === undefined ? undefined : describeOpenError(file));
   if (!DAMAGE_CODES.has(code)) return undefined;
   return new SvcError('store_corrupt', { message: `${name} is damaged. Restore a backup.`, cause: error });
+}
+
+/** Runs steps of a schema. Some replace secrets by their hash. */
+export function runMigrations(database: DatabaseSync, steps: readonly string[]): void {
+  database.function('sha256_hex', { deterministic: true }, (text) => sha256Hex(String(text)));
+  for (const step of steps) database.exec(step);
 }
 
 /** The hash that a table has in place of a secret. */

@@ -137,6 +137,7 @@ export class RelayBudgets {
         return budgets.some((budget) => budget.isUsedUp);
       },
       spend: (bytes) => {
+        startDayIfNew();
         const now = clock.monotonic();
         for (const budget of budgets) if (!budget.has(bytes, now)) return false;
         for (const budget of budgets) budget.spend(bytes);
