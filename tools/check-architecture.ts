@@ -65,9 +65,14 @@ const RULES: readonly Rule[] = [
     to: '^src/network/(peers|links|reachability)/',
   },
   {
-    name: 'peers and links do not import records or reachability',
-    from: /^src\/network\/(peers|links)\//,
-    to: '^src/network/(records|reachability)/',
+    name: 'peers import no part of the network except the transport',
+    from: /^src\/network\/peers\//,
+    to: '^src/network/(?!peers/|transport/)[^/]+/',
+  },
+  {
+    name: 'links import no part of the network except peers and the transport',
+    from: /^src\/network\/links\//,
+    to: '^src/network/(?!links/|peers/|transport/)[^/]+/',
   },
   {
     name: 'the network of the daemon imports no capability',

@@ -91,7 +91,7 @@ export const FIELDS: Readonly<Record<string, readonly string[]>> = {
   ],
   'Tunnel connections to services': ['capabilities/tunnels/inbound-connections 2', 'capabilities/tunnels/inbound 2'],
   'Memory for incomplete heads and queued requests': ['network/links/http-server 1', 'network/links/proven 1'],
-  'own: handlers of this program': ['network/links/link-responder 1', 'network/links/stream-dispatcher 1'],
+  'own: handlers of this program': ['network/links/link-responder 1', 'network/peers/stream-dispatcher 1'],
   'Accepted QUIC connections': [
     'network/peers/greeter 1',
     'network/peers/peer-table 1',

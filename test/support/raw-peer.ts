@@ -1,8 +1,6 @@
 /** A peer that writes the link protocol byte by byte, for messages that a correct implementation never sends. */
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
 import { encodeHeader, type LinkHeader } from '../../src/network/links/header.ts';
-import type { ConnectionEnd } from '../../src/network/links/proofs.ts';
-import { KIND, readExactly, u16 } from '../../src/network/links/wire.ts';
 import {
   acceptHello,
   HELLO_NONCE_BYTES,
@@ -11,7 +9,8 @@ import {
   receiveHello,
   sayHello,
 } from '../../src/network/peers/greeter.ts';
-import type { Hello } from '../../src/network/peers/session.ts';
+import type { ConnectionEnd, Hello } from '../../src/network/peers/session.ts';
+import { KIND, readExactly, u16 } from '../../src/network/peers/wire.ts';
 import type { Connection, Endpoint, Stream } from '../../src/network/transport/types.ts';
 import type { LinkNode, LinkWorld } from './link-world.ts';
 

@@ -89,6 +89,17 @@ test('imports between adapters of the transport, and from above, are found in fo
   assert.deepEqual(names('src/daemon/a.ts', '../network/transport/pigeon/b.ts'), []);
 });
 
+test('peers must not import links', () => {
+  const graph = moduleGraph({
+    'src/network/links/a.ts': "import { b } from '../peers/b.ts';\n",
+    'src/network/peers/b.ts': "import type { c } from '../links/c.ts';\n",
+    'src/network/links/c.ts': '',
+  });
+  assert.deepEqual(layerViolations(graph, new Set()), [
+    'peers import no part of the network except the transport: src/network/peers/b.ts → src/network/links/c.ts',
+  ]);
+});
+
 test('a discarded promise is found, a discarded synchronous call is not', () => {
   const found = (text: string) => discardedPromises(moduleGraph({ 'src/a.ts': text }));
   for (const text of [

@@ -19,7 +19,6 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import { LISTED_ID_PATTERN } from '../../foundation/ids.ts';
 import type { Log } from '../../foundation/log.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
-import { drainAndDestroy } from '../../network/links/stream-dispatcher.ts';
 import {
   type AccessAsk,
   type AccessRequest,
@@ -28,7 +27,8 @@ import {
   type LinkStream,
   type Links,
 } from '../../network/links/types.ts';
-import { ProtocolBreach, readFrame, u16 } from '../../network/links/wire.ts';
+import { drainAndDestroy } from '../../network/peers/stream-dispatcher.ts';
+import { ProtocolBreach, readFrame, u16 } from '../../network/peers/wire.ts';
 import type { AccessControl } from './access-control.ts';
 import { type AccessRequests, ASK_AGAIN_S, VERDICTS, type Verdict } from './requests.ts';
 

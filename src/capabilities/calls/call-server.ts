@@ -25,7 +25,7 @@ import {
   type LinkStream,
   type Links,
 } from '../../network/links/types.ts';
-import { lingerThenDestroy } from '../../network/links/wire.ts';
+import { lingerThenDestroy } from '../../network/peers/wire.ts';
 import { CallerLimits, EventStreamLimits } from './caller-limits.ts';
 import { daemonErrorResponse } from './error-response.ts';
 import type { EvidenceCheck } from './evidence/evidence-check.ts';

@@ -3,8 +3,8 @@ import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { QuotaShare } from '../../foundation/quota.ts';
-import { drainAndDestroy } from '../../network/links/stream-dispatcher.ts';
 import type { LinkStream } from '../../network/links/types.ts';
+import { drainAndDestroy } from '../../network/peers/stream-dispatcher.ts';
 import type { SentControl } from './relationship.ts';
 import { CHAT_VERSION, ChatFrameReader, encodeFrame, type Frame } from './wire.ts';
 

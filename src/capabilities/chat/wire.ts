@@ -12,7 +12,7 @@ import {
 import { MAX_FILE_NAME_BYTES, OBJECT_ID_BYTES } from '../../foundation/domain/objects.ts';
 import { MAX_UNIX_MS } from '../../foundation/domain/time.ts';
 import type { ChatContent, ChatFile } from '../../foundation/store/chat-log.ts';
-import { LENGTH_BYTES, u32 } from '../../network/links/wire.ts';
+import { LENGTH_BYTES, u32 } from '../../network/peers/wire.ts';
 import { ANSWERS, type Answer } from './relationship.ts';
 
 /** The first byte of each direction. */

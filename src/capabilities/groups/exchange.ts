@@ -4,7 +4,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import { VerifierKeys } from '../../foundation/identity/keys.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { LinkStream } from '../../network/links/types.ts';
-import { drained } from '../../network/links/wire.ts';
+import { drained } from '../../network/peers/wire.ts';
 import { decodeEntry, verifyEntry } from './entry.ts';
 import { type AdmitResult, MAX_GROUP_ENTRIES, type Replica } from './replica.ts';
 import type { GroupsDependencies } from './types.ts';

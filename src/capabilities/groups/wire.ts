@@ -5,7 +5,7 @@ import { EPOCH_BYTES, HASH_BYTES } from '../../foundation/domain/groups.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { SIGNATURE_BYTES } from '../../foundation/identity/ed25519.ts';
 import type { LinkStream } from '../../network/links/types.ts';
-import { BinaryReader, readExactly, u32 } from '../../network/links/wire.ts';
+import { BinaryReader, readExactly, u32 } from '../../network/peers/wire.ts';
 import { hashBytes, MAX_ENTRY_BYTES } from './entry.ts';
 
 /** Limit of the entries in one message, bytes. A response holds at least one entry, even if it is larger. */

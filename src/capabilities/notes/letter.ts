@@ -19,7 +19,7 @@ import { mailboxKey } from '../../foundation/records/keys.ts';
 import { encodeNotePayload, type NotePayload, noteHeader, removalHash } from '../../foundation/records/notes.ts';
 import { encryptionKeyId } from '../../foundation/records/payloads.ts';
 import { MAX_NOTE_PAYLOAD_BYTES, REMOVAL_TOKEN_BYTES } from '../../foundation/records/types.ts';
-import { LENGTH_BYTES } from '../../network/links/wire.ts';
+import { LENGTH_BYTES } from '../../network/peers/wire.ts';
 
 const VERSION = 1;
 const DOMAIN = new TextEncoder().encode('svcd/note/v1\0');

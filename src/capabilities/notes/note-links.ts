@@ -15,10 +15,10 @@ import { checkRecord, decodeRecord, type SignedRecord } from '../../foundation/r
 import { MAX_DATAGRAM_RECORD_BYTES, MAX_RECORD_BYTES, RECORD } from '../../foundation/records/types.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import { pairHolder } from '../../network/links/holder.ts';
-import { drainAndDestroy } from '../../network/links/stream-dispatcher.ts';
 import type { LinkStream } from '../../network/links/types.ts';
-import { BinaryReader, readExactly, readFrame, u16 } from '../../network/links/wire.ts';
 import type { NodeSilence } from '../../network/peers/dial.ts';
+import { drainAndDestroy } from '../../network/peers/stream-dispatcher.ts';
+import { BinaryReader, readExactly, readFrame, u16 } from '../../network/peers/wire.ts';
 import type { RecordNetwork } from '../../network/records/types.ts';
 import type { Inbox, Verdict } from './inbox.ts';
 import type { NoteKeys } from './note-keys.ts';

@@ -33,9 +33,9 @@ import type { WaitingSum } from '../../foundation/store/notification-row.ts';
 import { sha256Hex } from '../../foundation/store/store.ts';
 import type { WebhookUrlRow, WebhookUrlStore } from '../../foundation/store/webhook-urls.ts';
 import { pairHolder } from '../../network/links/holder.ts';
-import { drainAndDestroy } from '../../network/links/stream-dispatcher.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
-import { Refusal, STATUS } from '../../network/links/wire.ts';
+import { drainAndDestroy } from '../../network/peers/stream-dispatcher.ts';
+import { Refusal, STATUS } from '../../network/peers/wire.ts';
 import { KeyedQueues } from './keyed-queues.ts';
 import {
   mayQueue,

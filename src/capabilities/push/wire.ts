@@ -14,7 +14,7 @@ import {
 } from '../../foundation/domain/push.ts';
 import type { NewNotification } from '../../foundation/store/webhooks.ts';
 import type { LinkStream } from '../../network/links/types.ts';
-import { BinaryReader, LENGTH_BYTES, readExactly, readFrame, u16, u32 } from '../../network/links/wire.ts';
+import { BinaryReader, LENGTH_BYTES, readExactly, readFrame, u16, u32 } from '../../network/peers/wire.ts';
 
 const VERSION = 1;
 /** Bytes to read at a time, less than a stream buffers. */

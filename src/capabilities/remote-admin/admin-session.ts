@@ -4,7 +4,7 @@ import type { Clock, Timer } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { NEXT_REQUEST_MS } from '../../network/links/http-server.ts';
 import type { LinkStream } from '../../network/links/types.ts';
-import { LINGER_MS } from '../../network/links/wire.ts';
+import { LINGER_MS } from '../../network/peers/wire.ts';
 import type { ObservedRequest } from './audit-trail.ts';
 
 /** Called for each request. Returns the observer of its outcome. */

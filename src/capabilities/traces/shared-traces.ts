@@ -14,9 +14,9 @@ import { awakeTimeout } from '../../foundation/stall.ts';
 import { TRACE_ID_PATTERN } from '../../foundation/traces/trace-context.ts';
 import { type RequestFacts, STEPS, type Step } from '../../foundation/traces/traced-request.ts';
 import type { Traces } from '../../foundation/traces/traces.ts';
-import { drainAndDestroy } from '../../network/links/stream-dispatcher.ts';
 import type { AccessRequest, LinkStream, Links } from '../../network/links/types.ts';
-import { ProtocolBreach, readFrame, u16 } from '../../network/links/wire.ts';
+import { drainAndDestroy } from '../../network/peers/stream-dispatcher.ts';
+import { ProtocolBreach, readFrame, u16 } from '../../network/peers/wire.ts';
 
 /** Time to reach the other node, and for its answer, in milliseconds. */
 const TIMEOUT_MS = 5_000;

@@ -3,11 +3,11 @@
  * continue on a new stream between the same agents. docs/protocol-tunnels.md, steps 13 to 15.
  */
 import { SvcError } from '../../foundation/errors.ts';
+import { readExactly } from '../peers/wire.ts';
 import type { Path } from '../transport/path.ts';
 import type { BulkStream, BulkStreams } from '../transport/types.ts';
 import { asLink } from './stream.ts';
 import type { LinkStream } from './types.ts';
-import { readExactly } from './wire.ts';
 
 /** The path of a link to another node. Null for a link on this daemon. */
 function pathOf(link: LinkStream): Path | null {

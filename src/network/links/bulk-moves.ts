@@ -9,13 +9,13 @@ import { isRelayed } from '../../foundation/domain/tunnels.ts';
 import type { LruCache } from '../../foundation/lru-cache.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import { type NodeSession, openStreamWithin } from '../peers/session.ts';
+import { drainAndDestroy } from '../peers/stream-dispatcher.ts';
+import { BinaryReader, endWith, KIND, ProtocolBreach, Refusal, readExactly, STATUS, u32 } from '../peers/wire.ts';
 import { StreamError } from '../transport/stream.ts';
 import type { BulkStream, BulkStreams, Stream } from '../transport/types.ts';
 import { BulkPace } from './bulk-pace.ts';
 import { lossyNodes } from './loss-watch.ts';
 import { pathOf } from './stream.ts';
-import { drainAndDestroy } from './stream-dispatcher.ts';
-import { BinaryReader, endWith, KIND, ProtocolBreach, Refusal, readExactly, STATUS, u32 } from './wire.ts';
 
 /** Size of a link's number, bytes. */
 const NUMBER_BYTES = 4;

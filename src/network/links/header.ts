@@ -2,8 +2,8 @@
 
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidFromBytes, aidToBytes } from '../../foundation/identity/aid.ts';
+import { BinaryReader, u16 } from '../peers/wire.ts';
 import { encodeProof, type Proof, takeProof } from './proofs.ts';
-import { BinaryReader, u16 } from './wire.ts';
 
 /** Largest header, without the byte of its kind and the two of its length. */
 export const MAX_LINK_HEADER_BYTES = 4096 - 3;

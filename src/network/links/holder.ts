@@ -1,8 +1,6 @@
 /** The holder of a quota share, derived from a link or session. */
 import { toHex } from '../../foundation/bytes.ts';
 import type { QuotaHolder } from '../../foundation/quota.ts';
-import type { KnownNodes } from '../known-nodes.ts';
-import type { NodeSession } from '../peers/session.ts';
 import type { AccessRequest, LinkStream } from './types.ts';
 
 /** Node name for agents on this daemon. */
@@ -33,12 +31,4 @@ export function requestHolder(
   const key = `${prefix}${caller} ${called}`;
   if (nodeKey === null) return { key, node: HERE, source: null, named: true };
   return { key, node: toHex(nodeKey), source, named };
-}
-
-/** The node at the other end of a session. */
-export function sessionHolder(
-  { nodeId, there, connection }: Pick<NodeSession, 'nodeId' | 'there' | 'connection'>,
-  known: Pick<KnownNodes, 'has'>,
-): QuotaHolder {
-  return { node: nodeId, source: connection.path.source, named: known.has(there.nodeKey) };
 }

@@ -10,6 +10,7 @@ import { asStep, type OpeningTrace } from '../../foundation/traces/traced-reques
 import type { NodePlace, NodeSilence } from '../peers/dial.ts';
 import type { PeerTable } from '../peers/peer-table.ts';
 import { type NodeSession, openStreamWithin } from '../peers/session.ts';
+import { KIND, Refusal, readExactly, readFrame, STATUS, u16, u32 } from '../peers/wire.ts';
 import type { Stream } from '../transport/types.ts';
 import type { BulkMoves } from './bulk-moves.ts';
 import { encodeHeader } from './header.ts';
@@ -17,7 +18,6 @@ import { decodeProof, isCurrent, MAX_PROOF_BYTES, NOT_YET_VALID, type ProvenWind
 import type { OpenLinks, ProvenAgents } from './proven.ts';
 import { asQuicLink } from './stream.ts';
 import type { FirstBytes, FirstPlace, LinkNames, LinkStream, LocalIdentity } from './types.ts';
-import { KIND, Refusal, readExactly, readFrame, STATUS, u16, u32 } from './wire.ts';
 
 /** Silence after a header until another connection is dialed, milliseconds … */
 export const SILENCE_MS = 1_000;

@@ -6,16 +6,16 @@ import { schemeOf } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import { type Rate, RateQuota } from '../../foundation/rate-limit.ts';
 import type { KnownNodes } from '../known-nodes.ts';
-import type { NodeSession } from '../peers/session.ts';
+import { type NodeSession, sessionHolder } from '../peers/session.ts';
+import { ProtocolBreach, Refusal, readFrame, STATUS, u16 } from '../peers/wire.ts';
 import type { Stream } from '../transport/types.ts';
 import { decodeHeader, type LinkHeader, MAX_LINK_HEADER_BYTES } from './header.ts';
 import { HeldBytes } from './held-bytes.ts';
-import { pairHolder, sessionHolder } from './holder.ts';
+import { pairHolder } from './holder.ts';
 import { encodeProof, makeProof, type ProvenWindow } from './proofs.ts';
 import type { MetAgents, OpenLinks, ProvenAgents } from './proven.ts';
 import { asQuicLink, isPurpose } from './stream.ts';
 import type { AccessRequest, LinkNames, LinkStream, LinksDependencies, LocalIdentity, Purpose } from './types.ts';
-import { ProtocolBreach, Refusal, readFrame, STATUS, u16 } from './wire.ts';
 
 /** Verified proofs of one node. Each proof requires two signature checks. */
 export const PROOF_RATE: Rate = { perSecond: 100, burst: 500 };

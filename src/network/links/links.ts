@@ -15,6 +15,7 @@ import { asStep } from '../../foundation/traces/traced-request.ts';
 import { knownOf } from '../peers/dial.ts';
 import type { PeerTable } from '../peers/peer-table.ts';
 import { probe } from '../peers/session.ts';
+import { KIND, Refusal, STATUS } from '../peers/wire.ts';
 import type { BulkStreams } from '../transport/types.ts';
 import { BulkMoves } from './bulk-moves.ts';
 import { FRESH_MS, LinkInitiator, type Opening } from './link-initiator.ts';
@@ -36,7 +37,6 @@ import {
   type Purpose,
   TUNNEL_PURPOSES,
 } from './types.ts';
-import { KIND, Refusal, STATUS } from './wire.ts';
 
 /** Default timeout for finding an agent, reaching its node and its permission, milliseconds. */
 export const OPEN_TIMEOUT_MS = 15_000;

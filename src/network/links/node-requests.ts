@@ -14,9 +14,7 @@ import {
 } from '../node-requests.ts';
 import { UNHELPED } from '../peers/dial.ts';
 import type { PeerTable } from '../peers/peer-table.ts';
-import { type NodeSession, openStreamWithin } from '../peers/session.ts';
-import type { Stream } from '../transport/types.ts';
-import { sessionHolder } from './holder.ts';
+import { type NodeSession, openStreamWithin, sessionHolder } from '../peers/session.ts';
 import {
   BinaryReader,
   KIND,
@@ -27,7 +25,8 @@ import {
   readExactly,
   STATUS,
   u32,
-} from './wire.ts';
+} from '../peers/wire.ts';
+import type { Stream } from '../transport/types.ts';
 
 /** Maximum size of a request about records and of its answer, bytes. */
 const MAX_RECORD_MESSAGE_BYTES: number = 256 * 1024;

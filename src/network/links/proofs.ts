@@ -3,6 +3,7 @@
  * both ends and this connection. The signed bytes, and why a proof is useless elsewhere: docs/protocol-links.md, step
  * 12.
  */
+
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
 import {
@@ -15,8 +16,9 @@ import type { DelegationVerifier } from '../../foundation/identity/delegation-ve
 import { SIGNATURE_BYTES } from '../../foundation/identity/ed25519.ts';
 import { isWindowOpen } from '../../foundation/identity/grant.ts';
 import { verifySignatureAsync } from '../../foundation/identity/keys.ts';
+import type { ConnectionEnd } from '../peers/session.ts';
+import { BinaryReader, ProtocolBreach, STATUS, u16 } from '../peers/wire.ts';
 import type { LocalIdentity } from './types.ts';
-import { BinaryReader, ProtocolBreach, STATUS, u16 } from './wire.ts';
 
 const DOMAIN = new TextEncoder().encode('svcd/link-proof/v1\0');
 /** Maximum size of an encoded proof, bytes. */
@@ -31,12 +33,6 @@ const NOT_VALID_NOW =
 /** The role of an agent. A proof for one role is invalid for the other. */
 export type ProofRole = 'caller' | 'called';
 const ROLE_BYTE: Readonly<Record<ProofRole, number>> = { caller: 1, called: 2 };
-
-/** One end of a connection: the node's public key, and the nonce that it chose for this connection. */
-export interface ConnectionEnd {
-  readonly nodeKey: Uint8Array;
-  readonly nonce: Uint8Array;
-}
 
 /** An encoded proof. */
 export interface Proof {

@@ -10,10 +10,10 @@ import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import { guard } from '../../foundation/stream-listeners.ts';
-import type { StreamDispatcher } from '../links/stream-dispatcher.ts';
-import { endWith, ProtocolBreach, Refusal, type ReplyStatus, readExactly, STATUS } from '../links/wire.ts';
 import type { Connection, Stream } from '../transport/types.ts';
 import type { Hello, NodeSession } from './session.ts';
+import type { StreamDispatcher } from './stream-dispatcher.ts';
+import { endWith, ProtocolBreach, Refusal, type ReplyStatus, readExactly, STATUS } from './wire.ts';
 
 /** Time for both hellos after the handshake, milliseconds. */
 export const HELLO_TIMEOUT_MS = 5_000;

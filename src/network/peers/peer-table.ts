@@ -13,26 +13,15 @@ import { type Rate, RateQuota } from '../../foundation/rate-limit.ts';
 import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import { awakeTimeout, SLEEP_MS } from '../../foundation/stall.ts';
 import { KnownNodes } from '../known-nodes.ts';
-import { sessionHolder } from '../links/holder.ts';
-import { StreamDispatcher, type StreamHandler } from '../links/stream-dispatcher.ts';
-import {
-  endWith,
-  KIND,
-  type Kind,
-  ProtocolBreach,
-  Refusal,
-  readExactly,
-  readFrame,
-  STATUS,
-  u16,
-} from '../links/wire.ts';
 import type { Path } from '../transport/path.ts';
 import type { Connection, ConnectionStats, Endpoint, Stream, StreamUpgrade } from '../transport/types.ts';
 import { type Dialer, directly, type NodePlace } from './dial.ts';
 import { type Greeted, Greeter } from './greeter.ts';
 import { LOOK_MS } from './path-health.ts';
 import { type ConnectOptions, type PathChange, Peer, type PeerContext } from './peer.ts';
-import { NodeSession, openStreamWithin, type Probed, probe } from './session.ts';
+import { NodeSession, openStreamWithin, type Probed, probe, sessionHolder } from './session.ts';
+import { StreamDispatcher, type StreamHandler } from './stream-dispatcher.ts';
+import { endWith, KIND, type Kind, ProtocolBreach, Refusal, readExactly, readFrame, STATUS, u16 } from './wire.ts';
 
 /** Maximum number of inactive peers with a stored place. The least recently used peer is removed first. */
 const MAX_AT_REST = 1024;

@@ -5,12 +5,19 @@ import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import type { QuotaHolder } from '../../foundation/quota.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import { guard } from '../../foundation/stream-listeners.ts';
-import type { ConnectionEnd } from '../links/proofs.ts';
-import { KIND, readExactly } from '../links/wire.ts';
+import type { KnownNodes } from '../known-nodes.ts';
 import type { Path } from '../transport/path.ts';
 import type { BulkStream, Connection, ConnectionStats, Stream, UpgradeState } from '../transport/types.ts';
+import { KIND, readExactly } from './wire.ts';
+
+/** One end of a connection: the node's public key, and the nonce that it chose for this connection. */
+export interface ConnectionEnd {
+  readonly nodeKey: Uint8Array;
+  readonly nonce: Uint8Array;
+}
 
 /** The hello of one node on one connection. */
 export interface Hello {
@@ -165,6 +172,14 @@ export class NodeSession {
     this.#streams--;
     this.#idleSince = this.#clock.monotonic();
   }
+}
+
+/** The node at the other end of a session. */
+export function sessionHolder(
+  { nodeId, there, connection }: Pick<NodeSession, 'nodeId' | 'there' | 'connection'>,
+  known: Pick<KnownNodes, 'has'>,
+): QuotaHolder {
+  return { node: nodeId, source: connection.path.source, named: known.has(there.nodeKey) };
 }
 
 /**

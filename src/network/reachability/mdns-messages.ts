@@ -4,7 +4,7 @@
  */
 import { fromHex, toHex } from '../../foundation/bytes.ts';
 import { PUBLIC_KEY_BYTES } from '../../foundation/identity/ed25519.ts';
-import { BinaryReader, u16, u32 } from '../links/wire.ts';
+import { BinaryReader, u16, u32 } from '../peers/wire.ts';
 
 /** Largest packet to decode, bytes: one Ethernet frame. */
 const MAX_PACKET_BYTES = 1500;

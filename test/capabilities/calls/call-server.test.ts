@@ -8,7 +8,7 @@ import { HttpCaller } from '../../../src/capabilities/calls/http-caller.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { MAX_UNANSWERED_PER_LINK, NEXT_REQUEST_MS } from '../../../src/network/links/http-server.ts';
 import type { LinkStream } from '../../../src/network/links/types.ts';
-import { LINGER_MS } from '../../../src/network/links/wire.ts';
+import { LINGER_MS } from '../../../src/network/peers/wire.ts';
 import { type CallWorld, callWorld, headerOf, textOf, webService } from '../../support/call-world.ts';
 import { eventually } from '../../support/eventually.ts';
 import { settle } from '../../support/link-world.ts';

@@ -4,7 +4,7 @@ import { type Entry, type EntryContent, proveSecret, signEntry } from '../../../
 import { MAX_GROUP_ENTRIES, Replica } from '../../../src/capabilities/groups/replica.ts';
 import { type Message, receive, send } from '../../../src/capabilities/groups/wire.ts';
 import { encodeCbor } from '../../../src/foundation/cbor.ts';
-import { u32 } from '../../../src/network/links/wire.ts';
+import { u32 } from '../../../src/network/peers/wire.ts';
 import { type GroupNode, GroupWorld, groupOf } from '../../support/group-world.ts';
 import { delegateAnew, localIdentity, newIdentity } from '../../support/identities.ts';
 

@@ -10,7 +10,7 @@ import { systemClock } from '../../../src/foundation/clock.ts';
 import { CLIENT_WAIT_MS, MAX_TUNNELS } from '../../../src/foundation/domain/tunnels.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { type Purpose, TUNNEL_PURPOSES } from '../../../src/network/links/types.ts';
-import { LINGER_MS } from '../../../src/network/links/wire.ts';
+import { LINGER_MS } from '../../../src/network/peers/wire.ts';
 import { eventually } from '../../support/eventually.ts';
 import { readAll, settle } from '../../support/link-world.ts';
 import { quietPort } from '../../support/programs.ts';

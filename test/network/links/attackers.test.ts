@@ -6,6 +6,8 @@ import { decodeHeader, type LinkHeader, MAX_LINK_HEADER_BYTES } from '../../../s
 import { PROOF_RATE } from '../../../src/network/links/link-responder.ts';
 import { MAX_NODE_MESSAGE_BYTES } from '../../../src/network/links/node-requests.ts';
 import { encodeProof, makeProof, type Proof, type ProofRole } from '../../../src/network/links/proofs.ts';
+import { UNHELPED } from '../../../src/network/peers/dial.ts';
+import { HELLO_TIMEOUT_MS, LINK_VERSION, networkId } from '../../../src/network/peers/greeter.ts';
 import {
   HEADER_TIMEOUT_MS,
   MAX_LINGERING_PER_NODE,
@@ -13,10 +15,8 @@ import {
   MAX_WAITING_PER_SOURCE,
   OFFENCES_BURST,
   STREAM_RATE_BURST,
-} from '../../../src/network/links/stream-dispatcher.ts';
-import { KIND, LINGER_MS, readExactly, readFrame, STATUS, u16, u32 } from '../../../src/network/links/wire.ts';
-import { UNHELPED } from '../../../src/network/peers/dial.ts';
-import { HELLO_TIMEOUT_MS, LINK_VERSION, networkId } from '../../../src/network/peers/greeter.ts';
+} from '../../../src/network/peers/stream-dispatcher.ts';
+import { KIND, LINGER_MS, readExactly, readFrame, STATUS, u16, u32 } from '../../../src/network/peers/wire.ts';
 import type { Stream } from '../../../src/network/transport/types.ts';
 import { newIdentity, type TestIdentity } from '../../support/identities.ts';
 import { LinkWorld, readAll, settle, withCode } from '../../support/link-world.ts';

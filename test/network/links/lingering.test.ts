@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
+import type { LinkStream } from '../../../src/network/links/types.ts';
 import {
   drainAndDestroy,
   MAX_LINGERING,
@@ -10,8 +11,7 @@ import {
   MAX_LINGERING_PER_SOURCE,
   RESERVED_LINGERING,
   RefusedStreams,
-} from '../../../src/network/links/stream-dispatcher.ts';
-import type { LinkStream } from '../../../src/network/links/types.ts';
+} from '../../../src/network/peers/stream-dispatcher.ts';
 import { LinkWorld } from '../../support/link-world.ts';
 import { TestClock } from '../../support/test-clock.ts';
 

@@ -6,16 +6,10 @@ import { SvcError } from '../../../src/foundation/errors.ts';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
-import {
-  type ConnectionEnd,
-  isCurrent,
-  makeProof,
-  type ProofRole,
-  proofInput,
-  verifyProof,
-} from '../../../src/network/links/proofs.ts';
+import { isCurrent, makeProof, type ProofRole, proofInput, verifyProof } from '../../../src/network/links/proofs.ts';
 import type { LocalIdentity } from '../../../src/network/links/types.ts';
-import { ProtocolBreach } from '../../../src/network/links/wire.ts';
+import type { ConnectionEnd } from '../../../src/network/peers/session.ts';
+import { ProtocolBreach } from '../../../src/network/peers/wire.ts';
 import { delegateAnew, newIdentity, type TestIdentity } from '../../support/identities.ts';
 
 const NOW = Date.UTC(2026, 0, 2) / 1000;

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
-import { KIND, STATUS } from '../../../src/network/links/wire.ts';
 import { UNHELPED } from '../../../src/network/peers/dial.ts';
 import { PROBE_RATE, PROBE_RATE_PER_NETWORK, PROBE_RATE_PER_SOURCE } from '../../../src/network/peers/peer-table.ts';
 import { ANSWERED_MS } from '../../../src/network/peers/session.ts';
+import { KIND, STATUS } from '../../../src/network/peers/wire.ts';
 import { NativeNode } from '../../support/link-process.ts';
 import { type LinkNode, LinkWorld, settle, withCode } from '../../support/link-world.ts';
 import { RawPeer, type RawSession, statusOn } from '../../support/raw-peer.ts';

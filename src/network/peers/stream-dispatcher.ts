@@ -12,9 +12,8 @@ import { Quota, type QuotaHolder } from '../../foundation/quota.ts';
 import { type Rate, RateLimiter, RateQuota } from '../../foundation/rate-limit.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { KnownNodes } from '../known-nodes.ts';
-import type { NodeSession } from '../peers/session.ts';
 import type { Stream } from '../transport/types.ts';
-import { sessionHolder } from './holder.ts';
+import { type NodeSession, sessionHolder } from './session.ts';
 import { endWith, type Kind, ProtocolBreach, readExactly, STATUS, statusOf } from './wire.ts';
 
 /** Timeout for the complete header of a stream, milliseconds. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { test } from 'node:test';
-import { BinaryReader, readExactly } from '../../../src/network/links/wire.ts';
+import { BinaryReader, readExactly } from '../../../src/network/peers/wire.ts';
 import { withCode } from '../../support/link-world.ts';
 
 const never = new AbortController().signal;
