@@ -165,7 +165,7 @@ export class Hub {
       store.transaction(() => {
         for (const aid of agents)
           if (aid !== local && store.source(local, aid) === null) store.putSource(local, aid, 'found', clock.now());
-        store.evictFound(local, MAX_HUB_FOUND);
+        store.evictFound(local, MAX_HUB_FOUND, Object.keys(this.#deps.labels()));
       });
     }
     const sources = this.#active(local).filter(({ aid }) => only === null || aid === only);
@@ -552,8 +552,10 @@ export class Hub {
       }
       // The accepted definition of a tool that disappears stays for comparison. Decisions are kept in any case.
       const gone = [...before.values()].filter(({ kind }) => complete.includes(kind));
+      // After an empty list, the next one of an agent that is not trusted yet must not count as its first.
+      const trace = isTrusted || kept.length > 0 ? undefined : gone[0];
       for (const tool of gone)
-        if (tool.accepted === null) store.deleteTool(tool.id);
+        if (tool.accepted === null && tool !== trace) store.deleteTool(tool.id);
         else put({ ...tool, offered: null, present: false }, tool);
       const surplus = gone.slice(0, Math.max(0, kept.length + gone.length - MAX_HUB_TOOLS_PER_AGENT));
       for (const tool of surplus) store.deleteTool(tool.id);

@@ -108,11 +108,15 @@ export class HubStore {
     this.#store.run`DELETE FROM hub_sources WHERE id = ${id}`;
   }
 
-  /** Deletes the agents found by searches beyond `keep`, the oldest first. Those with accepted tools stay. */
-  evictFound(local: Aid, keep: number): void {
+  /**
+   * Deletes the agents found by searches beyond `keep`, the oldest first. Agents with accepted tools or a label stay,
+   * and trusted ones: their next list must not count as the first.
+   */
+  evictFound(local: Aid, keep: number, labeled: readonly string[]): void {
     this.#store.run`
       DELETE FROM hub_sources WHERE id IN (
-        SELECT id FROM hub_sources WHERE local_aid = ${local} AND origin = 'found' AND NOT EXISTS (
+        SELECT id FROM hub_sources WHERE local_aid = ${local} AND origin = 'found' AND trusted_at IS NULL
+          AND aid NOT IN (SELECT value FROM json_each(${JSON.stringify(labeled)})) AND NOT EXISTS (
           SELECT 1 FROM hub_tools WHERE source = hub_sources.id AND accepted_hash IS NOT NULL)
         ORDER BY id DESC LIMIT -1 OFFSET ${keep})`;
   }
