@@ -21,13 +21,17 @@ export function requestText(text: string, maxBytes: number): string {
   return `${cut}${CUT}`;
 }
 
-/** The description of a call: method and path, without the query, which may hold secrets. */
+/**
+ * The description of a call: method and path, without the query, which may hold secrets. Two paths never have the same
+ * complete description.
+ */
 export function askedCall(method: string, target: string): string {
   const [path = '/'] = target.split('?', 1);
-  return requestText(`${method} ${path}`, MAX_ASKED_BYTES);
+  const visible = path.replaceAll(/[^!-~]/g, (one) => encodeURIComponent(one.toWellFormed()));
+  return requestText(`${method} ${visible}`, MAX_ASKED_BYTES);
 }
 
 /** True if a description names one method and one complete path. */
 export function namesCall(asked: string): boolean {
-  return /^[!-~]+ \/[^ ]*$/.test(asked) && !asked.endsWith(CUT);
+  return /^[!-~]+ \/[!-~]*$/.test(asked);
 }

@@ -119,14 +119,28 @@ const LOOK_ALIKES: readonly (readonly [text: string, characters: string])[] = [
   ['љ', 'ꭠ'],
   ['ꙍ', 'Ꞷ'],
   ['ҷ', 'ӌӋ'],
+  // Punctuation.
+  ['-', '\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u02d7\ufe58\u2796\u06d4'],
+  ["'", '\u2018\u2019\u201b\u2032\u2035\u02b9\u02bb\u02bc\u02bd\u02be\u02c8\u02ca\u02cb\u055a\u05f3\u0060\u00b4'],
+  ['.', '\u0660\u06f0\u0701\u0702\ua4f8\ua60e'],
 ];
 
 const TEXT_OF: ReadonlyMap<string, string> = new Map(
   LOOK_ALIKES.flatMap(([text, characters]) => Array.from(characters, (one) => [one, text] as const)),
 );
 
-function replaced(text: string): string {
+/** Characters that no one sees, with the blank Braille pattern. */
+const INVISIBLE = /[\p{Default_Ignorable_Code_Point}\p{Cc}\p{Cf}\p{Cn}\p{Co}\p{Cs}]/gu;
+const BLANKS = /[\s\u2800]+/gu;
+
+function replacedOnce(text: string): string {
   return Array.from(text, (one) => TEXT_OF.get(one) ?? one).join('');
+}
+
+/** Replaces characters with and without their accents: the table has only some of them with accents. */
+function replaced(text: string): string {
+  const bare = replacedOnce(replacedOnce(text).normalize('NFD'));
+  return replacedOnce(bare.normalize('NFC')).replaceAll('m', 'rn');
 }
 
 /**
@@ -134,7 +148,7 @@ function replaced(text: string): string {
  * two, because capital letters look like other letters than small ones: "I" like "l", and "i" like "ı".
  */
 export function skeletons(text: string): readonly string[] {
-  const plain = text.trim().normalize('NFKC');
+  const plain = text.normalize('NFKC').replaceAll(INVISIBLE, '').replaceAll(BLANKS, ' ').trim().normalize('NFKC');
   const asWritten = replaced(replaced(plain).toLowerCase());
   const small = replaced(plain.toLowerCase());
   return asWritten === small ? [small] : [small, asWritten];

@@ -50,6 +50,8 @@ export interface CallWorld {
   tools: readonly string[] | null;
   /** With `tools`, everything else of the MCP server too. */
   isServer: boolean;
+  /** The descriptions of the calls that were checked. */
+  readonly asked: string[];
   /** A call from `local` to `remote`. */
   call(call?: Partial<Call>): Promise<CallResponse>;
 }
@@ -90,8 +92,9 @@ export async function callWorld(
     watch: () => {},
     serviceOf: (aid) => bound.get(aid) ?? null,
     authorize: (request) => world.access(request),
-    enter: async (request) => {
+    enter: async (request, asked) => {
       await world.access(request);
+      world.asked.push(asked);
       return { tools: world.tools, isServer: world.isServer, begin: () => () => {} };
     },
     isNamed: ({ caller }) => world.named.has(caller),
@@ -121,6 +124,7 @@ export async function callWorld(
     access: () => {},
     tools: null,
     isServer: false,
+    asked: [],
     call: (call = {}) => caller.request(local, remote, { method: 'GET', path: '/', headers: [], body: null, ...call }),
   };
   far.authorize = (request) => world.access(request);

@@ -5,8 +5,9 @@
  */
 import { type Backoff, backoff } from '../../foundation/backoff.ts';
 import type { Clock } from '../../foundation/clock.ts';
-import { networkOf, subscriberOf } from '../../foundation/ip.ts';
+import { subscriberOf } from '../../foundation/ip.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
+import { sourceGroupOf } from '../../foundation/quota.ts';
 
 /** Wrong guesses of one AID before it is locked. */
 const CALLER_GUESSES = 5;
@@ -14,7 +15,7 @@ const CALLER_GUESSES = 5;
 const NODE_GUESSES = 20;
 /** Wrong guesses from one source before it is locked. */
 const SOURCE_GUESSES = 60;
-/** Wrong guesses from one network (an IPv4 /24 or IPv6 /48) before it is locked. */
+/** Wrong guesses from one network (see `sourceGroupOf`) before it is locked. */
 const NETWORK_GUESSES = 240;
 /** First lock of an AID or a node, in milliseconds. It doubles with each further wrong guess. */
 const LOCK_MS = 30_000;
@@ -115,8 +116,7 @@ export class GuessLimits {
     if (guesser.node !== null) keys.push([this.#nodes, `${subject} ${guesser.node}`]);
     if (guesser.source === null) return keys;
     keys.push([this.#sources, `${subject} ${householdPrefix(guesser.source)}`]);
-    const network = networkOf(guesser.source);
-    if (network !== null) keys.push([this.#networks, `${subject} ${network}`]);
+    keys.push([this.#networks, `${subject} ${sourceGroupOf(guesser.source).network}`]);
     return keys;
   }
 

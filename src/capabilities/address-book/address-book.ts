@@ -20,6 +20,8 @@ import {
 } from '../../foundation/labels.ts';
 import { cleanPasted } from '../../foundation/pasted.ts';
 
+/** Invisible characters, except selectors after emoji. Stored labels may contain them. */
+const SHAPELESS = /(?![\ufe0e\ufe0f])[\p{Default_Ignorable_Code_Point}\p{Cn}\p{Co}\p{Cs}\u2800]/u;
 /** Excludes text that a command line would read as an option or split. */
 const LABEL = /^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s-][^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]*$/u;
 
@@ -120,7 +122,8 @@ class NewLabels {
 
   #take(path: string, aid: Aid, label: string): void {
     const isKept = this.#isKept(aid, label);
-    if (label.length > MAX_ALIAS_CHARS || !LABEL.test(label) || isAid(label))
+    const isShapeless = !isKept && SHAPELESS.test(label);
+    if (label.length > MAX_ALIAS_CHARS || !LABEL.test(label) || isShapeless || isAid(label))
       throw invalid(path, `"${label}" is not a valid label.`);
     if (!isKept && looksLikeAddress(label.trim()))
       throw invalid(path, `"${label}" looks like an AID, a key, a host or a path. Choose another label.`);

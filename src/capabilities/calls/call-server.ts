@@ -31,7 +31,14 @@ import { daemonErrorResponse } from './error-response.ts';
 import type { EvidenceCheck } from './evidence/evidence-check.ts';
 import { feed } from './exchange.ts';
 import { checkForm, type Forwarding, forward, requestUpgrade } from './forward.ts';
-import { MAX_HTTP_HEADER_BYTES, pairs, type RawHeaders, reasonPhrase, withoutDaemonHeaders } from './headers.ts';
+import {
+  isSteered,
+  MAX_HTTP_HEADER_BYTES,
+  pairs,
+  type RawHeaders,
+  reasonPhrase,
+  withoutDaemonHeaders,
+} from './headers.ts';
 import { answerByProgram, type CallPrograms } from './program-answer.ts';
 import { checkLimited } from './tool-limit.ts';
 import { type TracedHop, traceHop } from './trace-headers.ts';
@@ -63,7 +70,7 @@ export interface CallServerDependencies {
   readonly authorize: (request: AccessRequest) => void | Promise<void>;
   /**
    * Checks a request as it begins, and returns its limits.
-   * @param asked see `askedCall`
+   * @param asked see `askedCall`; empty if the service could see another method or path
    * @throws SvcError as `authorize`
    */
   readonly enter: (request: AccessRequest, asked: string) => Promise<Admission>;
@@ -210,8 +217,9 @@ export class CallServer implements Component {
   }
 
   /** @throws SvcError `access_denied`, `rate_limited` */
-  #admit({ method = '', url = '' }: IncomingMessage, link: LinkStream): Promise<Admission> {
-    return this.#deps.enter(accessRequestOf(link), askedCall(method, url));
+  #admit({ method = '', url = '', rawHeaders }: IncomingMessage, link: LinkStream): Promise<Admission> {
+    // An owner who allowed a call once did not see such headers.
+    return this.#deps.enter(accessRequestOf(link), isSteered(rawHeaders, url) ? '' : askedCall(method, url));
   }
 
   /** Counts a stream of a remote node. Returns false if the node has too many streams open. */

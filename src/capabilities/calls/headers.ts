@@ -133,6 +133,20 @@ export function isJsonType(type: string | undefined): boolean {
   return /\bjson\b/i.test(type ?? '');
 }
 
+/** Headers and parameters of a query from which a service may take another method or path. Without other characters. */
+const STEERING_HEADER = /^x(?:http)?method(?:override)?$|^x?(?:original|rewrite)ur[il]$/;
+const STEERING_PARAMETER = /method/i;
+
+/** True if a service could serve a request as one with another method or path. */
+export function isSteered(raw: RawHeaders, target: string): boolean {
+  const query = target.slice(`${target.split('?', 1)[0]}?`.length);
+  const parameters = new URLSearchParams(query.replaceAll(/[;?]/g, '&'));
+  return (
+    pairs(raw).some(([name]) => STEERING_HEADER.test(name.toLowerCase().replaceAll(/[^a-z]/g, ''))) ||
+    parameters.keys().some((name) => STEERING_PARAMETER.test(name))
+  );
+}
+
 /** Headers that tell a service the caller's identity. */
 export function identityHeaders(caller: Aid, called: Aid): string[] {
   // A node identifier that is not an IP address starts with "_" (RFC 7239, section 6.3).

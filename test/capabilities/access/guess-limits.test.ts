@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Guesser, GuessLimits } from '../../../src/capabilities/access/guess-limits.ts';
+import { lentSource } from '../../../src/foundation/quota.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const guesser = (caller: string, node: string | null = null, source: string | null = null): Guesser => ({
@@ -116,4 +117,13 @@ test('wrong guesses expire after two hours without another one', () => {
   guess(limits, guesser('a'), 4);
   clock.advance(2 * 3_600_000 + 1);
   assert.equal(guess(limits, guesser('a'), 100), 5);
+});
+
+test('ports of many helpers, and nodes without a known address, are one network each', () => {
+  for (const sourceOf of [(n: number) => lentSource(`192.0.${n}.1`), (n: number) => `key ${n}`]) {
+    const limits = new GuessLimits(new TestClock());
+    let taken = 0;
+    for (let i = 0; i < 1000; i++) taken += guess(limits, guesser(`a${i}`, `n${i}`, sourceOf(i % 100)), 1);
+    assert.equal(taken, 240);
+  }
 });

@@ -12,7 +12,7 @@ import {
   AccessRequests,
   MAX_ASKS_PER_NODE,
 } from '../../../src/capabilities/access/requests.ts';
-import { askedCall } from '../../../src/foundation/access-text.ts';
+import { askedCall, namesCall } from '../../../src/foundation/access-text.ts';
 import { MAX_ACCESS_REQUESTS, MAX_ASKED_BYTES } from '../../../src/foundation/domain/access.ts';
 import type { SvcError } from '../../../src/foundation/errors.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
@@ -302,6 +302,14 @@ test('a call that is allowed once has the method and path of its request', async
   await assert.rejects(world.access.enter(from, 'POST /order'), { code: 'access_denied' });
   (await world.access.enter(from, 'GET /')).begin()();
   await assert.rejects(world.access.authorize(from), { code: 'access_denied' });
+});
+
+test('two paths never have the same description', () => {
+  const paths = ['/a', '/a\u0085', '/a\u00A0', '/a\u0080b', '/a\u0081b', '/a b'];
+  const asked = paths.map((path) => askedCall('GET', path));
+  assert.equal(new Set(asked).size, paths.length);
+  assert.ok(asked.every(namesCall));
+  assert.equal(askedCall('GET', '/a?b'), 'GET /a');
 });
 
 test('a request without a complete path cannot be allowed once, except for tools', async (t) => {

@@ -200,7 +200,25 @@ test('a new label must not look like the label of another agent', async () => {
   const alike = ['Аlice pay', 'αlice pαy', 'AIice pay', 'A1ice pay', 'Ａlice pay', '𝐀𝐥𝐢𝐜𝐞 pay', 'аlісе рау'];
   for (const label of alike)
     await assert.rejects(put(label), { code: 'invalid_request', message: /looks like "/ }, label);
-  for (const label of ['Alice play', 'Алиса', 'Alicia']) await put(label);
+  // A selector of an emoji, other blanks, and nothing but the accents of another script.
+  for (const label of ['Alice\uFE0F pay', 'Alice  pay', 'Alice\u2003pay', 'Alice\u1680pay'])
+    await assert.rejects(put(label), { code: 'invalid_request', message: /looks like "/ }, label);
+  for (const label of ['Alice\u034F pay', 'Alice\u3164pay', 'Alice\u2800pay', 'Al\u17B4ice pay', 'Alice \u{E0101}pay'])
+    await assert.rejects(put(label), { code: 'invalid_request' }, label);
+  for (const label of ['Alice play', 'Алиса', 'Alicia', 'Alice \u2764\uFE0F']) await put(label);
+  const pairs = [
+    ['Zo\u00EB', 'Zo\u0451'],
+    ['caf\u00E9', 'c\u0430f\u0435\u0301'],
+    ['k\u00E1ra', 'k\u03ACra'],
+    ['corner', 'comer'],
+    ['ann-lee', 'ann\u2010lee'],
+    ['ann-lee', 'ann\u2212lee'],
+    ["o'neil", 'o\u2019neil'],
+  ] as const;
+  for (const [one, other] of pairs) {
+    const both = { aliases: { [ANNA]: one, [BOB]: other }, favorites: [] };
+    await assert.rejects(run('addressBookPut', both), { code: 'invalid_request', message: /looks like "/ }, other);
+  }
   // The same agent may have both, and an import skips the label.
   const others = { aliases: { [ANNA]: 'Alice' }, other_labels: { [ANNA]: ['Аlice'] }, favorites: [] };
   assert.deepEqual(await run('addressBookPut', others), others);

@@ -127,6 +127,14 @@ test('every request is authorized with its caller and source', async (t) => {
   assert.equal(asked.length, 2);
 });
 
+test('a call that the service could see as another one does not count as the call that the owner allowed', async (t) => {
+  const { world } = await bound(t);
+  await textOf(await world.call({ path: '/order?id=1' }));
+  await textOf(await world.call({ path: '/order', headers: ['X-HTTP-Method-Override', 'DELETE'] }));
+  await textOf(await world.call({ path: '/order?x?&_method=DELETE' }));
+  assert.deepEqual(world.asked, ['GET /order', '', '']);
+});
+
 test('a rate limit reports how long to wait', async (t) => {
   const { world } = await bound(t);
   await textOf(await world.call());

@@ -4,6 +4,7 @@ import * as fc from 'fast-check';
 import {
   endToEnd,
   identityHeaders,
+  isSteered,
   pairs,
   withoutDaemonHeaders,
   withoutReservedHeaders,
@@ -12,6 +13,14 @@ import { testAid } from '../../support/agents.ts';
 import { valuesOf } from '../../support/call-world.ts';
 
 const names = (raw: readonly string[]) => [...pairs(raw)].map(([name]) => name);
+
+test('requests that a service could serve as others are recognized', () => {
+  const steering = ['X-HTTP-Method-Override', 'x_http_method', 'X-Method-Override', 'X-Original-URL', 'X-Rewrite-Url'];
+  for (const name of steering) assert.equal(isSteered([name, 'DELETE'], '/'), true, name);
+  for (const target of ['/?_method=DELETE', '/?a?&_method=x', '/?a=1;_METHOD=x', '/?x=1&_m%65thod=x'])
+    assert.equal(isSteered([], target), true, target);
+  assert.equal(isSteered(['Access-Control-Request-Method', 'GET', 'X-Request-ID', '1'], '/method?a=method'), false);
+});
 
 test('hop-by-hop headers are removed, including headers that Connection names', () => {
   const raw = ['Connection', 'close, X-Once', 'connection', 'x-twice', 'Keep-Alive', 'timeout=5', 'TE', 'trailers'];
