@@ -149,10 +149,13 @@ test('nodes behind HTTP proxies, without UDP and DNS, call and are called', asyn
   await t.test('the proxy reads nothing, and the password is shown nowhere', async () => {
     const report = await first.proxy?.report();
     assert.equal(report?.seen, 0);
+    // If a helper is slow, the node tries ports that the proxy refuses, and nodes that listen at none.
+    const requests = report?.requests ?? [];
     assert.ok(
-      report?.requests.every((line) => /^CONNECT \S+:443 200$/.test(line)),
-      report?.requests.join(),
+      requests.every((line) => /^CONNECT \S+:(?:443|4121) \d{3}$/.test(line)),
+      requests.join(),
     );
+    assert.ok(requests.includes('CONNECT 203.0.113.10:443 200'), requests.join());
     const config = await first.daemon.call('GET', '/config');
     const shown = [await first.daemon.output(), await first.daemon.call('GET', '/status'), config];
     assert.doesNotMatch(JSON.stringify(shown), /p@ss|p%40ss|lab:/);
