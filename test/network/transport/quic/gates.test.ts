@@ -6,7 +6,6 @@ import type { Address } from '../../../../src/foundation/address.ts';
 import { systemClock } from '../../../../src/foundation/clock.ts';
 import { KeyPair } from '../../../../src/foundation/identity/keys.ts';
 import { silentLog } from '../../../../src/foundation/log.ts';
-import { networkTag } from '../../../../src/network/records/node-address.ts';
 import {
   GATE_IDLE_MS,
   GATE_SPARE_MS,
@@ -16,12 +15,11 @@ import {
 } from '../../../../src/network/transport/quic/gates.ts';
 import { EngineLentPort } from '../../../../src/network/transport/quic/lent-port.ts';
 import { NativeQuicEndpoint } from '../../../../src/network/transport/quic/native-endpoint.ts';
-import { UdpOverTls } from '../../../../src/network/transport/tls/client.ts';
-import { Proxies } from '../../../../src/network/transport/tls/proxy.ts';
 import { switchingSockets } from '../../../../src/network/transport/tls/socket.ts';
 import type { Connection } from '../../../../src/network/transport/types.ts';
 import { UdpLanes } from '../../../../src/network/transport/udp-lane/udp-lanes.ts';
 import { type BorrowedPort, udxSockets } from '../../../../src/network/transport/udp-socket.ts';
+import { borrowedPorts, connectTo } from '../../../support/borrowed-ports.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { TestClock } from '../../../support/test-clock.ts';
 import { TlsHelper } from '../../../support/tls-helper.ts';
@@ -34,15 +32,8 @@ async function world(t: TestContext) {
   const helper = await TlsHelper.start(KeyPair.generate());
   t.after(() => helper[Symbol.asyncDispose]());
   const key = KeyPair.generate();
-  const settings = { proxy: 'none', proxy_command: '', tls_ca: '' };
-  const overTls = new UdpOverTls({
-    clock: systemClock,
-    log: silentLog,
-    identity: { key, tag: networkTag('') },
-    proxies: new Proxies(() => settings, {}),
-    ca: () => '',
-  });
-  overTls.use(await overTls.open({ host: HOST, port: helper.port }, SIGNAL));
+  const overTls = borrowedPorts(key);
+  await connectTo(helper, overTls);
   t.after(() => overTls.disconnect());
   const inside = new NativeQuicEndpoint({ key, host: HOST, port: 0 }, { log: silentLog, borrowed: overTls });
   const otherKey = KeyPair.generate();
