@@ -24,6 +24,7 @@ import { RollbackGuard } from '../foundation/store/rollback-guard.ts';
 import { MIGRATIONS } from '../foundation/store/schema.ts';
 import { SeenDelegations } from '../foundation/store/seen-delegations.ts';
 import { Store } from '../foundation/store/store.ts';
+import { sealEarlierUrls } from '../foundation/store/webhooks.ts';
 import { VERSION } from '../foundation/version.ts';
 import type { LocalIdentity } from '../network/links/types.ts';
 import { PROXY_VARIABLES } from '../network/transport/tls/proxy.ts';
@@ -110,6 +111,7 @@ export async function openFoundation(
   life.defer(() => requests.idle());
   const secrets = new StoredSecrets(node.key.seed);
   sealEarlierTokens(store, secrets);
+  sealEarlierUrls(store, secrets);
   store.reserveJournal();
   store.onDamage((row) =>
     log.error(

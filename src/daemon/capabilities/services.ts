@@ -45,7 +45,7 @@ export function buildPush(
 ) {
   const random = Math.random;
   const webhookUrls = new WebhookUrls({
-    store: new WebhookUrlStore(store),
+    store: new WebhookUrlStore(store, secrets),
     links,
     memory: meta,
     serve: webhookUrlServers({ log: log.child('webhook-urls') }),

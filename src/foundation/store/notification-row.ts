@@ -1,4 +1,5 @@
 /** Columns of a notification that both sides of a webhook store. */
+import type { StoredSecrets } from '../keys/stored-secrets.ts';
 import { blobOf, integerOf, textOf } from './row.ts';
 import type { Row } from './store.ts';
 
@@ -11,22 +12,30 @@ export interface WaitingSum {
   readonly bytes: number;
 }
 
-export function notificationOf(row: Row) {
+export function notificationOf(row: Row, secrets: StoredSecrets) {
   return {
     seq: integerOf(row, 'seq'),
     /** The name of its webhook. */
     webhook: textOf(row, 'webhook'),
     /** The notification's ID in lower-case hex, assigned by the sender's node. */
     id: textOf(row, 'id'),
-    headers: headersOf(textOf(row, 'headers')),
+    headers: headersOf(textOf(row, 'headers'), secrets),
     body: blobOf(row, 'body'),
     /** When it was stored, Unix milliseconds. */
     at: integerOf(row, 'at'),
   };
 }
 
-/** Alternating names and values of headers, as the stores keep them. */
-function headersOf(json: string): readonly string[] {
+const HEADERS = 'headers of a notification';
+
+/** Alternating names and values of headers for a row. They contain credentials, so they are sealed. */
+export function sealHeaders(headers: readonly string[], secrets: StoredSecrets): string {
+  return Buffer.from(secrets.seal(HEADERS, JSON.stringify(headers))).toString('base64url');
+}
+
+/** The headers of a row, also of earlier versions; none if another node sealed them. */
+function headersOf(text: string, secrets: StoredSecrets): readonly string[] {
+  const json = text.startsWith('[') ? text : (secrets.open(HEADERS, Buffer.from(text, 'base64url')) ?? '[]');
   const list: unknown = JSON.parse(json);
   if (!Array.isArray(list)) throw new TypeError('column headers has no list');
   return list.map(String);

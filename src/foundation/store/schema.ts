@@ -967,6 +967,11 @@ const ACCESS_TEXTS = `
   CREATE UNIQUE INDEX access_requests_pending ON access_requests (called, caller, kind) WHERE once = 0;
 `;
 
+/** URLs of webhooks may contain secrets: `url` is a key that follows from the URL; sealed_url is null for earlier rows. */
+const SEALED_WEBHOOKS = `
+  ALTER TABLE webhooks ADD COLUMN sealed_url BLOB;
+`;
+
 /** The SQL of each schema version, in order. Released versions never change; new ones are appended. */
 export const MIGRATIONS: readonly string[] = [
   [
@@ -1006,4 +1011,5 @@ export const MIGRATIONS: readonly string[] = [
   HUB_DECISIONS,
   EARLY_OFFERS,
   ACCESS_TEXTS,
+  SEALED_WEBHOOKS,
 ];

@@ -3,7 +3,14 @@
  */
 import { PUSH_BOX_LIFE_MS } from '../domain/push.ts';
 import type { Aid } from '../identity/aid.ts';
-import { notificationOf, type WaitingNotification, type WaitingSum, waitingOf } from './notification-row.ts';
+import type { StoredSecrets } from '../keys/stored-secrets.ts';
+import {
+  notificationOf,
+  sealHeaders,
+  type WaitingNotification,
+  type WaitingSum,
+  waitingOf,
+} from './notification-row.ts';
 import { aidFromRow, integerOf, orNull, textOf } from './row.ts';
 import { type Row, type Store, sha256Hex } from './store.ts';
 import type { NewNotification } from './webhooks.ts';
@@ -31,9 +38,11 @@ function webhookUrlOf(row: Row) {
 
 export class WebhookUrlStore {
   readonly #store: Store;
+  readonly #secrets: StoredSecrets;
 
-  constructor(store: Store) {
+  constructor(store: Store, secrets: StoredSecrets) {
     this.#store = store;
+    this.#secrets = secrets;
   }
 
   open({ id, called, caller, tokenHash, openedAt, node, source }: Omit<WebhookUrlRow, 'renewedAt'>): void {
@@ -87,14 +96,14 @@ export class WebhookUrlStore {
   leave(box: string, { webhook, id, headers, body }: NewNotification, now: number): void {
     this.#store.run`
       INSERT INTO push_mail (box, webhook, id, headers, body, size, at)
-      VALUES (${box}, ${webhook}, ${id}, ${JSON.stringify(headers)}, ${body}, ${body.length}, ${now})`;
+      VALUES (${box}, ${webhook}, ${id}, ${sealHeaders(headers, this.#secrets)}, ${body}, ${body.length}, ${now})`;
   }
 
   /** The next notification for a webhook; null if none is pending. */
   next(box: string, webhook: string): WaitingNotification | null {
     const row = this.#store.one`
       SELECT * FROM push_mail WHERE box = ${box} AND webhook = ${webhook} ORDER BY seq LIMIT 1`;
-    return row === undefined ? null : notificationOf(row);
+    return row === undefined ? null : notificationOf(row, this.#secrets);
   }
 
   /** Deletes a delivered notification. A power cut may undo this, because the receiver recognizes duplicates. */

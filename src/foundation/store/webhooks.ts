@@ -3,14 +3,50 @@ import { MAX_RECEIVED_IDS, MAX_WEBHOOKS_PER_ORIGIN, RECEIVED_IDS_LIFE_MS, WEBHOO
 import type { Aid } from '../identity/aid.ts';
 import type { StoredSecrets } from '../keys/stored-secrets.ts';
 import { openToken } from './access-tokens.ts';
-import { notificationOf, type WaitingNotification, type WaitingSum, waitingOf } from './notification-row.ts';
-import { aidFromRow, integerOf, textOf } from './row.ts';
+import {
+  notificationOf,
+  sealHeaders,
+  type WaitingNotification,
+  type WaitingSum,
+  waitingOf,
+} from './notification-row.ts';
+import { aidFromRow, blobOf, integerOf, orNull, textOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
+const URL_KEY_BYTES = 32;
 /** Interval of the cleanup of old notification IDs, in notifications. */
 const ID_CLEANUP_INTERVAL = 1024;
 
 export type WebhookRow = Readonly<ReturnType<typeof webhookOf>>;
+
+function purposeOf(name: string): string {
+  return `webhooks ${name}`;
+}
+
+/** The key of a URL in its row: the same for the same URL, but it does not show the URL. */
+function urlKey(secrets: StoredSecrets, url: string): string {
+  return Buffer.from(secrets.derive(`webhooks url ${url}`, URL_KEY_BYTES)).toString('hex');
+}
+
+/** The URL of a row; null if another node sealed it. */
+function urlOf(row: Row, secrets: StoredSecrets): string | null {
+  const sealed = orNull(blobOf, row, 'sealed_url');
+  return sealed === null ? null : secrets.open(purposeOf(textOf(row, 'name')), sealed);
+}
+
+/** Seals the URLs that earlier versions stored as plain text, and overwrites them. */
+export function sealEarlierUrls(store: Store, secrets: StoredSecrets): void {
+  const rows = store.all`SELECT name, url FROM webhooks WHERE sealed_url IS NULL`;
+  if (rows.length === 0) return;
+  store.erase(() => {
+    for (const row of rows) {
+      const [name, url] = [textOf(row, 'name'), textOf(row, 'url')];
+      store.run`
+        UPDATE webhooks SET url = ${urlKey(secrets, url)}, sealed_url = ${secrets.seal(purposeOf(name), url)}
+        WHERE name = ${name}`;
+    }
+  });
+}
 
 /** A new webhook. */
 export interface NewWebhook {
@@ -30,14 +66,14 @@ export interface NewNotification {
   readonly body: Uint8Array;
 }
 
-function webhookOf(row: Row) {
+function webhookOf(row: Row, url: string) {
   return {
     /** The secret last part of the webhook URL that the other node calls. */
     name: textOf(row, 'name'),
     originId: textOf(row, 'origin_id'),
     localAid: aidFromRow(row, 'local_aid'),
     remoteAid: aidFromRow(row, 'remote_aid'),
-    url: textOf(row, 'url'),
+    url,
     registeredAt: integerOf(row, 'registered_at'),
     /** When it was last registered or called. */
     usedAt: integerOf(row, 'used_at'),
@@ -62,8 +98,9 @@ export class WebhookStore {
   register({ name, originId, url, purpose }: NewWebhook, now: number): string {
     return this.#store.transaction(() => {
       const row = this.#store.one`
-        INSERT INTO webhooks (name, origin_id, url, purpose, registered_at, used_at)
-        VALUES (${name}, ${originId}, ${url}, ${purpose}, ${now}, ${now})
+        INSERT INTO webhooks (name, origin_id, url, sealed_url, purpose, registered_at, used_at)
+        VALUES (${name}, ${originId}, ${urlKey(this.#secrets, url)}, ${this.#secrets.seal(purposeOf(name), url)},
+          ${purpose}, ${now}, ${now})
         ON CONFLICT (origin_id, url, purpose) DO UPDATE SET used_at = excluded.used_at
         RETURNING name`;
       const kept = textOf(row, 'name');
@@ -79,7 +116,12 @@ export class WebhookStore {
     const row = this.#store.one`
       SELECT w.*, o.local_aid, o.remote_aid FROM webhooks AS w JOIN origins AS o ON o.id = w.origin_id
       WHERE w.name = ${name}`;
-    return row === undefined ? null : webhookOf(row);
+    return row === undefined ? null : this.#webhook(row);
+  }
+
+  #webhook(row: Row): WebhookRow | null {
+    const url = urlOf(row, this.#secrets);
+    return url === null ? null : webhookOf(row, url);
   }
 
   /** The webhooks, the most recently used first, with the number of pending notifications. */
@@ -88,10 +130,10 @@ export class WebhookStore {
       SELECT w.*, o.local_aid, o.remote_aid,
         (SELECT count(*) FROM webhook_posts AS p WHERE p.webhook = w.name AND p.body IS NOT NULL) AS waiting
       FROM webhooks AS w JOIN origins AS o ON o.id = w.origin_id
-      ORDER BY w.used_at DESC, w.name LIMIT ${limit}`.map((row) => ({
-      webhook: webhookOf(row),
-      waiting: integerOf(row, 'waiting'),
-    }));
+      ORDER BY w.used_at DESC, w.name LIMIT ${limit}`.flatMap((row) => {
+      const webhook = this.#webhook(row);
+      return webhook === null ? [] : [{ webhook, waiting: integerOf(row, 'waiting') }];
+    });
   }
 
   /** True if a local agent has a webhook for a remote agent. */
@@ -133,7 +175,7 @@ export class WebhookStore {
       const size = body.length;
       const added = this.#store.run`
         INSERT INTO webhook_posts (webhook, id, headers, body, size, at)
-        VALUES (${webhook}, ${id}, ${JSON.stringify(headers)}, ${body}, ${size}, ${now})
+        VALUES (${webhook}, ${id}, ${sealHeaders(headers, this.#secrets)}, ${body}, ${size}, ${now})
         ON CONFLICT (webhook, id) DO NOTHING`;
       if (added > 0) this.#store.run`UPDATE webhooks SET used_at = ${now} WHERE name = ${webhook}`;
       return added > 0;
@@ -149,7 +191,7 @@ export class WebhookStore {
   next(webhook: string): WaitingNotification | null {
     const row = this.#store.one`
       SELECT * FROM webhook_posts WHERE webhook = ${webhook} AND body IS NOT NULL ORDER BY seq LIMIT 1`;
-    return row === undefined ? null : notificationOf(row);
+    return row === undefined ? null : notificationOf(row, this.#secrets);
   }
 
   /** Ends the delivery of a notification and keeps its ID. @param taken the webhook received it */
@@ -177,8 +219,12 @@ export class WebhookStore {
   /** Webhooks with pending notifications. */
   withPending(): Pick<WebhookRow, 'name' | 'url'>[] {
     const rows = this.#store.all`
-      SELECT name, url FROM webhooks WHERE name IN (SELECT webhook FROM webhook_posts WHERE body IS NOT NULL)`;
-    return rows.map((row) => ({ name: textOf(row, 'name'), url: textOf(row, 'url') }));
+      SELECT name, sealed_url FROM webhooks
+      WHERE name IN (SELECT webhook FROM webhook_posts WHERE body IS NOT NULL)`;
+    return rows.flatMap((row) => {
+      const url = urlOf(row, this.#secrets);
+      return url === null ? [] : [{ name: textOf(row, 'name'), url }];
+    });
   }
 
   waitingFor(webhook: string): WaitingSum {

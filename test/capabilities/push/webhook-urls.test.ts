@@ -29,7 +29,7 @@ function setUp() {
   const { store, aids } = storeWithAgents(1);
   const [called] = aids;
   assert.ok(called !== undefined);
-  const boxes = new WebhookUrlStore(store);
+  const boxes = new WebhookUrlStore(store, testSecrets());
   let serve: (link: LinkStream) => void = () => {};
   let leaveAt: StoreNotification = () => 'unknown';
   let ids = 0;

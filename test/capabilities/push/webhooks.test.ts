@@ -100,7 +100,7 @@ async function setUp(t: TestContext) {
     isDenied: () => state.isDenied,
   });
   let leave: StoreNotification = () => 'unknown';
-  const boxes = new WebhookUrlStore(storeWithAgents(2).store);
+  const boxes = new WebhookUrlStore(storeWithAgents(2).store, testSecrets());
   const memory = new Map<string, unknown>();
   const listened: number[] = [];
   const urls = new WebhookUrls({

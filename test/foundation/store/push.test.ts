@@ -27,7 +27,12 @@ function webhook(n: number, purpose: string | null = null) {
 function worldOf(store: Store) {
   const origins = new OriginStore(store, testSecrets());
   origins.save(ORIGIN);
-  return { store, origins, webhooks: new WebhookStore(store, testSecrets()), boxes: new WebhookUrlStore(store) };
+  return {
+    store,
+    origins,
+    webhooks: new WebhookStore(store, testSecrets()),
+    boxes: new WebhookUrlStore(store, testSecrets()),
+  };
 }
 
 test('webhooks are deleted with their local address and survive its changes', () => {
@@ -107,7 +112,7 @@ test('a notification is stored once, also after the webhook received it', () => 
 
 test('a webhook URL keeps the order of its notifications, and is deleted with its agent or when it expires', () => {
   const { store, aids } = storeWithAgents(2);
-  const boxes = new WebhookUrlStore(store);
+  const boxes = new WebhookUrlStore(store, testSecrets());
   const [called, other] = aids;
   assert.ok(called !== undefined && other !== undefined);
   boxes.open({
