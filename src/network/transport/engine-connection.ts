@@ -34,45 +34,6 @@ export interface EngineConnection {
   abort(): void;
 }
 
-/** Passes everything on to another connection. Subclasses change some members. */
-export class WrappedConnection implements EngineConnection {
-  readonly isBorrowed: boolean;
-  readonly #inner: EngineConnection;
-
-  constructor(inner: EngineConnection, isBorrowed: boolean = inner.isBorrowed === true) {
-    this.isBorrowed = isBorrowed;
-    this.#inner = inner;
-  }
-
-  inboundStream(): Promise<EngineStream> {
-    return this.#inner.inboundStream();
-  }
-
-  outboundStream(): Promise<EngineStream> {
-    return this.#inner.outboundStream();
-  }
-
-  remoteMultiaddr(): string {
-    return this.#inner.remoteMultiaddr();
-  }
-
-  rtt(): number {
-    return this.#inner.rtt();
-  }
-
-  stats(): EngineConnectionStats {
-    return this.#inner.stats();
-  }
-
-  closed(): Promise<void> {
-    return this.#inner.closed();
-  }
-
-  abort(): void {
-    this.#inner.abort();
-  }
-}
-
 /* One port. */
 
 /** Another program has bound the port since it was opened. */

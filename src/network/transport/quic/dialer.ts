@@ -14,7 +14,7 @@ import type { EngineConnection } from '../engine-connection.ts';
 import type { DialOptions } from '../types.ts';
 import type { BorrowedPorts } from '../udp-socket.ts';
 import { type EngineClient, type EngineServer, type Peer, parsePeer, type QuicEngine } from './engine.ts';
-import { GatedConnection, Gates } from './gates.ts';
+import { Gates, WrappedConnection } from './gates.ts';
 
 /* The engine does not report the port of a client socket. A local server that the client dials sees it. */
 
@@ -155,7 +155,7 @@ export class Dialer {
     if (from.gates === null)
       throw new SvcError('connect_failed', { message: 'The helper cannot lend another UDP port. Retry.' });
     const gate = await from.gates.gateTo(to);
-    return new GatedConnection(await from.client.outboundConnection(gate.host, gate.port), to);
+    return new WrappedConnection(await from.client.outboundConnection(gate.host, gate.port), { remote: to });
   }
 
   /**

@@ -7,7 +7,7 @@ import { type Address, formatAddress } from '../../../foundation/address.ts';
 import type { Clock } from '../../../foundation/clock.ts';
 import { every, type RepeatingTask } from '../../../foundation/repeat.ts';
 import { guard, listening } from '../../../foundation/stream-listeners.ts';
-import { type EngineConnection, WrappedConnection } from '../engine-connection.ts';
+import type { EngineConnection, EngineConnectionStats, EngineStream } from '../engine-connection.ts';
 import type { BorrowedPort } from '../udp-socket.ts';
 
 /** Remote addresses that a socket dials at one time. Each uses a file descriptor. */
@@ -175,18 +175,58 @@ export class Gates {
   }
 }
 
-/** A connection of the engine through a gate. It reports the remote address instead of the gate's. */
-export class GatedConnection extends WrappedConnection {
-  readonly #remote: Address;
+interface Changes {
+  /** The address behind the gate that carries it. */
+  readonly remote?: Address;
+  /** Its first stream, which was already accepted. */
+  readonly first?: EngineStream;
+}
 
-  constructor(inner: EngineConnection, remote: Address) {
-    super(inner, true);
+/** A connection of the engine that reports the remote address instead of a gate's, or returns its first stream again. */
+export class WrappedConnection implements EngineConnection {
+  readonly isBorrowed: boolean;
+  readonly #inner: EngineConnection;
+  readonly #remote: Address | undefined;
+  #first: EngineStream | undefined;
+
+  constructor(inner: EngineConnection, { remote, first }: Changes) {
+    this.isBorrowed = remote !== undefined || inner.isBorrowed === true;
+    this.#inner = inner;
     this.#remote = remote;
+    this.#first = first;
   }
 
-  override remoteMultiaddr(): string {
+  async inboundStream(): Promise<EngineStream> {
+    const first = this.#first;
+    this.#first = undefined;
+    return first ?? (await this.#inner.inboundStream());
+  }
+
+  outboundStream(): Promise<EngineStream> {
+    return this.#inner.outboundStream();
+  }
+
+  remoteMultiaddr(): string {
+    const inner = this.#inner.remoteMultiaddr();
+    if (this.#remote === undefined) return inner;
     const { host, port } = this.#remote;
-    const rest = super.remoteMultiaddr().replace(/^\/ip[46]\/[^/]+\/udp\/\d+\//, '');
+    const rest = inner.replace(/^\/ip[46]\/[^/]+\/udp\/\d+\//, '');
     return `/ip${host.includes(':') ? 6 : 4}/${host}/udp/${port}/${rest}`;
+  }
+
+  rtt(): number {
+    return this.#inner.rtt();
+  }
+
+  stats(): EngineConnectionStats {
+    return this.#inner.stats();
+  }
+
+  closed(): Promise<void> {
+    return this.#inner.closed();
+  }
+
+  abort(): void {
+    this.#inner.abort();
   }
 }

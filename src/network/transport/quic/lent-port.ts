@@ -6,36 +6,12 @@ import { abortable } from '../../../foundation/deadline.ts';
 import { detach } from '../../../foundation/detached.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { awakeTimeout } from '../../../foundation/stall.ts';
-import {
-  type EngineConnection,
-  type EngineStream,
-  type LentPort,
-  type LentPortOptions,
-  PortTaken,
-  WrappedConnection,
-} from '../engine-connection.ts';
+import { type EngineConnection, type LentPort, type LentPortOptions, PortTaken } from '../engine-connection.ts';
 import { bindFailure } from '../udp-socket.ts';
 import { type EngineServer, isPortInUse, parsePeer } from './engine.ts';
-import { GatedConnection, Gates } from './gates.ts';
+import { Gates, WrappedConnection } from './gates.ts';
 import { type EndpointParts, SOCKET_BUFFER_BYTES } from './native-endpoint.ts';
 import { enlargeReceiveBuffers, udpDescriptors } from './receive-memory.ts';
-
-/* An engine connection that returns its first stream, which was already accepted, once more. */
-
-class ReplayedStreamConnection extends WrappedConnection {
-  #first: EngineStream | null;
-
-  constructor(inner: EngineConnection, first: EngineStream) {
-    super(inner);
-    this.#first = first;
-  }
-
-  override async inboundStream(): Promise<EngineStream> {
-    const first = this.#first;
-    this.#first = null;
-    return first ?? (await super.inboundStream());
-  }
-}
 
 /** Time for the expected node to connect, milliseconds. */
 export const LENT_PORT_TIMEOUT_MS = 10_000;
@@ -123,7 +99,7 @@ export class EngineLentPort implements LentPort {
   #throughGate(connection: EngineConnection): EngineConnection {
     const peer = parsePeer(connection.remoteMultiaddr());
     const remote = peer === null ? null : (this.#gates?.remoteAt(peer.address) ?? null);
-    return remote === null ? connection : new GatedConnection(connection, remote);
+    return remote === null ? connection : new WrappedConnection(connection, { remote });
   }
 
   async #evaluate(connection: EngineConnection): Promise<void> {
@@ -135,7 +111,7 @@ export class EngineLentPort implements LentPort {
       if (this.#isDecided) return connection.abort();
       this.#isDecided = true;
       for (const other of this.#candidates) if (other !== connection) other.abort();
-      this.#accepted.resolve(new ReplayedStreamConnection(connection, first));
+      this.#accepted.resolve(new WrappedConnection(connection, { first }));
     } catch {
       this.#candidates.delete(connection);
     }
