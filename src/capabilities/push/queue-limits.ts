@@ -5,6 +5,7 @@ import {
   MAX_QUEUED_NOTIFICATIONS,
   MAX_QUEUED_PER_PEER,
   MAX_QUEUED_PER_WEBHOOK,
+  NETWORK_WAITING_PART,
   SOURCE_WAITING_PART,
   STRANGERS_WAITING_PART,
 } from '../../foundation/domain/push.ts';
@@ -17,17 +18,22 @@ interface QueuedSums {
   readonly all: WaitingSum;
 }
 
-/** Queued notifications of strangers: from one source, and in total. */
+/** Queued notifications of strangers: from one source, from one network, and in total. */
 interface StrangerSums {
   readonly source: WaitingSum;
+  readonly network: WaitingSum;
   readonly strangers: WaitingSum;
 }
 
 /** True if one more notification of a stranger may be queued. */
-export function mayQueueForStranger({ source, strangers }: StrangerSums, bytes: number): boolean {
+export function mayQueueForStranger({ source, network, strangers }: StrangerSums, bytes: number): boolean {
   const fitsPart = (sum: WaitingSum, part: number): boolean =>
     fits(sum, bytes, part * MAX_QUEUED_NOTIFICATIONS, part * MAX_QUEUED_NOTIFICATION_BYTES);
-  return fitsPart(source, SOURCE_WAITING_PART) && fitsPart(strangers, STRANGERS_WAITING_PART);
+  return (
+    fitsPart(source, SOURCE_WAITING_PART) &&
+    fitsPart(network, NETWORK_WAITING_PART) &&
+    fitsPart(strangers, STRANGERS_WAITING_PART)
+  );
 }
 
 /** True if one more notification of this size may be queued. */

@@ -291,13 +291,16 @@ export class WebhookUrls implements Component {
   #strangersHaveQuota(box: WebhookUrlRow, bytes: number): boolean {
     const holder = this.#holderOf(box);
     if (holder.named || holder.source === null) return true;
-    const { source: own } = sourceGroupOf(holder.source);
+    const own = sourceGroupOf(holder.source);
     const strangers = this.#deps.store
       .waitingByBox()
       .map(({ box: other, sum }) => ({ ...this.#holderOf(other), sum }))
-      .filter(({ named }) => !named);
-    const ofSource = strangers.filter(({ source }) => source !== null && sourceGroupOf(source).source === own);
-    return mayQueueForStranger({ source: sumOf(ofSource), strangers: sumOf(strangers) }, bytes);
+      .filter(({ named }) => !named)
+      .map(({ source, sum }) => ({ group: source === null ? null : sourceGroupOf(source), sum }));
+    const ofNetwork = strangers.filter(({ group }) => group?.network === own.network);
+    const ofSource = ofNetwork.filter(({ group }) => group?.source === own.source);
+    const sums = { source: sumOf(ofSource), network: sumOf(ofNetwork), strangers: sumOf(strangers) };
+    return mayQueueForStranger(sums, bytes);
   }
 
   /**

@@ -47,8 +47,9 @@ export const MAX_QUEUED_BYTES_PER_PEER: number = 16 * 1024 * 1024;
 export const MAX_QUEUED_NOTIFICATIONS = 16_384;
 /** Bytes of queued notifications on one side in all. */
 export const MAX_QUEUED_NOTIFICATION_BYTES: number = 128 * 1024 * 1024;
-/** The part of both limits for the strangers of one source, and for all strangers. */
+/** The part of both limits for the strangers of one source, of one network, and for all strangers. */
 export const SOURCE_WAITING_PART: number = 1 / 8;
+export const NETWORK_WAITING_PART: number = 1 / 4;
 export const STRANGERS_WAITING_PART: number = 1 / 2;
 /** Stored IDs of delivered notifications for one local address. */
 export const MAX_RECEIVED_IDS = 8192;

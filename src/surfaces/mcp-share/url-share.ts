@@ -95,7 +95,10 @@ export class UrlShare implements Backend {
     if (isMetadataPath(pathname)) return this.#serveMetadata(shared, pathname);
     if (pathname !== MCP_PATH) return sendRejection(response, 404, RPC.unknownMethod, 'Not found.');
     // The stream of a session, and its end.
-    if (request.method === 'GET' || request.method === 'DELETE') return this.#pass(shared, this.#url, null);
+    if (request.method === 'GET' || request.method === 'DELETE') {
+      const refusal = this.#rules.refusal(caller, {}, request);
+      return refusal === null ? this.#pass(shared, this.#url, null) : sendMessage(response, 400, refusal);
+    }
     if (request.method !== 'POST') return sendRejection(response, 405, RPC.unknownMethod, 'Method not allowed.');
     const read = await readMessage(shared, this.#backlog);
     if (read === null) return;

@@ -9,10 +9,12 @@ import {
   MAX_PUSH_BOXES_OF_STRANGERS,
   MAX_PUSH_BOXES_PER_SOURCE,
   MAX_QUEUED_NOTIFICATION_BYTES,
+  NETWORK_WAITING_PART,
   SOURCE_WAITING_PART,
   STRANGERS_WAITING_PART,
 } from '../../../src/foundation/domain/push.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
+import { lentSource } from '../../../src/foundation/quota.ts';
 import { WebhookUrlStore } from '../../../src/foundation/store/webhook-urls.ts';
 import { asLink, localPair } from '../../../src/network/links/stream.ts';
 import type { LinkStream } from '../../../src/network/links/types.ts';
@@ -111,4 +113,19 @@ test('queued notifications of strangers leave room for callers allowed by name',
     STRANGERS_WAITING_PART * MAX_QUEUED_NOTIFICATION_BYTES,
   );
   assert.ok(fill(2) > 0);
+});
+
+test('notifications of one network, and of lent ports, leave room for strangers of others', async () => {
+  for (const hostOf of [(n: number) => `192.0.2.${n}`, (n: number) => lentSource(`10.${n}.0.1`)]) {
+    const { ask, fill } = setUp();
+    let sum = 0;
+    for (let n = 1; n <= 4; n++)
+      for (let i = 0; i < 3; i++) {
+        await ask(STRANGER + 3 * n + i, hostOf(n));
+        sum += fill(STRANGER + 3 * n + i);
+      }
+    assert.equal(sum, NETWORK_WAITING_PART * MAX_QUEUED_NOTIFICATION_BYTES);
+    await ask(STRANGER, '198.51.100.1');
+    assert.ok(fill(STRANGER) > 0);
+  }
 });

@@ -195,6 +195,8 @@ test('a caller with limited tools sends nothing that the server could read as an
     (await callOf(ALICE)(`http://${gate.address}/mcp`, { method: 'PUT', headers: json, body: call })).status,
     405,
   );
+  const routed = { 'mcp-method': 'tools/call', 'mcp-name': 'delete' };
+  assert.equal((await callOf(ALICE)(`http://${gate.address}/mcp`, { headers: routed })).status, 400);
   assert.equal(received.length, 0);
   const spaced = call.replace('"id":1', '"id" : 1');
   assert.equal((await post(spaced, { 'x-http-method-override': 'PUT', 'content-language': 'x' })).status, 202);
