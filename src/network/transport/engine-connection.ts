@@ -1,4 +1,4 @@
-/** Connections of the QUIC engine, and the ports beside those of the endpoint from which they come. */
+/** Connections of the QUIC engine, and further ports that the engine can use in addition to those of its endpoint. */
 import type { Address } from '../../foundation/address.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { BorrowedPort } from './udp-socket.ts';
@@ -75,7 +75,7 @@ export interface LentPort {
   close(): Promise<void>;
 }
 
-/* Many ports at once. */
+/* Many ports at the same time. */
 
 /** Maximum duration of a round, milliseconds. */
 export const BIRTHDAY_TIMEOUT_MS = 5_000;
