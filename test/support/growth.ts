@@ -45,7 +45,7 @@ export const FIELDS: Readonly<Record<string, readonly string[]>> = {
   ],
   Calls: ['capabilities/calls/call-server 2'],
   'own: calls of this node': ['capabilities/calls/http-caller 1', 'capabilities/calls/link-agent 1'],
-  'Chat links of strangers': ['capabilities/chat/chat 1', 'capabilities/chat/couriers 3'],
+  'Chat links of strangers': ['capabilities/chat/chat 1', 'capabilities/chat/couriers 2'],
   'Events of an agent': [
     'capabilities/events/event-streams 1',
     'capabilities/events/event-waits 1',
@@ -65,7 +65,7 @@ export const FIELDS: Readonly<Record<string, readonly string[]>> = {
   ],
   'Calls that programs answer': ['capabilities/hooks/hooks 3'],
   'own: programs that the owner chose': ['capabilities/hooks/on-demand 3'],
-  'Tools of the hub': ['capabilities/hub/hub 2', 'capabilities/hub/mcp-servers 1', 'capabilities/hub/search-index 3'],
+  'Tools of the hub': ['capabilities/hub/hub 2', 'capabilities/hub/mcp-servers 1', 'capabilities/hub/search-index 1'],
   'Notes in delivery': [
     'capabilities/notes/inbox 2',
     'capabilities/notes/note-fetcher 2',
