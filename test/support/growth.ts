@@ -79,7 +79,7 @@ export const FIELDS: Readonly<Record<string, readonly string[]>> = {
     'capabilities/objects/quota 1',
   ],
   'Concurrent reads of objects': ['capabilities/objects/object-server 1'],
-  'Notifications in delivery': ['capabilities/push/keyed-queues 3'],
+  'Notifications in delivery': ['capabilities/push/keyed-queues 1'],
   'links that bring notifications': ['capabilities/push/webhooks 1'],
   'own: sessions of administrators': ['capabilities/remote-admin/remote-admin 1'],
   'own: tunnels of this node': [
