@@ -5,7 +5,7 @@
 import type { Clock } from '../../foundation/clock.ts';
 import type { LruCache } from '../../foundation/lru-cache.ts';
 import type { WritePace } from '../transport/types.ts';
-import { isLong, LossWatch, type MeasuredLink } from './loss-watch.ts';
+import { isLong, isLossyNode, LossWatch, type MeasuredLink } from './loss-watch.ts';
 
 /** Bytes in the engine at first, and the start of a link that is never paced. */
 export const FIRST_PACED_BYTES: number = 64 * 1024;
@@ -102,28 +102,35 @@ export class BulkPace implements WritePace {
   }
 
   async #wait(bytes: number): Promise<void> {
-    if (this.#clock.monotonic() - this.#waitedAt > WRITER_PAUSE_MS) this.#watch = null;
-    this.#watch ??= new LossWatch(this.#link, this.#lossy, this.#clock);
+    if (this.#watch !== null && this.#clock.monotonic() - this.#waitedAt > WRITER_PAUSE_MS) this.#watch = null;
     let sent = this.#link.sentBytes();
-    let sentAt = this.#clock.monotonic();
+    let stillMs = 0;
     while (!this.#link.isOver() && this.#look(bytes)) {
       const afterWrite = this.#afterWrite(bytes);
-      if (this.#watch.isLossy(this.#passed - this.#inEngine())) this.#slowed();
+      if (this.#isLossy()) this.#slowed();
       else if (afterWrite <= this.#allowed / 2) this.#allowed = Math.min(2 * this.#allowed, MAX_PACED_BYTES);
-      const now = this.#clock.monotonic();
-      this.#waitedAt = now;
-      await this.#pause();
+      stillMs += await this.#pause();
       const sentNow = this.#link.sentBytes();
-      if (sentNow !== sent) [sent, sentAt] = [sentNow, this.#clock.monotonic()];
+      if (sentNow !== sent) [sent, stillMs] = [sentNow, 0];
       // The engine holds nothing, or cannot send. In the first case only a write gets it going, and in the second one
       // the engine itself makes the writer wait.
-      else if (this.#clock.monotonic() - sentAt >= STILL_MS) this.#base = sent - this.#passed;
+      else if (stillMs >= STILL_MS) this.#base = sent - this.#passed;
     }
     this.#passed += bytes;
   }
 
-  #pause(): Promise<void> {
+  /** Nothing is measured while the connection has lost no packet. */
+  #isLossy(): boolean {
+    if (isLossyNode(this.#link, this.#lossy)) return true;
+    if ((this.#link.packets?.().lost ?? 0) === 0) return false;
+    this.#watch ??= new LossWatch(this.#link, this.#lossy, this.#clock);
+    this.#waitedAt = this.#clock.monotonic();
+    return this.#watch.isLossy(this.#passed - this.#inEngine());
+  }
+
+  /** @returns the length of the pause, milliseconds */
+  #pause(): Promise<number> {
     const ms = Math.min(Math.max(this.#link.path().rttMs / LOOKS_PER_RTT, MIN_LOOK_MS), MAX_LOOK_MS);
-    return new Promise((resolve) => this.#clock.after(ms, resolve));
+    return new Promise((resolve) => this.#clock.after(ms, () => resolve(ms)));
   }
 }
