@@ -82,7 +82,7 @@ test('a stranger that repeatedly requests and withdraws is disconnected and cann
   assert.equal(known.far.destroyed, false);
   assert.deepEqual(events.at(-1), { cause: KNOWN });
   assert.equal(store.count(aid, 'in_pending'), 0);
-  couriers.stop();
+  await couriers.stop();
 });
 
 test('silent links of strangers at one source cannot exhaust the links of other sources and known agents', async () => {
@@ -94,5 +94,5 @@ test('silent links of strangers at one source cannot exhaust the links of other 
   await idle();
   assert.equal([...silent, ...many].filter(({ destroyed }) => !destroyed).length, 384);
   assert.equal(call(KNOWN).far.destroyed, false);
-  couriers.stop();
+  await couriers.stop();
 });
