@@ -5,7 +5,7 @@
  */
 import { type StdioOptions, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 
 /** Poll interval, milliseconds. */
@@ -79,6 +79,26 @@ function withDescendants(of: number, all: readonly Process[]): number[] {
   return [of, ...children];
 }
 
+/** Kills a process and its descendants, also those in other groups. */
+export function killTree(pid: number): void {
+  const all = process.platform === 'linux' ? processesFromProc() : processesFromPs();
+  for (const one of withDescendants(pid, all)) kill(one);
+}
+
+/**
+ * Makes a process nice, and with it the children that it starts later. If Linux groups processes by session, it ignores their niceness in
+ * comparison with other sessions, and compares that of the groups (`man 7 sched`).
+ * @param nice 0 to 19
+ */
+export function makeNice(leader: number, nice: number): void {
+  setPriority(leader, nice);
+  try {
+    writeFileSync(`/proc/${leader}/autogroup`, String(nice));
+  } catch {
+    // Another system, a kernel without such groups, or no right to change one.
+  }
+}
+
 /** How long processes have run. */
 export class ProcessAges {
   /** When each process was first seen, by its number. */
@@ -103,7 +123,7 @@ export async function runGroup(options: GroupOptions): Promise<number> {
   const posix = process.platform !== 'win32';
   const child = spawn(program, args, { stdio, detached: posix, env: environment });
   const leader = child.pid ?? 0;
-  if (nice > 0 && leader > 0) setPriority(leader, nice);
+  if (nice > 0 && leader > 0) makeNice(leader, nice);
   const ages = new ProcessAges();
   const killOverdue = (): void => {
     const all = process.platform === 'linux' ? processesFromProc() : processesFromPs();
