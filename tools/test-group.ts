@@ -86,8 +86,8 @@ export function killTree(pid: number): void {
 }
 
 /**
- * Makes a process nice, and with it the children that it starts later. If Linux groups processes by session, it ignores their niceness in
- * comparison with other sessions, and compares that of the groups (`man 7 sched`).
+ * Makes a process nice, and with it the children that it starts later. If Linux groups processes by session, it ignores
+ * their niceness in comparison with other sessions, and compares that of the groups (`man 7 sched`).
  * @param nice 0 to 19
  */
 export function makeNice(leader: number, nice: number): void {
