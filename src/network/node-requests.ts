@@ -27,6 +27,8 @@ export interface RequestOptions {
   /** Timeout, milliseconds. It also applies while the peer is connected. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
+  /** Prefers a direct connection that this node dialed. The other node then sees the socket of ordinary dials. */
+  readonly prefersOwnDial?: boolean;
 }
 
 /** Requests between nodes on the pooled connections, in addition to links. */

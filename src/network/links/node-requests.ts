@@ -114,7 +114,8 @@ export class PooledNodeRequests implements NodeRequests {
     this.#desks[kind].checkSize(body);
     using limit = awakeTimeout(this.#clock, options.timeoutMs ?? REQUEST_TIMEOUT_MS, options.signal);
     const place = { nodeKey: node.nodeKey, addresses: [node.address], ...UNHELPED };
-    const pooled = this.#pool.current(node.nodeKey);
+    const dialed = options.prefersOwnDial === true ? this.#pool.dialed(node.nodeKey) : null;
+    const pooled = dialed ?? this.#pool.current(node.nodeKey);
     const session = pooled ?? (await this.#pool.connect(place, limit.signal));
     const stream = await openStreamWithin(session, limit.signal).catch(async (error: unknown) => {
       // Nothing was sent yet, so a dead connection is replaced silently.

@@ -202,6 +202,11 @@ export class PeerTable implements Component {
     return this.#find(nodeKey)?.current(relays) ?? null;
   }
 
+  /** As `Peer.dialed`. */
+  dialed(nodeKey: Uint8Array): NodeSession | null {
+    return this.#find(nodeKey)?.dialed() ?? null;
+  }
+
   /** As `Peer.upgrade`. */
   async upgrade(connection: Connection, signal?: AbortSignal): Promise<NodeSession> {
     return await this.#peer(connection.remoteKey).upgrade(connection, signal);

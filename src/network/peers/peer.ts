@@ -15,7 +15,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
-import type { Path } from '../transport/path.ts';
+import { isStraight, type Path } from '../transport/path.ts';
 import type { Connection } from '../transport/types.ts';
 import { DialAttempt } from './attempt.ts';
 import {
@@ -370,6 +370,12 @@ export class Peer {
    */
   current(relays?: boolean): NodeSession | null {
     return this.#usable(this.#mayRelay(relays));
+  }
+
+  /** The newest direct connection that this node dialed, or null. After simultaneous dials it may not be the current one. */
+  dialed(): NodeSession | null {
+    const isOwn = ({ connection }: NodeSession): boolean => connection.outbound && isStraight(connection.path);
+    return [...this.#sessions.keys()].findLast((one) => isUsable(one) && isOwn(one)) ?? null;
   }
 
   isCurrent(session: NodeSession): boolean {

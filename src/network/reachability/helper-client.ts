@@ -57,7 +57,9 @@ export class HelperClient {
       const options = { timeoutMs: NODE_DIAL_TIMEOUT_MS, signal: limit.signal };
       await pool.upgrade(await endpoint.dial(helper.address, helper.nodeKey, options), limit.signal);
     }
-    const ask = () => nodeRequests.request('signal', helper, body, { signal: limit.signal });
+    // If the helper dialed at the same time, its connection may stay the current one.
+    const options = { signal: limit.signal, prefersOwnDial: true };
+    const ask = () => nodeRequests.request('signal', helper, body, options);
     return await retryIfDead(pool, helper.nodeKey, ask, limit.signal);
   }
 

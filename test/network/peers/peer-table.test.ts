@@ -172,6 +172,8 @@ test('two nodes that dial each other simultaneously agree on one connection, and
   const chosen = small.pool.current(large.key.publicKey);
   assert.ok(chosen?.connection.outbound, 'the connection dialed by the smaller key');
   assert.deepEqual(large.pool.current(small.key.publicKey)?.there.nonce, chosen.here.nonce);
+  assert.equal(small.pool.dialed(large.key.publicKey), chosen);
+  assert.ok(large.pool.dialed(small.key.publicKey)?.connection.outbound, 'its own dial is not the current one');
   clock.advance(2 * SPARE_IDLE_MS);
   await settle();
   for (const link of [there, back]) {

@@ -39,7 +39,12 @@ function world(
       current: () => state.current,
       upgrade: async () => stubSession(KEY, true, clock).session,
     },
-    nodeRequests: { request: async () => await (answers.shift() ?? (async () => answer))() },
+    nodeRequests: {
+      request: async (_kind, _node, _body, options) => {
+        assert.equal(options?.prefersOwnDial, true, 'the helper sees the socket of ordinary dials');
+        return await (answers.shift() ?? (async () => answer))();
+      },
+    },
   });
   return { clock, state, dialed, answers, client };
 }
