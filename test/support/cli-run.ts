@@ -1,7 +1,7 @@
 /** Runs `svc` in the process of the test, without the start of a process. */
 import { PassThrough, type Writable } from 'node:stream';
 import { runCli } from '../../src/surfaces/cli/program.ts';
-import type { CliResult } from './cli.ts';
+import type { Output } from './programs.ts';
 
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
@@ -17,7 +17,7 @@ export interface RunOptions {
 }
 
 /** Runs `svc <args>` to its end. */
-export async function runSvc(args: readonly string[], options: RunOptions = {}): Promise<CliResult> {
+export async function runSvc(args: readonly string[], options: RunOptions = {}): Promise<Output> {
   const { env = {}, input = '', terminal = false, dataDir = '/nonexistent', version = '0' } = options;
   const isTTY = terminal ? { isTTY: true as const } : {};
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()].map((stream) =>

@@ -1,24 +1,11 @@
 /** Runs the real `svc` as a process with pipes. */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import type { TestDaemon } from './daemon.ts';
-
-export interface CliResult {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
+import { type Output, run } from './programs.ts';
 
 /** Runs `svc <args>` against a daemon. `input` is its standard input. */
-export async function svc(daemon: TestDaemon | null, args: readonly string[], input = ''): Promise<CliResult> {
-  const api = daemon === null ? {} : { SVC_API: daemon.api };
-  const child = spawn(process.execPath, ['bin/svc', ...args], { env: { ...process.env, ...api } });
-  const output = { stdout: '', stderr: '' };
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (output.stdout += text));
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (output.stderr += text));
-  child.stdin.end(input);
-  const [code]: unknown[] = await once(child, 'close');
-  return { code: typeof code === 'number' ? code : null, ...output };
+export async function svc(daemon: TestDaemon | null, args: readonly string[], input = ''): Promise<Output> {
+  const env = daemon === null ? {} : { SVC_API: daemon.api };
+  return await run(process.execPath, ['bin/svc', ...args], { input, env });
 }
 
 /** Runs a command that must succeed. @returns its standard output without the last line break */
