@@ -340,9 +340,11 @@ class OnDemandService {
       if (accepts === true) break;
       if (accepts !== false || hasEnded || isLate || this.#isClosed) {
         limit.cancel();
+        // A program that svcd stops may end before it has begun.
+        const hasFailed = hasEnded;
         await this.#sleep();
         const result = await resultOf(this.#dir);
-        if (hasEnded && result.exitCode === null && !hasBegun(this.#dir)) throw noProcess();
+        if (hasFailed && result.exitCode === null && !hasBegun(this.#dir)) throw noProcess();
         throw new NotListening(result, accepts === false ? isLate : 'foreign');
       }
       await new Promise<void>((resolve) => {

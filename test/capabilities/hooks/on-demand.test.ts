@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
@@ -47,8 +47,9 @@ class World {
       environment: () => ({ PATH: process.env['PATH'] ?? '' }),
       onChange: () => this.changes++,
       findListeners: async (port) => {
-        const found = await findListeners(port);
-        return this.isPortTaken ? [{ inode: '1', uid: OTHER_USER }] : found;
+        if (!this.isPortTaken) return findListeners(port);
+        if (this.state.startMs === null) await this.#forgetBegin();
+        return [{ inode: '1', uid: OTHER_USER }];
       },
     });
     writeFileSync(join(this.folder, 'server.cjs'), SERVER);
@@ -63,6 +64,14 @@ class World {
     const [state] = this.services.list();
     assert.ok(state !== undefined);
     return state;
+  }
+
+  /** The files are those of a busy machine, where svcd stops a program before it has begun. */
+  async #forgetBegin(): Promise<void> {
+    const run = join(this.folder, 'runs', this.#aid);
+    await eventually('the program begins', () => existsSync(join(run, 'begun')));
+    rmSync(join(run, 'begun'));
+    mkdirSync(join(run, 'code'));
   }
 
   /** A client that sends nothing. */
