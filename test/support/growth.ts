@@ -69,7 +69,6 @@ export const FIELDS: Readonly<Record<string, readonly string[]>> = {
   'Notes in delivery': [
     'capabilities/notes/inbox 2',
     'capabilities/notes/note-fetcher 2',
-    'capabilities/notes/note-sender 1',
     'capabilities/notes/notes 1',
   ],
   'own: objects of this node': [

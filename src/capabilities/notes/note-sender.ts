@@ -31,12 +31,14 @@ import { assertClockNotAhead, type Timer, unixSeconds } from '../../foundation/c
 import { WorkUnderWay } from '../../foundation/concurrency.ts';
 import { abortable, deadline } from '../../foundation/deadline.ts';
 import { MAX_NOTE_BODY_BYTES, MAX_NOTE_TYPE, MAX_QUEUED_NOTES } from '../../foundation/domain/notes.ts';
+import { REPEAT_MS } from '../../foundation/domain/time.ts';
 import { DueQueue } from '../../foundation/due-queue.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
 import { selfDelegation } from '../../foundation/identity/delegation.ts';
 import { checkWindow } from '../../foundation/identity/grant.ts';
 import { KeyPair } from '../../foundation/identity/keys.ts';
+import { JoinedRequests } from '../../foundation/joined-requests.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { mailboxKey } from '../../foundation/records/keys.ts';
 import { type SignedRecord, signRecord } from '../../foundation/records/record.ts';
@@ -68,8 +70,6 @@ export const GRACE_MS = 1500;
 const ENOUGH_REPLICAS = 2;
 /** Milliseconds for one note. */
 const SEND_TIMEOUT_MS = 20_000;
-/** Milliseconds for which sending the same content again continues a failed attempt. */
-export const RETRY_MS: number = 3600_000;
 /** The recipient may have another key than the one found first. */
 const MAX_SEALINGS = 2;
 
@@ -101,13 +101,6 @@ export interface Posted extends SendResult {
   readonly settle: (heard: boolean) => void;
 }
 
-/** A note that is being sent, or whose result no client has received yet. */
-interface UnderWay {
-  /** Requests for it without a settled answer. */
-  requests: number;
-  readonly result: Promise<SendResult>;
-}
-
 type SenderParts = Pick<
   NotesDependencies,
   'store' | 'network' | 'clock' | 'log' | 'identity' | 'clockAheadMs' | 'usualRttMs' | 'outbox' | 'events' | 'random'
@@ -120,8 +113,7 @@ type SenderParts = Pick<
 export class NoteSender {
   readonly #deps: SenderParts;
   readonly #rate: RateLimiter;
-  /** Notes without an answer that a client received. */
-  readonly #underWay = new Map<string, UnderWay>();
+  readonly #requests = new JoinedRequests<SendResult>();
   readonly #attempts = new WorkUnderWay();
   readonly #stop = new AbortController();
   readonly #outbox: NoteOutbox;
@@ -155,28 +147,12 @@ export class NoteSender {
     this.#check(sender, msgType, body);
     const fingerprint = fingerprintOf(recipient, msgType, body);
     const name = `${sender} ${toHex(fingerprint)} ${queues}`;
-    const note = this.#underWay.get(name) ?? {
-      requests: 0,
-      result: this.#attempts.run(() => this.#attempt({ sender, recipient, msgType, body }, fingerprint, queues)),
-    };
-    note.requests++;
-    this.#underWay.set(name, note);
-    const end = (): void => {
-      if (this.#underWay.get(name) === note) this.#underWay.delete(name);
-    };
-    try {
-      const result = await note.result;
-      const settle = (heard: boolean): void => {
-        note.requests--;
-        // After the first client that received the result, the same content is another note.
-        if (heard && this.#underWay.get(name) === note) this.#deps.store.endAttempt(sender, fingerprint);
-        if (heard || note.requests === 0) end();
-      };
-      return { ...result, settle };
-    } catch (error) {
-      end();
-      throw error;
-    }
+    const { result, settle } = await this.#requests.join(
+      name,
+      () => this.#attempts.run(() => this.#attempt({ sender, recipient, msgType, body }, fingerprint, queues)),
+      () => this.#deps.store.endAttempt(sender, fingerprint),
+    );
+    return { ...result, settle };
   }
 
   async #attempt(
@@ -187,7 +163,7 @@ export class NoteSender {
     const { store, clock } = this.#deps;
     this.#stop.signal.throwIfAborted();
     const fresh = { nonce: new Uint8Array(randomBytes(REMOVAL_TOKEN_BYTES)), sentAt: clock.now() };
-    const attempt = await store.attempt(content.sender, fingerprint, fresh, clock.now() - RETRY_MS);
+    const attempt = await store.attempt(content.sender, fingerprint, fresh, clock.now() - REPEAT_MS);
     return this.#deliverOrQueue({ ...content, ...attempt }, queues);
   }
 

@@ -1,6 +1,6 @@
 /**
  * Safe retries: a client that received no response sends its request again, and the same content then is the same
- * request. Used where acting twice would show, as with chat messages. Notes have their own, with the same rules.
+ * request. Used where acting twice would show, as with chat messages. Notes have their own records of attempts.
  */
 import { createHash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
@@ -9,6 +9,7 @@ import { type CborValue, encodeCbor } from '../../foundation/cbor.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { REPEAT_MS } from '../../foundation/domain/time.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
+import { JoinedRequests } from '../../foundation/joined-requests.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { UnheardStore } from '../../foundation/store/unheard.ts';
 import type { CallContext } from '../operation.ts';
@@ -23,18 +24,11 @@ interface RepeatableRequest<R> {
   readonly again: (effect: string) => R | null;
 }
 
-/** A request without a response that a client has received. */
-interface UnderWay {
-  /** Clients that wait for it. */
-  clients: number;
-  readonly result: Promise<unknown>;
-}
-
 export class Repeats {
   readonly #store: Pick<UnheardStore, 'find' | 'put' | 'end'>;
   readonly #clock: Clock;
   readonly #log: Log;
-  readonly #underWay = new Map<string, UnderWay>();
+  readonly #requests = new JoinedRequests<unknown>();
 
   constructor(store: Pick<UnheardStore, 'find' | 'put' | 'end'>, clock: Clock, log: Log) {
     this.#store = store;
@@ -50,30 +44,18 @@ export class Repeats {
     const { aid } = request;
     const fingerprint = new Uint8Array(createHash('sha256').update(encodeCbor(request.content)).digest());
     const name = `${aid} ${toHex(fingerprint)}`;
-    const one = this.#underWay.get(name) ?? { clients: 0, result: this.#once(request, fingerprint) };
-    one.clients++;
-    this.#underWay.set(name, one);
-    const end = (): void => {
-      if (this.#underWay.get(name) === one) this.#underWay.delete(name);
-    };
-    const settle = (heard: boolean): void => {
-      one.clients--;
-      if (heard && this.#underWay.get(name) === one) this.#heard(aid, fingerprint);
-      if (heard || one.clients === 0) end();
-    };
-    try {
-      // The same content has the same type of result.
-      const result = (await one.result) as R;
-      if (context.onAnswered === undefined) settle(true);
-      else {
-        context.onAnswered(settle);
-        await noticeEnds();
-      }
-      return result;
-    } catch (error) {
-      end();
-      throw error;
+    const { result, settle } = await this.#requests.join(
+      name,
+      () => this.#once(request, fingerprint),
+      () => this.#heard(aid, fingerprint),
+    );
+    if (context.onAnswered === undefined) settle(true);
+    else {
+      context.onAnswered(settle);
+      await noticeEnds();
     }
+    // The same content has the same type of result.
+    return result as R;
   }
 
   async #once<R>({ aid, act, again }: RepeatableRequest<R>, fingerprint: Uint8Array): Promise<R> {
