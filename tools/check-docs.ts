@@ -1,10 +1,11 @@
 /**
  * Runs every tool that writes a page of docs/ with `--check`. It fails if a page differs from the sources, a link between
- * pages is dead, or a comment cites a step that a protocol page does not have. `npm run docs` writes the pages.
+ * pages is dead, a page has an unresolved merge, or a comment cites a step that a protocol page does not have. `npm run docs`
+ * writes the pages.
  */
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
-import { deadLinks } from './dead-links.ts';
+import { deadLinks, unresolvedMerges } from './dead-links.ts';
 import { wrongStepCitations } from './step-citations.ts';
 
 const check = process.argv.includes('--write') ? [] : ['--check'];
@@ -16,6 +17,11 @@ for (const tool of tools) {
 const dead = deadLinks();
 if (dead.length > 0) {
   console.error(`docs: links that lead nowhere\n${dead.map((link) => `  ${link}`).join('\n')}`);
+  process.exit(1);
+}
+const unresolved = unresolvedMerges();
+if (unresolved.length > 0) {
+  console.error(`docs: pages with an unresolved merge\n${unresolved.map((page) => `  ${page}`).join('\n')}`);
   process.exit(1);
 }
 const wrong = wrongStepCitations();

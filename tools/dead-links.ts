@@ -1,4 +1,4 @@
-/** Finds links between pages to missing files or headings. External links are not checked. */
+/** Finds links between pages to missing files or headings, and unresolved merges. External links are not checked. */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 
@@ -31,4 +31,9 @@ export function deadLinks(): string[] {
     }
   }
   return dead;
+}
+
+/** The pages with an unresolved merge. */
+export function unresolvedMerges(): string[] {
+  return globSync(PAGES).filter((page) => /^(?:<{7}|>{7}) /m.test(readFileSync(page, 'utf8')));
 }
