@@ -3,7 +3,7 @@
  * holder if one fails or sends wrong bytes.
  */
 import type { Clock } from '../../foundation/clock.ts';
-import { TRANSFER_SILENT_MS } from '../../foundation/domain/objects.ts';
+import { MAX_RANGE_ATTEMPTS, TRANSFER_SILENT_MS } from '../../foundation/domain/objects.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
@@ -17,8 +17,6 @@ export const PROGRESS_MS = 30_000;
 export const MIN_PROGRESS_BYTES = 64 * 1024;
 /** Attempts without a byte. The time of all of them is that of `PROGRESS_MS`. */
 const MAX_SILENT_ATTEMPTS: number = PROGRESS_MS / TRANSFER_SILENT_MS;
-/** A range is requested this many times. */
-export const MAX_RANGE_ATTEMPTS = 3;
 /** An interrupted holder is tried again this many times, if each attempt made progress. Long parts count anew. */
 export const MAX_RESUMES = 8;
 

@@ -17,6 +17,8 @@ export type HolderStatus = (typeof HOLDER_STATUSES)[number];
 export const OBJECT_ID_BYTES = 32;
 /** A file is verified while it arrives, in ranges of this many bytes. */
 export const RANGE_BYTES: number = 4 * 1024 * 1024;
+/** A range is requested this many times if its bytes are wrong. */
+export const MAX_RANGE_ATTEMPTS = 3;
 
 /** The ranges of a file; 1 for an empty one. @param size bytes */
 export function rangeCount(size: number): number {

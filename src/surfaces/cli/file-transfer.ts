@@ -3,7 +3,7 @@ import { existsSync, openAsBlob } from 'node:fs';
 import { basename, isAbsolute, relative, resolve, sep } from 'node:path';
 import { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
-import { TRANSFER_SILENT_MS } from '../../foundation/domain/objects.ts';
+import { MAX_RANGE_ATTEMPTS, TRANSFER_SILENT_MS } from '../../foundation/domain/objects.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import { PrefixHashes } from '../../foundation/prefix-hashes.ts';
 import { authorization, baseOf, errorOf, failureOf } from '../../operations/client.ts';
@@ -51,7 +51,10 @@ async function uploadTo(context: CliContext, path: string, file: string, name: s
     speed.note(bytes, now);
     line.show(() => `storing  ${progressText(name, bytes, body.size, speed.perSecond())}`, now);
   };
-  const source = new CountedFile(body.stream(), shown);
+  let hasChanged = false;
+  const bytes = counted(body, shown, () => {
+    hasChanged = true;
+  });
   const response = await streamFetch(`${base}${path}`, {
     method: 'POST',
     headers: {
@@ -60,13 +63,13 @@ async function uploadTo(context: CliContext, path: string, file: string, name: s
       'content-type': 'application/octet-stream',
       'content-length': String(body.size),
     },
-    body: source.bytes,
+    body: ReadableStream.from(bytes),
     duplex: 'half',
     redirect: 'error',
     ...(context.io.signal === undefined ? {} : { signal: context.io.signal }),
   }).catch((error: unknown) => {
     if (context.io.signal?.aborted === true) throw new SvcError('cancelled');
-    throw source.hasFailed
+    throw hasChanged
       ? new SvcError('wrong_state', { message: `${file} changed while it was read. Send it again.`, cause: error })
       : failureOf(error, base, {});
   });
@@ -75,29 +78,18 @@ async function uploadTo(context: CliContext, path: string, file: string, name: s
   return answer;
 }
 
-/** Reads a file, and counts its bytes. */
-class CountedFile {
-  readonly bytes: ReadableStream<Uint8Array>;
-  /** The file could not be read to its end. */
-  hasFailed = false;
-
-  /** @param passed called with the number of bytes so far */
-  constructor(file: ReadableStream<Uint8Array>, passed: (bytes: number) => void) {
-    const reader = file.getReader();
-    let count = 0;
-    this.bytes = new ReadableStream<Uint8Array>({
-      pull: async (controller) => {
-        const next = await reader.read().catch((error: unknown) => {
-          this.hasFailed = true;
-          throw error;
-        });
-        if (next.done) return controller.close();
-        count += next.value.length;
-        passed(count);
-        controller.enqueue(next.value);
-      },
-      cancel: (reason) => reader.cancel(reason),
-    });
+/** Reads a file. @param passed called with the number of bytes so far @param failed called if it cannot be read on */
+async function* counted(file: Blob, passed: (bytes: number) => void, failed: () => void): AsyncGenerator<Uint8Array> {
+  let count = 0;
+  try {
+    for await (const bytes of file.stream()) {
+      count += bytes.length;
+      passed(count);
+      yield bytes;
+    }
+  } catch (error) {
+    failed();
+    throw error;
   }
 }
 
@@ -251,8 +243,6 @@ const SILENT_HEAD_MS = 30_000;
 const SHOW_SILENCE_MS = 1_000;
 /** Gives up after this time without data, milliseconds. */
 const STALL_TIMEOUT_MS = 120_000;
-/** A range is requested this many times if its bytes are wrong. */
-const MAX_WRONG = 3;
 /** First and longest pause between attempts, milliseconds. */
 const RETRY_MS = 500;
 const MAX_RETRY_MS = 8_000;
@@ -431,7 +421,7 @@ export async function download(
     } catch (error) {
       if (error instanceof WrongRange) {
         wrong = { at: file.length, count: wrong.at === file.length ? wrong.count + 1 : 1 };
-        if (wrong.count >= MAX_WRONG) throw error;
+        if (wrong.count >= MAX_RANGE_ATTEMPTS) throw error;
         continue;
       }
       if (!(error instanceof SvcError) || !PASSING.has(error.code)) throw error;
