@@ -7,7 +7,7 @@ import type { Job } from './plan.ts';
 
 /** Time limit of a job or a process that it leaves behind, milliseconds. Several times the usual maximum. */
 const JOB_LIMIT_MS = 600_000;
-/** Time limit of a job of low priority, which gets only the time that other jobs leave, also at night. Milliseconds. */
+/** Time limit of a job of low priority, which waits for all other jobs, milliseconds. */
 const BACKGROUND_LIMIT_MS = 10_800_000;
 const REPORTER = join(import.meta.dirname, 'events.ts');
 const PRELOAD = join(import.meta.dirname, 'compile-cache.ts');

@@ -58,7 +58,9 @@ export async function runJobs(
     const tests = results.flatMap((result) => result.tests);
     const passed = tests.filter((one) => one.passed).length;
     const state = {
-      ...{ files: totalOf(ended, filesOf), passed, failed: results.filter((result) => !result.passed).length },
+      files: totalOf(ended, filesOf),
+      passed,
+      failed: results.filter((result) => !result.passed).length,
       done: totalOf(ended, workOf) / work,
     };
     console.log(`[${progressLine(state, total, (performance.now() - begunAt) / 1000)}]`);
