@@ -47,34 +47,30 @@ const MARKUP = [
 ];
 /** Words that programs take for something else. */
 const WORDS = [
-  ...[
-    '__proto__',
-    'constructor',
-    'toString',
-    'hasOwnProperty',
-    'undefined',
-    'null',
-    'NaN',
-    '[object Object]',
-    'true',
-    '0',
-  ],
-  ...[
-    '{n}',
-    '{agent}',
-    '{0}',
-    '%s%n%x',
-    '${7*7}',
-    '{{7*7}}',
-    '../../etc/passwd',
-    'C:\\CON',
-    '.',
-    '',
-    ' ',
-    '\t',
-    '-',
-    '#/node',
-  ],
+  '__proto__',
+  'constructor',
+  'toString',
+  'hasOwnProperty',
+  'undefined',
+  'null',
+  'NaN',
+  '[object Object]',
+  'true',
+  '0',
+  '{n}',
+  '{agent}',
+  '{0}',
+  '%s%n%x',
+  '${7*7}',
+  '{{7*7}}',
+  '../../etc/passwd',
+  'C:\\CON',
+  '.',
+  '',
+  ' ',
+  '\t',
+  '-',
+  '#/node',
 ];
 const CONTROLS = [...Array(32).keys(), 0x7f, ...Array.from({ length: 32 }, (_, i) => 0x80 + i)].map(
   (code) => `a${String.fromCharCode(code)}b`,
@@ -133,34 +129,8 @@ export const GROUP_COUNT: number = GROUPS.length;
 
 /** Members of results with text that others, or programs of others, wrote. */
 const FOREIGN = new Set(
-  [
-    'name',
-    'brief',
-    'description',
-    'note',
-    'message',
-    'text',
-    'title',
-    'label',
-    'asked',
-    'tool',
-    'skill',
-    'problem',
-    'output',
-  ]
-    .concat([
-      'filename',
-      'file_name',
-      'excerpt',
-      'agent_name',
-      'display_name',
-      'summary',
-      'reason',
-      'msg',
-      'service',
-      'folder',
-    ])
-    .concat(['last_text', 'preview', 'subject', 'comment', 'detail', 'hint']),
+  `name brief description note message text title label asked tool skill problem output filename file_name excerpt agent_name
+  display_name summary reason msg service folder last_text preview subject comment detail hint`.split(/\s+/),
 );
 /** Objects whose members all are such texts. */
 const FOREIGN_MAPS = new Set(['aliases', 'labels']);
