@@ -83,8 +83,8 @@ const INTRODUCTION = `# Limits
 The limits that you can reach. [Quotas](quotas.md) has the limits for strangers. Sizes and counts are maximums unless
 stated otherwise. Configurable limits are in [configuration](configuration.md).
 
-A size that is too large fails with \`413 too_large\`, a full quota with \`413 quota_exceeded\`, a rate or concurrency
-with \`429 rate_limited\`, a time with \`504 timeout\`.
+Errors: \`413 too_large\` for sizes, \`413 quota_exceeded\` for quotas, \`429 rate_limited\` for rates and concurrency,
+\`504 timeout\` for times.
 
 ## Time limits of calls
 

@@ -36,7 +36,7 @@ const FileOffer = Type.Object({
 export const fileOfferOperations = declare(COMMON, {
   fileOffer: {
     summary:
-      'Offers a file to another agent, online or not. The recipient can read it until the offer ends. Send one of object_id, path and size. With path and size the file is hashed after the offer is made; see `hashed_bytes`.',
+      'Offers a file to another agent, online or not. The recipient can read it until the offer ends. Send one of object_id, path and size. With path or size, the file is hashed after the offer is made; see `hashed_bytes`.',
     route: 'POST /agents/{aid}/file-offers',
     params: AidParams,
     body: closed({

@@ -224,7 +224,7 @@ function sending(svc: CommandGroup<typeof ACTING_AGENT>): void {
       '<agent>': 'the recipient: a label or an AID',
       '--name <name>': 'its name for the recipient; default: the name of the file',
       '-m, --message <text>': 'a short message',
-      '--no-wait': 'do not wait; the offer is valid for a week',
+      '--no-wait': 'do not wait for the recipient; the offer is valid for a week',
     },
     run: async (context, { aid, file, agent, name, message, wait }) => {
       const recipient = await context.aid(agent);
