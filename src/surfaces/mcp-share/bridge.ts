@@ -105,21 +105,39 @@ interface Reading {
   readonly isExpected: (id: RpcId) => boolean;
 }
 
+/** Bytes that are read of a response without messages. */
+const MAX_PAGE_BYTES = 64 * 1024;
 const EVENTS = /^text\/event-stream\b/i;
 const JSON_BODY = /^application\/json\b/i;
 
-/**
- * The body for the transport.
- * @param id of the request that it responds to
- */
-function bodyOf(answer: IncomingMessage, { large, onLong, isExpected }: Reading, id: RpcId | undefined) {
+/** What a request of the transport asks for. */
+interface Asked {
+  /** ID of the request that the body contains. */
+  readonly id: RpcId | undefined;
+  /** It asks for the messages of a session. */
+  readonly isStream: boolean;
+}
+
+/** The body for the transport, which reads event streams of other responses as texts of any length. */
+function bodyOf(answer: IncomingMessage, { large, onLong, isExpected }: Reading, { id, isStream }: Asked) {
+  const hasMessages = (answer.statusCode ?? 502) < 300 && (id !== undefined || isStream);
   const kind = answer.headers['content-type'] ?? '';
   const isWhole = JSON_BODY.test(kind);
   const checked = (text: string): string =>
     id === undefined ? text : checkedResponse(text, { id, isWhole, isExpected });
-  if (EVENTS.test(kind)) return ReadableStream.from(encoded(large.markedEvents(answer, onLong, checked)));
+  if (hasMessages && EVENTS.test(kind))
+    return ReadableStream.from(encoded(large.markedEvents(answer, onLong, checked)));
   if (isWhole) return ReadableStream.from(encoded(markedWhole(answer, (text) => large.marked(checked(text)))));
-  return ReadableStream.from(answer);
+  return ReadableStream.from(beginningOf(answer));
+}
+
+async function* beginningOf(answer: AsyncIterable<Buffer>) {
+  let left = MAX_PAGE_BYTES;
+  for await (const chunk of answer) {
+    yield chunk.subarray(0, left);
+    left -= chunk.length;
+    if (left <= 0) return;
+  }
 }
 
 async function* markedWhole(answer: IncomingMessage, marked: (text: string) => string) {
@@ -181,18 +199,19 @@ async function* encoded(texts: AsyncIterable<string>) {
 }
 
 /** @throws Error with the cause if no response to a request can follow */
-function webResponse(answer: IncomingMessage, reading: Reading, id: RpcId | undefined): Response {
+function webResponse(answer: IncomingMessage, reading: Reading, asked: Asked): Response {
   const headers = new Headers();
   for (const [name, value] of Object.entries(answer.headers))
     for (const one of Array.isArray(value) ? value : [value ?? ''])
       if (name !== 'content-length') headers.append(name, one);
   const status = answer.statusCode ?? 502;
-  const problem = id === undefined || status >= 300 ? null : headProblem(status, answer.headers['content-type'] ?? '');
+  const problem =
+    asked.id === undefined || status >= 300 ? null : headProblem(status, answer.headers['content-type'] ?? '');
   if (problem !== null) {
     answer.destroy();
     throw new Error(problem);
   }
-  return new Response(BODILESS.has(status) ? null : bodyOf(answer, reading, id), { status, headers });
+  return new Response(BODILESS.has(status) ? null : bodyOf(answer, reading, asked), { status, headers });
 }
 
 /** Why a successful response to a request cannot contain a message. */
@@ -217,14 +236,14 @@ function requestIn(body: unknown): RpcId | undefined {
  */
 function remoteFetch({ address, clock, access }: BridgeParts, reading: Reading) {
   return async (_url: string | URL, init: Init = {}): Promise<Response> => {
-    const id = requestIn(init.body);
+    const asked = { id: requestIn(init.body), isStream: init.method === 'GET' };
     const giveUpAt = clock.monotonic() + RETRY_FOR_MS;
     for (;;) {
       const isLast = clock.monotonic() >= giveUpAt;
       try {
         const answer = await ask(await address(), init, access?.());
         const code = answer.headers['svc-error'];
-        if (isLast || typeof code !== 'string' || !NOT_SENT.has(code)) return webResponse(answer, reading, id);
+        if (isLast || typeof code !== 'string' || !NOT_SENT.has(code)) return webResponse(answer, reading, asked);
         answer.resume();
       } catch (error) {
         const isRefused = codeOf(error) === 'ECONNREFUSED' || codeOf(error) === 'daemon_unreachable';

@@ -85,6 +85,15 @@ const asJson = (value: unknown) => (response: ServerResponse) =>
 const asEvent = (data: string) => (response: ServerResponse) =>
   void response.writeHead(200, EVENTS).write(`data: ${data.replaceAll('\n', '\ndata: ')}\n\n`);
 
+/** A failure whose body has no end. */
+const endless = (headers: Readonly<Record<string, string>>) => (response: ServerResponse) => {
+  const more = (): void => {
+    while (response.write('x'.repeat(65_536)));
+  };
+  response.writeHead(500, headers).on('drain', more);
+  more();
+};
+
 /** Responses that leave a request without an answer, and the cause that the host reads. */
 const UNUSABLE: Readonly<Record<string, readonly [(response: ServerResponse) => void, RegExp]>> = {
   'a request that is only accepted': [
@@ -106,6 +115,8 @@ const UNUSABLE: Readonly<Record<string, readonly [(response: ServerResponse) => 
   'no type': [(one) => one.writeHead(200).end('x'), /no content type in place of JSON/],
   'an error page': [(one) => one.writeHead(500).end('<html>Oops</html>'), /^The MCP server responded with HTTP 500\.$/],
   'an error text': [(one) => one.writeHead(503).end('down for an hour'), /with HTTP 503: down for an hour$/],
+  'an endless error page': [endless({}), /^The MCP server responded with HTTP 500: xxx/],
+  'an endless event stream with an error': [endless(EVENTS), /^The MCP server responded with HTTP 500: xxx/],
   'an error without ID': [asJson({ jsonrpc: '2.0', id: null, error: { code: -32700, message: 'bad' } }), /^bad$/],
   'a body that is cut off': [
     (one) => {
