@@ -36,7 +36,6 @@ const USAGE = `npm run mutants -- [options] [folder or file …]
   --seed N   the same seed and sources give the same faults (random)
   --jobs N   faults that are tested in parallel (2)
   --min P    exit with 1 if fewer than P percent are noticed (0)
-  --nice N   with --gate, niceness of the tests, 0 to 19 (0)
   --gate     as in npm test: ${GATE_FAULTS} faults in the folders that the last ${GATE_COMMITS} commits changed, the same for each
              commit, with the nearest ${GATE_TESTS} test files`;
 
@@ -143,7 +142,6 @@ async function run(): Promise<void> {
       jobs: { type: 'string', default: '2' },
       min: { type: 'string', default: '0' },
       gate: { type: 'boolean', default: false },
-      nice: { type: 'string', default: '0' },
       help: { type: 'boolean', default: false },
     },
   });
@@ -155,7 +153,7 @@ async function run(): Promise<void> {
       jobs: availableParallelism() + 1,
       min: GATE_MIN_PERCENT,
       maxSamples: MAX_SAMPLES,
-      judge: { maxTests: GATE_TESTS, testsPass: true, nice: parseInteger('nice', values.nice, 0) },
+      judge: { maxTests: GATE_TESTS, testsPass: true },
     });
   await plant(positionals.length > 0 ? positionals : FOLDERS, {
     count: parseInteger('count', values.count, 1),

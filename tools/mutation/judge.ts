@@ -11,7 +11,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { getPriority, tmpdir } from 'node:os';
 import { dirname, join, relative, resolve } from 'node:path';
 import { killTree, makeNice } from '../test-group.ts';
 import { ProcessState } from '../test-run/plan.ts';
@@ -37,8 +37,6 @@ const NOT_COPIED = new Set(['.git', 'node_modules', 'dist', 'coverage']);
 const NAMED_FILE = /['"`]([^'"`\n]*\.ts)['"`]/g;
 
 export interface JudgeOptions {
-  /** Niceness of the tests, 0 to 19. Default: 0. */
-  readonly nice?: number;
   /** Maximum number of test files for one fault, the nearest first. Default: all. */
   readonly maxTests?: number;
   /** Whether all tests are known to pass, so that none runs without a fault first, and several share a process. */
@@ -58,7 +56,7 @@ function endGroup(pid: number): void {
 }
 
 /** Runs test files in one process. Stops it and its processes at the first failure. */
-function runTests(copy: string, files: readonly string[], limitMs: number, nice: number): Promise<Verdict> {
+function runTests(copy: string, files: readonly string[], limitMs: number): Promise<Verdict> {
   const temporary = join(copy, '.tmp');
   const together = files.length > 1 ? ['--test', '--test-isolation=none'] : [];
   const args = [`--max-old-space-size=${HEAP_MB}`, ...together, '--test-reporter=tap', ...files];
@@ -69,7 +67,8 @@ function runTests(copy: string, files: readonly string[], limitMs: number, nice:
   const { pid } = child;
   if (pid !== undefined) {
     running.add(pid);
-    if (nice > 0) makeNice(pid, nice);
+    // Linux compares sessions by their own niceness, which a new one does not inherit.
+    if (getPriority() > 0) makeNice(pid, getPriority());
   }
   const { promise, resolve: settle, reject } = Promise.withResolvers<Verdict>();
   const timer = setTimeout(() => settle('hung'), limitMs);
@@ -153,7 +152,7 @@ export class Judge {
   #baseline(copy: string, test: string): Promise<number> {
     const measure = async () => {
       const begun = performance.now();
-      const verdict = await runTests(copy, [test], MAX_BASELINE_MS, this.#options.nice ?? 0);
+      const verdict = await runTests(copy, [test], MAX_BASELINE_MS);
       if (verdict !== 'unnoticed') throw new Error(`${test} fails (${verdict}) without any fault`);
       return performance.now() - begun;
     };
@@ -180,7 +179,7 @@ export class Judge {
   async judge(mutant: Mutant): Promise<Verdict> {
     const copy = this.#free.pop();
     if (copy === undefined) throw new Error('All copies are in use. Judge fewer mutants in parallel.');
-    const { maxTests, testsPass = false, nice = 0 } = this.#options;
+    const { maxTests, testsPass = false } = this.#options;
     const tests = this.testsOf(mutant.file).slice(0, maxTests);
     const path = join(copy, mutant.file);
     const source = readFileSync(path, 'utf8');
@@ -188,7 +187,7 @@ export class Judge {
       for (const files of testsPass ? this.#together(tests) : tests.map((test) => [test])) {
         const limitMs = testsPass ? LIMIT_MS : await this.#limitMs(copy, files);
         writeFileSync(path, applyMutant(source, mutant));
-        const verdict = await runTests(copy, files, limitMs, nice);
+        const verdict = await runTests(copy, files, limitMs);
         writeFileSync(path, source);
         if (verdict !== 'unnoticed') return verdict;
       }
