@@ -70,18 +70,20 @@ export class Draft {
   }
 
   #fileBytes(): OpenedBytes {
-    let handle: FileHandle | null = null;
+    let opening: Promise<FileHandle> | null = null;
     let isClosed = false;
     return {
       read: async (buffer, offset, length, position) => {
         await this.#until(() => this.#readable > position);
         if (isClosed) throw new SvcError('cancelled');
-        handle ??= (await this.#file?.()) ?? null;
-        if (handle === null) throw new SvcError('gone');
-        return handle.read(buffer, offset, Math.min(length, this.#readable - position), position);
+        opening ??= this.#file?.() ?? null;
+        if (opening === null) throw new SvcError('gone');
+        return (await opening).read(buffer, offset, Math.min(length, this.#readable - position), position);
       },
       [Symbol.asyncDispose]: async () => {
         isClosed = true;
+        // A read may still be opening the file. It gets the error.
+        const handle = await opening?.catch(() => null);
         await handle?.close();
       },
     };

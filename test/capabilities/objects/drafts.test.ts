@@ -1,9 +1,11 @@
 /** Files that are received while their sender hashes them, and ranges that are verified when they arrive. */
 import assert from 'node:assert/strict';
 import { appendFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { Draft } from '../../../src/capabilities/objects/drafts.ts';
 import { offeredKey } from '../../../src/capabilities/objects/object-getter.ts';
 import { MAX_READS_PER_CALLER } from '../../../src/capabilities/objects/reader-limits.ts';
 import { offeredResource } from '../../../src/capabilities/objects/remote-objects.ts';
@@ -113,6 +115,22 @@ test('readers that leave while the client sends nothing do not count as readers'
   const { path } = await receive(near, far.aid);
   await storing;
   assert.ok(readFileSync(path).equals(BYTES));
+});
+
+test('a file that is opened for a reader that leaves is closed', async () => {
+  const draft = new Draft(SIZE);
+  const hash = new PrefixHash();
+  hash.update(BYTES.subarray(0, 4));
+  const opening = Promise.withResolvers<FileHandle>();
+  draft.grow(4, hash, () => opening.promise);
+  const { handle } = draft.open('file', OFFER, 'film.mp4');
+  const reading = handle.read(Buffer.alloc(4), 0, 4, 0);
+  await settle();
+  const leaving = handle[Symbol.asyncDispose]();
+  const file = await open(import.meta.filename);
+  opening.resolve(file);
+  await Promise.allSettled([reading, leaving]);
+  assert.equal(file.fd, -1);
 });
 
 test('a file below files_root is received while it is hashed, and is known afterwards', async (t) => {
