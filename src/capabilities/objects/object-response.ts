@@ -47,6 +47,19 @@ function drained(response: ServerResponse): Promise<void> {
   });
 }
 
+/**
+ * Resolves with the result of a read. Null if the response closes first: a file that is being hashed may not have the
+ * bytes yet.
+ */
+function readUntilClosed<T>(response: ServerResponse, read: Promise<T>): Promise<T | null> {
+  // With `Promise.race`, memory would grow with each read until the response closes.
+  return new Promise((resolve, reject) => {
+    const closed = (): void => resolve(null);
+    response.once('close', closed);
+    void read.then(resolve, reject).finally(() => response.off('close', closed));
+  });
+}
+
 export interface AnswerOptions {
   /** Called with the position up to which the object was read, whenever the peer accepts more. */
   readonly moved?: (bytes: number) => void;
@@ -64,11 +77,10 @@ async function sendPart(
 ): Promise<void> {
   const free: Buffer[] = [];
   const end = start + length;
-  // A file that is being hashed may have no more bytes for a while.
-  const closed = new Promise<null>((resolve) => response.once('close', () => resolve(null)));
   for (let position = start; position < end && !response.destroyed; ) {
     const buffer = free.pop() ?? Buffer.allocUnsafeSlow(READ_BYTES);
-    const read = await Promise.race([handle.read(buffer, 0, Math.min(READ_BYTES, end - position), position), closed]);
+    const length = Math.min(READ_BYTES, end - position);
+    const read = await readUntilClosed(response, handle.read(buffer, 0, length, position));
     if (read === null) return;
     const { bytesRead } = read;
     position += bytesRead;
