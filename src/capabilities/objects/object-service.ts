@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { Clock } from '../../foundation/clock.ts';
+import { SingleFlight } from '../../foundation/concurrency.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { safeName } from '../../foundation/file-name.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -56,6 +57,8 @@ export class ObjectService implements Component {
   readonly #stored = new Listeners<[Aid, string]>();
   /** Files below files_root that are being hashed. */
   readonly #hashing = new Set<HashedPart>();
+  /** Prefix hashes that are computed for objects of earlier versions. */
+  readonly #prefixing = new SingleFlight<Buffer>();
   #filesRoot: string;
   #files: ObjectFiles | null = null;
 
@@ -245,16 +248,21 @@ export class ObjectService implements Component {
 
   /**
    * The prefix hashes of an object of an agent, see `PrefixHash.list`.
-   * @throws SvcError `not_found`, `gone`
+   * @throws SvcError `not_found`, `gone`, also if its file changes while it is hashed
    */
   async prefixes(aid: Aid, objectId: string): Promise<Buffer> {
     const known = this.#repository.prefixes(objectId);
-    if (known !== null) return known;
+    return known ?? (await this.#prefixing.run(`${aid} ${objectId}`, () => this.#hashPrefixes(aid, objectId)));
+  }
+
+  async #hashPrefixes(aid: Aid, objectId: string): Promise<Buffer> {
     await using handle = (await this.open(aid, objectId)).handle;
     const hash = new PrefixHash();
     await hashInto(hash, handle);
-    this.#repository.setPrefixes(objectId, hash.list());
-    return hash.list();
+    if (hash.digest() !== objectId) throw new SvcError('gone');
+    const list = hash.list();
+    this.#repository.setPrefixes(objectId, list);
+    return list;
   }
 
   /** An object of a local agent, or null. */
