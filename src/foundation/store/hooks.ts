@@ -234,20 +234,24 @@ export class HookStore {
    * equal shares.
    */
   heads(limit: number): DeliveryRow[] {
+    // Thousands may wait, each with an output. Only the chosen ones are read as a whole.
     return this.#store.all`
-      SELECT * FROM (
-        SELECT *, row_number() OVER (PARTITION BY known, network ORDER BY in_source, due_at, id) AS turn FROM (
-          SELECT *, row_number() OVER (PARTITION BY known, network, source ORDER BY of_sender, due_at, id) AS in_source
+      SELECT d.* FROM (
+        SELECT id, row_number() OVER (PARTITION BY known, network ORDER BY in_source, due_at, id) AS turn FROM (
+          SELECT id, known, network, due_at,
+            row_number() OVER (PARTITION BY known, network, source ORDER BY of_sender, due_at, id) AS in_source
           FROM (
-            SELECT d.*, row_number() OVER (PARTITION BY d.known, d.peer ORDER BY d.due_at, d.id) AS of_sender
+            SELECT d.id, d.known, d.network, d.source, d.due_at,
+              row_number() OVER (PARTITION BY d.known, d.peer ORDER BY d.due_at, d.id) AS of_sender
             FROM hook_deliveries AS d
             JOIN (SELECT min(id) AS id FROM hook_deliveries WHERE state IN ('waiting', 'running')
               GROUP BY hook, conversation) AS head ON head.id = d.id
             JOIN hooks AS h ON h.id = d.hook
             WHERE d.state = 'waiting' AND h.paused = 0
           )
-        )
-      ) ORDER BY known DESC, turn, due_at, id LIMIT ${limit}`.map(deliveryOf);
+        ) ORDER BY known DESC, turn, due_at, id LIMIT ${limit}
+      ) AS next JOIN hook_deliveries AS d ON d.id = next.id
+      ORDER BY d.known DESC, next.turn, d.due_at, d.id`.map(deliveryOf);
   }
 
   /** Deliveries whose program was started and has not ended, as far as is known. */
