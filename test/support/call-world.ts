@@ -94,7 +94,7 @@ export async function callWorld(
     authorize: (request) => world.access(request),
     enter: async (request, asked) => {
       await world.access(request);
-      world.asked.push(asked);
+      world.asked.push(asked());
       return { tools: world.tools, isServer: world.isServer, begin: () => () => {} };
     },
     isNamed: ({ caller }) => world.named.has(caller),

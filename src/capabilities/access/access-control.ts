@@ -83,10 +83,10 @@ export class AccessControl {
 
   /**
    * Checks an exchange as it begins. `authorize` also accepts links for exchanges that have begun.
-   * @param asked method and path of a call, see `askedCall`
+   * @param asked method and path of a call, see `askedCall`. Called only if the access list does not allow it
    * @throws SvcError as `authorize`; `calls_only` for a probe of a caller that may only call the bound service
    */
-  async enter(request: AccessRequest, asked = ''): Promise<Admission> {
+  async enter(request: AccessRequest, asked: () => string = () => ''): Promise<Admission> {
     try {
       await this.#check(request, false);
       return FREE;
@@ -106,7 +106,7 @@ export class AccessControl {
   }
 
   /** The permission of a caller without a full entry in the access list. */
-  #admissionByGrant(request: AccessRequest, asked: string): Admission | null {
+  #admissionByGrant(request: AccessRequest, asked: () => string): Admission | null {
     const { called, caller, purpose } = request;
     const kind = KINDS[purpose];
     const grants = this.#grants;
@@ -115,7 +115,7 @@ export class AccessControl {
     // A program that opens a local address asks first whether it could connect.
     if (purpose === 'tcp-probe' && this.#lists.rules(called).serviceCallers.has(caller))
       throw new SvcError('calls_only');
-    const grant = grants.find(called, caller, kind, asked);
+    const grant = grants.find(called, caller, kind, asked());
     if (grant === null) return null;
     const begin = (): (() => void) => {
       if (!grant.use()) throw new SvcError('access_denied');

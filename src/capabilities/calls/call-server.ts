@@ -73,7 +73,7 @@ export interface CallServerDependencies {
    * @param asked see `askedCall`; empty if the service could see another method or path
    * @throws SvcError as `authorize`
    */
-  readonly enter: (request: AccessRequest, asked: string) => Promise<Admission>;
+  readonly enter: (request: AccessRequest, asked: () => string) => Promise<Admission>;
   /** True if the owner of the called agent allowed the caller by name. */
   readonly isNamed: (link: Pick<LinkStream, 'caller' | 'called'>) => boolean;
   /** Receives the callers that were served or refused. */
@@ -219,7 +219,8 @@ export class CallServer implements Component {
   /** @throws SvcError `access_denied`, `rate_limited` */
   #admit({ method = '', url = '', rawHeaders }: IncomingMessage, link: LinkStream): Promise<Admission> {
     // An owner who allowed a call once did not see such headers.
-    return this.#deps.enter(accessRequestOf(link), isSteered(rawHeaders, url) ? '' : askedCall(method, url));
+    const asked = (): string => (isSteered(rawHeaders, url) ? '' : askedCall(method, url));
+    return this.#deps.enter(accessRequestOf(link), asked);
   }
 
   /** Counts a stream of a remote node. Returns false if the node has too many streams open. */

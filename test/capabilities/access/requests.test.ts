@@ -236,7 +236,10 @@ test('an exchange that is allowed once begins once, and its links may continue',
   await assert.rejects(world.access.enter(from), { code: 'access_denied' });
   await world.requests.allow(id ?? '', { once: true });
   // A call is another kind.
-  await assert.rejects(world.access.enter(world.from(1), CALL.asked), { code: 'access_denied' });
+  await assert.rejects(
+    world.access.enter(world.from(1), () => CALL.asked),
+    { code: 'access_denied' },
+  );
   const [one, two] = await Promise.all([world.access.enter(from), world.access.enter(from)]);
   const end = one.begin();
   assert.throws(
@@ -292,15 +295,22 @@ test('a call that is allowed once has the method and path of its request', async
   await world.requests.allow(world.requests.ask(from, order).id ?? '', { once: true });
   await world.access.authorize(from);
   for (const asked of ['GET /order', 'POST /', 'POST /order/1', 'POST /order ', '', undefined])
-    await assert.rejects(world.access.enter(from, asked), { code: 'access_denied' }, asked);
+    await assert.rejects(
+      world.access.enter(from, () => asked),
+      { code: 'access_denied' },
+      asked,
+    );
   // Another call of the same caller waits for its own decision, and does not use the first one.
   const other = world.requests.ask(from, { ...CALL, asked: 'GET /' });
   assert.equal(other.state, 'pending');
   assert.equal(world.requests.ask(from, order).state, 'allowed');
   await world.requests.allow(other.id ?? '', { once: true });
-  (await world.access.enter(from, 'POST /order')).begin()();
-  await assert.rejects(world.access.enter(from, 'POST /order'), { code: 'access_denied' });
-  (await world.access.enter(from, 'GET /')).begin()();
+  (await world.access.enter(from, () => 'POST /order')).begin()();
+  await assert.rejects(
+    world.access.enter(from, () => 'POST /order'),
+    { code: 'access_denied' },
+  );
+  (await world.access.enter(from, () => 'GET /')).begin()();
   await assert.rejects(world.access.authorize(from), { code: 'access_denied' });
 });
 
@@ -325,7 +335,7 @@ test('a request without a complete path cannot be allowed once, except for tools
   world.clock.advance(2000);
   const { id } = world.requests.ask(from, { ...CALL, asked: long });
   await world.requests.allow(id ?? '', { once: true, tools: ['a'] });
-  assert.deepEqual((await world.access.enter(from, 'POST /mcp')).tools, ['a']);
+  assert.deepEqual((await world.access.enter(from, () => 'POST /mcp')).tools, ['a']);
 });
 
 test('a secret still allows callers', async (t) => {
@@ -344,9 +354,12 @@ test('a secret allows more than an entry that is limited to tools, and uses up n
   assert.deepEqual((await world.access.enter(world.from(1))).tools, ['a']);
   const { id } = world.requests.ask(world.from(2), CALL);
   await world.requests.allow(id ?? '', { once: true });
-  (await world.access.enter({ ...world.from(2), accessToken: 'let-me-in' }, CALL.asked)).begin()();
-  (await world.access.enter(world.from(2), CALL.asked)).begin()();
-  await assert.rejects(world.access.enter(world.from(2), CALL.asked), { code: 'access_denied' });
+  (await world.access.enter({ ...world.from(2), accessToken: 'let-me-in' }, () => CALL.asked)).begin()();
+  (await world.access.enter(world.from(2), () => CALL.asked)).begin()();
+  await assert.rejects(
+    world.access.enter(world.from(2), () => CALL.asked),
+    { code: 'access_denied' },
+  );
 });
 
 test('requests and their places survive a restart, and go with the agent', async (t) => {
