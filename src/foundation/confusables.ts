@@ -129,7 +129,7 @@ const TEXT_OF: ReadonlyMap<string, string> = new Map(
   LOOK_ALIKES.flatMap(([text, characters]) => Array.from(characters, (one) => [one, text] as const)),
 );
 
-/** Characters that no one sees, with the blank Braille pattern. */
+/** Invisible characters. The blank Braille pattern looks like a space. */
 const INVISIBLE = /[\p{Default_Ignorable_Code_Point}\p{Cc}\p{Cf}\p{Cn}\p{Co}\p{Cs}]/gu;
 const BLANKS = /[\s\u2800]+/gu;
 

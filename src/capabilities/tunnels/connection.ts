@@ -139,7 +139,7 @@ export class TunnelConnection implements FrameTaker {
   #socket: Socket | null = null;
   #observer: ConnectionObserver = {};
   #awaitsStatus = false;
-  /** The number of moved bytes at which it requests a lane over TLS. */
+  /** The number of moved bytes at which the path is checked again. */
   #lookAt = SLOW_PATH_BYTES;
   /** Received bytes are thrown away. */
   #discards = false;

@@ -243,7 +243,7 @@ test('no number of other tools washes out a decision', async (t) => {
   await list(evil);
   await assert.rejects(call('bob/pay'), { code: 'not_accepted' });
   assert.deepEqual(hub.changes(local), [], 'a refused definition is not reported again');
-  await list([tool('pay', 'Pays somebody.'), tool('other')]);
+  await list([tool('pay', 'Pays a person.'), tool('other')]);
   await assert.rejects(call('bob/pay'), { code: 'not_accepted' });
   assert.equal(hub.changes(local).length, 1);
   await call('bob/other');
