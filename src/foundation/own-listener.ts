@@ -8,13 +8,13 @@ import { connect, type Socket } from 'node:net';
 import { endianness } from 'node:os';
 
 const HOST = '127.0.0.1';
-/** The listening sockets come first in these tables, so that little is read. */
+/** The listening sockets come first in these tables, so only their beginning is read. */
 const TABLES = ['/proc/self/net/tcp', '/proc/self/net/tcp6'];
 const TABLE_PART_BYTES = 32 * 1024;
 const MAX_TABLE_BYTES = 1024 * 1024;
 /** The state of a listening socket. */
 const LISTEN = '0A';
-/** Root can do anything in place of another user, and port forwarders of containers run as root. */
+/** Root can act as any user, and port forwarders of containers run as root. */
 const ROOT = 0;
 
 /** A socket that listens on a port. */

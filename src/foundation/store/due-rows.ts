@@ -12,7 +12,7 @@ export interface DueColumns {
   readonly id: string;
   /** SQL of the text that `Due.key` describes. */
   readonly key: string;
-  /** SQL condition of the rows whose due time may be changed by `makeDue`. Default: all. */
+  /** SQL condition of the rows whose due time `makeDue` may change. `?1` is the new due time. Default: all. */
   readonly movable?: string;
 }
 

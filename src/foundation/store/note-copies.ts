@@ -16,7 +16,7 @@ export interface NoteCopy {
 
 export class NoteCopyStore {
   readonly #store: Store;
-  /** The mailboxes with copies. */
+  /** The mailboxes with copies, once for each copy: a queue must work on one mailbox at a time. */
   readonly mailboxes: DueTable<Uint8Array>;
 
   constructor(store: Store) {

@@ -69,6 +69,7 @@ interface PendingDelegation extends SourceGroup {
 const UNKNOWN_SOURCE = 'unknown';
 /** The source of agents that this node chose. */
 const CHOSEN_BY_NODE: SourceGroup = { source: '', network: '' };
+
 export class SeenDelegations implements Component {
   readonly #store: Store;
   readonly #clock: Clock;

@@ -369,7 +369,7 @@ export function runMigrations(database: DatabaseSync, steps: readonly string[]):
   for (const step of steps) database.exec(step);
 }
 
-/** The hash that a table has in place of a secret. */
+/** The hash that a table stores instead of a secret. */
 export function sha256Hex(secret: string): string {
   return hash('sha256', secret, 'hex');
 }

@@ -22,7 +22,7 @@ const DRAW_BYTES = 4;
 const MAX_TIME_ERROR_MS = 100;
 /** Number of values of the bytes that decide whether a trace is sampled. */
 const DRAWS: number = 2 ** 32;
-/** Agents whose next call is sampled; beyond, the oldest wish is dropped. */
+/** Maximum number of agents whose next call is sampled. The oldest one is evicted first. */
 const MAX_WANTED = 64;
 
 /** The kind of caller. `own`: an agent of this node. */
@@ -156,9 +156,9 @@ export class Traces {
   failed(origin: RequestOrigin, begunAt: number, error: unknown): void {
     if (!this.isOn || (error instanceof SvcError && error.code === 'cancelled')) return;
     const position = { traceId: this.#id(TRACE_ID_BYTES), spanId: this.#id(SPAN_ID_BYTES), parentId: null };
-    const times = [begunAt, this.now()];
-    const recorder = { now: () => times.shift() ?? begunAt, ended: () => {} };
-    this.#failed = new TracedRequest(position, origin, recorder);
+    let at = begunAt;
+    this.#failed = new TracedRequest(position, origin, { now: () => at, ended: () => {} });
+    at = this.now();
     this.#failed.finish(error);
   }
 
@@ -182,7 +182,7 @@ export class Traces {
     return this.#pool(DRAW_BYTES).readUInt32LE(this.#used - DRAW_BYTES);
   }
 
-  /** The pool, in which the bytes before `#used` are new. */
+  /** Takes bytes from the pool: the last ones before `#used`. */
   #pool(bytes: number): Buffer {
     if (this.#used + bytes > this.#random.length) {
       this.#random = Buffer.from(this.#options.randomBytes(RANDOM_BYTES));

@@ -249,7 +249,7 @@ export class PeerTable implements Component {
   }
 
   /**
-   * To be called when the ports of other nodes are taken back. Settles when the used connections over them have moved,
+   * To be called when other nodes withdraw their ports. Settles when the used connections over them have moved,
    * or cannot.
    * @param areDead true if they are closed first; false if they close after their streams have moved
    */

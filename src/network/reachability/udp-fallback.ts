@@ -85,7 +85,7 @@ export interface UdpFallbackStatus {
   readonly hasSpare: boolean;
   /** `host:port` of the HTTP proxy; null without one. */
   readonly proxy: string | null;
-  /** True if something on the way decrypts TLS. Connections inside stay encrypted end to end. */
+  /** True if a machine between this node and the helper decrypts TLS. Connections inside stay encrypted end to end. */
   readonly isInspected: boolean;
   readonly error: { readonly code: HelperFailureCode; readonly message: string } | null;
 }
@@ -130,7 +130,7 @@ interface UdpFallbackParts {
   readonly isIpv6Only: () => boolean;
   /** True if this machine has lost the address that it listens on. */
   readonly lacksListenAddress: () => boolean;
-  /** The addresses of this node outside have changed. */
+  /** The external addresses of this node have changed. */
   readonly onSwitch: () => void;
 }
 
@@ -643,7 +643,7 @@ export class UdpFallback implements Component {
     detach(pool.onPathsWithdrawn(borrowing.session === null).then(look));
   }
 
-  /** The last helper is lost. Until another one is found, datagrams use UDP, which may work by now. */
+  /** The last helper is lost. Until another one is found, datagrams use UDP, which may work again. */
   #onLost(failure: HelperFailure): void {
     const { borrowing, clock } = this.#parts;
     borrowing.leave();

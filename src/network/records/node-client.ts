@@ -29,7 +29,7 @@ import { PeerClocks } from './peer-health.ts';
 const LARGE_STORE_TIMEOUT_MS = 5000;
 /** Nodes whose keys and tokens are remembered. */
 const MAX_KEYS = 2048;
-/** Time for which a token is used, in ms. Nodes recognize it a little longer. */
+/** Time for which a token is used, in ms. Nodes accept it for longer. */
 const TOKEN_USED_MS = 240_000;
 
 /** A node's answer to a record. `newer` is the verified record that it has instead. */

@@ -10,7 +10,6 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import { sourceGroupOf } from '../../foundation/quota.ts';
 import { type Rate, RateLimiter, RateQuota, type RateQuotaLimits } from '../../foundation/rate-limit.ts';
-
 import { belongsUnderKey, KEY_BYTES } from '../../foundation/records/keys.ts';
 import { decodeRecord, isValidAt, MAX_RECORD_BYTES } from '../../foundation/records/record.ts';
 import { MAX_DATAGRAM_RECORD_BYTES, RECORD, RECORD_DIGEST_BYTES } from '../../foundation/records/types.ts';

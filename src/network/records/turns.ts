@@ -1,4 +1,4 @@
-/** Turns for waiting work, so that no holder delays others. */
+/** Queues in which holders take turns, so that none of them delays the others. */
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { type Rate, RateLimiter } from '../../foundation/rate-limit.ts';
 
@@ -23,7 +23,7 @@ export class Turns<W> {
     return this.#waiting.size === 0;
   }
 
-  /** False if the holder, or all together, have too much waiting work. */
+  /** False if the queue of the holder is full, or there are too many holders. */
   add(holder: string, work: W): boolean {
     const queue = this.#waiting.get(holder);
     if (queue === undefined ? this.#waiting.size >= this.#limits.holders : queue.length >= this.#limits.perHolder)
@@ -45,7 +45,7 @@ export class Turns<W> {
   }
 }
 
-/** Longest wait of a read, milliseconds. Then the reader has given up. */
+/** Longest wait of a read, milliseconds. Readers give up after it. */
 const MAX_WAIT_MS = 800;
 /** Waiting reads of one network, and networks with waiting reads. */
 const MAX_READS_PER_NETWORK = 16;
@@ -57,12 +57,12 @@ interface WaitingRead {
   readonly since: number;
   /** Returns the number of rows that it has read. */
   readonly read: () => number;
-  readonly settle: (isRead: boolean) => void;
+  readonly outcome: PromiseWithResolvers<boolean>;
 }
 
 /**
  * Reads from the database for proven addresses. While their common rate is used up, reads wait, and networks take
- * turns, so a network that reads much does not silence others.
+ * turns, so that no network starves the others.
  */
 export class ReadTurns {
   readonly #clock: Clock;
@@ -78,23 +78,25 @@ export class ReadTurns {
   /**
    * Reads now, or when it is the turn of a network. False if too much is waiting, or it waited too long.
    * @param read reads, and returns the number of rows
+   * @throws as `read`
    */
   async run(network: string, read: () => number): Promise<boolean> {
     if (this.#turns.isEmpty && this.#waitMs === 0) {
       this.#rows.spend(ALL, read());
       return true;
     }
-    const { promise, resolve } = Promise.withResolvers<boolean>();
-    if (!this.#turns.add(network, { since: this.#clock.monotonic(), read, settle: resolve })) return false;
+    const outcome = Promise.withResolvers<boolean>();
+    if (!this.#turns.add(network, { since: this.#clock.monotonic(), read, outcome })) return false;
     this.#plan();
-    return await promise;
+    return await outcome.promise;
   }
 
-  /** Waiting reads are not done. */
+  /** Drops the waiting reads. */
   stop(): void {
     this.#timer?.cancel();
     this.#timer = null;
-    for (let next = this.#turns.next(); next !== undefined; next = this.#turns.next()) next.settle(false);
+    for (let next = this.#turns.next(); next !== undefined; next = this.#turns.next())
+      next.outcome.resolve(false);
   }
 
   get #waitMs(): number {
@@ -112,9 +114,14 @@ export class ReadTurns {
     while (!this.#turns.isEmpty && this.#waitMs === 0) {
       const next = this.#turns.next();
       if (next === undefined) return;
-      const isLate = this.#clock.monotonic() - next.since > MAX_WAIT_MS;
-      if (!isLate) this.#rows.spend(ALL, next.read());
-      next.settle(!isLate);
+      const { since, read, outcome } = next;
+      const isLate = this.#clock.monotonic() - since > MAX_WAIT_MS;
+      try {
+        if (!isLate) this.#rows.spend(ALL, read());
+        outcome.resolve(!isLate);
+      } catch (error) {
+        outcome.reject(error);
+      }
     }
     if (!this.#turns.isEmpty) this.#plan();
   }

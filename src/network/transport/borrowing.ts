@@ -59,14 +59,14 @@ export interface HelperSession {
   readonly host: string | null;
   /** `host:port` of the proxy; null for a direct connection. */
   readonly proxy: string | null;
-  /** True if something on the way has decrypted TLS. */
+  /** True if a machine between this node and the helper has decrypted TLS. */
   readonly isInspected: boolean;
   close(): void;
 }
 
 /** A helper whose ports are borrowed, and a spare in another network. Its methods take sessions of `open`. */
 export interface Borrowing {
-  /** The ports have new addresses outside: connections through them are dead. */
+  /** The external addresses of the ports have changed, so connections through them are dead. */
   readonly moved: Listeners<[]>;
   /** No other node has answered through the ports for a while. */
   readonly silent: Listeners<[]>;

@@ -54,8 +54,8 @@ export interface LentPortOptions {
 }
 
 /**
- * A port that was opened from inside and that the QUIC engine listens on now. A NAT mapping belongs to the port, not to
- * the socket, so packets need no forwarding.
+ * A port that this node has opened in its NAT, and on which the QUIC engine listens now. A NAT mapping belongs to the
+ * port, not to the socket, so packets need no forwarding.
  */
 export interface LentPort {
   readonly port: number;

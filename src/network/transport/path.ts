@@ -14,7 +14,7 @@ export interface Path {
    * Only a connection between programs of this machine has a loopback address here.
    */
   readonly source: string;
-  /** True if its port belongs to a node that may take it back: a connection must then move to another path. */
+  /** True if another node owns its port and may withdraw it. A connection must then move to another path. */
   readonly mayBeWithdrawn?: boolean;
   /** True if much data should move to a bulk stream, also without packet loss. */
   readonly isSlowForBulk?: boolean;

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import { type TestContext, test } from 'node:test';
-import type { WebSocket } from 'ws';
 import { type Address, formatAddress, parseContact } from '../../../src/foundation/address.ts';
 import { abortError } from '../../../src/foundation/deadline.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
@@ -12,6 +11,7 @@ import { networkTag } from '../../../src/network/records/node-address.ts';
 import type { DhtPeer } from '../../../src/network/records/types.ts';
 import type { HelperTarget } from '../../../src/network/transport/borrowing.ts';
 import { UdpOverTls } from '../../../src/network/transport/tls/client.ts';
+import type { DatagramWebSocket } from '../../../src/network/transport/tls/pacing.ts';
 import { Proxies } from '../../../src/network/transport/tls/proxy.ts';
 import { TlsSession } from '../../../src/network/transport/tls/session.ts';
 import { decodeBatch, encodeEntry, type HelperHello, TLS_STATUS } from '../../../src/network/transport/tls/wire.ts';
@@ -74,11 +74,11 @@ class Helper {
       clock.after(8 * WAY_MS, () => (this.isSilent ? undefined : resolve()));
     });
     const opened = { ws: this.#socket(), host: target.host, proxy: null, exporter: this.#hello.exporter };
-    return Reflect.construct(TlsSession, [{ target }, opened, this.#hello, clock]) as TlsSession;
+    return new TlsSession({ target }, opened, this.#hello, clock);
   }
 
   /** The client's side of a new connection. */
-  #socket(): WebSocket {
+  #socket(): DatagramWebSocket {
     const { clock } = this.#internet;
     const events = new EventEmitter();
     const lent = new Map<number, Address>();
@@ -101,11 +101,11 @@ class Helper {
             if (remote === null) lent.delete(number);
             else this.#internet.send(Buffer.from(datagram).toString(), portOf(number), remote);
         }),
-      ping: (payload: Buffer) => afterWay(() => afterWay(() => events.emit('pong', payload))),
+      ping: (payload: Uint8Array) => afterWay(() => afterWay(() => events.emit('pong', payload))),
       close: () => {},
       terminate: () => {},
     };
-    return Object.assign(events, socket) as unknown as WebSocket;
+    return Object.assign(events, socket);
   }
 }
 

@@ -24,7 +24,9 @@ import {
   type HelperTarget,
 } from '../../../src/network/transport/borrowing.ts';
 import type { Path } from '../../../src/network/transport/path.ts';
+import { TrialSocket } from '../../../src/network/transport/tls/trial-socket.ts';
 import type { Connection } from '../../../src/network/transport/types.ts';
+import type { UdpSocket } from '../../../src/network/transport/udp-socket.ts';
 import { stubSession } from '../../support/stub-session.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -76,6 +78,8 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
   const addresses = (contact: NodeContact): Address[] => (/\d$/.test(contact.host) ? [contact] : []);
   const nodes = (): Address[] => listed.flatMap(addresses);
   const closed = new Set<HelperSession>();
+  /** The helper of each trial. */
+  const tried = new Map<UdpSocket, HelperSession>();
   const tls = {
     session: null as HelperSession | null,
     spare: null as HelperSession | null,
@@ -87,7 +91,11 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
     moved: new Listeners<[]>(),
     lost: new Listeners<[HelperFailure]>(),
     silent: new Listeners<[]>(),
-    trialSocket: (session: HelperSession) => session as never,
+    trialSocket: (session: HelperSession): UdpSocket => {
+      const socket = new TrialSocket({ isOpen: true, send: () => false, receive: () => {}, close: () => {} });
+      tried.set(socket, session);
+      return socket;
+    },
     moveToSpare: () => {
       log.push(`move to ${tls.spare === null ? 'none' : formatAddress(tls.spare.target)}`);
       Object.assign(tls, { session: tls.spare, spare: null });
@@ -160,7 +168,8 @@ function world(t: TestContext, contacts: readonly string[] = [FIRST, SECOND]) {
       addNode: (address) => void log.push(`add ${formatAddress(address)}`),
       openPort: () => ({ neighbors: async () => state.named, close: async () => {} }) as never,
       openPortAt: (socket) => {
-        const { host } = (socket as unknown as HelperSession).target;
+        const host = tried.get(socket)?.target.host;
+        assert.ok(host !== undefined);
         return {
           identify: async (address: Address) => {
             const ms = state.roundTrips.has(host) ? state.roundTrips.get(host) : 0;

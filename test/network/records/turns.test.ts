@@ -51,3 +51,18 @@ test('a read that waited too long is not done, and nothing waits after the end',
   assert.equal(clock.timers, 0);
   assert.equal(outcomes.length, 15);
 });
+
+test('a waiting read that fails rejects, and the next ones continue', async () => {
+  const { clock, reads, done, read } = reader();
+  read('first');
+  const failed = assert.rejects(
+    reads.run('failing', () => {
+      throw new Error('the disk fails');
+    }),
+    { message: 'the disk fails' },
+  );
+  read('next');
+  clock.advance(101);
+  await failed;
+  assert.deepEqual(done, ['first', 'next']);
+});

@@ -377,7 +377,7 @@ export class Rpc {
       },
       this.#options.tag,
     );
-    // No request arrives over TLS, so the answer takes the way of the request.
+    // Requests never arrive through a borrowed port, so the answer must not leave through one.
     this.#transmit(socket.system ?? socket, datagram, { host, port });
   }
 

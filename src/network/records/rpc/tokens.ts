@@ -1,6 +1,6 @@
 /**
- * Tokens that prove an address: a node can return the token only if it receives datagrams at its address. Somebody who
- * loses an address can act for it until the token expires: fill its share of the store, and let answers be sent to it.
+ * Tokens that prove an address: a node can return the token only if it receives datagrams at its address. A previous
+ * owner of an address can use its token until it expires: use up the limits of the address, and direct answers to it.
  */
 import { createHmac } from 'node:crypto';
 import { equalBytes } from '../../../foundation/bytes.ts';

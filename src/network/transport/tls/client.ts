@@ -138,8 +138,8 @@ export class UdpOverTls implements Borrowing, BorrowedPorts {
     const { identity, clock } = this.#parts;
     const route = await this.#routeTo(target);
     // Another node that states the key of a helper in use must not get a hello for it.
-    const others = [this.#main, this.#spare].filter((one) => one !== null && !isAt(one, target));
-    const inUse = others.flatMap((session) => (session === null ? [] : [session.hello.nodeKey]));
+    const others = [this.#main, this.#spare].filter((one) => one !== null).filter((one) => !isAt(one, target));
+    const inUse = others.map(({ hello }) => hello.nodeKey);
     try {
       return await TlsSession.open({ target, route, identity, token: this.#tokenFor(target), inUse, signal }, clock);
     } catch (error) {

@@ -1,7 +1,7 @@
 /**
- * Decides which datagrams pass a lent port (docs/protocol-tls.md, step 8), so that a helper is no open UDP proxy and
- * gives no addresses away: requests of the record network pass outwards and answers inwards. Other payloads are
- * encrypted, so only their form shows what they are.
+ * Decides which datagrams pass a lent port (docs/protocol-tls.md, step 8). A helper must not be an open UDP proxy, and
+ * clients must not act as nodes at its address: requests of the record network pass outwards, and answers inwards. Other
+ * payloads are encrypted, so only their form shows what they are.
  */
 import { type Address, formatAddress } from '../../../foundation/address.ts';
 import { equalBytes } from '../../../foundation/bytes.ts';

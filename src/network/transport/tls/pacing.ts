@@ -6,7 +6,7 @@
  * written, and pongs acknowledge them. While the oldest ping is unanswered for longer than a round trip plus a margin,
  * bytes are queued somewhere, and datagrams are dropped. QUIC then slows down, as on any full path.
  */
-import type { RawData, WebSocket } from 'ws';
+import type { RawData } from 'ws';
 import type { Clock, Timer } from '../../../foundation/clock.ts';
 import {
   type CarriedDatagram,
@@ -42,6 +42,21 @@ export const KEEP_ALIVE_MS = 15_000;
 /** The connection is lost if a ping is unanswered for this time, milliseconds. */
 export const LOST_MS = 10_000;
 
+/** The part of a WebSocket of `ws` that is used here. */
+export interface DatagramWebSocket {
+  readonly bufferedAmount: number;
+  send(message: Uint8Array): void;
+  ping(payload: Uint8Array): void;
+  close(): void;
+  terminate(): void;
+  on(event: 'message', listener: (data: RawData, isBinary: boolean) => void): unknown;
+  on(event: 'pong', listener: (payload: Buffer) => void): unknown;
+  on(event: 'close' | 'error', listener: () => void): unknown;
+  off(event: 'message', listener: (data: RawData, isBinary: boolean) => void): unknown;
+  off(event: 'pong', listener: (payload: Buffer) => void): unknown;
+  off(event: 'close', listener: () => void): unknown;
+}
+
 interface PacedSocketEvents {
   /** The entries of one message. Their datagrams are views of the message. */
   readonly onEntries: (entries: readonly CarriedDatagram[]) => void;
@@ -65,7 +80,7 @@ interface Ping {
 }
 
 export class PacedSocket {
-  readonly #socket: WebSocket;
+  readonly #socket: DatagramWebSocket;
   readonly #events: PacedSocketEvents;
   readonly #clock: Clock;
   #batch: Buffer[] = [];
@@ -86,7 +101,7 @@ export class PacedSocket {
    * Takes over an open WebSocket after the hellos.
    * @param socket created with `WEB_SOCKET_OPTIONS`
    */
-  constructor(socket: WebSocket, events: PacedSocketEvents, { clock }: { readonly clock: Clock }) {
+  constructor(socket: DatagramWebSocket, events: PacedSocketEvents, { clock }: { readonly clock: Clock }) {
     this.#socket = socket;
     this.#events = events;
     this.#clock = clock;

@@ -15,7 +15,7 @@ export const PAIR_UNPAID_MS = 5_000;
 const UNPAID_LOOK_MS = 20;
 /** Bytes that are paid at one time: a small budget never has a whole message. */
 const PAID_BYTES = 4 * 1024;
-/** Smallest price of a message or datagram, because short ones cost this node as much as this one, bytes. */
+/** Minimum charge for a message or datagram, bytes: shorter ones cost this node as much. */
 export const MIN_CHARGED_BYTES = 256;
 /** Bytes of one direction that may wait in this process before its sender must wait. */
 const MAX_WAITING_BYTES: number = 256 * 1024;

@@ -137,7 +137,7 @@ interface TlsServerDependencies {
   readonly localPort: (address: Address) => number | null;
   /** The IP address of lent ports as others see it; null if unknown. */
   readonly seenHost: () => string | null;
-  /** Whether clients connect over loopback. Otherwise it is a web server or proxy that does. */
+  /** True if clients may connect over loopback. Otherwise only a web server or proxy of this machine does. */
   readonly usesLoopback: () => boolean;
   /** The limit of open files of this process. */
   readonly descriptors: () => number;
@@ -535,7 +535,7 @@ export class TlsServer implements Component, LentPortAddresses {
       this.#hasWarned = true;
       this.#deps.log.warn(
         {},
-        'The web server in front of tls_listen does not set X-Forwarded-For: clients share limits',
+        'The web server in front of tls_listen does not set X-Forwarded-For, so all its clients share limits. Set it',
       );
     }
     const share = this.#admit(source);

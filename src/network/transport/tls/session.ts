@@ -11,7 +11,7 @@ import { canonicalIp } from '../../../foundation/ip.ts';
 import { HelperFailure, type HelperFailureCode, type HelperSession, type HelperTarget } from '../borrowing.ts';
 import type { BorrowedPort } from '../udp-socket.ts';
 import { type OpenedTls, openTls, type TlsRoute } from './connect.ts';
-import { PacedSocket } from './pacing.ts';
+import { type DatagramWebSocket, PacedSocket } from './pacing.ts';
 import {
   type CarriedDatagram,
   closingEntry,
@@ -85,8 +85,14 @@ export class TlsSession implements HelperSession {
   #trial: Trial | null = null;
   #isEnded = false;
 
-  private constructor(options: TlsSessionOptions, opened: OpenedTls, hello: HelperHello, clock: Clock) {
-    this.target = options.target;
+  /** @param opened after both hellos */
+  constructor(
+    { target }: Pick<TlsSessionOptions, 'target'>,
+    opened: Pick<OpenedTls, 'host' | 'proxy' | 'exporter'> & { readonly ws: DatagramWebSocket },
+    hello: HelperHello,
+    clock: Clock,
+  ) {
+    this.target = target;
     this.hello = hello;
     this.host = hello.host ?? opened.host;
     this.proxy = opened.proxy;
