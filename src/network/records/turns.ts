@@ -95,8 +95,7 @@ export class ReadTurns {
   stop(): void {
     this.#timer?.cancel();
     this.#timer = null;
-    for (let next = this.#turns.next(); next !== undefined; next = this.#turns.next())
-      next.outcome.resolve(false);
+    for (let next = this.#turns.next(); next !== undefined; next = this.#turns.next()) next.outcome.resolve(false);
   }
 
   get #waitMs(): number {
