@@ -218,7 +218,7 @@ const KNOWN: ReadonlySet<unknown> = new Set([
   'Milliseconds.',
   'Bytes.',
 ]);
-const SAID_ONCE: ReadonlySet<string> = new Set([
+const EXPLAINED_ONCE: ReadonlySet<string> = new Set([
   'local_aid',
   'access_token',
   'disable_relay',
@@ -268,9 +268,9 @@ function requestNotes(schema: Schema, prefix = ''): Note[] {
     if (prefix === '' && (CONVENTIONAL.has(name) || (name === 'limit' && isPaged(schema)))) return [];
     const shown = `${prefix}${name}${required.has(name) ? '' : '?'}`;
     const standard = member['default'] === undefined ? '' : `, default \`${JSON.stringify(member['default'])}\``;
-    const note = SAID_ONCE.has(name) ? '' : meaning(member);
+    const note = EXPLAINED_ONCE.has(name) ? '' : meaning(member);
     const inner = inside(member, `${prefix}${name}`).flatMap(([part, path]) => requestNotes(part, path));
-    const type = `${typeText(member)}${SAID_ONCE.has(name) ? '' : standard}`;
+    const type = `${typeText(member)}${EXPLAINED_ONCE.has(name) ? '' : standard}`;
     return [[shown, `${type}${note === '' ? '' : `. ${note}`}`], ...inner];
   });
 }
@@ -279,7 +279,7 @@ function requestNotes(schema: Schema, prefix = ''): Note[] {
 function responseNotes(schema: Schema, prefix = ''): Note[] {
   return members(schema).flatMap(([name, member]) => {
     const path = `${prefix}${name}`;
-    const note = SAID_ONCE.has(name) ? '' : meaning(member);
+    const note = EXPLAINED_ONCE.has(name) ? '' : meaning(member);
     const inner = inside(member, path).flatMap(([part, to]) => responseNotes(part, to));
     return [...(note === '' ? [] : [[path, note] as const]), ...inner];
   });
@@ -397,17 +397,17 @@ function responseText(declaration: Declaration): string {
   const status = statuses.length === 1 && statuses[0] === 200 ? '' : ` ${statuses.join(' or ')}`;
   const shared = sharedOf(output);
   const note = meaning(output);
-  const said = note === '' ? '' : `\n${note}\n`;
+  const noteText = note === '' ? '' : `\n${note}\n`;
   if (shared !== undefined) {
     const more = shared.more.map((name) => `\`${name}\``);
-    return `\nResponse${status}: ${[link(shared.name), ...more].join(', ')}.\n${said}`;
+    return `\nResponse${status}: ${[link(shared.name), ...more].join(', ')}.\n${noteText}`;
   }
   const shape = shapeText(output, nameOf);
-  if ((shape === '{ok:true}' || shape === 'object') && status === '') return said;
+  if ((shape === '{ok:true}' || shape === 'object') && status === '') return noteText;
   const notes = table('Member', responseRows(output));
   const isLong = shape.includes('\n');
   const label = isLong && status === '' ? '' : `\nResponse${status}:`;
-  return `${label}${isLong ? code(shape) : ` \`${shape}\`\n`}${notes}${said}`;
+  return `${label}${isLong ? code(shape) : ` \`${shape}\`\n`}${notes}${noteText}`;
 }
 
 function errorsText(codes: readonly ErrorCode[], path = '', takesLocalAid = false): string {

@@ -63,11 +63,11 @@ export function unknownMembers(place: string, paths: readonly string[], schema: 
   const [path = ''] = paths;
   const problem = 'is unknown';
   const what = place === 'args' ? 'arguments' : place;
-  const said = paths.length === 1 ? `${path} ${problem}` : `${paths.join(', ')} are unknown: remove them`;
+  const text = paths.length === 1 ? `${path} ${problem}` : `${paths.join(', ')} are unknown: remove them`;
   const meant = [...paths.flatMap((one) => NOT_TO_SEND[one] ?? []), ...meantBy(paths, schema)];
   const reasons = meant.map((reason) => ` (${reason})`);
   return new SvcError('invalid_request', {
-    message: `Invalid ${what}: ${said}${reasons.join('')}.`,
+    message: `Invalid ${what}: ${text}${reasons.join('')}.`,
     details: { in: place, path, problem, ...(paths.length === 1 ? {} : { unknown: [...paths] }) },
   });
 }

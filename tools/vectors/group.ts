@@ -60,25 +60,25 @@ function group() {
   const join = write(INVITED, [invite], { kind: 'join' });
   const proof = proveSecret(SECRET, GROUP, PARALISM.agent);
   const byLink = write(JOINER, [create], { kind: 'join', proof });
-  const said = write(CREATOR, [join, byLink], {
+  const message = write(CREATOR, [join, byLink], {
     kind: 'msg',
     body: text('Grüße'),
     ref: 'https://example.org/',
     replyTo: join.id,
     to: [ETHEREUM.agent, PARALISM.agent],
   });
-  const office = write(CREATOR, [said], { kind: 'role', to: [ETHEREUM.agent], body: text('admin') });
+  const office = write(CREATOR, [message], { kind: 'role', to: [ETHEREUM.agent], body: text('admin') });
   const title = write(INVITED, [office], { kind: 'title', body: text('Translators') });
   const removal = write(INVITED, [title], { kind: 'remove', to: [PARALISM.agent] });
   const concurrent = write(JOINER, [title], { kind: 'msg', body: text('beside the removal') });
-  const after = write(CREATOR, [removal, concurrent], { kind: 'retract', ref: said.id });
+  const after = write(CREATOR, [removal, concurrent], { kind: 'retract', ref: message.id });
   const entry = (name: string, written: Entry, verdict = 'admitted') => ({ name, written, verdict });
   return [
     entry('create', create),
     entry('invite', invite),
     entry('join by invitation', join),
     entry('join by link', byLink),
-    entry('msg with every member', said),
+    entry('msg with every member', message),
     entry('role', office),
     entry('title', title),
     entry('remove', removal),

@@ -146,8 +146,8 @@ function Asked({ aid, services }: { readonly aid: string; readonly services: str
 /** The network can find the agents of a service, but not the services of an agent. */
 function Offers({ aid }: { readonly aid: string }) {
   const { value: book } = useQuery('addressBookGet', {});
-  const { value: said } = useQuery('resolveRecords', { aid });
-  const skills = said?.records.flatMap(({ profile }) => profile?.skills ?? []) ?? [];
+  const { value: published } = useQuery('resolveRecords', { aid });
+  const skills = published?.records.flatMap(({ profile }) => profile?.skills ?? []) ?? [];
   const starred = book?.favorites.flatMap((one) => (one.aid === aid ? [one.skill] : [])) ?? [];
   const seen = seenOffers.of(aid, Date.now()).map(({ service }) => service);
   const services = servicesToAsk([...seen, ...starred, ...skills]);

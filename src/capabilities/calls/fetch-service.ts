@@ -156,7 +156,7 @@ function callOf(request: FetchRequest): Call {
   const body = request.bodyBase64 === undefined ? null : fromBase64(request.bodyBase64);
   if (body === null && request.bodyBase64 !== undefined) throw invalid('/body_base64', 'Invalid base64.');
   const headers = headerList(request.headers ?? {});
-  const said = askOptions((wanted) => headerOf(headers, wanted));
+  const inHeaders = askOptions((wanted) => headerOf(headers, wanted));
   return {
     method,
     path: request.path,
@@ -166,6 +166,6 @@ function callOf(request: FetchRequest): Call {
     ),
     body,
     accessToken: request.accessToken === '' ? undefined : request.accessToken,
-    access: { note: request.note ?? said.note, waitS: request.waitS ?? said.waitS },
+    access: { note: request.note ?? inHeaders.note, waitS: request.waitS ?? inHeaders.waitS },
   };
 }

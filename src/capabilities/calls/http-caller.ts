@@ -230,8 +230,8 @@ export class HttpCaller {
       };
       const sent = await this.#prepare(local, call);
       const headers = this.#headers(local, remote, sent);
-      const said = (): string[] => ['Host', remote, ...headers(), ...connectionHeaders];
-      const answer = await this.#send(target, sent, said, trace);
+      const lines = (): string[] => ['Host', remote, ...headers(), ...connectionHeaders];
+      const answer = await this.#send(target, sent, lines, trace);
       const { message, switched } = answer;
       if (switched === null) {
         message.once('close', leave);

@@ -72,11 +72,11 @@ export function traceHop(
   // Not sampled, and the headers already contain what is passed on.
   if (values[0] === traceparent && !hasState) return UNTRACED;
   const headers: TracedHop['headers'] = (sent, spanId) => {
-    const said =
+    const header =
       request === null || spanId === undefined
         ? traceparent
         : formatTraceparent({ traceId: request.traceId, parentId: spanId, isSampled: true });
-    return withTrace(sent, said, parent !== null);
+    return withTrace(sent, header, parent !== null);
   };
   return { request, headers };
 }

@@ -127,7 +127,7 @@ export function readProfile(payload: Uint8Array): ProfileCard | null {
   const card = decodeProfilePayload(payload);
   if (card === null) return null;
   const meta = parseMeta(card.meta) ?? {};
-  const said: ProfileCard = {
+  const filled: ProfileCard = {
     ...(card.name === '' ? {} : { name: card.name }),
     ...(card.brief === '' ? {} : { brief: card.brief }),
     ...(card.protocols.length === 0 ? {} : { protocols: card.protocols }),
@@ -137,5 +137,5 @@ export function readProfile(payload: Uint8Array): ProfileCard | null {
     ...(card.wakesWithinS === undefined ? {} : { wakesWithinS: card.wakesWithinS }),
     ...(Object.keys(meta).length === 0 ? {} : { meta }),
   };
-  return Object.keys(said).length === 0 ? null : said;
+  return Object.keys(filled).length === 0 ? null : filled;
 }

@@ -328,10 +328,10 @@ export class Directory implements Component {
     this.#renewal.soon();
   }
 
-  #touchMoved(said: string): number {
+  #touchMoved(digest: string): number {
     const { publications, clock } = this.#deps;
     // A node that cannot dial this one at its old address requests the node's own record.
-    publications.touchMoved(said, clock.now(), this.#options.nodeAid);
+    publications.touchMoved(digest, clock.now(), this.#options.nodeAid);
     this.#renewal.soon();
     return UNTIL_REQUESTED;
   }

@@ -197,8 +197,8 @@ export class Publishing {
     publications.commit(() => {
       publications.acknowledge(
         identity.aid,
-        kept.map(({ row: { type, name, dirty }, record: { seq }, replicas, said }) => ({
-          ...{ type, name, seq, dirty, replicas, said },
+        kept.map(({ row: { type, name, dirty }, record: { seq }, replicas, digest }) => ({
+          ...{ type, name, seq, dirty, replicas, digest },
           publishedAt: now,
           settled: ready && peers > 0 && replicas >= Math.min(REPLICAS, peers),
         })),

@@ -49,7 +49,7 @@ export interface Sent {
   /** Nodes that refused it because of its time. */
   readonly untimely: number;
   /** The digest of the addresses in an endpoint record; null for others. */
-  readonly said: string | null;
+  readonly digest: string | null;
 }
 
 /** The key of a record that an agent publishes. */
@@ -255,9 +255,9 @@ export class RecordPublisher {
     for (let at = 0; at < records.length; at += SIDE_BY_SIDE) {
       const part = records.slice(at, at + SIDE_BY_SIDE);
       const results = await Promise.all(part.map(async ({ row, record }) => this.#put(row, record, attempt)));
-      for (const [i, { row, record, said }] of part.entries()) {
+      for (const [i, { row, record, digest }] of part.entries()) {
         const { replicas = 0, newer = null, isHere = false, refused = {} } = results[i] ?? {};
-        sent.push({ row, record, replicas, isHere, untimely: refused['not_now'] ?? 0, said });
+        sent.push({ row, record, replicas, isHere, untimely: refused['not_now'] ?? 0, digest });
         if (newer === null) continue;
         this.doubt(record.aid);
         if (newer.delegation.issuedAt > identity.delegation.issuedAt) throw this.#superseded(newer);
@@ -290,26 +290,26 @@ export class RecordPublisher {
     row: PublicationRow,
     all: readonly PublicationRow[],
     seq: number,
-  ): Pick<Sent, 'record' | 'said'> {
+  ): Pick<Sent, 'record' | 'digest'> {
     const { aid, delegation } = identity;
-    const { payload, said } =
-      row.type === RECORD.endpoints ? this.#endpoints(identity, all) : { payload: row.payload, said: null };
+    const { payload, digest } =
+      row.type === RECORD.endpoints ? this.#endpoints(identity, all) : { payload: row.payload, digest: null };
     const timestamp = unixSeconds(this.#deps.clock);
     const record = signRecord({ aid, type: row.type, seq, timestamp, ttl: row.ttl, payload, delegation }, identity);
-    return { record, said };
+    return { record, digest };
   }
 
   #endpoints({ aid, delegation }: LocalIdentity, all: readonly PublicationRow[]) {
     const addresses = this.#deps.addresses();
-    const said = endpointDigest(addresses);
-    this.#deps.publications.clearOtherDigest(aid, said);
+    const digest = endpointDigest(addresses);
+    this.#deps.publications.clearOtherDigest(aid, digest);
     const customTypes = all.map((row) => row.type).filter(isCustomType);
     const { nodeKey } = this.#options;
     const service = this.#deps.serviceOf(aid);
     const bound = service === '' || service.length > MAX_BOUND_SERVICE_BYTES ? {} : { service };
     const whole = { ...addresses, nodeKey, customTypes, ...bound };
     const payload = encodeEndpointsPayload(fitEndpointsPayload(whole, payloadBudget(RECORD.endpoints, delegation)));
-    return { payload, said };
+    return { payload, digest };
   }
 }
 

@@ -137,14 +137,14 @@ export class GroupLinks {
     });
   }
 
-  /** @param said the first messages, which may be sent again: receiving them twice does no harm */
+  /** @param messages the first messages, which may be sent again: receiving them twice does no harm */
   async #call<T>(
     replica: Replica,
     peer: Aid,
-    said: readonly Uint8Array[],
+    messages: readonly Uint8Array[],
     session: (link: LinkStream) => Promise<T>,
   ): Promise<T> {
-    const bytes = Buffer.concat(said);
+    const bytes = Buffer.concat(messages);
     const isShort = bytes.length <= MAX_FIRST_BYTES;
     const options = { signal: this.#stop.signal, timeoutMs: OPEN_TIMEOUT_MS };
     const first = isShort ? { first: { bytes: () => bytes } } : {};

@@ -123,9 +123,9 @@ export class NoteLinks {
     const link = await links.open(sender, recipient, 'note', options);
     using limit = awakeTimeout(clock, REQUEST_TIMEOUT_MS, either);
     try {
-      const said = await read(link, limit.signal);
+      const answer = await read(link, limit.signal);
       drainAndDestroy(link, clock);
-      return said;
+      return answer;
     } catch (error) {
       link.destroy();
       throw error;

@@ -146,7 +146,7 @@ export class TunnelConnection implements FrameTaker {
   #sent = 0;
   /** Offset of the first byte that was sent on this link. */
   #linkFrom = 0;
-  #saidEnd = false;
+  #endSent = false;
   /** Waits for the first bytes of the TCP connection. */
   #held: { readonly bytes: Buffer; readonly timer: Timer } | null = null;
   /** Bytes that the other side has acknowledged, and that we have acknowledged. An end counts as one more. */
@@ -162,9 +162,9 @@ export class TunnelConnection implements FrameTaker {
 
   /**
    * @param holder whose share of the kept bytes it uses
-   * @param said bytes that the link has sent already
+   * @param chunks bytes that the link has sent already
    */
-  constructor(link: LinkStream, holder: QuotaHolder, side: ConnectionSide, said: readonly Buffer[] = []) {
+  constructor(link: LinkStream, holder: QuotaHolder, side: ConnectionSide, chunks: readonly Buffer[] = []) {
     this.first = link;
     this.#side = side;
     this.#kept = new KeptBytes(side.kept, holder, () => this.#evicted());
@@ -173,7 +173,7 @@ export class TunnelConnection implements FrameTaker {
     this.#path = link.path();
     // A link on this daemon is never lost.
     this.#keeps = this.#path.kind !== 'local';
-    for (const chunk of said) this.#keep(chunk);
+    for (const chunk of chunks) this.#keep(chunk);
     this.#use(link);
   }
 
@@ -204,10 +204,10 @@ export class TunnelConnection implements FrameTaker {
 
   /** Sends bytes before the TCP connection is joined: together with its first bytes, if the other side expects any. */
   write(bytes: Uint8Array): void {
-    const said = Buffer.from(bytes);
+    const copy = Buffer.from(bytes);
     if (this.#link === null || this.#link.readableLength === 0 || this.#held !== null)
-      return this.#send(this.#withHeld(said));
-    this.#held = { bytes: said, timer: this.#side.clock.after(HELD_MS, () => this.#sendHeld()) };
+      return this.#send(this.#withHeld(copy));
+    this.#held = { bytes: copy, timer: this.#side.clock.after(HELD_MS, () => this.#sendHeld()) };
   }
 
   /** Sends last bytes, if no TCP connection will be joined. They end with the link. */
@@ -278,7 +278,7 @@ export class TunnelConnection implements FrameTaker {
   destroy(): void {
     if (this.#isOver) return;
     // After both ends, the TCP connection still takes the received bytes.
-    const isWhole = this.#saidEnd && this.#gotEnd;
+    const isWhole = this.#endSent && this.#gotEnd;
     const link = this.#link;
     this.#finish();
     link?.destroy();
@@ -313,7 +313,7 @@ export class TunnelConnection implements FrameTaker {
     // protocol-tunnels.md, step 7
     const link = this.#link;
     if (this.#isOver || link === null) return;
-    if (received < this.#acked || received > this.#said) return this.destroy();
+    if (received < this.#acked || received > this.#sentLength) return this.destroy();
     this.#acked = received;
     // Links on this daemon pass on the memory itself, which the other end may still read.
     const written = link.release === undefined ? 0 : this.#sent - link.writableLength;
@@ -341,8 +341,8 @@ export class TunnelConnection implements FrameTaker {
   }
 
   /** Sent bytes, including the end. */
-  get #said(): number {
-    return this.#sent + (this.#saidEnd ? 1 : 0);
+  get #sentLength(): number {
+    return this.#sent + (this.#endSent ? 1 : 0);
   }
 
   #use(link: LinkStream): void {
@@ -389,9 +389,9 @@ export class TunnelConnection implements FrameTaker {
     if (this.#gotEnd && !ended) {
       if (this.#awaitsStatus && this.#socket !== null) resetSocket(this.#socket);
       else this.#socket?.end();
-      if (!this.#saidEnd && this.#sent > 0 && this.#received === STATUS_BYTES) this.#observer.unanswered?.();
+      if (!this.#endSent && this.#sent > 0 && this.#received === STATUS_BYTES) this.#observer.unanswered?.();
       // Otherwise the acknowledgement goes with our own end, or a little later.
-      if (this.#saidEnd) this.#tell(link);
+      if (this.#endSent) this.#tell(link);
       else this.#side.acks.add(this);
     } else if (this.#toTell - this.#told >= ACK_BYTES && this.#mayTell(link)) this.#tell(link);
     else if (pieces.length > 0) this.#side.acks.add(this);
@@ -483,9 +483,9 @@ export class TunnelConnection implements FrameTaker {
   }
 
   #end(): void {
-    if (this.#isOver || this.#saidEnd) return;
+    if (this.#isOver || this.#endSent) return;
     this.#sendHeld();
-    this.#saidEnd = true;
+    this.#endSent = true;
     if (this.#isSynced) this.#link?.write(this.#told < this.#has ? this.#toldAndLast() : lastFrame());
   }
 
@@ -500,7 +500,7 @@ export class TunnelConnection implements FrameTaker {
     this.#old?.destroy();
     this.#old = null;
     for (const piece of this.#kept.after(this.#acked)) writeData(link, piece);
-    if (this.#saidEnd && this.#acked <= this.#sent) link.write(lastFrame());
+    if (this.#endSent && this.#acked <= this.#sent) link.write(lastFrame());
     // Otherwise each new link would bring more bytes for a TCP connection that takes none.
     if (this.#socket?.writableNeedDrain === true && !this.#readsOn()) link.pause();
     this.#side.resumed(this);
@@ -571,7 +571,7 @@ export class TunnelConnection implements FrameTaker {
   #checkWhole(): void {
     // protocol-tunnels.md, step 8
     const link = this.#link;
-    if (this.#isOver || link === null || !this.#saidEnd || !this.#gotEnd || this.#acked <= this.#sent) return;
+    if (this.#isOver || link === null || !this.#endSent || !this.#gotEnd || this.#acked <= this.#sent) return;
     this.#finish();
     link.end();
     drainAndDestroy(link, this.#side.clock);

@@ -58,11 +58,11 @@ export class EarlyBytes {
   /** The bytes received so far. Null if there are none, or if the limit is reached. */
   take(): Buffer | null {
     const length = Math.min(this.#client.readableLength, this.#left);
-    const said: unknown = length > 0 ? this.#client.read(length) : null;
-    if (!(said instanceof Buffer)) return null;
-    this.#left -= said.length;
-    this.#taken(said.length);
-    return said;
+    const bytes: unknown = length > 0 ? this.#client.read(length) : null;
+    if (!(bytes instanceof Buffer)) return null;
+    this.#left -= bytes.length;
+    this.#taken(bytes.length);
+    return bytes;
   }
 
   /** Stops reading the client. */
@@ -81,7 +81,7 @@ export class FirstWords implements FirstBytes {
   readonly #client: EarlyBytes | null;
   #ticket: Uint8Array = new Uint8Array();
   /** The bytes taken from the client. */
-  readonly #said: Buffer[] = [];
+  readonly #chunks: Buffer[] = [];
   /** True if the current attempt sends them before it is answered. */
   #isEarly = false;
   /** The process that may have received them. */
@@ -100,8 +100,8 @@ export class FirstWords implements FirstBytes {
   }
 
   /** The bytes taken from the client. They are the first bytes of the connection. */
-  get said(): readonly Buffer[] {
-    return this.#said;
+  get chunks(): readonly Buffer[] {
+    return this.#chunks;
   }
 
   /** True if the last attempt has sent all of them. */
@@ -112,7 +112,7 @@ export class FirstWords implements FirstBytes {
   bytes({ instance, isFresh }: FirstPlace): Uint8Array {
     // protocol-tunnels.md, steps 3 to 5
     this.follow(null);
-    if (this.#said.length === 0) this.#attempts = 0;
+    if (this.#chunks.length === 0) this.#attempts = 0;
     if (this.#attempts > 0 && this.#instance !== instance)
       throw new SvcError('connect_failed', {
         message:
@@ -128,7 +128,7 @@ export class FirstWords implements FirstBytes {
     const opening = openingOf(OPENING.connect, this.#ticket);
     if (!this.#isEarly) return opening;
     this.#attempts++;
-    return Buffer.concat([opening, ...this.#said.map(framedData)]);
+    return Buffer.concat([opening, ...this.#chunks.map(framedData)]);
   }
 
   /** Two attempts must send the same bytes, so only the first attempt sends more. */
@@ -148,8 +148,8 @@ export class FirstWords implements FirstBytes {
   }
 
   #take(): Buffer | null {
-    const said = this.#client?.take() ?? null;
-    if (said !== null) this.#said.push(said);
-    return said;
+    const chunk = this.#client?.take() ?? null;
+    if (chunk !== null) this.#chunks.push(chunk);
+    return chunk;
   }
 }

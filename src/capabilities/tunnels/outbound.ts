@@ -129,9 +129,9 @@ export class OutboundConnections {
     let link = ahead?.take() ?? null;
     if (link === null) link = await this.#links.open(local, remote, 'tcp', { ...limits, ...now, first });
     else link.write(first.bytes({ instance: '', isFresh: true }));
-    const { ticket, said, isEarly } = first;
-    const connection = new TunnelConnection(link, pairHolder(link, true), this.#side, isEarly ? said : []);
-    if (!isEarly) for (const chunk of said) connection.write(chunk);
+    const { ticket, chunks, isEarly } = first;
+    const connection = new TunnelConnection(link, pairHolder(link, true), this.#side, isEarly ? chunks : []);
+    if (!isEarly) for (const chunk of chunks) connection.write(chunk);
     const over = new AbortController();
     const state = { lostAt: null, isBusy: false, lane: null, nextLaneAt: 0 };
     this.#standing.set(connection, { local, remote, ticket, terms: later ?? (() => now), over, ...state });

@@ -77,8 +77,8 @@ export class Installer {
     writeFileSync(join(directory, 'package-lock.json'), readLock(directory, platform()));
     await this.#npm.install(directory, cache, signal);
     const run = { signal, directory, environment };
-    const said = await runProgram(node, [join(directory, 'bin', 'svcd'), '--version'], run);
-    if (said.trim() !== version)
+    const printed = await runProgram(node, [join(directory, 'bin', 'svcd'), '--version'], run);
+    if (printed.trim() !== version)
       throw new SvcError('protocol_error', { message: `The release ${version} reports a different version.` });
     // Flush before the release can be switched to. A power failure must not leave it with empty files.
     flushTree(directory);
@@ -211,8 +211,8 @@ function runProgram(
     streams.stderr?.setEncoding('utf8').on('data', keep('stderr'));
     onExit(child, (code) => {
       if (code === 0) return resolve(output.stdout);
-      const said = (output.stderr || output.stdout).trim().slice(0, MAX_REASON_CHARS);
-      return reject(new SvcError('protocol_error', { message: `${args.slice(0, 2).join(' ')} failed: ${said}` }));
+      const reason = (output.stderr || output.stdout).trim().slice(0, MAX_REASON_CHARS);
+      return reject(new SvcError('protocol_error', { message: `${args.slice(0, 2).join(' ')} failed: ${reason}` }));
     });
   });
 }

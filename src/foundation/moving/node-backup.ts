@@ -80,8 +80,8 @@ function troubleOf(error: unknown, database: string): string {
   }
   if (error instanceof Error && 'errcode' in error && error.errcode === SQLITE_FULL)
     return ': the disk is full, free some space.';
-  const said = error instanceof Error ? ` (${error.message}).` : '.';
-  return describeOpenError(database) ?? said;
+  const reason = error instanceof Error ? ` (${error.message}).` : '.';
+  return describeOpenError(database) ?? reason;
 }
 
 /** A copy of the database, and all keys that it names. */

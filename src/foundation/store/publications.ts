@@ -38,7 +38,7 @@ export interface Acknowledgement extends PublishedRow, Pick<PublicationRow, 'rep
   /** Enough nodes store the record, so a larger network needs no new publication. */
   readonly settled: boolean;
   /** Digest of the node's addresses in an endpoint record; null for other records. */
-  readonly said: string | null;
+  readonly digest: string | null;
 }
 
 function stateOf(row: Row) {
@@ -186,17 +186,17 @@ export class PublicationStore {
    */
   acknowledge(aid: Aid, acknowledgements: readonly Acknowledgement[]): void {
     this.changed.notify(aid);
-    for (const { type, name, seq, publishedAt, replicas, dirty, settled, said } of acknowledgements)
+    for (const { type, name, seq, publishedAt, replicas, dirty, settled, digest } of acknowledgements)
       this.#store.run`
         UPDATE publications SET seq = ${seq}, published_at = ${publishedAt}, replicas = ${replicas},
-          settled = ${settled ? 1 : 0}, said = ${said}, dirty = CASE dirty WHEN ${dirty} THEN 0 ELSE dirty END
+          settled = ${settled ? 1 : 0}, digest = ${digest}, dirty = CASE dirty WHEN ${dirty} THEN 0 ELSE dirty END
         WHERE aid = ${aid} AND type = ${type} AND name = ${name}`;
   }
 
   /** Stores results that arrived after the acknowledgment, unless the record was published again. */
   complete(
     aid: Aid,
-    { type, name, seq, replicas, settled }: Omit<Acknowledgement, 'publishedAt' | 'dirty' | 'said'>,
+    { type, name, seq, replicas, settled }: Omit<Acknowledgement, 'publishedAt' | 'dirty' | 'digest'>,
   ): void {
     this.changed.notify(aid);
     this.#store.run`
@@ -281,9 +281,9 @@ export class PublicationStore {
     this.changed.notify(null);
     this.#store.transaction(() => {
       const others = this.#store.run`
-        UPDATE publications SET dirty = dirty + 1, said = NULL
+        UPDATE publications SET dirty = dirty + 1, digest = NULL
         WHERE type = ${RECORD.endpoints} AND published_at IS NOT NULL
-          AND substr(said, 1, ${now.length}) IS NOT ${now}`;
+          AND substr(digest, 1, ${now.length}) IS NOT ${now}`;
       if (others > 0) this.#advanceDueTime(dueAt, null, first);
     });
   }
@@ -300,10 +300,10 @@ export class PublicationStore {
    * Called before an endpoint record with this digest is published. If the published record has another digest, the
    * network may have either of them after this call. The row then has no digest, which is on disk when this returns.
    */
-  clearOtherDigest(aid: Aid, said: string): void {
+  clearOtherDigest(aid: Aid, digest: string): void {
     this.#store.run`
-      UPDATE publications SET said = NULL
-      WHERE aid = ${aid} AND type = ${RECORD.endpoints} AND said IS NOT NULL AND said <> ${said}`;
+      UPDATE publications SET digest = NULL
+      WHERE aid = ${aid} AND type = ${RECORD.endpoints} AND digest IS NOT NULL AND digest <> ${digest}`;
   }
 
   /** Records, newest first, that enough nodes store and that do not expire before `until`. @param now none are newer */

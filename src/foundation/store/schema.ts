@@ -139,7 +139,7 @@ const PUBLICATIONS = `
     dirty INTEGER NOT NULL DEFAULT 1,
     settled INTEGER NOT NULL DEFAULT 0,
     -- Digest of the addresses in the published endpoint record.
-    said TEXT,
+    digest TEXT,
     PRIMARY KEY (aid, type, name)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX publications_unsettled ON publications (aid) WHERE settled = 0;

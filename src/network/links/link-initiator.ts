@@ -248,8 +248,8 @@ export class LinkInitiator {
       // The agent's own record names this node, so it may receive the first bytes before it proves the agent.
       const early = first?.bytes(placeOf(session, stream));
       const kind = number === null ? [Uint8Array.of(KIND.link)] : [Uint8Array.of(KIND.bulkLink), u32(number)];
-      const said = [...kind, u16(header.length), header, ...(early === undefined ? [] : [early])];
-      say(stream, Buffer.concat(said), early !== undefined && first?.isAll === true);
+      const parts = [...kind, u16(header.length), header, ...(early === undefined ? [] : [early])];
+      say(stream, Buffer.concat(parts), early !== undefined && first?.isAll === true);
       if (early !== undefined) first?.follow?.((bytes) => void stream.write(bytes));
       const [status = STATUS.failed] = await readExactly(stream, 1, signal).finally(() => first?.follow?.(null));
       session.heard();

@@ -253,10 +253,10 @@ export class Refusal extends SvcError {
   /** One of `STATUS`, or a value of a newer version. */
   readonly refusal: number;
 
-  /** @param said replaces the standard text of the status */
-  constructor(status: number, said?: string) {
+  /** @param text replaces the standard text of the status */
+  constructor(status: number, text?: string) {
     const meaning = isRefusal(status) ? MEANING[status] : undefined;
-    const message = said ?? meaning?.message;
+    const message = text ?? meaning?.message;
     super(meaning?.code ?? 'protocol_error', message === undefined ? {} : { message });
     this.refusal = status;
   }

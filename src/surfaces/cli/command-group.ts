@@ -219,7 +219,7 @@ export class CommandGroup<G = unknown> {
   call<const U extends string, const T extends CommandOptions, N extends OperationName>(
     usage: U,
     about: string,
-    said: CommandSpec<T> &
+    spec: CommandSpec<T> &
       OperationCall<N> &
       Destructive<ParsedOptions<U, G & T>> &
       Input<ParsedOptions<U, G & T>, Inputs[N]> &
@@ -228,16 +228,16 @@ export class CommandGroup<G = unknown> {
   call(
     usage: string,
     about: string,
-    said: CommandSpec<CommandOptions> &
+    spec: CommandSpec<CommandOptions> &
       OperationCall<OperationName> &
       Destructive<Values> &
       Partial<InputBuilder<Values, Values>> &
       OutputFormats<unknown, Values>,
   ): void {
-    this.#add(usage, about, said, async (context, typed) => {
-      const input = said.input === undefined ? typed : await said.input(typed, context);
-      const answer = context.progress(said.progress, context.call(said.operation, input));
-      return said.own === true ? context.withLocalAgentHint(answer) : answer;
+    this.#add(usage, about, spec, async (context, typed) => {
+      const input = spec.input === undefined ? typed : await spec.input(typed, context);
+      const answer = context.progress(spec.progress, context.call(spec.operation, input));
+      return spec.own === true ? context.withLocalAgentHint(answer) : answer;
     });
   }
 
@@ -248,7 +248,7 @@ export class CommandGroup<G = unknown> {
   run<const U extends string, const T extends CommandOptions, A>(
     usage: U,
     about: string,
-    said: CommandSpec<T> &
+    spec: CommandSpec<T> &
       Destructive<ParsedOptions<U, G & T>> &
       CommandWork<A, ParsedOptions<U, G & T>> &
       OutputFormats<A, ParsedOptions<U, G & T>>,
@@ -256,29 +256,29 @@ export class CommandGroup<G = unknown> {
   run(
     usage: string,
     about: string,
-    said: CommandSpec<CommandOptions> &
+    spec: CommandSpec<CommandOptions> &
       Destructive<Values> &
       CommandWork<unknown, Values> &
       OutputFormats<unknown, Values>,
   ): void {
-    this.#add(usage, about, said, (context, typed) => context.progress(said.progress, said.run(context, typed)));
+    this.#add(usage, about, spec, (context, typed) => context.progress(spec.progress, spec.run(context, typed)));
   }
 
   #add(
     usage: string,
     about: string,
-    said: CommandSpec<CommandOptions> & Destructive<Values> & OutputFormats<unknown, Values>,
+    spec: CommandSpec<CommandOptions> & Destructive<Values> & OutputFormats<unknown, Values>,
     work: Work,
   ): void {
     const command = this.#command.command(usage).description(about);
     if (this.#command.parent !== null) command.aliases(OTHER_NAMES[command.name()] ?? []);
     this.#act(
       command,
-      { ...this.#takes, ...said.options, ...(said.confirmation === undefined ? {} : YES_OPTION) },
-      said,
+      { ...this.#takes, ...spec.options, ...(spec.confirmation === undefined ? {} : YES_OPTION) },
+      spec,
       work,
     );
-    command.addHelpText('after', exampleHelp(...(said.examples ?? [sampleCommandLine(command, this.#path)])));
+    command.addHelpText('after', exampleHelp(...(spec.examples ?? [sampleCommandLine(command, this.#path)])));
   }
 
   #act(

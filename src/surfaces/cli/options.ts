@@ -176,8 +176,8 @@ export function askInput({ note, wait }: ParsedOptions<'', typeof ASK>) {
   return { ...(note === undefined ? {} : { note }), ...(wait === undefined ? {} : { wait_s: wait }) };
 }
 
-function toValueOption(said: string | ValueOption<unknown>): ValueOption<unknown> {
-  return typeof said === 'string' ? { about: said } : said;
+function toValueOption(option: string | ValueOption<unknown>): ValueOption<unknown> {
+  return typeof option === 'string' ? { about: option } : option;
 }
 
 /** Arguments that name the acting agent. */
@@ -190,8 +190,8 @@ export function isActingArgument(argument: Argument): boolean {
 
 /** Adds arguments and options to a command. */
 export function addOptions(command: Command, takes: CommandOptions): void {
-  for (const [flags, said] of Object.entries(takes)) {
-    const { about, read, choices, otherwise, required, conflicts = [], implies = {}, acts } = toValueOption(said);
+  for (const [flags, option] of Object.entries(takes)) {
+    const { about, read, choices, otherwise, required, conflicts = [], implies = {}, acts } = toValueOption(option);
     const one = /^[<[]/.test(flags) ? new Argument(flags, about) : new Option(flags, about);
     if (read !== undefined) one.argParser(read);
     if (choices !== undefined) one.choices(choices);
@@ -233,8 +233,8 @@ export async function parseOptions(command: Command, takes: CommandOptions, cont
   for (const [name, value] of Object.entries<unknown>(command.opts()))
     if (own.has(name)) typed[memberName(name)] = value;
   const as = context.options.as;
-  for (const [flags, said] of Object.entries(takes)) {
-    const { variable, acts } = toValueOption(said);
+  for (const [flags, option] of Object.entries(takes)) {
+    const { variable, acts } = toValueOption(option);
     if (variable === undefined && acts === undefined) continue;
     const name = memberName(/^[<[]/.test(flags) ? flags.slice(1, -1) : new Option(flags).attributeName());
     if (variable !== undefined) typed[name] ??= context.io.env[variable];
@@ -245,7 +245,7 @@ export async function parseOptions(command: Command, takes: CommandOptions, cont
 
 /** True if a command acts for a local agent. */
 export function acts(takes: CommandOptions): boolean {
-  return Object.values(takes).some((said) => toValueOption(said).acts !== undefined);
+  return Object.values(takes).some((option) => toValueOption(option).acts !== undefined);
 }
 
 async function actingAgent(

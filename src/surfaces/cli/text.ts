@@ -139,11 +139,11 @@ function formatColumns(head: readonly string[], rows: readonly (readonly string[
 
 /** A row for narrow terminals: its first cell, then the other cells on labeled lines. */
 function formatLabeledLines(head: readonly string[], [first = '', ...others]: readonly string[], room: number): string {
-  const said = others.flatMap((cell, i) => {
+  const lines = others.flatMap((cell, i) => {
     const name = head[i + 1]?.toLowerCase() ?? '';
     return cell === '' || cell === '-' ? [] : [name === '' ? cell : `${name}: ${cell}`];
   });
-  return [first, ...joinWrapped(said, room - 2, '  ', textWidth).map((line) => `  ${line}`)].join('\n');
+  return [first, ...joinWrapped(lines, room - 2, '  ', textWidth).map((line) => `  ${line}`)].join('\n');
 }
 
 /**

@@ -494,10 +494,10 @@ export class Bridge {
 /** The error response for the host: the server's own error, or a message of svcd. */
 function errorResponse(id: RpcId, error: unknown): RpcMessage {
   const text = memberOf(error, 'data', 'text');
-  const said = typeof text === 'string' ? readJson(text) : undefined;
-  const own = memberOf(said, 'error');
+  const body = typeof text === 'string' ? readJson(text) : undefined;
+  const own = memberOf(body, 'error');
   if (isObject(own) && typeof own['code'] === 'number') return { jsonrpc: '2.0', id, error: own };
-  const why = memberOf(said, 'message');
+  const why = memberOf(body, 'message');
   if (typeof own === 'string' && typeof why === 'string')
     return rpcError(id, RPC.serverGone, `${own}: ${why}`, { code: own });
   if (memberOf(error, 'data', 'status') === 401)

@@ -50,8 +50,8 @@ async function toolsOf(client: Client, signal: AbortSignal): Promise<string[]> {
   return names;
 }
 
-/** @param said the output of the server so far, for the owner */
-async function inspect(transport: Transport, inspecting: Inspecting, said: () => string): Promise<Inspection> {
+/** @param output the output of the server so far, for the owner */
+async function inspect(transport: Transport, inspecting: Inspecting, output: () => string): Promise<Inspection> {
   const { clock, signal: outer, onSilent } = inspecting;
   const client = new Client(
     { name: 'svc', version: VERSION },
@@ -61,7 +61,7 @@ async function inspect(transport: Transport, inspecting: Inspecting, said: () =>
   const { signal } = limit;
   const silent = clock.after(SILENT_AFTER_MS, () =>
     onSilent?.(
-      `The server has not answered yet.${said()} Waiting for up to ${(FIRST_ANSWER_MS + INSPECT_TIMEOUT_MS) / 1000} seconds.`,
+      `The server has not answered yet.${output()} Waiting for up to ${(FIRST_ANSWER_MS + INSPECT_TIMEOUT_MS) / 1000} seconds.`,
     ),
   );
   try {
@@ -80,21 +80,21 @@ async function inspect(transport: Transport, inspecting: Inspecting, said: () =>
 }
 
 /** The start of the output of a server, which may be a question for a user. */
-function saidText(said: string): string {
-  return said === '' ? '' : ` It wrote ${JSON.stringify(said)} to its standard output.`;
+function outputText(output: string): string {
+  return output === '' ? '' : ` It wrote ${JSON.stringify(output)} to its standard output.`;
 }
 
 /** @throws Error if the server cannot be started or initialized */
 export async function inspectCommand(what: ServerCommand, inspecting: Inspecting): Promise<Inspection> {
-  const output = { said: '', isNoisy: false };
-  const transport = stdioTransport(what, null, output);
-  const said = (): string => saidText(output.said);
+  const notes = { text: '', isNoisy: false };
+  const transport = stdioTransport(what, null, notes);
+  const output = (): string => outputText(notes.text);
   try {
-    return await inspect(transport, inspecting, said);
+    return await inspect(transport, inspecting, output);
   } catch (cause) {
     if (cause instanceof SvcError && cause.code === 'cancelled') throw cause;
     const why = cause instanceof Error ? cause.message : 'unknown error';
-    throw new Error(`${why.replace(/[.]$/, '')}.${said()}`, { cause });
+    throw new Error(`${why.replace(/[.]$/, '')}.${output()}`, { cause });
   }
 }
 

@@ -18,7 +18,7 @@ import { lineOf, RPC, type RpcMessage, rpcError } from './messages.ts';
 const END_GRACE_MS = 2_000;
 const POLL_MS = 20;
 /** Characters of the output that are kept for an error message. */
-const MAX_SAID_CHARS = 80;
+const MAX_TEXT_CHARS = 80;
 
 interface TreeOptions {
   readonly command: string;
@@ -32,7 +32,7 @@ interface TreeOptions {
 /** Notes about the output of a server, also of the process with which the SDK tries it first. */
 export interface OutputNotes {
   /** The first characters of its standard output. */
-  said: string;
+  text: string;
   /** The owner knows that it writes other text to its standard output. */
   isNoisy: boolean;
 }
@@ -149,8 +149,8 @@ class ProcessTree extends StdioClientTransport {
 
   #take(chunk: Buffer): void {
     const { output } = this.#options;
-    if (output.said.length < MAX_SAID_CHARS)
-      output.said = `${output.said}${chunk.toString('utf8', 0, MAX_SAID_CHARS)}`.slice(0, MAX_SAID_CHARS);
+    if (output.text.length < MAX_TEXT_CHARS)
+      output.text = `${output.text}${chunk.toString('utf8', 0, MAX_TEXT_CHARS)}`.slice(0, MAX_TEXT_CHARS);
     this.#lines.append(chunk);
     for (let message = this.#lines.readMessage(); message !== null; message = this.#lines.readMessage())
       this.onmessage?.(message);
@@ -213,7 +213,7 @@ export function serverEnvironment(own: Readonly<Record<string, string | undefine
 export function stdioTransport(
   what: ServerCommand,
   caller: string | null,
-  output: OutputNotes = { said: '', isNoisy: false },
+  output: OutputNotes = { text: '', isNoisy: false },
 ): ProcessTree {
   const { command, args, environment, graceMs, log } = what;
   const env = caller === null ? { ...environment } : { ...environment, [CALLER_VARIABLE]: caller };

@@ -286,7 +286,10 @@ export class StdioShare implements Backend {
     }
     const release = this.#use(held);
     const answer = new ModernResponse(response);
-    const giveUp = keeper.ask({ request: sent, take: (said) => answer.take(this.#parts.rules.shown(caller, said)) });
+    const giveUp = keeper.ask({
+      request: sent,
+      take: (answered) => answer.take(this.#parts.rules.shown(caller, answered)),
+    });
     handedOver(keeper);
     const gone = (): void => {
       giveUp();

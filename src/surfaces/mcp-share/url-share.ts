@@ -151,7 +151,7 @@ export class UrlShare implements Backend {
       headers['www-authenticate'] = withOwnChallenge(challenge, (one) => this.#translate(one, request));
     const length = answer.headers['content-length'];
     const kind = answer.headers['content-type'] ?? '';
-    const change = this.#rules.limits(caller) ? (said: RpcMessage) => this.#rules.shown(caller, said) : null;
+    const change = this.#rules.limits(caller) ? (answered: RpcMessage) => this.#rules.shown(caller, answered) : null;
     if (change !== null && /^application\/json\b/i.test(kind)) {
       const bytes = await readBytes(answer, MAX_SHARED_MESSAGE_BYTES, TOO_LONG).catch((error: unknown) => {
         if (error instanceof SvcError && error.code === 'too_large') return null;

@@ -20,7 +20,7 @@ test('the cache matches the database after every kind of change', () => {
   const { publications, clock } = world;
   const [a, b] = aids;
   const ack = (seq: number, settled: boolean) => ({
-    ...{ type: 1, name: '', seq, replicas: seq, dirty: 0, settled, said: null },
+    ...{ type: 1, name: '', seq, replicas: seq, dirty: 0, settled, digest: null },
     publishedAt: clock.now(),
   });
   const steps: Readonly<Record<string, () => unknown>> = {

@@ -76,9 +76,9 @@ test('a client that ended before its link is open gets the whole answer', async 
 });
 
 /** A client that says something, and its opening. */
-function opening(...said: readonly Buffer[]) {
+function opening(...chunks: readonly Buffer[]) {
   const client = new PassThrough();
-  for (const chunk of said) client.write(chunk);
+  for (const chunk of chunks) client.write(chunk);
   let taken = 0;
   const early = new EarlyBytes(client, (bytes) => {
     taken += bytes;
@@ -119,7 +119,7 @@ test('bytes during an attempt go out on it, and on the next attempt from the sta
   client.write(HELLO);
   await settle();
   assert.equal(more.length, 1);
-  assert.deepEqual(opened.said, [HELLO]);
+  assert.deepEqual(opened.chunks, [HELLO]);
 });
 
 test('after an attempt without bytes, any other may follow', () => {
@@ -152,7 +152,7 @@ test('refused first bytes still belong to the next attempt, even if it may send 
   opened.bytes(FRESH);
   opened.refused();
   assert.equal(opened.bytes({ ...STALE, instance: 'b' }).length, OPENING_BYTES);
-  assert.deepEqual([opened.isEarly, opened.said], [false, [HELLO]]);
+  assert.deepEqual([opened.isEarly, opened.chunks], [false, [HELLO]]);
 });
 
 test('a ticket is taken once, also for a while after the end of its connection', async () => {
@@ -177,8 +177,8 @@ test('a service gets the first bytes once, whenever the connection is lost that 
   await using world = await TunnelWorld.start(serve);
   const listen = await ready(world);
   const answered: string[] = [];
-  const said = Array.from({ length: 12 }, (_, turns) => `hello ${turns};`);
-  for (const [turns, text] of said.entries()) {
+  const chunks = Array.from({ length: 12 }, (_, turns) => `hello ${turns};`);
+  for (const [turns, text] of chunks.entries()) {
     world.far.authorized.length = 0;
     const client = connect(Number(listen.split(':')[1]), '127.0.0.1');
     const outcome = Promise.race([once(client, 'data').then(String), endOf(client)]);
@@ -189,6 +189,6 @@ test('a service gets the first bytes once, whenever the connection is lost that 
     if ((await outcome) === text) answered.push(text);
     client.destroy();
   }
-  for (const text of said) assert.ok(got.filter((one) => one.includes(text)).length <= 1, got.join(' '));
+  for (const text of chunks) assert.ok(got.filter((one) => one.includes(text)).length <= 1, got.join(' '));
   assert.ok(answered.length > 0 && answered.every((text) => got.includes(text)), `${answered.join()} of ${got.join()}`);
 });

@@ -32,7 +32,7 @@ function publication(more: Partial<PublicationRow> = {}): PublicationRow {
 }
 
 function acknowledged(more: Partial<Acknowledgement> = {}): Acknowledgement {
-  const outcome = { seq: 4, publishedAt: 20, replicas: 3, dirty: 1, settled: true, said: null };
+  const outcome = { seq: 4, publishedAt: 20, replicas: 3, dirty: 1, settled: true, digest: null };
   return { type: RECORD.profile, name: '', ...outcome, ...more };
 }
 
@@ -213,7 +213,7 @@ test('published endpoint records are marked, of one publisher or of all with ano
   assert.deepEqual(dirty(table), [1, 1], 'none is published');
   assert.equal(table.publisher(A)?.dueAt, 5, 'but it must be published');
   for (const aid of [A, B]) {
-    table.acknowledge(aid, [acknowledged(), acknowledged({ type: RECORD.endpoints, said: 'here' })]);
+    table.acknowledge(aid, [acknowledged(), acknowledged({ type: RECORD.endpoints, digest: 'here' })]);
     table.schedule(aid, publisher({ dueAt: aid === A ? null : 50 }));
   }
   const endpoints = (aid: typeof A) => table.publications(aid).find(({ type }) => type === RECORD.endpoints)?.dirty;
@@ -343,7 +343,7 @@ test('after a move of the node, its own record is due before all others that nam
   for (const aid of [A, B]) {
     table.claim(aid, 50);
     table.put(aid, publication({ type: RECORD.endpoints }));
-    table.acknowledge(aid, [acknowledged({ type: RECORD.endpoints, said: 'here' })]);
+    table.acknowledge(aid, [acknowledged({ type: RECORD.endpoints, digest: 'here' })]);
     table.schedule(aid, publisher({ claim: false, dueAt: aid === A ? 10 : 50 }));
   }
   table.touchMoved('there', 60, B);

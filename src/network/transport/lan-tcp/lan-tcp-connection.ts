@@ -34,7 +34,7 @@ export class LanTcpStream extends WatchedStream implements Stream {
   readonly connection: Connection;
   readonly isUpgraded = true;
   readonly #carrying: StreamCarrier;
-  #saidEnd = false;
+  #endSent = false;
   #gotEnd = false;
   #isHeld = false;
   /** The peer has stopped reading. */
@@ -64,7 +64,7 @@ export class LanTcpStream extends WatchedStream implements Stream {
 
   /** The peer has reset the stream. Bytes before a clean end are read first. */
   wasReset(): void {
-    this.#saidEnd = true;
+    this.#endSent = true;
     if (!this.#gotEnd || this.readableEnded) {
       this.#gotEnd = true;
       this.destroy(new StreamError('stream_reset'));
@@ -82,7 +82,7 @@ export class LanTcpStream extends WatchedStream implements Stream {
   /** The connection was lost. */
   lost(cause?: unknown): void {
     this.#gotEnd = true;
-    this.#saidEnd = true;
+    this.#endSent = true;
     this.destroy(new StreamError('connection_lost', cause));
   }
 
@@ -127,13 +127,13 @@ export class LanTcpStream extends WatchedStream implements Stream {
   }
 
   override _final(callback: Callback): void {
-    this.#saidEnd = true;
+    this.#endSent = true;
     this.#carrying.sendEnd();
     callback();
   }
 
   override _destroy(error: Error | null, callback: Callback): void {
-    if (!this.#saidEnd) this.#carrying.sendReset();
+    if (!this.#endSent) this.#carrying.sendReset();
     else if (!this.#gotEnd) this.#carrying.abandon();
     if (this.#isHeld) this.#carrying.hold(false);
     this.drained();
@@ -168,7 +168,7 @@ interface NearChannelOptions {
 export class LanTcpConnection {
   readonly #options: NearChannelOptions;
   #stream: LanTcpStream | null = null;
-  #saidEnd = false;
+  #endSent = false;
   #gotEnd = false;
   /** Null while a stream receives the bytes. */
   #discarded: number | null = null;
@@ -204,7 +204,7 @@ export class LanTcpConnection {
       abandon: () => this.#abandon(stream),
     });
     this.#stream = stream;
-    this.#saidEnd = false;
+    this.#endSent = false;
     this.#gotEnd = false;
     this.#discarded = null;
     this.#hasHeard = false;
@@ -261,7 +261,7 @@ export class LanTcpConnection {
   #end(stream: LanTcpStream): void {
     // protocol-lan.md, step 8
     if (this.#stream !== stream || this.#isClosing) return;
-    this.#saidEnd = true;
+    this.#endSent = true;
     this.#write('end');
     this.#checkOver();
   }
@@ -281,7 +281,7 @@ export class LanTcpConnection {
   /** Cleanly ended bytes are kept for their reader without a time limit. */
   #destroy(): void {
     const { socket } = this.#options;
-    if (this.#saidEnd && socket.writableLength > 0) this.#startLinger(() => this.#destroy());
+    if (this.#endSent && socket.writableLength > 0) this.#startLinger(() => this.#destroy());
     else socket.destroy();
   }
 
@@ -379,7 +379,7 @@ export class LanTcpConnection {
   }
 
   #checkOver(): void {
-    if (!this.#saidEnd || !this.#gotEnd) return;
+    if (!this.#endSent || !this.#gotEnd) return;
     this.#isReused = true;
     this.#stream = null;
     this.#linger?.cancel();

@@ -79,10 +79,10 @@ interface Look {
 }
 
 function readSources(text: string): ReadonlyMap<string, number> {
-  const said = parseJson(text);
-  if (!isObject(said)) return new Map();
+  const counts = parseJson(text);
+  if (!isObject(counts)) return new Map();
   return new Map(
-    Object.entries(said).flatMap(([source, count]) => (typeof count === 'number' ? [[source, count] as const] : [])),
+    Object.entries(counts).flatMap(([source, count]) => (typeof count === 'number' ? [[source, count] as const] : [])),
   );
 }
 
@@ -101,13 +101,13 @@ export async function lookAtQueues(descriptors: readonly number[], lookMs: numbe
   });
   child.stdin?.on('error', () => {});
   let output = '';
-  const said = new Promise<void>((resolve) => {
+  const printed = new Promise<void>((resolve) => {
     child.stdout?.setEncoding('utf8').on('data', (text: string) => {
       output += text;
       if (output.endsWith('\n')) resolve();
     });
   });
-  await Promise.race([said, closed]);
+  await Promise.race([printed, closed]);
   if (!output.endsWith('\n')) return null;
   return {
     sources: readSources(output),

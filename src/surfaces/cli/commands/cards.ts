@@ -6,7 +6,7 @@ import { AGENT, CALLING_AGENT } from '../options.ts';
 import { formatFields } from '../text.ts';
 
 /** A text member of a card. */
-function said(value: unknown): string | undefined {
+function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
@@ -20,8 +20,8 @@ export function cardCommands(svc: CommandGroup): void {
       formatFields({
         aid,
         kind,
-        name: said(card['name']),
-        description: said(card['description']),
+        name: textOf(card['name']),
+        description: textOf(card['description']),
         signed: relativeTime(signed_at, Date.now()),
         expires: expires_at === null ? undefined : relativeTime(expires_at, Date.now()),
         state: is_current ? 'verified' : 'verified, but possibly outdated: the agent did not respond',

@@ -119,9 +119,9 @@ async function offerFile(context: CliContext, { aid, file, recipient, name, mess
   const size = await sizeOf(file);
   const objectId = await knownObject(context, aid, file, size);
   const shown = name ?? basename(file);
-  const said = message === undefined ? {} : { message };
+  const withMessage = message === undefined ? {} : { message };
   const offer = (source: { object_id: string } | { path: string } | { size: number }, temporary: boolean) =>
-    context.client.fileOffer({ aid, recipient, name: shown, temporary, ...source, ...said });
+    context.client.fileOffer({ aid, recipient, name: shown, temporary, ...source, ...withMessage });
   // The object may have belonged to another offer that ended in between.
   const known =
     objectId === null
@@ -292,8 +292,8 @@ async function offered(
 /** Asks the user about an offer. @throws SvcError `cancelled` */
 async function wish(context: CliContext, offer: OfferAnswer): Promise<'take' | 'decline' | 'leave'> {
   const from = (await context.names([offer.peer])).shown(offer.peer);
-  const said = offer.message === undefined ? '' : `: "${safeLine(offer.message)}"`;
-  const what = `${safeLine(offer.name)} (${shortSize(offer.size)}) from ${safeLine(from)}, ${relativeTime(offer.at, Date.now())}${said}`;
+  const message = offer.message === undefined ? '' : `: "${safeLine(offer.message)}"`;
+  const what = `${safeLine(offer.name)} (${shortSize(offer.size)}) from ${safeLine(from)}, ${relativeTime(offer.at, Date.now())}${message}`;
   const answer = (await prompt(context.io, `${what}\nAccept? [y]es, [n]ot now, [d]ecline: `, false)).trim();
   if (/^y(es)?$/i.test(answer)) return 'take';
   return /^d(ecline)?$/i.test(answer) ? 'decline' : 'leave';

@@ -479,7 +479,7 @@ async function share(context: CliContext, words: readonly string[], options: Sha
   const { seen, begin } = await context.progress('Starting the server', opening);
   checkTools(seen, lists);
   const agent = await within(
-    shareAgent(context, options, (made, said) => showFirstPart(context, made, options, SHARED, said)),
+    shareAgent(context, options, (made, text) => showFirstPart(context, made, options, SHARED, text)),
   );
   const { isNew: _, ...known } = agent;
   const callers: ShareCallers = new Map([

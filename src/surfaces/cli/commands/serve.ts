@@ -122,8 +122,8 @@ async function start(context: CliContext, where: string | Opening, options: Serv
   if (known === undefined && name !== undefined) await rejectUsedLabel(context, name);
   const made =
     known === undefined
-      ? await register(context, { service_tcp: given, save_master, publish: given !== undefined }, (agent, said) =>
-          showFirstPart<Serve, unknown>(context, { started: agent }, options, SERVE, said),
+      ? await register(context, { service_tcp: given, save_master, publish: given !== undefined }, (agent, text) =>
+          showFirstPart<Serve, unknown>(context, { started: agent }, options, SERVE, text),
         )
       : undefined;
   const aid = made?.aid ?? known ?? '';
