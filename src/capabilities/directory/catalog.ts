@@ -165,8 +165,8 @@ export function scoreOf(offer: CatalogOffer, text: string): number {
   const words = wordsOf(text);
   if (words.length === 0) return 0;
   if (offer.service !== null && words.includes(offer.service)) return MAX_SCORE;
-  const told = [offer.service ?? '', offer.name, offer.brief, ...offer.tags, ...offer.protocols].join(' ');
-  const known = new Set(wordsOf(told.replaceAll('.', ' ')));
+  const offered = [offer.service ?? '', offer.name, offer.brief, ...offer.tags, ...offer.protocols].join(' ');
+  const known = new Set(wordsOf(offered.replaceAll('.', ' ')));
   return Math.round((MAX_SCORE * words.filter((word) => known.has(word)).length) / words.length);
 }
 

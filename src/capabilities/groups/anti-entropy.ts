@@ -127,8 +127,8 @@ export class AntiEntropy {
   #notifyRemoved(replica: Replica, entries: readonly Entry[]): void {
     for (const { kind, to: [subject] = [], encoded } of entries) {
       if (kind !== 'remove' || subject === undefined) continue;
-      const told = this.#runSession(subject, () => this.#links.push(replica, subject, [encoded]));
-      told.catch((error: unknown) => this.#failed(subject, error));
+      const pushed = this.#runSession(subject, () => this.#links.push(replica, subject, [encoded]));
+      pushed.catch((error: unknown) => this.#failed(subject, error));
     }
   }
 

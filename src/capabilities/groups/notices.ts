@@ -69,7 +69,7 @@ type AnnounceDependencies = Pick<GroupsDependencies, 'groups' | 'entries' | 'eve
 export class Announcer {
   readonly #deps: AnnounceDependencies;
   /** By log: when the members last got the number of unread entries, and the next time if there are newer ones. */
-  readonly #told = new Map<number, { at: number; timer: Timer | null }>();
+  readonly #notified = new Map<number, { at: number; timer: Timer | null }>();
   #isStopped = false;
 
   constructor(dependencies: AnnounceDependencies) {
@@ -79,12 +79,12 @@ export class Announcer {
   /** Emits pending events. */
   stop(): void {
     this.#isStopped = true;
-    for (const [lid, { timer }] of this.#told) {
+    for (const [lid, { timer }] of this.#notified) {
       if (timer === null) continue;
       timer.cancel();
       this.#tellAll(lid);
     }
-    this.#told.clear();
+    this.#notified.clear();
   }
 
   /** Runs in the transaction that stores the entries. */
@@ -116,18 +116,18 @@ export class Announcer {
   /** With many local members, each gets the number of unread entries once in a while, not for each entry. */
   #tellUnread(lid: number, readers: readonly GroupRow[]): void {
     const { clock } = this.#deps;
-    const told = this.#told.get(lid);
+    const notified = this.#notified.get(lid);
     if (readers.length <= MANY_READERS) return this.#tell(readers);
-    if (told?.timer !== null && told !== undefined) return;
+    if (notified?.timer !== null && notified !== undefined) return;
     const now = clock.now();
-    if (told === undefined || now - told.at >= UNREAD_PAUSE_MS || now < told.at) {
-      this.#told.set(lid, { at: now, timer: null });
+    if (notified === undefined || now - notified.at >= UNREAD_PAUSE_MS || now < notified.at) {
+      this.#notified.set(lid, { at: now, timer: null });
       return this.#tell(readers);
     }
-    told.timer = clock.after(UNREAD_PAUSE_MS - (now - told.at), () => {
-      this.#told.delete(lid);
+    notified.timer = clock.after(UNREAD_PAUSE_MS - (now - notified.at), () => {
+      this.#notified.delete(lid);
       if (!this.#isStopped) this.#tellAll(lid);
-      this.#told.set(lid, { at: clock.now(), timer: null });
+      this.#notified.set(lid, { at: clock.now(), timer: null });
     });
   }
 

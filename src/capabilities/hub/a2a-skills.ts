@@ -38,14 +38,14 @@ export function toolsOfCard(card: Card): readonly unknown[] {
     .filter(isObject)
     .slice(0, MAX_HUB_TOOLS_PER_AGENT + 1);
   return skills.map(({ id, name, description, tags, examples }) => {
-    const told = [
+    const paragraphs = [
       ...textsOf([description]),
       ...(textsOf(tags).length === 0 ? [] : [`Tags: ${textsOf(tags).join(', ')}.`]),
       ...textsOf(examples)
         .slice(0, MAX_EXAMPLES)
         .map((one) => `Example: ${one}`),
     ];
-    return { name: id, title: name, description: told.join('\n'), inputSchema: SKILL_SCHEMA };
+    return { name: id, title: name, description: paragraphs.join('\n'), inputSchema: SKILL_SCHEMA };
   });
 }
 

@@ -100,8 +100,8 @@ export function spaced(name: string): string {
 /** The texts of a tool for the search index. */
 export function indexTexts(definition: ToolDefinition) {
   const parameters = propertiesOf(definition).map(([name, schema]) => {
-    const told = isObject(schema) && typeof schema['description'] === 'string' ? schema['description'] : '';
-    return `${spaced(name)} ${told.slice(0, 200)}`;
+    const description = isObject(schema) && typeof schema['description'] === 'string' ? schema['description'] : '';
+    return `${spaced(name)} ${description.slice(0, 200)}`;
   });
   return {
     name: spaced(definition.name),

@@ -200,12 +200,12 @@ export class Hub {
     const { source, tool } = this.#tool(local, reference);
     const { accepted } = tool;
     if (accepted === null || !isOffered(tool)) throw notCallable(tool);
-    const { name: _name, inputSchema, outputSchema, ...told } = readDefinition(accepted.json);
+    const { name: _name, inputSchema, outputSchema, ...details } = readDefinition(accepted.json);
     return {
       tool: this.#reference(source, tool),
       aid: source.aid,
       kind: tool.kind,
-      ...told,
+      ...details,
       input_schema: inputSchema,
       ...(outputSchema === undefined ? {} : { output_schema: outputSchema }),
       accepted_at: isoTime(accepted.at),

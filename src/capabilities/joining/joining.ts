@@ -198,20 +198,20 @@ export class Joining {
     try {
       return await Promise.any(attempts);
     } catch (cause) {
-      const told = [...states].map(([contact, state]) => ({ contact, state }));
+      const attempted = [...states].map(([contact, state]) => ({ contact, state }));
       // At the address of a local network, another machine may answer from here.
       const wide = contacts.filter(isWide);
       const telling = (wide.length > 0 ? wide : contacts).map((contact) => states.get(formatContact(contact)));
       const [worst = 'silent'] = (['other_key', 'silent', 'unresolved', 'ipv6'] as const).filter((one) =>
         telling.includes(one),
       );
-      const [one] = told;
+      const [one] = attempted;
       const what =
-        told.length === 1 ? `Cannot reach ${one?.contact}.` : `Cannot reach any of the ${told.length} nodes.`;
+        attempted.length === 1 ? `Cannot reach ${one?.contact}.` : `Cannot reach any of the ${attempted.length} nodes.`;
       const trouble = worst === 'silent' ? await this.#deps.why?.(since) : null;
       throw new SvcError('connect_failed', {
         message: `${what} ${trouble?.message ?? ADVICE[worst]}`,
-        details: { contacts: told },
+        details: { contacts: attempted },
         cause,
       });
     }

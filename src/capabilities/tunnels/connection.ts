@@ -27,7 +27,7 @@ export const HELD_MS = 1;
 /** Acknowledgements that a full link takes. Later ones wait, so a peer that reads nothing cannot fill the memory. */
 export const MAX_ACKS_WHEN_FULL = 256;
 /** Received bytes without acknowledgement: the other side stops after the piece that exceeds what it may keep. */
-const MAX_UNTOLD_BYTES: number = MAX_KEPT_BYTES + 256 * 1024;
+const MAX_UNACKNOWLEDGED_BYTES: number = MAX_KEPT_BYTES + 256 * 1024;
 /** Shorter pieces, on average, are joined before they go to the TCP connection, bytes: each write costs hundreds. */
 const SHORT_BYTES = 4096;
 
@@ -151,7 +151,7 @@ export class TunnelConnection implements FrameTaker {
   #held: { readonly bytes: Buffer; readonly timer: Timer } | null = null;
   /** Bytes that the other side has acknowledged, and that we have acknowledged. An end counts as one more. */
   #acked = 0;
-  #told = 0;
+  #acknowledged = 0;
   #received = 0;
   #gotEnd = false;
   /** Acknowledgements since the link was full. */
@@ -240,7 +240,7 @@ export class TunnelConnection implements FrameTaker {
     socket.on('drain', () => {
       this.#waiting.set(0);
       this.#link?.resume();
-      if (this.#told < this.#has) this.#side.acks.add(this);
+      if (this.#acknowledged < this.#has) this.#side.acks.add(this);
     });
     socket.on('end', () => this.#end());
     socket.on('error', () => this.destroy());
@@ -270,7 +270,7 @@ export class TunnelConnection implements FrameTaker {
     this.#toldLossy = false;
     this.#use(link);
     // The other side repeats what follows.
-    this.#tell(link, this.#has);
+    this.#acknowledge(link, this.#has);
     if (this.#socket !== null || this.#discards) link.resume();
   }
 
@@ -286,7 +286,7 @@ export class TunnelConnection implements FrameTaker {
   }
 
   /** Tells the other side, which is the calling one, that packet loss slows this side down. */
-  tellLossy(): void {
+  reportLoss(): void {
     if (this.#toldLossy || !this.#isSynced) return;
     this.#toldLossy = true;
     this.#link?.write(lossyFrame());
@@ -294,7 +294,8 @@ export class TunnelConnection implements FrameTaker {
 
   /** Acknowledges received bytes, even if the link is full: the other side may wait for that before it reads on. */
   acknowledge(): void {
-    if (this.#link !== null && this.#told < this.#toTell && this.#mayTell(this.#link)) this.#tell(this.#link);
+    if (this.#link !== null && this.#acknowledged < this.#toAcknowledge && this.#mayAcknowledge(this.#link))
+      this.#acknowledge(this.#link);
   }
 
   onData(piece: Buffer): void {
@@ -335,9 +336,9 @@ export class TunnelConnection implements FrameTaker {
   }
 
   /** Received bytes to acknowledge, without bytes that wait for the TCP connection. After the end, all bytes. */
-  get #toTell(): number {
+  get #toAcknowledge(): number {
     const waiting = this.#socket?.writableNeedDrain === true && !this.#gotEnd ? this.#socket.writableLength : 0;
-    return Math.max(this.#told, this.#has - waiting);
+    return Math.max(this.#acknowledged, this.#has - waiting);
   }
 
   /** Sent bytes, including the end. */
@@ -361,7 +362,7 @@ export class TunnelConnection implements FrameTaker {
       if (this.#link === link) this.#take(link, chunk);
     });
     link.on('drain', () => {
-      if (this.#told < this.#has) this.#side.acks.add(this);
+      if (this.#acknowledged < this.#has) this.#side.acks.add(this);
       this.#goOn();
     });
     // The other side ends the link only after everything is acknowledged.
@@ -391,9 +392,10 @@ export class TunnelConnection implements FrameTaker {
       else this.#socket?.end();
       if (!this.#endSent && this.#sent > 0 && this.#received === STATUS_BYTES) this.#observer.unanswered?.();
       // Otherwise the acknowledgement goes with our own end, or a little later.
-      if (this.#endSent) this.#tell(link);
+      if (this.#endSent) this.#acknowledge(link);
       else this.#side.acks.add(this);
-    } else if (this.#toTell - this.#told >= ACK_BYTES && this.#mayTell(link)) this.#tell(link);
+    } else if (this.#toAcknowledge - this.#acknowledged >= ACK_BYTES && this.#mayAcknowledge(link))
+      this.#acknowledge(link);
     else if (pieces.length > 0) this.#side.acks.add(this);
     this.#watchVolume(link);
     this.#checkWhole();
@@ -431,7 +433,7 @@ export class TunnelConnection implements FrameTaker {
    */
   #readsOn(): boolean {
     const bytes = this.#socket?.writableLength ?? 0;
-    return this.#isFull && this.#has - this.#told < MAX_UNTOLD_BYTES && this.#waiting.set(bytes);
+    return this.#isFull && this.#has - this.#acknowledged < MAX_UNACKNOWLEDGED_BYTES && this.#waiting.set(bytes);
   }
 
   #takeStatus(first: Buffer): void {
@@ -486,12 +488,12 @@ export class TunnelConnection implements FrameTaker {
     if (this.#isOver || this.#endSent) return;
     this.#sendHeld();
     this.#endSent = true;
-    if (this.#isSynced) this.#link?.write(this.#told < this.#has ? this.#toldAndLast() : lastFrame());
+    if (this.#isSynced) this.#link?.write(this.#acknowledged < this.#has ? this.#acknowledgedAndLast() : lastFrame());
   }
 
-  #toldAndLast(): Buffer {
-    this.#told = this.#toTell;
-    return Buffer.concat([receivedFrame(this.#told), lastFrame()]);
+  #acknowledgedAndLast(): Buffer {
+    this.#acknowledged = this.#toAcknowledge;
+    return Buffer.concat([receivedFrame(this.#acknowledged), lastFrame()]);
   }
 
   /** The other side uses the link too: sends the bytes again that it does not have. */
@@ -557,14 +559,14 @@ export class TunnelConnection implements FrameTaker {
     this.#socket?.resume();
   }
 
-  #mayTell(link: LinkStream): boolean {
+  #mayAcknowledge(link: LinkStream): boolean {
     this.#acksWhenFull = link.writableNeedDrain ? this.#acksWhenFull + 1 : 0;
     return this.#acksWhenFull <= MAX_ACKS_WHEN_FULL;
   }
 
-  #tell(link: LinkStream, received = this.#toTell): void {
-    this.#told = received;
-    link.write(receivedFrame(this.#told));
+  #acknowledge(link: LinkStream, received = this.#toAcknowledge): void {
+    this.#acknowledged = received;
+    link.write(receivedFrame(this.#acknowledged));
   }
 
   /** Ends when both ends are received and acknowledged. */

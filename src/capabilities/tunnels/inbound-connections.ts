@@ -68,7 +68,7 @@ export class InboundConnections {
       lost: (connection) => this.#wait(connection),
       resumed: (connection) => this.#waitNoMore(connection),
       slowed: (connection, direction) => {
-        if (direction === 'sending') connection.tellLossy();
+        if (direction === 'sending') connection.reportLoss();
       },
     };
   }

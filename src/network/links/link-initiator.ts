@@ -101,8 +101,8 @@ class AnswerWatch {
   readonly #request = new AbortController();
   readonly #giveUp = (): void => this.#request.abort(abortError(this.#outer));
   #silence: SilenceWatch | null = null;
-  readonly #told: NodeSilence | undefined;
-  #untilTold: Timer | null = null;
+  readonly #silenceLimit: NodeSilence | undefined;
+  #silenceTimer: Timer | null = null;
   #received = 0;
   #isOver = false;
 
@@ -111,9 +111,9 @@ class AnswerWatch {
     session: NodeSession,
     outer: AbortSignal,
     dialBeside: (limit: AbortSignal) => Promise<void>,
-    told: NodeSilence | undefined,
+    silenceLimit: NodeSilence | undefined,
   ) {
-    this.#told = told;
+    this.#silenceLimit = silenceLimit;
     this.#clock = clock;
     this.#session = session;
     this.#outer = outer;
@@ -131,7 +131,7 @@ class AnswerWatch {
   begin(): void {
     this.#received = this.#session.connection.stats().bytesReceived;
     if (this.#silence !== null) return;
-    if (this.#told !== undefined) this.#tellSilence(this.#told);
+    if (this.#silenceLimit !== undefined) this.#watchSilence(this.#silenceLimit);
     const limitMs = Math.max(SILENCE_MS, SILENCE_RTTS * this.#session.connection.rtt());
     const now = this.#clock.monotonic();
     const silentMs = now - (this.#session.unansweredSince ?? now);
@@ -143,17 +143,17 @@ class AnswerWatch {
   stop(): void {
     this.#isOver = true;
     this.#silence?.stop();
-    this.#untilTold?.cancel();
+    this.#silenceTimer?.cancel();
     this.#outer.removeEventListener('abort', this.#giveUp);
   }
 
-  #tellSilence({ minMs, roundTrips, onSilence }: NodeSilence): void {
+  #watchSilence({ minMs, roundTrips, onSilence }: NodeSilence): void {
     const session = this.#session;
     const now = this.#clock.monotonic();
     session.asks();
     const limitMs = Math.max(minMs, roundTrips * session.connection.rtt());
     const untilMs = (session.unansweredSince ?? now) + limitMs - now;
-    this.#untilTold = this.#clock.after(Math.max(0, untilMs), () => {
+    this.#silenceTimer = this.#clock.after(Math.max(0, untilMs), () => {
       if (session.unansweredSince !== null) onSilence();
     });
   }

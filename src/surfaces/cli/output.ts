@@ -29,8 +29,8 @@ export class CommandFailure extends Error {
 export interface OutputFormats<A, W> {
   /** For people. AIDs are replaced by names, unless `aids` says otherwise. */
   text(answer: A, typed: W, names: Names): OutputText;
-  /** `whole`: AIDs are the result and are not replaced. `told`: `text` inserts the labels itself. */
-  readonly aids?: 'whole' | 'told';
+  /** `whole`: AIDs are the result and are not replaced. `labeled`: `text` inserts the labels itself. */
+  readonly aids?: 'whole' | 'labeled';
   /** The essential value, on one or several lines. Default: the text. */
   quiet?(answer: A, typed: W): string;
   /** Replaces the response for programs. */

@@ -60,16 +60,16 @@ export function addServer(client: McpClientName, wanted: ServerEntry, machine: M
   const name = sameServer(client, text, wanted) ?? wanted.name;
   const entry = { ...wanted, name };
   const changed = withServer(client, text, entry);
-  const told = { file, name, changed: changed !== text, backup: null };
+  const result = { file, name, changed: changed !== text, backup: null };
   if (changed === text)
-    return { ...told, text: `${file} already has it${name === wanted.name ? '' : ` as ${name}`}.\n` };
+    return { ...result, text: `${file} already has it${name === wanted.name ? '' : ` as ${name}`}.\n` };
   if (dryRun) {
     const shown = `Would write ${file}:\n${withServer(client, '', entry)}(and keep the rest of the file)\n`;
-    return { ...told, text: shown };
+    return { ...result, text: shown };
   }
   const backup = rewrite(before, changed);
   const restart = `Restart ${MCP_CLIENTS[client].title} to use it.`;
-  return { ...told, backup, text: `Added ${name} to ${file}${backupText(backup)}.\n${restart}\n` };
+  return { ...result, backup, text: `Added ${name} to ${file}${backupText(backup)}.\n${restart}\n` };
 }
 
 /**
@@ -90,8 +90,8 @@ export function removeServer(
   const { file, text } = before;
   const editor = editorOf(client, text, `Remove ${name} from ${file} yourself.`);
   const entry = editor.get([servers, name]);
-  const told = { file, name, changed: entry !== undefined, backup: null };
-  if (entry === undefined) return { ...told, text: `${file} has no ${name}.\n` };
+  const result = { file, name, changed: entry !== undefined, backup: null };
+  if (entry === undefined) return { ...result, text: `${file} has no ${name}.\n` };
   if (!own && tailOf(entry) === undefined)
     throw new SvcError('invalid_request', {
       message: `${name} in ${file} does not start svc or svcd. Remove it yourself.`,
@@ -106,9 +106,9 @@ export function removeServer(
       return Object.fromEntries(Object.entries(others).filter(([one]) => one !== name));
     },
   );
-  if (dryRun) return { ...told, text: `Would remove ${name} from ${file}.\n` };
+  if (dryRun) return { ...result, text: `Would remove ${name} from ${file}.\n` };
   const backup = rewrite(before, editor.text);
-  return { ...told, backup, text: `Removed ${name} from ${file}${backupText(backup)}.\nRestart ${title}.\n` };
+  return { ...result, backup, text: `Removed ${name} from ${file}${backupText(backup)}.\nRestart ${title}.\n` };
 }
 
 /** Facts that determine the paths of the files. */

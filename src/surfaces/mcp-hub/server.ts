@@ -227,14 +227,14 @@ function progressTo({ mcpReq }: ServerContext): ((progress: Progress) => void) |
   const token = memberOf(mcpReq, '_meta', 'progressToken');
   if (typeof token !== 'string' && typeof token !== 'number') return undefined;
   return ({ progress, total, message }) => {
-    const told = {
+    const params = {
       progressToken: token,
       progress,
       ...(total === undefined ? {} : { total }),
       ...(message === undefined ? {} : { message: progressText(message) }),
     };
     // A disconnected client needs no progress.
-    mcpReq.notify({ method: 'notifications/progress', params: told }).catch(() => {});
+    mcpReq.notify({ method: 'notifications/progress', params }).catch(() => {});
   };
 }
 
@@ -260,8 +260,8 @@ export function createHubServer(
         case 'find_tools':
           return foreignResult('the agents named in "tool"', await hub.find(local(), findArguments(args), stop));
         case 'describe_tool': {
-          const told = hub.describe(local(), toolArgument(args));
-          return foreignResult(told.aid, { ...told });
+          const described = hub.describe(local(), toolArgument(args));
+          return foreignResult(described.aid, { ...described });
         }
         case 'call_tool': {
           const reference = toolArgument(args);

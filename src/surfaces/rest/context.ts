@@ -99,15 +99,15 @@ export class RestContext implements CallContext {
   }
 
   onAnswered(settled: (arrived: boolean) => void): void {
-    let told = false;
-    const tell = (arrived: boolean): void => {
-      if (!told) settled(arrived);
-      told = true;
+    let isSettled = false;
+    const settle = (arrived: boolean): void => {
+      if (!isSettled) settled(arrived);
+      isSettled = true;
     };
-    if (this.#response.closed) return tell(this.#response.writableFinished);
+    if (this.#response.closed) return settle(this.#response.writableFinished);
     // A client that has closed its connection reads no response, although the system still takes the bytes.
     const { socket } = this.#response.req;
-    this.#response.once('finish', () => tell(!socket.readableEnded)).once('close', () => tell(false));
+    this.#response.once('finish', () => settle(!socket.readableEnded)).once('close', () => settle(false));
   }
 
   showVersion(etag: string): void {

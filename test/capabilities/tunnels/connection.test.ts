@@ -387,7 +387,7 @@ test('on a known lossy path, the report of loss precedes the bulk data', async (
   const [near, far] = linkEnds();
   const path = near.path();
   Object.assign(near, { packets: () => ({ sent: 0, lost: 0 }), path: () => ({ ...path, rttMs: 40 }) });
-  const side = { ...testSide(new TestClock()), slowed: (one: TunnelConnection) => one.tellLossy() };
+  const side = { ...testSide(new TestClock()), slowed: (one: TunnelConnection) => one.reportLoss() };
   side.lossy.set(Buffer.from(near.nodeKey ?? []).toString('hex'), true);
   const connection = new TunnelConnection(near, PEER, side);
   connection.write(Buffer.alloc(1000));

@@ -90,7 +90,7 @@ class World implements AsyncDisposable {
   /** Moves the connection to a lane. */
   async toLane(): Promise<void> {
     const count = this.bulk.lanes.length;
-    this.far.tellLossy();
+    this.far.reportLoss();
     const [near, far] = await eventually('a lane', () => this.bulk.lanes[count]);
     await eventually('both use it', () => near.readableFlowing === true && far.readableFlowing === true);
     await this.works();
@@ -156,7 +156,7 @@ test('after a lost lane, the next one is opened only after a while', async () =>
   world.bulk.lose();
   await eventually('a link resumes it', () => world.links.length === 3);
   await world.works();
-  world.far.tellLossy();
+  world.far.reportLoss();
   await settle(20);
   assert.equal(world.bulk.lanes.length, 1);
   world.clock.leap(NEXT_LANE_MS);
@@ -171,7 +171,7 @@ test('after a lost lane, the next one is opened only after a while', async () =>
 test('a lane that only the called side hears changes nothing', async () => {
   await using world = await World.open();
   world.bulk.isOneWay = true;
-  world.far.tellLossy();
+  world.far.reportLoss();
   await eventually('the lane has closed', () => world.bulk.lanes[0]?.[1].destroyed);
   await world.works();
   assert.equal(world.links[0]?.destroyed, false);

@@ -123,9 +123,9 @@ function examinePeers(checked: Checked): Finding {
 /** Published addresses that others cannot use. */
 function examineEndpoints({ addresses, helpers }: Checked): Finding | null {
   const reachability = findingsOf('reachability');
-  const told = addresses.filter(({ published }) => published).map(({ address }) => address);
-  const published = told.join(', ');
-  const urls = told.flatMap((address) => URL.parse(`http://${address}`) ?? []);
+  const addressTexts = addresses.filter(({ published }) => published).map(({ address }) => address);
+  const published = addressTexts.join(', ');
+  const urls = addressTexts.flatMap((address) => URL.parse(`http://${address}`) ?? []);
   if (urls.length === 0)
     return reachability.warn(
       'this node has no address to publish',

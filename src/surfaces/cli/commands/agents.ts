@@ -213,7 +213,7 @@ export async function allAgents(client: SvcClient): Promise<Agent[]> {
 /** The list, also shown by `svc agents` without a subcommand. */
 const LIST = {
   run: async ({ client }: CliContext) => ({ agents: await allAgents(client) }),
-  aids: 'told' as const,
+  aids: 'labeled' as const,
   watch: true as const,
   text: ({ agents }: { readonly agents: readonly Agent[] }, _: unknown, names: Names) =>
     formatTable(

@@ -409,7 +409,7 @@ function listing(svc: CommandGroup): void {
     options: { '--all': 'include finished offers' },
     watch: true,
     run: (context, { aid, all }) => context.client.fileOfferList({ aid, ...(all === true ? { all } : {}) }),
-    aids: 'told',
+    aids: 'labeled',
     text: (answer, _, names) => listText(answer, names),
     quiet: ({ offers }) => offers.map(({ id }) => id).join('\n'),
   });

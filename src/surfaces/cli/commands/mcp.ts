@@ -487,12 +487,12 @@ async function share(context: CliContext, words: readonly string[], options: Sha
     ...[...lists].map(([one, names]) => [one, [...names]] as const),
   ]);
   const { title, tools } = seen;
-  const told = { ...known, name: options.name, server: title, tools };
+  const details = { ...known, name: options.name, server: title, tools };
   if (key !== undefined) {
     const revision = seen.isModern ? 'modern' : 'sessions';
     const command = [...wakingCommand(revision, lists), ...ownCommand(words, io.env)];
     const shared = await within(shareOnDemand(context, agent, { key, command, callers, idleMs: options.idle }));
-    await show(context, { ...told, ...shared }, options, ON_DEMAND);
+    await show(context, { ...details, ...shared }, options, ON_DEMAND);
     return undefined;
   }
   await shareNow(context, {
@@ -500,7 +500,7 @@ async function share(context: CliContext, words: readonly string[], options: Sha
     callers,
     begin,
     end,
-    tell: (shared) => show(context, { ...told, ...shared }, options, SHARED),
+    tell: (shared) => show(context, { ...details, ...shared }, options, SHARED),
   });
   return undefined;
 }
@@ -593,7 +593,7 @@ async function beWoken(
 }
 
 const SHARED: OutputFormats<Partial<Shared> & CreatedAgent, unknown> = {
-  aids: 'told',
+  aids: 'labeled',
   text: (one, _, names) => {
     const { master_private_key_hex: key, allowed, tools } = one;
     const lets = allowed?.map((aid) => names.nameOf(aid) ?? aid).join(', ');

@@ -228,7 +228,7 @@ export function nodeCommands(svc: CommandGroup, version: string): void {
       return await glance(context);
     },
     json: ({ status }) => status,
-    aids: 'told',
+    aids: 'labeled',
     watch: true,
     text: (seen, _, names) => statusText(seen, names, Date.now()),
     quiet: ({ status }) => status.node_aid,

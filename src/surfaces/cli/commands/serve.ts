@@ -300,7 +300,7 @@ const SERVE: OutputFormats<Serve, unknown> = {
     const { replaced, ...shown } = started;
     return typeof replaced === 'string' ? { ...shown, replaced } : shown;
   },
-  aids: 'told',
+  aids: 'labeled',
   text: ({ started, stopped, served }, _, names) =>
     started !== undefined
       ? startedText(started)
