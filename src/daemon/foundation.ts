@@ -18,13 +18,11 @@ import type { Log } from '../foundation/log.ts';
 import { Logger } from '../foundation/logger.ts';
 import { RecentLog } from '../foundation/recent-log.ts';
 import { RecordVerifier } from '../foundation/records/verifier.ts';
-import { sealEarlierTokens } from '../foundation/store/access-tokens.ts';
 import { MetaStore } from '../foundation/store/meta.ts';
 import { RollbackGuard } from '../foundation/store/rollback-guard.ts';
 import { MIGRATIONS } from '../foundation/store/schema.ts';
 import { SeenDelegations } from '../foundation/store/seen-delegations.ts';
 import { Store } from '../foundation/store/store.ts';
-import { sealEarlierUrls } from '../foundation/store/webhooks.ts';
 import { VERSION } from '../foundation/version.ts';
 import type { LocalIdentity } from '../network/links/types.ts';
 import { PROXY_VARIABLES } from '../network/transport/tls/proxy.ts';
@@ -110,8 +108,6 @@ export async function openFoundation(
   const requests = new WorkUnderWay();
   life.defer(() => requests.idle());
   const secrets = new StoredSecrets(node.key.seed);
-  sealEarlierTokens(store, secrets);
-  sealEarlierUrls(store, secrets);
   store.reserveJournal();
   store.onDamage((row) =>
     log.error(

@@ -9,7 +9,6 @@ import { exportNotes, importNotes } from '../capabilities/notes/notes.ts';
 import { exportOrigins, importOrigins } from '../capabilities/origins/moving.ts';
 import { exportTunnels, importTunnels } from '../capabilities/tunnels/moving.ts';
 import { unixSeconds } from '../foundation/clock.ts';
-import { looksLikeAddress } from '../foundation/labels.ts';
 import { AccessRepository } from '../foundation/store/access.ts';
 import { AgentStore } from '../foundation/store/agents.ts';
 import { CardStore } from '../foundation/store/cards.ts';
@@ -104,7 +103,7 @@ export function buildMover(
     },
     labels: (aid) => c.addressBook.labels(aid),
     // An old label that looks like an address must not prevent the move.
-    setLabels: (aid, labels) => c.addressBook.label(aid, ...labels.filter((label) => !looksLikeAddress(label.trim()))),
+    setLabels: (aid, labels) => c.addressBook.label(aid, ...labels),
     countObjects: (aid) => {
       const card = cards.own(aid);
       const hasCard = card !== null && objects.get(aid, card.objectId) !== null;

@@ -56,7 +56,7 @@ function isThisMachine(host: string): boolean {
 
 function unproven(url: URL, why: string): SvcError {
   return new SvcError('daemon_unreachable', {
-    message: `The program at ${url.host} did not prove that it is the svcd for this token, so the token was not sent (${why}). Check the address and the token. To send it without a proof, such as to an older svcd: svc --send-token.`,
+    message: `The program at ${url.host} did not prove that it is the svcd for this token, so the token was not sent (${why}). Check the address and the token. To send it without a proof: svc --send-token.`,
     details: { base: url.origin, reason: UNPROVEN_REASON },
   });
 }
@@ -66,7 +66,7 @@ function keyOf(url: URL, { proofKey, dataDir = null }: DaemonSecrets): Uint8Arra
   if (proofKey !== undefined) return Buffer.from(proofKey, 'base64url');
   const info = dataDir === null ? null : readDaemonInfo(dataDir);
   const at = parseAddress(info?.api_addr ?? '');
-  if (info?.proof_key === undefined || at === null || !isAt(at, url)) return null;
+  if (info === null || at === null || !isAt(at, url)) return null;
   return Buffer.from(info.proof_key, 'base64url');
 }
 

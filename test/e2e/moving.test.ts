@@ -175,8 +175,8 @@ test('an invalid bundle changes nothing', async () => {
   const endpoints = { type: 1, name: '', payload_base64: '', ttl: 3600 };
   assert.equal(await refused({ records: { seq: 1, kept: [endpoints, endpoints] } }), '400 bad_file');
   assert.equal(await refused({ label: 'a\u0007b' }), '400 invalid_request');
-  // Older versions accepted such a label. It is left out.
-  const labeled = { ...bundle, label: 'rack/3', other_labels: ['mover'] };
+  assert.equal(await refused({ label: 'rack/3' }), '400 invalid_request');
+  const labeled = { ...bundle, label: 'mover' };
   assert.equal((await home.request('POST', '/agents/import', labeled)).status, 200);
   const { aliases } = await home.call<{ aliases: unknown }>('GET', '/node/address-book');
   assert.deepEqual(aliases, { [aid]: 'mover' });

@@ -35,7 +35,7 @@ export const FIELDS: Readonly<Record<string, readonly string[]>> = {
   'Callers of an agent': ['capabilities/access/callers 1'],
   'Requests for access': ['capabilities/access/requests 1'],
   'own: agents and requests of this node': [
-    'capabilities/address-book/address-book 2',
+    'capabilities/address-book/address-book 1',
     'capabilities/agents/heartbeats 1',
     'capabilities/agents/service-monitor 1',
     'capabilities/directory/discovery 1',

@@ -176,14 +176,8 @@ async function openAsk(
   const asked = requestText(ask.asked, MAX_ASKED_BYTES);
   const request = encodeAsk({ ...ask, asked, note: requestText(ask.note, MAX_ACCESS_NOTE_BYTES) });
   const options = { timeoutMs: OPEN_TIMEOUT_MS, first: { bytes: () => request }, ...(signal ? { signal } : {}) };
-  try {
-    const link = await links.open(local, remote, 'ask', options);
-    return link.on('error', () => {});
-  } catch (error) {
-    // An older node does not know the purpose. The refusal of the call is the answer then.
-    if (error instanceof SvcError && error.code === 'protocol_error') throw new SvcError('access_denied');
-    throw error;
-  }
+  const link = await links.open(local, remote, 'ask', options);
+  return link.on('error', () => {});
 }
 
 async function verdictOf(link: LinkStream, waitS: number, clock: Clock, signal?: AbortSignal): Promise<Verdict> {

@@ -20,7 +20,7 @@ import {
 } from '../../foundation/labels.ts';
 import { cleanPasted } from '../../foundation/pasted.ts';
 
-/** Invisible characters, except selectors after emoji. Stored labels may contain them. */
+/** Invisible characters, except selectors after emoji. */
 const SHAPELESS = /(?![\ufe0e\ufe0f])[\p{Default_Ignorable_Code_Point}\p{Cn}\p{Co}\p{Cs}\u2800]/u;
 /** Excludes text that a command line would read as an option or split. */
 const LABEL = /^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s-][^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]*$/u;
@@ -66,14 +66,8 @@ function full(message: string, limit: number): SvcError {
 class NewLabels {
   readonly aliases: Record<string, string> = {};
   readonly others: Record<string, string[]> = {};
-  readonly #before: ReadonlyMap<string, string>;
   readonly #agents = new Map<string, string>();
   readonly #all: { readonly path: string; readonly aid: Aid; readonly label: string }[] = [];
-
-  /** @param before the stored labels, which stay valid for their agents */
-  constructor(before: LabelBook) {
-    this.#before = new Map(labelsOf(before));
-  }
 
   get count(): number {
     return this.#agents.size;
@@ -110,26 +104,19 @@ class NewLabels {
   checkLooks(): void {
     const looks = new Looks(this.#all);
     for (const { path, aid, label } of this.#all) {
-      const like = this.#isKept(aid, label) ? undefined : looks.other(aid, label);
+      const like = looks.other(aid, label);
       if (like !== undefined)
         throw invalid(path, `"${label}" looks like "${like}", the label of another agent. Choose another label.`);
     }
   }
 
-  #isKept(aid: Aid, label: string): boolean {
-    return this.#before.get(label) === aid;
-  }
-
   #take(path: string, aid: Aid, label: string): void {
-    const isKept = this.#isKept(aid, label);
-    const isShapeless = !isKept && SHAPELESS.test(label);
-    if (label.length > MAX_ALIAS_CHARS || !LABEL.test(label) || isShapeless || isAid(label))
+    if (label.length > MAX_ALIAS_CHARS || !LABEL.test(label) || SHAPELESS.test(label) || isAid(label))
       throw invalid(path, `"${label}" is not a valid label.`);
-    if (!isKept && looksLikeAddress(label.trim()))
+    if (looksLikeAddress(label.trim()))
       throw invalid(path, `"${label}" looks like an AID, a key, a host or a path. Choose another label.`);
     const folded = foldLabel(label);
-    // Earlier versions distinguished labels by their encoding.
-    if (this.#agents.has(folded) && !isKept)
+    if (this.#agents.has(folded))
       throw invalid(path, `The label "${label}" is used for two agents. Choose another label for one agent.`);
     this.#agents.set(folded, aid);
     this.#all.push({ path, aid, label });
@@ -182,13 +169,13 @@ export class AddressBook {
 
   /**
    * Replaces the whole document. Without `other_labels`, agents that still have a label keep their further labels:
-   * older clients do not know them. Returns the document with AIDs in canonical form.
+   * not every client knows them. Returns the document with AIDs in canonical form.
    * @throws SvcError `bad_aid`, `quota_exceeded`, `invalid_request` if a label is malformed, used for two AIDs, or looks like
    *   the label of another AID
    */
   replace(document: AddressBookDocument): AddressBookDocument {
     const before = this.get();
-    const labels = new NewLabels(before);
+    const labels = new NewLabels();
     for (const [aid, label] of Object.entries(document.aliases)) labels.addFirst(aid, label);
     const kept = Object.entries(before.other_labels ?? {}).filter(([aid]) => Object.hasOwn(labels.aliases, aid));
     for (const [aid, others] of document.other_labels === undefined ? kept : Object.entries(document.other_labels))

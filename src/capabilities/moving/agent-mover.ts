@@ -145,19 +145,7 @@ export class AgentMover {
   async import(document: AgentDocument) {
     const { registry, parts } = this.#deps;
     const aid = aidAt('/aid', document.aid);
-    const {
-      access,
-      tunnels,
-      origins = [],
-      evidence = false,
-      card,
-      notes,
-      chat,
-      rooms,
-      records,
-      label,
-      other_labels,
-    } = document;
+    const { access, tunnels, origins, evidence, card, notes, chat, rooms, records, label, other_labels } = document;
     let refused: PortsTaken = { tunnels: [], origins: [] };
     const keepTunnels = parts.importTunnels(aid, tunnels);
     const keepOrigins = parts.importOrigins(aid, origins);

@@ -393,7 +393,6 @@ export function exportNotes(deps: NotesMovingParts, aid: Aid): NotesPart {
     sent_at: note.sentAt,
   }));
   return {
-    ...(queued.length === 0 ? {} : { queued }),
     keys: deps.exportSecrets(aid).map((key) => ({ private_key_hex: key.privateKeyHex, created_at: key.createdAt })),
     waiting: store.all(aid).map((note) => ({
       message_id: toHex(note.messageId),
@@ -405,6 +404,7 @@ export function exportNotes(deps: NotesMovingParts, aid: Aid): NotesPart {
       digest_hex: toHex(note.digest),
       token_hex: toHex(note.token),
     })),
+    queued,
     seen: store.seenOf(aid, MAX_MOVED_SEEN).map(({ messageId, until }) => ({ id: toHex(messageId), until })),
   };
 }
@@ -430,7 +430,7 @@ export function importNotes(deps: NotesMovingParts, aid: Aid, part: NotesPart, n
       token: hexBytes(one.token_hex),
     };
   });
-  const queued = (part.queued ?? []).map((one, i): NewQueuedNote => {
+  const queued = part.queued.map((one, i): NewQueuedNote => {
     const path = `/notes/queued/${i}`;
     const recipient = aidAt(`${path}/recipient`, one.recipient);
     const body = base64At(`${path}/body_base64`, one.body_base64, MAX_NOTE_BODY_BYTES);

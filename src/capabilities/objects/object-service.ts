@@ -3,19 +3,17 @@ import { existsSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { Clock } from '../../foundation/clock.ts';
-import { SingleFlight } from '../../foundation/concurrency.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { safeName } from '../../foundation/file-name.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
-import { PrefixHash } from '../../foundation/prefix-hashes.ts';
 import type { ObjectRepository, ObjectRow } from '../../foundation/store/objects.ts';
 import { BlobStore, type Incoming } from './blob-store.ts';
 import type { Draft } from './drafts.ts';
 import { FilesRoot } from './files-root.ts';
-import { fingerprintOf, hashFile, hashInto, isRacy } from './fingerprint.ts';
+import { fingerprintOf, hashFile, isRacy } from './fingerprint.ts';
 import { type ObjectQuota, QuotaLedger } from './quota.ts';
 import { type OpenedFile, RegisteredFiles } from './registered-files.ts';
 import { type ObjectInfo, type ObjectSource, objectUrl } from './types.ts';
@@ -57,8 +55,6 @@ export class ObjectService implements Component {
   readonly #stored = new Listeners<[Aid, string]>();
   /** Files below files_root that are being hashed. */
   readonly #hashing = new Set<HashedPart>();
-  /** Prefix hashes that are computed for objects of earlier versions. */
-  readonly #prefixing = new SingleFlight<Buffer>();
   #filesRoot: string;
   #files: ObjectFiles | null = null;
 
@@ -218,7 +214,6 @@ export class ObjectService implements Component {
     const known = this.#repository.get(aid, objectId);
     // Stored bytes are preferred to a file that other programs can change.
     if (known !== null && known.path === null) {
-      this.#repository.setPrefixes(objectId, prefixes);
       draft?.finish(prefixes);
       return { ...infoOf(known), isNew: false };
     }
@@ -248,21 +243,12 @@ export class ObjectService implements Component {
 
   /**
    * The prefix hashes of an object of an agent, see `PrefixHash.list`.
-   * @throws SvcError `not_found`, `gone`, also if its file changes while it is hashed
+   * @throws SvcError `not_found`
    */
-  async prefixes(aid: Aid, objectId: string): Promise<Buffer> {
-    const known = this.#repository.prefixes(objectId);
-    return known ?? (await this.#prefixing.run(`${aid} ${objectId}`, () => this.#hashPrefixes(aid, objectId)));
-  }
-
-  async #hashPrefixes(aid: Aid, objectId: string): Promise<Buffer> {
-    await using handle = (await this.open(aid, objectId)).handle;
-    const hash = new PrefixHash();
-    await hashInto(hash, handle);
-    if (hash.digest() !== objectId) throw new SvcError('gone');
-    const list = hash.list();
-    this.#repository.setPrefixes(objectId, list);
-    return list;
+  prefixes(aid: Aid, objectId: string): Buffer {
+    const hashes = this.#repository.get(aid, objectId) === null ? null : this.#repository.prefixes(objectId);
+    if (hashes === null) throw noSuchObject(objectId);
+    return hashes;
   }
 
   /** An object of a local agent, or null. */

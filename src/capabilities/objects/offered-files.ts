@@ -110,7 +110,7 @@ export class OfferedFiles {
     if (objectId === null && draft !== undefined) return draft.open(part, tag, id);
     if (objectId === null) throw new SvcError('not_found');
     if (part === 'file') return { ...(await this.#objects.open(aid, objectId)), tag };
-    const hashes = await this.#objects.prefixes(aid, objectId);
+    const hashes = this.#objects.prefixes(aid, objectId);
     return { tag, name: id, size: hashes.length, handle: memoryBytes(hashes), isIntact: async () => true };
   }
 }

@@ -224,7 +224,7 @@ export class WebhookUrls implements Component {
     const { called, caller } = link;
     const standing = store.find(called, caller);
     if (standing !== null) {
-      store.renew(standing.id, sha256Hex(this.#tokenOf(standing.id)), clock.now());
+      store.renew(standing.id, clock.now());
       return standing;
     }
     const holder = pairHolder(link, isNamed(called, caller));

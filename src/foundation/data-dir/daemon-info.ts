@@ -24,8 +24,8 @@ export interface DaemonInfo {
   /** ISO 8601 UTC. */
   readonly started_at: string;
   readonly version: string;
-  /** Key with which the API proves its identity, base64url; see daemon-proof.ts. Absent in older versions. */
-  readonly proof_key?: string;
+  /** Key with which the API proves its identity, base64url; see daemon-proof.ts. */
+  readonly proof_key: string;
   /** Of a node without an API. */
   readonly mcp?: SharedMcp;
 }
@@ -56,7 +56,7 @@ function isDaemonInfo(value: unknown): value is DaemonInfo {
     (api_addr === null || typeof api_addr === 'string') &&
     typeof started_at === 'string' &&
     typeof version === 'string' &&
-    (proof_key === undefined || typeof proof_key === 'string') &&
+    typeof proof_key === 'string' &&
     (mcp === undefined || (isObject(mcp) && typeof mcp['addr'] === 'string' && typeof mcp['token'] === 'string'))
   );
 }

@@ -26,7 +26,7 @@ export class DataDir {
   readonly #lock: Lock;
   readonly #info: DaemonInfo;
 
-  private constructor(path: string, lock: Lock, info: DaemonInfo) {
+  private constructor(path: string, lock: Lock, info: Omit<DaemonInfo, 'proof_key'>) {
     this.path = path;
     this.#lock = lock;
     this.proofKey = randomBytes(PROOF_KEY_BYTES);

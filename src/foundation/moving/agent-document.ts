@@ -56,8 +56,7 @@ import {
   REMOVAL_TOKEN_BYTES,
 } from '../records/types.ts';
 
-/** The version that is written. Version 1 can also be read. */
-export const DOCUMENT_VERSION = 2;
+export const DOCUMENT_VERSION = 1;
 /**
  * Largest document, bytes. An agent at all its limits has about 110 MiB: notes 33 (a full mailbox of 24 in base64, and
  * notes returned but not acknowledged), note IDs 10, queued chat entries 16, chat logs 16, contacts 10, groups 22.
@@ -187,17 +186,15 @@ export const NotesPart = part({
     }),
     { maxItems: MAX_MOVED_NOTES },
   ),
-  queued: Type.Optional(
-    Type.Array(
-      part({
-        recipient: AidText,
-        msg_type: Type.Integer({ minimum: 0, maximum: MAX_NOTE_TYPE }),
-        body_base64: Blob,
-        nonce_hex: hex(REMOVAL_TOKEN_BYTES),
-        sent_at: Time,
-      }),
-      { maxItems: MAX_QUEUED_NOTES, description: 'Notes in the outbox.' },
-    ),
+  queued: Type.Array(
+    part({
+      recipient: AidText,
+      msg_type: Type.Integer({ minimum: 0, maximum: MAX_NOTE_TYPE }),
+      body_base64: Blob,
+      nonce_hex: hex(REMOVAL_TOKEN_BYTES),
+      sent_at: Time,
+    }),
+    { maxItems: MAX_QUEUED_NOTES, description: 'Notes in the outbox.' },
   ),
   seen: Type.Array(part({ id: hex(MESSAGE_ID_BYTES), until: Time }), {
     maxItems: MAX_MOVED_SEEN,
@@ -272,16 +269,14 @@ export const GroupsPart = part({
 });
 
 export const AgentDocument = part({
-  svcd_agent: Type.Union([Type.Literal(1), Type.Literal(DOCUMENT_VERSION)], {
-    description: 'Format version. Version 1 lacks some members.',
-  }),
+  svcd_agent: Type.Literal(DOCUMENT_VERSION, { description: 'Format version.' }),
   svcd_version: Type.String({ maxLength: MAX_VERSION_CHARS, description: 'Version of the daemon that wrote it.' }),
   exported_at: Time,
   aid: AidText,
   operational_private_key_hex: Type.String({ maxLength: MAX_KEY_CHARS }),
   delegation_proof_hex: Type.String({ maxLength: MAX_PROOF_CHARS }),
   service_tcp: Type.String({ maxLength: MAX_SERVICE_ADDRESS_CHARS }),
-  evidence: Type.Optional(Type.Boolean({ description: 'Its calls carry evidence.' })),
+  evidence: Type.Boolean({ description: 'Its calls carry evidence.' }),
   card: Type.Optional(Type.String({ maxLength: MAX_CARD_BYTES, description: 'Its signed card, canonical JSON.' })),
   label: Type.Optional(Label),
   other_labels: Type.Optional(
@@ -290,7 +285,7 @@ export const AgentDocument = part({
   records: RecordsPart,
   access: Type.Optional(AccessPart),
   tunnels: TunnelsPart,
-  origins: Type.Optional(OriginsPart),
+  origins: OriginsPart,
   notes: NotesPart,
   chat: ChatPart,
   rooms: GroupsPart,

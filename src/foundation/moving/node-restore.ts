@@ -37,7 +37,7 @@ import {
 } from '../files.ts';
 import { keyFileName, NODE_KEY } from '../keys/key-store.ts';
 import { MIGRATIONS } from '../store/schema.ts';
-import { runMigrations, Store } from '../store/store.ts';
+import { Store } from '../store/store.ts';
 import type { ByteSource } from './byte-reader.ts';
 import { type Manifest, readArchive } from './node-archive.ts';
 
@@ -183,7 +183,7 @@ function checkSchema(file: string): void {
     const version = Number(given.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0);
     // A newer version is rejected when the database is opened.
     if (version > MIGRATIONS.length) return;
-    runMigrations(own, MIGRATIONS.slice(0, version));
+    for (const step of MIGRATIONS.slice(0, version)) own.exec(step);
     if (!isDeepStrictEqual(schemaOf(given), schemaOf(own)))
       throw new SvcError('bad_file', {
         message: 'The database of the backup was not written by svcd. Nothing was changed. Use another backup.',

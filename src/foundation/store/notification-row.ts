@@ -33,10 +33,9 @@ export function sealHeaders(headers: readonly string[], secrets: StoredSecrets):
   return Buffer.from(secrets.seal(HEADERS, JSON.stringify(headers))).toString('base64url');
 }
 
-/** The headers of a row, also of earlier versions; none if another node sealed them. */
+/** The headers of a row; none if another node sealed them. */
 function headersOf(text: string, secrets: StoredSecrets): readonly string[] {
-  const json = text.startsWith('[') ? text : (secrets.open(HEADERS, Buffer.from(text, 'base64url')) ?? '[]');
-  const list: unknown = JSON.parse(json);
+  const list: unknown = JSON.parse(secrets.open(HEADERS, Buffer.from(text, 'base64url')) ?? '[]');
   if (!Array.isArray(list)) throw new TypeError('column headers has no list');
   return list.map(String);
 }

@@ -67,7 +67,7 @@ export class ObjectRepository {
    */
   put({ aid, objectId, name, size, createdAt, path, fingerprint, hashedAt }: ObjectRow, prefixes: Buffer): void {
     this.#store.transaction(() => {
-      this.setPrefixes(objectId, prefixes);
+      this.#store.run`INSERT OR IGNORE INTO object_prefixes (object_id, hashes) VALUES (${objectId}, ${prefixes})`;
       this.#store.run`
         INSERT INTO objects (aid, object_id, name, size, created_at, path, fingerprint, hashed_at)
         VALUES (${aid}, ${objectId}, ${name}, ${size}, ${createdAt}, ${path}, ${fingerprint}, ${hashedAt})
@@ -76,10 +76,6 @@ export class ObjectRepository {
       // All agents share one file of stored bytes.
       if (path === null) this.setFingerprint({ objectId, path }, fingerprint, hashedAt);
     });
-  }
-
-  setPrefixes(objectId: string, prefixes: Buffer): void {
-    this.#store.run`INSERT OR IGNORE INTO object_prefixes (object_id, hashes) VALUES (${objectId}, ${prefixes})`;
   }
 
   /** Records that a file was hashed again and did not change. */

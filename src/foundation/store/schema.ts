@@ -58,7 +58,11 @@ const ACCESS = `
     subject TEXT PRIMARY KEY,
     policy  TEXT NOT NULL CHECK (policy IN ('public', 'deny')),
     -- One salt for all secrets of a subject: a guess costs one derivation, however many secrets there are.
-    salt    BLOB NOT NULL
+    salt    BLOB NOT NULL,
+    -- 1: callers without an entry ask the owner. The policy is "deny" then.
+    asks    INTEGER NOT NULL DEFAULT 0,
+    -- The default that returns when the temporary service of the agent ends. NULL: the default is permanent.
+    policy_before TEXT
   ) STRICT, WITHOUT ROWID;
 
   CREATE TABLE access_entries (
@@ -71,6 +75,8 @@ const ACCESS = `
     -- Milliseconds since the Unix epoch.
     created_at  INTEGER NOT NULL,
     expires_at  INTEGER,
+    -- JSON: the MCP tools that an entry is limited to. NULL: no limit.
+    tools       TEXT,
     CHECK ((aid IS NULL) <> (secret_hash IS NULL)),
     CHECK (list = 'allow' OR aid IS NOT NULL)
   ) STRICT, WITHOUT ROWID;
@@ -120,12 +126,11 @@ const PUBLICATIONS = `
     aid TEXT PRIMARY KEY,
     seq INTEGER NOT NULL DEFAULT 0,
     claim INTEGER NOT NULL,
-    state TEXT NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'lapsed', 'held')),
+    state TEXT NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'held')),
     due_at INTEGER,
     failures INTEGER NOT NULL DEFAULT 0
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX publishers_due ON publishers (claim, due_at) WHERE due_at IS NOT NULL;
-  CREATE INDEX publishers_lapsed ON publishers (aid) WHERE state = 'lapsed';
 
   CREATE TABLE publications (
     aid TEXT NOT NULL REFERENCES publishers (aid) ON DELETE CASCADE,
@@ -165,26 +170,26 @@ const DELEGATIONS = `
   ) STRICT, WITHOUT ROWID;
 `;
 
-/** Tunnels that are reopened after a restart. The access token is stored because no user is present then. */
+/** Tunnels that are reopened after a restart. The sealed access token is stored because no user is present then. */
 const TUNNELS = `
   CREATE TABLE tunnels (
     id TEXT PRIMARY KEY,
     local_aid TEXT NOT NULL,
     remote_aid TEXT NOT NULL,
-    access_token TEXT,
+    sealed_token BLOB,
     local_port INTEGER NOT NULL UNIQUE,
     idle_timeout_s INTEGER NOT NULL,
     disable_relay INTEGER NOT NULL
   ) STRICT;
 `;
 
-/** Local addresses of remote agents. The access token is stored because no user is present after a restart. */
+/** Local addresses of remote agents. The sealed access token is stored because no user is present after a restart. */
 const ORIGINS = `
   CREATE TABLE origins (
     id TEXT PRIMARY KEY,
     local_aid TEXT NOT NULL,
     remote_aid TEXT NOT NULL,
-    access_token TEXT,
+    sealed_token BLOB,
     port INTEGER NOT NULL UNIQUE,
     opened_at INTEGER NOT NULL,
     UNIQUE (local_aid, remote_aid)
@@ -544,6 +549,17 @@ const OBJECTS = `
   ) STRICT, WITHOUT ROWID;
 
   CREATE INDEX objects_id ON objects (object_id, aid);
+  CREATE INDEX objects_path ON objects (aid, path) WHERE path IS NOT NULL;
+
+  -- Hashes of the prefixes of an object.
+  CREATE TABLE object_prefixes (
+    object_id TEXT PRIMARY KEY,
+    hashes BLOB NOT NULL
+  ) STRICT;
+  CREATE TRIGGER object_prefixes_left AFTER DELETE ON objects BEGIN
+    DELETE FROM object_prefixes WHERE object_id = old.object_id
+      AND NOT EXISTS (SELECT 1 FROM objects WHERE object_id = old.object_id);
+  END;
 
   CREATE TABLE object_holders (
     object_id TEXT NOT NULL,
@@ -582,6 +598,7 @@ const FILE_OFFERS = `
     id TEXT NOT NULL,
     peer TEXT NOT NULL,
     outgoing INTEGER NOT NULL,
+    -- Empty until the file is hashed.
     object_id TEXT NOT NULL,
     size INTEGER NOT NULL,
     name TEXT NOT NULL,
@@ -594,6 +611,10 @@ const FILE_OFFERS = `
     temporary INTEGER NOT NULL,
     tell_at INTEGER,
     attempts INTEGER NOT NULL DEFAULT 0,
+    -- The client that made the offer has received the result.
+    heard INTEGER NOT NULL DEFAULT 1,
+    -- Why the offer ended, if its file could not be read.
+    problem TEXT,
     PRIMARY KEY (aid, id)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX file_offers_open ON file_offers (aid, outgoing, peer, object_id) WHERE state = 'open';
@@ -625,12 +646,17 @@ const CARDS = `
   CREATE INDEX seen_cards_by_time ON seen_cards (seen_at);
 `;
 
-/** Webhooks of local programs, and webhook URLs that are reserved for others. Times are Unix milliseconds. */
+/**
+ * Webhooks of local programs, and webhook URLs that are reserved for others. URLs and tokens are secrets: they are stored
+ * sealed, or as a hash. Times are Unix milliseconds.
+ */
 const PUSH = `
   CREATE TABLE webhooks (
     name TEXT PRIMARY KEY,
     origin_id TEXT NOT NULL REFERENCES origins (id) ON DELETE CASCADE,
+    -- A key that follows from the URL.
     url TEXT NOT NULL,
+    sealed_url BLOB NOT NULL,
     -- Task and configuration, if known; registered once for each.
     purpose TEXT,
     registered_at INTEGER NOT NULL,
@@ -659,7 +685,7 @@ const PUSH = `
     id TEXT PRIMARY KEY,
     called TEXT NOT NULL REFERENCES agents (aid) ON DELETE CASCADE,
     caller TEXT NOT NULL,
-    token TEXT NOT NULL UNIQUE,
+    token_hash TEXT NOT NULL UNIQUE,
     opened_at INTEGER NOT NULL,
     renewed_at INTEGER NOT NULL,
     -- Where the caller came from when it was opened: webhook URLs are counted by source.
@@ -703,6 +729,8 @@ const HUB = `
     failures INTEGER NOT NULL DEFAULT 0,
     -- Tools that exceeded a limit.
     skipped INTEGER NOT NULL DEFAULT 0,
+    -- The first list with tools, which was accepted because the owner trusts the agent.
+    trusted_at INTEGER,
     UNIQUE (local_aid, aid)
   ) STRICT;
 
@@ -730,12 +758,26 @@ const HUB = `
   CREATE INDEX hub_tools_offered ON hub_tools (offered_hash, source, present, refused_hash)
     WHERE offered_hash IS NOT NULL;
 
+  -- Decisions about definitions of tools, which outlive the tools.
+  CREATE TABLE hub_decisions (
+    local_aid TEXT NOT NULL,
+    aid TEXT NOT NULL,
+    -- SHA-256 of the definition.
+    hash BLOB NOT NULL,
+    accepted INTEGER NOT NULL,
+    PRIMARY KEY (local_aid, aid, hash)
+  ) STRICT, WITHOUT ROWID;
+
   CREATE TRIGGER agents_hub AFTER DELETE ON agents BEGIN
     DELETE FROM hub_sources WHERE local_aid = OLD.aid;
+    DELETE FROM hub_decisions WHERE local_aid = OLD.aid;
   END;
 `;
 
-/** Programs that are started when something arrives, and their deliveries. Times are Unix milliseconds. */
+/**
+ * Programs that are started when something arrives, and their deliveries, which are limited by source and network.
+ * Times are Unix milliseconds.
+ */
 const HOOKS = `
   CREATE TABLE hooks (
     id TEXT PRIMARY KEY,
@@ -765,6 +807,9 @@ const HOOKS = `
     ref TEXT NOT NULL,
     peer TEXT NOT NULL,
     known INTEGER NOT NULL,
+    -- Where the stranger that sent the item came from; empty for known senders.
+    source TEXT NOT NULL,
+    network TEXT NOT NULL,
     conversation TEXT NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('waiting', 'running', 'done', 'gone', 'dead')),
     at INTEGER NOT NULL,
@@ -780,15 +825,14 @@ const HOOKS = `
   ) STRICT;
   CREATE INDEX hook_deliveries_open ON hook_deliveries (hook, conversation, id) WHERE state IN ('waiting', 'running');
   CREATE INDEX hook_deliveries_by_state ON hook_deliveries (hook, state, known, id);
+  CREATE INDEX hook_deliveries_waiting ON hook_deliveries (hook, known, network, source, peer) WHERE state = 'waiting';
 `;
 
-/** Callers that wait for a decision of the owner, or that may make one exchange. Times are Unix milliseconds. */
+/**
+ * Callers that wait for a decision of the owner, or that may make one exchange. A request belongs to its text: a caller
+ * can have one that waits, and several that were allowed once. Times are Unix milliseconds.
+ */
 const ACCESS_REQUESTS = `
-  -- 1: callers without an entry ask the owner. The policy is "deny" then.
-  ALTER TABLE access_subjects ADD COLUMN asks INTEGER NOT NULL DEFAULT 0;
-  -- JSON: the MCP tools that an entry is limited to. NULL: no limit.
-  ALTER TABLE access_entries ADD COLUMN tools TEXT;
-
   CREATE TABLE access_requests (
     id TEXT PRIMARY KEY,
     called TEXT NOT NULL REFERENCES agents (aid) ON DELETE CASCADE,
@@ -804,14 +848,15 @@ const ACCESS_REQUESTS = `
     first_at INTEGER NOT NULL,
     last_at INTEGER NOT NULL,
     count INTEGER NOT NULL,
-    -- 1: the owner allowed one exchange, which has not begun.
+    -- 1: the owner allowed one exchange with this method and path, which has not begun.
     once INTEGER NOT NULL DEFAULT 0,
     -- JSON: the MCP tools of that exchange. NULL: no limit.
     tools TEXT,
-    expires_at INTEGER NOT NULL,
-    UNIQUE (called, caller, kind)
+    expires_at INTEGER NOT NULL
   ) STRICT;
   CREATE INDEX access_requests_by_end ON access_requests (expires_at);
+  CREATE INDEX access_requests_by_caller ON access_requests (called, caller, kind);
+  CREATE UNIQUE INDEX access_requests_pending ON access_requests (called, caller, kind) WHERE once = 0;
 `;
 
 /** Services that start on demand. */
@@ -827,12 +872,6 @@ const ON_DEMAND = `
   ) STRICT;
 `;
 
-/** Defaults of access lists that temporary services changed. */
-const TEMPORARY_DEFAULTS = `
-  -- The default that returns when the temporary service of the agent ends. NULL: the default is permanent.
-  ALTER TABLE access_subjects ADD COLUMN policy_before TEXT;
-`;
-
 /** Callers that only the service of an agent that is bound now allows. */
 const SERVICE_CALLERS = `
   CREATE TABLE service_callers (
@@ -846,64 +885,6 @@ const SERVICE_CALLERS = `
     created_at INTEGER NOT NULL,
     UNIQUE (subject, service, aid)
   ) STRICT, WITHOUT ROWID;
-`;
-
-/** Decisions about definitions of tools, which outlive the tools. */
-const HUB_DECISIONS = `
-  CREATE TABLE hub_decisions (
-    local_aid TEXT NOT NULL,
-    aid TEXT NOT NULL,
-    -- SHA-256 of the definition.
-    hash BLOB NOT NULL,
-    accepted INTEGER NOT NULL,
-    PRIMARY KEY (local_aid, aid, hash)
-  ) STRICT, WITHOUT ROWID;
-  CREATE TRIGGER agents_hub_decisions AFTER DELETE ON agents BEGIN
-    DELETE FROM hub_decisions WHERE local_aid = OLD.aid;
-  END;
-  INSERT OR IGNORE INTO hub_decisions (local_aid, aid, hash, accepted)
-    SELECT s.local_aid, s.aid, unhex(t.accepted_hash), 1 FROM hub_tools t JOIN hub_sources s ON s.id = t.source
-    WHERE t.accepted_hash IS NOT NULL;
-  INSERT OR IGNORE INTO hub_decisions (local_aid, aid, hash, accepted)
-    SELECT s.local_aid, s.aid, unhex(t.refused_hash), 0 FROM hub_tools t JOIN hub_sources s ON s.id = t.source
-    WHERE t.refused_hash IS NOT NULL;
-
-  -- Unix milliseconds of the first list with tools, which was accepted because the owner trusts the agent.
-  ALTER TABLE hub_sources ADD COLUMN trusted_at INTEGER;
-  UPDATE hub_sources SET trusted_at = coalesce(listed_at, 0)
-    WHERE origin <> 'found' AND id IN (SELECT source FROM hub_tools WHERE accepted_hash IS NOT NULL);
-`;
-
-const NO_LAPSED_AGENTS = `
-  UPDATE publishers SET state = 'active', due_at = 0 WHERE state = 'lapsed';
-  DROP INDEX publishers_lapsed;
-`;
-
-const HEARD_OFFERS = `
-  -- The client that made the offer has received the result.
-  ALTER TABLE file_offers ADD COLUMN heard INTEGER NOT NULL DEFAULT 1;
-`;
-
-/** Deliveries are limited by source and network, as everything that strangers can fill. */
-const HOOK_SOURCES = `
-  -- Where the stranger that sent the item came from; empty for known senders.
-  ALTER TABLE hook_deliveries ADD COLUMN source TEXT NOT NULL DEFAULT '';
-  ALTER TABLE hook_deliveries ADD COLUMN network TEXT NOT NULL DEFAULT '';
-  UPDATE hook_deliveries SET source = peer, network = 'unknown' WHERE known = 0;
-  CREATE INDEX hook_deliveries_waiting ON hook_deliveries (hook, known, network, source, peer) WHERE state = 'waiting';
-`;
-
-/**
- * Access tokens are sealed, see access-tokens.ts: `access_token` is empty in new rows. Tokens in webhook URLs are stored as
- * SHA-256. `earlier_hash`: a token that cannot be made again, but is in the hands of servers.
- */
-const SECRETS = `
-  ALTER TABLE tunnels ADD COLUMN sealed_token BLOB;
-  ALTER TABLE origins ADD COLUMN sealed_token BLOB;
-  ALTER TABLE push_boxes RENAME COLUMN token TO token_hash;
-  ALTER TABLE push_boxes ADD COLUMN earlier_hash TEXT;
-  UPDATE push_boxes SET token_hash = sha256_hex(token_hash);
-  CREATE INDEX push_boxes_by_earlier_hash ON push_boxes (earlier_hash) WHERE earlier_hash IS NOT NULL;
 `;
 
 /** Requests whose response no client has received: the same request continues with their effect. */
@@ -922,56 +903,6 @@ const UNHEARD = `
   END;
 `;
 
-/** Files that are offered before they are hashed: their `object_id` is empty until then. */
-const EARLY_OFFERS = `
-  -- Why the offer ended, if its file could not be read.
-  ALTER TABLE file_offers ADD COLUMN problem TEXT;
-
-  CREATE INDEX objects_path ON objects (aid, path) WHERE path IS NOT NULL;
-  CREATE TABLE object_prefixes (
-    object_id TEXT PRIMARY KEY,
-    hashes BLOB NOT NULL
-  ) STRICT;
-  CREATE TRIGGER object_prefixes_left AFTER DELETE ON objects BEGIN
-    DELETE FROM object_prefixes WHERE object_id = old.object_id
-      AND NOT EXISTS (SELECT 1 FROM objects WHERE object_id = old.object_id);
-  END;
-`;
-
-/** A request belongs to its text: a caller can have one that waits, and several that were allowed once. */
-const ACCESS_TEXTS = `
-  CREATE TABLE access_texts (
-    id TEXT PRIMARY KEY,
-    called TEXT NOT NULL REFERENCES agents (aid) ON DELETE CASCADE,
-    caller TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    asked TEXT NOT NULL,
-    tool TEXT,
-    note TEXT NOT NULL,
-    node TEXT NOT NULL,
-    source TEXT,
-    first_at INTEGER NOT NULL,
-    last_at INTEGER NOT NULL,
-    count INTEGER NOT NULL,
-    -- 1: the owner allowed one exchange with this method and path, which has not begun.
-    once INTEGER NOT NULL DEFAULT 0,
-    tools TEXT,
-    expires_at INTEGER NOT NULL
-  ) STRICT;
-  INSERT INTO access_texts SELECT id, called, caller, kind, asked, tool, note, node, source, first_at, last_at, count,
-    once, tools, expires_at FROM access_requests;
-  DROP TABLE access_requests;
-  ALTER TABLE access_texts RENAME TO access_requests;
-  CREATE INDEX access_requests_by_end ON access_requests (expires_at);
-  CREATE INDEX access_requests_by_caller ON access_requests (called, caller, kind);
-  CREATE UNIQUE INDEX access_requests_pending ON access_requests (called, caller, kind) WHERE once = 0;
-`;
-
-/** URLs of webhooks may contain secrets: `url` is a key that follows from the URL; sealed_url is null for earlier rows. */
-const SEALED_WEBHOOKS = `
-  ALTER TABLE webhooks ADD COLUMN sealed_url BLOB;
-`;
-
 /** The SQL of each schema version, in order. Released versions never change; new ones are appended. */
 export const MIGRATIONS: readonly string[] = [
   [
@@ -980,6 +911,8 @@ export const MIGRATIONS: readonly string[] = [
     RETIRED_KEYS,
     ACCESS,
     ACCESS_OF_AGENTS,
+    ACCESS_REQUESTS,
+    SERVICE_CALLERS,
     AUDIT,
     PUBLICATIONS,
     DELEGATIONS,
@@ -996,20 +929,9 @@ export const MIGRATIONS: readonly string[] = [
     FILE_OFFERS,
     CARDS,
     PUSH,
+    HUB,
+    HOOKS,
+    ON_DEMAND,
+    UNHEARD,
   ].join(''),
-  HUB,
-  HOOKS,
-  ACCESS_REQUESTS,
-  ON_DEMAND,
-  TEMPORARY_DEFAULTS,
-  NO_LAPSED_AGENTS,
-  HEARD_OFFERS,
-  HOOK_SOURCES,
-  SECRETS,
-  SERVICE_CALLERS,
-  UNHEARD,
-  HUB_DECISIONS,
-  EARLY_OFFERS,
-  ACCESS_TEXTS,
-  SEALED_WEBHOOKS,
 ];

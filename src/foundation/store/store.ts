@@ -131,22 +131,10 @@ export class Store {
       });
     }
     if (current === migrations.length) return;
-    this.erase(() => {
-      runMigrations(this.#db, migrations.slice(current));
+    this.transaction(() => {
+      for (const step of migrations.slice(current)) this.#db.exec(step);
       this.#db.exec(`PRAGMA user_version = ${migrations.length}`);
     });
-  }
-
-  /** Runs `work` in a transaction. Content that it deletes or replaces is overwritten on disk. @throws as `transaction` */
-  erase<T>(work: () => T): T {
-    this.#db.exec('PRAGMA secure_delete = ON');
-    try {
-      return this.transaction(work);
-    } finally {
-      this.#db.exec('PRAGMA secure_delete = OFF');
-      // The journal has copies of changed pages. If another process reads the database, they are overwritten later.
-      if (this.#journal === null) this.#db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
-    }
   }
 
   /** @throws SvcError `not_writable` if a write outside a transaction finds the disk full */
@@ -361,12 +349,6 @@ function toSvcError(error: unknown, file?: string): SvcError | undefined {
   if (DISK_CODES.has(code)) return notWritable(name, error, file === undefined ? undefined : describeOpenError(file));
   if (!DAMAGE_CODES.has(code)) return undefined;
   return new SvcError('store_corrupt', { message: `${name} is damaged. Restore a backup.`, cause: error });
-}
-
-/** Runs steps of a schema. Some replace secrets by their hash. */
-export function runMigrations(database: DatabaseSync, steps: readonly string[]): void {
-  database.function('sha256_hex', { deterministic: true }, (text) => sha256Hex(String(text)));
-  for (const step of steps) database.exec(step);
 }
 
 /** The hash that a table stores instead of a secret. */

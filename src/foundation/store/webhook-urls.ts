@@ -51,12 +51,8 @@ export class WebhookUrlStore {
       VALUES (${id}, ${called}, ${caller}, ${tokenHash}, ${openedAt}, ${openedAt}, ${node}, ${source})`;
   }
 
-  /** The token before a change keeps working: servers use it for webhooks that they know. */
-  renew(id: string, tokenHash: string, now: number): void {
-    this.#store.run`
-      UPDATE push_boxes SET renewed_at = ${now}, token_hash = ${tokenHash},
-        earlier_hash = iif(token_hash = ${tokenHash}, earlier_hash, token_hash)
-      WHERE id = ${id}`;
+  renew(id: string, now: number): void {
+    this.#store.run`UPDATE push_boxes SET renewed_at = ${now} WHERE id = ${id}`;
   }
 
   get(id: string): WebhookUrlRow | null {
@@ -69,8 +65,7 @@ export class WebhookUrlStore {
 
   /** Compares hashes, so its duration reveals nothing about the token. */
   byToken(token: string): WebhookUrlRow | null {
-    const hash = sha256Hex(token);
-    return oneOf(this.#store.one`SELECT * FROM push_boxes WHERE token_hash = ${hash} OR earlier_hash = ${hash}`);
+    return oneOf(this.#store.one`SELECT * FROM push_boxes WHERE token_hash = ${sha256Hex(token)}`);
   }
 
   /** All webhook URLs, oldest first, with the number of pending notifications. */

@@ -10,7 +10,7 @@ import {
   type WaitingSum,
   waitingOf,
 } from './notification-row.ts';
-import { aidFromRow, blobOf, integerOf, orNull, textOf } from './row.ts';
+import { aidFromRow, blobOf, integerOf, textOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
 const URL_KEY_BYTES = 32;
@@ -30,22 +30,7 @@ function urlKey(secrets: StoredSecrets, url: string): string {
 
 /** The URL of a row; null if another node sealed it. */
 function urlOf(row: Row, secrets: StoredSecrets): string | null {
-  const sealed = orNull(blobOf, row, 'sealed_url');
-  return sealed === null ? null : secrets.open(purposeOf(textOf(row, 'name')), sealed);
-}
-
-/** Seals the URLs that earlier versions stored as plain text, and overwrites them. */
-export function sealEarlierUrls(store: Store, secrets: StoredSecrets): void {
-  const rows = store.all`SELECT name, url FROM webhooks WHERE sealed_url IS NULL`;
-  if (rows.length === 0) return;
-  store.erase(() => {
-    for (const row of rows) {
-      const [name, url] = [textOf(row, 'name'), textOf(row, 'url')];
-      store.run`
-        UPDATE webhooks SET url = ${urlKey(secrets, url)}, sealed_url = ${secrets.seal(purposeOf(name), url)}
-        WHERE name = ${name}`;
-    }
-  });
+  return secrets.open(purposeOf(textOf(row, 'name')), blobOf(row, 'sealed_url'));
 }
 
 /** A new webhook. */

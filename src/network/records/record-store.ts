@@ -51,25 +51,23 @@ export const RECORD_STORE_MIGRATIONS: readonly string[] = [
       publisher TEXT NOT NULL,
       size INTEGER NOT NULL,
       digest BLOB NOT NULL,
-      encoded BLOB NOT NULL
+      encoded BLOB NOT NULL,
+      -- When replication last checked the record, Unix seconds. It ignores short-lived records, which their publishers
+      -- renew.
+      heard_at INTEGER NOT NULL
     ) STRICT;
     CREATE UNIQUE INDEX records_slot ON records (key, type, aid, note);
     CREATE INDEX records_key ON records (key, part, type, expires_at, digest, publisher);
     CREATE INDEX records_expiry ON records (expires_at);
     CREATE INDEX records_publisher ON records (publisher, expires_at);
+    CREATE INDEX records_upkeep ON records (publisher, heard_at) WHERE expires_at - timestamp > 3600;
+    CREATE INDEX records_upkeep_heard ON records (heard_at) WHERE expires_at - timestamp > 3600;
+    CREATE INDEX records_upkeep_keys ON records (key) WHERE expires_at - timestamp > 3600;
     CREATE TABLE nodes (
       host TEXT NOT NULL,
       port INTEGER NOT NULL,
       PRIMARY KEY (host, port)
     ) STRICT, WITHOUT ROWID;
-  `,
-  // `heard_at`: when replication last checked a record, Unix seconds. It ignores short-lived records, which their
-  // publishers renew.
-  `
-    ALTER TABLE records ADD COLUMN heard_at INTEGER NOT NULL DEFAULT 0;
-    CREATE INDEX records_upkeep ON records (publisher, heard_at) WHERE expires_at - timestamp > 3600;
-    CREATE INDEX records_upkeep_heard ON records (heard_at) WHERE expires_at - timestamp > 3600;
-    CREATE INDEX records_upkeep_keys ON records (key) WHERE expires_at - timestamp > 3600;
     CREATE TABLE removed_notes (
       digest BLOB PRIMARY KEY,
       token BLOB NOT NULL,

@@ -34,7 +34,7 @@ interface DaemonTarget {
   readonly url: string;
   /** The API token. Empty if the daemon requires none. */
   readonly token: string;
-  /** The key that the daemon proves, base64url. Omitted by older daemons. */
+  /** The key that the daemon proves, base64url. Undefined for a daemon that is given by its address. */
   readonly proofKey: string | undefined;
 }
 
@@ -258,11 +258,7 @@ export class DaemonLink {
       throw new SvcError('daemon_unreachable', {
         message: 'The svcd of this data directory is still starting. Try again.',
       });
-    return {
-      url: `http://${info.api_addr}/mcp/${query}`,
-      token,
-      proofKey: info.proof_key,
-    };
+    return { url: `http://${info.api_addr}/mcp/${query}`, token, proofKey: info.proof_key };
   }
 }
 

@@ -155,16 +155,6 @@ describe('moving an agent', () => {
     return card;
   }
 
-  test('a document of version 1 is accepted, and missing parts are off or empty', async () => {
-    const { evidence: _evidence, card: _card, origins: _origins, ...rest } = timeless(document);
-    await home.mover.import(throughJson({ ...rest, svcd_agent: 1, exported_at: 0 }));
-    assert.equal(new AgentStore(home.store).givesEvidence(agent.aid), false);
-    assert.equal(new CardStore(home.store).own(agent.aid), null);
-    const { evidence, card, origins, ...there } = timeless(home.mover.export(agent.aid));
-    assert.deepEqual([evidence, card, origins], [false, undefined, []]);
-    assert.deepEqual(there, rest);
-  });
-
   test('a card that an earlier key signed moves and will be signed again', async () => {
     const { operational, delegation } = delegateAnew(agent.master, agent.delegation.issuedAt + 1);
     const renewed = {

@@ -16,7 +16,6 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { ObjectService } from '../../../src/capabilities/objects/object-service.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
-import { RANGE_BYTES } from '../../../src/foundation/domain/objects.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { ObjectRepository } from '../../../src/foundation/store/objects.ts';
@@ -294,28 +293,4 @@ test('a file that is being hashed is listed with its progress', async (t) => {
   assert.deepEqual(objects.list(two, 1).hashing, []);
   await registering;
   assert.deepEqual(objects.list(one, 1).hashing, []);
-});
-
-test('the prefix hashes of an object of an earlier version are computed once, and only from its bytes', async (t) => {
-  const { objects, store, repository, filesRoot } = await objectService(t);
-  const bytes = someBytes(RANGE_BYTES + 1);
-  const file = join(filesRoot, 'film');
-  writeFileSync(file, bytes);
-  const { objectId } = await objects.register(one, 'film');
-  const list = repository.prefixes(objectId);
-  store.run`DELETE FROM object_prefixes`;
-  const opening = t.mock.method(objects, 'open');
-  const [first, second] = await Promise.all([objects.prefixes(one, objectId), objects.prefixes(one, objectId)]);
-  assert.deepEqual([first, second], [list, list]);
-  assert.equal(opening.mock.callCount(), 1);
-  store.run`DELETE FROM object_prefixes`;
-  opening.mock.restore();
-  const opened = objects.open.bind(objects);
-  t.mock.method(objects, 'open', async (aid: Aid, id: string) => {
-    const object = await opened(aid, id);
-    appendFileSync(file, 'more');
-    return object;
-  });
-  await assert.rejects(objects.prefixes(one, objectId), withCode('gone'));
-  assert.equal(repository.prefixes(objectId), null);
 });

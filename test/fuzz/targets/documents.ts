@@ -17,7 +17,7 @@ const REFUSALS: readonly ErrorCode[] = [
 
 /** The schema has checked every member. */
 function isDocument(value: object): value is AgentDocument {
-  return 'svcd_agent' in value && (value.svcd_agent === 1 || value.svcd_agent === 2);
+  return 'svcd_agent' in value && value.svcd_agent === 1;
 }
 
 async function exported(): Promise<Uint8Array> {

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { unixSeconds } from '../../../src/foundation/clock.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
-import { recordDigest } from '../../../src/foundation/records/digest.ts';
 import { agentKey, mailboxKey, serviceKey } from '../../../src/foundation/records/keys.ts';
 import { MAX_RECORDS_PER_KEY, RECORD } from '../../../src/foundation/records/types.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
@@ -248,35 +247,6 @@ test('after a newer delegation of an agent, new records under the older one are 
   assert.deepEqual(store.offer(key, at(old, 0x05, 3), 'attacker'), { code: 'newer', held: null });
   assert.deepEqual(store.offer(key, at(old, RECORD.profile, 9), 'attacker'), { code: 'newer', held: null });
   assert.equal(store.offer(key, at(renewed, RECORD.profile, 4), 'a').code, 'kept');
-});
-
-test('a store from before replication is migrated, and its records are due', (t) => {
-  const clock = new TestClock();
-  const file = join(temporaryDirectory(t), 'records.db');
-  const { key, record } = noteRecord(newIdentity(), 200, { timestamp: unixSeconds(clock), ttl: 7 * 24 * 3600 });
-  const before = Store.open(file, RECORD_STORE_MIGRATIONS.slice(0, 1));
-  before.run(
-    `INSERT INTO records (key, type, aid, note, part, issued_at, seq, timestamp, expires_at, publisher, size, digest, encoded)
-     VALUES (?, ?, ?, 1, 7, 0, 1, ?, ?, 'a', 1000, ?, ?)`,
-    key,
-    record.type,
-    record.aid,
-    record.timestamp,
-    record.timestamp + record.ttl,
-    recordDigest(record.encoded),
-    record.encoded,
-  );
-  before.close();
-  const store = new RecordStore({ file, maxBytes: MIB }, { clock, log: silentLog });
-  t.after(() => store.close());
-  assert.equal(store.find(key, ALL, 10).length, 1);
-  const now = unixSeconds(clock);
-  assert.deepEqual(store.replicationQueue.due('', now, now)?.publisher, 'a');
-  store.replicationQueue.heard(
-    store.replicationQueue.under(key, now, 10).map(({ id }) => id),
-    now,
-  );
-  assert.equal(store.replicationQueue.due('', now, now), null);
 });
 
 test('a damaged database is set aside, and a new one is created', (t) => {
