@@ -51,7 +51,7 @@ describe('event streams through local addresses', () => {
   let near: TestDaemon;
   let service: Server;
   let aid: string;
-  const standing = new Set<ServerResponse>();
+  const openResponses = new Set<ServerResponse>();
 
   /** A local address of the agent at a daemon, called as a new agent. */
   async function address(daemon: TestDaemon): Promise<string> {
@@ -68,8 +68,8 @@ describe('event streams through local addresses', () => {
       }
       if (request.url !== '/events') return void response.end('ok');
       response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
-      standing.add(response);
-      response.once('close', () => standing.delete(response));
+      openResponses.add(response);
+      response.once('close', () => openResponses.delete(response));
     }).listen(0, '127.0.0.1');
     await once(service, 'listening');
     const listened = service.address();
@@ -90,13 +90,13 @@ describe('event streams through local addresses', () => {
   test('the programs of one agent hold many idle streams in addition to calls, and each stream receives its event', async () => {
     const url = await address(near);
     const { streams, refused } = await openMany([url], IDLE);
-    assert.deepEqual([streams.length, refused.size, standing.size], [IDLE, 0, IDLE]);
+    assert.deepEqual([streams.length, refused.size, openResponses.size], [IDLE, 0, IDLE]);
     assert.equal(await (await fetch(`${url}/x`)).text(), 'ok');
     const heard = streams.map((stream) => once(stream, 'data'));
-    for (const stream of standing) stream.write('data: now\n\n');
+    for (const stream of openResponses) stream.write('data: now\n\n');
     for (const [chunk] of await Promise.all(heard)) assert.equal(String(chunk), 'data: now\n\n');
     for (const stream of streams) stream.destroy();
-    await eventually('the service has no stream left', () => standing.size === 0);
+    await eventually('the service has no stream left', () => openResponses.size === 0);
   });
 
   test('the part of a response that a service sent before it broke off arrives', async () => {
@@ -121,7 +121,7 @@ describe('event streams through local addresses', () => {
     // A stream of the agent that held more may have been dropped for one of the other agent, which was accepted then.
     await eventually('exactly the limit is left', () => {
       const open = streams.filter(({ destroyed, complete }) => !destroyed && !complete);
-      return open.length === MAX_EVENT_STREAMS_PER_NODE && standing.size === MAX_EVENT_STREAMS_PER_NODE;
+      return open.length === MAX_EVENT_STREAMS_PER_NODE && openResponses.size === MAX_EVENT_STREAMS_PER_NODE;
     });
     const growth = residentBytes(far) - before;
     assert.ok(growth < MAX_GROWTH_BYTES, `the called daemon grew by ${Math.round(growth / MIB)} MiB`);
@@ -130,7 +130,7 @@ describe('event streams through local addresses', () => {
     const { streams: others } = await openMany([other], 20);
     assert.equal(others.length, 20);
     for (const stream of [...streams, ...others]) stream.destroy();
-    await eventually('the service has no stream left', () => standing.size === 0);
+    await eventually('the service has no stream left', () => openResponses.size === 0);
     const again = await openMany(addresses, 20);
     assert.equal(again.streams.length, 20);
     for (const stream of again.streams) stream.destroy();

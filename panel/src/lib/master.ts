@@ -121,7 +121,7 @@ export { toHex };
  * @param issued issue time of the current delegation, as the daemon reports it; empty if there is none
  * @param now milliseconds since 1970
  */
-export function issueTime(standing: string, now: number): number {
-  const after = standing === '' ? 0 : Math.floor(Date.parse(standing) / 1000) + 1;
+export function issueTime(previous: string, now: number): number {
+  const after = previous === '' ? 0 : Math.floor(Date.parse(previous) / 1000) + 1;
   return Math.max(Math.floor(now / 1000), after);
 }

@@ -227,7 +227,7 @@ export class RecordPublisher {
 
   /** The number to exceed, given the endpoint record that the network holds. Throws if ours may not exceed it. */
   #pass({ identity, all, mayJump, first }: Attempt, held: SignedRecord): number {
-    const place = standing(held, {
+    const place = sequencePosition(held, {
       nodeKey: this.#options.nodeKey,
       issuedAt: identity.delegation.issuedAt,
       seq: this.#deps.publications.publisher(identity.aid)?.seq ?? 0,
@@ -332,13 +332,13 @@ export interface OwnState {
  * backup was restored; otherwise the agent runs on another node. `superseded`: it holds a record under a newer delegation,
  * which no number exceeds.
  */
-export type SequenceStanding =
+export type SequencePosition =
   | { readonly kind: 'clear' }
   | { readonly kind: 'behind'; readonly seq: number; readonly ours: boolean }
   | { readonly kind: 'superseded' };
 
 /** Compares the endpoint record that the network holds with our own state. */
-export function standing(held: SignedRecord | null, own: OwnState): SequenceStanding {
+export function sequencePosition(held: SignedRecord | null, own: OwnState): SequencePosition {
   if (held === null || held.delegation.issuedAt < own.issuedAt) return { kind: 'clear' };
   if (held.delegation.issuedAt > own.issuedAt) return { kind: 'superseded' };
   const payload = decodeEndpointsPayload(held.payload);

@@ -165,19 +165,19 @@ export class NodeWatch implements Component {
 
   #lookAtTunnels(): void {
     const { events, tunnels } = this.#deps;
-    const standing = new Map(tunnels.list().map((one) => [one.id, one]));
-    for (const [id, one] of standing) {
+    const current = new Map(tunnels.list().map((one) => [one.id, one]));
+    for (const [id, one] of current) {
       const before = this.#tunnels.get(id);
       if (before === undefined) events.emit('tunnel.opened', tunnelData(one), one.localAid);
       this.#lookAtPath(one, before?.noPath ?? null);
     }
-    const gone = [...this.#tunnels.values()].filter(({ id }) => !standing.has(id));
+    const gone = [...this.#tunnels.values()].filter(({ id }) => !current.has(id));
     const ends = gone.length === 0 ? [] : tunnels.closed();
     for (const one of gone) {
       const reason = ends.find(({ id }) => id === one.id)?.reason ?? null;
       events.emit('tunnel.closed', { ...tunnelData(one), reason }, one.localAid);
     }
-    this.#tunnels = standing;
+    this.#tunnels = current;
   }
 
   #lookAtPath(tunnel: WatchedTunnel, before: WatchedTunnel['noPath']): void {

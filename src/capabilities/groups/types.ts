@@ -57,13 +57,13 @@ export interface GroupsDependencies {
 }
 
 /** The role of an agent, or its state if it has a copy but no role. */
-export type Standing = Role | (typeof OUTSIDE_STATES)[number];
+export type GroupRole = Role | (typeof OUTSIDE_STATES)[number];
 
 export interface GroupSummary {
   readonly groupId: string;
   readonly title: string;
   readonly creator: Aid;
-  readonly role: Standing;
+  readonly role: GroupRole;
   readonly entryCount: number;
   readonly unreadCount: number;
   readonly mentionCount: number;

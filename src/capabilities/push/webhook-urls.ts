@@ -222,10 +222,10 @@ export class WebhookUrls implements Component {
   #open(link: LinkStream): WebhookUrlRow | null {
     const { store, clock, isNamed, newId } = this.#deps;
     const { called, caller } = link;
-    const standing = store.find(called, caller);
-    if (standing !== null) {
-      store.renew(standing.id, clock.now());
-      return standing;
+    const existing = store.find(called, caller);
+    if (existing !== null) {
+      store.renew(existing.id, clock.now());
+      return existing;
     }
     const holder = pairHolder(link, isNamed(called, caller));
     if (!this.#makeRoom(holder)) return null;

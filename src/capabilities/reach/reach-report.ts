@@ -304,13 +304,13 @@ function agentsIn(pairs: readonly AgentPair[], labels: Readonly<Record<string, s
 /** The open connections, grouped by node. */
 function listLinks({ pool, links, helpers, labels }: ReachDependencies): readonly LinkSummary[] {
   const names = labels();
-  const standing = pool.connections().map((view): LinkSummary => {
+  const views = pool.connections().map((view): LinkSummary => {
     const key = nativePublicKey(view.node);
     const isHelper = key !== null && view.current && helpers.has(key);
     const use = isHelper ? 'helper' : 'all';
     return { ...view, use, agents: key === null ? [] : agentsIn(links.pairsWith(key), names) };
   });
-  return [...Map.groupBy(standing, ({ node }) => node).values()].flat();
+  return [...Map.groupBy(views, ({ node }) => node).values()].flat();
 }
 
 /** The nodes of the routing table, most recently heard first. */

@@ -53,7 +53,7 @@ export interface ConnectionOptions extends LinkTerms {
 }
 
 /** A connection, and how its other side is reached. */
-interface Standing {
+interface OpenConnection {
   readonly local: Aid;
   readonly remote: Aid;
   readonly ticket: Uint8Array;
@@ -74,7 +74,7 @@ export class OutboundConnections {
   readonly #links: Links & LinkPaths;
   readonly #bulk: BulkStreams;
   readonly #side: ConnectionSide;
-  readonly #standing = new Map<TunnelConnection, Standing>();
+  readonly #connections = new Map<TunnelConnection, OpenConnection>();
   /** Connections that ended because no other link was found. */
   readonly #givenUp = new WeakSet<TunnelConnection>();
   readonly #unhear: () => void;
@@ -99,13 +99,13 @@ export class OutboundConnections {
   }
 
   /** Connections that exist, and the bytes kept for them. */
-  get counts(): { readonly standing: number; readonly keptBytes: number } {
-    return { standing: this.#standing.size, keptBytes: this.#side.kept.used };
+  get counts(): { readonly open: number; readonly keptBytes: number } {
+    return { open: this.#connections.size, keptBytes: this.#side.kept.used };
   }
 
   /** When a connection lost its path, milliseconds. Null if it has one. */
   lostAt(connection: TunnelConnection): number | null {
-    return connection.isCarried ? null : (this.#standing.get(connection)?.lostAt ?? null);
+    return connection.isCarried ? null : (this.#connections.get(connection)?.lostAt ?? null);
   }
 
   /** True if a connection ended because no other link was found. */
@@ -134,7 +134,7 @@ export class OutboundConnections {
     if (!isEarly) for (const chunk of chunks) connection.write(chunk);
     const over = new AbortController();
     const state = { lostAt: null, isBusy: false, lane: null, nextLaneAt: 0 };
-    this.#standing.set(connection, { local, remote, ticket, terms: later ?? (() => now), over, ...state });
+    this.#connections.set(connection, { local, remote, ticket, terms: later ?? (() => now), over, ...state });
     return connection;
   }
 
@@ -144,83 +144,83 @@ export class OutboundConnections {
   }
 
   #over(connection: TunnelConnection): void {
-    const standing = this.#standing.get(connection);
-    this.#standing.delete(connection);
+    const held = this.#connections.get(connection);
+    this.#connections.delete(connection);
     // Most connections were never resumed, and creating an error is expensive.
-    if (standing?.isBusy === true) standing.over.abort(new SvcError('cancelled'));
+    if (held?.isBusy === true) held.over.abort(new SvcError('cancelled'));
   }
 
   #resumed(connection: TunnelConnection): void {
-    const standing = this.#standing.get(connection);
-    if (standing !== undefined) standing.lostAt = null;
+    const held = this.#connections.get(connection);
+    if (held !== undefined) held.lostAt = null;
   }
 
   #lost(connection: TunnelConnection): boolean {
-    const standing = this.#standing.get(connection);
-    if (standing === undefined) return false;
-    standing.lane?.abort(new SvcError('cancelled'));
-    if (!standing.isBusy) detach(this.#resume(connection, standing));
+    const held = this.#connections.get(connection);
+    if (held === undefined) return false;
+    held.lane?.abort(new SvcError('cancelled'));
+    if (!held.isBusy) detach(this.#resume(connection, held));
     return true;
   }
 
   #slowed(connection: TunnelConnection): void {
     // protocol-tunnels.md, step 13
-    const standing = this.#standing.get(connection);
-    if (standing === undefined || standing.isBusy || !connection.isCarried || !connection.mayMove) return;
+    const held = this.#connections.get(connection);
+    if (held === undefined || held.isBusy || !connection.isCarried || !connection.mayMove) return;
     const now = this.#clock.monotonic();
-    if (now < standing.nextLaneAt) return;
-    standing.nextLaneAt = now + NEXT_LANE_MS;
-    standing.lane = new AbortController();
-    const { signal } = standing.lane;
-    detach(this.#move(connection, standing, () => this.#openLane(connection, standing, signal)));
+    if (now < held.nextLaneAt) return;
+    held.nextLaneAt = now + NEXT_LANE_MS;
+    held.lane = new AbortController();
+    const { signal } = held.lane;
+    detach(this.#move(connection, held, () => this.#openLane(connection, held, signal)));
   }
 
   /** Moves the connections for which new links would use a better path. */
   #lookForBetter(): void {
     let quickened = 0;
-    for (const [connection, standing] of this.#standing) {
-      if (standing.isBusy || !connection.isCarried || !connection.mayMove) continue;
-      const path = this.#links.path(standing.remote, standing.terms().disableRelay === true);
+    for (const [connection, held] of this.#connections) {
+      if (held.isBusy || !connection.isCarried || !connection.mayMove) continue;
+      const path = this.#links.path(held.remote, held.terms().disableRelay === true);
       if (path === null) continue;
       const now = connection.path();
       const isQuicker = path.isUpgraded === true && now.isUpgraded !== true && quickened < MAX_QUICKENED;
       if (isQuicker) quickened++;
       if (isQuicker || isBetter(path, now))
-        detach(this.#move(connection, standing, () => this.#openLink(connection, standing, TRY_MS)));
+        detach(this.#move(connection, held, () => this.#openLink(connection, held, TRY_MS)));
     }
   }
 
-  async #move(connection: TunnelConnection, standing: Standing, open: () => Promise<void>): Promise<void> {
-    standing.isBusy = true;
+  async #move(connection: TunnelConnection, held: OpenConnection, open: () => Promise<void>): Promise<void> {
+    held.isBusy = true;
     // If it fails, the connection keeps its link.
-    await this.#inTurn(standing, open).catch(() => {});
-    standing.isBusy = false;
-    standing.lane = null;
+    await this.#inTurn(held, open).catch(() => {});
+    held.isBusy = false;
+    held.lane = null;
     if (!connection.isCarried && !connection.destroyed) this.#lost(connection);
   }
 
-  async #resume(connection: TunnelConnection, standing: Standing): Promise<void> {
+  async #resume(connection: TunnelConnection, held: OpenConnection): Promise<void> {
     // protocol-tunnels.md, steps 9 and 12
-    const isAgain = standing.lostAt !== null;
-    standing.lostAt ??= this.#clock.monotonic();
-    const until = standing.lostAt + RESUME_MS;
-    standing.isBusy = true;
+    const isAgain = held.lostAt !== null;
+    held.lostAt ??= this.#clock.monotonic();
+    const until = held.lostAt + RESUME_MS;
+    held.isBusy = true;
     // A node that ends each new link before it is used would otherwise keep this one busy forever.
-    if (isAgain) await this.#pause(FIRST_PAUSE_MS, standing.over.signal);
+    if (isAgain) await this.#pause(FIRST_PAUSE_MS, held.over.signal);
     if (this.#clock.monotonic() >= until) this.#giveUp(connection);
     let tryMs = FIRST_TRY_MS;
     for (let pause = FIRST_PAUSE_MS; !connection.destroyed; pause = Math.min(2 * pause, MAX_PAUSE_MS)) {
       const ms = tryMs;
       try {
-        await this.#inTurn(standing, () => this.#openLink(connection, standing, ms));
+        await this.#inTurn(held, () => this.#openLink(connection, held, ms));
         break;
       } catch (error) {
         if (isFinal(error) || this.#clock.monotonic() >= until) this.#giveUp(connection);
       }
       tryMs = Math.min(2 * tryMs, TRY_MS);
-      await this.#pause(pause, standing.over.signal);
+      await this.#pause(pause, held.over.signal);
     }
-    standing.isBusy = false;
+    held.isBusy = false;
     if (!connection.isCarried && !connection.destroyed) this.#lost(connection);
   }
 
@@ -229,9 +229,9 @@ export class OutboundConnections {
     connection.destroy();
   }
 
-  async #openLink(connection: TunnelConnection, standing: Standing, ms: number): Promise<void> {
-    using limit = awakeTimeout(this.#clock, ms, standing.over.signal);
-    const link = await this.#open(standing, OPENING.resume, limit.signal, ms);
+  async #openLink(connection: TunnelConnection, held: OpenConnection, ms: number): Promise<void> {
+    using limit = awakeTimeout(this.#clock, ms, held.over.signal);
+    const link = await this.#open(held, OPENING.resume, limit.signal, ms);
     try {
       await readExactly(link, 1, limit.signal);
     } catch (error) {
@@ -241,14 +241,14 @@ export class OutboundConnections {
     connection.attach(link);
   }
 
-  async #openLane(connection: TunnelConnection, standing: Standing, signal: AbortSignal): Promise<void> {
+  async #openLane(connection: TunnelConnection, held: OpenConnection, signal: AbortSignal): Promise<void> {
     // protocol-tunnels.md, steps 13 and 16
-    using limit = awakeTimeout(this.#clock, LANE_MS, AbortSignal.any([signal, standing.over.signal]));
-    const link = await this.#open(standing, OPENING.lane, limit.signal, LANE_MS);
+    using limit = awakeTimeout(this.#clock, LANE_MS, AbortSignal.any([signal, held.over.signal]));
+    const link = await this.#open(held, OPENING.lane, limit.signal, LANE_MS);
     try {
       const lane = await askForBulkLink(link, this.#bulk, limit.signal);
       lane.on('error', () => {
-        standing.nextLaneAt = this.#clock.monotonic() + NEXT_LANE_MS;
+        held.nextLaneAt = this.#clock.monotonic() + NEXT_LANE_MS;
       });
       if (connection.isCarried) connection.attach(lane);
       else lane.destroy();
@@ -259,7 +259,7 @@ export class OutboundConnections {
   }
 
   async #open(
-    { local, remote, terms, ticket }: Standing,
+    { local, remote, terms, ticket }: OpenConnection,
     what: typeof OPENING.resume | typeof OPENING.lane,
     signal: AbortSignal,
     timeoutMs: number,
@@ -270,7 +270,7 @@ export class OutboundConnections {
   }
 
   /** Waits until another link may be opened, then opens it. */
-  async #inTurn({ over }: Standing, open: () => Promise<void>): Promise<void> {
+  async #inTurn({ over }: OpenConnection, open: () => Promise<void>): Promise<void> {
     if (this.#tries >= MAX_TRIES_AT_ONCE) {
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#queue.push(resolve);

@@ -86,8 +86,8 @@ export class TunnelService {
    * @throws SvcError `port_in_use`, `relay_required`, `quota_exceeded`, and the errors of reaching the agent
    */
   async open(request: TunnelWish, access: AskOptions = NO_WAIT): Promise<{ tunnel: TunnelInfo; reused: boolean }> {
-    const standing = this.#find(request);
-    if (standing !== undefined) return this.#reuse(standing, request, access);
+    const existing = this.#find(request);
+    if (existing !== undefined) return this.#reuse(existing, request, access);
     const wanted = { ...request, idleTimeoutSec: request.idleTimeoutSec || DEFAULT_IDLE_TIMEOUT_S };
     const key = `${wanted.localAid} ${wanted.remoteAid} ${wanted.localPort}`;
     const reused = this.#opening.has(key);
@@ -96,12 +96,12 @@ export class TunnelService {
   }
 
   async #reuse(
-    standing: Tunnel,
+    existing: Tunnel,
     request: TunnelWish,
     access: AskOptions,
   ): Promise<{ tunnel: TunnelInfo; reused: boolean }> {
-    return (await this.#present(standing, request))
-      ? { tunnel: standing.info(), reused: true }
+    return (await this.#present(existing, request))
+      ? { tunnel: existing.info(), reused: true }
       : this.open(request, access);
   }
 

@@ -260,12 +260,12 @@ export class LinkInitiator {
       this.#proven.accepted(session, caller);
       const window = known ?? (await this.#checkCalled(stream, session, names.called, signal));
       // A newer delegation appeared meanwhile, so the called agent must prove itself again.
-      if (!this.#proven.stands(names.called, window, unixSeconds(this.#clock))) throw new Refusal(STATUS.proofNeeded);
+      if (!this.#proven.isValid(names.called, window, unixSeconds(this.#clock))) throw new Refusal(STATUS.proofNeeded);
       this.#open.add(names.called, stream, window.issuedAt);
       if (number !== null) this.#moves?.opened(session, stream, number);
       const coverByProof = (other: Duplex): void => {
         this.#open.add(names.called, other, window.issuedAt);
-        if (!this.#proven.stands(names.called, window, unixSeconds(this.#clock))) other.destroy();
+        if (!this.#proven.isValid(names.called, window, unixSeconds(this.#clock))) other.destroy();
       };
       const link = asQuicLink(stream, { ...names, nodeKey: session.there.nodeKey }, session.upgrade);
       return Object.assign(link, { coverByProof, asks: () => session.asks() });

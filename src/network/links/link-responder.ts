@@ -33,7 +33,7 @@ export type LinkCheck = (request: AccessRequest) => void;
 
 interface AnsweringDependencies extends Pick<LinksDependencies, 'identity' | 'authorize' | 'isNamed' | 'isAdmitted'> {
   readonly proven: ProvenAgents;
-  readonly standing: OpenLinks;
+  readonly openLinks: OpenLinks;
   readonly met: MetAgents;
   readonly known: KnownNodes;
   /** Counts a stream that remains open after its last use. */
@@ -83,20 +83,20 @@ export class LinkResponder {
     if (stream.destroyed) return;
     // The permission check may have taken long. A newer delegation meanwhile closed open links, but not this request.
     // protocol-links.md, step 9
-    if (!this.#dependencies.proven.stands(caller, window, unixSeconds(this.#dependencies.clock)))
+    if (!this.#dependencies.proven.isValid(caller, window, unixSeconds(this.#dependencies.clock)))
       throw new Refusal(STATUS.proofNeeded);
     accepted?.();
     const proof = header.wantsProof ? encodeProof(makeProof('called', identity, session.here, session.there)) : null;
     if (this.#dependencies.isAdmitted?.(names) !== false) this.#dependencies.proven.admit(session, caller, window);
-    this.#dependencies.standing.add(caller, stream, window.issuedAt);
+    this.#dependencies.openLinks.add(caller, stream, window.issuedAt);
     this.#dependencies.met.note(nodeKey, { local: called, remote: caller });
     const isNamed = this.#dependencies.isNamed?.({ caller, called }) === true;
     if (isNamed) this.#dependencies.known.note(nodeKey);
     stream.write(Buffer.concat([Uint8Array.of(STATUS.ok), ...(proof === null ? [] : [u16(proof.length), proof])]));
     const lingers = (): void => this.#dependencies.lingers(stream, session);
     const coverByProof = (other: Duplex): void => {
-      this.#dependencies.standing.add(caller, other, window.issuedAt);
-      if (!this.#dependencies.proven.stands(caller, window, unixSeconds(this.#dependencies.clock))) other.destroy();
+      this.#dependencies.openLinks.add(caller, other, window.issuedAt);
+      if (!this.#dependencies.proven.isValid(caller, window, unixSeconds(this.#dependencies.clock))) other.destroy();
     };
     const link = Object.assign(asQuicLink(stream, names, session.upgrade), { lingers, coverByProof });
     this.held.watch(stream, pairHolder(link, isNamed));

@@ -77,17 +77,17 @@ export class AgentLinks implements Links, LinkPaths {
     const { pool, clock } = dependencies;
     this.#dependencies = dependencies;
     this.#met = new MetAgents({ clock });
-    const standing = new OpenLinks();
-    const raised = (aid: Aid, issuedAt: number): void => standing.endOlder(aid, issuedAt);
+    const openLinks = new OpenLinks();
+    const raised = (aid: Aid, issuedAt: number): void => openLinks.endOlder(aid, issuedAt);
     this.#floor = new DelegationFloor({ ...dependencies, raised });
     const verifier = dependencies.verifier ?? new DelegationVerifier();
     const proven = new ProvenAgents(this.#floor, verifier);
     const moves = dependencies.bulk === undefined ? null : new BulkMoves(clock, dependencies.bulk);
-    this.#opening = new LinkInitiator(pool, proven, standing, clock, moves);
+    this.#opening = new LinkInitiator(pool, proven, openLinks, clock, moves);
     this.#answering = new LinkResponder({
       ...dependencies,
       proven,
-      standing,
+      openLinks,
       met: this.#met,
       known: pool.known,
       lingers: (stream, session) => pool.gate.lingers(stream, session),

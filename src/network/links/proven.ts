@@ -57,11 +57,11 @@ export class ProvenAgents {
   find(role: ProofRole, session: NodeSession, aid: Aid, now: number): ProvenWindow | null {
     // protocol-links.md, step 13
     const window = this.#of(session).theirs[role].get(aid);
-    return window !== undefined && this.stands(aid, window, now) ? window : null;
+    return window !== undefined && this.isValid(aid, window, now) ? window : null;
   }
 
   /** True if an earlier proof is still valid. */
-  stands(aid: Aid, window: ProvenWindow, now: number): boolean {
+  isValid(aid: Aid, window: ProvenWindow, now: number): boolean {
     return isCurrent(window, this.#floor.of(aid), now);
   }
 

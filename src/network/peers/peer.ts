@@ -192,8 +192,8 @@ export class Peer {
     const { insteadOf, isFresh = false } = options;
     const relays = this.#mayRelay(options.relays);
     this.#notePlace(place);
-    const standing = this.#usable(relays);
-    if (standing !== null && standing !== insteadOf) return standing;
+    const usable = this.#usable(relays);
+    if (usable !== null && usable !== insteadOf) return usable;
     const detour = insteadOf !== undefined && relays ? this.#detourOf(insteadOf) : null;
     if (detour !== null) return this.#use(detour, insteadOf);
     const attempt = this.#attempt(place, relays);
@@ -501,11 +501,11 @@ export class Peer {
    * @throws SvcError `connect_failed`, `protocol_error`, or the signal's reason; the connection is closed then
    */
   async upgrade(connection: Connection, signal?: AbortSignal): Promise<NodeSession> {
-    const standing = this.current();
-    const isWorse = standing !== null && isRelayed(connection.path.kind) && !isRelay(standing);
+    const current = this.current();
+    const isWorse = current !== null && isRelayed(connection.path.kind) && !isRelay(current);
     if (this.#end.signal.aborted || isWorse) connection.close();
     if (this.#end.signal.aborted) throw new SvcError('cancelled');
-    if (isWorse) return standing;
+    if (isWorse) return current;
     using limit = awakeTimeout(this.#context.clock, HELLO_TIMEOUT_MS, signal);
     this.#upgrades++;
     this.#context.onActivity(this);
@@ -561,8 +561,8 @@ export class Peer {
 
   /** Moves new streams to a connection, unless there is one without a relay. */
   async #offer(connection: Connection): Promise<void> {
-    const standing = this.current();
-    if (standing !== null && !isRelay(standing)) return connection.close();
+    const current = this.current();
+    if (current !== null && !isRelay(current)) return connection.close();
     // A node that dialed sends the hello itself.
     if (!connection.outbound) return;
     try {
@@ -593,8 +593,8 @@ export class Peer {
   /** @returns milliseconds to the next round */
   async #improveOnce(dialer: Dialer): Promise<number> {
     const improvement = this.#improvement;
-    const standing = this.current();
-    if (improvement === null || standing === null || !isRelay(standing)) {
+    const current = this.current();
+    if (improvement === null || current === null || !isRelay(current)) {
       this.#endImprovement();
       return UNTIL_REQUESTED;
     }

@@ -155,7 +155,7 @@ export class ClosestNodes {
    * ones. With few known nodes this can be a false alarm.
    */
   get looksDense(): boolean {
-    return this.#isDense || this.#standsDense(this.#byBlock()[0]);
+    return this.#isDense || this.#isDenseAround(this.#byBlock()[0]);
   }
 
   /**
@@ -294,13 +294,13 @@ export class ClosestNodes {
     // If there are not enough blocks, further nodes of the same blocks get requests.
     if (open === 0) look(crowd);
     if (open > 0 || (waiting > 0 && this.#answered < enough)) return;
-    if (!this.#isDense && this.#standsDense(apart)) {
+    if (!this.#isDense && this.#isDenseAround(apart)) {
       this.#isDense = true;
       this.#step();
     } else this.#end.resolve();
   }
 
-  #standsDense(apart: readonly Candidate[]): boolean {
+  #isDenseAround(apart: readonly Candidate[]): boolean {
     const near = apart.filter(counts).slice(0, DENSITY_WINDOW);
     const [edge, last] = [near[STORE_WIDTH - 1], near.at(-1)];
     // Addresses of this machine and of local networks cost nothing, so density means nothing there.

@@ -215,7 +215,7 @@ export async function serveApp(api: SvcApi, app: App, options: ServeOptions = {}
   const address = `${LOOPBACK}:${port}`;
   // After a crash another program may use the port. A server that already runs cannot prove its identity.
   const service_tcp = server === null ? `http://${address}` : provenService(address);
-  const { service_tcp: standing } = await api.agentGet({ aid });
+  const { service_tcp: before } = await api.agentGet({ aid });
   await api.agentPatch({ aid, service_tcp, temporary: true });
   const isPublished = await publish(api, aid, options);
   let closing: Promise<void> | undefined;
@@ -223,8 +223,7 @@ export async function serveApp(api: SvcApi, app: App, options: ServeOptions = {}
     for (const service of options.services ?? []) await api.serviceUnregister({ aid, service }).catch(() => {});
     const { service_tcp: now } = await api.agentGet({ aid });
     // Another program may have bound a service since then, and that one stays.
-    if (now === service_tcp && standing !== service_tcp)
-      await api.agentPatch({ aid, service_tcp: '', temporary: true });
+    if (now === service_tcp && before !== service_tcp) await api.agentPatch({ aid, service_tcp: '', temporary: true });
     if (server === null) return;
     const closed = once(server, 'close');
     server.close();

@@ -73,7 +73,7 @@ test('state without change notifications is polled', async () => {
   const tunnel = { id: 't1', localAid: AGENT, remoteAid: EVE.caller, listen: '127.0.0.1:9' } as const;
   const noPath = { since: 1_000, heldUntil: 61_000, connections: 2 };
   const whole = { ...tunnel, noPath: null, lastError: null };
-  const standing: WatchedTunnel[] = [];
+  const existing: WatchedTunnel[] = [];
   const closed: (WatchedTunnel & { reason: CloseReason })[] = [];
   const watch = new NodeWatch({
     clock,
@@ -81,7 +81,7 @@ test('state without change notifications is polled', async () => {
     events: { emit: (type, data, aid) => void told.push([type, data, aid]) },
     network: () => state.network,
     update: () => ({ state: state.update, latest_version: null, error: '' }),
-    tunnels: { list: () => standing, closed: () => closed },
+    tunnels: { list: () => existing, closed: () => closed },
   });
   await watch.start();
   const look = async (): Promise<unknown[]> => {
@@ -92,7 +92,7 @@ test('state without change notifications is polled', async () => {
   assert.deepEqual(await look(), []);
   state.network = { ready: true, peers: 2 };
   state.update = 'checking';
-  standing.push(whole);
+  existing.push(whole);
   const data = { id: 't1', remote_aid: EVE.caller, listen: '127.0.0.1:9' };
   assert.deepEqual(await look(), [
     ['network', { ready: true, peers: 2 }, undefined],
@@ -100,18 +100,18 @@ test('state without change notifications is polled', async () => {
   ]);
   const [since, held_until] = ['1970-01-01T00:00:01.000Z', '1970-01-01T00:01:01.000Z'];
   const lost = ['tunnel.no_path', { ...data, since, held_until, connections: 2 }, AGENT];
-  standing[0] = { ...whole, noPath };
+  existing[0] = { ...whole, noPath };
   assert.deepEqual(await look(), [lost]);
   assert.deepEqual(await look(), []);
-  standing[0] = whole;
+  existing[0] = whole;
   assert.deepEqual(await look(), [['tunnel.path', { ...data, state: 'back', since }, AGENT]]);
-  standing[0] = { ...whole, noPath };
+  existing[0] = { ...whole, noPath };
   assert.deepEqual(await look(), [lost]);
-  standing[0] = { ...whole, lastError: { at: 61_000 } };
+  existing[0] = { ...whole, lastError: { at: 61_000 } };
   assert.deepEqual(await look(), [['tunnel.path', { ...data, state: 'given_up', since }, AGENT]]);
   state.network = { ready: true, peers: 9 };
   state.update = 'failed';
-  standing.pop();
+  existing.pop();
   closed.push({ ...whole, reason: 'idle' });
   assert.deepEqual(await look(), [
     ['update', { state: 'failed', latest_version: null, error: '' }, undefined],

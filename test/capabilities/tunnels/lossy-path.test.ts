@@ -170,7 +170,7 @@ test('a transfer continues when the connection between the nodes is lost, up and
   assert.equal(lost, 4);
   await eventually(
     'the caller has no connection',
-    () => connections.counts.standing === 0 && connections.counts.keptBytes === 0,
+    () => connections.counts.open === 0 && connections.counts.keptBytes === 0,
   );
   await eventually('the called side has none', () => {
     const { known, keptBytes } = inbound.connections;

@@ -54,8 +54,7 @@ test('an interactive connection and a bulk transfer survive lost paths', async (
   await eventually('no connection remains', () => {
     const { known, waiting, keptBytes } = world.inbound.connections;
     return (
-      known + waiting + keptBytes === 0 &&
-      world.tunnels.connections.standing + world.tunnels.connections.keptBytes === 0
+      known + waiting + keptBytes === 0 && world.tunnels.connections.open + world.tunnels.connections.keptBytes === 0
     );
   });
 });
@@ -299,5 +298,5 @@ test('a node that ends each new link before both sides use it gets the next one 
   }
   await eventually('it is given up', () => clock.advance(50) === undefined && connection.destroyed);
   assert.equal(outbound.isGivenUp(connection), true);
-  assert.deepEqual([outbound.counts, clock.timers], [{ standing: 0, keptBytes: 0 }, 0]);
+  assert.deepEqual([outbound.counts, clock.timers], [{ open: 0, keptBytes: 0 }, 0]);
 });

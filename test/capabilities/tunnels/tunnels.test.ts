@@ -129,7 +129,7 @@ test('an open tunnel presents a new access token if it is accepted, also after a
   const { tunnel } = await world.tunnels.open(world.request({ accessToken: 'old' }));
   const localPort = Number(tunnel.listen.split(':')[1]);
   await world.tunnels.close(tunnel.id);
-  const standing = await world.tunnels.open(world.request({ accessToken: 'old', localPort }));
+  const existing = await world.tunnels.open(world.request({ accessToken: 'old', localPort }));
   const reopen = (accessToken?: string) => world.tunnels.open(world.request({ accessToken, localPort }));
   const served = async (): Promise<string> => {
     const client = await dial(tunnel.listen);
@@ -141,14 +141,14 @@ test('an open tunnel presents a new access token if it is accepted, also after a
   world.secret = 'new';
   assert.equal(await served(), 'ECONNRESET');
   await assert.rejects(reopen('wrong'), { code: 'access_denied' });
-  assert.equal(world.saved.get(standing.tunnel.id)?.accessToken, 'old');
+  assert.equal(world.saved.get(existing.tunnel.id)?.accessToken, 'old');
   const again = await reopen('new');
   assert.equal(again.reused, true);
-  assert.equal(again.tunnel.id, standing.tunnel.id);
+  assert.equal(again.tunnel.id, existing.tunnel.id);
   assert.equal(await served(), 'hello');
   assert.equal((await reopen()).reused, true);
   assert.equal(await served(), 'hello');
-  assert.equal(world.saved.get(standing.tunnel.id)?.accessToken, 'new');
+  assert.equal(world.saved.get(existing.tunnel.id)?.accessToken, 'new');
 });
 
 test('opening a tunnel reports the obstacle', async () => {

@@ -18,7 +18,7 @@ interface Opened {
   readonly path: string;
 }
 
-interface Standing {
+interface NodeStatus {
   readonly dht_peers: number;
   readonly dht_clients: number;
   readonly network_ready: boolean;
@@ -64,7 +64,7 @@ test('a node behind a router invites through its helper, and the guest reaches i
   // Neither client node can be in the open node's routing table, but the open node still counts as connected.
   const served = await open.serve();
   const { dht_peers, network_ready } = await eventually('the open node knows both', async () => {
-    const status = await open.call<Standing>('GET', '/status');
+    const status = await open.call<NodeStatus>('GET', '/status');
     return status.dht_clients === 2 && status;
   });
   assert.deepEqual({ dht_peers, network_ready }, { dht_peers: 0, network_ready: true });

@@ -55,7 +55,7 @@ const streams: FuzzTarget = {
     const proven = new ProvenAgents(new DelegationFloor(), new DelegationVerifier());
     const responder = new LinkResponder({
       proven,
-      standing: new OpenLinks(),
+      openLinks: new OpenLinks(),
       known: new KnownNodes(),
       met: new MetAgents({ clock }),
       clock,

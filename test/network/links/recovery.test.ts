@@ -155,7 +155,7 @@ test('a node that is silent on the old connection and on a new one is given up, 
   const [a, b] = [await world.node(), await world.node()];
   const [caller, called] = [a.host(), b.host()];
   b.inbox();
-  const standing = await a.links.open(caller.aid, called.aid, 'tcp');
+  const existing = await a.links.open(caller.aid, called.aid, 'tcp');
   b.authorize = () => new Promise(() => {});
   world.network.silence(b.endpoint.address);
   const opening = assert.rejects(a.links.open(caller.aid, called.aid, 'tcp'), withCode('connect_failed'));
@@ -164,9 +164,9 @@ test('a node that is silent on the old connection and on a new one is given up, 
   await settle();
   clock.advance(BESIDE_MS);
   await opening;
-  assert.equal(standing.destroyed, false, 'open links may survive a short interruption');
+  assert.equal(existing.destroyed, false, 'open links may survive a short interruption');
   assert.equal(a.pool.current(b.key.publicKey), null);
-  standing.destroy();
+  existing.destroy();
 });
 
 test('a slow answer on a silent connection still counts if no new connection can be opened', async () => {

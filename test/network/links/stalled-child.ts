@@ -27,14 +27,14 @@ async function echo(link: LinkStream, text: string): Promise<string> {
 }
 
 async function run({ aid }: AgentLocation): Promise<Said> {
-  const standing = await node.links.open(node.aid, aid, 'tcp');
-  await echo(standing, 'hello');
+  const existing = await node.links.open(node.aid, aid, 'tcp');
+  await echo(existing, 'hello');
   say('awake');
   await once(process, 'message');
   const awake = setInterval(() => say('awake'), AWAKE_MS);
   try {
     const opened = await node.links.open(node.aid, aid, 'tcp');
-    return [await echo(standing, 'standing'), await echo(opened, 'opened')];
+    return [await echo(existing, 'existing'), await echo(opened, 'opened')];
   } catch (error) {
     return { failed: error instanceof SvcError ? error.code : String(error) };
   } finally {

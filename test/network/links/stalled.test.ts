@@ -40,5 +40,5 @@ test('a node that was stopped for longer than the silence timeout keeps its link
   // By the next signs of life its overdue timers have fired.
   await awake(2);
   called.child.kill('SIGCONT');
-  assert.deepEqual(await outcome, ['standing', 'opened']);
+  assert.deepEqual(await outcome, ['existing', 'opened']);
 });

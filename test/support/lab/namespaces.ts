@@ -26,12 +26,12 @@ async function keep(program: string, args: readonly string[]): Promise<Keeper> {
   const child = spawn(program, [...args, 'cat'], { stdio: ['pipe', 'pipe', 'ignore'], env: withSystemPrograms() });
   child.stdin.on('error', () => {});
   child.stdin.write('\n');
-  const stands = await Promise.race([
+  const isReady = await Promise.race([
     once(child.stdout, 'data').then(() => true),
     once(child, 'exit').then(() => false),
     once(child, 'error').then(() => false),
   ]);
-  if (!stands) throw new Error(`${program} ${args.join(' ')} failed`);
+  if (!isReady) throw new Error(`${program} ${args.join(' ')} failed`);
   return child;
 }
 
