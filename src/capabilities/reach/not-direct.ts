@@ -57,7 +57,7 @@ export const NOT_DIRECT_TEXT: Readonly<Record<NotDirectReason, string>> = {
  * @param link the connection in use; null if none could be opened
  * @param now Unix milliseconds
  */
-export function whyNotDirect(
+export function notDirectReason(
   link: Pick<ConnectionView, 'path' | 'openedAt'> | null,
   sides: Sides,
   now: number,

@@ -23,7 +23,7 @@ import { isPublished, type OwnAddress, type OwnAddresses } from '../../network/r
 import type { PortMapper } from '../../network/reachability/port-mapping/port-mapper.ts';
 import type { RecordDht } from '../../network/records/record-dht.ts';
 import type { Neighbour } from '../../network/records/types.ts';
-import { type Sides, whyNotDirect } from './not-direct.ts';
+import { notDirectReason, type Sides } from './not-direct.ts';
 import { type PathAttempt, pathAttempts } from './path-attempts.ts';
 
 export interface ReachDependencies {
@@ -172,7 +172,7 @@ export class ReachReport {
       hasIpv6: this.#family(true, []).addresses > 0,
       kindOf: (address: DialAddress) => (address.isMapped === true ? 'mapped' : kindOf(address)),
     });
-    const notDirect = link === null ? null : whyNotDirect(link, sides, clock.now());
+    const notDirect = link === null ? null : notDirectReason(link, sides, clock.now());
     return { node: nativeAid(place.nodeKey), isHere: false, natType: place.natType, link, ways, notDirect };
   }
 
@@ -194,7 +194,7 @@ export class ReachReport {
       probes.push(await this.#probe(place, request, signal));
     }
     const link = currentLink(pool, place.nodeKey);
-    const notDirect = whyNotDirect(link, this.#sides(place), clock.now());
+    const notDirect = notDirectReason(link, this.#sides(place), clock.now());
     return { node: nativeAid(place.nodeKey), probes, remote: link?.path.remote ?? null, notDirect };
   }
 

@@ -318,7 +318,7 @@ export class TunnelConnection implements FrameTaker {
     this.#acked = received;
     // Links on this daemon pass on the memory itself, which the other end may still read.
     const written = link.release === undefined ? 0 : this.#sent - link.writableLength;
-    this.#kept.letGo(received, { from: this.#linkFrom, to: written });
+    this.#kept.drop(received, { from: this.#linkFrom, to: written });
     if (!this.#isSynced) this.#sync(link);
     this.#adaptWindow(link);
     this.#watchLoss(link);

@@ -63,7 +63,7 @@ export class KeptBytes {
    * Drops the bytes before an offset.
    * @param written offsets of pieces that the link has written, so that their memory can be freed
    */
-  letGo(offset: number, written: { readonly from: number; readonly to: number }): void {
+  drop(offset: number, written: { readonly from: number; readonly to: number }): void {
     let { amount } = this.#share;
     for (let piece = this.#pieces[this.#first]; piece !== undefined; piece = this.#pieces[this.#first]) {
       const end = this.#from + piece.length;

@@ -77,7 +77,7 @@ export class OutboundConnections {
   readonly #connections = new Map<TunnelConnection, OpenConnection>();
   /** Connections that ended because no other link was found. */
   readonly #givenUp = new WeakSet<TunnelConnection>();
-  readonly #unhear: () => void;
+  readonly #unsubscribe: () => void;
   #tries = 0;
   readonly #queue: (() => void)[] = [];
 
@@ -95,7 +95,7 @@ export class OutboundConnections {
       slowed: (connection) => this.#slowed(connection),
       over: (connection) => this.#over(connection),
     };
-    this.#unhear = links.onPathChange(() => this.#lookForBetter());
+    this.#unsubscribe = links.onPathChange(() => this.#lookForBetter());
   }
 
   /** Connections that exist, and the bytes kept for them. */
@@ -115,7 +115,7 @@ export class OutboundConnections {
 
   /** Stops moving connections to better paths. */
   stop(): void {
-    this.#unhear();
+    this.#unsubscribe();
   }
 
   /**

@@ -24,9 +24,9 @@ export const SILENCE_MS = 1_000;
 /** … or this number of round trips, if that is longer. */
 const SILENCE_RTTS = 4;
 /** Timeout of that dial, milliseconds. After it the node counts as unreachable … */
-export const BESIDE_MS = 2_500;
+export const REDIAL_MS = 2_500;
 /** … or this number of round trips, if that is longer. */
-const BESIDE_RTTS = 8;
+const REDIAL_RTTS = 8;
 
 /** A node with a packet within this time is most likely reachable, milliseconds. */
 export const FRESH_MS = 1_000;
@@ -97,7 +97,7 @@ class AnswerWatch {
   readonly #clock: Clock;
   readonly #session: NodeSession;
   readonly #outer: AbortSignal;
-  readonly #dialBeside: (limit: AbortSignal) => Promise<void>;
+  readonly #redial: (limit: AbortSignal) => Promise<void>;
   readonly #request = new AbortController();
   readonly #giveUp = (): void => this.#request.abort(abortError(this.#outer));
   #silence: SilenceWatch | null = null;
@@ -110,14 +110,14 @@ class AnswerWatch {
     clock: Clock,
     session: NodeSession,
     outer: AbortSignal,
-    dialBeside: (limit: AbortSignal) => Promise<void>,
+    redial: (limit: AbortSignal) => Promise<void>,
     silenceLimit: NodeSilence | undefined,
   ) {
     this.#silenceLimit = silenceLimit;
     this.#clock = clock;
     this.#session = session;
     this.#outer = outer;
-    this.#dialBeside = dialBeside;
+    this.#redial = redial;
     if (outer.aborted) this.#giveUp();
     outer.addEventListener('abort', this.#giveUp, { once: true });
   }
@@ -163,10 +163,10 @@ class AnswerWatch {
   }
 
   async #replace(): Promise<void> {
-    const limitMs = Math.max(BESIDE_MS, BESIDE_RTTS * this.#session.connection.rtt());
+    const limitMs = Math.max(REDIAL_MS, REDIAL_RTTS * this.#session.connection.rtt());
     using limit = awakeTimeout(this.#clock, limitMs, this.#outer);
     try {
-      await this.#dialBeside(limit.signal);
+      await this.#redial(limit.signal);
       if (!this.#isOver) this.#request.abort(new SvcError('cancelled'));
     } catch {
       if (this.#isOver || !this.#isSilent()) return;
@@ -206,11 +206,11 @@ export class LinkInitiator {
     const pooled = this.#peers.current(place.nodeKey, relays);
     let session = pooled ?? (await connect());
     const tried: Tried = { isPooled: pooled !== null, isReplaced: false, isProofRepeated: false };
-    const dialBeside = async (limit: AbortSignal): Promise<void> => {
+    const redial = async (limit: AbortSignal): Promise<void> => {
       tried.isReplaced = true;
       await this.#peers.connect(place, limit, { relays, insteadOf: session });
     };
-    let watch: AnswerWatch | null = new AnswerWatch(this.#clock, session, signal, dialBeside, silence);
+    let watch: AnswerWatch | null = new AnswerWatch(this.#clock, session, signal, redial, silence);
     try {
       for (;;) {
         try {

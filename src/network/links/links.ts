@@ -203,9 +203,9 @@ export class AgentLinks implements Links, LinkPaths {
 
   onPathChange(handler: () => void): () => void {
     const { pool } = this.#dependencies;
-    const unhear = [pool.onPathChange(handler), pool.upgraded.add(handler)];
+    const subscriptions = [pool.onPathChange(handler), pool.upgraded.add(handler)];
     return () => {
-      for (const stop of unhear) stop();
+      for (const unsubscribe of subscriptions) unsubscribe();
     };
   }
 

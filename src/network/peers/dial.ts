@@ -87,7 +87,7 @@ export class NodeAbsent extends SvcError {
  * The error of an attempt through several helpers. The node counts as absent only if all helpers report it.
  * @param failures at least one
  */
-export function whyNot(failures: readonly unknown[]): unknown {
+export function attemptError(failures: readonly unknown[]): unknown {
   return failures.findLast((failure) => !(failure instanceof NodeAbsent)) ?? failures.at(-1);
 }
 

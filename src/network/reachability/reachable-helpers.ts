@@ -4,7 +4,7 @@ import type { Clock, Timer } from '../../foundation/clock.ts';
 import { abortable, abortError } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { NodeAt } from '../node-requests.ts';
-import { type NodePlace, race, UNHELPED, whyNot } from '../peers/dial.ts';
+import { attemptError, type NodePlace, race, UNHELPED } from '../peers/dial.ts';
 import type { PeerTable } from '../peers/peer-table.ts';
 import type { Connection } from '../transport/types.ts';
 
@@ -110,7 +110,7 @@ interface HelperAttempts {
 
 /**
  * Tries the helpers of a node, in the order in which they connect, until one leads to the node.
- * @throws SvcError `whyNot` of all failures, or the signal's reason
+ * @throws SvcError `attemptError` of all failures, or the signal's reason
  */
 export async function tryHelpers(
   place: NodePlace,
@@ -140,7 +140,7 @@ export async function tryHelpers(
     const options = { hurry: 'when one has failed', drop: (late: Connection) => late.close() } as const;
     return await race(runners, options, { clock, signal });
   } catch (error) {
-    throw signal.aborted ? error : whyNot(failures);
+    throw signal.aborted ? error : attemptError(failures);
   } finally {
     over.abort();
   }

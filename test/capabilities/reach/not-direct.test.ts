@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { DIRECT_SEARCH_MS, punchable, whyNotDirect } from '../../../src/capabilities/reach/not-direct.ts';
+import { DIRECT_SEARCH_MS, notDirectReason, punchable } from '../../../src/capabilities/reach/not-direct.ts';
 import type { NatMapping } from '../../../src/foundation/domain/directory.ts';
 import { plainPath } from '../../../src/network/transport/path.ts';
 
@@ -30,9 +30,9 @@ test('the NATs of both nodes decide whether punching can work', () => {
 test('a relayed connection has a reason why it is not direct, other connections have none', () => {
   const sides = { ours: 'cone', theirs: PORT_RESTRICTED, helpers: 2, haveIpv6: false } as const;
   const link = { path: plainPath('relay', AT), openedAt: 1000 };
-  assert.equal(whyNotDirect(link, sides, 1000), 'looking');
-  assert.equal(whyNotDirect(link, sides, 1000 + DIRECT_SEARCH_MS), 'punching_failed');
-  assert.equal(whyNotDirect(link, { ...sides, ours: 'symmetric', theirs: SYMMETRIC }, 1000), 'both_symmetric');
-  assert.equal(whyNotDirect({ ...link, path: plainPath('punched', AT) }, sides, 1000), null);
-  assert.equal(whyNotDirect(null, sides, 1000), 'not_reached');
+  assert.equal(notDirectReason(link, sides, 1000), 'looking');
+  assert.equal(notDirectReason(link, sides, 1000 + DIRECT_SEARCH_MS), 'punching_failed');
+  assert.equal(notDirectReason(link, { ...sides, ours: 'symmetric', theirs: SYMMETRIC }, 1000), 'both_symmetric');
+  assert.equal(notDirectReason({ ...link, path: plainPath('punched', AT) }, sides, 1000), null);
+  assert.equal(notDirectReason(null, sides, 1000), 'not_reached');
 });

@@ -553,11 +553,11 @@ test('bytes are kept until the last byte of their piece is acknowledged', () => 
   for (const text of ['first', 'second']) kept.add(Buffer.from(text));
   const rest = (offset: number): string => Buffer.concat([...kept.after(offset)]).toString();
   const written = { from: 0, to: 0 };
-  kept.letGo(4, written);
+  kept.drop(4, written);
   assert.equal(rest(4), 'tsecond');
-  kept.letGo(10, written);
+  kept.drop(10, written);
   assert.equal(rest(10), 'd');
-  kept.letGo(11, written);
+  kept.drop(11, written);
   assert.equal(rest(11), '');
 });
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
-import { BESIDE_MS, SILENCE_MS } from '../../../src/network/links/link-initiator.ts';
+import { REDIAL_MS, SILENCE_MS } from '../../../src/network/links/link-initiator.ts';
 import { OPEN_TIMEOUT_MS } from '../../../src/network/links/links.ts';
 import { NODE_DIAL_TIMEOUT_MS } from '../../../src/network/peers/dial.ts';
 import { delegateAnew, newIdentity } from '../../support/identities.ts';
@@ -162,7 +162,7 @@ test('a node that is silent on the old connection and on a new one is given up, 
   await settle();
   clock.advance(SILENCE_MS);
   await settle();
-  clock.advance(BESIDE_MS);
+  clock.advance(REDIAL_MS);
   await opening;
   assert.equal(existing.destroyed, false, 'open links may survive a short interruption');
   assert.equal(a.pool.current(b.key.publicKey), null);
@@ -258,7 +258,7 @@ test('a stall while a new connection is dialed does not mark the node as unreach
   world.network.silence(b.endpoint.address);
   clock.advance(SILENCE_MS);
   await settle();
-  clock.advance(BESIDE_MS - 1);
+  clock.advance(REDIAL_MS - 1);
   await stall(clock);
   permission.resolve();
   (await opening).destroy();

@@ -8,7 +8,7 @@ import { once } from 'node:events';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
-import { BESIDE_MS, SILENCE_MS } from '../../../src/network/links/link-initiator.ts';
+import { REDIAL_MS, SILENCE_MS } from '../../../src/network/links/link-initiator.ts';
 import { forkNode } from '../../support/link-process.ts';
 import { AWAKE_MS, type Said } from './stalled-child.ts';
 
@@ -35,7 +35,7 @@ test('a node that was stopped for longer than the silence timeout keeps its link
   await awake((1.5 * SILENCE_MS) / AWAKE_MS);
   caller.kill('SIGSTOP');
   // The test needs this time to pass.
-  await sleep(BESIDE_MS + 500);
+  await sleep(REDIAL_MS + 500);
   caller.kill('SIGCONT');
   // By the next signs of life its overdue timers have fired.
   await awake(2);

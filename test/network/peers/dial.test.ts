@@ -3,13 +3,13 @@ import { test } from 'node:test';
 import type { PathKind } from '../../../src/foundation/domain/tunnels.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import {
+  attemptError,
   directly,
   NODE_DIAL_TIMEOUT_MS,
   NodeAbsent,
   REPEAT_MS,
   raceDialers,
   UNLIKELY_DIAL_TIMEOUT_MS,
-  whyNot,
 } from '../../../src/network/peers/dial.ts';
 import type { Connection, Endpoint } from '../../../src/network/transport/types.ts';
 import { settle, withCode } from '../../support/link-world.ts';
@@ -127,8 +127,8 @@ test('an aborted caller starts no further dialer, and all running ones are abort
 
 test('among several errors, one that shows a reachable node is reported first', () => {
   const [absent, refused] = [new NodeAbsent(), new SvcError('rate_limited')];
-  assert.equal(whyNot([refused, absent]), refused);
-  assert.equal(whyNot([absent, absent]), absent);
+  assert.equal(attemptError([refused, absent]), refused);
+  assert.equal(attemptError([absent, absent]), absent);
 });
 
 test('a silent address is dialed every 250 ms in every other second, and the first connection wins', async () => {

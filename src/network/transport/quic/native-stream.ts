@@ -49,7 +49,7 @@ export class NativeStream extends WatchedStream implements Stream {
   #readEnded = false;
   /** After the clean end of our half, a reset now could discard bytes that were sent. */
   #finished = false;
-  #letGo: Promise<void> = Promise.resolve();
+  #freed: Promise<void> = Promise.resolve();
   #pace: WritePace | null = null;
   /** It waits for the decision whether to continue on another stream. */
   #isMoving = false;
@@ -275,7 +275,7 @@ export class NativeStream extends WatchedStream implements Stream {
   }
 
   whenReleased(): Promise<void> {
-    return this.#letGo;
+    return this.#freed;
   }
 
   override _final(callback: (error?: Error | null) => void): void {
@@ -298,7 +298,7 @@ export class NativeStream extends WatchedStream implements Stream {
     if (next !== null && !(next.readableEnded && next.writableFinished)) next.destroy();
     if (!this.#finished && !this.#halfMoved) halves.push(this.#native.resetWrite());
     if (!this.#readEnded) halves.push(this.#native.stopRead());
-    this.#letGo = Promise.allSettled(halves).then(this.#released, this.#released);
+    this.#freed = Promise.allSettled(halves).then(this.#released, this.#released);
     callback(error);
   }
 }
