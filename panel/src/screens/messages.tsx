@@ -8,11 +8,11 @@ import { Mark, Who } from '../parts/agent.tsx';
 import { AsAgent } from '../parts/as-agent.tsx';
 import { Answer, UntrustedText } from '../parts/basics.tsx';
 import { openDialog } from '../parts/overlay.tsx';
-import { ChatRequest, GroupInvitation } from './messages/asks.tsx';
 import { CreateGroup, JoinGroup, SendChatRequest } from './messages/begin.tsx';
 import { Chat } from './messages/chat.tsx';
 import { GroupChat, GroupTitle } from './messages/group.tsx';
 import { Notes } from './messages/notes.tsx';
+import { ChatRequest, GroupInvitation } from './messages/requests.tsx';
 
 /** Kinds of group entries with text for people. */
 const SAID: readonly string[] = ['msg', 'file'];
@@ -60,14 +60,20 @@ function Open({ aid, kind, id }: Opened) {
   );
 }
 
-function Asks({ open, asks }: { readonly open: Opened; readonly asks: Output<'chatContacts'>['in_pending'] }) {
+function Requests({
+  open,
+  requests,
+}: {
+  readonly open: Opened;
+  readonly requests: Output<'chatContacts'>['in_pending'];
+}) {
   const { value: invited } = useQuery('groupInvitations', { aid: open.aid });
   const invitations = invited?.invitations ?? [];
-  if (asks.length + invitations.length === 0) return null;
+  if (requests.length + invitations.length === 0) return null;
   return (
     <>
-      <h2>{t('messages.asks')}</h2>
-      {asks.map(({ peer }) => (
+      <h2>{t('messages.requests')}</h2>
+      {requests.map(({ peer }) => (
         <Entry key={peer} to={['ask', peer]} open={open} badge="?">
           <Who aid={peer} plain>
             {t('ask.chat')}
@@ -158,7 +164,7 @@ function Box({ open, waiting }: { readonly open: Opened; readonly waiting: numbe
         <Answer of={contacts}>
           {(value) => (
             <>
-              <Asks open={open} asks={value.in_pending} />
+              <Requests open={open} requests={value.in_pending} />
               <Chats open={open} contacts={value} />
             </>
           )}

@@ -34,7 +34,7 @@ export const deTalk = {
   'files.stored': 'Datei hinzugefügt.',
   'files.usage': { one: '{n} Datei, {used} von {most}', other: '{n} Dateien, {used} von {most}' },
   'files.what': 'Agenten, die diesen Agenten aufrufen dürfen, können seine Dateien herunterladen.',
-  'messages.asks': 'Anfragen',
+  'messages.requests': 'Anfragen',
   'messages.chats': 'Chats',
   'messages.choose': 'Wählen Sie einen Chat oder eine Gruppe.',
   'messages.notes': 'Notizen',

@@ -182,7 +182,7 @@ export const de = {
   via: 'Sie sehen einen anderen Knoten: {node}',
   'via.back': 'Zurück zu diesem Knoten',
   waiting: 'ausstehend',
-  'waiting.asks': 'möchte mit {agent} chatten',
+  'waiting.chat': 'möchte mit {agent} chatten',
   'waiting.call': 'möchte {agent} aufrufen:',
   'waiting.count': { one: '{n} Eintrag', other: '{n} Einträge' },
   'waiting.ending': 'Die Delegation von {agent} läuft in {span} ab',

@@ -33,7 +33,7 @@ export const enTalk = {
   'files.stored': 'File added.',
   'files.usage': { one: '{n} file, {used} of {most}', other: '{n} files, {used} of {most}' },
   'files.what': 'Agents that may call this agent can download its files.',
-  'messages.asks': 'Requests',
+  'messages.requests': 'Requests',
   'messages.chats': 'Chats',
   'messages.choose': 'Choose a chat or group.',
   'messages.notes': 'Notes',

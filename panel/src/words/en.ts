@@ -174,7 +174,7 @@ export const en = {
   via: 'You are viewing another node: {node}',
   'via.back': 'Back to this node',
   waiting: 'pending',
-  'waiting.asks': 'wants to chat with {agent}',
+  'waiting.chat': 'wants to chat with {agent}',
   'waiting.call': 'asks to call {agent}:',
   'waiting.count': { one: '{n} item', other: '{n} items' },
   'waiting.ending': 'The delegation of {agent} expires in {span}',

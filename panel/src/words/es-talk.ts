@@ -33,7 +33,7 @@ export const esTalk = {
   'files.stored': 'Archivo añadido.',
   'files.usage': { one: '{n} archivo, {used} de {most}', other: '{n} archivos, {used} de {most}' },
   'files.what': 'Los agentes que pueden llamar a este agente pueden descargar sus archivos.',
-  'messages.asks': 'Solicitudes',
+  'messages.requests': 'Solicitudes',
   'messages.chats': 'Chats',
   'messages.choose': 'Elija un chat o un grupo.',
   'messages.notes': 'Notas',

@@ -183,7 +183,7 @@ export const es = {
   via: 'Está viendo otro nodo: {node}',
   'via.back': 'Volver a este nodo',
   waiting: 'pendiente',
-  'waiting.asks': 'quiere chatear con {agent}',
+  'waiting.chat': 'quiere chatear con {agent}',
   'waiting.call': 'pide llamar a {agent}:',
   'waiting.count': { one: '{n} elemento', other: '{n} elementos' },
   'waiting.ending': 'La delegación de {agent} caduca en {span}',

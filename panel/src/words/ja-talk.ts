@@ -33,7 +33,7 @@ export const jaTalk = {
   'files.stored': 'ファイルを追加しました。',
   'files.usage': { other: '{n} ファイル、{used} / {most}' },
   'files.what': 'このエージェントを呼び出せる相手は、そのファイルをダウンロードできます。',
-  'messages.asks': 'リクエスト',
+  'messages.requests': 'リクエスト',
   'messages.chats': 'チャット',
   'messages.choose': 'チャットかグループを選んでください。',
   'messages.notes': 'メモ',

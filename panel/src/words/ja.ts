@@ -178,7 +178,7 @@ export const ja = {
   via: '別のノードを表示しています：{node}',
   'via.back': 'このノードに戻る',
   waiting: '件保留',
-  'waiting.asks': 'が {agent} とのチャットを希望しています',
+  'waiting.chat': 'が {agent} とのチャットを希望しています',
   'waiting.call': 'が {agent} の呼び出しを求めています：',
   'waiting.count': { other: '{n} 件' },
   'waiting.ending': '{agent} の委任は {span} 後に失効します',

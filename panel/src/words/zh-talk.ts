@@ -33,7 +33,7 @@ export const zhTalk = {
   'files.stored': '文件已添加。',
   'files.usage': { other: '{n} 个文件，{used} / {most}' },
   'files.what': '可以调用此智能体的智能体都能下载其文件。',
-  'messages.asks': '请求',
+  'messages.requests': '请求',
   'messages.chats': '聊天',
   'messages.choose': '请选择一个聊天或群组。',
   'messages.notes': '便条',

@@ -178,7 +178,7 @@ export const zh = {
   via: '您正在查看另一个节点：{node}',
   'via.back': '回到本节点',
   waiting: '待处理',
-  'waiting.asks': '请求与 {agent} 聊天',
+  'waiting.chat': '请求与 {agent} 聊天',
   'waiting.call': '请求调用 {agent}：',
   'waiting.count': { other: '{n} 项' },
   'waiting.ending': '{agent} 的委托将在 {span}后到期',

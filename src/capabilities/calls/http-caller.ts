@@ -334,9 +334,9 @@ export class HttpCaller {
    * opens another stream to find out whether the node is still reachable.
    */
   #checkReused(request: ClientRequest, open: () => Promise<LinkStream>): void {
-    request.once('socket', (link: Duplex & Pick<LinkStream, 'asks'>) => {
+    request.once('socket', (link: Duplex & Pick<LinkStream, 'expectAnswer'>) => {
       if (!request.reusedSocket) return;
-      link.asks?.();
+      link.expectAnswer?.();
       const silence = new SilenceWatch(this.#clock, REUSED_SILENCE_MS, () => {
         open().then(
           (link) => link.destroy(),

@@ -79,7 +79,7 @@ function isAidEntry(entry: AidEntry | SecretEntry): entry is AidEntry {
 }
 
 /** The columns of a policy. */
-function columnsOf(policy: AccessPolicy): [policy: string, asks: number] {
+function columnsOf(policy: AccessPolicy): [policy: string, askOwner: number] {
   return policy === 'ask' ? ['deny', 1] : [policy, 0];
 }
 
@@ -93,12 +93,12 @@ export class AccessRepository {
   /** The list of a subject; null if it was never changed. */
   load(subject: string): StoredAccess | null {
     const row = this.#store.one(
-      'SELECT policy, asks, policy_before, salt FROM access_subjects WHERE subject = ?',
+      'SELECT policy, ask_owner, policy_before, salt FROM access_subjects WHERE subject = ?',
       subject,
     );
     if (row === undefined) return null;
     return {
-      policy: integerOf(row, 'asks') === 1 ? 'ask' : wordOf(row, 'policy', ACCESS_POLICIES),
+      policy: integerOf(row, 'ask_owner') === 1 ? 'ask' : wordOf(row, 'policy', ACCESS_POLICIES),
       policyBefore: row['policy_before'] === null ? null : wordOf(row, 'policy_before', ACCESS_POLICIES),
       salt: blobOf(row, 'salt'),
       allow: this.#entries(subject, 'allow'),
@@ -128,7 +128,7 @@ export class AccessRepository {
     if (row !== undefined) return blobOf(row, 'salt');
     this.#store.durableTransaction(() =>
       this.#store.run(
-        'INSERT INTO access_subjects (subject, policy, asks, salt) VALUES (?, ?, ?, ?)',
+        'INSERT INTO access_subjects (subject, policy, ask_owner, salt) VALUES (?, ?, ?, ?)',
         subject,
         ...columnsOf(policy),
         salt,
@@ -141,7 +141,7 @@ export class AccessRepository {
   setPolicy(subject: string, policy: AccessPolicy, before: AccessPolicy | null): void {
     this.#store.durableTransaction(() =>
       this.#store.run(
-        'UPDATE access_subjects SET policy = ?, asks = ?, policy_before = ? WHERE subject = ?',
+        'UPDATE access_subjects SET policy = ?, ask_owner = ?, policy_before = ? WHERE subject = ?',
         ...columnsOf(policy),
         before,
         subject,

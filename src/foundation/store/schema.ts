@@ -60,7 +60,7 @@ const ACCESS = `
     -- One salt for all secrets of a subject: a guess costs one derivation, however many secrets there are.
     salt    BLOB NOT NULL,
     -- 1: callers without an entry ask the owner. The policy is "deny" then.
-    asks    INTEGER NOT NULL DEFAULT 0,
+    ask_owner    INTEGER NOT NULL DEFAULT 0,
     -- The default that returns when the temporary service of the agent ends. NULL: the default is permanent.
     policy_before TEXT
   ) STRICT, WITHOUT ROWID;

@@ -150,7 +150,7 @@ class AnswerWatch {
   #watchSilence({ minMs, roundTrips, onSilence }: NodeSilence): void {
     const session = this.#session;
     const now = this.#clock.monotonic();
-    session.asks();
+    session.expectAnswer();
     const limitMs = Math.max(minMs, roundTrips * session.connection.rtt());
     const untilMs = (session.unansweredSince ?? now) + limitMs - now;
     this.#silenceTimer = this.#clock.after(Math.max(0, untilMs), () => {
@@ -268,7 +268,7 @@ export class LinkInitiator {
         if (!this.#proven.isValid(names.called, window, unixSeconds(this.#clock))) other.destroy();
       };
       const link = asQuicLink(stream, { ...names, nodeKey: session.there.nodeKey }, session.upgrade);
-      return Object.assign(link, { coverByProof, asks: () => session.asks() });
+      return Object.assign(link, { coverByProof, expectAnswer: () => session.expectAnswer() });
     } catch (error) {
       stream.destroy();
       throw error;

@@ -169,7 +169,7 @@ export class AgentLinks implements Links, LinkPaths {
       if (equalBytes(place.nodeKey, pool.nodeKey)) return;
       const session = pool.current(place.nodeKey, true);
       if (session !== null && !session.heardWithin(FRESH_MS)) {
-        session.asks();
+        session.expectAnswer();
         await probe(session, clock, limit.signal);
       }
       if (session !== null) return;

@@ -60,7 +60,7 @@ export interface LinkStream extends Duplex, LinkNames {
   /** True if new links to the node use a faster transport. */
   isOutdated?(): boolean;
   /** To be called when a request is sent on it later: silence of the node counts from then. Missing on the same daemon. */
-  asks?(): void;
+  expectAnswer?(): void;
   /** As `Stream.release`; missing on the same daemon, because both ends share their chunks. */
   release?(chunk: Buffer): void;
   /** Resets another stream of the same two agents when the proof of this link no longer counts; missing on the same daemon. */

@@ -143,7 +143,7 @@ export class NodeSession {
   }
 
   /** To be called when a packet is sent that the other node answers. */
-  asks(): void {
+  expectAnswer(): void {
     if (this.unansweredSince === null) this.#asked = { at: this.#clock.monotonic(), received: this.receivedBytes };
   }
 

@@ -31,13 +31,13 @@ export async function readPassword(context: CliContext, { password_file: file }:
  * @throws SvcError `invalid_request` if it is too short, or the two differ
  */
 export async function newPassword(context: CliContext, options: PasswordOptions): Promise<Passphrase> {
-  const asks = options.password_file === undefined && context.io.stdin.isTTY === true;
-  const text = asks ? await context.readSecret('New password: ') : (await readPassword(context, options)).text;
+  const isInteractive = options.password_file === undefined && context.io.stdin.isTTY === true;
+  const text = isInteractive ? await context.readSecret('New password: ') : (await readPassword(context, options)).text;
   if (text.length < MIN_PASSWORD_CHARS)
     throw new SvcError('invalid_request', {
       message: `The password has fewer than ${MIN_PASSWORD_CHARS} characters. Anyone with the file could guess it.`,
     });
-  if (asks && (await context.readSecret('Repeat the password: ')) !== text)
+  if (isInteractive && (await context.readSecret('Repeat the password: ')) !== text)
     throw new SvcError('invalid_request', { message: 'The two passwords differ.' });
   return { text, cost: PASSPHRASE_COST };
 }

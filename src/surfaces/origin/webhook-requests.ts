@@ -144,7 +144,7 @@ export type WebhookRequest =
    * known.
    */
   | { readonly kind: 'names'; readonly isAnswered: boolean; readonly purpose: string | null }
-  | { readonly kind: 'asks' }
+  | { readonly kind: 'reads' }
   /** `before`: the body of the same request that shows the webhook first; null if it has no body. */
   | { readonly kind: 'takesBack'; readonly before: string | null };
 
@@ -166,7 +166,7 @@ export function mayBeWebhookCall(text: string): boolean {
 /** The subject of a request without a body. Null if it is not about webhooks. */
 export function webhookRequestByPath(request: IncomingMessage): WebhookRequest | null {
   if (!CONFIG_PATH.test(barePath(request))) return null;
-  if (request.method === 'GET') return { kind: 'asks' };
+  if (request.method === 'GET') return { kind: 'reads' };
   return request.method === 'DELETE' ? { kind: 'takesBack', before: null } : null;
 }
 

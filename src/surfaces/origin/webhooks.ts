@@ -110,7 +110,7 @@ export async function handleWebhooks(
   // Pages must not read the URLs of local webhooks, or delete them.
   if (parts.isBrowser) return null;
   switch (question?.kind) {
-    case 'asks':
+    case 'reads':
       return { body: null, isRead: true, reshape: (answer) => withOwnWebhooks(answer, parts) };
     case 'takesBack':
       return await takingBack(request, question.before, parts);

@@ -15,7 +15,7 @@ import { TestClock } from '../../support/test-clock.ts';
 
 const AGENT = testAid(1);
 
-function asks(caller: Aid, purpose: Purpose = 'http', more: Partial<AccessRequest> = {}): AccessRequest {
+function requestBy(caller: Aid, purpose: Purpose = 'http', more: Partial<AccessRequest> = {}): AccessRequest {
   return { caller, called: AGENT, purpose, accessToken: undefined, nodeKey: null, source: null, ...more };
 }
 
@@ -30,15 +30,15 @@ test('lists accepted and refused callers with reasons, the most recent first', (
   const stop = callers.onRefused((call) => refused.push(call));
   const [bob, eve] = [testAid(2), testAid(3)];
   const since = clock.now();
-  callers.entered(asks(bob));
-  callers.entered(asks(bob));
-  callers.entered(asks(bob, 'object'));
+  callers.entered(requestBy(bob));
+  callers.entered(requestBy(bob));
+  callers.entered(requestBy(bob, 'object'));
   clock.advance(1000);
-  callers.refused(asks(eve, 'tcp'), 'access_denied');
+  callers.refused(requestBy(eve, 'tcp'), 'access_denied');
   // Not caused by the caller, or not controlled by the access list.
-  callers.refused(asks(eve), 'inbound_unreachable');
-  callers.refused(asks(eve, 'note'), 'access_denied');
-  callers.entered(asks(eve, 'room'));
+  callers.refused(requestBy(eve), 'inbound_unreachable');
+  callers.refused(requestBy(eve, 'note'), 'access_denied');
+  callers.entered(requestBy(eve, 'room'));
   const now = clock.now();
   const lastRefusal = { at: now, kind: 'tunnel', code: 'access_denied' };
   assert.deepEqual(
@@ -52,7 +52,7 @@ test('lists accepted and refused callers with reasons, the most recent first', (
   );
   assert.deepEqual(refused, [{ caller: eve, called: AGENT, kind: 'tunnel', code: 'access_denied' }]);
   stop();
-  callers.refused(asks(eve), 'rate_limited');
+  callers.refused(requestBy(eve), 'rate_limited');
   assert.equal(refused.length, 1);
   callers.drop(AGENT);
   assert.deepEqual(callers.list(AGENT), []);
@@ -62,12 +62,12 @@ test('links count refusals only', async () => {
   const { callers } = setUp();
   const bob = testAid(2);
   for (const purpose of ['http', 'object', 'tcp', 'tcp-probe'] as const)
-    await callers.authorize(asks(bob, purpose), () => {});
+    await callers.authorize(requestBy(bob, purpose), () => {});
   const deny = async (): Promise<void> => {
     throw new SvcError('access_denied');
   };
   for (const purpose of ['http', 'tcp-probe'] as const)
-    await assert.rejects(callers.authorize(asks(bob, purpose), deny), { code: 'access_denied' });
+    await assert.rejects(callers.authorize(requestBy(bob, purpose), deny), { code: 'access_denied' });
   const [one] = callers.list(AGENT);
   assert.deepEqual([one?.entered, one?.refused], [{ call: 0, tunnel: 0, object: 0 }, 2]);
 });
@@ -76,16 +76,16 @@ test('a stranger with many AIDs evicts only its own entries, and no caller on th
   const friend = testAid(9999);
   const { callers } = setUp([friend]);
   const bob = testAid(2);
-  callers.entered(asks(friend, 'http', { source: '192.0.2.7' }));
-  callers.entered(asks(bob, 'http', { source: '192.0.2.1' }));
+  callers.entered(requestBy(friend, 'http', { source: '192.0.2.7' }));
+  callers.entered(requestBy(bob, 'http', { source: '192.0.2.1' }));
   for (let i = 0; i < 2 * MAX_CALLERS; i++)
-    callers.refused(asks(testAid(100 + i), 'http', { source: '192.0.2.7' }), 'access_denied');
+    callers.refused(requestBy(testAid(100 + i), 'http', { source: '192.0.2.7' }), 'access_denied');
   const known = callers.list(AGENT).map(({ aid }) => aid);
   assert.equal(known.length, MAX_CALLERS_PER_SOURCE + 2);
   assert.deepEqual(known.slice(-2), [bob, friend]);
   // Strangers from many addresses evict each other.
   for (let i = 0; i < 2 * MAX_CALLERS; i++)
-    callers.refused(asks(testAid(1000 + i), 'http', { source: `198.51.${i >> 8}.${i & 255}` }), 'access_denied');
+    callers.refused(requestBy(testAid(1000 + i), 'http', { source: `198.51.${i >> 8}.${i & 255}` }), 'access_denied');
   const kept = callers.list(AGENT).map(({ aid }) => aid);
   assert.equal(kept.length, MAX_CALLERS);
   assert.ok(kept.includes(friend) && !kept.includes(bob));
@@ -95,7 +95,7 @@ test('the callers of all agents together are bounded', () => {
   const { callers } = setUp();
   const agents = Array.from({ length: MAX_CALLERS_TOTAL / MAX_CALLERS + 1 }, (_, i) => testAid(10_000 + i));
   const strangers = Array.from({ length: MAX_CALLERS }, (_, i) => testAid(2 + i));
-  for (const called of agents) for (const one of strangers) callers.entered(asks(one, 'http', { called }));
+  for (const called of agents) for (const one of strangers) callers.entered(requestBy(one, 'http', { called }));
   const held = agents.map((called) => callers.list(called).length);
   assert.equal(
     held.reduce((sum, one) => sum + one, 0),

@@ -76,7 +76,7 @@ test('another connection is dialed sooner if an earlier request had no answer', 
   const link = await open(0);
   const dial = t.mock.method(a.endpoint, 'dial');
   world.network.cut(a.endpoint.address, b.endpoint.address);
-  link?.asks?.();
+  link?.expectAnswer?.();
   clock.advance(SILENCE_MS - 1);
   const opening = open(0);
   await settle();

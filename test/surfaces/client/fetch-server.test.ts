@@ -98,7 +98,7 @@ describe('serves calls', () => {
   const key = randomBytes(32);
 
   /** Sends a request with the proof that the daemon adds. Returns the response. */
-  async function asks(t: TestContext) {
+  async function connected(t: TestContext) {
     const seen: string[] = [];
     const server = callServer(
       (request) => {
@@ -127,7 +127,7 @@ describe('serves calls', () => {
   }
 
   test('passes on path and query unchanged', async (t) => {
-    const { seen, ask } = await asks(t);
+    const { seen, ask } = await connected(t);
     for (const target of ['//admin/users', '///', '/a//b?c=//d', '/%2e%2e%2fx', '/%', '/?'])
       assert.equal(await ask('GET', target), 200, target);
     assert.deepEqual(seen, ['GET //admin/users', 'GET ///', 'GET /a//b?c=//d', 'GET /%2e%2e%2fx', 'GET /%', 'GET /']);
@@ -139,7 +139,7 @@ describe('serves calls', () => {
   });
 
   test('rejects unsupported requests without details of the program', async (t) => {
-    const { seen, ask } = await asks(t);
+    const { seen, ask } = await connected(t);
     const shown = t.mock.method(console, 'error', () => {});
     assert.equal(await ask('TRACE', '/'), 501);
     assert.equal(await ask('GET', 'http://elsewhere/x'), 400);
@@ -149,7 +149,7 @@ describe('serves calls', () => {
   });
 
   test('responds to any target, and passes on only valid ones', async (t) => {
-    const { seen, ask } = await asks(t);
+    const { seen, ask } = await connected(t);
     const character = fc.constantFrom(
       '/',
       '\\',

@@ -112,9 +112,9 @@ test('finds configurations that are created, shown and deleted', async () => {
     };
     await client.getTaskPushNotificationConfig(asked).catch(() => {});
     const shows = last();
-    assert.ok(['asks', 'names'].includes(question()?.kind ?? ''), dialect);
+    assert.ok(['reads', 'names'].includes(question()?.kind ?? ''), dialect);
     await client.listTaskPushNotificationConfig({ ...asked, pageSize: 0, pageToken: '' }).catch(() => {});
-    assert.ok(['asks', 'names'].includes(question()?.kind ?? ''), dialect);
+    assert.ok(['reads', 'names'].includes(question()?.kind ?? ''), dialect);
 
     await client.deleteTaskPushNotificationConfig(asked).catch(() => {});
     const back = question();

@@ -14,7 +14,7 @@ import { Offers } from './offers.tsx';
 const SIGNS = { invites: '?', unread: '●', notes: '✉', ending: '!', expired: '✕' } as const;
 const TONES = { invites: 'hue', unread: 'hue', notes: 'hue', ending: 'warn', expired: 'bad' } as const;
 /** Most requests to show per agent. */
-const SHOWN_ASKS = 3;
+const SHOWN_REQUESTS = 3;
 /** Most agents whose group invitations and file offers are requested. */
 const ASKED_AGENTS = 8;
 
@@ -87,14 +87,14 @@ function RequestButtons({ accept, refuse }: AnsweringProps) {
 function ChatRequests(waiting: Waiting) {
   const { aid, n } = waiting;
   const contacts = useQuery('chatContacts', { aid });
-  const asks = contacts.value?.in_pending ?? [];
-  if (asks.length === 0) return <Counted {...waiting} />;
+  const requests = contacts.value?.in_pending ?? [];
+  if (requests.length === 0) return <Counted {...waiting} />;
   return (
     <>
-      {asks.slice(0, SHOWN_ASKS).map(({ peer, note }) => (
+      {requests.slice(0, SHOWN_REQUESTS).map(({ peer, note }) => (
         <Row key={peer} kind="invites">
           <span class="grow">
-            <Inline aid={peer} /> <T k="waiting.asks" agent={<Called aid={aid} />} />
+            <Inline aid={peer} /> <T k="waiting.chat" agent={<Called aid={aid} />} />
             {note !== '' && (
               <>
                 {' '}
@@ -110,7 +110,7 @@ function ChatRequests(waiting: Waiting) {
           />
         </Row>
       ))}
-      {n > SHOWN_ASKS && <Counted {...waiting} n={n - SHOWN_ASKS} />}
+      {n > SHOWN_REQUESTS && <Counted {...waiting} n={n - SHOWN_REQUESTS} />}
     </>
   );
 }
@@ -120,7 +120,7 @@ function Invitations({ aid }: { readonly aid: string }) {
   const { value } = useQuery('groupInvitations', { aid });
   return (
     <>
-      {(value?.invitations ?? []).slice(0, SHOWN_ASKS).map(({ group_id, title, creator, inviter }) => (
+      {(value?.invitations ?? []).slice(0, SHOWN_REQUESTS).map(({ group_id, title, creator, inviter }) => (
         <Row key={group_id} kind="invites">
           <span class="grow">
             <Inline aid={inviter} />{' '}
@@ -148,13 +148,13 @@ interface Props {
 
 export function PendingItems({ agents, pending }: Props) {
   const waiting = waitingOf(agents, pending, Date.now());
-  const asks = Object.values(pending).reduce((sum, { access_requests = 0 }) => sum + access_requests, 0);
-  const n = waiting.length + asks;
+  const requests = Object.values(pending).reduce((sum, { access_requests = 0 }) => sum + access_requests, 0);
+  const n = waiting.length + requests;
   return (
     <Section title={t('waiting.title')} note={n === 0 ? '' : t('waiting.things', { n })}>
       <ul class="rows">
-        {asks > 0 && <AccessRequests />}
-        {waiting.map((one) => (one.kind === 'invites' ? <ChatRequests key={`asks ${one.aid}`} {...one} /> : null))}
+        {requests > 0 && <AccessRequests />}
+        {waiting.map((one) => (one.kind === 'invites' ? <ChatRequests key={`requests ${one.aid}`} {...one} /> : null))}
         {agents.slice(0, ASKED_AGENTS).map(({ aid }) => (
           <Invitations key={aid} aid={aid} />
         ))}

@@ -120,10 +120,10 @@ function problems({ status, agents }: StatusData, names: Names, now: number): st
 /** Pending items, one line per agent. */
 function waiting({ pending = {} }: Status, names: Names): string[] {
   return Object.entries(pending).map(
-    ([aid, { chat_invites: asks, chat_unread: unread, mailbox: notes, access_requests = 0 }]) => {
+    ([aid, { chat_invites: requests, chat_unread: unread, mailbox: notes, access_requests = 0 }]) => {
       const what = [
         ...(access_requests > 0 ? [`${pluralize(access_requests, 'access request')} (svc access requests)`] : []),
-        ...(asks > 0 ? [pluralize(asks, 'chat request')] : []),
+        ...(requests > 0 ? [pluralize(requests, 'chat request')] : []),
         ...(unread > 0 ? [pluralize(unread, 'unread message')] : []),
         ...(notes > 0 ? [pluralize(notes, 'note')] : []),
       ];
