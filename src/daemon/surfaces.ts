@@ -8,7 +8,7 @@ import { homeDirectory } from '../foundation/data-dir/paths.ts';
 import type { Aid } from '../foundation/identity/aid.ts';
 import { mergeNames, type NamedAgents } from '../foundation/labels.ts';
 import { readPackageFile } from '../foundation/package-file.ts';
-import { UnheardStore } from '../foundation/store/unheard.ts';
+import { UnansweredRequestStore } from '../foundation/store/unanswered-requests.ts';
 import { VERSION } from '../foundation/version.ts';
 import type { Reachability } from '../network/records/types.ts';
 import { notHeard } from '../network/resolver.ts';
@@ -115,7 +115,7 @@ export function buildSurfaces(
     api,
   });
   const hub = buildHub(f, c, catalog);
-  const repeats = new Repeats(new UnheardStore(f.store), clock, log);
+  const repeats = new Repeats(new UnansweredRequestStore(f.store), clock, log);
   const { toolCall, ...others } = operations;
   // The doctor uses these too.
   const examined = {

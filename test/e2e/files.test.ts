@@ -172,8 +172,8 @@ test('an agent denied by name is refused on both sides, and a withdrawn offer gi
   await far.call('DELETE', `/agents/${alice}/acl/deny/${deny[0]?.id}`, {});
   await near.call('POST', `/agents/${bob}/file-offers/${open}/decline`, {});
   await near.call('POST', `/agents/${bob}/acl/deny`, { aid: alice });
-  const unheard = await offer();
-  assert.equal(await state(far, alice, unheard), 'open');
+  const unanswered = await offer();
+  assert.equal(await state(far, alice, unanswered), 'open');
   assert.deepEqual(await near.call('GET', `/agents/${bob}/file-offers`), { offers: [] });
 });
 

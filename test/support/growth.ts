@@ -8,7 +8,7 @@ export const OWN = 'own: ';
 
 export const TABLES: Readonly<Record<string, string>> = {
   'own: chosen by the owner':
-    'access_entries access_subjects agents hooks on_demand origins own_cards publications publishers retired_keys tunnels meta objects object_holders object_prefixes retired_objects note_outbox notes_unsent note_copies room_invites_out webhooks service_callers unheard',
+    'access_entries access_subjects agents hooks on_demand origins own_cards publications publishers retired_keys tunnels meta objects object_holders object_prefixes retired_objects note_outbox notes_unsent note_copies room_invites_out webhooks service_callers unanswered_requests',
   'own: chats and groups that the owner accepted':
     'chat_entries rooms room_logs room_entries room_heads room_conflicts room_mentions room_peers room_retracts',
   'Open chat requests of an agent': 'chat_pairs',

@@ -249,8 +249,8 @@ export function onUnknownStream(r: Relationship, ours: Uint8Array, stream: Uint8
  * restored. The repeated request makes the peer repeat the acceptance.
  */
 export function onEarlyMessage(r: Relationship): Change {
-  const isUnheard = r.state === 'out_pending' && r.control === null;
-  return kept(isUnheard ? { ...r, control: 'request', controlUntil: r.expiresAt } : r);
+  const isUndelivered = r.state === 'out_pending' && r.control === null;
+  return kept(isUndelivered ? { ...r, control: 'request', controlUntil: r.expiresAt } : r);
 }
 
 /** The content of a control message in flight, to compare with the current row. */

@@ -188,7 +188,7 @@ export class FileOffers implements Component {
     if (size > MAX_OFFERED_BYTES) throw new SvcError('too_large');
     const name = receivedName(request.name ?? ownName);
     const content = { peer: recipient, objectId, size, name, message };
-    const before = store.unheard(aid, content, clock.now() - REPEAT_MS);
+    const before = store.findUnanswered(aid, content, clock.now() - REPEAT_MS);
     if (before !== null && objectId !== null) store.setTemporary(aid, before.id, temporary);
     if (before !== null && before.state !== 'open') {
       this.#offerEnded(aid);

@@ -105,7 +105,7 @@ export class FileOfferStore {
    * expired.
    * @param since offers made before are ignored
    */
-  unheard(aid: Aid, { peer, objectId, size, name, message }: OfferContent, since: number): FileOfferRow | null {
+  findUnanswered(aid: Aid, { peer, objectId, size, name, message }: OfferContent, since: number): FileOfferRow | null {
     const row = this.#store.one`
       SELECT * FROM file_offers
       WHERE aid = ${aid} AND outgoing = 1 AND heard = 0 AND state IN ('open', 'taken', 'declined') AND at >= ${since}

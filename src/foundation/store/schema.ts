@@ -60,7 +60,7 @@ const ACCESS = `
     -- One salt for all secrets of a subject: a guess costs one derivation, however many secrets there are.
     salt    BLOB NOT NULL,
     -- 1: callers without an entry ask the owner. The policy is "deny" then.
-    ask_owner    INTEGER NOT NULL DEFAULT 0,
+    ask_owner INTEGER NOT NULL DEFAULT 0,
     -- The default that returns when the temporary service of the agent ends. NULL: the default is permanent.
     policy_before TEXT
   ) STRICT, WITHOUT ROWID;
@@ -888,8 +888,8 @@ const SERVICE_CALLERS = `
 `;
 
 /** Requests whose response no client has received: the same request continues with their effect. */
-const UNHEARD = `
-  CREATE TABLE unheard (
+const UNANSWERED_REQUESTS = `
+  CREATE TABLE unanswered_requests (
     aid TEXT NOT NULL,
     fingerprint BLOB NOT NULL,
     -- Names what the request did.
@@ -897,9 +897,9 @@ const UNHEARD = `
     at INTEGER NOT NULL,
     PRIMARY KEY (aid, fingerprint)
   ) STRICT, WITHOUT ROWID;
-  CREATE INDEX unheard_at ON unheard (at);
-  CREATE TRIGGER agents_unheard AFTER DELETE ON agents BEGIN
-    DELETE FROM unheard WHERE aid = OLD.aid;
+  CREATE INDEX unanswered_requests_at ON unanswered_requests (at);
+  CREATE TRIGGER agents_unanswered_requests AFTER DELETE ON agents BEGIN
+    DELETE FROM unanswered_requests WHERE aid = OLD.aid;
   END;
 `;
 
@@ -932,6 +932,6 @@ export const MIGRATIONS: readonly string[] = [
     HUB,
     HOOKS,
     ON_DEMAND,
-    UNHEARD,
+    UNANSWERED_REQUESTS,
   ].join(''),
 ];

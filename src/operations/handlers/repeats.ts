@@ -11,7 +11,7 @@ import { REPEAT_MS } from '../../foundation/domain/time.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { JoinedRequests } from '../../foundation/joined-requests.ts';
 import type { Log } from '../../foundation/log.ts';
-import type { UnheardStore } from '../../foundation/store/unheard.ts';
+import type { UnansweredRequestStore } from '../../foundation/store/unanswered-requests.ts';
 import type { CallContext } from '../operation.ts';
 
 interface RepeatableRequest<R> {
@@ -25,12 +25,12 @@ interface RepeatableRequest<R> {
 }
 
 export class Repeats {
-  readonly #store: Pick<UnheardStore, 'find' | 'put' | 'end'>;
+  readonly #store: Pick<UnansweredRequestStore, 'find' | 'put' | 'end'>;
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #requests = new JoinedRequests<unknown>();
 
-  constructor(store: Pick<UnheardStore, 'find' | 'put' | 'end'>, clock: Clock, log: Log) {
+  constructor(store: Pick<UnansweredRequestStore, 'find' | 'put' | 'end'>, clock: Clock, log: Log) {
     this.#store = store;
     this.#clock = clock;
     this.#log = log;

@@ -128,8 +128,8 @@ for (let seed = 1; seed <= SEEDS; seed++) {
       }
     await world.until('no control messages', () => !open());
     // A request to a blocking peer gets no answer and waits until it expires.
-    const unheard = wasBlocked && ['none out_pending', 'out_pending none'].includes(states());
-    assert.ok(unheard || states().includes('blocked') || AGREED.has(states()), states());
+    const unanswered = wasBlocked && ['none out_pending', 'out_pending none'].includes(states());
+    assert.ok(unanswered || states().includes('blocked') || AGREED.has(states()), states());
     for (const [from, to] of [
       [one, other],
       [other, one],

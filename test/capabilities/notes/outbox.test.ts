@@ -91,10 +91,10 @@ test('a queued note expires after the lifetime of notes on the network, and its 
 test('a client without an answer sends the same note again, and it is queued once', async () => {
   const { a, alice, post, cut } = await setUp();
   cut();
-  const { messageId } = await post('unheard', false);
-  assert.equal((await post('unheard')).messageId, messageId);
+  const { messageId } = await post('unanswered', false);
+  assert.equal((await post('unanswered')).messageId, messageId);
   assert.deepEqual(queuedIds(a, alice), [messageId]);
-  assert.notEqual((await post('unheard')).messageId, messageId);
+  assert.notEqual((await post('unanswered')).messageId, messageId);
   assert.equal(queuedIds(a, alice).length, 2);
 });
 

@@ -4,7 +4,7 @@ import { REPEAT_MS } from '../../../src/foundation/domain/time.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import type { Store } from '../../../src/foundation/store/store.ts';
-import { UnheardStore } from '../../../src/foundation/store/unheard.ts';
+import { UnansweredRequestStore } from '../../../src/foundation/store/unanswered-requests.ts';
 import { chatOperations } from '../../../src/operations/chat.ts';
 import { groupOperations } from '../../../src/operations/groups.ts';
 import { chatHandlers } from '../../../src/operations/handlers/chat.ts';
@@ -26,7 +26,7 @@ async function chatting() {
   const [a, alice, b, bob] = await world.friends();
   const clock = new TestClock(world.clock.now());
   const restarted = () => {
-    const repeats = new Repeats(new UnheardStore(a.store), clock, silentLog);
+    const repeats = new Repeats(new UnansweredRequestStore(a.store), clock, silentLog);
     const run = operationRunner(chatOperations, chatHandlers({ chat: a.chat, waits: READ_ONCE, repeats }));
     return (text: string, context: object) =>
       world.during(run('chatSend', { params: { aid: alice }, body: { peer: bob, text } }, context)) as Promise<{
@@ -75,7 +75,7 @@ test('after an hour, or after the friendship ended, the same text is another req
 test('entries of groups and new groups are created once if the client received no response and repeats the request', async () => {
   const world = new GroupWorld();
   const ann = await world.node();
-  const repeats = new Repeats(new UnheardStore(ann.store), world.clock, silentLog);
+  const repeats = new Repeats(new UnansweredRequestStore(ann.store), world.clock, silentLog);
   const run = operationRunner(groupOperations, groupHandlers({ groups: ann.groups, waits: READ_ONCE, repeats }));
   const call = (name: 'groupCreate' | 'groupAppend', body: object, params: object, context: object) =>
     world.during(run(name, { params: { aid: ann.aid, ...params }, body }, context)) as Promise<
@@ -105,8 +105,8 @@ test('requests without a response are forgotten after an hour, and with their ag
   const world = new ChatWorld();
   const [a, alice] = await world.two();
   const clock = new TestClock();
-  const store = new UnheardStore(a.store);
-  const count = (of: Store) => Number(of.one`SELECT count(*) AS n FROM unheard`?.['n']);
+  const store = new UnansweredRequestStore(a.store);
+  const count = (of: Store) => Number(of.one`SELECT count(*) AS n FROM unanswered_requests`?.['n']);
   const put = (aid: Aid, print: number) =>
     store.put(aid, Uint8Array.of(print), 'x', clock.now(), clock.now() - REPEAT_MS);
   put(alice, 1);
