@@ -27,7 +27,13 @@ export class Semaphore {
     return () => {
       if (given) return;
       given = true;
-      this.#passOn();
+      // Passed directly to the longest waiter, so that nothing else can acquire it in between.
+      const [go] = this.#waiting;
+      if (go === undefined) this.#taken--;
+      else {
+        this.#waiting.delete(go);
+        go();
+      }
     };
   }
 
@@ -54,16 +60,6 @@ export class Semaphore {
       this.#waiting.add(go);
       signal?.addEventListener('abort', leave, { once: true });
     });
-  }
-
-  /** Passes the slot directly to the longest waiter, so that nothing else can acquire it in between. */
-  #passOn(): void {
-    const [go] = this.#waiting;
-    if (go === undefined) this.#taken--;
-    else {
-      this.#waiting.delete(go);
-      go();
-    }
   }
 }
 

@@ -8,7 +8,7 @@ import { codeOf } from '../../foundation/errors.ts';
 import { flushHead, resetSocket } from '../../foundation/sockets.ts';
 import { guard, listen } from '../../foundation/stream-listeners.ts';
 import type { LinkStream } from '../../network/links/types.ts';
-import { filterHeaders, hasHeader, MAX_HEADERS, MAX_HTTP_HEADER_BYTES, pairs, type RawHeaders } from './headers.ts';
+import { filterHeaders, headerOf, MAX_HEADERS, MAX_HTTP_HEADER_BYTES, pairs, type RawHeaders } from './headers.ts';
 import type { PoolOptions } from './upstream-agents.ts';
 
 /** Interim responses (1xx) that one request may receive. */
@@ -146,42 +146,21 @@ function sendBody(request: ClientRequest, { body, trailers }: HttpExchange): voi
   }
 }
 
-/** The connection as an object that may free its chunks. */
-function asLink(stream: Duplex): Duplex & Pick<LinkStream, 'release'> {
-  return stream;
+/** Bodies up to this length are left to the garbage collector, bytes. */
+const LONG_BODY_BYTES = 64 * 1024;
+
+/** True if a body may be long. The memory of its chunks is freed as soon as they are passed on. */
+export function isLong({ headers }: IncomingMessage): boolean {
+  return !(Number(headers['content-length']) <= LONG_BODY_BYTES);
 }
 
-/** Frees the chunks of a request's connection after the HTTP parser, which copies bodies, has processed them. */
-function freeChunks(request: ClientRequest): void {
-  request.once('socket', (socket: Duplex) => {
-    // The first bytes after a protocol switch share memory with the chunk that carried the head.
-    let switched = false;
-    // Both ends of a link inside this daemon share their chunks.
-    const release = socket instanceof Socket ? freeMemory : (chunk: Buffer) => asLink(socket).release?.(chunk);
-    // Node's own listener is attached by now. Ours runs after it, when the parser has processed the chunk.
-    const free = (chunk: Buffer): void => {
-      if (!switched) release(chunk);
-    };
-    socket.on('data', free);
-    request.once('upgrade', () => {
-      switched = true;
-    });
-    request.once('close', () => socket.off('data', free));
-  });
-}
-
-/**
- * Destroys a request when a signal aborts. The `signal` option of node:http would cost a call more than all its
- * headers.
- */
-function abortWith(request: ClientRequest, signal: AbortSignal | undefined): void {
-  if (signal === undefined) return;
-  const abort = (): void => {
-    request.destroy(new Error('aborted', { cause: signal.reason }));
-  };
-  if (signal.aborted) return abort();
-  signal.addEventListener('abort', abort, { once: true });
-  request.once('close', () => signal.removeEventListener('abort', abort));
+/** Frees the chunks of the connection of a response. Node's listener runs first, and its HTTP parser copies bodies. */
+function freeChunks(message: IncomingMessage): void {
+  const socket: Duplex & Partial<Pick<LinkStream, 'release'>> = message.socket;
+  // Both ends of a link inside this daemon share their chunks.
+  const free = socket instanceof Socket ? freeMemory : (chunk: Buffer) => socket.release?.(chunk);
+  socket.on('data', free);
+  message.once('close', () => socket.off('data', free));
 }
 
 /** The reason why a response cannot be passed on, or null. */
@@ -197,56 +176,60 @@ function findProblem(
   return switches || statusCode >= MIN_FINAL_STATUS ? null : new MalformedResponse('the response has no final status');
 }
 
-/** Headers for a request. Node rejects `Trailer` on a request without chunked encoding. */
-function sentHeaders(headers: string[]): string[] {
-  return hasHeader(headers, 'transfer-encoding') ? headers : filterHeaders(headers, (name) => name !== 'trailer');
-}
-
 /**
  * Sends a request. Its body may still be streaming when the response arrives.
  * @throws ExchangeFailure, or the error of node:http for an invalid request
  */
-export function exchange(parts: HttpExchange): Promise<HttpResponse> {
-  return new Promise((resolve, reject) => {
-    const send = parts.secure === true ? requestHttps : requestHttp;
-    const request = send({
-      ...parts.options,
-      headers: sentHeaders(parts.headers),
-      insecureHTTPParser: false,
-      maxHeaderSize: MAX_HTTP_HEADER_BYTES,
-    });
-    request.maxHeadersCount = 0;
-    abortWith(request, parts.signal);
-    let settled = false;
-    // Creating an error is expensive. After the response has begun, its reader gets all errors.
-    const fail = (why: () => unknown): void => {
-      if (settled) return;
-      settled = true;
-      reject(new ExchangeFailure(why(), request.reusedSocket));
-    };
-    const answer = (message: IncomingMessage, switched: HttpResponse['switched']): void => {
-      const problem = findProblem(message, switched !== null, parts.maxHeaders);
-      if (problem === null) {
-        settled = true;
-        return resolve({ message, switched });
-      }
-      (switched?.socket ?? message).destroy();
-      fail(() => problem);
-    };
-    let interim = 0;
-    request.on('information', () => {
-      if (++interim <= MAX_INTERIM_RESPONSES) return;
-      // Fail now: the final response may be delivered before the error of `destroy`.
-      fail(() => new MalformedResponse('too many interim responses'));
-      request.destroy();
-    });
-    request.once('response', (message) => answer(message, null));
-    request.once('upgrade', (message, socket, head) => answer(message, { socket, head }));
-    // This listener stays. Later errors reach the reader of the response.
-    request.on('error', (error) => fail(() => error));
-    request.once('close', () => fail(() => new Error('closed')));
-    parts.watch?.(request);
-    freeChunks(request);
-    sendBody(request, parts);
+export async function exchange(parts: HttpExchange): Promise<HttpResponse> {
+  const { headers, signal, maxHeaders, watch } = parts;
+  // Node rejects `Trailer` on a request without chunked encoding.
+  const hasTrailer = headerOf(headers, 'trailer') === undefined || headerOf(headers, 'transfer-encoding') !== undefined;
+  const request = (parts.secure === true ? requestHttps : requestHttp)({
+    ...parts.options,
+    headers: hasTrailer ? headers : filterHeaders(headers, (name) => name !== 'trailer'),
+    insecureHTTPParser: false,
+    maxHeaderSize: MAX_HTTP_HEADER_BYTES,
   });
+  request.maxHeadersCount = 0;
+  const { promise, resolve, reject } = Promise.withResolvers<HttpResponse>();
+  let settled = false;
+  // After the response has begun, its reader gets all errors.
+  const fail = (cause: unknown): void => {
+    if (settled) return;
+    settled = true;
+    reject(new ExchangeFailure(cause, request.reusedSocket));
+  };
+  const answer = (message: IncomingMessage, socket?: Duplex, head: Buffer = Buffer.alloc(0)): void => {
+    const problem = findProblem(message, socket !== undefined, maxHeaders);
+    if (problem !== null) {
+      (socket ?? message).destroy();
+      return fail(problem);
+    }
+    settled = true;
+    // The first bytes after a protocol switch share memory with the chunk that carried the head.
+    if (socket === undefined && isLong(message)) freeChunks(message);
+    resolve({ message, switched: socket === undefined ? null : { socket, head } });
+  };
+  // The `signal` option of node:http would cost a call more than all its headers.
+  const abort = (): void => void request.destroy(new Error('aborted', { cause: signal?.reason }));
+  let interim = 0;
+  request.on('information', () => {
+    if (++interim <= MAX_INTERIM_RESPONSES) return;
+    // Fail now: the final response may be delivered before the error of `destroy`.
+    fail(new MalformedResponse('too many interim responses'));
+    request.destroy();
+  });
+  request.once('response', answer).once('upgrade', answer);
+  // This listener stays. Later errors reach the reader of the response.
+  request.on('error', fail);
+  request.once('close', () => {
+    signal?.removeEventListener('abort', abort);
+    // Creating an error is expensive.
+    if (!settled) fail(new Error('closed'));
+  });
+  if (signal?.aborted === true) abort();
+  else signal?.addEventListener('abort', abort, { once: true });
+  watch?.(request);
+  sendBody(request, parts);
+  return await promise;
 }

@@ -9,10 +9,9 @@ import { SilenceWatch } from '../../foundation/stall.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { callerProof, PROOF_HEADER } from './caller-proof.ts';
 import { badResponse } from './error-response.ts';
-import { withoutEvidence } from './evidence/call-evidence.ts';
 import { ExchangeFailure, feed, type HttpResponse } from './exchange.ts';
 import {
-  filterHeaders,
+  EVIDENCE,
   identityHeaders,
   isEventStream,
   MAX_LINK_HEADERS,
@@ -84,7 +83,7 @@ export function checkForm(request: IncomingMessage): void {
 function serviceHeaders(forwarding: Forwarding): string[] {
   // protocol-calls.md, step 7
   const { request, link, service, clock, callerKey, evidence, trace, limited } = forwarding;
-  const kept = filterHeaders(callerHeaders(limited?.headers ?? request.rawHeaders), (name) => !SET_PER_HOP.has(name));
+  const kept = withoutReservedHeaders(limited?.headers ?? request.rawHeaders, EVIDENCE | SET_PER_HOP);
   const { caller, called } = link;
   const { method = 'GET', url: target = '/' } = request;
   const proof = callerProof(callerKey, { caller, called, method, target, at: unixSeconds(clock) });
@@ -95,9 +94,9 @@ function serviceHeaders(forwarding: Forwarding): string[] {
   return ['Host', hostHeaderOf(service), ...traced, ...identity];
 }
 
-/** Headers or trailers that a service can trust to come from the caller. */
+/** Trailers that a service can trust to come from the caller. */
 function callerHeaders(raw: RawHeaders): string[] {
-  return withoutEvidence(withoutReservedHeaders(raw));
+  return withoutReservedHeaders(raw, EVIDENCE);
 }
 
 async function sendToService(

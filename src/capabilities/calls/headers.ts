@@ -14,41 +14,86 @@ export const MAX_HEADERS = 128;
 /** The same with the headers that daemons add for the hop between them. */
 export const MAX_LINK_HEADERS: number = MAX_HEADERS + 16;
 
-/** Valid for one connection only (RFC 9110, section 7.6.1). */
-const HOP_BY_HOP: ReadonlySet<string> = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'transfer-encoding',
-  'upgrade',
-]);
-
+/** What a header is for, as bits. */
+const HOP_BY_HOP = 1;
 /** Each hop sets these headers itself and never passes them on. */
-export const SET_PER_HOP: ReadonlySet<string> = new Set(['host', 'content-length', 'expect']);
+export const SET_PER_HOP = 2;
+/** Only the daemon of the service may set it, or CGI turns it into `HTTP_PROXY`. */
+const RESERVED = 4;
+/** Marks responses of the daemon. */
+const DAEMON = 8;
+/** A line of evidence, see `evidence/call-evidence.ts`. */
+export const EVIDENCE = 16;
+/** May be evidence, which its value tells. */
+const SIGNATURE = 32;
+/** Defines how a message is parsed, so `Connection` cannot remove it. */
+const PROTECTED = 64;
 
-/** Define how a message is parsed, so `Connection` cannot remove them. */
-const PROTECTED: ReadonlySet<string> = new Set(['content-length', 'host']);
-
+const CONNECTION = 'connection';
 const LENGTH = 'content-length';
 /** Status codes of responses without a body. */
 const BODILESS_STATUSES: ReadonlySet<number> = new Set([204, 304]);
+
+const ROLES: ReadonlyMap<string, number> = new Map([
+  // Valid for one connection only (RFC 9110, section 7.6.1).
+  [CONNECTION, HOP_BY_HOP],
+  ['keep-alive', HOP_BY_HOP],
+  ['proxy-authenticate', HOP_BY_HOP],
+  ['proxy-authorization', HOP_BY_HOP],
+  ['proxy-connection', HOP_BY_HOP],
+  ['te', HOP_BY_HOP],
+  ['transfer-encoding', HOP_BY_HOP],
+  ['upgrade', HOP_BY_HOP],
+  ['host', SET_PER_HOP | PROTECTED],
+  [LENGTH, SET_PER_HOP | PROTECTED],
+  ['expect', SET_PER_HOP],
+]);
+
+/** The same for names as CGI-like servers see them: `-`, `_` and `.` are equivalent. */
+const CANONICAL_ROLES: ReadonlyMap<string, number> = new Map([
+  ['svc-caller-delegation', RESERVED | DAEMON | EVIDENCE],
+  ['signature', SIGNATURE],
+  ['signature-input', SIGNATURE],
+  ['proxy', RESERVED],
+  ['forwarded', RESERVED],
+  ['x-real-ip', RESERVED],
+]);
+
+/** A line of `Signature` or `Signature-Input` with our label at any depth. No program has a legitimate use for it. */
+const OUR_SIGNATURE = /(?:^|[^a-z0-9_.*-])svcd\s*=/;
+
+/** @param name in lower case */
+function rolesOf(name: string, value: string): number {
+  const known = ROLES.get(name);
+  if (known !== undefined) return known;
+  const text = /[^a-z0-9-]/.test(name) ? name.replaceAll(/[^a-z0-9]/g, '-') : name;
+  const roles = CANONICAL_ROLES.get(text);
+  if (roles === SIGNATURE) return OUR_SIGNATURE.test(value) ? EVIDENCE : 0;
+  if (roles !== undefined) return roles;
+  if (text.startsWith('svc-')) return RESERVED | DAEMON;
+  return text.startsWith('x-forwarded-') ? RESERVED : 0;
+}
+
+/** The lines of evidence in a request, real or forged. */
+export function evidenceLines(raw: RawHeaders): (readonly [name: string, value: string])[] {
+  const lines: (readonly [string, string])[] = [];
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const [name = '', value = ''] = [raw[i]?.toLowerCase(), raw[i + 1]];
+    if ((rolesOf(name, value) & EVIDENCE) !== 0) lines.push([name, value]);
+  }
+  return lines;
+}
 
 /** Iterates over names and values. */
 export function* pairs(raw: RawHeaders): Generator<[name: string, value: string]> {
   for (let i = 0; i + 1 < raw.length; i += 2) yield [raw[i] ?? '', raw[i + 1] ?? ''];
 }
 
-/** The first value of a header, or an empty string. `wanted` is in lower case. */
-export function headerOf(raw: RawHeaders, wanted: string): string {
-  return pairs(raw).find(([name]) => name.toLowerCase() === wanted)?.[1] ?? '';
-}
-
-/** True if a message has a header. The name is in lower case. */
-export function hasHeader(raw: RawHeaders, wanted: string): boolean {
-  return pairs(raw).some(([name]) => name.toLowerCase() === wanted);
+/** The first value of a header. `wanted` is in lower case. */
+export function headerOf(raw: RawHeaders, wanted: string): string | undefined {
+  for (let i = 0; i + 1 < raw.length; i += 2)
+    if (raw[i]?.length === wanted.length && raw[i]?.toLowerCase() === wanted) return raw[i + 1];
+  return undefined;
 }
 
 /** The headers for which `keep` returns true. `keep` receives lower-case names. */
@@ -64,55 +109,53 @@ export function filterHeaders(raw: RawHeaders, keep: (name: string) => boolean):
 /**
  * Headers without hop-by-hop headers, which `Connection` lists or RFC 9110 defines. `Content-Length` is moved to the
  * end: if it precedes `Content-Disposition`, Node decodes that header as UTF-8 and writes different bytes.
+ * @param without other roles of headers to remove
  */
-export function endToEnd(raw: RawHeaders): string[] {
-  const named = new Set<string>();
+export function endToEnd(raw: RawHeaders, without = 0): string[] {
+  const dropped = without | HOP_BY_HOP;
+  const connection: string[] = [];
+  for (let i = 0; i + 1 < raw.length; i += 2)
+    if (raw[i]?.length === CONNECTION.length && raw[i]?.toLowerCase() === CONNECTION)
+      connection.push(...(raw[i + 1] ?? '').split(','));
+  const named = connection.length === 0 ? null : new Set(connection.map((name) => name.trim().toLowerCase()));
+  const kept: string[] = [];
+  const lengths: string[] = [];
   for (let i = 0; i + 1 < raw.length; i += 2) {
-    if (raw[i]?.toLowerCase() !== 'connection') continue;
-    for (const name of raw[i + 1]?.split(',') ?? []) named.add(name.trim().toLowerCase());
+    const [spelled = '', value = ''] = [raw[i], raw[i + 1]];
+    const name = spelled.toLowerCase();
+    const roles = rolesOf(name, value);
+    if ((roles & dropped) !== 0 || ((roles & PROTECTED) === 0 && named?.has(name) === true)) continue;
+    (name === LENGTH ? lengths : kept).push(spelled, value);
   }
-  const kept = filterHeaders(
-    raw,
-    (name) => !HOP_BY_HOP.has(name) && name !== LENGTH && (PROTECTED.has(name) || !named.has(name)),
-  );
-  return [...kept, ...filterHeaders(raw, (name) => name === LENGTH)];
+  kept.push(...lengths);
+  return kept;
 }
 
 /**
  * Headers that a response with this status can carry. Node rejects `Trailer` on a response without chunked encoding.
  */
 export function withoutUnusedTrailer(raw: RawHeaders, { req }: ServerResponse, status: number): RawHeaders {
+  if (headerOf(raw, 'trailer') === undefined) return raw;
   const isChunked =
-    req.method !== 'HEAD' && req.httpVersion === '1.1' && !BODILESS_STATUSES.has(status) && !hasHeader(raw, LENGTH);
+    req.method !== 'HEAD' &&
+    req.httpVersion === '1.1' &&
+    !BODILESS_STATUSES.has(status) &&
+    headerOf(raw, LENGTH) === undefined;
   return isChunked ? raw : filterHeaders(raw, (name) => name !== 'trailer');
 }
 
-/** A name as CGI-like servers see it: `-`, `_` and `.` are equivalent. */
-function canonical(name: string): string {
-  return name.replace(/[^a-z0-9]/g, '-');
-}
-
-/** True for names that only the daemon of the service may set, and for `Proxy`, which CGI turns into `HTTP_PROXY`. */
-function isReserved(name: string): boolean {
-  const text = canonical(name);
-  return (
-    text === 'proxy' ||
-    text.startsWith('svc-') ||
-    text === 'forwarded' ||
-    text.startsWith('x-forwarded-') ||
-    text === 'x-real-ip'
-  );
-}
-
-/** Headers and trailers of a caller that may reach a service. */
-export function withoutReservedHeaders(raw: RawHeaders): string[] {
+/**
+ * Headers and trailers of a caller that may reach a service.
+ * @param without other roles of headers to remove
+ */
+export function withoutReservedHeaders(raw: RawHeaders, without = 0): string[] {
   // protocol-calls.md, step 6
-  return filterHeaders(endToEnd(raw), (name) => !isReserved(name));
+  return endToEnd(raw, RESERVED | without);
 }
 
 /** Headers of a service that may reach a caller. `Svc-Error` is removed, because it marks responses of the daemon. */
 export function withoutDaemonHeaders(raw: RawHeaders): string[] {
-  return filterHeaders(endToEnd(raw), (name) => !canonical(name).startsWith('svc-'));
+  return endToEnd(raw, DAEMON);
 }
 
 /**

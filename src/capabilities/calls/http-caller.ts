@@ -18,7 +18,6 @@ import type { CallSigner } from './evidence/call-signer.ts';
 import { type Body, ExchangeFailure, exchange, type HttpResponse } from './exchange.ts';
 import {
   endToEnd,
-  filterHeaders,
   headerOf,
   isEventStream,
   MAX_LINK_HEADERS,
@@ -28,7 +27,7 @@ import {
 } from './headers.ts';
 import { LinkAgent, type LinkRequestOptions, SpareStreams } from './link-agent.ts';
 import { BODILESS, IDEMPOTENT } from './methods.ts';
-import { traceHop } from './trace-headers.ts';
+import { traceHop, UNTRACED } from './trace-headers.ts';
 import { isOffered } from './upgrades.ts';
 
 /** Concurrent calls from one local agent to one remote agent. Further calls are queued. */
@@ -113,6 +112,10 @@ interface Target {
   switched: number;
   /** Event streams in progress. */
   eventStreams: number;
+  /** Requests on reused streams without a response, and when they began, in the clock's time. */
+  readonly waiting: Map<ClientRequest, number>;
+  /** Checks them. It is not restarted for each request. */
+  check: SilenceWatch | null;
 }
 
 export class HttpCaller {
@@ -162,109 +165,110 @@ export class HttpCaller {
 
   /** Closes all pooled streams. Calls in progress fail. */
   stop(): void {
-    for (const { agent } of this.#targets.values()) agent.destroy();
+    for (const { agent, check } of this.#targets.values()) {
+      check?.stop();
+      agent.destroy();
+    }
     this.#targets.clear();
   }
 
-  async #call(
-    local: Aid,
-    remote: Aid,
-    untraced: Call,
-    connectionHeaders: RawHeaders,
-  ): Promise<CallResponse | SwitchedCall> {
-    const { traces } = this.#options;
-    if (traces === undefined) return await this.#permitted(local, remote, untraced, connectionHeaders);
-    const origin = { side: 'caller', caller: local, called: remote, method: untraced.method } as const;
-    const { request, headers } = traceHop(traces, untraced.headers, origin, ownCall);
-    const call = { ...untraced, headers: headers(untraced.headers) };
-    const begunAt = traces.now();
+  /** The steps of a call: trace and permission, and for each attempt slot, signature, send, retry and response. */
+  async #call(local: Aid, remote: Aid, given: Call, framed: RawHeaders): Promise<CallResponse | SwitchedCall> {
+    const { traces, askOwner } = this.#options;
+
+    // Trace. Calls that are not sampled keep their headers.
+    const origin = { side: 'caller', caller: local, called: remote, method: given.method } as const;
+    const startedAt = performance.now();
+    const hop = traces === undefined ? UNTRACED : traceHop(traces, given.headers, origin, ownCall);
+    const call = hop === UNTRACED ? given : { ...given, headers: hop.headers(given.headers) };
+    const trace = hop.request ?? undefined;
+
+    // Permission. A body that is read only once waits until the link is permitted.
+    const { accessToken, access = NO_WAIT, body, signal } = call;
+    const mayAsk = askOwner !== undefined && access !== null && accessToken === undefined && !isSessionUpkeep(call);
     try {
-      if (request === null) return await this.#permitted(local, remote, call, connectionHeaders);
-      return traced(await this.#permitted(local, remote, call, connectionHeaders, request), request);
+      if (mayAsk && access.waitS > 0 && body instanceof Readable)
+        (await this.#open(local, remote, accessToken, trace)).destroy();
+      try {
+        return await this.#attempt(local, remote, call, framed, trace);
+      } catch (error) {
+        if (!mayAsk || !(error instanceof SvcError) || error.code !== 'access_denied') throw error;
+        await asStep(trace, 'ask', () => askOwner(local, remote, { ...askFor(call), ...access }, signal));
+        if (body instanceof Readable && (body.readableDidRead || access.waitS === 0)) throw repeatNow(error);
+        return await this.#attempt(local, remote, call, framed, trace);
+      }
     } catch (error) {
-      if (request === null) traces.failed(origin, begunAt, error);
-      else request.finish(error);
+      if (trace !== undefined) trace.finish(error);
+      else traces?.failed(origin, traces.now() - (performance.now() - startedAt), error);
       throw error;
     }
   }
 
-  async #permitted(
+  async #attempt(
     local: Aid,
     remote: Aid,
     call: Call,
-    connectionHeaders: RawHeaders,
-    trace?: TracedRequest,
-  ): Promise<CallResponse | SwitchedCall> {
-    const { askOwner } = this.#options;
-    const { accessToken, access = NO_WAIT, signal } = call;
-    const mayAsk = askOwner !== undefined && access !== null && accessToken === undefined && !isSessionUpkeep(call);
-    try {
-      // A body that is read only once waits until the link is permitted.
-      if (mayAsk && access.waitS > 0 && call.body instanceof Readable)
-        (await this.#open(local, remote, accessToken, trace)).destroy();
-      return await this.#exchange(local, remote, call, connectionHeaders, trace);
-    } catch (error) {
-      if (!mayAsk || !(error instanceof SvcError) || error.code !== 'access_denied') throw error;
-      const ask = { ...askFor(call), ...access };
-      await asStep(trace, 'ask', () => askOwner(local, remote, ask, signal));
-      if (call.body instanceof Readable && (call.body.readableDidRead || access.waitS === 0)) throw repeatNow(error);
-      return await this.#exchange(local, remote, call, connectionHeaders, trace);
-    }
-  }
-
-  async #exchange(
-    local: Aid,
-    remote: Aid,
-    call: Call,
-    connectionHeaders: RawHeaders,
-    trace?: TracedRequest,
+    framed: RawHeaders,
+    trace: TracedRequest | undefined,
   ): Promise<CallResponse | SwitchedCall> {
     const target = this.#target(local, remote, call.accessToken);
+    const { signal } = call;
     let leave = (): void => {};
     try {
-      const acquire = (): Promise<() => void> => target.slots.acquire(call.signal);
-      const free = await (target.slots.busy < MAX_CALLS_PER_TARGET ? acquire() : asStep(trace, 'queue', acquire));
+      // Slot.
+      const acquire = () => target.slots.acquire(signal);
+      const free = trace === undefined ? await acquire() : await this.#tracedSlot(target, trace, acquire);
       leave = () => {
         free();
-        this.#prune(target);
+        if (target.agent.open === 0) this.#prune(target);
       };
-      const sent = await this.#prepare(local, call);
-      const headers = this.#headers(local, remote, sent);
-      const lines = (): string[] => ['Host', remote, ...headers(), ...connectionHeaders];
-      const answer = await this.#send(target, sent, lines, trace);
-      const { message, switched } = answer;
-      if (switched === null) {
-        message.once('close', leave);
-        const received = receivedOf(message);
-        if (isEventStream(message.headers['content-type'])) {
-          this.#countEventStream(target, message);
-          leave();
-        }
-        return received;
+
+      // Signature. A short body is read first, so that the signature can cover it.
+      const isSigned = this.#options.signer?.signs(local) === true;
+      const sent = isSigned && isShort(call) ? { ...call, body: await wholeBody(call.body) } : call;
+      const kept = endToEnd(sent.headers, SET_PER_HOP);
+      const headers = (): string[] => {
+        const signed = isSigned ? this.#signed(local, remote, sent, kept) : kept;
+        return ['Host', remote, ...signed, ...framed];
+      };
+
+      // Send, and retry on another stream if the reused one was dead.
+      const send = () => this.#send(target, sent, headers(), trace);
+      const { message, switched } = await send().catch((error: unknown) => {
+        if (!mayRepeat(sent, error)) throw error;
+        target.agent.dropIdle();
+        return send();
+      });
+
+      // Response.
+      if (switched !== null) {
+        this.#countSwitched(target, switched.socket);
+        leave();
+        if (trace !== undefined) trace.status = 101;
+        trace?.finish();
+        return { ...head(message), status: 101, protocol: message.headers.upgrade ?? '', ...switched };
       }
-      this.#countSwitched(target, switched.socket);
-      leave();
-      return { ...head(message), status: 101, protocol: message.headers.upgrade ?? '', ...switched };
+      message.once('close', leave);
+      const received = receivedOf(message);
+      if (isEventStream(message.headers['content-type'])) {
+        this.#countEventStream(target, message);
+        leave();
+      }
+      return trace === undefined ? received : traced(received, trace);
     } catch (error) {
       leave();
-      throw errorOf(error, call.signal);
+      throw errorOf(error, signal);
     }
   }
 
-  /** Buffers the body of a call that will be signed, if it is short enough to wait for. */
-  async #prepare(caller: Aid, call: Call): Promise<Call> {
-    const { body, bodyLength, ...rest } = call;
-    const isSigned = this.#options.signer?.signs(caller) === true;
-    return isSigned && isShort(body, bodyLength) ? { ...rest, body: await wholeBody(body) } : call;
+  #tracedSlot({ slots }: Target, trace: TracedRequest, acquire: () => Promise<() => void>): Promise<() => void> {
+    return slots.busy < MAX_CALLS_PER_TARGET ? acquire() : asStep(trace, 'queue', acquire);
   }
 
-  /** Headers of a call, created again for each attempt. */
-  #headers(caller: Aid, called: Aid, { method, path: target, headers, body }: Call): () => readonly string[] {
-    const kept = filterHeaders(endToEnd(headers), (name) => !SET_PER_HOP.has(name));
-    const { signer } = this.#options;
-    if (signer?.signs(caller) !== true) return () => kept;
+  /** The headers of one attempt with its signature. Evidence may have been switched off meanwhile. */
+  #signed(caller: Aid, called: Aid, { method, path: target, body }: Call, headers: RawHeaders): readonly string[] {
     const known = body instanceof Uint8Array ? body : body === null ? NO_BODY : null;
-    return () => signer.sign({ caller, called, method, target, headers: kept, body: known });
+    return this.#options.signer?.sign({ caller, called, method, target, headers, body: known }) ?? headers;
   }
 
   /** @throws SvcError `rate_limited` if there are too many already */
@@ -296,36 +300,37 @@ export class HttpCaller {
     message.once('close', () => target.eventStreams--);
   }
 
+  /** Sends a request over a pooled stream or a new one. */
   async #send(
-    { agent, open }: Target,
-    call: Call,
-    headers: () => string[],
+    target: Target,
+    { method, path, body, signal }: Call,
+    headers: string[],
     trace: TracedRequest | undefined,
   ): Promise<HttpResponse> {
     // protocol-calls.md, step 2
-    const options: LinkRequestOptions = { agent, method: call.method, path: call.path, ...(trace ? { trace } : {}) };
+    const { agent, waiting } = target;
+    const options: LinkRequestOptions = { agent, method, path, ...(trace ? { trace } : {}) };
+    let sent: ClientRequest | undefined;
     const watch = (request: ClientRequest): void => {
-      this.#checkReused(request, open);
-      if (trace === undefined) return;
-      request.on('socket', (link: Duplex & Partial<Pick<LinkStream, 'path'>>) => {
-        // The agent traces a new link.
-        if (!request.reusedSocket) return;
-        trace.path = link.path?.().kind ?? null;
-        trace.next('wait');
-      });
+      // The agent traces a new link.
+      if (!request.reusedSocket) return;
+      sent = request;
+      waiting.set(request, this.#clock.monotonic());
+      target.check ??= new SilenceWatch(this.#clock, REUSED_SILENCE_MS, () => this.#checkReused(target));
+      if (trace !== undefined) request.once('socket', (link) => traceReused(trace, link));
     };
-    const { body, signal } = call;
-    const parts = { options, body, signal, trailers: endToEnd, watch, maxHeaders: MAX_LINK_HEADERS };
     try {
-      return await exchange({ ...parts, headers: headers() });
-    } catch (error) {
-      // If the node turned out to be unreachable, a second attempt is pointless.
-      const gone = error instanceof ExchangeFailure && error.cause instanceof SvcError;
-      const dead = error instanceof ExchangeFailure && error.reused && !error.malformed && !gone;
-      const repeatable = IDEMPOTENT.has(call.method) && (call.body === null || call.body instanceof Uint8Array);
-      if (!dead || !repeatable || call.signal?.aborted === true) throw error;
-      agent.dropIdle();
-      return await exchange({ ...parts, headers: headers() });
+      return await exchange({
+        options,
+        headers,
+        body,
+        signal,
+        trailers: endToEnd,
+        watch,
+        maxHeaders: MAX_LINK_HEADERS,
+      });
+    } finally {
+      if (sent !== undefined) waiting.delete(sent);
     }
   }
 
@@ -333,25 +338,24 @@ export class HttpCaller {
    * A killed node sends nothing, and a request on a reused stream may not be repeated. If no response arrives, this
    * opens another stream to find out whether the node is still reachable.
    */
-  #checkReused(request: ClientRequest, open: () => Promise<LinkStream>): void {
-    request.once('socket', (link: Duplex & Pick<LinkStream, 'expectAnswer'>) => {
-      if (!request.reusedSocket) return;
-      link.expectAnswer?.();
-      const silence = new SilenceWatch(this.#clock, REUSED_SILENCE_MS, () => {
-        open().then(
-          (link) => link.destroy(),
-          (error: unknown) => {
-            if (error instanceof SvcError && error.code === 'connect_failed' && !answered) request.destroy(error);
-          },
-        );
-      });
-      let answered = false;
-      const stop = (): void => {
-        answered = true;
-        silence.stop();
-      };
-      request.once('response', stop).once('upgrade', stop).once('close', stop);
-    });
+  #checkReused(target: Target): void {
+    const { waiting, open } = target;
+    target.check = null;
+    const now = this.#clock.monotonic();
+    const silent = [...waiting].filter(([, at]) => now - at >= REUSED_SILENCE_MS).map(([request]) => request);
+    // Each is checked once.
+    for (const request of silent) waiting.set(request, Number.POSITIVE_INFINITY);
+    if (silent.length > 0)
+      open().then(
+        (link) => link.destroy(),
+        (error: unknown) => {
+          if (!(error instanceof SvcError) || error.code !== 'connect_failed') return;
+          for (const request of silent) if (waiting.has(request)) request.destroy(error);
+        },
+      );
+    const next = waiting.values().find(Number.isFinite);
+    if (next !== undefined)
+      target.check = new SilenceWatch(this.#clock, next + REUSED_SILENCE_MS - now, () => this.#checkReused(target));
   }
 
   #target(local: Aid, remote: Aid, accessToken: string | undefined): Target {
@@ -362,7 +366,8 @@ export class HttpCaller {
     const slots = new Semaphore(MAX_CALLS_PER_TARGET);
     const open = (trace?: TracedRequest): Promise<LinkStream> => this.#open(local, remote, accessToken, trace);
     const agent = new LinkAgent(this.#clock, this.#spare, open, () => this.#prune(target));
-    const target: Target = { key, agent, slots, open, switched: 0, eventStreams: 0 };
+    const counts = { switched: 0, eventStreams: 0, waiting: new Map(), check: null };
+    const target: Target = { key, agent, slots, open, ...counts };
     this.#targets.set(key, target);
     return target;
   }
@@ -386,20 +391,32 @@ export class HttpCaller {
   }
 
   /** Removes a target without calls and streams. */
-  #prune({ key, agent, slots }: Target): void {
-    if (agent.open === 0 && slots.busy === 0) this.#targets.delete(key);
+  #prune({ key, agent, slots, check }: Target): void {
+    if (agent.open > 0 || slots.busy > 0) return;
+    check?.stop();
+    this.#targets.delete(key);
   }
 }
 
 const ownCall = () => 'own' as const;
 
+function traceReused(trace: TracedRequest, link: Duplex & Partial<Pick<LinkStream, 'path'>>): void {
+  trace.path = link.path?.().kind ?? null;
+  trace.next('wait');
+}
+
+/** True if the stream of a request was dead, and repeating the request is safe. */
+function mayRepeat({ method, body, signal }: Call, error: unknown): boolean {
+  // If the node turned out to be unreachable, a second attempt is pointless.
+  const isDead =
+    error instanceof ExchangeFailure && error.reused && !error.malformed && !(error.cause instanceof SvcError);
+  const isRepeatable = IDEMPOTENT.has(method) && (body === null || body instanceof Uint8Array);
+  return isDead && isRepeatable && signal?.aborted !== true;
+}
+
 /** Ends a traced request with its response. */
-function traced<A extends CallResponse | SwitchedCall>(answer: A, request: TracedRequest): A {
+function traced(answer: CallResponse, request: TracedRequest): CallResponse {
   request.status = answer.status;
-  if (!('body' in answer)) {
-    request.finish();
-    return answer;
-  }
   const { body } = answer;
   request.next('body');
   body.on('end', () => request.finish());
@@ -413,13 +430,13 @@ const NO_WAIT: AskOptions = { note: '', waitS: 0 };
 
 /** The description of a call for the owner. */
 function askFor({ method, path: target, headers }: Call): Pick<AccessAsk, 'kind' | 'asked' | 'tool'> {
-  const tool = headerOf(headers, 'mcp-method') === 'tools/call' ? headerOf(headers, 'mcp-name') : '';
+  const tool = (headerOf(headers, 'mcp-method') === 'tools/call' && headerOf(headers, 'mcp-name')) || '';
   return { kind: 'call', asked: askedCall(method, target), tool: isToolName(tool) ? tool : null };
 }
 
 /** True for the stream of an MCP session, and for its end. Clients send them automatically. */
 function isSessionUpkeep({ method, headers }: Call): boolean {
-  return (method === 'GET' || method === 'DELETE') && headerOf(headers, 'mcp-session-id') !== '';
+  return (method === 'GET' || method === 'DELETE') && Boolean(headerOf(headers, 'mcp-session-id'));
 }
 
 /** The owner has allowed the call, but its body was already read. */
@@ -479,9 +496,10 @@ function errorOf(error: unknown, signal: AbortSignal | undefined): SvcError {
 /** Longest body that is buffered before a signed call is sent, in bytes. */
 export const MAX_SIGNED_BODY_BYTES: number = 256 * 1024;
 
-/** True for a stream whose known length in bytes is short enough to wait for. */
-function isShort(body: Body, length: number | undefined): body is Readable {
-  return body instanceof Readable && length !== undefined && length <= MAX_SIGNED_BODY_BYTES;
+/** True for a call with a stream whose known length in bytes is short enough to wait for. */
+function isShort(call: Call): call is Call & { readonly body: Readable } {
+  const { body, bodyLength = Number.POSITIVE_INFINITY } = call;
+  return body instanceof Readable && bodyLength <= MAX_SIGNED_BODY_BYTES;
 }
 
 /**

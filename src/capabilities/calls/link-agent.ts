@@ -43,16 +43,21 @@ const SOCKET_STUBS = {
   setTimeout: () => {},
 } as const;
 
+/** A link stream, as node:http sees it. */
+type Link = Duplex & Pick<LinkStream, 'isOutdated' | 'expectAnswer'>;
+
 export class LinkAgent extends Agent {
   readonly #clock: Clock;
   readonly #spare: SpareStreams;
   readonly #openStream: (trace: TracedRequest | undefined) => Promise<LinkStream>;
   readonly #closed: () => void;
-  readonly #idle = new Map<Duplex, { readonly timer: Timer; readonly spoil: () => void }>();
   readonly #openedAt = new WeakMap<Duplex, number>();
-  /** Tells whether a faster path has replaced the path of the stream. */
-  readonly #isOutdated = new WeakMap<Duplex, () => boolean>();
-  #open = 0;
+  /** Idle streams, and when they are closed, in the clock's time. */
+  readonly #idle = new Map<Duplex, number>();
+  /** Closes them. It is not restarted each time a stream is idle. */
+  #timer: { readonly at: number; readonly timer: Timer } | null = null;
+  /** Open streams, in use or idle. */
+  open = 0;
 
   /**
    * @param spare shared by all agents of one caller
@@ -71,11 +76,6 @@ export class LinkAgent extends Agent {
     this.#closed = closed;
   }
 
-  /** Open streams, in use or idle. */
-  get open(): number {
-    return this.#open;
-  }
-
   /** Destroys the idle streams. If one stream is dead, the other idle streams usually are too. */
   dropIdle(): void {
     for (const stream of this.#idle.keys()) stream.destroy();
@@ -83,6 +83,7 @@ export class LinkAgent extends Agent {
 
   override destroy(): void {
     this.dropIdle();
+    this.#stopTimer();
     super.destroy();
   }
 
@@ -95,12 +96,12 @@ export class LinkAgent extends Agent {
     this.#openStream(trace).then(
       (stream) => {
         trace?.next('wait');
-        this.#open++;
+        this.open++;
         this.#openedAt.set(stream, this.#clock.monotonic());
-        this.#isOutdated.set(stream, () => stream.isOutdated?.() === true);
         stream.once('close', () => {
-          this.#open--;
+          this.open--;
           this.#forget(stream);
+          if (this.open === 0) this.#stopTimer();
           this.#closed();
         });
         created?.(null, Object.assign(stream, SOCKET_STUBS));
@@ -110,38 +111,62 @@ export class LinkAgent extends Agent {
     );
   }
 
-  override keepSocketAlive(stream: Duplex): boolean {
-    const left = (this.#openedAt.get(stream) ?? 0) + MAX_AGE_MS - this.#clock.monotonic();
-    const isOver = stream.destroyed || stream.readableEnded || left <= 0 || this.#isOutdated.get(stream)?.() === true;
-    if (isOver || !this.#hasRoom()) return false;
-    // Data or an end while no request is pending makes the stream unusable.
-    const spoil = (): void => void stream.destroy();
+  override keepSocketAlive(stream: Link): boolean {
+    const now = this.#clock.monotonic();
+    const endsAt = Math.min(now + IDLE_MS, (this.#openedAt.get(stream) ?? 0) + MAX_AGE_MS);
+    // A faster path may have replaced the path of the stream.
+    if (stream.destroyed || stream.readableEnded || endsAt <= now || stream.isOutdated?.() === true) return false;
+    const isSpare = this.#idle.size >= MAX_IDLE;
+    if (isSpare && this.#spare.taken >= MAX_SPARE) return false;
+    if (isSpare) this.#spare.taken++;
     stream.on('data', spoil).on('end', spoil);
-    if (this.#idle.size >= MAX_IDLE) this.#spare.taken++;
-    this.#idle.set(stream, { spoil, timer: this.#clock.after(Math.min(IDLE_MS, left), spoil) });
+    this.#idle.set(stream, endsAt);
+    if (this.#timer === null || endsAt < this.#timer.at) this.#wait(endsAt, now);
     stream.resume();
     return true;
   }
 
-  override reuseSocket(stream: Duplex, request: ClientRequest): void {
+  override reuseSocket(stream: Link, request: ClientRequest): void {
     this.#forget(stream);
     // node:http attaches its listeners in the next tick. No data may be lost before that.
     stream.pause();
     super.reuseSocket(stream, request);
-    // The end may have arrived before a listener was attached.
-    process.nextTick(() => (stream.readableEnded ? stream.destroy() : stream.resume()));
+    stream.expectAnswer?.();
+    process.nextTick(resumeReused, stream);
   }
 
-  #hasRoom(): boolean {
-    return this.#idle.size < MAX_IDLE || this.#spare.taken < MAX_SPARE;
+  #wait(at: number, now: number): void {
+    this.#timer?.timer.cancel();
+    this.#timer = { at, timer: this.#clock.after(at - now, () => this.#closeIdle()) };
+  }
+
+  #stopTimer(): void {
+    this.#timer?.timer.cancel();
+    this.#timer = null;
+  }
+
+  #closeIdle(): void {
+    this.#timer = null;
+    const now = this.#clock.monotonic();
+    for (const [stream, endsAt] of this.#idle) if (endsAt <= now) stream.destroy();
+    const left = [...this.#idle].filter(([stream]) => !stream.destroyed).map(([, endsAt]) => endsAt);
+    if (left.length > 0) this.#wait(Math.min(...left), now);
   }
 
   #forget(stream: Duplex): void {
-    const idle = this.#idle.get(stream);
-    if (idle === undefined) return;
-    this.#idle.delete(stream);
+    if (!this.#idle.delete(stream)) return;
     if (this.#idle.size >= MAX_IDLE) this.#spare.taken--;
-    idle.timer.cancel();
-    stream.off('data', idle.spoil).off('end', idle.spoil);
+    stream.off('data', spoil).off('end', spoil);
   }
+}
+
+/** Data or an end while no request is pending makes a stream unusable. */
+function spoil(this: Duplex): void {
+  this.destroy();
+}
+
+/** The end may have arrived before a listener was attached. */
+function resumeReused(stream: Duplex): void {
+  if (stream.readableEnded) stream.destroy();
+  else stream.resume();
 }

@@ -8,8 +8,7 @@ import { isObject } from '../../foundation/json.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { HolderRequest } from '../../network/links/holder.ts';
 import { badResponse } from './error-response.ts';
-import { withoutEvidence } from './evidence/call-evidence.ts';
-import { filterHeaders, pairs, type RawHeaders, SET_PER_HOP, withoutReservedHeaders } from './headers.ts';
+import { EVIDENCE, pairs, type RawHeaders, SET_PER_HOP, withoutReservedHeaders } from './headers.ts';
 import { collectBody } from './request-body.ts';
 import type { LimitedMessage } from './tool-limit.ts';
 import type { TracedHop } from './trace-headers.ts';
@@ -82,7 +81,7 @@ function callOf(
   body: Buffer,
   trace: TracedHop,
 ): ProgramCall {
-  const passed = filterHeaders(withoutEvidence(withoutReservedHeaders(rawHeaders)), (name) => !SET_PER_HOP.has(name));
+  const passed = withoutReservedHeaders(rawHeaders, EVIDENCE | SET_PER_HOP);
   const kept = trace.headers(passed, trace.request?.stepSpanId);
   const values = Map.groupBy(pairs(kept), ([name]) => name.toLowerCase());
   const headers = Object.fromEntries(

@@ -8,7 +8,7 @@ import {
 } from '../../foundation/traces/trace-context.ts';
 import type { RequestOrigin, TracedRequest } from '../../foundation/traces/traced-request.ts';
 import type { TraceHolder, Traces } from '../../foundation/traces/traces.ts';
-import { filterHeaders, pairs, type RawHeaders } from './headers.ts';
+import { filterHeaders, headerOf, type RawHeaders } from './headers.ts';
 
 const TRACEPARENT = 'traceparent';
 const TRACESTATE = 'tracestate';
@@ -49,7 +49,7 @@ export interface TracedHop {
 }
 
 /** The headers pass as they are. */
-const UNTRACED: TracedHop = { request: null, headers: (raw) => raw };
+export const UNTRACED: TracedHop = { request: null, headers: (raw) => raw };
 /** Invalid trace headers are dropped. */
 const DROPPED: TracedHop = {
   request: null,
@@ -64,9 +64,11 @@ export function traceHop(
   holderOf: () => TraceHolder,
 ): TracedHop {
   if (!traces.isOn) return UNTRACED;
+  const isUntraced = headerOf(raw, TRACEPARENT) === undefined && headerOf(raw, TRACESTATE) === undefined;
+  if (isUntraced && !traces.begins(origin.called)) return UNTRACED;
   const values = valuesOf(raw, TRACEPARENT);
   const parent = traceOf(values);
-  const { traceparent, request } = traces.continue(parent, origin, holderOf);
+  const { traceparent, request } = traces[isUntraced ? 'start' : 'continue'](parent, origin, holderOf);
   const hasState = valuesOf(raw, TRACESTATE).length > 0;
   if (traceparent === null) return values.length > 0 || hasState ? DROPPED : UNTRACED;
   // Not sampled, and the headers already contain what is passed on.
@@ -83,7 +85,7 @@ export function traceHop(
 
 /** The headers of a call. The trace headers of the request to the API are added unless the call has its own. */
 export function withApiTrace(raw: readonly string[], trace: TraceHeaders | undefined): readonly string[] {
-  if (trace === undefined || [...pairs(raw)].some(([name]) => name.toLowerCase() === TRACEPARENT)) return raw;
+  if (trace === undefined || headerOf(raw, TRACEPARENT) !== undefined) return raw;
   const state = trace.tracestate === undefined ? [] : [TRACESTATE, trace.tracestate];
   return [...raw, TRACEPARENT, trace.traceparent, ...state];
 }

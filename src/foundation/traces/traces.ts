@@ -102,7 +102,11 @@ class RequestBuffer implements Recorder {
 const UNSAMPLED: Continued = { traceparent: null, request: null };
 
 export class Traces {
-  readonly #options: TracesOptions;
+  /** If false, trace headers pass unchanged. */
+  readonly isOn: boolean;
+  /** Share of the traces begun here that are sampled, 0 to 100. */
+  readonly percent: number;
+  readonly #randomBytes: TracesOptions['randomBytes'];
   readonly #wanted = new Set<Aid>();
   #failed: TracedRequest | null = null;
   /** Unix milliseconds with fractions. */
@@ -114,18 +118,12 @@ export class Traces {
   onEnd: ((request: TracedRequest, holder: TraceHolder) => void) | null = null;
 
   constructor(options: TracesOptions) {
-    this.#options = options;
+    this.isOn = options.isOn !== false;
+    this.percent = options.percent;
+    this.#randomBytes = options.randomBytes;
     this.now = preciseTime(options.clock);
     const buffer = (holder: TraceHolder) => new RequestBuffer(this.now, (request) => this.onEnd?.(request, holder));
     this.#buffers = { own: buffer('own'), named: buffer('named'), stranger: buffer('stranger') };
-  }
-
-  get isOn(): boolean {
-    return this.#options.isOn !== false;
-  }
-
-  get percent(): number {
-    return this.#options.percent;
   }
 
   /**
@@ -135,7 +133,19 @@ export class Traces {
    */
   continue(parent: TraceContext | null, origin: RequestOrigin, holderOf: () => TraceHolder): Continued {
     if (parent?.isSampled === false) return { traceparent: formatTraceparent(parent), request: null };
-    if (parent === null && !this.#isChosen(origin.called)) return UNSAMPLED;
+    if (parent === null && !this.begins(origin.called)) return UNSAMPLED;
+    return this.start(parent, origin, holderOf);
+  }
+
+  /** Decides whether a call without a trace begins one that is sampled. */
+  begins(called: Aid): boolean {
+    if (this.#wanted.delete(called) || this.percent === MAX_PERCENT) return true;
+    const draw = this.#pool(DRAW_BYTES).readUInt32LE(this.#used - DRAW_BYTES);
+    return (draw / DRAWS) * MAX_PERCENT < this.percent;
+  }
+
+  /** Samples a request. Parameters as in `continue`. */
+  start(parent: TraceContext | null, origin: RequestOrigin, holderOf: () => TraceHolder): Continued {
     const traceId = parent?.traceId ?? this.#id(TRACE_ID_BYTES);
     const spanId = this.#id(SPAN_ID_BYTES);
     const buffer = this.#buffers[holderOf()];
@@ -173,19 +183,10 @@ export class Traces {
     return this.all().filter((request) => request.traceId === traceId);
   }
 
-  #isChosen(called: Aid): boolean {
-    if (this.#wanted.delete(called)) return true;
-    return this.percent === MAX_PERCENT || (this.#draw() / DRAWS) * MAX_PERCENT < this.percent;
-  }
-
-  #draw(): number {
-    return this.#pool(DRAW_BYTES).readUInt32LE(this.#used - DRAW_BYTES);
-  }
-
   /** Takes bytes from the pool: the last ones before `#used`. */
   #pool(bytes: number): Buffer {
     if (this.#used + bytes > this.#random.length) {
-      this.#random = Buffer.from(this.#options.randomBytes(RANDOM_BYTES));
+      this.#random = Buffer.from(this.#randomBytes(RANDOM_BYTES));
       this.#used = 0;
     }
     this.#used += bytes;

@@ -128,7 +128,7 @@ function answered(headers: RawHeaders, document: unknown): ReshapedResponse {
 export function withBody(headers: RawHeaders, text: string): ReshapedResponse {
   const body = Buffer.from(text);
   const kept = filterHeaders(headers, (name) => !BODY_HEADERS.test(name));
-  const type = headerOf(headers, 'content-type');
+  const type = headerOf(headers, 'content-type') ?? '';
   const own = [
     'Content-Type',
     JSON_TYPES.test(type) ? type : JSON_TYPE,

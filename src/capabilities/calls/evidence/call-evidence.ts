@@ -4,7 +4,7 @@
  */
 import { type Aid, didOf } from '../../../foundation/identity/aid.ts';
 import { encodeMultikey } from '../../../foundation/identity/multikey.ts';
-import { pairs, type RawHeaders } from '../headers.ts';
+import { evidenceLines, pairs, type RawHeaders } from '../headers.ts';
 import { type CoveredComponent, signatureParams } from './signature-base.ts';
 
 /** Carries the delegation: base64 of its CBOR between colons. */
@@ -93,33 +93,6 @@ const DELEGATION_NAME = DELEGATION_HEADER.toLowerCase();
 const INPUT_NAME = 'signature-input';
 const SIGNATURE_NAME = 'signature';
 
-/** True if a CGI-like server, which treats `_` and `.` as `-`, would read the name as `wanted`. */
-function isEquivalentName(name: string, wanted: string): boolean {
-  // The length check rules out most names.
-  return name.length === wanted.length && name.toLowerCase().replace(/[^a-z0-9]/g, '-') === wanted;
-}
-
-function isDelegation(name: string): boolean {
-  return isEquivalentName(name, DELEGATION_NAME);
-}
-
-/**
- * True for a line of `Signature` or `Signature-Input` that contains our label at any depth. No program has a legitimate
- * use for it.
- */
-function isOurSignature(name: string, value: string): boolean {
-  const isSignature = isEquivalentName(name, SIGNATURE_NAME) || isEquivalentName(name, INPUT_NAME);
-  return isSignature && /(?:^|[^a-z0-9_.*-])svcd\s*=/.test(value);
-}
-
-/** Removes evidence, real or forged, from headers. Signatures that programs make themselves stay. */
-export function withoutEvidence(raw: RawHeaders): string[] {
-  const kept: string[] = [];
-  for (const [name, value] of pairs(raw))
-    if (!isDelegation(name) && !isOurSignature(name, value)) kept.push(name, value);
-  return kept;
-}
-
 /** All values of a header joined as signatures require (RFC 9421, section 2.1), or null if it is missing. */
 export function fieldValue(raw: RawHeaders, wanted: string): string | null {
   const values = [...pairs(raw)].filter(([name]) => name.toLowerCase() === wanted).map(([, value]) => value.trim());
@@ -136,9 +109,10 @@ const SIGNATURE = /^svcd=:([A-Za-z0-9+/]{85}[AQgw]==):$/;
  * @returns undefined if there is no evidence, null if it is malformed
  */
 export function readEvidence(raw: RawHeaders): Evidence | null | undefined {
-  const lines = [...pairs(raw)].filter(([name, value]) => isDelegation(name) || isOurSignature(name, value));
-  if (!lines.some(([name]) => isDelegation(name))) return undefined;
-  const value = (wanted: string) => lines.find(([name]) => name.toLowerCase() === wanted)?.[1];
+  const lines = evidenceLines(raw);
+  // Signatures without a delegation, in any spelling, are no evidence.
+  if (lines.every(([name]) => name.startsWith(SIGNATURE_NAME))) return undefined;
+  const value = (wanted: string) => lines.find(([name]) => name === wanted)?.[1];
   const delegation = value(DELEGATION_NAME);
   const [, params, digest, created, nonce, keyId] = INPUT.exec(value(INPUT_NAME) ?? '') ?? [];
   const [, bytes] = SIGNATURE.exec(value(SIGNATURE_NAME) ?? '') ?? [];

@@ -3,16 +3,8 @@ import { type Clock, unixSeconds } from '../../../foundation/clock.ts';
 import type { Aid } from '../../../foundation/identity/aid.ts';
 import { encodeDelegation } from '../../../foundation/identity/delegation.ts';
 import type { LocalIdentity } from '../../../network/links/types.ts';
-import type { RawHeaders } from '../headers.ts';
-import {
-  componentsOf,
-  EVIDENCE_NONCE_BYTES,
-  evidenceHeaders,
-  fieldValue,
-  keyIdOf,
-  paramsOf,
-  withoutEvidence,
-} from './call-evidence.ts';
+import { EVIDENCE, endToEnd, type RawHeaders } from '../headers.ts';
+import { componentsOf, EVIDENCE_NONCE_BYTES, evidenceHeaders, fieldValue, keyIdOf, paramsOf } from './call-evidence.ts';
 import { byteSequence, contentDigest, signatureBase } from './signature-base.ts';
 
 /** A call to sign. */
@@ -63,7 +55,7 @@ export class CallSigner {
     // Evidence was switched off after `signs`.
     if (identity === null) return [...call.headers];
     const { keyId, delegation } = this.#of(identity);
-    const headers = withoutEvidence(call.headers);
+    const headers = endToEnd(call.headers, EVIDENCE);
     const own = fieldValue(headers, 'content-digest');
     if (own === null && body !== null) headers.push('Content-Digest', contentDigest(body));
     const digest = fieldValue(headers, 'content-digest');
