@@ -64,6 +64,8 @@ export interface QuotaShare {
   touch(): void;
   /** Releases all units. A second call has no effect. */
   release(): void;
+  /** After a release, takes units again, as a new share would. Returns false if there is no room. */
+  retake(amount: number): boolean;
 }
 
 /** Maximum number of cached source groups. Parsing an IPv6 address is expensive. */
@@ -121,13 +123,26 @@ class Group {
   readonly children = new Map<string, Group>();
   /** Only at the lowest level. The share that has been idle longest comes first. */
   readonly shares = new Set<Share>();
+  readonly #parent: Group | null;
+  readonly #name: string;
+
+  constructor(parent: Group | null = null, name = '') {
+    this.#parent = parent;
+    this.#name = name;
+  }
 
   child(name: string): Group {
     const known = this.children.get(name);
     if (known !== undefined) return known;
-    const made = new Group();
+    const made = new Group(this, name);
     this.children.set(name, made);
     return made;
+  }
+
+  /** Removes a share, and this group from its parent if it is empty then. */
+  drop(share: Share): void {
+    this.shares.delete(share);
+    if (this.shares.size === 0 && this.children.size === 0) this.#parent?.children.delete(this.#name);
   }
 }
 
@@ -142,6 +157,8 @@ class Share implements QuotaShare {
   readonly onEvict: (() => void) | undefined;
   amount = 0;
   released = false;
+  /** The groups that count it: of its key, its node, and from all strangers down to the strangers of its node. */
+  groups: readonly Group[] = [];
 
   constructor(quota: Quota, holder: QuotaHolder, position: Position | null, onEvict: (() => void) | undefined) {
     this.#quota = quota;
@@ -159,14 +176,20 @@ class Share implements QuotaShare {
   }
 
   touch(): void {
-    if (!this.released) this.#quota.touch(this);
+    for (const group of this.groups) if (group.shares.delete(this)) group.shares.add(this);
   }
 
   release(): void {
     if (this.released) return;
     this.#quota.change(this, -this.amount);
     this.released = true;
-    this.#quota.remove(this);
+    for (const group of this.groups.toReversed()) group.drop(this);
+  }
+
+  retake(amount: number): boolean {
+    if (!this.released || !this.#quota.add(this, amount)) return false;
+    this.released = false;
+    return true;
   }
 }
 
@@ -178,7 +201,8 @@ export class Quota {
   readonly #nodes = new Group();
   /** Strangers by network, source and node. */
   readonly #strangers = new Group();
-  #total = 0;
+  /** Units in use. */
+  used = 0;
 
   /**
    * @param limits fixed, or a function that is called each time
@@ -190,11 +214,6 @@ export class Quota {
     this.#limits = typeof limits === 'function' ? limits : () => limits;
     this.#ownYields = ownYields;
     this.#countLoopback = countLoopback;
-  }
-
-  /** Units in use. */
-  get used(): number {
-    return this.#total;
   }
 
   /** Units that a node uses. */
@@ -210,10 +229,26 @@ export class Quota {
   /** Takes units, evicting shares if necessary; null if there is no room. */
   take(holder: QuotaHolder, { amount = 1, onEvict }: TakeOptions = {}): QuotaShare | null {
     const share = new Share(this, holder, positionOf(holder), onEvict);
-    if (!this.#makeRoom(share, amount)) return null;
-    this.#add(share);
+    return this.add(share, amount) ? share : null;
+  }
+
+  /** For `QuotaShare.retake`. */
+  add(share: Share, amount: number): boolean {
+    if (!this.#makeRoom(share, amount)) return false;
+    const { holder, position } = share;
+    const key = this.#keys.child(keyOf(holder));
+    const node = this.#nodes.child(holder.node);
+    for (const group of [key, node]) group.shares.add(share);
+    share.groups = [key, node];
+    if (position !== null) {
+      const network = this.#strangers.child(position[0]);
+      const source = network.child(position[1]);
+      const leaf = source.child(position[2]);
+      leaf.shares.add(share);
+      share.groups = [key, node, this.#strangers, network, source, leaf];
+    }
     this.change(share, amount);
-    return share;
+    return true;
   }
 
   /** For `QuotaShare.grow`. */
@@ -226,77 +261,25 @@ export class Quota {
   /** For `QuotaShare`: adds units, or removes them if `amount` is negative. */
   change(share: Share, amount: number): void {
     share.amount += amount;
-    this.#total += amount;
-    for (const group of this.#groupsOf(share)) group.amount += amount;
-  }
-
-  /** For `QuotaShare.touch`. */
-  touch(share: Share): void {
-    for (const group of [this.#keyGroup(share.holder), this.#nodes.child(share.holder.node), this.#leafOf(share)])
-      if (group?.shares.delete(share)) group.shares.add(share);
-  }
-
-  /** For `QuotaShare.release`: removes a share and the groups that become empty. */
-  remove(share: Share): void {
-    const { holder, position } = share;
-    const drop = (parent: Group, name: string): void => {
-      const group = parent.children.get(name);
-      if (group === undefined) return;
-      group.shares.delete(share);
-      if (group.shares.size === 0 && group.children.size === 0) parent.children.delete(name);
-    };
-    drop(this.#keys, keyOf(holder));
-    drop(this.#nodes, holder.node);
-    if (position === null) return;
-    const [network, source, node] = position;
-    const ofNetwork = this.#strangers.children.get(network);
-    const ofSource = ofNetwork?.children.get(source);
-    if (ofSource !== undefined) drop(ofSource, node);
-    if (ofNetwork !== undefined) drop(ofNetwork, source);
-    drop(this.#strangers, network);
-  }
-
-  #keyGroup(holder: QuotaHolder): Group {
-    return this.#keys.child(keyOf(holder));
-  }
-
-  #leafOf({ position }: Share): Group | null {
-    if (position === null) return null;
-    const [network, source, node] = position;
-    return this.#strangers.child(network).child(source).child(node);
-  }
-
-  #groupsOf({ holder, position }: Share): readonly Group[] {
-    const flat = [this.#keyGroup(holder), this.#nodes.child(holder.node)];
-    if (position === null) return flat;
-    const network = this.#strangers.child(position[0]);
-    const source = network.child(position[1]);
-    return [...flat, this.#strangers, network, source, source.child(position[2])];
-  }
-
-  #add(share: Share): void {
-    this.#keyGroup(share.holder).shares.add(share);
-    this.#nodes.child(share.holder.node).shares.add(share);
-    this.#leafOf(share)?.shares.add(share);
+    this.used += amount;
+    for (const group of share.groups) group.amount += amount;
   }
 
   #fullLevel(holder: QuotaHolder, position: Position | null, amount: number): QuotaLevel | null {
     const { perKey, perNode, total, reserved = 0, ...limits } = this.#limits();
-    const fits = (group: Group | undefined, limit: number | undefined): boolean =>
-      limit === undefined || (group?.amount ?? 0) + amount <= limit;
-    if (!fits(this.#keys.children.get(keyOf(holder)), perKey)) return 'key';
-    if (!fits(this.#nodes.children.get(holder.node), perNode)) return 'node';
+    if (isFull(this.#keys.children.get(keyOf(holder)), perKey, amount)) return 'key';
+    if (isFull(this.#nodes.children.get(holder.node), perNode, amount)) return 'node';
     if (position !== null) {
       const network = this.#strangers.children.get(position[0]);
       if (position[0] !== THIS_MACHINE || this.#countLoopback) {
         const { perSource, perNetwork, perLentSource = perSource, perLentNetwork = perNetwork } = limits;
         const isLent = position[0] === LENT_NETWORK;
-        if (!fits(network?.children.get(position[1]), isLent ? perLentSource : perSource)) return 'source';
-        if (!fits(network, isLent ? perLentNetwork : perNetwork)) return 'network';
+        if (isFull(network?.children.get(position[1]), isLent ? perLentSource : perSource, amount)) return 'source';
+        if (isFull(network, isLent ? perLentNetwork : perNetwork, amount)) return 'network';
       }
-      if (!fits(this.#strangers, total - reserved)) return 'total';
+      if (isFull(this.#strangers, total - reserved, amount)) return 'total';
     }
-    return this.#total + amount <= total ? null : 'total';
+    return this.used + amount <= total ? null : 'total';
   }
 
   #makeRoom(share: Share, amount: number): boolean {
@@ -325,6 +308,10 @@ export class Quota {
     if (level === 'network') return larger(ofNetwork, position.slice(1), amount);
     return larger(ofNetwork?.children.get(position[1]), position.slice(2), amount);
   }
+}
+
+function isFull(group: Group | undefined, limit: number | undefined, amount: number): boolean {
+  return limit !== undefined && (group?.amount ?? 0) + amount > limit;
 }
 
 function keyOf({ key, node }: QuotaHolder): string {

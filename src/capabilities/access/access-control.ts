@@ -25,7 +25,7 @@ const CONTROLLED_PURPOSES: ReadonlySet<Purpose> = new Set<Purpose>(['http', ...T
 /** The kinds of exchanges that an owner can allow once, by purpose. */
 const KINDS: Partial<Record<Purpose, AskKind>> = { http: 'call', tcp: 'tunnel', 'tcp-probe': 'tunnel' };
 
-const FREE: Admission = { tools: null, isServer: false, begin: () => () => {} };
+const FREE: Admission = { tools: null, isServer: false, begin: null };
 
 export class AccessControl {
   readonly #lists: AccessLists;

@@ -7,13 +7,14 @@ import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } 
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { askedCall } from '../../foundation/access-text.ts';
-import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
-import { awakeClock } from '../../foundation/stall.ts';
+import type { QuotaShare } from '../../foundation/quota.ts';
+import { SilenceWatch } from '../../foundation/stall.ts';
 import type { Traces } from '../../foundation/traces/traces.ts';
 import { LinkPlaces, linkHttpServer, NEXT_REQUEST_MS } from '../../network/links/http-server.ts';
 import {
@@ -30,7 +31,7 @@ import { CallerLimits, EventStreamLimits } from './caller-limits.ts';
 import { daemonErrorResponse } from './error-response.ts';
 import type { EvidenceCheck } from './evidence/evidence-check.ts';
 import { feed } from './exchange.ts';
-import { checkForm, type Forwarding, forward, requestUpgrade } from './forward.ts';
+import { CALL_STALL_MS, checkForm, type Forwarding, forward, requestUpgrade } from './forward.ts';
 import {
   isSteered,
   MAX_HTTP_HEADER_BYTES,
@@ -151,76 +152,107 @@ export class CallServer implements Component {
     this.#server.emit('connection', link);
   }
 
+  /** The steps of a call: trace, form, permission, slot, evidence, tools, program or service. */
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const connection = this.#connections.get(request.socket);
     if (connection === undefined) return void response.destroy();
     if (connection.violated) return;
+    const { link } = connection;
+    const { clock } = this.#deps;
     const abort = new AbortController();
     connection.begin(abort);
     response.once('close', () => {
       // A new error for each call would cost more than the rest of its cleanup.
       if (!response.writableFinished || !request.complete) abort.abort(RESPONSE_COMPLETE);
       connection.end(abort);
-      if (!request.complete || connection.violated) lingerThenDestroy(connection.link, this.#deps.clock);
+      if (!request.complete || connection.violated) lingerThenDestroy(link, clock);
     });
-    let leave = (): void => {};
-    let end = (): void => {};
-    const trace = this.#trace(request, connection.link);
+    let slot: Pick<QuotaShare, 'release'> | null = null;
+    let end: (() => void) | null = null;
+
+    // Trace.
+    const trace = this.#trace(request, link);
     try {
+      // Form. protocol-calls.md, step 4
       checkForm(request);
-      const { tools, isServer, begin } = await this.#admit(request, connection.link);
-      leave = this.#enterCall(connection.link, abort);
-      const { clock } = this.#deps;
-      const program = this.#programs(accessRequestOf(connection.link));
-      if (program !== null) await this.#checkEvidence(request, connection.link);
-      const forwarding = program === null ? await this.#forwarding(request, connection.link, trace, abort) : null;
+
+      // Permission.
+      const { tools, isServer, begin } = await this.#admit(request, connection);
+
+      // Slot.
+      slot = this.#enterCall(connection);
+
+      // Evidence.
+      const program = this.#programs(connection.request);
+      const service = program === null ? this.#service(link.called) : null;
+      const evidence = await this.#evidence(request, link);
+
+      // Tools.
       const limited = tools === null ? null : await checkLimited(request, { tools, isServer }, clock, abort.signal);
-      if (limited === null || limited.isToolCall) end = begin();
-      this.#deps.callers.entered(accessRequestOf(connection.link));
-      const asStream = (): void => {
-        const asCall = leave;
-        leave = this.#asStream(connection.link, abort);
-        asCall();
-      };
+      if (begin !== null && limited?.isToolCall !== false) end = begin();
+      this.#deps.callers.entered(connection.request);
+
+      // Program or service.
       if (program !== null) {
         trace.request?.next('service');
-        await answerByProgram(program, { request, response, limited, trace, clock, signal: abort.signal });
+        return await answerByProgram(program, { request, response, limited, trace, clock, signal: abort.signal });
       }
-      if (forwarding !== null) await forward({ ...forwarding, limited }, response, asStream);
+      if (service === null) return;
+      const asStream = (): void => {
+        const asCall = slot;
+        slot = this.#asStream(connection, abort);
+        asCall?.release();
+      };
+      const parts = this.#forwarding(request, link, service, evidence, trace, abort);
+      await forward({ ...parts, limited }, response, connection.stall(), asStream);
     } catch (error) {
       this.#answerError(connection, response, request, trace, error);
     } finally {
-      finishCancelled(trace);
-      end();
-      leave();
+      if (trace.request !== null) finishCancelled(trace);
+      end?.();
+      slot?.release();
     }
   }
 
   /**
    * Counts a call as an event stream and no longer as a call.
-   * @returns a function that releases the slot
+   * @returns the slot
    * @throws SvcError `rate_limited`
    */
-  #asStream(link: LinkStream, abort: AbortController): () => void {
+  #asStream(connection: CallConnection, abort: AbortController): Pick<QuotaShare, 'release'> {
+    const { link } = connection;
     const leave = this.#eventStreams.enter(link, () => abort.abort(new SvcError('rate_limited')));
     this.#streams.leave(link);
-    return () => {
+    connection.isStreaming = true;
+    const release = (): void => {
       leave();
       if (!link.destroyed && !this.#enter(link)) lingerThenDestroy(link, this.#deps.clock);
     };
+    return { release };
   }
-
-  /** @throws SvcError `rate_limited` */
-  #enterCall(link: LinkStream, abort: AbortController, isSwitched = false): () => void {
-    const onEvict = (): void => abort.abort(new SvcError('rate_limited'));
-    return this.#limits.enter(link, { named: this.#deps.isNamed(link), isSwitched, onEvict });
+  /**
+   * Counts a call. The calls of a link use one slot, one after the other.
+   * @throws SvcError `rate_limited`
+   */
+  #enterCall(connection: CallConnection): QuotaShare {
+    const { link, slot } = connection;
+    const named = this.#deps.isNamed(link);
+    if (slot === null || slot.named !== named || slot.share.amount > 0) {
+      const share = this.#limits.enter(link, {
+        named,
+        onEvict: () => connection.abortCalls(new SvcError('rate_limited')),
+      });
+      connection.slot = { named, share };
+      return share;
+    }
+    this.#limits.enterAgain(slot.share);
+    return slot.share;
   }
 
   /** @throws SvcError `access_denied`, `rate_limited` */
-  #admit({ method = '', url = '', rawHeaders }: IncomingMessage, link: LinkStream): Promise<Admission> {
+  #admit({ method = '', url = '', rawHeaders }: IncomingMessage, { request }: CallConnection): Promise<Admission> {
     // An owner who allowed a call once did not see such headers.
-    const asked = (): string => (isSteered(rawHeaders, url) ? '' : askedCall(method, url));
-    return this.#deps.enter(accessRequestOf(link), asked);
+    return this.#deps.enter(request, () => (isSteered(rawHeaders, url) ? '' : askedCall(method, url)));
   }
 
   /** Counts a stream of a remote node. Returns false if the node has too many streams open. */
@@ -234,31 +266,37 @@ export class CallServer implements Component {
     const holderOf = () => (link.nodeKey === null ? 'own' : this.#deps.isNamed(link) ? 'named' : 'stranger');
     const { method = 'GET', rawHeaders } = request;
     const trace = traceHop(this.#deps.traces, rawHeaders, { side: 'called', caller, called, method }, holderOf);
-    if (trace.request !== null) trace.request.path = link.path().kind;
-    trace.request?.next('access');
+    if (trace.request === null) return trace;
+    trace.request.path = link.path().kind;
+    trace.request.next('access');
     return trace;
   }
 
-  /** @throws SvcError `no_inbound`, `tunnels_only`, `bad_evidence` */
-  async #forwarding(
-    request: IncomingMessage,
-    link: LinkStream,
-    trace: TracedHop,
-    abort: AbortController,
-  ): Promise<Forwarding> {
-    const { clock } = this.#deps;
-    const service = this.#deps.serviceOf(link.called);
+  /** The service of a called agent. @throws SvcError `no_inbound`, `tunnels_only` */
+  #service(called: Aid): BoundService {
+    const service = this.#deps.serviceOf(called);
     if (service === null) throw new SvcError('no_inbound');
     if (!service.acceptsCalls) throw new SvcError('tunnels_only');
-    const callerKey = this.#deps.callerKey(link.called);
-    const evidence = await this.#checkEvidence(request, link);
-    return { request, link, service, upstreams: this.#upstreams, clock, callerKey, evidence, trace, abort };
+    return service;
   }
 
-  /** @throws SvcError `bad_evidence` */
-  #checkEvidence(request: IncomingMessage, { caller, called }: LinkStream) {
+  /** The headers of the verified evidence of a call. @throws SvcError `bad_evidence` */
+  #evidence(request: IncomingMessage, { caller, called }: LinkStream): Promise<RawHeaders> {
     const { method = 'GET', url: target = '/', rawHeaders: headers } = request;
     return this.#deps.evidence.check({ caller, called, method, target, headers });
+  }
+
+  #forwarding(
+    request: IncomingMessage,
+    link: LinkStream,
+    service: BoundService,
+    evidence: RawHeaders,
+    trace: TracedHop,
+    abort: AbortController,
+  ): Forwarding {
+    const { clock } = this.#deps;
+    const callerKey = this.#deps.callerKey(link.called);
+    return { request, link, service, upstreams: this.#upstreams, clock, callerKey, evidence, trace, abort };
   }
 
   #answerError(
@@ -268,7 +306,7 @@ export class CallServer implements Component {
     trace: TracedHop,
     cause: unknown,
   ): void {
-    const error = this.#note(connection.link, cause);
+    const error = this.#note(connection, cause);
     if (trace.request !== null) trace.request.status = error.status;
     trace.request?.finish(error);
     if (response.destroyed) return;
@@ -282,10 +320,10 @@ export class CallServer implements Component {
     response.end(body);
   }
 
-  #note(link: LinkStream, cause: unknown): SvcError {
+  #note({ link, request }: CallConnection, cause: unknown): SvcError {
     const { caller, called } = link;
     const error = known(cause);
-    this.#deps.callers.refused(accessRequestOf(link), error.code);
+    this.#deps.callers.refused(request, error.code);
     const fields = { caller, called, code: error.code, ...error.details };
     if (error.code === 'internal') this.#log.error({ ...fields, error: cause }, 'a call failed');
     else this.#log.debug(fields, 'a call was rejected');
@@ -309,14 +347,18 @@ export class CallServer implements Component {
     try {
       checkForm(request);
       if (!maySwitch(request)) throw new SvcError('protocol_error');
-      const { tools, begin } = await this.#admit(request, link);
+      const { tools, begin } = await this.#admit(request, connection);
       if (tools !== null) throw new SvcError('access_denied');
       if (stream.destroyed) return;
-      stream.once('close', this.#enterCall(link, abort, true));
-      const forwarding = await this.#forwarding(request, link, trace, abort);
+      const onEvict = (): void => abort.abort(new SvcError('rate_limited'));
+      const slot = this.#limits.enter(link, { named: this.#deps.isNamed(link), isSwitched: true, onEvict });
+      stream.once('close', () => slot.release());
+      const service = this.#service(link.called);
+      const evidence = await this.#evidence(request, link);
+      const forwarding = this.#forwarding(request, link, service, evidence, trace, abort);
       if (stream.destroyed) return;
-      stream.once('close', begin());
-      this.#deps.callers.entered(accessRequestOf(link));
+      if (begin !== null) stream.once('close', begin());
+      this.#deps.callers.entered(connection.request);
       const { message, switched } = await requestUpgrade(forwarding, protocolsIn(request.headers.upgrade));
       if (stream.destroyed) return void (switched?.socket ?? message).destroy();
       if (trace.request !== null) trace.request.status = message.statusCode ?? null;
@@ -337,7 +379,7 @@ export class CallServer implements Component {
       feed(stream, socket, () => {});
       feed(socket, stream, () => {});
     } catch (cause) {
-      const error = this.#note(link, cause);
+      const error = this.#note(connection, cause);
       trace.request?.finish(error);
       if (!stream.destroyed) sendErrorAndClose(stream, error, this.#deps.clock);
     }
@@ -366,18 +408,29 @@ export const FIRST_HEAD_MS = 15_000;
 
 class CallConnection {
   readonly link: LinkStream;
+  /** The link as the subject of access checks. */
+  readonly request: AccessRequest;
   readonly #clock: Clock;
   readonly #calls = new Set<AbortController>();
   /** Set if the caller's node broke the protocol. The rest of its data is ignored. */
   violated = false;
-  #timer: Timer;
+  /** The slot of its calls, and whether the caller was named when it was taken. */
+  slot: { readonly named: boolean; readonly share: QuotaShare } | null = null;
+  /** The response is an event stream, which has its own timeout. */
+  isStreaming = false;
+  #hasServed = false;
+  /** Close the link without a request, and abort silent calls. They are not restarted for each request. */
+  #idle: SilenceWatch | null;
+  #stall: SilenceWatch | null = null;
 
   constructor(link: LinkStream, clock: Clock) {
     this.link = link;
-    this.#clock = awakeClock(clock);
-    this.#timer = this.#clock.after(FIRST_HEAD_MS, () => link.destroy());
+    this.request = accessRequestOf(link);
+    this.#clock = clock;
+    this.#idle = new SilenceWatch(clock, FIRST_HEAD_MS, () => link.destroy());
     link.once('close', () => {
-      this.#timer.cancel();
+      this.#idle?.stop();
+      this.#stall?.stop();
       for (const call of this.#calls) call.abort();
     });
   }
@@ -389,22 +442,42 @@ class CallConnection {
 
   /** Registers a request. */
   begin(call: AbortController): void {
-    this.#timer.cancel();
+    if (!this.#hasServed) this.#idle?.stop();
     this.#calls.add(call);
   }
 
   /** Unregisters a request. The stream then waits for the next one. */
   end(call: AbortController): void {
     this.#calls.delete(call);
-    if (this.busy || this.link.destroyed) return;
-    this.#timer.cancel();
-    this.#timer = this.#clock.after(NEXT_REQUEST_MS, () => this.link.destroy());
+    this.isStreaming = false;
+    if (this.#calls.size > 0 || this.link.destroyed) return;
+    if (this.#hasServed && this.#idle !== null) return this.#idle.heard();
+    this.#hasServed = true;
+    this.#idle = new SilenceWatch(this.#clock, NEXT_REQUEST_MS, () => {
+      this.#idle = null;
+      if (!this.busy) this.link.destroy();
+    });
+  }
+
+  /** The timeout of a call without a byte in either direction. It begins again. */
+  stall(): SilenceWatch {
+    this.#stall?.heard();
+    this.#stall ??= new SilenceWatch(this.#clock, CALL_STALL_MS, () => {
+      this.#stall = null;
+      if (!this.isStreaming) this.abortCalls(new SvcError('timeout'));
+    });
+    return this.#stall;
   }
 
   /** Aborts all requests of the stream. Callers that have no response yet receive the reason. */
+  abortCalls(reason: SvcError): void {
+    for (const call of this.#calls) call.abort(reason);
+  }
+
+  /** The same, or closes an idle stream. */
   abortAll(reason: SvcError): void {
     if (!this.busy) this.link.destroy();
-    for (const call of this.#calls) call.abort(reason);
+    this.abortCalls(reason);
   }
 }
 

@@ -1,6 +1,6 @@
 /** Limits on concurrent calls per caller, node, source and network, and in total. */
 import { SvcError } from '../../foundation/errors.ts';
-import { Quota } from '../../foundation/quota.ts';
+import { Quota, type QuotaShare } from '../../foundation/quota.ts';
 import { pairHolder } from '../../network/links/holder.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 
@@ -30,6 +30,13 @@ interface CallEntry {
   readonly onEvict: () => void;
 }
 
+function busy(): SvcError {
+  return new SvcError('rate_limited', {
+    message: 'Too many concurrent calls. Try again in a second.',
+    details: { retry_after_s: BUSY_RETRY_S },
+  });
+}
+
 export class CallerLimits {
   readonly #quota = new Quota({
     perKey: MAX_CALLS_PER_CALLER,
@@ -42,17 +49,18 @@ export class CallerLimits {
 
   /**
    * Counts a request.
-   * @returns a function that releases the slot
+   * @returns its slot, to be released
    * @throws SvcError `rate_limited`
    */
-  enter(link: LinkStream, { named, isSwitched = false, onEvict }: CallEntry): () => void {
+  enter(link: LinkStream, { named, isSwitched = false, onEvict }: CallEntry): QuotaShare {
     const share = this.#quota.take(pairHolder(link, named, isSwitched ? 'switched ' : ''), { onEvict });
-    if (share === null)
-      throw new SvcError('rate_limited', {
-        message: 'Too many concurrent calls. Try again in a second.',
-        details: { retry_after_s: BUSY_RETRY_S },
-      });
-    return () => share.release();
+    if (share === null) throw busy();
+    return share;
+  }
+
+  /** Counts another request of a link in the slot of the one before. @throws SvcError `rate_limited` */
+  enterAgain(slot: QuotaShare): void {
+    if (!slot.retake(1)) throw busy();
   }
 
   /** Number of requests in progress. */

@@ -9,7 +9,7 @@ import { SilenceWatch } from '../../foundation/stall.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { callerProof, PROOF_HEADER } from './caller-proof.ts';
 import { badResponse } from './error-response.ts';
-import { ExchangeFailure, feed, type HttpResponse } from './exchange.ts';
+import { ExchangeFailure, feed, type HttpResponse, isLong } from './exchange.ts';
 import {
   EVIDENCE,
   identityHeaders,
@@ -146,19 +146,24 @@ function bodyFraming(body: Uint8Array | null) {
 
 /**
  * Forwards a request and streams the response back. Settles when the response is complete or broken off.
+ * @param stall aborts the call after a silence. Event streams have a longer timeout
  * @param asStream called if the response is an event stream; if it throws, its error replaces the response
  * @throws SvcError `inbound_unreachable`, `bad_response`, `loop_detected`, `timeout`, or the abort reason, if no
  *   response has begun
  */
-export async function forward(forwarding: Forwarding, response: ServerResponse, asStream: () => void): Promise<void> {
+export async function forward(
+  forwarding: Forwarding,
+  response: ServerResponse,
+  stall: SilenceWatch,
+  asStream: () => void,
+): Promise<void> {
   const { request, clock, abort, limited } = forwarding;
   const body = limited?.body;
   const { headers: framed, isEmpty: empty } = body === undefined ? framing(request) : bodyFraming(body);
   const headers = [...serviceHeaders(forwarding), ...framed];
-  const silent = (): void => abort.abort(new SvcError('timeout'));
-  let stall = new SilenceWatch(clock, CALL_STALL_MS, silent);
+  let streamStall: SilenceWatch | null = null;
   try {
-    if (!empty && body === undefined) request.on('data', () => stall.heard());
+    if (!empty && body === undefined) request.on('data', () => (streamStall ?? stall).heard());
     const { message, switched } = await sendToService(forwarding, headers, empty ? null : (body ?? request));
     if (switched !== null) {
       switched.socket.destroy();
@@ -173,14 +178,13 @@ export async function forward(forwarding: Forwarding, response: ServerResponse, 
         message.destroy();
         throw error;
       }
-      stall.stop();
-      stall = new SilenceWatch(clock, EVENT_STREAM_STALL_MS, silent);
+      streamStall = new SilenceWatch(clock, EVENT_STREAM_STALL_MS, () => abort.abort(new SvcError('timeout')));
     }
-    message.on('data', stall.heard);
+    message.on('data', (streamStall ?? stall).heard);
     if (forwarding.trace.request !== null) forwarding.trace.request.status = message.statusCode ?? null;
     await relay(message, response, forwarding);
   } finally {
-    stall.stop();
+    streamStall?.stop();
   }
 }
 
@@ -219,7 +223,8 @@ function relay(message: IncomingMessage, response: ServerResponse, { link, clock
       if (clock.monotonic() - begun >= HEAD_MS) destroy();
       else rest ??= clock.after(HEAD_MS, destroy);
     };
-    const written = link.release === undefined ? undefined : (chunk: Buffer) => link.release?.(chunk);
+    const written =
+      link.release === undefined || !isLong(message) ? undefined : (chunk: Buffer) => link.release?.(chunk);
     feed(message, response, atEnd, written, breakOff);
   });
 }

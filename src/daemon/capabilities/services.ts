@@ -167,7 +167,7 @@ export function buildTunnels(
     isNamed: ({ caller, called }) => access.isNamed(called, caller),
     maxConnections: () => maxConnections,
     authorize: (link) => access.authorize(accessRequestOf(link)),
-    enter: async (link) => (await access.enter(accessRequestOf(link))).begin,
+    enter: async (link) => (await access.enter(accessRequestOf(link))).begin ?? (() => () => {}),
     entered: (link) => callers.entered(accessRequestOf(link)),
   });
   life.defer(() => tunnelInbound.stop());

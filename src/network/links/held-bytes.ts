@@ -79,20 +79,23 @@ export class HeldBytes {
   watch(stream: Watched, holder: QuotaHolder): void {
     const [quota, limits] = holder.named ? [this.#named, NAMED] : [this.#strangers, STRANGERS];
     const share = new ResizableShare(quota, holder, () => stream.destroy());
+    let isCounted = false;
     const count = (): void => {
-      if (stream.destroyed) return;
       const waiting = stream.writableLength;
-      if (share.set(waiting > UNCOUNTED_BYTES ? COPIES * waiting : 0)) return;
+      if (stream.destroyed || (waiting <= UNCOUNTED_BYTES && !isCounted)) return;
+      isCounted = waiting > UNCOUNTED_BYTES;
+      if (share.set(isCounted ? COPIES * waiting : 0)) return;
       share.set(0);
       stream.destroy();
     };
-    const isTight = (): boolean =>
-      quota.used > TIGHT_PART * limits.total || quota.usedBy(holder.node) > TIGHT_PART * limits.perNode;
     stream.watchQueue({
-      buffer: () => (isTight() ? TIGHT_BUFFER_BYTES : STREAM_BUFFER_BYTES),
+      buffer: () =>
+        quota.used > TIGHT_PART * limits.total || quota.usedBy(holder.node) > TIGHT_PART * limits.perNode
+          ? TIGHT_BUFFER_BYTES
+          : STREAM_BUFFER_BYTES,
       added: count,
       taken: () => {
-        share.touch();
+        if (isCounted) share.touch();
         count();
       },
     });

@@ -240,10 +240,10 @@ export interface Admission {
   /** With `tools`, the call may also use everything else of the MCP server, such as its resources. */
   readonly isServer: boolean;
   /**
-   * Begins the exchange. Returns a function for its end.
+   * Begins the exchange. Returns a function for its end. Null if neither has an effect.
    * @throws SvcError `access_denied` if it was allowed once and another one was faster
    */
-  readonly begin: () => () => void;
+  readonly begin: (() => () => void) | null;
 }
 
 /** The permission request for an open link: at each request on it, and after a change of the rules. */

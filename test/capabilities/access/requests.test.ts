@@ -241,9 +241,9 @@ test('an exchange that is allowed once begins once, and its links may continue',
     { code: 'access_denied' },
   );
   const [one, two] = await Promise.all([world.access.enter(from), world.access.enter(from)]);
-  const end = one.begin();
+  const end = one.begin?.();
   assert.throws(
-    () => two.begin(),
+    () => two.begin?.(),
     (error: SvcError) => error.code === 'access_denied',
   );
   await assert.rejects(world.access.enter(from), { code: 'access_denied' });
@@ -254,7 +254,7 @@ test('an exchange that is allowed once begins once, and its links may continue',
   const [entry] = world.lists.view(world.called).deny;
   world.lists.remove(world.called, 'deny', entry?.id ?? '');
   await world.access.authorize(from);
-  end();
+  end?.();
   await assert.rejects(world.access.authorize(from), { code: 'access_denied' });
   assert.equal(world.requests.ask(from, { ...CALL, kind: 'tunnel' }).state, 'pending');
 });
@@ -305,12 +305,12 @@ test('a call that is allowed once has the method and path of its request', async
   assert.equal(other.state, 'pending');
   assert.equal(world.requests.ask(from, order).state, 'allowed');
   await world.requests.allow(other.id ?? '', { once: true });
-  (await world.access.enter(from, () => 'POST /order')).begin()();
+  (await world.access.enter(from, () => 'POST /order')).begin?.()();
   await assert.rejects(
     world.access.enter(from, () => 'POST /order'),
     { code: 'access_denied' },
   );
-  (await world.access.enter(from, () => 'GET /')).begin()();
+  (await world.access.enter(from, () => 'GET /')).begin?.()();
   await assert.rejects(world.access.authorize(from), { code: 'access_denied' });
 });
 
@@ -354,8 +354,8 @@ test('a secret allows more than an entry that is limited to tools, and uses up n
   assert.deepEqual((await world.access.enter(world.from(1))).tools, ['a']);
   const { id } = world.requests.ask(world.from(2), CALL);
   await world.requests.allow(id ?? '', { once: true });
-  (await world.access.enter({ ...world.from(2), accessToken: 'let-me-in' }, () => CALL.asked)).begin()();
-  (await world.access.enter(world.from(2), () => CALL.asked)).begin()();
+  (await world.access.enter({ ...world.from(2), accessToken: 'let-me-in' }, () => CALL.asked)).begin?.()();
+  (await world.access.enter(world.from(2), () => CALL.asked)).begin?.()();
   await assert.rejects(
     world.access.enter(world.from(2), () => CALL.asked),
     { code: 'access_denied' },

@@ -14,6 +14,7 @@ import {
   MAX_EVENT_STREAMS_PER_SOURCE,
   RESERVED_CALLS,
 } from '../../../src/capabilities/calls/caller-limits.ts';
+import type { QuotaShare } from '../../../src/foundation/quota.ts';
 import { asLink } from '../../../src/network/links/stream.ts';
 import type { LinkStream } from '../../../src/network/links/types.ts';
 import { plainPath } from '../../../src/network/transport/path.ts';
@@ -35,8 +36,8 @@ function linkFrom(host: string, node: number, caller = 100 + node): LinkStream {
   return asLink(new PassThrough(), names, () => ({ ...plainPath('direct', { host, port: 1 }), rttMs: 0 }));
 }
 
-/** Uses all slots of one node. Returns functions that release them. */
-function fill(limits: CallerLimits, host: string, node: number, onEvict: () => void = () => {}): (() => void)[] {
+/** Uses all slots of one node. Returns them. */
+function fill(limits: CallerLimits, host: string, node: number, onEvict: () => void = () => {}): QuotaShare[] {
   const callers = MAX_CALLS_PER_NODE / MAX_CALLS_PER_CALLER;
   const links = Array.from({ length: callers }, (_, i) => linkFrom(host, node, 10 * node + i));
   return links.flatMap((link) =>
@@ -46,11 +47,11 @@ function fill(limits: CallerLimits, host: string, node: number, onEvict: () => v
 
 test('strangers are limited per address, per network and in total', () => {
   const limits = new CallerLimits();
-  const leave: (() => void)[] = [];
+  const leave: QuotaShare[] = [];
   const evicted: number[] = [];
   for (const node of [1, 2]) leave.push(...fill(limits, '192.0.2.1', node, () => evicted.push(node)));
   assert.equal(limits.active, MAX_CALLS_PER_SOURCE);
-  limits.enter(linkFrom('192.0.2.1', 99, 2), stranger)();
+  limits.enter(linkFrom('192.0.2.1', 99, 2), stranger).release();
   assert.deepEqual(evicted, [1], 'a node with more calls is evicted in favor of a LAN peer');
   assert.throws(() => limits.enter(linkFrom('192.0.2.1', 2, 500), stranger), withCode('rate_limited'));
   leave.push(...fill(limits, '192.0.2.2', 3));
@@ -61,8 +62,8 @@ test('strangers are limited per address, per network and in total', () => {
     ...fill(limits, '198.51.102.1', 6),
   );
   assert.equal(limits.active, MAX_CALLS - RESERVED_CALLS - 1);
-  limits.enter(linkFrom('127.0.0.1', 99, 2), stranger)();
-  for (const end of leave) end();
+  limits.enter(linkFrom('127.0.0.1', 99, 2), stranger).release();
+  for (const slot of leave) slot.release();
   assert.equal(limits.active, 0);
 });
 
@@ -74,7 +75,7 @@ test('a caller allowed by name is served while strangers use all their slots', (
   const calls = Array.from({ length: MAX_CALLS_PER_CALLER }, () =>
     limits.enter(linkFrom('198.51.101.1', 77, 2), friend),
   );
-  for (const end of calls) end();
+  for (const slot of calls) slot.release();
 });
 
 test('one caller has limits for calls to one agent and, separately, for protocol switches', () => {
@@ -84,11 +85,11 @@ test('one caller has limits for calls to one agent and, separately, for protocol
     const leaves = Array.from({ length: MAX_CALLS_PER_CALLER }, () => limits.enter(link, { ...stranger, isSwitched }));
     const refused = { code: 'rate_limited', details: { retry_after_s: 1 } };
     assert.throws(() => limits.enter(link, { ...stranger, isSwitched }), refused);
-    leaves[0]?.();
+    leaves[0]?.release();
     limits.enter(link, { ...stranger, isSwitched });
     assert.throws(() => limits.enter(link, { ...stranger, isSwitched }), refused);
   }
-  limits.enter(linkFrom('192.0.2.1', 1, 3), stranger)();
+  limits.enter(linkFrom('192.0.2.1', 1, 3), stranger).release();
 });
 
 /** An agent that the owner allowed by name. */

@@ -154,17 +154,11 @@ export class NativeStream extends WatchedStream implements Stream {
     // While the consumer is behind, nothing is read, so the peer's flow-control window closes.
     const wantsMore = this.push(bytes);
     if (!wantsMore || this.#reading || this.destroyed) return;
-    if (isFilled) this.#readNative();
-    else this.#readLater();
-  }
-
-  /**
-   * Reads again after the next poll of the sockets, or with the next write. A short chunk is usually all there is, and
-   * another read of the engine takes longer than a local service needs to respond.
-   */
-  #readLater(): void {
+    if (isFilled) return this.#readNative();
+    // Reads again after the next poll of the sockets, or with the next write. A short chunk is usually all there is, and
+    // another read of the engine takes longer than a local service needs to respond.
     this.#readIsDue = true;
-    setImmediate(() => setImmediate(() => this.#readIfDue()));
+    setImmediate(setImmediate, () => this.#readIfDue());
   }
 
   #readIfDue(): void {
@@ -204,14 +198,10 @@ export class NativeStream extends WatchedStream implements Stream {
     return Math.min(this.#pace?.maxBytes ?? WRITE_BYTES, WRITE_BYTES);
   }
 
-  #sendOne(data: Buffer): Promise<void> {
-    return this.#pace === null ? this.#writeNative(data) : this.#pass(this.#pace, data);
-  }
-
   /** Passes bytes on when the pace permits, and to the next stream once there is one. */
-  async #pass(pace: WritePace, data: Buffer): Promise<void> {
-    const turn = this.#next === null ? pace.before(data.length) : null;
-    if (turn !== null) await turn;
+  async #sendOne(data: Buffer): Promise<void> {
+    const turn = this.#next === null ? this.#pace?.before(data.length) : undefined;
+    if (turn) await turn;
     if (this.#next === null) await this.#writeNative(data);
     else await this.#writeNext(this.#next, data);
   }
