@@ -1,5 +1,5 @@
 /**
- * Writes docs/limits.md, the limits that users can reach, and docs/limits.json, every limit and timeout. These are top-level numeric constants that start with
+ * Writes docs/limits.md from tools/limits-page.md, and docs/limits.json, every limit and timeout. These are top-level numeric constants that start with
  * `MAX_` or `MIN_` or end with a unit. Format sizes (`KEY_BYTES`) and rates (`NS_PER_S`) count only if they have a
  * docstring. `--check` compares only.
  */
@@ -71,59 +71,15 @@ export function withUnit(name: string, value: number): string {
   return name.endsWith('_S') ? timeText(value * 1000) : countText(value);
 }
 
+/** The text of docs/limits.md, with names of constants in braces. */
+const TEMPLATE = 'tools/limits-page.md';
+
 function sourceFiles(root: string): string[] {
   return readdirSync(root, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts'))
     .map((name) => join(root, name))
     .sort((a, b) => (a < b ? -1 : 1));
 }
-
-const INTRODUCTION = `# Limits
-
-The limits that you can reach. [Quotas](quotas.md) has the limits for strangers. Sizes and counts are maximums unless
-stated otherwise. Configurable limits are in [configuration](configuration.md).
-
-Errors: \`413 too_large\` for sizes, \`413 quota_exceeded\` for quotas, \`429 rate_limited\` for rates and concurrency,
-\`504 timeout\` for times.
-
-## Time limits of calls
-
-A call may take as long as it makes progress. It ends when the other side is silent for too long, with \`504 timeout\`.
-This holds for the daemon, \`svc\`, the MCP tools and \`svcd/client\`.
-
-| Where | Limit until the response begins, and between its bytes | Change it |
-|---|---|---|
-| \`POST /fetch/{aid}\` | DEFAULT_CALL_TIMEOUT_MS | \`timeout_ms\` or \`timeout_s\`: up to MAX_CALL_TIMEOUT_MS; 0 for none |
-| tool \`svc_fetch\` | the same | \`timeout_s\` |
-| \`svc get\`, \`svc post\` | the same | \`--timeout <seconds>\` |
-| [local addresses](local-addresses.md), [gateway](gateway.md) | none | close the client's connection |
-| \`fetch\` of [\`svcd/client\`](client.md) | none | \`signal\`, such as \`AbortSignal.timeout(5000)\` |
-| \`serve()\`, \`svc mcp share\` | none, uploads included | |
-| the called node | CALL_STALL_MS; EVENT_STREAM_STALL_MS for \`text/event-stream\` | |
-
-The called node ends every call without a byte in either direction for its limit, whatever the caller asked for. A
-service that works longer must send something meanwhile, such as events.
-
-API clients wait CLIENT_TIMEOUT_MS for the daemon, longer than any limit of the daemon. They wait for \`/fetch\` without
-a limit, since it has its own.
-
-## Limits by task
-`;
-
-/** Constants of INTRODUCTION and their files. */
-const CALL_TIMES: readonly (readonly [name: string, file: string])[] = [
-  ['DEFAULT_CALL_TIMEOUT_MS', 'foundation/domain/services.ts'],
-  ['MAX_CALL_TIMEOUT_MS', 'foundation/domain/services.ts'],
-  ['EVENT_STREAM_STALL_MS', 'capabilities/calls/forward.ts'],
-  ['CALL_STALL_MS', 'capabilities/calls/forward.ts'],
-  ['CLIENT_TIMEOUT_MS', 'operations/client.ts'],
-];
-
-const END = `## Complete list
-
-[limits.json](limits.json) has every limit and timeout of the sources with its value, unit and file. \`npm run docs\` writes
-both files.
-`;
 
 /** Exported constants by name, without names that have several values. */
 export function unambiguous(constants: readonly Constant[]): Map<string, string> {
@@ -198,25 +154,35 @@ function valueText(sources: readonly SourceFile[], file: string, name: string): 
   return withUnit(name, value);
 }
 
-function page(sources: readonly SourceFile[]): string {
-  const introduction = CALL_TIMES.reduce(
-    (text, [name, file]) => text.replace(new RegExp(`\\b${name}\\b`, 'g'), valueText(sources, file, name)),
-    INTRODUCTION,
+/** The value of a constant of any file. @throws Error if several files have different values */
+function anyValueText(sources: readonly SourceFile[], name: string): string {
+  const found = sources.flatMap(({ constants, valueOf }) =>
+    constants.filter((one) => one.name === name).map((one) => [one, valueOf(one)] as const),
   );
+  const exported = found.filter(([{ isExported }]) => isExported);
+  const [value, ...others] = new Set((exported.length > 0 ? exported : found).map(([, one]) => one));
+  if (value === undefined || others.length > 0) throw new Error(`${TEMPLATE}: ${name} has no value, or several.`);
+  return withUnit(name, value);
+}
+
+function page(sources: readonly SourceFile[], template: string): string {
   const rows = Object.entries(USER_LIMITS).flatMap(([task, limits]) =>
     limits.map(([name, file, meaning], index) => {
       const text = meaning.replace(/\{(\w+)\}/g, (_, other: string) => valueText(sources, file, other));
-      return `|${index === 0 ? task : ''}|${text}|${valueText(sources, file, name)}|\`${name}\`|`;
+      return `|${index === 0 ? task : ''}|${text}|${valueText(sources, file, name)}|`;
     }),
   );
-  return [introduction, `| Task | Limit | Value | Constant |\n|---|---|---|---|\n${rows.join('\n')}\n`, END].join('\n');
+  const byTask = `| Task | Limit | Value |\n|---|---|---|\n${rows.join('\n')}`;
+  return template.replace(/\{([A-Z][A-Z0-9_]+)\}/g, (_, name: string) =>
+    name === 'BY_TASK' ? byTask : anyValueText(sources, name).replace(/ per s$/, ''),
+  );
 }
 
 if (import.meta.main) {
   const repository = join(import.meta.dirname, '..');
   const sources = readSources(repository);
   const files = [
-    ['limits.md', page(sources)],
+    ['limits.md', page(sources, readFileSync(join(repository, TEMPLATE), 'utf8'))],
     ['limits.json', dataFile(sources)],
   ] as const;
   for (const [name, text] of files) {

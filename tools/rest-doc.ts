@@ -13,8 +13,7 @@ import { AidText, Base64, Timestamp } from '../src/operations/schemas.ts';
 import type { StreamDeclaration } from '../src/operations/stream.ts';
 import { REACH_ERRORS } from '../src/operations/tunnels.ts';
 import { errorCodes } from '../src/surfaces/rest/openapi.ts';
-import { requestExample, requestText, type Schema } from './rest-examples.ts';
-import { shapeText } from './rest-shapes.ts';
+import { type Schema, shapeText } from './rest-shapes.ts';
 
 const PAGE = new URL('../docs/reference/rest.md', import.meta.url).pathname;
 
@@ -76,15 +75,14 @@ const HEAD = `# REST API
 - Timestamps are ISO 8601 in UTC. Sizes are in bytes. \`…_ms\` is milliseconds, \`…_s\` seconds. Base64 is the standard
   alphabet (RFC 4648, section 4).
 - \`{aid}\` in a path is an AID. \`{id}\` is an ID from the list operation. Hashes have 64 lower-case hex characters.
-- Lists with \`limit\` and \`cursor\` are paged. \`next_cursor\` of one page is \`cursor\` of the next. The last page has none.
-- Responses have \`Cache-Control: no-store\` and no CORS headers.
+- Paged lists take \`limit\` and \`cursor\`, the \`next_cursor\` of the previous page.
 
 The code of an operation is the shape of its response. \`name?\` is optional, and \`|\` separates alternatives. Without a
-shape, a write returns \`{ok:true}\`, and \`GET\` an object without fixed members. The rows below it explain values; \`/docs\`
-describes every member.
+shape, a write returns \`{ok:true}\`, and \`GET\` an object without fixed members. The rows below it explain codes, and so do
+those on members of [several responses](#members-of-several-responses). \`/docs\` describes every member.
 
-A request takes the members in its rows, and those of [several requests](#members-of-several-requests) that it names.
-Examples of requests omit most optional members, and the headers:
+The shape of a request has the members of query and body, with their defaults: \`count?:integer=4\`. The rows below it, and
+those on members of [several requests](#members-of-several-requests), explain them. An example:
 
 \`\`\`sh
 curl http://127.0.0.1:2121/agents/aid1…/chat/send -H 'content-type: application/json' -d '{"peer":"aid1…","text":"Hello"}'
@@ -141,6 +139,9 @@ function requiredOf(schema: Schema): ReadonlySet<unknown> {
   return new Set(Array.isArray(schema['required']) ? schema['required'] : []);
 }
 
+/** A shape that programs only store and send back. */
+const DOCUMENT = 'Bundle';
+
 /** Shapes of several operations, which the page describes once. */
 const SHARED: ReadonlyMap<string, Schema> = new Map(
   Object.entries({
@@ -151,7 +152,7 @@ const SHARED: ReadonlyMap<string, Schema> = new Map(
     AllowRequest: operations.aclAllow.body,
     DenyEntry: operations.aclDeny.output,
     RemoteAdministration: operations.remoteAdminGet.output,
-    Bundle: operations.agentBundle.output,
+    [DOCUMENT]: operations.agentBundle.output,
     Publication: operations.agentPublish.output,
     Tunnel: operations.tunnelGet.output,
     LocalAddress: operations.originList.output.properties.origins.items,
@@ -190,26 +191,6 @@ function sharedOf(schema: Schema): { readonly name: string; readonly more: reado
 
 function link(name: string): string {
   return `[${name}](#${name.toLowerCase()})`;
-}
-
-/** The type of a schema in a word or two. */
-export function typeText(schema: Schema): string {
-  if ('const' in schema) return `\`${String(schema['const'])}\``;
-  if (Array.isArray(schema['enum'])) return schema['enum'].map((value) => `\`${String(value)}\``).join(', ');
-  const any = variants(schema);
-  if (any.length > 0) return any.map(typeText).join(' or ');
-  const shared = sharedOf(schema);
-  if (shared !== undefined) return link(shared.name);
-  const { type, format, items, minimum, maximum, maxItems, maxLength, contentEncoding } = schema;
-  const most = Number(maxItems) <= 100 ? ` (≤ ${Number(maxItems)})` : '';
-  if (type === 'array') return `list of ${isObject(items) ? typeText(items) : 'any'}${most}`;
-  if (format === 'aid') return 'AID';
-  if (format === 'date-time') return 'timestamp';
-  if (contentEncoding === 'base64') return 'base64';
-  if (type === 'integer' && maximum !== undefined) return `integer ${Number(minimum)} to ${Number(maximum)}`;
-  if (type === 'integer' && Number(minimum) > 1) return `integer ≥ ${Number(minimum)}`;
-  if (type === 'string' && Number(maxLength) < 100_000) return `string ≤ ${Number(maxLength)}`;
-  return typeof type === 'string' ? type : 'any';
 }
 
 /** Texts that the conventions of the page already give. */
@@ -261,18 +242,31 @@ function pagingText(query: Schema): string {
   return `Paged: up to ${String(maximum)}${standard === undefined ? '' : `, default ${JSON.stringify(standard)}`}.`;
 }
 
-/** Type and note of each member of a request. */
+/** Range and note of the members of a request, except of those that their shape explains. */
 function requestNotes(schema: Schema, prefix = ''): Note[] {
-  const required = requiredOf(schema);
   return members(schema).flatMap(([name, member]) => {
     if (prefix === '' && (CONVENTIONAL.has(name) || (name === 'limit' && isPaged(schema)))) return [];
-    const shown = `${prefix}${name}${required.has(name) ? '' : '?'}`;
-    const standard = member['default'] === undefined ? '' : `, default \`${JSON.stringify(member['default'])}\``;
-    const note = EXPLAINED_ONCE.has(name) ? '' : meaning(member);
+    const { type, minimum, maximum } = member;
+    const range = type === 'integer' && maximum !== undefined ? `${Number(minimum)} to ${Number(maximum)}` : '';
+    const text = [range, EXPLAINED_ONCE.has(name) ? '' : meaning(member)].filter(Boolean).join('. ');
     const inner = inside(member, `${prefix}${name}`).flatMap(([part, path]) => requestNotes(part, path));
-    const type = `${typeText(member)}${EXPLAINED_ONCE.has(name) ? '' : standard}`;
-    return [[shown, `${type}${note === '' ? '' : `. ${note}`}`], ...inner];
+    return [...(text === '' ? [] : [[`${prefix}${name}`, text] as const]), ...inner];
   });
+}
+
+/** The members of query and body in one shape. */
+function requestShape(parts: readonly Schema[]): string {
+  const properties = Object.fromEntries(
+    parts.flatMap((part) =>
+      members(part).filter(([name]) => name !== 'cursor' && !(name === 'limit' && isPaged(part))),
+    ),
+  );
+  if (isEmpty(properties)) return '';
+  return shapeText({ properties, required: parts.flatMap((part) => [...requiredOf(part)]) }, nameOf);
+}
+
+function isEmpty(properties: object): boolean {
+  return Object.keys(properties).length === 0;
 }
 
 /** Notes on the members of a response, as member and text. */
@@ -308,6 +302,9 @@ function repeatedNotes(notes: readonly Note[]): ReadonlyMap<string, string> {
   );
 }
 
+/** Notes on codes and secrets. `/docs` has the others. */
+const OF_VALUES = /`[\w.]+`[:;]|`,.* `\w+` or |\b\d+:? [a-z]|\b(once|queued|after_seq)\b|#/;
+
 const isShared = (schema: Schema): boolean => nameOf(schema) !== undefined;
 const DECLARED: readonly Declaration[] = Object.values(operations).filter(
   ({ path }: Declaration) => path !== undefined,
@@ -320,27 +317,22 @@ const IN_REQUESTS = repeatedNotes(
     .filter((one) => !isShared(one))
     .flatMap((schema) => requestNotes(schema)),
 );
+const IN_RESPONSES = repeatedNotes(
+  DECLARED.flatMap(({ output }) => responseNotes(plain(output))).filter(([, text]) => OF_VALUES.test(text)),
+);
 
 function rowsOf(notes: readonly Note[]): string[] {
   return notes.map(([member, text]) => `|\`${member}\`|${cell(text)}|`);
 }
 
-/** Notes on values. `/docs` has the others, which describe what the name of a member says already. */
-const OF_VALUES = /[`\d]|\b(null|empty|absent|once|false|lower-case)\b/i;
-
+/** The notes of a response, without those on `IN_RESPONSES`. */
 function responseRows(schema: Schema): string[] {
-  return rowsOf(responseNotes(schema).filter(([, text]) => OF_VALUES.test(text)));
+  const notes = responseNotes(schema).filter(([, text]) => OF_VALUES.test(text));
+  return rowsOf(notes.filter(([member, text]) => IN_RESPONSES.get(lastName(member)) !== text));
 }
 
 function requestRows(schema: Schema): string[] {
   return rowsOf(requestNotes(schema).filter(([member, text]) => IN_REQUESTS.get(lastName(member)) !== text));
-}
-
-/** The members of a request that the page explains once. */
-function repeatedMembers(schema: Schema): string[] {
-  return requestNotes(schema)
-    .filter(([member, text]) => IN_REQUESTS.get(lastName(member)) === text)
-    .map(([member]) => `\`${member}\``);
 }
 
 /** Rows with the same text as one row, in the place of the first. */
@@ -367,9 +359,10 @@ function code(shape: string): string {
   return `\n\`\`\`\n${shape}\n\`\`\`\n`;
 }
 
-/** The example of a request, unless the heading tells it. */
-function exampleText(example: string): string {
-  return !/[?{*]/.test(example.replace(/^\S+ /, '')) ? '' : `\nExample: \`${example}\`\n`;
+/** A labeled shape, or nothing for an empty one. */
+function shown(label: string, shape: string): string {
+  if (shape === '') return '';
+  return `\n${label}:${shape.includes('\n') ? `\n${code(shape)}` : ` \`${shape}\`\n`}`;
 }
 
 const PERMISSION: Readonly<Record<Permission, string>> = {
@@ -379,17 +372,6 @@ const PERMISSION: Readonly<Record<Permission, string>> = {
   open: 'No token.',
   peer: "No token: the called agent's access list decides.",
 };
-
-/** The example of a request. */
-export function requestOf({ name, params, query, body, shownBody = body }: Declaration) {
-  const parts = { params: plain(params), query: plain(query), body: plain(body), shownBody: plain(shownBody) };
-  return requestExample({ name, ...parts });
-}
-
-function streamRequest({ path, params, query }: StreamDeclaration) {
-  const parts = { params: plain(params), query: plain(query), body: {}, shownBody: {} };
-  return requestExample({ name: path, ...parts });
-}
 
 function responseText(declaration: Declaration): string {
   const output = plain(declaration.output);
@@ -405,9 +387,7 @@ function responseText(declaration: Declaration): string {
   const shape = shapeText(output, nameOf);
   if ((shape === '{ok:true}' || shape === 'object') && status === '') return noteText;
   const notes = table('Member', responseRows(output));
-  const isLong = shape.includes('\n');
-  const label = isLong && status === '' ? '' : `\nResponse${status}:`;
-  return `${label}${isLong ? code(shape) : ` \`${shape}\`\n`}${notes}${noteText}`;
+  return `${status === '' && shape.includes('\n') ? code(shape) : shown(`Response${status}`, shape)}${notes}${noteText}`;
 }
 
 function errorsText(codes: readonly ErrorCode[], path = '', takesLocalAid = false): string {
@@ -435,25 +415,23 @@ function pathRows(params: object): string[] {
 
 function operationText(declaration: Declaration): string {
   const { method, path, summary, permission, heartbeat, params, query, body } = declaration;
-  const conventional = [...members(plain(query)), ...members(plain(body))]
-    .filter(([name]) => CONVENTIONAL.has(name) && name !== 'cursor')
-    .map(([name]) => `\`${name}?\``);
+  const takesLocalAid = [plain(query), plain(body)].some((part) =>
+    members(part).some(([name]) => name === 'local_aid'),
+  );
   const facts = [
     summary,
     PERMISSION[permission],
     pagingText(plain(query)),
     heartbeat ? 'Heartbeat.' : '',
-    errorsText(errorCodes(declaration), path, conventional.includes('`local_aid?`')),
+    errorsText(errorCodes(declaration), path, takesLocalAid),
   ];
   const shared = sharedOf(plain(body));
   const isBody = method !== 'GET' && shared !== undefined;
   const parts = [plain(query), ...(method === 'GET' || isBody ? [] : [plain(body)])];
-  const once = [...parts.flatMap(repeatedMembers), ...conventional];
-  if (once.length > 0) facts.push(`Takes ${once.join(', ')}.`);
   const own = meaning(plain(body));
   return [
     `\n### ${method} ${path}\n\n${facts.filter(Boolean).join(' ')}\n`,
-    exampleText(requestText(method, path ?? '', requestOf(declaration))),
+    shown('Request', requestShape(parts)),
     table('Request', [...pathRows(params), ...parts.flatMap(requestRows)]),
     isBody ? `\nRequest: ${[link(shared.name), ...shared.more.map((name) => `\`${name}\``)].join(', ')}.\n` : '',
     own === '' ? '' : `\nBody: ${own}\n`,
@@ -464,36 +442,37 @@ function operationText(declaration: Declaration): string {
 function streamText(declaration: StreamDeclaration): string {
   const { methods, path, summary, permission, params, query, produces, accepts, errors } = declaration;
   const verbs = methods === 'ANY' ? 'Any method' : methods.join(', ');
-  const [verb = 'GET'] = methods !== 'ANY' ? methods : accepts === undefined ? [] : ['POST'];
-  const once = repeatedMembers(plain(query));
   const facts = [
     summary,
     PERMISSION[permission],
-    once.length > 0 ? `Takes ${once.join(', ')}.` : '',
     accepts === undefined ? '' : `Body: \`${accepts}\`.`,
     `Response: \`${produces}\`.`,
     errorsText(errors, path),
   ];
   return [
     `\n### ${verbs} ${path}\n\n${facts.filter(Boolean).join(' ')}\n`,
-    exampleText(requestText(verb, path, streamRequest(declaration))),
+    shown('Request', requestShape([plain(query)])),
     table('Request', [...pathRows(params), ...requestRows(plain(query))]),
   ].join('');
 }
 
 function sharedText(): string {
   const texts = [...SHARED].map(([name, schema]) => {
+    if (name === DOCUMENT)
+      return `\n### ${name}\n\nThe document of a [moved agent](../moving.md). \`/docs\` has its members.\n`;
     const isRequest = name === 'Profile' || name.endsWith('Request');
     const shape = shapeText(schema, (one) => (one === schema ? undefined : nameOf(one)));
     const rows = isRequest ? requestRows(schema) : responseRows(schema);
-    return `\n### ${name}\n${isRequest ? '' : code(shape)}${table('Member', rows)}`;
+    return `\n### ${name}\n${code(shape)}${table('Member', rows)}`;
   });
   return `\n## Shared types\n${texts.join('')}`;
 }
 
 /** The notes that the operations do not repeat. */
 function repeatedText(): string {
-  return `\n## Members of several requests\n${table('Request', rowsOf([...IN_REQUESTS].sort(([a], [b]) => (a < b ? -1 : 1))))}`;
+  const sorted = (notes: ReadonlyMap<string, string>): string[] =>
+    rowsOf([...notes].sort(([a], [b]) => (a < b ? -1 : 1)));
+  return `\n## Members of several requests\n${table('Request', sorted(IN_REQUESTS))}\n## Members of several responses\n${table('Member', sorted(IN_RESPONSES))}`;
 }
 
 /** Codes with the same status and exit code in one row. */

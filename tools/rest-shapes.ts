@@ -1,6 +1,8 @@
 /** The shape of a response for the REST page: `{aid:AID, path:"direct"|"lan", note?:string}`. */
 import { isObject } from '../src/foundation/json.ts';
-import type { Schema } from './rest-examples.ts';
+
+/** A schema of the table as plain JSON. */
+export type Schema = Readonly<Record<string, unknown>>;
 
 /** Width of a page of code, characters. */
 const WIDTH = 100;
@@ -48,7 +50,10 @@ export function shapeText(schema: Schema, nameOf: NameOf, indent = ''): string {
 
 function objectText(properties: readonly [string, Schema][], nameOf: NameOf, indent: string): string {
   const inner = `${indent}  `;
-  const members = properties.map(([name, member]) => `${name}:${shapeText(member, nameOf, inner)}`);
+  const members = properties.map(([name, member]) => {
+    const standard = 'default' in member ? `=${JSON.stringify(member['default'])}` : '';
+    return `${name}:${shapeText(member, nameOf, inner)}${standard}`;
+  });
   const flat = `{${members.join(', ')}}`;
   if (!flat.includes('\n') && indent.length + flat.length <= WIDTH) return flat;
   const lines: string[] = [];

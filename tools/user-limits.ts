@@ -25,12 +25,6 @@ export const USER_LIMITS: Readonly<Record<string, readonly UserLimit[]>> = {
       'concurrent calls from one agent to another; more are queued',
     ],
     [
-      'MAX_CALLS_PER_CALLER',
-      'capabilities/calls/caller-limits.ts',
-      'concurrent calls that the called node accepts from one agent',
-    ],
-    ['MAX_CALLS', 'capabilities/calls/caller-limits.ts', 'concurrent calls that a node accepts in all'],
-    [
       'MAX_EVENT_STREAMS_PER_TARGET',
       'capabilities/calls/http-caller.ts',
       'concurrent event streams from one agent to another',
@@ -45,11 +39,6 @@ export const USER_LIMITS: Readonly<Record<string, readonly UserLimit[]>> = {
   ],
   'Use tunnels and local addresses': [
     ['MAX_TUNNELS', 'foundation/domain/tunnels.ts', 'open tunnels of a daemon'],
-    [
-      'MAX_CONNECTIONS_PER_CALLER',
-      'capabilities/tunnels/inbound-places.ts',
-      'connections of one agent to one called agent',
-    ],
     ['DEFAULT_IDLE_TIMEOUT_S', 'foundation/domain/tunnels.ts', 'a tunnel without connections closes, by default'],
     ['RESUME_MS', 'capabilities/tunnels/connection.ts', 'a connection that lost its path waits for a new path'],
     ['MAX_ORIGINS', 'foundation/domain/services.ts', 'local addresses of a daemon'],
@@ -58,18 +47,11 @@ export const USER_LIMITS: Readonly<Record<string, readonly UserLimit[]>> = {
     ['MAX_LIST_ENTRIES', 'foundation/domain/access.ts', 'entries of one access list'],
     ['MAX_SECRETS', 'capabilities/access/access-lists.ts', 'entries with a secret in one access list'],
     ['MIN_SECRET_CHARS', 'foundation/domain/access.ts', 'shortest secret, in characters'],
-    [
-      'LOCK_MS',
-      'capabilities/access/guess-limits.ts',
-      'first lock after wrong secrets; it doubles with each further guess',
-    ],
-    ['MAX_LOCK_MS', 'capabilities/access/guess-limits.ts', 'longest lock'],
     ['MAX_BOOK_ENTRIES', 'foundation/domain/agents.ts', 'labels in the address book'],
   ],
   'Send notes, chat, share groups': [
     ['MAX_NOTE_BODY_BYTES', 'foundation/domain/notes.ts', 'body of a note'],
     ['MAX_NOTE_TTL_S', 'foundation/records/types.ts', 'lifetime of a note'],
-    ['MAX_MAILBOX_NOTES', 'foundation/domain/notes.ts', 'notes in a mailbox'],
     ['MAX_QUEUED_NOTES', 'foundation/domain/notes.ts', 'notes in the outbox of an agent'],
     ['SENDS_PER_S', 'capabilities/notes/note-sender.ts', 'notes that an agent sends, with a burst of {SEND_BURST}'],
     ['MAX_TEXT_BYTES', 'foundation/domain/chat.ts', 'text of a chat entry'],
@@ -96,7 +78,6 @@ export const USER_LIMITS: Readonly<Record<string, readonly UserLimit[]>> = {
     ['MIN_FREE_BYTES', 'capabilities/objects/object-getter.ts', 'disk space that a download leaves free'],
   ],
   'Receive events and notifications': [
-    ['MAX_EVENTS_PER_AGENT', 'foundation/store/events.ts', 'stored events of one agent'],
     ['EVENT_AGE_MS', 'capabilities/events/event-log.ts', 'events are deleted after this time'],
     ['MAX_SUBSCRIBERS', 'capabilities/events/event-streams.ts', 'open event streams of the API'],
     ['MAX_NOTIFICATION_BYTES', 'foundation/domain/push.ts', 'body of a notification to a webhook'],
@@ -116,11 +97,6 @@ export const USER_LIMITS: Readonly<Record<string, readonly UserLimit[]>> = {
     ['MAX_LOCAL_CONNECTIONS', 'surfaces/rest/connections.ts', 'connections from this machine'],
     ['MAX_REMOTE_CONNECTIONS', 'surfaces/rest/connections.ts', 'connections from other machines'],
     ['MAX_REMOTE_CONNECTIONS_PER_ADDRESS', 'surfaces/rest/connections.ts', 'connections from one other address'],
-    [
-      'WRONG_TOKENS_PER_S',
-      'surfaces/rest/gate.ts',
-      'wrong tokens from one address, with a burst of {WRONG_TOKEN_BURST}',
-    ],
     [
       'STRANGER_REQUESTS_PER_S',
       'surfaces/rest/gate.ts',

@@ -1,4 +1,4 @@
-/** No table and no field that strangers can fill is without a limit in docs/quotas.md. */
+/** No table and no field that strangers can fill is without a limit in docs/limits.md. */
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -7,11 +7,11 @@ import { Store } from '../../src/foundation/store/store.ts';
 import { RECORD_STORE_MIGRATIONS } from '../../src/network/records/record-store.ts';
 import { FIELDS, OWN, TABLES } from '../support/growth.ts';
 
-const QUOTAS = readFileSync('docs/quotas.md', 'utf8').replaceAll(/\s+/g, ' ');
+const LIMITS = readFileSync('docs/limits.md', 'utf8').replaceAll(/\s+/g, ' ');
 const FIELD = /#\w+(?:: [^=\n]+)? = new (?:Map|Set|Tally|SourceTally)[<(]/g;
 
 function rows(reasons: Iterable<string>): string[] {
-  return [...reasons].filter((one) => !one.startsWith(OWN) && !QUOTAS.includes(one));
+  return [...reasons].filter((one) => !one.startsWith(OWN) && !LIMITS.includes(one));
 }
 
 function tablesOf(migrations: readonly string[]): string[] {
@@ -21,13 +21,13 @@ function tablesOf(migrations: readonly string[]): string[] {
   return names.map(({ name }) => String(name));
 }
 
-test('each table has a row in docs/quotas.md, or strangers cannot fill it', () => {
+test('each table has a row in docs/limits.md, or strangers cannot fill it', () => {
   const named = Object.values(TABLES).flatMap((names) => names.split(' '));
   assert.deepEqual(named.toSorted(), [...tablesOf(MIGRATIONS), ...tablesOf(RECORD_STORE_MIGRATIONS)].toSorted());
   assert.deepEqual(rows(Object.keys(TABLES)), []);
 });
 
-test('each map of a file that strangers reach has a row in docs/quotas.md, or strangers cannot fill it', () => {
+test('each map of a file that strangers reach has a row in docs/limits.md, or strangers cannot fill it', () => {
   const files = ['network', 'capabilities', 'surfaces'].flatMap((folder) => globSync(`src/${folder}/**/*.ts`));
   const found = files.flatMap((file) => {
     const count = readFileSync(file, 'utf8').match(FIELD)?.length ?? 0;

@@ -1,6 +1,6 @@
 /**
  * Tables of the databases, and fields of classes that are maps, sets or tallies in files that strangers reach. Each is below
- * the row of docs/quotas.md that bounds it, or below the reason for which no stranger can fill it.
+ * the row of docs/limits.md that bounds it, or below the reason for which no stranger can fill it.
  */
 
 /** Start of a reason. */
