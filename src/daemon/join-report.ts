@@ -1,18 +1,16 @@
 /** Logs the result of `svcd --join`. */
 import { formatContact, type NodeContact } from '../foundation/address.ts';
-import type { Clock, Timer } from '../foundation/clock.ts';
+import type { Timer } from '../foundation/clock.ts';
 import { detach } from '../foundation/detached.ts';
 import type { SvcError } from '../foundation/errors.ts';
 import type { Component } from '../foundation/lifecycle.ts';
-import type { Log } from '../foundation/log.ts';
+import type { NodeParts } from '../foundation/node-parts.ts';
 import type { RecordDht } from '../network/records/record-dht.ts';
 
 /** Without an answer for this time, the cause is logged, milliseconds. Attempts continue. */
 const REPORT_MS = 10_000;
 
-interface JoinReportDependencies {
-  readonly clock: Clock;
-  readonly log: Log;
+interface JoinReportDependencies extends NodeParts {
   readonly records: Pick<RecordDht, 'reachability' | 'onReachability'>;
   /** The cause if no node answered since that time. */
   readonly explainFailure: (since: number) => Promise<SvcError | null>;

@@ -1,23 +1,21 @@
 /** Access to the panel: login codes, and opening it at startup. */
 import { rmSync } from 'node:fs';
 import { PANEL_CODE_LIFE_MS, PanelLogins } from '../capabilities/panel/panel-logins.ts';
-import type { Clock, Timer } from '../foundation/clock.ts';
+import type { Timer } from '../foundation/clock.ts';
 import { PANEL_FILE } from '../foundation/data-dir/paths.ts';
 import { detach } from '../foundation/detached.ts';
-import type { Log } from '../foundation/log.ts';
+import type { NodeParts } from '../foundation/node-parts.ts';
 import { browserCommand, openInBrowser, writePanelFile } from '../foundation/panel-access.ts';
 import type { Foundation } from './foundation.ts';
 import { connectable } from './status.ts';
 
-export interface PanelDependencies {
-  readonly clock: Clock;
+export interface PanelDependencies extends NodeParts {
   readonly dataDir: Pick<Foundation['dataDir'], 'path' | 'file'>;
   readonly config: Pick<Foundation['config'], 'open_browser' | 'require_local_token' | 'api_token'>;
   /** Listen address of the API, `host:port`. */
   readonly apiAddress: () => string;
   /** Opens a URL or a file in a browser; null if there is no desktop. */
   readonly open: ((target: string) => Promise<unknown>) | null;
-  readonly log: Log;
 }
 
 export class Panel {

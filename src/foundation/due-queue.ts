@@ -3,10 +3,9 @@
  * a table, so they survive a restart. See docs/decisions/0115-due-queue.md.
  */
 import { backoff, type JitteredBackoff } from './backoff.ts';
-import type { Clock } from './clock.ts';
 import { detach } from './detached.ts';
 import { SvcError } from './errors.ts';
-import type { Log } from './log.ts';
+import type { RandomParts } from './node-parts.ts';
 import { Quota, type QuotaHolder, type QuotaLimits } from './quota.ts';
 import { every, type RepeatingTask, UNTIL_REQUESTED } from './repeat.ts';
 
@@ -60,12 +59,8 @@ export interface DueQueueOptions {
   readonly atOnce: QuotaLimits;
 }
 
-export interface DueQueueDependencies<T> {
+export interface DueQueueDependencies<T> extends RandomParts {
   readonly table: DueTable<T>;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** Returns a number from 0 up to 1, exclusive. */
-  readonly random: () => number;
   /** The time of the table. Default: `Clock.now`. */
   readonly now?: () => number;
   /** If present, failed items are due when the network becomes ready. */

@@ -8,10 +8,9 @@
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import type { Clock } from './clock.ts';
 import { memberOf } from './json.ts';
 import type { Component } from './lifecycle.ts';
-import type { Log } from './log.ts';
+import type { NodeParts } from './node-parts.ts';
 import { every, type RepeatingTask } from './repeat.ts';
 
 const SHOW = '--expose-gc';
@@ -90,9 +89,7 @@ interface ProcessUsage {
   residentBytes(): number;
 }
 
-interface MemoryReleaserDependencies {
-  readonly clock: Clock;
-  readonly log: Log;
+interface MemoryReleaserDependencies extends NodeParts {
   readonly usage: ProcessUsage;
   /** Releases unused memory; blocks the process meanwhile. */
   readonly release: () => void;

@@ -1,14 +1,14 @@
 /** Resolves AIDs to endpoints. Results are cached, and concurrent requests for an agent share one lookup. */
 import { isIP } from 'node:net';
 import { type Address, parseAddress } from '../foundation/address.ts';
-import { type Clock, unixSeconds } from '../foundation/clock.ts';
+import { unixSeconds } from '../foundation/clock.ts';
 import { SingleFlight } from '../foundation/concurrency.ts';
 import { abortable } from '../foundation/deadline.ts';
 import { detach } from '../foundation/detached.ts';
 import { SvcError } from '../foundation/errors.ts';
 import type { Aid } from '../foundation/identity/aid.ts';
-import type { Log } from '../foundation/log.ts';
 import { LruCache } from '../foundation/lru-cache.ts';
+import type { NodeParts } from '../foundation/node-parts.ts';
 import { agentKey } from '../foundation/records/keys.ts';
 import { decodeEndpointsPayload, ENDPOINT_SCHEME, type EndpointsPayload } from '../foundation/records/payloads.ts';
 import { compareFreshness, type SignedRecord, validUntil } from '../foundation/records/record.ts';
@@ -58,10 +58,8 @@ interface LocateOptions extends ResolveOptions {
   readonly onLikely?: ((place: AgentLocation) => void) | undefined;
 }
 
-interface ResolverDependencies {
+interface ResolverDependencies extends NodeParts {
   readonly network: Pick<RecordNetwork, 'get' | 'list'>;
-  readonly clock: Clock;
-  readonly log: Log;
   /**
    * Explains why a lookup that started at `since` found nothing; null if other nodes answered. See
    * `OutageDiagnosis.explainFailure`.

@@ -3,7 +3,6 @@
  * owner. Requests of strangers are limited by source, and never use the part that is reserved for known callers.
  */
 import { namesCall } from '../../foundation/access-text.ts';
-import type { Clock } from '../../foundation/clock.ts';
 import { MAX_ACCESS_REQUESTS, MAX_DECISION_WAIT_S, MAX_ENTRY_TOOLS } from '../../foundation/domain/access.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { causeOf, type EventSink } from '../../foundation/events.ts';
@@ -11,7 +10,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import { newId } from '../../foundation/ids.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { Listeners } from '../../foundation/listeners.ts';
-import type { Log } from '../../foundation/log.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import { Quota, type QuotaHolder, type QuotaLimits, type QuotaShare } from '../../foundation/quota.ts';
 import { RateQuota, type RateQuotaLimits } from '../../foundation/rate-limit.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
@@ -79,13 +78,11 @@ export interface Permit {
 /** The text of a request. */
 type Wish = Omit<AccessAsk, 'waitS'>;
 
-interface AccessRequestsDependencies {
+interface AccessRequestsDependencies extends NodeParts {
   readonly store: AccessRequestStore;
   readonly lists: AccessLists;
   readonly access: AccessControl;
   readonly grants: Grants;
-  readonly clock: Clock;
-  readonly log: Log;
   readonly events: EventSink;
   /** True if the owner knows a caller, for example from the address book. */
   readonly isKnown: (called: Aid, caller: Aid) => boolean;

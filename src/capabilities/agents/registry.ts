@@ -2,7 +2,7 @@
 import type { Address } from '../../foundation/address.ts';
 import type { AgentChange } from '../../foundation/agent-change.ts';
 import { toHex } from '../../foundation/bytes.ts';
-import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { unixSeconds } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -10,7 +10,7 @@ import { type Delegation, delegates, encodeDelegation } from '../../foundation/i
 import { parsePrivateKey } from '../../foundation/identity/keys.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { Listeners } from '../../foundation/listeners.ts';
-import type { Log } from '../../foundation/log.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import {
   type OwnApi,
   parseServiceAddress,
@@ -35,11 +35,9 @@ export interface RegistryOptions {
   readonly nodeAid: Aid;
 }
 
-export interface RegistryDependencies {
+export interface RegistryDependencies extends NodeParts {
   readonly agents: AgentStore;
   readonly vault: KeyVault;
-  readonly clock: Clock;
-  readonly log: Log;
   readonly own: OwnApi;
   /** Connects to a bound service and closes the connection. Never rejects. */
   readonly checkTcp: (address: Address, timeoutMs: number) => Promise<TcpCheck>;

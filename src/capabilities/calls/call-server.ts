@@ -13,6 +13,7 @@ import { codeOf, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import type { QuotaShare } from '../../foundation/quota.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
 import type { Traces } from '../../foundation/traces/traces.ts';
@@ -55,10 +56,8 @@ const RESPONSE_COMPLETE = new Error('the response is complete');
 /** Listeners for one event on a stream that switched protocols. */
 const MAX_LISTENERS = 20;
 
-export interface CallServerDependencies {
+export interface CallServerDependencies extends NodeParts {
   readonly links: Pick<Links, 'accept'>;
-  readonly clock: Clock;
-  readonly log: Log;
   /** The service bound to a local agent, or null. */
   serviceOf(aid: Aid): BoundService | null;
   /** The key with which the service of a local agent verifies caller proofs. */

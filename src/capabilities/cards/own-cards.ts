@@ -6,13 +6,13 @@ import { type CardService, rewriteAddresses, type SkippedInterface } from '../..
 import { canonicalJson } from '../../foundation/cards/canonical-json.ts';
 import { badCard, type Card, type CardKind, cardKind, MAX_CARD_BYTES, readCard } from '../../foundation/cards/card.ts';
 import { type CardSigner, signCard, unsigned } from '../../foundation/cards/signature.ts';
-import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { unixSeconds } from '../../foundation/clock.ts';
 import { KeyedMutex } from '../../foundation/concurrency.ts';
 import { detach } from '../../foundation/detached.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
-import type { Log } from '../../foundation/log.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import { type CardStore, type StoredCard, UNSIGNED } from '../../foundation/store/cards.ts';
 
 /** The object name of a card. */
@@ -23,9 +23,7 @@ interface Published {
   readonly replicas: number;
 }
 
-export interface OwnCardsDependencies {
-  readonly clock: Clock;
-  readonly log: Log;
+export interface OwnCardsDependencies extends NodeParts {
   readonly store: CardStore;
   /** The signer of a local agent; null if it is not registered here. */
   readonly identity: (aid: Aid) => CardSigner | null;

@@ -1,11 +1,10 @@
 /** Types of the chat capability: its dependencies and its results. */
 
-import type { Clock } from '../../foundation/clock.ts';
 import type { PairState } from '../../foundation/domain/chat.ts';
 import type { NetworkState } from '../../foundation/due-queue.ts';
 import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { Log } from '../../foundation/log.ts';
+import type { RandomParts } from '../../foundation/node-parts.ts';
 import type { ChatStore, PairRow, ReadState } from '../../foundation/store/chat.ts';
 import type { ChatEntry, ChatFile, ChatLog } from '../../foundation/store/chat-log.ts';
 import type { Links, LocalIdentity } from '../../network/links/types.ts';
@@ -22,21 +21,17 @@ export interface ChatObjects {
   has(aid: Aid, objectId: string): KnownObject | Promise<KnownObject>;
 }
 
-export interface ChatDependencies {
+export interface ChatDependencies extends RandomParts {
   readonly store: ChatStore;
   readonly entries: ChatLog;
   readonly links: Links;
   readonly objects: ChatObjects;
   readonly events: EventSink;
   readonly network: NetworkState;
-  readonly clock: Clock;
-  readonly log: Log;
   /** The identity of a local agent, or null if it does not exist. Never the identity of the node. */
   identity(aid: Aid): LocalIdentity | null;
   /** Whether the owner of a local agent knows `peer`. Part of the requests is reserved for known peers. */
   readonly isKnown: (aid: Aid, peer: Aid) => boolean;
-  /** Returns a number from 0 up to but not including 1. */
-  random(): number;
 }
 
 /** The content of a new message: a text, a file, or both. */

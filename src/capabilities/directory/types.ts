@@ -1,9 +1,8 @@
 /** The dependencies of the directory. */
-import type { Clock } from '../../foundation/clock.ts';
 import type { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { NewAids } from '../../foundation/identity/new-identities.ts';
-import type { Log } from '../../foundation/log.ts';
+import type { RandomParts } from '../../foundation/node-parts.ts';
 import type { EndpointsPayload } from '../../foundation/records/payloads.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
@@ -35,7 +34,7 @@ export interface DirectoryOptions {
   readonly nodeKey: Uint8Array;
 }
 
-export interface DirectoryDependencies {
+export interface DirectoryDependencies extends RandomParts {
   readonly network: Records;
   /** Why no node stored a publication that began then. See `OutageDiagnosis.explainFailure`. */
   why?(since: number): Promise<SvcError | null>;
@@ -44,8 +43,6 @@ export interface DirectoryDependencies {
   readonly publications: PublicationStore;
   /** AIDs without a record in the network. */
   readonly newAids: NewAids;
-  readonly clock: Clock;
-  readonly log: Log;
   /** The identity of an agent here or of the node; null if it is not here. */
   identity(aid: Aid): LocalIdentity | null;
   /** The bound service of an agent, for endpoint records. Empty for none. */
@@ -64,6 +61,4 @@ export interface DirectoryDependencies {
   noteDelegation?(aid: Aid, issuedAt: number): void;
   /** Called with each published record that at least one node stores. */
   onPublished(record: SignedRecord): void;
-  /** A number from 0 up to 1, exclusive, to spread renewals. */
-  random(): number;
 }

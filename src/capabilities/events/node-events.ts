@@ -7,8 +7,8 @@ import type { CloseReason } from '../../foundation/domain/tunnels.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { Listeners } from '../../foundation/listeners.ts';
-import type { Log } from '../../foundation/log.ts';
 import { NODE_EVENT_TYPES, type NodeEventPayloads, type NodeEventType } from '../../foundation/node-events.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { EventBounds, EventFilter, StoredEvent } from '../../foundation/store/events.ts';
@@ -111,9 +111,7 @@ export interface WatchedTunnel {
   readonly lastError: { readonly at: number } | null;
 }
 
-export interface NodeWatchDependencies {
-  readonly clock: Clock;
-  readonly log: Log;
+export interface NodeWatchDependencies extends NodeParts {
   readonly events: Pick<NodeEvents, 'emit'>;
   readonly network: () => NodeEventPayloads['network'];
   readonly update: () => NodeEventPayloads['update'];

@@ -6,7 +6,7 @@
 
 import { join } from 'node:path';
 import type { JitteredBackoff } from '../../foundation/backoff.ts';
-import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { Timer } from '../../foundation/clock.ts';
 import { KeyedMutex, Semaphore, WorkUnderWay } from '../../foundation/concurrency.ts';
 import {
   FILE_OFFER_LIFE_MS,
@@ -26,7 +26,7 @@ import { causeOf, type EventSink } from '../../foundation/events.ts';
 import { numberedName, receivedName } from '../../foundation/file-name.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
-import type { Log } from '../../foundation/log.ts';
+import type { RandomParts } from '../../foundation/node-parts.ts';
 import type { PrefixHashes } from '../../foundation/prefix-hashes.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { FileOfferRow, FileOfferStore } from '../../foundation/store/file-offers.ts';
@@ -59,7 +59,7 @@ const CONCURRENT_NOTICES = { total: 8, perKey: 2 } as const;
 /** Offers that expire in one step. */
 const BATCH = 64;
 
-export interface FileOffersDependencies {
+export interface FileOffersDependencies extends RandomParts {
   readonly store: FileOfferStore;
   readonly notes: OfferNotes;
   readonly objects: OfferObjects;
@@ -67,10 +67,6 @@ export interface FileOffersDependencies {
   readonly offered: Pick<OfferAccess, 'readBytes' | 'forget'>;
   readonly events: EventSink;
   readonly network?: NetworkState;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** Returns a number from 0 up to 1, exclusive. */
-  readonly random: () => number;
   /** Whether an agent is registered on this node. */
   readonly isHere: (aid: Aid) => boolean;
   /** Whether the owner of an agent has blocked another one, in the access list or in chat. */

@@ -1,11 +1,10 @@
 /** Types of the groups capability: its dependencies and its results. */
-import type { Clock } from '../../foundation/clock.ts';
 import type { OUTSIDE_STATES, Role } from '../../foundation/domain/groups.ts';
 import type { NetworkState } from '../../foundation/due-queue.ts';
 import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
-import type { Log } from '../../foundation/log.ts';
+import type { RandomParts } from '../../foundation/node-parts.ts';
 import type { EntryFilter, GroupEntryStore } from '../../foundation/store/group-entries.ts';
 import type { GroupStore } from '../../foundation/store/groups.ts';
 import type { Links, LocalIdentity } from '../../network/links/types.ts';
@@ -35,7 +34,7 @@ export interface GroupObjects {
   has(aid: Aid, objectId: string): boolean;
 }
 
-export interface GroupsDependencies {
+export interface GroupsDependencies extends RandomParts {
   readonly groups: GroupStore;
   readonly entries: GroupEntryStore;
   readonly links: Links;
@@ -44,12 +43,8 @@ export interface GroupsDependencies {
   readonly network?: NetworkState;
   readonly delegations: Pick<DelegationVerifier, 'verifyAsync'>;
   readonly events: EventSink;
-  readonly clock: Clock;
-  readonly log: Log;
   /** The identity of a local agent, or null if it does not exist. */
   identity(aid: Aid): LocalIdentity | null;
-  /** Returns a number from 0 up to but not including 1. */
-  random(): number;
   /** Whether the owner of a local agent knows `peer`. Known agents have priority over strangers. */
   readonly isKnown: (aid: Aid, peer: Aid) => boolean;
   /** How far this clock is ahead of the clocks of other nodes, milliseconds. 0 if unknown. */

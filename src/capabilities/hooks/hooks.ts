@@ -7,7 +7,6 @@ import { existsSync, readdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Backoff, backoff, isWaiting } from '../../foundation/backoff.ts';
-import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { detach } from '../../foundation/detached.ts';
 import {
@@ -38,6 +37,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import { Quota, type QuotaHolder, type QuotaLimits, type QuotaShare, THIS_MACHINE } from '../../foundation/quota.ts';
 import { type Rate, RateQuota } from '../../foundation/rate-limit.ts';
 import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
@@ -101,12 +101,10 @@ export interface HookItems extends ArrivalDetails {
   acknowledge(aid: Aid, peer: Aid, ref: ItemRef): void;
 }
 
-export interface HooksDependencies {
+export interface HooksDependencies extends NodeParts {
   readonly store: HookStore;
   readonly items: HookItems;
   readonly events: EventSink;
-  readonly clock: Clock;
-  readonly log: Log;
   /** Folder for the files of runs. */
   readonly directory: string;
   /** Variables that every program gets. */

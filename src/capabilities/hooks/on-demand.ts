@@ -16,7 +16,7 @@ import type { ProgramEnvironment } from '../../foundation/environment.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
-import type { Log } from '../../foundation/log.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import { connectToOwn, type FindListeners, ForeignListener } from '../../foundation/own-listener.ts';
 import type { OnDemandRow, OnDemandStore } from '../../foundation/store/on-demand.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
@@ -37,10 +37,8 @@ const START_RETRY: Backoff = { firstMs: 1000, maxMs: 60_000 };
 /** Connections of one service. */
 const MAX_SERVICE_CONNECTIONS = 1000;
 
-export interface OnDemandDependencies {
+export interface OnDemandDependencies extends NodeParts {
   readonly store: OnDemandStore;
-  readonly clock: Clock;
-  readonly log: Log;
   /** Folder for the files of running programs. */
   readonly directory: string;
   /** Variables that every program gets. */

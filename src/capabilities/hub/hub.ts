@@ -3,7 +3,7 @@
  * definitions that the owner accepted, and calls a tool only while its agent offers exactly the accepted definition.
  */
 import { type Backoff, backoff, isWaiting } from '../../foundation/backoff.ts';
-import { type Clock, isoTime } from '../../foundation/clock.ts';
+import { isoTime } from '../../foundation/clock.ts';
 import { Semaphore } from '../../foundation/concurrency.ts';
 import { abortable, deadline } from '../../foundation/deadline.ts';
 import {
@@ -28,7 +28,7 @@ import {
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
 import { memberOf } from '../../foundation/json.ts';
-import type { Log } from '../../foundation/log.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import type { HubSource, HubStore, HubTool } from '../../foundation/store/hub.ts';
 import type { A2aSkills } from './a2a-skills.ts';
 import {
@@ -78,9 +78,7 @@ const FAILED_STATES: Readonly<Record<string, HubState>> = {
   inbound_unreachable: 'away',
 };
 
-export interface HubDependencies {
-  readonly clock: Clock;
-  readonly log: Log;
+export interface HubDependencies extends NodeParts {
   readonly store: HubStore;
   readonly mcp: Pick<McpServers, 'list' | 'call' | 'stop'>;
   readonly a2a: Pick<A2aSkills, 'list' | 'call'>;

@@ -1,10 +1,9 @@
 /** The dependencies of notes, and the types that callers see. */
-import type { Clock } from '../../foundation/clock.ts';
 import type { NoteOutcome } from '../../foundation/domain/notes.ts';
 import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
-import type { Log } from '../../foundation/log.ts';
+import type { RandomParts } from '../../foundation/node-parts.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
 import type { NoteCopyStore } from '../../foundation/store/note-copies.ts';
@@ -43,7 +42,7 @@ export interface AgentsPage {
   readonly next: string | null;
 }
 
-export interface NotesDependencies {
+export interface NotesDependencies extends RandomParts {
   readonly store: NoteStore;
   readonly copies: NoteCopyStore;
   readonly outbox: NoteOutboxStore;
@@ -53,8 +52,6 @@ export interface NotesDependencies {
   readonly directory: KeyDirectory;
   readonly delegations: DelegationVerifier;
   readonly events: EventSink;
-  readonly clock: Clock;
-  readonly log: Log;
   /** The identity of a local agent, without the node's own; null for others. */
   identity(aid: Aid): LocalIdentity | null;
   /** The local agents, in a stable order. */
@@ -67,8 +64,6 @@ export interface NotesDependencies {
   approach?(record: SignedRecord): void;
   /** The owner of a local agent knows a peer: it is in the access list, has a label, or is a friend in chat. */
   isKnown(aid: Aid, peer: Aid): boolean;
-  /** A number from 0 up to 1, exclusive. */
-  random(): number;
   /** Usual time of an answer from the record network, milliseconds. */
   usualRttMs?(): number;
   /** Milliseconds that this clock is ahead of the clocks of other nodes; 0 if unknown. */

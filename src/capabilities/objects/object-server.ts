@@ -3,12 +3,13 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { Timer } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
 import {
   ERROR_HEADER,
@@ -44,12 +45,10 @@ export type ObjectTarget =
   | { readonly kind: 'object'; readonly id: string }
   | { readonly kind: 'offer'; readonly id: string; readonly part: OfferedPart };
 
-export interface ObjectServerDependencies {
+export interface ObjectServerDependencies extends NodeParts {
   readonly links: Pick<Links, 'accept'>;
   readonly objects: { open(aid: Aid, objectId: string): Promise<OpenedObject> };
   readonly offered: { open(aid: Aid, offerId: string, part: OfferedPart): Promise<OpenedObject> };
-  readonly clock: Clock;
-  readonly log: Log;
   /**
    * @param target the requested bytes, or null when a link opens
    * @throws SvcError `access_denied`, `rate_limited`

@@ -2,19 +2,16 @@
  * Local addresses of remote agents: each is a port on 127.0.0.1 through which any program speaks HTTP with one remote
  * agent. They stay open until you close them, and keep their port after a restart.
  */
-import type { Clock } from '../../foundation/clock.ts';
 import { KeyedMutex } from '../../foundation/concurrency.ts';
 import { MAX_ORIGINS } from '../../foundation/domain/services.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { newId } from '../../foundation/ids.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
-import type { Log } from '../../foundation/log.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import type { OriginStore, SavedOrigin } from '../../foundation/store/origins.ts';
 
-export interface OriginsDependencies {
-  readonly clock: Clock;
-  readonly log: Log;
+export interface OriginsDependencies extends NodeParts {
   readonly memory: OriginStore;
   readonly serve: ServeOrigin;
   /** Checks that the remote agent accepts this caller, before the address is opened. @throws SvcError */

@@ -5,7 +5,6 @@
  */
 import type { JitteredBackoff } from '../../foundation/backoff.ts';
 import { toHex } from '../../foundation/bytes.ts';
-import type { Clock } from '../../foundation/clock.ts';
 import { SingleFlight } from '../../foundation/concurrency.ts';
 import { detach } from '../../foundation/detached.ts';
 import type { AccessDecision } from '../../foundation/domain/access.ts';
@@ -23,7 +22,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { StoredSecrets } from '../../foundation/keys/stored-secrets.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
-import type { Log } from '../../foundation/log.ts';
+import type { RandomParts } from '../../foundation/node-parts.ts';
 import { Quota, type QuotaHolder, type QuotaLimits, sourceGroupOf } from '../../foundation/quota.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
@@ -71,18 +70,14 @@ const OPEN_TIMEOUT_MS = 10_000;
 /** Interval for retrying to listen on a port that is in use, in milliseconds. */
 const LISTEN_RETRY_MS = 15_000;
 
-export interface WebhookUrlsDependencies {
+export interface WebhookUrlsDependencies extends RandomParts {
   readonly store: WebhookUrlStore;
   readonly links: Pick<Links, 'open' | 'accept'>;
   readonly memory: Pick<MetaStore, 'get' | 'set'>;
   readonly serve: ServeWebhookUrls;
   readonly network?: NetworkState;
-  readonly clock: Clock;
-  readonly log: Log;
   readonly secrets: Pick<StoredSecrets, 'derive'>;
   readonly randomBytes: (length: number) => Uint8Array;
-  /** Returns a number from 0 to below 1. */
-  readonly random: () => number;
   readonly newId: () => string;
   /** The decision of a local agent's access list on a caller. */
   readonly decide: (called: Aid, caller: Aid) => AccessDecision;

@@ -4,7 +4,6 @@
  */
 import type { JitteredBackoff } from '../../foundation/backoff.ts';
 import { toHex } from '../../foundation/bytes.ts';
-import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import {
   MAX_SHOWN_WEBHOOKS,
@@ -16,8 +15,8 @@ import type { NetworkState } from '../../foundation/due-queue.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
-import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
+import type { RandomParts } from '../../foundation/node-parts.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
@@ -55,16 +54,12 @@ const MAX_TRACKED = 1024;
 const LINKS_PER_AGENT = 8;
 const MAX_LINKS = 64;
 
-export interface WebhooksDependencies {
+export interface WebhooksDependencies extends RandomParts {
   readonly store: WebhookStore;
   readonly links: Pick<Links, 'open' | 'accept'>;
   readonly post: PostToWebhook;
   readonly network?: NetworkState;
-  readonly clock: Clock;
-  readonly log: Log;
   readonly randomBytes: (length: number) => Uint8Array;
-  /** Returns a number from 0 to below 1. */
-  readonly random: () => number;
   /** True if the owner of a local agent denied a remote agent. */
   readonly isDenied: (localAid: Aid, remoteAid: Aid) => boolean;
 }

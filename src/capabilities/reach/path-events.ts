@@ -1,11 +1,11 @@
 /** Notifies agents when the path to a peer's node has changed. */
 import { formatAddress } from '../../foundation/address.ts';
-import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { Timer } from '../../foundation/clock.ts';
 import { isRelayed } from '../../foundation/domain/tunnels.ts';
 import { type EventSink, STRANGERS } from '../../foundation/events.ts';
 import { type Aid, nativeAid } from '../../foundation/identity/aid.ts';
-import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import type { AgentPair } from '../../network/links/proven.ts';
 import type { PathChange } from '../../network/peers/peer.ts';
@@ -19,9 +19,7 @@ export const PATH_EVENTS_PER_HOUR = 60;
 /** Tracked nodes, and agents with an event count. */
 const MAX_WATCHED_PATHS = 1024;
 
-interface PathEventsDependencies {
-  readonly clock: Clock;
-  readonly log: Log;
+interface PathEventsDependencies extends NodeParts {
   readonly pairsWith: (nodeKey: Uint8Array) => readonly AgentPair[];
   /** True for agents that are registered here. */
   readonly isAgent: (aid: Aid) => boolean;

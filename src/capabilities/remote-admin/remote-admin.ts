@@ -3,10 +3,10 @@
  * which never count as local. Off by default.
  */
 import type { Duplex } from 'node:stream';
-import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { memberOf } from '../../foundation/json.ts';
 import type { Log } from '../../foundation/log.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import type { AuditCaller } from '../../foundation/store/audit.ts';
 import { type AccessRequest, accessRequestOf, askAgain, type LinkStream } from '../../network/links/types.ts';
 import { AdminSession, type RequestObserver } from './admin-session.ts';
@@ -18,12 +18,10 @@ export const MAX_SESSIONS = 128;
 
 const KEY = 'remote_admin';
 
-export interface RemoteAdminDependencies {
+export interface RemoteAdminDependencies extends NodeParts {
   /** Stores whether remote administration is on. */
   readonly memory: { get(key: string): unknown; set(key: string, value: { enabled: boolean }): void };
   readonly audit: AuditStorage;
-  readonly clock: Clock;
-  readonly log: Log;
   /**
    * Checks the node's access list.
    * @throws SvcError `access_denied`, `rate_limited`

@@ -2,12 +2,12 @@
 import { readFile } from 'node:fs/promises';
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { backoff, type JitteredBackoff } from '../../foundation/backoff.ts';
-import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { Timer } from '../../foundation/clock.ts';
 import { deadline } from '../../foundation/deadline.ts';
 import { detach } from '../../foundation/detached.ts';
 import { codeOf } from '../../foundation/errors.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
-import type { Log } from '../../foundation/log.ts';
+import type { RandomParts } from '../../foundation/node-parts.ts';
 import type { RequestFacts } from '../../foundation/traces/traced-request.ts';
 import type { TraceHolder } from '../../foundation/traces/traces.ts';
 import { encodeOtlp } from './otlp.ts';
@@ -27,16 +27,13 @@ const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 /** Longest file with headers, in characters. */
 const MAX_HEADERS_CHARS = 16_384;
 
-export interface ExporterOptions {
+export interface ExporterOptions extends RandomParts {
   /** The address of the collector. Spans go to `/v1/traces` below it. */
   readonly endpoint: string;
   /** A file with headers, one `Name: value` a line; empty for none. It is read before each batch. */
   readonly headersFile: string;
   /** The name of this node. */
   readonly instance: string;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly random: () => number;
 }
 
 /** The problem of a batch. It contains no text of the collector and no header. */

@@ -9,7 +9,7 @@ import { LINK_PATH_KINDS } from '../../foundation/domain/tunnels.ts';
 import { isErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { LISTED_ID_PATTERN } from '../../foundation/ids.ts';
-import type { Log } from '../../foundation/log.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import { TRACE_ID_PATTERN } from '../../foundation/traces/trace-context.ts';
 import { type RequestFacts, STEPS, type Step } from '../../foundation/traces/traced-request.ts';
@@ -117,10 +117,8 @@ export function decodeShared(bytes: Uint8Array): readonly SharedRequest[] | null
 
 // The called side.
 
-export interface SharingDependencies {
+export interface SharingDependencies extends NodeParts {
   readonly traces: Traces;
-  readonly clock: Clock;
-  readonly log: Log;
   /** False if the owner excludes the caller, or shares no traces. */
   readonly mayRead: (request: AccessRequest) => boolean;
 }

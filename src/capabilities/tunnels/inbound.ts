@@ -1,10 +1,9 @@
 /** The called side of tunnels: connects links to the bound service of the called agent. */
 import type { Socket, TcpNetConnectOpts } from 'node:net';
 import type { Address } from '../../foundation/address.ts';
-import type { Clock } from '../../foundation/clock.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { Log } from '../../foundation/log.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import type { QuotaHolder } from '../../foundation/quota.ts';
 import { faultOf, serviceFailure } from '../../foundation/service-failure.ts';
 import { resetSocket } from '../../foundation/sockets.ts';
@@ -41,9 +40,7 @@ interface Reached {
   readonly used: () => void;
 }
 
-export interface TunnelInboundDependencies {
-  readonly clock: Clock;
-  readonly log: Log;
+export interface TunnelInboundDependencies extends NodeParts {
   readonly bulk: BulkStreams;
   /** The service of a local agent. Null if none is bound. */
   serviceOf(aid: Aid): Endpoint | null;

@@ -1,14 +1,13 @@
 /** Tunnels to remote agents: opened, reused, listed, reset, closed, and restored after a restart. */
 import type { Socket } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
-import type { Clock } from '../../foundation/clock.ts';
 import { SingleFlight } from '../../foundation/concurrency.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { CLIENT_WAIT_MS, DEFAULT_IDLE_TIMEOUT_S, MAX_TUNNELS } from '../../foundation/domain/tunnels.ts';
 import { ERRORS, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { newId } from '../../foundation/ids.ts';
-import type { Log } from '../../foundation/log.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import { serviceFailure } from '../../foundation/service-failure.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { SavedTunnel, TunnelStore } from '../../foundation/store/tunnels.ts';
@@ -34,9 +33,7 @@ type Whom = Pick<TunnelRequest, 'localAid' | 'remoteAid'> & { readonly accessTok
 /** Stores the tunnels with a fixed port. */
 export type TunnelMemory = Pick<TunnelStore, 'save' | 'delete' | 'list'>;
 
-export interface TunnelServiceDependencies {
-  readonly clock: Clock;
-  readonly log: Log;
+export interface TunnelServiceDependencies extends NodeParts {
   readonly links: Links & LinkPaths;
   readonly bulk: BulkStreams;
   readonly memory: TunnelMemory;

@@ -1,11 +1,11 @@
 /** One tunnel: a listener on 127.0.0.1 whose connections go through links to one remote agent. */
 import { createServer, type Server, type Socket } from 'node:net';
 import { formatAddress } from '../../foundation/address.ts';
-import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { Timer } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import type { CloseReason } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import type { Log } from '../../foundation/log.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import { catalogMessage, serviceFailure } from '../../foundation/service-failure.ts';
 import { describePortError, resetSocket } from '../../foundation/sockets.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
@@ -24,9 +24,7 @@ const HOST = '127.0.0.1';
 export const TUNNEL_ASK: AccessAsk = { kind: 'tunnel', asked: 'TCP', tool: null, note: '', waitS: 0 };
 
 /** Shared by the tunnels of a node. */
-export interface TunnelParts {
-  readonly clock: Clock;
-  readonly log: Log;
+export interface TunnelParts extends NodeParts {
   readonly connections: OutboundConnections;
   readonly links: LinkPaths;
   /** Asks the owner of the remote agent after a refused connection. */

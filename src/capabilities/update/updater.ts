@@ -5,11 +5,11 @@
 
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
-import type { Clock } from '../../foundation/clock.ts';
 import type { UpdateState } from '../../foundation/domain/updates.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { lazy } from '../../foundation/lazy.ts';
 import type { Log } from '../../foundation/log.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import type { Installer } from './installer.ts';
 import { isUpdate, type ReleaseSource } from './release-source.ts';
@@ -27,15 +27,13 @@ export interface UpdaterOptions {
   readonly disabled: string;
 }
 
-export interface UpdaterDependencies {
+export interface UpdaterDependencies extends NodeParts {
   readonly source: Pick<ReleaseSource, 'latest'>;
   readonly installer: Pick<Installer, 'install'>;
   readonly releases: Pick<Releases, 'read' | 'unstage'>;
   /** Null if no supervisor can switch to the new version. */
   readonly supervisor: Supervisor | null;
   readonly store: UpdateStore;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 function messageOf(error: unknown): string {

@@ -4,10 +4,9 @@
  * on disk in the database. So the file is never ahead of the database, even after a crash.
  */
 import { readFileSync } from 'node:fs';
-import type { Clock } from '../clock.ts';
 import { writeFileAtomic } from '../files.ts';
 import type { Component } from '../lifecycle.ts';
-import type { Log } from '../log.ts';
+import type { NodeParts } from '../node-parts.ts';
 import { every, type RepeatingTask } from '../repeat.ts';
 import type { MetaStore } from './meta.ts';
 import type { Store } from './store.ts';
@@ -19,11 +18,9 @@ export const MARK_PERIOD_MS = 10_000;
 
 const KEY = 'state_number';
 
-interface RollbackGuardDependencies {
+interface RollbackGuardDependencies extends NodeParts {
   readonly store: Pick<Store, 'changes' | 'transaction' | 'onCheckpoint'>;
   readonly meta: Pick<MetaStore, 'get' | 'set'>;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 export class RollbackGuard implements Component {

@@ -1,9 +1,9 @@
 /** The called side of a link: verifies the caller, checks its permission, answers, delivers the stream. */
 import type { Duplex } from 'node:stream';
-import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { unixSeconds } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { schemeOf } from '../../foundation/identity/aid.ts';
-import type { Log } from '../../foundation/log.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import { type Rate, RateQuota } from '../../foundation/rate-limit.ts';
 import type { KnownNodes } from '../known-nodes.ts';
 import { type NodeSession, sessionHolder } from '../peers/session.ts';
@@ -31,15 +31,15 @@ export const WALLET_PROOF_COST = 8;
 export type LinkHandler = (stream: LinkStream) => void;
 export type LinkCheck = (request: AccessRequest) => void;
 
-interface AnsweringDependencies extends Pick<LinksDependencies, 'identity' | 'authorize' | 'isNamed' | 'isAdmitted'> {
+interface AnsweringDependencies
+  extends Pick<LinksDependencies, 'identity' | 'authorize' | 'isNamed' | 'isAdmitted'>,
+    NodeParts {
   readonly proven: ProvenAgents;
   readonly openLinks: OpenLinks;
   readonly met: MetAgents;
   readonly known: KnownNodes;
   /** Counts a stream that remains open after its last use. */
   readonly lingers: (stream: Stream, session: NodeSession) => void;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 export class LinkResponder {

@@ -1,14 +1,14 @@
 /** Links between agents: in memory on one daemon, otherwise over the connection between two nodes. */
 
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
-import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { unixSeconds } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { CLOCK_SKEW_S } from '../../foundation/domain/time.ts';
 import { isUnresolved, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
-import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import { guard } from '../../foundation/stream-listeners.ts';
 import { asStep } from '../../foundation/traces/traced-request.ts';
@@ -43,14 +43,12 @@ export const OPEN_TIMEOUT_MS = 15_000;
 /** Maximum number of agents with a stored last node. */
 const MAX_MET = 16_384;
 
-interface AgentLinksDependencies extends LinksDependencies {
+interface AgentLinksDependencies extends LinksDependencies, NodeParts {
   readonly pool: PeerTable;
   /** The cause if a call since that time reached no node. See `OutageDiagnosis.explainDial`. */
   readonly why?: (since: number) => Promise<SvcError | null>;
   /** Shared with the verification of records, so a known delegation is not verified again. */
   readonly verifier?: Pick<DelegationVerifier, 'verifyAsync'>;
-  readonly clock: Clock;
-  readonly log: Log;
   /** Carries bulk links across lossy paths. Without it they stay on their connection. */
   readonly bulk?: BulkStreams;
 }

@@ -9,6 +9,7 @@ import type { Component } from '../../foundation/lifecycle.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import { type Rate, RateQuota } from '../../foundation/rate-limit.ts';
 import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import { awakeTimeout, SLEEP_MS } from '../../foundation/stall.ts';
@@ -35,10 +36,8 @@ interface PeerTableOptions {
   readonly network: string;
 }
 
-interface PeerTableDependencies {
+interface PeerTableDependencies extends NodeParts {
   readonly endpoint: Pick<Endpoint, 'dial' | 'onConnection'>;
-  readonly clock: Clock;
-  readonly log: Log;
   /** The configuration's `disable_relay`. Default: false. */
   relayDisabled?(): boolean;
   /** A faster transport for connections with LAN peers. */

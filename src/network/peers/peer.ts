@@ -7,12 +7,11 @@
  */
 import { formatAddress } from '../../foundation/address.ts';
 import { toHex } from '../../foundation/bytes.ts';
-import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { detach } from '../../foundation/detached.ts';
 import { isRelayed } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import type { Log } from '../../foundation/log.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import { isStraight, type Path } from '../transport/path.ts';
@@ -75,11 +74,9 @@ export interface ConnectOptions {
 }
 
 /** Shared by all peers. */
-export interface PeerContext {
+export interface PeerContext extends NodeParts {
   /** Public key of this node. */
   readonly localKey: Uint8Array;
-  readonly clock: Clock;
-  readonly log: Log;
   /** All dialers. */
   readonly dialers: readonly Dialer[];
   /** False while the configuration disables relays. */

@@ -7,7 +7,7 @@ import type { Duplex } from 'node:stream';
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
-import type { Log } from '../../foundation/log.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import { Quota, type QuotaHolder } from '../../foundation/quota.ts';
 import { type Rate, RateLimiter, RateQuota } from '../../foundation/rate-limit.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
@@ -55,9 +55,7 @@ const GONE: ReadonlySet<ErrorCode> = new Set(['connect_failed', 'timeout', 'canc
  */
 export type StreamHandler = (stream: Stream, session: NodeSession, signal: AbortSignal) => Promise<void>;
 
-interface GateDependencies {
-  readonly clock: Clock;
-  readonly log: Log;
+interface GateDependencies extends NodeParts {
   readonly known: Pick<KnownNodes, 'has'>;
 }
 

@@ -3,9 +3,8 @@
  * the router or the record network are guesses.
  */
 import { type Address, formatAddress } from '../../foundation/address.ts';
-import type { Clock } from '../../foundation/clock.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
-import type { Log } from '../../foundation/log.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { NodeAt } from '../node-requests.ts';
 import type { HelperReply } from './signals.ts';
@@ -22,9 +21,7 @@ const MAX_VERIFIED = 3;
 /** After this number of failures at different nodes, an address counts as unreachable. */
 const MAX_FAILED_NODES = 2;
 
-interface AddressVerificationDependencies {
-  readonly clock: Clock;
-  readonly log: Log;
+interface AddressVerificationDependencies extends NodeParts {
   /** Public addresses that may lead to the QUIC port; empty until the reachability is known. */
   readonly candidates: () => readonly Address[];
   /** Nodes to ask, each in a different network. */

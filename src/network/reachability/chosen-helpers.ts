@@ -6,12 +6,11 @@
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { backoff } from '../../foundation/backoff.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
-import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
-import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
+import type { RandomParts } from '../../foundation/node-parts.ts';
 import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { NodeAt } from '../node-requests.ts';
@@ -65,11 +64,7 @@ interface Failure {
   readonly until: number;
 }
 
-interface ChosenHelpersDependencies {
-  readonly clock: Clock;
-  readonly log: Log;
-  /** Returns a number from 0 to below 1. */
-  readonly random: () => number;
+interface ChosenHelpersDependencies extends RandomParts {
   readonly nodeKey: Uint8Array;
   /** False if strangers can reach this node, and until the record network knows. */
   readonly isNeeded: () => boolean;

@@ -5,11 +5,10 @@ import type { networkInterfaces } from 'node:os';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { backoff } from '../../foundation/backoff.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
-import type { Clock } from '../../foundation/clock.ts';
 import { readInterfaces } from '../../foundation/interfaces.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
-import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import { RateLimiter, RateQuota } from '../../foundation/rate-limit.ts';
 import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
@@ -162,9 +161,7 @@ interface LanDiscoveryOptions {
   readonly mdnsPort?: number;
 }
 
-interface LanDiscoveryDependencies {
-  readonly clock: Clock;
-  readonly log: Log;
+interface LanDiscoveryDependencies extends NodeParts {
   /** The port of the DHT. */
   readonly dhtPort: () => number;
   readonly interfaces: () => readonly InterfaceAddress[];

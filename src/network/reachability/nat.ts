@@ -1,10 +1,9 @@
 /** Detects the NAT in front of this node from how other nodes see its ports. */
 import { type Address, formatAddress } from '../../foundation/address.ts';
-import type { Clock } from '../../foundation/clock.ts';
 import type { NatMapping } from '../../foundation/domain/directory.ts';
 import { IP_SCOPE, ipScope, subscriberOf } from '../../foundation/ip.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
-import type { Log } from '../../foundation/log.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 
 export interface ObservedPort {
@@ -56,9 +55,7 @@ export const NAT_DETECTION_MS: number = 10 * 60_000;
 /** Interval if too few nodes answered, milliseconds. */
 export const NAT_DETECTION_RETRY_MS = 60_000;
 
-interface NatDetectorDependencies {
-  readonly clock: Clock;
-  readonly log: Log;
+interface NatDetectorDependencies extends NodeParts {
   /** False if strangers can reach this node, and until the record network knows. */
   readonly isNeeded: () => boolean;
   readonly detect: () => Promise<NatMapping>;

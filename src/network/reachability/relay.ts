@@ -2,10 +2,9 @@
 import { randomBytes } from 'node:crypto';
 import type { Address } from '../../foundation/address.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
-import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { subscriberOf } from '../../foundation/ip.ts';
-import type { Log } from '../../foundation/log.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import { Quota, type QuotaHolder, type QuotaShare } from '../../foundation/quota.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import { bindAnyPort, QUIC_INITIAL_BYTES } from '../transport/udp-socket.ts';
@@ -261,9 +260,7 @@ export interface RelayUsage {
   readonly dropped: number;
 }
 
-interface RelayDependencies {
-  readonly clock: Clock;
-  readonly log: Log;
+interface RelayDependencies extends NodeParts {
   readonly createSocket: () => RelaySocket;
   /** Default: budgets of its own. */
   readonly budgets?: RelayBudgets;

@@ -18,8 +18,8 @@ import { PUBLIC_KEY_BYTES } from '../../foundation/identity/ed25519.ts';
 import { KeyPair } from '../../foundation/identity/keys.ts';
 import { BoxOpener, sealingKeyOf, sealTo } from '../../foundation/keys/sealed-box.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
-import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import { recordDigest } from '../../foundation/records/digest.ts';
 import { turnRendezvousKey } from '../../foundation/records/keys.ts';
 import { decodeNotePayload, encodeNotePayload, noteHeader, removalHash } from '../../foundation/records/notes.ts';
@@ -169,9 +169,7 @@ export const MAX_RENDEZVOUS_REQUESTS = 8;
 const MAX_PROCESSED = 1024;
 const PROCESSED_TTL_MS: number = (RENDEZVOUS_TTL_S + 2 * CLOCK_SKEW_S) * 1000;
 
-interface TurnRendezvousServerDependencies {
-  readonly clock: Clock;
-  readonly log: Log;
+interface TurnRendezvousServerDependencies extends NodeParts {
   readonly nodeKey: Uint8Array;
   readonly records: Pick<RecordNetwork, 'put' | 'list'>;
   /** This node's host as other nodes see it; null if unknown. */

@@ -6,7 +6,7 @@ import { isIP } from 'node:net';
 import { type Address, formatAddress, HTTPS_PORT, type NodeContact } from '../../foundation/address.ts';
 import { backoff } from '../../foundation/backoff.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
-import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { Timer } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { detach } from '../../foundation/detached.ts';
 import type { ExitState, UdpTrouble } from '../../foundation/domain/exit.ts';
@@ -14,8 +14,8 @@ import { SvcError } from '../../foundation/errors.ts';
 import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { Listeners } from '../../foundation/listeners.ts';
-import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { NodeAt } from '../node-requests.ts';
@@ -100,9 +100,7 @@ interface Candidate extends Address {
   readonly nodeKey?: Uint8Array | undefined;
 }
 
-interface UdpFallbackParts {
-  readonly clock: Clock;
-  readonly log: Log;
+interface UdpFallbackParts extends NodeParts {
   readonly borrowing: Borrowing;
   readonly records: Pick<
     RecordDht,

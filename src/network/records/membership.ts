@@ -4,12 +4,11 @@
  */
 import { type Address, formatAddress, type NodeContact } from '../../foundation/address.ts';
 import { backoff } from '../../foundation/backoff.ts';
-import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import type { MeetingState, ProofState } from '../../foundation/domain/joining.ts';
 import { IP_SCOPE } from '../../foundation/ip.ts';
 import { Listeners } from '../../foundation/listeners.ts';
-import type { Log } from '../../foundation/log.ts';
+import type { RandomParts } from '../../foundation/node-parts.ts';
 import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import type { BootstrapNodes, Meeting } from './bootstrap-nodes.ts';
 import type { DhtEngine } from './engine.ts';
@@ -51,11 +50,7 @@ interface MembershipOptions {
   readonly statedHost?: string;
 }
 
-export interface MembershipDependencies {
-  readonly clock: Clock;
-  /** A number from 0 to below 1. */
-  readonly random: () => number;
-  readonly log: Log;
+export interface MembershipDependencies extends RandomParts {
   readonly engine: Pick<
     DhtEngine,
     | 'address'

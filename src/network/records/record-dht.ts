@@ -6,6 +6,7 @@ import { detach } from '../../foundation/detached.ts';
 import type { MeetingState } from '../../foundation/domain/joining.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
+import type { RandomParts } from '../../foundation/node-parts.ts';
 import { lentSource } from '../../foundation/quota.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
@@ -133,9 +134,7 @@ export interface RecordDhtOptions {
   readonly statedHost?: string;
 }
 
-interface RecordDhtDependencies {
-  readonly clock: Clock;
-  readonly log: Log;
+interface RecordDhtDependencies extends RandomParts {
   readonly verifier: RecordVerifier;
   readonly nodeRequests: NodeRequests;
   /** The port at which other nodes reach us over QUIC; 0 without QUIC. */
@@ -144,8 +143,6 @@ interface RecordDhtDependencies {
   readonly resolveName?: (name: string) => Promise<readonly string[]>;
   /** Whether the node at an address proves its key over QUIC. */
   readonly proveKey: (node: NodeAt) => Promise<boolean>;
-  /** A number from 0 to below 1. */
-  readonly random: () => number;
   /** Clock, sockets and randomness for datagrams. Default: this machine. */
   readonly world?: RpcWorld;
 }

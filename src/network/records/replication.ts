@@ -6,9 +6,9 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
-import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { unixSeconds } from '../../foundation/clock.ts';
 import { REPLICAS } from '../../foundation/domain/directory.ts';
-import type { Log } from '../../foundation/log.ts';
+import type { RandomParts } from '../../foundation/node-parts.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { recordDigest } from '../../foundation/records/digest.ts';
 import { decodeRecord } from '../../foundation/records/record.ts';
@@ -95,12 +95,8 @@ const KEYS_PER_STEP = 100;
 /** Replies of nodes that have the record now, or a newer one. */
 const TAKEN: ReadonlySet<StoreCode> = new Set(['kept', 'newer', 'removed']);
 
-interface ReplicationDependencies {
-  readonly clock: Clock;
-  readonly log: Log;
+interface ReplicationDependencies extends RandomParts {
   readonly store: RecordStore;
-  /** A number from 0 to below 1. */
-  readonly random: () => number;
   readonly engine: Pick<DhtEngine, 'ownAddress' | 'id' | 'closest' | 'isBehind'>;
   readonly searches: Pick<Searches, 'forWrite'>;
   readonly client: Pick<NodeClient, 'find' | 'ask' | 'store'>;

@@ -7,9 +7,8 @@ import {
   SUPPORTED_PROTOCOL_VERSIONS,
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server';
-import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import type { Log } from '../../foundation/log.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import { parseMessage, refusedMember, twinIn } from '../../foundation/rpc-message.ts';
 import type { StreamExchange } from '../../operations/handlers/exchange.ts';
 import type { ToolTable } from '../../operations/tool-call.ts';
@@ -28,10 +27,8 @@ export interface McpHttpOptions {
   readonly version: string;
 }
 
-export interface McpHttpDependencies {
+export interface McpHttpDependencies extends NodeParts {
   readonly tools: ToolTable;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 /** The JSON-RPC error for a body without a valid request. */

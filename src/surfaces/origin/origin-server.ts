@@ -17,11 +17,10 @@ import type { CardAdmission, LocalCard } from '../../capabilities/cards/remote-c
 import type { OriginFailure, OriginListener, OriginTarget, ServeOrigin } from '../../capabilities/origins/origins.ts';
 import { isLoopbackHost } from '../../foundation/address.ts';
 import type { Card } from '../../foundation/cards/card.ts';
-import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { Log } from '../../foundation/log.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import { catalogMessage } from '../../foundation/service-failure.ts';
 import { describePortError, resetSocket } from '../../foundation/sockets.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
@@ -141,10 +140,8 @@ const BACKLOG = 511;
 /** Headers about the bytes of a request, which change if it names a webhook. */
 const OF_THE_BODY = /^(?:content-(?:digest|md5)|digest|repr-digest|signature(?:-input)?|trailer)$/;
 
-export interface OriginServerDependencies {
+export interface OriginServerDependencies extends NodeParts {
   readonly caller: RemoteCaller;
-  readonly clock: Clock;
-  readonly log: Log;
   /** Determines which URLs of an agent's card local programs may use. */
   readonly cards: Pick<CardAdmission, 'toLocalCard'>;
   /** The signed A2A card of an agent, or null. @throws SvcError if it cannot be fetched */

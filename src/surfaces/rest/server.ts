@@ -9,6 +9,7 @@ import { parseAid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { MetricSource } from '../../foundation/metrics.ts';
+import type { NodeParts } from '../../foundation/node-parts.ts';
 import { listen } from '../../foundation/stream-listeners.ts';
 import { type BoundStream, bindStreams, type Upgrade } from '../../operations/handlers/exchange.ts';
 import type { ParseAid } from '../../operations/input.ts';
@@ -48,7 +49,7 @@ export interface RestServerOptions {
   readonly version: string;
 }
 
-export interface RestServerDependencies {
+export interface RestServerDependencies extends NodeParts {
   readonly operations: readonly BoundOperation[];
   /** Routes outside the operations table: event streams, uploads, the gateway, MCP. */
   readonly streams: readonly BoundStream[];
@@ -66,8 +67,6 @@ export interface RestServerDependencies {
   readonly sessions?: PanelSessions;
   /** Additional metrics for `/metrics`. */
   readonly metrics: readonly MetricSource[];
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 /**

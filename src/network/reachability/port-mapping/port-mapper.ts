@@ -8,7 +8,7 @@ import type { PortMappingState } from '../../../foundation/domain/directory.ts';
 import type { MappingProtocol } from '../../../foundation/domain/reach.ts';
 import { IP_SCOPE, inIpv4Network, ipScope } from '../../../foundation/ip.ts';
 import type { Component } from '../../../foundation/lifecycle.ts';
-import type { Log } from '../../../foundation/log.ts';
+import type { NodeParts } from '../../../foundation/node-parts.ts';
 import { every, type RepeatingTask } from '../../../foundation/repeat.ts';
 import { GATEWAY_PORT, type Gateway, type PortGrantor } from './gateway.ts';
 import { NatPmpGrantor } from './nat-pmp.ts';
@@ -76,9 +76,7 @@ export interface PortMapperView {
   readonly ports: readonly MappedPort[];
 }
 
-interface PortMapperDependencies {
-  readonly clock: Clock;
-  readonly log: Log;
+interface PortMapperDependencies extends NodeParts {
   /** The UDP ports of this node to map. */
   readonly ports: () => readonly number[];
   /** Finds the current router; null if no router should be asked. */

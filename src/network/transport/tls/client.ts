@@ -6,11 +6,10 @@
 import { isIPv4 } from 'node:net';
 import type { WebSocket } from 'ws';
 import { type Address, formatAddress } from '../../../foundation/address.ts';
-import type { Clock } from '../../../foundation/clock.ts';
 import { detach } from '../../../foundation/detached.ts';
 import { canonicalIp, IP_SCOPE, type IpScope, ipScope } from '../../../foundation/ip.ts';
 import { Listeners } from '../../../foundation/listeners.ts';
-import type { Log } from '../../../foundation/log.ts';
+import type { NodeParts } from '../../../foundation/node-parts.ts';
 import { type Borrowing, HelperFailure, type HelperFailureCode, type HelperTarget } from '../borrowing.ts';
 import type { BorrowedPort, BorrowedPorts, UdpSocket } from '../udp-socket.ts';
 import type { TlsRoute } from './connect.ts';
@@ -69,9 +68,7 @@ function isAt(session: TlsSession, target: Address): boolean {
   return formatAddress(session.target) === formatAddress(target);
 }
 
-interface UdpOverTlsParts {
-  readonly clock: Clock;
-  readonly log: Log;
+interface UdpOverTlsParts extends NodeParts {
   readonly identity: TlsIdentity;
   readonly proxies: Proxies;
   /** PEM text of `tls_ca`; empty for none. */

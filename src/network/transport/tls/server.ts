@@ -15,13 +15,13 @@ import { createServer as createTlsServer, TLSSocket, type Server as TlsOfNode } 
 import { type RawData, type WebSocket, WebSocketServer } from 'ws';
 import { type Address, formatAddress, HTTPS_PORT } from '../../../foundation/address.ts';
 import { equalBytes, toHex } from '../../../foundation/bytes.ts';
-import type { Clock, Timer } from '../../../foundation/clock.ts';
+import type { Timer } from '../../../foundation/clock.ts';
 import { detach } from '../../../foundation/detached.ts';
 import type { PortTrouble } from '../../../foundation/domain/tunnels.ts';
 import { type KeyPair, verifySignature } from '../../../foundation/identity/keys.ts';
 import { canonicalIp, IP_SCOPE, type IpScope, ipScope } from '../../../foundation/ip.ts';
 import type { Component } from '../../../foundation/lifecycle.ts';
-import type { Log } from '../../../foundation/log.ts';
+import type { NodeParts } from '../../../foundation/node-parts.ts';
 import { Quota, type QuotaHolder, type QuotaShare } from '../../../foundation/quota.ts';
 import { RateQuota } from '../../../foundation/rate-limit.ts';
 import { every, type RepeatingTask } from '../../../foundation/repeat.ts';
@@ -114,9 +114,7 @@ export interface TlsServerOptions {
   readonly hosts: LendingHosts;
 }
 
-interface TlsServerDependencies {
-  readonly clock: Clock;
-  readonly log: Log;
+interface TlsServerDependencies extends NodeParts {
   /** The listeners, when this node helps others. */
   readonly listeners: () => readonly TlsListener[];
   /** Whether this node helps others now. */
