@@ -25,7 +25,7 @@ const SYSTEM_CODES: ReadonlySet<string> = new Set([
  * error is a bug that leaves the state undefined: it is written to stderr, and the process exits with code 1, as Node
  * does by default.
  */
-export function handleUnhandledErrors(process: NodeJS.Process, log: Pick<Log, 'error'>): void {
+export function handleUnhandledErrors(process: NodeJS.Process, log: Log): void {
   onDetachedError((error) => log.error({ error }, 'background work failed'));
   process.on('uncaughtException', (error: unknown) => {
     if (error instanceof SvcError || SYSTEM_CODES.has(codeOf(error)))

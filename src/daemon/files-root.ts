@@ -48,7 +48,7 @@ export function checkFilesRoot(filesRoot: string, own: { readonly dataDir: strin
 }
 
 interface FilesRootDependencies {
-  readonly configuration: Pick<ConfigService, 'current' | 'overrides' | 'set' | 'onChange'>;
+  readonly configuration: ConfigService;
   readonly objects: { use(filesRoot: string): void; count(): number };
   readonly own: { readonly dataDir: string; readonly keys: string };
   readonly log: Log;

@@ -16,12 +16,12 @@ import type { Foundation } from './foundation.ts';
 
 interface LendingParts {
   readonly dhtListen: Address;
-  readonly endpoint: Pick<NativeQuicEndpoint, 'address'>;
+  readonly endpoint: NativeQuicEndpoint;
   readonly records: RecordDht;
   readonly ownAddresses: OwnAddresses;
   readonly interfaces: () => readonly InterfaceAddress[];
-  readonly dialGuard: Pick<DialGuard, 'mayDial'>;
-  readonly known: Pick<KnownNodes, 'has'>;
+  readonly dialGuard: DialGuard;
+  readonly known: KnownNodes;
   readonly budgets: RelayBudgets;
   readonly helps: () => boolean;
 }

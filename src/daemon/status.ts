@@ -47,7 +47,7 @@ export interface StatusDependencies {
   readonly clock: Clock;
   readonly node: NodeIdentity;
   readonly dataDir: string;
-  readonly configuration: Pick<ConfigService, 'current'>;
+  readonly configuration: ConfigService;
   readonly registry: Pick<AgentRegistry, 'count'>;
   readonly directory: Pick<Directory, 'summary'>;
   readonly records: Pick<RecordDht, 'reachability' | 'peers' | 'clocks' | 'usage'>;

@@ -100,7 +100,7 @@ export function decodeVerdict(bytes: Uint8Array): Verdict | null {
 
 /** Serves callers that ask. Returns a function that ends all waits. */
 export function serveAsks(
-  links: Pick<Links, 'accept'>,
+  links: Links,
   requests: AccessRequests,
   access: AccessControl,
   { clock, log }: { readonly clock: Clock; readonly log: Log },
@@ -144,7 +144,7 @@ async function answer(link: LinkStream, requests: AccessRequests, clock: Clock, 
 // The calling side.
 
 /** Asks the owners of remote agents. */
-export function askOwnerOver(links: Pick<Links, 'open'>, clock: Clock): AskOwner {
+export function askOwnerOver(links: Links, clock: Clock): AskOwner {
   return async (local, remote, ask, signal) => {
     const link = await openAsk(links, local, remote, ask, signal);
     const { state, id } = await verdictOf(link, ask.waitS, clock, signal);
@@ -167,7 +167,7 @@ export function askOwnerOver(links: Pick<Links, 'open'>, clock: Clock): AskOwner
 }
 
 async function openAsk(
-  links: Pick<Links, 'open'>,
+  links: Links,
   local: Aid,
   remote: Aid,
   ask: AccessAsk,

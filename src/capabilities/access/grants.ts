@@ -25,15 +25,15 @@ export interface Grant {
 }
 
 export class Grants {
-  readonly #store: Pick<AccessRequestStore, 'allowed' | 'use'>;
-  readonly #lists: Pick<AccessLists, 'rules'>;
+  readonly #store: AccessRequestStore;
+  readonly #lists: AccessLists;
   readonly #clock: Clock;
   /** Exchanges in progress, by called agent, caller and kind. */
   readonly #running = new Map<string, number>();
   /** Receives the ID of each request whose exchange began. */
   readonly used = new Listeners<[id: string]>();
 
-  constructor(store: Pick<AccessRequestStore, 'allowed' | 'use'>, lists: Pick<AccessLists, 'rules'>, clock: Clock) {
+  constructor(store: AccessRequestStore, lists: AccessLists, clock: Clock) {
     this.#store = store;
     this.#lists = lists;
     this.#clock = clock;

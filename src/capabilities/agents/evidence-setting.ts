@@ -9,14 +9,11 @@ import type { AgentRegistry } from './registry.ts';
 const MAX_CACHED = 1024;
 
 export class EvidenceSetting {
-  readonly #agents: Pick<AgentStore, 'givesEvidence' | 'setEvidence'>;
+  readonly #agents: AgentStore;
   readonly #registry: Pick<AgentRegistry, 'get'>;
   readonly #known = new LruCache<Aid, boolean>({ maxEntries: MAX_CACHED });
 
-  constructor(
-    agents: Pick<AgentStore, 'givesEvidence' | 'setEvidence'>,
-    registry: Pick<AgentRegistry, 'get' | 'onChange'>,
-  ) {
+  constructor(agents: AgentStore, registry: Pick<AgentRegistry, 'get' | 'onChange'>) {
     this.#agents = agents;
     this.#registry = registry;
     registry.onChange(({ aid }) => {

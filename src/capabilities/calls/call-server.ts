@@ -57,13 +57,13 @@ const RESPONSE_COMPLETE = new Error('the response is complete');
 const MAX_LISTENERS = 20;
 
 export interface CallServerDependencies extends NodeParts {
-  readonly links: Pick<Links, 'accept'>;
+  readonly links: Links;
   /** The service bound to a local agent, or null. */
   serviceOf(aid: Aid): BoundService | null;
   /** The key with which the service of a local agent verifies caller proofs. */
   callerKey(aid: Aid): Uint8Array;
   /** Verifies the evidence of calls. */
-  readonly evidence: Pick<EvidenceCheck, 'check'>;
+  readonly evidence: EvidenceCheck;
   /** Observes each new connection to a service. */
   readonly watch: (socket: Socket) => void;
   /** Checks an open link again. @throws SvcError `access_denied`, `rate_limited` */

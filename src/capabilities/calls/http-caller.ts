@@ -94,7 +94,7 @@ export interface HttpCallerOptions {
   /** As in `OpenOptions`, for agents that a search found. */
   readonly isUnasked?: boolean;
   /** Signs the calls of agents that give evidence. If omitted, no call is signed. */
-  readonly signer?: Pick<CallSigner, 'signs' | 'sign'>;
+  readonly signer?: CallSigner;
   /** Asks the owner of an agent that refused a call. If omitted, refusals are final. */
   readonly askOwner?: AskOwner;
   /** Records the calls. If omitted, trace headers pass unchanged. */

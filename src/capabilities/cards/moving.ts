@@ -9,12 +9,12 @@ import type { Delegation } from '../../foundation/identity/delegation.ts';
 import { badDocument } from '../../foundation/moving/document-fields.ts';
 import { type CardStore, UNSIGNED } from '../../foundation/store/cards.ts';
 
-export function exportCard(store: Pick<CardStore, 'own'>, aid: Aid): string | undefined {
+export function exportCard(store: CardStore, aid: Aid): string | undefined {
   return store.own(aid)?.card;
 }
 
 export interface CardImport {
-  readonly store: Pick<CardStore, 'putOwn'>;
+  readonly store: CardStore;
   /** Unix seconds. */
   readonly now: number;
   readonly verifyDelegation: CardCheck['verifyDelegation'];

@@ -37,8 +37,8 @@ export interface ProfileCard {
 
 export interface RemoteCardsDependencies {
   readonly clock: Clock;
-  readonly store: Pick<CardStore, 'seen' | 'putSeen'>;
-  readonly admission: Pick<CardAdmission, 'verify'>;
+  readonly store: CardStore;
+  readonly admission: CardAdmission;
   /** The card of a local agent; null for other agents. */
   readonly own: (aid: Aid) => Pick<FoundCard, 'card' | 'objectId'> | null;
   /** Looks up an agent's profile in the network; null if there is no profile. @throws SvcError `cancelled` */
@@ -127,7 +127,7 @@ function toFoundCard(aid: Aid, card: Card, objectId: string, { signedAt, delegat
 
 export interface CardAdmissionDependencies {
   readonly clock: Clock;
-  readonly store: Pick<CardStore, 'seen'>;
+  readonly store: CardStore;
   readonly verifyDelegation: CardCheck['verifyDelegation'];
   /** `issuedAt` of the newest known delegation of an agent, Unix seconds; 0 if none is known. */
   readonly newestDelegation: (aid: Aid) => number;

@@ -64,7 +64,7 @@ export interface FileOffersDependencies extends RandomParts {
   readonly notes: OfferNotes;
   readonly objects: OfferObjects;
   readonly files: OfferFiles;
-  readonly offered: Pick<OfferAccess, 'readBytes' | 'forget'>;
+  readonly offered: OfferAccess;
   readonly events: EventSink;
   readonly network?: NetworkState;
   /** Whether an agent is registered on this node. */

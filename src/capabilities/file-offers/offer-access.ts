@@ -8,7 +8,7 @@ import type { FileOfferStore } from '../../foundation/store/file-offers.ts';
 import type { AccessRequest } from '../../network/links/types.ts';
 
 export class OfferAccess {
-  readonly #store: Pick<FileOfferStore, 'isOffered'>;
+  readonly #store: FileOfferStore;
   readonly #clock: Clock;
   readonly #isDenied: (called: Aid, caller: Aid) => boolean;
   /** Bytes read of offered files, by sender and offer. */
@@ -17,7 +17,7 @@ export class OfferAccess {
   /**
    * @param isDenied whether the owner of an agent has denied a caller by its AID
    */
-  constructor(store: Pick<FileOfferStore, 'isOffered'>, clock: Clock, isDenied: (called: Aid, caller: Aid) => boolean) {
+  constructor(store: FileOfferStore, clock: Clock, isDenied: (called: Aid, caller: Aid) => boolean) {
     this.#store = store;
     this.#clock = clock;
     this.#isDenied = isDenied;

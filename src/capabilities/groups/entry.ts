@@ -234,7 +234,7 @@ export function decodeEntry(bytes: Uint8Array): Entry {
  */
 export async function verifyEntry(
   entry: Entry,
-  delegations: Pick<DelegationVerifier, 'verifyAsync'>,
+  delegations: DelegationVerifier,
   keys: VerifierKeys = new VerifierKeys(),
 ): Promise<void> {
   // protocol-groups.md, step 1

@@ -41,7 +41,7 @@ export interface GroupsDependencies extends RandomParts {
   readonly notes: GroupNotes;
   readonly objects?: GroupObjects;
   readonly network?: NetworkState;
-  readonly delegations: Pick<DelegationVerifier, 'verifyAsync'>;
+  readonly delegations: DelegationVerifier;
   readonly events: EventSink;
   /** The identity of a local agent, or null if it does not exist. */
   identity(aid: Aid): LocalIdentity | null;

@@ -105,9 +105,9 @@ type SenderParts = Pick<
   NotesDependencies,
   'store' | 'network' | 'clock' | 'log' | 'identity' | 'clockAheadMs' | 'usualRttMs' | 'outbox' | 'events' | 'random'
 > & {
-  readonly links: Pick<NoteLinks, 'offer'>;
-  readonly recipients: Pick<RecipientKeys, 'find' | 'knows'>;
-  readonly copies: Pick<NoteCopies, 'leave' | 'drop'>;
+  readonly links: NoteLinks;
+  readonly recipients: RecipientKeys;
+  readonly copies: NoteCopies;
 };
 
 export class NoteSender {

@@ -15,12 +15,6 @@ import type { SecretVault } from './note-keys.ts';
 
 export type { LocalIdentity } from '../../network/links/types.ts';
 
-/** The part of the record network that notes use. */
-export type MailNetwork = Pick<
-  RecordNetwork,
-  'put' | 'list' | 'near' | 'removeNotes' | 'reachability' | 'onReachability'
->;
-
 /** A published record. */
 export interface KeyPublication {
   readonly payload: Uint8Array;
@@ -46,7 +40,7 @@ export interface NotesDependencies extends RandomParts {
   readonly store: NoteStore;
   readonly copies: NoteCopyStore;
   readonly outbox: NoteOutboxStore;
-  readonly network: MailNetwork;
+  readonly network: RecordNetwork;
   readonly links: Links;
   readonly vault: SecretVault;
   readonly directory: KeyDirectory;

@@ -46,7 +46,7 @@ export type ObjectTarget =
   | { readonly kind: 'offer'; readonly id: string; readonly part: OfferedPart };
 
 export interface ObjectServerDependencies extends NodeParts {
-  readonly links: Pick<Links, 'accept'>;
+  readonly links: Links;
   readonly objects: { open(aid: Aid, objectId: string): Promise<OpenedObject> };
   readonly offered: { open(aid: Aid, offerId: string, part: OfferedPart): Promise<OpenedObject> };
   /**

@@ -7,7 +7,7 @@ import type { OriginsPart } from '../../foundation/moving/agent-document.ts';
 import { aidAt, checkDistinct } from '../../foundation/moving/document-fields.ts';
 import type { OriginStore, SavedOrigin } from '../../foundation/store/origins.ts';
 
-export function exportOrigins(memory: Pick<OriginStore, 'list'>, aid: Aid): OriginsPart {
+export function exportOrigins(memory: OriginStore, aid: Aid): OriginsPart {
   return memory
     .list()
     .filter(({ localAid }) => localAid === aid)
@@ -19,7 +19,7 @@ export function exportOrigins(memory: Pick<OriginStore, 'list'>, aid: Aid): Orig
 }
 
 export interface OriginsImport {
-  readonly memory: Pick<OriginStore, 'list' | 'save'>;
+  readonly memory: OriginStore;
   readonly clock: Clock;
   /** Ports of the saved tunnels of this node. */
   readonly tunnelPorts: () => readonly number[];

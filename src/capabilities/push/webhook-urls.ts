@@ -76,7 +76,7 @@ export interface WebhookUrlsDependencies extends RandomParts {
   readonly memory: Pick<MetaStore, 'get' | 'set'>;
   readonly serve: ServeWebhookUrls;
   readonly network?: NetworkState;
-  readonly secrets: Pick<StoredSecrets, 'derive'>;
+  readonly secrets: StoredSecrets;
   readonly randomBytes: (length: number) => Uint8Array;
   readonly newId: () => string;
   /** The decision of a local agent's access list on a caller. */

@@ -27,14 +27,14 @@ import { notDirectReason, type Sides } from './not-direct.ts';
 import { type PathAttempt, pathAttempts } from './path-attempts.ts';
 
 export interface ReachDependencies {
-  readonly links: Pick<AgentLinks, 'pairsWith'>;
+  readonly links: AgentLinks;
   readonly helpers: Pick<ChosenHelpers, 'has' | 'addresses' | 'current'>;
   /** Labels of the address book, by AID. */
   readonly labels: () => Readonly<Record<string, string>>;
   readonly clock: Clock;
   /** This node's public key. */
   readonly nodeKey: Uint8Array;
-  readonly pool: Pick<PeerTable, 'connections' | 'connect' | 'current' | 'probe' | 'ways'>;
+  readonly pool: PeerTable;
   readonly records: Pick<RecordDht, 'neighbours' | 'reachability' | 'clocks'>;
   readonly ownAddresses: Pick<OwnAddresses, 'current' | 'known' | 'isRefuted'>;
   /** When another node last reached this node at an address over QUIC, in Unix milliseconds; null if not recently. */
@@ -325,7 +325,7 @@ function listPeers({ records, helpers }: ReachDependencies): readonly KnownPeer[
 }
 
 /** The connection that new streams to a node use; null if there is none. */
-function currentLink(pool: Pick<PeerTable, 'connections'>, nodeKey: Uint8Array): ConnectionView | null {
+function currentLink(pool: PeerTable, nodeKey: Uint8Array): ConnectionView | null {
   const aid = nativeAid(nodeKey);
   return pool.connections().find(({ current, node }) => current && node === aid) ?? null;
 }

@@ -30,9 +30,6 @@ export interface ObservedRequest {
 
 export type RefusalReason = 'disabled' | 'access_denied' | 'rate_limited';
 
-/** Stores the entries. */
-export type AuditStorage = Pick<AuditStore, keyof AuditStore>;
-
 export interface LastRefusal {
   readonly caller: AuditCaller['caller'];
   /** Milliseconds since the Unix epoch. */
@@ -42,14 +39,14 @@ export interface LastRefusal {
 
 export class AuditTrail {
   /** The stored entries. */
-  readonly memory: AuditStorage;
+  readonly memory: AuditStore;
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #refusals: RateQuota;
   /** The latest refusal, even if it was not recorded. */
   #lastRefusal: LastRefusal | null = null;
 
-  constructor(memory: AuditStorage, clock: Clock, log: Log) {
+  constructor(memory: AuditStore, clock: Clock, log: Log) {
     this.memory = memory;
     this.#clock = clock;
     this.#log = log;

@@ -7,10 +7,10 @@ import { SvcError } from '../../foundation/errors.ts';
 import { memberOf } from '../../foundation/json.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { NodeParts } from '../../foundation/node-parts.ts';
-import type { AuditCaller } from '../../foundation/store/audit.ts';
+import type { AuditCaller, AuditStore } from '../../foundation/store/audit.ts';
 import { type AccessRequest, accessRequestOf, askAgain, type LinkStream } from '../../network/links/types.ts';
 import { AdminSession, type RequestObserver } from './admin-session.ts';
-import { type AuditStorage, AuditTrail } from './audit-trail.ts';
+import { AuditTrail } from './audit-trail.ts';
 
 /** Open connections of one administrator, and in total. */
 export const MAX_SESSIONS_PER_CALLER = 32;
@@ -21,7 +21,7 @@ const KEY = 'remote_admin';
 export interface RemoteAdminDependencies extends NodeParts {
   /** Stores whether remote administration is on. */
   readonly memory: { get(key: string): unknown; set(key: string, value: { enabled: boolean }): void };
-  readonly audit: AuditStorage;
+  readonly audit: AuditStore;
   /**
    * Checks the node's access list.
    * @throws SvcError `access_denied`, `rate_limited`

@@ -124,7 +124,7 @@ export interface SharingDependencies extends NodeParts {
 }
 
 /** Serves the queries of callers. */
-export function shareTraces(links: Pick<Links, 'accept'>, dependencies: SharingDependencies): void {
+export function shareTraces(links: Links, dependencies: SharingDependencies): void {
   const { log, mayRead } = dependencies;
   const check = (request: AccessRequest): void => {
     if (!mayRead(request)) throw new SvcError('access_denied');
@@ -161,7 +161,7 @@ async function answer(link: LinkStream, { traces, clock }: SharingDependencies):
  * @throws SvcError as `Links.open`, `protocol_error`
  */
 export async function queryTrace(
-  links: Pick<Links, 'open'>,
+  links: Links,
   clock: Clock,
   local: Aid,
   remote: Aid,

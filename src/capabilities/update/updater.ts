@@ -30,7 +30,7 @@ export interface UpdaterOptions {
 export interface UpdaterDependencies extends NodeParts {
   readonly source: Pick<ReleaseSource, 'latest'>;
   readonly installer: Pick<Installer, 'install'>;
-  readonly releases: Pick<Releases, 'read' | 'unstage'>;
+  readonly releases: Releases;
   /** Null if no supervisor can switch to the new version. */
   readonly supervisor: Supervisor | null;
   readonly store: UpdateStore;

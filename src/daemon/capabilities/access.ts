@@ -79,7 +79,7 @@ export function buildAccess(
 /** Requests of callers that the access lists do not know. */
 export function buildAccessRequests(
   { life, clock, log }: Foundation,
-  { onDeleted }: Pick<Agents, 'onDeleted'>,
+  { onDeleted }: Agents,
   { access, accessLists, accessRequestStore, grants }: Access,
   links: AgentLinks,
   events: EventSink,

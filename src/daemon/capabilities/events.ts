@@ -89,7 +89,7 @@ export function buildNodeWatch(
   { life, clock, log }: Foundation,
   { records }: Network,
   { nodeEvents, tunnels }: { readonly nodeEvents: NodeEvents; readonly tunnels: TunnelService },
-  updater: Pick<Updater, 'status'>,
+  updater: Updater,
 ): void {
   const watch = new NodeWatch({
     clock,

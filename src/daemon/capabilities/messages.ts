@@ -90,7 +90,7 @@ export interface Shared {
 
 interface Parts extends Shared {
   readonly access: Access;
-  readonly addressBook: Pick<AddressBook, 'get'>;
+  readonly addressBook: AddressBook;
 }
 
 export type Messages = ReturnType<typeof buildMessages>;

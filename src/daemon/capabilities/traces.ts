@@ -11,7 +11,7 @@ import type { Agents } from './agents.ts';
 
 export function buildTraces(
   { life, clock, log: parent, config, node }: Foundation,
-  { identity }: Pick<Agents, 'identity'>,
+  { identity }: Agents,
   { access }: Access,
   links: AgentLinks,
 ) {

@@ -19,8 +19,8 @@ export const MARK_PERIOD_MS = 10_000;
 const KEY = 'state_number';
 
 interface RollbackGuardDependencies extends NodeParts {
-  readonly store: Pick<Store, 'changes' | 'transaction' | 'onCheckpoint'>;
-  readonly meta: Pick<MetaStore, 'get' | 'set'>;
+  readonly store: Store;
+  readonly meta: MetaStore;
 }
 
 export class RollbackGuard implements Component {

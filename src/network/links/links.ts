@@ -48,7 +48,7 @@ interface AgentLinksDependencies extends LinksDependencies, NodeParts {
   /** The cause if a call since that time reached no node. See `OutageDiagnosis.explainDial`. */
   readonly why?: (since: number) => Promise<SvcError | null>;
   /** Shared with the verification of records, so a known delegation is not verified again. */
-  readonly verifier?: Pick<DelegationVerifier, 'verifyAsync'>;
+  readonly verifier?: DelegationVerifier;
   /** Carries bulk links across lossy paths. Without it they stay on their connection. */
   readonly bulk?: BulkStreams;
 }

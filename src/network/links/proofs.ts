@@ -91,7 +91,7 @@ export async function verifyProof(
   aid: Aid,
   proof: Proof,
   { here, there, oldest, now }: ProofContext,
-  verifier: Pick<DelegationVerifier, 'verifyAsync'>,
+  verifier: DelegationVerifier,
 ): Promise<ProvenWindow> {
   // protocol-links.md, step 12
   const delegation = readDelegation(proof.delegation);

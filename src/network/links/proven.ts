@@ -34,10 +34,10 @@ interface Remembered {
 
 export class ProvenAgents {
   readonly #floor: DelegationFloor;
-  readonly #verifier: Pick<DelegationVerifier, 'verifyAsync'>;
+  readonly #verifier: DelegationVerifier;
   readonly #ofSession = new WeakMap<NodeSession, Remembered>();
 
-  constructor(floor: DelegationFloor, verifier: Pick<DelegationVerifier, 'verifyAsync'>) {
+  constructor(floor: DelegationFloor, verifier: DelegationVerifier) {
     this.#floor = floor;
     this.#verifier = verifier;
   }

@@ -32,7 +32,7 @@ export interface Greeted {
 export class Greeter {
   readonly #network: Uint8Array;
   readonly #instance = new Uint8Array(randomBytes(INSTANCE_BYTES));
-  readonly #gate: Pick<StreamDispatcher, 'admit'>;
+  readonly #gate: StreamDispatcher;
   readonly #take: (greeted: Greeted) => NodeSession;
   readonly #clock: Clock;
   readonly #ungreeted = new Set<Connection>();
@@ -42,12 +42,7 @@ export class Greeter {
    * @param network name of the network; nodes of another one are refused
    * @param take hands the connection to its peer
    */
-  constructor(
-    network: string,
-    gate: Pick<StreamDispatcher, 'admit'>,
-    take: (greeted: Greeted) => NodeSession,
-    clock: Clock,
-  ) {
+  constructor(network: string, gate: StreamDispatcher, take: (greeted: Greeted) => NodeSession, clock: Clock) {
     this.#network = networkId(network);
     this.#gate = gate;
     this.#take = take;

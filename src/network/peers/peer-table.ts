@@ -371,7 +371,7 @@ export const PROBE_RATE_PER_NETWORK: Rate = { perSecond: 80, burst: 400 };
 export const PROBE_RATE_OF_STRANGERS: Rate = { perSecond: 500, burst: 2000 };
 
 /** Answers the probes of other nodes, within limits. */
-function probeAnswers(clock: Clock, known: Pick<KnownNodes, 'has'>): StreamHandler {
+function probeAnswers(clock: Clock, known: KnownNodes): StreamHandler {
   const rate = new RateQuota(
     {
       perKey: PROBE_RATE,

@@ -175,10 +175,7 @@ export class NodeSession {
 }
 
 /** The node at the other end of a session. */
-export function sessionHolder(
-  { nodeId, there, connection }: Pick<NodeSession, 'nodeId' | 'there' | 'connection'>,
-  known: Pick<KnownNodes, 'has'>,
-): QuotaHolder {
+export function sessionHolder({ nodeId, there, connection }: NodeSession, known: KnownNodes): QuotaHolder {
   return { node: nodeId, source: connection.path.source, named: known.has(there.nodeKey) };
 }
 

@@ -56,7 +56,7 @@ const GONE: ReadonlySet<ErrorCode> = new Set(['connect_failed', 'timeout', 'canc
 export type StreamHandler = (stream: Stream, session: NodeSession, signal: AbortSignal) => Promise<void>;
 
 interface GateDependencies extends NodeParts {
-  readonly known: Pick<KnownNodes, 'has'>;
+  readonly known: KnownNodes;
 }
 
 export class StreamDispatcher {

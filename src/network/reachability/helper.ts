@@ -63,7 +63,7 @@ export interface ObservedNode {
 
 interface HelperDependencies {
   readonly clock: Clock;
-  readonly known: Pick<KnownNodes, 'has'>;
+  readonly known: KnownNodes;
   /** Null if this node does not relay. */
   readonly relay: Relay | null;
   /** TCP ports at which this node lends UDP ports over TLS. */

@@ -53,7 +53,7 @@ export function mayDialAt(target: Address, helper: Address): boolean {
 }
 
 export class PunchGuard {
-  readonly #known: Pick<KnownNodes, 'has'>;
+  readonly #known: KnownNodes;
   readonly #punches: RateQuota;
   readonly #sprays: RateQuota;
   /** Limits known peers too, because each spray fills the NAT table of this node's own router. */
@@ -62,7 +62,7 @@ export class PunchGuard {
   readonly #witnesses: LruCache<string, Map<string, string>>;
   readonly #called: LruCache<string, true>;
 
-  constructor(clock: Clock, known: Pick<KnownNodes, 'has'>) {
+  constructor(clock: Clock, known: KnownNodes) {
     this.#known = known;
     this.#punches = new RateQuota(
       {

@@ -20,7 +20,7 @@ import { mayDialAt, type PunchGuard } from './punch-guard.ts';
 import type { Introduced } from './punch-responder.ts';
 import { waitForWitnesses } from './reachable-helpers.ts';
 import { ATTEMPT_BYTES, decodeHelperReply, encodeHelperRequest, type HelperReply, type Means } from './signals.ts';
-import { dialOverTurn, type TurnAccess } from './turn/turn-servers.ts';
+import { dialOverTurn, type TurnServers } from './turn/turn-servers.ts';
 
 /**
  * Timeout of a dial to a punched address, milliseconds. After the first failure another port is opened with the full
@@ -47,7 +47,7 @@ interface PunchInitiatorDependencies {
   readonly pool: Pick<ClientPool, 'prepare' | 'dial'>;
   readonly guard: PunchGuard;
   /** This node's TURN servers. */
-  readonly turn: TurnAccess;
+  readonly turn: TurnServers;
   /** Returns a number from 0 to below 1. */
   readonly random: () => number;
   /** Sends a request to a helper, over a connection from the socket that all dials use. */

@@ -15,7 +15,7 @@ import { randomTargets } from './opening.ts';
 import type { PortLender } from './port-lender.ts';
 import type { PunchGuard } from './punch-guard.ts';
 import { type CalledOutcome, type Introduction, type IntroductionAnswer } from './signals.ts';
-import type { TurnAccess, TurnCarrier } from './turn/turn-servers.ts';
+import type { TurnCarrier, TurnServers } from './turn/turn-servers.ts';
 import type { RendezvousRequest } from './turn-rendezvous.ts';
 
 /** A connection that an introduction led to. */
@@ -51,8 +51,8 @@ interface PunchResponderDependencies {
   readonly log: Log;
   readonly lender: Pick<PortLender, 'mapping' | 'lend' | 'lendAtRelay' | 'lendToHelperRelay' | 'lendLocally'>;
   /** This node's TURN servers. */
-  readonly turn: TurnAccess;
-  readonly pool: Pick<ClientPool, 'waitMs' | 'prepare' | 'dial'>;
+  readonly turn: TurnServers;
+  readonly pool: ClientPool;
   readonly guard: PunchGuard;
   /** Returns a number from 0 to below 1. */
   readonly random: () => number;

@@ -51,7 +51,7 @@ export const TURN_TIMEOUT_MS = 15_000;
 export function turnDialer(
   nodeKey: Uint8Array,
   initiator: Pick<PunchInitiator, 'turn'>,
-  rendezvous: Pick<TurnRendezvousClient, 'mayLead' | 'meet'>,
+  rendezvous: TurnRendezvousClient,
   hasTurn: () => boolean,
 ): Dialer {
   const helpersOf = (place: NodePlace) => usableHelpers(place, nodeKey);

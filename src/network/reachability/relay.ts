@@ -86,19 +86,14 @@ class RelayPort {
 
 export class RelaySession {
   readonly #peers: RelayPeers;
-  readonly #account: Pick<RelayAccount, 'spend'>;
+  readonly #account: RelayAccount;
   readonly #counters: RelayCounters;
   readonly #caller: RelayPort;
   readonly #called: RelayPort;
   /** True if a datagram was forwarded since the last check. */
   #wasActive = false;
 
-  constructor(
-    peers: RelayPeers,
-    createSocket: () => RelaySocket,
-    account: Pick<RelayAccount, 'spend'>,
-    counters: RelayCounters,
-  ) {
+  constructor(peers: RelayPeers, createSocket: () => RelaySocket, account: RelayAccount, counters: RelayCounters) {
     this.#peers = peers;
     this.#account = account;
     this.#counters = counters;

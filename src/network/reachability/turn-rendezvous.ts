@@ -32,7 +32,7 @@ import type { RecordNetwork } from '../records/types.ts';
 import type { Connection } from '../transport/types.ts';
 import { mayDialAt } from './punch-guard.ts';
 import { ATTEMPT_BYTES } from './signals.ts';
-import { dialOverTurn, type TurnAccess } from './turn/turn-servers.ts';
+import { dialOverTurn, type TurnServers } from './turn/turn-servers.ts';
 
 /** Time to live of a message, seconds: longer than any attempt, even if clocks differ. */
 export const RENDEZVOUS_TTL_S: number = CLOCK_SKEW_S + 60;
@@ -264,7 +264,7 @@ interface TurnRendezvousClientDependencies {
   /** This node's host as other nodes see it; null if unknown. */
   readonly seenHost: () => string | null;
   /** This node's TURN servers. */
-  readonly turn: TurnAccess;
+  readonly turn: TurnServers;
   /** Dials an address over a path of kind `turn`; the packets are sent to `remote`. */
   readonly dial: (address: Address, nodeKey: Uint8Array, remote: Address, signal: AbortSignal) => Promise<Connection>;
 }

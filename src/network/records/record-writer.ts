@@ -201,8 +201,8 @@ function slim({ reply, ...at }: NodeAnswer): NodeAnswer {
 
 export class RecordWriter {
   readonly #clock: Clock;
-  readonly #verifier: Pick<RecordVerifier, 'verifyAsync'>;
-  readonly #store: Pick<RecordStore, 'newer' | 'offer' | 'transaction' | 'removeNotes'>;
+  readonly #verifier: RecordVerifier;
+  readonly #store: RecordStore;
   readonly #engine: Pick<DhtEngine, 'ownAddress' | 'closerThanSelf' | 'peerCount'>;
   readonly #searches: Pick<Searches, 'forWrite'>;
   readonly #client: Pick<NodeClient, 'store' | 'removeNotes'>;
@@ -213,8 +213,8 @@ export class RecordWriter {
 
   constructor(
     clock: Clock,
-    verifier: Pick<RecordVerifier, 'verifyAsync'>,
-    store: Pick<RecordStore, 'newer' | 'offer' | 'transaction' | 'removeNotes'>,
+    verifier: RecordVerifier,
+    store: RecordStore,
     engine: Pick<DhtEngine, 'ownAddress' | 'closerThanSelf' | 'peerCount'>,
     searches: Pick<Searches, 'forWrite'>,
     client: Pick<NodeClient, 'store' | 'removeNotes'>,

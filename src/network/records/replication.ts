@@ -41,7 +41,7 @@ export async function reconcile(
   at: NodeAnswer,
   key: Uint8Array,
   rows: readonly ReplicationRow[],
-  store: Pick<RecordStore, 'summarize'>,
+  store: RecordStore,
   client: Pick<NodeClient, 'ask'>,
 ): Promise<ReadonlySet<string> | null> {
   const types = [...new Set<RecordType>(rows.map(({ type }) => type))];

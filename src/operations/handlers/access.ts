@@ -17,7 +17,7 @@ import { timeOf, timeOrNull } from './values.ts';
 
 export interface AccessHandlerDependencies {
   readonly access: AccessLists;
-  readonly callers: Pick<Callers, 'list' | 'since'>;
+  readonly callers: Callers;
   /** The current access decision for a caller. */
   readonly decide: (called: Aid, caller: Aid) => AccessDecision;
   /** Labels of the address book, by AID. */
@@ -97,8 +97,8 @@ export function accessHandlers({
 // Requests for access, and chat requests, which the owner decides in the same way.
 
 export interface AccessRequestHandlerDependencies {
-  readonly requests: Pick<AccessRequests, 'list' | 'allow' | 'refuse'>;
-  readonly chat: Pick<Chat, 'invitations' | 'accept' | 'refuse'>;
+  readonly requests: AccessRequests;
+  readonly chat: Chat;
   readonly labels: () => Readonly<Record<string, string>>;
   readonly isKnown: (aid: Aid, peer: Aid) => boolean;
 }

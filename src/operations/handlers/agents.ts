@@ -58,7 +58,7 @@ export function countHeartbeats(
 export interface AgentHandlerDependencies {
   readonly agents: AgentRegistry;
   readonly directory: Directory;
-  readonly newAids: Pick<NewAids, 'add'>;
+  readonly newAids: NewAids;
   readonly resolver: AgentResolver;
   readonly clock: Clock;
   /** The Ed25519 key of this node. */

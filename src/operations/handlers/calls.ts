@@ -10,7 +10,7 @@ import type { CallContext, Handlers } from '../operation.ts';
 // Handlers of the evidence operations.
 
 interface EvidenceHandlerDependencies {
-  readonly evidence: Pick<EvidenceSetting, 'get' | 'set'>;
+  readonly evidence: EvidenceSetting;
 }
 
 export function evidenceHandlers({ evidence }: EvidenceHandlerDependencies): Handlers<typeof evidenceOperations> {

@@ -10,9 +10,9 @@ import type { cardOperations } from '../cards.ts';
 import type { Handlers } from '../operation.ts';
 
 export interface CardHandlerDependencies {
-  readonly agents: Pick<AgentRegistry, 'get'>;
-  readonly ownCards: Pick<OwnCards, 'find' | 'get' | 'set' | 'delete'>;
-  readonly remoteCards: Pick<RemoteCards, 'get'>;
+  readonly agents: AgentRegistry;
+  readonly ownCards: OwnCards;
+  readonly remoteCards: RemoteCards;
   /** The acting local agent: the named one, or the only one. */
   readonly localAid: (named: Aid | undefined) => Aid;
 }

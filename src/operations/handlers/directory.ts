@@ -28,7 +28,7 @@ import { bytesOf, timeOrNull } from './values.ts';
 // Handlers of the AI Catalog and the search.
 
 interface CatalogHandlerDependencies {
-  readonly catalog: Pick<Catalog, 'manifest' | 'search'>;
+  readonly catalog: Catalog;
 }
 
 export function catalogHandlers({ catalog }: CatalogHandlerDependencies): Handlers<typeof catalogOperations> {
@@ -47,13 +47,13 @@ export function catalogHandlers({ catalog }: CatalogHandlerDependencies): Handle
 }
 
 export interface DirectoryHandlerDependencies {
-  readonly agents: Pick<AgentRegistry, 'get'>;
+  readonly agents: AgentRegistry;
   readonly directory: Directory;
   readonly resolver: AgentResolver;
   /** The signed card of a local agent. Its profile names it by default. */
   readonly cardOf: (aid: Aid) => string | undefined;
   readonly discover: (search: Search) => Promise<readonly DiscoveryEntry[]>;
-  readonly recent: Pick<RecentServices, 'list'>;
+  readonly recent: RecentServices;
 }
 
 type RecordView = ResultOf<typeof directoryOperations.resolveRecords>['records'][number];

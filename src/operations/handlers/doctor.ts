@@ -56,7 +56,7 @@ async function examineRelease({ ask, context }: Examination): Promise<readonly F
 
 export interface DoctorHandlerDependencies {
   readonly ask: Examination['ask'];
-  readonly clock: Pick<Clock, 'now'>;
+  readonly clock: Clock;
   /** Dials some known nodes. */
   readonly dialSome: Examination['dialSome'];
   /** URL of the API on this machine. */

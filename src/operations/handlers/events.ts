@@ -15,7 +15,7 @@ import type { StreamExchange, StreamHandlers } from './exchange.ts';
 
 export interface EventHandlerDependencies {
   readonly log: EventLog;
-  readonly waits: Pick<EventWaits, 'until'>;
+  readonly waits: EventWaits;
   /** @throws SvcError `not_found` if the agent is not registered here */
   readonly requireAgent: (aid: Aid) => Aid;
 }

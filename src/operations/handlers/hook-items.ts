@@ -16,12 +16,12 @@ import { groupEntryView, groupInvitationView } from './groups.ts';
 import { noteView } from './mail.ts';
 
 export interface HookItemDependencies {
-  readonly notes: Pick<Notes, 'find' | 'remove'>;
-  readonly chat: Pick<Chat, 'entry' | 'contacts' | 'markRead'>;
-  readonly groups: Pick<Groups, 'entry' | 'invitations'>;
-  readonly offers: Pick<FileOffers, 'get'>;
-  readonly requests: Pick<AccessRequests, 'list'>;
-  readonly seen: Pick<SeenDelegations, 'sourceOf'>;
+  readonly notes: Notes;
+  readonly chat: Chat;
+  readonly groups: Groups;
+  readonly offers: FileOffers;
+  readonly requests: AccessRequests;
+  readonly seen: SeenDelegations;
   readonly clock: Clock;
 }
 

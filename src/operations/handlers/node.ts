@@ -10,7 +10,7 @@ export type Report = () => Readonly<Record<string, unknown>> | Promise<Readonly<
 
 export interface NodeHandlerDependencies {
   readonly status: () => OutputOf<typeof nodeOperations.status> | Promise<OutputOf<typeof nodeOperations.status>>;
-  readonly config: Pick<ConfigService, 'redacted' | 'overrides' | 'restartRequired' | 'patch'>;
+  readonly config: ConfigService;
   readonly filesRoot: {
     /**
      * Changes the folder for objects now, and in config.toml.

@@ -6,7 +6,7 @@ import type { Handlers } from '../operation.ts';
 import type { originOperations } from '../origins.ts';
 
 export interface OriginHandlerDependencies {
-  readonly origins: Pick<Origins, 'open' | 'list' | 'close'>;
+  readonly origins: Origins;
   /** The acting local agent: the named one, or the only one. */
   readonly localAid: (named: Aid | undefined) => Aid;
 }

@@ -6,7 +6,7 @@ import type { Handlers } from '../operation.ts';
 import type { panelOperations } from '../panel.ts';
 
 export interface PanelHandlerDependencies {
-  readonly logins: Pick<PanelLogins, 'redeem' | 'begin' | 'list' | 'end'>;
+  readonly logins: PanelLogins;
   /** Creates a code, and the address that opens the panel with it. */
   readonly login: () => { readonly code: string; readonly url: string; readonly expiresAt: number };
   /** True if the text is the API token. False without a token. */

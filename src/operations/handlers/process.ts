@@ -42,7 +42,7 @@ export function updateHandlers({ updater }: { readonly updater: Updater }): Hand
 }
 
 export interface ProcessHandlerDependencies {
-  readonly log: Pick<RecentLog, 'read' | 'lastSeq'>;
+  readonly log: RecentLog;
   /** The process ID. */
   readonly pid: number;
   /** Stops the process cleanly. */

@@ -19,7 +19,7 @@ import type { Handlers } from '../operation.ts';
 import type { reachOperations } from '../reach.ts';
 
 export interface ReachHandlerDependencies {
-  readonly reachReport: Pick<ReachReport, 'links' | 'peers' | 'check' | 'pathsTo' | 'ping'>;
+  readonly reachReport: ReachReport;
   readonly traffic: Pick<TrafficHistory, 'samples'>;
   /** How datagrams leave this network. */
   readonly exit: () => Exit;

@@ -25,12 +25,12 @@ interface RepeatableRequest<R> {
 }
 
 export class Repeats {
-  readonly #store: Pick<UnansweredRequestStore, 'find' | 'put' | 'end'>;
+  readonly #store: UnansweredRequestStore;
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #requests = new JoinedRequests<unknown>();
 
-  constructor(store: Pick<UnansweredRequestStore, 'find' | 'put' | 'end'>, clock: Clock, log: Log) {
+  constructor(store: UnansweredRequestStore, clock: Clock, log: Log) {
     this.#store = store;
     this.#clock = clock;
     this.#log = log;
@@ -40,7 +40,7 @@ export class Repeats {
    * Acts, unless the same request is under way, or no client received its response within the last hour.
    * @throws the errors of `act`
    */
-  async run<R>(request: RepeatableRequest<R>, context: Pick<CallContext, 'onAnswered'>): Promise<R> {
+  async run<R>(request: RepeatableRequest<R>, context: CallContext): Promise<R> {
     const { aid } = request;
     const fingerprint = new Uint8Array(createHash('sha256').update(encodeCbor(request.content)).digest());
     const name = `${aid} ${toHex(fingerprint)}`;

@@ -8,9 +8,9 @@ import type { Handlers } from '../operation.ts';
 import { TRACES_DEFAULT, type traceOperations } from '../traces.ts';
 
 export interface TraceHandlerDependencies {
-  readonly traces: Pick<Traces, 'isOn' | 'sampleNext'>;
-  readonly traceReader: Pick<TraceReader, 'list' | 'get'>;
-  readonly traceExporter: Pick<TraceExporter, 'state'> | null;
+  readonly traces: Traces;
+  readonly traceReader: TraceReader;
+  readonly traceExporter: TraceExporter | null;
 }
 
 /** Milliseconds with a resolution of a microsecond. */

@@ -16,7 +16,7 @@ import type { walletOperations } from '../wallets.ts';
 
 export interface WalletHandlerDependencies {
   readonly agents: AgentRegistry;
-  readonly newAids: Pick<NewAids, 'add'>;
+  readonly newAids: NewAids;
   readonly clock: Clock;
 }
 

@@ -205,7 +205,7 @@ const NEXT_STEPS: Readonly<Partial<Record<ErrorCode, string>>> = {
 };
 
 export interface HubServerDependencies {
-  readonly hub: Pick<Hub, 'find' | 'describe' | 'call'>;
+  readonly hub: Hub;
   readonly log: Log;
 }
 

@@ -78,7 +78,7 @@ export interface GateDependencies {
   /** The current API token; empty if none is set. */
   readonly token: () => string;
   /** Panel sessions. Their tokens have the rights of the API token. */
-  readonly sessions?: Pick<PanelSessions, 'holder'>;
+  readonly sessions?: PanelSessions;
   readonly clock: Clock;
 }
 

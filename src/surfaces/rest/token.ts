@@ -28,12 +28,12 @@ export interface TokenHolder {
 /** Compares tokens in constant time. */
 export class TokenCheck {
   readonly #token: () => string;
-  readonly #sessions: Pick<PanelSessions, 'holder'>;
+  readonly #sessions: PanelSessions;
   /** Both sides are hashed with a random key, which gives equal lengths and reveals nothing through timing. */
   readonly #key = randomBytes(COMPARISON_KEY_BYTES);
 
   /** @param token returns the current token; empty if none is set */
-  constructor(token: () => string, sessions: Pick<PanelSessions, 'holder'> = NO_SESSIONS) {
+  constructor(token: () => string, sessions: PanelSessions = NO_SESSIONS) {
     this.#token = token;
     this.#sessions = sessions;
   }

@@ -52,7 +52,7 @@ interface ParsedDelegation {
 
 export class EvidenceCheck {
   readonly #clock: Clock;
-  readonly #delegations: Pick<DelegationVerifier, 'verifyAsync'>;
+  readonly #delegations: DelegationVerifier;
   readonly #newest: (aid: Aid) => number;
   readonly #keys = new VerifierKeys();
   readonly #read = new LruCache<string, ParsedDelegation>({ maxEntries: MAX_CACHED_DELEGATIONS });
@@ -61,7 +61,7 @@ export class EvidenceCheck {
   /**
    * @param newest `issuedAt` of the newest known delegation of an agent, in Unix seconds; 0 if none is known
    */
-  constructor(clock: Clock, delegations: Pick<DelegationVerifier, 'verifyAsync'>, newest: (aid: Aid) => number) {
+  constructor(clock: Clock, delegations: DelegationVerifier, newest: (aid: Aid) => number) {
     this.#clock = clock;
     this.#delegations = delegations;
     this.#newest = newest;

@@ -182,9 +182,6 @@ export function hasUsableTurnServer(servers: readonly TurnServer[]): boolean {
   return servers.some((server) => turnServerAddress(server) !== null);
 }
 
-/** The part of `TurnServers` that dialers need. */
-export type TurnAccess = Pick<TurnServers, 'isAvailable' | 'open' | 'close'>;
-
 export class TurnServers {
   readonly #servers: readonly TurnServer[];
   readonly #clock: Clock;
@@ -253,7 +250,7 @@ export class TurnServers {
  * @throws SvcError as `TurnServers.open`, and the errors of `dial`
  */
 export async function dialOverTurn(
-  turn: TurnAccess,
+  turn: TurnServers,
   options: Omit<CarrierOptions, 'enginePort'>,
   dial: (carrier: TurnCarrier) => Promise<Connection>,
 ): Promise<Connection> {

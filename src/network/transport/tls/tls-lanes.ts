@@ -31,7 +31,7 @@ interface TlsLanesDependencies {
   readonly clock: Clock;
   /** Lanes over UDP. They share their room with those over TLS. */
   readonly udp: LaneRoom;
-  readonly tls: Pick<UdpOverTls, 'session' | 'openLaneEnd'>;
+  readonly tls: UdpOverTls;
   /** False if `disable_relay` excludes helpers. */
   readonly isAllowed: () => boolean;
   /** The local address of a port that this node lends; other addresses are returned unchanged. */
