@@ -10,5 +10,5 @@ export interface NodeParts {
 /** For parts that spread their work at random. */
 export interface RandomParts extends NodeParts {
   /** A number from 0 up to but not including 1. */
-  random(): number;
+  readonly random: () => number;
 }
