@@ -122,7 +122,7 @@ export class PeerTable implements Component {
       this.upgraded.notify(there.nodeKey);
     };
     this.#upgrades = upgrade === undefined ? null : new StreamUpgrades(upgrade, this.gate, { clock, log }, onReady);
-    if (this.#upgrades !== null) this.handle(KIND.near, this.#upgrades.answer);
+    if (this.#upgrades !== null) this.handle(KIND.lanTcp, this.#upgrades.answer);
     this.#dialers = [directly(endpoint, clock)];
     this.#context = {
       localKey: nodeKey,
@@ -423,7 +423,7 @@ class StreamUpgrades {
     return stream;
   }
 
-  /** Handles the streams of kind "near". */
+  /** Handles the streams of kind `lanTcp`. */
   readonly answer: StreamHandler = async (stream, session, signal) => {
     const request = await readFrame(stream, this.#upgrade.maxRequestBytes, signal);
     const answer = await this.#upgrade
@@ -445,7 +445,7 @@ class StreamUpgrades {
     using limit = awakeTimeout(this.#clock, REQUEST_TIMEOUT_MS);
     const stream = await openStreamWithin(session, limit.signal);
     try {
-      stream.end(Buffer.concat([Uint8Array.of(KIND.near), u16(body.length), body]));
+      stream.end(Buffer.concat([Uint8Array.of(KIND.lanTcp), u16(body.length), body]));
       const [status] = await readExactly(stream, 1, limit.signal);
       if (status === STATUS.ok) return await readExactly(stream, this.#upgrade.responseBytes, limit.signal);
       this.#log.debug({ node: session.nodeId }, 'the peer declines a faster transport');

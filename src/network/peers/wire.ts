@@ -14,7 +14,7 @@ export const KIND = {
   nodeRequest: 0x03,
   signal: 0x05,
   probe: 0x06,
-  near: 0x07,
+  lanTcp: 0x07,
   bulkLink: 0x08,
   lane: 0x09,
 } as const;

@@ -86,7 +86,7 @@ export interface LaneKeys {
 export function laneKeys(secret: Uint8Array, offered: boolean): LaneKeys {
   const keyOf = (direction: string): Uint8Array =>
     new Uint8Array(hkdfSync('sha256', secret, new Uint8Array(), `svcd bulk lane 1 ${direction}`, CIPHER_KEY_BYTES));
-  const [there, back] = [keyOf('from who offers'), keyOf('to who offers')];
+  const [there, back] = [keyOf('from the caller'), keyOf('to the caller')];
   return offered ? { seal: there, open: back } : { seal: back, open: there };
 }
 

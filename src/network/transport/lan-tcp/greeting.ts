@@ -89,8 +89,8 @@ export interface ConnectionSeals {
  */
 export function connectionSeals(secret: Uint8Array, salt: Uint8Array, role: 'connects' | 'accepts'): ConnectionSeals {
   const keyOf = (direction: string): Uint8Array =>
-    new Uint8Array(hkdfSync('sha256', secret, salt, `svcd near 1 ${direction}`, CIPHER_KEY_BYTES));
-  const [there, back] = [keyOf('from who connects'), keyOf('to who connects')];
+    new Uint8Array(hkdfSync('sha256', secret, salt, `svcd lan-tcp 1 ${direction}`, CIPHER_KEY_BYTES));
+  const [there, back] = [keyOf('from the opening node'), keyOf('to the opening node')];
   const [seal, open] = role === 'connects' ? [there, back] : [back, there];
   return { sealer: new RecordSealer(seal), opener: new RecordOpener(open) };
 }
