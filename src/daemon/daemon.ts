@@ -38,7 +38,7 @@ export class Daemon {
   private constructor(
     life: Life,
     addresses: Bound,
-    { log, dataDir }: Pick<Foundation, 'log' | 'dataDir'>,
+    { log, dataDir }: Foundation,
     { tools, operations, hasAgents }: Pick<Daemon, 'tools' | 'operations' | 'hasAgents'>,
   ) {
     this.#life = life;

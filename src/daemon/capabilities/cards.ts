@@ -31,7 +31,7 @@ export function buildCards(
   { life, clock, log, store, seen, delegations }: Foundation,
   { resolver }: Network,
   { registry }: Agents,
-  { directory }: Pick<DirectoryParts, 'directory'>,
+  { directory }: DirectoryParts,
   { objects, remoteObjects }: Pick<ReturnType<typeof buildObjects>, 'objects' | 'remoteObjects'>,
 ) {
   const cardStore = new CardStore(store);

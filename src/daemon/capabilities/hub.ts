@@ -11,7 +11,7 @@ import { HubStore } from '../../foundation/store/hub.ts';
 import type { Capabilities } from '../capabilities.ts';
 import type { Foundation } from '../foundation.ts';
 
-type Parts = Pick<Capabilities, 'caller' | 'foundCaller' | 'remoteCards' | 'addressBook' | 'nodeEvents'>;
+type Parts = Capabilities;
 
 /** @param catalog finds agents on the network */
 export function buildHub(

@@ -57,7 +57,7 @@ export function buildJoining({ clock, config, node }: Foundation, n: Network) {
 export function buildGroups(
   { life, clock, log, store, delegations }: Foundation,
   { registry, onDeleted }: Agents,
-  { links, events, objects, notes, isKnown }: Shared & Pick<Messages, 'notes' | 'isKnown'>,
+  { links, events, objects, notes, isKnown }: Shared & Messages,
   { records }: Network,
 ): Groups {
   const groups = new Groups({

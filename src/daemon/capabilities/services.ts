@@ -38,7 +38,7 @@ import type { buildTraces } from './traces.ts';
 
 export function buildPush(
   { life, clock, log, store, secrets, meta }: Foundation,
-  { interfaces, records: network }: Pick<Network, 'interfaces' | 'records'>,
+  { interfaces, records: network }: Network,
   { boundService, serviceSockets }: Agents,
   { access }: Access,
   links: AgentLinks,
@@ -149,7 +149,7 @@ export function buildTunnels(
   { boundService, onDeleted, serviceSockets }: Agents,
   { access, callers, keepChecked }: Access,
   links: AgentLinks,
-  { lanes }: Pick<Network, 'lanes'>,
+  { lanes }: Network,
   askOwner: AskOwner,
 ) {
   const log = parent.child('tunnels');
