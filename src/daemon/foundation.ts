@@ -126,6 +126,7 @@ export async function openFoundation(
   return {
     life,
     clock,
+    parts: { clock, log, random: Math.random },
     dataDir,
     keyDirectory,
     configuration,

@@ -1,5 +1,6 @@
 /** What almost every part of a node uses. */
 import type { Clock } from './clock.ts';
+import type { Aid } from './identity/aid.ts';
 import type { Log } from './log.ts';
 
 export interface NodeParts {
@@ -11,4 +12,13 @@ export interface NodeParts {
 export interface RandomParts extends NodeParts {
   /** A number from 0 up to but not including 1. */
   readonly random: () => number;
+}
+
+/** The agents that the owners of local agents know. */
+export interface KnownAgents {
+  /**
+   * True if the owner of a local agent knows `peer`: it is in the access list, has a label, or is a friend in chat. Known
+   * agents have priority over strangers.
+   */
+  readonly isKnown: (aid: Aid, peer: Aid) => boolean;
 }

@@ -10,7 +10,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import { newId } from '../../foundation/ids.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { Listeners } from '../../foundation/listeners.ts';
-import type { NodeParts } from '../../foundation/node-parts.ts';
+import type { KnownAgents, NodeParts } from '../../foundation/node-parts.ts';
 import { Quota, type QuotaHolder, type QuotaLimits, type QuotaShare } from '../../foundation/quota.ts';
 import { RateQuota, type RateQuotaLimits } from '../../foundation/rate-limit.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
@@ -78,14 +78,12 @@ export interface Permit {
 /** The text of a request. */
 type Wish = Omit<AccessAsk, 'waitS'>;
 
-interface AccessRequestsDependencies extends NodeParts {
+interface AccessRequestsDependencies extends NodeParts, KnownAgents {
   readonly store: AccessRequestStore;
   readonly lists: AccessLists;
   readonly access: AccessControl;
   readonly grants: Grants;
   readonly events: EventSink;
-  /** True if the owner knows a caller, for example from the address book. */
-  readonly isKnown: (called: Aid, caller: Aid) => boolean;
 }
 
 export class AccessRequests implements Component {

@@ -26,6 +26,7 @@ import {
   type CallerNotes,
   type LinkStream,
   type Links,
+  type Permissions,
 } from '../../network/links/types.ts';
 import { lingerThenDestroy } from '../../network/peers/wire.ts';
 import { CallerLimits, EventStreamLimits } from './caller-limits.ts';
@@ -56,7 +57,7 @@ const RESPONSE_COMPLETE = new Error('the response is complete');
 /** Listeners for one event on a stream that switched protocols. */
 const MAX_LISTENERS = 20;
 
-export interface CallServerDependencies extends NodeParts {
+export interface CallServerDependencies extends NodeParts, Permissions {
   readonly links: Links;
   /** The service bound to a local agent, or null. */
   serviceOf(aid: Aid): BoundService | null;
@@ -66,16 +67,12 @@ export interface CallServerDependencies extends NodeParts {
   readonly evidence: EvidenceCheck;
   /** Observes each new connection to a service. */
   readonly watch: (socket: Socket) => void;
-  /** Checks an open link again. @throws SvcError `access_denied`, `rate_limited` */
-  readonly authorize: (request: AccessRequest) => void | Promise<void>;
   /**
    * Checks a request as it begins, and returns its limits.
    * @param asked see `askedCall`; empty if the service could see another method or path
    * @throws SvcError as `authorize`
    */
   readonly enter: (request: AccessRequest, asked: () => string) => Promise<Admission>;
-  /** True if the owner of the called agent allowed the caller by name. */
-  readonly isNamed: (link: Pick<LinkStream, 'caller' | 'called'>) => boolean;
   /** Receives the callers that were served or refused. */
   readonly callers: CallerNotes;
   readonly traces: Traces;

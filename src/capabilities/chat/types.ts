@@ -4,12 +4,10 @@ import type { PairState } from '../../foundation/domain/chat.ts';
 import type { NetworkState } from '../../foundation/due-queue.ts';
 import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { RandomParts } from '../../foundation/node-parts.ts';
+import type { KnownAgents, RandomParts } from '../../foundation/node-parts.ts';
 import type { ChatStore, PairRow, ReadState } from '../../foundation/store/chat.ts';
 import type { ChatEntry, ChatFile, ChatLog } from '../../foundation/store/chat-log.ts';
-import type { Links, LocalIdentity } from '../../network/links/types.ts';
-
-export type { LocalIdentity } from '../../network/links/types.ts';
+import type { Links, LocalAgents } from '../../network/links/types.ts';
 
 type KnownObject = Pick<ChatFile, 'name' | 'size'> | null;
 
@@ -21,17 +19,13 @@ export interface ChatObjects {
   has(aid: Aid, objectId: string): KnownObject | Promise<KnownObject>;
 }
 
-export interface ChatDependencies extends RandomParts {
+export interface ChatDependencies extends RandomParts, KnownAgents, LocalAgents {
   readonly store: ChatStore;
   readonly entries: ChatLog;
   readonly links: Links;
   readonly objects: ChatObjects;
   readonly events: EventSink;
   readonly network: NetworkState;
-  /** The identity of a local agent, or null if it does not exist. Never the identity of the node. */
-  identity(aid: Aid): LocalIdentity | null;
-  /** Whether the owner of a local agent knows `peer`. Part of the requests is reserved for known peers. */
-  readonly isKnown: (aid: Aid, peer: Aid) => boolean;
 }
 
 /** The content of a new message: a text, a file, or both. */

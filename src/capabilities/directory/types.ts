@@ -7,7 +7,7 @@ import type { EndpointsPayload } from '../../foundation/records/payloads.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
 import type { PublicationStore } from '../../foundation/store/publications.ts';
-import type { LocalIdentity } from '../../network/links/types.ts';
+import type { LocalAgents } from '../../network/links/types.ts';
 import type { NodeAddresses } from '../../network/reachability/own-addresses.ts';
 import type { RecordNetwork } from '../../network/records/types.ts';
 
@@ -34,7 +34,7 @@ export interface DirectoryOptions {
   readonly nodeKey: Uint8Array;
 }
 
-export interface DirectoryDependencies extends RandomParts {
+export interface DirectoryDependencies extends RandomParts, LocalAgents {
   readonly network: Records;
   /** Why no node stored a publication that began then. See `OutageDiagnosis.explainFailure`. */
   why?(since: number): Promise<SvcError | null>;
@@ -43,8 +43,6 @@ export interface DirectoryDependencies extends RandomParts {
   readonly publications: PublicationStore;
   /** AIDs without a record in the network. */
   readonly newAids: NewAids;
-  /** The identity of an agent here or of the node; null if it is not here. */
-  identity(aid: Aid): LocalIdentity | null;
   /** The bound service of an agent, for endpoint records. Empty for none. */
   serviceOf(aid: Aid): string;
   /** True if an agent is published only on request. */

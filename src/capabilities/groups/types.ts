@@ -4,10 +4,10 @@ import type { NetworkState } from '../../foundation/due-queue.ts';
 import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
-import type { RandomParts } from '../../foundation/node-parts.ts';
+import type { KnownAgents, RandomParts } from '../../foundation/node-parts.ts';
 import type { EntryFilter, GroupEntryStore } from '../../foundation/store/group-entries.ts';
 import type { GroupStore } from '../../foundation/store/groups.ts';
-import type { Links, LocalIdentity } from '../../network/links/types.ts';
+import type { Links, LocalAgents } from '../../network/links/types.ts';
 import type { EntryContent } from './entry.ts';
 
 /** The parts of a note that invitations use. */
@@ -34,7 +34,7 @@ export interface GroupObjects {
   has(aid: Aid, objectId: string): boolean;
 }
 
-export interface GroupsDependencies extends RandomParts {
+export interface GroupsDependencies extends RandomParts, KnownAgents, LocalAgents {
   readonly groups: GroupStore;
   readonly entries: GroupEntryStore;
   readonly links: Links;
@@ -43,10 +43,6 @@ export interface GroupsDependencies extends RandomParts {
   readonly network?: NetworkState;
   readonly delegations: DelegationVerifier;
   readonly events: EventSink;
-  /** The identity of a local agent, or null if it does not exist. */
-  identity(aid: Aid): LocalIdentity | null;
-  /** Whether the owner of a local agent knows `peer`. Known agents have priority over strangers. */
-  readonly isKnown: (aid: Aid, peer: Aid) => boolean;
   /** How far this clock is ahead of the clocks of other nodes, milliseconds. 0 if unknown. */
   clockAheadMs?(): number;
 }

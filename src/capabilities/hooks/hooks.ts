@@ -37,7 +37,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
-import type { NodeParts } from '../../foundation/node-parts.ts';
+import type { KnownAgents, NodeParts } from '../../foundation/node-parts.ts';
 import { Quota, type QuotaHolder, type QuotaLimits, type QuotaShare, THIS_MACHINE } from '../../foundation/quota.ts';
 import { type Rate, RateQuota } from '../../foundation/rate-limit.ts';
 import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
@@ -101,7 +101,7 @@ export interface HookItems extends ArrivalDetails {
   acknowledge(aid: Aid, peer: Aid, ref: ItemRef): void;
 }
 
-export interface HooksDependencies extends NodeParts {
+export interface HooksDependencies extends NodeParts, KnownAgents {
   readonly store: HookStore;
   readonly items: HookItems;
   readonly events: EventSink;
@@ -109,7 +109,6 @@ export interface HooksDependencies extends NodeParts {
   readonly directory: string;
   /** Variables that every program gets. */
   readonly environment: () => Readonly<Record<string, string>>;
-  readonly isKnown: (aid: Aid, peer: Aid) => boolean;
   /** Starts a program. Default: `ProgramRun.start`. */
   readonly start?: typeof ProgramRun.start;
 }

@@ -45,11 +45,12 @@ import { type SignedRecord, signRecord } from '../../foundation/records/record.t
 import { MAX_NOTE_TTL_S, RECORD, REMOVAL_TOKEN_BYTES } from '../../foundation/records/types.ts';
 import type { QueuedNote } from '../../foundation/store/note-outbox.ts';
 import { noteSize } from '../../foundation/store/notes.ts';
+import type { LocalIdentity } from '../../network/links/types.ts';
 import type { NearbyNodes } from '../../network/records/types.ts';
 import { encodeLetter, type LetterContent, messageId, sealLetter } from './letter.ts';
 import type { NoteCopies } from './note-copies.ts';
 import type { NoteAnswer, NoteLinks, RecipientKeys } from './note-links.ts';
-import type { LocalIdentity, NotesDependencies } from './types.ts';
+import type { NotesDependencies } from './types.ts';
 
 /** Rate and burst of notes from one local agent. */
 const SENDS_PER_S = 20;

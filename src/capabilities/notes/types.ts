@@ -3,17 +3,15 @@ import type { NoteOutcome } from '../../foundation/domain/notes.ts';
 import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
-import type { RandomParts } from '../../foundation/node-parts.ts';
+import type { KnownAgents, RandomParts } from '../../foundation/node-parts.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
 import type { NoteCopyStore } from '../../foundation/store/note-copies.ts';
 import type { NoteOutboxStore } from '../../foundation/store/note-outbox.ts';
 import type { NoteStore } from '../../foundation/store/notes.ts';
-import type { Links, LocalIdentity } from '../../network/links/types.ts';
+import type { Links, LocalAgents } from '../../network/links/types.ts';
 import type { RecordNetwork } from '../../network/records/types.ts';
 import type { SecretVault } from './note-keys.ts';
-
-export type { LocalIdentity } from '../../network/links/types.ts';
 
 /** A published record. */
 export interface KeyPublication {
@@ -36,7 +34,7 @@ export interface AgentsPage {
   readonly next: string | null;
 }
 
-export interface NotesDependencies extends RandomParts {
+export interface NotesDependencies extends RandomParts, KnownAgents, LocalAgents {
   readonly store: NoteStore;
   readonly copies: NoteCopyStore;
   readonly outbox: NoteOutboxStore;
@@ -46,8 +44,6 @@ export interface NotesDependencies extends RandomParts {
   readonly directory: KeyDirectory;
   readonly delegations: DelegationVerifier;
   readonly events: EventSink;
-  /** The identity of a local agent, without the node's own; null for others. */
-  identity(aid: Aid): LocalIdentity | null;
   /** The local agents, in a stable order. */
   agents(cursor: string | undefined, limit: number): AgentsPage;
   /** True if the AID was created here a moment ago, so it has no notes yet. */
@@ -56,8 +52,6 @@ export interface NotesDependencies extends RandomParts {
   newestDelegation(aid: Aid): number;
   /** A valid record of an agent to which a link will be opened soon. It may not be the newest one. */
   approach?(record: SignedRecord): void;
-  /** The owner of a local agent knows a peer: it is in the access list, has a label, or is a friend in chat. */
-  isKnown(aid: Aid, peer: Aid): boolean;
   /** Usual time of an answer from the record network, milliseconds. */
   usualRttMs?(): number;
   /** Milliseconds that this clock is ahead of the clocks of other nodes; 0 if unknown. */

@@ -5,7 +5,7 @@ import { isRelayed } from '../../foundation/domain/tunnels.ts';
 import { type EventSink, STRANGERS } from '../../foundation/events.ts';
 import { type Aid, nativeAid } from '../../foundation/identity/aid.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
-import type { NodeParts } from '../../foundation/node-parts.ts';
+import type { KnownAgents, NodeParts } from '../../foundation/node-parts.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import type { AgentPair } from '../../network/links/proven.ts';
 import type { PathChange } from '../../network/peers/peer.ts';
@@ -19,12 +19,10 @@ export const PATH_EVENTS_PER_HOUR = 60;
 /** Tracked nodes, and agents with an event count. */
 const MAX_WATCHED_PATHS = 1024;
 
-interface PathEventsDependencies extends NodeParts {
+interface PathEventsDependencies extends NodeParts, KnownAgents {
   readonly pairsWith: (nodeKey: Uint8Array) => readonly AgentPair[];
   /** True for agents that are registered here. */
   readonly isAgent: (aid: Aid) => boolean;
-  /** True if the owner of an agent has given the peer a label or allowed it by name. */
-  readonly isKnown: (aid: Aid, peer: Aid) => boolean;
   readonly events: EventSink;
 }
 

@@ -8,7 +8,13 @@ import { memberOf } from '../../foundation/json.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { NodeParts } from '../../foundation/node-parts.ts';
 import type { AuditCaller, AuditStore } from '../../foundation/store/audit.ts';
-import { type AccessRequest, accessRequestOf, askAgain, type LinkStream } from '../../network/links/types.ts';
+import {
+  type AccessRequest,
+  accessRequestOf,
+  askAgain,
+  type LinkStream,
+  type Permissions,
+} from '../../network/links/types.ts';
 import { AdminSession, type RequestObserver } from './admin-session.ts';
 import { AuditTrail } from './audit-trail.ts';
 
@@ -18,17 +24,10 @@ export const MAX_SESSIONS = 128;
 
 const KEY = 'remote_admin';
 
-export interface RemoteAdminDependencies extends NodeParts {
+export interface RemoteAdminDependencies extends NodeParts, Permissions {
   /** Stores whether remote administration is on. */
   readonly memory: { get(key: string): unknown; set(key: string, value: { enabled: boolean }): void };
   readonly audit: AuditStore;
-  /**
-   * Checks the node's access list.
-   * @throws SvcError `access_denied`, `rate_limited`
-   */
-  authorize(request: AccessRequest): void | Promise<void>;
-  /** True if the owner named a caller in the node's access list. */
-  isNamed(request: Pick<AccessRequest, 'caller' | 'called'>): boolean;
   /** Serves the API on a stream, which never counts as local, and notifies the observer of each request. */
   serve(stream: Duplex, observer: RequestObserver): void;
 }

@@ -8,7 +8,7 @@ import type { QuotaHolder } from '../../foundation/quota.ts';
 import { faultOf, serviceFailure } from '../../foundation/service-failure.ts';
 import { resetSocket } from '../../foundation/sockets.ts';
 import { pairHolder } from '../../network/links/holder.ts';
-import type { AccessRequest, LinkStream } from '../../network/links/types.ts';
+import { type AccessRequest, accessRequestOf, type LinkStream, type Permissions } from '../../network/links/types.ts';
 import { RefusedStreams } from '../../network/peers/stream-dispatcher.ts';
 import { lingerThenDestroy } from '../../network/peers/wire.ts';
 import type { BulkStreams } from '../../network/transport/types.ts';
@@ -40,15 +40,10 @@ interface Reached {
   readonly used: () => void;
 }
 
-export interface TunnelInboundDependencies extends NodeParts {
+export interface TunnelInboundDependencies extends NodeParts, Permissions {
   readonly bulk: BulkStreams;
   /** The service of a local agent. Null if none is bound. */
   serviceOf(aid: Aid): Endpoint | null;
-  /**
-   * Checks again that a caller may use an agent, after its access list changed.
-   * @throws SvcError `access_denied`, `rate_limited`
-   */
-  authorize(link: LinkStream): void | Promise<void>;
   /**
    * Checks that a caller may begin a connection. Returns a function that begins it and returns another one for its end.
    * @throws SvcError as `authorize`
@@ -56,8 +51,6 @@ export interface TunnelInboundDependencies extends NodeParts {
   enter(link: LinkStream): Promise<() => () => void>;
   /** A caller begins a connection. */
   entered(link: LinkStream): void;
-  /** True if the owner of the called agent allowed the caller by name. */
-  isNamed(link: Pick<LinkStream, 'caller' | 'called'>): boolean;
   /** Connections of all callers to services. */
   maxConnections(): number;
   /** Connects to services only. A socket that is destroyed as it connects never reached one. */
@@ -118,7 +111,7 @@ export class TunnelInbound {
     for (const [link, joined] of this.#links) {
       if (link.called !== called) continue;
       try {
-        await this.#deps.authorize(link);
+        await this.#deps.authorize(accessRequestOf(link));
       } catch {
         cut(joined);
       }
@@ -223,7 +216,7 @@ export class TunnelInbound {
 
   async #refusal(link: LinkStream): Promise<SvcError | null> {
     try {
-      await this.#deps.authorize(link);
+      await this.#deps.authorize(accessRequestOf(link));
     } catch (error) {
       return failureOf(error);
     }

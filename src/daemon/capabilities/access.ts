@@ -16,6 +16,7 @@ import { AccessRepository } from '../../foundation/store/access.ts';
 import { AccessRequestStore } from '../../foundation/store/access-requests.ts';
 import { AuditStore } from '../../foundation/store/audit.ts';
 import type { AgentLinks } from '../../network/links/links.ts';
+import type { Permissions } from '../../network/links/types.ts';
 import type { ApiReference } from '../api.ts';
 import type { Foundation } from '../foundation.ts';
 import type { Agents } from './agents.ts';
@@ -23,7 +24,7 @@ import type { Agents } from './agents.ts';
 export type Access = ReturnType<typeof buildAccess>;
 
 export function buildAccess(
-  { life, clock, log, store, meta, rollback }: Foundation,
+  { life, clock, parts, store, meta, rollback }: Foundation,
   { registry, onDeleted }: Agents,
   api: ApiReference,
 ) {
@@ -44,13 +45,15 @@ export function buildAccess(
   const access = new AccessControl(accessLists, clock, derive, () => rollback.isRolledBack, grants);
   const callers = new Callers(clock, (called, caller) => access.isNamed(called, caller));
   onDeleted((aid) => callers.drop(aid));
-  const remoteAdmin = new RemoteAdmin({
-    memory: { get: (key) => meta.get(key), set: (key, value) => store.durableTransaction(() => meta.set(key, value)) },
-    audit: new AuditStore(store),
-    clock,
-    log,
+  const permissions: Permissions = {
     authorize: (request) => access.authorize(request),
     isNamed: ({ caller, called }) => access.isNamed(called, caller),
+  };
+  const remoteAdmin = new RemoteAdmin({
+    memory: { get: (key) => meta.get(key), set: (key, value) => store.durableTransaction(() => meta.set(key, value)) },
+    ...parts,
+    audit: new AuditStore(store),
+    ...permissions,
     serve: (stream, observer) => api.serveRemoteAdmin(stream, observer),
   });
   life.defer(() => remoteAdmin.stop());
@@ -62,6 +65,7 @@ export function buildAccess(
   return {
     accessLists,
     access,
+    permissions,
     callers,
     remoteAdmin,
     accessRequestStore,
@@ -78,7 +82,7 @@ export function buildAccess(
 
 /** Requests of callers that the access lists do not know. */
 export function buildAccessRequests(
-  { life, clock, log }: Foundation,
+  { life, parts }: Foundation,
   { onDeleted }: Agents,
   { access, accessLists, accessRequestStore, grants }: Access,
   links: AgentLinks,
@@ -90,13 +94,12 @@ export function buildAccessRequests(
     lists: accessLists,
     access,
     grants,
-    clock,
-    log,
+    ...parts,
     events,
     isKnown,
   });
   life.add('answering', accessRequests);
   onDeleted(() => accessRequests.forget());
-  life.defer(serveAsks(links, accessRequests, access, { clock, log }));
+  life.defer(serveAsks(links, accessRequests, access, parts));
   return { accessRequests };
 }

@@ -32,7 +32,7 @@ export function buildCards(
   { resolver }: Network,
   { registry }: Agents,
   { directory }: DirectoryParts,
-  { objects, remoteObjects }: Pick<ReturnType<typeof buildObjects>, 'objects' | 'remoteObjects'>,
+  { objects, remoteObjects }: ReturnType<typeof buildObjects>,
 ) {
   const cardStore = new CardStore(store);
   const cardAdmission = new CardAdmission({

@@ -11,12 +11,12 @@ import type { Agents } from './agents.ts';
 export type DirectoryParts = ReturnType<typeof buildDirectory>;
 
 export function buildDirectory(
-  { life, clock, log, store, node, configuration, seen }: Foundation,
+  { life, parts, store, node, configuration, seen }: Foundation,
   { records, resolver, outages, ownAddresses }: Network,
   { registry, identity }: Agents,
 ) {
   const publications = new PublicationStore(store);
-  const newAids = new NewAids(clock);
+  const newAids = new NewAids(parts.clock);
   const published = new Listeners<[SignedRecord]>();
   const directory = new Directory(
     { nodeAid: node.aid, nodeKey: node.key.publicKey },
@@ -26,8 +26,7 @@ export function buildDirectory(
       cutOff: () => outages.cutOff(),
       publications,
       newAids,
-      clock,
-      log,
+      ...parts,
       identity,
       isHeld: (aid) => registry.isHeld(aid),
       serviceOf: (aid) => registry.service(aid),
@@ -35,7 +34,6 @@ export function buildDirectory(
       onAddresses: (handler) => ownAddresses.onChange(handler),
       autoPublish: () => configuration.current.auto_publish,
       noteDelegation: (aid, issuedAt) => seen.note(aid, issuedAt),
-      random: Math.random,
       onPublished: (record) => published.notify(record),
     },
   );
@@ -44,7 +42,9 @@ export function buildDirectory(
   registry.onChange((change) => {
     directory
       .agentChanged(change)
-      .catch((error: unknown) => log.warn({ aid: change.aid, err: error }, 'cannot publish a change of an agent'));
+      .catch((error: unknown) =>
+        parts.log.warn({ aid: change.aid, err: error }, 'cannot publish a change of an agent'),
+      );
   });
   life.defer(
     configuration.onChange((changed) => {

@@ -25,9 +25,9 @@ import type { Messages, Shared } from './messages.ts';
 // Objects: files that local agents offer, and files that they fetch.
 
 export function buildObjects(
-  { life, clock, log, store, config, configuration, dataDir, keyDirectory }: Foundation,
+  { life, clock, log, parts, store, config, configuration, dataDir, keyDirectory }: Foundation,
   { onDeleted }: Agents,
-  { access, callers, keepChecked }: Access,
+  { permissions, callers, keepChecked }: Access,
   { offered, offerStore, authorizeObject }: Offered,
   links: AgentLinks,
 ) {
@@ -44,11 +44,10 @@ export function buildObjects(
     links,
     objects,
     offered: offeredFiles,
-    clock,
-    log,
+    ...parts,
     callers,
     authorize: authorizeObject,
-    isNamed: ({ caller, called }) => access.isNamed(called, caller),
+    isNamed: permissions.isNamed,
     reading: (request, id) => offered.reading(request, id),
   });
   life.add('answering', objectServer);
@@ -94,9 +93,9 @@ interface Parts extends Pick<Shared, 'events'>, Messages {
   readonly addressBook: { get(): { readonly aliases: Readonly<Record<string, string>> } };
 }
 
-export function buildFileOffers({ life, clock, log }: Foundation, { registry }: Agents, parts: Parts) {
-  const { access, offered, notes, chat, events, objects, offeredFiles, objectServer, addressBook } = parts;
-  const { objectGetter, remoteObjects } = parts;
+export function buildFileOffers({ life, parts }: Foundation, { registry }: Agents, others: Parts) {
+  const { access, offered, notes, chat, events, objects, offeredFiles, objectServer, addressBook } = others;
+  const { objectGetter, remoteObjects, network } = others;
   const fileOffers = new FileOffers({
     store: offered.offerStore,
     offered: offered.offered,
@@ -104,10 +103,8 @@ export function buildFileOffers({ life, clock, log }: Foundation, { registry }: 
     objects,
     files: offeredFiles,
     events,
-    network: parts.network,
-    clock,
-    log,
-    random: Math.random,
+    network,
+    ...parts,
     isHere: (aid) => registry.identity(aid) !== null,
     isBlocked: (aid: Aid, peer: Aid) => access.access.isDenied(aid, peer) || chat.isBlocked(aid, peer),
     isKnown: (aid: Aid, peer: Aid) => access.access.isNamed(aid, peer) || peer in addressBook.get().aliases,

@@ -11,12 +11,10 @@ import { HubStore } from '../../foundation/store/hub.ts';
 import type { Capabilities } from '../capabilities.ts';
 import type { Foundation } from '../foundation.ts';
 
-type Parts = Capabilities;
-
 /** @param catalog finds agents on the network */
 export function buildHub(
   { life, clock, log, store }: Foundation,
-  { caller, foundCaller, remoteCards, addressBook, nodeEvents }: Parts,
+  { caller, foundCaller, remoteCards, addressBook, nodeEvents }: Capabilities,
   catalog: Catalog,
 ): Hub {
   const limits = { maxBytes: MAX_HUB_ANSWER_BYTES, maxValues: MAX_HUB_ANSWER_VALUES };

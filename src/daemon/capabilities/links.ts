@@ -7,18 +7,17 @@ import type { Agents } from './agents.ts';
 import type { Offered } from './files.ts';
 
 export function buildLinks(
-  { clock, log, seen, delegations }: Foundation,
+  { parts, seen, delegations }: Foundation,
   { pool, lanes, resolver, outages }: Network,
   { identity }: Agents,
-  { access, callers, remoteAdmin }: Access,
+  { access, permissions, callers, remoteAdmin }: Access,
   { authorizeObject }: Offered,
 ): AgentLinks {
   const links = new AgentLinks({
     pool,
     bulk: lanes,
     verifier: delegations,
-    clock,
-    log,
+    ...parts,
     identity,
     why: (since) => outages.explainDial(since),
     locate: (aid, options) => resolver.locate(aid, options),
@@ -28,7 +27,7 @@ export function buildLinks(
         : callers.authorize(request, (asked) =>
             asked.purpose === 'object' ? authorizeObject(asked, null) : access.authorize(asked),
           ),
-    isNamed: ({ caller, called }) => access.isNamed(called, caller),
+    isNamed: permissions.isNamed,
     isAdmitted: (names) => access.isAdmitted(names),
     noteDelegation: (aid, issuedAt, source) => seen.note(aid, issuedAt, source),
     newestDelegation: (aid) => seen.newest(aid),

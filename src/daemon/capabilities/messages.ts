@@ -55,7 +55,7 @@ export function buildJoining({ clock, config, node }: Foundation, n: Network) {
 // Groups, with invitations sent as notes.
 
 export function buildGroups(
-  { life, clock, log, store, delegations }: Foundation,
+  { life, parts, store, delegations }: Foundation,
   { registry, onDeleted }: Agents,
   { links, events, objects, notes, isKnown }: Shared & Messages,
   { records }: Network,
@@ -69,10 +69,8 @@ export function buildGroups(
     network: records,
     delegations,
     events,
-    clock,
-    log,
+    ...parts,
     identity: (aid) => registry.identity(aid),
-    random: Math.random,
     isKnown,
     clockAheadMs: () => records.clockAheadMs(),
   });
@@ -96,7 +94,7 @@ interface Parts extends Shared {
 export type Messages = ReturnType<typeof buildMessages>;
 
 export function buildMessages(
-  { life, clock, log, store, keys, seen, delegations }: Foundation,
+  { life, parts, store, keys, seen, delegations }: Foundation,
   { records, resolver }: Network,
   { registry }: Agents,
   { directory, publications, newAids, published }: DirectoryParts,
@@ -107,7 +105,8 @@ export function buildMessages(
     access.access.isNamed(aid, peer) ||
     chatStore.pair(aid, peer)?.state === 'friends' ||
     peer in addressBook.get().aliases;
-  const common = { links, events, network: records, clock, log, random: Math.random };
+  const identity = (aid: Aid) => registry.identity(aid);
+  const common = { ...parts, links, events, network: records, identity, isKnown };
   const notes = new Notes({
     ...common,
     store: new NoteStore(store),
@@ -119,7 +118,6 @@ export function buildMessages(
       publishRecord: (aid, type, payload, ttl) => directory.publishRecord(aid, type, payload, ttl),
     },
     delegations,
-    identity: (aid) => registry.identity(aid),
     agents: (cursor, limit) => {
       const page = registry.list(limit, cursor);
       return { aids: page.agents.map((agent) => agent.aid), next: page.nextCursor };
@@ -130,7 +128,6 @@ export function buildMessages(
       resolver.learn(record);
       detach(links.approach(record.aid));
     },
-    isKnown,
     usualRttMs: () => records.usualRttMs(),
     clockAheadMs: () => records.clockAheadMs(),
   });
@@ -141,13 +138,11 @@ export function buildMessages(
   const chat = new Chat({
     ...common,
     store: chatStore,
-    isKnown,
     entries: new ChatLog(store),
     objects: {
       put: (aid, path) => objects.put(aid, { path }),
       has: (aid, objectId) => objects.stat(aid, objectId),
     },
-    identity: (aid) => registry.identity(aid),
   });
   life.add('acting', chat);
   registry.onChange((change) => {

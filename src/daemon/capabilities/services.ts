@@ -37,24 +37,21 @@ import type { buildTraces } from './traces.ts';
 // Push notifications: webhooks of local programs, and webhook URLs for remote agents.
 
 export function buildPush(
-  { life, clock, log, store, secrets, meta }: Foundation,
+  { life, clock, log, parts, store, secrets, meta }: Foundation,
   { interfaces, records: network }: Network,
   { boundService, serviceSockets }: Agents,
   { access }: Access,
   links: AgentLinks,
 ) {
-  const random = Math.random;
   const webhookUrls = new WebhookUrls({
     store: new WebhookUrlStore(store, secrets),
     links,
     memory: meta,
     serve: webhookUrlServers({ log: log.child('webhook-urls') }),
     network,
-    clock,
-    log,
+    ...parts,
     secrets,
     randomBytes,
-    random,
     newId,
     decide: (called, caller) => access.decide(called, caller),
     isNamed: (called, caller) => access.isNamed(called, caller),
@@ -76,10 +73,8 @@ export function buildPush(
       (ip, port) => isLoopbackHost(ip) && ownPorts.some((ports) => ports().includes(port)),
     ),
     network,
-    clock,
-    log,
+    ...parts,
     randomBytes,
-    random,
     isDenied: (localAid, remoteAid) => access.isDenied(localAid, remoteAid),
   });
   life.add('acting', webhookUrls);
@@ -101,10 +96,10 @@ const LOCAL_ADDRESS_ASK = {
 export function buildOrigins(
   { life, clock, log: parent, store, secrets }: Foundation,
   { onDeleted }: Agents,
-  { caller }: Pick<ReturnType<typeof buildCalls>, 'caller'>,
-  { tunnels }: Pick<ReturnType<typeof buildTunnels>, 'tunnels'>,
-  { cardAdmission, remoteCards }: Pick<ReturnType<typeof buildCards>, 'cardAdmission' | 'remoteCards'>,
-  { webhooks, ownPorts }: Pick<ReturnType<typeof buildPush>, 'webhooks' | 'ownPorts'>,
+  { caller }: ReturnType<typeof buildCalls>,
+  { tunnels }: ReturnType<typeof buildTunnels>,
+  { cardAdmission, remoteCards }: ReturnType<typeof buildCards>,
+  { webhooks, ownPorts }: ReturnType<typeof buildPush>,
   askOwner: AskOwner,
 ) {
   const log = parent.child('origins');
@@ -147,7 +142,7 @@ export function buildOrigins(
 export function buildTunnels(
   { life, clock, log: parent, store, secrets }: Foundation,
   { boundService, onDeleted, serviceSockets }: Agents,
-  { access, callers, keepChecked }: Access,
+  { access, permissions, callers, keepChecked }: Access,
   links: AgentLinks,
   { lanes }: Network,
   askOwner: AskOwner,
@@ -164,9 +159,8 @@ export function buildTunnels(
       return service === null ? null : { ...(service.tunnels ?? service), takesTunnels: service.tunnels !== null };
     },
     connect: serviceSockets.connect,
-    isNamed: ({ caller, called }) => access.isNamed(called, caller),
+    ...permissions,
     maxConnections: () => maxConnections,
-    authorize: (link) => access.authorize(accessRequestOf(link)),
     enter: async (link) => (await access.enter(accessRequestOf(link))).begin ?? (() => () => {}),
     entered: (link) => callers.entered(accessRequestOf(link)),
   });
@@ -206,7 +200,7 @@ export function buildCalls(
   { access, callers, keepChecked }: Access,
   links: AgentLinks,
   askOwner: AskOwner,
-  { traces }: Pick<ReturnType<typeof buildTraces>, 'traces'>,
+  { traces }: ReturnType<typeof buildTraces>,
 ) {
   const keys = new LruCache<Aid, Uint8Array>({ maxEntries: MAX_KEYS });
   const keyOf = (aid: Aid): Uint8Array => {

@@ -79,6 +79,12 @@ export interface LocalIdentity {
   sign(message: Uint8Array): Uint8Array;
 }
 
+/** The identities of this daemon. */
+export interface LocalAgents {
+  /** The identity of a local agent; null if it is not here. Links and the directory also have the identity of the node. */
+  readonly identity: (aid: Aid) => LocalIdentity | null;
+}
+
 /** The node of an agent, from a verified endpoint record. */
 export interface AgentLocation extends NodePlace {
   readonly aid: Aid;
@@ -95,9 +101,7 @@ export interface LocateOptions {
 /** Caller, called agent and purpose of a requested link. */
 export type LinkAsk = Pick<LinkNames, 'caller' | 'called' | 'purpose'>;
 
-export interface LinksDependencies {
-  /** The identity of an agent or of the node on this daemon, or null. */
-  identity(aid: Aid): LocalIdentity | null;
+export interface LinksDependencies extends LocalAgents {
   /**
    * Finds the node of a remote agent. `fresh` ignores all caches, after a failed dial of a cached place. `onLikely` may
    * receive a verified place before the search for newer ones is complete.
@@ -129,6 +133,14 @@ export interface LinksDependencies {
 export interface AccessRequest extends LinkNames {
   /** The source for limits on the caller's node, as in `Path`; null on the same daemon. */
   readonly source: string | null;
+}
+
+/** The access lists of local agents. */
+export interface Permissions {
+  /** Checks a link, or an open one again. @throws SvcError `access_denied`, `rate_limited` */
+  readonly authorize: (request: AccessRequest) => void | Promise<void>;
+  /** True if the owner of the called agent named the caller by its AID. The caller's node then has priority over strangers. */
+  readonly isNamed: (names: Pick<LinkNames, 'caller' | 'called'>) => boolean;
 }
 
 export interface OpenOptions {
