@@ -195,9 +195,9 @@ export function buildTunnels(
 const MAX_KEYS = 1024;
 
 export function buildCalls(
-  { life, clock, log, node, seen, delegations }: Foundation,
+  { life, clock, parts, node, seen, delegations }: Foundation,
   { registry, evidence, boundService, onDeleted, serviceSockets }: Agents,
-  { access, callers, keepChecked }: Access,
+  { access, permissions, callers, keepChecked }: Access,
   links: AgentLinks,
   askOwner: AskOwner,
   { traces }: ReturnType<typeof buildTraces>,
@@ -209,17 +209,15 @@ export function buildCalls(
     return key;
   };
   const callServer = new CallServer({
+    ...parts,
     links,
-    clock,
-    log,
     callers,
     traces,
     callerKey: keyOf,
     evidence: new EvidenceCheck(clock, delegations, (aid) => seen.newest(aid)),
     watch: (socket) => serviceSockets.watch(socket),
-    authorize: (request) => access.authorize(request),
+    ...permissions,
     enter: (request, asked) => access.enter(request, asked),
-    isNamed: ({ caller, called }) => access.isNamed(called, caller),
     serviceOf: (aid) => {
       const service = boundService(aid);
       return service === null ? null : { ...service, scheme: service.scheme === 'https' ? 'https' : 'http' };
