@@ -85,7 +85,7 @@ const Page = Type.Object({
   unread_count: Seq,
 });
 
-const AfterSeq = Type.Optional(Type.Integer({ minimum: 0, default: 0, description: 'Only entries after this one.' }));
+const AfterSeq = Type.Optional(Type.Integer({ minimum: 0, default: 0, description: 'Start after this entry.' }));
 const Limit = Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_ENTRIES_PAGE, default: MAX_ENTRIES_PAGE }));
 
 export const groupOperations = declare(COMMON, {
@@ -252,7 +252,9 @@ export const groupOperations = declare(COMMON, {
       ),
       ref: Type.Optional(Type.String({ maxLength: MAX_REF_CHARS })),
       reply_to: Type.Optional(EntryId),
-      to: Type.Optional(Type.Array(AidText, { minItems: 1, maxItems: MAX_MENTIONS, description: 'Mentioned agents.' })),
+      to: Type.Optional(
+        Type.Array(AidText, { minItems: 1, maxItems: MAX_MENTIONS, description: 'Agents to mention.' }),
+      ),
     }),
     output: Written,
     errors: [

@@ -151,8 +151,15 @@ export const hookOperations = declare(
       route: 'GET /hooks/{id}/deliveries',
       params: HookParams,
       query: closed({
-        state: Type.Optional(oneOf([...DELIVERY_STATES])),
-        limit: Type.Optional(Type.Integer({ minimum: 1, maximum: DELIVERIES_PAGE, default: DELIVERIES_PAGE_DEFAULT })),
+        state: Type.Optional(oneOf([...DELIVERY_STATES], { description: 'Only this state.' })),
+        limit: Type.Optional(
+          Type.Integer({
+            minimum: 1,
+            maximum: DELIVERIES_PAGE,
+            default: DELIVERIES_PAGE_DEFAULT,
+            description: 'Maximum number of deliveries.',
+          }),
+        ),
         before: Type.Optional(Type.Integer({ minimum: 1, description: 'Only deliveries with smaller IDs.' })),
       }),
       output: Type.Object({ deliveries: Type.Array(Delivery), has_more: Type.Boolean() }),

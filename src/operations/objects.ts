@@ -38,8 +38,17 @@ export const objectOperations = declare(COMMON, {
     summary: 'Lists the objects of an agent and the used part of its quota.',
     route: 'GET /agents/{aid}/cas',
     query: closed({
-      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_OBJECTS_PAGE, default: OBJECTS_PAGE_DEFAULT })),
-      cursor: Type.Optional(ObjectId),
+      limit: Type.Optional(
+        Type.Integer({
+          minimum: 1,
+          maximum: MAX_OBJECTS_PAGE,
+          default: OBJECTS_PAGE_DEFAULT,
+          description: 'Maximum number of objects.',
+        }),
+      ),
+      cursor: Type.Optional(
+        Type.String({ pattern: SHA256_PATTERN, description: '`next_cursor` of the previous page.' }),
+      ),
     }),
     output: Type.Object({
       objects: Type.Array(

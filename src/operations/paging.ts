@@ -8,7 +8,9 @@ const MAX_LISTED = 1000;
 const MAX_CURSOR_CHARS = 512;
 
 export const PageQuery = closed({
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_LISTED, description: 'Default: all entries.' })),
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: MAX_LISTED, description: 'Maximum number of items. Default: all.' }),
+  ),
   cursor: Type.Optional(
     Type.String({ maxLength: MAX_CURSOR_CHARS, description: '`next_cursor` of the previous page.' }),
   ),

@@ -47,7 +47,7 @@ export const AskMembers = {
   note: Type.Optional(
     Type.String({
       maxLength: MAX_ACCESS_NOTE_BYTES,
-      description: 'A text to the owner of the remote agent, if it must allow the caller first.',
+      description: 'A note to the owner of the agent, if it must allow you first.',
     }),
   ),
   wait_s: Type.Optional(
@@ -55,7 +55,7 @@ export const AskMembers = {
       minimum: 0,
       maximum: MAX_DECISION_WAIT_S,
       default: 0,
-      description: 'How long to wait for the decision of the owner.',
+      description: `Wait for the decision of the owner, at most ${MAX_DECISION_WAIT_S}.`,
     }),
   ),
 };

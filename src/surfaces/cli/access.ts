@@ -1,30 +1,13 @@
 /** Access lists in commands: options that grant access, and how lists are shown. */
-import { InvalidArgumentError } from 'commander';
 import { relativeTime } from '../../foundation/display-text.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { AnswerOf } from './client.ts';
 import type { Confirmation } from './command-group.ts';
 import type { CliContext } from './context.ts';
-import type { ParsedOptions, ValueOption } from './options.ts';
+import { expiry, type ParsedOptions } from './options.ts';
 import { formatTable, type WrappedText } from './text.ts';
 
 // Options of the commands that grant access.
-
-const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-/** Converts `30m`, `12h`, `7d` or a date to ISO 8601. */
-function parseExpiry(text: string): string {
-  const [, count, unit] = /^(\d{1,6})([mhd])$/.exec(text) ?? [];
-  const at = unit === undefined ? Date.parse(text) : Date.now() + Number(count) * (UNIT_MS[unit] ?? 0);
-  const time = new Date(at);
-  if (Number.isNaN(time.getTime())) throw new InvalidArgumentError('Use 30m, 12h, 7d, or a date such as 2030-01-31.');
-  return time.toISOString();
-}
-
-/** An expiry time. The command receives it in ISO 8601. */
-export function expiry(about: string): ValueOption<string | undefined> {
-  return { about, read: parseExpiry };
-}
 
 export const ALLOW = {
   '--secret [secret]': 'allow callers that present this secret; prompts if no value follows',

@@ -19,160 +19,54 @@ const CALLS = 'Calls and tunnels:';
 const MESSAGES = 'Messages, events and files:';
 const DAEMON = 'Running the daemon:';
 
+type Add = (svc: CommandGroup, version: string) => void;
+
+function part(heading: string, names: string, load: () => Promise<Add>): Part {
+  return { heading, names: names.split(' '), add: async (svc, { version }) => (await load())(svc, version) };
+}
+
 /** All commands except `completion` and `help`. */
 export const COMMAND_FILES: readonly Part[] = [
-  {
-    heading: NODE,
-    names: ['status', 'version'],
-    add: async (svc, { version }) => (await import('./commands/node.ts')).nodeCommands(svc, version),
-  },
-  { heading: NODE, names: ['panel'], add: async (svc) => (await import('./commands/panel.ts')).panelCommands(svc) },
-  {
-    heading: NODE,
-    names: ['invite', 'join', 'contacts'],
-    add: async (svc) => (await import('./commands/joining.ts')).joiningCommands(svc),
-  },
-  {
-    heading: NODE,
-    names: ['doctor'],
-    add: async (svc, { version }) => (await import('./commands/doctor.ts')).doctorCommand(svc, version),
-  },
-  {
-    heading: NODE,
-    names: ['links', 'peers', 'traffic', 'netcheck', 'ping'],
-    add: async (svc) => (await import('./commands/reach.ts')).reachCommands(svc),
-  },
-  {
-    heading: NODE,
-    names: ['trace'],
-    add: async (svc) => (await import('./commands/traces.ts')).traceCommands(svc),
-  },
-  {
-    heading: AGENTS,
-    names: ['register', 'identity'],
-    add: async (svc) => (await import('./commands/identity.ts')).identityCommands(svc),
-  },
-  {
-    heading: AGENTS,
-    names: ['wallet'],
-    add: async (svc) => (await import('./commands/wallets.ts')).walletCommands(svc),
-  },
-  {
-    heading: AGENTS,
-    names: ['agents'],
-    add: async (svc) => (await import('./commands/agents.ts')).agentCommands(svc),
-  },
-  {
-    heading: AGENTS,
-    names: ['callers'],
-    add: async (svc) => (await import('./commands/callers.ts')).callerCommands(svc),
-  },
-  {
-    heading: AGENTS,
-    names: ['access'],
-    add: async (svc) => (await import('./commands/callers.ts')).accessCommands(svc),
-  },
-  {
-    heading: AGENTS,
-    names: ['use', 'whoami'],
-    add: async (svc) => (await import('./commands/use.ts')).useCommands(svc),
-  },
-  {
-    heading: FINDING,
-    names: ['serve'],
-    add: async (svc) => (await import('./commands/serve.ts')).serveCommand(svc),
-  },
-  {
-    heading: FINDING,
-    names: ['publish'],
-    add: async (svc) => (await import('./commands/publish.ts')).publishCommand(svc),
-  },
-  { heading: FINDING, names: ['card'], add: async (svc) => (await import('./commands/cards.ts')).cardCommands(svc) },
-  {
-    heading: FINDING,
-    names: ['unpublish', 'search', 'resolve', 'info', 'did', 'did-document'],
-    add: async (svc) => (await import('./commands/directory.ts')).directoryCommands(svc),
-  },
-  {
-    heading: CALLS,
-    names: ['get', 'post', 'inbound'],
-    add: async (svc) => (await import('./commands/calls.ts')).callCommands(svc),
-  },
-  {
-    heading: CALLS,
-    names: ['evidence'],
-    add: async (svc) => (await import('./commands/evidence.ts')).evidenceCommands(svc),
-  },
-  {
-    heading: CALLS,
-    names: ['connect', 'tunnel'],
-    add: async (svc) => (await import('./commands/tunnels.ts')).tunnelCommands(svc),
-  },
-  {
-    heading: CALLS,
-    names: ['origin'],
-    add: async (svc) => (await import('./commands/origins.ts')).originCommands(svc),
-  },
-  {
-    heading: CALLS,
-    names: ['push'],
-    add: async (svc) => (await import('./commands/push.ts')).pushCommands(svc),
-  },
-  {
-    heading: CALLS,
-    names: ['open', 'ssh', 'nc'],
-    add: async (svc) => (await import('./commands/connect.ts')).connectCommands(svc),
-  },
-  { heading: CALLS, names: ['mcp'], add: async (svc) => (await import('./commands/mcp.ts')).mcpCommands(svc) },
-  {
-    heading: MESSAGES,
-    names: ['events'],
-    add: async (svc) => (await import('./commands/events.ts')).eventCommands(svc),
-  },
-  { heading: MESSAGES, names: ['note'], add: async (svc) => (await import('./commands/notes.ts')).noteCommands(svc) },
-  { heading: MESSAGES, names: ['chat'], add: async (svc) => (await import('./commands/chat.ts')).chatCommands(svc) },
-  {
-    heading: MESSAGES,
-    names: ['group'],
-    add: async (svc) => (await import('./commands/groups.ts')).groupCommands(svc),
-  },
-  {
-    heading: MESSAGES,
-    names: ['send', 'receive', 'files'],
-    add: async (svc) => (await import('./commands/files.ts')).fileCommands(svc),
-  },
-  {
-    heading: MESSAGES,
-    names: ['object'],
-    add: async (svc) => (await import('./commands/objects.ts')).objectCommands(svc),
-  },
-  {
-    heading: MESSAGES,
-    names: ['on', 'hooks'],
-    add: async (svc) => (await import('./commands/hooks.ts')).hookCommands(svc),
-  },
-  { heading: DAEMON, names: ['admin'], add: async (svc) => (await import('./commands/admin.ts')).adminCommands(svc) },
-  { heading: DAEMON, names: ['alias'], add: async (svc) => (await import('./commands/alias.ts')).aliasCommands(svc) },
-  {
-    heading: DAEMON,
-    names: ['backup', 'restore'],
-    add: async (svc, { version }) => (await import('./commands/backup.ts')).backupCommands(svc, version),
-  },
-  {
-    heading: DAEMON,
-    names: ['config'],
-    add: async (svc) => (await import('./commands/config.ts')).configCommands(svc),
-  },
-  {
-    heading: DAEMON,
-    names: ['logs', 'stop', 'restart'],
-    add: async (svc) => (await import('./commands/process.ts')).processCommands(svc),
-  },
-  {
-    heading: DAEMON,
-    names: ['update'],
-    add: async (svc) => (await import('./commands/update.ts')).updateCommands(svc),
-  },
+  part(NODE, 'status version', async () => (await import('./commands/node.ts')).nodeCommands),
+  part(NODE, 'panel', async () => (await import('./commands/panel.ts')).panelCommands),
+  part(NODE, 'invite join contacts', async () => (await import('./commands/joining.ts')).joiningCommands),
+  part(NODE, 'doctor', async () => (await import('./commands/doctor.ts')).doctorCommand),
+  part(NODE, 'links peers traffic netcheck ping', async () => (await import('./commands/reach.ts')).reachCommands),
+  part(NODE, 'trace', async () => (await import('./commands/traces.ts')).traceCommands),
+  part(AGENTS, 'register identity', async () => (await import('./commands/identity.ts')).identityCommands),
+  part(AGENTS, 'wallet', async () => (await import('./commands/wallets.ts')).walletCommands),
+  part(AGENTS, 'agents', async () => (await import('./commands/agents.ts')).agentCommands),
+  part(AGENTS, 'callers', async () => (await import('./commands/callers.ts')).callerCommands),
+  part(AGENTS, 'access', async () => (await import('./commands/callers.ts')).accessCommands),
+  part(AGENTS, 'use whoami', async () => (await import('./commands/use.ts')).useCommands),
+  part(FINDING, 'serve', async () => (await import('./commands/serve.ts')).serveCommand),
+  part(FINDING, 'publish', async () => (await import('./commands/publish.ts')).publishCommand),
+  part(FINDING, 'card', async () => (await import('./commands/cards.ts')).cardCommands),
+  part(
+    FINDING,
+    'unpublish search resolve info did did-document',
+    async () => (await import('./commands/directory.ts')).directoryCommands,
+  ),
+  part(CALLS, 'get post inbound', async () => (await import('./commands/calls.ts')).callCommands),
+  part(CALLS, 'evidence', async () => (await import('./commands/evidence.ts')).evidenceCommands),
+  part(CALLS, 'connect tunnel', async () => (await import('./commands/tunnels.ts')).tunnelCommands),
+  part(CALLS, 'origin', async () => (await import('./commands/origins.ts')).originCommands),
+  part(CALLS, 'push', async () => (await import('./commands/push.ts')).pushCommands),
+  part(CALLS, 'open ssh nc', async () => (await import('./commands/connect.ts')).connectCommands),
+  part(CALLS, 'mcp', async () => (await import('./commands/mcp.ts')).mcpCommands),
+  part(MESSAGES, 'events', async () => (await import('./commands/events.ts')).eventCommands),
+  part(MESSAGES, 'note', async () => (await import('./commands/notes.ts')).noteCommands),
+  part(MESSAGES, 'chat', async () => (await import('./commands/chat.ts')).chatCommands),
+  part(MESSAGES, 'group', async () => (await import('./commands/groups.ts')).groupCommands),
+  part(MESSAGES, 'send receive files', async () => (await import('./commands/files.ts')).fileCommands),
+  part(MESSAGES, 'object', async () => (await import('./commands/objects.ts')).objectCommands),
+  part(MESSAGES, 'on hooks', async () => (await import('./commands/hooks.ts')).hookCommands),
+  part(DAEMON, 'admin', async () => (await import('./commands/admin.ts')).adminCommands),
+  part(DAEMON, 'alias', async () => (await import('./commands/alias.ts')).aliasCommands),
+  part(DAEMON, 'backup restore', async () => (await import('./commands/backup.ts')).backupCommands),
+  part(DAEMON, 'config', async () => (await import('./commands/config.ts')).configCommands),
+  part(DAEMON, 'logs stop restart', async () => (await import('./commands/process.ts')).processCommands),
+  part(DAEMON, 'update', async () => (await import('./commands/update.ts')).updateCommands),
 ];
 
 /** Options without a value that often precede the command. */

@@ -7,11 +7,13 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { SvcError } from '../../foundation/errors.ts';
-import type { AnswerOf, Inputs, OperationName } from './client.ts';
+import type { Inputs, OperationName } from './client.ts';
 import type { CliContext, ContextOf } from './context.ts';
 import { promptYes } from './input.ts';
+import { type AnyCallSpec, type CallSpec, operationCommand } from './operation-command.ts';
 import {
   ACTING_AGENT,
+  actingArgument,
   acts,
   addOptions,
   type CommandOptions,
@@ -26,6 +28,7 @@ import { safeText } from './text.ts';
 
 /** Sample arguments by name. All others are AIDs. */
 const ARGUMENTS: Readonly<Record<string, string>> = {
+  delivery: '7',
   entry: '4be1…',
   group: '9f2c…',
   id: '3',
@@ -142,25 +145,13 @@ interface CommandSpec<T> {
 }
 
 interface Destructive<W> {
+  /** Parsed values that the command sets itself. */
+  readonly sets?: object;
   /**
    * The destructive effect. The user must confirm it first, with `-y` if there is no terminal.
    * @throws SvcError if there is nothing to destroy
    */
   confirmation?(typed: W, context: CliContext): Confirmation | Promise<Confirmation>;
-}
-
-interface InputBuilder<W, I> {
-  /** Builds the input of the operation. It may contain labels in place of AIDs. */
-  input(typed: W, context: CliContext): I | Promise<I>;
-}
-
-/** The parsed arguments need no conversion if they are the input. */
-type Input<W, I> = [W, keyof W] extends [I, keyof I] ? Partial<InputBuilder<W, I>> : InputBuilder<W, I>;
-
-interface OperationCall<N> {
-  readonly operation: N;
-  /** The agent must be registered here. If it is not, the error names the command that lists the agents. */
-  readonly own?: true;
 }
 
 /** A command that needs more than one call. */
@@ -187,9 +178,13 @@ export class CommandGroup<G = unknown> {
     this.#takes = takes;
   }
 
-  /** The same group, whose further commands act for a local agent. */
-  acting(): CommandGroup<typeof ACTING_AGENT> {
-    return new CommandGroup(this.#command, this.#contextOf, this.#path, ACTING_AGENT);
+  /**
+   * The same group, whose further commands act for a local agent.
+   * @param argument the usage of a first argument that also names it, with its description
+   */
+  acting(argument?: '<aid>' | '<agent>' | '<local>', about = 'the local agent'): CommandGroup<typeof ACTING_AGENT> {
+    const takes = argument === undefined ? ACTING_AGENT : { [argument]: { ...actingArgument(about), member: 'aid' } };
+    return new CommandGroup(this.#command, this.#contextOf, this.#path, takes);
   }
 
   /** Adds a command group. @param itself what it does without a subcommand; by default it shows its help */
@@ -213,37 +208,31 @@ export class CommandGroup<G = unknown> {
   }
 
   /**
-   * Adds a command that calls one operation.
-   * @param usage name and arguments, such as `send <group> [text]`
+   * Adds a command that calls one operation. Its arguments and options are members of the input of the operation.
+   * @param usage command word, arguments, then options, such as `read <group> --after <seq>`: see `operationWords`
    */
-  call<const U extends string, const T extends CommandOptions, N extends OperationName>(
-    usage: U,
-    about: string,
-    spec: CommandSpec<T> &
-      OperationCall<N> &
-      Destructive<ParsedOptions<U, G & T>> &
-      Input<ParsedOptions<U, G & T>, Inputs[N]> &
-      OutputFormats<AnswerOf<N>, ParsedOptions<U, G & T>>,
-  ): void;
-  call(
+  call<N extends OperationName>(
+    operation: N,
     usage: string,
     about: string,
-    spec: CommandSpec<CommandOptions> &
-      OperationCall<OperationName> &
-      Destructive<Values> &
-      Partial<InputBuilder<Values, Values>> &
-      OutputFormats<unknown, Values>,
+    spec: CallSpec<N> & CommandSpec<CommandOptions> & Destructive<Inputs[N]>,
+  ): void;
+  call(
+    operation: OperationName,
+    usage: string,
+    about: string,
+    spec: AnyCallSpec & CommandSpec<CommandOptions> & Destructive<Values>,
   ): void {
-    this.#add(usage, about, spec, async (context, typed) => {
-      const input = spec.input === undefined ? typed : await spec.input(typed, context);
-      const answer = context.progress(spec.progress, context.call(spec.operation, input));
+    const { name, command } = operationCommand(operation, usage, spec, acts(this.#takes));
+    this.#add(name, about, command, (context, typed) => {
+      const answer = context.progress(spec.progress, context.call(operation, typed));
       return spec.own === true ? context.withLocalAgentHint(answer) : answer;
     });
   }
 
   /**
    * Adds a command that needs more than one call.
-   * @param usage as for `call`
+   * @param usage name and arguments, such as `send <group> [text]`
    */
   run<const U extends string, const T extends CommandOptions, A>(
     usage: U,
@@ -294,7 +283,7 @@ export class CommandGroup<G = unknown> {
       // With --via it names the agent that sends the requests.
       if (as !== undefined && via === undefined && !acts(takes))
         throw new SvcError('invalid_request', { message: 'No agent acts in this command. Omit --as.' });
-      const { yes, ...rest } = await parseOptions(command, takes, context);
+      const { yes, ...rest } = { ...(await parseOptions(command, takes, context)), ...shown.sets };
       // `-y` agrees in advance.
       const loss = yes === true ? undefined : await shown.confirmation?.(rest, context);
       if (loss !== undefined) await confirmOrThrow(context, loss);

@@ -12,9 +12,8 @@ import { parsePrivateKey } from '../../foundation/identity/keys.ts';
 import { makeNativeIdentity, type NativeIdentity } from '../../foundation/identity/native-identity.ts';
 import { makeWalletIdentity } from '../../foundation/identity/wallet-identity.ts';
 import { generateWalletKey, parseWalletKey, type WalletScheme } from '../../foundation/identity/wallet-keys.ts';
-import { expiry } from './access.ts';
 import type { CliContext } from './context.ts';
-import type { ParsedOptions, ValueOption } from './options.ts';
+import { expiry, type ParsedOptions, type ValueOption } from './options.ts';
 
 // Reads private keys from a file, a prompt, a pipe, or the command line.
 

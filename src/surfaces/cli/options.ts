@@ -1,6 +1,5 @@
 /** Arguments and options of commands as data, and the types of their parsed values. */
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
-import { MAX_DECISION_WAIT_S } from '../../foundation/domain/access.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { CliContext } from './context.ts';
 
@@ -28,6 +27,8 @@ export interface ValueOption<T> {
    * - `named`: undefined
    */
   readonly acts?: 'required' | 'called' | 'named';
+  /** Its name in the input of the operation, if the word has another one. A `--no-` option negates it. */
+  readonly member?: string;
 }
 
 /** Options by their usage, such as `<aid>`, `[seq]` or `--limit <n>`: the help text, or a parser. */
@@ -37,17 +38,13 @@ type Snake<S extends string> = S extends `${infer A}-${infer B}` ? `${A}_${Snake
 type FirstWord<S extends string> = S extends `${infer A} ${string}` ? A : S;
 type Single<S extends string> = S extends `${infer A}...` ? A : S;
 
-/** Arguments named by ID, and their names in the API. */
-const IDS = { entry: 'entry_id', group: 'group_id', object: 'object_id' } as const;
-type IdOf<S> = S extends keyof typeof IDS ? (typeof IDS)[S] : S;
-
 /** `aid` from `<aid>`, `local_port` from `--local-port <port>`, `relay` from `--no-relay`: names as in the API. */
 type NameOf<F> = F extends `<${infer N}>` | `[${infer N}]`
-  ? IdOf<Snake<Single<N>>>
+  ? Snake<Single<N>>
   : F extends `--no-${infer N}`
     ? Snake<FirstWord<N>>
     : F extends `${string}--${infer N}`
-      ? IdOf<Snake<FirstWord<N>>>
+      ? Snake<FirstWord<N>>
       : never;
 
 /** The type of an argument without a parser. */
@@ -103,9 +100,6 @@ export function actingArgument(about: string): ValueOption<string> {
   return { about: `${about}; may be omitted, see --as`, acts: 'required' };
 }
 
-/** The first argument of commands on one local agent. */
-export const AGENT = { '<aid>': actingArgument('the local agent') } as const;
-
 /** The placeholder for an omitted acting agent in a command line. */
 export const OMITTED_AGENT = '';
 
@@ -138,6 +132,22 @@ export function repeatable(about: string): ValueOption<string[] | undefined> {
   return { about, read: (text, before) => [...(before ?? []), text] };
 }
 
+const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Converts `30m`, `12h`, `7d` or a date to ISO 8601. */
+function parseExpiry(text: string): string {
+  const [, count, unit] = /^(\d{1,6})([mhd])$/.exec(text) ?? [];
+  const at = unit === undefined ? Date.parse(text) : Date.now() + Number(count) * (UNIT_MS[unit] ?? 0);
+  const time = new Date(at);
+  if (Number.isNaN(time.getTime())) throw new InvalidArgumentError('Use 30m, 12h, 7d, or a date such as 2030-01-31.');
+  return time.toISOString();
+}
+
+/** An expiry time. The command receives it in ISO 8601. */
+export function expiry(about: string): ValueOption<string | undefined> {
+  return { about, read: parseExpiry };
+}
+
 /** Pagination of lists. */
 export const PAGE_OPTIONS = {
   '--limit <count>': integer('maximum number of items'),
@@ -163,17 +173,6 @@ export function required(about: string): ValueOption<string> {
 export function accessToken(about: string): ValueOption<string | undefined> {
   const variable = 'SVC_ACCESS_TOKEN';
   return { about: `${about} (${variable} keeps it out of the process list)`, variable };
-}
-
-/** How the owner of another agent is asked, if it must allow the caller. */
-export const ASK = {
-  '--note <text>': 'a note to the owner of the agent, if it must allow you first',
-  '--wait <seconds>': integer(`wait for the decision of the owner, at most ${MAX_DECISION_WAIT_S}`),
-} as const;
-
-/** The members of a request for `ASK`. */
-export function askInput({ note, wait }: ParsedOptions<'', typeof ASK>) {
-  return { ...(note === undefined ? {} : { note }), ...(wait === undefined ? {} : { wait_s: wait }) };
 }
 
 function toValueOption(option: string | ValueOption<unknown>): ValueOption<unknown> {
@@ -213,10 +212,9 @@ export function addOptions(command: Command, takes: CommandOptions): void {
   }
 }
 
-/** `local_port` from `local-port` and `localPort`, `group_id` from `group`. */
+/** `local_port` from `local-port` and `localPort`. */
 function memberName(name: string): string {
-  const snake = name.replaceAll(/[A-Z]/g, '-$&').replaceAll('-', '_').toLowerCase();
-  return Object.entries(IDS).find(([short]) => short === snake)?.[1] ?? snake;
+  return name.replaceAll(/[A-Z]/g, '-$&').replaceAll('-', '_').toLowerCase();
 }
 
 /**
@@ -224,22 +222,23 @@ function memberName(name: string): string {
  * @throws SvcError `local_aid_required`, `not_found`, `bad_aid` if the acting agent is not clear
  */
 export async function parseOptions(command: Command, takes: CommandOptions, context: CliContext) {
-  const words: readonly unknown[] = command.processedArgs;
-  const typed: Record<string, unknown> = {};
-  for (const [i, one] of command.registeredArguments.entries()) typed[memberName(one.name())] = words[i];
-  const own = new Set(
-    Object.keys(takes).map((flags) => (/^[<[]/.test(flags) ? '' : new Option(flags).attributeName())),
+  const words = new Map<string, unknown>(
+    command.registeredArguments.map((one, i) => [one.name(), command.processedArgs[i]]),
   );
-  for (const [name, value] of Object.entries<unknown>(command.opts()))
-    if (own.has(name)) typed[memberName(name)] = value;
-  const as = context.options.as;
+  const options = command.opts<Readonly<Record<string, unknown>>>();
+  const typed: Record<string, unknown> = {};
   for (const [flags, option] of Object.entries(takes)) {
-    const { variable, acts } = toValueOption(option);
-    if (variable === undefined && acts === undefined) continue;
-    const name = memberName(/^[<[]/.test(flags) ? flags.slice(1, -1) : new Option(flags).attributeName());
+    const { variable, acts, member } = toValueOption(option);
+    const isArgument = /^[<[]/.test(flags);
+    const word = isArgument ? (/[\w-]+/.exec(flags)?.[0] ?? '') : new Option(flags).attributeName();
+    const name = member ?? memberName(word);
+    const value = isArgument ? words.get(word) : options[word];
+    if (isArgument ? words.delete(word) : Object.hasOwn(options, word))
+      typed[name] = member !== undefined && flags.startsWith('--no-') ? value !== true : value;
     if (variable !== undefined) typed[name] ??= context.io.env[variable];
-    if (acts !== undefined) typed[name] = await actingAgent(context, acts, typed[name], as);
+    if (acts !== undefined) typed[name] = await actingAgent(context, acts, typed[name], context.options.as);
   }
+  for (const [word, value] of words) typed[memberName(word)] = value;
   return typed;
 }
 

@@ -119,7 +119,7 @@ export function safeJson(value: unknown, indent = 0): string {
 }
 
 /** The content of a cell. Null and undefined are empty. */
-type Cell = string | number | boolean | null | undefined;
+export type Cell = string | number | boolean | null | undefined;
 
 function padded(text: string, width: number): string {
   return text + ' '.repeat(Math.max(0, width - textWidth(text)));

@@ -9,15 +9,7 @@ import { Command } from 'commander';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { CommandGroup } from '../../../src/surfaces/cli/command-group.ts';
 import { CliContext, type GlobalOptions } from '../../../src/surfaces/cli/context.ts';
-import {
-  ACTING_AGENT,
-  accessToken,
-  choice,
-  integer,
-  repeatable,
-  required,
-  type ValueOption,
-} from '../../../src/surfaces/cli/options.ts';
+import { accessToken, integer, repeatable, required, type ValueOption } from '../../../src/surfaces/cli/options.ts';
 import { helpText } from '../../../tools/command-tree.ts';
 import { newIdentity } from '../../support/identities.ts';
 
@@ -41,6 +33,8 @@ interface World {
     terminal?: boolean,
   ) => Promise<{ out: string; err: string }>;
   readonly program: Command;
+  /** Standard error of the last command. */
+  readonly stderr: () => PassThrough;
 }
 
 /** Commands against a daemon with fixed responses, by method and path. */
@@ -71,7 +65,7 @@ async function world(t: TestContext, answers: Readonly<Record<string, Answer>>):
     await program.parseAsync(line.split(' '), { from: 'user' });
     return { out: String(streams.stdout.read() ?? ''), err: String(streams.stderr.read() ?? '') };
   };
-  return { svc: new CommandGroup(program, contextOf, 'svc'), asked, run, program };
+  return { svc: new CommandGroup(program, contextOf, 'svc'), asked, run, program, stderr: () => streams.stderr };
 }
 
 test('passes parsed values by name', async (t) => {
@@ -150,22 +144,13 @@ test('calls an operation over REST and resolves labels', async (t) => {
     [`DELETE /agents/${two}`]: { body: { ok: true } },
     [`PATCH /agents/${two}/acl`]: { body: { ok: true } },
   });
-  svc.call('del <aid>', 'deletes', { ...AGENT, operation: 'agentDelete' });
+  svc.call('agentDelete', 'del <aid>', 'deletes', AGENT);
   await run('del bob');
   assert.equal(asked.at(-1)?.line, `DELETE /agents/${two}`);
-  svc.call('default <agent>', 'sets', {
-    ...AGENT,
-    options: { '<policy>': choice('public', 'deny') },
-    operation: 'aclPatch',
-    input: ({ agent: aid, policy }) => ({ aid, default: policy }),
-  });
+  svc.call('aclPatch', 'default <agent=aid> <policy=default>', 'sets', AGENT);
   await run('default bob deny');
   assert.deepEqual(asked.at(-1), { line: `PATCH /agents/${two}/acl`, body: { default: 'deny' } });
-  svc.call('deny <agent> <aid>', 'denies', {
-    ...AGENT,
-    operation: 'aclDeny',
-    input: ({ agent, aid }) => ({ aid: agent, body_aid: aid }),
-  });
+  svc.call('aclDeny', 'deny <agent=aid> <aid=body_aid>', 'denies', AGENT);
   await assert.rejects(run('deny bob bob'), /No POST/);
   assert.deepEqual(asked.at(-1), { line: `POST /agents/${two}/acl/deny`, body: { aid: two } });
   await assert.rejects(run('default bob nobody'), /Allowed choices are public, deny/);
@@ -180,19 +165,15 @@ test('calls tools as the acting agent', async (t) => {
     'GET /agents?limit=2': agents,
     [call]: { body: { pending: {} } },
   });
-  svc.call('join <link>', 'joins', {
-    ...AGENT,
-    options: { ...ACTING_AGENT, '--hint <aid...>': 'members' },
-    operation: 'groupJoin',
-    input: ({ aid, link, hint }) => ({ aid, link, member_hints: hint }),
-  });
+  const acting = svc.acting();
+  acting.call('groupJoin', 'join <link> --hint=member_hints <aid...>', 'joins', AGENT);
   await run(`join a:b --hint bob ${one}`);
   const args = { aid: one, link: 'a:b', member_hints: [two, one] };
   assert.deepEqual(asked.at(-1), { line: call, body: { tool: 'group_join', args } });
-  svc.call('accept <peer>', 'accepts', { ...AGENT, options: ACTING_AGENT, operation: 'chatAccept' });
+  acting.call('chatAccept', 'accept <peer>', 'accepts', AGENT);
   await run('accept bob --aid bob');
   assert.deepEqual(asked.at(-1)?.body, { tool: 'chat_accept', args: { aid: two, peer: two } });
-  svc.call('locate <object_id>', 'locates', { ...AGENT, options: ACTING_AGENT, operation: 'objectLocate' });
+  acting.call('objectLocate', 'locate <object>', 'locates', AGENT);
   await run(`locate ${'9f'.repeat(32)}`);
   assert.deepEqual(asked.at(-1)?.body, { tool: 'group_object_locate', args: { aid: one, object_id: '9f'.repeat(32) } });
 });
@@ -202,18 +183,18 @@ test('requires a choice between several agents, and reports that there is none',
     'GET /agents?limit=2': { body: { agents: [{ aid: one }, { aid: two }] } },
     'GET /agents?limit=21': { body: { agents: [{ aid: one }, { aid: two, name: 'Second' }] } },
   });
-  several.svc.call('list', 'lists', { ...AGENT, options: ACTING_AGENT, operation: 'groupList' });
+  several.svc.acting().call('groupList', 'list', 'lists', AGENT);
   await assert.rejects(several.run('list'), /There are several agents: aid1\w{8,}…, .*\. Name one with --as/);
   const none = await world(t, { 'GET /agents?limit=2': { body: { agents: [] } } });
-  none.svc.call('list', 'lists', { ...AGENT, options: ACTING_AGENT, operation: 'groupList' });
+  none.svc.acting().call('groupList', 'list', 'lists', AGENT);
   await assert.rejects(none.run('list'), /No agent is registered here/);
 });
 
 test('adds a hint to errors about agents that are not registered here', async (t) => {
   const { svc, run } = await world(t, {});
-  svc.call('poll <aid>', 'polls', { ...AGENT, operation: 'mailboxPoll', own: true });
+  svc.call('mailboxPoll', 'poll <aid>', 'polls', { ...AGENT, own: true });
   await assert.rejects(run(`poll ${one}`), /"svc agents" lists your agents/);
-  svc.call('get <aid>', 'gets', { ...AGENT, operation: 'agentGet' });
+  svc.call('agentGet', 'get <aid>', 'gets', AGENT);
   await assert.rejects(run(`get ${one}`), (error) => error instanceof Error && !error.message.includes('lists those'));
 });
 
@@ -259,20 +240,9 @@ test('shows progress on a terminal during long work', async (t) => {
   const told = (context: CliContext) => once(context.io.stderr, 'data').then(String);
   svc.run('work', 'works', { progress: 'Working', run: told, text: (said) => said });
   assert.match((await run('work', {}, true)).out, /Working …/);
-  const asking = Promise.withResolvers<CliContext>();
-  const { svc: other, run: ask } = await world(t, {
-    'GET /status': { body: {}, when: () => asking.promise.then(told) },
-  });
-  other.call('status', 'asks', {
-    ...AGENT,
-    progress: 'Asking',
-    operation: 'status',
-    input: (_, context) => {
-      asking.resolve(context);
-      return {};
-    },
-  });
-  assert.equal((await ask('status', {}, true)).out, '');
+  const other: World = await world(t, { 'GET /status': { body: {}, when: () => once(other.stderr(), 'data') } });
+  other.svc.call('status', 'status', 'asks', { ...AGENT, progress: 'Asking' });
+  assert.equal((await other.run('status', {}, true)).out, '');
 });
 
 test('a command can fail after printing its response', async (t) => {
@@ -312,17 +282,83 @@ test('the default example has the required arguments', async (t) => {
 
 test('the compiler rejects a command that does not fit its operation', async (t) => {
   const { svc } = await world(t, {});
-  // @ts-expect-error the operation has no "agent"
-  svc.call('a <agent>', '', { ...AGENT, operation: 'agentGet' });
-  // @ts-expect-error it has no "x" either
-  svc.call('b <aid>', '', { ...AGENT, options: { '--x': '' }, operation: 'agentGet' });
+  // @ts-expect-error the operation sets no "agent"
+  svc.call('agentGet', 'a <aid>', '', { ...AGENT, sets: { agent: two } });
   // @ts-expect-error it wants a number
-  svc.call('c', '', { ...AGENT, options: { '--limit <n>': '' }, operation: 'remoteAdminAudit' });
-  // @ts-expect-error it cannot do without
-  svc.call('d [aid]', '', { ...AGENT, operation: 'agentGet' });
+  svc.call('remoteAdminAudit', 'b', '', { ...AGENT, sets: { limit: 'x' } });
+  // @ts-expect-error it has no "x"
+  svc.call('agentGet', 'c <aid>', '', { ...AGENT, help: { x: '' } });
   // @ts-expect-error the answer has no "nothing"
-  svc.call('e <aid>', '', { operation: 'agentGet', text: (answer) => answer.nothing });
+  svc.call('agentGet', 'd <aid>', '', { text: (answer) => answer.nothing });
   // @ts-expect-error nothing of that name was typed
-  svc.call('f <agent>', '', { ...AGENT, operation: 'agentGet', input: ({ other }) => ({ aid: other }) });
-  svc.call('g <aid>', '', { ...AGENT, options: { '--limit <n>': integer('') }, operation: 'mailboxList' });
+  svc.call('agentGet', 'e <aid>', '', { text: (_, { other }) => other });
+  // @ts-expect-error the answer has no "nothing"
+  svc.call('agentGet', 'f <aid>', '', { ...AGENT, quiet: 'nothing' });
+  // @ts-expect-error a group has no "nothing"
+  svc.call('groupList', 'g <aid>', '', { table: { of: 'groups', columns: { NOTHING: 'nothing' } } });
+});
+
+test('rejects a usage that does not fit its operation', async (t) => {
+  const { svc } = await world(t, {});
+  const add = (usage: string) => () => svc.call('chatRead', usage, 'reads', AGENT);
+  assert.throws(add('a <aid> <agent>'), /Not one member of the input fits "agent"/);
+  assert.throws(add('b <aid> <peer> --x'), /Not one member of the input fits "x"/);
+  assert.throws(add('c <aid> <agent=x>'), /chatRead has no input "x"/);
+  assert.throws(add('d <aid>'), /chatRead also needs peer/);
+  assert.throws(add('e <peer>'), /chatRead also needs aid/);
+  add('f <aid> <peer> --after <seq>')();
+  assert.throws(() => svc.call('hookPatch', 'g <id>', 'pauses', AGENT), /hookPatch also needs paused/);
+  svc.call('hookPatch', 'h <id>', 'pauses', { ...AGENT, sets: { paused: true } });
+});
+
+test('arguments and options follow from the input of the operation', async (t) => {
+  const page = { friends: [], in_pending: [], out_pending: [], blocked: [], next_cursor: 'n' };
+  const { svc, run, asked, program } = await world(t, {
+    'GET /node/address-book': { body: { aliases: {} } },
+    [`GET /agents/${one}/chat/peers/${two}?after_seq=7&limit=3`]: { body: { scanned_to: 9, entries: [] } },
+    [`GET /agents/${one}/chat/contacts?limit=1&cursor=c`]: { body: page },
+    [`POST /connect/${two}`]: { body: { tunnel: 'h:1' } },
+    'PATCH /hooks/9f': { body: { id: '9f' } },
+    'DELETE /hooks/9f': { body: { ok: true } },
+    'GET /origins': { body: { origins: [{ url: 'u', opened_at: new Date().toISOString() }] } },
+  });
+  svc.call('chatRead', 'read <aid> <peer> --after <seq> --before <seq> --limit <count>', 'reads', {
+    help: { peer: 'the other agent', before_seq: 'earlier ones' },
+    text: (_, { after_seq }) => `after ${after_seq}`,
+    quiet: 'scanned_to',
+  });
+  const help = helpText(program.commands[0] ?? program);
+  assert.match(help, /^ {2}peer +the other agent$/m);
+  assert.match(help, /--after <seq> +scanned_to of the previous page\n/);
+  assert.match(help, /--before <seq> +earlier ones\n/);
+  assert.match(help, /--limit <count> +maximum 200\n/);
+  const unreached = run(`read ${one} ${two} --after 7 --limit 3`);
+  await assert.rejects(unreached, /No POST \/mcp\/call/);
+  assert.deepEqual(asked.at(-1)?.body, {
+    tool: 'chat_read',
+    args: { aid: one, peer: two, after_seq: 7, limit: 3 },
+  });
+  await assert.rejects(run(`read ${one} ${two} --after x`), /Not an integer/);
+
+  svc.call('chatContacts', 'contacts <aid>', 'lists', { text: 'two' });
+  assert.deepEqual(await run(`contacts ${one} --limit 1 --cursor c`), { out: 'two\n', err: "More: --cursor 'n'\n" });
+
+  svc.call('connect', 'connect <aid> --no-relay=disable_relay --access-token <secret>', 'connects', {
+    text: ({ tunnel }) => tunnel,
+  });
+  assert.equal((await run(`connect ${two} --local-aid ${one}`, { SVC_ACCESS_TOKEN: 'kept' })).out, 'h:1\n');
+  assert.deepEqual(asked.at(-1)?.body, { disable_relay: false, access_token: 'kept', local_aid: one });
+  await run(`connect ${two} --no-relay`);
+  assert.deepEqual(asked.at(-1)?.body, { disable_relay: true });
+
+  svc.call('hookPatch', 'pause <id>', 'pauses', { sets: { paused: true }, text: (_, { paused }) => `${paused}` });
+  assert.equal((await run('pause 9f')).out, 'true\n');
+  assert.deepEqual(asked.at(-1)?.body, { paused: true });
+  svc.call('hookRemove', 'remove <id>', 'removes', { text: 'Removed.' });
+  assert.deepEqual([(await run('remove 9f')).out, (await run('--quiet remove 9f')).out], ['Removed.\n', '9f\n']);
+
+  const columns = { URL: 'url', OPENED: 'opened_at', STATE: () => 'open' } as const;
+  svc.call('originList', 'list', 'lists', { table: { of: 'origins', columns, none: 'None.' } });
+  assert.match((await run('list')).out, /^URL {2}OPENED +STATE\nu +(?:now|just now|\d+ s.*?) +open\n$/);
+  assert.equal((await run('--quiet list')).out, 'u\n');
 });

@@ -4,7 +4,7 @@ import { ALLOW, accessTable, allowInput, hasSecret, NEW_ENTRY, REMOVED_ENTRY, re
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import { choice, integer } from '../options.ts';
+import { choice } from '../options.ts';
 import { formatTable, type OutputText, safeLine, WrappedText } from '../text.ts';
 
 type State = AnswerOf<'remoteAdminGet'>;
@@ -59,25 +59,19 @@ export function adminCommands(svc: CommandGroup): void {
     ['on', true, 'allow the agents on the list to administer this node remotely'],
     ['off', false, 'turn remote administration off and close its connections'],
   ] as const)
-    admin.call(name, about, {
-      operation: 'remoteAdminPatch',
-      input: () => ({ enabled }),
+    admin.call('remoteAdminPatch', name, about, {
+      sets: { enabled },
       ...STATE,
       remark: ({ allow }) =>
         enabled &&
         allow.length === 0 &&
         'No one is allowed yet. Add an agent with svc admin allow <aid>, or set a password with svc admin password.',
     });
-  admin.call('status', 'show the state, the allowed callers, and the last access', {
-    operation: 'remoteAdminGet',
-    watch: true,
-
-    ...STATE,
-  });
-  admin.call('audit', 'list requests and refusals, newest first', {
+  const status = 'show the state, the allowed callers, and the last access';
+  admin.call('remoteAdminGet', 'status', status, { watch: true, ...STATE });
+  admin.call('remoteAdminAudit', 'audit --limit <n>', 'list requests and refusals, newest first', {
     examples: ['svc admin audit --limit 20'],
-    options: { '--limit <n>': integer('maximum number of entries') },
-    operation: 'remoteAdminAudit',
+    help: { limit: 'maximum number of entries' },
     watch: true,
     text: auditText,
   });
@@ -89,18 +83,16 @@ export function adminCommands(svc: CommandGroup): void {
       password ? 'The password is set. Connections opened with the old one are closed.' : 'The password is removed.',
     quiet: ({ password }) => (password ? 'on' : 'off'),
   });
-  admin.call('allow [aid]', 'allow an AID, or callers with a secret, to administer this node', {
+  admin.run('allow [aid]', 'allow an AID, or callers with a secret, to administer this node', {
     examples: ['svc admin allow aid1… --expires 12h', 'svc admin allow --generate   # a secret, shown once'],
     options: ALLOW,
-    operation: 'remoteAdminAllow',
-    input: async ({ aid, ...way }, context) => ({ aid, ...(await allowInput(context, aid, way)) }),
+    run: async (context, { aid, ...way }) =>
+      context.client.remoteAdminAllow({ aid, ...(await allowInput(context, aid, way)) }),
     ...NEW_ENTRY,
     once: { holds: hasSecret, undo: ({ client }, { id }) => client.remoteAdminAllowDelete({ id }) },
   });
-  admin.call('deny <aid>', 'deny an AID, even if other entries allow it, and close its open connections', {
-    operation: 'remoteAdminDeny',
-    ...NEW_ENTRY,
-  });
+  const deny = 'deny an AID, even if other entries allow it, and close its open connections';
+  admin.call('remoteAdminDeny', 'deny <aid>', deny, NEW_ENTRY);
   admin.run('del', 'remove an entry from a list', {
     examples: ['svc admin del allow 7f3a…'],
     options: { '<list>': choice('allow', 'deny'), '<id>': 'entry ID, as shown by "status"' },

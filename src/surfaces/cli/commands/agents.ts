@@ -7,17 +7,7 @@ import { confirmReplacement } from '../confirm-replacement.ts';
 import type { CliContext } from '../context.ts';
 import type { Names } from '../names.ts';
 import { WALLET_KINDS } from '../new-identity.ts';
-import {
-  AGENT,
-  actingArgument,
-  choice,
-  integer,
-  nextPageHint,
-  PAGE_OPTIONS,
-  type ParsedOptions,
-  repeatable,
-  required,
-} from '../options.ts';
+import { actingArgument, choice, integer, type ParsedOptions, repeatable, required } from '../options.ts';
 import { changeProfile, publishResultText, storedText } from '../publication.ts';
 import { formatFields, formatTable, type WrappedText } from '../text.ts';
 import { ownCardCommands } from './cards.ts';
@@ -37,7 +27,6 @@ const PUBLISHED_OUTPUT = {
 };
 
 const PROFILE_OPTIONS = {
-  ...AGENT,
   '--name <text>': 'display name; an empty text removes a field',
   '--brief <text>': 'one or two sentences',
   '--protocol <name>': repeatable('a protocol that it speaks; repeatable, replaces the previous ones'),
@@ -47,9 +36,7 @@ const PROFILE_OPTIONS = {
 } as const;
 
 /** The members that options change. An empty text, or 0, removes one. */
-function profileChanges(
-  typed: Omit<ParsedOptions<'', typeof PROFILE_OPTIONS>, 'aid'>,
-): Parameters<typeof changeProfile>[2] {
+function profileChanges(typed: ParsedOptions<'', typeof PROFILE_OPTIONS>): Parameters<typeof changeProfile>[2] {
   const { name, brief, protocol: protocols, skill: skills, modality: modalities, wakes } = typed;
   const list = (words: readonly string[]) => (words.length === 1 && words[0] === '' ? undefined : [...words]);
   return {
@@ -64,9 +51,11 @@ function profileChanges(
 
 /** Adds the commands below `svc agents`. */
 function profileCommands(agents: CommandGroup): void {
-  const profile = agents.group('profile', 'the public profile of an agent', [
-    'svc agents profile set --name "Translator" --brief "40 languages"',
-  ]);
+  const profile = agents
+    .group('profile', 'the public profile of an agent', [
+      'svc agents profile set --name "Translator" --brief "40 languages"',
+    ])
+    .acting('<aid>');
   profile.run('set', 'change the profile and publish it; without an option, a field keeps its value', {
     examples: [
       'svc agents profile set --name "Translator" --skill translate --modality text',
@@ -77,22 +66,18 @@ function profileCommands(agents: CommandGroup): void {
     run: ({ client }, { aid, ...typed }) => changeProfile(client, aid, profileChanges(typed)),
     ...PUBLISHED_OUTPUT,
   });
-  profile.call('clear', 'publish an empty profile', {
-    options: AGENT,
+  profile.call('profileDelete', 'clear', 'publish an empty profile', {
     confirmation: ({ aid }) => ({
       question: `Clear the profile of ${aid}?`,
       consequence:
         'svcd stores no copy. To restore it, use "svc agents profile set"; "svc info" shows the current one.',
     }),
-    operation: 'profileDelete',
     progress: 'Publishing',
     ...PUBLISHED_OUTPUT,
   });
 }
 
 // `svc agents acl`: access lists of local agents.
-
-const SUBJECT = { '<agent>': actingArgument('the local agent') } as const;
 
 /** What callers without an entry may do, by the default. */
 const OTHERS: Readonly<Record<AnswerOf<'aclGet'>['default'], string>> = {
@@ -103,16 +88,13 @@ const OTHERS: Readonly<Record<AnswerOf<'aclGet'>['default'], string>> = {
 
 /** Adds the commands below `svc agents`. */
 function aclCommands(agents: CommandGroup): void {
-  const acl = agents.group('acl', 'access lists for calls, tunnels and objects', [
+  const lists = agents.group('acl', 'access lists for calls, tunnels and objects', [
     'svc agents acl default deny',
     'svc agents acl allow --aid bob --expires 7d',
     'svc agents acl allow --secret   # prompts for it',
   ]);
-  acl.call('show', 'show the access list without its secrets', {
-    options: { ...SUBJECT, ...PAGE_OPTIONS },
-    operation: 'aclGet',
-    input: ({ agent: aid, ...page }) => ({ aid, ...page }),
-    remark: (page) => nextPageHint(page),
+  const acl = lists.acting('<agent>');
+  acl.call('aclGet', 'show', 'show the access list without its secrets', {
     text: (lists) => {
       const { default: now, default_before: before } = lists;
       const temporary = `The temporary service set this. The default "${before}" returns when it ends.`;
@@ -122,48 +104,40 @@ function aclCommands(agents: CommandGroup): void {
         ...(lists.allow.length + lists.deny.length === 0 ? [] : [accessTable(lists)]),
       ];
     },
-    quiet: (lists) => lists.default,
+    quiet: 'default',
   });
-  acl.call('default', 'set the default for callers without an entry: public, deny, or ask', {
+  const choose = 'set the default for callers without an entry: public, deny, or ask';
+  acl.call('aclPatch', 'default <policy=default>', choose, {
     examples: ['svc agents acl default deny', 'svc agents acl default ask   # you decide about each caller'],
-    options: { ...SUBJECT, '<policy>': choice('public', 'deny', 'ask') },
-    operation: 'aclPatch',
-    input: ({ agent: aid, policy }) => ({ aid, default: policy }),
-    json: (_, { policy }) => ({ ok: true, default: policy }),
-    text: (_, { policy }) => `Default: ${policy}.`,
-    quiet: (_, { policy }) => policy,
+    json: (_, typed) => ({ ok: true, default: typed.default }),
+    text: (_, typed) => `Default: ${typed.default}.`,
   });
-  acl.call('allow', 'allow an AID, or callers that present a secret', {
+  // "--aid" names the AID to allow here.
+  lists.run('allow', 'allow an AID, or callers that present a secret', {
     examples: [
       'svc agents acl allow --aid bob --expires 7d',
       'svc agents acl allow --secret   # prompts for it',
       'svc agents acl allow --as home --generate --label "for the build server"',
     ],
-    options: { ...SUBJECT, '--aid <aid>': 'the AID to allow', ...ALLOW },
-    operation: 'aclAllow',
-    input: async ({ agent, aid, ...way }, context) => ({
-      aid: agent,
-      body_aid: aid,
-      ...(await allowInput(context, aid, way)),
-    }),
+    options: { '<agent>': actingArgument('the local agent'), '--aid <aid>': 'the AID to allow', ...ALLOW },
+    run: async (context, { agent: aid, aid: body_aid, ...way }) =>
+      context.client.aclAllow({ aid, body_aid, ...(await allowInput(context, body_aid, way)) }),
     ...NEW_ENTRY,
     once: { holds: hasSecret, undo: ({ client }, { id }, { agent: aid }) => client.aclAllowDelete({ aid, id }) },
   });
-  acl.call('deny', 'deny an AID and close its open connections', {
+  acl.call('aclDeny', 'deny <aid=body_aid>', 'deny an AID and close its open connections', {
     examples: ['svc agents acl deny mallory --as home'],
-    options: { ...SUBJECT, '<aid>': 'the AID to deny; overrides every other entry' },
-    operation: 'aclDeny',
-    input: ({ agent, aid }) => ({ aid: agent, body_aid: aid }),
+    help: { body_aid: 'the AID to deny; overrides every other entry' },
     ...NEW_ENTRY,
-    remark: ({ id }, { agent }) =>
-      `It overrides every allow entry. To remove it: svc agents acl del ${agent} deny ${id} -y`,
+    remark: ({ id }, { aid }) =>
+      `It overrides every allow entry. To remove it: svc agents acl del ${aid} deny ${id} -y`,
   });
   acl.run('del', 'remove an entry from a list', {
     examples: ['svc agents acl del allow 7f3a…'],
-    options: { ...SUBJECT, '<list>': choice('allow', 'deny'), '<id>': 'entry ID, as shown by "show"' },
-    confirmation: ({ agent, list, id }) =>
-      removalConfirmation(list, id, `svc agents acl ${list} ${agent} ${list === 'allow' ? '--aid <aid>' : '<aid>'}`),
-    run: ({ client }, { agent: aid, list, id }) =>
+    options: { '<list>': choice('allow', 'deny'), '<id>': 'entry ID, as shown by "show"' },
+    confirmation: ({ aid, list, id }) =>
+      removalConfirmation(list, id, `svc agents acl ${list} ${aid} ${list === 'allow' ? '--aid <aid>' : '<aid>'}`),
+    run: ({ client }, { aid, list, id }) =>
       list === 'allow' ? client.aclAllowDelete({ aid, id }) : client.aclDenyDelete({ aid, id }),
     ...REMOVED_ENTRY,
   });
@@ -241,37 +215,36 @@ function probeText(p: Probe, service: string): WrappedText {
 }
 
 function topicCommands(agents: CommandGroup): void {
-  const topic = agents.group('topic', 'the services that an agent offers', [
-    'svc agents topic add home lang.translate lang.detect',
-    'svc agents topic del lang.detect',
-  ]);
-  topic.call('list', 'show the services that an agent offers', {
-    options: AGENT,
-    operation: 'servicesList',
+  const topic = agents
+    .group('topic', 'the services that an agent offers', [
+      'svc agents topic add home lang.translate lang.detect',
+      'svc agents topic del lang.detect',
+    ])
+    .acting('<aid>');
+  topic.call('servicesList', 'list', 'show the services that an agent offers', {
     own: true,
-    text: ({ services }) =>
-      formatTable(
-        ['SERVICE', 'NAME', 'BRIEF', 'TAGS', 'STORED AT', 'META'],
-        services.map(({ service, name, brief, tags, replicas, meta }) => [
-          ...[service, name, brief, tags.join(' '), pluralize(replicas, 'node')],
-          Object.keys(meta).length === 0 ? '' : JSON.stringify(meta),
-        ]),
-        'No services.',
-      ),
-    quiet: ({ services }) => services.map(({ service }) => service).join('\n'),
+    table: {
+      of: 'services',
+      columns: {
+        SERVICE: 'service',
+        NAME: 'name',
+        BRIEF: 'brief',
+        TAGS: ({ tags }) => tags.join(' '),
+        'STORED AT': ({ replicas }) => pluralize(replicas, 'node'),
+        META: ({ meta }) => (Object.keys(meta).length === 0 ? '' : JSON.stringify(meta)),
+      },
+      none: 'No services.',
+    },
   });
-  topic.call('add', 'offer services', {
-    options: { ...AGENT, '<service...>': 'the service names' },
+  topic.call('serviceRegister', 'add <service...>', 'offer services', {
     examples: ['svc agents topic add home lang.translate lang.detect'],
-    operation: 'serviceRegister',
+    help: { services: 'the service names' },
     progress: 'Publishing',
-    input: ({ aid, service: services }) => ({ aid, services }),
     ...PUBLISHED_OUTPUT,
   });
-  topic.call('del', 'stop offering a service', {
-    options: { ...AGENT, '<service>': 'its name' },
+  topic.call('serviceUnregister', 'del <service>', 'stop offering a service', {
     examples: ['svc agents topic del lang.detect'],
-    operation: 'serviceUnregister',
+    help: { service: 'its name' },
     ...WITHDRAWN_OUTPUT,
   });
 }
@@ -316,7 +289,7 @@ export function agentCommands(svc: CommandGroup): void {
     text: (agent) => ('replaced' in agent ? [`Replaced ${agent.replaced}.`, describe(agent)] : describe(agent)),
     quiet: ({ service_tcp }) => service_tcp,
   });
-  agents.call('del <aid>', 'unregister an agent and delete its operational key here', {
+  agents.call('agentDelete', 'del <aid>', 'unregister an agent and delete its operational key here', {
     examples: ['svc agents del aid1…', 'svc agents del aid1… -y   # in a script'],
     confirmation: async ({ aid }, context) => {
       await context.withLocalAgentHint(context.client.agentGet({ aid }));
@@ -325,26 +298,20 @@ export function agentCommands(svc: CommandGroup): void {
         consequence: `To use this identity again you need its master key (svc register --master-key <file>). To keep its data, export it first (svc agents export ${aid} -o <file>).`,
       };
     },
-    operation: 'agentDelete',
     text: (_, { aid }) => `${aid} is unregistered. Its published records expire.`,
-    quiet: (_, { aid }) => aid,
   });
-  agents.call('publish', 'publish the endpoint record now', {
-    options: AGENT,
-    operation: 'agentPublish',
+  const acting = agents.acting('<aid>');
+  acting.call('agentPublish', 'publish', 'publish the endpoint record now', {
     progress: 'Publishing',
     text: ({ seq, replicas, problem }) =>
       `Published with seq ${seq}, stored at ${pluralize(replicas, 'node')}.${problem === undefined ? '' : ` ${problem}`}`,
-    quiet: ({ seq }) => String(seq),
+    quiet: 'seq',
   });
-  agents.call('heartbeat', 'report that the agent is in use', {
-    options: AGENT,
-    operation: 'agentHeartbeat',
+  acting.call('agentHeartbeat', 'heartbeat', 'report that the agent is in use', {
     text: ({ at }) => `OK, ${at}`,
-    quiet: ({ at }) => at,
+    quiet: 'at',
   });
-  agents.run('probe', 'check the bound service and the published record', {
-    options: AGENT,
+  acting.run('probe', 'check the bound service and the published record', {
     progress: 'Probing',
     run: ({ client }, { aid }) => Promise.all([client.agentProbe({ aid }), client.agentGet({ aid })]),
     json: ([probe]) => probe,

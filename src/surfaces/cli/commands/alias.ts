@@ -77,8 +77,7 @@ export function aliasCommands(svc: CommandGroup): void {
     text: ({ label }) => `Deleted the label ${label}.`,
     quiet: ({ label }) => label,
   });
-  alias.call('list', 'list the labels', {
-    operation: 'addressBookGet',
+  alias.call('addressBookGet', 'list', 'list the labels', {
     json: ({ aliases, other_labels }) => ({ aliases, other_labels }),
     text: (book) => formatTable(['LABEL', 'AID'], rowsOf(book), 'No labels yet. Add one with "svc alias add".'),
     quiet: (book) =>

@@ -1,9 +1,8 @@
 /** `svc callers`: callers of an agent, and refused callers. `svc access`: callers that ask for access. */
 import { relativeTime } from '../../../foundation/display-text.ts';
-import { expiry } from '../access.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
-import { nextPageHint, PAGE_OPTIONS } from '../options.ts';
+import { expiry } from '../options.ts';
 import { formatTable, type OutputText, type WrappedText } from '../text.ts';
 
 // `svc access`: callers that ask for access, and agents that are closed after the database lost changes.
@@ -54,15 +53,12 @@ export function accessCommands(svc: CommandGroup): void {
     'svc access allow 5f1c… --once',
     'svc access refuse 5f1c…',
   ]);
-  access.call('requests', 'list callers that ask for access', {
-    options: PAGE_OPTIONS,
-    operation: 'accessRequests',
+  access.call('accessRequests', 'requests', 'list callers that ask for access', {
     watch: true,
     text: requestsText,
-    remark: (page) => nextPageHint(page),
     quiet: ({ requests }) => requests.map(({ id }) => id).join('\n'),
   });
-  access.call('allow <request>', 'allow what a caller asks for', {
+  access.run('allow <request>', 'allow what a caller asks for', {
     examples: [
       'svc access allow 5f1c…',
       'svc access allow 5f1c… --once',
@@ -73,27 +69,20 @@ export function accessCommands(svc: CommandGroup): void {
       '--for <time>': expiry('until then: 30m, 12h, 7d, or a date'),
       '--tools <names>': 'only these tools of an MCP server, separated by commas',
     },
-    operation: 'accessRequestAllow',
-    input: ({ request: id, once, for: end, tools }) => ({
-      id,
-      ...(once === undefined ? {} : { once }),
-      ...(end === undefined ? {} : { expires_at: end }),
-      ...(tools === undefined ? {} : { tools: tools.split(',').map((name) => name.trim()) }),
-    }),
+    run: ({ client }, { request: id, once, for: expires_at, tools: names }) =>
+      client.accessRequestAllow({ id, once, expires_at, tools: names?.split(',').map((name) => name.trim()) }),
     text: (_, { once, tools }) =>
       once === true ? ALLOWED_ONCE[tools === undefined ? 'exchange' : 'tools'] : 'Allowed.',
     quiet: (_, { request }) => request,
   });
-  access.call('refuse <request>', 'refuse a caller and deny it access', {
+  const refuse = 'refuse <request=id> --for=expires_at <time>';
+  access.call('accessRequestRefuse', refuse, 'refuse a caller and deny it access', {
     examples: ['svc access refuse 5f1c…', 'svc access refuse 5f1c… --for 7d'],
-    options: { '--for <time>': expiry('until then: 30m, 12h, 7d, or a date') },
-    operation: 'accessRequestRefuse',
-    input: ({ request: id, for: end }) => ({ id, ...(end === undefined ? {} : { expires_at: end }) }),
-    text: () => 'Refused.',
-    quiet: (_, { request }) => request,
+    help: { expires_at: 'until then: 30m, 12h, 7d, or a date' },
+    text: 'Refused.',
   });
-  access.call('confirm', 'after the database lost changes: confirm the access lists and reopen the agents', {
-    operation: 'accessConfirm',
+  const confirm = 'after the database lost changes: confirm the access lists and reopen the agents';
+  access.call('accessConfirm', 'confirm', confirm, {
     text: ({ was_closed }) => (was_closed ? 'The agents accept calls again.' : 'The agents were not closed.'),
     quiet: () => 'ok',
   });
@@ -132,9 +121,9 @@ function callersText({ callers, since }: AnswerOf<'agentCallers'>): WrappedText 
 }
 
 export function callerCommands(svc: CommandGroup): void {
-  svc.acting().call('callers', 'show accepted and refused callers of an agent since the daemon started', {
+  const about = 'show accepted and refused callers of an agent since the daemon started';
+  svc.acting().call('agentCallers', 'callers', about, {
     examples: ['svc callers', "svc callers --json | jq -r '.callers[] | select(.refused > 0) | .aid'"],
-    operation: 'agentCallers',
     watch: true,
     own: true,
     text: callersText,

@@ -1,6 +1,7 @@
 /** `svc get`, `svc post`, `svc inbound bind`: calls to other agents, and the service that answers calls here. */
 
 import { sizeText } from '../../../foundation/display-text.ts';
+import { MAX_DECISION_WAIT_S } from '../../../foundation/domain/access.ts';
 import {
   DEFAULT_CALL_TIMEOUT_MS,
   MAX_CALL_TIMEOUT_MS,
@@ -14,10 +15,9 @@ import type { CliIo } from '../input.ts';
 import { readStandardInput } from '../input.ts';
 import {
   ACTING_AGENT,
-  ASK,
   accessToken,
-  askInput,
   CALLING_AGENT,
+  integer,
   repeatable,
   required,
   seconds,
@@ -86,7 +86,7 @@ function wholeBody({ status, body, truncated }: Fetched): Buffer {
 
 export function callCommands(svc: CommandGroup): void {
   const add = (method: 'get' | 'post', lines: readonly string[], data: { readonly '-d, --data <json>'?: string }) =>
-    svc.call(method, `call a remote agent with ${method.toUpperCase()}`, {
+    svc.run(method, `call a remote agent with ${method.toUpperCase()}`, {
       examples: lines,
       options: {
         '<aid>': 'the agent to call',
@@ -98,13 +98,13 @@ export function callCommands(svc: CommandGroup): void {
           `seconds to wait for the response to begin, and for each further byte; default ${DEFAULT_CALL_TIMEOUT_MS / 1000}, 0 for no limit`,
           { minMs: 0, maxMs: MAX_CALL_TIMEOUT_MS },
         ),
-        ...ASK,
+        '--note <text>': 'a note to the owner of the agent, if it must allow you first',
+        '--wait <seconds>': integer(`wait for the decision of the owner, at most ${MAX_DECISION_WAIT_S}`),
         ...data,
       },
-      operation: 'fetch',
       progress: 'Calling',
-      input: async (typed, { io }) => {
-        const { header = [], local_aid, access_token, timeout: timeout_ms, data } = typed;
+      run: async ({ io, client }, typed) => {
+        const { header = [], local_aid, access_token, timeout: timeout_ms, note, wait: wait_s, data } = typed;
         const { aid, path } = calledAt(typed);
         if (!path.startsWith('/'))
           throw new SvcError('invalid_request', {
@@ -114,8 +114,8 @@ export function callCommands(svc: CommandGroup): void {
         const bytes = await bodyOf(io, data);
         if (bytes !== undefined) headers['content-type'] ??= ['application/json'];
         const body_base64 = bytes?.toString('base64');
-        const rest = { body_base64, local_aid, access_token, timeout_ms, ...askInput(typed) };
-        return { aid, method: method.toUpperCase(), path, headers, ...rest };
+        const rest = { body_base64, local_aid, access_token, timeout_ms, note, wait_s };
+        return client.fetch({ aid, method: method.toUpperCase(), path, headers, ...rest });
       },
       // Text on a terminal is made safe. A pipe receives the bytes unchanged.
       text: (answer) => wholeBody(answer).toString('utf8'),
@@ -153,21 +153,17 @@ export function callCommands(svc: CommandGroup): void {
       `${'replaced' in a ? `Replaced ${a.replaced}. ` : ''}${acceptedUses(a.service_tcp)} to ${a.aid} go to ${a.service_tcp} (${a.service_tcp_ok ? 'responds' : 'does not respond yet'}).`,
     quiet: ({ service_tcp }) => service_tcp,
   });
-  inbound.call('unbind', 'remove the service of an agent, which stays registered', {
+  const acting = inbound.acting();
+  acting.call('agentPatch', 'unbind', 'remove the service of an agent, which stays registered', {
     examples: ['svc inbound unbind', 'svc inbound unbind --as home'],
-    options: ACTING_AGENT,
-    operation: 'agentPatch',
-    input: ({ aid }) => ({ aid, service_tcp: '' }),
+    sets: { service_tcp: '' },
     text: ({ aid }) => `${aid} has no service now. Bind one with "svc inbound bind".`,
-    quiet: ({ aid }) => aid,
+    quiet: 'aid',
   });
-  inbound.call('key', 'show the key with which the service of an agent verifies its callers', {
+  acting.call('agentCallerKey', 'key', 'show the key with which the service of an agent verifies its callers', {
     examples: ['svc inbound key', 'svc inbound key --as home --quiet'],
-    options: ACTING_AGENT,
-    operation: 'agentCallerKey',
-    input: ({ aid }) => ({ aid }),
     text: ({ aid, caller_key_hex }) =>
       `${caller_key_hex}\nIt verifies the header Svc-Caller-Proof of calls to ${aid} (docs/protocol-calls.md). Give it only to the service.`,
-    quiet: ({ caller_key_hex }) => caller_key_hex,
+    quiet: 'caller_key_hex',
   });
 }

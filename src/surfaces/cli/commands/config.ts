@@ -67,11 +67,10 @@ export function configCommands(svc: CommandGroup): void {
     'svc config get',
     'svc config set log_level debug',
   ]);
-  config.call('get', 'show the configuration without its secrets', {
+  config.run('get', 'show the configuration without its secrets', {
     examples: ['svc config get', 'svc config get listen_addr'],
     options: { '[key]': 'one key; default: all' },
-    operation: 'configGet',
-    input: () => ({}),
+    run: ({ client }) => client.configGet(),
     json: (values, { key }) => chosen(values, key),
     text: (values, { key }) =>
       key === undefined

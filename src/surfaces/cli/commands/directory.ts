@@ -4,7 +4,7 @@ import { relativeTime } from '../../../foundation/display-text.ts';
 import { natLabel } from '../../../foundation/domain/directory.ts';
 import { RECORD } from '../../../foundation/records/types.ts';
 import type { CommandGroup } from '../command-group.ts';
-import { ACTING_AGENT, integer, namedAgent, repeatable } from '../options.ts';
+import { integer, namedAgent, repeatable } from '../options.ts';
 import { formatFields, formatTable } from '../text.ts';
 
 const RECORD_NAMES: Readonly<Record<number, string>> = {
@@ -28,12 +28,9 @@ export const WITHDRAWN_OUTPUT = {
 };
 
 export function directoryCommands(svc: CommandGroup): void {
-  svc.call('unpublish <service>', 'stop renewing a service, so that its record expires', {
-    options: ACTING_AGENT,
-    operation: 'serviceUnregister',
-    ...WITHDRAWN_OUTPUT,
-  });
-  svc.call('search', 'find agents that offer a service', {
+  const unpublish = 'stop renewing a service, so that its record expires';
+  svc.acting().call('serviceUnregister', 'unpublish <service>', unpublish, WITHDRAWN_OUTPUT);
+  svc.run('search', 'find agents that offer a service', {
     examples: ['svc search lang.translate', 'svc search lang.translate --filter-tag fast --quiet'],
     options: {
       '<service...>': 'one or more complete service names',
@@ -42,15 +39,11 @@ export function directoryCommands(svc: CommandGroup): void {
       '--limit <n>': integer('maximum number of results'),
       '--aid <aid>': namedAgent('the local agent that searches; the result does not depend on it'),
     },
-    operation: 'discover',
     progress: 'Searching',
-    input: async (
-      { service: services, filter_protocol: protocols = [], filter_tag: tags = [], limit, aid },
-      context,
-    ) => {
+    run: async (context, { service: services, filter_protocol: protocols = [], filter_tag: tags = [], limit, aid }) => {
       // The node searches, so the agent is only checked.
       if (aid !== undefined) await context.withLocalAgentHint(context.client.agentGet({ aid }));
-      return { services, filter: { protocols, tags }, limit };
+      return context.client.discover({ services, filter: { protocols, tags }, limit });
     },
     // The next command needs these AIDs.
     aids: 'whole',
@@ -65,8 +58,7 @@ export function directoryCommands(svc: CommandGroup): void {
       'A search finds complete names only: "lang" does not find lang.translate. "svc agents show", where the agent runs, lists its names.',
     quiet: ({ entries }) => entries.map(({ aid }) => aid).join('\n'),
   });
-  svc.call('resolve <aid>', 'find the current endpoint of an agent', {
-    operation: 'resolve',
+  svc.call('resolve', 'resolve <aid>', 'find the current endpoint of an agent', {
     progress: 'Resolving',
     text: (r) =>
       formatFields({
@@ -104,18 +96,16 @@ export function directoryCommands(svc: CommandGroup): void {
       }),
     quiet: (i) => i.profile?.name ?? i.aid,
   });
-  svc.call('did <aid>', 'convert a native AID to a did:key, or back', {
+  svc.call('did', 'did <aid>', 'convert a native AID to a did:key, or back', {
     examples: ['svc did bob', 'svc did did:key:z6MkiTBz1ymuepAQ4HEHYSF1H8quG5GLVVQR3djdX3mDooWp'],
-    operation: 'did',
     aids: 'whole',
     text: ({ aid, did }) => formatFields({ aid, did }),
-    quiet: ({ did }) => did,
+    quiet: 'did',
   });
-  svc.call('did-document <aid>', 'show the DID document of an agent, built from its records', {
-    operation: 'didDocument',
+  svc.call('didDocument', 'did-document <aid>', 'show the DID document of an agent, built from its records', {
     progress: 'Resolving',
     aids: 'whole',
     text: (document) => JSON.stringify(document, null, 2),
-    quiet: ({ id }) => id,
+    quiet: 'id',
   });
 }

@@ -1,6 +1,5 @@
 /** `svc evidence`: whether calls of an agent carry a signature that the called service can show to others. */
 import type { CommandGroup } from '../command-group.ts';
-import { ACTING_AGENT } from '../options.ts';
 
 function stateText({ aid, enabled }: { readonly aid: string; readonly enabled: boolean }): string {
   return enabled
@@ -13,25 +12,14 @@ function stateWord({ enabled }: { readonly enabled: boolean }): string {
 }
 
 export function evidenceCommands(svc: CommandGroup): void {
-  const evidence = svc.group('evidence', 'signed calls, for services that must prove who called', [
-    'svc evidence on',
-    'svc evidence status --as home',
-  ]);
-  evidence.call('status', 'show whether calls of an agent carry evidence', {
-    options: ACTING_AGENT,
-    operation: 'evidenceGet',
-    input: ({ aid }) => ({ aid }),
-    text: stateText,
-    quiet: stateWord,
-  });
-  const add = (word: 'on' | 'off', about: string) =>
-    evidence.call(word, about, {
-      options: ACTING_AGENT,
-      operation: 'evidenceSet',
-      input: ({ aid }) => ({ aid, enabled: word === 'on' }),
-      text: stateText,
-      quiet: stateWord,
-    });
-  add('on', 'sign the calls of an agent');
-  add('off', 'stop signing the calls of an agent');
+  const evidence = svc
+    .group('evidence', 'signed calls, for services that must prove who called', [
+      'svc evidence on',
+      'svc evidence status --as home',
+    ])
+    .acting();
+  const state = { text: stateText, quiet: stateWord };
+  evidence.call('evidenceGet', 'status', 'show whether calls of an agent carry evidence', state);
+  evidence.call('evidenceSet', 'on', 'sign the calls of an agent', { sets: { enabled: true }, ...state });
+  evidence.call('evidenceSet', 'off', 'stop signing the calls of an agent', { sets: { enabled: false }, ...state });
 }

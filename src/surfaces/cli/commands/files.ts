@@ -404,24 +404,21 @@ function listing(svc: CommandGroup): void {
   const files = svc
     .group('files', 'files offered to and by an agent', ['svc files list', 'svc files withdraw 5f0c1d2e'])
     .acting();
-  files.run('list', 'list file offers, newest first', {
+  files.call('fileOfferList', 'list --all', 'list file offers, newest first', {
     examples: ['svc files list', 'svc files list --all'],
-    options: { '--all': 'include finished offers' },
+    help: { all: 'include finished offers' },
     watch: true,
-    run: (context, { aid, all }) => context.client.fileOfferList({ aid, ...(all === true ? { all } : {}) }),
     aids: 'labeled',
     text: (answer, _, names) => listText(answer, names),
     quiet: ({ offers }) => offers.map(({ id }) => id).join('\n'),
   });
-  files.call('withdraw <id>', 'withdraw an offer, so that the file cannot be received', {
-    operation: 'fileOfferWithdraw',
+  files.call('fileOfferWithdraw', 'withdraw <id>', 'withdraw an offer, so that the file cannot be received', {
     text: ({ name, peer }) => `${safeLine(name)} is no longer offered to ${peer}.`,
-    quiet: ({ id }) => id,
+    quiet: 'id',
   });
-  files.call('decline <id>', 'decline an offered file', {
-    operation: 'fileOfferDecline',
+  files.call('fileOfferDecline', 'decline <id>', 'decline an offered file', {
     text: ({ name, peer }) => `Declined ${safeLine(name)}. ${peer} is notified.`,
-    quiet: ({ id }) => id,
+    quiet: 'id',
   });
 }
 

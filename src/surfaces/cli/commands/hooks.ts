@@ -3,26 +3,13 @@ import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, isAbsolute, join, resolve } from 'node:path';
 import { readDaemonInfo } from '../../../foundation/data-dir/daemon-info.ts';
 import { pluralize, relativeTime } from '../../../foundation/display-text.ts';
-import {
-  DELIVERY_STATES,
-  type DeliveryState,
-  HOOK_KINDS,
-  MAX_HOOK_TIMEOUT_MS,
-} from '../../../foundation/domain/hooks.ts';
+import { HOOK_KINDS, MAX_HOOK_TIMEOUT_MS } from '../../../foundation/domain/hooks.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { hookProof } from '../../../foundation/hook-proof.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import {
-  ACTING_AGENT,
-  choice,
-  integer,
-  type ParsedOptions,
-  repeatable,
-  seconds,
-  type ValueOption,
-} from '../options.ts';
+import { ACTING_AGENT, choice, integer, type ParsedOptions, repeatable, seconds } from '../options.ts';
 import { formatFields, formatTable, type WrappedText } from '../text.ts';
 
 type Hook = AnswerOf<'hookList'>['hooks'][number];
@@ -144,16 +131,6 @@ function deliveriesText(deliveries: readonly Delivery[]): WrappedText {
   );
 }
 
-/** @throws SvcError `invalid_request` */
-function ofDelivery({ id, delivery }: { readonly id: string; readonly delivery: string }) {
-  if (/^[1-9]\d{0,14}$/.test(delivery)) return { id, delivery: Number(delivery) };
-  throw new SvcError('invalid_request', {
-    message: 'The delivery is not a number. "svc hooks deliveries" lists them.',
-  });
-}
-
-const STATE: ValueOption<DeliveryState | undefined> = { about: 'only this state', choices: [...DELIVERY_STATES] };
-
 export function hookCommands(svc: CommandGroup): void {
   svc.run('on', 'start a program when something arrives for an agent', {
     examples: ['svc on note --known -- ./answer.py', "svc on chat --from bob --shell 'cat >> chat.jsonl'"],
@@ -164,64 +141,47 @@ export function hookCommands(svc: CommandGroup): void {
     remark: ({ id }) => `See what it did with "svc hooks deliveries ${id}". Remove it with "svc hooks remove ${id}".`,
   });
 
+  const list = {
+    text: hooksText,
+    quiet: (answer: AnswerOf<'hookList'>) => answer.hooks.map(({ id }) => id).join('\n'),
+    watch: true as const,
+  };
   const hooks = svc.group(
     'hooks',
     'programs that start when something arrives',
     ['svc hooks', 'svc hooks deliveries 9f2c… --state dead'],
-    {
-      run: (context) => context.client.hookList({}),
-      text: hooksText,
-      quiet: (answer) => answer.hooks.map(({ id }) => id).join('\n'),
-      watch: true,
-    },
+    { run: (context) => context.client.hookList({}), ...list },
   );
-  hooks.call('list', 'list the hooks', {
-    operation: 'hookList',
-    text: hooksText,
-    quiet: (answer) => answer.hooks.map(({ id }) => id).join('\n'),
-    watch: true,
-  });
-  hooks.call('pause <id>', 'start no programs; items wait', {
-    operation: 'hookPatch',
-    input: ({ id }) => ({ id, paused: true }),
+  hooks.call('hookList', 'list', 'list the hooks', list);
+  hooks.call('hookPatch', 'pause <id>', 'start no programs; items wait', {
+    sets: { paused: true },
     text: ({ id }) => `Paused ${id}.`,
-    quiet: ({ id }) => id,
+    quiet: 'id',
   });
-  hooks.call('resume <id>', 'start programs again', {
-    operation: 'hookPatch',
-    input: ({ id }) => ({ id, paused: false }),
+  hooks.call('hookPatch', 'resume <id>', 'start programs again', {
+    sets: { paused: false },
     text: ({ id }) => `Resumed ${id}.`,
-    quiet: ({ id }) => id,
+    quiet: 'id',
   });
-  hooks.call('remove <id>', 'remove a hook and stop its programs', {
-    operation: 'hookRemove',
+  hooks.call('hookRemove', 'remove <id>', 'remove a hook and stop its programs', {
     text: (_, { id }) => `Removed ${id}.`,
-    quiet: (_, { id }) => id,
   });
-  hooks.call('deliveries <id>', 'list what started the programs of a hook, newest first', {
-    operation: 'hookDeliveries',
-    options: { '--state <state>': STATE, '--limit <count>': integer('maximum number of deliveries') },
-    text: ({ deliveries }) => deliveriesText(deliveries),
-    quiet: ({ deliveries }) => deliveries.map(({ id }) => String(id)).join('\n'),
+  const deliveries = 'deliveries <id> --state <state> --limit <count>';
+  hooks.call('hookDeliveries', deliveries, 'list what started the programs of a hook, newest first', {
+    text: (answer) => deliveriesText(answer.deliveries),
+    quiet: (answer) => answer.deliveries.map(({ id }) => String(id)).join('\n'),
     remark: ({ has_more }) => has_more && 'There are more: use --limit.',
     watch: true,
   });
-  hooks.call('delivery <id> <delivery>', 'show one delivery with the output of its program', {
-    input: ofDelivery,
-    operation: 'hookDelivery',
+  hooks.call('hookDelivery', 'delivery <id> <delivery>', 'show one delivery with the output of its program', {
     text: (one) => [deliveriesText([one]), `\n${one.output}`],
-    quiet: ({ output }) => output,
+    quiet: 'output',
   });
-  hooks.call('retry <id> <delivery>', 'start a dead delivery again', {
-    input: ofDelivery,
-    operation: 'hookRetry',
+  hooks.call('hookRetry', 'retry <id> <delivery>', 'start a dead delivery again', {
     text: ({ id }) => `Delivery ${id} starts again.`,
-    quiet: ({ id }) => String(id),
+    quiet: 'id',
   });
-  hooks.call('drop <id> <delivery>', 'delete a delivery', {
-    input: ofDelivery,
-    operation: 'hookDrop',
+  hooks.call('hookDrop', 'drop <id> <delivery>', 'delete a delivery', {
     text: (_, { delivery }) => `Deleted delivery ${delivery}.`,
-    quiet: (_, { delivery }) => delivery,
   });
 }

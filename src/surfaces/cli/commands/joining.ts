@@ -42,11 +42,10 @@ function httpsRemark(reach: InvitationReach, ports: readonly number[]): string[]
 }
 
 export function joiningCommands(svc: CommandGroup): void {
-  svc.call('invite', 'print an invitation for another machine', {
+  svc.call('invite', 'invite', 'print an invitation for another machine', {
     examples: ['svc invite', "svc join 'svc://aid1…/join/…'   # on the other machine"],
-    operation: 'invite',
     text: ({ invitation }) => invitation,
-    quiet: ({ invitation }) => invitation,
+    quiet: 'invitation',
     remark: ({ reach, contacts, network, tls_ports }) =>
       [
         `On the other machine, run: svc join '<this line>'`,
@@ -55,15 +54,15 @@ export function joiningCommands(svc: CommandGroup): void {
         `The line reveals the key of this node, ${network === '' ? '' : `the network name "${network}", `}and these addresses: ${contacts.map((contact) => contact.split('@').at(-1)).join(', ')}.`,
       ].join('\n'),
   });
-  svc.call('join <to>', 'join another machine\'s network with the invitation from "svc invite", or with its address', {
+  const join = 'join another machine\'s network with the invitation from "svc invite", or with its address';
+  svc.call('join', 'join <to>', join, {
     examples: ["svc join 'svc://aid1…/join/…'", 'svc join node.example.org', 'svc join aid1…@203.0.113.7:4121'],
-    operation: 'join',
     progress: 'Joining',
     text: ({ network, by, dht_peers, network_ready }) =>
       network_ready
         ? `This node joined ${networkText(network)} through ${by}: ${pluralize(dht_peers, 'peer')}.`
         : `${by} responds and is stored as a contact. Joining ${networkText(network)} continues; see "svc status".`,
-    quiet: ({ by }) => by,
+    quiet: 'by',
   });
   const contacts = svc.group(
     'contacts',
@@ -87,9 +86,7 @@ export function joiningCommands(svc: CommandGroup): void {
       quiet: (answer) => answer.contacts.map(({ contact }) => contact).join('\n'),
     },
   );
-  contacts.call('forget <contact>', 'delete a contact that "svc join" added', {
-    operation: 'contactForget',
-    text: () => 'Deleted the contact.',
-    quiet: (_, { contact }) => contact,
+  contacts.call('contactForget', 'forget <contact>', 'delete a contact that "svc join" added', {
+    text: 'Deleted the contact.',
   });
 }

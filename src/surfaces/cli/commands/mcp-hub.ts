@@ -8,7 +8,7 @@ import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { promptYes } from '../input.ts';
-import { CALLING_AGENT, integer, nextPageHint, PAGE_OPTIONS } from '../options.ts';
+import { CALLING_AGENT, nextPageHint } from '../options.ts';
 import { untilSignal } from '../signals.ts';
 import { formatTable, safeLine } from '../text.ts';
 
@@ -193,29 +193,20 @@ export function hubCommands(mcp: CommandGroup): void {
           : 'MCP clients use it after "svcd mcp add --hub <client>", or at /mcp/hub of the API.',
     },
   );
-  hub.call('add <aid>', 'add an agent, and accept its first list of tools', {
-    options: CALLING_AGENT,
-    operation: 'hubAdd',
+  hub.call('hubAdd', 'add <aid>', 'add an agent, and accept its first list of tools', {
     progress: 'Reading its tools',
     text: (source) => sourceTable([source]),
-    quiet: ({ tools }) => String(tools),
+    quiet: 'tools',
   });
-  hub.call('refresh [aid]', 'read the tools of an agent, or of all agents, now', {
-    options: CALLING_AGENT,
-    operation: 'hubRefresh',
+  hub.call('hubRefresh', 'refresh [aid]', 'read the tools of an agent, or of all agents, now', {
     progress: 'Reading the tools',
     text: ({ sources }) => sourceTable(sources),
     quiet: ({ sources }) => sources.map(({ aid }) => aid).join('\n'),
   });
-  hub.call('remove <aid>', 'remove an agent, with its accepted definitions', {
-    options: CALLING_AGENT,
-    operation: 'hubRemove',
+  hub.call('hubRemove', 'remove <aid>', 'remove an agent, with its accepted definitions', {
     text: (_, { aid }) => `The hub no longer uses the tools of ${aid}.`,
-    quiet: (_, { aid }) => aid,
   });
-  hub.call('changes', 'show the definitions of tools that wait for you', {
-    options: { ...CALLING_AGENT, ...PAGE_OPTIONS },
-    operation: 'hubChanges',
+  hub.call('hubChanges', 'changes', 'show the definitions of tools that wait for you', {
     text: ({ changes }) => (changes.length === 0 ? 'Nothing waits for you.' : changes.map(changeText).join('\n\n')),
     quiet: ({ changes }) => changes.map(({ id }) => id).join('\n'),
     remark: (page) =>
@@ -229,21 +220,18 @@ export function hubCommands(mcp: CommandGroup): void {
   });
   addDecision(hub, 'accept', 'accept definitions of tools', 'Accepted');
   addDecision(hub, 'refuse', 'refuse definitions of tools', 'Refused');
-  hub.call('find <query>', 'find tools by keywords', {
-    options: {
-      ...CALLING_AGENT,
-      '--limit <count>': integer('maximum number of tools'),
-      '--from <agent>': 'search the tools of one agent; "network" also looks for unknown agents',
-    },
+  hub.call('hubFind', 'find <query> --limit <count> --from <agent>', 'find tools by keywords', {
     examples: ['svc mcp hub find "reserve restaurant table"'],
-    operation: 'hubFind',
+    help: {
+      limit: 'maximum number of tools',
+      from: 'search the tools of one agent; "network" also looks for unknown agents',
+    },
     progress: 'Searching',
-    text: ({ tools }) =>
-      formatTable(
-        ['TOOL', 'ARGUMENTS', 'DESCRIPTION'],
-        tools.map((one) => [one.tool, one.arguments, one.description]),
-        'No tool matches.',
-      ),
+    table: {
+      of: 'tools',
+      columns: { TOOL: 'tool', ARGUMENTS: 'arguments', DESCRIPTION: 'description' },
+      none: 'No tool matches.',
+    },
     quiet: ({ tools }) => tools.map(({ tool }) => safeLine(tool)).join('\n'),
     remark: ({ waiting_for_owner: waiting }) =>
       waiting !== undefined && `${waiting} more wait for you: "svc mcp hub changes".`,

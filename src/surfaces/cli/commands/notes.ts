@@ -4,7 +4,7 @@ import { MAX_NOTE_BODY_BYTES, NOTE_TYPE } from '../../../foundation/domain/notes
 import { SvcError } from '../../../foundation/errors.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
-import { actingArgument, integer } from '../options.ts';
+import { integer } from '../options.ts';
 import { formatFields } from '../text.ts';
 
 type Messages = AnswerOf<'mailboxList'>['messages'];
@@ -48,32 +48,34 @@ const NOTES = {
   quiet: ({ messages }: { readonly messages: Messages }) => messages.map(({ message_id }) => message_id).join('\n'),
 };
 
+function moreNotes({ next_cursor }: { readonly next_cursor?: string }): string | false {
+  return next_cursor !== undefined && `More notes: --cursor ${next_cursor}`;
+}
+
 export function noteCommands(svc: CommandGroup): void {
   const note = svc.group('note', 'sealed notes for agents that may be offline', [
     'svc note send bob --text "Guten Tag"',
     'svc note poll --as home',
   ]);
-  note.call('send', 'send a sealed note to an agent', {
+  const local = note.acting('<local>');
+  const sender = note.acting('<local>', 'the local sender');
+  sender.run('send', 'send a sealed note to an agent', {
     examples: [
       'svc note send bob --text "Guten Tag"',
       'svc note send bob "$(base64 -w0 plan.pdf)" --as home --msg-type 3',
     ],
     options: {
-      '<local>': actingArgument('the local sender'),
       '<remote>': 'the recipient',
       '[body-base64]': `at most ${sizeText(MAX_NOTE_BODY_BYTES)}`,
       '--text <text>': 'the body as text',
       '--msg-type <number>': integer(`type of the body (default ${DEFAULT_TYPE}; ${NOTE_TYPE.text} with --text)`),
     },
-    operation: 'mailboxSend',
-    own: true,
     progress: 'sending',
-    input: ({ local, remote, body_base64, text, msg_type }) => ({
-      aid: local,
-      recipient: remote,
-      msg_type: msg_type ?? (text === undefined ? DEFAULT_TYPE : NOTE_TYPE.text),
-      body_base64: bodyOf(body_base64, text),
-    }),
+    run: async (context, { aid, remote: recipient, body_base64: bytes, text, msg_type: type }) => {
+      const msg_type = type ?? (text === undefined ? DEFAULT_TYPE : NOTE_TYPE.text);
+      const note = { aid, recipient, msg_type, body_base64: bodyOf(bytes, text) };
+      return context.withLocalAgentHint(context.client.mailboxSend(note));
+    },
     text: ({ message_id, delivered, replicas, queued }) =>
       formatFields({
         message: message_id,
@@ -84,80 +86,50 @@ export function noteCommands(svc: CommandGroup): void {
       }),
     quiet: ({ message_id }) => message_id,
   });
-  note.call('list', 'list the received notes without deleting them', {
+  local.call('mailboxList', 'list', 'list the received notes without deleting them', {
     examples: ['svc note list'],
-    options: {
-      '<local>': actingArgument('the local agent'),
-      '--limit <count>': integer('maximum 500'),
-      '--cursor <cursor>': 'next_cursor of the previous page',
-    },
-    operation: 'mailboxList',
     watch: true,
-
     own: true,
-    input: ({ local: aid, ...page }) => ({ aid, ...page }),
     ...NOTES,
-    remark: ({ next_cursor }) => next_cursor !== undefined && `More notes: --cursor ${next_cursor}`,
+    remark: moreNotes,
   });
-  note.call('queued', 'list the notes that are still queued on this node', {
+  sender.call('mailboxQueued', 'queued', 'list the notes that are still queued on this node', {
     examples: ['svc note queued'],
-    options: {
-      '<local>': actingArgument('the local sender'),
-      '--limit <count>': integer('maximum 500'),
-      '--cursor <cursor>': 'next_cursor of the previous page',
-    },
-    operation: 'mailboxQueued',
     watch: true,
     own: true,
-    input: ({ local: aid, ...page }) => ({ aid, ...page }),
     text: ({ messages }) => (messages.length === 0 ? 'No queued notes.' : messages.map(queuedText).join('\n')),
     quiet: ({ messages }) => messages.map(({ message_id }) => message_id).join('\n'),
-    remark: ({ next_cursor }) => next_cursor !== undefined && `More notes: --cursor ${next_cursor}`,
+    remark: moreNotes,
   });
-  note.call('unqueue', 'remove a note from the queue', {
+  local.call('mailboxQueuedDelete', 'unqueue <message>', 'remove a note from the queue', {
     examples: ['svc note unqueue 5d41402abc4b2a76b9719d911017c592ae1f1b0c5d41402abc4b2a76b9719d91'],
-    options: {
-      '<local>': actingArgument('the local agent'),
-      '<message>': 'its message ID, as shown by "svc note queued"',
-    },
-    confirmation: ({ message }) => ({
-      question: `Remove the note ${message} from the queue?`,
+    help: { message_id: 'its message ID, as shown by "svc note queued"' },
+    confirmation: ({ message_id }) => ({
+      question: `Remove the note ${message_id} from the queue?`,
       consequence: 'To send it you would have to write it again.',
     }),
-    operation: 'mailboxQueuedDelete',
     own: true,
-    input: ({ local: aid, message: message_id }) => ({ aid, message_id }),
-    text: () => 'Removed the note from the queue.',
-    quiet: (_, { message }) => message,
+    text: 'Removed the note from the queue.',
   });
-  note.call('del', 'delete one received note', {
+  local.call('mailboxDelete', 'del <message>', 'delete one received note', {
     examples: ['svc note del 5d41402abc4b2a76b9719d911017c592ae1f1b0c5d41402abc4b2a76b9719d91'],
-    options: {
-      '<local>': actingArgument('the local agent'),
-      '<message>': 'its message ID, as shown by "svc note list"',
-    },
-    confirmation: ({ message }) => ({
-      question: `Delete the note ${message}?`,
+    help: { message_id: 'its message ID, as shown by "svc note list"' },
+    confirmation: ({ message_id }) => ({
+      question: `Delete the note ${message_id}?`,
       consequence: 'Only its sender can send it again.',
     }),
-    operation: 'mailboxDelete',
     own: true,
-    input: ({ local: aid, message: message_id }) => ({ aid, message_id }),
-    text: () => 'Deleted the note.',
-    quiet: (_, { message }) => message,
+    text: 'Deleted the note.',
   });
-  note.call('poll', 'fetch the received notes and delete them here', {
+  local.call('mailboxPoll', 'poll', 'fetch the received notes and delete them here', {
     examples: ['svc note poll', 'svc note poll --as home --json   # in a script'],
-    options: { '<local>': actingArgument('the local agent') },
-    confirmation: ({ local }) => ({
-      question: `Fetch the notes of ${local} and delete them here?`,
+    confirmation: ({ aid }) => ({
+      question: `Fetch the notes of ${aid} and delete them here?`,
       consequence:
         'Fetched notes are shown once, and only their senders can send them again. "svc note list" shows notes without deleting them.',
       onlyAtTerminal: true,
     }),
-    operation: 'mailboxPoll',
     own: true,
-    input: ({ local: aid }) => ({ aid }),
     ...NOTES,
     remark: ({ has_more }) => has_more && 'More notes are pending: poll again.',
   });

@@ -4,7 +4,7 @@ import { relativeTime } from '../../../foundation/display-text.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { addFile, type Stored, uploadFile } from '../file-transfer.ts';
-import { type ACTING_AGENT, accessToken, integer } from '../options.ts';
+import type { ACTING_AGENT } from '../options.ts';
 import { shortSize } from '../reach-text.ts';
 import { formatFields, formatTable, type OutputText } from '../text.ts';
 
@@ -41,35 +41,26 @@ function storing(object: CommandGroup<typeof ACTING_AGENT>): void {
     run: (context, { aid, path, name }) => addFile(context, aid, path, name),
     ...STORED,
   });
-  object.call('list', 'list the objects of an agent', {
-    options: {
-      '--limit <count>': integer('maximum number of objects'),
-      '--cursor <cursor>': 'next_cursor of the previous page',
-    },
-    operation: 'objectList',
+  object.call('objectList', 'list', 'list the objects of an agent', {
     watch: true,
-
     text: listText,
     quiet: ({ objects }) => objects.map(({ object_id }) => object_id).join('\n'),
     remark: ({ next_cursor }) => next_cursor !== undefined && `More objects: --cursor ${next_cursor}`,
   });
-  object.call('del <object>', 'delete an object; a file that was added in place stays', {
+  object.call('objectDelete', 'del <object>', 'delete an object; a file that was added in place stays', {
     confirmation: ({ object_id }) => ({
       question: `Delete the object ${object_id}?`,
       consequence: 'To restore it, store the file again with "svc object put" or fetch it from another agent.',
     }),
-    operation: 'objectDelete',
-    text: () => 'Deleted the object.',
-    quiet: (_, { object_id }) => object_id,
+    text: 'Deleted the object.',
   });
 }
 
 function getting(object: CommandGroup<typeof ACTING_AGENT>): void {
-  object.call('locate <object>', 'show which agents have an object, without fetching it', {
+  const locate = 'show which agents have an object, without fetching it';
+  object.call('objectLocate', 'locate <object> --from=hint_aid <aid>', locate, {
     examples: ['svc object locate 9f2c… --from aid1…'],
-    options: { '--from <aid>': 'an agent that may have it' },
-    operation: 'objectLocate',
-    input: ({ from: hint_aid, ...rest }) => ({ ...rest, hint_aid }),
+    help: { hint_aid: 'an agent that may have it' },
     text: ({ local, holders }) => [
       local ? 'It is stored here.' : 'It is not stored here.',
       formatTable(
@@ -80,19 +71,18 @@ function getting(object: CommandGroup<typeof ACTING_AGENT>): void {
     ],
     quiet: ({ holders }) => holders.flatMap(({ aid, status }) => (status === 'available' ? [aid] : [])).join('\n'),
   });
-  object.call('get <object>', 'fetch an object to a file in files_root from any agent that has it', {
+  const get = 'get <object> --from=hint_aid <aid> --dest <path> --share=register --force --access-token <secret>';
+  object.call('objectGet', get, 'fetch an object to a file in files_root from any agent that has it', {
     examples: ['svc object get 9f2c… --from aid1… --dest plans/may.pdf'],
-    options: {
-      '--from <aid>': 'an agent that may have it',
-      '--dest <path>': 'target path; default: downloads/ and its ID',
-      '--share': 'let others fetch it from here',
-      '--force': 'overwrite an existing file',
-      '--access-token <secret>': accessToken('access token that the holder requires'),
+    help: {
+      hint_aid: 'an agent that may have it',
+      dest: 'target path; default: downloads/ and its ID',
+      register: 'let others fetch it from here',
+      force: 'overwrite an existing file',
+      access_token: 'access token that the holder requires',
     },
-    operation: 'objectGet',
-    input: ({ from: hint_aid, share: register, ...rest }) => ({ ...rest, hint_aid, register }),
     text: ({ path, size }) => `Fetched ${path}, ${shortSize(size)}.`,
-    quiet: ({ path }) => path,
+    quiet: 'path',
   });
 }
 

@@ -1,9 +1,7 @@
 /** `svc panel`: opens the web panel in a browser, and shows its sessions. */
-import { relativeTime } from '../../../foundation/display-text.ts';
 import { openInBrowser, writePanelFile } from '../../../foundation/panel-access.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import { formatTable } from '../text.ts';
 
 const ONCE = 'The URL works once, within a minute, in a browser on this machine.';
 
@@ -42,24 +40,16 @@ export function panelCommands(svc: CommandGroup): void {
     quiet: ({ url }) => url,
     remark: () => ONCE,
   });
-  panel.call('sessions', 'list the browsers that are logged in to the panel', {
-    operation: 'panelSessions',
+  panel.call('panelSessions', 'sessions', 'list the browsers that are logged in to the panel', {
     aids: 'whole',
-    text: ({ sessions }) =>
-      formatTable(
-        ['ID', 'SINCE', 'LAST SEEN', 'ENDS'],
-        sessions.map(({ id, created_at, last_seen_at, expires_at }) => [
-          id,
-          ...[created_at, last_seen_at, expires_at].map((at) => relativeTime(at, Date.now())),
-        ]),
-        'No sessions. If no token is required, no login is needed.',
-      ),
-    quiet: ({ sessions }) => sessions.map(({ id }) => id).join('\n'),
+    table: {
+      of: 'sessions',
+      columns: { ID: 'id', SINCE: 'created_at', 'LAST SEEN': 'last_seen_at', ENDS: 'expires_at' },
+      none: 'No sessions. If no token is required, no login is needed.',
+    },
   });
-  panel.call('end <id>', 'log a browser out of the panel', {
+  panel.call('panelSessionEnd', 'end <id>', 'log a browser out of the panel', {
     examples: ['svc panel end 3f9a52c07b1d8e64'],
-    operation: 'panelSessionEnd',
-    text: () => 'Ended the session.',
-    quiet: (_, { id }) => id,
+    text: 'Ended the session.',
   });
 }

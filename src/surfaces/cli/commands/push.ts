@@ -5,8 +5,7 @@ import { formatTable } from '../text.ts';
 
 export function pushCommands(svc: CommandGroup): void {
   const push = svc.group('push', 'webhooks that remote agents can notify', ['svc push list']);
-  push.call('list', 'list the webhooks of local programs, and the webhook URLs reserved for others', {
-    operation: 'pushList',
+  push.call('pushList', 'list', 'list the webhooks of local programs, and the webhook URLs reserved for others', {
     text: ({ webhooks, mailboxes }) => {
       const when = (iso: string): string => relativeTime(iso, Date.now());
       return formatTable(
@@ -38,9 +37,7 @@ export function pushCommands(svc: CommandGroup): void {
     },
     quiet: ({ webhooks, mailboxes }) => [...webhooks, ...mailboxes].map(({ id }) => id).join('\n'),
   });
-  push.call('remove <id>', 'delete a webhook or webhook URL with its queued notifications', {
-    operation: 'pushRemove',
+  push.call('pushRemove', 'remove <id>', 'delete a webhook or webhook URL with its queued notifications', {
     text: (_, { id }) => `Deleted ${id}.`,
-    quiet: (_, { id }) => id,
   });
 }

@@ -113,24 +113,21 @@ async function ping(context: CliContext, typed: PingTyped): Promise<Answer | und
 }
 
 export function reachCommands(svc: CommandGroup): void {
-  svc.call('links', 'list the connections to other nodes and their paths', {
+  svc.call('nodeLinks', 'links', 'list the connections to other nodes and their paths', {
     examples: ['svc links', "svc links --json | jq -r '.links[] | select(.is_relayed) | .node'"],
-    operation: 'nodeLinks',
     watch: true,
     text: ({ links }) => linksText(links),
     quiet: ({ links }) => links.map(({ node }) => node).join('\n'),
   });
-  svc.call('peers', 'list the known nodes', {
+  svc.call('nodePeers', 'peers', 'list the known nodes', {
     examples: ['svc peers', 'svc peers --quiet | wc -l'],
-    operation: 'nodePeers',
     watch: true,
     text: peersText,
     quiet: ({ peers }) => peers.map(({ address }) => address).join('\n'),
   });
-  svc.call('traffic', 'show the traffic of this node, minute by minute', {
+  svc.call('nodeTraffic', 'traffic --hours <n>', 'show the traffic of this node, minute by minute', {
     examples: ['svc traffic', 'svc traffic --hours 1 --json'],
-    options: { '--hours <n>': integer(`number of hours; default ${TRAFFIC_HOURS}`) },
-    operation: 'nodeTraffic',
+    help: { hours: `number of hours; default ${TRAFFIC_HOURS}` },
     watch: true,
     text: trafficText,
     quiet: ({ samples }) => samples.map(({ at, bytes_up, bytes_down }) => `${at} ${bytes_up} ${bytes_down}`).join('\n'),

@@ -1,32 +1,15 @@
 /** `svc connect`, `svc tunnel`: TCP to remote agents. */
 import { relativeTime, timeText } from '../../../foundation/display-text.ts';
 import { CLIENT_WAIT_MS } from '../../../foundation/domain/tunnels.ts';
-import { REMOVED_ENTRY } from '../access.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
-import {
-  ASK,
-  accessToken,
-  askInput,
-  CALLING_AGENT,
-  integer,
-  nextPageHint,
-  PAGE_OPTIONS,
-  type ParsedOptions,
-} from '../options.ts';
+import { nextPageHint, PAGE_OPTIONS } from '../options.ts';
 import { shortSize } from '../reach-text.ts';
 import { formatTable, type OutputText } from '../text.ts';
 
-const REACH = {
-  ...CALLING_AGENT,
-  '--access-token <secret>': accessToken('access token that the remote agent requires'),
-  '--no-relay': 'fail instead of using a relay',
-  ...ASK,
-} as const;
-
-function reach({ relay, note, wait, ...typed }: ParsedOptions<'<aid>', typeof REACH>) {
-  return { ...typed, ...askInput({ note, wait }), disable_relay: !relay };
-}
+/** The options of commands that reach a remote agent. */
+const REACH = '--access-token <secret> --no-relay=disable_relay --note <text> --wait <seconds>';
+const REACH_HELP = { disable_relay: 'fail instead of using a relay' };
 
 type Tunnels = AnswerOf<'tunnelList'>;
 type Closed = Tunnels['closed'][number];
@@ -79,46 +62,38 @@ function statusText({ tunnels, closed }: Tunnels): OutputText {
 }
 
 export function tunnelCommands(svc: CommandGroup): void {
-  svc.call('connect <aid>', 'open a local address for a single TCP connection', {
+  svc.call('connect', `connect <aid> ${REACH}`, 'open a local address for a single TCP connection', {
     examples: ['nc $(svc connect aid1… --quiet | tr : " ")'],
-    options: REACH,
-    operation: 'connect',
+    help: REACH_HELP,
     progress: 'Connecting',
-    input: reach,
     text: ({ tunnel }) => `Connect to ${tunnel} within ${timeText(CLIENT_WAIT_MS)}.`,
-    quiet: ({ tunnel }) => tunnel,
+    quiet: 'tunnel',
   });
   const tunnel = svc.group('tunnel', 'TCP tunnels to remote agents', [
     'svc tunnel open aid1… --local-port 2222',
     'svc tunnel status',
   ]);
-  tunnel.call('open <aid>', 'open a tunnel', {
+  tunnel.call('tunnelOpen', `open <aid> ${REACH} --local-port <port> --idle-timeout <seconds>`, 'open a tunnel', {
     examples: [
       'svc tunnel open aid1… --local-port 2222 && ssh -p 2222 localhost',
       'svc tunnel open aid1… --idle-timeout -1 --no-relay',
     ],
-    options: {
-      ...REACH,
-      '--local-port <port>': integer('the local port; default: chosen by the system'),
-      '--idle-timeout <seconds>': integer('close after this time without a connection; -1 for never'),
+    help: {
+      ...REACH_HELP,
+      local_port: 'the local port; default: chosen by the system',
+      idle_timeout_sec: 'close after this time without a connection; -1 for never',
     },
-    operation: 'tunnelOpen',
     progress: 'Connecting',
-    input: ({ local_port, idle_timeout: idle_timeout_sec, ...typed }) => ({
-      ...reach(typed),
-      local_port,
-      idle_timeout_sec,
-    }),
     text: ({ id, listen }) => `Tunnel ${id} listens on ${listen}.`,
     remark: ({ idle_timeout_sec: limit }) =>
       limit >= 0 && `It closes ${idleText(limit)} without a connection. Use --idle-timeout -1 to keep it open.`,
-    quiet: ({ listen }) => listen,
+    quiet: 'listen',
   });
   for (const [name, about, operation] of [
     ['close', 'close a tunnel', 'tunnelClose'],
     ['reset', 'reset the connections of a tunnel and dial again', 'tunnelReset'],
   ] as const)
-    tunnel.call(`${name} <id>`, about, { operation, ...REMOVED_ENTRY });
+    tunnel.call(operation, `${name} <id>`, about, { text: 'ok' });
   tunnel.run('status', 'show tunnels', {
     options: { '[id]': 'one tunnel; default: all', ...PAGE_OPTIONS },
     remark: (page) => nextPageHint(page),
