@@ -1,14 +1,20 @@
-/** Moving agents: collects the parts of an agent from its capabilities. */
+/**
+ * Exports the whole state of an agent as one document, and imports it on another node. Each capability exports and
+ * imports its own part. See docs/moving.md.
+ */
 import { exportAccess, importAccess } from '../capabilities/access/moving.ts';
 import { exportCard, importCard } from '../capabilities/cards/moving.ts';
 import { exportChat, importChat } from '../capabilities/chat/moving.ts';
 import { exportRecords, importRecords } from '../capabilities/directory/moving.ts';
 import { exportGroups, importGroups } from '../capabilities/groups/moving.ts';
-import { AgentMover } from '../capabilities/moving/agent-mover.ts';
 import { exportNotes, importNotes } from '../capabilities/notes/notes.ts';
 import { exportOrigins, importOrigins } from '../capabilities/origins/moving.ts';
 import { exportTunnels, importTunnels } from '../capabilities/tunnels/moving.ts';
 import { unixSeconds } from '../foundation/clock.ts';
+import { SvcError } from '../foundation/errors.ts';
+import type { Aid } from '../foundation/identity/aid.ts';
+import { type AgentDocument, DOCUMENT_VERSION, MAX_AGENT_DOCUMENT_BYTES } from '../foundation/moving/agent-document.ts';
+import { aidAt, badDocument } from '../foundation/moving/document-fields.ts';
 import { AccessRepository } from '../foundation/store/access.ts';
 import { AgentStore } from '../foundation/store/agents.ts';
 import { CardStore } from '../foundation/store/cards.ts';
@@ -23,6 +29,7 @@ import { OriginStore } from '../foundation/store/origins.ts';
 import { PublicationStore } from '../foundation/store/publications.ts';
 import { TunnelStore } from '../foundation/store/tunnels.ts';
 import { VERSION } from '../foundation/version.ts';
+import type { AgentMover, PortsTaken } from '../operations/handlers/moving.ts';
 import type { Capabilities } from './capabilities.ts';
 import type { Foundation } from './foundation.ts';
 
@@ -71,50 +78,98 @@ export function buildMover(
     exportSecrets: c.notes.exportSecrets.bind(c.notes),
     importSecrets: c.notes.importSecrets.bind(c.notes),
   };
-  return new AgentMover({
-    registry: c.registry,
-    clock,
-    version: VERSION,
-    parts: {
-      exportRecords: (aid) => {
-        c.directory.exported(aid);
-        return exportRecords(publications, aid);
-      },
-      importRecords: (aid, part, delegation) => importRecords(publications, aid, part, delegation, clock.now()),
-      exportAccess: (aid) => exportAccess(access, aid),
-      importAccess: (aid, part) => importAccess(access, aid, part),
-      exportTunnels: (aid) => exportTunnels(tunnels, aid),
-      importTunnels: (aid, part) => importTunnels(tunnels, aid, part),
-      exportOrigins: (aid) => exportOrigins(origins.memory, aid),
-      importOrigins: (aid, part) => importOrigins(origins, aid, part),
-      exportEvidence: (aid) => agents.givesEvidence(aid),
-      importEvidence: (aid, gives) => () => agents.setEvidence(aid, gives),
-      exportCard: (aid) => exportCard(cards, aid),
-      importCard: (aid, card, delegation) => {
+
+  /** Objects are not exported. A card is the part of an agent that names one. */
+  const countObjects = (aid: Aid): number => {
+    const card = cards.own(aid);
+    const hasCard = card !== null && objects.get(aid, card.objectId) !== null;
+    return objects.usage(aid).count - (hasCard ? 1 : 0);
+  };
+
+  const exportAgent = (aid: Aid): AgentDocument => {
+    const credentials = c.registry.export(aid);
+    const [label, ...otherLabels] = c.addressBook.labels(aid);
+    const accessPart = exportAccess(access, aid);
+    const card = exportCard(cards, aid);
+    const talks = exportChat(chat, aid);
+    const rooms = exportGroups(groups, aid);
+    c.directory.exported(aid);
+    const document: AgentDocument = {
+      svcd_agent: DOCUMENT_VERSION,
+      svcd_version: VERSION,
+      exported_at: clock.now(),
+      aid,
+      operational_private_key_hex: credentials.operationalPrivateKeyHex,
+      delegation_proof_hex: credentials.delegationProofHex,
+      service_tcp: credentials.serviceTcp,
+      evidence: agents.givesEvidence(aid),
+      ...(card === undefined ? {} : { card }),
+      ...(label === undefined ? {} : { label }),
+      ...(otherLabels.length === 0 ? {} : { other_labels: otherLabels }),
+      records: exportRecords(publications, aid),
+      ...(accessPart === undefined ? {} : { access: accessPart }),
+      tunnels: exportTunnels(tunnels, aid),
+      origins: exportOrigins(origins.memory, aid),
+      notes: exportNotes(notes, aid),
+      chat: talks.part,
+      rooms: rooms.part,
+      left_out: { chat_entries: talks.leftOut, room_copies: rooms.leftOut, objects: countObjects(aid) },
+    };
+    // A document that no node accepts would be useless.
+    const size = Buffer.byteLength(JSON.stringify(document));
+    if (size > MAX_AGENT_DOCUMENT_BYTES)
+      throw new SvcError('too_large', {
+        message: `The document would have ${size} bytes, and the limit for imports is ${MAX_AGENT_DOCUMENT_BYTES}. Poll the pending notes, or move the whole node with "svc backup".`,
+        details: { size, limit: MAX_AGENT_DOCUMENT_BYTES },
+      });
+    return document;
+  };
+
+  // Each `import…` validates its part and returns a function that writes it, which runs in the transaction of the import.
+  const importAgent = async (document: AgentDocument) => {
+    const aid = aidAt('/aid', document.aid);
+    const { label, other_labels } = document;
+    let refused: PortsTaken = { tunnels: [], origins: [] };
+    const keepTunnels = importTunnels(tunnels, aid, document.tunnels);
+    const keepOrigins = importOrigins(origins, aid, document.origins);
+    const writes = [
+      importAccess(access, aid, document.access),
+      () => void (refused = { tunnels: keepTunnels(), origins: keepOrigins() }),
+      () => agents.setEvidence(aid, document.evidence),
+      importChat(chat, aid, document.chat),
+      await importGroups(groups, aid, document.rooms, clock.now()),
+      ...(label === undefined ? [] : [() => c.addressBook.label(aid, label, ...(other_labels ?? []))]),
+      // Last, because it writes a file.
+      importNotes(notes, aid, document.notes, clock.now()),
+    ];
+    const credentials = {
+      operationalPrivateKeyHex: document.operational_private_key_hex,
+      delegationProofHex: document.delegation_proof_hex,
+      serviceTcp: document.service_tcp,
+    };
+    await c.registry.adopt(credentials, (delegation) => {
+      if (delegation.agent !== aid) throw badDocument('/delegation_proof_hex', 'belongs to another agent');
+      try {
+        importRecords(publications, aid, document.records, delegation, clock.now())();
         const verifyDelegation = delegations.verify.bind(delegations);
-        return importCard({ store: cards, now: unixSeconds(clock), verifyDelegation }, aid, card, delegation);
-      },
-      exportNotes: (aid) => exportNotes(notes, aid),
-      importNotes: (aid, part) => importNotes(notes, aid, part, clock.now()),
-      exportChat: (aid) => exportChat(chat, aid),
-      importChat: (aid, part) => importChat(chat, aid, part),
-      exportGroups: (aid) => exportGroups(groups, aid),
-      importGroups: (aid, part) => importGroups(groups, aid, part, clock.now()),
-    },
-    labels: (aid) => c.addressBook.labels(aid),
-    // An old label that looks like an address must not prevent the move.
-    setLabels: (aid, labels) => c.addressBook.label(aid, ...labels),
-    countObjects: (aid) => {
-      const card = cards.own(aid);
-      const hasCard = card !== null && objects.get(aid, card.objectId) !== null;
-      return objects.usage(aid).count - (hasCard ? 1 : 0);
-    },
-    undoNotes: (aid) => c.notes.discardSecrets(aid),
-    onImported: async (aid) => {
-      c.accessLists.reload(aid);
-      c.groups.imported(aid);
-      await c.ownCards.complete(aid);
-      return { tunnels: await c.tunnels.resume(aid), origins: await c.origins.resume(aid) };
-    },
-  });
+        const cardParts = { store: cards, now: unixSeconds(clock), verifyDelegation };
+        importCard(cardParts, aid, document.card, delegation)();
+        for (const write of writes) write();
+      } catch (error) {
+        c.notes.discardSecrets(aid);
+        throw error;
+      }
+    });
+    // The capabilities load the imported state.
+    c.accessLists.reload(aid);
+    c.groups.imported(aid);
+    await c.ownCards.complete(aid);
+    const taken = { tunnels: await c.tunnels.resume(aid), origins: await c.origins.resume(aid) };
+    const portsTaken: PortsTaken = {
+      tunnels: [...refused.tunnels, ...taken.tunnels],
+      origins: [...refused.origins, ...taken.origins],
+    };
+    return { aid, portsTaken };
+  };
+  return { export: exportAgent, import: importAgent };
 }

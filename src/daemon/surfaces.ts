@@ -167,7 +167,7 @@ export function buildSurfaces(
       ...processHandlers({ log: f.recentLog, pid: process.pid, ...ending }),
       ...evidenceHandlers({ evidence: c.evidence }),
       ...walletHandlers({ agents: c.registry, newAids: c.newAids, clock }),
-      ...movingHandlers({ mover: buildMover(f, c) }),
+      ...movingHandlers(buildMover(f, c)),
       ...directoryHandlers({
         agents: c.registry,
         directory: c.directory,

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { AgentDocument } from '../../../src/foundation/moving/agent-document.ts';
-import { type MovingHandlerDependencies, movingHandlers } from '../../../src/operations/handlers/moving.ts';
+import { type AgentMover, movingHandlers } from '../../../src/operations/handlers/moving.ts';
 import { movingOperations } from '../../../src/operations/moving.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { furnish, MoverNode } from '../../support/mover-world.ts';
 import { operationRunner } from '../../support/run-operation.ts';
 
-function runnerOf(mover: MovingHandlerDependencies['mover']) {
-  return operationRunner(movingOperations, movingHandlers({ mover }));
+function runnerOf(mover: AgentMover) {
+  return operationRunner(movingOperations, movingHandlers(mover));
 }
 
 function nodeIn(t: TestContext): MoverNode {
@@ -53,7 +53,7 @@ test('tunnels whose ports are in use are reported separately from listening tunn
   const [tunnel] = document.tunnels;
   assert.ok(tunnel !== undefined);
   const tunnels = [4242, 4243, 4244].map((local_port) => ({ ...tunnel, local_port }));
-  const taken: MovingHandlerDependencies['mover'] = {
+  const taken: AgentMover = {
     export: () => assert.fail(),
     import: async (given: AgentDocument) => {
       assert.equal(given.tunnels.length, 3);
@@ -69,7 +69,7 @@ test('tunnels whose ports are in use are reported separately from listening tunn
 test('only local programs may export and import keys, even if a surface does not check it', async (t) => {
   const { node, aid } = await furnished(t);
   const document = node.mover.export(aid);
-  const untouchable: MovingHandlerDependencies['mover'] = {
+  const untouchable: AgentMover = {
     export: () => assert.fail('exported'),
     import: () => assert.fail('imported'),
   };

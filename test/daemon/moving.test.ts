@@ -1,28 +1,28 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import * as fc from 'fast-check';
-import { MAX_MAILBOX_BYTES } from '../../../src/capabilities/notes/inbox.ts';
-import { toHex } from '../../../src/foundation/bytes.ts';
-import { MAX_NOTE_BODY_BYTES } from '../../../src/foundation/domain/notes.ts';
-import { SvcError } from '../../../src/foundation/errors.ts';
-import { encodeDelegation } from '../../../src/foundation/identity/delegation.ts';
+import { MAX_MAILBOX_BYTES } from '../../src/capabilities/notes/inbox.ts';
+import { toHex } from '../../src/foundation/bytes.ts';
+import { MAX_NOTE_BODY_BYTES } from '../../src/foundation/domain/notes.ts';
+import { SvcError } from '../../src/foundation/errors.ts';
+import { encodeDelegation } from '../../src/foundation/identity/delegation.ts';
 import {
   type AgentDocument,
   MAX_AGENT_DOCUMENT_BYTES,
   MAX_MOVED_CHAT_BYTES,
-} from '../../../src/foundation/moving/agent-document.ts';
-import { AgentStore } from '../../../src/foundation/store/agents.ts';
-import { CardStore, UNSIGNED } from '../../../src/foundation/store/cards.ts';
-import { ChatStore } from '../../../src/foundation/store/chat.ts';
-import { ChatLog } from '../../../src/foundation/store/chat-log.ts';
-import { NoteStore } from '../../../src/foundation/store/notes.ts';
-import { TunnelStore } from '../../../src/foundation/store/tunnels.ts';
-import { compileInput } from '../../../src/operations/input.ts';
-import { movingOperations } from '../../../src/operations/moving.ts';
-import { delegateAnew, newIdentity, type TestIdentity } from '../../support/identities.ts';
-import { furnish, furnishCard, MoverNode, timeless } from '../../support/mover-world.ts';
-import { anything, damaged } from '../../support/schema-arbitrary.ts';
-import { testSecrets } from '../../support/stored-secrets.ts';
+} from '../../src/foundation/moving/agent-document.ts';
+import { AgentStore } from '../../src/foundation/store/agents.ts';
+import { CardStore, UNSIGNED } from '../../src/foundation/store/cards.ts';
+import { ChatStore } from '../../src/foundation/store/chat.ts';
+import { ChatLog } from '../../src/foundation/store/chat-log.ts';
+import { NoteStore } from '../../src/foundation/store/notes.ts';
+import { TunnelStore } from '../../src/foundation/store/tunnels.ts';
+import { compileInput } from '../../src/operations/input.ts';
+import { movingOperations } from '../../src/operations/moving.ts';
+import { delegateAnew, newIdentity, type TestIdentity } from '../support/identities.ts';
+import { furnish, furnishCard, MoverNode, timeless } from '../support/mover-world.ts';
+import { anything, damaged } from '../support/schema-arbitrary.ts';
+import { testSecrets } from '../support/stored-secrets.ts';
 
 const SEED = 51_121;
 const RUNS = 600;
