@@ -1,0 +1,58 @@
+/** Every table with data of an agent moves with it, or docs/moving.md names it as left out. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { test } from 'node:test';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
+import { runMigrations } from '../../../src/foundation/store/store.ts';
+
+/** The tables that each part of an agent's document holds. */
+const MOVED: Readonly<Record<string, readonly string[]>> = {
+  aid: ['agents'],
+  records: ['publications', 'publishers'],
+  access: ['access_entries', 'access_subjects'],
+  tunnels: ['tunnels'],
+  origins: ['origins'],
+  card: ['own_cards'],
+  notes: ['notes', 'note_outbox', 'notes_seen'],
+  chat: ['chat_entries', 'chat_pairs'],
+  rooms: ['room_entries', 'room_invites_in', 'room_invites_out', 'room_logs', 'rooms'],
+};
+
+/** Tables that do not move, by the words of the table in docs/moving.md. */
+const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
+  objects: ['object_holders', 'object_prefixes', 'objects', 'retired_objects'],
+  'file offers': ['file_offers'],
+  hooks: ['hook_deliveries', 'hooks'],
+  'services on demand': ['on_demand'],
+  'tools of the hub': ['hub_decisions', 'hub_sources', 'hub_tools'],
+  'callers of temporary services': ['service_callers'],
+  'requests for access': ['access_requests'],
+  webhooks: ['push_boxes', 'push_mail', 'webhook_posts', 'webhooks'],
+  events: ['event_streams', 'events'],
+  'unfinished requests': ['notes_unsent', 'unheard'],
+  'state of the node': ['admin_audit', 'meta', 'note_copies', 'retired_keys', 'seen_cards', 'seen_delegations'],
+};
+
+/** Derived from the entries of a group, or the progress of this node with its other members. */
+const DERIVED = ['room_conflicts', 'room_heads', 'room_mentions', 'room_peers', 'room_retracts'];
+
+test('each table moves with an agent, is derived from one that does, or is left out on purpose', () => {
+  const database = new DatabaseSync(':memory:');
+  runMigrations(database, MIGRATIONS);
+  const rows = database
+    .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+    .all();
+  const named = [...Object.values(MOVED), ...Object.values(LEFT_OUT), DERIVED].flat();
+  assert.deepEqual(named.toSorted(), rows.map(({ name }) => String(name)).toSorted());
+});
+
+test('docs/moving.md gives a reason for everything that is left out', () => {
+  const page = readFileSync(new URL('../../../docs/moving.md', import.meta.url), 'utf8');
+  const [, table = ''] = /\| Left out \| Reason \|\n\|[-|]+\|\n((?:\|.*\n)+)/.exec(page) ?? [];
+  const names = table
+    .trimEnd()
+    .split('\n')
+    .map((row) => row.split(' | ')[0]?.replaceAll(/^\| |\]\([^)]*\)|\[/g, ''));
+  assert.deepEqual(names.toSorted(), Object.keys(LEFT_OUT).toSorted());
+});
