@@ -1,37 +1,35 @@
 /** Requests of callers for access, and exchanges that the owner allowed once. Times are Unix milliseconds. */
 import { ASK_KINDS, type AskKind } from '../domain/access.ts';
 import type { Aid } from '../identity/aid.ts';
-import { toolsOf } from './access.ts';
-import { aidFromRow, integerOf, orNull, textOf, wordOf } from './row.ts';
-import type { Row, Store } from './store.ts';
+import { aidFromRow, integerOf, textOf } from './row.ts';
+import type { Store } from './store.ts';
+import { aid, flag, integer, named, nullable, type RowOf, Table, text, texts, word } from './table.ts';
 
-export type AccessRequestRow = Readonly<ReturnType<typeof requestOf>>;
+const REQUEST = {
+  id: text,
+  called: aid,
+  caller: aid,
+  kind: word(ASK_KINDS),
+  /** A text of the caller, such as a method and a path. */
+  asked: text,
+  /** The MCP tool that the caller named; null if none. */
+  tool: nullable(text),
+  note: text,
+  /** Node of the caller, as text. */
+  node: text,
+  /** Address of that node; null for a caller on this machine. */
+  source: nullable(text),
+  firstAt: integer,
+  lastAt: integer,
+  count: integer,
+  /** The owner allowed one exchange, which has not begun. */
+  isOnce: named('once', flag),
+  /** The MCP tools of that exchange; null without a limit. */
+  tools: nullable(texts),
+  expiresAt: integer,
+};
 
-function requestOf(row: Row) {
-  return {
-    id: textOf(row, 'id'),
-    called: aidFromRow(row, 'called'),
-    caller: aidFromRow(row, 'caller'),
-    kind: wordOf(row, 'kind', ASK_KINDS),
-    /** A text of the caller, such as a method and a path. */
-    asked: textOf(row, 'asked'),
-    /** The MCP tool that the caller named; null if none. */
-    tool: orNull(textOf, row, 'tool'),
-    note: textOf(row, 'note'),
-    /** Node of the caller, as text. */
-    node: textOf(row, 'node'),
-    /** Address of that node; null for a caller on this machine. */
-    source: orNull(textOf, row, 'source'),
-    firstAt: integerOf(row, 'first_at'),
-    lastAt: integerOf(row, 'last_at'),
-    count: integerOf(row, 'count'),
-    /** The owner allowed one exchange, which has not begun. */
-    isOnce: integerOf(row, 'once') === 1,
-    /** The MCP tools of that exchange; null without a limit. */
-    tools: orNull(toolsOf, row, 'tools'),
-    expiresAt: integerOf(row, 'expires_at'),
-  };
-}
+export type AccessRequestRow = RowOf<typeof REQUEST>;
 
 /** A request as it arrives. */
 export type AskedRequest = Omit<AccessRequestRow, 'firstAt' | 'lastAt' | 'count' | 'isOnce' | 'tools'> & {
@@ -40,19 +38,21 @@ export type AskedRequest = Omit<AccessRequestRow, 'firstAt' | 'lastAt' | 'count'
 
 export class AccessRequestStore {
   readonly #store: Store;
+  readonly #requests: Table<typeof REQUEST>;
 
   constructor(store: Store) {
     this.#store = store;
+    this.#requests = new Table(store, 'access_requests', REQUEST);
   }
 
   /** All rows in the order of their expiry. */
   list(): AccessRequestRow[] {
-    return this.#store.all`SELECT * FROM access_requests ORDER BY expires_at, id`.map(requestOf);
+    return this.#requests.all`ORDER BY expires_at, id`;
   }
 
   /** The rows of one called agent. */
   listOf(called: Aid): AccessRequestRow[] {
-    return this.#store.all`SELECT * FROM access_requests WHERE called = ${called}`.map(requestOf);
+    return this.#requests.all`WHERE called = ${called}`;
   }
 
   /** IDs of the rows that have expired. */
@@ -67,29 +67,22 @@ export class AccessRequestStore {
   }
 
   get(id: string): AccessRequestRow | null {
-    return oneOf(this.#store.one`SELECT * FROM access_requests WHERE id = ${id}`);
+    return this.#requests.one`WHERE id = ${id}`;
   }
 
   /** The request of a caller that waits for the owner. */
   pending(called: Aid, caller: Aid, kind: AskKind): AccessRequestRow | null {
-    return oneOf(this.#store.one`
-      SELECT * FROM access_requests WHERE called = ${called} AND caller = ${caller} AND kind = ${kind} AND once = 0`);
+    return this.#requests.one`WHERE called = ${called} AND caller = ${caller} AND kind = ${kind} AND once = 0`;
   }
 
   /** The exchanges that the owner allowed a caller once, in the order of their expiry. */
   allowed(called: Aid, caller: Aid, kind: AskKind): AccessRequestRow[] {
-    return this.#store.all`
-      SELECT * FROM access_requests WHERE called = ${called} AND caller = ${caller} AND kind = ${kind} AND once = 1
-      ORDER BY expires_at, id`.map(requestOf);
+    return this.#requests.all`
+      WHERE called = ${called} AND caller = ${caller} AND kind = ${kind} AND once = 1 ORDER BY expires_at, id`;
   }
 
-  add({ id, called, caller, kind, asked, tool, note, node, source, at, expiresAt }: AskedRequest): void {
-    this.#store.run`
-      INSERT INTO access_requests
-        (id, called, caller, kind, asked, tool, note, node, source, first_at, last_at, count, expires_at)
-      VALUES
-        (${id}, ${called}, ${caller}, ${kind}, ${asked}, ${tool}, ${note}, ${node}, ${source}, ${at}, ${at}, 1,
-         ${expiresAt})`;
+  add({ at, ...request }: AskedRequest): void {
+    this.#requests.insert({ ...request, firstAt: at, lastAt: at, count: 1 });
   }
 
   /** The caller repeats its request with the same text. */
@@ -102,11 +95,8 @@ export class AccessRequestStore {
 
   /** Turns a waiting request into one allowed exchange. It is on disk when this returns. False without such a request. */
   allowOnce(id: string, tools: readonly string[] | null, expiresAt: number): boolean {
-    const names = tools === null ? null : JSON.stringify(tools);
     return this.#store.durableTransaction(
-      () =>
-        this.#store.run`
-          UPDATE access_requests SET once = 1, tools = ${names}, expires_at = ${expiresAt} WHERE id = ${id}` > 0,
+      () => this.#requests.update({ isOnce: true, tools, expiresAt }, 'WHERE id = ?', id) > 0,
     );
   }
 
@@ -120,8 +110,4 @@ export class AccessRequestStore {
   delete(id: string): void {
     this.#store.run`DELETE FROM access_requests WHERE id = ${id}`;
   }
-}
-
-function oneOf(row: Row | undefined): AccessRequestRow | null {
-  return row === undefined ? null : requestOf(row);
 }

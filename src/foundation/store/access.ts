@@ -1,39 +1,52 @@
 /** Stored access lists: one row for each subject with changes, one for each entry. */
 import { ACCESS_POLICIES, type AccessListName, type AccessPolicy } from '../domain/access.ts';
 import type { Aid } from '../identity/aid.ts';
-import { aidFromRow, blobOf, integerOf, orNull, textOf, wordOf } from './row.ts';
-import type { Row, Store } from './store.ts';
+import { blobOf, integerOf, textOf, wordOf } from './row.ts';
+import type { Store } from './store.ts';
+import { aid, blob, integer, nullable, type RowOf, Table, text, texts, word } from './table.ts';
 
-interface EntryBase {
-  readonly id: string;
+/** An entry of a list: an AID, or the hash of a secret. */
+const ENTRY = {
+  id: text,
+  subject: text,
+  list: word(['allow', 'deny']),
+  aid: nullable(aid),
+  /** scrypt of the secret with the subject's salt. */
+  secretHash: nullable(blob),
+  label: nullable(text),
   /** Milliseconds since the Unix epoch. */
-  readonly createdAt: number;
-}
-
-export interface AidEntry extends EntryBase {
-  readonly aid: Aid;
-  readonly label: string | null;
+  createdAt: integer,
   /** Milliseconds since the Unix epoch; null means never. */
-  readonly expiresAt: number | null;
-  /** The MCP tools that the entry is limited to; null means no limit. Only in allow lists. */
-  readonly tools: readonly string[] | null;
-}
+  expiresAt: nullable(integer),
+  /** The MCP tools that the entry is limited to; null means no limit. Only in allow lists, with an AID. */
+  tools: nullable(texts),
+};
 
 /** A caller that a temporary service allows while it is bound. */
-export interface ServiceCaller extends EntryBase {
-  readonly aid: Aid;
+const SERVICE_CALLER = {
+  id: text,
+  aid,
   /** The address of the service. */
-  readonly service: string;
+  service: text,
   /** The MCP tools that the caller is limited to; null means no limit. */
-  readonly tools: readonly string[] | null;
+  tools: nullable(texts),
+  /** Milliseconds since the Unix epoch. */
+  createdAt: integer,
+};
+const STORED_CALLER = { ...SERVICE_CALLER, subject: text };
+
+type EntryRow = RowOf<typeof ENTRY>;
+type EntryBase = Pick<EntryRow, 'id' | 'label' | 'createdAt' | 'expiresAt'>;
+
+export interface AidEntry extends EntryBase, Pick<EntryRow, 'tools'> {
+  readonly aid: Aid;
 }
 
 export interface SecretEntry extends EntryBase {
-  /** scrypt of the secret with the subject's salt. */
   readonly secretHash: Uint8Array;
-  readonly label: string | null;
-  readonly expiresAt: number | null;
 }
+
+export type ServiceCaller = RowOf<typeof SERVICE_CALLER>;
 
 export interface StoredAccess {
   readonly policy: AccessPolicy;
@@ -46,32 +59,11 @@ export interface StoredAccess {
   readonly serviceCallers: readonly ServiceCaller[];
 }
 
-/** The tool names in a JSON column. */
-export function toolsOf(row: Row | undefined, column: string): readonly string[] {
-  const names: unknown = JSON.parse(textOf(row, column));
-  return Array.isArray(names) ? names.filter((name) => typeof name === 'string') : [];
-}
-
-function entryOf(row: Row): AidEntry | SecretEntry {
-  const common = {
-    id: textOf(row, 'id'),
-    label: orNull(textOf, row, 'label'),
-    createdAt: integerOf(row, 'created_at'),
-    expiresAt: orNull(integerOf, row, 'expires_at'),
-  };
-  const secretHash = orNull(blobOf, row, 'secret_hash');
+function entryOf({ id, label, createdAt, expiresAt, aid, secretHash, tools }: EntryRow): AidEntry | SecretEntry {
+  const common = { id, label, createdAt, expiresAt };
   if (secretHash !== null) return { ...common, secretHash };
-  return { ...common, aid: aidFromRow(row, 'aid'), tools: orNull(toolsOf, row, 'tools') };
-}
-
-function serviceCallerOf(row: Row): ServiceCaller {
-  return {
-    id: textOf(row, 'id'),
-    aid: aidFromRow(row, 'aid'),
-    service: textOf(row, 'service'),
-    tools: orNull(toolsOf, row, 'tools'),
-    createdAt: integerOf(row, 'created_at'),
-  };
+  if (aid === null) throw new TypeError('an access entry has neither an AID nor a secret');
+  return { ...common, aid, tools };
 }
 
 function isAidEntry(entry: AidEntry | SecretEntry): entry is AidEntry {
@@ -85,9 +77,15 @@ function columnsOf(policy: AccessPolicy): [policy: string, askOwner: number] {
 
 export class AccessRepository {
   readonly #store: Store;
+  readonly #rows: Table<typeof ENTRY>;
+  readonly #callers: Table<typeof SERVICE_CALLER>;
+  readonly #storedCallers: Table<typeof STORED_CALLER>;
 
   constructor(store: Store) {
     this.#store = store;
+    this.#rows = new Table(store, 'access_entries', ENTRY);
+    this.#callers = new Table(store, 'service_callers', SERVICE_CALLER);
+    this.#storedCallers = new Table(store, 'service_callers', STORED_CALLER);
   }
 
   /** The list of a subject; null if it was never changed. */
@@ -103,8 +101,7 @@ export class AccessRepository {
       salt: blobOf(row, 'salt'),
       allow: this.#entries(subject, 'allow'),
       deny: this.#entries(subject, 'deny').filter(isAidEntry),
-      serviceCallers: this.#store.all`
-        SELECT * FROM service_callers WHERE subject = ${subject} ORDER BY created_at, id`.map(serviceCallerOf),
+      serviceCallers: this.#callers.all`WHERE subject = ${subject} ORDER BY created_at, id`,
     };
   }
 
@@ -117,9 +114,7 @@ export class AccessRepository {
 
   /** In the order of their creation. */
   #entries(subject: string, list: AccessListName): (AidEntry | SecretEntry)[] {
-    const rows = this.#store.all`
-      SELECT * FROM access_entries WHERE subject = ${subject} AND list = ${list} ORDER BY created_at, id`;
-    return rows.map(entryOf);
+    return this.#rows.all`WHERE subject = ${subject} AND list = ${list} ORDER BY created_at, id`.map(entryOf);
   }
 
   /** Creates the row of a subject if there is none. Returns the stored salt. */
@@ -154,18 +149,13 @@ export class AccessRepository {
    * Returns the stored entry.
    */
   put<E extends AidEntry | SecretEntry>(subject: string, list: AccessListName, entry: E): E {
-    const { id, label, createdAt, expiresAt } = entry;
-    const aid = 'aid' in entry ? entry.aid : null;
-    const secretHash = 'secretHash' in entry ? entry.secretHash : null;
-    const tools = 'aid' in entry && entry.tools !== null ? JSON.stringify(entry.tools) : null;
-    const row = this.#store.durableTransaction(
-      () => this.#store.one`
-        INSERT INTO access_entries (id, subject, list, aid, secret_hash, label, created_at, expires_at, tools)
-        VALUES (${id}, ${subject}, ${list}, ${aid}, ${secretHash}, ${label}, ${createdAt}, ${expiresAt}, ${tools})
-        ON CONFLICT DO UPDATE SET label = excluded.label, expires_at = excluded.expires_at, tools = excluded.tools
-        RETURNING id, created_at`,
+    const { id, createdAt } = this.#store.durableTransaction(() =>
+      this.#rows.add(
+        { ...entry, subject, list },
+        'ON CONFLICT DO UPDATE SET label = excluded.label, expires_at = excluded.expires_at, tools = excluded.tools',
+      ),
     );
-    return { ...entry, id: textOf(row, 'id'), createdAt: integerOf(row, 'created_at') };
+    return { ...entry, id, createdAt };
   }
 
   /** True if the entry existed. */
@@ -178,15 +168,10 @@ export class AccessRepository {
 
   /** Adds a caller of a temporary service, or changes its tools. Returns the stored row. */
   putServiceCaller(subject: string, entry: ServiceCaller): ServiceCaller {
-    const { id, service, aid, createdAt } = entry;
-    const tools = entry.tools === null ? null : JSON.stringify(entry.tools);
-    const row = this.#store.durableTransaction(
-      () => this.#store.one`
-        INSERT INTO service_callers (id, subject, service, aid, tools, created_at)
-        VALUES (${id}, ${subject}, ${service}, ${aid}, ${tools}, ${createdAt})
-        ON CONFLICT DO UPDATE SET tools = excluded.tools RETURNING id, created_at`,
+    const { id, createdAt } = this.#store.durableTransaction(() =>
+      this.#storedCallers.add({ ...entry, subject }, 'ON CONFLICT DO UPDATE SET tools = excluded.tools'),
     );
-    return { ...entry, id: textOf(row, 'id'), createdAt: integerOf(row, 'created_at') };
+    return { ...entry, id, createdAt };
   }
 
   /** True if the row existed. */

@@ -2,16 +2,56 @@
 import type { Aid } from '../identity/aid.ts';
 import { type Delegation, encodeDelegation } from '../identity/delegation.ts';
 import { LruCache } from '../lru-cache.ts';
-import { aidFromRow, blobOf, flagOf, integerOf, orZero, textOf } from './row.ts';
-import type { Row, Store } from './store.ts';
+import { aidFromRow, flagOf, orNull, orZero, textOf } from './row.ts';
+import type { Store } from './store.ts';
+import { aid, blob, type Column, flag, integer, named, type RowOf, Table, text } from './table.ts';
 
 /** Cached pages of the list. Two panels with different pages keep theirs. */
 const MAX_CACHED_PAGES = 4;
 
-export type AgentRow = Readonly<ReturnType<typeof agentOf>>;
+/** Services in one text; null if there are none. */
+const services: Column<readonly string[]> = {
+  read: (row, column) => orNull(textOf, row, column)?.split('\n') ?? NO_SERVICES,
+  write: (lines) => (lines.length === 0 ? null : lines.join('\n')),
+};
 
 /** The columns that lists use. Keys and proofs would take four times as long to read. */
-export type ListedAgent = Readonly<ReturnType<typeof listedOf>>;
+const LISTED = {
+  /** Increases with every registration: the order and the cursor of lists. */
+  id: integer,
+  aid,
+  issuedAt: integer,
+  expiresAt: integer,
+  /** `host:port` or URL of the bound service; empty if there is none. */
+  serviceTcp: text,
+  /** Services that temporary ones replaced, the most recent first; empty if no temporary service is bound. */
+  servicesBefore: named('service_before', services),
+  heartbeatAt: integer,
+};
+
+const AGENT = {
+  ...LISTED,
+  /** Name of the operational key in the key store. */
+  keyName: text,
+  /** Ed25519 public key, as in the delegation. */
+  operationalKey: blob,
+  /** The encoded proof, which lists do not decode. */
+  delegation: blob,
+  registeredAt: integer,
+  /** Published only on request. */
+  isHeld: flag,
+};
+
+export type ListedAgent = ReturnType<typeof withWindow<RowOf<typeof LISTED>>>;
+export type AgentRow = ReturnType<typeof withWindow<RowOf<typeof AGENT>>>;
+
+function withWindow<R extends RowOf<typeof LISTED>>({ issuedAt, expiresAt, ...row }: R) {
+  return {
+    ...row,
+    /** Validity of the delegation, Unix seconds; an end of 0 means never. */
+    window: { issuedAt, expiresAt },
+  };
+}
 
 export interface NewAgent extends Pick<AgentRow, 'keyName' | 'serviceTcp' | 'registeredAt'> {
   readonly delegation: Delegation;
@@ -19,43 +59,17 @@ export interface NewAgent extends Pick<AgentRow, 'keyName' | 'serviceTcp' | 'reg
 
 const NO_SERVICES: readonly string[] = [];
 
-function listedOf(row: Row) {
-  return {
-    /** Increases with every registration: the order and the cursor of lists. */
-    id: integerOf(row, 'id'),
-    aid: aidFromRow(row, 'aid'),
-    /** Validity of the delegation, Unix seconds; an end of 0 means never. */
-    window: { issuedAt: integerOf(row, 'issued_at'), expiresAt: integerOf(row, 'expires_at') },
-    /** `host:port` or URL of the bound service; empty if there is none. */
-    serviceTcp: textOf(row, 'service_tcp'),
-    /** Services that temporary ones replaced, the most recent first; empty if no temporary service is bound. */
-    servicesBefore: row['service_before'] === null ? NO_SERVICES : textOf(row, 'service_before').split('\n'),
-    heartbeatAt: integerOf(row, 'heartbeat_at'),
-  };
-}
-
-function agentOf(row: Row) {
-  return {
-    ...listedOf(row),
-    /** Name of the operational key in the key store. */
-    keyName: textOf(row, 'key_name'),
-    /** Ed25519 public key, as in the delegation. */
-    operationalKey: blobOf(row, 'operational_key'),
-    /** The encoded proof, which lists do not decode. */
-    delegation: blobOf(row, 'delegation'),
-    registeredAt: integerOf(row, 'registered_at'),
-    /** Published only on request. */
-    isHeld: flagOf(row, 'is_held'),
-  };
-}
-
 export class AgentStore {
   readonly #store: Store;
+  readonly #agents: Table<typeof AGENT>;
+  readonly #listed: Table<typeof LISTED>;
   /** Cached pages, until any row of them may have changed. */
   readonly #pages = new LruCache<string, readonly ListedAgent[]>({ maxEntries: MAX_CACHED_PAGES });
 
   constructor(store: Store) {
     this.#store = store;
+    this.#agents = new Table(store, 'agents', AGENT);
+    this.#listed = new Table(store, 'agents', LISTED);
   }
 
   transaction<T>(work: () => T): T {
@@ -63,8 +77,8 @@ export class AgentStore {
   }
 
   get(aid: Aid): AgentRow | null {
-    const row = this.#store.one`SELECT * FROM agents WHERE aid = ${aid}`;
-    return row === undefined ? null : agentOf(row);
+    const row = this.#agents.one`WHERE aid = ${aid}`;
+    return row === null ? null : withWindow(row);
   }
 
   /** Up to `limit` agents after `afterId`, in the order of their registration. */
@@ -72,10 +86,7 @@ export class AgentStore {
     const key = `${afterId} ${limit}`;
     const known = this.#pages.get(key);
     if (known !== undefined) return known;
-    const rows = this.#store.all`
-      SELECT id, aid, issued_at, expires_at, service_tcp, service_before, heartbeat_at
-      FROM agents WHERE id > ${afterId} ORDER BY id LIMIT ${limit}`;
-    const listed = rows.map(listedOf);
+    const listed = this.#listed.all`WHERE id > ${afterId} ORDER BY id LIMIT ${limit}`.map((row) => withWindow(row));
     this.#pages.set(key, listed);
     return listed;
   }

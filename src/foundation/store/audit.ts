@@ -1,6 +1,6 @@
 /** The audit trail of remote administration, with a separate limit for each kind of entry. */
-import { aidFromRow, integerOf, orNull, textOf, wordOf } from './row.ts';
-import type { Row, Store } from './store.ts';
+import type { Store } from './store.ts';
+import { aid, flag, integer, nullable, type RowOf, Table, text, word } from './table.ts';
 
 const KINDS = ['read', 'write', 'refused'] as const;
 export type AuditKind = (typeof KINDS)[number];
@@ -16,38 +16,46 @@ const MAX_ENTRIES: Readonly<Record<AuditKind, number>> = { read: MAX_READS, writ
 /** The caller of a request. */
 export type AuditCaller = Pick<AuditEntry, 'caller' | 'nodeKey' | 'address'>;
 
-export type AuditEntry = Readonly<ReturnType<typeof entryOf>>;
+const ENTRY = {
+  id: integer,
+  kind: word(KINDS),
+  /** Milliseconds since the Unix epoch. */
+  at: integer,
+  caller: aid,
+  /** Key of the caller's node in hex; null for callers on this node. */
+  nodeKey: nullable(text),
+  address: nullable(text),
+  method: nullable(text),
+  path: nullable(text),
+  /** Null while the request runs, and if it was never answered. */
+  status: nullable(integer),
+  /** Why the caller was rejected; null for other kinds. */
+  reason: nullable(text),
+  named: flag,
+};
+
+type EntryRow = RowOf<typeof ENTRY>;
+
+export interface AuditEntry extends Omit<EntryRow, 'named'> {
+  /** Names of the tools that the request called, without their arguments. */
+  readonly tools: readonly string[];
+}
 
 /** Separates the path from each tool in the path column. A path in HTTP contains no blank. */
 const TOOL_SEPARATOR = ' ';
 
-function entryOf(row: Row) {
-  const [path = null, ...tools] = orNull(textOf, row, 'path')?.split(TOOL_SEPARATOR) ?? [];
-  return {
-    id: integerOf(row, 'id'),
-    kind: wordOf(row, 'kind', KINDS),
-    /** Milliseconds since the Unix epoch. */
-    at: integerOf(row, 'at'),
-    caller: aidFromRow(row, 'caller'),
-    /** Key of the caller's node in hex; null for callers on this node. */
-    nodeKey: orNull(textOf, row, 'node_key'),
-    address: orNull(textOf, row, 'address'),
-    method: orNull(textOf, row, 'method'),
-    path,
-    /** Names of the tools that the request called, without their arguments. */
-    tools,
-    /** Null while the request runs, and if it was never answered. */
-    status: orNull(integerOf, row, 'status'),
-    /** Why the caller was rejected; null for other kinds. */
-    reason: orNull(textOf, row, 'reason'),
-  };
+function entryOf({ named: _named, ...row }: EntryRow): AuditEntry {
+  const [path = null, ...tools] = row.path?.split(TOOL_SEPARATOR) ?? [];
+  return { ...row, path, tools };
 }
 
 export class AuditStore {
   readonly #store: Store;
+  readonly #entries: Table<typeof ENTRY>;
 
   constructor(store: Store) {
     this.#store = store;
+    this.#entries = new Table(store, 'admin_audit', ENTRY);
   }
 
   /**
@@ -55,13 +63,10 @@ export class AuditStore {
    * @param named the owner named the caller: refusals of strangers do not displace this entry
    */
   add(entry: Omit<AuditEntry, 'id'>, named = false): number {
-    const { kind, at, caller, nodeKey, address, method, tools, status, reason } = entry;
+    const { kind, tools } = entry;
     const path = entry.path === null ? null : [entry.path, ...tools].join(TOOL_SEPARATOR);
     return this.#store.transaction(() => {
-      const row = this.#store.one`
-        INSERT INTO admin_audit (kind, at, caller, node_key, address, method, path, status, reason, named)
-        VALUES (${kind}, ${at}, ${caller}, ${nodeKey}, ${address}, ${method}, ${path}, ${status}, ${reason}, ${Number(named)})
-        RETURNING id`;
+      const { id } = this.#entries.add({ ...entry, path, named });
       this.#store.run`
         DELETE FROM admin_audit WHERE kind = ${kind} AND id <=
           (SELECT id FROM admin_audit WHERE kind = ${kind} ORDER BY id DESC LIMIT 1 OFFSET ${MAX_ENTRIES[kind]})`;
@@ -70,7 +75,7 @@ export class AuditStore {
           DELETE FROM admin_audit WHERE kind = 'refused' AND named = 0 AND id <=
             (SELECT id FROM admin_audit WHERE kind = 'refused' AND named = 0
              ORDER BY id DESC LIMIT 1 OFFSET ${MAX_REFUSALS_OF_STRANGERS})`;
-      return integerOf(row, 'id');
+      return id;
     });
   }
 
@@ -86,20 +91,15 @@ export class AuditStore {
 
   /** The latest accepted request. */
   lastRequest(): AuditEntry | null {
-    return this.#first("SELECT * FROM admin_audit WHERE kind IN ('read', 'write') ORDER BY id DESC LIMIT 1");
+    return this.#entries.all`WHERE kind IN ('read', 'write') ORDER BY id DESC LIMIT 1`.map(entryOf)[0] ?? null;
   }
 
   lastRefusal(): AuditEntry | null {
-    return this.#first("SELECT * FROM admin_audit WHERE kind = 'refused' ORDER BY id DESC LIMIT 1");
+    return this.#entries.all`WHERE kind = 'refused' ORDER BY id DESC LIMIT 1`.map(entryOf)[0] ?? null;
   }
 
   /** Entries from the newest to the oldest, before the entry with the ID `before`. */
   page(limit: number, before: number = Number.MAX_SAFE_INTEGER): AuditEntry[] {
-    return this.#store.all`SELECT * FROM admin_audit WHERE id < ${before} ORDER BY id DESC LIMIT ${limit}`.map(entryOf);
-  }
-
-  #first(sql: string): AuditEntry | null {
-    const row = this.#store.one(sql);
-    return row === undefined ? null : entryOf(row);
+    return this.#entries.all`WHERE id < ${before} ORDER BY id DESC LIMIT ${limit}`.map(entryOf);
   }
 }

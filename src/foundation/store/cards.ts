@@ -1,7 +1,8 @@
 /** Signed cards: the cards of local agents, and the newest known card of each other agent. */
 import type { Aid } from '../identity/aid.ts';
-import { aidFromRow, integerOf, textOf } from './row.ts';
-import type { Row, Store } from './store.ts';
+import { aidFromRow } from './row.ts';
+import type { Store } from './store.ts';
+import { aid, integer, type RowOf, Table, text } from './table.ts';
 
 /** Cached cards of other agents. The least recently seen are evicted first. */
 export const MAX_SEEN_CARDS = 500;
@@ -9,29 +10,33 @@ export const MAX_SEEN_CARDS = 500;
 /** `signedAt` of a local agent's card that is not yet signed with its current key. */
 export const UNSIGNED = 0;
 
-export type StoredCard = Readonly<ReturnType<typeof fromRow>>;
+const CARD = {
+  aid,
+  /** The signed card, JSON. */
+  card: text,
+  objectId: text,
+  /** Unix seconds. */
+  signedAt: integer,
+};
+/** `seenAt` in Unix milliseconds. */
+const SEEN_CARD = { ...CARD, seenAt: integer };
 
-function fromRow(row: Row) {
-  return {
-    /** The signed card, JSON. */
-    card: textOf(row, 'card'),
-    objectId: textOf(row, 'object_id'),
-    /** Unix seconds. */
-    signedAt: integerOf(row, 'signed_at'),
-  };
-}
+export type StoredCard = Omit<RowOf<typeof CARD>, 'aid'>;
 
 export class CardStore {
   readonly #store: Store;
+  readonly #own: Table<typeof CARD>;
+  readonly #seen: Table<typeof SEEN_CARD>;
 
   constructor(store: Store) {
     this.#store = store;
+    this.#own = new Table(store, 'own_cards', CARD);
+    this.#seen = new Table(store, 'seen_cards', SEEN_CARD);
   }
 
   /** The card of a local agent; null if it has none. */
   own(aid: Aid): StoredCard | null {
-    const row = this.#store.one`SELECT card, object_id, signed_at FROM own_cards WHERE aid = ${aid}`;
-    return row === undefined ? null : fromRow(row);
+    return this.#own.one`WHERE aid = ${aid}`;
   }
 
   /** The local agents that have a card. */
@@ -39,10 +44,8 @@ export class CardStore {
     return this.#store.all('SELECT aid FROM own_cards ORDER BY aid').map((row) => aidFromRow(row, 'aid'));
   }
 
-  putOwn(aid: Aid, { card, objectId, signedAt }: StoredCard): void {
-    this.#store.run`
-      INSERT OR REPLACE INTO own_cards (aid, card, object_id, signed_at)
-      VALUES (${aid}, ${card}, ${objectId}, ${signedAt})`;
+  putOwn(aid: Aid, card: StoredCard): void {
+    this.#own.replace({ ...card, aid });
   }
 
   deleteOwn(aid: Aid): void {
@@ -51,16 +54,13 @@ export class CardStore {
 
   /** The newest known card of another agent; null if none is known. */
   seen(aid: Aid): StoredCard | null {
-    const row = this.#store.one`SELECT card, object_id, signed_at FROM seen_cards WHERE aid = ${aid}`;
-    return row === undefined ? null : fromRow(row);
+    return this.#seen.one`WHERE aid = ${aid}`;
   }
 
   /** @param now Unix milliseconds */
-  putSeen(aid: Aid, { card, objectId, signedAt }: StoredCard, now: number): void {
+  putSeen(aid: Aid, card: StoredCard, now: number): void {
     this.#store.transaction(() => {
-      this.#store.run`
-        INSERT OR REPLACE INTO seen_cards (aid, card, object_id, signed_at, seen_at)
-        VALUES (${aid}, ${card}, ${objectId}, ${signedAt}, ${now})`;
+      this.#seen.replace({ ...card, aid, seenAt: now });
       this.#store.run`
         DELETE FROM seen_cards WHERE aid IN
           (SELECT aid FROM seen_cards ORDER BY seen_at DESC LIMIT -1 OFFSET ${MAX_SEEN_CARDS})`;

@@ -2,9 +2,10 @@
 import { ENTRY_STATUSES } from '../domain/chat.ts';
 import { MAX_UNIX_MS } from '../domain/time.ts';
 import type { PairRow, ReadState } from './chat.ts';
-import { blobOf, flagOf, integerOf, orNull, orZero, takeWithin, textOf } from './row.ts';
+import { blobOf, integerOf, orZero, takeWithin } from './row.ts';
 import { rowSum } from './row-sum.ts';
-import type { Row, Store } from './store.ts';
+import type { Store } from './store.ts';
+import { blob, flag, integer, nullable, ordinal, type RowOf, Table, text } from './table.ts';
 
 const QUEUED = ENTRY_STATUSES.indexOf('queued');
 const SENT = ENTRY_STATUSES.indexOf('sent');
@@ -28,7 +29,26 @@ export interface ChatContent {
   readonly file: ChatFile | null;
 }
 
-export type ChatEntry = ChatContent & Readonly<ReturnType<typeof entryOf>>;
+const ENTRY = {
+  /** Position in this log. Increases without gaps. */
+  seq: integer,
+  id: blob,
+  incoming: flag,
+  status: ordinal(ENTRY_STATUSES, 'dropped'),
+  at: integer,
+  text: nullable(text),
+  objectId: nullable(text),
+  name: nullable(text),
+  size: nullable(integer),
+  pair: integer,
+  bytes: integer,
+  /** The checksum of the content; null if it was stored without one. */
+  sum: nullable(integer),
+};
+
+type EntryRow = RowOf<typeof ENTRY>;
+
+export type ChatEntry = ChatContent & Pick<EntryRow, 'seq' | 'incoming' | 'status'>;
 
 /** Sent instead of an entry that the disk damaged. Without it, later entries would not be sent. */
 export const DAMAGED_TEXT = "[This message was damaged on the sender's disk before it was sent.]";
@@ -36,18 +56,9 @@ export const DAMAGED_TEXT = "[This message was damaged on the sender's disk befo
 /** Bytes that a stored entry uses in addition to its texts. */
 const ROW_OVERHEAD_BYTES = 128;
 
-function entryOf(row: Row) {
-  const objectId = orNull(textOf, row, 'object_id');
-  return {
-    /** Position in this log. Increases without gaps. */
-    seq: integerOf(row, 'seq'),
-    id: blobOf(row, 'id'),
-    incoming: flagOf(row, 'incoming'),
-    status: ENTRY_STATUSES[integerOf(row, 'status')] ?? 'dropped',
-    at: integerOf(row, 'at'),
-    text: orNull(textOf, row, 'text'),
-    file: objectId === null ? null : { objectId, name: orNull(textOf, row, 'name') ?? '', size: orZero(row, 'size') },
-  };
+function entryOf({ seq, id, incoming, status, at, text, objectId, name, size }: EntryRow): ChatEntry {
+  const file = objectId === null ? null : { objectId, name: name ?? '', size: size ?? 0 };
+  return { seq, id, incoming, status, at, text, file };
 }
 
 /** The checksum over the content of an entry. */
@@ -62,9 +73,11 @@ export function entryBytes({ text, file }: ChatContent): number {
 
 export class ChatLog {
   readonly #store: Store;
+  readonly #entries: Table<typeof ENTRY>;
 
   constructor(store: Store) {
     this.#store = store;
+    this.#entries = new Table(store, 'chat_entries', ENTRY);
   }
 
   /** Queues an entry for sending. Returns its position in the log. The pair must exist. Call in a transaction. */
@@ -74,7 +87,7 @@ export class ChatLog {
       UPDATE chat_pairs SET last_seq = last_seq + 1, last_at = ${content.at}, queued = queued + 1,
         queued_bytes = queued_bytes + ${bytes} WHERE id = ${pair} RETURNING last_seq`;
     const seq = integerOf(row, 'last_seq');
-    this.#insert(pair, seq, content, QUEUED, bytes);
+    this.#insert(pair, seq, content, 'queued');
     return seq;
   }
 
@@ -86,10 +99,9 @@ export class ChatLog {
     let { lastSeq, unreadBytes } = pair;
     const added: number[] = [];
     for (const content of contents) {
-      const bytes = entryBytes(content);
-      if (!this.#insert(pair.id, lastSeq + 1, content, null, bytes)) continue;
+      if (!this.#insert(pair.id, lastSeq + 1, content, 'received')) continue;
       lastSeq++;
-      unreadBytes += bytes;
+      unreadBytes += entryBytes(content);
       added.push(lastSeq);
     }
     const lastAt = added.length > 0 ? now : pair.lastAt;
@@ -101,8 +113,7 @@ export class ChatLog {
 
   /** The newest entries, newest first. */
   newest(pair: number, limit: number): ChatEntry[] {
-    const rows = this.#store.all`SELECT * FROM chat_entries WHERE pair = ${pair} ORDER BY seq DESC LIMIT ${limit}`;
-    return this.#intact(pair, rows);
+    return this.#intact(this.#entries.all`WHERE pair = ${pair} ORDER BY seq DESC LIMIT ${limit}`);
   }
 
   /** Fills the empty log of an imported chat and sets its positions. Call in a transaction. */
@@ -111,10 +122,7 @@ export class ChatLog {
     entries: readonly ChatEntry[],
     { lastSeq, lastAt, receivedId }: Pick<PairRow, 'lastSeq' | 'lastAt' | 'receivedId'>,
   ): void {
-    for (const entry of entries) {
-      const status = entry.incoming ? null : ENTRY_STATUSES.indexOf(entry.status);
-      this.#insert(pair, entry.seq, entry, status, entryBytes(entry));
-    }
+    for (const entry of entries) this.#insert(pair, entry.seq, entry, entry.incoming ? 'received' : entry.status);
     this.#store.run`
       UPDATE chat_pairs SET last_seq = ${lastSeq}, last_at = ${lastAt}, received_id = ${receivedId}, (unread, unread_bytes) =
         (SELECT count(*), coalesce(sum(bytes), 0) FROM chat_entries WHERE pair = chat_pairs.id AND incoming = 1)
@@ -129,24 +137,21 @@ export class ChatLog {
       WHERE id = ${pair}`;
   }
 
-  /** False if the log has an entry with this ID. `status` is null for entries from the peer. */
-  #insert(pair: number, seq: number, content: ChatContent, status: number | null, bytes: number): boolean {
+  /** False if the log has an entry with this ID. `status` is `received` for entries from the peer. */
+  #insert(pair: number, seq: number, content: ChatContent, status: EntryRow['status']): boolean {
     const { id, at, text, file } = content;
-    const { objectId, name, size } = file ?? { objectId: null, name: null, size: null };
-    const changes = this.#store.run`
-      INSERT INTO chat_entries (pair, seq, id, incoming, status, at, text, object_id, name, size, bytes, sum)
-      VALUES (${pair}, ${seq}, ${id}, ${status === null ? 1 : 0}, ${status ?? 0}, ${at}, ${text},
-        ${objectId}, ${name}, ${size}, ${bytes}, ${sumOf(content)}) ON CONFLICT (pair, id) DO NOTHING`;
-    return changes > 0;
+    const measures = { bytes: entryBytes(content), sum: sumOf(content) };
+    const row = { pair, seq, id, incoming: status === 'received', status, at, text, ...file, ...measures };
+    return this.#entries.insert(row, 'ON CONFLICT (pair, id) DO NOTHING') > 0;
   }
 
   /** Undelivered entries after a position, up to `maxBytes` in total but at least one. */
   queued(pair: number, afterSeq: number, limit: number, maxBytes: number): ChatEntry[] {
-    const rows = this.#store.all`
-      SELECT * FROM chat_entries WHERE pair = ${pair} AND status = 1 AND seq > ${afterSeq} ORDER BY seq LIMIT ${limit}`;
+    const rows = this.#entries.all`
+      WHERE pair = ${pair} AND status = 1 AND seq > ${afterSeq} ORDER BY seq LIMIT ${limit}`;
     return takeWithin(rows, 'bytes', maxBytes).map((row) => {
       const entry = entryOf(row);
-      return this.#isIntact(pair, row, entry)
+      return this.#isIntact(row, entry)
         ? entry
         : { ...entry, at: Math.min(Math.max(0, entry.at), MAX_UNIX_MS), text: DAMAGED_TEXT, file: null };
     });
@@ -208,9 +213,8 @@ export class ChatLog {
     const sizes = this.#store.all`
       SELECT bytes FROM chat_entries WHERE pair = ${pair} AND seq > ${afterSeq} ORDER BY seq LIMIT ${limit + 1}`;
     const shown = takeWithin(sizes.slice(0, limit), 'bytes', maxBytes).length;
-    const rows = this.#store.all`
-      SELECT * FROM chat_entries WHERE pair = ${pair} AND seq > ${afterSeq} ORDER BY seq LIMIT ${shown}`;
-    return { entries: this.#intact(pair, rows), more: sizes.length > shown };
+    const rows = this.#entries.all`WHERE pair = ${pair} AND seq > ${afterSeq} ORDER BY seq LIMIT ${shown}`;
+    return { entries: this.#intact(rows), more: sizes.length > shown };
   }
 
   /** The newest entries before a position, oldest first, up to `maxBytes` in total but at least one. */
@@ -223,27 +227,24 @@ export class ChatLog {
     const sizes = this.#store.all`
       SELECT bytes FROM chat_entries WHERE pair = ${pair} AND seq < ${beforeSeq} ORDER BY seq DESC LIMIT ${limit + 1}`;
     const shown = takeWithin(sizes.slice(0, limit), 'bytes', maxBytes).length;
-    const rows = this.#store.all`
-      SELECT * FROM chat_entries WHERE pair = ${pair} AND seq < ${beforeSeq} ORDER BY seq DESC LIMIT ${shown}`;
-    return { entries: this.#intact(pair, rows).reverse(), more: sizes.length > shown };
+    const rows = this.#entries.all`WHERE pair = ${pair} AND seq < ${beforeSeq} ORDER BY seq DESC LIMIT ${shown}`;
+    return { entries: this.#intact(rows).reverse(), more: sizes.length > shown };
   }
 
   entry(pair: number, seq: number): ChatEntry | null {
-    const row = this.#store.one`SELECT * FROM chat_entries WHERE pair = ${pair} AND seq = ${seq}`;
-    return (row === undefined ? undefined : this.#intact(pair, [row])[0]) ?? null;
+    return this.#intact(this.#entries.all`WHERE pair = ${pair} AND seq = ${seq}`)[0] ?? null;
   }
 
   /** Filters out entries that fail their checksum. */
-  #intact(pair: number, rows: readonly Row[]): ChatEntry[] {
+  #intact(rows: readonly EntryRow[]): ChatEntry[] {
     return rows.flatMap((row) => {
       const entry = entryOf(row);
-      return this.#isIntact(pair, row, entry) ? [entry] : [];
+      return this.#isIntact(row, entry) ? [entry] : [];
     });
   }
 
   /** False, and reported, if the disk changed the entry. */
-  #isIntact(pair: number, row: Row, entry: ChatEntry): boolean {
-    const sum = orNull(integerOf, row, 'sum');
+  #isIntact({ pair, sum }: EntryRow, entry: ChatEntry): boolean {
     if (sum === null || sum === sumOf(entry)) return true;
     this.#store.reportDamage(`chat_entries ${pair} ${entry.seq}`);
     return false;

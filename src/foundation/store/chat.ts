@@ -1,13 +1,53 @@
 /** The table of chats: a local agent, a peer, and their relationship. Times are Unix milliseconds. */
-import { CONTROLS, type Control, PAIR_STATES, type PairState } from '../domain/chat.ts';
+import { CONTROLS, PAIR_STATES, type PairState } from '../domain/chat.ts';
 import type { Aid } from '../identity/aid.ts';
-import { aidFromRow, blobOf, integerOf, orNull, orZero, textOf, wordOf } from './row.ts';
-import type { Row, Store } from './store.ts';
+import { aidFromRow, integerOf, orZero, textOf } from './row.ts';
+import type { Store } from './store.ts';
+import { aid, blob, integer, nullable, type RowOf, Table, text, word } from './table.ts';
 
 /** The columns that change with the relationship. */
-export type Relationship = Readonly<ReturnType<typeof relationshipOf>>;
+const RELATIONSHIP = {
+  state: word(PAIR_STATES),
+  since: integer,
+  /** The text of the request. */
+  note: text,
+  /** When an open request expires; null if none is open. */
+  expiresAt: nullable(integer),
+  /** The source of an incoming request; null for local callers and without a request. */
+  origin: nullable(text),
+  /** ID of the outgoing stream of this relationship; null without a relationship. */
+  outStream: nullable(blob),
+  /** How many entries of this relationship the peer has acknowledged, and the ID of the last one. */
+  acked: integer,
+  ackedId: nullable(blob),
+  inStream: nullable(blob),
+  control: nullable(word(CONTROLS)),
+  /** Until when the control message is sent; null: without limit. */
+  controlUntil: nullable(integer),
+  /** The streams of the ended relationship, for the control message `gone`. */
+  goneOut: nullable(blob),
+  goneIn: nullable(blob),
+};
 
-export type PairRow = Readonly<ReturnType<typeof pairOf>>;
+const PAIR = {
+  ...RELATIONSHIP,
+  id: integer,
+  aid,
+  peer: aid,
+  /** ID of the last entry that was accepted from the peer, in any relationship. */
+  receivedId: nullable(blob),
+  /** Entries that were not delivered to the peer. */
+  queued: integer,
+  queuedBytes: integer,
+  lastSeq: integer,
+  lastAt: nullable(integer),
+  readCursor: integer,
+  unread: integer,
+  unreadBytes: integer,
+};
+
+export type Relationship = RowOf<typeof RELATIONSHIP>;
+export type PairRow = RowOf<typeof PAIR>;
 
 /** The columns that change when the user reads. */
 export type ReadState = Pick<PairRow, 'readCursor' | 'unread'>;
@@ -17,56 +57,10 @@ export interface ChatCounters {
   readonly unread: number;
 }
 
-function controlOf(row: Row | undefined, column: string): Control {
-  return wordOf(row, column, CONTROLS);
-}
-
-function relationshipOf(row: Row) {
-  return {
-    state: wordOf(row, 'state', PAIR_STATES),
-    since: integerOf(row, 'since'),
-    /** The text of the request. */
-    note: textOf(row, 'note'),
-    /** When an open request expires; null if none is open. */
-    expiresAt: orNull(integerOf, row, 'expires_at'),
-    /** The source of an incoming request; null for local callers and without a request. */
-    origin: orNull(textOf, row, 'origin'),
-    /** ID of the outgoing stream of this relationship; null without a relationship. */
-    outStream: orNull(blobOf, row, 'out_stream'),
-    /** How many entries of this relationship the peer has acknowledged, and the ID of the last one. */
-    acked: integerOf(row, 'acked'),
-    ackedId: orNull(blobOf, row, 'acked_id'),
-    inStream: orNull(blobOf, row, 'in_stream'),
-    control: orNull(controlOf, row, 'control'),
-    /** Until when the control message is sent; null: without limit. */
-    controlUntil: orNull(integerOf, row, 'control_until'),
-    /** The streams of the ended relationship, for the control message `gone`. */
-    goneOut: orNull(blobOf, row, 'gone_out'),
-    goneIn: orNull(blobOf, row, 'gone_in'),
-  };
-}
-
-function pairOf(row: Row) {
-  return {
-    ...relationshipOf(row),
-    id: integerOf(row, 'id'),
-    aid: aidFromRow(row, 'aid'),
-    peer: aidFromRow(row, 'peer'),
-    /** ID of the last entry that was accepted from the peer, in any relationship. */
-    receivedId: orNull(blobOf, row, 'received_id'),
-    /** Entries that were not delivered to the peer. */
-    queued: integerOf(row, 'queued'),
-    queuedBytes: integerOf(row, 'queued_bytes'),
-    lastSeq: integerOf(row, 'last_seq'),
-    lastAt: orNull(integerOf, row, 'last_at'),
-    readCursor: integerOf(row, 'read_cursor'),
-    unread: integerOf(row, 'unread'),
-    unreadBytes: integerOf(row, 'unread_bytes'),
-  };
-}
-
 export class ChatStore {
   readonly #store: Store;
+  readonly #pairs: Table<typeof PAIR>;
+  readonly #relationships: Table<typeof RELATIONSHIP>;
   /** See `Store.commit`. */
   readonly commit: Store['commit'];
   /** See `Store.onRepair`. */
@@ -74,6 +68,8 @@ export class ChatStore {
 
   constructor(store: Store) {
     this.#store = store;
+    this.#pairs = new Table(store, 'chat_pairs', PAIR);
+    this.#relationships = new Table(store, 'chat_pairs', RELATIONSHIP);
     this.commit = store.commit.bind(store);
     this.onRepair = store.onRepair.bind(store);
   }
@@ -83,43 +79,30 @@ export class ChatStore {
   }
 
   pair(aid: Aid, peer: Aid): PairRow | null {
-    const row = this.#store.one`SELECT * FROM chat_pairs WHERE aid = ${aid} AND peer = ${peer}`;
-    return row === undefined ? null : pairOf(row);
+    return this.#pairs.one`WHERE aid = ${aid} AND peer = ${peer}`;
   }
 
   byId(id: number): PairRow | null {
-    const row = this.#store.one`SELECT * FROM chat_pairs WHERE id = ${id}`;
-    return row === undefined ? null : pairOf(row);
+    return this.#pairs.one`WHERE id = ${id}`;
   }
 
   /** Returns the pair, which is created if necessary; null if the agent is not registered here. */
   open(aid: Aid, peer: Aid, now: number): PairRow | null {
-    this.#store.run`
-      INSERT INTO chat_pairs (aid, peer, state, since) SELECT aid, ${peer}, 'none', ${now} FROM agents WHERE aid = ${aid}
-      ON CONFLICT DO NOTHING`;
+    this.#pairs.insertForAgent({ aid, peer, state: 'none', since: now });
     return this.pair(aid, peer);
   }
 
   /** Every pair of an agent, the most recently active first. */
   all(aid: Aid): PairRow[] {
-    const rows = this.#store.all`
-      SELECT * FROM chat_pairs WHERE aid = ${aid} ORDER BY coalesce(last_at, since) DESC, id`;
-    return rows.map(pairOf);
+    return this.#pairs.all`WHERE aid = ${aid} ORDER BY coalesce(last_at, since) DESC, id`;
   }
 
   /** Stores the relationship of a pair. */
   setRelationship(id: number, r: Relationship): void {
     // A peer that was removed or blocked must not return if the journal is lost.
     if (r.state === 'blocked' || r.state === 'none')
-      this.#store.durableTransaction(() => this.#storeRelationship(id, r));
-    else this.#storeRelationship(id, r);
-  }
-
-  #storeRelationship(id: number, r: Relationship): void {
-    this.#store.run`
-      UPDATE chat_pairs SET state = ${r.state}, since = ${r.since}, note = ${r.note}, expires_at = ${r.expiresAt},
-        origin = ${r.origin}, out_stream = ${r.outStream}, acked = ${r.acked}, acked_id = ${r.ackedId},
-        in_stream = ${r.inStream}, control = ${r.control}, control_until = ${r.controlUntil}, gone_out = ${r.goneOut}, gone_in = ${r.goneIn} WHERE id = ${id}`;
+      this.#store.durableTransaction(() => this.#relationships.update(r, 'WHERE id = ?', id));
+    else this.#relationships.update(r, 'WHERE id = ?', id);
   }
 
   /** Deletes a pair without a relationship, a pending control message or a log. */
@@ -130,9 +113,7 @@ export class ChatStore {
 
   /** The pairs of an agent in one state, oldest first. */
   inState(aid: Aid, state: PairState): PairRow[] {
-    const rows = this.#store.all`
-      SELECT * FROM chat_pairs WHERE aid = ${aid} AND state = ${state} ORDER BY since, id`;
-    return rows.map(pairOf);
+    return this.#pairs.all`WHERE aid = ${aid} AND state = ${state} ORDER BY since, id`;
   }
 
   count(aid: Aid, state: PairState): number {
@@ -156,32 +137,26 @@ export class ChatStore {
 
   /** Pairs of an agent with a pending control message or queued entries. */
   pendingPairsOf(aid: Aid): PairRow[] {
-    const rows = this.#store.all`
-      SELECT * FROM chat_pairs WHERE aid = ${aid} AND (control IS NOT NULL OR queued > 0)`;
-    return rows.map(pairOf);
+    return this.#pairs.all`WHERE aid = ${aid} AND (control IS NOT NULL OR queued > 0)`;
   }
 
   /** Pairs after `afterId` with a pending control message or queued entries. */
   pendingPairs(afterId: number, limit: number): PairRow[] {
-    const rows = this.#store.all`
-      SELECT * FROM chat_pairs WHERE (control IS NOT NULL OR queued > 0) AND id > ${afterId} ORDER BY id LIMIT ${limit}`;
-    return rows.map(pairOf);
+    return this.#pairs.all`WHERE (control IS NOT NULL OR queued > 0) AND id > ${afterId} ORDER BY id LIMIT ${limit}`;
   }
 
   /** Friends that were added or active since a time, the most recent first. */
   recentFriends(since: number, limit: number): PairRow[] {
-    const rows = this.#store.all`
-      SELECT * FROM chat_pairs WHERE state = 'friends' AND coalesce(last_at, since) >= ${since}
+    return this.#pairs.all`
+      WHERE state = 'friends' AND coalesce(last_at, since) >= ${since}
       ORDER BY coalesce(last_at, since) DESC LIMIT ${limit}`;
-    return rows.map(pairOf);
   }
 
   /** Pairs with a request or a control message that expires before `now`. */
   overdue(now: number, limit: number): PairRow[] {
-    const requests = this.#store.all`SELECT * FROM chat_pairs WHERE expires_at <= ${now} LIMIT ${limit}`;
-    const words = this.#store.all`SELECT * FROM chat_pairs WHERE control_until <= ${now} LIMIT ${limit}`;
-    const pairs = new Map([...requests, ...words].map((row) => [integerOf(row, 'id'), pairOf(row)]));
-    return [...pairs.values()];
+    const requests = this.#pairs.all`WHERE expires_at <= ${now} LIMIT ${limit}`;
+    const words = this.#pairs.all`WHERE control_until <= ${now} LIMIT ${limit}`;
+    return [...new Map([...requests, ...words].map((pair) => [pair.id, pair])).values()];
   }
 
   /** Open requests and unread entries, by AID, for agents that have some. */

@@ -1,7 +1,8 @@
 /** The event log: one sequence for all agents, a bounded number of events per agent. */
 import type { Aid } from '../identity/aid.ts';
-import { aidFromRow, integerOf, orZero, textOf } from './row.ts';
-import type { Row, SqlValue, Store } from './store.ts';
+import { aidFromRow, integerOf, orZero } from './row.ts';
+import type { SqlValue, Store } from './store.ts';
+import { aid, integer, type RowOf, Table, text } from './table.ts';
 
 /** Events kept per agent. The oldest are deleted first. */
 export const MAX_EVENTS_PER_AGENT = 10_000;
@@ -12,7 +13,17 @@ export const MAX_CAUSE_SHARE: number = 1 / 4;
 /** Newest events cached in memory. A listener that is notified of an event reads it in the next turn. */
 const MAX_FRESH = 64;
 
-export type StoredEvent = Readonly<ReturnType<typeof eventOf>>;
+const EVENT = {
+  seq: integer,
+  aid,
+  type: text,
+  /** Milliseconds since the Unix epoch. */
+  at: integer,
+  /** JSON. */
+  data: text,
+};
+
+export type StoredEvent = RowOf<typeof EVENT>;
 
 /** The range of a stream, of one agent or all. */
 export interface EventBounds {
@@ -30,20 +41,9 @@ export interface EventFilter {
   readonly types?: readonly string[] | undefined;
 }
 
-function eventOf(row: Row) {
-  return {
-    seq: integerOf(row, 'seq'),
-    aid: aidFromRow(row, 'aid'),
-    type: textOf(row, 'type'),
-    /** Milliseconds since the Unix epoch. */
-    at: integerOf(row, 'at'),
-    /** JSON. */
-    data: textOf(row, 'data'),
-  };
-}
-
 export class EventStore {
   readonly #store: Store;
+  readonly #events: Table<typeof EVENT>;
   readonly #maxPerAgent: number;
   /** Consecutive newest events, valid while nothing is rolled back or deleted. */
   #fresh: StoredEvent[] = [];
@@ -55,6 +55,7 @@ export class EventStore {
    */
   constructor(store: Store, maxPerAgent: number = MAX_EVENTS_PER_AGENT) {
     this.#store = store;
+    this.#events = new Table(store, 'events', EVENT);
     this.#maxPerAgent = maxPerAgent;
   }
 
@@ -121,7 +122,7 @@ export class EventStore {
       values.push(JSON.stringify(types));
     }
     const sql = `SELECT * FROM events WHERE ${conditions.join(' AND ')} ORDER BY seq LIMIT ?`;
-    return this.#store.all(sql, ...values, limit).map(eventOf);
+    return this.#store.all(sql, ...values, limit).map(this.#events.read);
   }
 
   bounds(aid?: Aid): EventBounds {

@@ -8,49 +8,52 @@ import {
 import type { DueTable } from '../due-queue.ts';
 import type { Aid } from '../identity/aid.ts';
 import { dueRows } from './due-rows.ts';
-import { aidFromRow, flagOf, integerOf, orNull, textOf, wordOf } from './row.ts';
-import type { Row, Store } from './store.ts';
+import { aidFromRow, integerOf, textOf } from './row.ts';
+import type { Store } from './store.ts';
+import { aid, type Column, flag, integer, named, nullable, ordinal, type RowOf, Table, text, word } from './table.ts';
 
-export type FileOfferRow = Readonly<ReturnType<typeof offerOf>>;
+/** A text that is empty in the database and null here. */
+const orNone: Column<string | null> = {
+  read: (row, column) => textOf(row, column) || null,
+  write: (value) => value ?? '',
+};
+
+const OFFER = {
+  /** The local agent that sends or receives the offer. */
+  aid,
+  /** Chosen by the sender, lower-case hex. */
+  id: text,
+  /** The agent on the other side. */
+  peer: aid,
+  direction: named('outgoing', ordinal(['in', 'out'], 'in')),
+  /** SHA-256 of the bytes, lower-case hex; null while the file is not hashed, or its hash was not received. */
+  objectId: orNone,
+  size: integer,
+  name: text,
+  message: text,
+  state: word(FILE_OFFER_STATES),
+  at: integer,
+  expiresAt: integer,
+  /** When it was accepted, declined or withdrawn, or expired; null while it is open. */
+  settledAt: nullable(integer),
+  /** The object exists only for offers. */
+  temporary: flag,
+  /** When the peer is next notified of the outcome; null if it knows. */
+  tellAt: nullable(integer),
+  attempts: integer,
+  /** Why the file could not be read; null if it could. */
+  problem: nullable(text),
+  /** A client has received the result. */
+  heard: flag,
+};
+
+export type FileOfferRow = RowOf<typeof OFFER>;
 
 /** A new offer. */
-export type NewFileOffer = Omit<FileOfferRow, 'state' | 'settledAt' | 'tellAt' | 'attempts' | 'problem'>;
+export type NewFileOffer = Omit<FileOfferRow, 'state' | 'settledAt' | 'tellAt' | 'attempts' | 'problem' | 'heard'>;
 
 /** What two equal offers have in common. */
 export type OfferContent = Pick<FileOfferRow, 'peer' | 'objectId' | 'size' | 'name' | 'message'>;
-
-function offerOf(row: Row) {
-  return {
-    /** The local agent that sends or receives the offer. */
-    aid: aidFromRow(row, 'aid'),
-    /** Chosen by the sender, lower-case hex. */
-    id: textOf(row, 'id'),
-    /** The agent on the other side. */
-    peer: aidFromRow(row, 'peer'),
-    direction: flagOf(row, 'outgoing') ? ('out' as const) : ('in' as const),
-    /** SHA-256 of the bytes, lower-case hex; null while the file is not hashed, or its hash was not received. */
-    objectId: textOf(row, 'object_id') || null,
-    size: integerOf(row, 'size'),
-    name: textOf(row, 'name'),
-    message: textOf(row, 'message'),
-    state: wordOf(row, 'state', FILE_OFFER_STATES),
-    at: integerOf(row, 'at'),
-    expiresAt: integerOf(row, 'expires_at'),
-    /** When it was accepted, declined or withdrawn, or expired; null while it is open. */
-    settledAt: orNull(integerOf, row, 'settled_at'),
-    /** The object exists only for offers. */
-    temporary: flagOf(row, 'temporary'),
-    /** When the peer is next notified of the outcome; null if it knows. */
-    tellAt: orNull(integerOf, row, 'tell_at'),
-    attempts: integerOf(row, 'attempts'),
-    /** Why the file could not be read; null if it could. */
-    problem: orNull(textOf, row, 'problem'),
-  };
-}
-
-function flag(value: boolean): number {
-  return value ? 1 : 0;
-}
 
 /** The outcome of an offer. */
 interface Settlement {
@@ -69,35 +72,28 @@ function mostFrequent(offers: readonly { readonly peer: Aid }[]): Aid | undefine
 
 export class FileOfferStore {
   readonly #store: Store;
+  readonly #offers: Table<typeof OFFER>;
   /** The offers with a peer that does not know the outcome yet, by peer. */
   readonly endings: DueTable<FileOfferRow>;
 
   constructor(store: Store) {
     this.#store = store;
+    this.#offers = new Table(store, 'file_offers', OFFER);
     this.endings = dueRows(
       store,
       { table: 'file_offers', dueAt: 'tell_at', id: "aid || ' ' || id", key: 'peer' },
-      offerOf,
+      this.#offers.read,
       ({ aid, id }, at) => this.scheduleNotification(aid, id, at),
     );
   }
 
   /** Stores a new offer. False if its agent is not registered here or already has an offer with this ID. */
   add(offer: NewFileOffer): boolean {
-    const { aid, id, peer, direction, objectId, size, name, message, at, expiresAt, temporary } = offer;
-    return (
-      this.#store.run`
-        INSERT INTO file_offers
-          (aid, id, peer, outgoing, object_id, size, name, message, state, at, expires_at, temporary, heard)
-        SELECT aid, ${id}, ${peer}, ${flag(direction === 'out')}, ${objectId ?? ''}, ${size}, ${name}, ${message}, 'open',
-          ${at}, ${expiresAt}, ${flag(temporary)}, 0 FROM agents WHERE aid = ${aid}
-        ON CONFLICT DO NOTHING` > 0
-    );
+    return this.#offers.insertForAgent({ ...offer, state: 'open', heard: false });
   }
 
   get(aid: Aid, id: string): FileOfferRow | null {
-    const row = this.#store.one`SELECT * FROM file_offers WHERE aid = ${aid} AND id = ${id}`;
-    return row === undefined ? null : offerOf(row);
+    return this.#offers.one`WHERE aid = ${aid} AND id = ${id}`;
   }
 
   /**
@@ -106,12 +102,10 @@ export class FileOfferStore {
    * @param since offers made before are ignored
    */
   findUnanswered(aid: Aid, { peer, objectId, size, name, message }: OfferContent, since: number): FileOfferRow | null {
-    const row = this.#store.one`
-      SELECT * FROM file_offers
+    return this.#offers.one`
       WHERE aid = ${aid} AND outgoing = 1 AND heard = 0 AND state IN ('open', 'taken', 'declined') AND at >= ${since}
         AND peer = ${peer} AND object_id = ${objectId ?? ''} AND size = ${size} AND name = ${name} AND message = ${message}
       ORDER BY at DESC, id LIMIT 1`;
-    return row === undefined ? null : offerOf(row);
   }
 
   /** Records that a client has received the result of an offer. */
@@ -121,23 +115,22 @@ export class FileOfferStore {
 
   /** Records whether the object of an offer exists only for offers. */
   setTemporary(aid: Aid, id: string, temporary: boolean): void {
-    this.#store.run`UPDATE file_offers SET temporary = ${flag(temporary)} WHERE aid = ${aid} AND id = ${id}`;
+    this.#store.run`UPDATE file_offers SET temporary = ${Number(temporary)} WHERE aid = ${aid} AND id = ${id}`;
   }
 
   /** The offers of an agent, newest first: one direction or both, open or all. */
   list(aid: Aid, direction: FileOfferDirection | undefined, onlyOpen: boolean): FileOfferRow[] {
-    const outgoing = direction === undefined ? null : flag(direction === 'out');
-    return this.#store.all`
-      SELECT * FROM file_offers
-      WHERE aid = ${aid} AND (${outgoing} IS NULL OR outgoing = ${outgoing}) AND (${flag(onlyOpen)} = 0 OR state = 'open')
-      ORDER BY at DESC, id`.map(offerOf);
+    const outgoing = direction === undefined ? null : Number(direction === 'out');
+    return this.#offers.all`
+      WHERE aid = ${aid} AND (${outgoing} IS NULL OR outgoing = ${outgoing}) AND (${Number(onlyOpen)} = 0 OR state = 'open')
+      ORDER BY at DESC, id`;
   }
 
   /** Open offers of an agent in one direction, counted by peer. */
   openByPeer(aid: Aid, direction: FileOfferDirection): Map<Aid, number> {
     const rows = this.#store.all`
       SELECT peer, count(*) AS n FROM file_offers
-      WHERE aid = ${aid} AND outgoing = ${flag(direction === 'out')} AND state = 'open' GROUP BY peer`;
+      WHERE aid = ${aid} AND outgoing = ${Number(direction === 'out')} AND state = 'open' GROUP BY peer`;
     return new Map(rows.map((row) => [aidFromRow(row, 'peer'), integerOf(row, 'n')]));
   }
 
@@ -173,8 +166,7 @@ export class FileOfferStore {
 
   /** Open offers by local agents whose file is not hashed. */
   unhashed(): FileOfferRow[] {
-    return this.#store.all`
-      SELECT * FROM file_offers WHERE outgoing = 1 AND state = 'open' AND object_id = ''`.map(offerOf);
+    return this.#offers.all`WHERE outgoing = 1 AND state = 'open' AND object_id = ''`;
   }
 
   /**
@@ -197,15 +189,10 @@ export class FileOfferStore {
    * offer that was just closed is kept.
    */
   #deleteOldest(aid: Aid, last: string, isKnown: Settlement['isKnown']): void {
-    const over = this.#store.all`
-      SELECT id, peer, outgoing FROM file_offers WHERE aid = ${aid} AND state <> 'open' AND id <> ${last}
-      ORDER BY settled_at, id DESC`.map((row) => ({
-      id: textOf(row, 'id'),
-      peer: aidFromRow(row, 'peer'),
-      outgoing: flagOf(row, 'outgoing'),
-    }));
+    const over = this.#offers.all`
+      WHERE aid = ${aid} AND state <> 'open' AND id <> ${last} ORDER BY settled_at, id DESC`;
     for (let excess = over.length + 1 - MAX_SETTLED_OFFERS; excess > 0; excess--) {
-      const ofStranger = over.findIndex(({ peer, outgoing }) => !outgoing && !isKnown(aid, peer));
+      const ofStranger = over.findIndex(({ peer, direction }) => direction === 'in' && !isKnown(aid, peer));
       const at = ofStranger >= 0 ? ofStranger : over.findIndex(({ peer }) => peer === mostFrequent(over));
       for (const { id } of over.splice(at, 1))
         this.#store.run`DELETE FROM file_offers WHERE aid = ${aid} AND id = ${id}`;
@@ -214,10 +201,7 @@ export class FileOfferStore {
 
   /** Open offers that have expired, up to `limit`. */
   expired(now: number, limit: number): FileOfferRow[] {
-    return this.#store.all`
-      SELECT * FROM file_offers WHERE state = 'open' AND expires_at <= ${now} ORDER BY expires_at LIMIT ${limit}`.map(
-      offerOf,
-    );
+    return this.#offers.all`WHERE state = 'open' AND expires_at <= ${now} ORDER BY expires_at LIMIT ${limit}`;
   }
 
   /** Schedules the next notification of the peer; null: none is needed. */

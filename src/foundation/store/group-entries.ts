@@ -10,28 +10,10 @@ import { hexToBlob } from './groups.ts';
 import { aidFromRow, blobOf, flagOf, integerOf, orNull, orZero } from './row.ts';
 import { rowSum } from './row-sum.ts';
 import type { Row, SqlValue, Store } from './store.ts';
+import { aid, blob, type Column, flag, hex, integer, named, nullable, type RowOf, Table, text } from './table.ts';
 
 /** Maximum number of entries that a filtered page scans. */
 export const MAX_SCANNED = 20_000;
-
-export interface NewEntryRow {
-  readonly id: string;
-  readonly parents: readonly string[];
-  readonly depth: number;
-  readonly author: Aid;
-  readonly kind: string;
-  readonly at: number;
-  readonly replyTo: string | null;
-  readonly controlNo: number | null;
-  readonly frontier: readonly number[];
-  readonly counts: boolean;
-  readonly void: boolean;
-  readonly to: readonly Aid[];
-  readonly bytes: Uint8Array;
-}
-
-/** The columns of an entry that its children need. */
-export type EntryFact = Readonly<ReturnType<typeof factOf>>;
 
 /** An entry as lists return it. */
 export type StoredEntry = Readonly<ReturnType<typeof storedOf>>;
@@ -57,41 +39,63 @@ function unpackFrontier(packed: Uint8Array): number[] {
   return Array.from({ length: bytes.length / 4 }, (_, i) => bytes.readUInt32BE(i * 4));
 }
 
+const frontier: Column<readonly number[]> = {
+  read: (row, column) => unpackFrontier(blobOf(row, column)),
+  write: packFrontier,
+};
+
+/** The IDs of entries, one after the other. */
+const hashes: Column<readonly string[]> = {
+  read: (row, column) => unpackParents(blobOf(row, column)),
+  write: (ids) => hexToBlob(ids.join('')),
+};
+
+/** The columns of an entry that its children need. */
+const FACT = { seq: integer, depth: integer, at: integer, controlNo: nullable(integer), frontier };
+const ENTRY = {
+  ...FACT,
+  lid: integer,
+  id: named('entry_id', hex),
+  parents: hashes,
+  author: aid,
+  kind: text,
+  replyTo: nullable(hex),
+  counts: flag,
+  void: flag,
+  retracted: flag,
+  bytes: blob,
+  sum: integer,
+};
+
+export interface NewEntryRow extends Omit<RowOf<typeof ENTRY>, 'lid' | 'seq' | 'retracted' | 'sum'> {
+  readonly to: readonly Aid[];
+}
+
+export type EntryFact = RowOf<typeof FACT>;
+
 function unpackParents(packed: Uint8Array): string[] {
   return Array.from({ length: packed.length / HASH_BYTES }, (_, i) =>
     toHex(packed.subarray(i * HASH_BYTES, (i + 1) * HASH_BYTES)),
   );
 }
 
-function factOf(row: Row) {
-  return {
-    seq: integerOf(row, 'seq'),
-    depth: integerOf(row, 'depth'),
-    at: integerOf(row, 'at'),
-    controlNo: orNull(integerOf, row, 'control_no'),
-    frontier: unpackFrontier(blobOf(row, 'frontier')),
-  };
-}
-
 export class GroupEntryStore {
   readonly #store: Store;
+  readonly #facts: Table<typeof FACT>;
+  readonly #entries: Table<typeof ENTRY>;
 
   constructor(store: Store) {
     this.#store = store;
+    this.#facts = new Table(store, 'room_entries', FACT);
+    this.#entries = new Table(store, 'room_entries', ENTRY);
   }
 
   /** Appends an entry to a log. */
   add(lid: number, seq: number, entry: NewEntryRow): void {
-    const { parents, author, kind, at } = entry;
+    const { parents, author, at, bytes } = entry;
     const id = hexToBlob(entry.id);
-    const replyTo = entry.replyTo === null ? null : hexToBlob(entry.replyTo);
     const isRetracted = this.#isRetracted(lid, id, author);
-    this.#store.run`
-      INSERT INTO room_entries (lid, seq, entry_id, parents, depth, author, kind, at, reply_to, control_no, frontier,
-        counts, void, retracted, bytes, sum)
-      VALUES (${lid}, ${seq}, ${id}, ${hexToBlob(parents.join(''))}, ${entry.depth}, ${author}, ${kind}, ${at},
-        ${replyTo}, ${entry.controlNo}, ${packFrontier(entry.frontier)}, ${entry.counts ? 1 : 0},
-        ${entry.void ? 1 : 0}, ${isRetracted ? 1 : 0}, ${entry.bytes}, ${rowSum(id, entry.bytes)})`;
+    this.#entries.insert({ ...entry, lid, seq, retracted: isRetracted, sum: rowSum(id, bytes) });
     this.#store.run`UPDATE room_logs SET max_seq = ${seq}, last_at = max(last_at, ${at}) WHERE lid = ${lid}`;
     for (const parent of parents)
       this.#store.run`DELETE FROM room_heads WHERE lid = ${lid} AND entry_id = ${hexToBlob(parent)}`;
@@ -109,9 +113,7 @@ export class GroupEntryStore {
   }
 
   fact(lid: number, id: string): EntryFact | null {
-    const row = this.#store.one`
-      SELECT seq, depth, at, control_no, frontier FROM room_entries WHERE lid = ${lid} AND entry_id = ${hexToBlob(id)}`;
-    return row === undefined ? null : factOf(row);
+    return this.#facts.one`WHERE lid = ${lid} AND entry_id = ${hexToBlob(id)}`;
   }
 
   has(lid: number, id: string): boolean {

@@ -1,77 +1,76 @@
 /** The tables of groups: replicas and their state. Times are Unix milliseconds. */
-import { toHex } from '../bytes.ts';
 import { GROUP_STATES, type GroupState, INVITATION_LIFE_MS } from '../domain/groups.ts';
 import type { DueTable } from '../due-queue.ts';
 import type { Aid } from '../identity/aid.ts';
 import { type DueColumns, dueRows } from './due-rows.ts';
-import { aidFromRow, aidsOf, blobOf, integerOf, orNull, orZero, textOf, wordOf } from './row.ts';
-import type { Row, Store } from './store.ts';
+import { aidFromRow, integerOf, orZero } from './row.ts';
+import type { Store } from './store.ts';
+import { aid, aids, blob, flag, hex, integer, nullable, type RowOf, Table, text, word } from './table.ts';
 
-export type GroupRow = Readonly<ReturnType<typeof groupOf>>;
-
-export type NewGroup = Omit<GroupRow, 'rid' | 'lid' | 'maxSeq' | 'readSeq' | 'unread' | 'mentions'>;
+/** A group of a local agent, with columns of its log. */
+const GROUP = {
+  rid: integer,
+  aid,
+  /** The log, which all local members share. */
+  lid: integer,
+  /** Lower-case hex. */
+  groupId: hex,
+  creator: aid,
+  title: text,
+  state: word(GROUP_STATES),
+  secret: nullable(blob),
+  /** Agents to contact while the log names no members. */
+  hints: aids,
+  /** Identifies the log. A peer with a cursor of another epoch starts over. */
+  epoch: blob,
+  lastAt: integer,
+  /** The last entry that the agent may read. */
+  maxSeq: integer,
+  readSeq: integer,
+  /** Unread entries of others after the read cursor, and how many of these mention the agent. */
+  unread: integer,
+  mentions: integer,
+};
 
 /** A received invitation. */
-export type InviteIn = Readonly<ReturnType<typeof inviteInOf>>;
+const INVITE_IN = {
+  aid,
+  groupId: hex,
+  inviter: aid,
+  creator: aid,
+  title: text,
+  secret: nullable(blob),
+  at: integer,
+};
+/** With whether the owner knows the inviter. */
+const STORED_INVITE = { ...INVITE_IN, known: flag };
 
 /** A sent invitation without an answer. */
-export type InviteOut = Readonly<ReturnType<typeof inviteOutOf>>;
+const INVITE_OUT = { rid: integer, target: aid, nextAt: integer, until: integer, attempts: integer };
+
+export type GroupRow = RowOf<typeof GROUP>;
+export type NewGroup = Omit<GroupRow, 'rid' | 'lid' | 'maxSeq' | 'readSeq' | 'unread' | 'mentions'>;
+export type InviteIn = RowOf<typeof INVITE_IN>;
+export type InviteOut = RowOf<typeof INVITE_OUT>;
 
 export function hexToBlob(hex: string): Uint8Array {
   return new Uint8Array(Buffer.from(hex, 'hex'));
 }
 
-function groupOf(row: Row) {
-  return {
-    rid: integerOf(row, 'rid'),
-    aid: aidFromRow(row, 'aid'),
-    /** The log, which all local members share. */
-    lid: integerOf(row, 'lid'),
-    /** Lower-case hex. */
-    groupId: toHex(blobOf(row, 'group_id')),
-    creator: aidFromRow(row, 'creator'),
-    title: textOf(row, 'title'),
-    state: wordOf(row, 'state', GROUP_STATES),
-    secret: orNull(blobOf, row, 'secret'),
-    /** Agents to contact while the log names no members. */
-    hints: aidsOf(row, 'hints'),
-    /** Identifies the log. A peer with a cursor of another epoch starts over. */
-    epoch: blobOf(row, 'epoch'),
-    lastAt: integerOf(row, 'last_at'),
-    /** The last entry that the agent may read. */
-    maxSeq: integerOf(row, 'max_seq'),
-    readSeq: integerOf(row, 'read_seq'),
-    /** Unread entries of others after the read cursor, and how many of these mention the agent. */
-    unread: integerOf(row, 'unread'),
-    mentions: integerOf(row, 'mentions'),
-  };
-}
-
-function inviteInOf(row: Row) {
-  return {
-    aid: aidFromRow(row, 'aid'),
-    groupId: toHex(blobOf(row, 'group_id')),
-    inviter: aidFromRow(row, 'inviter'),
-    creator: aidFromRow(row, 'creator'),
-    title: textOf(row, 'title'),
-    secret: orNull(blobOf, row, 'secret'),
-    at: integerOf(row, 'at'),
-  };
-}
-
-function inviteOutOf(row: Row) {
-  return {
-    rid: integerOf(row, 'rid'),
-    target: aidFromRow(row, 'target'),
-    nextAt: integerOf(row, 'next_at'),
-    until: integerOf(row, 'until'),
-    attempts: integerOf(row, 'attempts'),
-  };
-}
-
-const SELECT = `
+const GROUPS = `(
   SELECT rooms.*, creator, title, epoch, last_at, min(max_seq, coalesce(up_to, max_seq)) AS max_seq
-  FROM rooms JOIN room_logs USING (lid)`;
+  FROM rooms JOIN room_logs USING (lid))`;
+/** The columns of the two tables. */
+const LOG = { lid: integer, groupId: hex, creator: aid, title: text, epoch: blob, lastAt: integer };
+const ROOM = {
+  rid: integer,
+  aid,
+  groupId: hex,
+  lid: integer,
+  state: word(GROUP_STATES),
+  secret: nullable(blob),
+  hints: aids,
+};
 
 /** An invitation that the recipient has received is planned for its end, which stays. */
 const INVITES_OUT: DueColumns = {
@@ -84,12 +83,24 @@ const INVITES_OUT: DueColumns = {
 
 export class GroupStore {
   readonly #store: Store;
+  readonly #groups: Table<typeof GROUP>;
+  readonly #logs: Table<typeof LOG>;
+  readonly #rooms: Table<typeof ROOM>;
+  readonly #invitesIn: Table<typeof INVITE_IN>;
+  readonly #storedInvites: Table<typeof STORED_INVITE>;
+  readonly #invitesOut: Table<typeof INVITE_OUT>;
   /** The sent invitations, by recipient. */
   readonly invites: DueTable<InviteOut>;
 
   constructor(store: Store) {
     this.#store = store;
-    this.invites = dueRows(store, INVITES_OUT, inviteOutOf, (invite, nextAt) =>
+    this.#groups = new Table(store, GROUPS, GROUP);
+    this.#logs = new Table(store, 'room_logs', LOG);
+    this.#rooms = new Table(store, 'rooms', ROOM);
+    this.#invitesIn = new Table(store, 'room_invites_in', INVITE_IN);
+    this.#storedInvites = new Table(store, 'room_invites_in', STORED_INVITE);
+    this.#invitesOut = new Table(store, 'room_invites_out', INVITE_OUT);
+    this.invites = dueRows(store, INVITES_OUT, this.#invitesOut.read, (invite, nextAt) =>
       this.putInviteOut({ ...invite, nextAt, attempts: invite.attempts + 1 }),
     );
   }
@@ -100,36 +111,27 @@ export class GroupStore {
 
   /** Stores a group of a local agent, with an empty log. Returns its row ID. */
   add(group: NewGroup): number {
-    const { aid, creator, title, state, secret, hints, epoch, lastAt } = group;
-    const groupId = hexToBlob(group.groupId);
     return this.#store.transaction(() => {
-      const log = this.#store.one`
-        INSERT INTO room_logs (group_id, creator, title, epoch, last_at)
-        VALUES (${groupId}, ${creator}, ${title}, ${epoch}, ${lastAt}) RETURNING lid`;
-      const row = this.#store.one`
-        INSERT INTO rooms (aid, group_id, lid, state, secret, hints)
-        VALUES (${aid}, ${groupId}, ${integerOf(log, 'lid')}, ${state}, ${secret}, ${hints.join(' ')}) RETURNING rid`;
-      return integerOf(row, 'rid');
+      const { lid } = this.#logs.add(group);
+      return this.#rooms.add({ ...group, lid }).rid;
     });
   }
 
   find(aid: Aid, groupId: string): GroupRow | null {
-    const row = this.#store.one(`${SELECT} WHERE aid = ? AND rooms.group_id = ?`, aid, hexToBlob(groupId));
-    return row === undefined ? null : groupOf(row);
+    return this.#groups.one`WHERE aid = ${aid} AND group_id = ${hexToBlob(groupId)}`;
   }
 
   byRid(rid: number): GroupRow | null {
-    const row = this.#store.one(`${SELECT} WHERE rid = ?`, rid);
-    return row === undefined ? null : groupOf(row);
+    return this.#groups.one`WHERE rid = ${rid}`;
   }
 
   list(aid: Aid): GroupRow[] {
-    return this.#store.all(`${SELECT} WHERE aid = ? ORDER BY rid`, aid).map(groupOf);
+    return this.#groups.all`WHERE aid = ${aid} ORDER BY rid`;
   }
 
   /** The groups of local agents that share a log. */
   sharing(lid: number): GroupRow[] {
-    return this.#store.all(`${SELECT} WHERE rooms.lid = ? ORDER BY rid`, lid).map(groupOf);
+    return this.#groups.all`WHERE lid = ${lid} ORDER BY rid`;
   }
 
   /** The local agents that share a log. */
@@ -266,16 +268,14 @@ export class GroupStore {
       INSERT OR REPLACE INTO room_peers (lid, peer, epoch, seq) VALUES (${lid}, ${peer}, ${epoch}, ${seq})`;
   }
 
-  putInviteOut({ rid, target, nextAt, until, attempts }: InviteOut): void {
-    this.#store.run`
-      INSERT OR REPLACE INTO room_invites_out (rid, target, next_at, until, attempts)
-      VALUES (${rid}, ${target}, ${nextAt}, ${until}, ${attempts})`;
+  putInviteOut(invite: InviteOut): void {
+    this.#invitesOut.replace(invite);
   }
 
   /** Agents with an open invitation to a group. */
-  invitesOut(rid: number): { target: Aid; until: number }[] {
-    const rows = this.#store.all`SELECT target, until FROM room_invites_out WHERE rid = ${rid} ORDER BY target`;
-    return rows.map((row) => ({ target: aidFromRow(row, 'target'), until: integerOf(row, 'until') }));
+  invitesOut(rid: number): Pick<InviteOut, 'target' | 'until'>[] {
+    const invites = this.#invitesOut.all`WHERE rid = ${rid} ORDER BY target`;
+    return invites.map(({ target, until }) => ({ target, until }));
   }
 
   /** Deletes the invitations of an agent by all local agents that share a log. */
@@ -291,14 +291,14 @@ export class GroupStore {
 
   /** Stores a received invitation and replaces an older one to the same group. Deletes the oldest ones above `max`. */
   putInviteIn(invite: InviteIn, max: number, isKnown = false): void {
-    const { aid, groupId, inviter, creator, title, secret, at } = invite;
+    const { aid } = invite;
     this.#store.transaction(() => {
-      this.#store.run`
-        INSERT INTO room_invites_in (aid, group_id, inviter, creator, title, secret, at, known)
-        VALUES (${aid}, ${hexToBlob(groupId)}, ${inviter}, ${creator}, ${title}, ${secret}, ${at}, ${Number(isKnown)})
-        ON CONFLICT (aid, group_id) DO UPDATE SET inviter = excluded.inviter, creator = excluded.creator,
+      this.#storedInvites.insert(
+        { ...invite, known: isKnown },
+        `ON CONFLICT (aid, group_id) DO UPDATE SET inviter = excluded.inviter, creator = excluded.creator,
           title = excluded.title, secret = excluded.secret, at = excluded.at, known = excluded.known
-        WHERE excluded.known >= known`;
+        WHERE excluded.known >= known`,
+      );
       this.#store.run`
         DELETE FROM room_invites_in WHERE aid = ${aid} AND group_id IN (
           SELECT group_id FROM (
@@ -310,13 +310,12 @@ export class GroupStore {
   }
 
   inviteIn(aid: Aid, groupId: string): InviteIn | null {
-    const row = this.#store.one`SELECT * FROM room_invites_in WHERE aid = ${aid} AND group_id = ${hexToBlob(groupId)}`;
-    return row === undefined ? null : inviteInOf(row);
+    return this.#invitesIn.one`WHERE aid = ${aid} AND group_id = ${hexToBlob(groupId)}`;
   }
 
   /** The received invitations of an agent, oldest first. */
   invitesIn(aid: Aid): InviteIn[] {
-    return this.#store.all`SELECT * FROM room_invites_in WHERE aid = ${aid} ORDER BY at`.map(inviteInOf);
+    return this.#invitesIn.all`WHERE aid = ${aid} ORDER BY at`;
   }
 
   dropInviteIn(aid: Aid, groupId: string): void {

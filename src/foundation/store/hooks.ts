@@ -3,7 +3,6 @@ import {
   DELIVERY_STATES,
   type DeliveryState,
   HOOK_KINDS,
-  type HookKind,
   MAX_HOOK_DEAD,
   MAX_HOOK_DONE,
   MAX_HOOK_WAITING,
@@ -16,12 +15,59 @@ import {
 import type { Aid } from '../identity/aid.ts';
 import { sourceGroupOf, THIS_MACHINE } from '../quota.ts';
 import { type FullLevel, holderToEvict, type RowHolder } from '../tally.ts';
-import { aidFromRow, aidsOf, flagOf, integerOf, orNull, textOf, wordOf } from './row.ts';
-import type { Row, Store } from './store.ts';
+import { integerOf, textOf, wordOf } from './row.ts';
+import type { Store } from './store.ts';
+import { aid, aids, flag, integer, nullable, type RowOf, Table, text, texts, word } from './table.ts';
 
-export type HookRow = Readonly<ReturnType<typeof hookOf>>;
+const HOOK = {
+  id: text,
+  aid,
+  kind: word(HOOK_KINDS),
+  /** The program and its arguments. */
+  command: texts,
+  /** The command is one text for a shell. */
+  shell: flag,
+  folder: text,
+  /** Empty for all senders. */
+  senders: aids,
+  /** Only senders that the owner knows. */
+  onlyKnown: flag,
+  parallel: integer,
+  timeoutMs: integer,
+  paused: flag,
+  /** Items that found no room. */
+  skipped: integer,
+  createdAt: integer,
+};
+
+const DELIVERY = {
+  /** Increases with every delivery. */
+  id: integer,
+  hook: text,
+  key: text,
+  ref: text,
+  peer: aid,
+  known: flag,
+  /** Source and network of a stranger, see `sourceGroupOf`; empty for known senders. */
+  source: text,
+  network: text,
+  conversation: text,
+  state: word(DELIVERY_STATES),
+  at: integer,
+  dueAt: integer,
+  /** Number of starts, and of failed runs. */
+  attempts: integer,
+  failures: integer,
+  startedAt: nullable(integer),
+  endedAt: nullable(integer),
+  exitCode: nullable(integer),
+  problem: text,
+  output: text,
+};
+
+export type HookRow = RowOf<typeof HOOK>;
 export type NewHook = Omit<HookRow, 'paused' | 'skipped'>;
-export type DeliveryRow = Readonly<ReturnType<typeof deliveryOf>>;
+export type DeliveryRow = RowOf<typeof DELIVERY>;
 
 /** An item that arrived for a hook. */
 export interface NewDelivery {
@@ -59,87 +105,32 @@ export interface DeliveryCounts {
   readonly dead: number;
 }
 
-function hookOf(row: Row) {
-  return {
-    id: textOf(row, 'id'),
-    aid: aidFromRow(row, 'aid'),
-    kind: wordOf<HookKind>(row, 'kind', HOOK_KINDS),
-    /** The program and its arguments. */
-    command: JSON.parse(textOf(row, 'command')) as readonly string[],
-    /** The command is one text for a shell. */
-    shell: flagOf(row, 'shell'),
-    folder: textOf(row, 'folder'),
-    /** Empty for all senders. */
-    senders: aidsOf(row, 'senders'),
-    /** Only senders that the owner knows. */
-    onlyKnown: flagOf(row, 'only_known'),
-    parallel: integerOf(row, 'parallel'),
-    timeoutMs: integerOf(row, 'timeout_ms'),
-    paused: flagOf(row, 'paused'),
-    /** Items that found no room. */
-    skipped: integerOf(row, 'skipped'),
-    createdAt: integerOf(row, 'created_at'),
-  };
-}
-
-function stateOf(row: Row): DeliveryState {
-  return wordOf<DeliveryState>(row, 'state', DELIVERY_STATES);
-}
-
-function deliveryOf(row: Row) {
-  return {
-    /** Increases with every delivery. */
-    id: integerOf(row, 'id'),
-    hook: textOf(row, 'hook'),
-    key: textOf(row, 'key'),
-    ref: textOf(row, 'ref'),
-    peer: aidFromRow(row, 'peer'),
-    known: flagOf(row, 'known'),
-    /** Source and network of a stranger, see `sourceGroupOf`; empty for known senders. */
-    source: textOf(row, 'source'),
-    network: textOf(row, 'network'),
-    conversation: textOf(row, 'conversation'),
-    state: stateOf(row),
-    at: integerOf(row, 'at'),
-    dueAt: integerOf(row, 'due_at'),
-    /** Number of starts, and of failed runs. */
-    attempts: integerOf(row, 'attempts'),
-    failures: integerOf(row, 'failures'),
-    startedAt: orNull(integerOf, row, 'started_at'),
-    endedAt: orNull(integerOf, row, 'ended_at'),
-    exitCode: orNull(integerOf, row, 'exit_code'),
-    problem: textOf(row, 'problem'),
-    output: textOf(row, 'output'),
-  };
-}
-
 export const NO_COUNTS: DeliveryCounts = { waiting: 0, running: 0, done: 0, gone: 0, dead: 0 };
 
 export class HookStore {
   readonly #store: Store;
+  readonly #hooks: Table<typeof HOOK>;
+  readonly #deliveries: Table<typeof DELIVERY>;
   /** See `Store.commit`. */
   readonly commit: Store['commit'];
 
   constructor(store: Store) {
     this.#store = store;
+    this.#hooks = new Table(store, 'hooks', HOOK);
+    this.#deliveries = new Table(store, 'hook_deliveries', DELIVERY);
     this.commit = store.commit.bind(store);
   }
 
   add(hook: NewHook): void {
-    const { id, aid, kind, command, shell, folder, senders, onlyKnown, parallel, timeoutMs, createdAt } = hook;
-    this.#store.run`
-      INSERT INTO hooks (id, aid, kind, command, shell, folder, senders, only_known, parallel, timeout_ms, created_at)
-      VALUES (${id}, ${aid}, ${kind}, ${JSON.stringify(command)}, ${Number(shell)}, ${folder}, ${senders.join(' ')},
-        ${Number(onlyKnown)}, ${parallel}, ${timeoutMs}, ${createdAt})`;
+    this.#hooks.insert(hook);
   }
 
   get(id: string): HookRow | null {
-    const row = this.#store.one`SELECT * FROM hooks WHERE id = ${id}`;
-    return row === undefined ? null : hookOf(row);
+    return this.#hooks.one`WHERE id = ${id}`;
   }
 
   list(): HookRow[] {
-    return this.#store.all`SELECT * FROM hooks ORDER BY created_at, id`.map(hookOf);
+    return this.#hooks.all`ORDER BY created_at, id`;
   }
 
   /** Deletes a hook with its deliveries. False if there is none. */
@@ -157,7 +148,7 @@ export class HookStore {
    * newest delivery of the stranger with the most deliveries is evicted and counted.
    */
   deliver(delivery: NewDelivery, now: number): boolean {
-    const { hook, key, ref, peer, known, address, conversation } = delivery;
+    const { hook, key, peer, known, address } = delivery;
     // The source of a sender without a known address is its name.
     const { source, network } = known ? { source: '', network: '' } : sourceGroupOf(address ?? peer);
     return this.#store.transaction(() => {
@@ -166,11 +157,7 @@ export class HookStore {
         this.#skip(hook);
         return false;
       }
-      this.#store.run`
-        INSERT INTO hook_deliveries
-          (hook, key, ref, peer, known, source, network, conversation, state, at, due_at)
-        VALUES (${hook}, ${key}, ${ref}, ${peer}, ${Number(known)}, ${source}, ${network}, ${conversation}, 'waiting',
-          ${now}, ${now})`;
+      this.#deliveries.insert({ ...delivery, source, network, state: 'waiting', at: now, dueAt: now });
       return true;
     });
   }
@@ -251,12 +238,12 @@ export class HookStore {
           )
         ) ORDER BY known DESC, turn, due_at, id LIMIT ${limit}
       ) AS next JOIN hook_deliveries AS d ON d.id = next.id
-      ORDER BY d.known DESC, next.turn, d.due_at, d.id`.map(deliveryOf);
+      ORDER BY d.known DESC, next.turn, d.due_at, d.id`.map(this.#deliveries.read);
   }
 
   /** Deliveries whose program was started and has not ended, as far as is known. */
   running(): DeliveryRow[] {
-    return this.#store.all`SELECT * FROM hook_deliveries WHERE state = 'running' ORDER BY id`.map(deliveryOf);
+    return this.#deliveries.all`WHERE state = 'running' ORDER BY id`;
   }
 
   /** True if a hook must still handle an item, by the key of its delivery. A dead delivery can be retried. */
@@ -269,16 +256,15 @@ export class HookStore {
   }
 
   delivery(id: number): DeliveryRow | null {
-    const row = this.#store.one`SELECT * FROM hook_deliveries WHERE id = ${id}`;
-    return row === undefined ? null : deliveryOf(row);
+    return this.#deliveries.one`WHERE id = ${id}`;
   }
 
   /** Deliveries of a hook before an ID, newest first: in one state or all. */
   page(hook: string, state: DeliveryState | undefined, beforeId: number, limit: number): DeliveryRow[] {
     const only = state ?? null;
-    return this.#store.all`
-      SELECT * FROM hook_deliveries WHERE hook = ${hook} AND id < ${beforeId} AND (${only} IS NULL OR state = ${only})
-      ORDER BY id DESC LIMIT ${limit}`.map(deliveryOf);
+    return this.#deliveries.all`
+      WHERE hook = ${hook} AND id < ${beforeId} AND (${only} IS NULL OR state = ${only})
+      ORDER BY id DESC LIMIT ${limit}`;
   }
 
   /** Deliveries of each hook by state. */
@@ -287,7 +273,10 @@ export class HookStore {
     for (const row of this.#store.all`
       SELECT hook, state, count(*) AS n FROM hook_deliveries GROUP BY hook, state`) {
       const hook = textOf(row, 'hook');
-      counts.set(hook, { ...(counts.get(hook) ?? NO_COUNTS), [stateOf(row)]: integerOf(row, 'n') });
+      counts.set(hook, {
+        ...(counts.get(hook) ?? NO_COUNTS),
+        [wordOf(row, 'state', DELIVERY_STATES)]: integerOf(row, 'n'),
+      });
     }
     return counts;
   }
@@ -298,7 +287,7 @@ export class HookStore {
       UPDATE hook_deliveries SET state = 'running', attempts = attempts + 1, started_at = ${now}, ended_at = NULL,
         exit_code = NULL, problem = '', output = ''
       WHERE id = ${id} AND state = 'waiting' RETURNING *`;
-    return row === undefined ? null : deliveryOf(row);
+    return row === undefined ? null : this.#deliveries.read(row);
   }
 
   /** Ends a run, or a delivery without one. */

@@ -1,40 +1,34 @@
 /** The catalog of the MCP hub: agents with tools, and the accepted and the offered definition of each tool. */
 import { toHex } from '../bytes.ts';
-import {
-  HUB_ORIGINS,
-  HUB_STATES,
-  HUB_TOOL_KINDS,
-  type HubOrigin,
-  type HubState,
-  type HubToolKind,
-} from '../domain/hub.ts';
+import { HUB_ORIGINS, HUB_STATES, HUB_TOOL_KINDS, type HubOrigin, type HubToolKind } from '../domain/hub.ts';
 import type { Aid } from '../identity/aid.ts';
-import { aidFromRow, blobOf, flagOf, integerOf, orNull, orZero, textOf, wordOf } from './row.ts';
-import type { Row, Store } from './store.ts';
+import { blobOf, flagOf, orZero } from './row.ts';
+import type { Store } from './store.ts';
+import { aid, flag, integer, named, nullable, type RowOf, Table, text, word } from './table.ts';
 
-export type HubSource = Readonly<ReturnType<typeof sourceFromRow>>;
-export type HubTool = Readonly<ReturnType<typeof toolFromRow>>;
+const SOURCE = {
+  id: integer,
+  local: named('local_aid', aid),
+  aid,
+  origin: word(HUB_ORIGINS),
+  state: word(HUB_STATES),
+  /** Code of the last failure. */
+  error: nullable(text),
+  /** Unix milliseconds of the last complete list. */
+  listedAt: nullable(integer),
+  /** Unix milliseconds of the next request. */
+  nextAt: integer,
+  failures: integer,
+  /** Tools that exceeded a limit. */
+  skipped: integer,
+  /** Unix milliseconds at which the first list with tools was accepted. */
+  trustedAt: nullable(integer),
+};
 
-function sourceFromRow(row: Row) {
-  return {
-    id: integerOf(row, 'id'),
-    local: aidFromRow(row, 'local_aid'),
-    aid: aidFromRow(row, 'aid'),
-    origin: wordOf(row, 'origin', HUB_ORIGINS),
-    state: wordOf(row, 'state', HUB_STATES),
-    /** Code of the last failure. */
-    error: orNull(textOf, row, 'error'),
-    /** Unix milliseconds of the last complete list. */
-    listedAt: orNull(integerOf, row, 'listed_at'),
-    /** Unix milliseconds of the next request. */
-    nextAt: integerOf(row, 'next_at'),
-    failures: integerOf(row, 'failures'),
-    /** Tools that exceeded a limit. */
-    skipped: integerOf(row, 'skipped'),
-    /** Unix milliseconds at which the first list with tools was accepted. */
-    trustedAt: orNull(integerOf, row, 'trusted_at'),
-  };
-}
+export type HubSource = RowOf<typeof SOURCE>;
+
+/** The outcome of a request for tools. */
+export type HubOutcome = Pick<HubSource, 'state' | 'error' | 'listedAt' | 'nextAt' | 'failures' | 'skipped'>;
 
 /** One definition: its canonical JSON and its hash. */
 export interface HubDefinition {
@@ -44,42 +38,51 @@ export interface HubDefinition {
   readonly at: number;
 }
 
-function definitionFromRow(row: Row, column: 'accepted' | 'offered'): HubDefinition | null {
-  const json = orNull(textOf, row, column);
-  if (json === null) return null;
-  return { json, hash: textOf(row, `${column}_hash`), at: integerOf(row, `${column}_at`) };
+const TOOL = {
+  id: integer,
+  source: integer,
+  kind: word(HUB_TOOL_KINDS),
+  name: text,
+  accepted: nullable(text),
+  acceptedHash: nullable(text),
+  acceptedAt: nullable(integer),
+  offered: nullable(text),
+  offeredHash: nullable(text),
+  offeredAt: nullable(integer),
+  refusedHash: nullable(text),
+  /** The last list contained it. */
+  present: flag,
+  /** Bytes of its definitions. */
+  size: integer,
+};
+
+type ToolRow = RowOf<typeof TOOL>;
+
+export interface HubTool extends Pick<ToolRow, 'id' | 'source' | 'kind' | 'name' | 'refusedHash' | 'present'> {
+  readonly accepted: HubDefinition | null;
+  /** What the agent offers instead of the accepted definition. */
+  readonly offered: HubDefinition | null;
 }
 
-function toolFromRow(row: Row) {
-  return {
-    id: integerOf(row, 'id'),
-    source: integerOf(row, 'source'),
-    kind: wordOf(row, 'kind', HUB_TOOL_KINDS),
-    name: textOf(row, 'name'),
-    accepted: definitionFromRow(row, 'accepted'),
-    /** What the agent offers instead of the accepted definition. */
-    offered: definitionFromRow(row, 'offered'),
-    refusedHash: orNull(textOf, row, 'refused_hash'),
-    /** The last list contained it. */
-    present: flagOf(row, 'present'),
-  };
+function definitionOf(json: string | null, hash: string | null, at: number | null): HubDefinition | null {
+  return json === null || hash === null || at === null ? null : { json, hash, at };
 }
 
-/** The outcome of a request for tools. */
-export interface HubOutcome {
-  readonly state: HubState;
-  readonly error: string | null;
-  readonly listedAt: number | null;
-  readonly nextAt: number;
-  readonly failures: number;
-  readonly skipped: number;
+function toolOf({ id, source, kind, name, refusedHash, present, ...row }: ToolRow): HubTool {
+  const accepted = definitionOf(row.accepted, row.acceptedHash, row.acceptedAt);
+  const offered = definitionOf(row.offered, row.offeredHash, row.offeredAt);
+  return { id, source, kind, name, accepted, offered, refusedHash, present };
 }
 
 export class HubStore {
   readonly #store: Store;
+  readonly #sources: Table<typeof SOURCE>;
+  readonly #tools: Table<typeof TOOL>;
 
   constructor(store: Store) {
     this.#store = store;
+    this.#sources = new Table(store, 'hub_sources', SOURCE);
+    this.#tools = new Table(store, 'hub_tools', TOOL);
   }
 
   transaction<T>(work: () => T): T {
@@ -88,20 +91,19 @@ export class HubStore {
 
   /** The agents that the hub of a local agent knows, the longest known first. */
   sources(local: Aid): HubSource[] {
-    return this.#store.all`SELECT * FROM hub_sources WHERE local_aid = ${local} ORDER BY id`.map(sourceFromRow);
+    return this.#sources.all`WHERE local_aid = ${local} ORDER BY id`;
   }
 
   source(local: Aid, aid: string): HubSource | null {
-    const row = this.#store.one`SELECT * FROM hub_sources WHERE local_aid = ${local} AND aid = ${aid}`;
-    return row === undefined ? null : sourceFromRow(row);
+    return this.#sources.one`WHERE local_aid = ${local} AND aid = ${aid}`;
   }
 
   /** Adds an agent, or changes how the hub knows it. The next request is due now. */
   putSource(local: Aid, aid: Aid, origin: HubOrigin, now: number): void {
-    this.#store.run`
-      INSERT INTO hub_sources (local_aid, aid, origin, state, next_at)
-      VALUES (${local}, ${aid}, ${origin}, 'new', ${now})
-      ON CONFLICT (local_aid, aid) DO UPDATE SET origin = excluded.origin, next_at = excluded.next_at`;
+    this.#sources.insert(
+      { local, aid, origin, state: 'new', nextAt: now },
+      'ON CONFLICT (local_aid, aid) DO UPDATE SET origin = excluded.origin, next_at = excluded.next_at',
+    );
   }
 
   deleteSource(id: number): void {
@@ -121,10 +123,8 @@ export class HubStore {
         ORDER BY id DESC LIMIT -1 OFFSET ${keep})`;
   }
 
-  setOutcome(id: number, { state, error, listedAt, nextAt, failures, skipped }: HubOutcome): void {
-    this.#store.run`
-      UPDATE hub_sources SET state = ${state}, error = ${error}, listed_at = ${listedAt}, next_at = ${nextAt},
-        failures = ${failures}, skipped = ${skipped} WHERE id = ${id}`;
+  setOutcome(id: number, outcome: HubOutcome): void {
+    this.#sources.update(outcome, 'WHERE id = ?', id);
   }
 
   /** Stores that the first list of an agent was accepted. */
@@ -166,33 +166,29 @@ export class HubStore {
 
   /** All tools of an agent, also those that it no longer lists. */
   tools(source: number): HubTool[] {
-    return this.#store.all`SELECT * FROM hub_tools WHERE source = ${source} ORDER BY kind, name`.map(toolFromRow);
+    return this.#tools.all`WHERE source = ${source} ORDER BY kind, name`.map(toolOf);
   }
 
   tool(source: number, kind: HubToolKind, name: string): HubTool | null {
-    const row = this.#store.one`SELECT * FROM hub_tools WHERE source = ${source} AND kind = ${kind} AND name = ${name}`;
-    return row === undefined ? null : toolFromRow(row);
+    const row = this.#tools.one`WHERE source = ${source} AND kind = ${kind} AND name = ${name}`;
+    return row === null ? null : toolOf(row);
   }
 
   toolById(id: number): HubTool | null {
-    const row = this.#store.one`SELECT * FROM hub_tools WHERE id = ${id}`;
-    return row === undefined ? null : toolFromRow(row);
+    const row = this.#tools.one`WHERE id = ${id}`;
+    return row === null ? null : toolOf(row);
   }
 
   /** Writes a tool with its definitions. */
   putTool(tool: Omit<HubTool, 'id'>): void {
-    const { source, kind, name, accepted, offered, refusedHash, present } = tool;
-    const size = Buffer.byteLength(accepted?.json ?? '') + Buffer.byteLength(offered?.json ?? '');
-    this.#store.run`
-      INSERT INTO hub_tools (source, kind, name, accepted, accepted_hash, accepted_at, offered, offered_hash,
-        offered_at, refused_hash, present, size)
-      VALUES (${source}, ${kind}, ${name}, ${accepted?.json ?? null}, ${accepted?.hash ?? null},
-        ${accepted?.at ?? null}, ${offered?.json ?? null}, ${offered?.hash ?? null}, ${offered?.at ?? null},
-        ${refusedHash}, ${present ? 1 : 0}, ${size})
-      ON CONFLICT (source, kind, name) DO UPDATE SET accepted = excluded.accepted,
-        accepted_hash = excluded.accepted_hash, accepted_at = excluded.accepted_at, offered = excluded.offered,
-        offered_hash = excluded.offered_hash, offered_at = excluded.offered_at, refused_hash = excluded.refused_hash,
-        present = excluded.present, size = excluded.size`;
+    const { source, kind, name, refusedHash, present } = tool;
+    const none = { json: null, hash: null, at: null };
+    const { json: accepted, hash: acceptedHash, at: acceptedAt } = tool.accepted ?? none;
+    const { json: offered, hash: offeredHash, at: offeredAt } = tool.offered ?? none;
+    const size = Buffer.byteLength(accepted ?? '') + Buffer.byteLength(offered ?? '');
+    const state = { accepted, acceptedHash, acceptedAt, offered, offeredHash, offeredAt, refusedHash, present, size };
+    const known = this.#tools.update(state, 'WHERE source = ? AND kind = ? AND name = ?', source, kind, name);
+    if (known === 0) this.#tools.insert({ source, kind, name, ...state });
   }
 
   deleteTool(id: number): void {
@@ -241,7 +237,8 @@ export class HubStore {
       WHERE s.local_aid = ${local} AND s.origin <> 'removed' AND t.present = 1 AND t.offered_hash IS NOT NULL
         AND t.offered_hash IS NOT t.refused_hash AND t.offered_hash >= ${hash} AND t.offered_hash < ${`${hash}g`}
       ORDER BY t.offered_at, t.id`
-      .map(toolFromRow)
+
+      .map((row) => toolOf(this.#tools.read(row)))
       .flatMap((tool) => {
         const source = sources.get(tool.source);
         return source === undefined ? [] : [{ source, tool }];

@@ -3,24 +3,31 @@ import type { DueTable } from '../due-queue.ts';
 import { dueRows } from './due-rows.ts';
 import { blobOf, integerOf, orZero } from './row.ts';
 import type { Store } from './store.ts';
+import { blob, integer, type RowOf, Table } from './table.ts';
+
+const COPY = {
+  id: integer,
+  mailbox: blob,
+  /** The encoded record. */
+  record: blob,
+  until: integer,
+  dueAt: integer,
+  /** Attempts so far. */
+  attempts: integer,
+};
 
 /** A pending copy. */
-export interface NoteCopy {
-  readonly id: number;
-  /** The encoded record. */
-  readonly record: Uint8Array;
-  readonly until: number;
-  /** Attempts so far. */
-  readonly attempts: number;
-}
+export type NoteCopy = RowOf<typeof COPY>;
 
 export class NoteCopyStore {
   readonly #store: Store;
+  readonly #copies: Table<typeof COPY>;
   /** The mailboxes with copies, once for each copy: a queue must work on one mailbox at a time. */
   readonly mailboxes: DueTable<Uint8Array>;
 
   constructor(store: Store) {
     this.#store = store;
+    this.#copies = new Table(store, 'note_copies', COPY);
     this.mailboxes = dueRows(
       store,
       { table: 'note_copies', dueAt: 'due_at', id: 'hex(mailbox)', key: 'hex(mailbox)' },
@@ -31,13 +38,8 @@ export class NoteCopyStore {
 
   /** Stores a copy. Returns its ID when it is on disk. */
   async add(mailbox: Uint8Array, record: Uint8Array, until: number, dueAt: number): Promise<number> {
-    const row = await this.#store.commit(
-      () => this.#store.one`
-        INSERT INTO note_copies (mailbox, record, until, due_at) VALUES (${mailbox}, ${record}, ${until}, ${dueAt})
-        RETURNING id`,
-      'now',
-    );
-    return integerOf(row, 'id');
+    const copy = await this.#store.commit(() => this.#copies.add({ mailbox, record, until, dueAt }), 'now');
+    return copy.id;
   }
 
   /** The number of copies and their bytes. */
@@ -48,14 +50,7 @@ export class NoteCopyStore {
 
   /** Copies for a mailbox that are due until a time, oldest first. */
   dueFor(mailbox: Uint8Array, until: number, limit: number): NoteCopy[] {
-    return this.#store.all`
-      SELECT id, record, until, attempts FROM note_copies WHERE mailbox = ${mailbox} AND due_at <= ${until}
-      ORDER BY id LIMIT ${limit}`.map((row) => ({
-      id: integerOf(row, 'id'),
-      record: blobOf(row, 'record'),
-      until: integerOf(row, 'until'),
-      attempts: integerOf(row, 'attempts'),
-    }));
+    return this.#copies.all`WHERE mailbox = ${mailbox} AND due_at <= ${until} ORDER BY id LIMIT ${limit}`;
   }
 
   /**

@@ -1,15 +1,37 @@
 /** The tables of the mailboxes. Times are Unix milliseconds. */
 import type { Aid } from '../identity/aid.ts';
-import { aidFromRow, blobOf, integerOf, orNull, orZero, takeWithin } from './row.ts';
+import { aidFromRow, blobOf, integerOf, orZero, takeWithin } from './row.ts';
 import { rowSum } from './row-sum.ts';
-import type { Row, Store } from './store.ts';
+import type { Store } from './store.ts';
+import { aid, blob, flag, integer, named, nullable, type RowOf, Table } from './table.ts';
+
+const NOTE = {
+  /** Increases with every note: the order and the cursor of lists. */
+  id: integer,
+  aid,
+  /** 32 bytes. */
+  messageId: blob,
+  sender: aid,
+  msgType: integer,
+  body: blob,
+  sentAt: integer,
+  receivedAt: integer,
+  /** The digest of its record, and the token that removes its copies. */
+  digest: blob,
+  token: blob,
+  size: integer,
+  /** The checksum of its content; null if it was stored without one. */
+  sum: nullable(integer),
+};
+
+type NoteRow = RowOf<typeof NOTE>;
 
 /** A note for a local agent. */
-export interface NewNote extends Omit<StoredNote, 'id'> {
-  readonly aid: Aid;
-}
+export type NewNote = Omit<NoteRow, 'id' | 'size' | 'sum'>;
+export type StoredNote = NewNote & Pick<NoteRow, 'id'>;
 
-export type StoredNote = Readonly<ReturnType<typeof noteOf>>;
+/** A message ID that is not shown again. */
+const SEEN = { aid, messageId: blob, until: integer, isKnown: named('known', flag) };
 
 /** The pending notes of a mailbox. */
 export interface MailboxLoad {
@@ -20,25 +42,8 @@ export interface MailboxLoad {
 /** Bytes that a stored note uses in addition to its body. */
 const ROW_OVERHEAD_BYTES = 256;
 
-function noteOf(row: Row) {
-  return {
-    /** Increases with every note: the order and the cursor of lists. */
-    id: integerOf(row, 'id'),
-    /** 32 bytes. */
-    messageId: blobOf(row, 'message_id'),
-    sender: aidFromRow(row, 'sender'),
-    msgType: integerOf(row, 'msg_type'),
-    body: blobOf(row, 'body'),
-    sentAt: integerOf(row, 'sent_at'),
-    receivedAt: integerOf(row, 'received_at'),
-    /** The digest of its record, and the token that removes its copies. */
-    digest: blobOf(row, 'digest'),
-    token: blobOf(row, 'token'),
-  };
-}
-
 /** The checksum over the content of a note. */
-function sumOf({ messageId, sender, msgType, body, sentAt }: Omit<StoredNote, 'id'>): number {
+function sumOf({ messageId, sender, msgType, body, sentAt }: NewNote): number {
   return rowSum(messageId, sender, msgType, body, sentAt);
 }
 
@@ -54,6 +59,8 @@ const PURGE_BATCH = 10_000;
 
 export class NoteStore {
   readonly #store: Store;
+  readonly #notes: Table<typeof NOTE>;
+  readonly #seen: Table<typeof SEEN>;
   /** Message IDs added since the last check, by agent. */
   readonly #addedSeen = new Map<Aid, number>();
   /** See `Store.commit`. */
@@ -61,6 +68,8 @@ export class NoteStore {
 
   constructor(store: Store) {
     this.#store = store;
+    this.#notes = new Table(store, 'notes', NOTE);
+    this.#seen = new Table(store, 'notes_seen', SEEN);
     this.commit = store.commit.bind(store);
   }
 
@@ -73,17 +82,11 @@ export class NoteStore {
    * @param isKnown see `markSeen`
    */
   add(note: NewNote, seenUntil: number, isKnown = false): boolean {
-    const { aid, messageId, sender, msgType, body, sentAt, receivedAt, digest, token } = note;
+    const { aid: to, messageId, body } = note;
     return this.#store.transaction(() => {
-      const fresh = this.#store.run`
-        INSERT INTO notes_seen (aid, message_id, until, known)
-        SELECT aid, ${messageId}, ${seenUntil}, ${Number(isKnown)} FROM agents WHERE aid = ${aid} ON CONFLICT DO NOTHING`;
-      if (fresh === 0) return false;
-      this.#limitSeen(aid);
-      this.#store.run`
-        INSERT INTO notes (aid, message_id, sender, msg_type, body, sent_at, received_at, digest, token, size, sum)
-        VALUES (${aid}, ${messageId}, ${sender}, ${msgType}, ${body}, ${sentAt}, ${receivedAt}, ${digest}, ${token},
-          ${noteSize(body)}, ${sumOf(note)})`;
+      if (!this.#seen.insertForAgent({ aid: to, messageId, until: seenUntil, isKnown })) return false;
+      this.#limitSeen(to);
+      this.#notes.insert({ ...note, size: noteSize(body), sum: sumOf(note) });
       return true;
     });
   }
@@ -119,32 +122,28 @@ export class NoteStore {
     const sizes = this.#store.all`
       SELECT size FROM notes WHERE aid = ${aid} AND taken_at IS NULL AND id > ${afterId} ORDER BY id LIMIT ${limit + 1}`;
     const shown = takeWithin(sizes.slice(0, limit), 'size', maxBytes).length;
-    const rows = this.#store.all`
-      SELECT * FROM notes WHERE aid = ${aid} AND taken_at IS NULL AND id > ${afterId} ORDER BY id LIMIT ${shown}`;
+    const rows = this.#notes
+      .all`WHERE aid = ${aid} AND taken_at IS NULL AND id > ${afterId} ORDER BY id LIMIT ${shown}`;
     return { notes: this.#intact(rows), more: sizes.length > shown };
   }
 
   /** Every note of an agent, oldest first, including delivered ones without an acknowledgment. */
-  all(aid: Aid): NewNote[] {
-    const rows = this.#store.all`SELECT * FROM notes WHERE aid = ${aid} ORDER BY id`;
-    return this.#intact(rows).map((one) => ({ ...one, aid }));
+  all(aid: Aid): StoredNote[] {
+    return this.#intact(this.#notes.all`WHERE aid = ${aid} ORDER BY id`);
   }
 
   /** Filters out notes that fail their checksum. */
-  #intact(rows: readonly Row[]): StoredNote[] {
-    return rows.map(noteOf).filter((note, i) => {
-      const sum = orNull(integerOf, rows[i], 'sum');
-      if (sum === null || sum === sumOf(note)) return true;
+  #intact(rows: readonly NoteRow[]): StoredNote[] {
+    return rows.flatMap(({ size: _size, sum, ...note }) => {
+      if (sum === null || sum === sumOf(note)) return [note];
       this.#store.reportDamage(`notes ${note.id}`);
-      return false;
+      return [];
     });
   }
 
   /** Message IDs that are not shown again, with their expiry; the latest expiry first. */
-  seenOf(aid: Aid, limit: number): { messageId: Uint8Array; until: number }[] {
-    const rows = this.#store.all`
-      SELECT message_id, until FROM notes_seen WHERE aid = ${aid} ORDER BY until DESC LIMIT ${limit}`;
-    return rows.map((row) => ({ messageId: blobOf(row, 'message_id'), until: integerOf(row, 'until') }));
+  seenOf(aid: Aid, limit: number): RowOf<typeof SEEN>[] {
+    return this.#seen.all`WHERE aid = ${aid} ORDER BY until DESC LIMIT ${limit}`;
   }
 
   /**
@@ -152,9 +151,7 @@ export class NoteStore {
    * @param isKnown the owner knows the sender: IDs of strangers are evicted first
    */
   markSeen(aid: Aid, messageId: Uint8Array, until: number, isKnown = false): void {
-    this.#store.run`
-      INSERT INTO notes_seen (aid, message_id, until, known) VALUES (${aid}, ${messageId}, ${until}, ${Number(isKnown)})
-      ON CONFLICT DO NOTHING`;
+    this.#seen.insert({ aid, messageId, until, isKnown }, 'ON CONFLICT DO NOTHING');
     this.#limitSeen(aid);
   }
 
@@ -182,16 +179,15 @@ export class NoteStore {
 
   /** A pending note; null if there is none. */
   find(aid: Aid, messageId: Uint8Array): StoredNote | null {
-    const row = this.#store.one`
-      SELECT * FROM notes WHERE aid = ${aid} AND message_id = ${messageId} AND taken_at IS NULL`;
-    return (row === undefined ? undefined : this.#intact([row])[0]) ?? null;
+    const found = this.#notes.all`WHERE aid = ${aid} AND message_id = ${messageId} AND taken_at IS NULL`;
+    return this.#intact(found)[0] ?? null;
   }
 
   /** Marks one pending note as delivered and returns it; null if there is none. */
   takeOne(aid: Aid, messageId: Uint8Array, now: number): StoredNote | null {
-    const row = this.#store.one`
+    const taken = this.#store.all`
       UPDATE notes SET taken_at = ${now} WHERE aid = ${aid} AND message_id = ${messageId} AND taken_at IS NULL RETURNING *`;
-    return (row === undefined ? undefined : this.#intact([row])[0]) ?? null;
+    return this.#intact(taken.map(this.#notes.read))[0] ?? null;
   }
 
   /** Deletes delivered notes. */

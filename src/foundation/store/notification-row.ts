@@ -1,10 +1,11 @@
 /** Columns of a notification that both sides of a webhook store. */
 import type { StoredSecrets } from '../keys/stored-secrets.ts';
-import { blobOf, integerOf, textOf } from './row.ts';
+import { integerOf, textOf } from './row.ts';
 import type { Row } from './store.ts';
+import { blob, type Column, integer, type RowOf, text } from './table.ts';
 
 /** A pending notification. */
-export type WaitingNotification = ReturnType<typeof notificationOf>;
+export type WaitingNotification = RowOf<ReturnType<typeof notificationColumns>>;
 
 /** The number and bytes of pending notifications. */
 export interface WaitingSum {
@@ -12,25 +13,29 @@ export interface WaitingSum {
   readonly bytes: number;
 }
 
-export function notificationOf(row: Row, secrets: StoredSecrets) {
+export function notificationColumns(secrets: StoredSecrets) {
   return {
-    seq: integerOf(row, 'seq'),
+    seq: integer,
     /** The name of its webhook. */
-    webhook: textOf(row, 'webhook'),
+    webhook: text,
     /** The notification's ID in lower-case hex, assigned by the sender's node. */
-    id: textOf(row, 'id'),
-    headers: headersOf(textOf(row, 'headers'), secrets),
-    body: blobOf(row, 'body'),
+    id: text,
+    headers: sealedHeaders(secrets),
+    body: blob,
+    size: integer,
     /** When it was stored, Unix milliseconds. */
-    at: integerOf(row, 'at'),
+    at: integer,
   };
 }
 
 const HEADERS = 'headers of a notification';
 
-/** Alternating names and values of headers for a row. They contain credentials, so they are sealed. */
-export function sealHeaders(headers: readonly string[], secrets: StoredSecrets): string {
-  return Buffer.from(secrets.seal(HEADERS, JSON.stringify(headers))).toString('base64url');
+/** Alternating names and values of headers. They contain credentials, so they are sealed. */
+function sealedHeaders(secrets: StoredSecrets): Column<readonly string[]> {
+  return {
+    read: (row, column) => headersOf(textOf(row, column), secrets),
+    write: (headers) => Buffer.from(secrets.seal(HEADERS, JSON.stringify(headers))).toString('base64url'),
+  };
 }
 
 /** The headers of a row; none if another node sealed them. */

@@ -1,15 +1,32 @@
 /** The objects of local agents, and other agents that were seen to hold an object. */
 import { MAX_HOLDERS_PER_OBJECT } from '../domain/objects.ts';
 import type { Aid } from '../identity/aid.ts';
-import { aidFromRow, blobOf, integerOf, orNull, orZero, textOf } from './row.ts';
-import type { Row, Store } from './store.ts';
+import { aidFromRow, blobOf, orZero, textOf } from './row.ts';
+import type { Store } from './store.ts';
+import { aid, integer, nullable, type RowOf, Table, text } from './table.ts';
 
 /** Holders of all objects together. The least recently seen are evicted first. */
 const MAX_HOLDERS = 20_000;
 /** Insertions between two evictions, because each eviction scans all holders. */
 const INSERTS_PER_SWEEP = 256;
 
-export type ObjectRow = Readonly<ReturnType<typeof objectOf>>;
+const OBJECT = {
+  aid,
+  /** SHA-256 of the bytes, lower-case hex. */
+  objectId: text,
+  name: text,
+  size: integer,
+  /** Milliseconds since the Unix epoch. */
+  createdAt: integer,
+  /** Path below files_root; null if the bytes are stored under their ID. */
+  path: nullable(text),
+  /** Metadata of the file when its bytes were hashed. */
+  fingerprint: text,
+  /** The time of the hash, milliseconds since the Unix epoch. */
+  hashedAt: integer,
+};
+
+export type ObjectRow = RowOf<typeof OBJECT>;
 
 export interface ObjectUsage {
   readonly count: number;
@@ -17,42 +34,23 @@ export interface ObjectUsage {
   readonly bytes: number;
 }
 
-function objectOf(row: Row) {
-  return {
-    aid: aidFromRow(row, 'aid'),
-    /** SHA-256 of the bytes, lower-case hex. */
-    objectId: textOf(row, 'object_id'),
-    name: textOf(row, 'name'),
-    size: integerOf(row, 'size'),
-    /** Milliseconds since the Unix epoch. */
-    createdAt: integerOf(row, 'created_at'),
-    /** Path below files_root; null if the bytes are stored under their ID. */
-    path: orNull(textOf, row, 'path'),
-    /** Metadata of the file when its bytes were hashed. */
-    fingerprint: textOf(row, 'fingerprint'),
-    /** The time of the hash, milliseconds since the Unix epoch. */
-    hashedAt: integerOf(row, 'hashed_at'),
-  };
-}
-
 export class ObjectRepository {
   readonly #store: Store;
+  readonly #objects: Table<typeof OBJECT>;
   #noted = 0;
 
   constructor(store: Store) {
     this.#store = store;
+    this.#objects = new Table(store, 'objects', OBJECT);
   }
 
   get(aid: Aid, objectId: string): ObjectRow | null {
-    const row = this.#store.one`SELECT * FROM objects WHERE aid = ${aid} AND object_id = ${objectId}`;
-    return row === undefined ? null : objectOf(row);
+    return this.#objects.one`WHERE aid = ${aid} AND object_id = ${objectId}`;
   }
 
   /** The registered object of an agent at a path, or null. */
   at(aid: Aid, path: string): ObjectRow | null {
-    const row = this.#store.one`SELECT * FROM objects WHERE aid = ${aid} AND path = ${path}
-      ORDER BY hashed_at DESC, object_id LIMIT 1`;
-    return row === undefined ? null : objectOf(row);
+    return this.#objects.one`WHERE aid = ${aid} AND path = ${path} ORDER BY hashed_at DESC, object_id LIMIT 1`;
   }
 
   /** The prefix hashes of an object, or null. */
@@ -65,16 +63,17 @@ export class ObjectRepository {
    * Adds an object of an agent, or replaces its data except for its creation time.
    * @param prefixes see `PrefixHash.list`
    */
-  put({ aid, objectId, name, size, createdAt, path, fingerprint, hashedAt }: ObjectRow, prefixes: Buffer): void {
+  put(object: ObjectRow, prefixes: Buffer): void {
     this.#store.transaction(() => {
-      this.#store.run`INSERT OR IGNORE INTO object_prefixes (object_id, hashes) VALUES (${objectId}, ${prefixes})`;
       this.#store.run`
-        INSERT INTO objects (aid, object_id, name, size, created_at, path, fingerprint, hashed_at)
-        VALUES (${aid}, ${objectId}, ${name}, ${size}, ${createdAt}, ${path}, ${fingerprint}, ${hashedAt})
-        ON CONFLICT (aid, object_id) DO UPDATE SET
-          name = excluded.name, path = excluded.path, fingerprint = excluded.fingerprint, hashed_at = excluded.hashed_at`;
+        INSERT OR IGNORE INTO object_prefixes (object_id, hashes) VALUES (${object.objectId}, ${prefixes})`;
+      this.#objects.insert(
+        object,
+        `ON CONFLICT (aid, object_id) DO UPDATE SET
+          name = excluded.name, path = excluded.path, fingerprint = excluded.fingerprint, hashed_at = excluded.hashed_at`,
+      );
       // All agents share one file of stored bytes.
-      if (path === null) this.setFingerprint({ objectId, path }, fingerprint, hashedAt);
+      if (object.path === null) this.setFingerprint(object, object.fingerprint, object.hashedAt);
     });
   }
 
@@ -113,9 +112,7 @@ export class ObjectRepository {
 
   /** Objects of an agent, ordered by ID, starting after `after`. */
   list(aid: Aid, limit: number, after = ''): ObjectRow[] {
-    const rows = this.#store.all`
-      SELECT * FROM objects WHERE aid = ${aid} AND object_id > ${after} ORDER BY object_id LIMIT ${limit}`;
-    return rows.map(objectOf);
+    return this.#objects.all`WHERE aid = ${aid} AND object_id > ${after} ORDER BY object_id LIMIT ${limit}`;
   }
 
   usage(aid: Aid): ObjectUsage {

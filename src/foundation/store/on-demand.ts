@@ -1,39 +1,37 @@
 /** Services that start on demand. Times are milliseconds. */
 import type { Aid } from '../identity/aid.ts';
-import { aidFromRow, flagOf, integerOf, textOf } from './row.ts';
-import type { Row, Store } from './store.ts';
+import type { Store } from './store.ts';
+import { aid, flag, integer, type RowOf, Table, text, texts } from './table.ts';
 
-export type OnDemandRow = Readonly<ReturnType<typeof rowOf>>;
+const ON_DEMAND = {
+  aid,
+  /** The program and its arguments. */
+  command: texts,
+  /** The command is one text for a shell. */
+  shell: flag,
+  folder: text,
+  /** The port on 127.0.0.1 at which svcd listens for it. */
+  port: integer,
+  idleMs: integer,
+};
 
-function rowOf(row: Row) {
-  return {
-    aid: aidFromRow(row, 'aid'),
-    /** The program and its arguments. */
-    command: JSON.parse(textOf(row, 'command')) as readonly string[],
-    /** The command is one text for a shell. */
-    shell: flagOf(row, 'shell'),
-    folder: textOf(row, 'folder'),
-    /** The port on 127.0.0.1 at which svcd listens for it. */
-    port: integerOf(row, 'port'),
-    idleMs: integerOf(row, 'idle_ms'),
-  };
-}
+export type OnDemandRow = RowOf<typeof ON_DEMAND>;
 
 export class OnDemandStore {
   readonly #store: Store;
+  readonly #table: Table<typeof ON_DEMAND>;
 
   constructor(store: Store) {
     this.#store = store;
+    this.#table = new Table(store, 'on_demand', ON_DEMAND);
   }
 
   list(): OnDemandRow[] {
-    return this.#store.all`SELECT * FROM on_demand ORDER BY aid`.map(rowOf);
+    return this.#table.all`ORDER BY aid`;
   }
 
-  put({ aid, command, shell, folder, port, idleMs }: OnDemandRow): void {
-    this.#store.run`
-      INSERT OR REPLACE INTO on_demand (aid, command, shell, folder, port, idle_ms)
-      VALUES (${aid}, ${JSON.stringify(command)}, ${Number(shell)}, ${folder}, ${port}, ${idleMs})`;
+  put(row: OnDemandRow): void {
+    this.#table.replace(row);
   }
 
   /** False if there is none. */

@@ -1,31 +1,31 @@
 /** The local addresses of remote agents. The daemon opens them again when it starts. */
 import type { StoredSecrets } from '../keys/stored-secrets.ts';
-import { openToken, sealToken } from './access-tokens.ts';
-import { aidFromRow, integerOf, textOf } from './row.ts';
-import type { Row, Store } from './store.ts';
+import { accessTokenIn } from './access-tokens.ts';
+import type { Store } from './store.ts';
+import { aid, integer, type RowOf, Table, text } from './table.ts';
 
-export type SavedOrigin = Readonly<ReturnType<typeof fromRow>>;
-
-function fromRow(secrets: StoredSecrets, row: Row) {
+function columns(secrets: StoredSecrets) {
   return {
-    id: textOf(row, 'id'),
-    localAid: aidFromRow(row, 'local_aid'),
-    remoteAid: aidFromRow(row, 'remote_aid'),
+    id: text,
+    localAid: aid,
+    remoteAid: aid,
     /** The access token that the remote agent requires. */
-    accessToken: openToken(secrets, 'origins', row),
-    port: integerOf(row, 'port'),
+    accessToken: accessTokenIn('origins', secrets),
+    port: integer,
     /** Unix milliseconds. */
-    openedAt: integerOf(row, 'opened_at'),
+    openedAt: integer,
   };
 }
 
+export type SavedOrigin = RowOf<ReturnType<typeof columns>>;
+
 export class OriginStore {
   readonly #store: Store;
-  readonly #secrets: StoredSecrets;
+  readonly #origins: Table<ReturnType<typeof columns>>;
 
   constructor(store: Store, secrets: StoredSecrets) {
     this.#store = store;
-    this.#secrets = secrets;
+    this.#origins = new Table(store, 'origins', columns(secrets));
   }
 
   /** Stores an address or its changes. Webhooks that were registered there remain. */
@@ -33,10 +33,10 @@ export class OriginStore {
     this.#store.transaction(() => {
       // The system assigned this port again, so no other saved address uses it.
       this.#store.run`DELETE FROM origins WHERE port = ${o.port} AND id <> ${o.id}`;
-      this.#store.run`
-        INSERT INTO origins (id, local_aid, remote_aid, sealed_token, port, opened_at)
-        VALUES (${o.id}, ${o.localAid}, ${o.remoteAid}, ${sealToken(this.#secrets, 'origins', o)}, ${o.port}, ${o.openedAt})
-        ON CONFLICT (id) DO UPDATE SET sealed_token = excluded.sealed_token, port = excluded.port`;
+      this.#origins.insert(
+        o,
+        'ON CONFLICT (id) DO UPDATE SET sealed_token = excluded.sealed_token, port = excluded.port',
+      );
     });
   }
 
@@ -45,6 +45,6 @@ export class OriginStore {
   }
 
   list(): SavedOrigin[] {
-    return this.#store.all('SELECT * FROM origins ORDER BY opened_at').map((row) => fromRow(this.#secrets, row));
+    return this.#origins.all`ORDER BY opened_at`;
   }
 }

@@ -60,10 +60,14 @@ export function orZero(row: Row | undefined, column: string): number {
 }
 
 /** The first rows with a sum of `column` up to `max`, but at least one. */
-export function takeWithin(rows: readonly Row[], column: string, max: number): Row[] {
+export function takeWithin<R extends Row | { readonly [C in K]: number }, K extends string>(
+  rows: readonly R[],
+  column: K,
+  max: number,
+): R[] {
   let sum = 0;
   const end = rows.findIndex((row, index) => {
-    sum += integerOf(row, column);
+    sum += Number(row[column]);
     return sum > max && index > 0;
   });
   return end < 0 ? [...rows] : rows.slice(0, end);

@@ -1,39 +1,35 @@
 /** The tunnels with a fixed port. The daemon opens them again when it starts. */
 import type { StoredSecrets } from '../keys/stored-secrets.ts';
-import { openToken, sealToken } from './access-tokens.ts';
-import { aidFromRow, flagOf, integerOf, textOf } from './row.ts';
-import type { Row, Store } from './store.ts';
+import { accessTokenIn } from './access-tokens.ts';
+import type { Store } from './store.ts';
+import { aid, flag, integer, named, type RowOf, Table, text } from './table.ts';
 
-export type SavedTunnel = Readonly<ReturnType<typeof fromRow>>;
-
-function fromRow(secrets: StoredSecrets, row: Row) {
+function columns(secrets: StoredSecrets) {
   return {
-    id: textOf(row, 'id'),
-    localAid: aidFromRow(row, 'local_aid'),
-    remoteAid: aidFromRow(row, 'remote_aid'),
+    id: text,
+    localAid: aid,
+    remoteAid: aid,
     /** The access token that the remote agent requires, stored so that the tunnel opens unattended. */
-    accessToken: openToken(secrets, 'tunnels', row),
-    localPort: integerOf(row, 'local_port'),
-    idleTimeoutSec: integerOf(row, 'idle_timeout_s'),
-    disableRelay: flagOf(row, 'disable_relay'),
+    accessToken: accessTokenIn('tunnels', secrets),
+    localPort: integer,
+    idleTimeoutSec: named('idle_timeout_s', integer),
+    disableRelay: flag,
   };
 }
 
+export type SavedTunnel = RowOf<ReturnType<typeof columns>>;
+
 export class TunnelStore {
   readonly #store: Store;
-  readonly #secrets: StoredSecrets;
+  readonly #tunnels: Table<ReturnType<typeof columns>>;
 
   constructor(store: Store, secrets: StoredSecrets) {
     this.#store = store;
-    this.#secrets = secrets;
+    this.#tunnels = new Table(store, 'tunnels', columns(secrets));
   }
 
-  save(t: SavedTunnel): void {
-    this.#store.run`
-      INSERT OR REPLACE INTO tunnels
-        (id, local_aid, remote_aid, sealed_token, local_port, idle_timeout_s, disable_relay)
-      VALUES (${t.id}, ${t.localAid}, ${t.remoteAid}, ${sealToken(this.#secrets, 'tunnels', t)}, ${t.localPort}, ${t.idleTimeoutSec},
-        ${t.disableRelay ? 1 : 0})`;
+  save(tunnel: SavedTunnel): void {
+    this.#tunnels.replace(tunnel);
   }
 
   delete(id: string): void {
@@ -41,6 +37,6 @@ export class TunnelStore {
   }
 
   list(): SavedTunnel[] {
-    return this.#store.all('SELECT * FROM tunnels ORDER BY local_port').map((row) => fromRow(this.#secrets, row));
+    return this.#tunnels.all`ORDER BY local_port`;
   }
 }

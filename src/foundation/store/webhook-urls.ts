@@ -4,51 +4,48 @@
 import { PUSH_BOX_LIFE_MS } from '../domain/push.ts';
 import type { Aid } from '../identity/aid.ts';
 import type { StoredSecrets } from '../keys/stored-secrets.ts';
-import {
-  notificationOf,
-  sealHeaders,
-  type WaitingNotification,
-  type WaitingSum,
-  waitingOf,
-} from './notification-row.ts';
-import { aidFromRow, integerOf, orNull, textOf } from './row.ts';
-import { type Row, type Store, sha256Hex } from './store.ts';
+import { notificationColumns, type WaitingNotification, type WaitingSum, waitingOf } from './notification-row.ts';
+import { integerOf, textOf } from './row.ts';
+import { type Store, sha256Hex } from './store.ts';
+import { aid, integer, nullable, type RowOf, Table, text } from './table.ts';
 import type { NewNotification } from './webhooks.ts';
 
-export type WebhookUrlRow = Readonly<ReturnType<typeof webhookUrlOf>>;
+const WEBHOOK_URL = {
+  id: text,
+  /** The local agent with the server that sends notifications. */
+  called: aid,
+  /** The remote agent with the webhooks. */
+  caller: aid,
+  /** SHA-256 of the secret in the URL. */
+  tokenHash: text,
+  openedAt: integer,
+  /** When its caller last renewed it. */
+  renewedAt: integer,
+  /** Node of its caller when it was opened, as text. */
+  node: text,
+  /** Address of that node; null for a caller on this machine. */
+  source: nullable(text),
+};
 
-function webhookUrlOf(row: Row) {
-  return {
-    id: textOf(row, 'id'),
-    /** The local agent with the server that sends notifications. */
-    called: aidFromRow(row, 'called'),
-    /** The remote agent with the webhooks. */
-    caller: aidFromRow(row, 'caller'),
-    /** SHA-256 of the secret in the URL. */
-    tokenHash: textOf(row, 'token_hash'),
-    openedAt: integerOf(row, 'opened_at'),
-    /** When its caller last renewed it. */
-    renewedAt: integerOf(row, 'renewed_at'),
-    /** Node of its caller when it was opened, as text. */
-    node: textOf(row, 'node'),
-    /** Address of that node; null for a caller on this machine. */
-    source: orNull(textOf, row, 'source'),
-  };
+function mailColumns(secrets: StoredSecrets) {
+  return { ...notificationColumns(secrets), box: text };
 }
+
+export type WebhookUrlRow = RowOf<typeof WEBHOOK_URL>;
 
 export class WebhookUrlStore {
   readonly #store: Store;
-  readonly #secrets: StoredSecrets;
+  readonly #urls: Table<typeof WEBHOOK_URL>;
+  readonly #mail: Table<ReturnType<typeof mailColumns>>;
 
   constructor(store: Store, secrets: StoredSecrets) {
     this.#store = store;
-    this.#secrets = secrets;
+    this.#urls = new Table(store, 'push_boxes', WEBHOOK_URL);
+    this.#mail = new Table(store, 'push_mail', mailColumns(secrets));
   }
 
-  open({ id, called, caller, tokenHash, openedAt, node, source }: Omit<WebhookUrlRow, 'renewedAt'>): void {
-    this.#store.run`
-      INSERT INTO push_boxes (id, called, caller, token_hash, opened_at, renewed_at, node, source)
-      VALUES (${id}, ${called}, ${caller}, ${tokenHash}, ${openedAt}, ${openedAt}, ${node}, ${source})`;
+  open(row: Omit<WebhookUrlRow, 'renewedAt'>): void {
+    this.#urls.insert({ ...row, renewedAt: row.openedAt });
   }
 
   renew(id: string, now: number): void {
@@ -56,16 +53,16 @@ export class WebhookUrlStore {
   }
 
   get(id: string): WebhookUrlRow | null {
-    return oneOf(this.#store.one`SELECT * FROM push_boxes WHERE id = ${id}`);
+    return this.#urls.one`WHERE id = ${id}`;
   }
 
   find(called: Aid, caller: Aid): WebhookUrlRow | null {
-    return oneOf(this.#store.one`SELECT * FROM push_boxes WHERE called = ${called} AND caller = ${caller}`);
+    return this.#urls.one`WHERE called = ${called} AND caller = ${caller}`;
   }
 
   /** Compares hashes, so its duration reveals nothing about the token. */
   byToken(token: string): WebhookUrlRow | null {
-    return oneOf(this.#store.one`SELECT * FROM push_boxes WHERE token_hash = ${sha256Hex(token)}`);
+    return this.#urls.one`WHERE token_hash = ${sha256Hex(token)}`;
   }
 
   /** All webhook URLs, oldest first, with the number of pending notifications. */
@@ -73,7 +70,7 @@ export class WebhookUrlStore {
     return this.#store.all`
       SELECT b.*, (SELECT count(*) FROM push_mail AS m WHERE m.box = b.id) AS waiting
       FROM push_boxes AS b ORDER BY b.opened_at, b.id`.map((row) => ({
-      box: webhookUrlOf(row),
+      box: this.#urls.read(row),
       waiting: integerOf(row, 'waiting'),
     }));
   }
@@ -88,17 +85,13 @@ export class WebhookUrlStore {
     this.#store.run`DELETE FROM push_boxes WHERE renewed_at <= ${now - PUSH_BOX_LIFE_MS}`;
   }
 
-  leave(box: string, { webhook, id, headers, body }: NewNotification, now: number): void {
-    this.#store.run`
-      INSERT INTO push_mail (box, webhook, id, headers, body, size, at)
-      VALUES (${box}, ${webhook}, ${id}, ${sealHeaders(headers, this.#secrets)}, ${body}, ${body.length}, ${now})`;
+  leave(box: string, notification: NewNotification, now: number): void {
+    this.#mail.insert({ ...notification, box, size: notification.body.length, at: now });
   }
 
   /** The next notification for a webhook; null if none is pending. */
   next(box: string, webhook: string): WaitingNotification | null {
-    const row = this.#store.one`
-      SELECT * FROM push_mail WHERE box = ${box} AND webhook = ${webhook} ORDER BY seq LIMIT 1`;
-    return row === undefined ? null : notificationOf(row, this.#secrets);
+    return this.#mail.one`WHERE box = ${box} AND webhook = ${webhook} ORDER BY seq LIMIT 1`;
   }
 
   /** Deletes a delivered notification. A power cut may undo this, because the receiver recognizes duplicates. */
@@ -138,7 +131,7 @@ export class WebhookUrlStore {
     return this.#store.all`
       SELECT b.*, count(*) AS n, coalesce(sum(m.size), 0) AS bytes
       FROM push_mail AS m JOIN push_boxes AS b ON b.id = m.box GROUP BY b.id`.map((row) => ({
-      box: webhookUrlOf(row),
+      box: this.#urls.read(row),
       sum: waitingOf(row),
     }));
   }
@@ -146,8 +139,4 @@ export class WebhookUrlStore {
   waitingTotal(): WaitingSum {
     return waitingOf(this.#store.one`SELECT count(*) AS n, coalesce(sum(size), 0) AS bytes FROM push_mail`);
   }
-}
-
-function oneOf(row: Row | undefined): WebhookUrlRow | null {
-  return row === undefined ? null : webhookUrlOf(row);
 }

@@ -3,15 +3,10 @@ import { MAX_RECEIVED_IDS, MAX_WEBHOOKS_PER_ORIGIN, RECEIVED_IDS_LIFE_MS, WEBHOO
 import type { Aid } from '../identity/aid.ts';
 import type { StoredSecrets } from '../keys/stored-secrets.ts';
 import { openToken } from './access-tokens.ts';
-import {
-  notificationOf,
-  sealHeaders,
-  type WaitingNotification,
-  type WaitingSum,
-  waitingOf,
-} from './notification-row.ts';
+import { notificationColumns, type WaitingNotification, type WaitingSum, waitingOf } from './notification-row.ts';
 import { aidFromRow, blobOf, integerOf, textOf } from './row.ts';
 import type { Row, Store } from './store.ts';
+import { Table } from './table.ts';
 
 const URL_KEY_BYTES = 32;
 /** Interval of the cleanup of old notification IDs, in notifications. */
@@ -70,10 +65,12 @@ function webhookOf(row: Row, url: string) {
 export class WebhookStore {
   readonly #store: Store;
   readonly #secrets: StoredSecrets;
+  readonly #posts: Table<ReturnType<typeof notificationColumns>>;
 
   constructor(store: Store, secrets: StoredSecrets) {
     this.#store = store;
     this.#secrets = secrets;
+    this.#posts = new Table(store, 'webhook_posts', notificationColumns(secrets));
   }
 
   /**
@@ -155,14 +152,11 @@ export class WebhookStore {
   }
 
   /** Stores a notification; false if its ID was stored before. */
-  addNotification({ webhook, id, headers, body }: NewNotification, now: number): boolean {
+  addNotification(notification: NewNotification, now: number): boolean {
     return this.#store.transaction(() => {
-      const size = body.length;
-      const added = this.#store.run`
-        INSERT INTO webhook_posts (webhook, id, headers, body, size, at)
-        VALUES (${webhook}, ${id}, ${sealHeaders(headers, this.#secrets)}, ${body}, ${size}, ${now})
-        ON CONFLICT (webhook, id) DO NOTHING`;
-      if (added > 0) this.#store.run`UPDATE webhooks SET used_at = ${now} WHERE name = ${webhook}`;
+      const row = { ...notification, size: notification.body.length, at: now };
+      const added = this.#posts.insert(row, 'ON CONFLICT (webhook, id) DO NOTHING');
+      if (added > 0) this.#store.run`UPDATE webhooks SET used_at = ${now} WHERE name = ${notification.webhook}`;
       return added > 0;
     });
   }
@@ -174,9 +168,7 @@ export class WebhookStore {
 
   /** The next notification of a webhook; null if none is pending. */
   next(webhook: string): WaitingNotification | null {
-    const row = this.#store.one`
-      SELECT * FROM webhook_posts WHERE webhook = ${webhook} AND body IS NOT NULL ORDER BY seq LIMIT 1`;
-    return row === undefined ? null : notificationOf(row, this.#secrets);
+    return this.#posts.one`WHERE webhook = ${webhook} AND body IS NOT NULL ORDER BY seq LIMIT 1`;
   }
 
   /** Ends the delivery of a notification and keeps its ID. @param taken the webhook received it */

@@ -1,10 +1,9 @@
 /** Every table with data of an agent moves with it, or docs/moving.md names it as left out. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
-import { runMigrations } from '../../../src/foundation/store/store.ts';
+import { Store } from '../../../src/foundation/store/store.ts';
 
 /** The tables that each part of an agent's document holds. */
 const MOVED: Readonly<Record<string, readonly string[]>> = {
@@ -38,11 +37,9 @@ const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
 const DERIVED = ['room_conflicts', 'room_heads', 'room_mentions', 'room_peers', 'room_retracts'];
 
 test('each table moves with an agent, is derived from one that does, or is left out on purpose', () => {
-  const database = new DatabaseSync(':memory:');
-  runMigrations(database, MIGRATIONS);
-  const rows = database
-    .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
-    .all();
+  const rows = Store.open(':memory:', MIGRATIONS).all(
+    "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
+  );
   const named = [...Object.values(MOVED), ...Object.values(LEFT_OUT), DERIVED].flat();
   assert.deepEqual(named.toSorted(), rows.map(({ name }) => String(name)).toSorted());
 });

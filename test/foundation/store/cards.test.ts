@@ -14,7 +14,7 @@ test('a card is deleted with its agent', () => {
   const [first, second] = aids;
   assert.ok(first !== undefined && second !== undefined);
   new AgentStore(store).delete(first);
-  assert.deepEqual([cards.own(first), cards.own(second)], [null, CARD]);
+  assert.deepEqual([cards.own(first), cards.own(second)], [null, { ...CARD, aid: second }]);
   cards.putOwn(second, { ...CARD, signedAt: 8 });
   assert.equal(cards.own(second)?.signedAt, 8);
   cards.deleteOwn(second);
@@ -27,7 +27,7 @@ test('the least recently seen cards of other agents are evicted', () => {
   // Not real AIDs, because generating the keys would take seconds.
   const agent = (n: number) => `aid1${n}` as Aid;
   for (let n = 0; n <= MAX_SEEN_CARDS; n++) cards.putSeen(agent(n), CARD, n);
-  assert.deepEqual([cards.seen(agent(0)), cards.seen(agent(1))], [null, CARD]);
+  assert.deepEqual([cards.seen(agent(0)), cards.seen(agent(1))], [null, { ...CARD, aid: agent(1), seenAt: 1 }]);
   cards.putSeen(agent(1), { ...CARD, signedAt: 9 }, MAX_SEEN_CARDS + 1);
   cards.putSeen(agent(0), CARD, MAX_SEEN_CARDS + 2);
   assert.deepEqual([cards.seen(agent(1))?.signedAt, cards.seen(agent(2))], [9, null]);

@@ -28,8 +28,8 @@ test('due copies of one mailbox are read together, as they were stored', async (
   assert.deepEqual(mailboxes(copies, 30), [BOX, OTHER, BOX]);
   assert.deepEqual(mailboxes(copies, 30, [toHex(BOX).toUpperCase()]), [OTHER]);
   assert.deepEqual(copies.dueFor(BOX, 30, 9), [
-    { id: 1, record: bytes(1, 10), until: 1001, attempts: 0 },
-    { id: 3, record: bytes(3, 30), until: 1003, attempts: 0 },
+    { id: 1, mailbox: BOX, record: bytes(1, 10), until: 1001, dueAt: 30, attempts: 0 },
+    { id: 3, mailbox: BOX, record: bytes(3, 30), until: 1003, dueAt: 10, attempts: 0 },
   ]);
   assert.deepEqual(
     copies.dueFor(BOX, 30, 1).map(({ id }) => id),
@@ -42,7 +42,9 @@ test('some copies are finished, others wait, and all are due when the network is
   assert.equal(copies.settle([3, 2], [{ id: 1, at: 40 }]).count, 2);
   assert.deepEqual(copies.settle([3, 2], []), { count: 0, bytes: 0 }, 'finished copies do not count again');
   assert.deepEqual([copies.load().count, copies.mailboxes.nextDue(0)], [2, 40]);
-  assert.deepEqual(copies.dueFor(BOX, 40, 9), [{ id: 1, record: bytes(1, 10), until: 1001, attempts: 1 }]);
+  assert.deepEqual(copies.dueFor(BOX, 40, 9), [
+    { id: 1, mailbox: BOX, record: bytes(1, 10), until: 1001, dueAt: 40, attempts: 1 },
+  ]);
   copies.mailboxes.makeDue(5, 5, 99);
   assert.deepEqual(
     copies.dueFor(BOX, 5, 9).map(({ id }) => id),

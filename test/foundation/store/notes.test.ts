@@ -47,8 +47,7 @@ test('a note is read as it was added, once', () => {
   assert.equal(notes.add(note(1), 1000), true);
   assert.equal(notes.add(note(1, { body: bytes(9, 9) }), 1000), false);
   assert.equal(notes.add(note(1, { aid: testAid(9) }), 1000), false, 'an unknown agent');
-  const { aid: _aid, ...stored } = note(1);
-  assert.deepEqual(notes.page(A, 0, 9, 1e6), { notes: [{ ...stored, id: 1 }], more: false });
+  assert.deepEqual(notes.page(A, 0, 9, 1e6), { notes: [{ ...note(1), id: 1 }], more: false });
   assert.deepEqual(notes.all(A), [{ ...note(1), id: 1 }]);
   assert.deepEqual([notes.seen(A, bytes(1, 32)), notes.isStored(A, bytes(1, 32))], [true, true]);
   assert.deepEqual([notes.seen(A, bytes(2, 32)), notes.isStored(A, bytes(2, 32))], [false, false]);
@@ -64,9 +63,9 @@ test('a seen note is not added again until its ID expires', () => {
   notes.add(note(2), 40);
   notes.add(note(3), 60);
   assert.deepEqual(notes.seenOf(A, 9), [
-    { messageId: bytes(3, 32), until: 60 },
-    { messageId: bytes(1, 32), until: 50 },
-    { messageId: bytes(2, 32), until: 40 },
+    { aid: A, messageId: bytes(3, 32), until: 60, isKnown: false },
+    { aid: A, messageId: bytes(1, 32), until: 50, isKnown: false },
+    { aid: A, messageId: bytes(2, 32), until: 40, isKnown: false },
   ]);
   assert.equal(notes.seenOf(A, 2).length, 2);
   assert.equal(notes.purgeSeen(40, 1), false);

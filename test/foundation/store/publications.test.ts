@@ -113,7 +113,7 @@ test('several publishers are read together', () => {
     table.put(aid, publication());
   }
   const { state, dueAt } = publisher();
-  assert.deepEqual(table.publishersOf([A, testAid(9)]), new Map([[A, { state, dueAt }]]));
+  assert.deepEqual(table.publishersOf([A, testAid(9)]), new Map([[A, { aid: A, state, dueAt }]]));
   assert.deepEqual([...table.publishersOf([A, B]).keys()].sort(), [A, B].sort());
   table.put(A, publication({ type: RECORD.service, name: 'one' }));
   const types = [RECORD.profile, RECORD.endpoints];

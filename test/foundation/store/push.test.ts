@@ -48,6 +48,7 @@ test('webhooks are deleted with their local address and survive its changes', ()
     id: 'n1',
     headers: ['a', 'b'],
     body: bytes(7, 3),
+    size: 3,
     at: 6,
   });
   assert.ok(webhooks.hasAny(HERE, THERE));
