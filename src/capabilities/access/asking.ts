@@ -4,7 +4,17 @@
  * caller expires. Format: docs/protocol-links.md, "Asking for access".
  */
 import { requestText } from '../../foundation/access-text.ts';
-import { asMap, decodeCbor, encodeCbor, isUint } from '../../foundation/cbor.ts';
+import {
+  CborMap,
+  converted,
+  fromBytes,
+  type Kind,
+  nullable,
+  text,
+  toBytes,
+  uint,
+  word,
+} from '../../foundation/cbor-map.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import {
@@ -43,57 +53,55 @@ const MESSAGE_TIMEOUT_MS = 10_000;
 export const MAX_ASK_BYTES = 1536;
 const REQUEST_ID = new RegExp(LISTED_ID_PATTERN);
 
-/** True for a short text without control characters. */
-function isText(value: unknown, maxBytes: number): value is string {
-  return (
-    typeof value === 'string' && value.isWellFormed() && Buffer.byteLength(value) <= maxBytes && !/\p{Cc}/u.test(value)
-  );
+/** A short text without control characters. */
+function line(maxBytes: number): Kind<string> {
+  return text((value) => value.isWellFormed() && Buffer.byteLength(value) <= maxBytes && !/\p{Cc}/u.test(value));
 }
 
-/** A map with these keys, and any others. Null if it is malformed. */
-function mapOf(bytes: Uint8Array, required: readonly string[]) {
-  try {
-    return asMap(decodeCbor(bytes, MAX_ASK_BYTES), required, 'any');
-  } catch {
-    return null;
-  }
-}
+const ASK = new CborMap(
+  {
+    kind: ['k', word(ASK_KINDS)],
+    asked: ['a', line(MAX_ASKED_BYTES)],
+    tool: ['t', nullable(text(isToolName))],
+    note: ['n', line(MAX_ACCESS_NOTE_BYTES)],
+    waitS: [
+      'w',
+      converted(
+        uint(),
+        (waitS) => Math.min(waitS, MAX_DECISION_WAIT_S),
+        (waitS) => waitS,
+      ),
+    ],
+  },
+  { isOpen: true },
+);
+const VERDICT = new CborMap(
+  { state: ['s', word(VERDICTS)], id: ['i', nullable(text((id) => REQUEST_ID.test(id)))] },
+  { isOpen: true },
+);
 
-function framed(value: Parameters<typeof encodeCbor>[0]): Uint8Array {
-  const bytes = encodeCbor(value);
-  return Buffer.concat([u16(bytes.length), bytes]);
+function framed(body: Uint8Array): Uint8Array {
+  return Buffer.concat([u16(body.length), body]);
 }
 
 /** Encodes a request with its length. */
-export function encodeAsk({ kind, asked, tool, note, waitS }: AccessAsk): Uint8Array {
-  return framed({ k: ASK_KINDS.indexOf(kind), a: asked, t: tool ?? undefined, n: note, w: waitS });
+export function encodeAsk(ask: AccessAsk): Uint8Array {
+  return framed(toBytes(ASK, ask));
 }
 
 /** Null if it is malformed. */
 export function decodeAsk(bytes: Uint8Array): AccessAsk | null {
-  const map = mapOf(bytes, ['k', 'a', 'n', 'w']);
-  if (map === null) return null;
-  const { k, a: asked, t: tool = null, n: note, w } = map;
-  const kind = isUint(k, ASK_KINDS.length - 1) ? ASK_KINDS[k] : undefined;
-  if (kind === undefined || !isUint(w)) return null;
-  if (!isText(asked, MAX_ASKED_BYTES) || !isText(note, MAX_ACCESS_NOTE_BYTES)) return null;
-  if (tool !== null && !isToolName(tool)) return null;
-  return { kind, asked, tool, note, waitS: Math.min(w, MAX_DECISION_WAIT_S) };
+  return fromBytes(ASK, bytes, MAX_ASK_BYTES);
 }
 
 /** Encodes an answer with its length. */
-export function encodeVerdict({ state, id }: Verdict): Uint8Array {
-  return framed({ s: VERDICTS.indexOf(state), i: id ?? undefined });
+export function encodeVerdict(verdict: Verdict): Uint8Array {
+  return framed(toBytes(VERDICT, verdict));
 }
 
 /** Null if it is malformed. */
 export function decodeVerdict(bytes: Uint8Array): Verdict | null {
-  const map = mapOf(bytes, ['s']);
-  if (map === null) return null;
-  const { s, i: id = null } = map;
-  const state = isUint(s, VERDICTS.length - 1) ? VERDICTS[s] : undefined;
-  if (state === undefined || (id !== null && (typeof id !== 'string' || !REQUEST_ID.test(id)))) return null;
-  return { state, id };
+  return fromBytes(VERDICT, bytes, MAX_ASK_BYTES);
 }
 
 // The called side.

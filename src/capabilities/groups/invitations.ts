@@ -1,7 +1,16 @@
 /** Invitations: notes of type 0x10, repeated for up to seven days until they are answered. */
 import { backoff, type JitteredBackoff } from '../../foundation/backoff.ts';
-import { toHex } from '../../foundation/bytes.ts';
-import { asMap, decodeCbor, encodeCbor, isBytes } from '../../foundation/cbor.ts';
+import {
+  bytes,
+  bytesUpTo,
+  CborMap,
+  converted,
+  fromBytes,
+  hex,
+  nullable,
+  text,
+  toBytes,
+} from '../../foundation/cbor-map.ts';
 import { WorkUnderWay } from '../../foundation/concurrency.ts';
 import {
   HASH_BYTES,
@@ -17,13 +26,21 @@ import { SvcError } from '../../foundation/errors.ts';
 import { causeOf } from '../../foundation/events.ts';
 import { type Aid, aidFromBytes, aidToBytes } from '../../foundation/identity/aid.ts';
 import type { GroupRow, InviteOut } from '../../foundation/store/groups.ts';
-import { hashBytes } from './entry.ts';
 import type { Replicas } from './replicas.ts';
 import type { GroupsDependencies, InvitationNote } from './types.ts';
 import type { GroupWriter } from './writer.ts';
 
-const VERSION = 1;
 const MAX_INVITATION_BYTES = 1024;
+/** Format: protocol-groups.md, step 12. Strangers can send any body: an invalid invitation remains an ordinary note. */
+const INVITATION = new CborMap(
+  {
+    groupId: ['g', hex(HASH_BYTES)],
+    creator: ['c', converted(bytesUpTo(MAX_INVITATION_BYTES), aidFromBytes, aidToBytes)],
+    title: ['t', text((title) => title.length <= MAX_TITLE_CHARS)],
+    secret: ['s', nullable(bytes(JOIN_SECRET_BYTES))],
+  },
+  { version: 1 },
+);
 /** Milliseconds until a failed attempt is repeated. */
 const RETRY: JitteredBackoff = { firstMs: 30_000, maxMs: 3600_000, jitter: 0.3 };
 /** Milliseconds until an invitation that the recipient has not received, but the network stores, is repeated. */
@@ -115,7 +132,7 @@ export class Invitations {
   /** Returns true if the recipient has received the invitation. @throws the errors of sending a note */
   async #send(group: GroupRow, out: InviteOut, signal: AbortSignal): Promise<boolean> {
     const { groups, notes, clock } = this.#deps;
-    const body = encodeInvitation(group);
+    const body = toBytes(INVITATION, group);
     const { delivered } = await notes.send(group.aid, out.target, NOTE_TYPE.invitation, body, signal);
     if (groups.byRid(out.rid) !== null)
       groups.putInviteOut({ ...out, nextAt: delivered ? out.until : clock.now() + REPEAT_MS });
@@ -123,7 +140,7 @@ export class Invitations {
   }
 
   #received(recipient: Aid, { sender, body }: InvitationNote): void {
-    const invitation = decodeInvitation(body);
+    const invitation = fromBytes(INVITATION, body, MAX_INVITATION_BYTES);
     if (invitation === null) return;
     const { groups, clock, isKnown, events } = this.#deps;
     const { groupId } = invitation;
@@ -133,25 +150,5 @@ export class Invitations {
     groups.putInviteIn(received, MAX_INVITATIONS, known);
     if (isNew && groups.inviteIn(recipient, groupId) !== null)
       events.emit(recipient, 'group.invited', { group_id: groupId, from: sender }, causeOf(sender, known));
-  }
-}
-
-function encodeInvitation({ groupId, creator, title, secret }: GroupRow): Uint8Array {
-  // protocol-groups.md, step 12
-  return encodeCbor({ v: VERSION, g: hashBytes(groupId), c: aidToBytes(creator), t: title, s: secret ?? undefined });
-}
-
-function decodeInvitation(body: Uint8Array) {
-  try {
-    const map = asMap(decodeCbor(body, MAX_INVITATION_BYTES), ['v', 'g', 'c', 't'], ['s']);
-    if (map === null || map['v'] !== VERSION) return null;
-    const { g: group, c: creator, t: title, s: secret } = map;
-    if (!isBytes(group, HASH_BYTES) || !isBytes(creator)) return null;
-    if (typeof title !== 'string' || title.length > MAX_TITLE_CHARS) return null;
-    if (secret !== undefined && !isBytes(secret, JOIN_SECRET_BYTES)) return null;
-    return { groupId: toHex(group), creator: aidFromBytes(creator), title, secret: secret ?? null };
-  } catch {
-    // Strangers can send any body. An invalid invitation remains an ordinary note.
-    return null;
   }
 }

@@ -1,6 +1,20 @@
 /** The messages of a link of purpose `room`. Format: docs/protocol-groups.md, "Links". */
 import { toHex } from '../../foundation/bytes.ts';
-import { asMap, type CborValue, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
+import {
+  bool,
+  bytesUpTo,
+  CborMap,
+  converted,
+  fromBytes,
+  hex,
+  type Kind,
+  list,
+  optional,
+  toBytes,
+  uint,
+  union,
+  type ValueOf,
+} from '../../foundation/cbor-map.ts';
 import { EPOCH_BYTES, HASH_BYTES } from '../../foundation/domain/groups.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { SIGNATURE_BYTES } from '../../foundation/identity/ed25519.ts';
@@ -20,63 +34,47 @@ export const MAX_WANTED = 256;
 export const MAX_HEADS = 256;
 const MAX_SEQ = 1_000_000;
 
+/** IDs, one after the other. */
+function hashes(max: number): Kind<readonly string[]> {
+  return converted(bytesUpTo(max * HASH_BYTES), splitHashes, (ids) => hashBytes(ids.join('')));
+}
+
+function splitHashes(bytes: Uint8Array): string[] | null {
+  if (bytes.length % HASH_BYTES !== 0) return null;
+  return Array.from({ length: bytes.length / HASH_BYTES }, (_, i) =>
+    toHex(bytes.subarray(i * HASH_BYTES, (i + 1) * HASH_BYTES)),
+  );
+}
+
+const SEQ = uint(MAX_SEQ);
+const GROUP = hex(HASH_BYTES);
+const ENTRY = bytesUpTo(MAX_ENTRY_BYTES);
+const ENTRIES = list(ENTRY, MAX_BATCH_ENTRIES);
 /** The heads, the size and the epoch of a replica. */
-export interface Have {
-  readonly heads: readonly string[];
-  readonly maxSeq: number;
-  readonly epoch: Uint8Array;
-}
+const HAVE = new CborMap(
+  { heads: ['h', hashes(MAX_HEADS)], maxSeq: ['n', SEQ], epoch: ['e', bytesUpTo(EPOCH_BYTES)] },
+  { isOpen: true },
+);
+const MESSAGE = union('type', 'm', {
+  hello: ['hello', { groupId: ['g', GROUP], have: [null, HAVE], proof: ['x', optional(bytesUpTo(SIGNATURE_BYTES))] }],
+  push: ['push', { groupId: ['g', GROUP], entries: ['l', ENTRIES] }],
+  have: ['have', { have: [null, HAVE] }],
+  refuse: ['refuse', { entry: ['w', optional(ENTRY)] }],
+  taken: ['taken', { complete: ['c', bool] }],
+  list: ['list', { after: ['a', SEQ] }],
+  ids: ['ids', { upTo: ['s', SEQ], ids: ['i', hashes(MAX_IDS)] }],
+  get: ['get', { ids: ['i', hashes(MAX_WANTED)] }],
+  pull: ['pull', { after: ['a', SEQ] }],
+  entries: ['entries', { upTo: ['s', SEQ], entries: ['l', ENTRIES] }],
+  done: ['done', {}],
+});
 
-export type Message =
-  | { readonly type: 'hello'; readonly groupId: string; readonly have: Have; readonly proof?: Uint8Array | undefined }
-  | { readonly type: 'push'; readonly groupId: string; readonly entries: readonly Uint8Array[] }
-  | { readonly type: 'have'; readonly have: Have }
-  | { readonly type: 'refuse'; readonly entry?: Uint8Array | undefined }
-  | { readonly type: 'taken'; readonly complete: boolean }
-  | { readonly type: 'list'; readonly after: number }
-  | { readonly type: 'ids'; readonly upTo: number; readonly ids: readonly string[] }
-  | { readonly type: 'get'; readonly ids: readonly string[] }
-  | { readonly type: 'pull'; readonly after: number }
-  | { readonly type: 'entries'; readonly upTo: number; readonly entries: readonly Uint8Array[] }
-  | { readonly type: 'done' };
-
-function joined(ids: readonly string[]): Uint8Array {
-  return hashBytes(ids.join(''));
-}
-
-function haveMap(have: Have) {
-  return { h: joined(have.heads), n: have.maxSeq, e: have.epoch };
-}
-
-function bodyOf(message: Message): { readonly [key: string]: CborValue | undefined } {
-  switch (message.type) {
-    case 'hello':
-      return { g: hashBytes(message.groupId), ...haveMap(message.have), x: message.proof };
-    case 'push':
-      return { g: hashBytes(message.groupId), l: message.entries };
-    case 'have':
-      return haveMap(message.have);
-    case 'refuse':
-      return { w: message.entry };
-    case 'taken':
-      return { c: message.complete };
-    case 'list':
-    case 'pull':
-      return { a: message.after };
-    case 'ids':
-      return { s: message.upTo, i: joined(message.ids) };
-    case 'get':
-      return { i: joined(message.ids) };
-    case 'entries':
-      return { s: message.upTo, l: message.entries };
-    case 'done':
-      return {};
-  }
-}
+export type Have = ValueOf<typeof HAVE>;
+export type Message = ValueOf<typeof MESSAGE>;
 
 /** A message as bytes: its length in four bytes, then its CBOR. */
 export function encode(message: Message): Uint8Array {
-  const body = encodeCbor({ m: message.type, ...bodyOf(message) });
+  const body = toBytes(MESSAGE, message);
   return Buffer.concat([u32(body.length), body]);
 }
 
@@ -88,73 +86,6 @@ function malformed(): SvcError {
   return new SvcError('protocol_error', { message: 'The peer sent a malformed group message.' });
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
-function bytesField(map: Fields, key: string, max: number): Uint8Array {
-  const value = map[key];
-  if (!isBytes(value) || value.length > max) throw malformed();
-  return value;
-}
-
-function idsField(map: Fields, key: string, max: number): string[] {
-  const bytes = bytesField(map, key, max * HASH_BYTES);
-  if (bytes.length % HASH_BYTES !== 0) throw malformed();
-  return Array.from({ length: bytes.length / HASH_BYTES }, (_, i) =>
-    toHex(bytes.subarray(i * HASH_BYTES, (i + 1) * HASH_BYTES)),
-  );
-}
-
-function groupField(map: Fields): string {
-  const [groupId, ...more] = idsField(map, 'g', 1);
-  if (groupId === undefined || more.length > 0) throw malformed();
-  return groupId;
-}
-
-function seqField(map: Fields, key: string): number {
-  const value = map[key];
-  if (!isUint(value, MAX_SEQ)) throw malformed();
-  return value;
-}
-
-function entriesField(map: Fields): Uint8Array[] {
-  const { l: list } = map;
-  if (!Array.isArray(list) || list.length > MAX_BATCH_ENTRIES) throw malformed();
-  return list.map((item: unknown) => {
-    if (!isBytes(item) || item.length > MAX_ENTRY_BYTES) throw malformed();
-    return item;
-  });
-}
-
-function haveField(map: Fields): Have {
-  return { heads: idsField(map, 'h', MAX_HEADS), maxSeq: seqField(map, 'n'), epoch: bytesField(map, 'e', EPOCH_BYTES) };
-}
-
-const READERS: { readonly [T in Message['type']]: (map: Fields) => Extract<Message, { type: T }> } = {
-  hello: (map) => ({
-    type: 'hello',
-    groupId: groupField(map),
-    have: haveField(map),
-    proof: map['x'] === undefined ? undefined : bytesField(map, 'x', SIGNATURE_BYTES),
-  }),
-  push: (map) => ({ type: 'push', groupId: groupField(map), entries: entriesField(map) }),
-  have: (map) => ({ type: 'have', have: haveField(map) }),
-  refuse: (map) => ({
-    type: 'refuse',
-    entry: map['w'] === undefined ? undefined : bytesField(map, 'w', MAX_ENTRY_BYTES),
-  }),
-  taken: (map) => ({ type: 'taken', complete: map['c'] === true }),
-  list: (map) => ({ type: 'list', after: seqField(map, 'a') }),
-  ids: (map) => ({ type: 'ids', upTo: seqField(map, 's'), ids: idsField(map, 'i', MAX_IDS) }),
-  get: (map) => ({ type: 'get', ids: idsField(map, 'i', MAX_WANTED) }),
-  pull: (map) => ({ type: 'pull', after: seqField(map, 'a') }),
-  entries: (map) => ({ type: 'entries', upTo: seqField(map, 's'), entries: entriesField(map) }),
-  done: () => ({ type: 'done' }),
-};
-
-function isType(value: unknown): value is Message['type'] {
-  return typeof value === 'string' && Object.hasOwn(READERS, value);
-}
-
 /**
  * Reads a message.
  * @throws SvcError `protocol_error` if the message is too long or malformed, and as `readExactly`
@@ -163,14 +94,7 @@ export async function receive(link: LinkStream, signal: AbortSignal): Promise<Me
   const length = new BinaryReader(await readExactly(link, 4, signal)).u32();
   if (length > MAX_MESSAGE_BYTES) throw malformed();
   const body = await readExactly(link, length, signal);
-  let decoded: unknown;
-  try {
-    decoded = decodeCbor(body, MAX_MESSAGE_BYTES);
-  } catch {
-    throw malformed();
-  }
-  const map = asMap(decoded, ['m'], 'any');
-  const type = map?.['m'];
-  if (map === null || !isType(type)) throw malformed();
-  return READERS[type](map);
+  const message = fromBytes(MESSAGE, body, MAX_MESSAGE_BYTES);
+  if (message === null) throw malformed();
+  return message;
 }

@@ -3,8 +3,7 @@
  * node, and the called agent delivers notifications. Format: docs/protocol-push.md.
  */
 import { validateHeaderName, validateHeaderValue } from 'node:http';
-import { fromHex, toHex } from '../../foundation/bytes.ts';
-import { asMap, decodeCbor, encodeCbor, isBytes } from '../../foundation/cbor.ts';
+import { bytesUpTo, CborMap, fromBytes, hex, list, text, toBytes, where } from '../../foundation/cbor-map.ts';
 import {
   MAX_NOTIFICATION_BYTES,
   MAX_NOTIFICATION_HEADER_CHARS,
@@ -16,7 +15,6 @@ import type { NewNotification } from '../../foundation/store/webhooks.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { BinaryReader, LENGTH_BYTES, readExactly, readFrame, u16, u32 } from '../../network/peers/wire.ts';
 
-const VERSION = 1;
 /** Bytes to read at a time, less than a stream buffers. */
 const PART_BYTES = 16 * 1024;
 /** Longest message with a notification, in bytes: body, headers and a few more fields. */
@@ -74,24 +72,32 @@ export function sendWebhookUrl(link: LinkStream, answer: WebhookUrlResponse): vo
   link.end(Buffer.concat([Uint8Array.of(WEBHOOK_URL_RESPONSES.indexOf('open')), u16(url.length), url]));
 }
 
-export function encodeNotification({ webhook, id, headers, body }: NewNotification): Uint8Array {
-  return encodeCbor({ v: VERSION, w: webhook, i: fromHex(id) ?? new Uint8Array(), h: headers, b: body });
+const NOTIFICATION = new CborMap(
+  {
+    webhook: ['w', text(isWebhookName)],
+    id: ['i', hex(NOTIFICATION_ID_BYTES)],
+    headers: [
+      'h',
+      where(
+        list(
+          text(() => true),
+          2 * MAX_NOTIFICATION_HEADERS,
+        ),
+        isHeaderList,
+      ),
+    ],
+    body: ['b', bytesUpTo(MAX_NOTIFICATION_BYTES)],
+  },
+  { version: 1 },
+);
+
+export function encodeNotification(notification: NewNotification): Uint8Array {
+  return toBytes(NOTIFICATION, notification);
 }
 
 /** Returns null if the message is invalid. */
 export function decodeNotification(bytes: Uint8Array): NewNotification | null {
-  let value: unknown;
-  try {
-    value = decodeCbor(bytes, MAX_MESSAGE_BYTES);
-  } catch {
-    return null;
-  }
-  const map = asMap(value, ['v', 'w', 'i', 'h', 'b']);
-  if (map === null || map['v'] !== VERSION) return null;
-  const { w: webhook, i: id, h: headers, b: body } = map;
-  if (typeof webhook !== 'string' || !isWebhookName(webhook) || !isBytes(id, NOTIFICATION_ID_BYTES)) return null;
-  if (!(body instanceof Uint8Array) || body.length > MAX_NOTIFICATION_BYTES || !isHeaderList(headers)) return null;
-  return { webhook, id: toHex(id), headers, body };
+  return fromBytes(NOTIFICATION, bytes, MAX_MESSAGE_BYTES);
 }
 
 /** True for alternating names and values that are valid in HTTP and pass `isKeptHeader`. */

@@ -41,7 +41,8 @@ test('each table moves with an agent, is derived from one that does, or is left 
     "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
   );
   const named = [...Object.values(MOVED), ...Object.values(LEFT_OUT), DERIVED].flat();
-  assert.deepEqual(named.toSorted(), rows.map(({ name }) => String(name)).toSorted());
+  assert.equal(new Set(named).size, named.length);
+  assert.deepEqual(new Set(named), new Set(rows.map(({ name }) => String(name))));
 });
 
 test('docs/moving.md gives a reason for everything that is left out', () => {
@@ -51,5 +52,5 @@ test('docs/moving.md gives a reason for everything that is left out', () => {
     .trimEnd()
     .split('\n')
     .map((row) => row.split(' | ')[0]?.replaceAll(/^\| |\]\([^)]*\)|\[/g, ''));
-  assert.deepEqual(names.toSorted(), Object.keys(LEFT_OUT).toSorted());
+  assert.deepEqual(new Set(names), new Set(Object.keys(LEFT_OUT)));
 });
