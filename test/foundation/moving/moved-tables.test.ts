@@ -29,7 +29,7 @@ const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
   'requests for access': ['access_requests'],
   webhooks: ['push_boxes', 'push_mail', 'webhook_posts', 'webhooks'],
   events: ['event_streams', 'events'],
-  'unfinished requests': ['notes_unsent', 'unheard'],
+  'unfinished requests': ['notes_unsent', 'unanswered_requests'],
   'state of the node': ['admin_audit', 'meta', 'note_copies', 'retired_keys', 'seen_cards', 'seen_delegations'],
 };
 
