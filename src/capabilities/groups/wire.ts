@@ -34,7 +34,7 @@ export const MAX_WANTED = 256;
 export const MAX_HEADS = 256;
 const MAX_SEQ = 1_000_000;
 
-/** IDs, one after the other. */
+/** Concatenated IDs. */
 function hashes(max: number): Kind<readonly string[]> {
   return converted(bytesUpTo(max * HASH_BYTES), splitHashes, (ids) => hashBytes(ids.join('')));
 }

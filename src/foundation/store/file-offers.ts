@@ -52,7 +52,7 @@ export type FileOfferRow = RowOf<typeof OFFER>;
 /** A new offer. */
 export type NewFileOffer = Omit<FileOfferRow, 'state' | 'settledAt' | 'tellAt' | 'attempts' | 'problem' | 'heard'>;
 
-/** What two equal offers have in common. */
+/** The fields that two equal offers share. */
 export type OfferContent = Pick<FileOfferRow, 'peer' | 'objectId' | 'size' | 'name' | 'message'>;
 
 /** The outcome of an offer. */

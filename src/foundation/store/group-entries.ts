@@ -44,7 +44,7 @@ const frontier: Column<readonly number[]> = {
   write: packFrontier,
 };
 
-/** The IDs of entries, one after the other. */
+/** The concatenated IDs of entries. */
 const hashes: Column<readonly string[]> = {
   read: (row, column) => unpackParents(blobOf(row, column)),
   write: (ids) => hexToBlob(ids.join('')),

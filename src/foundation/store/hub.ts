@@ -60,7 +60,7 @@ type ToolRow = RowOf<typeof TOOL>;
 
 export interface HubTool extends Pick<ToolRow, 'id' | 'source' | 'kind' | 'name' | 'refusedHash' | 'present'> {
   readonly accepted: HubDefinition | null;
-  /** What the agent offers instead of the accepted definition. */
+  /** The definition that the agent offers instead of the accepted one. */
   readonly offered: HubDefinition | null;
 }
 

@@ -1,4 +1,4 @@
-/** Every table with data of an agent moves with it, or docs/moving.md names it as left out. */
+/** Every table with data of an agent moves with it, or docs/moving.md gives a reason why not. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -18,8 +18,8 @@ const MOVED: Readonly<Record<string, readonly string[]>> = {
   rooms: ['room_entries', 'room_invites_in', 'room_invites_out', 'room_logs', 'rooms'],
 };
 
-/** Tables that do not move, by the words of the table in docs/moving.md. */
-const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
+/** Tables that stay, by the words of the table in docs/moving.md. */
+const STAYING: Readonly<Record<string, readonly string[]>> = {
   objects: ['object_holders', 'object_prefixes', 'objects', 'retired_objects'],
   'file offers': ['file_offers'],
   hooks: ['hook_deliveries', 'hooks'],
@@ -36,21 +36,21 @@ const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
 /** Derived from the entries of a group, or the progress of this node with its other members. */
 const DERIVED = ['room_conflicts', 'room_heads', 'room_mentions', 'room_peers', 'room_retracts'];
 
-test('each table moves with an agent, is derived from one that does, or is left out on purpose', () => {
+test('each table moves with an agent, is derived from one that does, or stays on purpose', () => {
   const rows = Store.open(':memory:', MIGRATIONS).all(
     "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
   );
-  const named = [...Object.values(MOVED), ...Object.values(LEFT_OUT), DERIVED].flat();
+  const named = [...Object.values(MOVED), ...Object.values(STAYING), DERIVED].flat();
   assert.equal(new Set(named).size, named.length);
   assert.deepEqual(new Set(named), new Set(rows.map(({ name }) => String(name))));
 });
 
-test('docs/moving.md gives a reason for everything that is left out', () => {
+test('docs/moving.md gives a reason for each table that stays', () => {
   const page = readFileSync(new URL('../../../docs/moving.md', import.meta.url), 'utf8');
-  const [, table = ''] = /\| Left out \| Reason \|\n\|[-|]+\|\n((?:\|.*\n)+)/.exec(page) ?? [];
+  const [, table = ''] = /\| Not moved \| Reason \|\n\|[-|]+\|\n((?:\|.*\n)+)/.exec(page) ?? [];
   const names = table
     .trimEnd()
     .split('\n')
     .map((row) => row.split(' | ')[0]?.replaceAll(/^\| |\]\([^)]*\)|\[/g, ''));
-  assert.deepEqual(new Set(names), new Set(Object.keys(LEFT_OUT)));
+  assert.deepEqual(new Set(names), new Set(Object.keys(STAYING)));
 });
