@@ -58,8 +58,7 @@ function codeList(codes: readonly ErrorCode[]): string {
 
 const HEAD = `# REST API
 
-\`tools/rest-doc.ts\` writes this page from the operations table. A running daemon serves the same API at \`/docs\` and
-\`/openapi.json\`.
+\`tools/rest-doc.ts\` writes this page. A running daemon has the same reference at \`/docs\`, and \`/openapi.json\`.
 
 ## Conventions
 
@@ -78,11 +77,11 @@ const HEAD = `# REST API
 - Paged lists take \`limit\` and \`cursor\`, the \`next_cursor\` of the previous page.
 
 The code of an operation is the shape of its response. \`name?\` is optional, and \`|\` separates alternatives. Without a
-shape, a write returns \`{ok:true}\`, and \`GET\` an object without fixed members. The rows below it explain codes, and so do
-those on members of [several responses](#members-of-several-responses). \`/docs\` describes every member.
+shape, a write returns \`{ok:true}\`, and \`GET\` an object without fixed members. The rows below it explain codes. \`/docs\`
+describes every member.
 
-The shape of a request has the members of query and body, with their defaults: \`count?:integer=4\`. The rows below it, and
-those on members of [several requests](#members-of-several-requests), explain them. An example:
+The shape of a request has the members of query and body, with their defaults: \`count?:integer=4\`. The rows below it
+explain them. An example:
 
 \`\`\`sh
 curl http://127.0.0.1:2121/agents/aid1…/chat/send -H 'content-type: application/json' -d '{"peer":"aid1…","text":"Hello"}'
@@ -281,58 +280,19 @@ function responseNotes(schema: Schema, prefix = ''): Note[] {
 
 type Note = readonly [member: string, text: string];
 
-/** The last name of a path, without the mark of optional members. */
-function lastName(member: string): string {
-  return member.replace(/^.*\./, '').replace(/\?$/, '');
-}
-
-/** Notes of at least this many places are given once. */
-const MIN_REPEATED = 2;
-const MIN_REPEATED_CHARS = 12;
-
-/** Notes that several places share, by name of the member. A name has its most frequent note. */
-function repeatedNotes(notes: readonly Note[]): ReadonlyMap<string, string> {
-  const counts = Map.groupBy(
-    notes.filter(([, text]) => text.length >= MIN_REPEATED_CHARS),
-    ([member, text]) => `${lastName(member)}|${text}`,
-  );
-  const several = [...counts.values()].filter(({ length }) => length >= MIN_REPEATED);
-  return new Map(
-    several.sort((a, b) => a.length - b.length).map(([[member, text] = ['', '']]) => [lastName(member), text]),
-  );
-}
-
 /** Notes on codes and secrets. `/docs` has the others. */
 const OF_VALUES = /`[\w.]+`[:;]|`,.* `\w+` or |\b\d+:? [a-z]|\b(once|queued|after_seq)\b|#/;
-
-const isShared = (schema: Schema): boolean => nameOf(schema) !== undefined;
-const DECLARED: readonly Declaration[] = Object.values(operations).filter(
-  ({ path }: Declaration) => path !== undefined,
-);
-const IN_REQUESTS = repeatedNotes(
-  [
-    ...DECLARED.filter(({ method }) => method !== 'GET').map(({ body }) => plain(body)),
-    ...[...DECLARED, ...Object.values(streams)].map(({ query }) => plain(query)),
-  ]
-    .filter((one) => !isShared(one))
-    .flatMap((schema) => requestNotes(schema)),
-);
-const IN_RESPONSES = repeatedNotes(
-  DECLARED.flatMap(({ output }) => responseNotes(plain(output))).filter(([, text]) => OF_VALUES.test(text)),
-);
 
 function rowsOf(notes: readonly Note[]): string[] {
   return notes.map(([member, text]) => `|\`${member}\`|${cell(text)}|`);
 }
 
-/** The notes of a response, without those on `IN_RESPONSES`. */
 function responseRows(schema: Schema): string[] {
-  const notes = responseNotes(schema).filter(([, text]) => OF_VALUES.test(text));
-  return rowsOf(notes.filter(([member, text]) => IN_RESPONSES.get(lastName(member)) !== text));
+  return rowsOf(responseNotes(schema).filter(([, text]) => OF_VALUES.test(text)));
 }
 
 function requestRows(schema: Schema): string[] {
-  return rowsOf(requestNotes(schema).filter(([member, text]) => IN_REQUESTS.get(lastName(member)) !== text));
+  return rowsOf(requestNotes(schema));
 }
 
 /** Rows with the same text as one row, in the place of the first. */
@@ -468,11 +428,22 @@ function sharedText(): string {
   return `\n## Shared types\n${texts.join('')}`;
 }
 
-/** The notes that the operations do not repeat. */
-function repeatedText(): string {
-  const sorted = (notes: ReadonlyMap<string, string>): string[] =>
-    rowsOf([...notes].sort(([a], [b]) => (a < b ? -1 : 1)));
-  return `\n## Members of several requests\n${table('Request', sorted(IN_REQUESTS))}\n## Members of several responses\n${table('Member', sorted(IN_RESPONSES))}`;
+/** Notes of at least this many words are given once. */
+const LONG_NOTE_WORDS = 6;
+
+/** The page with a reference in place of each long note that an earlier row has. */
+function withoutRepetition(page: string): string {
+  const first = new Map<string, string>();
+  let place = '';
+  const lines = page.split('\n').map((line) => {
+    place = /^### (.*)$/.exec(line)?.[1] ?? place;
+    const [, name, text] = /^\|(`[^|]*`)\|(.*)\|$/.exec(line) ?? [];
+    if (name === undefined || text === undefined || text.split(' ').length < LONG_NOTE_WORDS) return line;
+    const before = first.get(text);
+    if (before === undefined) first.set(text, place);
+    return before === undefined || before === place ? line : `|${name}|as in \`${before}\`|`;
+  });
+  return lines.join('\n');
 }
 
 /** Codes with the same status and exit code in one row. */
@@ -495,7 +466,7 @@ export function restPage(): string {
   for (const declaration of all) if (declaration.path !== undefined) add(declaration.tag, operationText(declaration));
   for (const declaration of served) add(declaration.tag, streamText(declaration));
   const body = [...sections].map(([tag, texts]) => `\n## ${tag}\n${texts.join('')}`).join('');
-  return HEAD + errorTable() + body + repeatedText() + sharedText();
+  return HEAD + errorTable() + withoutRepetition(body + sharedText());
 }
 
 if (import.meta.main) {

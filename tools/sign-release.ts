@@ -1,5 +1,5 @@
 /**
- * Signs a release with a release key of the project. See docs/update.md.
+ * Signs a release with a release key of the project. See CONTRIBUTING.md.
  *
  * `node tools/sign-release.ts --new release-key.pem` makes a key and prints its public part, which is pinned in
  * `src/capabilities/update/release-keys.ts`. `node tools/sign-release.ts --key release-key.pem svcd-1.1.0.tgz` prints the
