@@ -119,10 +119,11 @@ async function measure(path: string): Promise<BenchTable> {
       clock,
       log,
       identity: (aid) => agents.identity(aid),
-      isHeld: () => false,
-      serviceOf: () => '',
-      addresses: () => ({ endpoints: ['quic://192.0.2.1:4122'], mapped: [], natType: 1, helpers: [] }),
-      onAddresses: () => () => {},
+      registry: { isHeld: () => false, service: () => '' },
+      ownAddresses: {
+        current: () => ({ endpoints: ['quic://192.0.2.1:4122'], mapped: [], natType: 1, helpers: [] }),
+        onChange: () => () => {},
+      },
       autoPublish: () => true,
       random: Math.random,
       onPublished: (record) => {

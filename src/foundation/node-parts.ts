@@ -22,3 +22,11 @@ export interface KnownAgents {
    */
   readonly isKnown: (aid: Aid, peer: Aid) => boolean;
 }
+
+/** The newest delegation of each agent, also of earlier runs. `issuedAt` in Unix seconds. */
+export interface DelegationMemory {
+  /** 0 if none is known. Older delegations are refused. */
+  newest(aid: Aid): number;
+  /** @param source the IP address of an accepted caller. Null if this node chose the agent */
+  note(aid: Aid, issuedAt: number, source?: string | null): void;
+}

@@ -38,7 +38,7 @@ export class DirectoryWorld {
   readonly nodeAid: Aid;
   readonly bound = new Map<Aid, string>();
   readonly published: SignedRecord[] = [];
-  /** Calls of `noteDelegation`. */
+  /** Delegations that were noted. */
   readonly noted: [Aid, number][] = [];
   autoPublish: boolean;
   addresses: NodeAddresses = { endpoints: ['quic://192.0.2.1:4122'], mapped: [], natType: 1, helpers: [] };
@@ -70,17 +70,21 @@ export class DirectoryWorld {
         clock: this.clock,
         log: silentLog,
         identity: (aid) => this.#identities.get(aid) ?? null,
-        isHeld: (aid) => this.agents.get(aid)?.isHeld === true,
-        serviceOf: (aid) => this.bound.get(aid) ?? '',
-        addresses: () => this.addresses,
-        onAddresses: (handler) => {
-          this.#addressHandler = handler;
-          return () => {
-            this.#addressHandler = () => {};
-          };
+        registry: {
+          isHeld: (aid) => this.agents.get(aid)?.isHeld === true,
+          service: (aid) => this.bound.get(aid) ?? '',
+        },
+        ownAddresses: {
+          current: () => this.addresses,
+          onChange: (handler) => {
+            this.#addressHandler = handler;
+            return () => {
+              this.#addressHandler = () => {};
+            };
+          },
         },
         autoPublish: () => this.autoPublish,
-        noteDelegation: (aid, issuedAt) => void this.noted.push([aid, issuedAt]),
+        seen: { newest: () => 0, note: (aid, issuedAt) => void this.noted.push([aid, issuedAt]) },
         random: () => 0.5,
         onPublished: (record) => this.published.push(record),
       },

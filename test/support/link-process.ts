@@ -52,10 +52,12 @@ export class NativeNode {
       pool: this.pool,
       ...common,
       identity: (aid) => (aid === this.aid ? identity : null),
-      locate: async (aid) => {
-        const location = this.directory.get(aid);
-        if (location === undefined) throw new Error('not in the directory of the test');
-        return location;
+      resolver: {
+        locate: async (aid) => {
+          const location = this.directory.get(aid);
+          if (location === undefined) throw new Error('not in the directory of the test');
+          return location;
+        },
       },
       authorize: () => {},
       ...(bulk === undefined ? {} : { bulk }),

@@ -120,7 +120,7 @@ export class LinkNode {
   readonly agents = new Map<Aid, LocalIdentity>();
   /** Calls of `authorize`. */
   readonly authorized: AccessRequest[] = [];
-  /** Results of `newestDelegation`, and calls of `noteDelegation`. */
+  /** The delegations that the node has seen, and calls of `note`. */
   readonly newest = new Map<Aid, number>();
   readonly noted: [Aid, number][] = [];
   authorize: (request: AccessRequest) => void | Promise<void> = () => {};
@@ -147,14 +147,16 @@ export class LinkNode {
       pool: this.pool,
       ...common,
       identity: (aid) => this.agents.get(aid) ?? null,
-      locate: (aid, options) => world.find(aid, options),
+      resolver: { locate: (aid, options) => world.find(aid, options) },
       authorize: (request) => {
         this.authorized.push(request);
         return this.authorize(request);
       },
       isAdmitted: () => this.isAdmitted(),
-      newestDelegation: (aid) => this.newest.get(aid) ?? 0,
-      noteDelegation: (aid, issuedAt) => void this.noted.push([aid, issuedAt]),
+      seen: {
+        newest: (aid) => this.newest.get(aid) ?? 0,
+        note: (aid, issuedAt) => void this.noted.push([aid, issuedAt]),
+      },
     });
     this.requests = new PooledNodeRequests({ pool: this.pool, clock });
   }

@@ -11,6 +11,14 @@ export const PEER = { host: '192.0.2.1', port: 4121 };
 export const SEEN_AT = Date.UTC(2026, 1, 3);
 const OUTSIDE = { host: '203.0.113.9', port: 4121 };
 
+/** A node that punches, and helps no other node. */
+export const REACH: ReachDependencies['reach'] = {
+  mapping: () => 'cone',
+  seenMapping: () => 'cone',
+  reachedAt: () => null,
+  relay: { helps: () => false },
+};
+
 export class ReachWorld implements AsyncDisposable {
   readonly world: LinkWorld;
   readonly near: LinkNode;
@@ -61,7 +69,6 @@ export class ReachWorld implements AsyncDisposable {
         }),
         clocks: () => ({ offsetMs: -1500, peers: 2 }),
       },
-      reachedAt: () => null,
       ownAddresses: {
         isRefuted: false,
         current: () => ({ endpoints: [], mapped: [], natType: 3, helpers: [] }),
@@ -83,14 +90,12 @@ export class ReachWorld implements AsyncDisposable {
         current: [HELPER],
       },
       labels: () => ({ [this.remote]: 'bob' }),
-      mapping: () => 'cone',
-      seenMapping: () => 'cone',
-      helpsOthers: () => false,
+      reach: REACH,
       relayDisabled: () => false,
       interfaces: () => ['127.0.0.1', '10.0.0.2', '::1'],
       kindOf: kindByScope,
       isHere: (aid) => near.agents.has(aid),
-      locate: async (aid, { fresh }) => world.locate(aid, fresh),
+      resolver: { locate: async (aid, { fresh }) => world.locate(aid, fresh) },
       ...more,
     });
   }

@@ -80,13 +80,13 @@ export class Directory implements Component {
     const onError = (error: unknown): void => log.warn({ error }, 'publications could not be marked for renewal');
     const look = every(clock, { periodMs: LOOK_MS, onError }, () => this.#lookAround());
     const touch = every(clock, { firstMs: UNTIL_REQUESTED, periodMs: LOOK_MS, onError }, () =>
-      this.#touchMoved(endpointDigest(this.#deps.addresses())),
+      this.#touchMoved(endpointDigest(this.#deps.ownAddresses.current())),
     );
     const urgent = every(clock, { firstMs: UNTIL_REQUESTED, periodMs: UNTIL_REQUESTED, onError }, () =>
-      this.#touchMoved(reachabilityDigest(this.#deps.addresses())),
+      this.#touchMoved(reachabilityDigest(this.#deps.ownAddresses.current())),
     );
     const moved = every(clock, { firstMs: UNTIL_REQUESTED, periodMs: UNTIL_REQUESTED, onError }, () =>
-      this.#touchMoved(addressDigest(this.#deps.addresses())),
+      this.#touchMoved(addressDigest(this.#deps.ownAddresses.current())),
     );
     const presence = every(clock, { firstMs: UNTIL_REQUESTED, periodMs: UNTIL_REQUESTED, onError }, () =>
       this.#askAfterOwn(),
@@ -98,7 +98,7 @@ export class Directory implements Component {
     });
     this.#stops.push(
       network.onReachability(() => reach.soon()),
-      this.#deps.onAddresses((isUrgent) => {
+      this.#deps.ownAddresses.onChange((isUrgent) => {
         if (isUrgent) urgent.plan(ADDRESS_QUIET_MS);
         touch.soon(ADDRESS_NEWS_MS);
       }),
@@ -158,7 +158,7 @@ export class Directory implements Component {
       if (kind === 'rotated') publications.touch(aid);
       if (kind === 'bound') publications.touchEndpoints(aid, now);
       if (publications.publications(aid).length > 0) return publications.claim(aid, now);
-      if (!this.#deps.autoPublish() || this.#deps.isHeld(aid)) return;
+      if (!this.#deps.autoPublish() || this.#deps.registry.isHeld(aid)) return;
       publications.claim(aid, now + FIRST_PUBLISH_MS);
       publications.put(aid, ENDPOINTS);
     });

@@ -278,11 +278,11 @@ export class Publishing {
   /** As `acknowledged`, with the cause if no other node took the records. */
   async #acknowledged(sent: readonly Sent[], since: number): Promise<PublishResult> {
     const isTaken = sent.every(({ replicas }) => replicas > 0);
-    const trouble = isTaken ? null : await this.#deps.why?.(since);
+    const trouble = isTaken ? null : await this.#deps.outages?.explainFailure(since);
     if (trouble) throw trouble;
     const refused = sent.find(({ replicas, untimely }) => replicas === 0 && untimely > 0);
     if (refused !== undefined) throw new SvcError('clock_wrong', { details: { refused: refused.untimely } });
-    const problem = this.#deps.cutOff?.() ?? null;
+    const problem = this.#deps.outages?.cutOff() ?? null;
     return { ...acknowledged(sent, this.#isAlone), ...(problem === null ? {} : { problem }) };
   }
 

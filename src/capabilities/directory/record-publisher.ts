@@ -241,7 +241,7 @@ export class RecordPublisher {
   }
 
   #superseded({ aid, delegation }: SignedRecord): SvcError {
-    this.#deps.noteDelegation?.(aid, delegation.issuedAt);
+    this.#deps.seen?.note(aid, delegation.issuedAt);
     return supersededError();
   }
 
@@ -300,12 +300,12 @@ export class RecordPublisher {
   }
 
   #endpoints({ aid, delegation }: LocalIdentity, all: readonly PublicationRow[]) {
-    const addresses = this.#deps.addresses();
+    const addresses = this.#deps.ownAddresses.current();
     const digest = endpointDigest(addresses);
     this.#deps.publications.clearOtherDigest(aid, digest);
     const customTypes = all.map((row) => row.type).filter(isCustomType);
     const { nodeKey } = this.#options;
-    const service = this.#deps.serviceOf(aid);
+    const service = this.#deps.registry.service(aid);
     const bound = service === '' || service.length > MAX_BOUND_SERVICE_BYTES ? {} : { service };
     const whole = { ...addresses, nodeKey, customTypes, ...bound };
     const payload = encodeEndpointsPayload(fitEndpointsPayload(whole, payloadBudget(RECORD.endpoints, delegation)));

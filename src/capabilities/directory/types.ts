@@ -2,7 +2,7 @@
 import type { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { NewAids } from '../../foundation/identity/new-identities.ts';
-import type { RandomParts } from '../../foundation/node-parts.ts';
+import type { DelegationMemory, RandomParts } from '../../foundation/node-parts.ts';
 import type { EndpointsPayload } from '../../foundation/records/payloads.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
@@ -34,29 +34,44 @@ export interface DirectoryOptions {
   readonly nodeKey: Uint8Array;
 }
 
-export interface DirectoryDependencies extends RandomParts, LocalAgents {
-  readonly network: Records;
-  /** Why no node stored a publication that began then. See `OutageDiagnosis.explainFailure`. */
-  why?(since: number): Promise<SvcError | null>;
+/** Explains failures. See `OutageDiagnosis`. */
+export interface Outages {
+  /** Why no node stored a publication that began then. */
+  explainFailure(since: number): Promise<SvcError | null>;
   /** Why nodes in other networks cannot reach this one; null if nothing is known that prevents it. */
-  cutOff?(): string | null;
-  readonly publications: PublicationStore;
-  /** AIDs without a record in the network. */
-  readonly newAids: NewAids;
+  cutOff(): string | null;
+}
+
+/** The local agents. See `AgentRegistry`. */
+export interface PublishedAgents {
   /** The bound service of an agent, for endpoint records. Empty for none. */
-  serviceOf(aid: Aid): string;
+  service(aid: Aid): string;
   /** True if an agent is published only on request. */
   isHeld(aid: Aid): boolean;
-  addresses(): NodeAddresses;
+}
+
+/** See `OwnAddresses`. */
+export interface PublishedAddresses {
+  current(): NodeAddresses;
   /**
    * Adds a listener for changed addresses. `isUrgent`: it affects how other nodes dial this one. Returns a function that
    * removes the listener.
    */
-  onAddresses(handler: (isUrgent: boolean) => void): () => void;
+  onChange(handler: (isUrgent: boolean) => void): () => void;
+}
+
+export interface DirectoryDependencies extends RandomParts, LocalAgents {
+  readonly network: Records;
+  readonly outages?: Outages;
+  readonly publications: PublicationStore;
+  /** AIDs without a record in the network. */
+  readonly newAids: NewAids;
+  readonly registry: PublishedAgents;
+  readonly ownAddresses: PublishedAddresses;
   /** The setting `auto_publish`: publish agents when they are registered. */
   autoPublish(): boolean;
-  /** Called with a delegation on the network that is newer than the local delegation. Unix seconds. */
-  noteDelegation?(aid: Aid, issuedAt: number): void;
+  /** Gets delegations on the network that are newer than the local ones. */
+  readonly seen?: DelegationMemory;
   /** Called with each published record that at least one node stores. */
   onPublished(record: SignedRecord): void;
 }

@@ -14,7 +14,7 @@ import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { AgentLinks } from '../../network/links/links.ts';
 import type { AgentPair } from '../../network/links/proven.ts';
-import type { AgentLocation } from '../../network/links/types.ts';
+import type { AgentLocation, Locator } from '../../network/links/types.ts';
 import type { DialAddress } from '../../network/peers/dial.ts';
 import type { ConnectionView, PeerTable } from '../../network/peers/peer-table.ts';
 import type { ChosenHelpers } from '../../network/reachability/chosen-helpers.ts';
@@ -25,6 +25,17 @@ import type { RecordDht } from '../../network/records/record-dht.ts';
 import type { Neighbour } from '../../network/records/types.ts';
 import { notDirectReason, type Sides } from './not-direct.ts';
 import { type PathAttempt, pathAttempts } from './path-attempts.ts';
+
+/** How other nodes reach this one. */
+export interface ReachFacts {
+  /** The NAT mapping that other nodes last observed. */
+  seenMapping(): NatMapping;
+  /** The NAT mapping used for punching: `open` only if strangers can reach this node. */
+  mapping(): NatMapping;
+  /** When another node last reached this node at an address over QUIC, in Unix milliseconds; null if not recently. */
+  reachedAt(address: Address): number | null;
+  readonly relay: { helps(): boolean };
+}
 
 export interface ReachDependencies {
   readonly links: AgentLinks;
@@ -37,14 +48,8 @@ export interface ReachDependencies {
   readonly pool: PeerTable;
   readonly records: Pick<RecordDht, 'neighbours' | 'reachability' | 'clocks'>;
   readonly ownAddresses: Pick<OwnAddresses, 'current' | 'known' | 'isRefuted'>;
-  /** When another node last reached this node at an address over QUIC, in Unix milliseconds; null if not recently. */
-  readonly reachedAt: (address: Address) => number | null;
   readonly portMapper: Pick<PortMapper, 'view'>;
-  /** The NAT mapping that other nodes last observed. */
-  readonly seenMapping: () => NatMapping;
-  /** The NAT mapping used for punching: `open` only if strangers can reach this node. */
-  readonly mapping: () => NatMapping;
-  readonly helpsOthers: () => boolean;
+  readonly reach: ReachFacts;
   /** The setting `disable_relay`. */
   readonly relayDisabled: () => boolean;
   /** The addresses of this machine's interfaces. */
@@ -53,11 +58,7 @@ export interface ReachDependencies {
   readonly kindOf: (address: Address) => PathKind;
   /** True for local agents and the node itself. */
   readonly isHere: (aid: Aid) => boolean;
-  /** @throws SvcError `resolve_failed`, `cancelled` */
-  readonly locate: (
-    aid: Aid,
-    options: { readonly fresh: boolean; readonly signal: AbortSignal },
-  ) => Promise<AgentLocation>;
+  readonly resolver: Locator;
 }
 
 /** The connectivity of this machine in one address family. */
@@ -130,11 +131,11 @@ export class ReachReport {
       clients,
       isReached: this.#isReached(),
       natType,
-      mapping: this.#deps.seenMapping(),
+      mapping: this.#deps.reach.seenMapping(),
       addresses: uniqueAddresses(ownAddresses.known()).map((one) => ({
         ...one,
         isTold: isPublished(one),
-        verifiedAt: this.#deps.reachedAt(one.address),
+        verifiedAt: this.#deps.reach.reachedAt(one.address),
       })),
       ipv4: this.#family(false, observed),
       ipv6: this.#family(true, observed),
@@ -144,7 +145,7 @@ export class ReachReport {
         address,
         rttMs: pool.current(nodeKey)?.connection.rtt() ?? null,
       })),
-      helpsOthers: this.#deps.helpsOthers(),
+      helpsOthers: this.#deps.reach.relay.helps(),
       relaysAllowed: !this.#deps.relayDisabled(),
       clock: records.clocks(),
     };
@@ -155,12 +156,12 @@ export class ReachReport {
    * @throws SvcError `resolve_failed`, `cancelled`
    */
   async pathsTo(aid: Aid, signal: AbortSignal) {
-    const { isHere, locate, nodeKey, pool, relayDisabled, kindOf, clock, ownAddresses } = this.#deps;
+    const { isHere, resolver, nodeKey, pool, relayDisabled, kindOf, clock, ownAddresses } = this.#deps;
     if (isHere(aid)) {
       const { natType } = ownAddresses.current();
       return { node: nativeAid(nodeKey), isHere: true, natType, link: null, ways: [], notDirect: null };
     }
-    const place = await locate(aid, { fresh: false, signal });
+    const place = await resolver.locate(aid, { fresh: false, signal });
     const sides = this.#sides(place);
     const link = currentLink(pool, place.nodeKey);
     const ways: readonly PathAttempt[] = pathAttempts({
@@ -212,7 +213,7 @@ export class ReachReport {
     );
     const interfaces = this.#deps.interfaces().map((address) => ({ address }));
     const haveIpv6 = commonIpv6Address(addresses, interfaces) !== null;
-    return { ours: this.#deps.mapping(), theirs: natType, helpers: others.length, haveIpv6 };
+    return { ours: this.#deps.reach.mapping(), theirs: natType, helpers: others.length, haveIpv6 };
   }
 
   #family(isV6: boolean, observed: readonly Address[]): FamilyFacts {
@@ -226,15 +227,15 @@ export class ReachReport {
 
   /** The location of an agent, after a connection to its node is open. */
   async #connectTo(aid: Aid, request: Omit<PingRequest, 'aid' | 'count' | 'intervalMs'>, signal: AbortSignal) {
-    const { clock, locate } = this.#deps;
+    const { clock, resolver } = this.#deps;
     using limit = awakeTimeout(clock, request.timeoutMs, signal);
-    const known = await locate(aid, { fresh: false, signal: limit.signal });
+    const known = await resolver.locate(aid, { fresh: false, signal: limit.signal });
     try {
       await this.#connect(known, request.disableRelay, limit.signal);
       return known;
     } catch (error) {
       if (limit.signal.aborted || !(error instanceof SvcError) || !STALE_LOCATION_CODES.has(error.code)) throw error;
-      const fresh = await locate(aid, { fresh: true, signal: limit.signal });
+      const fresh = await resolver.locate(aid, { fresh: true, signal: limit.signal });
       await this.#connect(fresh, request.disableRelay, limit.signal);
       return fresh;
     }

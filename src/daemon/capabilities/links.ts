@@ -20,7 +20,8 @@ export function buildLinks(
     ...parts,
     identity,
     why: (since) => outages.explainDial(since),
-    locate: (aid, options) => resolver.locate(aid, options),
+    resolver,
+    seen,
     authorize: (request) =>
       request.purpose === 'admin'
         ? remoteAdmin.authorize(request)
@@ -29,8 +30,6 @@ export function buildLinks(
           ),
     isNamed: permissions.isNamed,
     isAdmitted: (names) => access.isAdmitted(names),
-    noteDelegation: (aid, issuedAt, source) => seen.note(aid, issuedAt, source),
-    newestDelegation: (aid) => seen.newest(aid),
   });
   links.accept('admin', (link) => remoteAdmin.accept(link));
   return links;

@@ -40,15 +40,12 @@ export function buildReachReport(
     portMapper,
     helpers: reach.helpers,
     labels: () => addressBook.get().aliases,
-    mapping: reach.mapping,
-    seenMapping: reach.seenMapping,
-    reachedAt: reach.reachedAt,
-    helpsOthers: reach.relay.helps,
+    reach,
     relayDisabled: () => configuration.current.disable_relay,
     interfaces,
     kindOf: (address) => kindOf(address, true),
     isHere: (aid) => identity(aid) !== null,
-    locate: (aid, options) => resolver.locate(aid, options),
+    resolver,
   });
 }
 

@@ -284,7 +284,7 @@ export class AgentLinks implements Links, LinkPaths {
   }
 
   async #locate(aid: Aid, options: LocateOptions & { readonly signal: AbortSignal }): Promise<AgentLocation> {
-    const location = await abortable(this.#dependencies.locate(aid, options), options.signal);
+    const location = await abortable(this.#dependencies.resolver.locate(aid, options), options.signal);
     // The record is verified. Older delegations are no longer valid on connections either.
     this.#floor.note(aid, location.delegationIssuedAt, null);
     return location;

@@ -10,6 +10,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Delegation } from '../../foundation/identity/delegation.ts';
 import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
+import type { DelegationMemory } from '../../foundation/node-parts.ts';
 import type { NodeSession } from '../peers/session.ts';
 import {
   isCurrent,
@@ -20,7 +21,7 @@ import {
   sameDelegation,
   verifyProof,
 } from './proofs.ts';
-import type { LinksDependencies, LocalIdentity } from './types.ts';
+import type { LocalIdentity } from './types.ts';
 
 /** Maximum number of proven agents on one connection, for each role. */
 export const MAX_PROVEN = 1024;
@@ -104,7 +105,8 @@ export class ProvenAgents {
 /** Maximum number of agents with a stored delegation. The least recently used one is removed first. */
 export const MAX_AGENTS = 65_536;
 
-interface FloorStore extends Pick<LinksDependencies, 'noteDelegation' | 'newestDelegation'> {
+interface FloorStore {
+  readonly seen?: DelegationMemory | undefined;
   /**
    * Called for a newer delegation than the stored one, and for the first one of an agent, because an older one may have
    * been removed.
@@ -122,7 +124,7 @@ export class DelegationFloor {
 
   /** The earliest valid `issuedAt`, Unix seconds. */
   of(aid: Aid): number {
-    return Math.max(this.#newest.get(aid) ?? 0, this.#store.newestDelegation?.(aid) ?? 0);
+    return Math.max(this.#newest.get(aid) ?? 0, this.#store.seen?.newest(aid) ?? 0);
   }
 
   /** Stores a verified delegation of a caller before its permission, if the agent is already stored. */
@@ -138,7 +140,7 @@ export class DelegationFloor {
     const known = this.#newest.get(aid);
     if (known !== undefined && known >= issuedAt) return;
     this.#newest.set(aid, issuedAt);
-    this.#store.noteDelegation?.(aid, issuedAt, source);
+    this.#store.seen?.note(aid, issuedAt, source);
     this.#store.raised?.(aid, issuedAt);
   }
 }

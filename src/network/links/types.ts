@@ -6,6 +6,7 @@ import type { LinkPathKind } from '../../foundation/domain/tunnels.ts';
 import type { ErrorCode } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Delegation } from '../../foundation/identity/delegation.ts';
+import type { DelegationMemory } from '../../foundation/node-parts.ts';
 import type { OpeningTrace } from '../../foundation/traces/traced-request.ts';
 import type { NodePlace, NodeSilence } from '../peers/dial.ts';
 
@@ -98,16 +99,21 @@ export interface LocateOptions {
   readonly onLikely?: (place: AgentLocation) => void;
 }
 
-/** Caller, called agent and purpose of a requested link. */
-export type LinkAsk = Pick<LinkNames, 'caller' | 'called' | 'purpose'>;
-
-export interface LinksDependencies extends LocalAgents {
+/** Finds agents. `Resolver` does, with the record network. */
+export interface Locator {
   /**
    * Finds the node of a remote agent. `fresh` ignores all caches, after a failed dial of a cached place. `onLikely` may
    * receive a verified place before the search for newer ones is complete.
    * @throws SvcError `resolve_failed`
    */
   locate(aid: Aid, options: LocateOptions): Promise<AgentLocation>;
+}
+
+/** Caller, called agent and purpose of a requested link. */
+export type LinkAsk = Pick<LinkNames, 'caller' | 'called' | 'purpose'>;
+
+export interface LinksDependencies extends LocalAgents {
+  readonly resolver: Locator;
   /**
    * Checks whether a verified caller may open a link to an agent on this daemon.
    * @throws SvcError `access_denied`, `rate_limited`
@@ -120,13 +126,7 @@ export interface LinksDependencies extends LocalAgents {
   isNamed?(names: Pick<LinkNames, 'caller' | 'called'>): boolean;
   /** False if the access list of the called agent excludes the caller although another rule permitted the link. */
   isAdmitted?(ask: LinkAsk): boolean;
-  /**
-   * Stores the newest known delegation of an agent on disk. Unix seconds. `source`: the IP address of an accepted
-   * caller; null if this node called the agent.
-   */
-  noteDelegation?(aid: Aid, issuedAt: number, source: string | null): void;
-  /** `issuedAt` of the newest stored delegation, or 0. Older ones are refused. */
-  newestDelegation?(aid: Aid): number;
+  readonly seen?: DelegationMemory;
 }
 
 /** A request for permission. */

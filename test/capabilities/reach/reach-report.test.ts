@@ -124,7 +124,7 @@ test('a ping connects, and pauses only between its probes', async () => {
   await using timed = await ReachWorld.start({
     pool: world.near.pool,
     isHere: () => false,
-    locate: async (aid, { fresh }) => world.world.locate(aid, fresh),
+    resolver: { locate: async (aid, { fresh }) => world.world.locate(aid, fresh) },
     clock: {
       now: () => clock.now(),
       monotonic: () => clock.monotonic(),
@@ -156,9 +156,11 @@ test('a node that moved is looked up again, and once only', async () => {
     ReachWorld.start({
       pool: target.near.pool,
       isHere: () => false,
-      locate: async (_aid, options) => {
-        lookups.push(options.fresh);
-        return options.fresh ? fresh : moved;
+      resolver: {
+        locate: async (_aid, options) => {
+          lookups.push(options.fresh);
+          return options.fresh ? fresh : moved;
+        },
       },
     });
   await using world = await start(good);

@@ -9,8 +9,7 @@ test('the newest delegation of an agent counts, and only a newer one raises an e
   const kept: [string, number][] = [];
   const floor = new DelegationFloor({
     raised: (aid, issuedAt) => told.push([aid, issuedAt]),
-    noteDelegation: (aid, issuedAt) => kept.push([aid, issuedAt]),
-    newestDelegation: (aid) => (aid === b ? 50 : 0),
+    seen: { note: (aid, issuedAt) => kept.push([aid, issuedAt]), newest: (aid) => (aid === b ? 50 : 0) },
   });
   assert.equal(floor.of(a), 0);
   for (const issuedAt of [10, 10, 9, 11]) floor.note(a, issuedAt, null);
@@ -28,8 +27,10 @@ test('a rejected caller is stored only if it is known already', () => {
   const [stranger, known] = [newIdentity().aid, newIdentity().aid];
   const kept: [string, number, string | null][] = [];
   const floor = new DelegationFloor({
-    noteDelegation: (...what) => kept.push(what),
-    newestDelegation: (aid) => (aid === known ? 50 : 0),
+    seen: {
+      note: (aid, issuedAt, source = null) => kept.push([aid, issuedAt, source]),
+      newest: (aid) => (aid === known ? 50 : 0),
+    },
   });
   floor.meet(stranger, 10, '192.0.2.1');
   floor.meet(known, 60, '192.0.2.1');

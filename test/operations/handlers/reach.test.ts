@@ -10,7 +10,7 @@ import { reachOperations } from '../../../src/operations/reach.ts';
 import { testAid } from '../../support/agents.ts';
 import { eventually } from '../../support/eventually.ts';
 import { settle, withCode } from '../../support/link-world.ts';
-import { HELPER, ReachWorld } from '../../support/reach-world.ts';
+import { HELPER, REACH, ReachWorld } from '../../support/reach-world.ts';
 import { operationRunner } from '../../support/run-operation.ts';
 
 type Links = OutputOf<typeof reachOperations.nodeLinks>['links'];
@@ -228,7 +228,7 @@ test('an address is verified only after a recent QUIC connection from a node; wi
     reachability: () => ({ ready: true, peers: 2, clients: 0, natType: 1, observed: [], inRoutingTables: true }),
   };
   const reachedAt = ({ host }: Address) => (host === '203.0.113.9' ? at : null);
-  await using all = await setUp({ ownAddresses: state, records, reachedAt });
+  await using all = await setUp({ ownAddresses: state, records, reach: { ...REACH, reachedAt } });
   type Netcheck = OutputOf<typeof reachOperations.netcheck>;
   const checked = async () => (await all.run('netcheck')) as Netcheck;
   const shown = async () => (await checked()).addresses.map((one) => [one.verified_by, one.verified_at]);
