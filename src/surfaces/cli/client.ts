@@ -16,123 +16,120 @@ import {
 } from '../../operations/client.ts';
 import { operations } from '../../operations/index.ts';
 import { bodyInputKey, type Declaration, type OutputOf, type ToolDeclaration } from '../../operations/operation.ts';
-import { type Aliases, type IdSource, LISTED_ID, resolveId } from './names.ts';
+import { type Aliases, LISTED_ID, resolveId } from './names.ts';
 
-// Resolves ID prefixes in the input of operations.
+// Existing IDs, for prefixes of IDs and for completion.
 
 /** Number of recent group entries that are searched for a prefix. */
 const LOOKED_UP_ENTRIES: number = 10 * MAX_ENTRIES_PAGE;
 const MAX_OBJECTS = 1000;
 
-const HASH = new RegExp(SHA256_PATTERN);
-const TRACE = new RegExp(TRACE_ID_PATTERN);
+/** Lists existing IDs. `aid` is the agent of the operation. */
+type List = (
+  client: SvcClient,
+  aid: string,
+  input: Input,
+) => Promise<readonly { readonly id: string; readonly about?: string }[]>;
+
+/** A kind of ID: its name, the command that lists existing ones, and the requests. */
+type IdKind = readonly [noun: string, command: string, list: List];
 
 function textIn(input: Input, key: string): string {
   const value = input[key];
   return typeof value === 'string' ? value : '';
 }
 
-async function groups(client: SvcClient, input: Input): Promise<string[]> {
-  const aid = textIn(input, 'aid');
-  const [{ groups: joined }, { invitations }] = await Promise.all([
-    client.groupList({ aid }),
-    client.groupInvitations({ aid }),
-  ]);
-  return [...joined, ...invitations].map(({ group_id }) => group_id);
-}
+const listGroups: List = async (client, aid) => {
+  const lists = [client.groupList({ aid }), client.groupInvitations({ aid })] as const;
+  const [{ groups }, { invitations }] = await Promise.all(lists);
+  return [...groups, ...invitations].map(({ group_id: id, title: about }) => ({ id, about }));
+};
 
-async function entries(client: SvcClient, input: Input): Promise<string[]> {
-  const [aid, group_id] = [textIn(input, 'aid'), textIn(input, 'group_id')];
+const listEntries: List = async (client, aid, input) => {
+  const group_id = textIn(input, 'group_id');
   const { max_seq } = await client.groupHead({ aid, group_id });
-  const ids: string[] = [];
+  const found: { readonly id: string }[] = [];
   let after_seq = Math.max(0, max_seq - LOOKED_UP_ENTRIES);
   for (;;) {
     const page = await client.groupRead({ aid, group_id, after_seq });
-    ids.push(...page.entries.map(({ entry_id }) => entry_id));
-    if (!page.has_more) return ids;
+    found.push(...page.entries.map(({ entry_id: id }) => ({ id })));
+    if (!page.has_more) return found;
     after_seq = page.scanned_to_seq;
   }
-}
+};
 
-async function objects(client: SvcClient, input: Input): Promise<string[]> {
-  const page = await client.objectList({ aid: textIn(input, 'aid'), limit: MAX_OBJECTS });
-  return page.objects.map(({ object_id }) => object_id);
-}
+const listObjects: List = async (client, aid) =>
+  (await client.objectList({ aid, limit: MAX_OBJECTS })).objects.map(({ object_id: id, name: about }) => ({
+    id,
+    about,
+  }));
+const listTraces: List = async (client) =>
+  (await client.traceList({ limit: MAX_TRACES })).traces.map(({ trace_id: id }) => ({ id }));
+const listTunnels: List = async (client) =>
+  (await client.tunnelList()).tunnels.map(({ id, listen, remote_aid }) => ({
+    id,
+    about: `${listen} to ${remote_aid}`,
+  }));
+const listOffers: List = async (client, aid) =>
+  (await client.fileOfferList({ aid })).offers.map(({ id, name: about }) => ({ id, about }));
+const listOrigins: List = async (client) =>
+  (await client.originList()).origins.map(({ id, url: about }) => ({ id, about }));
+const listWebhooks: List = async (client) => {
+  const { webhooks, mailboxes } = await client.pushList();
+  return [...webhooks.map(({ id, url: about }) => ({ id, about })), ...mailboxes];
+};
 
-/** The kind of an `id`, by the path of the operation. */
-function listOf(path: string, client: SvcClient, input: Input): IdSource | null {
-  const ofAccess = async (): Promise<string[]> => {
-    const { allow, deny } = path.startsWith('/node')
-      ? await client.remoteAdminGet()
-      : await client.aclGet({ aid: textIn(input, 'aid') });
-    return (path.includes('/allow/') ? allow : deny).map(({ id }) => id);
-  };
-  if (path.startsWith('/tunnel/'))
-    return {
-      noun: 'tunnel',
-      command: '"svc tunnel status"',
-      ids: async () => (await client.tunnelList()).tunnels.map(({ id }) => id),
-    };
-  if (path.includes('/file-offers/'))
-    return {
-      noun: 'offer',
-      command: '"svc files list"',
-      ids: async () => (await client.fileOfferList({ aid: textIn(input, 'aid') })).offers.map(({ id }) => id),
-    };
-  if (path.startsWith('/origins/'))
-    return {
-      noun: 'local address',
-      command: '"svc origin list"',
-      ids: async () => (await client.originList()).origins.map(({ id }) => id),
-    };
-  if (path.startsWith('/push/'))
-    return {
-      noun: 'webhook or webhook URL',
-      command: '"svc push list"',
-      ids: async () => {
-        const { webhooks, mailboxes } = await client.pushList();
-        return [...webhooks, ...mailboxes].map(({ id }) => id);
-      },
-    };
-  if (path.startsWith('/node/remote-admin/')) return { noun: 'entry', command: '"svc admin status"', ids: ofAccess };
-  return path.includes('/acl/') ? { noun: 'entry', command: '"svc agents acl show"', ids: ofAccess } : null;
-}
+const ENTRY: IdKind = [`entry among the last ${LOOKED_UP_ENTRIES}`, 'svc group read', listEntries];
+
+/** The kinds of members. */
+const BY_MEMBER: Readonly<Record<string, IdKind>> = {
+  group_id: ['group', 'svc group list', listGroups],
+  entry_id: ENTRY,
+  reply_to: ENTRY,
+  trace_id: ['trace', 'svc trace', listTraces],
+  object_id: ['object of this agent', 'svc object list', listObjects],
+};
+
+/** The kinds of the member `id`, by a part of the path of the operation. */
+const BY_PATH: Readonly<Record<string, IdKind>> = {
+  '/tunnel/': ['tunnel', 'svc tunnel status', listTunnels],
+  '/file-offers/': ['offer', 'svc files list', listOffers],
+  '/origins/': ['local address', 'svc origin list', listOrigins],
+  '/push/': ['webhook or webhook URL', 'svc push list', listWebhooks],
+  '/remote-admin/allow/': ['entry', 'svc admin status', async (client) => (await client.remoteAdminGet()).allow],
+  '/remote-admin/deny/': ['entry', 'svc admin status', async (client) => (await client.remoteAdminGet()).deny],
+  '/acl/allow/': ['entry', 'svc agents acl show', async (client, aid) => (await client.aclGet({ aid })).allow],
+  '/acl/deny/': ['entry', 'svc agents acl show', async (client, aid) => (await client.aclGet({ aid })).deny],
+};
+
+/** The IDs that are completed: by the argument, with the first word of the command if it is `id`. */
+export const COMPLETED_IDS: Readonly<Record<string, List>> = {
+  group: listGroups,
+  'link-or-group': listGroups,
+  object: listObjects,
+  'tunnel id': listTunnels,
+  'files id': listOffers,
+  'origin id': listOrigins,
+  'push id': listWebhooks,
+};
 
 /**
  * The input of an operation with complete IDs.
- * @throws SvcError as `idFor`
+ * @throws SvcError as `resolveId`
  */
 async function resolveIds(declaration: Declaration, input: Input, client: SvcClient): Promise<Input> {
   const { params, query, body, path = '' } = declaration;
-  const has = (key: string): boolean => [params, query, body].some((part) => Object.hasOwn(part.properties, key));
   const changed: Record<string, unknown> = { ...input };
-  const change = async (key: string, whole: RegExp, listed: IdSource | null): Promise<void> => {
+  const ofPath = Object.entries(BY_PATH).find(([part]) => path.includes(part));
+  for (const [key, kind] of Object.entries({ ...BY_MEMBER, id: ofPath?.[1] })) {
     const value = changed[key];
-    if (listed !== null && typeof value === 'string' && has(key)) changed[key] = await resolveId(value, whole, listed);
-  };
-  const entry: IdSource = {
-    noun: `entry among the last ${LOOKED_UP_ENTRIES}`,
-    command: '"svc group read"',
-    ids: () => entries(client, changed),
-  };
-  await change('group_id', HASH, {
-    noun: 'group',
-    command: '"svc group list"',
-    ids: () => groups(client, changed),
-  });
-  await change('entry_id', HASH, entry);
-  await change('reply_to', HASH, entry);
-  await change('trace_id', TRACE, {
-    noun: 'trace',
-    command: '"svc trace"',
-    ids: async () => (await client.traceList({ limit: MAX_TRACES })).traces.map(({ trace_id }) => trace_id),
-  });
-  await change('object_id', HASH, {
-    noun: 'object of this agent',
-    command: '"svc object list"',
-    ids: () => objects(client, changed),
-  });
-  await change('id', LISTED_ID, listOf(path, client, changed));
+    const isMember = [params, query, body].some((part) => Object.hasOwn(part.properties, key));
+    if (kind === undefined || typeof value !== 'string' || !isMember) continue;
+    const [noun, command, list] = kind;
+    const ids = async () => (await list(client, textIn(changed, 'aid'), changed)).map(({ id }) => id);
+    const whole = key === 'id' ? LISTED_ID : new RegExp(key === 'trace_id' ? TRACE_ID_PATTERN : SHA256_PATTERN);
+    changed[key] = await resolveId(value, whole, { noun, command: `"${command}"`, ids });
+  }
   return changed;
 }
 

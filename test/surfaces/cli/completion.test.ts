@@ -15,6 +15,7 @@ const ANSWERS: Readonly<Record<string, unknown>> = {
   'GET /node/address-book': { aliases: { [bob]: 'Bob' }, favorites: [] },
   'GET /agents': { agents: [{ aid: own, name: 'Own', services: ['lang.translate'] }] },
   'GET /agents?limit=2': { agents: [{ aid: own }] },
+  [`GET /agents/${own}/group-invitations`]: { invitations: [] },
   'GET /tunnel': { tunnels: [{ id: '0123456789abcdef', listen: '127.0.0.1:1', remote_aid: bob }] },
   'POST /mcp/call': { groups: [{ group_id: GROUP, title: 'Plans\u001b[2J' }] },
 };
