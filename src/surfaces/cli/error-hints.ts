@@ -42,25 +42,24 @@ const SCHEMA_WORDS: readonly (readonly [RegExp, (...found: string[]) => string])
 
 /** Request members whose options have other names. */
 const TYPED_AS: Readonly<Record<string, string>> = {
-  idle_timeout_sec: '--idle-timeout',
+  local_aid: '--as',
+  hint_aid: '--from',
+  expires_at: 'the expiry',
+  scanned_to: 'the entry',
   skills: '--skill',
   protocols: '--protocol',
   tags: '--tag',
   modalities: '--modality',
   services: 'the service',
-  after_seq: '--after',
-  since_ts: '--since',
-  until_ts: '--until',
-  kind: '--kind',
   title: 'the title',
   text: 'the text',
   body: 'the text',
 };
 
-/** `--local-port` for `/local_port`. */
+/** `--local-port` for `/local_port`, `--wait` for `/wait_s`. */
 function typedName(path: string): string {
-  const [, member = ''] = path.split('/');
-  return TYPED_AS[member] ?? `--${member.replaceAll('_', '-')}`;
+  const [member = ''] = path.replace(/^\//, '').split('/');
+  return TYPED_AS[member] ?? `--${member.replace(/_(?:aid|id|ms|s|sec|seq|ts)$/, '').replaceAll('_', '-')}`;
 }
 
 /** Request members that an option of the same name sets. */
@@ -74,8 +73,7 @@ export function explainError({ message, details }: SvcError): string {
       const found = words.exec(problem);
       if (found !== null) return `${typedName(path)} ${meaning(...found.slice(1))}.`;
     }
-  const named = (member: string): string => (member === 'local_aid' ? '--as' : `--${member.replace('_', '-')}`);
-  return message.replace(/^request: /, '').replaceAll(MEMBERS, named);
+  return message.replace(/^request: /, '').replaceAll(MEMBERS, typedName);
 }
 
 /**

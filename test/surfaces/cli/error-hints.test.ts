@@ -17,6 +17,16 @@ function misfit(path: string, problem: string): SvcError {
 test('translates schema errors to options', () => {
   assert.equal(explainError(misfit('/local_port', 'must be <= 65535')), '--local-port must be at most 65535.');
   assert.equal(explainError(misfit('/idle_timeout_sec', 'must be >= -1')), '--idle-timeout must be at least -1.');
+  for (const [path, word] of [
+    ['/wait_s', '--wait'],
+    ['/before_seq', '--before'],
+    ['/hint_aid', '--from'],
+    ['/local_aid', '--as'],
+    ['/scanned_to', 'the entry'],
+  ] as const)
+    assert.equal(explainError(misfit(path, 'must be <= 60')), `${word} must be at most 60.`);
+  const names = new SvcError('bad_aid', { message: 'Pass local_aid or access_token.' });
+  assert.equal(explainError(names), 'Pass --as or --access-token.');
   assert.match(explainError(misfit('/kind', 'must match pattern "^[a-z]$"')), /^--kind has the wrong format/);
   assert.match(explainError(misfit('/at', 'must match format "date-time"')), /^--at must be a time such as 2030/);
   assert.equal(explainError(misfit('/x', 'is missing')), 'Invalid body: /x is missing.');

@@ -13,7 +13,7 @@ import { SIGNALS, signalExitCode } from '../signals.ts';
 
 const CONNECT_OPTIONS = {
   ...CALLING_AGENT,
-  '--access-token <secret>': accessToken('access token that the remote agent requires'),
+  '--access-token <secret>': accessToken('access token for the remote agent'),
 } as const;
 
 const PATH: ValueOption<string> = { about: 'path and query', otherwise: '/' };
