@@ -72,5 +72,6 @@ export const TRIAL_NAMES = [
   'halves',
   'first node moved',
   'short visit',
+  'late helper',
 ] as const;
 export type TrialName = (typeof TRIAL_NAMES)[number];

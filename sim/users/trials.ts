@@ -26,6 +26,8 @@ const ALMOST_MS = 50_000;
 const JOIN_MS = 30_000;
 /** A note, a message or an entry arrives within this time, milliseconds. */
 const ARRIVAL_MS = 90_000;
+/** A node that lacks a helper uses one that returned after a minute within this time, milliseconds. */
+const LATE_HELPER_MS = 80_000;
 /** A call of a node that has just returned, or that has moved, may take this long, milliseconds. */
 const RETURNED_MS = 800;
 const MOVED_MS = 4000;
@@ -89,6 +91,7 @@ export class TrialUsers implements Users {
       halves: () => this.#halves(),
       'first node moved': () => this.#firstMoved(),
       'short visit': () => this.#shortVisit(),
+      'late helper': () => this.#lateHelper(),
     };
     this.#trials = TRIAL_NAMES.filter((name) => parts.only.includes(name)).map((name) => trials[name]);
   }
@@ -239,6 +242,22 @@ export class TrialUsers implements Users {
     if (replicas === 0)
       this.#world.violate('nodes that moved take records', 'the only other node of a network takes none');
     await this.#end(first, second);
+  }
+
+  /** A helper that was silent when a node behind a NAT joined is used soon after it can be reached. */
+  async #lateHelper(): Promise<void> {
+    const first = await this.#parts.newNode(null);
+    const second = await this.#parts.newNode(first);
+    await this.#pause(JOIN_MS);
+    second.machine.isOnline = false;
+    const client = await this.#parts.newNode(first, true);
+    await this.#pause(MINUTE_MS);
+    second.machine.isOnline = true;
+    await this.#pause(LATE_HELPER_MS);
+    const { helpers } = await client.call('status', {});
+    if (helpers.length < 2)
+      this.#world.violate('nodes behind NATs have helpers', `${helpers.length} of 2 nodes that can help do`);
+    await this.#end(first, second, client);
   }
 
   // Calls.

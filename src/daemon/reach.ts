@@ -116,6 +116,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     isNeeded: isUnreached,
     nodes: () => records.peers(),
     isOwnHost,
+    findNodes: () => records.findNodes(),
     identify: (peer) => records.identify(peer),
     hello: async (helper, signal) => {
       const { tlsPorts } = await helperClient.hello(helper, signal);
@@ -330,6 +331,11 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
   life.defer(records.onPortChange(() => fallback.onSilence()));
   life.defer(networkMonitor.onChange(onOtherNetwork));
   life.defer(records.onReachability(onNetwork));
+  const onNode = (node: Address): void => {
+    helpers.onNode(node);
+    natDetector.onNode();
+  };
+  life.defer(records.onNode(onNode));
   life.defer(ownAddresses.onChange(onAddresses));
   life.defer(pool.onPathChange(({ nodeKey, path }) => (path === null ? helpers.onLost(nodeKey) : undefined)));
   const ends = [() => lender.stop(), () => clients.stop(), () => relay?.stop(), () => turn.stop()];

@@ -3,6 +3,7 @@
  * the router or the record network are guesses.
  */
 import { type Address, formatAddress } from '../../foundation/address.ts';
+import { backoff } from '../../foundation/backoff.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { NodeParts } from '../../foundation/node-parts.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
@@ -11,11 +12,17 @@ import type { HelperReply } from './signals.ts';
 
 /** Interval between checks for new addresses, milliseconds. */
 const CHECK_MS = 5_000;
-/** How long a successful and a failed dial-back are valid, milliseconds. */
+/** How long a successful dial-back is valid, milliseconds. */
 export const REACHABLE_TTL_MS: number = 30 * 60_000;
+/**
+ * First pause before a retry, and the longest one after failed dial-backs and if no helper answered, milliseconds. A
+ * single failure may come from a machine that was busy for a moment.
+ */
+const MIN_RETRY_MS = 10_000;
 export const UNREACHABLE_TTL_MS: number = 10 * 60_000;
-/** Pause before a retry if no helper answered, milliseconds. */
 export const UNANSWERED_RETRY_MS = 60_000;
+/** Growth of that pause. */
+const RETRY_FACTOR = 4;
 /** Maximum number of addresses to verify. */
 const MAX_VERIFIED = 3;
 /** After this number of failures at different nodes, an address counts as unreachable. */
@@ -34,6 +41,8 @@ interface AddressVerificationDependencies extends NodeParts {
 
 interface Verdict {
   readonly isReached: boolean | null;
+  /** Number of consecutive attempts that did not reach the address. */
+  readonly failures: number;
   readonly at: number;
   readonly until: number;
 }
@@ -74,10 +83,15 @@ export class AddressVerification implements Component {
     const due = all.filter((one) => (this.#verdicts.get(formatAddress(one))?.until ?? 0) <= clock.monotonic());
     const helpers = due.length > 0 ? await nodes() : [];
     for (const address of due) {
-      const isReached = await this.#isReached(address, helpers);
-      const again = { true: REACHABLE_TTL_MS, false: UNREACHABLE_TTL_MS, null: UNANSWERED_RETRY_MS }[`${isReached}`];
+      const answer = await this.#isReached(address, helpers);
+      const known = this.#verdicts.get(formatAddress(address));
+      const failures = answer === true ? 0 : (known?.failures ?? 0) + 1;
+      const maxMs = answer === null ? UNANSWERED_RETRY_MS : UNREACHABLE_TTL_MS;
+      const pauseMs = backoff({ firstMs: MIN_RETRY_MS, maxMs, factor: RETRY_FACTOR }, failures) || REACHABLE_TTL_MS;
+      // Silence does not refute that the address is unreachable.
+      const isReached = answer ?? (known?.isReached === false ? false : null);
       const at = clock.monotonic();
-      this.#verdicts.set(formatAddress(address), { isReached, at, until: at + again });
+      this.#verdicts.set(formatAddress(address), { isReached, failures, at, until: at + pauseMs });
     }
     this.#report();
   }

@@ -7,6 +7,7 @@ import { type Address, formatAddress } from '../../foundation/address.ts';
 import { backoff } from '../../foundation/backoff.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { abortable } from '../../foundation/deadline.ts';
+import { detach } from '../../foundation/detached.ts';
 import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
@@ -71,6 +72,8 @@ interface ChosenHelpersDependencies extends RandomParts {
   /** The nodes of the routing table. */
   readonly nodes: () => readonly TableNode[];
   readonly isOwnHost: (host: string) => boolean;
+  /** Searches for other nodes, which enter the routing table. */
+  readonly findNodes: () => Promise<void>;
   /** Requests the key and QUIC address of a node; null if it does not answer. */
   readonly identify: (node: Address) => Promise<NodeAt | null>;
   /** Sends a hello over a persistent connection; rejects if the node does not help. */
@@ -182,6 +185,13 @@ export class ChosenHelpers implements Component {
     this.#checks?.soon();
   }
 
+  /** Call when a node has entered the routing table. It has just answered, so a missing helper is not awaited longer. */
+  onNode(node: Address): void {
+    if (this.#failedSearches === 0 || this.#avoidedMs(node) > 0) return;
+    this.#failedSearches = 0;
+    this.#checks?.soon(MIN_SEARCH_PAUSE_MS);
+  }
+
   /** Call when the last connection to a node has closed. */
   onLost(nodeKey: Uint8Array): void {
     if (!this.has(nodeKey)) return;
@@ -204,7 +214,11 @@ export class ChosenHelpers implements Component {
     }
     if (this.#helpers.length < TARGET_HELPERS && !this.#stopped) await this.#addMissing();
     if (this.#helpers.length >= TARGET_HELPERS) this.#failedSearches = 0;
-    else this.#failedSearches = this.#helpers === before ? this.#failedSearches + 1 : 1;
+    else {
+      this.#failedSearches = this.#helpers === before ? this.#failedSearches + 1 : 1;
+      // No node leads to one that was silent for a while, unless this node asks for it.
+      if (this.#eligible().length < MAX_IDENTIFIED_NODES) detach(this.#deps.findNodes());
+    }
     return this.#pauseMs();
   }
 
@@ -261,9 +275,7 @@ export class ChosenHelpers implements Component {
   /** Candidates: first nodes in networks without a helper, and among these the nearest first. */
   async #candidates(): Promise<HelperCandidate[]> {
     const { isOwnHost, nodeKey } = this.#deps;
-    const known = this.#knownNodes();
-    const others = preferPublic(known, known).filter((node) => this.#avoidedMs(node) === 0 && !this.#isChosen(node));
-    const selected = apartFirst(this.#shuffle(others), isOwnHost).slice(0, MAX_IDENTIFIED_NODES);
+    const selected = apartFirst(this.#shuffle(this.#eligible()), isOwnHost).slice(0, MAX_IDENTIFIED_NODES);
     const answers = await Promise.all(selected.map((node) => this.#identify(node)));
     const near = answers.filter((answer) => answer !== null).sort((a, b) => a.cost - b.cost);
     const chosen = new Set<Address>(this.#helpers);
@@ -275,6 +287,12 @@ export class ChosenHelpers implements Component {
       keys.add(key);
       return isNew;
     });
+  }
+
+  /** Nodes that may be identified now. */
+  #eligible(): readonly TableNode[] {
+    const known = this.#knownNodes();
+    return preferPublic(known, known).filter((node) => this.#avoidedMs(node) === 0 && !this.#isChosen(node));
   }
 
   /** The nodes of the routing table, and lost helpers that have left it. */

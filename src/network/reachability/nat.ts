@@ -1,5 +1,6 @@
 /** Detects the NAT in front of this node from how other nodes see its ports. */
 import { type Address, formatAddress } from '../../foundation/address.ts';
+import { backoff } from '../../foundation/backoff.ts';
 import type { NatMapping } from '../../foundation/domain/directory.ts';
 import { IP_SCOPE, ipScope, subscriberOf } from '../../foundation/ip.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
@@ -52,7 +53,8 @@ export function combineNatType(mapping: NatMapping, ofRecords: number, isRefuted
 
 /** Interval between detections, milliseconds. */
 export const NAT_DETECTION_MS: number = 10 * 60_000;
-/** Interval if too few nodes answered, milliseconds. */
+/** Minimum and maximum interval if too few nodes answered, milliseconds. */
+const MIN_DETECTION_RETRY_MS = 2_000;
 export const NAT_DETECTION_RETRY_MS = 60_000;
 
 interface NatDetectorDependencies extends NodeParts {
@@ -65,6 +67,8 @@ interface NatDetectorDependencies extends NodeParts {
 export class NatDetector implements Component {
   readonly #deps: NatDetectorDependencies;
   #detections: RepeatingTask | null = null;
+  /** Number of consecutive detections with too few answers. */
+  #failures = 0;
 
   constructor(dependencies: NatDetectorDependencies) {
     this.#deps = dependencies;
@@ -85,12 +89,19 @@ export class NatDetector implements Component {
     this.#detections?.soon();
   }
 
+  /** Call when a node has entered the routing table. It may be the missing observer. */
+  onNode(): void {
+    if (this.#failures > 0) this.#detections?.soon(MIN_DETECTION_RETRY_MS);
+  }
+
   async #detect(): Promise<number> {
     const { isNeeded, detect, onMapping } = this.#deps;
     if (!isNeeded()) return UNTIL_REQUESTED;
     const mapping = await detect();
     onMapping(mapping);
-    return mapping === 'unknown' ? NAT_DETECTION_RETRY_MS : NAT_DETECTION_MS;
+    this.#failures = mapping === 'unknown' ? this.#failures + 1 : 0;
+    const pause = { firstMs: MIN_DETECTION_RETRY_MS, maxMs: NAT_DETECTION_RETRY_MS };
+    return backoff(pause, this.#failures) || NAT_DETECTION_MS;
   }
 }
 

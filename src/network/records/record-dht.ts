@@ -1,4 +1,5 @@
 /** The record network: creates the parts of this folder and connects them. */
+import { randomBytes } from 'node:crypto';
 import { type Address, formatAddress, type NodeContact } from '../../foundation/address.ts';
 import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
@@ -8,6 +9,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { RandomParts } from '../../foundation/node-parts.ts';
 import { lentSource } from '../../foundation/quota.ts';
+import { KEY_BYTES } from '../../foundation/records/keys.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
@@ -310,6 +312,16 @@ export class RecordDht implements RecordNetwork {
 
   peers(): readonly DhtPeer[] {
     return this.#parts.engine.nodes().map(({ node: { host, port }, ...seen }) => ({ host, port, ...seen }));
+  }
+
+  /** Called with each node that enters the routing table. Returns a function that unsubscribes. */
+  onNode(handler: (node: Address) => void): () => void {
+    return this.#parts.engine.events.node.add(handler);
+  }
+
+  /** Searches for other nodes, which enter the routing table. */
+  async findNodes(): Promise<void> {
+    await this.#parts.searches.forWrite(randomBytes(KEY_BYTES)).finished;
   }
 
   /** The nodes of the routing table with all known facts. Sends nothing. */

@@ -12,7 +12,7 @@ import {
 import { TestClock } from '../../support/test-clock.ts';
 
 const OWN = { host: '203.0.113.9', port: 40_000 };
-const LOOKS_MS = 10_000;
+const LOOKS_MS = 9_999;
 
 type Answer = 'reached' | 'not reached' | 'elsewhere' | 'refuses';
 
@@ -66,11 +66,26 @@ test('an address is refuted by two nodes, or by one if there is no other', async
   assert.deepEqual(one.reported.at(-1), [['203.0.113.9:40000', true]]);
 });
 
+test('after a failure the address is tried again within seconds, then at growing intervals', async (t) => {
+  const { clock, state, reported, asked } = await world(t, ['not reached']);
+  await clock.run(6 * UNREACHABLE_TTL_MS);
+  assert.ok(asked.length <= 10, `${asked.length} times per hour`);
+  state.answers = ['refuses'];
+  await clock.run(UNREACHABLE_TTL_MS);
+  assert.deepEqual(reported, [[['203.0.113.9:40000', false]]], 'silence does not refute it');
+  const busy = await world(t, ['not reached']);
+  busy.state.answers = ['reached'];
+  await busy.clock.run(LOOKS_MS);
+  assert.deepEqual(busy.reported.at(-1), [['203.0.113.9:40000', true]]);
+});
+
 test('a node that sees another address, or refuses, does not affect the result', async (t) => {
   const { reported, asked, clock } = await world(t, ['elsewhere', 'refuses']);
   assert.deepEqual([reported, asked.length], [[], 2]);
-  await clock.run(UNANSWERED_RETRY_MS);
+  await clock.run(LOOKS_MS);
   assert.equal(asked.length, 4);
+  await clock.run(6 * UNANSWERED_RETRY_MS);
+  assert.ok(asked.length <= 4 + 2 * 7, `${asked.length} requests`);
 });
 
 test('the result for an address is removed with the address', async (t) => {

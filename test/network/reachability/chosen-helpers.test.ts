@@ -7,6 +7,7 @@ import {
   ChosenHelpers,
   HELPER_HELLO_MS,
   LONG_KNOWN_MS,
+  MAX_IDENTIFIED_NODES,
   MAX_LOST_AVOID_MS,
   NEW_NODE_PENALTY_MS,
   TARGET_HELPERS,
@@ -38,7 +39,13 @@ function world(
   { peers, answersAfter = {}, keys = {}, firstSeen = {}, stored = [] }: WorldOptions,
 ) {
   const clock = new TestClock();
-  const state = { isNeeded: true, silent: new Set<string>(), mute: new Set<string>(), hellos: [] as string[] };
+  const state = {
+    isNeeded: true,
+    silent: new Set<string>(),
+    mute: new Set<string>(),
+    hellos: [] as string[],
+    searches: 0,
+  };
   const kept: string[] = [];
   const memory = { all: stored, keep: (helpers: readonly StoredHelper[]) => void (memory.all = helpers) };
   const reported: string[][] = [];
@@ -50,6 +57,7 @@ function world(
     isNeeded: () => state.isNeeded,
     nodes: () => peers.map((host) => peer(host, firstSeen[host] ?? -LONG_KNOWN_MS)),
     isOwnHost: () => false,
+    findNodes: async () => void state.searches++,
     identify: async ({ host }) => {
       if (state.mute.has(host)) return null;
       const ms = answersAfter[host] ?? 0;
@@ -204,6 +212,67 @@ test('a node that refuses at first becomes a helper within seconds after it acce
   state.silent.clear();
   await clock.run(4000);
   assert.equal(hosts().length, TARGET_HELPERS);
+});
+
+test('a node that enters the routing table is the missing helper within seconds, also after many searches', async (t) => {
+  const peers = ['198.51.100.1'];
+  const { begin, helpers, hosts, clock } = world(t, { peers });
+  await begin();
+  await clock.run(LONG_MS);
+  peers.push('203.0.113.2');
+  helpers.onNode(peer('203.0.113.2'));
+  await clock.run(2_000);
+  assert.deepEqual(hosts(), ['198.51.100.1', '203.0.113.2']);
+});
+
+test('after a node has entered, missing answers cost seconds again', async (t) => {
+  const peers = ['198.51.100.1'];
+  const { begin, helpers, hosts, clock, state } = world(t, { peers });
+  await begin();
+  await clock.run(LONG_MS);
+  peers.push('203.0.113.2');
+  state.mute.add('203.0.113.2');
+  helpers.onNode(peer('203.0.113.2'));
+  await clock.run(5_000);
+  state.mute.clear();
+  await clock.run(5_000);
+  assert.deepEqual(hosts(), ['198.51.100.1', '203.0.113.2']);
+});
+
+test('a node that enters causes no requests if it refuses, or if no helper is missing', async (t) => {
+  const peers = ['198.51.100.1', '203.0.113.2', '192.0.2.3'];
+  const { begin, helpers, clock, state, hosts } = world(t, { peers });
+  state.silent.add('192.0.2.3');
+  await begin();
+  await clock.run(30_000);
+  const asked = state.hellos.length;
+  helpers.onNode(peer('192.0.2.3'));
+  await clock.run(2_000);
+  assert.equal(state.hellos.length, asked);
+  state.silent.clear();
+  await clock.run(LONG_MS);
+  assert.equal(hosts().length, TARGET_HELPERS);
+  state.hellos.length = 0;
+  helpers.onNode(peer('100.200.1.4'));
+  await clock.run(2_000);
+  assert.deepEqual(state.hellos, []);
+});
+
+test('if helpers are missing and no node is left to try, other nodes are searched at growing intervals', async (t) => {
+  const { begin, clock, state } = world(t, { peers: ['198.51.100.1'] });
+  await begin();
+  assert.ok(state.searches >= 3, `${state.searches} searches`);
+  const inTheFirstMinute = state.searches;
+  await clock.run(6 * LONG_MS);
+  assert.ok(state.searches - inTheFirstMinute <= 3_600_000 / HELPER_HELLO_MS + 3, `${state.searches} searches`);
+  const complete = world(t, { peers: ['198.51.100.1', '203.0.113.2', '192.0.2.3'] });
+  await complete.begin();
+  assert.equal(complete.state.searches, 0);
+  const many = Array.from({ length: MAX_IDENTIFIED_NODES }, (_, i) => `100.${200 + i}.1.1`);
+  const mute = world(t, { peers: many });
+  for (const host of many) mute.state.mute.add(host);
+  await mute.begin();
+  assert.equal(mute.state.searches, 0, 'nodes are left to try');
 });
 
 test('nodes in private networks become helpers only if there are no public ones', async (t) => {

@@ -27,12 +27,23 @@ test('the NAT is detected periodically, earlier after an unknown result, and imm
   assert.deepEqual(found, ['cone']);
   state.mapping = 'unknown';
   await clock.run(1);
-  await clock.run(NAT_DETECTION_RETRY_MS);
-  assert.deepEqual(found, ['cone', 'unknown', 'unknown']);
+  const tries = async (ms: number): Promise<number> => {
+    const before = found.length;
+    await clock.run(ms);
+    return found.length - before;
+  };
+  const early = await tries(NAT_DETECTION_RETRY_MS);
+  assert.ok(early >= 4, 'a moment of silence does not cost a minute');
+  await tries(NAT_DETECTION_MS);
+  assert.equal(await tries(3 * NAT_DETECTION_RETRY_MS), 3, 'lasting silence costs few requests');
+  looks.onNode();
+  assert.equal(await tries(NAT_DETECTION_RETRY_MS / 20), 1, 'a new node may see the port');
   state.mapping = 'symmetric';
   looks.onReachability();
   await clock.run(0);
   assert.equal(found.at(-1), 'symmetric');
+  looks.onNode();
+  assert.equal(await tries(NAT_DETECTION_MS - 1), 0);
   await looks.stop();
   assert.equal(clock.timers, 0);
 });

@@ -88,11 +88,15 @@ export class LabDaemon implements AsyncDisposable {
     return answer.body as T;
   }
 
-  /** Waits for a state of the node. */
+  /** Waits for a state of the node. Fails with the last state and the log. */
   async until(what: string, holds: (status: LabStatus) => boolean): Promise<LabStatus> {
-    return await eventually(what, async () => {
-      const status = await this.call<LabStatus>('GET', '/status');
-      return holds(status) && status;
+    let last: LabStatus | null = null;
+    const check = async (): Promise<LabStatus | false> => {
+      last = await this.call<LabStatus>('GET', '/status');
+      return holds(last) && last;
+    };
+    return await eventually(what, check).catch(async (cause: unknown) => {
+      throw new Error(`${what}: ${JSON.stringify(last)}\n${await this.output()}`, { cause });
     });
   }
 
