@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { unixSeconds } from '../../foundation/clock.ts';
-import { abortable, abortError, deadline } from '../../foundation/deadline.ts';
+import { abortable, abortError } from '../../foundation/deadline.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { checkWindow } from '../../foundation/identity/grant.ts';
@@ -19,6 +19,7 @@ import {
 } from '../../foundation/records/payloads.ts';
 import { payloadBudget, type SignedRecord, signRecord } from '../../foundation/records/record.ts';
 import { isCustomType, RECORD } from '../../foundation/records/types.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import type { Publication, PublicationRow } from '../../foundation/store/publications.ts';
 import type { LocalIdentity } from '../../network/links/types.ts';
 import type { NodeAddresses } from '../../network/reachability/own-addresses.ts';
@@ -163,7 +164,7 @@ export class RecordPublisher {
     const searches = options.searches ?? this.search(identity.aid, rows);
     try {
       checkWindow(identity.delegation, unixSeconds(this.#deps.clock));
-      using limit = deadline(this.#deps.clock, SEND_TIMEOUT_MS, this.#stopped.signal);
+      using limit = awakeTimeout(this.#deps.clock, SEND_TIMEOUT_MS, this.#stopped.signal);
       const { signal } = limit;
       if (signal.aborted) throw abortError(signal);
       const attempt = { ...options, identity, all, searches, first: !this.#learned.has(identity.aid), signal };

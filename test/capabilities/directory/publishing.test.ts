@@ -195,6 +195,26 @@ test('a put that fails or times out is retried', async () => {
   world.store.close();
 });
 
+test('a publication during which this machine stalls is not given up', async () => {
+  const world = new DirectoryWorld();
+  const { aid } = world.add();
+  await world.directory.start();
+  const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
+  const put = Promise.withResolvers<void>();
+  world.network.beforePut = () => {
+    put.resolve();
+    return answered;
+  };
+  const published = world.directory.publish(aid);
+  await put.promise;
+  world.clock.jump(20_000);
+  await world.clock.run(500);
+  answer();
+  assert.equal((await published).replicas, world.network.replicas);
+  await world.directory.stop();
+  world.store.close();
+});
+
 test('publishing on request takes over from another node, and renewal there stops until it publishes again', async () => {
   const here = new DirectoryWorld();
   const there = new DirectoryWorld({ clock: here.clock, network: here.network });

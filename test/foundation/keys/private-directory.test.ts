@@ -102,6 +102,8 @@ test('the error for an unreadable directory has advice', async (t) => {
   // Not as root, which can read everything.
   const user = ['-U', '--map-user=12345', process.execPath, '--input-type=module', '--eval'];
   const { code, stdout, stderr } = await run('unshare', [...user, program, module, path]);
+  // Without root, only a readable directory can be removed.
+  chmodSync(path, 0o700);
   if (code !== 0) return t.skip(`needs user namespaces (unshare): ${stderr}`);
   assert.match(stdout, /^not_writable The directory .*keys cannot be created or read \(EACCES\).* "chmod 700 .*keys"/);
 });

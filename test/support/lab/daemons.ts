@@ -81,11 +81,11 @@ export class LabDaemon implements AsyncDisposable {
     return { status, body: answer };
   }
 
-  /** A request that must succeed. @returns its body */
+  /** A request that must succeed. @returns its body @throws Error with the log */
   async call<T>(method: string, path: string, body?: unknown): Promise<T> {
     const answer = await this.ask(method, path, body);
-    if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
-    return answer.body as T;
+    if (answer.status < 300) return answer.body as T;
+    throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}\n${await this.output()}`);
   }
 
   /** Waits for a state of the node. Fails with the last state and the log. */
