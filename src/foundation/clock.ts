@@ -64,14 +64,19 @@ export const systemClock: Clock = {
     () => Date.now(),
   ),
   after(ms, task) {
-    let handle: ReturnType<typeof setTimeout> | number;
-    const wait = (left: number): void => {
-      const rest = left - MAX_TIMER_MS;
-      handle = rest > 0 ? setTimeout(wait, MAX_TIMER_MS, rest) : setTimeout(task, left);
-      unrefTimer(handle);
+    const rest = ms - MAX_TIMER_MS;
+    let next: Timer | null = null;
+    const begin = (): void => {
+      next = systemClock.after(rest, task);
     };
-    wait(ms);
-    return { cancel: () => clearTimeout(handle) };
+    const handle = rest > 0 ? setTimeout(begin, MAX_TIMER_MS) : setTimeout(task, ms);
+    unrefTimer(handle);
+    return {
+      cancel() {
+        clearTimeout(handle);
+        next?.cancel();
+      },
+    };
   },
 };
 

@@ -4,7 +4,7 @@ import { SvcError } from './errors.ts';
 
 export interface Deadline {
   /** Restarts the timeout. Default: of the same length. */
-  restart(ms?: number): void;
+  readonly restart: (ms?: number) => void;
   /** Aborts with `timeout` when the time is up, or with `cancelled` when the outer signal aborts. */
   readonly signal: AbortSignal;
   [Symbol.dispose](): void;
@@ -13,20 +13,31 @@ export interface Deadline {
 /** Starts a timeout of `ms`; 0 means none. Dispose of it when the work is done. */
 export function deadline(clock: Clock, ms: number, outer?: AbortSignal): Deadline {
   const controller = new AbortController();
-  const start = (after: number): Timer | null =>
-    after === 0
-      ? null
-      : clock.after(after, () => controller.abort(new SvcError('timeout', { details: { after_ms: after } })));
-  let timer = start(ms);
+  let [length, dueAt, timerAt] = [ms, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+  let timer: Timer | null = null;
+  const expire = (): void => {
+    const now = clock.monotonic();
+    if (now >= dueAt) return controller.abort(new SvcError('timeout', { details: { after_ms: length } }));
+    timerAt = dueAt;
+    timer = clock.after(dueAt - now, expire);
+  };
+  // A later end does not restart the timer, because it may follow each chunk of a body.
+  const restart = (after = ms): void => {
+    if (after === 0) return;
+    length = after;
+    dueAt = clock.monotonic() + after;
+    if (dueAt >= timerAt) return;
+    timer?.cancel();
+    timerAt = dueAt;
+    timer = clock.after(after, expire);
+  };
+  restart();
   const cancel = (): void => controller.abort(reasonOf(outer?.reason));
   if (outer?.aborted === true) cancel();
   else outer?.addEventListener('abort', cancel, { once: true });
   return {
     signal: controller.signal,
-    restart(after = ms) {
-      timer?.cancel();
-      timer = start(after);
-    },
+    restart,
     [Symbol.dispose]() {
       timer?.cancel();
       outer?.removeEventListener('abort', cancel);

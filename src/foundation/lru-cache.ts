@@ -19,7 +19,7 @@ interface Entry<V> {
 export class LruCache<K, V> {
   readonly #maxEntries: number;
   readonly #ttlMs: number;
-  readonly #now: () => number;
+  readonly #clock: Clock | undefined;
   readonly #entries = new Map<K, Entry<V>>();
 
   /** @throws RangeError if a limit is not positive, TypeError if a ttl is given without a clock */
@@ -30,7 +30,7 @@ export class LruCache<K, V> {
     if (options.ttlMs !== undefined && clock === undefined) throw new TypeError('A ttl needs a clock.');
     this.#maxEntries = maxEntries;
     this.#ttlMs = ttlMs;
-    this.#now = clock === undefined ? () => 0 : () => clock.monotonic();
+    this.#clock = clock;
   }
 
   /** Returns the value and marks it as recently used; undefined if it is absent or expired. */
@@ -58,7 +58,7 @@ export class LruCache<K, V> {
       const oldest = this.#entries.keys().next();
       if (oldest.done !== true) this.#entries.delete(oldest.value);
     }
-    this.#entries.set(key, { value, expiresAt: this.#now() + this.#ttlMs });
+    this.#entries.set(key, { value, expiresAt: (this.#clock?.monotonic() ?? 0) + this.#ttlMs });
   }
 
   /** True if the entry existed. */
@@ -84,7 +84,7 @@ export class LruCache<K, V> {
 
   #live(key: K): Entry<V> | undefined {
     const entry = this.#entries.get(key);
-    if (entry === undefined || this.#now() < entry.expiresAt) return entry;
+    if (entry === undefined || (this.#clock?.monotonic() ?? 0) < entry.expiresAt) return entry;
     this.#entries.delete(key);
     return undefined;
   }

@@ -2,8 +2,9 @@
  * Proof for a service that a request is a call: a header that only this daemon can create. If tunnels lead to the same
  * service, a tunneled request can claim any caller, but it cannot carry a valid proof.
  */
-import { createHmac, hkdfSync } from 'node:crypto';
+import { createHmac, createSecretKey, hkdfSync } from 'node:crypto';
 import type { Aid } from '../../foundation/identity/aid.ts';
+import { memoizeByObject } from '../../foundation/lazy.ts';
 
 /** Name of the header. */
 export const PROOF_HEADER = 'Svc-Caller-Proof';
@@ -28,8 +29,11 @@ export function callerKey(nodeSeed: Uint8Array, called: Aid): Uint8Array {
   );
 }
 
+/** A key for the HMAC of each call, which costs more to create than to use. */
+const keyObject = memoizeByObject((key: Uint8Array) => createSecretKey(key));
+
 /** Header value: `t=<Unix seconds>,v1=<HMAC-SHA-256 in hex>`. See docs/protocol-calls.md, "The proof of a call". */
 export function callerProof(key: Uint8Array, { caller, called, method, target, at }: ProvenCall): string {
   const text = ['v1', at, caller, called, method, target].join('\n');
-  return `t=${at},v1=${createHmac('sha256', key).update(text).digest('hex')}`;
+  return `t=${at},v1=${createHmac('sha256', keyObject(key)).update(text).digest('hex')}`;
 }

@@ -14,9 +14,10 @@ import {
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { TraceHeaders } from '../../foundation/traces/trace-context.ts';
+import type { AskOptions } from '../../network/links/types.ts';
 import { askOptions, NOTE_HEADER } from './ask-options.ts';
 import { brokenResponse } from './error-response.ts';
-import { filterHeaders, headerOf, MAX_HEADERS, pairs, type RawHeaders } from './headers.ts';
+import { filterHeaders, headerOf, MAX_HEADERS, type RawHeaders } from './headers.ts';
 import type { Call, CallResponse, HttpCaller } from './http-caller.ts';
 import { CALLABLE } from './methods.ts';
 import { withApiTrace } from './trace-headers.ts';
@@ -84,8 +85,14 @@ function collect({ body }: CallResponse, limit: Deadline): Promise<Collected> {
 
 /** Headers by lower-case name, each with all its values. */
 function headerMap(raw: RawHeaders): Record<string, string[]> {
-  const groups = Map.groupBy(pairs(raw), ([name]) => name.toLowerCase());
-  return Object.fromEntries(groups.entries().map(([name, all]) => [name, all.map(([, value]) => value)]));
+  const values = new Map<string, string[]>();
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const [name, value] = [raw[i]?.toLowerCase() ?? '', raw[i + 1] ?? ''];
+    const known = values.get(name);
+    if (known === undefined) values.set(name, [value]);
+    else known.push(value);
+  }
+  return Object.fromEntries(values);
 }
 
 // Validates a fetch request, so that no value can inject anything into the HTTP request.
@@ -94,6 +101,8 @@ function headerMap(raw: RawHeaders): Record<string, string[]> {
 const MAX_HEADER_CHARS = 16 * 1024;
 /** Headers added on the way: host, framing, and the caller's identity on the called side. */
 const OWN_HEADERS = 8;
+
+const NOTHING_ASKED: AskOptions = { note: '', waitS: 0 };
 
 type HeaderMap = Readonly<Record<string, string | readonly string[]>>;
 
@@ -141,6 +150,12 @@ function headerList(headers: HeaderMap): string[] {
   return list;
 }
 
+function withoutNote(headers: readonly string[]): readonly string[] {
+  return headerOf(headers, NOTE_HEADER) === undefined
+    ? headers
+    : filterHeaders(headers, (name) => name !== NOTE_HEADER);
+}
+
 /**
  * The call that a fetch request describes.
  * @throws SvcError `invalid_request` with the path of the invalid field, `too_large`
@@ -155,15 +170,12 @@ function callOf(request: FetchRequest): Call {
     );
   const body = request.bodyBase64 === undefined ? null : fromBase64(request.bodyBase64);
   if (body === null && request.bodyBase64 !== undefined) throw invalid('/body_base64', 'Invalid base64.');
-  const headers = headerList(request.headers ?? {});
-  const inHeaders = askOptions((wanted) => headerOf(headers, wanted));
+  const headers = request.headers === undefined ? [] : headerList(request.headers);
+  const inHeaders = headers.length === 0 ? NOTHING_ASKED : askOptions((wanted) => headerOf(headers, wanted));
   return {
     method,
     path: request.path,
-    headers: withApiTrace(
-      filterHeaders(headers, (name) => name !== NOTE_HEADER),
-      request.trace,
-    ),
+    headers: withApiTrace(withoutNote(headers), request.trace),
     body,
     accessToken: request.accessToken === '' ? undefined : request.accessToken,
     access: { note: request.note ?? inHeaders.note, waitS: request.waitS ?? inHeaders.waitS },

@@ -7,7 +7,8 @@
 import { createHmac } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { SvcError } from '../../foundation/errors.ts';
-import { pairs, type RawHeaders } from './headers.ts';
+import { memoizeByObject } from '../../foundation/lazy.ts';
+import { headerOf, pairs, type RawHeaders } from './headers.ts';
 
 const HOPS_HEADER = 'Svc-Hops';
 /** Agents that one call may pass. */
@@ -16,8 +17,14 @@ export const MAX_HOPS = 16;
 const MARK_CHARS = 16;
 const MARK = new RegExp(`^[0-9a-f]{${MARK_CHARS}}$`);
 
+/** The mark of the agent with a key. */
+const ownMark = memoizeByObject((key: Uint8Array) => ({
+  mark: createHmac('sha256', key).update('svcd hop 1').digest('hex').slice(0, MARK_CHARS),
+}));
+
 /** The marks of a request, oldest first. Invalid marks are skipped. */
 function marksOf(raw: RawHeaders): string[] {
+  if (headerOf(raw, 'svc-hops') === undefined) return [];
   const marks: string[] = [];
   for (const [name, value] of pairs(raw))
     if (name.toLowerCase() === 'svc-hops') marks.push(...value.split(',').map((mark) => mark.trim()));
@@ -37,7 +44,7 @@ export function forwardedHops({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'
  */
 export function appendHop(key: Uint8Array, { rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>): string[] {
   // protocol-calls.md, step 5
-  const mark = createHmac('sha256', key).update('svcd hop 1').digest('hex').slice(0, MARK_CHARS);
+  const { mark } = ownMark(key);
   const marks = marksOf(rawHeaders);
   if (marks.includes(mark) || marks.length >= MAX_HOPS) throw new SvcError('loop_detected');
   return [HOPS_HEADER, [...marks, mark].join(', ')];

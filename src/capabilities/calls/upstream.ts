@@ -97,12 +97,13 @@ export class Upstreams {
       options,
       secure,
       watch: (sent) => {
-        this.#limitConnecting(sent, secure);
+        if (!sent.reusedSocket) this.#limitConnecting(sent, secure);
         if (isLast) sent.shouldKeepAlive = false;
         // A service that responds before the end of the body may leave the rest unread.
-        sent.once('response', () => {
-          if (!sent.writableFinished) sent.shouldKeepAlive = false;
-        });
+        else if (request.body !== null)
+          sent.once('response', () => {
+            if (!sent.writableFinished) sent.shouldKeepAlive = false;
+          });
       },
     };
     try {

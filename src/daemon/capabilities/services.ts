@@ -204,7 +204,9 @@ export function buildCalls(
 ) {
   const keys = new LruCache<Aid, Uint8Array>({ maxEntries: MAX_KEYS });
   const keyOf = (aid: Aid): Uint8Array => {
-    const key = keys.get(aid) ?? callerKey(node.key.seed, aid);
+    const known = keys.get(aid);
+    if (known !== undefined) return known;
+    const key = callerKey(node.key.seed, aid);
     keys.set(aid, key);
     return key;
   };

@@ -61,25 +61,8 @@ export function linkHttpServer({ maxHeaderBytes, maxHeaderCount, isNamed, serve 
   server.prependListener('connection', (link: LinkStream) => link.setMaxListeners(LINK_LISTENERS));
   server.on('connection', (link: LinkStream) => links.set(link, new LinkRequests(link, heads, maxHeaderBytes, serve)));
   server.on('upgrade', ({ socket }: { readonly socket: Duplex }) => links.get(socket)?.switched());
-  // This listener must follow all others that read the chunks.
-  freeChunks(server);
   server.on('request', (request, response) => links.get(request.socket)?.add(request, response));
   return server;
-}
-
-/** Frees the chunks of links after the HTTP parser read them. The parser copies bodies. */
-function freeChunks(server: Server): void {
-  // The data after the head of an upgrade is a part of its chunk.
-  const switched = new WeakSet<Duplex>();
-  server.on('upgrade', ({ socket }) => void switched.add(socket));
-  server.on('connection', (link: Duplex & Pick<LinkStream, 'release'>) => {
-    const free = (chunk: Buffer): void => {
-      if (switched.has(link)) link.off('data', free);
-      else link.release?.(chunk);
-    };
-    // The server's own listener runs first, so the parser is done with the chunk.
-    if (link.release !== undefined) link.on('data', free);
-  });
 }
 
 /**
@@ -92,7 +75,6 @@ class LinkRequests {
   readonly #maxHeaderBytes: number;
   readonly #serve: LinkHttpOptions['serve'];
   readonly #waiting: (readonly [IncomingMessage, ServerResponse])[] = [];
-  readonly #count: (chunk: Buffer) => void;
   #isServing = false;
   #hasSwitched = false;
   /** The newest request, and the newest request at the end of the previous chunk. */
@@ -107,6 +89,8 @@ class LinkRequests {
   #waitingBytes = 0;
   /** Bytes of the incomplete head. */
   #headBytes = 0;
+  /** Bytes in the quota. */
+  #counted = 0;
 
   constructor(link: LinkStream, heads: HeadBytes, maxHeaderBytes: number, serve: LinkHttpOptions['serve']) {
     this.#link = link;
@@ -114,8 +98,7 @@ class LinkRequests {
     this.#maxHeaderBytes = maxHeaderBytes;
     this.#serve = serve;
     // This listener follows the parser's.
-    this.#count = (chunk) => this.#parsed(chunk);
-    link.on('data', this.#count).once('close', () => {
+    link.on('data', this.#parsed).once('close', () => {
       this.#waiting.length = 0;
       heads.set(link, 0);
     });
@@ -134,7 +117,7 @@ class LinkRequests {
   /** The link changes to another protocol, so pending requests would get no response. */
   switched(): void {
     this.#hasSwitched = true;
-    this.#link.off('data', this.#count);
+    this.#link.off('data', this.#parsed);
     this.#heads.set(this.#link, 0);
     if (this.#waiting.length > 0) this.#link.destroy();
   }
@@ -157,8 +140,8 @@ class LinkRequests {
     this.#start(...next);
   }
 
-  /** Counts a chunk after the parser has read it. */
-  #parsed(chunk: Buffer): void {
+  /** Counts a chunk after the parser has read it, and frees it: the parser copies bodies. */
+  readonly #parsed = (chunk: Buffer): void => {
     const { request: before, isComplete: wasComplete } = this.#before;
     const newest = this.#newest;
     this.#before = { request: newest, isComplete: newest?.complete !== false };
@@ -172,7 +155,9 @@ class LinkRequests {
       this.#link.pause();
     }
     this.#account();
-  }
+    // The data after the head of an upgrade is a part of its chunk.
+    if (!this.#hasSwitched) this.#link.release?.(chunk);
+  };
 
   /** Bytes after the end of the newest request in its last chunk; 0 for an incomplete request. */
   #surplus(newest: IncomingMessage | null, chunk: Buffer): number {
@@ -186,7 +171,9 @@ class LinkRequests {
   #account(): void {
     if (this.#hasSwitched) return;
     const buffered = this.#waiting.length > 0 ? this.#link.readableHighWaterMark : 0;
-    this.#heads.set(this.#link, HEAD_COPIES * (this.#waitingBytes + this.#headBytes) + buffered);
+    const bytes = HEAD_COPIES * (this.#waitingBytes + this.#headBytes) + buffered;
+    if (bytes !== this.#counted) this.#heads.set(this.#link, bytes);
+    this.#counted = bytes;
   }
 }
 

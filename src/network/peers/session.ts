@@ -129,7 +129,9 @@ export class NodeSession {
 
   /** Bytes received on the connection, and by links of it on lanes. A closed lane no longer counts. */
   get receivedBytes(): number {
-    return this.#lanes.values().reduce((sum, lane) => sum + lane.received(), this.stats().bytesReceived);
+    let sum = this.connection.stats().bytesReceived + this.upgrade.received;
+    for (const lane of this.#lanes) sum += lane.received();
+    return sum;
   }
 
   /** A packet arrived. */
@@ -144,7 +146,9 @@ export class NodeSession {
 
   /** To be called when a packet is sent that the other node answers. */
   expectAnswer(): void {
-    if (this.unansweredSince === null) this.#asked = { at: this.#clock.monotonic(), received: this.receivedBytes };
+    // Each call, and the counters of the engine are expensive.
+    const received = this.receivedBytes;
+    if (this.#asked?.received !== received) this.#asked = { at: this.#clock.monotonic(), received };
   }
 
   /** When the first packet was sent that the other node should have answered; null if a packet arrived since. */

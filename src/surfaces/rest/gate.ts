@@ -120,6 +120,7 @@ export class RequestGate {
   readonly #wrongTokens: RateQuota;
   readonly #strangers: RateQuota;
   #called: AddressedHost = { header: undefined, host: '', loopback: true };
+  #peer: { readonly address: string; readonly onLoopback: boolean } = { address: '', onLoopback: false };
 
   constructor(options: GateOptions, { token, sessions = NO_SESSIONS, clock }: GateDependencies) {
     this.#requireLocalToken = options.requireLocalToken;
@@ -141,12 +142,16 @@ export class RequestGate {
    */
   admit(request: IncomingMessage): AdmittedRequest {
     const address = request.socket.remoteAddress ?? '';
-    const onLoopback = isLoopbackPeer(address);
-    const { host, loopback: loopbackHost } = this.#addressedHost(request.headers.host);
+    // Most requests come from the same address and have the same host as the previous request.
+    if (address !== this.#peer.address) this.#peer = { address, onLoopback: isLoopbackPeer(address) };
+    if (request.headers.host !== this.#called.header) this.#called = addressedHost(request.headers.host);
+    const { onLoopback } = this.#peer;
+    const { host, loopback: loopbackHost } = this.#called;
     // Check this before the token. A web page with DNS rebinding must not be able to use up the token attempts of its
     // user.
     if (onLoopback && !loopbackHost && (host === null || host !== this.#host)) throw new SvcError('forbidden_host');
-    rejectOtherSites(request);
+    const fromPage = isFromPage(request);
+    if (fromPage) rejectOtherSites(request);
 
     const local = onLoopback && loopbackHost;
     const needed = this.#token.set && (!local || this.#requireLocalToken);
@@ -165,26 +170,17 @@ export class RequestGate {
       origin: local ? 'local' : 'remote',
       authorized: right || !needed,
       requireToken,
-      fromPage: isFromPage(request),
+      fromPage,
       session: holder?.session ?? null,
       trySecret: (isRight) => this.#trySecret(isRight, address, 'This code or token is wrong or was already used.'),
     };
   }
 
-  /** Classifies a `Host` header. Most requests have the same header as the previous request. */
-  #addressedHost(header: string | undefined): AddressedHost {
-    if (header !== this.#called.header) {
-      const host = header === undefined ? '' : hostOf(header);
-      this.#called = { header, host, loopback: host === '' || (host !== null && isLoopbackHost(host)) };
-    }
-    return this.#called;
-  }
-
   /** @throws SvcError `unauthorized`, `rate_limited` if the header is wrong and a token is required */
   #holder(request: IncomingMessage, address: string, needed: boolean): TokenHolder | null {
     const { authorization } = request.headers;
-    if (!needed || authorization === undefined) return this.#token.holderOf(authorization);
-    return this.#checkToken(authorization, address);
+    if (authorization === undefined) return null;
+    return needed ? this.#checkToken(authorization, address) : this.#token.holderOf(authorization);
   }
 
   /** @throws SvcError `unauthorized`, `rate_limited` */
@@ -230,6 +226,12 @@ export class RequestGate {
     if (!this.#wrongTokens.take(holder)) throw limited(this.#wrongTokens, holder);
     throw new SvcError('unauthorized', { message });
   }
+}
+
+/** Classifies a `Host` header. */
+function addressedHost(header: string | undefined): AddressedHost {
+  const host = header === undefined ? '' : hostOf(header);
+  return { header, host, loopback: host === '' || (host !== null && isLoopbackHost(host)) };
 }
 
 function holderAt(address: string): QuotaHolder {

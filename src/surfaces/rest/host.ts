@@ -18,7 +18,9 @@ export function hostOf(header: string): string | null {
 
 /** True if a request names its host more than once, which proxies may read differently (RFC 9112, section 3.2). */
 export function namesManyHosts({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>): boolean {
-  return rawHeaders.filter((name, i) => i % 2 === 0 && name.toLowerCase() === 'host').length > 1;
+  let count = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) if (rawHeaders[i]?.toLowerCase() === 'host') count++;
+  return count > 1;
 }
 
 /** True if an `Origin` header names the host to which the request was sent. */
