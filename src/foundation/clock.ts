@@ -59,10 +59,7 @@ export function monotonicTime(precise: () => number, wall: () => number): () => 
 /** The clock of the machine. */
 export const systemClock: Clock = {
   now: () => Date.now(),
-  monotonic: monotonicTime(
-    () => performance.now(),
-    () => Date.now(),
-  ),
+  monotonic: monotonicTime(performance.now.bind(performance), () => Date.now()),
   after(ms, task) {
     const rest = ms - MAX_TIMER_MS;
     let next: Timer | null = null;

@@ -14,8 +14,8 @@ import { RunFunctions } from '../support/run-functions.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 /** Functions of a call on a known connection, and of the first call to a node. Lower them when a layer goes. */
-const MAX_WARM = 320;
-const MAX_COLD = 1060;
+const MAX_WARM = 270;
+const MAX_COLD = 1040;
 /** Calls that only warm up, and calls that are counted. */
 const WARM_UP = 20;
 const WARM_CALLS = 10;

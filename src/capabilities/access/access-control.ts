@@ -129,7 +129,7 @@ export class AccessControl {
     const { called, caller, purpose, accessToken } = request;
     const subject = purpose === 'admin' ? 'node' : called;
     if (subject !== 'node' && !CONTROLLED_PURPOSES.has(purpose)) return;
-    if (this.isClosedTo(request)) throw new SvcError('access_denied');
+    if (request.nodeKey !== null && this.#isClosed()) throw new SvcError('access_denied');
     const rules = this.#lists.rules(subject);
     const now = this.#clock.now();
     if (decide(rules, caller, now) === 'allow') return;

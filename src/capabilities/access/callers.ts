@@ -39,11 +39,11 @@ type Known = { -readonly [K in keyof KnownCaller]: KnownCaller[K] } & {
   readonly source: string | null;
 };
 
-function kindOf(purpose: Purpose): CallKind | null {
-  if (purpose === 'http') return 'call';
-  if (purpose === 'object') return 'object';
-  return TUNNEL_PURPOSES.some((one) => one === purpose) ? 'tunnel' : null;
-}
+const KINDS: ReadonlyMap<Purpose, CallKind> = new Map<Purpose, CallKind>([
+  ['http', 'call'],
+  ['object', 'object'],
+  ...TUNNEL_PURPOSES.map((purpose) => [purpose, 'tunnel'] as const),
+]);
 
 function refusalOf(code: ErrorCode): CallRefusal | null {
   return CALL_REFUSALS.find((one) => one === code) ?? null;
@@ -78,15 +78,15 @@ export class Callers implements CallerNotes {
   }
 
   entered(request: AccessRequest): void {
-    const kind = kindOf(request.purpose);
-    if (kind === null) return;
+    const kind = KINDS.get(request.purpose);
+    if (kind === undefined) return;
     this.#caller(request).entered[kind]++;
   }
 
   refused(request: AccessRequest, code: ErrorCode): void {
-    const kind = kindOf(request.purpose);
+    const kind = KINDS.get(request.purpose);
     const refusal = refusalOf(code);
-    if (kind === null || refusal === null) return;
+    if (kind === undefined || refusal === null) return;
     const known = this.#caller(request);
     known.refused++;
     known.lastRefusal = { at: known.lastAt, kind, code: refusal };

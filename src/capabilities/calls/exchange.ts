@@ -1,15 +1,15 @@
 /** One HTTP/1.1 request and the head of its response, to a remote daemon or to a bound service. */
-import { type ClientRequest, IncomingMessage, request as requestHttp } from 'node:http';
+import { type ClientRequest, IncomingMessage, type RequestOptions, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { Socket } from 'node:net';
 import type { Duplex, Readable, Writable } from 'node:stream';
 import { freeMemory } from '../../foundation/bytes.ts';
+import type { Clock } from '../../foundation/clock.ts';
 import { codeOf } from '../../foundation/errors.ts';
 import { flushHead, resetSocket } from '../../foundation/sockets.ts';
 import { guard, listen } from '../../foundation/stream-listeners.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { filterHeaders, headerOf, MAX_HEADERS, MAX_HTTP_HEADER_BYTES, pairs, type RawHeaders } from './headers.ts';
-import type { PoolOptions } from './upstream-agents.ts';
 
 /** Interim responses (1xx) that one request may receive. */
 const MAX_INTERIM_RESPONSES = 16;
@@ -18,6 +18,23 @@ const MIN_FINAL_STATUS = 200;
 
 /** Bytes, a stream that its owner destroys, or no body. */
 export type Body = Uint8Array | Readable | null;
+
+/** The proof that a service must give before it receives a request. */
+export interface ProofExpected {
+  readonly key: Uint8Array;
+  /** The port that was dialed. */
+  readonly port: number;
+  readonly clock: Clock;
+}
+
+export interface PoolOptions extends RequestOptions {
+  /** Only requests of the same owner share a connection. */
+  readonly owner?: string;
+  readonly rejectUnauthorized?: boolean;
+  readonly allowHalfOpen?: boolean;
+  /** The proof that the service must give on each new connection, if any. */
+  readonly proof?: ProofExpected;
+}
 
 export interface HttpExchange {
   readonly options: PoolOptions;
@@ -109,7 +126,6 @@ export function feed(
   const stop = listen(source, { end: ended, error: broken, close: closed });
   sink.once('close', stop);
   if (written === undefined) {
-    sink.once('close', () => source.unpipe(sink));
     source.pipe(sink, { end: false });
     return;
   }

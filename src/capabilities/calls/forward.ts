@@ -26,7 +26,7 @@ import {
 import { appendHop } from './hops.ts';
 import { BODILESS } from './methods.ts';
 import type { LimitedMessage } from './tool-limit.ts';
-import type { TracedHop } from './trace-headers.ts';
+import { type TracedHop, UNTRACED } from './trace-headers.ts';
 import { isOffered } from './upgrades.ts';
 import { type BoundService, hostHeaderOf, type Upstreams } from './upstream.ts';
 
@@ -90,7 +90,7 @@ function serviceHeaders(forwarding: Forwarding): string[] {
   const hops = appendHop(callerKey, request);
   const identity = [...identityHeaders(caller, called), PROOF_HEADER, proof, ...hops, ...evidence];
   trace.request?.next('service');
-  const traced = trace.headers(kept, trace.request?.stepSpanId);
+  const traced = trace === UNTRACED ? kept : trace.headers(kept, trace.request?.stepSpanId);
   return ['Host', hostHeaderOf(service), ...traced, ...identity];
 }
 
@@ -190,43 +190,44 @@ export async function forward(
 
 function relay(message: IncomingMessage, response: ServerResponse, { link, clock, trace }: Forwarding): Promise<void> {
   // protocol-calls.md, step 9
-  return new Promise((resolve) => {
-    message.on('error', () => {});
-    response.once('close', () => {
-      message.destroy();
-      resolve();
-    });
-    if (response.destroyed) {
-      message.destroy();
-      return resolve();
-    }
-    // Send the first bytes of the body with the head in one write if they are already here. The head does not wait for
-    // them.
-    link.cork();
-    setImmediate(() => link.uncork());
-    const { statusCode = 502 } = message;
-    const headers = withoutUnusedTrailer(withoutDaemonHeaders(message.rawHeaders), response, statusCode);
-    response.writeHead(statusCode, reasonPhrase(message), [...headers]);
-    flushHead(response);
-    const atEnd = (): void => {
-      const trailers = withoutDaemonHeaders(message.rawTrailers);
-      if (trailers.length > 0) response.addTrailers([...pairs(trailers)]);
-      // Before the caller receives the end.
-      trace.request?.finish();
-    };
-    // A reset may overtake the head and discard it.
-    const [begun, destroy] = [clock.monotonic(), () => response.destroy()];
-    let rest: Timer | null = null;
-    response.once('close', () => rest?.cancel());
-    const breakOff = (): void => {
-      trace.request?.finish(new SvcError('inbound_unreachable'));
-      if (clock.monotonic() - begun >= HEAD_MS) destroy();
-      else rest ??= clock.after(HEAD_MS, destroy);
-    };
-    const written =
-      link.release === undefined || !isLong(message) ? undefined : (chunk: Buffer) => link.release?.(chunk);
-    feed(message, response, atEnd, written, breakOff);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  message.on('error', () => {});
+  response.once('close', () => {
+    message.destroy();
+    resolve();
   });
+  if (response.destroyed) {
+    message.destroy();
+    return Promise.resolve();
+  }
+  // Send the first bytes of the body with the head in one write if they are already here. The head does not wait for
+  // them.
+  link.cork();
+  setImmediate(() => link.uncork());
+  const { statusCode = 502 } = message;
+  const headers = withoutUnusedTrailer(withoutDaemonHeaders(message.rawHeaders), response, statusCode);
+  response.writeHead(statusCode, reasonPhrase(message), [...headers]);
+  flushHead(response);
+  const atEnd = (): void => {
+    const trailers = withoutDaemonHeaders(message.rawTrailers);
+    if (trailers.length > 0) response.addTrailers([...pairs(trailers)]);
+    // Before the caller receives the end.
+    trace.request?.finish();
+  };
+  // A reset may overtake the head and discard it.
+  const [begun, destroy] = [clock.monotonic(), () => response.destroy()];
+  let rest: Timer | null = null;
+  const breakOff = (): void => {
+    trace.request?.finish(new SvcError('inbound_unreachable'));
+    if (clock.monotonic() - begun >= HEAD_MS) destroy();
+    else if (rest === null) {
+      rest = clock.after(HEAD_MS, destroy);
+      response.once('close', () => rest?.cancel());
+    }
+  };
+  const written = link.release === undefined || !isLong(message) ? undefined : (chunk: Buffer) => link.release?.(chunk);
+  feed(message, response, atEnd, written, breakOff);
+  return promise;
 }
 
 /**

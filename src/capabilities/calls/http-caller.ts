@@ -216,8 +216,9 @@ export class HttpCaller {
     let leave = (): void => {};
     try {
       // Slot.
-      const acquire = () => target.slots.acquire(signal);
-      const free = trace === undefined ? await acquire() : await this.#tracedSlot(target, trace, acquire);
+      const { slots } = target;
+      const isTraced = trace !== undefined && slots.busy >= MAX_CALLS_PER_TARGET;
+      const free = await (isTraced ? asStep(trace, 'queue', () => slots.acquire(signal)) : slots.acquire(signal));
       leave = () => {
         free();
         if (target.agent.open === 0) this.#prune(target);
@@ -227,13 +228,12 @@ export class HttpCaller {
       const isSigned = this.#options.signer?.signs(local) === true;
       const sent = isSigned && isShort(call) ? { ...call, body: await wholeBody(call.body) } : call;
       const kept = endToEnd(sent.headers, SET_PER_HOP);
-      const headers = (): string[] => {
-        const signed = isSigned ? this.#signed(local, remote, sent, kept) : kept;
-        return ['Host', remote, ...signed, ...framed];
-      };
 
-      // Send, and retry on another stream if the reused one was dead.
-      const send = () => this.#send(target, sent, headers(), trace);
+      // Send, and retry on another stream if the reused one was dead. Each attempt has its own signature.
+      const send = () => {
+        const headers = isSigned ? this.#signed(local, remote, sent, kept) : kept;
+        return this.#send(target, sent, ['Host', remote, ...headers, ...framed], trace);
+      };
       const { message, switched } = await send().catch((error: unknown) => {
         if (!mayRepeat(sent, error)) throw error;
         target.agent.dropIdle();
@@ -259,10 +259,6 @@ export class HttpCaller {
       leave();
       throw errorOf(error, signal);
     }
-  }
-
-  #tracedSlot({ slots }: Target, trace: TracedRequest, acquire: () => Promise<() => void>): Promise<() => void> {
-    return slots.busy < MAX_CALLS_PER_TARGET ? acquire() : asStep(trace, 'queue', acquire);
   }
 
   /** The headers of one attempt with its signature. Evidence may have been switched off meanwhile. */

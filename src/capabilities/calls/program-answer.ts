@@ -9,8 +9,7 @@ import { awakeTimeout } from '../../foundation/stall.ts';
 import type { HolderRequest } from '../../network/links/holder.ts';
 import { badResponse } from './error-response.ts';
 import { EVIDENCE, pairs, type RawHeaders, SET_PER_HOP, withoutReservedHeaders } from './headers.ts';
-import { collectBody } from './request-body.ts';
-import type { LimitedMessage } from './tool-limit.ts';
+import { collectBody, type LimitedMessage } from './tool-limit.ts';
 import type { TracedHop } from './trace-headers.ts';
 
 /** Time for the complete body of a request, and for the caller to read the answer, milliseconds. */

@@ -12,7 +12,6 @@ import { parseMessage, twinIn, usesTool } from '../../foundation/rpc-message.ts'
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { Admission } from '../../network/links/types.ts';
 import { filterHeaders, type RawHeaders } from './headers.ts';
-import { collectBody } from './request-body.ts';
 
 /** Largest message of a limited caller, bytes. */
 export const MAX_LIMITED_MESSAGE_BYTES: number = 1024 * 1024;
@@ -166,4 +165,16 @@ function knownMembers(bytes: Uint8Array): Message {
   if (!isObject(read) || twinIn(read) !== undefined) throw denied();
   if (read['params'] !== undefined && !isObject(read['params'])) throw denied();
   return Object.fromEntries(Object.entries(read).filter(([name]) => MEMBERS.has(name)));
+}
+
+/** The complete body of a request. @throws SvcError `too_large` */
+export async function collectBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    length += chunk.length;
+    if (length > maxBytes) throw new SvcError('too_large');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
 }

@@ -3,16 +3,31 @@
  * reads the rest as the next request. Therefore a connection only carries requests of one caller, and it is closed
  * after a body that the service may not have read.
  */
+import { randomBytes } from 'node:crypto';
 import { Agent, type ClientRequest } from 'node:http';
 import { Agent as SecureAgent } from 'node:https';
-import { isIP, type Socket } from 'node:net';
+import { isIP, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { isEqual, type ProofRequirement, requireProof } from '../../foundation/daemon-proof.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { newId } from '../../foundation/ids.ts';
-import { ExchangeFailure, exchange, type HttpExchange, type HttpResponse } from './exchange.ts';
+import {
+  CHALLENGE_BYTES,
+  CHALLENGE_HEADER,
+  SERVICE_PROOF_HEADER,
+  serviceProof,
+} from '../../foundation/service-proof.ts';
+import {
+  ExchangeFailure,
+  exchange,
+  type HttpExchange,
+  type HttpResponse,
+  type PoolOptions,
+  type ProofExpected,
+} from './exchange.ts';
 import { BODILESS, IDEMPOTENT } from './methods.ts';
-import { POOL, type PoolOptions, upstreamAgent } from './upstream-agents.ts';
 
 /** Time limit for connecting to a service, TLS included, in milliseconds. */
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -134,4 +149,61 @@ export class Upstreams {
       else socket.once(secure ? 'secureConnect' : 'connect', cancel);
     });
   }
+}
+
+// Pools of connections to bound services. Different owners never share a connection.
+
+/** How long a connection stays idle before it is closed, in milliseconds. Many servers close after 5 s. */
+const IDLE_MS = 4_000;
+/** Idle connections of one owner to one service. */
+const MAX_IDLE = 64;
+/** Owners with idle connections. */
+const MAX_IDLE_OWNERS = 256;
+
+const POOL = { keepAlive: true, maxFreeSockets: MAX_IDLE, timeout: IDLE_MS } as const;
+
+/** Receives each new connection before it is connected. */
+type Watch = (socket: Socket) => void;
+
+/**
+ * Changes an agent of `node:http` or `node:https` that was made with `POOL`. It keeps the connections of owners apart,
+ * reports each new connection, and uses a connection only after the service has given its proof.
+ */
+function upstreamAgent<A extends Agent>(agent: A, watch: Watch): A {
+  // protocol-calls.md, step 8
+  const name = agent.getName.bind(agent);
+  const create = agent.createConnection.bind(agent);
+  const keep = agent.keepSocketAlive.bind(agent);
+  agent.getName = (options: PoolOptions = {}) => `${name(options)} ${options.owner}`;
+  agent.createConnection = (...[options, done]: Parameters<typeof create>) => {
+    const { proof }: PoolOptions = options;
+    // With the callback, the agent would use the connection before the proof.
+    const made = proof === undefined ? create(options, done) : create(options);
+    if (!(made instanceof Socket)) return made;
+    watch(made);
+    if (proof === undefined) return made;
+    requireProof(made, requiredProof(proof), (error, socket) => done?.(error, socket ?? made));
+    return undefined;
+  };
+  agent.keepSocketAlive = (socket: Duplex) =>
+    Object.keys(agent.freeSockets).length < MAX_IDLE_OWNERS && Boolean(keep(socket));
+  return agent;
+}
+
+// A new connection to a service that must prove its identity before it receives a call.
+
+/** The proof that a service must give. */
+function requiredProof({ key, port, clock }: ProofExpected): ProofRequirement {
+  return {
+    challengeHeader: CHALLENGE_HEADER,
+    proofHeader: SERVICE_PROOF_HEADER,
+    // It refers to the whole server: the program chooses its own paths.
+    path: '*',
+    host: 'localhost',
+    prove: async (ask) => {
+      const challenge = randomBytes(CHALLENGE_BYTES).toString('hex');
+      return isEqual(await ask(challenge), serviceProof(key, challenge, port));
+    },
+    clock,
+  };
 }

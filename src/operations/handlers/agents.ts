@@ -34,10 +34,11 @@ export function countHeartbeats(
   operations: readonly BoundOperation[],
   { record, localAid, tunnelAid }: HeartbeatDependencies,
 ): readonly BoundOperation[] {
-  const aidIn = (value: unknown): Aid | undefined => (typeof value === 'string' ? parseAid(value) : undefined);
   const aliveBy = (rule: Declaration['heartbeat'], input: Readonly<Record<string, unknown>>): Aid | undefined => {
-    if (rule === 'local_aid') return localAid(aidIn(input['local_aid']));
-    return rule === 'tunnel' ? tunnelAid(String(input['id'])) : aidIn(input['aid']);
+    if (rule === 'tunnel') return tunnelAid(String(input['id']));
+    const text = input[rule === 'local_aid' ? 'local_aid' : 'aid'];
+    const named = typeof text === 'string' ? parseAid(text) : undefined;
+    return rule === 'local_aid' ? localAid(named) : named;
   };
   return operations.map((operation) => {
     const { heartbeat } = operation.declaration;

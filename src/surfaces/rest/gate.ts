@@ -155,7 +155,8 @@ export class RequestGate {
 
     const local = onLoopback && loopbackHost;
     const needed = this.#token.set && (!local || this.#requireLocalToken);
-    const holder = this.#holder(request, address, needed);
+    const { authorization } = request.headers;
+    const holder = authorization === undefined ? null : this.#holder(authorization, address, needed);
     const right = holder !== null;
     if (!local && !right && !this.#strangers.take(holderAt(address))) throw limited(this.#strangers, holderAt(address));
     // DNS rebinding uses a name that the page controls. It cannot use an IP address, and the page does not know the
@@ -177,9 +178,7 @@ export class RequestGate {
   }
 
   /** @throws SvcError `unauthorized`, `rate_limited` if the header is wrong and a token is required */
-  #holder(request: IncomingMessage, address: string, needed: boolean): TokenHolder | null {
-    const { authorization } = request.headers;
-    if (authorization === undefined) return null;
+  #holder(authorization: string, address: string, needed: boolean): TokenHolder | null {
     return needed ? this.#checkToken(authorization, address) : this.#token.holderOf(authorization);
   }
 

@@ -150,7 +150,8 @@ export class NativeStream extends WatchedStream implements Stream {
     const { length } = chunk;
     const isFilled = length === this.#readBytes;
     const bytes = this.#fitted(chunk);
-    this.#fitReadsTo(length);
+    if (isFilled) this.#readBytes = Math.min(length * READ_GROWTH, MAX_READ_BYTES);
+    else if (length < this.#readBytes / READ_GROWTH && this.#readBytes > MIN_READ_BYTES) this.#readBytes /= READ_GROWTH;
     // While the consumer is behind, nothing is read, so the peer's flow-control window closes.
     const wantsMore = this.push(bytes);
     if (!wantsMore || this.#reading || this.destroyed) return;
@@ -176,21 +177,16 @@ export class NativeStream extends WatchedStream implements Stream {
     return copy;
   }
 
-  #fitReadsTo(bytes: number): void {
-    if (bytes === this.#readBytes) this.#readBytes = Math.min(bytes * READ_GROWTH, MAX_READ_BYTES);
-    else if (bytes < this.#readBytes / READ_GROWTH && this.#readBytes > MIN_READ_BYTES) this.#readBytes /= READ_GROWTH;
-  }
-
   /** A single small chunk, the usual case, needs no batch. */
   override _write(chunk: Buffer, _encoding: BufferEncoding, callback: (error?: Error | null) => void): void {
     // `node:http` ends each message with an empty write.
     if (chunk.length === 0) return callback();
-    const sent = chunk.length > this.#writeBytes ? this.#send([chunk]) : this.#sendOne(chunk);
+    const sent = chunk.length > this.#writeBytes ? this.#send([{ chunk }]) : this.#sendOne(chunk);
     sent.then(() => callback(), callback);
   }
 
   override _writev(chunks: readonly { readonly chunk: Buffer }[], callback: (error?: Error | null) => void): void {
-    this.#send(chunks.map(({ chunk }) => chunk)).then(() => callback(), callback);
+    this.#send(chunks).then(() => callback(), callback);
   }
 
   /** Size of the largest write, bytes. */
@@ -222,7 +218,7 @@ export class NativeStream extends WatchedStream implements Stream {
   }
 
   /** Sends buffers in order. Joins small ones and splits large ones, so that `destroy` takes effect soon. */
-  async #send(buffers: readonly Buffer[]): Promise<void> {
+  async #send(chunks: readonly { readonly chunk: Buffer }[]): Promise<void> {
     let batch: Buffer[] = [];
     let size = 0;
     const flush = async (): Promise<void> => {
@@ -233,7 +229,7 @@ export class NativeStream extends WatchedStream implements Stream {
       await this.#sendOne(data);
       if (data !== first) this.release(data);
     };
-    for (const buffer of buffers) {
+    for (const { chunk: buffer } of chunks) {
       for (let at = 0; at < buffer.length; ) {
         // The pace may change it between two pieces of one buffer.
         const most = this.#writeBytes;
