@@ -51,7 +51,7 @@ describe('a file of another program', { skip: process.platform === 'win32' }, ()
     assert.equal(statSync(file).ino, statSync(other).ino);
   });
 
-  test('root changes and creates files for their owner', { skip: process.getuid?.() !== 0 }, (t) => {
+  test('root changes and creates files for their owner', { skip: process.getuid?.() !== 0 && 'needs root' }, (t) => {
     const home = join(temporaryDirectory(t), 'home');
     mkdirSync(home);
     chownSync(home, 4321, 4322);
