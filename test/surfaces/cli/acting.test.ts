@@ -24,7 +24,7 @@ test('commands use the selected agent of the local daemon if they name none', as
   const daemon = await AnsweringDaemon.start(t, (line, body) => (bodies.push(body), answers(line)));
   const dataDir = temporaryDirectory(t);
   const api_addr = daemon.api.replace('http://', '');
-  const info = { pid: process.pid, api_addr, started_at: '2026-01-01T00:00:00.000Z', version: '0' };
+  const info = { pid: process.pid, api_addr, started_at: '2026-01-01T00:00:00.000Z', version: '0', proof_key: '' };
   writeFileSync(join(dataDir, 'daemon.json'), JSON.stringify(info));
   const svc = (line: string, env: Record<string, string> = {}) => runSvc(line.split(' '), { dataDir, env });
 
@@ -84,7 +84,13 @@ test('"svc use" stores the agent by address for a daemon whose directory is not 
 test('"svc use" stores the agent in the data directory that SVCD_DATA_DIR names', async (t) => {
   const daemon = await AnsweringDaemon.start(t, answers);
   const directory = temporaryDirectory(t);
-  const info = { pid: process.pid, api_addr: daemon.api.replace('http://', ''), started_at: '', version: '0' };
+  const info = {
+    pid: process.pid,
+    api_addr: daemon.api.replace('http://', ''),
+    started_at: '',
+    version: '0',
+    proof_key: '',
+  };
   writeFileSync(join(directory, 'daemon.json'), JSON.stringify(info));
   const env = { SVCD_DATA_DIR: directory };
   assert.equal((await runSvc(['use', two], { env })).code, 0);

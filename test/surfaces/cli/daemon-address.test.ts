@@ -24,7 +24,7 @@ async function listener(t: TestContext): Promise<{ address: string; asked: strin
 }
 
 function announce(dataDir: string, pid: number, api_addr: string | null): void {
-  const info = { pid, api_addr, started_at: '2026-01-01T00:00:00.000Z', version: '0' };
+  const info = { pid, api_addr, started_at: '2026-01-01T00:00:00.000Z', version: '0', proof_key: '' };
   writeFileSync(join(dataDir, 'daemon.json'), JSON.stringify(info));
 }
 

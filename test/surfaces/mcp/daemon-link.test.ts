@@ -22,7 +22,14 @@ const signal = new AbortController().signal;
 function setUp(t: TestContext, apiAddr?: string | null, profiles?: string, onNodeGone?: (pid: number) => void) {
   const dataDir = temporaryDirectory(t);
   const announce = (address: string | null, mcp?: SharedMcp): void => {
-    const info = { pid: 1, mcp, api_addr: address, started_at: '2026-01-01T00:00:00.000Z', version: '1.2.3' };
+    const info = {
+      pid: 1,
+      mcp,
+      api_addr: address,
+      started_at: '2026-01-01T00:00:00.000Z',
+      version: '1.2.3',
+      proof_key: '',
+    };
     writeFileSync(join(dataDir, 'daemon.json'), JSON.stringify(info));
   };
   if (apiAddr !== undefined) announce(apiAddr);
