@@ -574,7 +574,7 @@ export class TrialUsers implements Users {
     this.#change(two, (database) => {
       database
         .prepare(
-          `INSERT INTO room_invites_in (aid, group_id, inviter, creator, title, secret, at, known)
+          `INSERT INTO group_invites_in (aid, group_id, inviter, creator, title, secret, at, known)
            VALUES (?, ?, ?, ?, '', ?, 0, 0)`,
         )
         .run(member, Buffer.from(group_id, 'hex'), eve, eve, ZERO_SECRET);

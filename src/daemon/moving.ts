@@ -92,7 +92,7 @@ export function buildMover(
     const accessPart = exportAccess(access, aid);
     const card = exportCard(cards, aid);
     const talks = exportChat(chat, aid);
-    const rooms = exportGroups(groups, aid);
+    const exportedGroups = exportGroups(groups, aid);
     c.directory.exported(aid);
     const document: AgentDocument = {
       svcd_agent: DOCUMENT_VERSION,
@@ -112,8 +112,8 @@ export function buildMover(
       origins: exportOrigins(origins.memory, aid),
       notes: exportNotes(notes, aid),
       chat: talks.part,
-      rooms: rooms.part,
-      left_out: { chat_entries: talks.leftOut, room_copies: rooms.leftOut, objects: countObjects(aid) },
+      groups: exportedGroups.part,
+      left_out: { chat_entries: talks.leftOut, group_copies: exportedGroups.leftOut, objects: countObjects(aid) },
     };
     // A document that no node accepts would be useless.
     const size = Buffer.byteLength(JSON.stringify(document));
@@ -137,7 +137,7 @@ export function buildMover(
       () => void (refused = { tunnels: keepTunnels(), origins: keepOrigins() }),
       () => agents.setEvidence(aid, document.evidence),
       importChat(chat, aid, document.chat),
-      await importGroups(groups, aid, document.rooms, clock.now()),
+      await importGroups(groups, aid, document.groups, clock.now()),
       ...(label === undefined ? [] : [() => c.addressBook.label(aid, label, ...(other_labels ?? []))]),
       // Last, because it writes a file.
       importNotes(notes, aid, document.notes, clock.now()),

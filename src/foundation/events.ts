@@ -88,7 +88,7 @@ export const EVENT_TYPES = [
 export const STRANGERS = 'strangers';
 
 /** The agents or the group that caused an event. */
-export type EventCause = typeof STRANGERS | Aid | `room ${string}`;
+export type EventCause = typeof STRANGERS | Aid | `group ${string}`;
 
 /** The cause of an event that a peer caused. */
 export function causeOf(peer: Aid, isKnown: boolean): EventCause {

@@ -4,7 +4,7 @@ import { declare, declareStreams } from './declare.ts';
 import { closed, NONE, nullable } from './schemas.ts';
 
 /** Tool profiles: subsets for assistants that need only some tools, and `full`. */
-export const MCP_PROFILES = ['full', 'lean', 'core', 'calls', 'mail', 'chat', 'rooms'] as const;
+export const MCP_PROFILES = ['full', 'lean', 'core', 'calls', 'mail', 'chat', 'groups'] as const;
 export type McpProfile = (typeof MCP_PROFILES)[number];
 /** The profile of the entries that svcd writes for programs that start it. They show all their tools to the model. */
 export const HOST_PROFILE: McpProfile = 'lean';

@@ -34,7 +34,7 @@ export const movingOperations = declare(COMMON, {
       }),
       notes: Type.Integer({ minimum: 0, description: 'Notes in its mailbox.' }),
       conversations: Type.Integer({ minimum: 0 }),
-      rooms: Type.Integer({ minimum: 0 }),
+      groups: Type.Integer({ minimum: 0 }),
     }),
     permission: 'local_only',
     errors: [

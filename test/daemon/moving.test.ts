@@ -86,7 +86,7 @@ describe('moving an agent', () => {
     assert.equal(document.records.seq, 42);
     assert.equal(document.records.kept.length, 3);
     assert.equal(document.chat.length, 2);
-    assert.equal(document.rooms.joined[0]?.entries_base64.length, 4);
+    assert.equal(document.groups.joined[0]?.entries_base64.length, 4);
     const { aid, portsTaken } = await home.mover.import(throughJson(document));
     assert.deepEqual([aid, portsTaken], [agent.aid, { tunnels: [], origins: [] }]);
     assert.deepEqual([home.resumed, home.served, home.settled, home.synced], [[aid], [aid], [aid], [aid]]);
@@ -202,7 +202,7 @@ describe('moving an agent', () => {
 
   test('invalid parts are rejected with their path, and nothing is stored', async () => {
     const [friend] = document.chat.filter(({ state }) => state === 'friends');
-    const [room] = document.rooms.joined;
+    const [room] = document.groups.joined;
     const [note] = document.notes.waiting;
     const [service] = document.records.kept.filter(({ type }) => type === 0x10);
     assert.ok(friend !== undefined && room !== undefined && note !== undefined && service !== undefined);
@@ -223,9 +223,9 @@ describe('moving an agent', () => {
       'a file name with a path': entry({ file: { object_id: 'ab'.repeat(32), name: '../x', size: 1 } }),
       'an invalid Unicode text': entry({ text: '\ud800' }),
       'an unsigned group entry': {
-        rooms: { ...document.rooms, joined: [{ ...room, entries_base64: [Buffer.from('x').toString('base64')] }] },
+        groups: { ...document.groups, joined: [{ ...room, entries_base64: [Buffer.from('x').toString('base64')] }] },
       },
-      'a group twice': { rooms: { ...document.rooms, joined: [room, room] } },
+      'a group twice': { groups: { ...document.groups, joined: [room, room] } },
       'a note twice': { notes: { ...document.notes, waiting: [note, note] } },
       'an invalid base64 body': { notes: { ...document.notes, waiting: [{ ...note, body_base64: '*' }] } },
       'a service under another name': {
@@ -258,12 +258,12 @@ describe('moving an agent', () => {
     const thief = newIdentity();
     await foreign.registry.register(thief.credentials);
     await furnish(foreign, thief, [newIdentity(), newIdentity(), newIdentity()]);
-    const [theirs] = foreign.mover.export(thief.aid).rooms.joined;
-    const [ours] = document.rooms.joined;
+    const [theirs] = foreign.mover.export(thief.aid).groups.joined;
+    const [ours] = document.groups.joined;
     assert.ok(theirs !== undefined && ours !== undefined);
     const joined = [{ ...ours, entries_base64: [...ours.entries_base64, ...theirs.entries_base64] }];
-    await home.mover.import(throughJson({ ...document, rooms: { ...document.rooms, joined } }));
-    assert.deepEqual(home.mover.export(agent.aid).rooms.joined[0]?.entries_base64, ours.entries_base64);
+    await home.mover.import(throughJson({ ...document, groups: { ...document.groups, joined } }));
+    assert.deepEqual(home.mover.export(agent.aid).groups.joined[0]?.entries_base64, ours.entries_base64);
     foreign.close();
   });
 
@@ -279,7 +279,7 @@ describe('moving an agent', () => {
         taken++;
         home.registry.delete(agent.aid);
         home.noteKeys.forget(agent.aid);
-        for (const table of ['access_subjects', 'tunnels', 'origins', 'rooms', 'room_invites_in', 'meta'])
+        for (const table of ['access_subjects', 'tunnels', 'origins', 'groups', 'group_invites_in', 'meta'])
           home.store.run(`DELETE FROM ${table}`);
       } catch (error) {
         if (!(error instanceof SvcError) || error.status >= 500) throw error;

@@ -88,7 +88,7 @@ class Member {
     try {
       assert.equal(store.one('PRAGMA integrity_check')?.['integrity_check'], 'ok');
       const sql =
-        'SELECT hex(bytes) AS bytes, void FROM room_entries WHERE lid = (SELECT lid FROM rooms WHERE aid = ?) ORDER BY entry_id';
+        'SELECT hex(bytes) AS bytes, void FROM group_entries WHERE lid = (SELECT lid FROM groups WHERE aid = ?) ORDER BY entry_id';
       return store.all(sql, this.aid);
     } finally {
       store.close();

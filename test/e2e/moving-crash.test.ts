@@ -68,7 +68,7 @@ test('a daemon killed during an import has the whole agent or nothing', {
       const there = body as AgentDocument;
       assert.equal(there.chat.find(({ state }) => state === 'friends')?.last_seq, expected.last_seq);
       assert.deepEqual(
-        there.rooms.joined.map(({ entries_base64: e }) => e.length),
+        there.groups.joined.map(({ entries_base64: e }) => e.length),
         [4],
       );
       assert.deepEqual(timeless(there).access, timeless(document).access);

@@ -69,7 +69,7 @@ test('an agent moves with all its data, and a third agent finds it, calls it and
     ports_taken: [],
     notes: 1,
     conversations: 1,
-    rooms: 1,
+    groups: 1,
   });
   const again = await home.request('POST', '/agents/import', bundle);
   assert.deepEqual([again.status, (again.body as { error: string }).error], [409, 'agent_exists']);

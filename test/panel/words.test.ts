@@ -55,7 +55,7 @@ const DAEMON: Readonly<Record<string, Readonly<Record<string, Text>>>> = {
 const ENGLISH: Readonly<Record<string, Text>> = { ...en, ...enAgent, ...enNode, ...enTalk, ...enNetwork };
 /** Prefixes of keys that the code builds at run time. */
 const MADE =
-  /^(?:area|chat|contact|delivery|doctor|error|event|exit|happened|hook|hub|hubpart|hubstate|mapping|natmap|new|node|notdirect|path|reach|room|show|source|tab|theme|update|verdict|waiting)\./;
+  /^(?:area|chat|contact|delivery|doctor|error|event|exit|happened|hook|hub|hubpart|hubstate|mapping|natmap|new|node|notdirect|path|reach|groups|show|source|tab|theme|update|verdict|waiting)\./;
 
 function places(text: Text): readonly string[] {
   const form = typeof text === 'string' ? text : text.other;

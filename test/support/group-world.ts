@@ -113,7 +113,7 @@ export class GroupNode {
   fingerprint(groupId: string): string {
     const lid = this.table.find(this.aid, groupId)?.lid ?? 0;
     const rows = this.store.all(
-      'SELECT hex(bytes) AS bytes, void FROM room_entries WHERE lid = ? ORDER BY entry_id',
+      'SELECT hex(bytes) AS bytes, void FROM group_entries WHERE lid = ? ORDER BY entry_id',
       lid,
     );
     const { members, title } = this.groups.head(this.aid, groupId);
@@ -125,10 +125,10 @@ export class GroupNode {
   counters(groupId: string): { readonly kept: number[]; readonly counted: number[] } {
     const row = this.table.find(this.aid, groupId);
     const again = this.store.one(
-      `SELECT count(*) AS unread, count(m.seq) AS mentions FROM room_entries e
-       LEFT JOIN room_mentions m ON m.lid = e.lid AND m.seq = e.seq AND m.aid = ?3
+      `SELECT count(*) AS unread, count(m.seq) AS mentions FROM group_entries e
+       LEFT JOIN group_mentions m ON m.lid = e.lid AND m.seq = e.seq AND m.aid = ?3
        WHERE e.lid = ?1 AND e.seq > ?2 AND e.seq <= ?4 AND counts = 1 AND author <> ?3 AND void = 0 AND NOT EXISTS (
-         SELECT 1 FROM room_retracts r JOIN room_entries x ON x.lid = r.lid AND x.seq = r.seq
+         SELECT 1 FROM group_retracts r JOIN group_entries x ON x.lid = r.lid AND x.seq = r.seq
          WHERE r.lid = ?1 AND r.target = e.entry_id AND x.void = 0 AND (r.by_admin = 1 OR x.author = e.author))`,
       row?.lid ?? 0,
       row?.readSeq ?? 0,

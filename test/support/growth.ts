@@ -8,9 +8,9 @@ export const OWN = 'own: ';
 
 export const TABLES: Readonly<Record<string, string>> = {
   'own: chosen by the owner':
-    'access_entries access_subjects agents hooks on_demand origins own_cards publications publishers retired_keys tunnels meta objects object_holders object_prefixes retired_objects note_outbox notes_unsent note_copies room_invites_out webhooks service_callers unanswered_requests',
+    'access_entries access_subjects agents hooks on_demand origins own_cards publications publishers retired_keys tunnels meta objects object_holders object_prefixes retired_objects note_outbox notes_unsent note_copies group_invites_out webhooks service_callers unanswered_requests',
   'own: chats and groups that the owner accepted':
-    'chat_entries rooms room_logs room_entries room_heads room_conflicts room_mentions room_peers room_retracts',
+    'chat_entries groups group_logs group_entries group_heads group_conflicts group_mentions group_peers group_retracts',
   'Open chat requests of an agent': 'chat_pairs',
   'Requests for access': 'access_requests',
   'Refused administrators in the audit trail': 'admin_audit',
@@ -19,7 +19,7 @@ export const TABLES: Readonly<Record<string, string>> = {
   'Waiting deliveries of a hook': 'hook_deliveries',
   'Tools of the hub': 'hub_sources hub_tools hub_decisions',
   'Notes of an agent': 'notes notes_seen',
-  'Invitations to groups': 'room_invites_in',
+  'Invitations to groups': 'group_invites_in',
   'Webhook URLs for other agents': 'push_boxes',
   'Notifications stored for them': 'push_mail',
   'links that bring notifications': 'webhook_posts',

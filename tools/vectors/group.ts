@@ -107,7 +107,7 @@ function group() {
 
 function signingInput(entry: Entry): Uint8Array {
   const { s: _signature, ...unsigned } = asMap(decodeCbor(entry.encoded, MAX_ENTRY_BYTES), [], 'any') ?? {};
-  return Buffer.concat([Buffer.from('svcd/room-entry/v1\0'), encodeCbor(unsigned as Record<string, CborValue>)]);
+  return Buffer.concat([Buffer.from('svcd/group-entry/v1\0'), encodeCbor(unsigned as Record<string, CborValue>)]);
 }
 
 function described({ name, written, verdict }: ReturnType<typeof group>[number]) {

@@ -7,17 +7,23 @@ import { refresh, refreshOf } from './query.ts';
 
 /** The counters of pending items. */
 const PENDING = ['status', 'agentsList', 'agentGet'] as const satisfies readonly Name[];
-const ROOM = ['groupList', 'groupHead', 'groupMembers', 'groupEntries', 'groupRead'] as const satisfies readonly Name[];
+const GROUP = [
+  'groupList',
+  'groupHead',
+  'groupMembers',
+  'groupEntries',
+  'groupRead',
+] as const satisfies readonly Name[];
 const CHAT = [...PENDING, 'chatContacts', 'chatRead'] as const satisfies readonly Name[];
 
 const INVALIDATED: Readonly<Partial<Record<EventType, readonly Name[]>>> = {
   'mailbox.received': [...PENDING, 'mailboxList', 'groupInvitations'],
   'mailbox.sent': ['mailboxQueued'],
   'mailbox.expired': ['mailboxQueued'],
-  'group.unread': ROOM,
-  'group.mentioned': ROOM,
-  'group.appended': ROOM,
-  'group.removed': ROOM,
+  'group.unread': GROUP,
+  'group.mentioned': GROUP,
+  'group.appended': GROUP,
+  'group.removed': GROUP,
   'chat.invites': CHAT,
   'chat.unread': CHAT,
   'chat.received': CHAT,

@@ -49,7 +49,7 @@ function Open({ aid, kind, id }: Opened) {
   if (kind === 'notes') return <Notes aid={aid} />;
   if (id !== undefined) {
     if (kind === 'chat') return <Chat key={id} aid={aid} peer={id} />;
-    if (kind === 'room') return <GroupChat key={id} aid={aid} id={id} />;
+    if (kind === 'group') return <GroupChat key={id} aid={aid} id={id} />;
     if (kind === 'ask') return <ChatRequest key={id} aid={aid} id={id} />;
     if (kind === 'invitation') return <GroupInvitation key={id} aid={aid} id={id} />;
   }
@@ -83,7 +83,7 @@ function Requests({
       {invitations.map(({ group_id, inviter }) => (
         <Entry key={group_id} to={['invitation', group_id]} open={open} badge="?">
           <Who aid={inviter} plain>
-            {t('ask.room')}
+            {t('ask.group')}
           </Who>
         </Entry>
       ))}
@@ -117,16 +117,16 @@ function Chats({ open, contacts }: { readonly open: Opened; readonly contacts: O
   );
 }
 
-function Rooms({ open, rooms }: { readonly open: Opened; readonly rooms: Output<'groupList'>['groups'] }) {
+function Groups({ open, groups }: { readonly open: Opened; readonly groups: Output<'groupList'>['groups'] }) {
   return (
     <>
-      <h2>{t('messages.rooms')}</h2>
-      {rooms
+      <h2>{t('messages.groups')}</h2>
+      {groups
         .toSorted((a, b) => b.last_activity_at.localeCompare(a.last_activity_at))
         .map(({ group_id, title, role, unread_count, mention_count, member_count, last }) => (
           <Entry
             key={group_id}
-            to={['room', group_id]}
+            to={['group', group_id]}
             open={open}
             badge={mention_count > 0 ? `@${unread_count}` : unread_count}
           >
@@ -140,16 +140,16 @@ function Rooms({ open, rooms }: { readonly open: Opened; readonly rooms: Output<
                   {last !== null && SAID.includes(last.kind) ? (
                     <UntrustedText text={last.text} />
                   ) : member_count === 0 ? (
-                    t(`room.${role}`)
+                    t(`groups.${role}`)
                   ) : (
-                    t('room.members', { n: member_count })
+                    t('groups.members', { n: member_count })
                   )}
                 </small>
               </span>
             </span>
           </Entry>
         ))}
-      {rooms.length === 0 && <p class="empty">{t('room.none')}</p>}
+      {groups.length === 0 && <p class="empty">{t('groups.none')}</p>}
     </>
   );
 }
@@ -157,7 +157,7 @@ function Rooms({ open, rooms }: { readonly open: Opened; readonly rooms: Output<
 function Box({ open, waiting }: { readonly open: Opened; readonly waiting: number }) {
   const { aid, kind } = open;
   const contacts = useQuery('chatContacts', { aid });
-  const rooms = useQuery('groupList', { aid });
+  const groups = useQuery('groupList', { aid });
   return (
     <div class={kind === '' ? 'split' : 'split open'}>
       <nav aria-label={t('area.messages')}>
@@ -169,7 +169,7 @@ function Box({ open, waiting }: { readonly open: Opened; readonly waiting: numbe
             </>
           )}
         </Answer>
-        <Rooms open={open} rooms={rooms.value?.groups ?? []} />
+        <Groups open={open} groups={groups.value?.groups ?? []} />
         <h2>{t('messages.notes')}</h2>
         <Entry to={['notes']} open={open} badge={waiting}>
           {t('notes.box')}
@@ -187,10 +187,10 @@ function Begin({ aid, to }: { readonly aid: string; readonly to: string }) {
         {t('chat.ask')}
       </button>
       <button type="button" onClick={() => openDialog((close) => <CreateGroup aid={aid} close={close} />)}>
-        {t('room.make')}
+        {t('groups.make')}
       </button>
       <button type="button" onClick={() => openDialog((close) => <JoinGroup aid={aid} close={close} />)}>
-        {t('room.join')}
+        {t('groups.join')}
       </button>
     </>
   );

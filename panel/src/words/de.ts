@@ -187,7 +187,7 @@ export const de = {
   'waiting.count': { one: '{n} Eintrag', other: '{n} Einträge' },
   'waiting.ending': 'Die Delegation von {agent} läuft in {span} ab',
   'waiting.expired': 'Die Delegation von {agent} ist abgelaufen',
-  'waiting.invited': 'lädt {agent} in {room} ein',
+  'waiting.invited': 'lädt {agent} in {group} ein',
   'waiting.invites': { one: '{n} Agent möchte mit {agent} chatten', other: '{n} Agenten möchten mit {agent} chatten' },
   'waiting.none': 'Nichts ausstehend.',
   'waiting.notes': { one: '{n} Notiz für {agent}', other: '{n} Notizen für {agent}' },

@@ -179,7 +179,7 @@ export const en = {
   'waiting.count': { one: '{n} item', other: '{n} items' },
   'waiting.ending': 'The delegation of {agent} expires in {span}',
   'waiting.expired': 'The delegation of {agent} has expired',
-  'waiting.invited': 'invites {agent} to {room}',
+  'waiting.invited': 'invites {agent} to {group}',
   'waiting.invites': { one: '{n} agent wants to chat with {agent}', other: '{n} agents want to chat with {agent}' },
   'waiting.none': 'Nothing pending.',
   'waiting.notes': { one: '{n} note for {agent}', other: '{n} notes for {agent}' },

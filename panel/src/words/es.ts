@@ -188,7 +188,7 @@ export const es = {
   'waiting.count': { one: '{n} elemento', other: '{n} elementos' },
   'waiting.ending': 'La delegación de {agent} caduca en {span}',
   'waiting.expired': 'La delegación de {agent} ha caducado',
-  'waiting.invited': 'invita a {agent} a {room}',
+  'waiting.invited': 'invita a {agent} a {group}',
   'waiting.invites': { one: '{n} agente quiere chatear con {agent}', other: '{n} agentes quieren chatear con {agent}' },
   'waiting.none': 'Nada pendiente.',
   'waiting.notes': { one: '{n} nota para {agent}', other: '{n} notas para {agent}' },

@@ -183,7 +183,7 @@ export const ja = {
   'waiting.count': { other: '{n} 件' },
   'waiting.ending': '{agent} の委任は {span} 後に失効します',
   'waiting.expired': '{agent} の委任は失効しました',
-  'waiting.invited': 'が {agent} を {room} に招待しています',
+  'waiting.invited': 'が {agent} を {group} に招待しています',
   'waiting.invites': { other: '{n} 個のエージェントが {agent} とのチャットを希望しています' },
   'waiting.none': '保留中のものはありません。',
   'waiting.notes': { other: '{agent} 宛てのメモ {n} 件' },

@@ -183,7 +183,7 @@ export const zh = {
   'waiting.count': { other: '{n} 项' },
   'waiting.ending': '{agent} 的委托将在 {span}后到期',
   'waiting.expired': '{agent} 的委托已到期',
-  'waiting.invited': '邀请 {agent} 加入 {room}',
+  'waiting.invited': '邀请 {agent} 加入 {group}',
   'waiting.invites': { other: '{n} 个智能体请求与 {agent} 聊天' },
   'waiting.none': '没有待处理事项。',
   'waiting.notes': { other: '{agent} 有 {n} 张便条' },

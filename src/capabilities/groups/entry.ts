@@ -18,10 +18,10 @@ import { KeyPair, VerifierKeys, verifySignature } from '../../foundation/identit
 import type { LocalIdentity } from '../../network/links/types.ts';
 
 const VERSION = 1;
-const ENTRY_DOMAIN = new TextEncoder().encode('svcd/room-entry/v1\0');
-const GROUP_DOMAIN = new TextEncoder().encode('svcd/room/v1\0');
-const JOIN_DOMAIN = new TextEncoder().encode('svcd/room-join/v1\0');
-const JOIN_KEY_DOMAIN = new TextEncoder().encode('svcd/room-join-key/v1\0');
+const ENTRY_DOMAIN = new TextEncoder().encode('svcd/group-entry/v1\0');
+const GROUP_DOMAIN = new TextEncoder().encode('svcd/group/v1\0');
+const JOIN_DOMAIN = new TextEncoder().encode('svcd/group-join/v1\0');
+const JOIN_KEY_DOMAIN = new TextEncoder().encode('svcd/group-join-key/v1\0');
 
 /** The CBOR key `s` and the header of its 64 bytes. */
 const SIGNATURE_MEMBER: Uint8Array = Uint8Array.of(0x61, 0x73, 0x58, 0x40);

@@ -91,7 +91,7 @@ export class GroupLinks {
     reserved: RESERVED_ACTIVE,
   });
 
-  /** Accepts the links of purpose `room`. */
+  /** Accepts the links of purpose `group`. */
   constructor(dependencies: LinkParts, replicas: Replicas, writer: GroupWriter) {
     this.#deps = dependencies;
     this.#replicas = replicas;
@@ -99,7 +99,7 @@ export class GroupLinks {
     this.#exchange = new GroupExchange(dependencies, writer, this.#stop.signal);
     this.#sessionRates = new RateQuota(SESSION_RATES, dependencies);
     this.#pushRates = new RateQuota(PUSH_RATES, dependencies);
-    dependencies.links.accept('room', (link) => detach(this.#answer(link)));
+    dependencies.links.accept('group', (link) => detach(this.#answer(link)));
   }
 
   stop(): void {
@@ -148,7 +148,7 @@ export class GroupLinks {
     const isShort = bytes.length <= MAX_FIRST_BYTES;
     const options = { signal: this.#stop.signal, timeoutMs: OPEN_TIMEOUT_MS };
     const first = isShort ? { first: { bytes: () => bytes } } : {};
-    const link = await this.#deps.links.open(replica.aid, peer, 'room', { ...options, ...first });
+    const link = await this.#deps.links.open(replica.aid, peer, 'group', { ...options, ...first });
     if (!isShort) link.write(bytes);
     return this.#runSession(link, session);
   }

@@ -103,11 +103,11 @@ export async function importGroups(
   now: number,
 ): Promise<() => void> {
   const groups = part.joined.map(({ group_id }) => group_id);
-  checkDistinct('/rooms/joined', groups);
-  const invitations = part.invitations.map((one, i) => readInvitation(`/rooms/invitations/${i}`, aid, one));
+  checkDistinct('/groups/joined', groups);
+  const invitations = part.invitations.map((one, i) => readInvitation(`/groups/invitations/${i}`, aid, one));
   const prepared: PreparedGroup[] = [];
   for (const [i, one] of part.joined.entries()) {
-    const path = `/rooms/joined/${i}`;
+    const path = `/groups/joined/${i}`;
     checkTitle(path, one.title);
     prepared.push({
       one,

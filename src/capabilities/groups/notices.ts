@@ -58,7 +58,7 @@ export function markRemoved(
       aid,
       'group.removed',
       by === null ? { group_id: groupId } : { group_id: groupId, by },
-      `room ${groupId}`,
+      `group ${groupId}`,
     );
   });
 }
@@ -108,7 +108,7 @@ export class Announcer {
         const count = mentions.get(aid) ?? 0;
         mentions.set(aid, count + 1);
         if (count < MAX_MENTION_EVENTS)
-          events.emit(aid, 'group.mentioned', { group_id, entry_id: id, from: author }, `room ${group_id}`);
+          events.emit(aid, 'group.mentioned', { group_id, entry_id: id, from: author }, `group ${group_id}`);
       }
     }
   }
@@ -144,6 +144,6 @@ export class Announcer {
 
   #tell(readers: readonly GroupRow[]): void {
     for (const { aid, groupId: group_id, unread } of readers)
-      this.#deps.events.emit(aid, 'group.unread', { group_id, unread_count: unread }, `room ${group_id}`);
+      this.#deps.events.emit(aid, 'group.unread', { group_id, unread_count: unread }, `group ${group_id}`);
   }
 }

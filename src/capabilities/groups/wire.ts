@@ -1,4 +1,4 @@
-/** The messages of a link of purpose `room`. Format: docs/protocol-groups.md, "Links". */
+/** The messages of a link of purpose `group`. Format: docs/protocol-groups.md, "Links". */
 import { toHex } from '../../foundation/bytes.ts';
 import {
   bool,

@@ -1,4 +1,4 @@
-/** Groups. The database and the wire call them rooms. Rules: docs/groups.md, format: docs/protocol-groups.md. */
+/** Groups. Rules: docs/groups.md, format: docs/protocol-groups.md. */
 
 /** Roles of a member. */
 export const ROLES = ['creator', 'admin', 'member'] as const;

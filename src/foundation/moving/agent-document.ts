@@ -288,10 +288,10 @@ export const AgentDocument = part({
   origins: OriginsPart,
   notes: NotesPart,
   chat: ChatPart,
-  rooms: GroupsPart,
+  groups: GroupsPart,
   left_out: part({
     chat_entries: Count,
-    room_copies: Type.Array(hex(HASH_BYTES), { maxItems: MAX_MOVED_GROUPS }),
+    group_copies: Type.Array(hex(HASH_BYTES), { maxItems: MAX_MOVED_GROUPS }),
     objects: Count,
   }),
 });

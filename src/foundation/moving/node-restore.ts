@@ -242,8 +242,8 @@ function rewriteConfig(file: string): void {
  */
 export function resetAfterRestore(store: Store): void {
   store.transaction(() => {
-    for (const { lid } of store.all('SELECT lid FROM room_logs'))
-      store.run('UPDATE room_logs SET epoch = ? WHERE lid = ?', new Uint8Array(randomBytes(EPOCH_BYTES)), Number(lid));
+    for (const { lid } of store.all('SELECT lid FROM group_logs'))
+      store.run('UPDATE group_logs SET epoch = ? WHERE lid = ?', new Uint8Array(randomBytes(EPOCH_BYTES)), Number(lid));
     store.run("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'events'", EVENTS_SKIPPED);
   });
 }

@@ -86,8 +86,8 @@ export class GroupEntryStore {
 
   constructor(store: Store) {
     this.#store = store;
-    this.#facts = new Table(store, 'room_entries', FACT);
-    this.#entries = new Table(store, 'room_entries', ENTRY);
+    this.#facts = new Table(store, 'group_entries', FACT);
+    this.#entries = new Table(store, 'group_entries', ENTRY);
   }
 
   /** Appends an entry to a log. */
@@ -96,19 +96,19 @@ export class GroupEntryStore {
     const id = hexToBlob(entry.id);
     const isRetracted = this.#isRetracted(lid, id, author);
     this.#entries.insert({ ...entry, lid, seq, retracted: isRetracted, sum: rowSum(id, bytes) });
-    this.#store.run`UPDATE room_logs SET max_seq = ${seq}, last_at = max(last_at, ${at}) WHERE lid = ${lid}`;
+    this.#store.run`UPDATE group_logs SET max_seq = ${seq}, last_at = max(last_at, ${at}) WHERE lid = ${lid}`;
     for (const parent of parents)
-      this.#store.run`DELETE FROM room_heads WHERE lid = ${lid} AND entry_id = ${hexToBlob(parent)}`;
-    this.#store.run`INSERT INTO room_heads (lid, entry_id) VALUES (${lid}, ${id})`;
+      this.#store.run`DELETE FROM group_heads WHERE lid = ${lid} AND entry_id = ${hexToBlob(parent)}`;
+    this.#store.run`INSERT INTO group_heads (lid, entry_id) VALUES (${lid}, ${id})`;
     for (const aid of entry.to)
-      this.#store.run`INSERT INTO room_mentions (lid, aid, seq) VALUES (${lid}, ${aid}, ${seq})`;
+      this.#store.run`INSERT INTO group_mentions (lid, aid, seq) VALUES (${lid}, ${aid}, ${seq})`;
     if (entry.counts && !entry.void && !isRetracted) this.#count(lid, seq, author, 1, entry.to.length > 0);
   }
 
   addRetract(lid: number, target: string, seq: number, byAdmin: boolean): void {
     const id = hexToBlob(target);
     this.#store.run`
-      INSERT INTO room_retracts (lid, target, seq, by_admin) VALUES (${lid}, ${id}, ${seq}, ${byAdmin ? 1 : 0})`;
+      INSERT INTO group_retracts (lid, target, seq, by_admin) VALUES (${lid}, ${id}, ${seq}, ${byAdmin ? 1 : 0})`;
     this.#updateRetracted(lid, id);
   }
 
@@ -117,7 +117,9 @@ export class GroupEntryStore {
   }
 
   has(lid: number, id: string): boolean {
-    return this.#store.one`SELECT 1 FROM room_entries WHERE lid = ${lid} AND entry_id = ${hexToBlob(id)}` !== undefined;
+    return (
+      this.#store.one`SELECT 1 FROM group_entries WHERE lid = ${lid} AND entry_id = ${hexToBlob(id)}` !== undefined
+    );
   }
 
   /** Also null if the disk damaged the entry. */
@@ -125,31 +127,31 @@ export class GroupEntryStore {
     return this.#intact(
       lid,
       this.#store.one`
-        SELECT seq, entry_id, bytes, sum FROM room_entries WHERE lid = ${lid} AND entry_id = ${hexToBlob(id)}`,
+        SELECT seq, entry_id, bytes, sum FROM group_entries WHERE lid = ${lid} AND entry_id = ${hexToBlob(id)}`,
     );
   }
 
   parents(lid: number, id: string): string[] {
-    const row = this.#store.one`SELECT parents FROM room_entries WHERE lid = ${lid} AND entry_id = ${hexToBlob(id)}`;
+    const row = this.#store.one`SELECT parents FROM group_entries WHERE lid = ${lid} AND entry_id = ${hexToBlob(id)}`;
     return row === undefined ? [] : unpackParents(blobOf(row, 'parents'));
   }
 
   /** True if an entry with a time up to `latest` names this entry, with the number `seq`, as a parent. */
   hasChild(lid: number, id: string, seq: number, latest: number): boolean {
     const child = this.#store.one`
-      SELECT 1 FROM room_entries
+      SELECT 1 FROM group_entries
       WHERE lid = ${lid} AND seq > ${seq} AND at <= ${latest} AND instr(parents, ${hexToBlob(id)}) > 0 LIMIT 1`;
     return child !== undefined;
   }
 
   /** The position of the last entry of a log. */
   lastSeq(lid: number): number {
-    return orZero(this.#store.one`SELECT max_seq FROM room_logs WHERE lid = ${lid}`, 'max_seq');
+    return orZero(this.#store.one`SELECT max_seq FROM group_logs WHERE lid = ${lid}`, 'max_seq');
   }
 
   /** IDs of the entries without children, ascending. */
   heads(lid: number, limit: number): string[] {
-    const rows = this.#store.all`SELECT entry_id FROM room_heads WHERE lid = ${lid} ORDER BY entry_id LIMIT ${limit}`;
+    const rows = this.#store.all`SELECT entry_id FROM group_heads WHERE lid = ${lid} ORDER BY entry_id LIMIT ${limit}`;
     return rows.map((row) => toHex(blobOf(row, 'entry_id')));
   }
 
@@ -159,7 +161,7 @@ export class GroupEntryStore {
    */
   control(lid: number): { bytes: Uint8Array; frontier: number[] }[] {
     const rows = this.#store.all`
-      SELECT seq, entry_id, bytes, sum, frontier FROM room_entries
+      SELECT seq, entry_id, bytes, sum, frontier FROM group_entries
       WHERE lid = ${lid} AND control_no IS NOT NULL ORDER BY control_no`;
     return rows.map((row) => {
       const bytes = this.#intact(lid, row);
@@ -175,28 +177,28 @@ export class GroupEntryStore {
   controlAt(lid: number, place: number): Uint8Array | null {
     return this.#intact(
       lid,
-      this.#store.one`SELECT seq, entry_id, bytes, sum FROM room_entries WHERE lid = ${lid} AND control_no = ${place}`,
+      this.#store.one`SELECT seq, entry_id, bytes, sum FROM group_entries WHERE lid = ${lid} AND control_no = ${place}`,
     );
   }
 
   /** IDs in order of arrival. */
   idsAfter(lid: number, after: number, limit: number): { seq: number; id: string }[] {
     const rows = this.#store.all`
-      SELECT seq, entry_id FROM room_entries WHERE lid = ${lid} AND seq > ${after} ORDER BY seq LIMIT ${limit}`;
+      SELECT seq, entry_id FROM group_entries WHERE lid = ${lid} AND seq > ${after} ORDER BY seq LIMIT ${limit}`;
     return rows.map((row) => ({ seq: integerOf(row, 'seq'), id: toHex(blobOf(row, 'entry_id')) }));
   }
 
   /** Complete entries in order of arrival. The bytes of a damaged entry are null. */
   bytesAfter(lid: number, after: number, limit: number): { seq: number; bytes: Uint8Array | null }[] {
     const rows = this.#store.all`
-      SELECT seq, entry_id, bytes, sum FROM room_entries WHERE lid = ${lid} AND seq > ${after} ORDER BY seq LIMIT ${limit}`;
+      SELECT seq, entry_id, bytes, sum FROM group_entries WHERE lid = ${lid} AND seq > ${after} ORDER BY seq LIMIT ${limit}`;
     return rows.map((row) => ({ seq: integerOf(row, 'seq'), bytes: this.#intact(lid, row) }));
   }
 
   /** The newest entries before `before`, newest first, with the columns for a walk over the graph. */
   before(lid: number, before: number, limit: number): { seq: number; id: string; parents: string[]; author: Aid }[] {
     const rows = this.#store.all`
-      SELECT seq, entry_id, parents, author FROM room_entries WHERE lid = ${lid} AND seq < ${before}
+      SELECT seq, entry_id, parents, author FROM group_entries WHERE lid = ${lid} AND seq < ${before}
       ORDER BY seq DESC LIMIT ${limit}`;
     return rows.map((row) => ({
       seq: integerOf(row, 'seq'),
@@ -207,14 +209,14 @@ export class GroupEntryStore {
   }
 
   addConflict(lid: number, removalNo: number, seq: number): void {
-    this.#store.run`INSERT OR IGNORE INTO room_conflicts (lid, removal_no, seq) VALUES (${lid}, ${removalNo}, ${seq})`;
+    this.#store.run`INSERT OR IGNORE INTO group_conflicts (lid, removal_no, seq) VALUES (${lid}, ${removalNo}, ${seq})`;
   }
 
   /** Entries concurrent with a removal, each with all removals that it is concurrent with. */
   conflictsOf(lid: number, removalNo: number): { seq: number; removals: number[] }[] {
     const rows = this.#store.all`
-      SELECT c.seq AS seq, o.removal_no AS removal_no FROM room_conflicts c
-      JOIN room_conflicts o ON o.lid = c.lid AND o.seq = c.seq WHERE c.lid = ${lid} AND c.removal_no = ${removalNo}`;
+      SELECT c.seq AS seq, o.removal_no AS removal_no FROM group_conflicts c
+      JOIN group_conflicts o ON o.lid = c.lid AND o.seq = c.seq WHERE c.lid = ${lid} AND c.removal_no = ${removalNo}`;
     const bySeq = Map.groupBy(rows, (row) => integerOf(row, 'seq'));
     return [...bySeq].map(([seq, all]) => ({ seq, removals: all.map((row) => integerOf(row, 'removal_no')) }));
   }
@@ -222,21 +224,21 @@ export class GroupEntryStore {
   /** Marks an entry as void or valid. */
   setVoid(lid: number, seq: number, isVoid: boolean): void {
     if (!this.#hide(lid, seq, 'void', isVoid)) return;
-    const retraction = this.#store.one`SELECT target FROM room_retracts WHERE lid = ${lid} AND seq = ${seq}`;
+    const retraction = this.#store.one`SELECT target FROM group_retracts WHERE lid = ${lid} AND seq = ${seq}`;
     if (retraction !== undefined) this.#updateRetracted(lid, blobOf(retraction, 'target'));
   }
 
   /** True if a valid retraction by the author or an admin applies to an entry. */
   #isRetracted(lid: number, id: Uint8Array, author: Aid): boolean {
     const effective = this.#store.one`
-      SELECT 1 FROM room_retracts r JOIN room_entries x ON x.lid = r.lid AND x.seq = r.seq
+      SELECT 1 FROM group_retracts r JOIN group_entries x ON x.lid = r.lid AND x.seq = r.seq
       WHERE r.lid = ${lid} AND r.target = ${id} AND x.void = 0 AND (r.by_admin = 1 OR x.author = ${author}) LIMIT 1`;
     return effective !== undefined;
   }
 
   /** Updates the retracted flag of an entry after its retractions changed. */
   #updateRetracted(lid: number, target: Uint8Array): void {
-    const row = this.#store.one`SELECT seq, author FROM room_entries WHERE lid = ${lid} AND entry_id = ${target}`;
+    const row = this.#store.one`SELECT seq, author FROM group_entries WHERE lid = ${lid} AND entry_id = ${target}`;
     if (row === undefined) return;
     this.#hide(lid, integerOf(row, 'seq'), 'retracted', this.#isRetracted(lid, target, aidFromRow(row, 'author')));
   }
@@ -244,7 +246,7 @@ export class GroupEntryStore {
   /** Sets one of the two flags that hide an entry from the unread count; false if it was already set to this value. */
   #hide(lid: number, seq: number, flag: 'void' | 'retracted', value: boolean): boolean {
     const row = this.#store.one(
-      `UPDATE room_entries SET ${flag} = ?1 WHERE lid = ?2 AND seq = ?3 AND ${flag} <> ?1
+      `UPDATE group_entries SET ${flag} = ?1 WHERE lid = ?2 AND seq = ?3 AND ${flag} <> ?1
        RETURNING counts, author, void + retracted - ?1 AS others`,
       value ? 1 : 0,
       lid,
@@ -259,26 +261,26 @@ export class GroupEntryStore {
   /** Changes the unread counts of the local members that have not read an entry. */
   #count(lid: number, seq: number, author: Aid, change: 1 | -1, mentions = true): void {
     this.#store.run`
-      UPDATE rooms SET unread = unread + ${change} WHERE lid = ${lid} AND aid <> ${author}
+      UPDATE groups SET unread = unread + ${change} WHERE lid = ${lid} AND aid <> ${author}
         AND read_seq < ${seq} AND (up_to IS NULL OR up_to >= ${seq})`;
     if (!mentions) return;
     this.#store.run`
-      UPDATE rooms SET mentions = mentions + ${change} WHERE lid = ${lid} AND aid <> ${author}
+      UPDATE groups SET mentions = mentions + ${change} WHERE lid = ${lid} AND aid <> ${author}
         AND read_seq < ${seq} AND (up_to IS NULL OR up_to >= ${seq})
-        AND EXISTS (SELECT 1 FROM room_mentions m WHERE m.lid = rooms.lid AND m.aid = rooms.aid AND m.seq = ${seq})`;
+        AND EXISTS (SELECT 1 FROM group_mentions m WHERE m.lid = groups.lid AND m.aid = groups.aid AND m.seq = ${seq})`;
   }
 
   /** The latest valid title entry; null if the title never changed. */
   lastTitle(lid: number): Uint8Array | null {
     const row = this.#store.one`
-      SELECT seq, entry_id, bytes, sum FROM room_entries WHERE lid = ${lid} AND kind = 'title' AND void = 0
+      SELECT seq, entry_id, bytes, sum FROM group_entries WHERE lid = ${lid} AND kind = 'title' AND void = 0
       ORDER BY depth DESC, entry_id DESC LIMIT 1`;
     return this.#intact(lid, row);
   }
 
   entry(lid: number, id: string): StoredEntry | null {
     const row = this.#store.one`
-      SELECT seq, entry_id, bytes, retracted, sum FROM room_entries
+      SELECT seq, entry_id, bytes, retracted, sum FROM group_entries
       WHERE lid = ${lid} AND entry_id = ${hexToBlob(id)} AND void = 0`;
     const stored = row === undefined ? null : this.#checked(lid, row);
     return stored?.isDamaged === true ? null : stored;
@@ -293,7 +295,7 @@ export class GroupEntryStore {
   /** The newest entries before a position, in order of arrival. */
   pageBefore(lid: number, before: number, limit: number): StoredEntry[] {
     const rows = this.#store.all`
-      SELECT seq, entry_id, bytes, retracted, sum FROM room_entries WHERE lid = ${lid} AND seq < ${before} AND void = 0
+      SELECT seq, entry_id, bytes, retracted, sum FROM group_entries WHERE lid = ${lid} AND seq < ${before} AND void = 0
       ORDER BY seq DESC LIMIT ${limit}`;
     return rows.map((row) => this.#checked(lid, row)).reverse();
   }
@@ -313,7 +315,7 @@ export class GroupEntryStore {
   }
 
   #reportDamage(lid: number, row: Row): void {
-    this.#store.reportDamage(`room_entries ${lid} ${integerOf(row, 'seq')}`);
+    this.#store.reportDamage(`group_entries ${lid} ${integerOf(row, 'seq')}`);
   }
 }
 
@@ -353,10 +355,10 @@ export function pageQuery(
   add('e.at <= ?', filter.untilAt);
   add('e.reply_to = ?', filter.replyTo === undefined ? undefined : hexToBlob(filter.replyTo));
   // The bounds are repeated, because SQLite materializes the list first.
-  const mentions = 'SELECT m.seq FROM room_mentions m WHERE m.aid = ? AND m.lid = ? AND m.seq > ? AND m.seq <= ?';
+  const mentions = 'SELECT m.seq FROM group_mentions m WHERE m.aid = ? AND m.lid = ? AND m.seq > ? AND m.seq <= ?';
   add(`e.seq IN (${mentions})`, filter.to, lid, after, upTo);
   return {
-    sql: `SELECT e.seq, e.entry_id, e.bytes, e.retracted, e.sum FROM room_entries e WHERE ${where.join(' AND ')} ORDER BY e.seq LIMIT ?`,
+    sql: `SELECT e.seq, e.entry_id, e.bytes, e.retracted, e.sum FROM group_entries e WHERE ${where.join(' AND ')} ORDER BY e.seq LIMIT ?`,
     values: [...values, limit],
   };
 }

@@ -58,11 +58,11 @@ export function hexToBlob(hex: string): Uint8Array {
 }
 
 const GROUPS = `(
-  SELECT rooms.*, creator, title, epoch, last_at, min(max_seq, coalesce(up_to, max_seq)) AS max_seq
-  FROM rooms JOIN room_logs USING (lid))`;
+  SELECT groups.*, creator, title, epoch, last_at, min(max_seq, coalesce(up_to, max_seq)) AS max_seq
+  FROM groups JOIN group_logs USING (lid))`;
 /** The columns of the two tables. */
 const LOG = { lid: integer, groupId: hex, creator: aid, title: text, epoch: blob, lastAt: integer };
-const ROOM = {
+const STORED_GROUP = {
   rid: integer,
   aid,
   groupId: hex,
@@ -74,7 +74,7 @@ const ROOM = {
 
 /** An invitation that the recipient has received is planned for its end, which stays. */
 const INVITES_OUT: DueColumns = {
-  table: 'room_invites_out',
+  table: 'group_invites_out',
   dueAt: 'next_at',
   id: "rid || ' ' || target",
   key: 'target',
@@ -85,7 +85,7 @@ export class GroupStore {
   readonly #store: Store;
   readonly #groups: Table<typeof GROUP>;
   readonly #logs: Table<typeof LOG>;
-  readonly #rooms: Table<typeof ROOM>;
+  readonly #storedGroups: Table<typeof STORED_GROUP>;
   readonly #invitesIn: Table<typeof INVITE_IN>;
   readonly #storedInvites: Table<typeof STORED_INVITE>;
   readonly #invitesOut: Table<typeof INVITE_OUT>;
@@ -95,11 +95,11 @@ export class GroupStore {
   constructor(store: Store) {
     this.#store = store;
     this.#groups = new Table(store, GROUPS, GROUP);
-    this.#logs = new Table(store, 'room_logs', LOG);
-    this.#rooms = new Table(store, 'rooms', ROOM);
-    this.#invitesIn = new Table(store, 'room_invites_in', INVITE_IN);
-    this.#storedInvites = new Table(store, 'room_invites_in', STORED_INVITE);
-    this.#invitesOut = new Table(store, 'room_invites_out', INVITE_OUT);
+    this.#logs = new Table(store, 'group_logs', LOG);
+    this.#storedGroups = new Table(store, 'groups', STORED_GROUP);
+    this.#invitesIn = new Table(store, 'group_invites_in', INVITE_IN);
+    this.#storedInvites = new Table(store, 'group_invites_in', STORED_INVITE);
+    this.#invitesOut = new Table(store, 'group_invites_out', INVITE_OUT);
     this.invites = dueRows(store, INVITES_OUT, this.#invitesOut.read, (invite, nextAt) =>
       this.putInviteOut({ ...invite, nextAt, attempts: invite.attempts + 1 }),
     );
@@ -113,7 +113,7 @@ export class GroupStore {
   add(group: NewGroup): number {
     return this.#store.transaction(() => {
       const { lid } = this.#logs.add(group);
-      return this.#rooms.add({ ...group, lid }).rid;
+      return this.#storedGroups.add({ ...group, lid }).rid;
     });
   }
 
@@ -136,43 +136,43 @@ export class GroupStore {
 
   /** The local agents that share a log. */
   localAids(lid: number): Set<Aid> {
-    return new Set(this.#store.all`SELECT aid FROM rooms WHERE lid = ${lid}`.map((row) => aidFromRow(row, 'aid')));
+    return new Set(this.#store.all`SELECT aid FROM groups WHERE lid = ${lid}`.map((row) => aidFromRow(row, 'aid')));
   }
 
   /** The log of a group that has entries, or null if there is none on this node. */
   filledLog(groupId: string): number | null {
-    const row = this.#store.one`SELECT lid FROM room_logs WHERE group_id = ${hexToBlob(groupId)} AND max_seq > 0`;
+    const row = this.#store.one`SELECT lid FROM group_logs WHERE group_id = ${hexToBlob(groupId)} AND max_seq > 0`;
     return row === undefined ? null : integerOf(row, 'lid');
   }
 
   /** Replaces the empty log of a group with one that other local agents have filled. */
   attach(rid: number, lid: number): void {
-    this.#store.run`UPDATE rooms SET lid = ${lid} WHERE rid = ${rid}`;
+    this.#store.run`UPDATE groups SET lid = ${lid} WHERE rid = ${rid}`;
     this.#recount(rid);
   }
 
   #recount(rid: number): void {
     this.#store.run`
-      UPDATE rooms SET (unread, mentions) =
-        (SELECT count(*), count(m.seq) FROM room_entries e
-         LEFT JOIN room_mentions m ON m.lid = e.lid AND m.aid = rooms.aid AND m.seq = e.seq
-         WHERE e.lid = rooms.lid AND e.seq > rooms.read_seq
-           AND e.counts = 1 AND e.void = 0 AND e.retracted = 0 AND e.author <> rooms.aid)
+      UPDATE groups SET (unread, mentions) =
+        (SELECT count(*), count(m.seq) FROM group_entries e
+         LEFT JOIN group_mentions m ON m.lid = e.lid AND m.aid = groups.aid AND m.seq = e.seq
+         WHERE e.lid = groups.lid AND e.seq > groups.read_seq
+           AND e.counts = 1 AND e.void = 0 AND e.retracted = 0 AND e.author <> groups.aid)
       WHERE rid = ${rid}`;
   }
 
   /** Groups that an agent is a member of or is joining. */
   count(aid: Aid): number {
     const row = this.#store.one`
-      SELECT count(*) AS n FROM rooms WHERE aid = ${aid} AND state IN ('joining', 'member')`;
+      SELECT count(*) AS n FROM groups WHERE aid = ${aid} AND state IN ('joining', 'member')`;
     return orZero(row, 'n');
   }
 
   /** Deletes groups that an agent left or was removed from, except the newest ones. Returns the deleted row IDs. */
   deletePast(aid: Aid, keep: number): number[] {
     const rows = this.#store.all`
-      DELETE FROM rooms WHERE rid IN
-        (SELECT rid FROM rooms JOIN room_logs USING (lid) WHERE aid = ${aid} AND state IN ('left', 'removed')
+      DELETE FROM groups WHERE rid IN
+        (SELECT rid FROM groups JOIN group_logs USING (lid) WHERE aid = ${aid} AND state IN ('left', 'removed')
          ORDER BY last_at DESC, rid DESC LIMIT -1 OFFSET ${keep}) RETURNING rid`;
     return rows.map((row) => integerOf(row, 'rid'));
   }
@@ -183,89 +183,89 @@ export class GroupStore {
    */
   syncedRids(leftSince: number): number[] {
     const rows = this.#store.all`
-      SELECT min(rid) AS rid FROM rooms WHERE state = 'member' GROUP BY lid
-      UNION ALL SELECT rid FROM rooms WHERE state = 'joining'
-      UNION ALL SELECT min(rid) FROM rooms JOIN room_logs USING (lid)
+      SELECT min(rid) AS rid FROM groups WHERE state = 'member' GROUP BY lid
+      UNION ALL SELECT rid FROM groups WHERE state = 'joining'
+      UNION ALL SELECT min(rid) FROM groups JOIN group_logs USING (lid)
         WHERE state = 'left' AND last_at >= ${leftSince}
-          AND NOT EXISTS (SELECT 1 FROM rooms other WHERE other.lid = rooms.lid AND other.state = 'member')
-        GROUP BY rooms.lid
+          AND NOT EXISTS (SELECT 1 FROM groups other WHERE other.lid = groups.lid AND other.state = 'member')
+        GROUP BY groups.lid
       ORDER BY rid`;
     return rows.map((row) => integerOf(row, 'rid'));
   }
 
   /** @param upTo the last entry that a former member may read. Default: the newest one */
   setState(rid: number, state: GroupState, upTo: number | null = null): void {
-    const limited = this.#store.one`SELECT 1 FROM rooms WHERE rid = ${rid} AND up_to IS NOT NULL`;
+    const limited = this.#store.one`SELECT 1 FROM groups WHERE rid = ${rid} AND up_to IS NOT NULL`;
     this.#store.run`
-      UPDATE rooms SET state = ${state}, up_to = CASE ${state} WHEN 'member' THEN NULL WHEN 'joining' THEN up_to
-        ELSE coalesce(${upTo}, up_to, (SELECT max_seq FROM room_logs WHERE lid = rooms.lid)) END
+      UPDATE groups SET state = ${state}, up_to = CASE ${state} WHEN 'member' THEN NULL WHEN 'joining' THEN up_to
+        ELSE coalesce(${upTo}, up_to, (SELECT max_seq FROM group_logs WHERE lid = groups.lid)) END
       WHERE rid = ${rid}`;
     // Entries that the agent could not read did not count.
     if (state === 'member' && limited !== undefined) this.#recount(rid);
   }
 
   setTitle(lid: number, title: string): void {
-    this.#store.run`UPDATE room_logs SET title = ${title} WHERE lid = ${lid}`;
+    this.#store.run`UPDATE group_logs SET title = ${title} WHERE lid = ${lid}`;
   }
 
   /** Adds the data of another invitation to a group. The creator changes only while the log is empty. */
   setJoinInfo(rid: number, { creator, hints }: Pick<GroupRow, 'creator' | 'hints'>, secret: Uint8Array | null): void {
     this.#store.transaction(() => {
       this.#store.run`
-        UPDATE rooms SET hints = ${hints.join(' ')}, secret = coalesce(${secret}, secret) WHERE rid = ${rid}`;
+        UPDATE groups SET hints = ${hints.join(' ')}, secret = coalesce(${secret}, secret) WHERE rid = ${rid}`;
       this.#store.run`
-        UPDATE room_logs SET creator = ${creator}
-        WHERE lid = (SELECT lid FROM rooms WHERE rid = ${rid}) AND max_seq = 0`;
+        UPDATE group_logs SET creator = ${creator}
+        WHERE lid = (SELECT lid FROM groups WHERE rid = ${rid}) AND max_seq = 0`;
     });
   }
 
   setSecret(rid: number, secret: Uint8Array): void {
-    this.#store.run`UPDATE rooms SET secret = ${secret} WHERE rid = ${rid}`;
+    this.#store.run`UPDATE groups SET secret = ${secret} WHERE rid = ${rid}`;
   }
 
   /** Stores the join secret of all local members. */
   setSecrets(lid: number, secret: Uint8Array): void {
-    this.#store.run`UPDATE rooms SET secret = ${secret} WHERE lid = ${lid} AND state = 'member'`;
+    this.#store.run`UPDATE groups SET secret = ${secret} WHERE lid = ${lid} AND state = 'member'`;
   }
 
   /** Moves the read cursor forward, never back. */
   markRead(rid: number, seq: number): void {
     this.#store.run`
-      UPDATE rooms SET
-        read_seq = max(read_seq, (SELECT min(max_seq, coalesce(up_to, max_seq), ${seq}) FROM room_logs WHERE lid = rooms.lid)),
+      UPDATE groups SET
+        read_seq = max(read_seq, (SELECT min(max_seq, coalesce(up_to, max_seq), ${seq}) FROM group_logs WHERE lid = groups.lid)),
         (unread, mentions) =
-          (SELECT rooms.unread - count(*), rooms.mentions - count(m.seq) FROM room_entries e
-           LEFT JOIN room_mentions m ON m.lid = e.lid AND m.aid = rooms.aid AND m.seq = e.seq
-           WHERE e.lid = rooms.lid AND e.seq > rooms.read_seq AND e.seq <= min(${seq}, coalesce(rooms.up_to, ${seq}))
-             AND e.counts = 1 AND e.void = 0 AND e.retracted = 0 AND e.author <> rooms.aid)
+          (SELECT groups.unread - count(*), groups.mentions - count(m.seq) FROM group_entries e
+           LEFT JOIN group_mentions m ON m.lid = e.lid AND m.aid = groups.aid AND m.seq = e.seq
+           WHERE e.lid = groups.lid AND e.seq > groups.read_seq AND e.seq <= min(${seq}, coalesce(groups.up_to, ${seq}))
+             AND e.counts = 1 AND e.void = 0 AND e.retracted = 0 AND e.author <> groups.aid)
       WHERE rid = ${rid}`;
   }
 
   /** Deletes all groups and invitations of a deleted agent. */
   removeAgent(aid: Aid): void {
     this.#store.transaction(() => {
-      this.#store.run`DELETE FROM rooms WHERE aid = ${aid}`;
-      this.#store.run`DELETE FROM room_invites_in WHERE aid = ${aid}`;
+      this.#store.run`DELETE FROM groups WHERE aid = ${aid}`;
+      this.#store.run`DELETE FROM group_invites_in WHERE aid = ${aid}`;
     });
   }
 
   /** The position in a peer's replica up to which it was read; 0 if the peer has another replica now. */
   cursor(lid: number, peer: Aid, epoch: Uint8Array): number {
     const row = this.#store.one`
-      SELECT seq FROM room_peers WHERE lid = ${lid} AND peer = ${peer} AND epoch = ${epoch}`;
+      SELECT seq FROM group_peers WHERE lid = ${lid} AND peer = ${peer} AND epoch = ${epoch}`;
     return orZero(row, 'seq');
   }
 
   /** True if the replica of another agent was read in any group of this agent. */
   hasMet(aid: Aid, peer: Aid): boolean {
     const row = this.#store.one`
-      SELECT 1 FROM rooms JOIN room_peers USING (lid) WHERE rooms.aid = ${aid} AND room_peers.peer = ${peer} LIMIT 1`;
+      SELECT 1 FROM groups JOIN group_peers USING (lid) WHERE groups.aid = ${aid} AND group_peers.peer = ${peer} LIMIT 1`;
     return row !== undefined;
   }
 
   setCursor(lid: number, peer: Aid, epoch: Uint8Array, seq: number): void {
     this.#store.run`
-      INSERT OR REPLACE INTO room_peers (lid, peer, epoch, seq) VALUES (${lid}, ${peer}, ${epoch}, ${seq})`;
+      INSERT OR REPLACE INTO group_peers (lid, peer, epoch, seq) VALUES (${lid}, ${peer}, ${epoch}, ${seq})`;
   }
 
   putInviteOut(invite: InviteOut): void {
@@ -281,12 +281,12 @@ export class GroupStore {
   /** Deletes the invitations of an agent by all local agents that share a log. */
   dropInvitesOut(lid: number, target: Aid): void {
     this.#store.run`
-      DELETE FROM room_invites_out
-      WHERE target = ${target} AND rid IN (SELECT rid FROM rooms WHERE lid = ${lid})`;
+      DELETE FROM group_invites_out
+      WHERE target = ${target} AND rid IN (SELECT rid FROM groups WHERE lid = ${lid})`;
   }
 
   dropInviteOut(rid: number, target: Aid): void {
-    this.#store.run`DELETE FROM room_invites_out WHERE rid = ${rid} AND target = ${target}`;
+    this.#store.run`DELETE FROM group_invites_out WHERE rid = ${rid} AND target = ${target}`;
   }
 
   /** Stores a received invitation and replaces an older one to the same group. Deletes the oldest ones above `max`. */
@@ -300,10 +300,10 @@ export class GroupStore {
         WHERE excluded.known >= known`,
       );
       this.#store.run`
-        DELETE FROM room_invites_in WHERE aid = ${aid} AND group_id IN (
+        DELETE FROM group_invites_in WHERE aid = ${aid} AND group_id IN (
           SELECT group_id FROM (
             SELECT *, row_number() OVER (PARTITION BY inviter ORDER BY at DESC) AS place
-            FROM room_invites_in WHERE aid = ${aid}
+            FROM group_invites_in WHERE aid = ${aid}
           )
           ORDER BY known DESC, place, at DESC LIMIT -1 OFFSET ${max})`;
     });
@@ -319,6 +319,6 @@ export class GroupStore {
   }
 
   dropInviteIn(aid: Aid, groupId: string): void {
-    this.#store.run`DELETE FROM room_invites_in WHERE aid = ${aid} AND group_id = ${hexToBlob(groupId)}`;
+    this.#store.run`DELETE FROM group_invites_in WHERE aid = ${aid} AND group_id = ${hexToBlob(groupId)}`;
   }
 }

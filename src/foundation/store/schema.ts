@@ -364,7 +364,7 @@ const CHAT = `
  * have 32 bytes. Times are Unix milliseconds.
  */
 const GROUPS = `
-  CREATE TABLE room_logs (
+  CREATE TABLE group_logs (
     -- AUTOINCREMENT: peers store how far they read a log, so its number is never reused.
     lid INTEGER PRIMARY KEY AUTOINCREMENT,
     group_id BLOB NOT NULL,
@@ -374,13 +374,13 @@ const GROUPS = `
     max_seq INTEGER NOT NULL DEFAULT 0,
     last_at INTEGER NOT NULL
   ) STRICT;
-  CREATE UNIQUE INDEX room_logs_group ON room_logs (group_id) WHERE max_seq > 0;
+  CREATE UNIQUE INDEX group_logs_group ON group_logs (group_id) WHERE max_seq > 0;
 
-  CREATE TABLE rooms (
+  CREATE TABLE groups (
     rid INTEGER PRIMARY KEY AUTOINCREMENT,
     aid TEXT NOT NULL,
     group_id BLOB NOT NULL,
-    lid INTEGER NOT NULL REFERENCES room_logs,
+    lid INTEGER NOT NULL REFERENCES group_logs,
     -- joining, member, left, removed
     state TEXT NOT NULL,
     secret BLOB,
@@ -393,16 +393,16 @@ const GROUPS = `
     mentions INTEGER NOT NULL DEFAULT 0,
     UNIQUE (aid, group_id)
   ) STRICT;
-  CREATE INDEX rooms_log ON rooms (lid, aid);
-  CREATE TRIGGER rooms_deleted AFTER DELETE ON rooms BEGIN
-    DELETE FROM room_logs WHERE lid = OLD.lid AND NOT EXISTS (SELECT 1 FROM rooms WHERE lid = OLD.lid);
+  CREATE INDEX groups_log ON groups (lid, aid);
+  CREATE TRIGGER groups_deleted AFTER DELETE ON groups BEGIN
+    DELETE FROM group_logs WHERE lid = OLD.lid AND NOT EXISTS (SELECT 1 FROM groups WHERE lid = OLD.lid);
   END;
-  CREATE TRIGGER rooms_attached AFTER UPDATE OF lid ON rooms BEGIN
-    DELETE FROM room_logs WHERE lid = OLD.lid AND NOT EXISTS (SELECT 1 FROM rooms WHERE lid = OLD.lid);
+  CREATE TRIGGER groups_attached AFTER UPDATE OF lid ON groups BEGIN
+    DELETE FROM group_logs WHERE lid = OLD.lid AND NOT EXISTS (SELECT 1 FROM groups WHERE lid = OLD.lid);
   END;
 
-  CREATE TABLE room_entries (
-    lid INTEGER NOT NULL REFERENCES room_logs ON DELETE CASCADE,
+  CREATE TABLE group_entries (
+    lid INTEGER NOT NULL REFERENCES group_logs ON DELETE CASCADE,
     -- Order of arrival: 1, 2, 3 … Parents precede their children.
     seq INTEGER NOT NULL,
     entry_id BLOB NOT NULL,
@@ -426,49 +426,49 @@ const GROUPS = `
     sum INTEGER,
     PRIMARY KEY (lid, seq)
   ) STRICT;
-  CREATE UNIQUE INDEX room_entries_id ON room_entries (lid, entry_id);
-  CREATE INDEX room_entries_author ON room_entries (lid, author, seq);
-  CREATE INDEX room_entries_kind ON room_entries (lid, kind, seq);
-  CREATE INDEX room_entries_reply ON room_entries (lid, reply_to, seq) WHERE reply_to IS NOT NULL;
-  CREATE INDEX room_entries_control ON room_entries (lid, control_no) WHERE control_no IS NOT NULL;
-  CREATE INDEX room_entries_unread ON room_entries (lid, seq, author) WHERE counts = 1 AND void = 0 AND retracted = 0;
-  CREATE INDEX room_entries_title ON room_entries (lid, depth, entry_id) WHERE kind = 'title' AND void = 0;
+  CREATE UNIQUE INDEX group_entries_id ON group_entries (lid, entry_id);
+  CREATE INDEX group_entries_author ON group_entries (lid, author, seq);
+  CREATE INDEX group_entries_kind ON group_entries (lid, kind, seq);
+  CREATE INDEX group_entries_reply ON group_entries (lid, reply_to, seq) WHERE reply_to IS NOT NULL;
+  CREATE INDEX group_entries_control ON group_entries (lid, control_no) WHERE control_no IS NOT NULL;
+  CREATE INDEX group_entries_unread ON group_entries (lid, seq, author) WHERE counts = 1 AND void = 0 AND retracted = 0;
+  CREATE INDEX group_entries_title ON group_entries (lid, depth, entry_id) WHERE kind = 'title' AND void = 0;
 
-  CREATE TABLE room_heads (
-    lid INTEGER NOT NULL REFERENCES room_logs ON DELETE CASCADE,
+  CREATE TABLE group_heads (
+    lid INTEGER NOT NULL REFERENCES group_logs ON DELETE CASCADE,
     entry_id BLOB NOT NULL,
     PRIMARY KEY (lid, entry_id)
   ) STRICT, WITHOUT ROWID;
 
-  CREATE TABLE room_mentions (
-    lid INTEGER NOT NULL REFERENCES room_logs ON DELETE CASCADE,
+  CREATE TABLE group_mentions (
+    lid INTEGER NOT NULL REFERENCES group_logs ON DELETE CASCADE,
     aid TEXT NOT NULL,
     seq INTEGER NOT NULL,
     PRIMARY KEY (lid, aid, seq)
   ) STRICT, WITHOUT ROWID;
 
-  CREATE TABLE room_retracts (
-    lid INTEGER NOT NULL REFERENCES room_logs ON DELETE CASCADE,
+  CREATE TABLE group_retracts (
+    lid INTEGER NOT NULL REFERENCES group_logs ON DELETE CASCADE,
     target BLOB NOT NULL,
     seq INTEGER NOT NULL,
     -- Its author was an admin when it was written.
     by_admin INTEGER NOT NULL,
     PRIMARY KEY (lid, target, seq)
   ) STRICT, WITHOUT ROWID;
-  CREATE INDEX room_retracts_seq ON room_retracts (lid, seq);
+  CREATE INDEX group_retracts_seq ON group_retracts (lid, seq);
 
   -- Entries concurrent with the removal of their author.
-  CREATE TABLE room_conflicts (
-    lid INTEGER NOT NULL REFERENCES room_logs ON DELETE CASCADE,
+  CREATE TABLE group_conflicts (
+    lid INTEGER NOT NULL REFERENCES group_logs ON DELETE CASCADE,
     removal_no INTEGER NOT NULL,
     seq INTEGER NOT NULL,
     PRIMARY KEY (lid, removal_no, seq)
   ) STRICT, WITHOUT ROWID;
-  CREATE INDEX room_conflicts_seq ON room_conflicts (lid, seq);
+  CREATE INDEX group_conflicts_seq ON group_conflicts (lid, seq);
 
   -- Read position in the log of another member.
-  CREATE TABLE room_peers (
-    lid INTEGER NOT NULL REFERENCES room_logs ON DELETE CASCADE,
+  CREATE TABLE group_peers (
+    lid INTEGER NOT NULL REFERENCES group_logs ON DELETE CASCADE,
     peer TEXT NOT NULL,
     epoch BLOB NOT NULL,
     seq INTEGER NOT NULL,
@@ -476,18 +476,18 @@ const GROUPS = `
   ) STRICT, WITHOUT ROWID;
 
   -- Sent invitations without an answer.
-  CREATE TABLE room_invites_out (
-    rid INTEGER NOT NULL REFERENCES rooms ON DELETE CASCADE,
+  CREATE TABLE group_invites_out (
+    rid INTEGER NOT NULL REFERENCES groups ON DELETE CASCADE,
     target TEXT NOT NULL,
     next_at INTEGER NOT NULL,
     until INTEGER NOT NULL,
     attempts INTEGER NOT NULL,
     PRIMARY KEY (rid, target)
   ) STRICT, WITHOUT ROWID;
-  CREATE INDEX room_invites_out_next ON room_invites_out (next_at);
+  CREATE INDEX group_invites_out_next ON group_invites_out (next_at);
 
   -- Received invitations.
-  CREATE TABLE room_invites_in (
+  CREATE TABLE group_invites_in (
     aid TEXT NOT NULL,
     group_id BLOB NOT NULL,
     inviter TEXT NOT NULL,
@@ -499,7 +499,7 @@ const GROUPS = `
     known INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (aid, group_id)
   ) STRICT, WITHOUT ROWID;
-  CREATE INDEX room_invites_in_at ON room_invites_in (aid, at);
+  CREATE INDEX group_invites_in_at ON group_invites_in (aid, at);
 `;
 
 /** The event log: one sequence for all local agents. */

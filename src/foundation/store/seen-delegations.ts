@@ -34,8 +34,8 @@ const NAMED = `
   SELECT aid FROM agents
   UNION SELECT aid FROM access_entries WHERE aid IS NOT NULL
   UNION SELECT peer FROM chat_pairs WHERE state IN ('friends', 'out_pending', 'blocked')
-  UNION SELECT peer FROM room_peers
-  UNION SELECT target FROM room_invites_out
+  UNION SELECT peer FROM group_peers
+  UNION SELECT target FROM group_invites_out
   UNION SELECT remote_aid FROM tunnels
   UNION SELECT remote_aid FROM origins
   UNION SELECT recipient FROM note_outbox

@@ -18,7 +18,7 @@ export const PURPOSES = [
   'admin',
   'note',
   'chat',
-  'room',
+  'group',
   'object',
   'push-box',
   'push',

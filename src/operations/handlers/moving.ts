@@ -51,7 +51,7 @@ export function movingHandlers(mover: AgentMover): Handlers<typeof movingOperati
         ports_taken: [...portsTaken.tunnels, ...portsTaken.origins].sort((a, b) => a - b),
         notes: document.notes.waiting.length,
         conversations: document.chat.filter(({ state }) => state === 'friends').length,
-        rooms: document.rooms.joined.length,
+        groups: document.groups.joined.length,
       };
     },
   };

@@ -53,7 +53,7 @@ const TOOLS: Readonly<Record<McpProfile, readonly string[]>> = {
   calls: [...CORE, 'svc_connect', 'svc_tunnel_', 'svc_origin_'],
   mail: [...CORE, 'svc_mailbox_', 'svc_file_'],
   chat: [...CORE, 'chat_'],
-  rooms: [...CORE, 'group_'],
+  groups: [...CORE, 'group_'],
 };
 
 function matches(name: string, pattern: string): boolean {

@@ -201,7 +201,7 @@ test('calls, tunnels and objects are controlled; notes, chat and groups are not'
   const { ask, lists } = world();
   lists.deny(AGENT, CALLER);
   for (const purpose of ['http', 'tcp', 'object'] as const) assert.equal(await ask({ purpose }), 'access_denied');
-  for (const purpose of ['note', 'chat', 'room'] as const) assert.equal(await ask({ purpose }), 'ok');
+  for (const purpose of ['note', 'chat', 'group'] as const) assert.equal(await ask({ purpose }), 'ok');
 });
 
 test('remote administration has separate lists and never allows by default', async () => {

@@ -38,7 +38,7 @@ test('lists accepted and refused callers with reasons, the most recent first', (
   // Not caused by the caller, or not controlled by the access list.
   callers.refused(requestBy(eve), 'inbound_unreachable');
   callers.refused(requestBy(eve, 'note'), 'access_denied');
-  callers.entered(requestBy(eve, 'room'));
+  callers.entered(requestBy(eve, 'group'));
   const now = clock.now();
   const lastRefusal = { at: now, kind: 'tunnel', code: 'access_denied' };
   assert.deepEqual(

@@ -77,7 +77,7 @@ test('an open offer lets only its recipient read only its object', async () => {
   assert.equal(near.mayRead(far.aid, OTHER), false);
   assert.equal(near.mayRead(newIdentity().aid, offer.id), false);
   assert.equal(near.mayRead(newIdentity().aid, null), false);
-  for (const purpose of ['http', 'tcp', 'tcp-probe', 'chat', 'room', 'note', 'admin'] as const)
+  for (const purpose of ['http', 'tcp', 'tcp-probe', 'chat', 'group', 'note', 'admin'] as const)
     assert.equal(near.mayRead(far.aid, offer.id, purpose), false, purpose);
   near.blocked.add(far.aid);
   assert.equal(near.mayRead(far.aid, offer.id), false);

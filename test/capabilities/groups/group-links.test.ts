@@ -41,7 +41,7 @@ function setUp() {
     const names = {
       caller,
       called: aid,
-      purpose: 'room',
+      purpose: 'group',
       accessToken: undefined,
       nodeKey: new Uint8Array(32),
     } as const;

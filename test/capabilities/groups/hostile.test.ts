@@ -20,7 +20,7 @@ function copyOf(node: GroupNode, groupId: string): Replica {
 /** Pushes any bytes, as a member would. */
 async function push(world: GroupWorld, from: GroupNode, to: GroupNode, groupId: string, entries: Uint8Array[]) {
   const talk = async (): Promise<Message> => {
-    const link = await from.links.open(from.aid, to.aid, 'room');
+    const link = await from.links.open(from.aid, to.aid, 'group');
     send(link, { type: 'push', groupId, entries });
     const answer = await receive(link, never);
     link.destroy();
@@ -90,7 +90,7 @@ test('a peer that requests endlessly and reads nothing gets no more responses an
   await world.clock.run(5000);
   const asked = t.mock.method(ann.entries, 'bytesAfter');
   const copy = copyOf(ben, groupId);
-  const link = await world.during(ben.links.open(ben.aid, ann.aid, 'room'));
+  const link = await world.during(ben.links.open(ben.aid, ann.aid, 'group'));
   const have = { heads: [], maxSeq: 0, epoch: new Uint8Array(0) };
   send(link, { type: 'hello', groupId: copy.groupId, have });
   for (let i = 0; i < 500; i++) send(link, { type: 'pull', after: 0 });
@@ -181,7 +181,7 @@ test('an admin cannot lock out the creator or other admins with a removal that i
   // Syncs that have begun end.
   await world.clock.run(1000);
   const copy = copyOf(eve, groupId);
-  eve.links.accept('room', (link) => {
+  eve.links.accept('group', (link) => {
     const entry = signEntry(copy.compose({ kind: 'remove', to: [link.caller] }, world.clock.now()), eve.identity);
     void receive(link, AbortSignal.timeout(10_000)).then(() => send(link, { type: 'refuse', entry: entry.encoded }));
   });
@@ -222,7 +222,7 @@ test('malformed and oversized messages end the session and nothing else', async 
     Buffer.concat([u32(encodeCbor({ m: 'toString' }).length), encodeCbor({ m: 'toString' })]),
   ];
   for (const frame of frames) {
-    const link = await world.during(ben.links.open(ben.aid, ann.aid, 'room'));
+    const link = await world.during(ben.links.open(ben.aid, ann.aid, 'group'));
     link.on('error', () => {});
     link.write(frame);
     await world.until('the end of the session', () => link.destroyed);
@@ -315,7 +315,7 @@ test('a member that withholds announced entries is backed off, and another membe
   world.links.heal();
   let asked = 0;
   // Ben lists entries to callers, and sends no entry.
-  ben.links.accept('room', (link) => {
+  ben.links.accept('group', (link) => {
     link.on('error', () => {});
     void (async () => {
       for (;;) {
@@ -341,7 +341,7 @@ test('a sync ends after a hundred invalid entries', async () => {
   await world.until('ben is a member', () => ann.groups.head(ann.aid, groupId).members.length === 2);
   await world.clock.run(1000);
   const asked: number[] = [];
-  ben.links.accept('room', (link) => {
+  ben.links.accept('group', (link) => {
     link.on('error', () => {});
     const talk = asked.push(0) - 1;
     void (async () => {
@@ -373,7 +373,7 @@ test('no cursors are stored for strangers that only know the link', async () => 
   const proof = proveSecret(secret, groupId, eve.aid);
   const have = { heads: [], maxSeq: 5, epoch: new Uint8Array(16).fill(1) };
   const talk = async (): Promise<string[]> => {
-    const link = await eve.links.open(eve.aid, ann.aid, 'room');
+    const link = await eve.links.open(eve.aid, ann.aid, 'group');
     send(link, { type: 'hello', groupId, have, proof });
     const first = await receive(link, never);
     send(link, { type: 'have', have });
@@ -399,7 +399,7 @@ test('a peer that announces too many entries, makes no progress or gives a wrong
   const asked: string[] = [];
   const have = { heads: ['11'.repeat(32)], maxSeq: 128, epoch: new Uint8Array(16) };
   const answers: { first: Message; later?: Message } = { first: { type: 'have', have } };
-  ben.links.accept('room', (link) => {
+  ben.links.accept('group', (link) => {
     link.on('error', () => {});
     void (async () => {
       for (;;) {

@@ -43,7 +43,7 @@ test('a group with more heads than an entry may name is merged again', async () 
     world.clock.now(),
   );
   const entries = Array.from({ length: 100 }, (_, i) => signEntry({ ...content, ref: `${i}` }, ben.identity).encoded);
-  const link = await world.during(ben.links.open(ben.aid, ann.aid, 'room'));
+  const link = await world.during(ben.links.open(ben.aid, ann.aid, 'group'));
   send(link, { type: 'push', groupId, entries });
   await world.during(receive(link, never));
   link.destroy();

@@ -183,7 +183,7 @@ test('an imported agent has the newest entries before the next regular sync', as
 test('an import is refused if a control entry of the local log is damaged, and stores nothing', async () => {
   const { ann, ben, other, groupId, exported } = await separated();
   const { lid } = other.replicas.row(ben.aid, groupId);
-  other.store.run`UPDATE room_entries SET bytes = ${new Uint8Array(9)} WHERE lid = ${lid} AND control_no = 1`;
+  other.store.run`UPDATE group_entries SET bytes = ${new Uint8Array(9)} WHERE lid = ${lid} AND control_no = 1`;
   const before = other.entries.lastSeq(lid);
   const arriving = arrive(other, ann, exported(ann.aid));
   await assert.rejects(arriving, { code: 'store_corrupt', message: /an entry is damaged on disk/ });

@@ -21,26 +21,26 @@ function fill(node: GroupNode, groupId: string, template: string): void {
   const id = (i: string): string => `CAST(printf('%032d', ${i}) AS BLOB)`;
   store.transaction(() => {
     store.run(
-      `INSERT INTO room_entries (lid, seq, entry_id, parents, depth, author, kind, at, frontier, counts, void, bytes)
+      `INSERT INTO group_entries (lid, seq, entry_id, parents, depth, author, kind, at, frontier, counts, void, bytes)
        ${numbers} SELECT e.lid, e.seq + i, ${id('i')}, iif(i = 1, e.entry_id, ${id('i - 1')}), e.depth + i, e.author,
          e.kind, e.at + i, e.frontier, 1, 0, e.bytes
-       FROM n, room_entries e WHERE e.lid = ? AND e.entry_id = unhex(?)`,
+       FROM n, group_entries e WHERE e.lid = ? AND e.entry_id = unhex(?)`,
       lid,
       template,
     );
     store.run(
-      `INSERT INTO room_mentions (lid, aid, seq)
-       SELECT lid, ?, seq FROM room_entries WHERE lid = ? AND seq > ? AND (seq - ?) % ${MENTION_EVERY} = 0`,
+      `INSERT INTO group_mentions (lid, aid, seq)
+       SELECT lid, ?, seq FROM group_entries WHERE lid = ? AND seq > ? AND (seq - ?) % ${MENTION_EVERY} = 0`,
       aid,
       lid,
       maxSeq,
       maxSeq,
     );
-    store.run('DELETE FROM room_heads WHERE lid = ?', lid);
-    store.run(`INSERT INTO room_heads (lid, entry_id) VALUES (?, ${id(String(ENTRIES))})`, lid);
-    store.run('UPDATE room_logs SET max_seq = ? WHERE lid = ?', maxSeq + ENTRIES, lid);
+    store.run('DELETE FROM group_heads WHERE lid = ?', lid);
+    store.run(`INSERT INTO group_heads (lid, entry_id) VALUES (?, ${id(String(ENTRIES))})`, lid);
+    store.run('UPDATE group_logs SET max_seq = ? WHERE lid = ?', maxSeq + ENTRIES, lid);
     store.run(
-      'UPDATE rooms SET unread = unread + ?, mentions = mentions + ? WHERE rid = ?',
+      'UPDATE groups SET unread = unread + ?, mentions = mentions + ? WHERE rid = ?',
       ENTRIES,
       ENTRIES / MENTION_EVERY,
       rid,
@@ -93,6 +93,6 @@ test('operations on a group of many entries need few statements and rows', async
   await cheap('mark read', () => ann.groups.markRead(aid, groupId, maxSeq - 1000));
   assert.equal(ann.groups.head(aid, groupId).unreadCount, 1000);
   assert.equal(ann.groups.head(aid, groupId).mentionCount, 10);
-  assert.deepEqual(recording.scans('room_entries'), []);
+  assert.deepEqual(recording.scans('group_entries'), []);
   await world.stop();
 });

@@ -36,12 +36,12 @@ function groupOf(members: number) {
 test('an entry is stored once and read by all local members, each with its own counters', () => {
   const { parts, groupId, aids, join, say, row } = groupOf(20);
   const [ann, ben, eve] = aids as [Aid, Aid, Aid];
-  const before = count(parts, 'room_entries');
+  const before = count(parts, 'group_entries');
   assert.equal(before, 20, 'one create and nineteen joins');
   say(ann, 'to all');
   say(ben, 'to one', [eve]);
-  assert.equal(count(parts, 'room_entries'), before + 2);
-  assert.equal(count(parts, 'room_logs'), 1);
+  assert.equal(count(parts, 'group_entries'), before + 2);
+  assert.equal(count(parts, 'group_logs'), 1);
   assert.deepEqual(
     [ann, ben, eve].map((aid) => [row(aid).unread, row(aid).mentions]),
     [
@@ -120,7 +120,7 @@ test('the log stays until the last local member is deleted', () => {
   for (const aid of [ann, ben]) parts.replicas.forget(aid);
   assert.ok(parts.kinds(eve, groupId).length > 0);
   parts.replicas.forget(eve);
-  assert.deepEqual([count(parts, 'room_logs'), count(parts, 'room_entries'), count(parts, 'room_heads')], [0, 0, 0]);
+  assert.deepEqual([count(parts, 'group_logs'), count(parts, 'group_entries'), count(parts, 'group_heads')], [0, 0, 0]);
 });
 
 test('many local members get the number of unread entries once a second', async () => {

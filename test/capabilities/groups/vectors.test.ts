@@ -141,7 +141,7 @@ function replay(entries: readonly Entry[]) {
   for (const entry of entries) replica.admit([entry], later, () => {});
   const verdict = ({ id }: Entry): string => {
     if (!replica.has(id)) return 'refused';
-    const row = db.one('SELECT void FROM room_entries WHERE lid = ? AND entry_id = ?', rid, hex(id));
+    const row = db.one('SELECT void FROM group_entries WHERE lid = ? AND entry_id = ?', rid, hex(id));
     return row?.['void'] === 1 ? 'set aside' : 'admitted';
   };
   return { verdict, members: replica.members(), title: group().title };

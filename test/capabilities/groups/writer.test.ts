@@ -103,7 +103,7 @@ test('a group has a limited number of entries, and only local agents add to it',
   const { parts, ann, groupId } = setUp();
   const { rid, lid } = parts.replicas.row(ann, groupId);
   const fill = (count: number): void => {
-    parts.store.run`UPDATE room_logs SET max_seq = ${count} WHERE lid = ${lid}`;
+    parts.store.run`UPDATE group_logs SET max_seq = ${count} WHERE lid = ${lid}`;
     parts.replicas.reopen(rid);
   };
   fill(MAX_APPENDED);

@@ -48,12 +48,12 @@ test('every list of a document is bounded', () => {
     '.notes.seen': 100_000,
     '.chat': 20_000,
     '.chat[].entries': 250_000,
-    '.rooms.joined': 2000,
-    '.rooms.joined[].hints': 16,
-    '.rooms.joined[].invited': 1000,
-    '.rooms.joined[].entries_base64': 250_000,
-    '.rooms.invitations': 500,
-    '.left_out.room_copies': 2000,
+    '.groups.joined': 2000,
+    '.groups.joined[].hints': 16,
+    '.groups.joined[].invited': 1000,
+    '.groups.joined[].entries_base64': 250_000,
+    '.groups.invitations': 500,
+    '.left_out.group_copies': 2000,
   });
   const lists = [...schemas(AgentDocument)].filter(({ schema }) => schema['type'] === 'array');
   assert.deepEqual(
@@ -107,8 +107,8 @@ test('the document of an agent that has next to nothing holds, and not with one 
     origins: [],
     notes: seen('ab'.repeat(32), latest),
     chat: [],
-    rooms: { joined: [], invitations: [] },
-    left_out: { chat_entries: 0, room_copies: [], objects: 0 },
+    groups: { joined: [], invitations: [] },
+    left_out: { chat_entries: 0, group_copies: [], objects: 0 },
   };
   assert.ok(Check(AgentDocument, document));
   assert.ok(Check(AgentDocument, { ...document, card: '{}' }));

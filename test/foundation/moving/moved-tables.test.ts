@@ -15,7 +15,7 @@ const MOVED: Readonly<Record<string, readonly string[]>> = {
   card: ['own_cards'],
   notes: ['notes', 'note_outbox', 'notes_seen'],
   chat: ['chat_entries', 'chat_pairs'],
-  rooms: ['room_entries', 'room_invites_in', 'room_invites_out', 'room_logs', 'rooms'],
+  groups: ['group_entries', 'group_invites_in', 'group_invites_out', 'group_logs', 'groups'],
 };
 
 /** Tables that stay, by the words of the table in docs/moving.md. */
@@ -34,7 +34,7 @@ const STAYING: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Derived from the entries of a group, or the progress of this node with its other members. */
-const DERIVED = ['room_conflicts', 'room_heads', 'room_mentions', 'room_peers', 'room_retracts'];
+const DERIVED = ['group_conflicts', 'group_heads', 'group_mentions', 'group_peers', 'group_retracts'];
 
 test('each table moves with an agent, is derived from one that does, or stays on purpose', () => {
   const rows = Store.open(':memory:', MIGRATIONS).all(

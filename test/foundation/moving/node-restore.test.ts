@@ -201,7 +201,7 @@ test('a database that would run what a stranger wrote into it is refused before 
   const endless = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS key_name FROM n';
   const changes: Record<string, string> = {
     'a view in place of a table': `ALTER TABLE agents RENAME TO real_agents; CREATE VIEW agents AS ${endless}`,
-    'a trigger of its own': 'CREATE TRIGGER hostile AFTER UPDATE ON rooms BEGIN DELETE FROM agents; END',
+    'a trigger of its own': 'CREATE TRIGGER hostile AFTER UPDATE ON groups BEGIN DELETE FROM agents; END',
     'a trigger that was changed':
       'DROP TRIGGER agents_notes; CREATE TRIGGER agents_notes AFTER DELETE ON agents BEGIN SELECT 1; END',
     'a table more': 'CREATE TABLE more (x CHECK (length(zeroblob(900000000)) > 0))',

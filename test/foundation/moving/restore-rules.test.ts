@@ -151,9 +151,9 @@ test('a failed restore removes a directory that it created, but no other', async
   assert.ok(existsSync(dataDir));
 });
 
-test('replicas of rooms have new names, and a thousand million numbers of events are passed over', () => {
+test('replicas of groups have new names, and a thousand million numbers of events are passed over', () => {
   const store = Store.open(':memory:', MIGRATIONS);
-  const rooms = new GroupStore(store);
+  const groups = new GroupStore(store);
   const room = {
     aid: testAid(1),
     creator: testAid(1),
@@ -163,11 +163,11 @@ test('replicas of rooms have new names, and a thousand million numbers of events
     hints: [],
     lastAt: 0,
   } as const;
-  for (const n of [1, 2]) rooms.add({ ...room, groupId: `0${n}`.repeat(32), epoch: bytes(n) });
+  for (const n of [1, 2]) groups.add({ ...room, groupId: `0${n}`.repeat(32), epoch: bytes(n) });
   const events = new EventStore(store);
   events.append(testAid(1), 't', 0, '');
   resetAfterRestore(store);
-  const epochs = rooms.list(testAid(1)).map(({ epoch }) => Buffer.from(epoch).toString('hex'));
+  const epochs = groups.list(testAid(1)).map(({ epoch }) => Buffer.from(epoch).toString('hex'));
   assert.ok(epochs.every((epoch) => epoch.length === 32));
   assert.equal(new Set([...epochs, '01'.repeat(16), '02'.repeat(16)]).size, 4);
   assert.equal(events.append(testAid(1), 't', 0, ''), 1_000_000_002);

@@ -245,8 +245,8 @@ test('a damaged entry is marked and reported once; one without a checksum is rea
   const told: string[] = [];
   store.onDamage((row) => told.push(row));
   for (let n = 1; n <= 3; n++) entries.add(GROUP, n, newEntry(n));
-  store.run`UPDATE room_entries SET bytes = x'020203' WHERE lid = ${GROUP} AND seq = 2`;
-  store.run`UPDATE room_entries SET bytes = x'030304', sum = NULL WHERE lid = ${GROUP} AND seq = 3`;
+  store.run`UPDATE group_entries SET bytes = x'020203' WHERE lid = ${GROUP} AND seq = 2`;
+  store.run`UPDATE group_entries SET bytes = x'030304', sum = NULL WHERE lid = ${GROUP} AND seq = 3`;
   const damaged = [false, true, false];
   assert.deepEqual(
     entries.page(GROUP, 0, 9, 9, {}).map(({ isDamaged }) => isDamaged),
@@ -267,8 +267,8 @@ test('a damaged entry is marked and reported once; one without a checksum is rea
     'entries for other members',
   );
   assert.equal(entries.bytes(GROUP, entryId(2)), null);
-  assert.deepEqual(told, [`room_entries ${GROUP} 2`]);
-  store.run`UPDATE room_entries SET control_no = seq WHERE lid = ${GROUP}`;
+  assert.deepEqual(told, [`group_entries ${GROUP} 2`]);
+  store.run`UPDATE group_entries SET control_no = seq WHERE lid = ${GROUP}`;
   assert.equal(entries.controlAt(GROUP, 2), null);
   assert.throws(() => entries.control(GROUP), { code: 'store_corrupt' });
 });

@@ -128,7 +128,7 @@ const groupLink: FuzzTarget = {
         }
         const caller = CALLERS[(input[0] ?? 0) % CALLERS.length] ?? CREATOR;
         host.clock.advance(PAUSE_MS);
-        const answer = await host.links.call('room', { caller, called: CREATOR }, input.subarray(1));
+        const answer = await host.links.call('group', { caller, called: CREATOR }, input.subarray(1));
         if (host.failures.length > 0) throw violation('the log has an error', JSON.stringify(host.failures));
         return `${answer.length} ${host.summary()}`;
       },

@@ -42,7 +42,7 @@ const entry: FuzzTarget = {
 
 /** The bytes of messages of one side. */
 function sent(...messages: readonly Message[]): Uint8Array {
-  const [near, link] = linkPair(NAMES, 'room');
+  const [near, link] = linkPair(NAMES, 'group');
   const chunks: Uint8Array[] = [];
   for (const message of messages) {
     send(link, message);
@@ -99,7 +99,7 @@ const messages: FuzzTarget = {
   prepare: () => ({
     seeds: groupSeeds(),
     run: async (input) => {
-      const [near, link] = linkPair(NAMES, 'room');
+      const [near, link] = linkPair(NAMES, 'group');
       writeInput(input, near);
       const heard: Message[] = [];
       try {

@@ -59,7 +59,7 @@ test('many concurrent links share the connection', async () => {
 });
 
 test('a refusal and a reset arrive unchanged', async () => {
-  await assert.rejects(here.links.open(here.aid, there.location.aid, 'room'), { code: 'protocol_error' });
+  await assert.rejects(here.links.open(here.aid, there.location.aid, 'group'), { code: 'protocol_error' });
   const link = await here.links.open(here.aid, there.location.aid, 'tcp');
   link.write('x');
   await once(link, 'data');

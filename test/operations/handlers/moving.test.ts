@@ -41,7 +41,7 @@ test('an agent is exported to a bundle and imported elsewhere, with a count for 
     ports_taken: [],
     notes: 1,
     conversations: 1,
-    rooms: 1,
+    groups: 1,
   });
   assert.equal(home.registry.get(aid).serviceTcp, '127.0.0.1:8080');
   await assert.rejects(runnerOf(home.mover)('agentImport', { body: document }), { code: 'agent_exists' });

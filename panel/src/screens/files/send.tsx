@@ -21,7 +21,7 @@ const WRITERS: readonly string[] = ['creator', 'admin', 'member'];
 
 export function SendFile({ aid, id, name, close }: Props) {
   const contacts = useQuery('chatContacts', { aid });
-  const rooms = useQuery('groupList', { aid });
+  const groups = useQuery('groupList', { aid });
   const send = (to: readonly string[], run: () => Promise<unknown>): void => {
     close();
     const leave = returnFromHere();
@@ -47,7 +47,7 @@ export function SendFile({ aid, id, name, close }: Props) {
       </p>
       <Answer of={contacts}>
         {({ friends }) => {
-          const open = (rooms.value?.groups ?? []).filter(({ role }) => WRITERS.includes(role));
+          const open = (groups.value?.groups ?? []).filter(({ role }) => WRITERS.includes(role));
           if (friends.length + open.length === 0) return <p class="empty">{t('files.send.none')}</p>;
           return (
             <ul class="rows">
@@ -65,7 +65,7 @@ export function SendFile({ aid, id, name, close }: Props) {
                       <GroupTitle id={group_id} title={title} />
                     </b>
                   </span>,
-                  () => send(['room', group_id], () => append(aid, group_id, 'file', name, { ref: id })),
+                  () => send(['group', group_id], () => append(aid, group_id, 'file', name, { ref: id })),
                 ),
               )}
             </ul>

@@ -124,7 +124,7 @@ function Invitations({ aid }: { readonly aid: string }) {
         <Row key={group_id} kind="invites">
           <span class="grow">
             <Inline aid={inviter} />{' '}
-            <T k="waiting.invited" agent={<Called aid={aid} />} room={<UntrustedText text={`“${title}”`} />} />
+            <T k="waiting.invited" agent={<Called aid={aid} />} group={<UntrustedText text={`“${title}”`} />} />
           </span>
           <RequestButtons
             accept={() =>

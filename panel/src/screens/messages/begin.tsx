@@ -36,21 +36,21 @@ export function SendChatRequest({ aid, to, close }: Props & { readonly to: strin
 async function enter(aid: string, answer: ReturnType<typeof groupTool>): Promise<void> {
   const leave = returnFromHere();
   const { group_id } = await answer;
-  if (typeof group_id === 'string') leave(['messages', aid, 'room', group_id]);
+  if (typeof group_id === 'string') leave(['messages', aid, 'group', group_id]);
 }
 
 export function CreateGroup({ aid, close }: Props) {
   const [title, setTitle] = useState('');
   return (
     <FormDialog
-      title={t('room.make')}
-      verb={t('room.make')}
+      title={t('groups.make')}
+      verb={t('groups.make')}
       close={close}
       fields={['title']}
       isReady={title.trim() !== ''}
       run={() => enter(aid, groupTool('create', { aid, title: title.trim() }))}
     >
-      <Field label={t('room.title')} name="title" value={title} onInput={setTitle} />
+      <Field label={t('groups.title')} name="title" value={title} onInput={setTitle} />
     </FormDialog>
   );
 }
@@ -59,14 +59,14 @@ export function JoinGroup({ aid, close }: Props) {
   const [link, setLink] = useState('');
   return (
     <FormDialog
-      title={t('room.join')}
-      verb={t('room.join')}
+      title={t('groups.join')}
+      verb={t('groups.join')}
       close={close}
       fields={['link']}
       isReady={link.trim() !== ''}
       run={() => enter(aid, groupTool('join', { aid, link: link.trim() }))}
     >
-      <Field label={t('room.link')} name="link" value={link} onInput={setLink} placeholder="svc://…" />
+      <Field label={t('groups.link')} name="link" value={link} onInput={setLink} placeholder="svc://…" />
     </FormDialog>
   );
 }

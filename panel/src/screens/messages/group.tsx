@@ -16,14 +16,14 @@ import { Write } from './write.tsx';
 
 /** Kinds of entries that describe a change of the group. */
 const CHANGES: Readonly<Record<string, Key>> = {
-  create: 'room.did.create',
-  invite: 'room.did.invite',
-  join: 'room.did.join',
-  leave: 'room.did.leave',
-  rekey: 'room.did.rekey',
-  remove: 'room.did.remove',
-  role: 'room.did.role',
-  title: 'room.did.title',
+  create: 'groups.did.create',
+  invite: 'groups.did.invite',
+  join: 'groups.did.join',
+  leave: 'groups.did.leave',
+  rekey: 'groups.did.rekey',
+  remove: 'groups.did.remove',
+  role: 'groups.did.role',
+  title: 'groups.did.title',
 };
 /**
  * Kinds of entries without text for people: a new key of an agent, and a retraction, which shows at the retracted
@@ -33,7 +33,7 @@ const SILENT: readonly string[] = ['key', 'retract'];
 const WRITERS: readonly string[] = ['creator', 'admin', 'member'];
 
 export function GroupTitle({ id, title }: { readonly id: string; readonly title: string }) {
-  return title === '' ? t('room.untitled', { id: id.slice(0, 8) }) : <UntrustedText text={title} />;
+  return title === '' ? t('groups.untitled', { id: id.slice(0, 8) }) : <UntrustedText text={title} />;
 }
 
 function Change({ entry, k }: { readonly entry: GroupEntry; readonly k: Key }) {
@@ -52,7 +52,7 @@ function Change({ entry, k }: { readonly entry: GroupEntry; readonly k: Key }) {
 
 function EntryLine({ entry }: { readonly entry: GroupEntry }) {
   const { at, author, kind, body, ref, retracted } = entry;
-  if (retracted === true) return <Line at={at} author={author} text={t('room.retracted')} />;
+  if (retracted === true) return <Line at={at} author={author} text={t('groups.retracted')} />;
   const text = textOf(body ?? '') ?? t('call.binary');
   if (kind !== 'file' || ref === undefined)
     return <Line at={at} author={author} text={text} note={kind === 'msg' ? '' : kind} />;
@@ -80,7 +80,7 @@ function Heading({ aid, head }: { readonly aid: string; readonly head: Head }) {
       </b>
       <span class="grow" />
       <button type="button" onClick={() => openDialog((close) => <People aid={aid} id={group_id} close={close} />)}>
-        {t('room.members', { n: member_count })}
+        {t('groups.members', { n: member_count })}
       </button>
       <button
         type="button"
@@ -96,8 +96,8 @@ function Heading({ aid, head }: { readonly aid: string; readonly head: Head }) {
           <div class="acts">
             <EndButton
               aid={aid}
-              verb={t('room.leave')}
-              what={t('room.leave.what')}
+              verb={t('groups.leave')}
+              what={t('groups.leave.what')}
               run={() => perform('groupLeave', { aid, group_id })}
             />
           </div>
@@ -145,7 +145,7 @@ export function GroupChat({ aid, id }: { readonly aid: string; readonly id: stri
           sendFile={(ref, name, base) => append(aid, id, 'file', name, { ref }, base)}
         />
       )}
-      {head !== undefined && !isIn && <p class="closing">{t(`room.${head.role}`)}</p>}
+      {head !== undefined && !isIn && <p class="closing">{t(`groups.${head.role}`)}</p>}
     </div>
   );
 }

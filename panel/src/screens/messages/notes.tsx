@@ -44,7 +44,7 @@ function write(aid: string, to = ''): void {
 
 function kindOf(type: number): string {
   if (type === NOTE_TYPE.text) return '';
-  return type === NOTE_TYPE.invitation ? t('ask.room') : t('notes.kind', { kind: `${type}` });
+  return type === NOTE_TYPE.invitation ? t('ask.group') : t('notes.kind', { kind: `${type}` });
 }
 
 export function Notes({ aid }: { readonly aid: string }) {

@@ -39,7 +39,7 @@ function Member({
     <li>
       <span class="grow">
         <Who aid={member.aid} plain>
-          {t(`room.${member.role}`)}
+          {t(`groups.${member.role}`)}
         </Who>
       </span>
       {isOther && own === 'creator' && (
@@ -49,7 +49,7 @@ function Member({
             change(() => append(aid, group_id, 'role', isAdmin ? 'member' : 'admin', { to: [member.aid] }), t('saved'))
           }
         >
-          {t(isAdmin ? 'room.demote' : 'room.promote')}
+          {t(isAdmin ? 'groups.demote' : 'groups.promote')}
         </button>
       )}
       {isOther && (own === 'creator' || (own === 'admin' && !isAdmin)) && (
@@ -58,9 +58,9 @@ function Member({
           class="danger"
           onClick={() =>
             confirm({
-              title: t('room.remove'),
-              text: t('room.remove.what'),
-              verb: t('room.remove'),
+              title: t('groups.remove'),
+              text: t('groups.remove.what'),
+              verb: t('groups.remove'),
               run: () => append(aid, group_id, 'remove', '', { to: [member.aid] }).then(notifyWritten),
             })
           }
@@ -77,14 +77,14 @@ function Invite({ aid, id }: { readonly aid: string; readonly id: string }) {
   return (
     <Form
       fields={['target_aid']}
-      verb={t('room.invite')}
+      verb={t('groups.invite')}
       isReady={target !== ''}
       run={async () => {
         await groupTool('invite', { aid, group_id: id, target_aid: target });
         setTarget('');
         notifyWritten();
       }}
-      done={t('room.invite.sent')}
+      done={t('groups.invite.sent')}
     >
       <AidField label={t('agent')} name="target_aid" value={target} onInput={setTarget} />
     </Form>
@@ -101,7 +101,7 @@ function Title({ aid, head }: { readonly aid: string; readonly head: Head }) {
       run={() => append(aid, head.group_id, 'title', title.trim()).then(notifyWritten)}
       done={t('saved')}
     >
-      <Field label={t('room.title')} name="text" value={title} onInput={setTitle} />
+      <Field label={t('groups.title')} name="text" value={title} onInput={setTitle} />
     </Form>
   );
 }
@@ -115,7 +115,7 @@ interface Props {
 export function People({ aid, id, close }: Props) {
   const head = useQuery('groupHead', { aid, group_id: id });
   return (
-    <Dialog title={t('messages.rooms')} close={close}>
+    <Dialog title={t('messages.groups')} close={close}>
       <Answer of={head}>
         {(value) => (
           <>
@@ -125,10 +125,10 @@ export function People({ aid, id, close }: Props) {
                 <Member key={member.aid} aid={aid} head={value} member={member} />
               ))}
             </ul>
-            <h3>{t('room.invite')}</h3>
+            <h3>{t('groups.invite')}</h3>
             <Invite aid={aid} id={id} />
-            <h3>{t('room.link')}</h3>
-            <p>{t('room.link.what')}</p>
+            <h3>{t('groups.link')}</h3>
+            <p>{t('groups.link.what')}</p>
             <pre tabIndex={0}>{value.link}</pre>
             <Copy text={value.link} />
           </>

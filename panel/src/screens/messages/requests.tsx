@@ -125,10 +125,10 @@ export function GroupInvitation({ aid, id }: Props) {
             <RequestView
               aid={aid}
               from={inviter}
-              what="ask.room"
+              what="ask.group"
               at={at}
               accept={() => groupTool('join', { aid, group_id, creator_aid: creator, inviter_aid: inviter })}
-              to={['room', group_id]}
+              to={['group', group_id]}
               endings={
                 <EndButton
                   aid={aid}

@@ -37,13 +37,13 @@ const MAX_FILE_BYTES: number = 2 * MAX_AGENT_DOCUMENT_BYTES;
 
 /** Notes about the written file. */
 function exportRemarks(sealed: boolean, left: AgentDocument['left_out']): string {
-  const { objects, chat_entries: entries, room_copies } = left;
-  const rooms = room_copies.length;
+  const { objects, chat_entries: entries, group_copies } = left;
+  const groups = group_copies.length;
   const lines = [
     !sealed && CLEAR_WARNING,
     objects > 0 && `${objects} objects are not included. Copy files_root yourself.`,
     entries > 0 && `${entries} old chat entries did not fit.`,
-    rooms > 0 && `${rooms} large groups are not included. The agent fetches them from their members.`,
+    groups > 0 && `${groups} large groups are not included. The agent fetches them from their members.`,
     MOVED_HINT,
   ];
   return lines.filter(Boolean).join('\n');
@@ -110,7 +110,7 @@ function importedText(r: Imported): WrappedText {
     'local addresses': r.origins,
     'pending notes': r.notes,
     'chat friends': r.conversations,
-    rooms: r.rooms,
+    groups: r.groups,
   });
 }
 
@@ -135,8 +135,8 @@ export function moveCommands(agents: CommandGroup): void {
     examples: ['svc agents import laptop.agent --service-tcp 127.0.0.1:8080'],
     options: IMPORT,
     run: importAgent,
-    text: (r) => ('rooms' in r ? importedText(r) : `${r.aid} is registered here.`),
+    text: (r) => ('groups' in r ? importedText(r) : `${r.aid} is registered here.`),
     quiet: ({ aid }) => aid,
-    remark: (r) => 'rooms' in r && importRemarks(r),
+    remark: (r) => 'groups' in r && importRemarks(r),
   });
 }
