@@ -32,7 +32,7 @@ if (behaviour === 'hangs') setInterval(() => {}, 1000);
 else server.listen(0, '127.0.0.1', () => {
   const api_addr = '127.0.0.1:' + server.address().port;
   const version = behaviour === 'other-version' ? '0.0.1' : ${JSON.stringify(version)};
-  const info = { pid: process.pid, api_addr, started_at: '', version };
+  const info = { pid: process.pid, api_addr, started_at: '', version, proof_key: '' };
   writeFileSync(dataDir + '/daemon.json', JSON.stringify(info));
   process.send({ type: 'ready', api_addr });
 });
