@@ -85,7 +85,7 @@ export const fileOfferOperations = declare(COMMON, {
     params: AidParams,
     query: closed({
       direction: Type.Optional(oneOf(FILE_OFFER_DIRECTIONS)),
-      all: Type.Optional(Type.Boolean({ default: false, description: 'Include offers that ended.' })),
+      all: Type.Optional(Type.Boolean({ default: false, description: 'Include finished offers.' })),
     }),
     output: Type.Object({
       offers: Type.Array(FileOffer, { maxItems: MAX_OPEN_OFFERS + MAX_OPEN_OFFERS_MADE + MAX_SETTLED_OFFERS }),

@@ -406,7 +406,6 @@ function listing(svc: CommandGroup): void {
     .acting();
   files.call('fileOfferList', 'list --all', 'list file offers, newest first', {
     examples: ['svc files list', 'svc files list --all'],
-    help: { all: 'include finished offers' },
     watch: true,
     aids: 'labeled',
     text: (answer, _, names) => listText(answer, names),
