@@ -87,7 +87,7 @@ const WORDS = RECORD_DIGEST_BYTES / 4;
 export interface Selection {
   /** Empty selects every type. */
   readonly types: readonly RecordType[];
-  readonly part?: Part;
+  readonly part?: Part | undefined;
 }
 
 /** Summary of the records under a key. Nodes with the same summary have the same records. */

@@ -3,7 +3,23 @@
  * for everything that does not match the format and its limits exactly.
  */
 import type { Address } from '../../foundation/address.ts';
-import { asMap, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
+import {
+  bool,
+  bytes,
+  bytesUpTo,
+  CborMap,
+  converted,
+  fromBytes,
+  type Kind,
+  list,
+  optional,
+  toBytes,
+  tuple,
+  uint,
+  type ValueOf,
+  where,
+  word,
+} from '../../foundation/cbor-map.ts';
 import { MAX_UNIX_S } from '../../foundation/domain/time.ts';
 import { PUBLIC_KEY_BYTES } from '../../foundation/identity/ed25519.ts';
 import { KEY_BYTES } from '../../foundation/records/keys.ts';
@@ -52,47 +68,58 @@ export const MAX_PARTS: number = 2 ** 30;
 /** Maximum number of notes that one request removes. */
 export const MAX_REMOVALS = 32;
 
-/** One of `of` parts of the records under a key, by the hash of their publishers. */
-export interface Part {
-  readonly index: number;
-  readonly of: number;
-}
+const TYPES: Kind<readonly RecordType[]> = converted(
+  where(bytesUpTo(MAX_TYPES), (types) => types.every((type) => isRecordType(type))),
+  (types) => [...types],
+  (types) => Uint8Array.from(types),
+);
 
-export interface FindRequest {
+/** One of `of` parts of the records under a key, by the hash of their publishers. */
+const PART = tuple({ index: uint(MAX_PARTS), of: uint(MAX_PARTS) });
+const FIND_REQUEST = new CborMap({
   /** Empty for all types. */
-  readonly types: readonly RecordType[];
+  types: ['t', TYPES],
   /** Whether records are wanted, or only closer nodes. */
-  readonly wantsRecords: boolean;
-  readonly part?: Part;
-}
+  wantsRecords: ['i', bool],
+  part: ['p', optional(where(PART, ({ index, of }) => index < of))],
+  padding: ['z', bytesUpTo(MAX_DATAGRAM_BYTES)],
+});
+const SUMMARY = tuple({
+  type: where(uint(255), isRecordType),
+  issuedAt: uint(),
+  seq: uint(),
+  timestamp: uint(),
+  digest: bytes(RECORD_DIGEST_BYTES),
+});
+const NODES: Kind<readonly Address[]> = converted(
+  bytesUpTo(MAX_DATAGRAM_BYTES),
+  (packed) => unpackAddresses(packed, MAX_NODES_PER_REPLY),
+  packAddresses,
+);
+const FIND_REPLY = new CborMap({
+  /** The node's key and QUIC port; 0 without QUIC. */
+  nodeKey: ['k', bytes(PUBLIC_KEY_BYTES)],
+  quicPort: ['q', uint(0xffff)],
+  /** The nodes closest to the key that it knows, closest first. */
+  nodes: ['n', NODES],
+  /** How many records of these types (and this part) it has; 0 if none are wanted. */
+  count: ['c', uint()],
+  /** The XOR of all their digests. Nodes with the same value have the same records. */
+  digest: ['x', bytes(RECORD_DIGEST_BYTES)],
+  records: ['r', list(bytesUpTo(MAX_DATAGRAM_RECORD_BYTES), MAX_DATAGRAM_BYTES)],
+  summaries: ['s', list(SUMMARY, MAX_SUMMARIES)],
+  /** The node's clock, Unix seconds. */
+  time: ['t', uint(MAX_UNIX_S)],
+});
+
+export type Part = ValueOf<typeof PART>;
+export type FindRequest = Omit<ValueOf<typeof FIND_REQUEST>, 'padding'>;
+/** A record that the node has and did not send because it did not fit. */
+export type Summary = ValueOf<typeof SUMMARY>;
+export type FindReply = ValueOf<typeof FIND_REPLY>;
 
 /** Requests closer nodes only. */
 export const SURVEY: FindRequest = { types: [], wantsRecords: false };
-
-/** A record that the node has and did not send because it did not fit. */
-export interface Summary {
-  readonly type: RecordType;
-  readonly issuedAt: number;
-  readonly seq: number;
-  readonly timestamp: number;
-  readonly digest: Uint8Array;
-}
-
-export interface FindReply {
-  /** The node's key and QUIC port; 0 without QUIC. */
-  readonly nodeKey: Uint8Array;
-  readonly quicPort: number;
-  /** The nodes closest to the key that it knows, closest first. */
-  readonly nodes: readonly Address[];
-  /** How many records of these types (and this part) it has; 0 if none are wanted. */
-  readonly count: number;
-  /** The XOR of all their digests. Nodes with the same value have the same records. */
-  readonly digest: Uint8Array;
-  readonly records: readonly Uint8Array[];
-  readonly summaries: readonly Summary[];
-  /** The node's clock, Unix seconds. */
-  readonly time: number;
-}
 
 /** The verdict of a node on a record. The last ones are refusals. */
 export const STORE_CODES = [
@@ -108,48 +135,26 @@ export const STORE_CODES = [
 ] as const;
 export type StoreCode = (typeof STORE_CODES)[number];
 
-export interface StoreReply {
-  readonly code: StoreCode;
+const STORE_REPLY = new CborMap({
+  code: ['c', word(STORE_CODES)],
   /** The newer record that the node has, if it fits. */
-  readonly record?: Uint8Array;
+  record: ['r', optional(bytesUpTo(MAX_RECORD_BYTES))],
   /** The token that removed the note. */
-  readonly token?: Uint8Array;
-}
-
-export interface ProbeRequest {
+  token: ['t', optional(bytes(REMOVAL_TOKEN_BYTES))],
+});
+const PROBE_REQUEST = new CborMap({
   /** The port that gets the answer. */
-  readonly port: number;
+  port: ['p', where(uint(0xffff), (port) => port > 0)],
   /** Whether to answer from the other socket. */
-  readonly otherSocket: boolean;
-}
+  otherSocket: ['o', bool],
+});
+const REMOVALS = new CborMap({
+  removals: ['r', list(tuple({ digest: bytes(RECORD_DIGEST_BYTES), token: bytes(REMOVAL_TOKEN_BYTES) }), MAX_REMOVALS)],
+});
+const REMOVED = new CborMap({ count: ['c', uint(MAX_REMOVALS)] });
 
-type Members = Readonly<Record<string, unknown>>;
-
-/** The members of an untrusted map, as `asMap`; null if it does not match. */
-export function readMap(bytes: Uint8Array, maxBytes: number, required: string[], optional?: string[]): Members | null {
-  try {
-    return asMap(decodeCbor(bytes, maxBytes), required, optional);
-  } catch {
-    return null;
-  }
-}
-
-/** The decoded items of a list; null if there are more than `max` or one is invalid. */
-function decodeAll<T>(list: unknown, decode: (item: unknown) => T | null, max = Number.POSITIVE_INFINITY): T[] | null {
-  if (!Array.isArray(list) || list.length > max) return null;
-  const items = list.map(decode).filter((item) => item !== null);
-  return items.length === list.length ? items : null;
-}
-
-/** A list of this length; empty for anything else. */
-function asTuple(value: unknown, length: number): unknown[] {
-  return Array.isArray(value) && value.length === length ? value : [];
-}
-
-/** Types as bytes; null if one is unknown or there are too many. */
-export function decodeTypes(types: unknown): RecordType[] | null {
-  return isBytes(types) && types.length <= MAX_TYPES && types.every((type) => isRecordType(type)) ? [...types] : null;
-}
+export type StoreReply = ValueOf<typeof STORE_REPLY>;
+export type ProbeRequest = ValueOf<typeof PROBE_REQUEST>;
 
 /** A FIND for nodes, in a datagram as long as those of a QUIC handshake. */
 export function encodeLongFindRequest(): Uint8Array {
@@ -161,66 +166,24 @@ export function encodeFindRequest(request: FindRequest): Uint8Array {
 }
 
 function encodePadded(request: FindRequest, length: number): Uint8Array {
-  const map = {
-    i: request.wantsRecords,
-    t: Uint8Array.from(request.types),
-    p: request.part && [request.part.index, request.part.of],
-  };
-  const bare = encodeCbor({ ...map, z: new Uint8Array() });
+  const bare = toBytes(FIND_REQUEST, { ...request, padding: new Uint8Array() });
   const missing = length - bare.length;
-  return missing <= 0 ? bare : encodeCbor({ ...map, z: new Uint8Array(missing) });
+  return missing <= 0 ? bare : toBytes(FIND_REQUEST, { ...request, padding: new Uint8Array(missing) });
 }
 
-function decodePart(value: unknown): Part | null {
-  const [index, of] = asTuple(value, 2);
-  return isUint(of, MAX_PARTS) && isUint(index, MAX_PARTS) && index < of ? { index, of } : null;
-}
-
-export function decodeFindRequest(bytes: Uint8Array): FindRequest | null {
-  const { i: wantsRecords, t, z, p } = readMap(bytes, MAX_DATAGRAM_BYTES, ['i', 't', 'z'], ['p']) ?? {};
-  const types = decodeTypes(t);
-  if (types === null || typeof wantsRecords !== 'boolean' || !isBytes(z)) return null;
-  const request = { types, wantsRecords };
-  if (p === undefined) return request;
-  const part = decodePart(p);
-  return part === null ? null : { ...request, part };
-}
-
-function decodeSummary(value: unknown): Summary | null {
-  const [type, issuedAt, seq, timestamp, digest] = asTuple(value, 5);
-  if (!isUint(type, 255) || !isRecordType(type) || !isBytes(digest, RECORD_DIGEST_BYTES)) return null;
-  if (!isUint(issuedAt) || !isUint(seq) || !isUint(timestamp)) return null;
-  return { type, issuedAt, seq, timestamp, digest };
+export function decodeFindRequest(datagram: Uint8Array): FindRequest | null {
+  const decoded = fromBytes(FIND_REQUEST, datagram, MAX_DATAGRAM_BYTES);
+  if (decoded === null) return null;
+  const { padding: _padding, ...request } = decoded;
+  return request;
 }
 
 export function encodeFindReply(reply: FindReply): Uint8Array {
-  return encodeCbor({
-    c: reply.count,
-    k: reply.nodeKey,
-    n: packAddresses(reply.nodes),
-    q: reply.quicPort,
-    r: reply.records,
-    s: reply.summaries.map((s) => [s.type, s.issuedAt, s.seq, s.timestamp, s.digest]),
-    t: reply.time,
-    x: reply.digest,
-  });
+  return toBytes(FIND_REPLY, reply);
 }
 
-function asRecordBytes(value: unknown): Uint8Array | null {
-  return isBytes(value) && value.length <= MAX_DATAGRAM_RECORD_BYTES ? value : null;
-}
-
-export function decodeFindReply(bytes: Uint8Array): FindReply | null {
-  const map = readMap(bytes, MAX_DATAGRAM_BYTES, ['c', 'k', 'n', 'q', 'r', 's', 't', 'x']);
-  if (map === null) return null;
-  const { c: count, k: nodeKey, q: quicPort, t: time, x: digest } = map;
-  if (!isUint(count) || !isBytes(nodeKey, PUBLIC_KEY_BYTES) || !isUint(quicPort, 0xffff)) return null;
-  if (!isUint(time, MAX_UNIX_S) || !isBytes(digest, RECORD_DIGEST_BYTES)) return null;
-  const nodes = isBytes(map['n']) ? unpackAddresses(map['n'], MAX_NODES_PER_REPLY) : null;
-  const records = decodeAll(map['r'], asRecordBytes);
-  const summaries = decodeAll(map['s'], decodeSummary, MAX_SUMMARIES);
-  if (nodes === null || records === null || summaries === null) return null;
-  return { nodeKey, quicPort, nodes, count, digest, records, summaries, time };
+export function decodeFindReply(datagram: Uint8Array): FindReply | null {
+  return fromBytes(FIND_REPLY, datagram, MAX_DATAGRAM_BYTES);
 }
 
 /** Bytes for records and nodes in an answer of `valueBytes`. */
@@ -236,49 +199,36 @@ export const SUMMARY_BYTES = 48;
 export const NODE_BYTES = PACKED_ADDRESS_BYTES;
 
 export function encodeStoreReply(reply: StoreReply): Uint8Array {
-  return encodeCbor({ c: STORE_CODES.indexOf(reply.code), r: reply.record, t: reply.token });
+  return toBytes(STORE_REPLY, reply);
 }
 
-export function decodeStoreReply(bytes: Uint8Array, maxBytes = MAX_DATAGRAM_BYTES): StoreReply | null {
-  const map = readMap(bytes, maxBytes, ['c'], ['r', 't']);
-  if (map === null || !isUint(map['c'], STORE_CODES.length - 1)) return null;
-  const code = STORE_CODES[map['c']];
-  const { r: record, t: token } = map;
-  if (code === undefined || (record !== undefined && !isBytes(record))) return null;
-  if (token !== undefined && !isBytes(token, REMOVAL_TOKEN_BYTES)) return null;
-  return { code, ...(record === undefined ? {} : { record }), ...(token === undefined ? {} : { token }) };
+export function decodeStoreReply(reply: Uint8Array, maxBytes = MAX_DATAGRAM_BYTES): StoreReply | null {
+  return fromBytes(STORE_REPLY, reply, maxBytes);
 }
 
 export function encodeProbeRequest(request: ProbeRequest): Uint8Array {
-  return encodeCbor({ o: request.otherSocket, p: request.port });
+  return toBytes(PROBE_REQUEST, request);
 }
 
-export function decodeProbeRequest(bytes: Uint8Array): ProbeRequest | null {
-  const { o: otherSocket, p: port } = readMap(bytes, MAX_DATAGRAM_BYTES, ['o', 'p']) ?? {};
-  return typeof otherSocket === 'boolean' && isUint(port, 0xffff) && port > 0 ? { port, otherSocket } : null;
+export function decodeProbeRequest(request: Uint8Array): ProbeRequest | null {
+  return fromBytes(PROBE_REQUEST, request, MAX_DATAGRAM_BYTES);
 }
 
 export function encodeRemoveRequest(removals: readonly NoteRemoval[]): Uint8Array {
-  return encodeCbor({ r: removals.map(({ digest, token }) => [digest, token]) });
+  return toBytes(REMOVALS, { removals });
 }
 
-function decodeRemoval(value: unknown): NoteRemoval | null {
-  const [digest, token] = asTuple(value, 2);
-  return isBytes(digest, RECORD_DIGEST_BYTES) && isBytes(token, REMOVAL_TOKEN_BYTES) ? { digest, token } : null;
-}
-
-export function decodeRemoveRequest(bytes: Uint8Array): NoteRemoval[] | null {
-  return decodeAll(readMap(bytes, MAX_DATAGRAM_BYTES, ['r'])?.['r'], decodeRemoval, MAX_REMOVALS);
+export function decodeRemoveRequest(request: Uint8Array): readonly NoteRemoval[] | null {
+  return fromBytes(REMOVALS, request, MAX_DATAGRAM_BYTES)?.removals ?? null;
 }
 
 /** @param count how many notes were removed */
 export function encodeRemoveReply(count: number): Uint8Array {
-  return encodeCbor({ c: count });
+  return toBytes(REMOVED, { count });
 }
 
-export function decodeRemoveReply(bytes: Uint8Array): number | null {
-  const count = readMap(bytes, MAX_DATAGRAM_BYTES, ['c'])?.['c'];
-  return isUint(count, MAX_REMOVALS) ? count : null;
+export function decodeRemoveReply(reply: Uint8Array): number | null {
+  return fromBytes(REMOVED, reply, MAX_DATAGRAM_BYTES)?.count ?? null;
 }
 
 /** Bytes of records in one page. A single record may be longer. */
@@ -287,60 +237,48 @@ export const PAGE_BYTES = 192 * 1024;
 export const MAX_NODE_REQUEST_BYTES = MAX_RECORD_BYTES + 256;
 /** Maximum length of an answer: one page and its frame, in bytes. */
 export const MAX_NODE_REPLY_BYTES = PAGE_BYTES + MAX_RECORD_BYTES + 4096;
-
-export type NodeRequest =
-  | { readonly kind: 'store'; readonly tag: Uint8Array; readonly key: Uint8Array; readonly record: Uint8Array }
-  | {
-      readonly kind: 'page';
-      readonly tag: Uint8Array;
-      readonly key: Uint8Array;
-      readonly types: readonly RecordType[];
-      /** The start of the page; 0 for the first. */
-      readonly from: number;
-      /** Concatenated digests of records that are not wanted, at most `MAX_KNOWN`. */
-      readonly known?: Uint8Array;
-    };
-
 /** Maximum number of records that a reader may exclude. */
 export const MAX_KNOWN = 4000;
 
-export function encodeNodeRequest(request: NodeRequest): Uint8Array {
-  const { tag: n, key: k } = request;
-  return request.kind === 'store'
-    ? encodeCbor({ k, n, r: request.record })
-    : encodeCbor({ f: request.from, k, n, t: Uint8Array.from(request.types), x: request.known });
-}
-
-export function decodeNodeRequest(bytes: Uint8Array): NodeRequest | null {
-  const map = readMap(bytes, MAX_NODE_REQUEST_BYTES, ['k', 'n'], ['r', 'f', 't', 'x']);
-  if (map === null || !isBytes(map['k'], KEY_BYTES) || !isBytes(map['n'], NETWORK_TAG_BYTES)) return null;
-  const { k: key, n: tag, r: record, f: from, t, x: known } = map;
-  const isStore = from === undefined && t === undefined && known === undefined;
-  if (isBytes(record)) return isStore ? { kind: 'store', tag, key, record } : null;
-  const types = decodeTypes(t);
-  if (record !== undefined || types === null || !isUint(from)) return null;
-  if (known === undefined) return { kind: 'page', tag, key, types, from };
-  const fits =
-    isBytes(known) && known.length % RECORD_DIGEST_BYTES === 0 && known.length / RECORD_DIGEST_BYTES <= MAX_KNOWN;
-  return fits ? { kind: 'page', tag, key, types, from, known } : null;
-}
-
-export interface Page {
-  readonly records: readonly Uint8Array[];
+const PLACE = { tag: ['n', bytes(NETWORK_TAG_BYTES)], key: ['k', bytes(KEY_BYTES)] } as const;
+const STORE_REQUEST = new CborMap({ ...PLACE, record: ['r', bytesUpTo(MAX_NODE_REQUEST_BYTES)] });
+const PAGE_REQUEST = new CborMap({
+  ...PLACE,
+  types: ['t', TYPES],
+  /** The start of the page; 0 for the first. */
+  from: ['f', uint()],
+  /** Concatenated digests of records that are not wanted. */
+  known: [
+    'x',
+    optional(where(bytesUpTo(MAX_KNOWN * RECORD_DIGEST_BYTES), ({ length }) => length % RECORD_DIGEST_BYTES === 0)),
+  ],
+});
+const PAGE = new CborMap({
+  records: ['r', list(bytesUpTo(MAX_RECORD_BYTES), MAX_NODE_REPLY_BYTES)],
   /** The start of the next page; 0 after the last. */
-  readonly next: number;
+  next: ['m', uint()],
+});
+
+export type NodeRequest =
+  | ({ readonly kind: 'store' } & ValueOf<typeof STORE_REQUEST>)
+  | ({ readonly kind: 'page' } & ValueOf<typeof PAGE_REQUEST>);
+export type Page = ValueOf<typeof PAGE>;
+
+export function encodeNodeRequest(request: NodeRequest): Uint8Array {
+  return request.kind === 'store' ? toBytes(STORE_REQUEST, request) : toBytes(PAGE_REQUEST, request);
+}
+
+export function decodeNodeRequest(request: Uint8Array): NodeRequest | null {
+  const page = fromBytes(PAGE_REQUEST, request, MAX_NODE_REQUEST_BYTES);
+  if (page !== null) return { kind: 'page', ...page };
+  const store = fromBytes(STORE_REQUEST, request, MAX_NODE_REQUEST_BYTES);
+  return store === null ? null : { kind: 'store', ...store };
 }
 
 export function encodePage(page: Page): Uint8Array {
-  return encodeCbor({ m: page.next, r: page.records });
+  return toBytes(PAGE, page);
 }
 
-function isRecord(value: unknown): value is Uint8Array {
-  return isBytes(value) && value.length <= MAX_RECORD_BYTES;
-}
-
-export function decodePage(bytes: Uint8Array): Page | null {
-  const map = readMap(bytes, MAX_NODE_REPLY_BYTES, ['m', 'r']);
-  if (map === null || !isUint(map['m']) || !Array.isArray(map['r']) || !map['r'].every(isRecord)) return null;
-  return { records: map['r'], next: map['m'] };
+export function decodePage(page: Uint8Array): Page | null {
+  return fromBytes(PAGE, page, MAX_NODE_REPLY_BYTES);
 }
