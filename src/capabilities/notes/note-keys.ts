@@ -5,7 +5,8 @@
  */
 import { createHash, hkdfSync } from 'node:crypto';
 import { equalBytes, fromHex, toHex } from '../../foundation/bytes.ts';
-import { asMap, type CborValue, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
+import { isUint } from '../../foundation/cbor.ts';
+import { bytes, CborMap, fromBytes, list, toBytes, tuple, uint, type ValueOf } from '../../foundation/cbor-map.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { MAX_KEPT_NOTE_KEYS, X25519_PRIVATE_KEY_BYTES } from '../../foundation/domain/notes.ts';
 import { MAX_UNIX_S } from '../../foundation/domain/time.ts';
@@ -30,7 +31,6 @@ const EARLIER_PERIODS = 2;
 const MAX_CACHED_AGENTS = 2000;
 const NAME_PREFIX = 'notes-';
 const SECRET_DOMAIN = new TextEncoder().encode('svcd/note-key/v1\0');
-const FORMAT = 1;
 
 /** Files that only their owner can read. */
 export type SecretVault = Pick<KeyStore, 'putSecret' | 'getSecret' | 'delete'>;
@@ -43,13 +43,25 @@ export interface CurrentKey {
 }
 
 /** A stored private key. */
-interface StoredKey {
-  readonly privateKey: Uint8Array;
-  /** Unix seconds. */
-  readonly createdAt: number;
-  /** Since when it is no longer published, in Unix seconds. */
-  readonly retiredAt: number;
-}
+const STORED_KEYS = new CborMap(
+  {
+    keys: [
+      'k',
+      list(
+        tuple({
+          privateKey: bytes(X25519_PRIVATE_KEY_BYTES),
+          /** Unix seconds. */
+          createdAt: uint(),
+          /** Since when it is no longer published, in Unix seconds. */
+          retiredAt: uint(),
+        }),
+        MAX_SECRET_BYTES,
+      ),
+    ],
+  },
+  { version: 1 },
+);
+type StoredKey = ValueOf<typeof STORED_KEYS>['keys'][number];
 
 /** A key in an export of an agent, in addition to its operational key. */
 export interface ExportedNoteKey {
@@ -195,7 +207,7 @@ export class NoteKeys {
     const now = unixSeconds(this.#clock);
     const needed = keys.filter((key) => isNeeded(key, now)).sort((a, b) => b.retiredAt - a.retiredAt);
     const stored = needed.slice(0, MAX_KEPT_NOTE_KEYS);
-    this.#vault.putSecret(nameOf(aid), encodeStored(stored));
+    this.#vault.putSecret(nameOf(aid), toBytes(STORED_KEYS, { keys: stored }));
     this.#cache(aid, stored);
   }
 }
@@ -230,23 +242,8 @@ function nameOf(aid: Aid): string {
   return NAME_PREFIX + createHash('sha256').update(aidToBytes(aid)).digest('hex').slice(0, 32);
 }
 
-function encodeStored(keys: readonly StoredKey[]): Uint8Array {
-  const list: CborValue[] = keys.map((key) => [key.privateKey, key.createdAt, key.retiredAt]);
-  return encodeCbor({ v: FORMAT, k: list });
-}
-
-function decodeStored(bytes: Uint8Array): StoredKey[] {
-  const damaged = (): SvcError => new SvcError('key_damaged', { message: 'The note keys of an agent are damaged.' });
-  let map: Readonly<Record<string, unknown>> | null;
-  try {
-    map = asMap(decodeCbor(bytes, MAX_SECRET_BYTES), ['v', 'k']);
-  } catch {
-    throw damaged();
-  }
-  if (map === null || map['v'] !== FORMAT || !Array.isArray(map['k'])) throw damaged();
-  return map['k'].map((value: unknown) => {
-    const [privateKey, createdAt, retiredAt]: unknown[] = Array.isArray(value) ? value : [];
-    if (!isBytes(privateKey, X25519_PRIVATE_KEY_BYTES) || !isUint(createdAt) || !isUint(retiredAt)) throw damaged();
-    return { privateKey, createdAt, retiredAt };
-  });
+function decodeStored(secret: Uint8Array): readonly StoredKey[] {
+  const stored = fromBytes(STORED_KEYS, secret, MAX_SECRET_BYTES);
+  if (stored === null) throw new SvcError('key_damaged', { message: 'The note keys of an agent are damaged.' });
+  return stored.keys;
 }

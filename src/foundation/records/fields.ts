@@ -1,5 +1,4 @@
 /** Rules for texts and lists in payloads, which strangers write and people and assistants read. */
-import { asMap, decodeCbor } from '../cbor.ts';
 import { SvcError } from '../errors.ts';
 import { isObject } from '../json.ts';
 import { MAX_LABEL_BYTES, MAX_LABELS } from './types.ts';
@@ -55,32 +54,6 @@ export function parseMeta(meta: string): Readonly<Record<string, unknown>> | nul
   } catch {
     return null;
   }
-}
-
-/** Decodes a payload; null if it is not a map. Unknown members are ignored. */
-export function decodeMap(bytes: Uint8Array, maxBytes: number): Readonly<Record<string, unknown>> | null {
-  try {
-    return asMap(decodeCbor(bytes, maxBytes), [], 'any');
-  } catch (error) {
-    if (error instanceof RangeError) return null;
-    throw error;
-  }
-}
-
-/** A text member, which is omitted if empty; null if it is not a text. */
-export function readText(value: unknown): string | null {
-  return value === undefined ? '' : typeof value === 'string' ? value : null;
-}
-
-/** A list of texts, which is omitted if empty; null if it is not a list of texts. */
-export function readTexts(value: unknown): readonly string[] | null {
-  if (value === undefined) return [];
-  return Array.isArray(value) && value.every((item) => typeof item === 'string') ? value : null;
-}
-
-/** Omits an empty member from the wire format to save space. */
-export function emptyToUndefined<T extends string | readonly unknown[]>(value: T): T | undefined {
-  return value.length === 0 ? undefined : value;
 }
 
 /** Returns a decoded payload if it passes its check, otherwise null. */

@@ -6,23 +6,28 @@
 import { createHash } from 'node:crypto';
 import { parseAddress } from '../address.ts';
 import { equalBytes } from '../bytes.ts';
-import { type CborValue, encodeCbor, isBytes, isUint } from '../cbor.ts';
+import { isUint } from '../cbor.ts';
+import {
+  bool,
+  bytes,
+  bytesUpTo,
+  CborMap,
+  converted,
+  fromBytes,
+  list,
+  optional,
+  orElse,
+  text,
+  toBytes,
+  tuple,
+  uint,
+  type ValueOf,
+} from '../cbor-map.ts';
 import { MAX_NAT_TYPE } from '../domain/directory.ts';
 import { isServiceName } from '../domain/services.ts';
 import { MAX_UNIX_S } from '../domain/time.ts';
 import { PUBLIC_KEY_BYTES } from '../identity/ed25519.ts';
-import {
-  checkCount,
-  checked,
-  checkLabels,
-  checkMeta,
-  checkText,
-  decodeMap,
-  emptyToUndefined,
-  invalidField,
-  readText,
-  readTexts,
-} from './fields.ts';
+import { checkCount, checked, checkLabels, checkMeta, checkText, invalidField } from './fields.ts';
 import {
   isCustomType,
   MAX_BRIEF_BYTES,
@@ -36,69 +41,6 @@ import {
   RECORD,
 } from './types.ts';
 
-/** A helper: it introduces nodes that strangers cannot reach, and relays their encrypted packets. */
-export interface HelperNode {
-  readonly nodeKey: Uint8Array;
-  /** `host:port` of its QUIC endpoint. */
-  readonly address: string;
-}
-
-/** The mailbox in which a node without a helper receives requests to meet at a TURN server. */
-export interface TurnRendezvous {
-  /** An X25519 public key. Requests are sealed to it and stored under its `turnRendezvousKey`. */
-  readonly publicKey: Uint8Array;
-  /** The IPv4 address that peers observe for the node. */
-  readonly host: string;
-}
-
-/** Payload of an endpoint record: the current endpoint of an agent. */
-export interface EndpointsPayload {
-  /** `quic://host:port`, best first; at most 8. */
-  readonly endpoints: readonly string[];
-  /** The endpoints that are port mappings of the node's router; omitted if there are none. */
-  readonly mapped?: readonly string[];
-  /** 0 unknown, 1 public or full cone, 2 restricted, 3 port-restricted, 4 symmetric. */
-  readonly natType: number;
-  /** The Ed25519 key of the node that hosts the agent. */
-  readonly nodeKey: Uint8Array;
-  /** Best first; at most 4. */
-  readonly helpers: readonly HelperNode[];
-  /** True if the node has its own TURN server; otherwise omitted. */
-  readonly hasTurn?: true;
-  /** Omitted if the node has helpers or does not need them. */
-  readonly meeting?: TurnRendezvous;
-  /** The custom record types that this agent publishes. */
-  readonly customTypes: readonly number[];
-  /** The address of the bound service as the owner wrote it; omitted if there is none. */
-  readonly service?: string;
-}
-
-/** Payload of a service record: the offer of an agent under one service name. */
-export interface ServicePayload {
-  readonly service: string;
-  readonly name: string;
-  readonly protocols: readonly string[];
-  readonly tags: readonly string[];
-  readonly brief: string;
-  /** JSON text of the free-form `meta` object; empty if there is none. */
-  readonly meta: string;
-  readonly wakesWithinS?: WakesWithin;
-}
-
-/** The agent starts when it is called, usually within this time in seconds. Omitted if it always runs. */
-type WakesWithin = number | undefined;
-
-function checkWakes(seconds: WakesWithin): void {
-  if (seconds !== undefined && (seconds === 0 || !isUint(seconds, MAX_WAKES_WITHIN_S)))
-    throw invalidField('wakes_within_s', `is not 1 to ${MAX_WAKES_WITHIN_S}`);
-}
-
-/** Null if it is invalid. */
-function readWakes(value: unknown): { readonly wakesWithinS?: number } | null {
-  if (value === undefined) return {};
-  return isUint(value) ? { wakesWithinS: value } : null;
-}
-
 /** Maximum number of endpoints per agent. */
 export const MAX_ENDPOINTS = 8;
 /** Maximum number of helpers per agent. */
@@ -108,6 +50,85 @@ export const MAX_BOUND_SERVICE_BYTES = 128;
 const CUSTOM_TYPES: number = RECORD.customLast - RECORD.customFirst + 1;
 /** Prefix of an endpoint, before `host:port`. */
 export const ENDPOINT_SCHEME = 'quic://';
+
+// The structure of payloads. The checks below have their limits.
+const TEXT = text(() => true);
+const ANY_BYTES = bytesUpTo(MAX_CUSTOM_PAYLOAD_BYTES);
+const NAME = orElse(TEXT, '');
+const TEXTS = orElse(list(TEXT, MAX_CUSTOM_PAYLOAD_BYTES), []);
+const OPEN = { isOpen: true } as const;
+
+/** A helper introduces nodes that strangers cannot reach, and relays their encrypted packets. */
+const HELPER = tuple({
+  nodeKey: ANY_BYTES,
+  /** `host:port` of its QUIC endpoint. */
+  address: TEXT,
+});
+
+/** The mailbox in which a node without a helper receives requests to meet at a TURN server. */
+const TURN_RENDEZVOUS = tuple({
+  /** An X25519 public key. Requests are sealed to it and stored under its `turnRendezvousKey`. */
+  publicKey: ANY_BYTES,
+  /** The IPv4 address that peers observe for the node. */
+  host: TEXT,
+});
+
+const ENDPOINTS = new CborMap(
+  {
+    /** `quic://host:port`, best first; at most 8. */
+    endpoints: ['e', TEXTS],
+    /** A bit for each endpoint that is a port mapping of the node's router. */
+    mappedBits: ['m', orElse(uint(2 ** MAX_ENDPOINTS - 1), 0)],
+    /** 0 unknown, 1 public or full cone, 2 restricted, 3 port-restricted, 4 symmetric. */
+    natType: ['n', uint()],
+    /** The Ed25519 key of the node that hosts the agent. */
+    nodeKey: ['k', ANY_BYTES],
+    /** Best first; at most 4. */
+    helpers: ['h', orElse(list(HELPER, MAX_DATAGRAM_RECORD_BYTES), [])],
+    /** True if the node has its own TURN server; otherwise omitted. */
+    hasTurn: ['t', optional(converted(bool, (value) => (value ? (true as const) : null), Boolean))],
+    /** Omitted if the node has helpers or does not need them. */
+    meeting: ['r', optional(TURN_RENDEZVOUS)],
+    /** The custom record types that this agent publishes. */
+    customTypes: ['c', orElse(list(uint(), MAX_DATAGRAM_RECORD_BYTES), [])],
+    boundService: ['s', NAME],
+  },
+  OPEN,
+);
+
+/** The agent starts when it is called, usually within this time in seconds. Omitted if it always runs. */
+const WAKES = optional(uint());
+
+const SERVICE = new CborMap(
+  {
+    service: ['s', TEXT],
+    name: ['n', NAME],
+    protocols: ['p', TEXTS],
+    tags: ['t', TEXTS],
+    brief: ['b', NAME],
+    /** JSON text of the free-form `meta` object; empty if there is none. */
+    meta: ['m', NAME],
+    wakesWithinS: ['w', WAKES],
+  },
+  OPEN,
+);
+
+export type HelperNode = ValueOf<typeof HELPER>;
+export type TurnRendezvous = ValueOf<typeof TURN_RENDEZVOUS>;
+/** Payload of an endpoint record: the current endpoint of an agent. */
+export interface EndpointsPayload extends Omit<ValueOf<typeof ENDPOINTS>, 'mappedBits' | 'boundService'> {
+  /** The endpoints that are port mappings of the node's router; omitted if there are none. */
+  readonly mapped?: readonly string[];
+  /** The address of the bound service as the owner wrote it; omitted if there is none. */
+  readonly service?: string;
+}
+/** Payload of a service record: the offer of an agent under one service name. */
+export type ServicePayload = ValueOf<typeof SERVICE>;
+
+function checkWakes(seconds: number | undefined): void {
+  if (seconds !== undefined && (seconds === 0 || !isUint(seconds, MAX_WAKES_WITHIN_S)))
+    throw invalidField('wakes_within_s', `is not 1 to ${MAX_WAKES_WITHIN_S}`);
+}
 
 function isDialable(text: string): boolean {
   const address = parseAddress(text);
@@ -138,64 +159,18 @@ function checkEndpoints(p: EndpointsPayload): void {
 /** @throws SvcError `too_large`, `invalid_request` */
 export function encodeEndpointsPayload(p: EndpointsPayload): Uint8Array {
   checkEndpoints(p);
-  const helpers: CborValue[] = p.helpers.map((h) => [h.nodeKey, h.address]);
-  const mapped = p.endpoints.reduce((bits, e, i) => (p.mapped?.includes(e) === true ? bits + 2 ** i : bits), 0);
-  return encodeCbor({
-    e: emptyToUndefined(p.endpoints),
-    m: mapped === 0 ? undefined : mapped,
-    n: p.natType,
-    k: p.nodeKey,
-    h: emptyToUndefined(helpers),
-    c: emptyToUndefined(p.customTypes),
-    r: p.meeting === undefined ? undefined : [p.meeting.publicKey, p.meeting.host],
-    s: emptyToUndefined(p.service ?? ''),
-    t: p.hasTurn,
-  });
-}
-
-function readMeeting(value: unknown): TurnRendezvous | null {
-  if (!Array.isArray(value) || value.length !== 2) return null;
-  const [publicKey, host]: unknown[] = value;
-  return isBytes(publicKey) && typeof host === 'string' ? { publicKey, host } : null;
-}
-
-function readHelper(value: unknown): HelperNode | null {
-  if (!Array.isArray(value) || value.length !== 2) return null;
-  const [nodeKey, address]: unknown[] = value;
-  return isBytes(nodeKey) && typeof address === 'string' ? { nodeKey, address } : null;
-}
-
-function isNumbers(value: unknown): value is readonly number[] {
-  return Array.isArray(value) && value.every((item) => typeof item === 'number');
+  const mappedBits = p.endpoints.reduce((bits, e, i) => (p.mapped?.includes(e) === true ? bits + 2 ** i : bits), 0);
+  return toBytes(ENDPOINTS, { ...p, mappedBits, boundService: p.service ?? '' });
 }
 
 /** Null if the payload is invalid. */
-export function decodeEndpointsPayload(bytes: Uint8Array): EndpointsPayload | null {
-  const map = decodeMap(bytes, MAX_DATAGRAM_RECORD_BYTES);
-  const endpoints = readTexts(map?.['e']);
-  const helpers = map?.['h'] ?? [];
-  const customTypes = map?.['c'] ?? [];
-  const { n: natType, k: nodeKey } = map ?? {};
-  if (endpoints === null || !Array.isArray(helpers) || !isNumbers(customTypes)) return null;
-  if (!isUint(natType) || !isBytes(nodeKey)) return null;
-  const read = helpers.map(readHelper);
-  if (!read.every((helper) => helper !== null)) return null;
-  const service = readText(map?.['s']);
-  if (service === null) return null;
-  const bound = service === '' ? {} : { service };
-  const bits = map?.['m'] ?? 0;
-  if (!isUint(bits, 2 ** MAX_ENDPOINTS - 1)) return null;
-  const mapped = endpoints.filter((_, i) => Math.floor(bits / 2 ** i) % 2 === 1);
+export function decodeEndpointsPayload(payload: Uint8Array): EndpointsPayload | null {
+  const decoded = fromBytes(ENDPOINTS, payload, MAX_DATAGRAM_RECORD_BYTES);
+  if (decoded === null) return null;
+  const { mappedBits, boundService: service, ...rest } = decoded;
+  const mapped = rest.endpoints.filter((_, i) => Math.floor(mappedBits / 2 ** i) % 2 === 1);
   const behind = mapped.length === 0 ? {} : { mapped };
-  const { r: place, t: flag } = map ?? {};
-  const meeting = place === undefined ? undefined : readMeeting(place);
-  if (meeting === null || (flag !== undefined && flag !== true)) return null;
-  const turn = {
-    ...(meeting === undefined ? {} : { meeting }),
-    ...(flag === undefined ? {} : ({ hasTurn: true } as const)),
-  };
-  const payload = { endpoints, natType, nodeKey, helpers: read, customTypes, ...bound, ...behind, ...turn };
-  return checked(payload, checkEndpoints);
+  return checked({ ...rest, ...behind, ...(service === '' ? {} : { service }) }, checkEndpoints);
 }
 
 /**
@@ -233,44 +208,35 @@ function checkService(p: ServicePayload): void {
 /** @throws SvcError `too_large`, `invalid_request` */
 export function encodeServicePayload(p: ServicePayload): Uint8Array {
   checkService(p);
-  return encodeCbor({
-    s: p.service,
-    n: emptyToUndefined(p.name),
-    p: emptyToUndefined(p.protocols),
-    t: emptyToUndefined(p.tags),
-    b: emptyToUndefined(p.brief),
-    m: emptyToUndefined(p.meta),
-    w: p.wakesWithinS,
-  });
+  return toBytes(SERVICE, p);
 }
 
 /** Null if the payload is invalid. */
-export function decodeServicePayload(bytes: Uint8Array): ServicePayload | null {
-  const map = decodeMap(bytes, MAX_DATAGRAM_RECORD_BYTES);
-  const service = map?.['s'];
-  const [name, brief, meta] = [readText(map?.['n']), readText(map?.['b']), readText(map?.['m'])];
-  const [protocols, tags] = [readTexts(map?.['p']), readTexts(map?.['t'])];
-  if (typeof service !== 'string' || name === null || brief === null || meta === null) return null;
-  const wakes = readWakes(map?.['w']);
-  if (protocols === null || tags === null || wakes === null) return null;
-  return checked({ service, name, protocols, tags, brief, meta, ...wakes }, checkService);
+export function decodeServicePayload(payload: Uint8Array): ServicePayload | null {
+  const decoded = fromBytes(SERVICE, payload, MAX_DATAGRAM_RECORD_BYTES);
+  return decoded === null ? null : checked(decoded, checkService);
 }
 
 // The profile: custom record 0x02, the public description of an agent. All members are optional.
 
-export interface ProfilePayload {
-  readonly name: string;
-  readonly brief: string;
-  readonly protocols: readonly string[];
-  /** At most 3. */
-  readonly skills: readonly string[];
-  readonly modalities: readonly string[];
-  /** Hash of a more detailed card elsewhere, in the form of its format. */
-  readonly cardHash: string;
-  /** JSON text of the free-form `meta` object; empty if there is none. */
-  readonly meta: string;
-  readonly wakesWithinS?: WakesWithin;
-}
+const PROFILE = new CborMap(
+  {
+    name: ['n', NAME],
+    brief: ['b', NAME],
+    protocols: ['p', TEXTS],
+    /** At most 3. */
+    skills: ['s', TEXTS],
+    modalities: ['o', TEXTS],
+    /** Hash of a more detailed card elsewhere, in the form of its format. */
+    cardHash: ['h', NAME],
+    /** JSON text of the free-form `meta` object; empty if there is none. */
+    meta: ['m', NAME],
+    wakesWithinS: ['w', WAKES],
+  },
+  OPEN,
+);
+
+export type ProfilePayload = ValueOf<typeof PROFILE>;
 
 /** An empty profile. */
 export const EMPTY_PROFILE: ProfilePayload = {
@@ -301,46 +267,43 @@ function checkProfile(p: ProfilePayload): void {
  */
 export function encodeProfilePayload(p: ProfilePayload): Uint8Array {
   checkProfile(p);
-  return encodeCbor({
-    n: emptyToUndefined(p.name),
-    b: emptyToUndefined(p.brief),
-    p: emptyToUndefined(p.protocols),
-    s: emptyToUndefined(p.skills),
-    o: emptyToUndefined(p.modalities),
-    h: emptyToUndefined(p.cardHash),
-    m: emptyToUndefined(p.meta),
-    w: p.wakesWithinS,
-  });
+  return toBytes(PROFILE, p);
 }
 
 /** Null if the payload is not a profile: applications can put anything into custom records. */
-export function decodeProfilePayload(bytes: Uint8Array): ProfilePayload | null {
-  const map = decodeMap(bytes, MAX_CUSTOM_PAYLOAD_BYTES);
-  if (map === null) return null;
-  const [name, brief] = [readText(map['n']), readText(map['b'])];
-  const [cardHash, meta] = [readText(map['h']), readText(map['m'])];
-  const [protocols, skills, modalities] = [readTexts(map['p']), readTexts(map['s']), readTexts(map['o'])];
-  if (name === null || brief === null || cardHash === null || meta === null) return null;
-  const wakes = readWakes(map['w']);
-  if (protocols === null || skills === null || modalities === null || wakes === null) return null;
-  return checked({ name, brief, protocols, skills, modalities, cardHash, meta, ...wakes }, checkProfile);
+export function decodeProfilePayload(payload: Uint8Array): ProfilePayload | null {
+  const decoded = fromBytes(PROFILE, payload, MAX_CUSTOM_PAYLOAD_BYTES);
+  return decoded === null ? null : checked(decoded, checkProfile);
 }
 
 // Encryption keys for notes (record 0x11): the X25519 keys that an agent can open notes with.
-
-interface EncryptionKey {
-  /** 8 bytes that identify the key in a note. They are derived from the key and not transmitted. */
-  readonly keyId: Uint8Array;
-  /** 32-byte X25519 public key. */
-  readonly publicKey: Uint8Array;
-  /** Unix seconds. */
-  readonly createdAt: number;
-}
 
 export const KEY_ID_BYTES = 8;
 export const X25519_PUBLIC_KEY_BYTES = 32;
 /** Maximum number of keys per agent: the newest, and older ones for notes in transit. */
 const MAX_ENCRYPTION_KEYS = 4;
+const PUBLIC_KEYS = new CborMap(
+  {
+    keys: [
+      'k',
+      list(
+        tuple({
+          /** 32-byte X25519 public key. */
+          publicKey: bytes(X25519_PUBLIC_KEY_BYTES),
+          /** Unix seconds. */
+          createdAt: uint(),
+        }),
+        MAX_ENCRYPTION_KEYS,
+      ),
+    ],
+  },
+  OPEN,
+);
+type PublicKey = ValueOf<typeof PUBLIC_KEYS>['keys'][number];
+interface EncryptionKey extends PublicKey {
+  /** 8 bytes that identify the key in a note. They are derived from the key and not transmitted. */
+  readonly keyId: Uint8Array;
+}
 const KEY_ID_DOMAIN = 'svcd/key-id/v1\0';
 
 /** The id of an X25519 public key: the first 8 bytes of its SHA-256 under a prefix. */
@@ -364,25 +327,17 @@ function checkKeys(keys: readonly EncryptionKey[]): void {
 }
 
 /** @throws SvcError `too_large`, `invalid_request` */
-export function encodeEncryptionKeysPayload(keys: readonly Omit<EncryptionKey, 'keyId'>[]): Uint8Array {
+export function encodeEncryptionKeysPayload(keys: readonly PublicKey[]): Uint8Array {
   checkKeys(keys.map(withId));
-  return encodeCbor({ k: keys.map((key) => [key.publicKey, key.createdAt]) });
+  return toBytes(PUBLIC_KEYS, { keys });
 }
 
-function withId(key: Omit<EncryptionKey, 'keyId'>): EncryptionKey {
-  return { keyId: encryptionKeyId(key.publicKey), publicKey: key.publicKey, createdAt: key.createdAt };
-}
-
-function readKey(value: unknown): EncryptionKey | null {
-  if (!Array.isArray(value) || value.length !== 2) return null;
-  const [publicKey, createdAt]: unknown[] = value;
-  return isBytes(publicKey, X25519_PUBLIC_KEY_BYTES) && isUint(createdAt) ? withId({ publicKey, createdAt }) : null;
+function withId({ publicKey, createdAt }: PublicKey): EncryptionKey {
+  return { keyId: encryptionKeyId(publicKey), publicKey, createdAt };
 }
 
 /** Null if the payload is invalid. */
-export function decodeEncryptionKeysPayload(bytes: Uint8Array): readonly EncryptionKey[] | null {
-  const list = decodeMap(bytes, MAX_DATAGRAM_RECORD_BYTES)?.['k'];
-  if (!Array.isArray(list) || list.length > MAX_ENCRYPTION_KEYS) return null;
-  const keys = list.map(readKey);
-  return keys.every((key) => key !== null) ? checked(keys, checkKeys) : null;
+export function decodeEncryptionKeysPayload(payload: Uint8Array): readonly EncryptionKey[] | null {
+  const decoded = fromBytes(PUBLIC_KEYS, payload, MAX_DATAGRAM_RECORD_BYTES);
+  return decoded === null ? null : checked(decoded.keys.map(withId), checkKeys);
 }

@@ -7,7 +7,17 @@ import { randomBytes } from 'node:crypto';
 import { isIPv4 } from 'node:net';
 import { type Address, formatAddress, parseAddress } from '../../foundation/address.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
-import { asMap, type CborValue, decodeCbor, encodeCbor, isBytes } from '../../foundation/cbor.ts';
+import {
+  bytes,
+  CborMap,
+  converted,
+  fromBytes,
+  type Kind,
+  nullable,
+  text,
+  toBytes,
+  type ValueOf,
+} from '../../foundation/cbor-map.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { X25519_PRIVATE_KEY_BYTES } from '../../foundation/domain/notes.ts';
@@ -38,77 +48,57 @@ import { dialOverTurn, type TurnServers } from './turn/turn-servers.ts';
 export const RENDEZVOUS_TTL_S: number = CLOCK_SKEW_S + 60;
 /** Largest message before sealing, bytes. */
 export const MAX_RENDEZVOUS_BYTES = 256;
-/** The version of these messages. */
-const RENDEZVOUS_VERSION = 1;
 const INFO = new TextEncoder().encode('svcd/knock/v1\0');
 
+/** An IPv4 address in canonical form with a port above 0. */
+const ADDRESS: Kind<Address> = converted(
+  text(() => true),
+  (value) => {
+    const address = parseAddress(value);
+    if (address === null || address.port === 0 || !isIPv4(address.host)) return null;
+    return formatAddress(address) === value ? address : null;
+  },
+  formatAddress,
+);
+const VERSION = { version: 1 } as const;
+
 /** The caller's request to meet. */
-export interface RendezvousRequest {
-  /** The caller's node key. Other nodes are rejected at the meeting address. */
-  readonly caller: Uint8Array;
-  readonly attempt: Uint8Array;
-  /** The X25519 key to seal the answer to. The answer is stored under it. */
-  readonly answerTo: Uint8Array;
-  /** The IPv4 address that the caller's packets are sent from. */
-  readonly host: string;
-  /** The caller's address at a TURN server; null if it has none. */
-  readonly listensAt: Address | null;
-}
-
+const REQUEST = new CborMap(
+  {
+    /** The caller's node key. Other nodes are rejected at the meeting address. */
+    caller: ['c', bytes(PUBLIC_KEY_BYTES)],
+    attempt: ['s', bytes(ATTEMPT_BYTES)],
+    /** The X25519 key to seal the answer to. The answer is stored under it. */
+    answerTo: ['k', bytes(X25519_PUBLIC_KEY_BYTES)],
+    /** The IPv4 address that the caller's packets are sent from. */
+    host: ['h', text(isIPv4)],
+    /** The caller's address at a TURN server; null if it has none. */
+    listensAt: ['l', nullable(ADDRESS)],
+  },
+  VERSION,
+);
 /** The answer: the called node's address at a TURN server. */
-export interface RendezvousAnswer {
-  readonly attempt: Uint8Array;
-  readonly listensAt: Address;
-}
+const ANSWER = new CborMap({ attempt: ['s', bytes(ATTEMPT_BYTES)], listensAt: ['l', ADDRESS] }, VERSION);
 
-function encodeAddress(address: Address | null): string | undefined {
-  return address === null ? undefined : formatAddress(address);
-}
+export type RendezvousRequest = ValueOf<typeof REQUEST>;
+export type RendezvousAnswer = ValueOf<typeof ANSWER>;
 
-/** An IPv4 address in canonical form with a port above 0; undefined for anything else. */
-function decodeAddress(value: unknown): Address | undefined {
-  const address = typeof value === 'string' ? parseAddress(value) : null;
-  if (address === null || address.port === 0 || !isIPv4(address.host)) return undefined;
-  return formatAddress(address) === value ? address : undefined;
-}
-
-function decode(bytes: Uint8Array, required: readonly string[], optional: readonly string[] = []) {
-  try {
-    const map = asMap(decodeCbor(bytes, MAX_RENDEZVOUS_BYTES), ['v', ...required], optional);
-    return map?.['v'] === RENDEZVOUS_VERSION ? map : null;
-  } catch {
-    return null;
-  }
-}
-
-function encode(fields: Readonly<Record<string, CborValue | undefined>>): Uint8Array {
-  return encodeCbor({ ...fields, v: RENDEZVOUS_VERSION });
-}
-
-export function encodeRendezvousRequest({ caller, attempt, answerTo, host, listensAt }: RendezvousRequest): Uint8Array {
-  return encode({ c: caller, h: host, k: answerTo, l: encodeAddress(listensAt), s: attempt });
+export function encodeRendezvousRequest(request: RendezvousRequest): Uint8Array {
+  return toBytes(REQUEST, request);
 }
 
 /** Null if the bytes are invalid. */
-export function decodeRendezvousRequest(bytes: Uint8Array): RendezvousRequest | null {
-  const map = decode(bytes, ['c', 'h', 'k', 's'], ['l']);
-  const { c: caller, h: host, k: answerTo, l: at, s: attempt } = map ?? {};
-  const listensAt = at === undefined ? null : decodeAddress(at);
-  if (!isBytes(caller, PUBLIC_KEY_BYTES) || !isBytes(answerTo, X25519_PUBLIC_KEY_BYTES)) return null;
-  if (!isBytes(attempt, ATTEMPT_BYTES) || typeof host !== 'string' || !isIPv4(host)) return null;
-  return listensAt === undefined ? null : { caller, attempt, answerTo, host, listensAt };
+export function decodeRendezvousRequest(message: Uint8Array): RendezvousRequest | null {
+  return fromBytes(REQUEST, message, MAX_RENDEZVOUS_BYTES);
 }
 
-export function encodeRendezvousAnswer({ attempt, listensAt }: RendezvousAnswer): Uint8Array {
-  return encode({ l: encodeAddress(listensAt), s: attempt });
+export function encodeRendezvousAnswer(answer: RendezvousAnswer): Uint8Array {
+  return toBytes(ANSWER, answer);
 }
 
 /** Null if the bytes are invalid. */
-export function decodeRendezvousAnswer(bytes: Uint8Array): RendezvousAnswer | null {
-  const map = decode(bytes, ['l', 's']);
-  const listensAt = decodeAddress(map?.['l']);
-  const attempt = map?.['s'];
-  return listensAt === undefined || !isBytes(attempt, ATTEMPT_BYTES) ? null : { attempt, listensAt };
+export function decodeRendezvousAnswer(message: Uint8Array): RendezvousAnswer | null {
+  return fromBytes(ANSWER, message, MAX_RENDEZVOUS_BYTES);
 }
 
 /** Seals a message into a record, to be stored under `turnRendezvousKey(to)`. Throws if the key is invalid. */
