@@ -11,7 +11,7 @@ import type { RelayBudgets } from '../network/reachability/relay-budgets.ts';
 import { networkTag } from '../network/records/node-address.ts';
 import type { RecordDht } from '../network/records/record-dht.ts';
 import type { NativeQuicEndpoint } from '../network/transport/quic/native-endpoint.ts';
-import { type TlsListener, TlsServer } from '../network/transport/tls/server.ts';
+import { type OwnPlaces, type TlsListener, TlsServer } from '../network/transport/tls/server.ts';
 import type { Foundation } from './foundation.ts';
 
 interface LendingParts {
@@ -26,8 +26,7 @@ interface LendingParts {
   readonly helps: () => boolean;
 }
 
-/** The addresses of this node as others see them, and the sockets behind them. */
-class OwnPlaces {
+class NodePlaces implements OwnPlaces {
   readonly #parts: LendingParts;
   readonly #fallbackHost: string;
 
@@ -43,7 +42,6 @@ class OwnPlaces {
     return candidates.find((host) => host !== null && isIPv4(host) && ipScope(host) !== IP_SCOPE.none) ?? null;
   }
 
-  /** As `TlsServerDependencies.localHost`. */
   localHost(host: string): string | null {
     const { dhtListen, interfaces, ownAddresses, records } = this.#parts;
     if (interfaces().some(({ address }) => address === host)) return host;
@@ -55,7 +53,7 @@ class OwnPlaces {
     return dhtListen.host === '0.0.0.0' ? this.#interfaceHost : dhtListen.host;
   }
 
-  /** As `TlsServerDependencies.localPort`. Mapped ports of a router may have other numbers. */
+  /** Mapped ports of a router may have other numbers. */
   localPort(address: Address): number | null {
     const { endpoint, ownAddresses, records } = this.#parts;
     const isHere = (one: Address): boolean => formatAddress(one) === formatAddress(address);
@@ -96,7 +94,7 @@ function listenersOf(setting: string, record: Address): readonly TlsListener[] {
 export function buildLending(foundation: Foundation, parts: LendingParts) {
   const { clock, log, config, node, life } = foundation;
   const { dhtListen, records, dialGuard, known, budgets } = parts;
-  const places = new OwnPlaces(parts, config.fallback_host);
+  const places = new NodePlaces(parts, config.fallback_host);
   const isNamed = config.tls_listen !== AUTO_TLS_LISTEN;
   const server = new TlsServer(
     {
@@ -117,9 +115,7 @@ export function buildLending(foundation: Foundation, parts: LendingParts) {
       isKnown: (nodeKey) => known.has(nodeKey),
       openAccount: (client) => budgets.open(client),
       mayDial: (address) => dialGuard.mayDial(address),
-      localHost: (host) => places.localHost(host),
-      localPort: (address) => places.localPort(address),
-      seenHost: () => places.seenHost,
+      places,
       usesLoopback: () =>
         isLoopbackHost(dhtListen.host) || parts.interfaces().every(({ address }) => isLoopbackHost(address)),
       descriptors: descriptorLimit,

@@ -31,6 +31,7 @@ import { OwnAddresses } from '../network/reachability/own-addresses.ts';
 import { findGateway } from '../network/reachability/port-mapping/gateway.ts';
 import { grantorFinders, PortMapper } from '../network/reachability/port-mapping/port-mapper.ts';
 import { hasUsableTurnServer } from '../network/reachability/turn/turn-servers.ts';
+import type { UdpFallbackStatus } from '../network/reachability/udp-fallback.ts';
 import { networkTag } from '../network/records/node-address.ts';
 import { RecordDht } from '../network/records/record-dht.ts';
 import { Resolver } from '../network/resolver.ts';
@@ -42,7 +43,6 @@ import { Proxies, readTlsCa } from '../network/transport/tls/proxy.ts';
 import { switchingSockets } from '../network/transport/tls/socket.ts';
 import { TlsLanes } from '../network/transport/tls/tls-lanes.ts';
 import { UdpLanes } from '../network/transport/udp-lane/udp-lanes.ts';
-import { exitOf } from './exit.ts';
 import type { Foundation } from './foundation.ts';
 import { JoinReport } from './join-report.ts';
 import { type Machine, thisMachine } from './machine.ts';
@@ -104,6 +104,19 @@ export function bootstrapNodes(texts: readonly string[]): NodeContact[] {
     if (contact === null) throw new SvcError('config_invalid', { details: { key: 'bootstrap' } });
     return contact;
   });
+}
+
+/** The way out of this network, as the API shows it. */
+function exitOf({ state, trouble, helper, proxy, hasSpare, isInspected, error }: UdpFallbackStatus): Exit {
+  return {
+    state,
+    trouble,
+    helper: helper === null ? null : formatAddress(helper.address),
+    proxy,
+    has_spare: hasSpare,
+    is_inspected: isInspected,
+    error,
+  };
 }
 
 /** Disk limit for records of other nodes, in bytes. */

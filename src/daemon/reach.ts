@@ -77,18 +77,13 @@ interface ReachParts {
 }
 
 /** A component that only releases something. */
-class ReleaseOnly implements Component {
-  readonly #ends: readonly (() => unknown)[];
-
-  constructor(ends: readonly (() => unknown)[]) {
-    this.#ends = ends;
-  }
-
-  async start(): Promise<void> {}
-
-  async stop(): Promise<void> {
-    await Promise.all(this.#ends.map((end) => end()));
-  }
+function onlyStops(ends: readonly (() => unknown)[]): Component {
+  return {
+    start: async () => {},
+    stop: async () => {
+      await Promise.all(ends.map((end) => end()));
+    },
+  };
 }
 
 export type Reach = ReturnType<typeof buildReach>;
@@ -341,7 +336,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
   const ends = [() => lender.stop(), () => clients.stop(), () => relay?.stop(), () => turn.stop()];
   const lenders = parts.hasTls ? [lending.server] : [];
   const active = [natDetector, addressVerification, helpers, turnRendezvousServer, fallback, ...lenders];
-  for (const part of [new ReleaseOnly(ends), ...active]) life.add('network', part);
+  for (const part of [onlyStops(ends), ...active]) life.add('network', part);
   return {
     fallback,
     helpers,

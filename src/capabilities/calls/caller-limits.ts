@@ -2,7 +2,7 @@
 import { SvcError } from '../../foundation/errors.ts';
 import { Quota, type QuotaShare } from '../../foundation/quota.ts';
 import { pairHolder } from '../../network/links/holder.ts';
-import type { LinkStream } from '../../network/links/types.ts';
+import type { LinkPair, LinkStream } from '../../network/links/types.ts';
 
 /**
  * Concurrent requests of one calling agent to one called agent. Connections that switched protocols count separately.
@@ -80,7 +80,7 @@ export const MAX_EVENT_STREAMS_PER_SOURCE = 1536;
 export const MAX_EVENT_STREAMS = 2048;
 
 export class EventStreamLimits {
-  readonly #isNamed: (link: Pick<LinkStream, 'caller' | 'called'>) => boolean;
+  readonly #isNamed: (link: LinkPair) => boolean;
   readonly #quota = new Quota({
     perNode: MAX_EVENT_STREAMS_PER_NODE,
     perSource: MAX_EVENT_STREAMS_PER_SOURCE,
@@ -90,7 +90,7 @@ export class EventStreamLimits {
   /**
    * @param isNamed true if the owner of the called agent allowed this caller by name. Strangers are evicted in its favor
    */
-  constructor(isNamed: (link: Pick<LinkStream, 'caller' | 'called'>) => boolean) {
+  constructor(isNamed: (link: LinkPair) => boolean) {
     this.#isNamed = isNamed;
   }
 

@@ -47,7 +47,6 @@ export class Directory implements Component {
   readonly #deps: DirectoryDependencies;
   readonly #publishing: Publishing;
   readonly #renewal: DueQueue<Aid>;
-  readonly #presence: PresenceCheck;
   readonly #summaries: Summaries;
   /** Stops repeating tasks and listeners. */
   readonly #stops: (() => void)[] = [];
@@ -67,7 +66,6 @@ export class Directory implements Component {
     const recordPublisher = new RecordPublisher(options, deps);
     this.#publishing = new Publishing({ ...deps, recordPublisher, due: () => this.#renewal.soon() });
     this.#summaries = new Summaries(deps);
-    this.#presence = new PresenceCheck(deps);
     this.#renewal = renewalQueue({ ...deps, renew: async (aid) => this.#publishing.renew(aid) });
   }
 
@@ -322,7 +320,7 @@ export class Directory implements Component {
   /** Publishes everything again if the network has lost it. */
   async #askAfterOwn(): Promise<void> {
     const { publications, clock, log } = this.#deps;
-    if (!(await this.#presence.isLost(this.#readyAt)) || this.#stopped) return;
+    if (!(await areRecordsLost(this.#deps, this.#readyAt)) || this.#stopped) return;
     log.warn({}, 'the network has lost our records, svcd publishes everything again');
     publications.touchAll(clock.now());
     this.#renewal.soon();
@@ -358,32 +356,22 @@ const SAMPLES = 8;
 /** Records with fewer milliseconds left may have expired by the clocks of other nodes. */
 const MIN_LIFE_LEFT_MS = 300_000;
 
-type PresenceParts = Pick<DirectoryDependencies, 'network' | 'publications'>;
-
 /**
- * Checks that the network still has our records. A node that returns to its old address publishes nothing, but the nodes that
- * stored its records may have been replaced, or lost the newest records in a power cut.
+ * Checks that the network still has our newest records. A node that returns to its old address publishes nothing, but the nodes
+ * that stored its records may have been replaced, or lost the newest records in a power cut. True if the nodes that should
+ * store one of them answer, and less than half of them have it or a newer one: a read that ends with the first answers
+ * would miss it now and then.
+ * @param readyAt when the network became ready, Unix milliseconds: later records are not checked
  */
-class PresenceCheck {
-  readonly #deps: PresenceParts;
-
-  constructor(dependencies: PresenceParts) {
-    this.#deps = dependencies;
-  }
-
-  /**
-   * Checks our newest records. True if the nodes that should store one of them answer, and less than half of them have
-   * it or a newer one: a read that ends with the first answers would miss it now and then.
-   * @param readyAt when the network became ready, Unix milliseconds: later records are not checked
-   */
-  async isLost(readyAt: number): Promise<boolean> {
-    const { network, publications } = this.#deps;
-    const newest = publications.newestSettled(readyAt, readyAt + MIN_LIFE_LEFT_MS, SAMPLES);
-    const answers = await Promise.all(
-      newest.map((row) => network.holders(keyOf(row.aid, row), row.type, row.aid, row.seq)),
-    );
-    return answers.some(({ answered, holding }) => 2 * holding < answered);
-  }
+async function areRecordsLost(
+  { network, publications }: Pick<DirectoryDependencies, 'network' | 'publications'>,
+  readyAt: number,
+): Promise<boolean> {
+  const newest = publications.newestSettled(readyAt, readyAt + MIN_LIFE_LEFT_MS, SAMPLES);
+  const answers = await Promise.all(
+    newest.map((row) => network.holders(keyOf(row.aid, row), row.type, row.aid, row.seq)),
+  );
+  return answers.some(({ answered, holding }) => 2 * holding < answered);
 }
 
 /** Identities whose records are sent concurrently. */

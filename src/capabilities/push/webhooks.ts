@@ -22,7 +22,7 @@ import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { NewNotification, WebhookRow, WebhookStore } from '../../foundation/store/webhooks.ts';
 import { Tally } from '../../foundation/tally.ts';
-import type { AccessRequest, LinkStream, Links } from '../../network/links/types.ts';
+import type { LinkPair, LinkStream, Links } from '../../network/links/types.ts';
 import { drainAndDestroy } from '../../network/peers/stream-dispatcher.ts';
 import { KeyedQueues } from './keyed-queues.ts';
 import { mayQueue, NOTIFICATIONS_BURST, NOTIFICATIONS_PER_S, PUSH_CLEANUP_MS } from './queue-limits.ts';
@@ -185,7 +185,7 @@ export class Webhooks implements Component {
   }
 
   /** Rejects links of strangers early: only agents with a webhook registered here may deliver. */
-  #check({ called, caller }: Pick<AccessRequest, 'called' | 'caller'>): void {
+  #check({ called, caller }: LinkPair): void {
     const { store, isDenied } = this.#deps;
     if (isDenied(called, caller) || !store.hasAny(called, caller)) throw new SvcError('access_denied');
     if (this.#open.of(caller) >= LINKS_PER_AGENT || this.#open.total >= MAX_LINKS) throw new SvcError('rate_limited');

@@ -1,4 +1,5 @@
 /** Sends ended requests to an OpenTelemetry collector, in batches, from a queue with a limit. */
+
 import { readFile } from 'node:fs/promises';
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { backoff, type JitteredBackoff } from '../../foundation/backoff.ts';
@@ -8,9 +9,9 @@ import { detach } from '../../foundation/detached.ts';
 import { codeOf } from '../../foundation/errors.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { RandomParts } from '../../foundation/node-parts.ts';
-import type { RequestFacts } from '../../foundation/traces/traced-request.ts';
+import { type RequestFacts, type Span, spansOf } from '../../foundation/traces/traced-request.ts';
 import type { TraceHolder } from '../../foundation/traces/traces.ts';
-import { encodeOtlp } from './otlp.ts';
+import { VERSION } from '../../foundation/version.ts';
 
 /** Requests that wait, of strangers and of all others. */
 export const MAX_QUEUED_REQUESTS = 1_024;
@@ -26,6 +27,51 @@ const RETRY: JitteredBackoff = { firstMs: BATCH_MS, maxMs: 300_000, jitter: 0.5 
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 /** Longest file with headers, in characters. */
 const MAX_HEADERS_CHARS = 16_384;
+
+// Traced requests in the JSON encoding of OTLP (https://opentelemetry.io/docs/specs/otlp/).
+
+/** Values of the enumerations of OTLP. */
+const KINDS: Readonly<Record<Span['kind'], number>> = { internal: 1, server: 2, client: 3 };
+const STATUS_ERROR = 2;
+
+function attribute([key, value]: readonly [string, string | number]) {
+  // OTLP writes 64-bit integers as text.
+  return { key, value: typeof value === 'number' ? { intValue: String(value) } : { stringValue: value } };
+}
+
+/** Unix milliseconds as nanoseconds, with a resolution of a microsecond. */
+function nanoseconds(ms: number): string {
+  return `${Math.round(ms * 1000)}000`;
+}
+
+function encodeSpan({ traceId, spanId, parentId, name, kind, start, end, isError, attributes }: Span) {
+  return {
+    traceId,
+    spanId,
+    ...(parentId === null ? {} : { parentSpanId: parentId }),
+    name,
+    kind: KINDS[kind],
+    startTimeUnixNano: nanoseconds(start),
+    endTimeUnixNano: nanoseconds(Math.max(start, end ?? start)),
+    attributes: Object.entries(attributes).map(attribute),
+    status: isError ? { code: STATUS_ERROR } : {},
+  };
+}
+
+/** The body of an export request. @param instance the name of this node */
+function encodeOtlp(requests: readonly RequestFacts[], instance: string): string {
+  const resource = { 'service.name': 'svcd', 'service.version': VERSION, 'service.instance.id': instance };
+  return JSON.stringify({
+    resourceSpans: [
+      {
+        resource: { attributes: Object.entries(resource).map(attribute) },
+        scopeSpans: [{ scope: { name: 'svcd', version: VERSION }, spans: requests.flatMap(spansOf).map(encodeSpan) }],
+      },
+    ],
+  });
+}
+
+// The export.
 
 export interface ExporterOptions extends RandomParts {
   /** The address of the collector. Spans go to `/v1/traces` below it. */

@@ -8,7 +8,7 @@ import { awakeTimeout } from '../../foundation/stall.ts';
 import { answerForBulkLink } from '../../network/links/bulk-links.ts';
 import { pairHolder } from '../../network/links/holder.ts';
 import { lossyNodes } from '../../network/links/loss-watch.ts';
-import type { LinkNames, LinkStream } from '../../network/links/types.ts';
+import type { LinkNames, LinkPair, LinkStream } from '../../network/links/types.ts';
 import { drainAndDestroy } from '../../network/peers/stream-dispatcher.ts';
 import { readExactly } from '../../network/peers/wire.ts';
 import type { BulkStreams } from '../../network/transport/types.ts';
@@ -42,7 +42,7 @@ function pairOf({ nodeKey, caller, called }: Names): string {
 export class InboundConnections {
   readonly #clock: Clock;
   readonly #bulk: BulkStreams;
-  readonly #isNamed: (link: Pick<LinkNames, 'caller' | 'called'>) => boolean;
+  readonly #isNamed: (link: LinkPair) => boolean;
   /** By pair, then by ticket. */
   readonly #known = new Map<string, Map<string, TunnelConnection>>();
   /** Tickets of ended connections: an attempt to open one may still arrive. */
@@ -55,7 +55,7 @@ export class InboundConnections {
   readonly #side: Omit<ConnectionSide, 'over'>;
 
   /** @param isNamed true if the owner of the called agent allowed the caller by name */
-  constructor(clock: Clock, bulk: BulkStreams, isNamed: (link: Pick<LinkNames, 'caller' | 'called'>) => boolean) {
+  constructor(clock: Clock, bulk: BulkStreams, isNamed: (link: LinkPair) => boolean) {
     this.#clock = clock;
     this.#bulk = bulk;
     this.#isNamed = isNamed;

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Duplex } from 'node:stream';
 import { Quota, type QuotaShare } from '../../foundation/quota.ts';
 import { pairHolder } from './holder.ts';
-import type { LinkStream } from './types.ts';
+import type { LinkPair, LinkStream } from './types.ts';
 
 /**
  * Maximum number of unfinished requests of one link: one in service, the rest pending. svcd sends its next request
@@ -32,7 +32,7 @@ export const HEAD_COPIES = 3;
 const LINK_LISTENERS = 20;
 
 /** True if the owner of the called agent named the caller. */
-export type IsNamed = (link: Pick<LinkStream, 'caller' | 'called'>) => boolean;
+export type IsNamed = (link: LinkPair) => boolean;
 
 export interface LinkHttpOptions {
   /** Largest header block, bytes. */

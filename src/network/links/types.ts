@@ -53,6 +53,9 @@ export interface LinkNames {
   readonly nodeKey: Uint8Array | null;
 }
 
+/** The two agents of a link. */
+export type LinkPair = Pick<LinkNames, 'caller' | 'called'>;
+
 /** A stream from `caller` to `called`, both proven to the other side. */
 export interface LinkStream extends Duplex, LinkNames {
   path(): LinkPath;
@@ -123,7 +126,7 @@ export interface LinksDependencies extends LocalAgents {
    * True if the owner of the called agent named the caller by its AID. The caller's node then has priority over
    * strangers.
    */
-  isNamed?(names: Pick<LinkNames, 'caller' | 'called'>): boolean;
+  isNamed?(names: LinkPair): boolean;
   /** False if the access list of the called agent excludes the caller although another rule permitted the link. */
   isAdmitted?(ask: LinkAsk): boolean;
   readonly seen?: DelegationMemory;
@@ -140,7 +143,7 @@ export interface Permissions {
   /** Checks a link, or an open one again. @throws SvcError `access_denied`, `rate_limited` */
   readonly authorize: (request: AccessRequest) => void | Promise<void>;
   /** True if the owner of the called agent named the caller by its AID. The caller's node then has priority over strangers. */
-  readonly isNamed: (names: Pick<LinkNames, 'caller' | 'called'>) => boolean;
+  readonly isNamed: (names: LinkPair) => boolean;
 }
 
 export interface OpenOptions {

@@ -3,6 +3,7 @@
  * and through which callers contact it. It prefers nearby helpers in different networks, so that no single node or
  * outage makes it unreachable.
  */
+
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { backoff } from '../../foundation/backoff.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
@@ -16,6 +17,7 @@ import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/rep
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { NodeAt } from '../node-requests.ts';
 import { apartFirst } from '../records/node-address.ts';
+import type { HostCheck } from '../records/own-hosts.ts';
 import { type HelperStore, PreviousHelpers } from './helper-store.ts';
 
 /** Number of helpers to maintain. */
@@ -65,13 +67,12 @@ interface Failure {
   readonly until: number;
 }
 
-interface ChosenHelpersDependencies extends RandomParts {
+interface ChosenHelpersDependencies extends RandomParts, HostCheck {
   readonly nodeKey: Uint8Array;
   /** False if strangers can reach this node, and until the record network knows. */
   readonly isNeeded: () => boolean;
   /** The nodes of the routing table. */
   readonly nodes: () => readonly TableNode[];
-  readonly isOwnHost: (host: string) => boolean;
   /** Searches for other nodes, which enter the routing table. */
   readonly findNodes: () => Promise<void>;
   /** Requests the key and QUIC address of a node; null if it does not answer. */

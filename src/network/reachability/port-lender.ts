@@ -9,6 +9,7 @@ import { detach } from '../../foundation/detached.ts';
 import type { NatMapping } from '../../foundation/domain/directory.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
+import type { HostCheck } from '../records/own-hosts.ts';
 import { type LentPort, type LentPortOptions, PortTaken } from '../transport/engine-connection.ts';
 import type { BorrowedPort } from '../transport/udp-socket.ts';
 import { detectMapping, type ObservedPort } from './nat.ts';
@@ -40,15 +41,13 @@ export interface OpenedPort {
   close(): Promise<void>;
 }
 
-interface PortLenderDependencies {
+interface PortLenderDependencies extends HostCheck {
   readonly clock: Clock;
   /** Lets the QUIC engine listen on a port. @throws SvcError `connect_failed`; `PortTaken` */
   readonly listen: (options: LentPortOptions) => LentPort;
   readonly openPort: (family: 4 | 6) => OpenedPort;
   /** Public nodes of the record network, each on a different host, in order of preference. */
   readonly observers: () => readonly Address[];
-  /** True for an IP address of this machine. */
-  readonly isOwnHost: (host: string) => boolean;
   /**
    * When the newest of the connections to the helpers was opened, Unix milliseconds. The NAT has not changed since,
    * because connections do not migrate to another address. Infinity if there are no helpers.

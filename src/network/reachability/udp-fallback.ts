@@ -2,6 +2,7 @@
  * Decides whether this node uses UDP, or borrows UDP ports of a helper over TLS. UDP comes first: after the start, after
  * each change of network, and when all nodes fall silent. While it is on TLS, it tries UDP regularly, and goes back.
  */
+
 import { isIP } from 'node:net';
 import { type Address, formatAddress, HTTPS_PORT, type NodeContact } from '../../foundation/address.ts';
 import { backoff } from '../../foundation/backoff.ts';
@@ -22,6 +23,7 @@ import type { NodeAt } from '../node-requests.ts';
 import { race } from '../peers/dial.ts';
 import type { PeerTable } from '../peers/peer-table.ts';
 import { apartFirst } from '../records/node-address.ts';
+import type { HostCheck } from '../records/own-hosts.ts';
 import type { RecordDht } from '../records/record-dht.ts';
 import {
   type Borrowing,
@@ -100,7 +102,7 @@ interface Candidate extends Address {
   readonly nodeKey?: Uint8Array | undefined;
 }
 
-interface UdpFallbackParts extends NodeParts {
+interface UdpFallbackParts extends NodeParts, HostCheck {
   readonly borrowing: Borrowing;
   readonly records: Pick<
     RecordDht,
@@ -121,7 +123,6 @@ interface UdpFallbackParts extends NodeParts {
   readonly endpoint: Pick<Endpoint, 'dial'>;
   readonly pool: Pick<PeerTable, 'connections' | 'onPathsWithdrawn' | 'usesWithdrawable'>;
   readonly storedHelpers: () => readonly StoredHelper[];
-  readonly isOwnHost: (host: string) => boolean;
   /** False if `disable_relay` excludes UDP over TLS. */
   readonly isAllowed: () => boolean;
   /** True if this machine has IPv6 only. */

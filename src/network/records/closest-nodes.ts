@@ -16,6 +16,7 @@ import { Tally } from '../../foundation/tally.ts';
 import { mayDialPort } from '../transport/udp-socket.ts';
 import type { FindReply } from './messages.ts';
 import { blockOf, compareDistance, distancePrefix, nodeId, nodeScope } from './node-address.ts';
+import type { HostCheck } from './own-hosts.ts';
 import { FAILURES_TO_DROP, type PeerHealth } from './peer-health.ts';
 import { MAX_NODES_PER_HOST, mayHoldMany } from './routing-admission.ts';
 
@@ -90,14 +91,13 @@ export interface SearchOptions {
   readonly start: readonly Address[];
 }
 
-interface SearchDependencies {
+interface SearchDependencies extends HostCheck {
   readonly clock: Clock;
   readonly health: PeerHealth;
   /** Queries one node. Null without an answer. */
   readonly ask: (address: Address, id: Uint8Array) => Promise<NodeAnswer | null>;
   /** Nodes without requests: this node, and unreachable ones. */
   readonly skips: (address: Address) => boolean;
-  readonly isOwnHost: (host: string) => boolean;
 }
 
 function counts({ state }: Candidate): boolean {

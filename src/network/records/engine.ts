@@ -2,6 +2,7 @@
  * Requests, the routing table and its admission rules, for the rest of this folder. Requests resolve to an answer or
  * null. When this node adopts an address, it enters the tables of other nodes.
  */
+
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { SECOND_DAEMON_HINT, SvcError } from '../../foundation/errors.ts';
@@ -24,6 +25,7 @@ import {
   ROUTING_ID_BYTES,
 } from './node-address.ts';
 import { OpenPort } from './open-port.ts';
+import type { HostCheck } from './own-hosts.ts';
 import { FAILURES_TO_DROP, type PeerHealth } from './peer-health.ts';
 import { DhtClients, mayHoldMany, RequestBacklog, RoutingAdmission, requestLimit } from './routing-admission.ts';
 import { ERROR, Rpc, type RpcAnswer, type RpcMessage, type RpcRequest } from './rpc/rpc.ts';
@@ -42,10 +44,9 @@ interface DhtEngineOptions {
   readonly tag: Uint8Array;
 }
 
-interface DhtEngineDependencies {
+interface DhtEngineDependencies extends HostCheck {
   readonly clock: Clock;
   readonly health: PeerHealth;
-  readonly isOwnHost: (host: string) => boolean;
   /** As `OwnHosts.sourceTo`. */
   readonly sourceTo: (host: string) => string | null;
   /** Default: this machine. */

@@ -14,7 +14,7 @@ import type { BootstrapNodes, Meeting } from './bootstrap-nodes.ts';
 import type { DhtEngine } from './engine.ts';
 import { COMMAND, encodeProbeRequest, type ProbeRequest } from './messages.ts';
 import { apartFirst, nodeId, nodeScope, voterOf } from './node-address.ts';
-import type { ObservedAddresses } from './own-hosts.ts';
+import type { HostCheck, ObservedAddresses } from './own-hosts.ts';
 import type { RpcAnswer, RpcMessage } from './rpc/rpc.ts';
 import { SEARCH_WIDTH } from './searches.ts';
 import type { Reachability } from './types.ts';
@@ -50,7 +50,7 @@ interface MembershipOptions {
   readonly statedHost?: string;
 }
 
-export interface MembershipDependencies extends RandomParts {
+export interface MembershipDependencies extends RandomParts, HostCheck {
   readonly engine: Pick<
     DhtEngine,
     | 'address'
@@ -67,8 +67,6 @@ export interface MembershipDependencies extends RandomParts {
   >;
   readonly bootstrapNodes: BootstrapNodes;
   readonly observed: ObservedAddresses;
-  /** True for the IPv4 addresses of this machine. */
-  readonly isOwnHost: (host: string) => boolean;
   readonly searches: Meeting & {
     /** As `Searches.neighborsFrom`. */
     neighborsFrom(contact: Address): Promise<readonly Address[] | null>;

@@ -14,6 +14,11 @@ const LOOPBACK = '127.0.0.1';
 /** Hosts with a cached source address. */
 const MAX_SOURCES = 1024;
 
+export interface HostCheck {
+  /** True for an IP address of this machine. */
+  readonly isOwnHost: (host: string) => boolean;
+}
+
 export interface OwnHosts {
   /** Whether a host is an address of this machine. */
   has(host: string): boolean;

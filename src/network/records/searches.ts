@@ -1,4 +1,5 @@
 /** Starts every search of this node, from the closest known nodes. */
+
 import type { Address } from '../../foundation/address.ts';
 import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
@@ -16,6 +17,7 @@ import { partNumber } from './key-rows.ts';
 import { encodeFindRequest, type FindReply, type FindRequest, MAX_PARTS, SURVEY } from './messages.ts';
 import { nodeId } from './node-address.ts';
 import type { NodeClient } from './node-client.ts';
+import type { HostCheck } from './own-hosts.ts';
 import type { PeerHealth } from './peer-health.ts';
 import type { HolderCount } from './types.ts';
 
@@ -36,13 +38,12 @@ const BRIEF_PACE: Pace = { parallel: BRIEF_WIDTH, enough: BRIEF_WIDTH };
 
 type Pace = Pick<SearchOptions, 'parallel' | 'enough'>;
 
-interface SearchesDependencies {
+interface SearchesDependencies extends HostCheck {
   readonly clock: Clock;
   readonly health: PeerHealth;
   readonly engine: Pick<DhtEngine, 'closest' | 'id' | 'isOwn' | 'canReach' | 'drop'>;
   readonly bootstrapNodes: Pick<BootstrapNodes, 'addresses'>;
   readonly client: Pick<NodeClient, 'find'>;
-  readonly isOwnHost: (host: string) => boolean;
   /** Whether the node at an address proves its key. */
   readonly proveKey: (node: NodeAt) => Promise<boolean>;
 }

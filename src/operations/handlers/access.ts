@@ -1,4 +1,5 @@
 /** Handlers of the access list operations. */
+
 import { createHash } from 'node:crypto';
 import type { Static } from 'typebox';
 import type { AccessLists, AllowInput } from '../../capabilities/access/access-lists.ts';
@@ -13,17 +14,16 @@ import type { AccessRequestRow } from '../../foundation/store/access-requests.ts
 import type { AllowBody, accessOperations, accessRequestOperations } from '../access.ts';
 import type { Handlers, OutputOf } from '../operation.ts';
 import { listPage, numberCursor } from '../paging.ts';
+import type { OwnAgents } from './local-agents.ts';
 import { timeOf, timeOrNull } from './values.ts';
 
-export interface AccessHandlerDependencies {
+export interface AccessHandlerDependencies extends OwnAgents {
   readonly access: AccessLists;
   readonly callers: Callers;
   /** The current access decision for a caller. */
   readonly decide: (called: Aid, caller: Aid) => AccessDecision;
   /** Labels of the address book, by AID. */
   readonly labels: () => Readonly<Record<string, string>>;
-  /** @throws SvcError `not_found` if the agent is not registered here */
-  readonly requireAgent: (aid: Aid) => Aid;
 }
 
 const OK = { ok: true } as const;

@@ -1,4 +1,5 @@
 /** Handlers of the operations on identities and local agents. */
+
 import type { Static } from 'typebox';
 import type { AgentRegistry } from '../../capabilities/agents/registry.ts';
 import type { LocalAgent } from '../../capabilities/agents/types.ts';
@@ -17,14 +18,13 @@ import { memoizeByObject } from '../../foundation/lazy.ts';
 import { type AclView, AGENTS_PAGE_DEFAULT, type agentOperations } from '../agents.ts';
 import type { BoundOperation, Declaration, Handlers, ResultOf } from '../operation.ts';
 import type { Pending } from '../schemas.ts';
+import type { ActingAgent } from './local-agents.ts';
 import { timeOrNull } from './values.ts';
 
 // Counts heartbeats as the declarations say, for every surface.
 
-interface HeartbeatDependencies {
+interface HeartbeatDependencies extends ActingAgent {
   readonly record: (aid: Aid) => void;
-  /** The acting local agent: the named one, or the only one. */
-  readonly localAid: (named: Aid | undefined) => Aid;
   /** The local agent of a tunnel; undefined if the tunnel does not exist. */
   readonly tunnelAid: (id: string) => Aid | undefined;
 }

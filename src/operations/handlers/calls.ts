@@ -1,11 +1,12 @@
 /** The handler of calls. */
+
 import type { EvidenceSetting } from '../../capabilities/agents/evidence-setting.ts';
 import type { FetchRequest, FetchResult } from '../../capabilities/calls/fetch-service.ts';
 import { toBase64 } from '../../foundation/base64.ts';
 import type { CollectedBytes } from '../../foundation/collected-bytes.ts';
-import type { Aid } from '../../foundation/identity/aid.ts';
 import type { callOperations, evidenceOperations } from '../calls.ts';
 import type { CallContext, Handlers } from '../operation.ts';
+import type { ActingAgent } from './local-agents.ts';
 
 // Handlers of the evidence operations.
 
@@ -23,10 +24,8 @@ export function evidenceHandlers({ evidence }: EvidenceHandlerDependencies): Han
   };
 }
 
-export interface CallHandlerDependencies {
+export interface CallHandlerDependencies extends ActingAgent {
   readonly fetch: (request: FetchRequest, signal: AbortSignal) => Promise<FetchResult>;
-  /** The acting local agent: the named one, or the only one. See docs/concepts.md. */
-  readonly localAid: (named: Aid | undefined) => Aid;
 }
 
 /** From this size, the surface writes bodies into the response itself, if it can. Bytes. */

@@ -1,4 +1,5 @@
 /** Handlers of the card operations. */
+
 import type { AgentRegistry } from '../../capabilities/agents/registry.ts';
 import type { OwnCard, OwnCards } from '../../capabilities/cards/own-cards.ts';
 import type { FoundCard, RemoteCards } from '../../capabilities/cards/remote-cards.ts';
@@ -8,13 +9,12 @@ import { isoTime } from '../../foundation/clock.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { cardOperations } from '../cards.ts';
 import type { Handlers } from '../operation.ts';
+import type { ActingAgent } from './local-agents.ts';
 
-export interface CardHandlerDependencies {
+export interface CardHandlerDependencies extends ActingAgent {
   readonly agents: AgentRegistry;
   readonly ownCards: OwnCards;
   readonly remoteCards: RemoteCards;
-  /** The acting local agent: the named one, or the only one. */
-  readonly localAid: (named: Aid | undefined) => Aid;
 }
 
 function view(aid: Aid, { kind, card, objectId, signedAt }: OwnCard | FoundCard) {

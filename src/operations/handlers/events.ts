@@ -1,4 +1,5 @@
 /** Handlers of the event streams and the poll. */
+
 import type { ServerResponse } from 'node:http';
 import type { EventLog, EventPage } from '../../capabilities/events/event-log.ts';
 import type { EventSource, EventStreams } from '../../capabilities/events/event-streams.ts';
@@ -12,12 +13,11 @@ import { NODE_EVENT_TYPES } from '../../foundation/node-events.ts';
 import { EVENTS_PAGE, type eventOperations, type eventStreams, type nodeEventOperations } from '../events.ts';
 import type { Handlers, OutputOf } from '../operation.ts';
 import type { StreamExchange, StreamHandlers } from './exchange.ts';
+import type { OwnAgents } from './local-agents.ts';
 
-export interface EventHandlerDependencies {
+export interface EventHandlerDependencies extends OwnAgents {
   readonly log: EventLog;
   readonly waits: EventWaits;
-  /** @throws SvcError `not_found` if the agent is not registered here */
-  readonly requireAgent: (aid: Aid) => Aid;
 }
 
 type NodeEventView = OutputOf<typeof nodeEventOperations.nodeEventsRecent>['events'][number];
@@ -132,7 +132,7 @@ export function nodeEventHandlers({ events }: { readonly events: EventSource }):
   };
 }
 
-interface StreamHandlerDependencies extends Pick<EventHandlerDependencies, 'requireAgent'> {
+interface StreamHandlerDependencies extends OwnAgents {
   readonly streams: EventStreams;
   /** Events of the node. */
   readonly nodeStreams: EventStreams;

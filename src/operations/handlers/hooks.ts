@@ -1,4 +1,5 @@
 /** Handlers of the hook operations. */
+
 import { statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import type { HookState, Hooks } from '../../capabilities/hooks/hooks.ts';
@@ -7,24 +8,22 @@ import { type Clock, isoTime } from '../../foundation/clock.ts';
 import { HOOK_TIMEOUT_MS, MAX_HOOK_COMMAND_CHARS, ON_DEMAND_IDLE_MS } from '../../foundation/domain/hooks.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { isHookProof, type ProvenHook } from '../../foundation/hook-proof.ts';
-import type { Aid } from '../../foundation/identity/aid.ts';
 import { newId } from '../../foundation/ids.ts';
 import type { DeliveryRow } from '../../foundation/store/hooks.ts';
 import { DELIVERIES_PAGE_DEFAULT, type hookOperations } from '../hooks.ts';
 import type { CallContext, Handlers } from '../operation.ts';
+import type { OwnAgents } from './local-agents.ts';
 import { timeOrNull } from './values.ts';
 
 /** Programs of one hook at the same time, unless the owner says otherwise. */
 const PARALLEL = 4;
 
-export interface HookHandlerDependencies {
+export interface HookHandlerDependencies extends OwnAgents {
   readonly hooks: Hooks;
   readonly onDemand: OnDemandServices;
   /** `proof_key` of daemon.json. */
   readonly proofKey: Uint8Array;
   readonly clock: Clock;
-  /** @throws SvcError `not_found` */
-  readonly requireAgent: (aid: Aid) => Aid;
 }
 
 function hookView({ hook, counts }: HookState) {

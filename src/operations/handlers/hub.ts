@@ -1,15 +1,14 @@
 /** Handlers of the operations of the MCP hub. */
+
 import type { Hub } from '../../capabilities/hub/hub.ts';
 import { HUB_RESULTS_DEFAULT } from '../../foundation/domain/hub.ts';
-import type { Aid } from '../../foundation/identity/aid.ts';
 import type { hubOperations } from '../hub.ts';
 import type { Handlers } from '../operation.ts';
 import { listPage, numberCursor } from '../paging.ts';
+import type { ActingAgent } from './local-agents.ts';
 
-export interface HubHandlerDependencies {
+export interface HubHandlerDependencies extends ActingAgent {
   readonly hub: Pick<Hub, 'sources' | 'add' | 'refresh' | 'remove' | 'changes' | 'decide' | 'find' | 'describe'>;
-  /** The acting local agent: the named one, or the only one. */
-  readonly localAid: (named: Aid | undefined) => Aid;
 }
 
 export function hubHandlers({ hub, localAid }: HubHandlerDependencies): Handlers<typeof hubOperations> {

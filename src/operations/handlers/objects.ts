@@ -15,6 +15,7 @@ import { awakeClock } from '../../foundation/stall.ts';
 import { OBJECTS_PAGE_DEFAULT, type objectOperations, type objectStreams } from '../objects.ts';
 import type { Handlers } from '../operation.ts';
 import type { StreamExchange, StreamHandlers } from './exchange.ts';
+import type { OwnAgents } from './local-agents.ts';
 import { bytesOf } from './values.ts';
 
 // Handlers of uploads and reads of objects, whose bytes are streamed.
@@ -22,14 +23,12 @@ import { bytesOf } from './values.ts';
 /** An upload without data for this long is aborted, milliseconds. */
 export const UPLOAD_STALL_MS = 60_000;
 
-export interface ObjectStreamDependencies {
+export interface ObjectStreamDependencies extends OwnAgents {
   readonly objects: Pick<ObjectService, 'store'>;
   readonly remote: Pick<RemoteObjects, 'read'>;
   readonly clock: Clock;
   /** The identity of the node, which reads for the callers of this API. */
   readonly nodeAid: Aid;
-  /** @throws SvcError `not_found` if the agent is not registered here */
-  readonly requireAgent: (aid: Aid) => Aid;
   /** Counts an upload as a heartbeat of its agent. */
   readonly heartbeat: (aid: Aid) => void;
 }
@@ -111,12 +110,10 @@ export function objectStreamHandlers(dependencies: ObjectStreamDependencies): St
   };
 }
 
-export interface ObjectHandlerDependencies {
+export interface ObjectHandlerDependencies extends OwnAgents {
   readonly objects: ObjectService;
   readonly holders: Holders;
   readonly getter: ObjectGetter;
-  /** @throws SvcError `not_found` if the agent is not registered here */
-  readonly requireAgent: (aid: Aid) => Aid;
 }
 
 /** An object in the form of the API. */

@@ -1,14 +1,13 @@
 /** Handlers of the local address operations. */
+
 import type { OriginInfo, Origins } from '../../capabilities/origins/origins.ts';
 import { isoTime } from '../../foundation/clock.ts';
-import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Handlers } from '../operation.ts';
 import type { originOperations } from '../origins.ts';
+import type { ActingAgent } from './local-agents.ts';
 
-export interface OriginHandlerDependencies {
+export interface OriginHandlerDependencies extends ActingAgent {
   readonly origins: Origins;
-  /** The acting local agent: the named one, or the only one. */
-  readonly localAid: (named: Aid | undefined) => Aid;
 }
 
 function view(o: OriginInfo) {

@@ -1,20 +1,19 @@
 /** Handlers of the tunnel operations. */
+
 import type { TunnelInbound } from '../../capabilities/tunnels/inbound.ts';
 import type { TunnelService } from '../../capabilities/tunnels/tunnel-service.ts';
 import type { ClosedTunnel, TunnelInfo } from '../../capabilities/tunnels/types.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import { isRelayed } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Handlers, InputOf } from '../operation.ts';
 import { listPage } from '../paging.ts';
 import type { tunnelOperations } from '../tunnels.ts';
+import type { ActingAgent } from './local-agents.ts';
 
-export interface TunnelHandlerDependencies {
+export interface TunnelHandlerDependencies extends ActingAgent {
   readonly tunnels: Pick<TunnelService, 'connect' | 'open' | 'list' | 'closed' | 'get' | 'close' | 'reset'>;
   readonly inbound: Pick<TunnelInbound, 'session'>;
-  /** The acting local agent: the named one, or the only one. See docs/concepts.md. */
-  readonly localAid: (named: Aid | undefined) => Aid;
 }
 
 function view(t: TunnelInfo) {

@@ -1,9 +1,11 @@
 /** The hub over Streamable HTTP. */
+
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../foundation/clock.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { memberOf } from '../../foundation/json.ts';
 import type { StreamExchange } from '../../operations/handlers/exchange.ts';
+import type { ActingAgent } from '../../operations/handlers/local-agents.ts';
 import { type CancellableCalls, type HttpHandler, type ReceivedCall, serveHttp } from '../mcp/http.ts';
 import { createHubServer, type HubServerDependencies } from './server.ts';
 
@@ -45,10 +47,8 @@ function keyOf(session: string, id: unknown): string {
   return `${session} ${typeof id} ${String(id)}`;
 }
 
-export interface HubHttpDependencies extends HubServerDependencies {
+export interface HubHttpDependencies extends HubServerDependencies, ActingAgent {
   readonly clock: Clock;
-  /** The acting local agent: the named one, or the only one. */
-  readonly localAid: (named: Aid | undefined) => Aid;
 }
 
 /** Creates the handler of the route of the hub. */

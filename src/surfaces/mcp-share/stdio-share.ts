@@ -114,27 +114,18 @@ function kindOf(request: IncomingMessage, message: RpcMessage): MessageKind {
   return { kind: 'modern' };
 }
 
-/** Sends the messages about a request: one JSON text if the response comes first, otherwise an event stream. */
-class ModernResponse {
-  readonly #response: ServerResponse;
-
-  constructor(response: ServerResponse) {
-    this.#response = response;
+/** Sends a message about a request: one JSON text if the response comes first, otherwise an event stream. */
+function sendModern(response: ServerResponse, message: RpcMessage): void {
+  if (response.destroyed || response.writableEnded) return;
+  const { error } = message;
+  if (isResponse(message) && !response.headersSent) {
+    const code = typeof error === 'object' && error !== null ? Number(Reflect.get(error, 'code')) : 0;
+    return sendMessage(response, STATUS_OF.get(code) ?? 200, message);
   }
-
-  take(message: RpcMessage): void {
-    const response = this.#response;
-    if (response.destroyed || response.writableEnded) return;
-    const { error } = message;
-    if (isResponse(message) && !response.headersSent) {
-      const code = typeof error === 'object' && error !== null ? Number(Reflect.get(error, 'code')) : 0;
-      return sendMessage(response, STATUS_OF.get(code) ?? 200, message);
-    }
-    if (!response.headersSent)
-      response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache, no-transform' });
-    response.write(`event: message\ndata: ${JSON.stringify(message)}\n\n`);
-    if (isResponse(message)) response.end();
-  }
+  if (!response.headersSent)
+    response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache, no-transform' });
+  response.write(`event: message\ndata: ${JSON.stringify(message)}\n\n`);
+  if (isResponse(message)) response.end();
 }
 
 export interface StdioShareParts {
@@ -285,10 +276,9 @@ export class StdioShare implements Backend {
       return void response.writeHead(202).end();
     }
     const release = this.#use(held);
-    const answer = new ModernResponse(response);
     const giveUp = keeper.ask({
       request: sent,
-      take: (answered) => answer.take(this.#parts.rules.shown(caller, answered)),
+      take: (answered) => sendModern(response, this.#parts.rules.shown(caller, answered)),
     });
     handedOver(keeper);
     const gone = (): void => {

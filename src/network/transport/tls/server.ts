@@ -114,6 +114,19 @@ export interface TlsServerOptions {
   readonly hosts: LendingHosts;
 }
 
+/** The addresses of this node as others see them, and the sockets behind them. */
+export interface OwnPlaces {
+  /**
+   * The local address for a host of this node: itself if an interface has it, an interface's for one in front of a NAT;
+   * null for hosts of others.
+   */
+  localHost(host: string): string | null;
+  /** The local port of the record network or of QUIC, if others reach it at this address of this node; otherwise null. */
+  localPort(address: Address): number | null;
+  /** The IP address of lent ports as others see it; null if unknown. */
+  readonly seenHost: string | null;
+}
+
 interface TlsServerDependencies extends NodeParts {
   /** The listeners, when this node helps others. */
   readonly listeners: () => readonly TlsListener[];
@@ -126,15 +139,7 @@ interface TlsServerDependencies extends NodeParts {
   ) => { spend(bytes: number): boolean; close(): void } | null;
   /** As `DialGuard.mayDial`. */
   readonly mayDial: (address: Address) => boolean;
-  /**
-   * The local address for a host of this node: itself if an interface has it, an interface's for one in front of a NAT;
-   * null for hosts of others.
-   */
-  readonly localHost: (host: string) => string | null;
-  /** The local port of the record network or of QUIC, if others reach it at this address of this node; otherwise null. */
-  readonly localPort: (address: Address) => number | null;
-  /** The IP address of lent ports as others see it; null if unknown. */
-  readonly seenHost: () => string | null;
+  readonly places: OwnPlaces;
   /** True if clients may connect over loopback. Otherwise only a web server or proxy of this machine does. */
   readonly usesLoopback: () => boolean;
   /** The limit of open files of this process. */
@@ -366,20 +371,20 @@ export class TlsServer implements Component, LentPortAddresses {
 
   outer(address: Address): Address {
     if (!this.#lentPorts.has(address.port)) return address;
-    const { localHost, seenHost } = this.#deps;
-    const seen = seenHost();
-    return seen !== null && localHost(seen) === address.host ? { host: seen, port: address.port } : address;
+    const { places } = this.#deps;
+    const seen = places.seenHost;
+    return seen !== null && places.localHost(seen) === address.host ? { host: seen, port: address.port } : address;
   }
 
   local(address: Address): Address {
     if (!this.#lentPorts.has(address.port)) return address;
-    const host = this.#deps.localHost(address.host);
+    const host = this.#deps.places.localHost(address.host);
     return host === null ? address : { host, port: address.port };
   }
 
   borrowerAt(address: Address): string | null {
     const source = this.#lentPorts.get(address.port);
-    return source === undefined || this.#deps.localHost(address.host) === null ? null : source;
+    return source === undefined || this.#deps.places.localHost(address.host) === null ? null : source;
   }
 
   /** The highest number of clients. */
@@ -610,7 +615,13 @@ export class TlsServer implements Component, LentPortAddresses {
       this.#deps.log.debug({ client: pending.source }, 'a client and this node see different TLS sessions');
     pending.timer?.cancel();
     pending.timer = null;
-    const reply = { status: TLS_STATUS.ok, nodeKey: key.publicKey, exporter, host: this.#deps.seenHost(), ...granted };
+    const reply = {
+      status: TLS_STATUS.ok,
+      nodeKey: key.publicKey,
+      exporter,
+      host: this.#deps.places.seenHost,
+      ...granted,
+    };
     webSocket.send(encodeHelperHello(reply, hello.nonce, key));
   }
 
@@ -647,7 +658,7 @@ export class TlsServer implements Component, LentPortAddresses {
 
   /** A client with new ports, or the status of the refusal. */
   #admitClient(name: string, nodeKey: Uint8Array, { source, scope }: Pending): Client | TlsStatus {
-    const { clock, mayDial, seenHost } = this.#deps;
+    const { clock, mayDial, places } = this.#deps;
     const toLocal = (address: Address): Address | null => this.#toLocal(address);
     const holder = { node: name, source, named: this.#deps.isKnown(nodeKey) };
     const account = this.#deps.openAccount(holder);
@@ -664,7 +675,7 @@ export class TlsServer implements Component, LentPortAddresses {
     const takeNew = (): boolean => this.#newDestinations.take(holder);
     // A stranger must not appear as a program on this machine, or on its LAN.
     const isOwn = (address: Address): boolean =>
-      toLocal(address) !== null && (ipScope(address.host) >= scope || address.host === seenHost());
+      toLocal(address) !== null && (ipScope(address.host) >= scope || address.host === places.seenHost);
     const destinations = new Destinations({ clock, tag: this.#options.tag, scope, mayDial, isOwn, takeNew });
     const client: Client = {
       token: new Uint8Array(randomBytes(TLS_TOKEN_BYTES)),
@@ -693,9 +704,9 @@ export class TlsServer implements Component, LentPortAddresses {
 
   /** The local address of a socket of this node that others reach at an address; null for addresses of others. */
   #toLocal(address: Address): Address | null {
-    const host = this.#deps.localHost(address.host);
+    const host = this.#deps.places.localHost(address.host);
     if (host === null) return null;
-    const port = this.#deps.localPort(address) ?? (this.#lentPorts.has(address.port) ? address.port : null);
+    const port = this.#deps.places.localPort(address) ?? (this.#lentPorts.has(address.port) ? address.port : null);
     return port === null ? null : { host, port };
   }
 }
