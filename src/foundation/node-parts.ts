@@ -30,3 +30,14 @@ export interface DelegationMemory {
   /** @param source the IP address of an accepted caller. Null if this node chose the agent */
   note(aid: Aid, issuedAt: number, source?: string | null): void;
 }
+
+/** Sends notes. */
+export interface NoteSending {
+  send(
+    sender: Aid,
+    recipient: Aid,
+    msgType: number,
+    body: Uint8Array,
+    signal?: AbortSignal,
+  ): Promise<{ readonly delivered: boolean }>;
+}

@@ -3,6 +3,7 @@
 import type { NoteOutcome } from '../../foundation/domain/notes.ts';
 import type { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
+import type { NoteSending } from '../../foundation/node-parts.ts';
 import type { PrefixHashes } from '../../foundation/prefix-hashes.ts';
 import type { FileOfferRow } from '../../foundation/store/file-offers.ts';
 
@@ -42,17 +43,10 @@ export interface OfferNote {
 }
 
 /** The operations on notes that offers use. */
-export interface OfferNotes {
+export interface OfferNotes extends NoteSending {
   claim(msgType: number, taker: (recipient: Aid, note: OfferNote) => NoteOutcome): void;
   /** Reports that notes which were rejected as `full` may be accepted now. */
   roomAgain(aid: Aid): void;
-  send(
-    sender: Aid,
-    recipient: Aid,
-    msgType: number,
-    body: Uint8Array,
-    signal?: AbortSignal,
-  ): Promise<{ readonly delivered: boolean }>;
 }
 
 /** The operations on objects that offers use. */

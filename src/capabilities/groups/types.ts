@@ -4,7 +4,7 @@ import type { NetworkState } from '../../foundation/due-queue.ts';
 import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
-import type { KnownAgents, RandomParts } from '../../foundation/node-parts.ts';
+import type { KnownAgents, NoteSending, RandomParts } from '../../foundation/node-parts.ts';
 import type { EntryFilter, GroupEntryStore } from '../../foundation/store/group-entries.ts';
 import type { GroupStore } from '../../foundation/store/groups.ts';
 import type { Links, LocalAgents } from '../../network/links/types.ts';
@@ -17,14 +17,7 @@ export interface InvitationNote {
 }
 
 /** The operations on notes that groups use. */
-export interface GroupNotes {
-  send(
-    sender: Aid,
-    recipient: Aid,
-    msgType: number,
-    body: Uint8Array,
-    signal?: AbortSignal,
-  ): Promise<{ readonly delivered: boolean }>;
+export interface GroupNotes extends NoteSending {
   /** Registers a handler for notes of one type. It runs in the transaction that stores the note. */
   onNote(msgType: number, handler: (recipient: Aid, note: InvitationNote) => void): void;
 }

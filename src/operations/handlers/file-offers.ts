@@ -10,7 +10,7 @@ import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
 import type { fileOfferOperations, fileOfferStreams } from '../file-offers.ts';
 import type { Handlers } from '../operation.ts';
 import type { StreamExchange, StreamHandlers } from './exchange.ts';
-import { sendBody, uploadOf } from './objects.ts';
+import { sendBody, sendJson, uploadOf } from './objects.ts';
 import { afterAnswer } from './values.ts';
 
 export interface FileOfferHandlerDependencies {
@@ -90,9 +90,7 @@ async function upload({ request, response, input, context }: StreamExchange, par
   const { offers, taker, clock } = parts;
   context.requireToken();
   const offer = await offers.upload(...offerIn(input), uploadOf(request, clock));
-  const body = JSON.stringify(fileOfferView(offer, taker));
-  const headers = { 'content-type': 'application/json; charset=utf-8', 'content-length': Buffer.byteLength(body) };
-  response.writeHead(200, headers).end(body);
+  sendJson(response, fileOfferView(offer, taker));
 }
 
 async function content({ request, response, input, context }: StreamExchange, taker: OfferReceiver<RemoteObject>) {

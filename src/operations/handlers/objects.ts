@@ -56,6 +56,13 @@ export async function* uploadOf(request: IncomingMessage, clock: Clock): AsyncGe
   }
 }
 
+/** Answers an upload. */
+export function sendJson(response: ServerResponse, value: object): void {
+  const body = JSON.stringify(value);
+  const headers = { 'content-type': 'application/json; charset=utf-8', 'content-length': Buffer.byteLength(body) };
+  response.writeHead(200, headers).end(body);
+}
+
 async function upload(exchange: StreamExchange, dependencies: ObjectStreamDependencies): Promise<void> {
   const { request, response, input } = exchange;
   const { objects, clock, requireAgent, heartbeat } = dependencies;
@@ -70,9 +77,7 @@ async function upload(exchange: StreamExchange, dependencies: ObjectStreamDepend
     length,
   );
   heartbeat(aid);
-  const body = JSON.stringify(objectView(stored));
-  const headers = { 'content-type': 'application/json; charset=utf-8', 'content-length': Buffer.byteLength(body) };
-  response.writeHead(200, headers).end(body);
+  sendJson(response, objectView(stored));
 }
 
 /**
