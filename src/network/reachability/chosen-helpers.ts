@@ -58,7 +58,7 @@ interface TableNode extends Address {
 /** A node, with its address in the record network. */
 interface HelperCandidate extends Address {
   readonly at: NodeAt;
-  /** Response time plus the penalty for new nodes, milliseconds. */
+  /** Response time plus the penalty for new nodes, milliseconds; below 0 for stored helpers. */
   readonly cost: number;
 }
 
@@ -106,6 +106,8 @@ export class ChosenHelpers implements Component {
   #helpers: readonly HelperCandidate[] = [];
   /** Null before `start`. */
   #previous: PreviousHelpers | null = null;
+  /** Keys of the stored helpers at the start, in hex, in order of preference. */
+  #stored: readonly string[] = [];
   /** When nodes other than the stored helpers may be contacted, Unix milliseconds. */
   #searchAllowedAt = 0;
   /** Functions that release the connections to helpers, by the hex of their keys. */
@@ -129,7 +131,9 @@ export class ChosenHelpers implements Component {
     this.#searchAllowedAt = clock.monotonic() + SETTLE_MS;
     this.#checks = every(clock, { firstMs: SETTLE_MS, periodMs: HELPER_HELLO_MS, onError }, () => this.#check());
     const onResult = (): void => (this.#deps.isNeeded() ? this.#checks?.soon() : undefined);
-    this.#previous = new PreviousHelpers(store.all, { clock, hello, onResult, timeoutMs: ANSWER_TIMEOUT_MS });
+    const stored = store.all;
+    this.#stored = stored.map(({ at }) => toHex(at.nodeKey));
+    this.#previous = new PreviousHelpers(stored, { clock, hello, onResult, timeoutMs: ANSWER_TIMEOUT_MS });
     // Saves time: whether helpers are needed is not known yet.
     this.#previous.sendHellos();
   }
@@ -311,8 +315,12 @@ export class ChosenHelpers implements Component {
     using limit = awakeTimeout(clock, ANSWER_TIMEOUT_MS);
     const at = await abortable(identify({ host, port }), limit.signal).catch(() => null);
     if (at === null && this.#isFormer({ host, port })) this.#avoid({ host, port });
+    if (at === null) return null;
+    // A stored helper that answers now was only slow before. While it helps, the published record remains valid.
+    const rank = this.#stored.indexOf(toHex(at.nodeKey));
+    if (rank >= 0) return { host, port, at, cost: rank - this.#stored.length };
     const cost = clock.monotonic() - startedAt + (now - firstSeen < LONG_KNOWN_MS ? NEW_NODE_PENALTY_MS : 0);
-    return at === null ? null : { host, port, at, cost };
+    return { host, port, at, cost };
   }
 
   /** Sends hellos; returns the nodes that help, in the same order. */

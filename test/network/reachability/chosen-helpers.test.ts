@@ -43,6 +43,8 @@ function world(
     isNeeded: true,
     silent: new Set<string>(),
     mute: new Set<string>(),
+    /** Milliseconds until a hello is answered. */
+    helloMs: 0,
     hellos: [] as string[],
     searches: 0,
   };
@@ -67,6 +69,8 @@ function world(
     hello: async ({ address: { host } }, signal) => {
       state.hellos.push(host);
       if (state.silent.has(host)) throw new SvcError('connect_failed');
+      const { helloMs } = state;
+      if (helloMs > 0) await abortable(new Promise<void>((resolve) => clock.after(helloMs, resolve)), signal);
       if (state.mute.has(host)) await abortable(new Promise<never>(() => {}), signal);
     },
     keep: (nodeKey) => {
@@ -390,6 +394,19 @@ test('unreachable stored helpers are replaced as fast as without stored helpers'
     memory.all.map(({ host }) => host),
     hosts(),
   );
+});
+
+test('stored helpers whose connections are slow at first are chosen before nearer nodes, in their order', async (t) => {
+  const answersAfter = Object.fromEntries(STORED.map((host) => [host, 50]));
+  const { state, hosts, begin, reported } = world(t, {
+    peers: [...NEAR, ...STORED],
+    stored: STORED.map(storedHelper),
+    answersAfter,
+  });
+  state.helloMs = 3_000;
+  await begin();
+  assert.deepEqual(hosts(), STORED);
+  assert.equal(reported.length, 1);
 });
 
 test('stored helpers are tried again if there was no network at first', async (t) => {
