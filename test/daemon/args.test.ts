@@ -116,7 +116,7 @@ test('a given configuration file must exist, the default one need not', async (t
 });
 
 test('wrong usage exits with code 2 in every command', async () => {
-  const said: string[] = [];
+  const output: string[] = [];
   const exit = async (...args: string[]): Promise<number> => {
     const program = throwUsageErrors(
       daemonProgram(
@@ -126,14 +126,14 @@ test('wrong usage exits with code 2 in every command', async () => {
       ),
     );
     const quiet = (command: typeof program): void => {
-      command.configureOutput({ writeOut: () => {}, writeErr: (text) => void said.push(text) });
+      command.configureOutput({ writeOut: () => {}, writeErr: (text) => void output.push(text) });
       command.commands.forEach(quiet);
     };
     quiet(program);
     return program.parseAsync(args, { from: 'user' }).then(() => 0, exitCodeOf);
   };
   assert.equal(await exit('--nope'), 2);
-  assert.deepEqual(said, [
+  assert.deepEqual(output, [
     "svcd: unknown option '--nope'\n",
     '(see svcd --help; commands for a running daemon: svc --help)\n',
   ]);

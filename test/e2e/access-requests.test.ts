@@ -256,7 +256,7 @@ describe('an agent whose owner is asked', () => {
       FIXTURE,
     );
     try {
-      const { aid: server } = await share.told();
+      const { aid: server } = await share.reported();
       await svcOk(home, 'agents', 'acl', 'default', server, 'ask');
       const open = { local_aid: guest };
       const refused = await far.request('POST', `/origins/${server}`, open);
@@ -265,8 +265,8 @@ describe('an agent whose owner is asked', () => {
       const { url } = await far.call<{ url: string }>('POST', `/origins/${server}`, open);
       const client = await connected(new StreamableHTTPClientTransport(new URL('/mcp', url)), LEGACY);
       await assert.rejects(client.callTool({ name: 'who', arguments: {} }), /access_/);
-      const said = await client.callTool({ name: 'echo', arguments: { text: 'once' } });
-      assert.match(JSON.stringify(said), /once/);
+      const output = await client.callTool({ name: 'echo', arguments: { text: 'once' } });
+      assert.match(JSON.stringify(output), /once/);
       await assert.rejects(client.callTool({ name: 'echo', arguments: { text: 'twice' } }), /access_pending/);
       const again = await only();
       assert.deepEqual([again.kind, again.aid, again.state], ['call', server, 'pending']);

@@ -37,14 +37,14 @@ test('an owner sees a refused caller, allows it from that list, and sees its cal
   assert.match(await svcOk(here, 'callers'), /\nguest +\d+ s ago +1 +0 +0 +2 +yes +access list, \d+ s ago$/);
   // The node's own event log reports all of this.
   await svcOk(there, 'tunnel', 'open', aid);
-  const told = await eventually('the tunnel is reported', async () => {
+  const reported = await eventually('the tunnel is reported', async () => {
     const lines = await svcOk(there, 'events', '--node', '--full');
     return lines.includes('tunnel.opened') ? lines : undefined;
   });
   // The network may be ready before or after the agent exists.
-  assert.match(told, /network {2}\{"ready":true,/);
-  assert.match(told, new RegExp(`agent.registered[^]*tunnel.opened {2}{[^\\n]*"remote_aid":"${aid}"`));
-  assert.match(told, /link\.opened {2}\{"node":"aid1\w+","agents":\[[^\n]*"path":"lan"/);
+  assert.match(reported, /network {2}\{"ready":true,/);
+  assert.match(reported, new RegExp(`agent.registered[^]*tunnel.opened {2}{[^\\n]*"remote_aid":"${aid}"`));
+  assert.match(reported, /link\.opened {2}\{"node":"aid1\w+","agents":\[[^\n]*"path":"lan"/);
   const refused = `${aid} {2}call.refused {2}{"caller":"${guest} \\(guest\\)","kind":"call","code":"access_denied"}`;
   assert.match(await svcOk(here, 'events', '--node', '--full', '--types', 'call.refused'), new RegExp(refused));
   // Remote administrators receive the same events.

@@ -53,7 +53,7 @@ describe('the MCP hub', () => {
     await Promise.all([home, friend].map((daemon) => ready(daemon)));
     me = await friend.newAgent();
     share = new ShareCommand(home, '--name', 'fixture', '--allow', me, '--', process.execPath, FIXTURE);
-    fixture = (await share.told()).aid;
+    fixture = (await share.reported()).aid;
     server = await ToolServer.start([
       tool('get_forecast', 'The weather forecast for a place.'),
       tool('send_mail', 'Sends an email.'),
@@ -108,9 +108,9 @@ describe('the MCP hub', () => {
       );
       const found = JSON.parse(inside(await call(client, 'find_tools', { query: 'weather forecast tomorrow' })));
       assert.equal(found.tools[0].tool, 'weather/get_forecast', JSON.stringify(found));
-      const told = JSON.parse(inside(await call(client, 'describe_tool', { tool: 'home/echo' })));
-      assert.deepEqual(told.input_schema, { type: 'object' });
-      assert.equal(told.aid, fixture);
+      const reported = JSON.parse(inside(await call(client, 'describe_tool', { tool: 'home/echo' })));
+      assert.deepEqual(reported.input_schema, { type: 'object' });
+      assert.equal(reported.aid, fixture);
       const result = await call(client, 'call_tool', { tool: 'home/echo', arguments: { text: 'ä', n: 1 } });
       assert.equal(inside(result), '{"text":"ä","n":1}');
       const failed = (await call(client, 'call_tool', { tool: 'home/fail' })) as Result;
@@ -148,10 +148,10 @@ describe('the MCP hub', () => {
 
   for (const revision of [LEGACY, MODERN])
     test(`${revision}: the Python client, over HTTP and stdio`, { skip: needsPython() }, async () => {
-      const said = await python(revision, `${friend.api}/mcp/hub`);
-      const { find, describe: told, echo, fail, unknown, count, progress, again, ...others } = JSON.parse(said);
+      const output = await python(revision, `${friend.api}/mcp/hub`);
+      const { find, describe: reported, echo, fail, unknown, count, progress, again, ...others } = JSON.parse(output);
       assert.match(find.content[0].text, /weather\/get_forecast/);
-      assert.equal(told.structuredContent.aid, fixture);
+      assert.equal(reported.structuredContent.aid, fixture);
       assert.match(echo.content[0].text, /\{"text":"ä","n":1\.5\}/);
       assert.deepEqual([fail.isError, unknown.isError], [true, true]);
       assert.match(unknown.content[0].text, /^Error not_found: /);
@@ -163,7 +163,7 @@ describe('the MCP hub', () => {
       assert.match(again.content[0].text, /"still":"there"/);
       assert.equal(others.tools.tools.length, 3);
       const overStdio = await python(revision, '--', process.execPath, 'bin/svc', 'mcp', 'hub', '--stdio');
-      assert.deepEqual(JSON.parse(overStdio), JSON.parse(said));
+      assert.deepEqual(JSON.parse(overStdio), JSON.parse(output));
     });
 
   for (const revision of Object.keys(NOT_OFFERED_BY_HUB))
@@ -212,8 +212,8 @@ describe('the MCP hub', () => {
 
   test('the caller is proven, and no token of the owner leaves the daemon', async (t) => {
     const client = await hub(t, MODERN);
-    const said = JSON.parse(inside(await call(client, 'call_tool', { tool: 'home/who' })));
-    assert.equal(said.meta['svcd/caller'], me);
+    const output = JSON.parse(inside(await call(client, 'call_tool', { tool: 'home/who' })));
+    assert.equal(output.meta['svcd/caller'], me);
     await call(client, 'call_tool', { tool: 'weather/send_mail', arguments: {} });
     assert.equal(server.headers.authorization, undefined);
     assert.equal(server.headers['svc-caller-aid'], me);

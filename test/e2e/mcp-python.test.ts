@@ -39,7 +39,7 @@ describe('the Python client of MCP', { skip: needsPython(), concurrency: 2 }, ()
     await home.call('POST', `/agents/${aid}/publish`);
     origin = await svcOk(friend, '--quiet', 'origin', 'open', aid);
     share = new ShareCommand(home, '--name', 'notes', '--allow', me, '--', process.execPath, FIXTURE);
-    shared = (await share.told()).aid;
+    shared = (await share.reported()).aid;
   });
 
   after(async () => {

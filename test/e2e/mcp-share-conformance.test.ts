@@ -37,7 +37,7 @@ describe('conformance through svcd', () => {
     await eventually('the server listens', async () => (await fetch(direct).catch(() => null)) !== null);
     const me = await friend.newAgent();
     const used = async (one: ShareCommand): Promise<string> =>
-      svcOk(friend, '--quiet', 'mcp', 'use', (await one.told()).aid);
+      svcOk(friend, '--quiet', 'mcp', 'use', (await one.reported()).aid);
     share = new ShareCommand(home, direct, '--name', 'http', '--allow', me);
     through = await used(share);
     wrappedShare = new ShareCommand(home, '--name', 'stdio', '--allow', me, '--', process.execPath, FIXTURE);

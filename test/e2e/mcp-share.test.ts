@@ -29,7 +29,7 @@ describe('an MCP server for a friend', () => {
   let friend: TestDaemon;
   let other: TestDaemon;
   let share: ShareCommand;
-  let told: SharedServer;
+  let reported: SharedServer;
   let me: string;
   let stranger: string;
   const [homeDir, friendDir] = ['home', 'friend'].map((name) => mkdtempSync(join(tmpdir(), `svcd-mcp-${name}-`)));
@@ -56,7 +56,7 @@ describe('an MCP server for a friend', () => {
       process.execPath,
       FIXTURE,
     );
-    told = await share.told();
+    reported = await share.reported();
   });
   after(async () => {
     await share.end('SIGTERM');
@@ -68,7 +68,7 @@ describe('an MCP server for a friend', () => {
   async function overStdio(t: TestContext, revision: string): Promise<Client> {
     const transport = new StdioClientTransport({
       command: process.execPath,
-      args: ['bin/svc', 'mcp', 'use', told.aid, '--stdio'],
+      args: ['bin/svc', 'mcp', 'use', reported.aid, '--stdio'],
       env: { ...process.env, SVC_API: friend.api },
     });
     const client = await connected(transport, revision);
@@ -77,7 +77,7 @@ describe('an MCP server for a friend', () => {
   }
 
   async function overHttp(t: TestContext, revision: string): Promise<Client> {
-    const url = await svcOk(friend, '--quiet', 'mcp', 'use', told.aid);
+    const url = await svcOk(friend, '--quiet', 'mcp', 'use', reported.aid);
     const client = await connected(new StreamableHTTPClientTransport(new URL(url)), revision);
     t.after(() => client.close());
     return client;
@@ -91,14 +91,14 @@ describe('an MCP server for a friend', () => {
   }
 
   test('the output of the command', async () => {
-    assert.ok(told.tools.includes('echo'));
-    assert.deepEqual(told.allowed, [me]);
-    assert.match(told.service_tcp, /^http\+proven:\/\/127\.0\.0\.1:\d+$/);
-    const { default: policy } = await home.call<{ default: string }>('GET', `/agents/${told.aid}/acl`);
+    assert.ok(reported.tools.includes('echo'));
+    assert.deepEqual(reported.allowed, [me]);
+    assert.match(reported.service_tcp, /^http\+proven:\/\/127\.0\.0\.1:\d+$/);
+    const { default: policy } = await home.call<{ default: string }>('GET', `/agents/${reported.aid}/acl`);
     assert.equal(policy, 'deny');
-    const seen = await svcJson<{ url: string; server: string; tools: string[] }>(friend, 'mcp', 'use', told.aid);
+    const seen = await svcJson<{ url: string; server: string; tools: string[] }>(friend, 'mcp', 'use', reported.aid);
     assert.equal(seen.server, 'Fixture');
-    assert.deepEqual(seen.tools, told.tools);
+    assert.deepEqual(seen.tools, reported.tools);
   });
 
   for (const revision of [LEGACY, MODERN])
@@ -110,10 +110,10 @@ describe('an MCP server for a friend', () => {
 
   test("the server receives the caller's AID, and other callers are refused", async (t) => {
     const client = await overStdio(t, MODERN);
-    const said = JSON.parse(textOf(await client.callTool({ name: 'who', _meta: { 'svcd/caller': stranger } })));
-    assert.equal(said.env, me);
-    assert.equal(said.meta['svcd/caller'], me);
-    const refused = await svc(other, ['mcp', 'use', told.aid]);
+    const output = JSON.parse(textOf(await client.callTool({ name: 'who', _meta: { 'svcd/caller': stranger } })));
+    assert.equal(output.env, me);
+    assert.equal(output.meta['svcd/caller'], me);
+    const refused = await svc(other, ['mcp', 'use', reported.aid]);
     assert.equal(refused.code, 4, refused.stderr);
   });
 
@@ -121,7 +121,7 @@ describe('an MCP server for a friend', () => {
     const name = mkdtempSync(join(tmpdir(), 'svcd-mcp-host-'));
     t.after(() => rmSync(name, { recursive: true }));
     process.env['HOME'] = name;
-    await svcOk(friend, 'mcp', 'use', told.aid, '--into', 'cursor', '--name', 'my friend');
+    await svcOk(friend, 'mcp', 'use', reported.aid, '--into', 'cursor', '--name', 'my friend');
     const { mcpServers } = JSON.parse(readFileSync(join(name, '.cursor', 'mcp.json'), 'utf8'));
     const { command, args } = mcpServers['my-friend'];
     const client = await connected(new StdioClientTransport({ command, args, env: {} }), LEGACY);
@@ -175,7 +175,7 @@ describe('an MCP server for a friend', () => {
   test('after the command is killed, a program that takes its port receives no call', async (t) => {
     const client = await overHttp(t, MODERN);
     assert.equal(textOf(await client.callTool({ name: 'echo', arguments: { before: 1 } })), '{"before":1}');
-    const port = Number(new URL(told.service_tcp).port);
+    const port = Number(new URL(reported.service_tcp).port);
     await share.end('SIGKILL');
     const heard: string[] = [];
     const impostor = createServer((socket) => {
@@ -200,9 +200,9 @@ describe('an MCP server for a friend', () => {
       assert.match(one, /^OPTIONS \* HTTP\/1\.1\r\nHost: localhost\r\nSvc-Service-Challenge: [0-9a-f]{64}\r\n\r\n$/);
     // Shared again, at another port, it is the same agent.
     share = new ShareCommand(home, '--name', 'notes', '--allow', me, '--', process.execPath, FIXTURE);
-    const next = await share.told();
-    assert.equal(next.aid, told.aid);
-    assert.notEqual(next.service_tcp, told.service_tcp);
+    const next = await share.reported();
+    assert.equal(next.aid, reported.aid);
+    assert.notEqual(next.service_tcp, reported.service_tcp);
     const again = await overHttp(t, MODERN);
     assert.equal(textOf(await again.callTool({ name: 'echo', arguments: { after: 1 } })), '{"after":1}');
   });
@@ -212,7 +212,7 @@ describe('an MCP server for a friend', () => {
     assert.equal(await share.end('SIGTERM'), 0);
     await assert.rejects(client.callTool({ name: 'echo' }));
     const bound = async (): Promise<string> =>
-      (await home.call<{ service_tcp: string }>('GET', `/agents/${told.aid}`)).service_tcp;
+      (await home.call<{ service_tcp: string }>('GET', `/agents/${reported.aid}`)).service_tcp;
     assert.equal(await bound(), '');
     // If another service is bound, the command reports it, and the agent can be shared again.
     const other = 'http://127.0.0.1:9';
@@ -227,7 +227,7 @@ describe('an MCP server for a friend', () => {
       assert.equal(await bound(), other);
     }
     share = new ShareCommand(home, '--name', 'notes', '--replace', '--', process.execPath, FIXTURE);
-    assert.notEqual((await share.told()).service_tcp, other);
+    assert.notEqual((await share.reported()).service_tcp, other);
     await share.end('SIGTERM');
     assert.equal(await bound(), other);
     await svcOk(home, 'serve', '8', '--name', 'notes', '--replace');
@@ -236,8 +236,8 @@ describe('an MCP server for a friend', () => {
     assert.equal(await bound(), '');
     // The same agent is used again, and the client's session continues.
     share = new ShareCommand(home, '--name', 'notes', '--allow', me, '--', process.execPath, FIXTURE);
-    const next = await share.told();
-    assert.equal(next.aid, told.aid);
+    const next = await share.reported();
+    assert.equal(next.aid, reported.aid);
     assert.deepEqual(next.allowed, [me]);
     await eventually('the server is available again', async () => {
       const result = await client.callTool({ name: 'echo', arguments: {} }).catch(() => null);
@@ -254,7 +254,7 @@ test('the callers of a share use only its tools, and lose access with it', async
   t.after(() => share?.end('SIGKILL'));
   const begin = async (...options: readonly string[]): Promise<SharedServer> => {
     share = new ShareCommand(daemon, '--aid', aid, ...options, '--', process.execPath, FIXTURE);
-    return share.told();
+    return share.reported();
   };
   const entries = async () =>
     (
@@ -323,8 +323,8 @@ test('sharing restores the access default that it changed', async (t) => {
   t.after(() => share?.end('SIGKILL'));
   const begin = async () => {
     share = new ShareCommand(daemon, '--aid', aid, '--replace', '--', process.execPath, FIXTURE);
-    const told = await share.told();
-    assert.equal(told.default_before, 'ask');
+    const reported = await share.reported();
+    assert.equal(reported.default_before, 'ask');
     assert.deepEqual(await defaults(), ['deny', 'ask']);
     return share;
   };

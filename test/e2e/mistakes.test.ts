@@ -197,10 +197,10 @@ test('a second daemon whose ports are in use prints one message, with a command 
   ]) {
     const { status, stderr } = spawnSync(process.execPath, [...args, ...ports], { encoding: 'utf8' });
     assert.equal(status, 1);
-    const said = stderr.split('\n').filter((line) => line.startsWith('svcd: '));
-    assert.equal(said.length, 1, stderr);
-    assert.match(said[0] ?? '', /: svcd --data-dir \.\/second --listen :0 --api-addr 127\.0\.0\.1:0 \(/);
-    assert.match(said[0] ?? '', /\(its status: SVCD_DATA_DIR=\.\/second svc status\)$/);
+    const output = stderr.split('\n').filter((line) => line.startsWith('svcd: '));
+    assert.equal(output.length, 1, stderr);
+    assert.match(output[0] ?? '', /: svcd --data-dir \.\/second --listen :0 --api-addr 127\.0\.0\.1:0 \(/);
+    assert.match(output[0] ?? '', /\(its status: SVCD_DATA_DIR=\.\/second svc status\)$/);
   }
   await using second = await TestDaemon.start({ args: ['--listen', ':0', '--api-addr', '127.0.0.1:0'] });
   assert.notEqual(second.api, daemon.api);

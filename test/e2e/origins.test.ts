@@ -219,9 +219,9 @@ describe('the local address of a remote agent', () => {
       ['forbidden_host', { host: `127.0.0.1.example.org:${new URL(origin.url).port}` }],
     ];
     for (const [code, headers, method] of refused) {
-      const { statusCode, headers: said } = await ask(`${origin.url}/x`, headers, method);
+      const { statusCode, headers: output } = await ask(`${origin.url}/x`, headers, method);
       assert.equal(statusCode, 403, JSON.stringify(headers));
-      assert.equal(said['svc-error'], code);
+      assert.equal(output['svc-error'], code);
     }
   });
 
@@ -271,8 +271,8 @@ describe('the local address of a remote agent', () => {
     assert.equal(String(frame), 'a frame');
     stream.end();
     stream.resume();
-    const [said] = (await trailers) as [Record<string, string>];
-    assert.equal(said['grpc-status'], '0');
+    const [output] = (await trailers) as [Record<string, string>];
+    assert.equal(output['grpc-status'], '0');
     session.destroy();
     http2.close();
     await near.call('DELETE', `/origins/${id}`);

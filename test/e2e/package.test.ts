@@ -75,13 +75,13 @@ test('the package installs globally from its tarball, and works with the oldest 
 
   for (const version of TOO_OLD) {
     const old = await otherNode(directoryOf(directory, `node-${version}`), version);
-    const said = old === null ? await oldNode(t, version, svcd) : await run(old, [svcd, '--version']);
-    assert.equal(said.code, 1, version);
+    const output = old === null ? await oldNode(t, version, svcd) : await run(old, [svcd, '--version']);
+    assert.equal(output.code, 1, version);
     assert.match(
-      said.stderr,
+      output.stderr,
       new RegExp(`^svcd needs Node 24\\.11 or newer\\. This is Node ${version.replaceAll('.', '\\.')}\\.\n`),
     );
-    assert.equal(said.stderr.split('\n').length, 3, 'two lines, no stack');
+    assert.equal(output.stderr.split('\n').length, 3, 'two lines, no stack');
   }
 });
 

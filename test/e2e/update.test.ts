@@ -29,10 +29,10 @@ test('the installed service updates itself, and rolls back a broken release', as
     const answer = await world.call('POST', '/update/apply');
     assert.equal(answer.status, 202);
     assert.match(JSON.stringify(answer.body), /"warning":".*does not run as a system service/);
-    const said = await world.svc('update', '--confirm');
-    assert.equal(said.code, 1);
+    const texts = await world.svc('update', '--confirm');
+    assert.equal(texts.code, 1);
     assert.match(
-      said.stdout,
+      texts.stdout,
       /svcd 99\.0\.0 is available\. This is .*Install the new version in the same way as the current one/s,
     );
     assert.equal((await world.status()).managed, false);

@@ -55,12 +55,12 @@ test('a limit that is no number counts as none', (t) => {
 test('the limit comes from Linux, or from a Node report if that is not a number', (t) => {
   t.mock.method(process.report, 'getReport', () => ({ userLimits: { open_files: { soft: 9 } } }));
   const file = join(temporaryDirectory(t), 'limits');
-  const told = (soft: string): number => {
+  const reported = (soft: string): number => {
     writeFileSync(
       file,
       `Max processes  1 2 processes\nMax open files            ${soft}        20000                files\n`,
     );
     return descriptorLimit(file);
   };
-  assert.deepEqual(['1024', '1000000', 'unlimited'].map(told), [1024, 65_536, 9]);
+  assert.deepEqual(['1024', '1000000', 'unlimited'].map(reported), [1024, 65_536, 9]);
 });

@@ -6,11 +6,11 @@ import { run } from '../support/programs.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 test('disk errors have advice, or the code if they are unknown', () => {
-  const said = (code: string): string => describeDiskError(Object.assign(new Error('no'), { code }));
-  assert.equal(said('ENOSPC'), ' (ENOSPC): the disk is full, free some space.');
-  assert.equal(said('EROFS'), ' (EROFS): the disk is mounted read-only.');
-  assert.equal(said('EACCES'), ' (EACCES): permission denied, check its permissions.');
-  assert.equal(said('EIO'), ' (EIO).');
+  const output = (code: string): string => describeDiskError(Object.assign(new Error('no'), { code }));
+  assert.equal(output('ENOSPC'), ' (ENOSPC): the disk is full, free some space.');
+  assert.equal(output('EROFS'), ' (EROFS): the disk is mounted read-only.');
+  assert.equal(output('EACCES'), ' (EACCES): permission denied, check its permissions.');
+  assert.equal(output('EIO'), ' (EIO).');
 });
 
 /** Opens files until the system refuses, then a lock, a database, a key, a configuration and a backup, and prints why they cannot be opened. */

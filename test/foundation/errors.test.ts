@@ -10,8 +10,11 @@ test('an error has the message of its catalog entry unless another is given', ()
   );
   assert.equal(Object.hasOwn(plain, 'cause'), false);
   const cause = new Error('why');
-  const told = new SvcError('operational_key_mismatch', { message: 'No.', details: { a: 1 }, cause, status: 409 });
-  assert.deepEqual([told.message, told.details, told.cause, told.status], ['No.', { a: 1 }, cause, 409]);
+  const reported = new SvcError('operational_key_mismatch', { message: 'No.', details: { a: 1 }, cause, status: 409 });
+  assert.deepEqual(
+    [reported.message, reported.details, reported.cause, reported.status],
+    ['No.', { a: 1 }, cause, 409],
+  );
 });
 
 test('uses standard HTTP statuses and shell exit codes', () => {

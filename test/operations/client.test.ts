@@ -16,7 +16,7 @@ const PARROT = {
   params: closed({ id: Type.String() }),
   query: closed({ loud: Type.Optional(Type.Boolean()), tag: Type.Optional(Type.Array(Type.String())) }),
   body: closed({ words: Type.String(), times: Type.Optional(Type.Integer()) }),
-  output: Type.Object({ said: Type.String() }),
+  output: Type.Object({ texts: Type.String() }),
 } as const;
 const table = { ...declare({ tag: 'Test' }, { parrot: PARROT }), health: operations.health };
 
@@ -54,10 +54,10 @@ function json(response: ServerResponse, status: number, body: unknown): void {
 }
 
 test('flat input becomes path, query and body', async (t) => {
-  const { baseUrl, seen } = await daemon(t, (response) => json(response, 200, { said: 'hi hi' }));
+  const { baseUrl, seen } = await daemon(t, (response) => json(response, 200, { texts: 'hi hi' }));
   const client = createClient({ baseUrl, token: 'secret' }, table);
   const output = await client.parrot({ id: 'a/b ?#é', words: 'hi', times: 2, loud: true, tag: ['x', 'y'] });
-  assert.deepEqual(output, { said: 'hi hi' });
+  assert.deepEqual(output, { texts: 'hi hi' });
   assert.equal(seen[0]?.method, 'POST');
   assert.equal(seen[0]?.url, '/parrots/a%2Fb%20%3F%23%C3%A9/say?loud=true&tag=x&tag=y');
   assert.deepEqual(JSON.parse(seen[0]?.body ?? ''), { words: 'hi', times: 2 });
@@ -67,7 +67,7 @@ test('flat input becomes path, query and body', async (t) => {
 
 test('a body member named like a path parameter is reached with a prefix', async (t) => {
   const twins = { ...PARROT, query: closed({}), body: closed({ id: Type.String(), words: Type.String() }) };
-  const { baseUrl, seen } = await daemon(t, (response) => json(response, 200, { said: '' }));
+  const { baseUrl, seen } = await daemon(t, (response) => json(response, 200, { texts: '' }));
   await createClient({ baseUrl }, declare({ tag: 'Test' }, { twins })).twins({
     id: 'polly',
     body_id: 'molly',

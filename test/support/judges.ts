@@ -21,20 +21,20 @@ export async function verdictsOf(
 ): Promise<Verdicts> {
   const { stdout, stderr } = await run(program, args, { env });
   const lines = stdout.split('\n').filter((line) => line.startsWith('{'));
-  const said: unknown[] = lines.map((line) => JSON.parse(line));
+  const answer: unknown[] = lines.map((line) => JSON.parse(line));
   assert.equal(
-    memberOf(said.at(-1), 'done'),
+    memberOf(answer.at(-1), 'done'),
     true,
     `${args.join(' ')} did not end:\n${stdout.slice(-2000)}\n${stderr}`,
   );
   const of = new Map<string, unknown>();
-  for (const one of said) {
+  for (const one of answer) {
     const check = memberOf(one, 'check');
     if (typeof check !== 'string') continue;
     assert.ok(!of.has(check), `two verdicts of ${check}`);
     of.set(check, memberOf(one, 'verdict'));
   }
-  return { of, others: said.filter((one) => memberOf(one, 'check') === undefined) };
+  return { of, others: answer.filter((one) => memberOf(one, 'check') === undefined) };
 }
 
 /** Asserts that two runs have the same verdict for each check. */

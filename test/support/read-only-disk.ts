@@ -21,10 +21,10 @@ for (const name of ['svcd.db', 'records.db', 'lock.db']) {
   const file = join(dataDir, name);
   await runOk('mount', ['--bind', file, file]);
   await runOk('mount', ['-o', 'remount,bind,ro', file]);
-  const said = new RegExp(
+  const output = new RegExp(
     `ended with 1:\\n(?:.*INFO.*\\n)*svcd: The (?:database|lock) ${file} cannot be .* \\(EROFS\\): the disk is mounted read-only`,
   );
-  await assert.rejects(TestDaemon.start({ dataDir }), said);
+  await assert.rejects(TestDaemon.start({ dataDir }), output);
   await runOk('umount', [file]);
   assert.deepEqual(names(), before);
 }

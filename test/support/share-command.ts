@@ -30,7 +30,7 @@ export class ShareCommand {
     return this.#log;
   }
 
-  async told(): Promise<SharedServer> {
+  async reported(): Promise<SharedServer> {
     await eventually('it is shared', () => {
       assert.equal(this.#child.exitCode, null, this.#log);
       return this.#output.endsWith('}\n');

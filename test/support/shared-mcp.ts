@@ -64,7 +64,7 @@ export async function connected(transport: Transport, revision: string): Promise
   return client;
 }
 
-async function said(work: Promise<unknown>): Promise<unknown> {
+async function output(work: Promise<unknown>): Promise<unknown> {
   try {
     return await work;
   } catch (error) {
@@ -81,7 +81,7 @@ export async function countedBy(client: Client): Promise<{ answer: unknown; prog
     progress.push(one);
     writeFileSync(join(seen, String(one.progress)), '');
   };
-  const answer = await said(client.callTool({ name: 'count', arguments: { seen } }, { onprogress }));
+  const answer = await output(client.callTool({ name: 'count', arguments: { seen } }, { onprogress }));
   rmSync(seen, { recursive: true });
   return { answer, progress };
 }
@@ -89,26 +89,26 @@ export async function countedBy(client: Client): Promise<{ answer: unknown; prog
 /** Everything that a client sees of the fixture, to compare two paths to it. */
 export async function everything(client: Client): Promise<Record<string, unknown>> {
   const call = (name: string, args: Record<string, unknown> = {}): Promise<unknown> =>
-    said(client.callTool({ name, arguments: args }));
+    output(client.callTool({ name, arguments: args }));
   return {
     server: client.getServerVersion(),
     capabilities: client.getServerCapabilities(),
     instructions: client.getInstructions(),
     revision: client.getNegotiatedProtocolVersion(),
-    tools: await said(client.listTools()),
-    resources: await said(client.listResources()),
-    templates: await said(client.listResourceTemplates()),
-    resource: await said(client.readResource({ uri: 'note:7' })),
-    prompts: await said(client.listPrompts()),
-    prompt: await said(client.getPrompt({ name: 'greet', arguments: { who: 'Bob' } })),
-    completion: await said(
+    tools: await output(client.listTools()),
+    resources: await output(client.listResources()),
+    templates: await output(client.listResourceTemplates()),
+    resource: await output(client.readResource({ uri: 'note:7' })),
+    prompts: await output(client.listPrompts()),
+    prompt: await output(client.getPrompt({ name: 'greet', arguments: { who: 'Bob' } })),
+    completion: await output(
       client.complete({ ref: { type: 'ref/prompt', name: 'greet' }, argument: { name: 'who', value: '' } }),
     ),
     echo: await call('echo', { text: 'ä\u2028€', n: 1.5, deep: [{ a: null }], empty: {} }),
     failed: await call('fail'),
-    unknown: await said(client.readResource({ uri: '' })),
+    unknown: await output(client.readResource({ uri: '' })),
     counted: await countedBy(client),
-    cancelled: await said(client.callTool({ name: 'hang' }, { signal: AbortSignal.timeout(200) })),
+    cancelled: await output(client.callTool({ name: 'hang' }, { signal: AbortSignal.timeout(200) })),
     asked: await call('ask'),
     input: await call('input'),
     sampled: await call('sample'),

@@ -63,7 +63,7 @@ test('no client sends the token to another program on the port of its daemon', a
       const { address, heard } = await thief(t, answers(answer));
       const dataDir = dataDirectory(t, address);
       const signal = AbortSignal.timeout(30_000);
-      const told = (error: unknown): boolean =>
+      const reported = (error: unknown): boolean =>
         error instanceof SvcError && error.code === 'daemon_unreachable' && /did not prove/.test(error.message);
       for (const env of [
         { SVC_TOKEN: token, SVCD_DATA_DIR: dataDir },
@@ -75,11 +75,11 @@ test('no client sends the token to another program on the port of its daemon', a
           assert.match(stderr + stdout, /did not prove/);
         }
       const client = new LocalDaemon({ baseUrl: `http://${address}`, token });
-      await assert.rejects(client.api.status(), told);
-      await assert.rejects(client.events({ signal }).next(), told);
+      await assert.rejects(client.api.status(), reported);
+      await assert.rejects(client.events({ signal }).next(), reported);
       const options = { dataDir, configFile: join(dataDir, 'config.toml'), token, profiles: undefined };
       const link = new DaemonLink(options, { clock: systemClock });
-      await assert.rejects(link.callTool('svc_status', {}, signal), told);
+      await assert.rejects(link.callTool('svc_status', {}, signal), reported);
       link.close();
       assert.match(heard(), /OPTIONS \/health /);
       assert.ok(!heard().includes(token));

@@ -242,16 +242,16 @@ test('entries by AID and by secret expire, and listeners are notified then', asy
   lists.setDefault(AGENT, 'deny');
   await lists.allow(AGENT, { aid: CALLER, expiresAt: clock.now() + 10_000 });
   await lists.allow(AGENT, { secret: SECRET, expiresAt: clock.now() + 3 * 86_400_000 });
-  const told: number[] = [];
+  const reported: number[] = [];
   const start = clock.now();
-  lists.onChange(() => told.push(clock.now() - start));
+  lists.onChange(() => reported.push(clock.now() - start));
   assert.equal(await ask(), 'ok');
   clock.advance(10_000);
   assert.equal(await ask(), 'access_denied');
   assert.equal(await ask({ accessToken: SECRET }), 'ok');
   clock.advance(3 * 86_400_000 - 10_000);
   assert.equal(await ask({ accessToken: SECRET }), 'access_denied');
-  assert.ok(told.includes(10_000) && told.includes(3 * 86_400_000), told.join());
+  assert.ok(reported.includes(10_000) && reported.includes(3 * 86_400_000), reported.join());
   lists.stop();
   assert.equal(clock.timers, 0);
 });
@@ -379,12 +379,12 @@ test('a list holds a thousand entries with at most a hundred secrets, and a full
 test('a removed subject leaves nothing behind', async () => {
   const { lists, ask } = world();
   lists.deny(AGENT, CALLER);
-  const told: string[] = [];
-  const stop = lists.onChange((subject) => told.push(subject));
+  const reported: string[] = [];
+  const stop = lists.onChange((subject) => reported.push(subject));
   lists.removeSubject(AGENT);
   stop();
   lists.setDefault(AGENT, 'public');
-  assert.deepEqual(told, [AGENT]);
+  assert.deepEqual(reported, [AGENT]);
   assert.deepEqual(lists.view(AGENT), { default: 'public', allow: [], deny: [] });
   assert.deepEqual(lists.views([AGENT]), new Map([[AGENT, lists.view(AGENT)]]));
   assert.equal(await ask(), 'ok');

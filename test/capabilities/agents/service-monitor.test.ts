@@ -95,13 +95,13 @@ test('notifies of services that start or stop answering, and of new ones that do
     async ({ host, port }) =>
       answers.get(`${host}:${port}`) === true ? { ok: true, ms: 1 } : { ok: false, ms: 1, error: 'refused' },
   );
-  const told: unknown[] = [];
-  monitor.changed.add(({ service, ok, error }) => told.push([service, ok, error]));
+  const reported: unknown[] = [];
+  monitor.changed.add(({ service, ok, error }) => reported.push([service, ok, error]));
   for (const service of ['127.0.0.1:1', '127.0.0.1:2', '127.0.0.1:2']) await monitor.check(service);
   answers.clear();
   answers.set('127.0.0.1:1', true);
   for (const service of ['127.0.0.1:1', '127.0.0.1:2', '127.0.0.1:2']) await monitor.check(service);
-  assert.deepEqual(told, [
+  assert.deepEqual(reported, [
     ['127.0.0.1:1', false, 'refused'],
     ['127.0.0.1:1', true, ''],
     ['127.0.0.1:2', false, 'refused'],

@@ -80,16 +80,16 @@ test('requests share connections to a service', async (t) => {
 
 test('a repeated request leaves no extra connection open', async (t) => {
   const world = await callWorld(t);
-  const said: (string | undefined)[] = [];
+  const output: (string | undefined)[] = [];
   const service = await webService(t, (request, response) => {
-    said.push(request.headers.connection);
+    output.push(request.headers.connection);
     // The second request uses the connection of the first, which is dead by then.
-    if (said.length === 2) request.socket.destroy();
+    if (output.length === 2) request.socket.destroy();
     else response.end('ok');
   });
   world.bound.set(world.remote, service.bound);
   for (let i = 0; i < 2; i++) assert.equal(await textOf(await world.call()), 'ok');
-  assert.deepEqual(said, ['keep-alive', 'keep-alive', 'close']);
+  assert.deepEqual(output, ['keep-alive', 'keep-alive', 'close']);
 });
 
 test('a newly bound service is called immediately', async (t) => {

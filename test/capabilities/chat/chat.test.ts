@@ -258,14 +258,14 @@ test('a pair switches to a faster path, and loses and repeats nothing', async ()
   const [a, alice, b, bob] = await world.friends();
   a.links.isQuicker = true;
   const { opened } = a.links;
-  const said = Array.from({ length: 20 }, (_, i) => `${i}`);
-  for (const text of said) await world.during(a.say(alice, bob, text));
+  const sent = Array.from({ length: 20 }, (_, i) => `${i}`);
+  for (const text of sent) await world.during(a.say(alice, bob, text));
   assert.equal(a.links.opened, opened + 1);
   await world.clock.run(1000);
   for (const text of ['and', 'on']) await world.during(a.say(alice, bob, text));
   await world.during(b.say(bob, alice, 'back'));
   assert.equal(a.links.opened, opened + 1);
-  assert.deepEqual(b.heard(bob, alice), [...said, 'and', 'on']);
+  assert.deepEqual(b.heard(bob, alice), [...sent, 'and', 'on']);
   assert.deepEqual(a.heard(alice, bob), ['back']);
 });
 

@@ -23,7 +23,7 @@ async function talk(t: TestContext, side: 'a' | 'b', point: CrashPoint, name: st
   const alice = a.host(ALICE).aid;
   const bob = b.host(BOB).aid;
   crashing.arm();
-  const said = { a: [] as string[], b: [] as string[] };
+  const sent = { a: [] as string[], b: [] as string[] };
   const revive = async (): Promise<void> => {
     if (!crashing.crashed()) return;
     const store = Store.open(join(directory, `${name}.db`), MIGRATIONS, 'normal');
@@ -64,7 +64,7 @@ async function talk(t: TestContext, side: 'a' | 'b', point: CrashPoint, name: st
       const [node, local, peer] = from === 'a' ? [a, alice, bob] : [b, bob, alice];
       try {
         await world.during(node.say(local, peer, `${from}${i}`));
-        said[from].push(`${from}${i}`);
+        sent[from].push(`${from}${i}`);
       } catch (error) {
         if (!crashing.crashed()) throw error;
         await revive();
@@ -83,7 +83,7 @@ async function talk(t: TestContext, side: 'a' | 'b', point: CrashPoint, name: st
   };
   await reached(
     'all acknowledged entries',
-    () => check(b.heard(bob, alice), said.a, 'a') && check(a.heard(alice, bob), said.b, 'b'),
+    () => check(b.heard(bob, alice), sent.a, 'a') && check(a.heard(alice, bob), sent.b, 'b'),
   );
   await reached('receipts', () =>
     [...a.log(alice, bob), ...b.log(bob, alice)].every(({ status }) => status !== 'queued'),

@@ -32,8 +32,8 @@ function setUp() {
   const clock = new TestClock();
   const db = Store.open(':memory:', MIGRATIONS);
   const [store, entries] = [new ChatStore(db), new ChatLog(db)];
-  const told: string[] = [];
-  const events = { emit: (_: Aid, type: string) => told.push(type) };
+  const reported: string[] = [];
+  const events = { emit: (_: Aid, type: string) => reported.push(type) };
   const known = new Set<Aid>();
   const deps = { store, entries, events, clock, isKnown: (_: Aid, peer: Aid) => known.has(peer) };
   const { aid, delegation } = newIdentity();
@@ -52,7 +52,7 @@ function setUp() {
     return new ChatSession(link, true, clock, heard);
   };
   const take = (session: ChatSession, ...frames: Frame[]) => processFrames(deps, session, frames);
-  return { aid, db, store, entries, told, known, relate, sessionOf, take };
+  return { aid, db, store, entries, reported, known, relate, sessionOf, take };
 }
 
 /** The ID of the `n`th entry; null for 0. */
@@ -114,7 +114,7 @@ test('an acknowledged control message is not sent again; if the peer is busy, it
 });
 
 test('pending requests are limited in total and per network, with a part reserved for known agents', () => {
-  const { aid, store, told, known, sessionOf, take } = setUp();
+  const { aid, store, reported, known, sessionOf, take } = setUp();
   const ask = (host: string, isKnown = false): Answer | undefined => {
     const peer = newIdentity().aid;
     if (isKnown) known.add(peer);
@@ -134,7 +134,7 @@ test('pending requests are limited in total and per network, with a part reserve
   for (let n = MAX_INVITES_OF_STRANGERS; n < MAX_INVITES; n++) assert.equal(ask('198.51.100.1', true), 'ok');
   assert.equal(ask('203.0.113.1', true), 'busy');
   assert.equal(store.count(aid, 'in_pending'), MAX_INVITES);
-  assert.equal(told.length, MAX_INVITES);
+  assert.equal(reported.length, MAX_INVITES);
 });
 
 test('a network has few pending requests, even with many addresses and node keys', () => {
@@ -163,7 +163,7 @@ test('a network has few pending requests, even with many addresses and node keys
 });
 
 test('entries are accepted from friends only, each stream separately, up to the limit of unread entries', () => {
-  const { aid, db, store, entries, told, relate, sessionOf, take } = setUp();
+  const { aid, db, store, entries, reported, relate, sessionOf, take } = setUp();
   const message = (n: number, stream = THEIRS): Frame => {
     const content = { id: new Uint8Array(16).fill(n), at: 0, text: `${n}`, file: null };
     return { kind: 'message', stream, after: entryId(n - 1), content };
@@ -187,7 +187,7 @@ test('entries are accepted from friends only, each stream separately, up to the 
   assert.deepEqual(answers(friend, message(2), message(4)), [[2, 'unknown']], 'a gap');
   assert.deepEqual(answers(friend, message(1), message(2)), [[2, 'ok']], 'known messages');
   assert.equal(entries.page(id, 0, 10, 1e6).entries.length, 2);
-  assert.deepEqual(told, ['chat.received', 'chat.received', 'chat.unread']);
+  assert.deepEqual(reported, ['chat.received', 'chat.received', 'chat.unread']);
   store.transaction(() => {
     const pair = store.pair(aid, friend) ?? assert.fail();
     const many = Array.from({ length: MAX_UNREAD - pair.unread - 1 }, (_, i) => {

@@ -17,14 +17,14 @@ interface Side {
   readonly aid: Aid;
   readonly peer: Aid;
   /** Entries that were accepted for delivery here. */
-  readonly said: string[];
+  readonly sent: string[];
 }
 
 async function sides(world: ChatWorld): Promise<[Side, Side]> {
   const [a, alice, b, bob] = await world.friends();
   return [
-    { node: a, aid: alice, peer: bob, said: [] },
-    { node: b, aid: bob, peer: alice, said: [] },
+    { node: a, aid: alice, peer: bob, sent: [] },
+    { node: b, aid: bob, peer: alice, sent: [] },
   ];
 }
 
@@ -56,7 +56,7 @@ for (let seed = 1; seed <= SEEDS; seed++) {
       const burst = random.chance(0.3) ? 0 : random.below(8);
       for (let i = 0; i < burst; i++) {
         const text = `${step}.${i}`;
-        side.said.push(text);
+        side.sent.push(text);
         sending.push(side.node.say(side.aid, side.peer, text));
       }
       // Accepted entries are on disk. A node may crash only after that.
@@ -70,16 +70,16 @@ for (let seed = 1; seed <= SEEDS; seed++) {
     const queues = (): string[] =>
       [one, other].flatMap(({ node, aid, peer }) => node.log(aid, peer).map(({ status }) => status));
     await world.until('empty queues', () => !queues().includes('queued'));
-    assert.deepEqual(texts(other.node, other.aid, other.peer, true), one.said);
-    assert.deepEqual(texts(one.node, one.aid, one.peer, true), other.said);
-    assert.deepEqual(texts(one.node, one.aid, one.peer, false), one.said);
+    assert.deepEqual(texts(other.node, other.aid, other.peer, true), one.sent);
+    assert.deepEqual(texts(one.node, one.aid, one.peer, true), other.sent);
+    assert.deepEqual(texts(one.node, one.aid, one.peer, false), one.sent);
     for (const { node, aid, peer } of [one, other]) {
       const log = node.log(aid, peer);
       assert.deepEqual(
         log.map(({ seq }) => seq),
         log.map((_, i) => i + 1),
       );
-      assert.equal(node.chat.read(aid, peer, 0, 1).unread, (aid === one.aid ? other : one).said.length);
+      assert.equal(node.chat.read(aid, peer, 0, 1).unread, (aid === one.aid ? other : one).sent.length);
     }
   });
 }
@@ -107,8 +107,8 @@ for (let seed = 1; seed <= SEEDS; seed++) {
         }
       } else {
         const text = `${step}`;
-        side.said.push(text);
-        void side.node.say(side.aid, side.peer, text).catch(() => side.said.splice(side.said.indexOf(text), 1));
+        side.sent.push(text);
+        void side.node.say(side.aid, side.peer, text).catch(() => side.sent.splice(side.sent.indexOf(text), 1));
       }
       await world.clock.run(1);
       await weather(world, side, side === one ? other : one);
@@ -123,7 +123,7 @@ for (let seed = 1; seed <= SEEDS; seed++) {
     // A side with an outdated friendship detects it with its next entry.
     for (const side of [one, other])
       if (side.node.state(side.aid, side.peer) === 'friends') {
-        side.said.push('anyone?');
+        side.sent.push('anyone?');
         await world.during(side.node.say(side.aid, side.peer, 'anyone?'));
       }
     await world.until('no control messages', () => !open());
@@ -138,7 +138,7 @@ for (let seed = 1; seed <= SEEDS; seed++) {
       // In the order in which the entries were sent, without duplicates. Dropped and blocked entries are missing.
       let at = 0;
       for (const text of heard) {
-        at = from.said.indexOf(text ?? '', at) + 1;
+        at = from.sent.indexOf(text ?? '', at) + 1;
         assert.ok(at > 0, `"${text}" arrived twice or out of order`);
       }
     }

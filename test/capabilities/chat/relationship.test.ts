@@ -180,10 +180,10 @@ test('a block looks like silence, and a request by the blocking agent removes it
 test('after an end and a new request, entries arrive despite equal sequence numbers', async () => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.friends();
-  const said: string[] = [];
+  const sent: string[] = [];
   for (let round = 0; round < 4; round++) {
     for (let i = 0; i < 3; i++) {
-      said.push(`${round}.${i}`);
+      sent.push(`${round}.${i}`);
       await world.during(a.say(alice, bob, `${round}.${i}`));
     }
     const [one, other] = round % 2 === 0 ? ([a, b] as const) : ([b, a] as const);
@@ -197,7 +197,7 @@ test('after an end and a new request, entries arrive despite equal sequence numb
     });
   }
   await world.clock.run(120_000);
-  assert.deepEqual(b.heard(bob, alice), said);
+  assert.deepEqual(b.heard(bob, alice), sent);
 });
 
 test('an end that the peer has not received does not prevent a new request', async () => {

@@ -142,8 +142,8 @@ test('a cursor that is too old or from the future gets log.truncated once, then 
   emit(one, 6);
   for (const after of [1, 99]) {
     const client = new Client(streams, { aid: one, after });
-    const [, told = '{}'] = /id: 2\nevent: log.truncated\ndata: (.*)\n\n/.exec(client.text) ?? [];
-    assert.deepEqual(JSON.parse(told).data, { oldest_seq: 3, last_seq: 6 });
+    const [, reported = '{}'] = /id: 2\nevent: log.truncated\ndata: (.*)\n\n/.exec(client.text) ?? [];
+    assert.deepEqual(JSON.parse(reported).data, { oldest_seq: 3, last_seq: 6 });
     assert.deepEqual(client.ids, [3, 4, 5, 6]);
     client.handle.closed();
   }

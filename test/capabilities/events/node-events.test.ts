@@ -25,13 +25,13 @@ const ONE_MORE_MS = 3_600_000 / NODE_EVENTS_PER_HOUR;
 test('a flood of one kind is counted and evicts no other kind', () => {
   const clock = new TestClock();
   const events = new NodeEvents(NODE, clock);
-  let told = 0;
-  events.onAppended(() => told++);
+  let reported = 0;
+  events.onAppended(() => reported++);
   events.emit('config', { keys: ['log_level'] });
   for (let i = 0; i < 10 * NODE_EVENTS_BURST; i++) events.emit('call.refused', EVE, AGENT);
   const all = events.after(0, MAX_NODE_EVENTS);
   assert.equal(all.length, 1 + NODE_EVENTS_BURST);
-  assert.equal(told, all.length);
+  assert.equal(reported, all.length);
   assert.deepEqual([all[0]?.aid, all[1]?.aid], [NODE, AGENT]);
   clock.advance(ONE_MORE_MS);
   events.emit('call.refused', EVE, AGENT);
@@ -68,7 +68,7 @@ test('all kinds together are limited, and can be filtered', () => {
 
 test('state without change notifications is polled', async () => {
   const clock = new TestClock();
-  const told: unknown[] = [];
+  const reported: unknown[] = [];
   const state = { network: { ready: false, peers: 0 }, update: 'idle' as 'idle' | 'checking' | 'failed' };
   const tunnel = { id: 't1', localAid: AGENT, remoteAid: EVE.caller, listen: '127.0.0.1:9' } as const;
   const noPath = { since: 1_000, heldUntil: 61_000, connections: 2 };
@@ -78,7 +78,7 @@ test('state without change notifications is polled', async () => {
   const watch = new NodeWatch({
     clock,
     log: silentLog,
-    events: { emit: (type, data, aid) => void told.push([type, data, aid]) },
+    events: { emit: (type, data, aid) => void reported.push([type, data, aid]) },
     network: () => state.network,
     update: () => ({ state: state.update, latest_version: null, error: '' }),
     tunnels: { list: () => existing, closed: () => closed },
@@ -87,7 +87,7 @@ test('state without change notifications is polled', async () => {
   const look = async (): Promise<unknown[]> => {
     clock.advance(NODE_WATCH_MS);
     await new Promise((resolve) => setImmediate(resolve));
-    return told.splice(0);
+    return reported.splice(0);
   };
   assert.deepEqual(await look(), []);
   state.network = { ready: true, peers: 2 };

@@ -17,7 +17,7 @@ async function spreadTo(members: readonly Aid[], isJoining = false) {
   const row = ann.table.find(ann.aid, groupId);
   assert.ok(row !== null);
   const replica = new Replica(row, { groups: ann.table, entries: ann.entries });
-  const told: Aid[] = [];
+  const reported: Aid[] = [];
   const compared: Aid[] = [];
   let open = (): void => {};
   const gate = new Promise<void>((resolve) => {
@@ -30,7 +30,7 @@ async function spreadTo(members: readonly Aid[], isJoining = false) {
   };
   const links: Pick<GroupLinks, 'push' | 'sync'> = {
     push: async (_, peer) => {
-      told.push(peer);
+      reported.push(peer);
       if (silent.has(peer)) throw new SvcError('connect_failed');
       return true;
     },
@@ -45,10 +45,10 @@ async function spreadTo(members: readonly Aid[], isJoining = false) {
     links,
   );
   const tell = async (from: Aid | null): Promise<Aid[]> => {
-    told.length = 0;
+    reported.length = 0;
     spread.broadcast(replica, entries(), from);
     await world.clock.run(0);
-    return [...told];
+    return [...reported];
   };
   const entries = () => {
     const { entryId } = ann.say(groupId, 'x');

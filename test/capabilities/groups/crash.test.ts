@@ -49,13 +49,13 @@ async function live(t: TestContext, side: 'ann' | 'ben', point: CrashPoint): Pro
   };
   const heard = (node: GroupNode, groupId: string): string[] =>
     node.groups.list(node.aid).some((group) => group.groupId === groupId) ? node.texts(groupId) : [];
-  const said: string[] = [];
+  const sent: string[] = [];
   const say = async (node: () => GroupNode, text: string): Promise<void> => {
     await insist(
       () => void node().say(groupId, text),
       () => (heard(node(), groupId).includes(text) ? undefined : null),
     );
-    said.push(text);
+    sent.push(text);
   };
   const isIn = (): boolean => ben.groups.list(ben.aid).some(({ role }) => role === 'member');
   const enter = async (way: object): Promise<void> => {
@@ -103,7 +103,7 @@ async function live(t: TestContext, side: 'ann' | 'ben', point: CrashPoint): Pro
   );
   await say(() => ben, 'back');
   await reached('equal replicas', () => ann.fingerprint(groupId) === ben.fingerprint(groupId));
-  const wanted = said.map((text) => (text === 'before' ? '' : text));
+  const wanted = sent.map((text) => (text === 'before' ? '' : text));
   for (const node of [ann, ben]) {
     assert.deepEqual(node.texts(groupId).sort(), wanted.toSorted(), 'lost or duplicated');
     assert.equal(node.groups.head(node.aid, groupId).title, 'second');

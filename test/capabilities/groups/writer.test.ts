@@ -14,23 +14,23 @@ function setUp() {
   const parts = new GroupParts();
   const identity = newIdentity();
   const ann = parts.agent(identity);
-  const told: { readonly kinds: readonly string[]; readonly from: Aid | null }[] = [];
+  const reported: { readonly kinds: readonly string[]; readonly from: Aid | null }[] = [];
   parts.writer.added.add((_replica, entries, from) => {
-    told.push({ kinds: entries.map(({ kind }) => kind), from });
+    reported.push({ kinds: entries.map(({ kind }) => kind), from });
   });
   const { groupId, link } = parts.writer.create(ann, 'Plans');
-  return { parts, identity, ann, groupId, link, told };
+  return { parts, identity, ann, groupId, link, reported };
 }
 
 test('the agent that creates a group is its creator, and listeners are notified of each entry', () => {
-  const { parts, ann, groupId, link, told } = setUp();
+  const { parts, ann, groupId, link, reported } = setUp();
   const replica = parts.replicas.open(parts.replicas.row(ann, groupId));
   assert.equal(replica.role(ann), 'creator');
   assert.ok(link.startsWith(`svc://${ann}/groups/${groupId}#`));
   const { seq, entryId, at } = parts.writer.append(ann, groupId, MESSAGE);
   assert.deepEqual([seq, at], [2, parts.clock.now()]);
   assert.equal(parts.log(ann, groupId)[1]?.id, entryId);
-  assert.deepEqual(told, [
+  assert.deepEqual(reported, [
     { kinds: ['create'], from: null },
     { kinds: ['msg'], from: null },
   ]);
@@ -53,7 +53,7 @@ test('kinds with a separate operation cannot be appended, nor a file that the ag
 });
 
 test('a removal changes the link in the same transaction, or neither is stored', () => {
-  const { parts, ann, groupId, link, told } = setUp();
+  const { parts, ann, groupId, link, reported } = setUp();
   const ben = newIdentity();
   parts.writer.appendAny(ann, groupId, { kind: 'invite', to: [ben.aid] });
   const there = new GroupParts(parts.clock);
@@ -71,12 +71,12 @@ test('a removal changes the link in the same transaction, or neither is stored',
   there.writer.write(copy, there.replicas.requireLocal(ben.aid), { kind: 'join' });
   const joined = there.log(ben.aid, groupId).slice(2);
   parts.writer.admit(parts.replicas.open(parts.replicas.row(ann, groupId)), joined, ben.aid);
-  assert.deepEqual(told.at(-1), { kinds: ['join'], from: ben.aid });
+  assert.deepEqual(reported.at(-1), { kinds: ['join'], from: ben.aid });
 
   const { seq } = parts.writer.append(ann, groupId, { kind: 'remove', to: [ben.aid] });
   assert.equal(seq, 4);
   assert.deepEqual(parts.kinds(ann, groupId), ['create', 'invite', 'join', 'remove', 'rekey']);
-  assert.deepEqual(told.at(-1)?.kinds, ['remove', 'rekey']);
+  assert.deepEqual(reported.at(-1)?.kinds, ['remove', 'rekey']);
   const { secret } = parts.replicas.row(ann, groupId);
   assert.ok(secret !== null && !link.endsWith(Buffer.from(secret).toString('base64url')));
   there.writer.admit(copy, parts.log(ann, groupId).slice(3), ann);
@@ -136,12 +136,12 @@ test('the author can withdraw an entry; an unknown entry is not found', () => {
 });
 
 test('a group deleted with its agent accepts no entries, and listeners are not notified of duplicates', () => {
-  const { parts, ann, groupId, told } = setUp();
+  const { parts, ann, groupId, reported } = setUp();
   const replica = parts.replicas.open(parts.replicas.row(ann, groupId));
   const entries = parts.log(ann, groupId);
-  const { length } = told;
+  const { length } = reported;
   assert.deepEqual(parts.writer.admit(replica, entries, newIdentity().aid).added, []);
-  assert.equal(told.length, length);
+  assert.equal(reported.length, length);
   parts.replicas.forget(ann);
   assert.throws(() => parts.writer.admit(replica, entries, null), { code: 'not_found' });
 });

@@ -328,20 +328,20 @@ test('a handler gets each note of its type, in the transaction that stores the n
   const world = new MailWorld();
   const a = await world.node('a');
   const [alice, bob] = [await a.host(), await a.host()];
-  const told: string[] = [];
+  const reported: string[] = [];
   a.store.run('CREATE TABLE told (id TEXT)');
   a.notes.onNote(0x10, (recipient, note) => {
     assert.equal(recipient, bob.aid);
     assert.equal(note.sender, alice.aid);
     a.store.run('INSERT INTO told VALUES (?)', note.messageId);
     if (note.body[0] === 1) throw new Error('a fault of the handler');
-    told.push(note.messageId);
+    reported.push(note.messageId);
   });
   assert.throws(() => a.notes.onNote(0x10, () => {}));
   const good = await world.during(a.notes.send(alice.aid, bob.aid, 0x10, Uint8Array.of(0)));
   const faulty = await world.during(a.notes.send(alice.aid, bob.aid, 0x10, Uint8Array.of(1)));
   await world.during(a.notes.send(alice.aid, bob.aid, 1, Uint8Array.of(0)));
-  assert.deepEqual(told, [good.messageId]);
+  assert.deepEqual(reported, [good.messageId]);
   assert.deepEqual(
     a.store.all('SELECT id FROM told').map((row) => row['id']),
     [good.messageId],

@@ -26,7 +26,7 @@ test('a notification cannot smuggle a second request or impersonate this node or
     'Upgrade',
     'Expect',
   ];
-  const said = [
+  const output = [
     'Host',
     'Svc-Caller-Aid',
     'svc_caller_aid',
@@ -37,5 +37,5 @@ test('a notification cannot smuggle a second request or impersonate this node or
     'Via',
   ];
   const acting = ['Cookie', 'Origin', 'Referer', 'Sec-Fetch-Site', 'X-HTTP-Method-Override', 'X-Method-Override'];
-  for (const name of [...framing, ...said, ...acting]) assert.equal(read(name), null, name);
+  for (const name of [...framing, ...output, ...acting]) assert.equal(read(name), null, name);
 });

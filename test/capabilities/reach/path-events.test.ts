@@ -15,7 +15,7 @@ const [ALICE, BOB, CAROL, NODE_HERE] = [testAid(2), testAid(3), testAid(4), test
 /** Path events for one node that communicates with Alice and the local node. */
 function setUp() {
   const clock = new TestClock();
-  const told: [Aid, EventPayloads['path.changed']][] = [];
+  const reported: [Aid, EventPayloads['path.changed']][] = [];
   const events = new PathEvents({
     clock,
     log: silentLog,
@@ -29,7 +29,7 @@ function setUp() {
     events: {
       emit: <T extends EventType>(aid: Aid, type: T, data: EventPayloads[T]) => {
         assert.equal(type, 'path.changed');
-        return told.push([aid, data as EventPayloads['path.changed']]);
+        return reported.push([aid, data as EventPayloads['path.changed']]);
       },
     },
   });
@@ -37,36 +37,36 @@ function setUp() {
     const path = kind === null ? null : plainPath(kind, { host, port });
     events.onChange({ nodeKey: KEY, path, before: null });
   };
-  return { clock, told, events, goes, words: () => told.map(([, { before, path }]) => `${before} to ${path}`) };
+  return { clock, reported, events, goes, words: () => reported.map(([, { before, path }]) => `${before} to ${path}`) };
 }
 
 test('agents that communicate with a node get one event when the kind of its path changes', () => {
-  const { told, goes } = setUp();
+  const { reported, goes } = setUp();
   goes('relay');
   goes('relay');
-  assert.deepEqual(told, [], 'the first path is not a change');
+  assert.deepEqual(reported, [], 'the first path is not a change');
   goes('punched');
   const ways = { path: 'punched', before: 'relay', address: '192.0.2.1:4122', is_relayed: false };
-  assert.deepEqual(told, [[ALICE, { node: nativeAid(KEY), agents: [BOB, CAROL], ...ways }]]);
+  assert.deepEqual(reported, [[ALICE, { node: nativeAid(KEY), agents: [BOB, CAROL], ...ways }]]);
 });
 
 test('a different remote host is a new path of the same kind, a different port is not', () => {
-  const { clock, goes, told } = setUp();
+  const { clock, goes, reported } = setUp();
   goes('direct');
   goes('direct', '192.0.2.1', 5000);
-  assert.equal(told.length, 0);
+  assert.equal(reported.length, 0);
   goes('direct', '192.0.2.2');
   goes(null);
   goes('direct', '192.0.2.2');
   clock.advance(PATH_EVENT_INTERVAL_MS);
   assert.deepEqual(
-    told.map(([, { path, before, address }]) => [path, before, address]),
+    reported.map(([, { path, before, address }]) => [path, before, address]),
     [['direct', 'direct', '192.0.2.2:4122']],
   );
 });
 
 test('a connection that returns on the same path causes no event, a different path does', () => {
-  const { clock, goes, words, told } = setUp();
+  const { clock, goes, words, reported } = setUp();
   goes('direct');
   goes(null);
   goes('direct');
@@ -75,7 +75,7 @@ test('a connection that returns on the same path causes no event, a different pa
   clock.advance(PATH_EVENT_INTERVAL_MS);
   goes('relay');
   assert.deepEqual(words(), ['direct to relay']);
-  assert.equal(told[0]?.[1].is_relayed, true);
+  assert.equal(reported[0]?.[1].is_relayed, true);
 });
 
 test('a flapping path causes events at intervals, and the last event is correct', () => {
@@ -110,20 +110,20 @@ test('the events of one agent are rate-limited', () => {
 
 test('flapping paths of strangers do not use up the limit of a known peer', () => {
   const clock = new TestClock();
-  const told: (EventCause | undefined)[] = [];
+  const reported: (EventCause | undefined)[] = [];
   const events = new PathEvents({
     clock,
     log: silentLog,
     pairsWith: (key) => [{ local: ALICE, remote: nativeAid(key) === nativeAid(KEY) ? CAROL : BOB }],
     isAgent: () => true,
     isKnown: (_aid, peer) => peer === CAROL,
-    events: { emit: (_aid, _type, _data, cause) => told.push(cause) },
+    events: { emit: (_aid, _type, _data, cause) => reported.push(cause) },
   });
   const goes = (nodeKey: Uint8Array, kind: PathKind): void =>
     events.onChange({ nodeKey, path: plainPath(kind, { host: '192.0.2.1', port: 1 }), before: null });
   for (let node = 10; node < 10 + 2 * PATH_EVENTS_BURST; node++)
     for (const kind of ['relay', 'punched'] as const) goes(testKeys(node).publicKey, kind);
-  assert.deepEqual([...new Set(told), told.length], [STRANGERS, PATH_EVENTS_BURST]);
+  assert.deepEqual([...new Set(reported), reported.length], [STRANGERS, PATH_EVENTS_BURST]);
   for (const kind of ['relay', 'punched'] as const) goes(KEY, kind);
-  assert.equal(told.at(-1), CAROL);
+  assert.equal(reported.at(-1), CAROL);
 });

@@ -205,7 +205,7 @@ test('an echo service that gets more than its caller has window for does not sta
 });
 
 test('the status byte goes with the first bytes of a request, or a moment later', async () => {
-  for (const [words, said] of [
+  for (const [words, output] of [
     ['yes', '\0yes'],
     ['', '\0'],
   ] as const) {
@@ -222,7 +222,7 @@ test('the status byte goes with the first bytes of a request, or a moment later'
     if (words === '') clock.advance(HELD_MS);
     else service.write(words);
     const [chunk]: unknown[] = await once(near, 'data');
-    assert.deepEqual(chunk, framedData(Buffer.from(said)));
+    assert.deepEqual(chunk, framedData(Buffer.from(output)));
     connection.destroy();
     service.destroy();
     assert.equal(clock.timers, 0);
@@ -392,16 +392,16 @@ test('on a known lossy path, the report of loss precedes the bulk data', async (
   const connection = new TunnelConnection(near, PEER, side);
   connection.write(Buffer.alloc(1000));
   connection.write(Buffer.alloc(100_000));
-  const said: (number | string)[] = [];
+  const output: (number | string)[] = [];
   const reader = new FrameReader({
-    onData: (piece) => void said.push(piece.length),
+    onData: (piece) => void output.push(piece.length),
     onAck: () => {},
     onEnd: () => {},
-    onLossy: () => void said.push('lossy'),
+    onLossy: () => void output.push('lossy'),
   });
   far.on('data', (chunk: Buffer) => reader.feed(chunk));
-  await eventually('everything has arrived', () => said.includes(100_000));
-  assert.deepEqual(said, [1000, 'lossy', 100_000]);
+  await eventually('everything has arrived', () => output.includes(100_000));
+  assert.deepEqual(output, [1000, 'lossy', 100_000]);
   connection.destroy();
 });
 
@@ -604,16 +604,16 @@ test('frames are the same however their bytes are cut', () => {
   const stream = Buffer.concat(written);
   for (const size of [1, 2, 3, 7, 100, stream.length]) {
     const data: Buffer[] = [];
-    const said: (number | string)[] = [];
+    const output: (number | string)[] = [];
     const reader = new FrameReader({
       onData: (piece) => void data.push(piece),
-      onAck: (received) => void said.push(received),
-      onEnd: () => void said.push('end'),
-      onLossy: () => void said.push('lossy'),
+      onAck: (received) => void output.push(received),
+      onEnd: () => void output.push('end'),
+      onLossy: () => void output.push('lossy'),
     });
     for (let at = 0; at < stream.length; at += size) reader.feed(stream.subarray(at, at + size));
     assert.deepEqual(Buffer.concat(data), Buffer.concat([short, long]));
-    assert.deepEqual(said, [2 ** 41 + 3, 'lossy', 'end']);
+    assert.deepEqual(output, [2 ** 41 + 3, 'lossy', 'end']);
   }
   for (const bytes of [[0], [9], [1, 0, 0, 0]])
     assert.throws(

@@ -129,14 +129,14 @@ test('install writes the unit, and a missing service manager is reported', async
   mkdirSync(bin);
   process.env['PATH'] = bin;
   await assert.rejects(run('install', '--user'), { code: 'not_found', message: /Cannot run systemctl/ });
-  const said = join(home, 'said');
+  const answer = join(home, 'said');
   const script = (code: number): void =>
-    writeFileSync(join(bin, 'systemctl'), `#!/bin/sh\necho "$@" >> '${said}'\nexit ${code}\n`, { mode: 0o755 });
+    writeFileSync(join(bin, 'systemctl'), `#!/bin/sh\necho "$@" >> '${answer}'\nexit ${code}\n`, { mode: 0o755 });
   script(0);
   assert.equal(await run('install', '--user'), 'install: done.\n');
   assert.match(readFileSync(join(home, '.config/systemd/user/svcd.service'), 'utf8'), /ExecStart=:/);
   assert.equal(
-    readFileSync(said, 'utf8'),
+    readFileSync(answer, 'utf8'),
     '--user daemon-reload\n--user enable svcd.service\n--user restart svcd.service\n',
   );
   script(1);

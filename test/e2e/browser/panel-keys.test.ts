@@ -203,8 +203,8 @@ test('an agent changes its profile and services, is renewed until a date, and is
     await row('advert.txt').waitFor();
     await panel.check('offered files');
     await row('plan.txt').getByRole('button', { name: 'Download' }).click();
-    const told = await page.getByText(/^File saved as /).innerText();
-    assert.equal(readFileSync(told.replace('File saved as ', ''), 'utf8'), 'the plan');
+    const reported = await page.getByText(/^File saved as /).innerText();
+    assert.equal(readFileSync(reported.replace('File saved as ', ''), 'utf8'), 'the plan');
     await row('plan.txt').waitFor({ state: 'hidden' });
     await row('advert.txt').getByRole('button', { name: 'Decline' }).click();
     await dialog.getByRole('button', { name: 'Decline' }).click();

@@ -132,8 +132,8 @@ test('daemons behind routers that map ports are reached there, and by a punched 
     const there = `${nowhereLab.outerHost}:${QUIC_PORT}`;
     await eventually('other nodes have tried to dial it', async () => {
       const { ways } = await open.call<Ways>('GET', `/node/netcheck/${unreached.aid}`);
-      const told = ways.flatMap(({ path, to }) => (path === 'punched' || path === 'relay' ? [] : to));
-      assert.ok(!told.includes(there), told.join());
+      const reported = ways.flatMap(({ path, to }) => (path === 'punched' || path === 'relay' ? [] : to));
+      assert.ok(!reported.includes(there), reported.join());
       return (await nowhereLab.keptOut()) >= TRIED;
     });
     assert.ok((await mappedOf(nowhere)).includes(`${there} mapped null`), (await mappedOf(nowhere)).join());

@@ -41,11 +41,11 @@ test('a tunnel and a chat survive network changes', async (t) => {
     await chat.say();
     await change();
     const changedAt = performance.now();
-    const said = chat.say();
+    const sent = chat.say();
     const { disorder } = await mobile.flows();
     await mobile.reaches(listen);
     const ms = performance.now() - changedAt;
-    await said;
+    await sent;
     // That it is soon is held by `npm run lab:roaming`: here the machine does other things too.
     t.diagnostic(`${what}: ${Math.round(ms)} ms`);
     assert.equal(disorder, 0);
@@ -93,6 +93,6 @@ test('a tunnel and a chat survive network changes', async (t) => {
     await second.until('strangers reach it again', isPublic);
   });
 
-  await eventually('all messages were delivered', async () => (await chat.heard()).length === chat.said.length);
-  assert.deepEqual(await chat.heard(), chat.said, 'once each, in order');
+  await eventually('all messages were delivered', async () => (await chat.heard()).length === chat.sent.length);
+  assert.deepEqual(await chat.heard(), chat.sent, 'once each, in order');
 });

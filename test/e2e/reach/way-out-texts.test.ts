@@ -38,11 +38,11 @@ function well(why: string, by = '', doctor = why): Told {
 }
 
 function cutOff(cause: string): Told {
-  const told = `${SILENT}. TLS does not work either. ${cause}`;
+  const reported = `${SILENT}. TLS does not work either. ${cause}`;
   return {
-    wayOut: `none: ${told}`,
+    wayOut: `none: ${reported}`,
     doctor: `FAIL ${SILENT}, and no helper can be reached over TLS`,
-    error: `This node cannot reach any other node. N${told.slice(1)}`,
+    error: `This node cannot reach any other node. N${reported.slice(1)}`,
   };
 }
 

@@ -56,8 +56,8 @@ const TOLD: Readonly<Record<keyof typeof EXITS, readonly [string, string | null]
 };
 
 test('each network has its own text', () => {
-  const told = Object.fromEntries(
+  const reported = Object.fromEntries(
     Object.entries(EXITS).map(([name, exit]) => [name, [exitText(exit), cutOffText(exit)]]),
   );
-  assert.deepEqual(told, TOLD);
+  assert.deepEqual(reported, TOLD);
 });

@@ -172,8 +172,8 @@ test('the newest entries before a position are limited in count and bytes, oldes
 
 test('a damaged entry is skipped and reported once; other entries, and those without a checksum, are read', () => {
   const { store, log, id, pair } = world();
-  const told: string[] = [];
-  store.onDamage((row) => told.push(row));
+  const reported: string[] = [];
+  store.onDamage((row) => reported.push(row));
   for (let n = 1; n <= 4; n++) log.queue(id, content(n, { file: FILE }));
   assert.equal(pair().lastSeq, 4);
   store.run`UPDATE chat_entries SET text = 'abd' WHERE pair = ${id} AND seq = 2`;
@@ -190,5 +190,5 @@ test('a damaged entry is skipped and reported once; other entries, and those wit
     [2, true, true],
     [3, false, false],
   ]);
-  assert.deepEqual(told, [`chat_entries ${id} 2`]);
+  assert.deepEqual(reported, [`chat_entries ${id} 2`]);
 });

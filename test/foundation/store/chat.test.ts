@@ -43,7 +43,7 @@ function pair(chat: ChatStore, n: number, more: Partial<Relationship> = {}, aid 
   return id;
 }
 
-function said(log: ChatLog, id: number, at: number): void {
+function output(log: ChatLog, id: number, at: number): void {
   log.queue(id, { id: bytes(at), at, text: 'x', file: null });
 }
 
@@ -91,7 +91,7 @@ test('a relationship is read as it was stored', () => {
 test('only an empty pair is deleted', () => {
   const { chat, log } = world();
   const kept = [pair(chat, 3, { state: 'friends' }), pair(chat, 4, { control: 'gone' }), pair(chat, 5)];
-  said(log, kept[2] ?? 0, 9);
+  output(log, kept[2] ?? 0, 9);
   const gone = pair(chat, 6);
   for (const id of [...kept, gone]) chat.deleteIfEmpty(id);
   assert.deepEqual(new Set(chat.all(A).map(({ id }) => id)), new Set(kept));
@@ -104,7 +104,7 @@ test('pairs are found by state, in the required order', () => {
   pair(chat, 20, { state: 'friends' });
   pair(chat, 25, { state: 'blocked' });
   pair(chat, 26, { state: 'friends' }, B);
-  said(log, talking, 28);
+  output(log, talking, 28);
   assert.deepEqual(peers(chat.all(A)), [30, 10, 25, 20]);
   assert.deepEqual(peers(chat.inState(A, 'friends')), [10, 20, 30]);
   assert.deepEqual([chat.count(A, 'friends'), chat.count(A, 'none')], [3, 0]);
@@ -128,7 +128,7 @@ test('pairs with a control message or queued entries are found', () => {
   const { chat, log } = world();
   const word = pair(chat, 3, { control: 'request' });
   const queued = pair(chat, 4);
-  said(log, queued, 1);
+  output(log, queued, 1);
   pair(chat, 5);
   const other = pair(chat, 3, { control: 'gone' }, B);
   const ids = (rows: readonly PairRow[]) => rows.map(({ id }) => id);

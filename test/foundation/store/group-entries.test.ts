@@ -242,8 +242,8 @@ test('pages of entries use an index with every filter', () => {
 
 test('a damaged entry is marked and reported once; one without a checksum is read', () => {
   const { store, entries } = world();
-  const told: string[] = [];
-  store.onDamage((row) => told.push(row));
+  const reported: string[] = [];
+  store.onDamage((row) => reported.push(row));
   for (let n = 1; n <= 3; n++) entries.add(GROUP, n, newEntry(n));
   store.run`UPDATE group_entries SET bytes = x'020203' WHERE lid = ${GROUP} AND seq = 2`;
   store.run`UPDATE group_entries SET bytes = x'030304', sum = NULL WHERE lid = ${GROUP} AND seq = 3`;
@@ -267,7 +267,7 @@ test('a damaged entry is marked and reported once; one without a checksum is rea
     'entries for other members',
   );
   assert.equal(entries.bytes(GROUP, entryId(2)), null);
-  assert.deepEqual(told, [`group_entries ${GROUP} 2`]);
+  assert.deepEqual(reported, [`group_entries ${GROUP} 2`]);
   store.run`UPDATE group_entries SET control_no = seq WHERE lid = ${GROUP}`;
   assert.equal(entries.controlAt(GROUP, 2), null);
   assert.throws(() => entries.control(GROUP), { code: 'store_corrupt' });

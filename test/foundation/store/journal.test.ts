@@ -132,7 +132,7 @@ test('a commit for now is visible immediately and resolves after its flush', asy
   const disk = slowDisk(t);
   const { store } = open(t);
   disk.complete();
-  const told: string[] = [];
+  const reported: string[] = [];
   const write = (n: number): Promise<unknown> =>
     store
       .commit(() => {
@@ -140,8 +140,8 @@ test('a commit for now is visible immediately and resolves after its flush', asy
         return n;
       }, 'now')
       .then(
-        (result) => told.push(`${result}`),
-        (error: unknown) => told.push(`${n} ${error instanceof SvcError ? error.code : 'another error'}`),
+        (result) => reported.push(`${result}`),
+        (error: unknown) => reported.push(`${n} ${error instanceof SvcError ? error.code : 'another error'}`),
       );
   const first = write(1);
   const others = [write(2), write(3), write(2)];
@@ -150,11 +150,11 @@ test('a commit for now is visible immediately and resolves after its flush', asy
   disk.complete();
   await first;
   await others[2];
-  assert.deepEqual(told.toSorted(), ['1', '2 another error'], 'a later commit waits for the next flush');
+  assert.deepEqual(reported.toSorted(), ['1', '2 another error'], 'a later commit waits for the next flush');
   assert.equal(disk.pending.length, 1, 'one flush for both');
   disk.complete(Object.assign(new Error('disk failure'), { syscall: 'fdatasync' }));
   await Promise.all(others);
-  assert.deepEqual(told.slice(2), ['2 not_writable', '3 not_writable']);
+  assert.deepEqual(reported.slice(2), ['2 not_writable', '3 not_writable']);
 });
 
 test('after a failed flush, the next commit copies everything to the database', async (t) => {

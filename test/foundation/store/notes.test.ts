@@ -164,8 +164,8 @@ test('a transaction of notes is rolled back by an error and returns its result',
 
 test('a damaged note is skipped and reported once; other notes, and those without a checksum, are read', () => {
   const { store, notes } = world();
-  const told: string[] = [];
-  store.onDamage((row) => told.push(row));
+  const reported: string[] = [];
+  store.onDamage((row) => reported.push(row));
   fill(notes, 3);
   store.run`UPDATE notes SET body = x'00' WHERE id = 2`;
   store.run`UPDATE notes SET body = x'00', sum = NULL WHERE id = 3`;
@@ -173,7 +173,7 @@ test('a damaged note is skipped and reported once; other notes, and those withou
   assert.deepEqual(ids(notes.page(A, 0, 9, 1e6).notes), [1, 3]);
   assert.equal(notes.all(A).length, 2);
   assert.deepEqual(ids(notes.take(A, 9, 1e6, 5).notes), [1, 3]);
-  assert.deepEqual(told, ['notes 2']);
+  assert.deepEqual(reported, ['notes 2']);
 });
 
 test('note IDs of strangers are evicted first, with a limit per agent', () => {

@@ -17,15 +17,15 @@ async function open(directory: string) {
   const store = Store.open(join(directory, 'a.db'), MIGRATIONS);
   store.reserveJournal();
   const meta = new MetaStore(store);
-  const said: string[] = [];
-  const log = { ...silentLog, error: (_fields: object, message: string) => void said.push(message) };
+  const output: string[] = [];
+  const log = { ...silentLog, error: (_fields: object, message: string) => void output.push(message) };
   const guard = new RollbackGuard(join(directory, 'number'), { store, meta, clock, log });
   await guard.start();
   const stop = async (): Promise<void> => {
     await guard.stop();
     store.close();
   };
-  return { clock, store, meta, guard, said, stop };
+  return { clock, store, meta, guard, output, stop };
 }
 
 /** The files after a crash that follows one durable and one ordinary change. */
@@ -44,7 +44,7 @@ async function crashed(t: TestContext): Promise<string> {
 
 /** The state at the next start. */
 async function found(directory: string) {
-  const { guard, meta, said, stop } = await open(directory);
+  const { guard, meta, output, stop } = await open(directory);
   const values = ['lasting', 'other', 'last'].filter((key) => meta.get(key) === 1);
   await stop();
   const next = await open(directory);
@@ -55,11 +55,11 @@ async function found(directory: string) {
   const last = await open(directory);
   assert.equal(last.guard.isRolledBack, false, 'confirmed');
   await last.stop();
-  return { isRolledBack: guard.isRolledBack, said: said.length, values };
+  return { isRolledBack: guard.isRolledBack, output: output.length, values };
 }
 
-const WHOLE = { isRolledBack: false, said: 0, values: ['lasting', 'other', 'last'] };
-const LOST = { isRolledBack: true, said: 1, values: ['lasting'] };
+const WHOLE = { isRolledBack: false, output: 0, values: ['lasting', 'other', 'last'] };
+const LOST = { isRolledBack: true, output: 1, values: ['lasting'] };
 
 test('a missing, empty or damaged journal is detected and does not undo durable changes', async (t) => {
   const harm: Record<string, (journal: string) => void> = {
@@ -98,7 +98,7 @@ test('an old copy of the database is detected', async (t) => {
   later.meta.set('other', 1);
   await later.stop();
   cpSync(copy, join(directory, 'a.db'));
-  assert.deepEqual(await found(directory), { isRolledBack: true, said: 1, values: [] });
+  assert.deepEqual(await found(directory), { isRolledBack: true, output: 1, values: [] });
 });
 
 test('changes lost after a confirmation are detected again', async (t) => {

@@ -289,21 +289,21 @@ async function writer(
   file: string,
   what: string,
   line: string,
-): Promise<{ child: ChildProcess; said: string[] }> {
+): Promise<{ child: ChildProcess; output: string[] }> {
   const child = spawn(process.execPath, [new URL('./write-forever.ts', import.meta.url).pathname, file, what], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   t.after(() => child.kill('SIGKILL'));
-  const said: string[] = [];
+  const output: string[] = [];
   const lines = createInterface({ input: child.stdout });
   await new Promise<void>((resolve, reject) => {
     lines.on('line', (text) => {
-      said.push(text);
+      output.push(text);
       if (text === line) resolve();
     });
     child.once('exit', () => reject(new Error('the writer exited')));
   });
-  return { child, said };
+  return { child, output };
 }
 
 async function kill(child: ChildProcess): Promise<void> {
@@ -334,10 +334,10 @@ test('SIGKILL among many commits loses no acknowledged commit and keeps no parti
   const directory = temporaryDirectory(t);
   for (const line of ['3', '20', '60']) {
     const file = join(directory, `${line}.db`);
-    const { child, said } = await writer(t, file, 'pairs', line);
+    const { child, output } = await writer(t, file, 'pairs', line);
     await kill(child);
     const kept = pairs(reopen(t, file));
-    const acknowledged = Number(said.at(-1));
+    const acknowledged = Number(output.at(-1));
     assert.ok(acknowledged >= Number(line));
     assert.ok([acknowledged, acknowledged + 1].includes(kept.length / 2), `${kept.length} rows, ${acknowledged} pairs`);
     assert.deepEqual(

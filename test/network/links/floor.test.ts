@@ -5,20 +5,20 @@ import { newIdentity } from '../../support/identities.ts';
 
 test('the newest delegation of an agent counts, and only a newer one raises an event', () => {
   const [a, b] = [newIdentity().aid, newIdentity().aid];
-  const told: [string, number][] = [];
+  const reported: [string, number][] = [];
   const kept: [string, number][] = [];
   const floor = new DelegationFloor({
-    raised: (aid, issuedAt) => told.push([aid, issuedAt]),
+    raised: (aid, issuedAt) => reported.push([aid, issuedAt]),
     seen: { note: (aid, issuedAt) => kept.push([aid, issuedAt]), newest: (aid) => (aid === b ? 50 : 0) },
   });
   assert.equal(floor.of(a), 0);
   for (const issuedAt of [10, 10, 9, 11]) floor.note(a, issuedAt, null);
   assert.equal(floor.of(a), 11);
-  assert.deepEqual(told, [
+  assert.deepEqual(reported, [
     [a, 10],
     [a, 11],
   ]);
-  assert.deepEqual(kept, told);
+  assert.deepEqual(kept, reported);
   floor.note(b, 20, null);
   assert.equal(floor.of(b), 50, 'a stored delegation of an earlier run counts too');
 });

@@ -49,15 +49,15 @@ async function nodePair(world: LinkWorld, options: { readonly upgrade?: LanTcp }
 test('after a LAN peer has answered, links to it use the LAN TCP connection', async () => {
   await using world = new LinkWorld();
   const { a, b, called, open, session } = await nodePair(world);
-  const told: Uint8Array[] = [];
+  const reported: Uint8Array[] = [];
   let changes = 0;
-  a.pool.upgraded.add((nodeKey) => told.push(nodeKey));
+  a.pool.upgraded.add((nodeKey) => reported.push(nodeKey));
   a.links.onPathChange(() => changes++);
   const first = await open();
   assert.ok(!(first instanceof LanTcpStream));
   assert.equal(first.path().isUpgraded, false);
-  await eventually('the better path is reported', () => told.length === 1);
-  assert.deepEqual(told, [b.key.publicKey]);
+  await eventually('the better path is reported', () => reported.length === 1);
+  assert.deepEqual(reported, [b.key.publicKey]);
   assert.ok(changes > 0);
   assert.equal(first.isOutdated?.(), true);
   assert.equal(a.links.path(called.aid, false)?.isUpgraded, true);
@@ -75,7 +75,7 @@ test('after a LAN peer has answered, links to it use the LAN TCP connection', as
   assert.ok(a.pool.stats().bytesSent > 100 * KIB && b.pool.stats().bytesReceived > 100 * KIB);
   first.end('still open');
   assert.equal(String(await readAll(first)), 'still open');
-  assert.equal(told.length, 1);
+  assert.equal(reported.length, 1);
 });
 
 test('a link over the LAN TCP connection counts as a stream of the session until it closes', async () => {
@@ -96,8 +96,8 @@ test('a link over the LAN TCP connection counts as a stream of the session until
 test('a peer without LAN TCP gets links over QUIC, and no further request', async () => {
   await using world = new LinkWorld();
   const { a, open, session } = await nodePair(world, {});
-  let told = 0;
-  a.pool.upgraded.add(() => told++);
+  let reported = 0;
+  a.pool.upgraded.add(() => reported++);
   for (let i = 0; i < 6; i++) {
     const link = await open();
     assert.ok(!(link instanceof LanTcpStream));
@@ -106,7 +106,7 @@ test('a peer without LAN TCP gets links over QUIC, and no further request', asyn
     assert.equal(link.isOutdated?.(), false);
     await settle();
   }
-  assert.equal(told, 0);
+  assert.equal(reported, 0);
   assert.ok(!session().closed);
   assert.equal(a.pool.stats().connections, 1);
 });

@@ -13,20 +13,20 @@ async function twoNodes() {
   const [a, b] = [await world.node(), await world.node()];
   const [caller, called] = [a.host(), b.host()];
   b.inbox('note');
-  const told: number[] = [];
+  const reported: number[] = [];
   const stop = new AbortController();
   const open = (usualRttMs: number, roundTrips = 1.5) =>
     a.links
       .open(caller.aid, called.aid, 'note', {
         signal: stop.signal,
-        silence: { minMs: MIN_MS, roundTrips, usualRttMs, onSilence: () => told.push(clock.now()) },
+        silence: { minMs: MIN_MS, roundTrips, usualRttMs, onSilence: () => reported.push(clock.now()) },
       })
       .catch(() => null);
-  return { clock, world, a, b, called, told, open, stop };
+  return { clock, world, a, b, called, reported, open, stop };
 }
 
 test('a dial without an answer is reported after the usual round trips since its start, which may be an approach', async () => {
-  const { clock, world, a, b, called, told, open, stop } = await twoNodes();
+  const { clock, world, a, b, called, reported, open, stop } = await twoNodes();
   await using _ = world;
   world.network.silence(b.endpoint.address);
   const startedAt = clock.now();
@@ -36,15 +36,15 @@ test('a dial without an answer is reported after the usual round trips since its
   const opening = open(200);
   await settle();
   clock.advance(99);
-  assert.deepEqual(told, []);
+  assert.deepEqual(reported, []);
   clock.advance(1);
-  assert.deepEqual(told, [startedAt + 300]);
+  assert.deepEqual(reported, [startedAt + 300]);
   stop.abort();
   await opening;
 });
 
 test('a quiet connection is probed by an approach, and its silence counts from there', async () => {
-  const { clock, world, a, b, called, told, open, stop } = await twoNodes();
+  const { clock, world, a, b, called, reported, open, stop } = await twoNodes();
   await using _ = world;
   (await open(0))?.destroy();
   await settle();
@@ -63,9 +63,9 @@ test('a quiet connection is probed by an approach, and its silence counts from t
   const opening = open(10_000);
   await settle();
   clock.advance(MIN_MS / 2 - 1);
-  assert.deepEqual(told, []);
+  assert.deepEqual(reported, []);
   clock.advance(1);
-  assert.deepEqual(told, [startedAt + MIN_MS]);
+  assert.deepEqual(reported, [startedAt + MIN_MS]);
   stop.abort();
   await opening;
 });
@@ -90,7 +90,7 @@ test('another connection is dialed sooner if an earlier request had no answer', 
 });
 
 test('a node that answers is not reported, nor one that only its helpers reach', async () => {
-  const { clock, world, b, called, told, open, stop } = await twoNodes();
+  const { clock, world, b, called, reported, open, stop } = await twoNodes();
   await using _ = world;
   (await open(0))?.destroy();
   b.authorize = () => new Promise(() => {});
@@ -100,7 +100,7 @@ test('a node that answers is not reported, nor one that only its helpers reach',
   b.authorize = () => {};
   (await open(0))?.destroy();
   clock.advance(MIN_MS);
-  assert.deepEqual(told, []);
+  assert.deepEqual(reported, []);
   const there = b.location(called);
   const helpers = [{ nodeKey: new Uint8Array(32), address: { host: '192.0.2.1', port: 1 } }];
   const [c] = [await world.node()];
@@ -109,7 +109,7 @@ test('a node that answers is not reported, nor one that only its helpers reach',
   const other = open(0);
   await settle();
   clock.advance(MIN_MS);
-  assert.deepEqual(told, []);
+  assert.deepEqual(reported, []);
   stop.abort();
   await Promise.all([opening, other]);
 });

@@ -16,8 +16,8 @@ export const AWAKE_MS = 50;
 
 const node = new NativeNode(KeyPair.generate(), 0);
 
-function say(said: Said): void {
-  process.send?.(said);
+function say(output: Said): void {
+  process.send?.(output);
 }
 
 async function echo(link: LinkStream, text: string): Promise<string> {

@@ -19,8 +19,8 @@ test('a node that was stopped for longer than the silence timeout keeps its link
   t.after(() => caller.kill('SIGKILL'));
   // The result may arrive together with a sign of life.
   const outcome = new Promise<Said>((resolve) => {
-    caller.on('message', (said: Said) => {
-      if (said !== 'awake') resolve(said);
+    caller.on('message', (output: Said) => {
+      if (output !== 'awake') resolve(output);
     });
   });
   const awake = async (times: number): Promise<void> => {

@@ -102,13 +102,13 @@ function endpointOfAgent(): { readonly record: SignedRecord; readonly key: Uint8
 test('a reader is notified of the first valid record once, and of no misplaced one', async () => {
   const { record, key } = endpointOfAgent();
   const { reader } = setUp({ count: 1, records: [record.encoded] });
-  const told: Uint8Array[] = [];
-  const onFirst = ({ encoded }: SignedRecord): void => void told.push(encoded);
+  const reported: Uint8Array[] = [];
+  const onFirst = ({ encoded }: SignedRecord): void => void reported.push(encoded);
   const found = await reader.get(key, RECORD.endpoints, { onFirst });
   assert.deepEqual(found?.encoded, record.encoded);
-  assert.deepEqual(told, [record.encoded]);
+  assert.deepEqual(reported, [record.encoded]);
   assert.equal(await reader.get(endpointOfAgent().key, RECORD.endpoints, { onFirst }), null);
-  assert.equal(told.length, 1);
+  assert.equal(reported.length, 1);
 });
 
 test('a reader learns whether the nodes near the key answered', async () => {
@@ -140,9 +140,9 @@ test('a reader is notified of a record before all nodes have answered', async ()
   const says = { count: 1, records: [record.encoded], nodes: [nodeAddress(2)] };
   let ended = false;
   const { reader } = setUp(says, (n) => (n === 1 ? Promise.resolve() : answer.promise));
-  const told = Promise.withResolvers<SignedRecord>();
-  const found = reader.get(key, RECORD.endpoints, { onFirst: told.resolve }).finally(() => (ended = true));
-  assert.deepEqual((await told.promise).encoded, record.encoded);
+  const reported = Promise.withResolvers<SignedRecord>();
+  const found = reader.get(key, RECORD.endpoints, { onFirst: reported.resolve }).finally(() => (ended = true));
+  assert.deepEqual((await reported.promise).encoded, record.encoded);
   assert.equal(ended, false, 'the second node has not answered');
   answer.resolve();
   assert.deepEqual((await found)?.encoded, record.encoded);

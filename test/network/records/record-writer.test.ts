@@ -135,9 +135,9 @@ test('a node that is among the closest, or alone, stores its own record. This is
   world.verdict = async () => ({ code: 'full', newer: null, token: null });
   const [close, far, alone] = [0, 1, 2].map(() => endpointRecord(world.identity(), world.details));
   assert.ok(close && far && alone);
-  const told: number[] = [];
+  const reported: number[] = [];
   const put = async ({ key, record }: typeof close) => {
-    const { replicas, isHere } = await world.writing.put(key, record, { onKept: (now) => told.push(now) });
+    const { replicas, isHere } = await world.writing.put(key, record, { onKept: (now) => reported.push(now) });
     return { replicas, isHere };
   };
   world.engine.closer = STORE_WIDTH - 1;
@@ -146,7 +146,7 @@ test('a node that is among the closest, or alone, stores its own record. This is
   assert.deepEqual(await put(far), { replicas: 0, isHere: undefined });
   world.engine.peerCount = 0;
   assert.deepEqual(await put(alone), { replicas: 0, isHere: true });
-  assert.deepEqual(told, []);
+  assert.deepEqual(reported, []);
   assert.equal(world.store.usage().records, 2);
 });
 

@@ -201,9 +201,9 @@ describe('operations on the directory', () => {
     }
     const { services } = await world.call<Offered>('servicesList', { params: { aid } });
     assert.deepEqual(
-      services.map(({ expires_at, replicas, ttl, ...said }) => {
+      services.map(({ expires_at, replicas, ttl, ...output }) => {
         assert.ok(expires_at !== null && replicas > 0 && ttl > 0);
-        return said;
+        return output;
       }),
       [
         { service: 'a.a', ...card },

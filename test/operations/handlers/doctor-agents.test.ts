@@ -27,7 +27,7 @@ const AGENT: OwnAnswer<'agentGet'> = {
 const STATUS = { auto_publish: true, network_ready: true, dht_peers: 3 } as OwnAnswer<'status'>;
 
 /** The findings about an agent that is published again during the probe. `network`: the stored sequence number. */
-async function said(
+async function texts(
   seqs: { readonly before: number; readonly after: number; readonly network: number },
   hooks: OwnAnswer<'hookList'>['hooks'] = [],
   more: Partial<typeof AGENT> = {},
@@ -55,17 +55,17 @@ async function said(
 }
 
 test('an agent whose record in the network is newer also runs on another node', async () => {
-  const [publication] = await said({ before: 1, after: 1, network: 3 });
+  const [publication] = await texts({ before: 1, after: 1, network: 3 });
   assert.equal(publication, 'demo also runs on another node: the network has seq 3, this node published 1');
 });
 
 test('an agent has its label, as in other commands', async () => {
-  const [publication] = await said({ before: 1, after: 1, network: 3 }, [], {}, { [AGENT.aid]: 'home' });
+  const [publication] = await texts({ before: 1, after: 1, network: 3 }, [], {}, { [AGENT.aid]: 'home' });
   assert.match(publication ?? '', /^home also runs on another node/);
 });
 
 test('a record that this node publishes during the probe is not from another node', async () => {
-  const [publication] = await said({ before: 1, after: 3, network: 3 });
+  const [publication] = await texts({ before: 1, after: 3, network: 3 });
   assert.match(publication ?? '', /^demo was published .* is stored by 3 nodes$/);
 });
 
@@ -73,13 +73,13 @@ test('an agent whose program answers calls needs no service', async () => {
   const seqs = { before: 1, after: 1, network: 1 };
   const hook = { aid: AGENT.aid, kind: 'call', paused: false } as OwnAnswer<'hookList'>['hooks'][number];
   const missing = ['demo has no service bound: it can call, but other agents cannot call it'];
-  assert.deepEqual((await said(seqs)).slice(1), missing);
-  assert.deepEqual((await said(seqs, [hook])).slice(1), []);
-  assert.deepEqual((await said(seqs, [{ ...hook, paused: true }])).slice(1), missing);
-  assert.deepEqual((await said(seqs, [{ ...hook, aid: testAid(2) }])).slice(1), missing);
+  assert.deepEqual((await texts(seqs)).slice(1), missing);
+  assert.deepEqual((await texts(seqs, [hook])).slice(1), []);
+  assert.deepEqual((await texts(seqs, [{ ...hook, paused: true }])).slice(1), missing);
+  assert.deepEqual((await texts(seqs, [{ ...hook, aid: testAid(2) }])).slice(1), missing);
 });
 
 test('a published agent that was idle for days gives no finding about its renewal', async () => {
   const idle = { heartbeat_seconds_ago: 3 * 86_400 };
-  assert.equal((await said({ before: 1, after: 1, network: 1 }, [], idle)).length, 2);
+  assert.equal((await texts({ before: 1, after: 1, network: 1 }, [], idle)).length, 2);
 });

@@ -6,14 +6,14 @@ import { examineLending } from '../../../src/operations/handlers/doctor/network.
 
 type Failed = OwnAnswer<'status'>['lent_ports']['failed_addrs'];
 
-function said(failed_addrs: Failed): string[] {
+function texts(failed_addrs: Failed): string[] {
   const findings = examineLending({ lent_ports: { failed_addrs } });
   return findings.map(({ level, code, what, hint }) => `${level} ${code}: ${what} | ${hint}`);
 }
 
 test('a TCP port that could not be opened is a warning with its cause and remedy', () => {
-  assert.deepEqual(said([]), []);
-  const [taken = '', refused = '', broken = ''] = said([
+  assert.deepEqual(texts([]), []);
+  const [taken = '', refused = '', broken = ''] = texts([
     { address: '0.0.0.0:443', trouble: 'in_use' },
     { address: '0.0.0.0:443', trouble: 'not_permitted' },
     { address: '192.0.2.1:443', trouble: 'unusable' },

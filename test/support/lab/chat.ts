@@ -13,7 +13,7 @@ interface Conversation {
 
 export class Chat {
   /** Acknowledged messages, in order. */
-  readonly said: string[] = [];
+  readonly sent: string[] = [];
   readonly #speaker: LabDaemon;
   readonly #listener: LabDaemon;
   readonly #aids: readonly [string, string];
@@ -40,9 +40,9 @@ export class Chat {
   /** Sends one more message, which counts once it is acknowledged. */
   async say(): Promise<void> {
     const [mine, peer] = this.#aids;
-    const text = `word ${this.said.length}`;
+    const text = `word ${this.sent.length}`;
     await this.#speaker.call('POST', `/agents/${mine}/chat/send`, { peer, text });
-    this.said.push(text);
+    this.sent.push(text);
   }
 
   /** Delivered messages, in order. */

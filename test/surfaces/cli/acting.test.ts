@@ -51,8 +51,8 @@ test('commands use the selected agent of the local daemon if they name none', as
   await svc(`get ${one} /x --local-aid ${one}`);
   assert.equal((bodies.at(-1) as { local_aid: unknown }).local_aid, one);
 
-  const told: { why: unknown; aid: unknown } = JSON.parse((await svc('whoami --json', { SVC_AID: one })).stdout);
-  assert.deepEqual([told.aid, told.why], [one, 'env'], 'the variable wins');
+  const reported: { why: unknown; aid: unknown } = JSON.parse((await svc('whoami --json', { SVC_AID: one })).stdout);
+  assert.deepEqual([reported.aid, reported.why], [one, 'env'], 'the variable wins');
   const elsewhere = await svc('whoami', { SVC_API: daemon.api });
   assert.equal(elsewhere.code, 2, 'another daemon has other agents');
   assert.equal((await svc(`use ${newIdentity().aid}`)).code, 5);

@@ -129,17 +129,17 @@ test('a record that no other node stores is not published', async (t) => {
     [`POST /agents/${aid}/publish`]: [200, { ok: true, seq: 1, replicas }],
     [`POST /agents/${aid}/services`]: [200, { ok: true, seq: 1, replicas }],
   });
-  const said = async (...given: Parameters<typeof answers>) =>
+  const texts = async (...given: Parameters<typeof answers>) =>
     /^published: +(.*)$/m.exec((await answered(t, answers(...given), 'serve', '80', '--aid', aid)).stdout)?.[1];
-  assert.match((await said(false, 0)) ?? '', /^not yet: no other node stores it/);
-  assert.equal(await said(true, 0), 'yes, stored at this node for all other nodes');
-  assert.equal(await said(true, 2), 'yes, stored at 2 nodes');
+  assert.match((await texts(false, 0)) ?? '', /^not yet: no other node stores it/);
+  assert.equal(await texts(true, 0), 'yes, stored at this node for all other nodes');
+  assert.equal(await texts(true, 2), 'yes, stored at 2 nodes');
   const { stdout } = await answered(t, answers(false, 0), 'publish', 'lang.translate', '--aid', aid);
   assert.match(stdout, /^Stored lang\.translate on this node/);
 });
 
 test('serve names only the uses that the service address admits', async (t) => {
-  const said = async (service_tcp: string) => {
+  const texts = async (service_tcp: string) => {
     const answers: Answers = {
       [`GET /agents/${aid}`]: [200, { ...AGENT, service_tcp }],
       [`PATCH /agents/${aid}`]: [200, { ...AGENT, service_tcp }],
@@ -148,9 +148,9 @@ test('serve names only the uses that the service address admits', async (t) => {
     const { stderr } = await answered(t, answers, 'serve', service_tcp, '--aid', aid);
     return ['svc get', 'svc tunnel open'].filter((command) => stderr.includes(command));
   };
-  assert.deepEqual(await said('127.0.0.1:80'), ['svc get', 'svc tunnel open']);
-  assert.deepEqual(await said('http://127.0.0.1:80'), ['svc get']);
-  assert.deepEqual(await said('tcp://127.0.0.1:80'), ['svc tunnel open']);
+  assert.deepEqual(await texts('127.0.0.1:80'), ['svc get', 'svc tunnel open']);
+  assert.deepEqual(await texts('http://127.0.0.1:80'), ['svc get']);
+  assert.deepEqual(await texts('tcp://127.0.0.1:80'), ['svc tunnel open']);
 });
 
 test('denying an agent prints the command that undoes it', async (t) => {
@@ -180,14 +180,14 @@ test('reports a server that is not svcd', async (t) => {
 });
 
 test('an invitation reports whether networks that allow only HTTPS can use it', async (t) => {
-  const said = async (reach: string, tls_ports: readonly number[]): Promise<string> => {
+  const texts = async (reach: string, tls_ports: readonly number[]): Promise<string> => {
     const contacts = [`${aid}@203.0.113.7:4121`];
     const invitation = { invitation: `svc://${aid}/join/x`, network: '', contacts, reach, tls_ports };
     return (await answered(t, { 'GET /node/invitation': [200, invitation] }, 'invite')).stderr;
   };
-  assert.match(await said('anywhere', [443, 4121]), /need TCP port 443: open it in your firewall too/);
-  assert.match(await said('anywhere', [4121]), /cannot use it: this node does not listen on TCP port 443/);
-  assert.doesNotMatch(await said('helped', []), /HTTPS/);
+  assert.match(await texts('anywhere', [443, 4121]), /need TCP port 443: open it in your firewall too/);
+  assert.match(await texts('anywhere', [4121]), /cannot use it: this node does not listen on TCP port 443/);
+  assert.doesNotMatch(await texts('helped', []), /HTTPS/);
 });
 
 test('status starts with pending items and shows readable sizes', async (t) => {

@@ -237,8 +237,8 @@ test('an empty text prints nothing', async (t) => {
 test('shows progress on a terminal during long work', async (t) => {
   const { svc, run } = await world(t, {});
   // Resolves with the first text on stderr.
-  const told = (context: CliContext) => once(context.io.stderr, 'data').then(String);
-  svc.run('work', 'works', { progress: 'Working', run: told, text: (said) => said });
+  const reported = (context: CliContext) => once(context.io.stderr, 'data').then(String);
+  svc.run('work', 'works', { progress: 'Working', run: reported, text: (output) => output });
   assert.match((await run('work', {}, true)).out, /Working …/);
   const other: World = await world(t, { 'GET /status': { body: {}, when: () => once(other.stderr(), 'data') } });
   other.svc.call('status', 'status', 'asks', { ...AGENT, progress: 'Asking' });

@@ -36,16 +36,16 @@ const TOKEN = 'the long token of the daemon';
 
 test('ssh runs with this command as its proxy, and its exit code counts', async (t) => {
   const directory = temporaryDirectory(t);
-  const said = join(directory, 'said');
+  const output = join(directory, 'said');
   writeFileSync(
     join(directory, 'ssh'),
-    `#!/bin/sh\nprintf '%s\\n' "$SVC_API" "$SVC_TOKEN" "$@" > '${said}'\nexit $CODE\n`,
+    `#!/bin/sh\nprintf '%s\\n' "$SVC_API" "$SVC_TOKEN" "$@" > '${output}'\nexit $CODE\n`,
   );
   chmodSync(join(directory, 'ssh'), 0o755);
   const daemon = await AnsweringDaemon.start(t, () => [200, { aliases: { [aid]: 'home' }, favorites: [] }], TOKEN);
   const env = { SVC_API: daemon.api, SVC_TOKEN: TOKEN, PATH: directory, CODE: '0' };
   assert.equal((await runSvc(['ssh', 'me@home', '--', 'ls', '-l'], { env })).code, 0);
-  const [api, token, ...words] = readFileSync(said, 'utf8').trimEnd().split('\n');
+  const [api, token, ...words] = readFileSync(output, 'utf8').trimEnd().split('\n');
   assert.deepEqual([api, token], [daemon.api, TOKEN]);
   assert.match(words[1] ?? '', new RegExp(`^ProxyCommand='[^']+' '[^']+' 'nc' '${aid}'$`));
   assert.deepEqual(words.toSpliced(1, 1), ['-o', '-o', `HostKeyAlias=${aid}`, `me@${aid}`, 'ls', '-l']);
@@ -54,7 +54,7 @@ test('ssh runs with this command as its proxy, and its exit code counts', async 
     assert.deepEqual([failed.code, failed.stderr], [code, '']);
   }
   assert.equal((await runSvc(['ssh', 'home', '--', '-p', '22', 'ls'], { env })).code, 0);
-  assert.deepEqual(readFileSync(said, 'utf8').trimEnd().split('\n').slice(-4), [String(aid), '-p', '22', 'ls']);
+  assert.deepEqual(readFileSync(output, 'utf8').trimEnd().split('\n').slice(-4), [String(aid), '-p', '22', 'ls']);
   assert.equal((await runSvc(['ssh', '--', '-p', '22', 'home'], { env })).code, 2);
   assert.equal((await runSvc(['ssh', 'home'], { env: { ...env, PATH: '/nonexistent' } })).code, 5);
 });

@@ -68,24 +68,24 @@ test('an address overrides the directory', async (t) => {
 test('a terminal shows that another daemon answers in place of a stopped one', async (t) => {
   const { address } = await listener(t);
   const dataDir = temporaryDirectory(t);
-  const said = async (args: readonly string[] = [], env = {}, terminal = true) =>
+  const texts = async (args: readonly string[] = [], env = {}, terminal = true) =>
     (await runSvc([...DELETE, ...args], { dataDir, env, terminal })).stderr;
   const note = `Your daemon (${dataDir}) does not run. Another one answers at http://${address}.`;
   announce(dataDir, NOBODY, address);
   // No daemon has used this directory.
-  assert.equal(await said(), '');
+  assert.equal(await texts(), '');
   writeFileSync(join(dataDir, 'svcd.db'), '');
-  assert.ok((await said()).startsWith(note));
-  assert.equal((await said()).split('\n').filter((line) => line !== '').length, 1);
+  assert.ok((await texts()).startsWith(note));
+  assert.equal((await texts()).split('\n').filter((line) => line !== '').length, 1);
   for (const [args, env, terminal] of [
     [[], {}, false],
     [['--json'], {}, true],
     [['--quiet'], {}, true],
     [[], { SVC_API: address }, true],
   ] as const)
-    assert.equal(await said(args, env, terminal), '');
+    assert.equal(await texts(args, env, terminal), '');
   announce(dataDir, process.pid, address);
-  assert.equal(await said(), '');
+  assert.equal(await texts(), '');
 });
 
 test('the doctor examines the named directory', async (t) => {

@@ -189,7 +189,7 @@ test('receives an empty file', async (t) => {
 });
 
 test('asks on a terminal, and requires -y in a script', async (t) => {
-  for (const [input, told] of [
+  for (const [input, reported] of [
     ['y\n', '/taken'],
     ['d\n', '/decline'],
     ['n\n', null],
@@ -201,9 +201,9 @@ test('asks on a terminal, and requires -y in a script', async (t) => {
     assert.match(stderr, /plan\.pdf \(293 KiB\) from aid1\S+, \d+ s ago: "as promised"/);
     assert.deepEqual(
       world.asked('POST').map((line) => line.replace(/^.*\//, '/')),
-      told === null ? [] : [told],
+      reported === null ? [] : [reported],
     );
-    assert.equal(readdirSync(world.folder).length, told === '/taken' ? 1 : 0);
+    assert.equal(readdirSync(world.folder).length, reported === '/taken' ? 1 : 0);
   }
   const world = await offering(t, {});
   const { code, stderr } = await world.receive();

@@ -32,14 +32,14 @@ function share(t: TestContext, args: readonly string[], env: NodeJS.ProcessEnv) 
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   t.after(() => child.kill('SIGKILL'));
-  let told = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (told += text));
+  let reported = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (reported += text));
   const closed = once(child, 'close');
   const end = async (signal: NodeJS.Signals): Promise<unknown> => {
     child.kill(signal);
     return (await closed)[0];
   };
-  return { told: () => told, end };
+  return { reported: () => reported, end };
 }
 
 function isRunning(pid: number): boolean {
@@ -55,9 +55,9 @@ describe('signals', { skip: process.platform === 'win32' }, () => {
     test(`${signal} ends the wait for a server that does not answer`, async (t) => {
       const file = join(temporaryDirectory(t), 'pid');
       const script = 'printf "Password: "; echo $$ >"$0"; exec sleep 1000';
-      const { told, end } = share(t, ['--', 'sh', '-c', script, file], { SVC_API: (await deafDaemon(t)).api });
-      await eventually('the owner is informed', () => told().includes('not answered yet'));
-      assert.match(told(), /It wrote "Password: " to its standard output/);
+      const { reported, end } = share(t, ['--', 'sh', '-c', script, file], { SVC_API: (await deafDaemon(t)).api });
+      await eventually('the owner is informed', () => reported().includes('not answered yet'));
+      assert.match(reported(), /It wrote "Password: " to its standard output/);
       const pid = Number(readFileSync(file, 'utf8'));
       assert.equal(await end(signal), 1);
       await eventually('the server has stopped too', () => !isRunning(pid));

@@ -126,10 +126,10 @@ async function shellShare(t: TestContext, script: string) {
     const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...known };
     const send: typeof fetch = async (input, init) => {
       if (rest) return fetch(input, init);
-      const told = Object.fromEntries(new Headers(init?.headers));
+      const reported = Object.fromEntries(new Headers(init?.headers));
       const asking = request(input instanceof Request ? input.url : input, {
         method: 'POST',
-        headers: { ...told, 'content-length': body.length },
+        headers: { ...reported, 'content-length': body.length },
       });
       asking.on('error', () => {});
       t.after(() => asking.destroy());
@@ -182,11 +182,11 @@ describe('a shared server over stdio', () => {
       const { client } = await share(t);
       const alice = await client(ALICE, revision);
       const spoofed = { 'svcd/caller': MALLORY, 'svcd/other': 'x', mine: 1 };
-      const said = JSON.parse(textOf(await alice.callTool({ name: 'who', _meta: spoofed })));
-      assert.equal(said.env, ALICE);
-      assert.equal(said.meta['svcd/caller'], ALICE);
-      assert.equal(said.meta['svcd/other'], undefined);
-      assert.equal(said.meta.mine, 1);
+      const output = JSON.parse(textOf(await alice.callTool({ name: 'who', _meta: spoofed })));
+      assert.equal(output.env, ALICE);
+      assert.equal(output.meta['svcd/caller'], ALICE);
+      assert.equal(output.meta['svcd/other'], undefined);
+      assert.equal(output.meta.mine, 1);
     });
 
     test(`${revision}: a caller sees and calls only its allowed tools, others see all`, async (t) => {

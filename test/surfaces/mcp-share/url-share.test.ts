@@ -112,8 +112,8 @@ describe('a shared server at a URL', () => {
       const { answer, progress } = await countedBy(alice);
       assert.deepEqual([textOf(answer), progress.length], ['3', 3]);
       await assert.rejects(alice.callTool({ name: 'who' }), { code: -32602 });
-      const said = JSON.parse(textOf(await other.callTool({ name: 'who', _meta: { 'svcd/caller': ALICE } })));
-      assert.equal(said.meta['svcd/caller'], MALLORY);
+      const output = JSON.parse(textOf(await other.callTool({ name: 'who', _meta: { 'svcd/caller': ALICE } })));
+      assert.equal(output.meta['svcd/caller'], MALLORY);
     });
   }
 

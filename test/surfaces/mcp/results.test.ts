@@ -25,14 +25,14 @@ function textsOf({ content }: ReturnType<typeof success>): string[] {
 }
 
 test('tools named in hints exist', () => {
-  const told = [
+  const reported = [
     INSTRUCTIONS,
     ...Object.keys(ERRORS)
       .filter(isErrorCode)
       .map((code) => nextStep(code)),
     ...THINGS.map((thing) => nextStep('not_found', thing)),
   ].join('\n');
-  const called = new Set(told.match(/\b(?:svc|chat|group)_[a-z_]+/g));
+  const called = new Set(reported.match(/\b(?:svc|chat|group)_[a-z_]+/g));
   assert.deepEqual(
     [...called].filter((name) => !names.has(name)),
     [],
@@ -82,10 +82,10 @@ test('a failure has code, message, details and next step, with invisible charact
 });
 
 test('names the tool that lists the missing thing', () => {
-  const told = (error: SvcError): string => JSON.stringify(failure(error).content);
-  assert.match(told(noSuchAgent('aid1x')), /Next: svc_agents_list/);
-  assert.match(told(new ClosedTunnels().missing('x')), /Next: svc_tunnel_list/);
-  assert.match(told(new SvcError('not_found', { thing: 'group' })), /Next: group_list/);
-  assert.match(told(new SvcError('not_found')), /Next: List the existing items first/);
+  const reported = (error: SvcError): string => JSON.stringify(failure(error).content);
+  assert.match(reported(noSuchAgent('aid1x')), /Next: svc_agents_list/);
+  assert.match(reported(new ClosedTunnels().missing('x')), /Next: svc_tunnel_list/);
+  assert.match(reported(new SvcError('not_found', { thing: 'group' })), /Next: group_list/);
+  assert.match(reported(new SvcError('not_found')), /Next: List the existing items first/);
   assert.equal(new Set(THINGS.map((thing) => nextStep('not_found', thing))).size, THINGS.length);
 });

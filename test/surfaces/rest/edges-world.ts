@@ -23,7 +23,7 @@ export interface Edge {
 export interface RawClient {
   readonly socket: Socket;
   /** The received bytes, one character each. */
-  readonly said: () => string;
+  readonly output: () => string;
   /** Whether the remote side closed the connection or reset it. */
   readonly ended: Promise<'end' | 'broken'>;
 }
@@ -38,16 +38,16 @@ export interface EdgesWorld extends GatewayWorld {
 
 function rawClient(port: number): RawClient {
   const socket = connect({ port, host: HOST, allowHalfOpen: true });
-  let said = '';
+  let output = '';
   socket.on('data', (chunk) => {
-    said += chunk.toString('latin1');
+    output += chunk.toString('latin1');
   });
   const ended = new Promise<'end' | 'broken'>((resolve) => {
     socket.once('end', () => resolve('end'));
     socket.on('error', () => resolve('broken'));
     socket.once('close', () => resolve('broken'));
   });
-  return { socket, said: () => said, ended };
+  return { socket, output: () => output, ended };
 }
 
 export function open({ port }: Edge): RawClient {
@@ -56,11 +56,11 @@ export function open({ port }: Edge): RawClient {
 
 /** Sends a request with `Connection: close`. Returns the response, one character per byte. */
 export async function speak({ port, prefix }: Edge, path: string, lines = '', method = 'GET'): Promise<string> {
-  const { socket, said, ended } = rawClient(port);
+  const { socket, output, ended } = rawClient(port);
   socket.write(`${method} ${prefix}${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${lines}\r\n`, 'latin1');
   await ended;
   socket.destroy();
-  return said();
+  return output();
 }
 
 /** @param serve called for each request after its head, with the first bytes of its body */

@@ -151,18 +151,18 @@ test('a switch to a protocol without HTTP passes, including the body of the requ
       ['/attach', 'Content-Length: 0\r\n', ''],
       ['/exec', `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`, body],
     ] as const) {
-      const { socket, said, ended } = open(edge);
+      const { socket, output, ended } = open(edge);
       socket.write(`POST ${edge.prefix}${path} HTTP/1.1\r\nHost: localhost\r\n${upgrade}${lines}\r\n`);
       // After the head, in a separate packet.
       if (sent !== '') setImmediate(() => socket.write(sent));
-      await eventually(`${edge.name} ${path}: the protocol switched`, () => said().endsWith(`\r\n\r\n${sent};`));
-      assert.match(said(), /^HTTP\/1\.1 101 [\s\S]*\r\nUpgrade: tcp\r\n/);
+      await eventually(`${edge.name} ${path}: the protocol switched`, () => output().endsWith(`\r\n\r\n${sent};`));
+      assert.match(output(), /^HTTP\/1\.1 101 [\s\S]*\r\nUpgrade: tcp\r\n/);
       socket.write('one');
-      await eventually('the echo', () => said().endsWith('echo one;'));
+      await eventually('the echo', () => output().endsWith('echo one;'));
       // A half-close: the other direction continues.
       socket.end();
       assert.equal(await ended, 'end');
-      assert.ok(said().endsWith('bye'), said());
+      assert.ok(output().endsWith('bye'), output());
       assert.match(heads.at(-1) ?? '', /^upgrade: tcp\r$/im);
     }
 });
@@ -174,9 +174,9 @@ test('a switch to a protocol with HTTP is not requested, and an unoffered protoc
   });
   const h2c = 'Connection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABk\r\nUpgrade: h2c\r\n';
   for (const edge of edges) {
-    const { socket, said } = open(edge);
+    const { socket, output } = open(edge);
     socket.write(`GET ${edge.prefix}/ HTTP/1.1\r\nHost: localhost\r\n${h2c}\r\n`);
-    await eventually('the response', () => /^HTTP\/1\.1 200 [\s\S]*ok$/.test(said()));
+    await eventually('the response', () => /^HTTP\/1\.1 200 [\s\S]*ok$/.test(output()));
     socket.destroy();
     assert.doesNotMatch(heads.at(-1) ?? '', /^(?:upgrade|http2-settings):/im);
     const other = open(edge);
@@ -184,7 +184,7 @@ test('a switch to a protocol with HTTP is not requested, and an unoffered protoc
       `GET ${edge.prefix}/other HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: tcp, h2c\r\n\r\n`,
     );
     await other.ended;
-    assert.match(other.said(), /^HTTP\/1\.1 502 [\s\S]*"bad_response"/);
+    assert.match(other.output(), /^HTTP\/1\.1 502 [\s\S]*"bad_response"/);
     assert.match(heads.at(-1) ?? '', /^upgrade: tcp\r$/im);
   }
 });
@@ -210,13 +210,13 @@ test('an incomplete response of unknown length never looks complete, even to an 
   });
   for (const edge of edges)
     for (const version of ['1.0', '1.1']) {
-      const { socket, said, ended } = open(edge);
+      const { socket, output, ended } = open(edge);
       socket.write(`GET ${edge.prefix}/ HTTP/${version}\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
-      await eventually('it has begun', () => said().includes('ok'));
+      await eventually('it has begun', () => output().includes('ok'));
       for (const one of served) one.resetAndDestroy();
       const end = await ended;
       if (version === '1.0') assert.equal(end, 'broken', `${edge.name}: HTTP/1.0`);
-      else assert.doesNotMatch(said(), /\r\n0\r\n\r\n$/, edge.name);
+      else assert.doesNotMatch(output(), /\r\n0\r\n\r\n$/, edge.name);
       if (!socket.closed) await once(socket.destroy(), 'close');
     }
 });

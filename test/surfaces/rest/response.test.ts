@@ -5,19 +5,19 @@ import { readBytes } from '../../../src/surfaces/rest/json-body.ts';
 import { errorResponse, publicError } from '../../../src/surfaces/rest/response.ts';
 
 test('an unexpected error is reported and not shown', () => {
-  const told: unknown[] = [];
-  const unexpected = (error: unknown): void => void told.push(error);
+  const reported: unknown[] = [];
+  const unexpected = (error: unknown): void => void reported.push(error);
   const meant = new SvcError('not_found');
   assert.equal(publicError(meant, unexpected), meant);
   assert.equal(publicError(new DOMException('gone', 'AbortError'), unexpected).code, 'cancelled');
-  assert.deepEqual(told, []);
+  assert.deepEqual(reported, []);
   const faults = [new Error('secret'), new SvcError('internal', { message: 'secret' }), 'secret', undefined];
   for (const fault of faults) {
     const { code, message, details } = publicError(fault, unexpected);
     assert.deepEqual([code, details], ['internal', undefined]);
     assert.doesNotMatch(message, /secret/);
   }
-  assert.deepEqual(told, faults);
+  assert.deepEqual(reported, faults);
 });
 
 test('an error sets the headers that HTTP requires', () => {
