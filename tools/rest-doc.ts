@@ -116,7 +116,7 @@ the codes of each operation. Operations list here only the codes that are specia
 | with an AID or a label | \`bad_aid\`, \`ambiguous_label\` |
 | with \`local_aid\` | \`local_aid_required\` |
 | path with parameters | \`not_found\` |
-| this machine only | \`local_only\` |
+| local only | \`local_only\` |
 ${ERROR_GROUPS.map(([name, codes]) => `|${name}|${codeList(codes.filter((one) => !COMMON.includes(one)))}|`).join('\n')}
 `;
 
@@ -328,7 +328,7 @@ function shown(label: string, shape: string): string {
 const PERMISSION: Readonly<Record<Permission, string>> = {
   read: '',
   write: '',
-  local_only: 'This machine only.',
+  local_only: 'Local only.',
   open: 'No token.',
   peer: "No token: the called agent's access list decides.",
 };
