@@ -64,8 +64,11 @@ export interface QuotaShare {
   touch(): void;
   /** Releases all units. A second call has no effect. */
   release(): void;
-  /** After a release, takes units again, as a new share would. Returns false if there is no room. */
-  retake(amount: number): boolean;
+  /**
+   * Sets the amount. Returns false, and changes nothing, if there is no room for more. A share of 0 is not in the quota,
+   * so it is never evicted, and later it takes units as a new share would.
+   */
+  set(amount: number): boolean;
 }
 
 /** Maximum number of cached source groups. Parsing an IPv6 address is expensive. */
@@ -186,9 +189,13 @@ class Share implements QuotaShare {
     for (const group of this.groups.toReversed()) group.drop(this);
   }
 
-  retake(amount: number): boolean {
-    if (!this.released || !this.#quota.add(this, amount)) return false;
-    this.released = false;
+  set(amount: number): boolean {
+    if (amount === 0) this.release();
+    else if (this.released) {
+      if (!this.#quota.add(this, amount)) return false;
+      this.released = false;
+    } else if (amount > this.amount) return this.grow(amount - this.amount);
+    else this.shrink(this.amount - amount);
     return true;
   }
 }
@@ -232,7 +239,14 @@ export class Quota {
     return this.add(share, amount) ? share : null;
   }
 
-  /** For `QuotaShare.retake`. */
+  /** A share of 0. @param onEvict called if it is evicted; its amount is 0 then */
+  share(holder: QuotaHolder, onEvict: () => void): QuotaShare {
+    const share = new Share(this, holder, positionOf(holder), onEvict);
+    share.released = true;
+    return share;
+  }
+
+  /** For `QuotaShare.set`. */
   add(share: Share, amount: number): boolean {
     if (!this.#makeRoom(share, amount)) return false;
     const { holder, position } = share;

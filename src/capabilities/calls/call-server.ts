@@ -17,6 +17,7 @@ import type { NodeParts } from '../../foundation/node-parts.ts';
 import type { QuotaShare } from '../../foundation/quota.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
 import type { Traces } from '../../foundation/traces/traces.ts';
+import { pairHolder } from '../../network/links/holder.ts';
 import { LinkPlaces, linkHttpServer, NEXT_REQUEST_MS } from '../../network/links/http-server.ts';
 import {
   type AccessRequest,
@@ -29,7 +30,7 @@ import {
   type Permissions,
 } from '../../network/links/types.ts';
 import { lingerThenDestroy } from '../../network/peers/wire.ts';
-import { CallerLimits, EventStreamLimits } from './caller-limits.ts';
+import { callQuota, eventStreamQuota, takeSlot } from './caller-limits.ts';
 import { daemonErrorResponse } from './error-response.ts';
 import type { EvidenceCheck } from './evidence/evidence-check.ts';
 import { feed } from './exchange.ts';
@@ -83,8 +84,8 @@ export class CallServer implements Component {
   readonly #log: Log;
   readonly #server: Server;
   readonly #upstreams: Upstreams;
-  readonly #limits = new CallerLimits();
-  readonly #eventStreams: EventStreamLimits;
+  readonly #calls = callQuota();
+  readonly #eventStreams = eventStreamQuota();
   readonly #connections = new Map<Duplex, CallConnection>();
   readonly #streams: LinkPlaces;
   #programs: CallPrograms = () => null;
@@ -93,7 +94,6 @@ export class CallServer implements Component {
   constructor(dependencies: CallServerDependencies) {
     this.#deps = dependencies;
     this.#log = dependencies.log.child('calls');
-    this.#eventStreams = new EventStreamLimits(dependencies.isNamed);
     this.#streams = new LinkPlaces(MAX_STREAMS_PER_NODE, dependencies.isNamed);
     this.#upstreams = new Upstreams(dependencies.clock, dependencies.watch);
     // Node would silently drop headers over its limit. checkForm rejects such requests instead.
@@ -125,7 +125,7 @@ export class CallServer implements Component {
 
   /** Number of requests in progress, event streams included. */
   get active(): number {
-    return this.#limits.active + this.#eventStreams.active;
+    return this.#calls.used + this.#eventStreams.used;
   }
 
   /** Repeats the access check for all callers connected to an agent, and disconnects callers that are now denied. */
@@ -217,11 +217,13 @@ export class CallServer implements Component {
    */
   #asStream(connection: CallConnection, abort: AbortController): Pick<QuotaShare, 'release'> {
     const { link } = connection;
-    const leave = this.#eventStreams.enter(link, () => abort.abort(new SvcError('rate_limited')));
+    const holder = pairHolder(link, this.#deps.isNamed(link));
+    const onEvict = (): void => abort.abort(new SvcError('rate_limited'));
+    const slot = takeSlot(this.#eventStreams.share(holder, onEvict), 'event streams');
     this.#streams.leave(link);
     connection.isStreaming = true;
     const release = (): void => {
-      leave();
+      slot.release();
       if (!link.destroyed && !this.#enter(link)) lingerThenDestroy(link, this.#deps.clock);
     };
     return { release };
@@ -233,16 +235,11 @@ export class CallServer implements Component {
   #enterCall(connection: CallConnection): QuotaShare {
     const { link, slot } = connection;
     const named = this.#deps.isNamed(link);
-    if (slot === null || slot.named !== named || slot.share.amount > 0) {
-      const share = this.#limits.enter(link, {
-        named,
-        onEvict: () => connection.abortCalls(new SvcError('rate_limited')),
-      });
-      connection.slot = { named, share };
-      return share;
-    }
-    this.#limits.enterAgain(slot.share);
-    return slot.share;
+    const isFree = slot !== null && slot.named === named && slot.share.amount === 0;
+    const onEvict = (): void => connection.abortCalls(new SvcError('rate_limited'));
+    const share = isFree ? slot.share : this.#calls.share(pairHolder(link, named), onEvict);
+    connection.slot = { named, share };
+    return takeSlot(share);
   }
 
   /** @throws SvcError `access_denied`, `rate_limited` */
@@ -347,7 +344,8 @@ export class CallServer implements Component {
       if (tools !== null) throw new SvcError('access_denied');
       if (stream.destroyed) return;
       const onEvict = (): void => abort.abort(new SvcError('rate_limited'));
-      const slot = this.#limits.enter(link, { named: this.#deps.isNamed(link), isSwitched: true, onEvict });
+      const holder = pairHolder(link, this.#deps.isNamed(link), 'switched ');
+      const slot = takeSlot(this.#calls.share(holder, onEvict));
       stream.once('close', () => slot.release());
       const service = this.#service(link.called);
       const evidence = await this.#evidence(request, link);

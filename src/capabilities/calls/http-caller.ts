@@ -25,7 +25,7 @@ import {
   reasonPhrase,
   SET_PER_HOP,
 } from './headers.ts';
-import { LinkAgent, type LinkRequestOptions, SpareStreams } from './link-agent.ts';
+import { LinkAgent, type LinkRequestOptions, type SpareStreams } from './link-agent.ts';
 import { BODILESS, IDEMPOTENT } from './methods.ts';
 import { traceHop, UNTRACED } from './trace-headers.ts';
 import { isOffered } from './upgrades.ts';
@@ -118,12 +118,20 @@ interface Target {
   check: SilenceWatch | null;
 }
 
+const LONG_LIVED = {
+  switched: {
+    limit: MAX_SWITCHED_PER_TARGET,
+    text: 'connections to this agent have switched protocols, such as WebSockets.',
+  },
+  eventStreams: { limit: MAX_EVENT_STREAMS_PER_TARGET, text: 'event streams from this agent are open.' },
+} as const;
+
 export class HttpCaller {
   readonly #links: Links;
   readonly #clock: Clock;
   readonly #options: HttpCallerOptions;
   readonly #targets = new Map<string, Target>();
-  readonly #spare = new SpareStreams();
+  readonly #spare: SpareStreams = { taken: 0 };
 
   constructor(links: Links, clock: Clock, options: HttpCallerOptions = {}) {
     this.#links = links;
@@ -242,7 +250,7 @@ export class HttpCaller {
 
       // Response.
       if (switched !== null) {
-        this.#countSwitched(target, switched.socket);
+        this.#count(target, switched.socket, 'switched');
         leave();
         if (trace !== undefined) trace.status = 101;
         trace?.finish();
@@ -251,7 +259,7 @@ export class HttpCaller {
       message.once('close', leave);
       const received = receivedOf(message);
       if (isEventStream(message.headers['content-type'])) {
-        this.#countEventStream(target, message);
+        this.#count(target, message, 'eventStreams');
         leave();
       }
       return trace === undefined ? received : traced(received, trace);
@@ -267,33 +275,24 @@ export class HttpCaller {
     return this.#options.signer?.sign({ caller, called, method, target, headers, body: known }) ?? headers;
   }
 
-  /** @throws SvcError `rate_limited` if there are too many already */
-  #countSwitched(target: Target, socket: Duplex): void {
-    if (target.switched >= MAX_SWITCHED_PER_TARGET) {
-      socket.destroy();
+  /**
+   * Counts a connection that switched protocols, or an event stream.
+   * @throws SvcError `rate_limited` if there are too many already
+   */
+  #count(target: Target, stream: Duplex | IncomingMessage, kind: keyof typeof LONG_LIVED): void {
+    const { limit, text } = LONG_LIVED[kind];
+    if (target[kind] >= limit) {
+      stream.destroy();
       throw new SvcError('rate_limited', {
-        message: `${MAX_SWITCHED_PER_TARGET} connections to this agent have switched protocols, such as WebSockets. Close some of them first.`,
-        details: { limit: MAX_SWITCHED_PER_TARGET },
+        message: `${limit} ${text} Close some of them first.`,
+        details: { limit },
       });
     }
-    target.switched++;
-    socket.once('close', () => {
-      target.switched--;
+    target[kind]++;
+    stream.once('close', () => {
+      target[kind]--;
       this.#prune(target);
     });
-  }
-
-  /** @throws SvcError `rate_limited` if there are too many already */
-  #countEventStream(target: Target, message: IncomingMessage): void {
-    if (target.eventStreams >= MAX_EVENT_STREAMS_PER_TARGET) {
-      message.destroy();
-      throw new SvcError('rate_limited', {
-        message: `${MAX_EVENT_STREAMS_PER_TARGET} event streams from this agent are open. Close some of them first.`,
-        details: { limit: MAX_EVENT_STREAMS_PER_TARGET },
-      });
-    }
-    target.eventStreams++;
-    message.once('close', () => target.eventStreams--);
   }
 
   /** Sends a request over a pooled stream or a new one. */

@@ -23,8 +23,8 @@ const MAX_IDLE_IN_BURST = 64;
 const MAX_SPARE = 128;
 
 /** Counts the idle streams beyond `MAX_IDLE` across several agents. */
-export class SpareStreams {
-  taken = 0;
+export interface SpareStreams {
+  taken: number;
 }
 
 export interface LinkRequestOptions extends RequestOptions {

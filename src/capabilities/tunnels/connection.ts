@@ -8,8 +8,7 @@ import type { Socket } from 'node:net';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import type { SvcError } from '../../foundation/errors.ts';
 import type { LruCache } from '../../foundation/lru-cache.ts';
-import type { Quota, QuotaHolder } from '../../foundation/quota.ts';
-import { ResizableShare } from '../../foundation/resizable-share.ts';
+import type { Quota, QuotaHolder, QuotaShare } from '../../foundation/quota.ts';
 import { resetSocket } from '../../foundation/sockets.ts';
 import { isLong, isLossyNode, LossWatch } from '../../network/links/loss-watch.ts';
 import type { LinkPath, LinkStream } from '../../network/links/types.ts';
@@ -116,7 +115,7 @@ export class TunnelConnection implements FrameTaker {
   readonly #side: ConnectionSide;
   readonly #kept: KeptBytes;
   /** Counts received bytes that wait for the TCP connection while this side waits for an acknowledgement. */
-  readonly #waiting: ResizableShare;
+  readonly #waiting: QuotaShare;
   /** False if it ends with its link. */
   #keeps: boolean;
   #link: LinkStream | null = null;
@@ -168,7 +167,7 @@ export class TunnelConnection implements FrameTaker {
     this.first = link;
     this.#side = side;
     this.#kept = new KeptBytes(side.kept, holder, () => this.#evicted());
-    this.#waiting = new ResizableShare(side.kept, holder, () => this.destroy());
+    this.#waiting = side.kept.share(holder, () => this.destroy());
     this.#newest = link;
     this.#path = link.path();
     // A link on this daemon is never lost.

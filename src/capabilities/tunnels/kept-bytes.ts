@@ -1,7 +1,6 @@
 /** The bytes that one end of a tunnel connection has sent and the other has not acknowledged. Another link sends them again. */
 import { freeMemory } from '../../foundation/bytes.ts';
-import { Quota, type QuotaHolder } from '../../foundation/quota.ts';
-import { ResizableShare } from '../../foundation/resizable-share.ts';
+import { Quota, type QuotaHolder, type QuotaShare } from '../../foundation/quota.ts';
 
 /** Unacknowledged bytes of a connection: more than the window of a QUIC stream, so that this never limits its speed. */
 export const MAX_KEPT_BYTES: number = 4 * 1024 * 1024;
@@ -32,7 +31,7 @@ export function keptQuota(): Quota {
 }
 
 export class KeptBytes {
-  readonly #share: ResizableShare;
+  readonly #share: QuotaShare;
   #pieces: Buffer[] = [];
   /** Index of the first kept piece. */
   #first = 0;
@@ -41,7 +40,7 @@ export class KeptBytes {
 
   /** @param onEvict called when all pieces were evicted by another connection */
   constructor(quota: Quota, holder: QuotaHolder, onEvict: () => void) {
-    this.#share = new ResizableShare(quota, holder, () => {
+    this.#share = quota.share(holder, () => {
       this.#forget();
       onEvict();
     });

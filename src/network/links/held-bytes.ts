@@ -6,7 +6,6 @@
 import type { Duplex } from 'node:stream';
 import { detach } from '../../foundation/detached.ts';
 import { Quota, type QuotaHolder, type QuotaLimits } from '../../foundation/quota.ts';
-import { ResizableShare } from '../../foundation/resizable-share.ts';
 import { STREAM_BUFFER_BYTES } from '../transport/stream.ts';
 import type { Stream } from '../transport/types.ts';
 
@@ -78,7 +77,7 @@ export class HeldBytes {
   /** Counts the unsent bytes of a stream until it closes. Destroys the stream without room. */
   watch(stream: Watched, holder: QuotaHolder): void {
     const [quota, limits] = holder.named ? [this.#named, NAMED] : [this.#strangers, STRANGERS];
-    const share = new ResizableShare(quota, holder, () => stream.destroy());
+    const share = quota.share(holder, () => stream.destroy());
     let isCounted = false;
     const count = (): void => {
       const waiting = stream.writableLength;

@@ -207,22 +207,12 @@ class HeadBytes {
 
   /** Sets the bytes of a link. Closes the link without room. */
   set(link: LinkStream, amount: number): void {
-    const share = this.#shares.get(link);
-    const held = share?.amount ?? 0;
-    if (amount === 0) {
-      share?.release();
-      this.#shares.delete(link);
-    } else if (share === undefined) this.#take(link, amount);
-    else if (amount <= held) share.shrink(held - amount);
-    else if (!share.grow(amount - held)) link.destroy();
-  }
-
-  #take(link: LinkStream, amount: number): void {
+    const known = this.#shares.get(link);
+    if (amount === 0) return known?.release();
     if (link.destroyed) return;
-    const onEvict = (): void => void link.destroy();
-    const taken = this.#quota.take(pairHolder(link, this.#isNamed(link)), { amount, onEvict });
-    if (taken === null) link.destroy();
-    else this.#shares.set(link, taken);
+    const share = known ?? this.#quota.share(pairHolder(link, this.#isNamed(link)), () => link.destroy());
+    this.#shares.set(link, share);
+    if (!share.set(amount)) link.destroy();
   }
 }
 

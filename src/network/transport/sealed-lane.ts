@@ -7,9 +7,8 @@ import { Duplex } from 'node:stream';
 import type { Stream } from 'udx-native';
 import { freeMemory } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
-import type { Quota, QuotaHolder } from '../../foundation/quota.ts';
+import type { Quota, QuotaHolder, QuotaShare } from '../../foundation/quota.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
-import { ResizableShare } from '../../foundation/resizable-share.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
 import {
   type LaneKeys,
@@ -87,7 +86,7 @@ export class SealedLane extends Duplex implements BulkStream {
   readonly #sealer: RecordSealer;
   readonly #opener: RecordOpener;
   readonly #clock: Clock;
-  readonly #unread: ResizableShare;
+  readonly #unread: QuotaShare;
   readonly #hasBackPressure: boolean;
   /** Bytes of data in both directions, and the parts of them that the peer and we have reported as read. */
   #written = 0;
@@ -114,7 +113,7 @@ export class SealedLane extends Duplex implements BulkStream {
     this.#clock = clock;
     this.#stream = stream;
     this.#hasBackPressure = hasBackPressure;
-    this.#unread = new ResizableShare(unread, holder, () => this.#lose());
+    this.#unread = unread.share(holder, () => this.#lose());
     this.#sealer = new RecordSealer(keys.seal);
     this.#opener = new RecordOpener(keys.open);
     this.#met.promise.catch(() => {});
