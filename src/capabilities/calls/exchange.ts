@@ -48,6 +48,8 @@ export interface HttpExchange {
   /** Selects the trailers to pass on. */
   readonly trailers?: (raw: RawHeaders) => string[];
   readonly signal?: AbortSignal | undefined;
+  /** Closes the connection after a response that begins before the end of the request. */
+  readonly closesEarly?: boolean;
   /** Receives the request before it is sent. */
   readonly watch?: (request: ClientRequest) => void;
 }
@@ -222,6 +224,7 @@ export async function exchange(parts: HttpExchange): Promise<HttpResponse> {
       return fail(problem);
     }
     settled = true;
+    if (parts.closesEarly === true && !request.writableFinished) request.shouldKeepAlive = false;
     // The first bytes after a protocol switch share memory with the chunk that carried the head.
     if (socket === undefined && isLong(message)) freeChunks(message);
     resolve({ message, switched: socket === undefined ? null : { socket, head } });

@@ -114,12 +114,9 @@ export class Upstreams {
       watch: (sent) => {
         if (!sent.reusedSocket) this.#limitConnecting(sent, secure);
         if (isLast) sent.shouldKeepAlive = false;
-        // A service that responds before the end of the body may leave the rest unread.
-        else if (request.body !== null)
-          sent.once('response', () => {
-            if (!sent.writableFinished) sent.shouldKeepAlive = false;
-          });
       },
+      // A service that responds before the end of the body may leave the rest unread.
+      closesEarly: true,
     };
     try {
       return await exchange(parts);
