@@ -5,7 +5,7 @@ import { aidFromRow, integerOf, textOf } from './row.ts';
 import type { Store } from './store.ts';
 import { aid, flag, integer, named, nullable, type RowOf, Table, text, texts, word } from './table.ts';
 
-const REQUEST = {
+const REQUEST = new Table('access_requests', {
   id: text,
   called: aid,
   caller: aid,
@@ -27,7 +27,7 @@ const REQUEST = {
   /** The MCP tools of that exchange; null without a limit. */
   tools: nullable(texts),
   expiresAt: integer,
-};
+});
 
 export type AccessRequestRow = RowOf<typeof REQUEST>;
 
@@ -38,21 +38,19 @@ export type AskedRequest = Omit<AccessRequestRow, 'firstAt' | 'lastAt' | 'count'
 
 export class AccessRequestStore {
   readonly #store: Store;
-  readonly #requests: Table<typeof REQUEST>;
 
   constructor(store: Store) {
     this.#store = store;
-    this.#requests = new Table(store, 'access_requests', REQUEST);
   }
 
   /** All rows in the order of their expiry. */
   list(): AccessRequestRow[] {
-    return this.#requests.all`ORDER BY expires_at, id`;
+    return REQUEST.all(this.#store)`ORDER BY expires_at, id`;
   }
 
   /** The rows of one called agent. */
   listOf(called: Aid): AccessRequestRow[] {
-    return this.#requests.all`WHERE called = ${called}`;
+    return REQUEST.all(this.#store)`WHERE called = ${called}`;
   }
 
   /** IDs of the rows that have expired. */
@@ -67,22 +65,22 @@ export class AccessRequestStore {
   }
 
   get(id: string): AccessRequestRow | null {
-    return this.#requests.one`WHERE id = ${id}`;
+    return REQUEST.one(this.#store)`WHERE id = ${id}`;
   }
 
   /** The request of a caller that waits for the owner. */
   pending(called: Aid, caller: Aid, kind: AskKind): AccessRequestRow | null {
-    return this.#requests.one`WHERE called = ${called} AND caller = ${caller} AND kind = ${kind} AND once = 0`;
+    return REQUEST.one(this.#store)`WHERE called = ${called} AND caller = ${caller} AND kind = ${kind} AND once = 0`;
   }
 
   /** The exchanges that the owner allowed a caller once, in the order of their expiry. */
   allowed(called: Aid, caller: Aid, kind: AskKind): AccessRequestRow[] {
-    return this.#requests.all`
+    return REQUEST.all(this.#store)`
       WHERE called = ${called} AND caller = ${caller} AND kind = ${kind} AND once = 1 ORDER BY expires_at, id`;
   }
 
   add({ at, ...request }: AskedRequest): void {
-    this.#requests.insert({ ...request, firstAt: at, lastAt: at, count: 1 });
+    REQUEST.insert(this.#store, { ...request, firstAt: at, lastAt: at, count: 1 });
   }
 
   /** The caller repeats its request with the same text. */
@@ -96,7 +94,7 @@ export class AccessRequestStore {
   /** Turns a waiting request into one allowed exchange. It is on disk when this returns. False without such a request. */
   allowOnce(id: string, tools: readonly string[] | null, expiresAt: number): boolean {
     return this.#store.durableTransaction(
-      () => this.#requests.update({ isOnce: true, tools, expiresAt }, 'WHERE id = ?', id) > 0,
+      () => REQUEST.update(this.#store, { isOnce: true, tools, expiresAt }, 'WHERE id = ?', id) > 0,
     );
   }
 

@@ -6,7 +6,7 @@ import type { Store } from './store.ts';
 import { aid, blob, integer, nullable, type RowOf, Table, text, texts, word } from './table.ts';
 
 /** An entry of a list: an AID, or the hash of a secret. */
-const ENTRY = {
+const ENTRY = new Table('access_entries', {
   id: text,
   subject: text,
   list: word(['allow', 'deny']),
@@ -20,10 +20,10 @@ const ENTRY = {
   expiresAt: nullable(integer),
   /** The MCP tools that the entry is limited to; null means no limit. Only in allow lists, with an AID. */
   tools: nullable(texts),
-};
+});
 
 /** A caller that a temporary service allows while it is bound. */
-const SERVICE_CALLER = {
+const SERVICE_CALLER = new Table('service_callers', {
   id: text,
   aid,
   /** The address of the service. */
@@ -32,8 +32,8 @@ const SERVICE_CALLER = {
   tools: nullable(texts),
   /** Milliseconds since the Unix epoch. */
   createdAt: integer,
-};
-const STORED_CALLER = { ...SERVICE_CALLER, subject: text };
+});
+const STORED_CALLER = new Table('service_callers', { ...SERVICE_CALLER.columns, subject: text });
 
 type EntryRow = RowOf<typeof ENTRY>;
 type EntryBase = Pick<EntryRow, 'id' | 'label' | 'createdAt' | 'expiresAt'>;
@@ -77,15 +77,9 @@ function columnsOf(policy: AccessPolicy): [policy: string, askOwner: number] {
 
 export class AccessRepository {
   readonly #store: Store;
-  readonly #rows: Table<typeof ENTRY>;
-  readonly #callers: Table<typeof SERVICE_CALLER>;
-  readonly #storedCallers: Table<typeof STORED_CALLER>;
 
   constructor(store: Store) {
     this.#store = store;
-    this.#rows = new Table(store, 'access_entries', ENTRY);
-    this.#callers = new Table(store, 'service_callers', SERVICE_CALLER);
-    this.#storedCallers = new Table(store, 'service_callers', STORED_CALLER);
   }
 
   /** The list of a subject; null if it was never changed. */
@@ -101,7 +95,7 @@ export class AccessRepository {
       salt: blobOf(row, 'salt'),
       allow: this.#entries(subject, 'allow'),
       deny: this.#entries(subject, 'deny').filter(isAidEntry),
-      serviceCallers: this.#callers.all`WHERE subject = ${subject} ORDER BY created_at, id`,
+      serviceCallers: SERVICE_CALLER.all(this.#store)`WHERE subject = ${subject} ORDER BY created_at, id`,
     };
   }
 
@@ -114,7 +108,7 @@ export class AccessRepository {
 
   /** In the order of their creation. */
   #entries(subject: string, list: AccessListName): (AidEntry | SecretEntry)[] {
-    return this.#rows.all`WHERE subject = ${subject} AND list = ${list} ORDER BY created_at, id`.map(entryOf);
+    return ENTRY.all(this.#store)`WHERE subject = ${subject} AND list = ${list} ORDER BY created_at, id`.map(entryOf);
   }
 
   /** Creates the row of a subject if there is none. Returns the stored salt. */
@@ -150,7 +144,8 @@ export class AccessRepository {
    */
   put<E extends AidEntry | SecretEntry>(subject: string, list: AccessListName, entry: E): E {
     const { id, createdAt } = this.#store.durableTransaction(() =>
-      this.#rows.add(
+      ENTRY.add(
+        this.#store,
         { ...entry, subject, list },
         'ON CONFLICT DO UPDATE SET label = excluded.label, expires_at = excluded.expires_at, tools = excluded.tools',
       ),
@@ -169,7 +164,7 @@ export class AccessRepository {
   /** Adds a caller of a temporary service, or changes its tools. Returns the stored row. */
   putServiceCaller(subject: string, entry: ServiceCaller): ServiceCaller {
     const { id, createdAt } = this.#store.durableTransaction(() =>
-      this.#storedCallers.add({ ...entry, subject }, 'ON CONFLICT DO UPDATE SET tools = excluded.tools'),
+      STORED_CALLER.add(this.#store, { ...entry, subject }, 'ON CONFLICT DO UPDATE SET tools = excluded.tools'),
     );
     return { ...entry, id, createdAt };
   }

@@ -16,7 +16,7 @@ const services: Column<readonly string[]> = {
 };
 
 /** The columns that lists use. Keys and proofs would take four times as long to read. */
-const LISTED = {
+const LISTED = new Table('agents', {
   /** Increases with every registration: the order and the cursor of lists. */
   id: integer,
   aid,
@@ -27,10 +27,10 @@ const LISTED = {
   /** Services that temporary ones replaced, the most recent first; empty if no temporary service is bound. */
   servicesBefore: named('service_before', services),
   heartbeatAt: integer,
-};
+});
 
-const AGENT = {
-  ...LISTED,
+const AGENT = new Table('agents', {
+  ...LISTED.columns,
   /** Name of the operational key in the key store. */
   keyName: text,
   /** Ed25519 public key, as in the delegation. */
@@ -40,7 +40,7 @@ const AGENT = {
   registeredAt: integer,
   /** Published only on request. */
   isHeld: flag,
-};
+});
 
 export type ListedAgent = ReturnType<typeof withWindow<RowOf<typeof LISTED>>>;
 export type AgentRow = ReturnType<typeof withWindow<RowOf<typeof AGENT>>>;
@@ -61,15 +61,11 @@ const NO_SERVICES: readonly string[] = [];
 
 export class AgentStore {
   readonly #store: Store;
-  readonly #agents: Table<typeof AGENT>;
-  readonly #listed: Table<typeof LISTED>;
   /** Cached pages, until any row of them may have changed. */
   readonly #pages = new LruCache<string, readonly ListedAgent[]>({ maxEntries: MAX_CACHED_PAGES });
 
   constructor(store: Store) {
     this.#store = store;
-    this.#agents = new Table(store, 'agents', AGENT);
-    this.#listed = new Table(store, 'agents', LISTED);
   }
 
   transaction<T>(work: () => T): T {
@@ -77,7 +73,7 @@ export class AgentStore {
   }
 
   get(aid: Aid): AgentRow | null {
-    const row = this.#agents.one`WHERE aid = ${aid}`;
+    const row = AGENT.one(this.#store)`WHERE aid = ${aid}`;
     return row === null ? null : withWindow(row);
   }
 
@@ -86,7 +82,9 @@ export class AgentStore {
     const key = `${afterId} ${limit}`;
     const known = this.#pages.get(key);
     if (known !== undefined) return known;
-    const listed = this.#listed.all`WHERE id > ${afterId} ORDER BY id LIMIT ${limit}`.map((row) => withWindow(row));
+    const listed = LISTED.all(this.#store)`WHERE id > ${afterId} ORDER BY id LIMIT ${limit}`.map((row) =>
+      withWindow(row),
+    );
     this.#pages.set(key, listed);
     return listed;
   }

@@ -16,7 +16,7 @@ const MAX_ENTRIES: Readonly<Record<AuditKind, number>> = { read: MAX_READS, writ
 /** The caller of a request. */
 export type AuditCaller = Pick<AuditEntry, 'caller' | 'nodeKey' | 'address'>;
 
-const ENTRY = {
+const ENTRY = new Table('admin_audit', {
   id: integer,
   kind: word(KINDS),
   /** Milliseconds since the Unix epoch. */
@@ -32,7 +32,7 @@ const ENTRY = {
   /** Why the caller was rejected; null for other kinds. */
   reason: nullable(text),
   named: flag,
-};
+});
 
 type EntryRow = RowOf<typeof ENTRY>;
 
@@ -51,11 +51,9 @@ function entryOf({ named: _named, ...row }: EntryRow): AuditEntry {
 
 export class AuditStore {
   readonly #store: Store;
-  readonly #entries: Table<typeof ENTRY>;
 
   constructor(store: Store) {
     this.#store = store;
-    this.#entries = new Table(store, 'admin_audit', ENTRY);
   }
 
   /**
@@ -66,7 +64,7 @@ export class AuditStore {
     const { kind, tools } = entry;
     const path = entry.path === null ? null : [entry.path, ...tools].join(TOOL_SEPARATOR);
     return this.#store.transaction(() => {
-      const { id } = this.#entries.add({ ...entry, path, named });
+      const { id } = ENTRY.add(this.#store, { ...entry, path, named });
       this.#store.run`
         DELETE FROM admin_audit WHERE kind = ${kind} AND id <=
           (SELECT id FROM admin_audit WHERE kind = ${kind} ORDER BY id DESC LIMIT 1 OFFSET ${MAX_ENTRIES[kind]})`;
@@ -91,15 +89,15 @@ export class AuditStore {
 
   /** The latest accepted request. */
   lastRequest(): AuditEntry | null {
-    return this.#entries.all`WHERE kind IN ('read', 'write') ORDER BY id DESC LIMIT 1`.map(entryOf)[0] ?? null;
+    return ENTRY.all(this.#store)`WHERE kind IN ('read', 'write') ORDER BY id DESC LIMIT 1`.map(entryOf)[0] ?? null;
   }
 
   lastRefusal(): AuditEntry | null {
-    return this.#entries.all`WHERE kind = 'refused' ORDER BY id DESC LIMIT 1`.map(entryOf)[0] ?? null;
+    return ENTRY.all(this.#store)`WHERE kind = 'refused' ORDER BY id DESC LIMIT 1`.map(entryOf)[0] ?? null;
   }
 
   /** Entries from the newest to the oldest, before the entry with the ID `before`. */
   page(limit: number, before: number = Number.MAX_SAFE_INTEGER): AuditEntry[] {
-    return this.#entries.all`WHERE id < ${before} ORDER BY id DESC LIMIT ${limit}`.map(entryOf);
+    return ENTRY.all(this.#store)`WHERE id < ${before} ORDER BY id DESC LIMIT ${limit}`.map(entryOf);
   }
 }

@@ -10,33 +10,29 @@ export const MAX_SEEN_CARDS = 500;
 /** `signedAt` of a local agent's card that is not yet signed with its current key. */
 export const UNSIGNED = 0;
 
-const CARD = {
+const CARD = new Table('own_cards', {
   aid,
   /** The signed card, JSON. */
   card: text,
   objectId: text,
   /** Unix seconds. */
   signedAt: integer,
-};
+});
 /** `seenAt` in Unix milliseconds. */
-const SEEN_CARD = { ...CARD, seenAt: integer };
+const SEEN_CARD = new Table('seen_cards', { ...CARD.columns, seenAt: integer });
 
 export type StoredCard = Omit<RowOf<typeof CARD>, 'aid'>;
 
 export class CardStore {
   readonly #store: Store;
-  readonly #own: Table<typeof CARD>;
-  readonly #seen: Table<typeof SEEN_CARD>;
 
   constructor(store: Store) {
     this.#store = store;
-    this.#own = new Table(store, 'own_cards', CARD);
-    this.#seen = new Table(store, 'seen_cards', SEEN_CARD);
   }
 
   /** The card of a local agent; null if it has none. */
   own(aid: Aid): StoredCard | null {
-    return this.#own.one`WHERE aid = ${aid}`;
+    return CARD.one(this.#store)`WHERE aid = ${aid}`;
   }
 
   /** The local agents that have a card. */
@@ -45,7 +41,7 @@ export class CardStore {
   }
 
   putOwn(aid: Aid, card: StoredCard): void {
-    this.#own.replace({ ...card, aid });
+    CARD.replace(this.#store, { ...card, aid });
   }
 
   deleteOwn(aid: Aid): void {
@@ -54,13 +50,13 @@ export class CardStore {
 
   /** The newest known card of another agent; null if none is known. */
   seen(aid: Aid): StoredCard | null {
-    return this.#seen.one`WHERE aid = ${aid}`;
+    return SEEN_CARD.one(this.#store)`WHERE aid = ${aid}`;
   }
 
   /** @param now Unix milliseconds */
   putSeen(aid: Aid, card: StoredCard, now: number): void {
     this.#store.transaction(() => {
-      this.#seen.replace({ ...card, aid, seenAt: now });
+      SEEN_CARD.replace(this.#store, { ...card, aid, seenAt: now });
       this.#store.run`
         DELETE FROM seen_cards WHERE aid IN
           (SELECT aid FROM seen_cards ORDER BY seen_at DESC LIMIT -1 OFFSET ${MAX_SEEN_CARDS})`;

@@ -29,7 +29,7 @@ export interface ChatContent {
   readonly file: ChatFile | null;
 }
 
-const ENTRY = {
+const ENTRY = new Table('chat_entries', {
   /** Position in this log. Increases without gaps. */
   seq: integer,
   id: blob,
@@ -44,7 +44,7 @@ const ENTRY = {
   bytes: integer,
   /** The checksum of the content; null if it was stored without one. */
   sum: nullable(integer),
-};
+});
 
 type EntryRow = RowOf<typeof ENTRY>;
 
@@ -73,11 +73,9 @@ export function entryBytes({ text, file }: ChatContent): number {
 
 export class ChatLog {
   readonly #store: Store;
-  readonly #entries: Table<typeof ENTRY>;
 
   constructor(store: Store) {
     this.#store = store;
-    this.#entries = new Table(store, 'chat_entries', ENTRY);
   }
 
   /** Queues an entry for sending. Returns its position in the log. The pair must exist. Call in a transaction. */
@@ -113,7 +111,7 @@ export class ChatLog {
 
   /** The newest entries, newest first. */
   newest(pair: number, limit: number): ChatEntry[] {
-    return this.#intact(this.#entries.all`WHERE pair = ${pair} ORDER BY seq DESC LIMIT ${limit}`);
+    return this.#intact(ENTRY.all(this.#store)`WHERE pair = ${pair} ORDER BY seq DESC LIMIT ${limit}`);
   }
 
   /** Fills the empty log of an imported chat and sets its positions. Call in a transaction. */
@@ -142,12 +140,12 @@ export class ChatLog {
     const { id, at, text, file } = content;
     const measures = { bytes: entryBytes(content), sum: sumOf(content) };
     const row = { pair, seq, id, incoming: status === 'received', status, at, text, ...file, ...measures };
-    return this.#entries.insert(row, 'ON CONFLICT (pair, id) DO NOTHING') > 0;
+    return ENTRY.insert(this.#store, row, 'ON CONFLICT (pair, id) DO NOTHING') > 0;
   }
 
   /** Undelivered entries after a position, up to `maxBytes` in total but at least one. */
   queued(pair: number, afterSeq: number, limit: number, maxBytes: number): ChatEntry[] {
-    const rows = this.#entries.all`
+    const rows = ENTRY.all(this.#store)`
       WHERE pair = ${pair} AND status = 1 AND seq > ${afterSeq} ORDER BY seq LIMIT ${limit}`;
     return takeWithin(rows, 'bytes', maxBytes).map((row) => {
       const entry = entryOf(row);
@@ -213,7 +211,7 @@ export class ChatLog {
     const sizes = this.#store.all`
       SELECT bytes FROM chat_entries WHERE pair = ${pair} AND seq > ${afterSeq} ORDER BY seq LIMIT ${limit + 1}`;
     const shown = takeWithin(sizes.slice(0, limit), 'bytes', maxBytes).length;
-    const rows = this.#entries.all`WHERE pair = ${pair} AND seq > ${afterSeq} ORDER BY seq LIMIT ${shown}`;
+    const rows = ENTRY.all(this.#store)`WHERE pair = ${pair} AND seq > ${afterSeq} ORDER BY seq LIMIT ${shown}`;
     return { entries: this.#intact(rows), more: sizes.length > shown };
   }
 
@@ -227,12 +225,12 @@ export class ChatLog {
     const sizes = this.#store.all`
       SELECT bytes FROM chat_entries WHERE pair = ${pair} AND seq < ${beforeSeq} ORDER BY seq DESC LIMIT ${limit + 1}`;
     const shown = takeWithin(sizes.slice(0, limit), 'bytes', maxBytes).length;
-    const rows = this.#entries.all`WHERE pair = ${pair} AND seq < ${beforeSeq} ORDER BY seq DESC LIMIT ${shown}`;
+    const rows = ENTRY.all(this.#store)`WHERE pair = ${pair} AND seq < ${beforeSeq} ORDER BY seq DESC LIMIT ${shown}`;
     return { entries: this.#intact(rows).reverse(), more: sizes.length > shown };
   }
 
   entry(pair: number, seq: number): ChatEntry | null {
-    return this.#intact(this.#entries.all`WHERE pair = ${pair} AND seq = ${seq}`)[0] ?? null;
+    return this.#intact(ENTRY.all(this.#store)`WHERE pair = ${pair} AND seq = ${seq}`)[0] ?? null;
   }
 
   /** Filters out entries that fail their checksum. */

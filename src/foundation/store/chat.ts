@@ -6,7 +6,7 @@ import type { Store } from './store.ts';
 import { aid, blob, integer, nullable, type RowOf, Table, text, word } from './table.ts';
 
 /** The columns that change with the relationship. */
-const RELATIONSHIP = {
+const RELATIONSHIP = new Table('chat_pairs', {
   state: word(PAIR_STATES),
   since: integer,
   /** The text of the request. */
@@ -27,10 +27,10 @@ const RELATIONSHIP = {
   /** The streams of the ended relationship, for the control message `gone`. */
   goneOut: nullable(blob),
   goneIn: nullable(blob),
-};
+});
 
-const PAIR = {
-  ...RELATIONSHIP,
+const PAIR = new Table('chat_pairs', {
+  ...RELATIONSHIP.columns,
   id: integer,
   aid,
   peer: aid,
@@ -44,7 +44,7 @@ const PAIR = {
   readCursor: integer,
   unread: integer,
   unreadBytes: integer,
-};
+});
 
 export type Relationship = RowOf<typeof RELATIONSHIP>;
 export type PairRow = RowOf<typeof PAIR>;
@@ -59,8 +59,6 @@ export interface ChatCounters {
 
 export class ChatStore {
   readonly #store: Store;
-  readonly #pairs: Table<typeof PAIR>;
-  readonly #relationships: Table<typeof RELATIONSHIP>;
   /** See `Store.commit`. */
   readonly commit: Store['commit'];
   /** See `Store.onRepair`. */
@@ -68,8 +66,6 @@ export class ChatStore {
 
   constructor(store: Store) {
     this.#store = store;
-    this.#pairs = new Table(store, 'chat_pairs', PAIR);
-    this.#relationships = new Table(store, 'chat_pairs', RELATIONSHIP);
     this.commit = store.commit.bind(store);
     this.onRepair = store.onRepair.bind(store);
   }
@@ -79,30 +75,30 @@ export class ChatStore {
   }
 
   pair(aid: Aid, peer: Aid): PairRow | null {
-    return this.#pairs.one`WHERE aid = ${aid} AND peer = ${peer}`;
+    return PAIR.one(this.#store)`WHERE aid = ${aid} AND peer = ${peer}`;
   }
 
   byId(id: number): PairRow | null {
-    return this.#pairs.one`WHERE id = ${id}`;
+    return PAIR.one(this.#store)`WHERE id = ${id}`;
   }
 
   /** Returns the pair, which is created if necessary; null if the agent is not registered here. */
   open(aid: Aid, peer: Aid, now: number): PairRow | null {
-    this.#pairs.insertForAgent({ aid, peer, state: 'none', since: now });
+    PAIR.insertForAgent(this.#store, { aid, peer, state: 'none', since: now });
     return this.pair(aid, peer);
   }
 
   /** Every pair of an agent, the most recently active first. */
   all(aid: Aid): PairRow[] {
-    return this.#pairs.all`WHERE aid = ${aid} ORDER BY coalesce(last_at, since) DESC, id`;
+    return PAIR.all(this.#store)`WHERE aid = ${aid} ORDER BY coalesce(last_at, since) DESC, id`;
   }
 
   /** Stores the relationship of a pair. */
   setRelationship(id: number, r: Relationship): void {
     // A peer that was removed or blocked must not return if the journal is lost.
     if (r.state === 'blocked' || r.state === 'none')
-      this.#store.durableTransaction(() => this.#relationships.update(r, 'WHERE id = ?', id));
-    else this.#relationships.update(r, 'WHERE id = ?', id);
+      this.#store.durableTransaction(() => RELATIONSHIP.update(this.#store, r, 'WHERE id = ?', id));
+    else RELATIONSHIP.update(this.#store, r, 'WHERE id = ?', id);
   }
 
   /** Deletes a pair without a relationship, a pending control message or a log. */
@@ -113,7 +109,7 @@ export class ChatStore {
 
   /** The pairs of an agent in one state, oldest first. */
   inState(aid: Aid, state: PairState): PairRow[] {
-    return this.#pairs.all`WHERE aid = ${aid} AND state = ${state} ORDER BY since, id`;
+    return PAIR.all(this.#store)`WHERE aid = ${aid} AND state = ${state} ORDER BY since, id`;
   }
 
   count(aid: Aid, state: PairState): number {
@@ -137,25 +133,27 @@ export class ChatStore {
 
   /** Pairs of an agent with a pending control message or queued entries. */
   pendingPairsOf(aid: Aid): PairRow[] {
-    return this.#pairs.all`WHERE aid = ${aid} AND (control IS NOT NULL OR queued > 0)`;
+    return PAIR.all(this.#store)`WHERE aid = ${aid} AND (control IS NOT NULL OR queued > 0)`;
   }
 
   /** Pairs after `afterId` with a pending control message or queued entries. */
   pendingPairs(afterId: number, limit: number): PairRow[] {
-    return this.#pairs.all`WHERE (control IS NOT NULL OR queued > 0) AND id > ${afterId} ORDER BY id LIMIT ${limit}`;
+    return PAIR.all(
+      this.#store,
+    )`WHERE (control IS NOT NULL OR queued > 0) AND id > ${afterId} ORDER BY id LIMIT ${limit}`;
   }
 
   /** Friends that were added or active since a time, the most recent first. */
   recentFriends(since: number, limit: number): PairRow[] {
-    return this.#pairs.all`
+    return PAIR.all(this.#store)`
       WHERE state = 'friends' AND coalesce(last_at, since) >= ${since}
       ORDER BY coalesce(last_at, since) DESC LIMIT ${limit}`;
   }
 
   /** Pairs with a request or a control message that expires before `now`. */
   overdue(now: number, limit: number): PairRow[] {
-    const requests = this.#pairs.all`WHERE expires_at <= ${now} LIMIT ${limit}`;
-    const words = this.#pairs.all`WHERE control_until <= ${now} LIMIT ${limit}`;
+    const requests = PAIR.all(this.#store)`WHERE expires_at <= ${now} LIMIT ${limit}`;
+    const words = PAIR.all(this.#store)`WHERE control_until <= ${now} LIMIT ${limit}`;
     return [...new Map([...requests, ...words].map((pair) => [pair.id, pair])).values()];
   }
 

@@ -13,7 +13,7 @@ export const MAX_CAUSE_SHARE: number = 1 / 4;
 /** Newest events cached in memory. A listener that is notified of an event reads it in the next turn. */
 const MAX_FRESH = 64;
 
-const EVENT = {
+const EVENT = new Table('events', {
   seq: integer,
   aid,
   type: text,
@@ -21,7 +21,7 @@ const EVENT = {
   at: integer,
   /** JSON. */
   data: text,
-};
+});
 
 export type StoredEvent = RowOf<typeof EVENT>;
 
@@ -43,7 +43,6 @@ export interface EventFilter {
 
 export class EventStore {
   readonly #store: Store;
-  readonly #events: Table<typeof EVENT>;
   readonly #maxPerAgent: number;
   /** Consecutive newest events, valid while nothing is rolled back or deleted. */
   #fresh: StoredEvent[] = [];
@@ -55,7 +54,6 @@ export class EventStore {
    */
   constructor(store: Store, maxPerAgent: number = MAX_EVENTS_PER_AGENT) {
     this.#store = store;
-    this.#events = new Table(store, 'events', EVENT);
     this.#maxPerAgent = maxPerAgent;
   }
 
@@ -122,7 +120,7 @@ export class EventStore {
       values.push(JSON.stringify(types));
     }
     const sql = `SELECT * FROM events WHERE ${conditions.join(' AND ')} ORDER BY seq LIMIT ?`;
-    return this.#store.all(sql, ...values, limit).map(this.#events.read);
+    return this.#store.all(sql, ...values, limit).map(EVENT.read);
   }
 
   bounds(aid?: Aid): EventBounds {

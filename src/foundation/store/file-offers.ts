@@ -18,7 +18,7 @@ const orNone: Column<string | null> = {
   write: (value) => value ?? '',
 };
 
-const OFFER = {
+const OFFER = new Table('file_offers', {
   /** The local agent that sends or receives the offer. */
   aid,
   /** Chosen by the sender, lower-case hex. */
@@ -45,7 +45,7 @@ const OFFER = {
   problem: nullable(text),
   /** A client has received the result. */
   heard: flag,
-};
+});
 
 export type FileOfferRow = RowOf<typeof OFFER>;
 
@@ -72,28 +72,26 @@ function mostFrequent(offers: readonly { readonly peer: Aid }[]): Aid | undefine
 
 export class FileOfferStore {
   readonly #store: Store;
-  readonly #offers: Table<typeof OFFER>;
   /** The offers with a peer that does not know the outcome yet, by peer. */
   readonly endings: DueTable<FileOfferRow>;
 
   constructor(store: Store) {
     this.#store = store;
-    this.#offers = new Table(store, 'file_offers', OFFER);
     this.endings = dueRows(
       store,
       { table: 'file_offers', dueAt: 'tell_at', id: "aid || ' ' || id", key: 'peer' },
-      this.#offers.read,
+      OFFER.read,
       ({ aid, id }, at) => this.scheduleNotification(aid, id, at),
     );
   }
 
   /** Stores a new offer. False if its agent is not registered here or already has an offer with this ID. */
   add(offer: NewFileOffer): boolean {
-    return this.#offers.insertForAgent({ ...offer, state: 'open', heard: false });
+    return OFFER.insertForAgent(this.#store, { ...offer, state: 'open', heard: false });
   }
 
   get(aid: Aid, id: string): FileOfferRow | null {
-    return this.#offers.one`WHERE aid = ${aid} AND id = ${id}`;
+    return OFFER.one(this.#store)`WHERE aid = ${aid} AND id = ${id}`;
   }
 
   /**
@@ -102,7 +100,7 @@ export class FileOfferStore {
    * @param since offers made before are ignored
    */
   findUnanswered(aid: Aid, { peer, objectId, size, name, message }: OfferContent, since: number): FileOfferRow | null {
-    return this.#offers.one`
+    return OFFER.one(this.#store)`
       WHERE aid = ${aid} AND outgoing = 1 AND heard = 0 AND state IN ('open', 'taken', 'declined') AND at >= ${since}
         AND peer = ${peer} AND object_id = ${objectId ?? ''} AND size = ${size} AND name = ${name} AND message = ${message}
       ORDER BY at DESC, id LIMIT 1`;
@@ -121,7 +119,7 @@ export class FileOfferStore {
   /** The offers of an agent, newest first: one direction or both, open or all. */
   list(aid: Aid, direction: FileOfferDirection | undefined, onlyOpen: boolean): FileOfferRow[] {
     const outgoing = direction === undefined ? null : Number(direction === 'out');
-    return this.#offers.all`
+    return OFFER.all(this.#store)`
       WHERE aid = ${aid} AND (${outgoing} IS NULL OR outgoing = ${outgoing}) AND (${Number(onlyOpen)} = 0 OR state = 'open')
       ORDER BY at DESC, id`;
   }
@@ -166,7 +164,7 @@ export class FileOfferStore {
 
   /** Open offers by local agents whose file is not hashed. */
   unhashed(): FileOfferRow[] {
-    return this.#offers.all`WHERE outgoing = 1 AND state = 'open' AND object_id = ''`;
+    return OFFER.all(this.#store)`WHERE outgoing = 1 AND state = 'open' AND object_id = ''`;
   }
 
   /**
@@ -189,7 +187,7 @@ export class FileOfferStore {
    * offer that was just closed is kept.
    */
   #deleteOldest(aid: Aid, last: string, isKnown: Settlement['isKnown']): void {
-    const over = this.#offers.all`
+    const over = OFFER.all(this.#store)`
       WHERE aid = ${aid} AND state <> 'open' AND id <> ${last} ORDER BY settled_at, id DESC`;
     for (let excess = over.length + 1 - MAX_SETTLED_OFFERS; excess > 0; excess--) {
       const ofStranger = over.findIndex(({ peer, direction }) => direction === 'in' && !isKnown(aid, peer));
@@ -201,7 +199,7 @@ export class FileOfferStore {
 
   /** Open offers that have expired, up to `limit`. */
   expired(now: number, limit: number): FileOfferRow[] {
-    return this.#offers.all`WHERE state = 'open' AND expires_at <= ${now} ORDER BY expires_at LIMIT ${limit}`;
+    return OFFER.all(this.#store)`WHERE state = 'open' AND expires_at <= ${now} ORDER BY expires_at LIMIT ${limit}`;
   }
 
   /** Schedules the next notification of the peer; null: none is needed. */

@@ -51,9 +51,15 @@ const hashes: Column<readonly string[]> = {
 };
 
 /** The columns of an entry that its children need. */
-const FACT = { seq: integer, depth: integer, at: integer, controlNo: nullable(integer), frontier };
-const ENTRY = {
-  ...FACT,
+const FACT = new Table('group_entries', {
+  seq: integer,
+  depth: integer,
+  at: integer,
+  controlNo: nullable(integer),
+  frontier,
+});
+const ENTRY = new Table('group_entries', {
+  ...FACT.columns,
   lid: integer,
   id: named('entry_id', hex),
   parents: hashes,
@@ -65,7 +71,7 @@ const ENTRY = {
   retracted: flag,
   bytes: blob,
   sum: integer,
-};
+});
 
 export interface NewEntryRow extends Omit<RowOf<typeof ENTRY>, 'lid' | 'seq' | 'retracted' | 'sum'> {
   readonly to: readonly Aid[];
@@ -81,13 +87,9 @@ function unpackParents(packed: Uint8Array): string[] {
 
 export class GroupEntryStore {
   readonly #store: Store;
-  readonly #facts: Table<typeof FACT>;
-  readonly #entries: Table<typeof ENTRY>;
 
   constructor(store: Store) {
     this.#store = store;
-    this.#facts = new Table(store, 'group_entries', FACT);
-    this.#entries = new Table(store, 'group_entries', ENTRY);
   }
 
   /** Appends an entry to a log. */
@@ -95,7 +97,7 @@ export class GroupEntryStore {
     const { parents, author, at, bytes } = entry;
     const id = hexToBlob(entry.id);
     const isRetracted = this.#isRetracted(lid, id, author);
-    this.#entries.insert({ ...entry, lid, seq, retracted: isRetracted, sum: rowSum(id, bytes) });
+    ENTRY.insert(this.#store, { ...entry, lid, seq, retracted: isRetracted, sum: rowSum(id, bytes) });
     this.#store.run`UPDATE group_logs SET max_seq = ${seq}, last_at = max(last_at, ${at}) WHERE lid = ${lid}`;
     for (const parent of parents)
       this.#store.run`DELETE FROM group_heads WHERE lid = ${lid} AND entry_id = ${hexToBlob(parent)}`;
@@ -113,7 +115,7 @@ export class GroupEntryStore {
   }
 
   fact(lid: number, id: string): EntryFact | null {
-    return this.#facts.one`WHERE lid = ${lid} AND entry_id = ${hexToBlob(id)}`;
+    return FACT.one(this.#store)`WHERE lid = ${lid} AND entry_id = ${hexToBlob(id)}`;
   }
 
   has(lid: number, id: string): boolean {

@@ -7,8 +7,13 @@ import { aidFromRow, integerOf, orZero } from './row.ts';
 import type { Store } from './store.ts';
 import { aid, aids, blob, flag, hex, integer, nullable, type RowOf, Table, text, word } from './table.ts';
 
+/** The groups of local agents, with columns of their logs. */
+const GROUPS = `(
+  SELECT groups.*, creator, title, epoch, last_at, min(max_seq, coalesce(up_to, max_seq)) AS max_seq
+  FROM groups JOIN group_logs USING (lid))`;
+
 /** A group of a local agent, with columns of its log. */
-const GROUP = {
+const GROUP = new Table(GROUPS, {
   rid: integer,
   aid,
   /** The log, which all local members share. */
@@ -30,10 +35,10 @@ const GROUP = {
   /** Unread entries of others after the read cursor, and how many of these mention the agent. */
   unread: integer,
   mentions: integer,
-};
+});
 
 /** A received invitation. */
-const INVITE_IN = {
+const INVITE_IN = new Table('group_invites_in', {
   aid,
   groupId: hex,
   inviter: aid,
@@ -41,12 +46,18 @@ const INVITE_IN = {
   title: text,
   secret: nullable(blob),
   at: integer,
-};
+});
 /** With whether the owner knows the inviter. */
-const STORED_INVITE = { ...INVITE_IN, known: flag };
+const STORED_INVITE = new Table('group_invites_in', { ...INVITE_IN.columns, known: flag });
 
 /** A sent invitation without an answer. */
-const INVITE_OUT = { rid: integer, target: aid, nextAt: integer, until: integer, attempts: integer };
+const INVITE_OUT = new Table('group_invites_out', {
+  rid: integer,
+  target: aid,
+  nextAt: integer,
+  until: integer,
+  attempts: integer,
+});
 
 export type GroupRow = RowOf<typeof GROUP>;
 export type NewGroup = Omit<GroupRow, 'rid' | 'lid' | 'maxSeq' | 'readSeq' | 'unread' | 'mentions'>;
@@ -57,12 +68,16 @@ export function hexToBlob(hex: string): Uint8Array {
   return new Uint8Array(Buffer.from(hex, 'hex'));
 }
 
-const GROUPS = `(
-  SELECT groups.*, creator, title, epoch, last_at, min(max_seq, coalesce(up_to, max_seq)) AS max_seq
-  FROM groups JOIN group_logs USING (lid))`;
 /** The columns of the two tables. */
-const LOG = { lid: integer, groupId: hex, creator: aid, title: text, epoch: blob, lastAt: integer };
-const STORED_GROUP = {
+const LOG = new Table('group_logs', {
+  lid: integer,
+  groupId: hex,
+  creator: aid,
+  title: text,
+  epoch: blob,
+  lastAt: integer,
+});
+const STORED_GROUP = new Table('groups', {
   rid: integer,
   aid,
   groupId: hex,
@@ -70,7 +85,7 @@ const STORED_GROUP = {
   state: word(GROUP_STATES),
   secret: nullable(blob),
   hints: aids,
-};
+});
 
 /** An invitation that the recipient has received is planned for its end, which stays. */
 const INVITES_OUT: DueColumns = {
@@ -83,24 +98,12 @@ const INVITES_OUT: DueColumns = {
 
 export class GroupStore {
   readonly #store: Store;
-  readonly #groups: Table<typeof GROUP>;
-  readonly #logs: Table<typeof LOG>;
-  readonly #storedGroups: Table<typeof STORED_GROUP>;
-  readonly #invitesIn: Table<typeof INVITE_IN>;
-  readonly #storedInvites: Table<typeof STORED_INVITE>;
-  readonly #invitesOut: Table<typeof INVITE_OUT>;
   /** The sent invitations, by recipient. */
   readonly invites: DueTable<InviteOut>;
 
   constructor(store: Store) {
     this.#store = store;
-    this.#groups = new Table(store, GROUPS, GROUP);
-    this.#logs = new Table(store, 'group_logs', LOG);
-    this.#storedGroups = new Table(store, 'groups', STORED_GROUP);
-    this.#invitesIn = new Table(store, 'group_invites_in', INVITE_IN);
-    this.#storedInvites = new Table(store, 'group_invites_in', STORED_INVITE);
-    this.#invitesOut = new Table(store, 'group_invites_out', INVITE_OUT);
-    this.invites = dueRows(store, INVITES_OUT, this.#invitesOut.read, (invite, nextAt) =>
+    this.invites = dueRows(store, INVITES_OUT, INVITE_OUT.read, (invite, nextAt) =>
       this.putInviteOut({ ...invite, nextAt, attempts: invite.attempts + 1 }),
     );
   }
@@ -112,26 +115,26 @@ export class GroupStore {
   /** Stores a group of a local agent, with an empty log. Returns its row ID. */
   add(group: NewGroup): number {
     return this.#store.transaction(() => {
-      const { lid } = this.#logs.add(group);
-      return this.#storedGroups.add({ ...group, lid }).rid;
+      const { lid } = LOG.add(this.#store, group);
+      return STORED_GROUP.add(this.#store, { ...group, lid }).rid;
     });
   }
 
   find(aid: Aid, groupId: string): GroupRow | null {
-    return this.#groups.one`WHERE aid = ${aid} AND group_id = ${hexToBlob(groupId)}`;
+    return GROUP.one(this.#store)`WHERE aid = ${aid} AND group_id = ${hexToBlob(groupId)}`;
   }
 
   byRid(rid: number): GroupRow | null {
-    return this.#groups.one`WHERE rid = ${rid}`;
+    return GROUP.one(this.#store)`WHERE rid = ${rid}`;
   }
 
   list(aid: Aid): GroupRow[] {
-    return this.#groups.all`WHERE aid = ${aid} ORDER BY rid`;
+    return GROUP.all(this.#store)`WHERE aid = ${aid} ORDER BY rid`;
   }
 
   /** The groups of local agents that share a log. */
   sharing(lid: number): GroupRow[] {
-    return this.#groups.all`WHERE lid = ${lid} ORDER BY rid`;
+    return GROUP.all(this.#store)`WHERE lid = ${lid} ORDER BY rid`;
   }
 
   /** The local agents that share a log. */
@@ -269,12 +272,12 @@ export class GroupStore {
   }
 
   putInviteOut(invite: InviteOut): void {
-    this.#invitesOut.replace(invite);
+    INVITE_OUT.replace(this.#store, invite);
   }
 
   /** Agents with an open invitation to a group. */
   invitesOut(rid: number): Pick<InviteOut, 'target' | 'until'>[] {
-    const invites = this.#invitesOut.all`WHERE rid = ${rid} ORDER BY target`;
+    const invites = INVITE_OUT.all(this.#store)`WHERE rid = ${rid} ORDER BY target`;
     return invites.map(({ target, until }) => ({ target, until }));
   }
 
@@ -293,7 +296,8 @@ export class GroupStore {
   putInviteIn(invite: InviteIn, max: number, isKnown = false): void {
     const { aid } = invite;
     this.#store.transaction(() => {
-      this.#storedInvites.insert(
+      STORED_INVITE.insert(
+        this.#store,
         { ...invite, known: isKnown },
         `ON CONFLICT (aid, group_id) DO UPDATE SET inviter = excluded.inviter, creator = excluded.creator,
           title = excluded.title, secret = excluded.secret, at = excluded.at, known = excluded.known
@@ -310,12 +314,12 @@ export class GroupStore {
   }
 
   inviteIn(aid: Aid, groupId: string): InviteIn | null {
-    return this.#invitesIn.one`WHERE aid = ${aid} AND group_id = ${hexToBlob(groupId)}`;
+    return INVITE_IN.one(this.#store)`WHERE aid = ${aid} AND group_id = ${hexToBlob(groupId)}`;
   }
 
   /** The received invitations of an agent, oldest first. */
   invitesIn(aid: Aid): InviteIn[] {
-    return this.#invitesIn.all`WHERE aid = ${aid} ORDER BY at`;
+    return INVITE_IN.all(this.#store)`WHERE aid = ${aid} ORDER BY at`;
   }
 
   dropInviteIn(aid: Aid, groupId: string): void {

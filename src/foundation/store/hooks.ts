@@ -19,7 +19,7 @@ import { integerOf, textOf, wordOf } from './row.ts';
 import type { Store } from './store.ts';
 import { aid, aids, flag, integer, nullable, type RowOf, Table, text, texts, word } from './table.ts';
 
-const HOOK = {
+const HOOK = new Table('hooks', {
   id: text,
   aid,
   kind: word(HOOK_KINDS),
@@ -38,9 +38,9 @@ const HOOK = {
   /** Items that found no room. */
   skipped: integer,
   createdAt: integer,
-};
+});
 
-const DELIVERY = {
+const DELIVERY = new Table('hook_deliveries', {
   /** Increases with every delivery. */
   id: integer,
   hook: text,
@@ -63,7 +63,7 @@ const DELIVERY = {
   exitCode: nullable(integer),
   problem: text,
   output: text,
-};
+});
 
 export type HookRow = RowOf<typeof HOOK>;
 export type NewHook = Omit<HookRow, 'paused' | 'skipped'>;
@@ -109,28 +109,24 @@ export const NO_COUNTS: DeliveryCounts = { waiting: 0, running: 0, done: 0, gone
 
 export class HookStore {
   readonly #store: Store;
-  readonly #hooks: Table<typeof HOOK>;
-  readonly #deliveries: Table<typeof DELIVERY>;
   /** See `Store.commit`. */
   readonly commit: Store['commit'];
 
   constructor(store: Store) {
     this.#store = store;
-    this.#hooks = new Table(store, 'hooks', HOOK);
-    this.#deliveries = new Table(store, 'hook_deliveries', DELIVERY);
     this.commit = store.commit.bind(store);
   }
 
   add(hook: NewHook): void {
-    this.#hooks.insert(hook);
+    HOOK.insert(this.#store, hook);
   }
 
   get(id: string): HookRow | null {
-    return this.#hooks.one`WHERE id = ${id}`;
+    return HOOK.one(this.#store)`WHERE id = ${id}`;
   }
 
   list(): HookRow[] {
-    return this.#hooks.all`ORDER BY created_at, id`;
+    return HOOK.all(this.#store)`ORDER BY created_at, id`;
   }
 
   /** Deletes a hook with its deliveries. False if there is none. */
@@ -157,7 +153,7 @@ export class HookStore {
         this.#skip(hook);
         return false;
       }
-      this.#deliveries.insert({ ...delivery, source, network, state: 'waiting', at: now, dueAt: now });
+      DELIVERY.insert(this.#store, { ...delivery, source, network, state: 'waiting', at: now, dueAt: now });
       return true;
     });
   }
@@ -238,12 +234,12 @@ export class HookStore {
           )
         ) ORDER BY known DESC, turn, due_at, id LIMIT ${limit}
       ) AS next JOIN hook_deliveries AS d ON d.id = next.id
-      ORDER BY d.known DESC, next.turn, d.due_at, d.id`.map(this.#deliveries.read);
+      ORDER BY d.known DESC, next.turn, d.due_at, d.id`.map(DELIVERY.read);
   }
 
   /** Deliveries whose program was started and has not ended, as far as is known. */
   running(): DeliveryRow[] {
-    return this.#deliveries.all`WHERE state = 'running' ORDER BY id`;
+    return DELIVERY.all(this.#store)`WHERE state = 'running' ORDER BY id`;
   }
 
   /** True if a hook must still handle an item, by the key of its delivery. A dead delivery can be retried. */
@@ -256,13 +252,13 @@ export class HookStore {
   }
 
   delivery(id: number): DeliveryRow | null {
-    return this.#deliveries.one`WHERE id = ${id}`;
+    return DELIVERY.one(this.#store)`WHERE id = ${id}`;
   }
 
   /** Deliveries of a hook before an ID, newest first: in one state or all. */
   page(hook: string, state: DeliveryState | undefined, beforeId: number, limit: number): DeliveryRow[] {
     const only = state ?? null;
-    return this.#deliveries.all`
+    return DELIVERY.all(this.#store)`
       WHERE hook = ${hook} AND id < ${beforeId} AND (${only} IS NULL OR state = ${only})
       ORDER BY id DESC LIMIT ${limit}`;
   }
@@ -287,7 +283,7 @@ export class HookStore {
       UPDATE hook_deliveries SET state = 'running', attempts = attempts + 1, started_at = ${now}, ended_at = NULL,
         exit_code = NULL, problem = '', output = ''
       WHERE id = ${id} AND state = 'waiting' RETURNING *`;
-    return row === undefined ? null : this.#deliveries.read(row);
+    return row === undefined ? null : DELIVERY.read(row);
   }
 
   /** Ends a run, or a delivery without one. */

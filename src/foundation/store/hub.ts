@@ -6,7 +6,7 @@ import { blobOf, flagOf, orZero } from './row.ts';
 import type { Store } from './store.ts';
 import { aid, flag, integer, named, nullable, type RowOf, Table, text, word } from './table.ts';
 
-const SOURCE = {
+const SOURCE = new Table('hub_sources', {
   id: integer,
   local: named('local_aid', aid),
   aid,
@@ -23,7 +23,7 @@ const SOURCE = {
   skipped: integer,
   /** Unix milliseconds at which the first list with tools was accepted. */
   trustedAt: nullable(integer),
-};
+});
 
 export type HubSource = RowOf<typeof SOURCE>;
 
@@ -38,7 +38,7 @@ export interface HubDefinition {
   readonly at: number;
 }
 
-const TOOL = {
+const TOOL = new Table('hub_tools', {
   id: integer,
   source: integer,
   kind: word(HUB_TOOL_KINDS),
@@ -54,7 +54,7 @@ const TOOL = {
   present: flag,
   /** Bytes of its definitions. */
   size: integer,
-};
+});
 
 type ToolRow = RowOf<typeof TOOL>;
 
@@ -76,13 +76,9 @@ function toolOf({ id, source, kind, name, refusedHash, present, ...row }: ToolRo
 
 export class HubStore {
   readonly #store: Store;
-  readonly #sources: Table<typeof SOURCE>;
-  readonly #tools: Table<typeof TOOL>;
 
   constructor(store: Store) {
     this.#store = store;
-    this.#sources = new Table(store, 'hub_sources', SOURCE);
-    this.#tools = new Table(store, 'hub_tools', TOOL);
   }
 
   transaction<T>(work: () => T): T {
@@ -91,16 +87,17 @@ export class HubStore {
 
   /** The agents that the hub of a local agent knows, the longest known first. */
   sources(local: Aid): HubSource[] {
-    return this.#sources.all`WHERE local_aid = ${local} ORDER BY id`;
+    return SOURCE.all(this.#store)`WHERE local_aid = ${local} ORDER BY id`;
   }
 
   source(local: Aid, aid: string): HubSource | null {
-    return this.#sources.one`WHERE local_aid = ${local} AND aid = ${aid}`;
+    return SOURCE.one(this.#store)`WHERE local_aid = ${local} AND aid = ${aid}`;
   }
 
   /** Adds an agent, or changes how the hub knows it. The next request is due now. */
   putSource(local: Aid, aid: Aid, origin: HubOrigin, now: number): void {
-    this.#sources.insert(
+    SOURCE.insert(
+      this.#store,
       { local, aid, origin, state: 'new', nextAt: now },
       'ON CONFLICT (local_aid, aid) DO UPDATE SET origin = excluded.origin, next_at = excluded.next_at',
     );
@@ -124,7 +121,7 @@ export class HubStore {
   }
 
   setOutcome(id: number, outcome: HubOutcome): void {
-    this.#sources.update(outcome, 'WHERE id = ?', id);
+    SOURCE.update(this.#store, outcome, 'WHERE id = ?', id);
   }
 
   /** Stores that the first list of an agent was accepted. */
@@ -166,16 +163,16 @@ export class HubStore {
 
   /** All tools of an agent, also those that it no longer lists. */
   tools(source: number): HubTool[] {
-    return this.#tools.all`WHERE source = ${source} ORDER BY kind, name`.map(toolOf);
+    return TOOL.all(this.#store)`WHERE source = ${source} ORDER BY kind, name`.map(toolOf);
   }
 
   tool(source: number, kind: HubToolKind, name: string): HubTool | null {
-    const row = this.#tools.one`WHERE source = ${source} AND kind = ${kind} AND name = ${name}`;
+    const row = TOOL.one(this.#store)`WHERE source = ${source} AND kind = ${kind} AND name = ${name}`;
     return row === null ? null : toolOf(row);
   }
 
   toolById(id: number): HubTool | null {
-    const row = this.#tools.one`WHERE id = ${id}`;
+    const row = TOOL.one(this.#store)`WHERE id = ${id}`;
     return row === null ? null : toolOf(row);
   }
 
@@ -187,8 +184,8 @@ export class HubStore {
     const { json: offered, hash: offeredHash, at: offeredAt } = tool.offered ?? none;
     const size = Buffer.byteLength(accepted ?? '') + Buffer.byteLength(offered ?? '');
     const state = { accepted, acceptedHash, acceptedAt, offered, offeredHash, offeredAt, refusedHash, present, size };
-    const known = this.#tools.update(state, 'WHERE source = ? AND kind = ? AND name = ?', source, kind, name);
-    if (known === 0) this.#tools.insert({ source, kind, name, ...state });
+    const known = TOOL.update(this.#store, state, 'WHERE source = ? AND kind = ? AND name = ?', source, kind, name);
+    if (known === 0) TOOL.insert(this.#store, { source, kind, name, ...state });
   }
 
   deleteTool(id: number): void {
@@ -238,7 +235,7 @@ export class HubStore {
         AND t.offered_hash IS NOT t.refused_hash AND t.offered_hash >= ${hash} AND t.offered_hash < ${`${hash}g`}
       ORDER BY t.offered_at, t.id`
 
-      .map((row) => toolOf(this.#tools.read(row)))
+      .map((row) => toolOf(TOOL.read(row)))
       .flatMap((tool) => {
         const source = sources.get(tool.source);
         return source === undefined ? [] : [{ source, tool }];

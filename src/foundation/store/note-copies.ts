@@ -5,7 +5,7 @@ import { blobOf, integerOf, orZero } from './row.ts';
 import type { Store } from './store.ts';
 import { blob, integer, type RowOf, Table } from './table.ts';
 
-const COPY = {
+const COPY = new Table('note_copies', {
   id: integer,
   mailbox: blob,
   /** The encoded record. */
@@ -14,20 +14,18 @@ const COPY = {
   dueAt: integer,
   /** Attempts so far. */
   attempts: integer,
-};
+});
 
 /** A pending copy. */
 export type NoteCopy = RowOf<typeof COPY>;
 
 export class NoteCopyStore {
   readonly #store: Store;
-  readonly #copies: Table<typeof COPY>;
   /** The mailboxes with copies, once for each copy: a queue must work on one mailbox at a time. */
   readonly mailboxes: DueTable<Uint8Array>;
 
   constructor(store: Store) {
     this.#store = store;
-    this.#copies = new Table(store, 'note_copies', COPY);
     this.mailboxes = dueRows(
       store,
       { table: 'note_copies', dueAt: 'due_at', id: 'hex(mailbox)', key: 'hex(mailbox)' },
@@ -38,7 +36,7 @@ export class NoteCopyStore {
 
   /** Stores a copy. Returns its ID when it is on disk. */
   async add(mailbox: Uint8Array, record: Uint8Array, until: number, dueAt: number): Promise<number> {
-    const copy = await this.#store.commit(() => this.#copies.add({ mailbox, record, until, dueAt }), 'now');
+    const copy = await this.#store.commit(() => COPY.add(this.#store, { mailbox, record, until, dueAt }), 'now');
     return copy.id;
   }
 
@@ -50,7 +48,7 @@ export class NoteCopyStore {
 
   /** Copies for a mailbox that are due until a time, oldest first. */
   dueFor(mailbox: Uint8Array, until: number, limit: number): NoteCopy[] {
-    return this.#copies.all`WHERE mailbox = ${mailbox} AND due_at <= ${until} ORDER BY id LIMIT ${limit}`;
+    return COPY.all(this.#store)`WHERE mailbox = ${mailbox} AND due_at <= ${until} ORDER BY id LIMIT ${limit}`;
   }
 
   /**

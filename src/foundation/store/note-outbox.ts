@@ -7,7 +7,7 @@ import { orZero } from './row.ts';
 import type { Store } from './store.ts';
 import { aid, blob, integer, type RowOf, Table } from './table.ts';
 
-const QUEUED_NOTE = {
+const QUEUED_NOTE = new Table('note_outbox', {
   id: integer,
   aid,
   /** 32 bytes. */
@@ -23,7 +23,7 @@ const QUEUED_NOTE = {
   dueAt: integer,
   /** Attempts so far, without the first one. */
   attempts: integer,
-};
+});
 
 /** A note that is queued for sending. */
 export type QueuedNote = RowOf<typeof QUEUED_NOTE>;
@@ -31,17 +31,15 @@ export type NewQueuedNote = Omit<QueuedNote, 'id'>;
 
 export class NoteOutboxStore {
   readonly #store: Store;
-  readonly #table: Table<typeof QUEUED_NOTE>;
   /** The queued notes, by recipient. */
   readonly notes: DueTable<QueuedNote>;
 
   constructor(store: Store) {
     this.#store = store;
-    this.#table = new Table(store, 'note_outbox', QUEUED_NOTE);
     this.notes = dueRows(
       store,
       { table: 'note_outbox', dueAt: 'due_at', id: 'CAST(id AS TEXT)', key: 'recipient' },
-      this.#table.read,
+      QUEUED_NOTE.read,
       ({ id }, at) =>
         store.run`UPDATE note_outbox SET due_at = min(${at}, until), attempts = attempts + 1 WHERE id = ${id}`,
     );
@@ -53,7 +51,7 @@ export class NoteOutboxStore {
 
   /** Stores a note, which is on disk when this returns. A note that is already queued does not change. */
   add(note: NewQueuedNote): void {
-    this.#table.insertForAgent(note);
+    QUEUED_NOTE.insertForAgent(this.#store, note);
   }
 
   /** The number and size of the queued notes, of one agent or all. */
@@ -66,7 +64,7 @@ export class NoteOutboxStore {
 
   /** Notes of an agent after `afterId`, oldest first. */
   page(aid: Aid, afterId: number, limit: number): QueuedNote[] {
-    return this.#table.all`WHERE aid = ${aid} AND id > ${afterId} ORDER BY id LIMIT ${limit}`;
+    return QUEUED_NOTE.all(this.#store)`WHERE aid = ${aid} AND id > ${afterId} ORDER BY id LIMIT ${limit}`;
   }
 
   /** Removes one note of an agent; false if there is none. */

@@ -5,7 +5,7 @@ import { rowSum } from './row-sum.ts';
 import type { Store } from './store.ts';
 import { aid, blob, flag, integer, named, nullable, type RowOf, Table } from './table.ts';
 
-const NOTE = {
+const NOTE = new Table('notes', {
   /** Increases with every note: the order and the cursor of lists. */
   id: integer,
   aid,
@@ -22,7 +22,7 @@ const NOTE = {
   size: integer,
   /** The checksum of its content; null if it was stored without one. */
   sum: nullable(integer),
-};
+});
 
 type NoteRow = RowOf<typeof NOTE>;
 
@@ -31,7 +31,7 @@ export type NewNote = Omit<NoteRow, 'id' | 'size' | 'sum'>;
 export type StoredNote = NewNote & Pick<NoteRow, 'id'>;
 
 /** A message ID that is not shown again. */
-const SEEN = { aid, messageId: blob, until: integer, isKnown: named('known', flag) };
+const SEEN = new Table('notes_seen', { aid, messageId: blob, until: integer, isKnown: named('known', flag) });
 
 /** The pending notes of a mailbox. */
 export interface MailboxLoad {
@@ -59,8 +59,6 @@ const PURGE_BATCH = 10_000;
 
 export class NoteStore {
   readonly #store: Store;
-  readonly #notes: Table<typeof NOTE>;
-  readonly #seen: Table<typeof SEEN>;
   /** Message IDs added since the last check, by agent. */
   readonly #addedSeen = new Map<Aid, number>();
   /** See `Store.commit`. */
@@ -68,8 +66,6 @@ export class NoteStore {
 
   constructor(store: Store) {
     this.#store = store;
-    this.#notes = new Table(store, 'notes', NOTE);
-    this.#seen = new Table(store, 'notes_seen', SEEN);
     this.commit = store.commit.bind(store);
   }
 
@@ -84,9 +80,9 @@ export class NoteStore {
   add(note: NewNote, seenUntil: number, isKnown = false): boolean {
     const { aid: to, messageId, body } = note;
     return this.#store.transaction(() => {
-      if (!this.#seen.insertForAgent({ aid: to, messageId, until: seenUntil, isKnown })) return false;
+      if (!SEEN.insertForAgent(this.#store, { aid: to, messageId, until: seenUntil, isKnown })) return false;
       this.#limitSeen(to);
-      this.#notes.insert({ ...note, size: noteSize(body), sum: sumOf(note) });
+      NOTE.insert(this.#store, { ...note, size: noteSize(body), sum: sumOf(note) });
       return true;
     });
   }
@@ -122,14 +118,14 @@ export class NoteStore {
     const sizes = this.#store.all`
       SELECT size FROM notes WHERE aid = ${aid} AND taken_at IS NULL AND id > ${afterId} ORDER BY id LIMIT ${limit + 1}`;
     const shown = takeWithin(sizes.slice(0, limit), 'size', maxBytes).length;
-    const rows = this.#notes
-      .all`WHERE aid = ${aid} AND taken_at IS NULL AND id > ${afterId} ORDER BY id LIMIT ${shown}`;
+    const rows = NOTE.all(this.#store)`
+      WHERE aid = ${aid} AND taken_at IS NULL AND id > ${afterId} ORDER BY id LIMIT ${shown}`;
     return { notes: this.#intact(rows), more: sizes.length > shown };
   }
 
   /** Every note of an agent, oldest first, including delivered ones without an acknowledgment. */
   all(aid: Aid): StoredNote[] {
-    return this.#intact(this.#notes.all`WHERE aid = ${aid} ORDER BY id`);
+    return this.#intact(NOTE.all(this.#store)`WHERE aid = ${aid} ORDER BY id`);
   }
 
   /** Filters out notes that fail their checksum. */
@@ -143,7 +139,7 @@ export class NoteStore {
 
   /** Message IDs that are not shown again, with their expiry; the latest expiry first. */
   seenOf(aid: Aid, limit: number): RowOf<typeof SEEN>[] {
-    return this.#seen.all`WHERE aid = ${aid} ORDER BY until DESC LIMIT ${limit}`;
+    return SEEN.all(this.#store)`WHERE aid = ${aid} ORDER BY until DESC LIMIT ${limit}`;
   }
 
   /**
@@ -151,7 +147,7 @@ export class NoteStore {
    * @param isKnown the owner knows the sender: IDs of strangers are evicted first
    */
   markSeen(aid: Aid, messageId: Uint8Array, until: number, isKnown = false): void {
-    this.#seen.insert({ aid, messageId, until, isKnown }, 'ON CONFLICT DO NOTHING');
+    SEEN.insert(this.#store, { aid, messageId, until, isKnown }, 'ON CONFLICT DO NOTHING');
     this.#limitSeen(aid);
   }
 
@@ -179,7 +175,7 @@ export class NoteStore {
 
   /** A pending note; null if there is none. */
   find(aid: Aid, messageId: Uint8Array): StoredNote | null {
-    const found = this.#notes.all`WHERE aid = ${aid} AND message_id = ${messageId} AND taken_at IS NULL`;
+    const found = NOTE.all(this.#store)`WHERE aid = ${aid} AND message_id = ${messageId} AND taken_at IS NULL`;
     return this.#intact(found)[0] ?? null;
   }
 
@@ -187,7 +183,7 @@ export class NoteStore {
   takeOne(aid: Aid, messageId: Uint8Array, now: number): StoredNote | null {
     const taken = this.#store.all`
       UPDATE notes SET taken_at = ${now} WHERE aid = ${aid} AND message_id = ${messageId} AND taken_at IS NULL RETURNING *`;
-    return this.#intact(taken.map(this.#notes.read))[0] ?? null;
+    return this.#intact(taken.map(NOTE.read))[0] ?? null;
   }
 
   /** Deletes delivered notes. */

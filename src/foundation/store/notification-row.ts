@@ -2,10 +2,10 @@
 import type { StoredSecrets } from '../keys/stored-secrets.ts';
 import { integerOf, textOf } from './row.ts';
 import type { Row } from './store.ts';
-import { blob, type Column, integer, type RowOf, text } from './table.ts';
+import { blob, type Column, integer, type RowOf, type Table, text } from './table.ts';
 
 /** A pending notification. */
-export type WaitingNotification = RowOf<ReturnType<typeof notificationColumns>>;
+export type WaitingNotification = RowOf<Table<ReturnType<typeof notificationColumns>>>;
 
 /** The number and bytes of pending notifications. */
 export interface WaitingSum {

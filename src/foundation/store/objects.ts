@@ -10,7 +10,7 @@ const MAX_HOLDERS = 20_000;
 /** Insertions between two evictions, because each eviction scans all holders. */
 const INSERTS_PER_SWEEP = 256;
 
-const OBJECT = {
+const OBJECT = new Table('objects', {
   aid,
   /** SHA-256 of the bytes, lower-case hex. */
   objectId: text,
@@ -24,7 +24,7 @@ const OBJECT = {
   fingerprint: text,
   /** The time of the hash, milliseconds since the Unix epoch. */
   hashedAt: integer,
-};
+});
 
 export type ObjectRow = RowOf<typeof OBJECT>;
 
@@ -36,21 +36,19 @@ export interface ObjectUsage {
 
 export class ObjectRepository {
   readonly #store: Store;
-  readonly #objects: Table<typeof OBJECT>;
   #noted = 0;
 
   constructor(store: Store) {
     this.#store = store;
-    this.#objects = new Table(store, 'objects', OBJECT);
   }
 
   get(aid: Aid, objectId: string): ObjectRow | null {
-    return this.#objects.one`WHERE aid = ${aid} AND object_id = ${objectId}`;
+    return OBJECT.one(this.#store)`WHERE aid = ${aid} AND object_id = ${objectId}`;
   }
 
   /** The registered object of an agent at a path, or null. */
   at(aid: Aid, path: string): ObjectRow | null {
-    return this.#objects.one`WHERE aid = ${aid} AND path = ${path} ORDER BY hashed_at DESC, object_id LIMIT 1`;
+    return OBJECT.one(this.#store)`WHERE aid = ${aid} AND path = ${path} ORDER BY hashed_at DESC, object_id LIMIT 1`;
   }
 
   /** The prefix hashes of an object, or null. */
@@ -67,7 +65,8 @@ export class ObjectRepository {
     this.#store.transaction(() => {
       this.#store.run`
         INSERT OR IGNORE INTO object_prefixes (object_id, hashes) VALUES (${object.objectId}, ${prefixes})`;
-      this.#objects.insert(
+      OBJECT.insert(
+        this.#store,
         object,
         `ON CONFLICT (aid, object_id) DO UPDATE SET
           name = excluded.name, path = excluded.path, fingerprint = excluded.fingerprint, hashed_at = excluded.hashed_at`,
@@ -112,7 +111,7 @@ export class ObjectRepository {
 
   /** Objects of an agent, ordered by ID, starting after `after`. */
   list(aid: Aid, limit: number, after = ''): ObjectRow[] {
-    return this.#objects.all`WHERE aid = ${aid} AND object_id > ${after} ORDER BY object_id LIMIT ${limit}`;
+    return OBJECT.all(this.#store)`WHERE aid = ${aid} AND object_id > ${after} ORDER BY object_id LIMIT ${limit}`;
   }
 
   usage(aid: Aid): ObjectUsage {

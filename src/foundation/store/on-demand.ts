@@ -3,7 +3,7 @@ import type { Aid } from '../identity/aid.ts';
 import type { Store } from './store.ts';
 import { aid, flag, integer, type RowOf, Table, text, texts } from './table.ts';
 
-const ON_DEMAND = {
+const ON_DEMAND = new Table('on_demand', {
   aid,
   /** The program and its arguments. */
   command: texts,
@@ -13,25 +13,23 @@ const ON_DEMAND = {
   /** The port on 127.0.0.1 at which svcd listens for it. */
   port: integer,
   idleMs: integer,
-};
+});
 
 export type OnDemandRow = RowOf<typeof ON_DEMAND>;
 
 export class OnDemandStore {
   readonly #store: Store;
-  readonly #table: Table<typeof ON_DEMAND>;
 
   constructor(store: Store) {
     this.#store = store;
-    this.#table = new Table(store, 'on_demand', ON_DEMAND);
   }
 
   list(): OnDemandRow[] {
-    return this.#table.all`ORDER BY aid`;
+    return ON_DEMAND.all(this.#store)`ORDER BY aid`;
   }
 
   put(row: OnDemandRow): void {
-    this.#table.replace(row);
+    ON_DEMAND.replace(this.#store, row);
   }
 
   /** False if there is none. */

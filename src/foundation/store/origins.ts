@@ -4,8 +4,8 @@ import { accessTokenIn } from './access-tokens.ts';
 import type { Store } from './store.ts';
 import { aid, integer, type RowOf, Table, text } from './table.ts';
 
-function columns(secrets: StoredSecrets) {
-  return {
+function tableOf(secrets: StoredSecrets) {
+  return new Table('origins', {
     id: text,
     localAid: aid,
     remoteAid: aid,
@@ -14,18 +14,18 @@ function columns(secrets: StoredSecrets) {
     port: integer,
     /** Unix milliseconds. */
     openedAt: integer,
-  };
+  });
 }
 
-export type SavedOrigin = RowOf<ReturnType<typeof columns>>;
+export type SavedOrigin = RowOf<ReturnType<typeof tableOf>>;
 
 export class OriginStore {
   readonly #store: Store;
-  readonly #origins: Table<ReturnType<typeof columns>>;
+  readonly #origins: ReturnType<typeof tableOf>;
 
   constructor(store: Store, secrets: StoredSecrets) {
     this.#store = store;
-    this.#origins = new Table(store, 'origins', columns(secrets));
+    this.#origins = tableOf(secrets);
   }
 
   /** Stores an address or its changes. Webhooks that were registered there remain. */
@@ -34,6 +34,7 @@ export class OriginStore {
       // The system assigned this port again, so no other saved address uses it.
       this.#store.run`DELETE FROM origins WHERE port = ${o.port} AND id <> ${o.id}`;
       this.#origins.insert(
+        this.#store,
         o,
         'ON CONFLICT (id) DO UPDATE SET sealed_token = excluded.sealed_token, port = excluded.port',
       );
@@ -45,6 +46,6 @@ export class OriginStore {
   }
 
   list(): SavedOrigin[] {
-    return this.#origins.all`ORDER BY opened_at`;
+    return this.#origins.all(this.#store)`ORDER BY opened_at`;
   }
 }

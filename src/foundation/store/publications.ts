@@ -10,22 +10,22 @@ import { aid, type Column, flag, integer, nullable, type RowOf, Table, text, wor
 /** `held`: the network has a newer record that another node published, so this node does not renew. */
 const PUBLISHER_STATES = ['active', 'held'] as const;
 
-const PUBLISHER_STATE = {
+const PUBLISHER_STATE = new Table('publishers', {
   aid,
   state: word(PUBLISHER_STATES),
   /** Next time that the scheduler handles it; null: never. */
   dueAt: nullable(integer),
-};
+});
 
-const PUBLISHER = {
-  ...PUBLISHER_STATE,
+const PUBLISHER = new Table('publishers', {
+  ...PUBLISHER_STATE.columns,
   /** The last sequence number that was assigned. */
   seq: integer,
   /** The user requested it, so the next publication may exceed the sequence number of the network. */
   claim: flag,
   /** Consecutive attempts without an acknowledgment. */
   failures: integer,
-};
+});
 
 export type PublisherState = Omit<RowOf<typeof PUBLISHER_STATE>, 'aid'>;
 export type PublisherRow = RowOf<typeof PUBLISHER>;
@@ -38,7 +38,7 @@ const payload: Column<Uint8Array> = {
   write: (bytes) => bytes,
 };
 
-const PUBLICATION = {
+const PUBLICATION = new Table('publications', {
   aid,
   type: integer,
   /** The service name of a service record; empty for other types. */
@@ -53,7 +53,7 @@ const PUBLICATION = {
   replicas: integer,
   /** Above 0: it must be published now, even if no renewal is due. Increases with every change until then. */
   dirty: integer,
-};
+});
 
 export type PublicationRow = RowOf<typeof PUBLICATION>;
 
@@ -76,9 +76,6 @@ export class PublicationStore {
   /** Notified of the agent with changed rows; null if any agent may have changed. */
   readonly changed: Listeners<[Aid | null]> = new Listeners();
   readonly #store: Store;
-  readonly #publishers: Table<typeof PUBLISHER>;
-  readonly #states: Table<typeof PUBLISHER_STATE>;
-  readonly #publications: Table<typeof PUBLICATION>;
   /**
    * The publishers: first those with a request of the user, then the most overdue. After a clock was ahead, all times are
    * repaired, because records from the future must be published again too.
@@ -108,14 +105,11 @@ export class PublicationStore {
 
   constructor(store: Store) {
     this.#store = store;
-    this.#publishers = new Table(store, 'publishers', PUBLISHER);
-    this.#states = new Table(store, 'publishers', PUBLISHER_STATE);
-    this.#publications = new Table(store, 'publications', PUBLICATION);
     this.commit = store.commit.bind(store);
   }
 
   publisher(aid: Aid): PublisherRow | null {
-    return this.#publishers.one`WHERE aid = ${aid}`;
+    return PUBLISHER.one(this.#store)`WHERE aid = ${aid}`;
   }
 
   /**
@@ -138,7 +132,8 @@ export class PublicationStore {
   /** Adds a publication or changes its content, and marks it for publication. The publisher must exist. */
   put(aid: Aid, { type, name, payload, ttl }: Publication): void {
     this.changed.notify(aid);
-    this.#publications.insert(
+    PUBLICATION.insert(
+      this.#store,
       { aid, type, name, payload, ttl },
       `ON CONFLICT (aid, type, name) DO UPDATE SET payload = excluded.payload, ttl = excluded.ttl, dirty = dirty + 1`,
     );
@@ -151,7 +146,7 @@ export class PublicationStore {
   }
 
   publications(aid: Aid): PublicationRow[] {
-    return this.#publications.all`WHERE aid = ${aid}`;
+    return PUBLICATION.all(this.#store)`WHERE aid = ${aid}`;
   }
 
   /** The publications of several agents with the given types, by AID. */
@@ -160,12 +155,14 @@ export class PublicationStore {
       SELECT aid, type, name, nullif(payload, x'') AS payload, ttl, seq, published_at, replicas, dirty
       FROM publications WHERE aid IN (SELECT value FROM json_each(${JSON.stringify(aids)}))
         AND type IN (SELECT value FROM json_each(${JSON.stringify(types)}))`;
-    return Map.groupBy(rows.map(this.#publications.read), (row) => row.aid);
+    return Map.groupBy(rows.map(PUBLICATION.read), (row) => row.aid);
   }
 
   /** The states of several publishers, by AID. */
   publishersOf(aids: readonly Aid[]): Map<Aid, PublisherState> {
-    const states = this.#states.all`WHERE aid IN (SELECT value FROM json_each(${JSON.stringify(aids)}))`;
+    const states = PUBLISHER_STATE.all(
+      this.#store,
+    )`WHERE aid IN (SELECT value FROM json_each(${JSON.stringify(aids)}))`;
     return new Map(states.map((one) => [one.aid, one]));
   }
 
@@ -217,7 +214,7 @@ export class PublicationStore {
   /** Sets the next step of a publisher. */
   schedule(aid: Aid, { claim, state, dueAt, failures }: Omit<PublisherRow, 'aid' | 'seq'>): void {
     this.changed.notify(aid);
-    this.#publishers.update({ claim, state, dueAt, failures }, 'WHERE aid = ?', aid);
+    PUBLISHER.update(this.#store, { claim, state, dueAt, failures }, 'WHERE aid = ?', aid);
   }
 
   transaction<T>(work: () => T): T {

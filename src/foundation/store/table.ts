@@ -19,7 +19,8 @@ export interface Column<T> {
 type Columns = Readonly<Record<string, Column<unknown>>>;
 
 /** A row of a table with these columns. */
-export type RowOf<C extends Columns> = { readonly [F in keyof C]: C[F] extends Column<infer T> ? T : never };
+type Fields<C extends Columns> = { readonly [F in keyof C]: C[F] extends Column<infer T> ? T : never };
+export type RowOf<T> = T extends Table<infer C> ? Fields<C> : never;
 
 function itself(value: SqlValue): SqlValue {
   return value;
@@ -84,7 +85,7 @@ interface Write {
  * gets the default of its column. The SQL in their arguments is constant.
  */
 export class Table<const C extends Columns> {
-  readonly #store: Store;
+  readonly columns: C;
   readonly #name: string;
   readonly #fields: readonly Field[];
   readonly #select: string;
@@ -93,8 +94,8 @@ export class Table<const C extends Columns> {
   /** Statements by their start, their end and the columns that they write. */
   readonly #writes = new Map<string, string>();
 
-  constructor(store: Store, name: string, columns: C) {
-    this.#store = store;
+  constructor(name: string, columns: C) {
+    this.columns = columns;
     this.#name = name;
     this.#fields = Object.entries(columns).map(([field, type]) => {
       const column = type.name ?? field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
@@ -104,21 +105,23 @@ export class Table<const C extends Columns> {
   }
 
   /** Reads a row of any statement that has these columns. */
-  readonly read = (row: Row): RowOf<C> => {
+  readonly read = (row: Row): Fields<C> => {
     const values: Record<string, unknown> = {};
     for (const { name, column, type } of this.#fields) values[name] = type.read(row, column);
-    return values as RowOf<C>;
+    return values as Fields<C>;
   };
 
-  /** The first row, or null: table.one`WHERE id = ${id}`. */
-  one(rest: TemplateStringsArray, ...values: SqlValue[]): RowOf<C> | null {
-    const row = this.#store.one(this.#selectSql(rest), ...values);
-    return row === undefined ? null : this.read(row);
+  /** The first row, or null: table.one(store)`WHERE id = ${id}`. */
+  one(store: Store): (rest: TemplateStringsArray, ...values: SqlValue[]) => Fields<C> | null {
+    return (rest, ...values) => {
+      const row = store.one(this.#selectSql(rest), ...values);
+      return row === undefined ? null : this.read(row);
+    };
   }
 
-  /** All rows: table.all`WHERE aid = ${aid} ORDER BY id`. */
-  all(rest: TemplateStringsArray, ...values: SqlValue[]): RowOf<C>[] {
-    return this.#store.all(this.#selectSql(rest), ...values).map(this.read);
+  /** All rows: table.all(store)`WHERE aid = ${aid} ORDER BY id`. */
+  all(store: Store): (rest: TemplateStringsArray, ...values: SqlValue[]) => Fields<C>[] {
+    return (rest, ...values) => store.all(this.#selectSql(rest), ...values).map(this.read);
   }
 
   #selectSql(rest: TemplateStringsArray): string {
@@ -134,45 +137,45 @@ export class Table<const C extends Columns> {
    * @param conflict such as `ON CONFLICT DO NOTHING`
    * @returns the number of changed rows
    */
-  insert(values: Partial<RowOf<C>>, conflict = ''): number {
+  insert(store: Store, values: Partial<Fields<C>>, conflict = ''): number {
     const write = this.#insertion('INSERT', values, conflict);
-    return this.#store.run(write.sql, ...write.values);
+    return store.run(write.sql, ...write.values);
   }
 
   /** Inserts a row, and returns it as it is stored. */
-  add(values: Partial<RowOf<C>>, conflict = ''): RowOf<C> {
+  add(store: Store, values: Partial<Fields<C>>, conflict = ''): Fields<C> {
     const write = this.#insertion('INSERT', values, `${conflict} RETURNING *`);
-    return this.read(this.#store.one(write.sql, ...write.values) ?? {});
+    return this.read(store.one(write.sql, ...write.values) ?? {});
   }
 
   /** Inserts a row, or replaces the one with the same key. */
-  replace(values: Partial<RowOf<C>>): void {
+  replace(store: Store, values: Partial<Fields<C>>): void {
     const write = this.#insertion('INSERT OR REPLACE', values);
-    this.#store.run(write.sql, ...write.values);
+    store.run(write.sql, ...write.values);
   }
 
   /** Inserts a row. False if its agent is not registered here, or a row with its key exists. */
-  insertForAgent(values: Partial<RowOf<C>> & { readonly aid: Aid }): boolean {
+  insertForAgent(store: Store, values: Partial<Fields<C>> & { readonly aid: Aid }): boolean {
     const write = this.#insertion('INSERT', values, 'FROM agents WHERE aid = ? ON CONFLICT DO NOTHING');
-    return this.#store.run(write.sql, ...write.values, values.aid) > 0;
+    return store.run(write.sql, ...write.values, values.aid) > 0;
   }
 
   /** Updates rows. Returns the number of changed rows. */
-  update(values: Partial<RowOf<C>>, where: string, ...rest: SqlValue[]): number {
+  update(store: Store, values: Partial<Fields<C>>, where: string, ...rest: SqlValue[]): number {
     const write = this.#write(`UPDATE ${this.#name} SET`, values, where, (columns) =>
       columns.map((column) => `${column} = ?`).join(', '),
     );
-    return this.#store.run(write.sql, ...write.values, ...rest);
+    return store.run(write.sql, ...write.values, ...rest);
   }
 
-  #insertion(verb: string, values: Partial<RowOf<C>>, rest = ''): Write {
+  #insertion(verb: string, values: Partial<Fields<C>>, rest = ''): Write {
     return this.#write(`${verb} INTO ${this.#name}`, values, rest, (columns) => {
       const places = columns.map(() => '?').join(', ');
       return `(${columns.join(', ')}) ${rest.startsWith('FROM') ? `SELECT ${places}` : `VALUES (${places})`}`;
     });
   }
 
-  #write(start: string, values: Partial<RowOf<C>>, end: string, middle: (columns: string[]) => string): Write {
+  #write(start: string, values: Partial<Fields<C>>, end: string, middle: (columns: string[]) => string): Write {
     const fields = this.#fields.filter(({ name }) => values[name] !== undefined);
     const columns = fields.map(({ column }) => column);
     const key = `${start} ${columns.join()} ${end}`;

@@ -4,8 +4,8 @@ import { accessTokenIn } from './access-tokens.ts';
 import type { Store } from './store.ts';
 import { aid, flag, integer, named, type RowOf, Table, text } from './table.ts';
 
-function columns(secrets: StoredSecrets) {
-  return {
+function tableOf(secrets: StoredSecrets) {
+  return new Table('tunnels', {
     id: text,
     localAid: aid,
     remoteAid: aid,
@@ -14,22 +14,22 @@ function columns(secrets: StoredSecrets) {
     localPort: integer,
     idleTimeoutSec: named('idle_timeout_s', integer),
     disableRelay: flag,
-  };
+  });
 }
 
-export type SavedTunnel = RowOf<ReturnType<typeof columns>>;
+export type SavedTunnel = RowOf<ReturnType<typeof tableOf>>;
 
 export class TunnelStore {
   readonly #store: Store;
-  readonly #tunnels: Table<ReturnType<typeof columns>>;
+  readonly #tunnels: ReturnType<typeof tableOf>;
 
   constructor(store: Store, secrets: StoredSecrets) {
     this.#store = store;
-    this.#tunnels = new Table(store, 'tunnels', columns(secrets));
+    this.#tunnels = tableOf(secrets);
   }
 
   save(tunnel: SavedTunnel): void {
-    this.#tunnels.replace(tunnel);
+    this.#tunnels.replace(this.#store, tunnel);
   }
 
   delete(id: string): void {
@@ -37,6 +37,6 @@ export class TunnelStore {
   }
 
   list(): SavedTunnel[] {
-    return this.#tunnels.all`ORDER BY local_port`;
+    return this.#tunnels.all(this.#store)`ORDER BY local_port`;
   }
 }

@@ -10,7 +10,7 @@ import { type Store, sha256Hex } from './store.ts';
 import { aid, integer, nullable, type RowOf, Table, text } from './table.ts';
 import type { NewNotification } from './webhooks.ts';
 
-const WEBHOOK_URL = {
+const WEBHOOK_URL = new Table('push_boxes', {
   id: text,
   /** The local agent with the server that sends notifications. */
   called: aid,
@@ -25,27 +25,25 @@ const WEBHOOK_URL = {
   node: text,
   /** Address of that node; null for a caller on this machine. */
   source: nullable(text),
-};
+});
 
-function mailColumns(secrets: StoredSecrets) {
-  return { ...notificationColumns(secrets), box: text };
+function mailTable(secrets: StoredSecrets) {
+  return new Table('push_mail', { ...notificationColumns(secrets), box: text });
 }
 
 export type WebhookUrlRow = RowOf<typeof WEBHOOK_URL>;
 
 export class WebhookUrlStore {
   readonly #store: Store;
-  readonly #urls: Table<typeof WEBHOOK_URL>;
-  readonly #mail: Table<ReturnType<typeof mailColumns>>;
+  readonly #mail: ReturnType<typeof mailTable>;
 
   constructor(store: Store, secrets: StoredSecrets) {
     this.#store = store;
-    this.#urls = new Table(store, 'push_boxes', WEBHOOK_URL);
-    this.#mail = new Table(store, 'push_mail', mailColumns(secrets));
+    this.#mail = mailTable(secrets);
   }
 
   open(row: Omit<WebhookUrlRow, 'renewedAt'>): void {
-    this.#urls.insert({ ...row, renewedAt: row.openedAt });
+    WEBHOOK_URL.insert(this.#store, { ...row, renewedAt: row.openedAt });
   }
 
   renew(id: string, now: number): void {
@@ -53,16 +51,16 @@ export class WebhookUrlStore {
   }
 
   get(id: string): WebhookUrlRow | null {
-    return this.#urls.one`WHERE id = ${id}`;
+    return WEBHOOK_URL.one(this.#store)`WHERE id = ${id}`;
   }
 
   find(called: Aid, caller: Aid): WebhookUrlRow | null {
-    return this.#urls.one`WHERE called = ${called} AND caller = ${caller}`;
+    return WEBHOOK_URL.one(this.#store)`WHERE called = ${called} AND caller = ${caller}`;
   }
 
   /** Compares hashes, so its duration reveals nothing about the token. */
   byToken(token: string): WebhookUrlRow | null {
-    return this.#urls.one`WHERE token_hash = ${sha256Hex(token)}`;
+    return WEBHOOK_URL.one(this.#store)`WHERE token_hash = ${sha256Hex(token)}`;
   }
 
   /** All webhook URLs, oldest first, with the number of pending notifications. */
@@ -70,7 +68,7 @@ export class WebhookUrlStore {
     return this.#store.all`
       SELECT b.*, (SELECT count(*) FROM push_mail AS m WHERE m.box = b.id) AS waiting
       FROM push_boxes AS b ORDER BY b.opened_at, b.id`.map((row) => ({
-      box: this.#urls.read(row),
+      box: WEBHOOK_URL.read(row),
       waiting: integerOf(row, 'waiting'),
     }));
   }
@@ -86,12 +84,12 @@ export class WebhookUrlStore {
   }
 
   leave(box: string, notification: NewNotification, now: number): void {
-    this.#mail.insert({ ...notification, box, size: notification.body.length, at: now });
+    this.#mail.insert(this.#store, { ...notification, box, size: notification.body.length, at: now });
   }
 
   /** The next notification for a webhook; null if none is pending. */
   next(box: string, webhook: string): WaitingNotification | null {
-    return this.#mail.one`WHERE box = ${box} AND webhook = ${webhook} ORDER BY seq LIMIT 1`;
+    return this.#mail.one(this.#store)`WHERE box = ${box} AND webhook = ${webhook} ORDER BY seq LIMIT 1`;
   }
 
   /** Deletes a delivered notification. A power cut may undo this, because the receiver recognizes duplicates. */
@@ -131,7 +129,7 @@ export class WebhookUrlStore {
     return this.#store.all`
       SELECT b.*, count(*) AS n, coalesce(sum(m.size), 0) AS bytes
       FROM push_mail AS m JOIN push_boxes AS b ON b.id = m.box GROUP BY b.id`.map((row) => ({
-      box: this.#urls.read(row),
+      box: WEBHOOK_URL.read(row),
       sum: waitingOf(row),
     }));
   }

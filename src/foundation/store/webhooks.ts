@@ -70,7 +70,7 @@ export class WebhookStore {
   constructor(store: Store, secrets: StoredSecrets) {
     this.#store = store;
     this.#secrets = secrets;
-    this.#posts = new Table(store, 'webhook_posts', notificationColumns(secrets));
+    this.#posts = new Table('webhook_posts', notificationColumns(secrets));
   }
 
   /**
@@ -155,7 +155,7 @@ export class WebhookStore {
   addNotification(notification: NewNotification, now: number): boolean {
     return this.#store.transaction(() => {
       const row = { ...notification, size: notification.body.length, at: now };
-      const added = this.#posts.insert(row, 'ON CONFLICT (webhook, id) DO NOTHING');
+      const added = this.#posts.insert(this.#store, row, 'ON CONFLICT (webhook, id) DO NOTHING');
       if (added > 0) this.#store.run`UPDATE webhooks SET used_at = ${now} WHERE name = ${notification.webhook}`;
       return added > 0;
     });
@@ -168,7 +168,7 @@ export class WebhookStore {
 
   /** The next notification of a webhook; null if none is pending. */
   next(webhook: string): WaitingNotification | null {
-    return this.#posts.one`WHERE webhook = ${webhook} AND body IS NOT NULL ORDER BY seq LIMIT 1`;
+    return this.#posts.one(this.#store)`WHERE webhook = ${webhook} AND body IS NOT NULL ORDER BY seq LIMIT 1`;
   }
 
   /** Ends the delivery of a notification and keeps its ID. @param taken the webhook received it */
