@@ -27,9 +27,10 @@ export interface CommandText {
 /** Commands that the command line library adds. */
 export const BUILT_IN: ReadonlySet<string> = new Set(['help', 'complete']);
 
-export function clientProgram(): Promise<Command> {
+/** @param build from the sources or a bundle */
+export function clientProgram(build = buildProgram): Promise<Command> {
   const io = { stdin: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough(), env: {} };
-  return buildProgram(io, { version: '0', dataDir: '' });
+  return build(io, { version: '0', dataDir: '' });
 }
 
 export function svcdProgram(): Command {

@@ -195,9 +195,9 @@ export class HttpCaller {
     const { accessToken, access = NO_WAIT, body, signal } = call;
     const mayAsk = askOwner !== undefined && access !== null && accessToken === undefined && !isSessionUpkeep(call);
     try {
-      if (mayAsk && access.waitS > 0 && body instanceof Readable)
-        (await this.#open(local, remote, accessToken, trace)).destroy();
       try {
+        if (mayAsk && access.waitS > 0 && body instanceof Readable)
+          (await this.#open(local, remote, accessToken, trace)).destroy();
         return await this.#attempt(local, remote, call, framed, trace);
       } catch (error) {
         if (!mayAsk || !(error instanceof SvcError) || error.code !== 'access_denied') throw error;

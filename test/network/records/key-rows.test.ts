@@ -17,8 +17,8 @@ function world(t: TestContext) {
   const insert = (key: Uint8Array, type: number, part: number, expiresAt = NOW + 60): void =>
     void store.run(
       `INSERT INTO records
-         (key, type, aid, note, part, issued_at, seq, timestamp, expires_at, publisher, size, digest, encoded)
-       VALUES (?, ?, 'a', ?, ?, 0, 0, 0, ?, 'p', 300, ?, ?)`,
+         (key, type, aid, note, part, issued_at, seq, timestamp, expires_at, publisher, size, digest, encoded, heard_at)
+       VALUES (?, ?, 'a', ?, ?, 0, 0, 0, ?, 'p', 300, ?, ?, 0)`,
       key,
       type,
       ++note,
