@@ -1,6 +1,6 @@
 /**
  * The operations table of the command line and of `svcd/client`, as plain JSON. A client needs only methods, paths and
- * member names; commands also need what their options follow from. Building the schemas, and loading the package for
+ * member names; commands also need the schemas of their options. Building the schemas, and loading the package for
  * that, would take a fifth of a short command's time.
  */
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -17,7 +17,7 @@ const CLIENTS = ['cli', 'client'].map((name) => ({
   hasCommands: name === 'cli',
 }));
 
-/** What the option of a command follows from. */
+/** The members of a schema that an option needs. */
 const OF_OPTIONS = ['type', 'enum', 'maximum', 'description'];
 
 /** The names of the members, whether other members are allowed, and which members are AIDs. */
@@ -37,7 +37,7 @@ function membersOf(schema: TObject, hasCommands: boolean) {
 /**
  * A module that exports the parts of the table that a client reads.
  * @param table every declaration by its name
- * @param hasCommands with what the options of commands follow from
+ * @param hasCommands adds the members that options need
  */
 export function dataModule(table: Readonly<Record<string, Declaration>>, hasCommands: boolean): string {
   const data = Object.entries(table).map(([key, { name, method, path, params, query, body, output, tool, tag }]) => {

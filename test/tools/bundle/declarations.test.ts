@@ -14,7 +14,7 @@ import { clientProgram, describeCommand } from '../../../tools/command-tree.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
 const MEMBER = [['format'], ['items', 'format']];
-/** What the options of commands follow from. */
+/** The members of a schema that an option needs. */
 const OPTION = [['type'], ['enum'], ['maximum'], ['description']];
 
 for (const hasCommands of [true, false])
