@@ -102,8 +102,7 @@ export function callCommands(svc: CommandGroup): void {
         '--wait <seconds>': integer(`wait for the decision of the owner, at most ${MAX_DECISION_WAIT_S}`),
         ...data,
       },
-      progress: 'Calling',
-      run: async ({ io, client }, typed) => {
+      run: async (context, typed) => {
         const { header = [], local_aid, access_token, timeout: timeout_ms, note, wait: wait_s, data } = typed;
         const { aid, path } = calledAt(typed);
         if (!path.startsWith('/'))
@@ -111,11 +110,13 @@ export function callCommands(svc: CommandGroup): void {
             message: `A path must begin with "/": svc ${method} ${aid} /${path}`,
           });
         const headers = parseHeaders(header);
-        const bytes = await bodyOf(io, data);
+        const bytes = await bodyOf(context.io, data);
         if (bytes !== undefined) headers['content-type'] ??= ['application/json'];
         const body_base64 = bytes?.toString('base64');
         const rest = { body_base64, local_aid, access_token, timeout_ms, note, wait_s };
-        return client.fetch({ aid, method: method.toUpperCase(), path, headers, ...rest });
+        const call = context.client.fetch({ aid, method: method.toUpperCase(), path, headers, ...rest });
+        // Not while the body is typed.
+        return context.progress('Calling', call);
       },
       // Text on a terminal is made safe. A pipe receives the bytes unchanged.
       text: (answer) => wholeBody(answer).toString('utf8'),
