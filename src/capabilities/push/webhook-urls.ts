@@ -219,7 +219,7 @@ export class WebhookUrls implements Component {
     const { called, caller } = link;
     const existing = store.find(called, caller);
     if (existing !== null) {
-      store.renew(existing.id, clock.now());
+      store.renew(existing.id, sha256Hex(this.#tokenOf(existing.id)), clock.now());
       return existing;
     }
     const holder = pairHolder(link, isNamed(called, caller));

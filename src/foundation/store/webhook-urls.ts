@@ -46,8 +46,9 @@ export class WebhookUrlStore {
     WEBHOOK_URL.insert(this.#store, { ...row, renewedAt: row.openedAt });
   }
 
-  renew(id: string, now: number): void {
-    this.#store.run`UPDATE push_boxes SET renewed_at = ${now} WHERE id = ${id}`;
+  /** @param tokenHash the hash of its token, which another node key changes */
+  renew(id: string, tokenHash: string, now: number): void {
+    this.#store.run`UPDATE push_boxes SET renewed_at = ${now}, token_hash = ${tokenHash} WHERE id = ${id}`;
   }
 
   get(id: string): WebhookUrlRow | null {

@@ -15,6 +15,7 @@ import {
 } from '../../../src/foundation/domain/push.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { lentSource } from '../../../src/foundation/quota.ts';
+import { sha256Hex } from '../../../src/foundation/store/store.ts';
 import { WebhookUrlStore } from '../../../src/foundation/store/webhook-urls.ts';
 import { asLink, localPair } from '../../../src/network/links/stream.ts';
 import type { LinkStream } from '../../../src/network/links/types.ts';
@@ -77,7 +78,7 @@ function setUp() {
     for (let bytes = 0; ; bytes += body.length)
       if (leaveAt(token, { webhook: '00'.repeat(8), headers: [], body }) !== 'kept') return bytes;
   };
-  return { boxes, ask, countOf, fill };
+  return { boxes, ask, called, countOf, fill };
 }
 
 const isOpen = (answer: unknown): boolean => typeof answer === 'object' && answer !== null;
@@ -92,6 +93,15 @@ test('strangers of one source get a few webhook URLs; callers allowed by name an
   assert.equal(isOpen(await ask(2, '192.0.2.1')), true);
   assert.equal(isOpen(await ask(caller, '198.51.100.1')), true, 'a URL of the largest source is evicted');
   assert.ok(countOf('192.0.2.1') < MAX_PUSH_BOXES_PER_SOURCE);
+});
+
+test('a caller whose webhook URL another node key made gets one that works', async () => {
+  const { boxes, ask, called } = setUp();
+  const row = { id: 'b', called, caller: FRIEND, tokenHash: sha256Hex('lost'), openedAt: 0, node: 'n', source: null };
+  boxes.open(row);
+  const answer = await ask(2, '192.0.2.1');
+  assert.ok(typeof answer === 'object' && answer !== null);
+  assert.equal(boxes.byToken(new URL(answer.url).pathname.slice(1))?.id, 'b');
 });
 
 test('queued notifications of strangers leave room for callers allowed by name', async () => {

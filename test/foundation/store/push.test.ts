@@ -171,8 +171,8 @@ test('a webhook URL keeps the order of its notifications, and is deleted with it
   assert.deepEqual([boxes.next('b1', 'w1'), boxes.next('b1', 'w2')?.id], [null, 'n2']);
   new AgentStore(store).delete(called);
   assert.deepEqual([boxes.get('b1'), boxes.waitingTotal().count], [null, 1]);
-  boxes.renew('b2', 100);
-  assert.equal(boxes.byToken('t2')?.id, 'b2');
+  boxes.renew('b2', sha256Hex('t4'), 100);
+  assert.deepEqual([boxes.byToken('t2'), boxes.byToken('t4')?.id], [null, 'b2']);
   boxes.deleteExpired(1 + PUSH_BOX_LIFE_MS);
   assert.equal(boxes.get('b2')?.renewedAt, 100);
   boxes.deleteExpired(100 + PUSH_BOX_LIFE_MS);
