@@ -16,10 +16,11 @@ export function deadline(clock: Clock, ms: number, outer?: AbortSignal): Deadlin
   let [length, dueAt, timerAt] = [ms, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
   let timer: Timer | null = null;
   const expire = (): void => {
-    const now = clock.monotonic();
-    if (now >= dueAt) return controller.abort(new SvcError('timeout', { details: { after_ms: length } }));
-    timerAt = dueAt;
-    timer = clock.after(dueAt - now, expire);
+    // The clock may have jumped, and the timer counted only the time that the machine was awake.
+    const left = Math.min(length, dueAt - timerAt);
+    if (left <= 0) return controller.abort(new SvcError('timeout', { details: { after_ms: length } }));
+    timerAt = dueAt = clock.monotonic() + left;
+    timer = clock.after(left, expire);
   };
   // A later end does not restart the timer, because it may follow each chunk of a body.
   const restart = (after = ms): void => {

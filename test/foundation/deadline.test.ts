@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
+import type { Clock } from '../../src/foundation/clock.ts';
 import { abortable, abortError, deadline } from '../../src/foundation/deadline.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
 import { TestClock } from '../support/test-clock.ts';
@@ -21,6 +22,37 @@ test('a deadline aborts when its time is up, and says after how long', () => {
   assert.equal(error, limit.signal.reason);
   assert.equal(error.code, 'timeout');
   assert.deepEqual(error.details, { after_ms: 100 });
+});
+
+test('a restarted deadline does not count the sleep of the machine', () => {
+  const awake = new TestClock();
+  let sleptMs = 0;
+  const clock: Clock = {
+    now: () => awake.now() + sleptMs,
+    monotonic: () => awake.monotonic() + sleptMs,
+    after: (ms, task) => awake.after(ms, task),
+  };
+  using limit = deadline(clock, 100);
+  awake.advance(90);
+  limit.restart();
+  sleptMs = 3_600_000;
+  awake.advance(99);
+  assert.equal(limit.signal.aborted, false);
+  awake.advance(1);
+  assert.equal(limit.signal.aborted, true);
+  assert.deepEqual(abortError(limit.signal).details, { after_ms: 100 });
+});
+
+test('a deadline may be restarted with another length', () => {
+  const clock = new TestClock();
+  using limit = deadline(clock, 100);
+  limit.restart(300);
+  clock.advance(200);
+  limit.restart(50);
+  clock.advance(49);
+  assert.equal(limit.signal.aborted, false);
+  clock.advance(1);
+  assert.deepEqual(abortError(limit.signal).details, { after_ms: 50 });
 });
 
 test('a deadline follows its outer signal', () => {

@@ -221,7 +221,7 @@ export class CallServer implements Component {
     const onEvict = (): void => abort.abort(new SvcError('rate_limited'));
     const slot = takeSlot(this.#eventStreams.share(holder, onEvict), 'event streams');
     this.#streams.leave(link);
-    connection.isStreaming = true;
+    connection.isForwarding = false;
     const release = (): void => {
       slot.release();
       if (!link.destroyed && !this.#enter(link)) lingerThenDestroy(link, this.#deps.clock);
@@ -410,8 +410,8 @@ class CallConnection {
   violated = false;
   /** The slot of its calls, and whether the caller was named when it was taken. */
   slot: { readonly named: boolean; readonly share: QuotaShare } | null = null;
-  /** The response is an event stream, which has its own timeout. */
-  isStreaming = false;
+  /** `stall` applies: the service serves a call, and the response is no event stream, which has its own timeout. */
+  isForwarding = false;
   #hasServed = false;
   /** Close the link without a request, and abort silent calls. They are not restarted for each request. */
   #idle: SilenceWatch | null;
@@ -443,7 +443,7 @@ class CallConnection {
   /** Unregisters a request. The stream then waits for the next one. */
   end(call: AbortController): void {
     this.#calls.delete(call);
-    this.isStreaming = false;
+    this.isForwarding = false;
     if (this.#calls.size > 0 || this.link.destroyed) return;
     if (this.#hasServed && this.#idle !== null) return this.#idle.heard();
     this.#hasServed = true;
@@ -455,10 +455,11 @@ class CallConnection {
 
   /** The timeout of a call without a byte in either direction. It begins again. */
   stall(): SilenceWatch {
+    this.isForwarding = true;
     this.#stall?.heard();
     this.#stall ??= new SilenceWatch(this.#clock, CALL_STALL_MS, () => {
       this.#stall = null;
-      if (!this.isStreaming) this.abortCalls(new SvcError('timeout'));
+      if (this.isForwarding) this.abortCalls(new SvcError('timeout'));
     });
     return this.#stall;
   }

@@ -186,7 +186,7 @@ export class HttpCaller {
 
     // Trace. Calls that are not sampled keep their headers.
     const origin = { side: 'caller', caller: local, called: remote, method: given.method } as const;
-    const startedAt = performance.now();
+    const startedAt = this.#clock.monotonic();
     const hop = traces === undefined ? UNTRACED : traceHop(traces, given.headers, origin, ownCall);
     const call = hop === UNTRACED ? given : { ...given, headers: hop.headers(given.headers) };
     const trace = hop.request ?? undefined;
@@ -207,7 +207,7 @@ export class HttpCaller {
       }
     } catch (error) {
       if (trace !== undefined) trace.finish(error);
-      else traces?.failed(origin, traces.now() - (performance.now() - startedAt), error);
+      else traces?.failed(origin, traces.now() - (this.#clock.monotonic() - startedAt), error);
       throw error;
     }
   }

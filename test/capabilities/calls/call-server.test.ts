@@ -5,6 +5,7 @@ import { FIRST_HEAD_MS } from '../../../src/capabilities/calls/call-server.ts';
 import { MAX_CALLS_PER_CALLER } from '../../../src/capabilities/calls/caller-limits.ts';
 import { CALL_STALL_MS, EVENT_STREAM_STALL_MS } from '../../../src/capabilities/calls/forward.ts';
 import { HttpCaller } from '../../../src/capabilities/calls/http-caller.ts';
+import { abortable } from '../../../src/foundation/deadline.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { MAX_UNANSWERED_PER_LINK, NEXT_REQUEST_MS } from '../../../src/network/links/http-server.ts';
 import type { LinkStream } from '../../../src/network/links/types.ts';
@@ -322,6 +323,26 @@ test('a late response is awaited, a missing one times out', async (t) => {
   assert.equal(world.server.active, 1);
   clock.advance(1);
   await outcome;
+});
+
+test('the silence of an earlier call does not end the answer of a program', async (t) => {
+  const clock = new TestClock();
+  const { world } = await bound(t, clock);
+  const link = await rawLink(world);
+  link.write('GET /1 HTTP/1.1\r\nHost: x\r\n\r\n');
+  await eventually('a response', () => link.text().endsWith('/1'));
+  const begun = Promise.withResolvers<void>();
+  const answer = Promise.withResolvers<Buffer>();
+  world.server.answerBy(() => async (_read, signal) => {
+    begun.resolve();
+    return await abortable(answer.promise, signal);
+  });
+  clock.advance(NEXT_REQUEST_MS / 2);
+  link.write('GET /2 HTTP/1.1\r\nHost: x\r\n\r\n');
+  await begun.promise;
+  clock.advance(CALL_STALL_MS - 1);
+  answer.resolve(Buffer.from('done'));
+  await eventually('the answer', () => link.text().endsWith('done'));
 });
 
 test('an event stream may be silent for a day', async (t) => {

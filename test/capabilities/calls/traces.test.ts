@@ -9,12 +9,13 @@ import { SvcError } from '../../../src/foundation/errors.ts';
 import { parseTraceparent } from '../../../src/foundation/traces/trace-context.ts';
 import type { RequestFacts } from '../../../src/foundation/traces/traced-request.ts';
 import { callWorld, textOf, webService } from '../../support/call-world.ts';
+import { TestClock } from '../../support/test-clock.ts';
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const SPAN = '00f067aa0ba902b7';
 
-async function world(t: TestContext, tracePercent = 100) {
-  const world = await callWorld(t, { tracePercent });
+async function world(t: TestContext, tracePercent = 100, clock?: TestClock) {
+  const world = await callWorld(t, { tracePercent, clock });
   const heard: IncomingHttpHeaders[] = [];
   const { bound } = await webService(t, (request, response) => {
     heard.push(request.headers);
@@ -118,6 +119,20 @@ test('calls that are not sampled carry no trace headers, and the last failed one
     [200, 'no_inbound'],
   );
   assert.equal(farTraces.all().length, 1);
+});
+
+test('the time of a failed call is that of the clock', async (t) => {
+  const clock = new TestClock();
+  const { call, nearTraces, world: w } = await world(t, 0, clock);
+  w.access = () => {
+    clock.advance(2_000);
+    throw new SvcError('access_denied');
+  };
+  await assert.rejects(call(), { code: 'access_denied' });
+  const [failed] = nearTraces.all();
+  const tookMs = (failed?.end ?? 0) - (failed?.start ?? 0);
+  // For up to 100 ms, traces follow the fractional time of the machine.
+  assert.ok(Math.abs(tookMs - 2_000) <= 200, `${tookMs}`);
 });
 
 test('refusals show where and why', async (t) => {
