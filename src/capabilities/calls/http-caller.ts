@@ -386,10 +386,11 @@ export class HttpCaller {
   }
 
   /** Removes a target without calls and streams. */
-  #prune({ key, agent, slots, check }: Target): void {
-    if (agent.open > 0 || slots.busy > 0) return;
-    check?.stop();
-    this.#targets.delete(key);
+  #prune(target: Target): void {
+    if (target.agent.open > 0 || target.slots.busy > 0) return;
+    target.check?.stop();
+    // The last response may close after the last stream, when a later call has replaced the target.
+    if (this.#targets.get(target.key) === target) this.#targets.delete(target.key);
   }
 }
 

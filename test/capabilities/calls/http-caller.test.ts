@@ -282,6 +282,27 @@ test('a busy stream is replaced after a minute, because the agent may have moved
   }
 });
 
+test('a call that follows a broken event stream at once keeps its stream for later calls', async (t) => {
+  const world = await callWorld(t);
+  const service = await webService(t, (request, response) => {
+    if (request.url === '/events')
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n');
+    else response.end('ok');
+  });
+  world.bound.set(world.remote, service.bound);
+  const { body } = await world.call({ path: '/events' });
+  const again = new Promise<string>((resolve, reject) => {
+    body.once('error', () => {
+      world.call().then(textOf).then(resolve, reject);
+    });
+  });
+  body.resume();
+  body.socket.destroy();
+  assert.equal(await again, 'ok');
+  assert.equal(await textOf(await world.call()), 'ok');
+  assert.equal(world.far.authorized.length, 2);
+});
+
 test('if a service closes a pooled connection, a GET is repeated, a POST is not', async (t) => {
   const world = await callWorld(t);
   const asked: string[] = [];
