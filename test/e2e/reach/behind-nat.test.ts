@@ -206,9 +206,19 @@ test('daemons behind routers reach each other through public helpers', async (t)
     }
   });
 
+  /** The helpers of an agent, once the caller knows a record with all of them. */
+  const knownHelpers = async (from: LabDaemon, aid: string): Promise<readonly string[]> =>
+    await eventually('the caller knows both helpers', async () => {
+      const { ways } = await from.call<Ways>('GET', `/node/netcheck/${aid}`);
+      const { to } = ways.find(({ path }) => path === 'relay') ?? {};
+      return to?.length === HELPERS.length && to;
+    });
+
   await t.test('a helper becomes unreachable although it has open connections: another one helps', async () => {
-    // The relay that just stopped may be missing: a node that has lost both of its helpers cannot be called.
+    // The relay that just stopped may be missing, at the called node or in the record of it that the caller knows: a
+    // node that has lost both of its helpers cannot be called.
     for (const one of [cone, double]) await one.until('both help', ({ helpers }) => helpers.length === HELPERS.length);
+    await knownHelpers(double, caller);
     process.kill(helper.pid, 'SIGSTOP');
     try {
       const { listen } = await double.call<Opened>('POST', `/tunnel/${caller}`, {});
@@ -236,12 +246,7 @@ test('daemons behind routers reach each other through public helpers', async (t)
   };
   // The helpers that just stopped may be missing, at the called node or in the record of it that the caller knows.
   await symmetric.until('both help', ({ helpers }) => helpers.length === HELPERS.length);
-  let [asked = '', ...others]: string[] = [];
-  await eventually('the caller knows both helpers', async () => {
-    const { ways } = await double.call<Ways>('GET', `/node/netcheck/${symmetricCaller}`);
-    [asked = '', ...others] = ways.find(({ path }) => path === 'relay')?.to ?? [];
-    return others.length > 0;
-  });
+  const [asked = ''] = await knownHelpers(double, symmetricCaller);
   const [asksFirst, asksThen] = asked.startsWith(OTHER_PUBLIC[0]) ? [otherHelper, helper] : [helper, otherHelper];
 
   await t.test('a helper stops during a set-up: another one introduces the nodes', async () => {
