@@ -13,6 +13,7 @@ import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import type { RandomParts } from '../../foundation/node-parts.ts';
+import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { NodeAt } from '../node-requests.ts';
@@ -31,6 +32,9 @@ const SETTLE_MS = 1_000;
 /** Minimum and maximum pause between searches for missing helpers, milliseconds. */
 const MIN_SEARCH_PAUSE_MS = 2_000;
 const MAX_SEARCH_PAUSE_MS = 5 * 60_000;
+/** Searches because a node has entered the routing table. Strangers can enter again and again. */
+const ENTRY_SEARCHES = { perSecond: 1 / 120, burst: 10, maxKeys: 1 };
+const ALL = 'all';
 /** Minimum and maximum time to avoid a node that failed as a helper, milliseconds. */
 const MIN_AVOID_MS = 2_000;
 const MAX_AVOID_MS = 10 * 60_000;
@@ -114,6 +118,7 @@ export class ChosenHelpers implements Component {
   readonly #releases = new Map<string, () => void>();
   /** Helpers with lost connections, by the hex of their keys. */
   readonly #lost = new Set<string>();
+  readonly #entrySearches: RateLimiter;
   /** Number of consecutive searches that left helpers missing. */
   #failedSearches = 0;
   #wasNeeded = false;
@@ -123,6 +128,7 @@ export class ChosenHelpers implements Component {
     this.#deps = dependencies;
     this.#failures = new LruCache({ maxEntries: MAX_FAILURES, ttlMs: FAILURES_TTL_MS }, dependencies);
     this.#formerHelpers = new LruCache({ maxEntries: MAX_LOST, ttlMs: FAILURES_TTL_MS }, dependencies);
+    this.#entrySearches = new RateLimiter(ENTRY_SEARCHES, dependencies);
   }
 
   async start(): Promise<void> {
@@ -192,7 +198,7 @@ export class ChosenHelpers implements Component {
 
   /** Call when a node has entered the routing table. It has just answered, so a missing helper is not awaited longer. */
   onNode(node: Address): void {
-    if (this.#failedSearches === 0 || this.#avoidedMs(node) > 0) return;
+    if (this.#failedSearches === 0 || this.#avoidedMs(node) > 0 || !this.#entrySearches.take(ALL)) return;
     this.#failedSearches = 0;
     this.#checks?.soon(MIN_SEARCH_PAUSE_MS);
   }

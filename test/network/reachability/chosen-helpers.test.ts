@@ -262,6 +262,19 @@ test('a node that enters causes no requests if it refuses, or if no helper is mi
   assert.deepEqual(state.hellos, []);
 });
 
+test('nodes that enter again and again cause few searches', async (t) => {
+  const { begin, helpers, clock, state } = world(t, { peers: ['198.51.100.1'] });
+  await begin();
+  await clock.run(LONG_MS);
+  const before = state.searches;
+  for (let i = 0; i < 1800; i++) {
+    helpers.onNode(peer(`203.0.${i % 250}.2`));
+    await clock.run(2_000);
+  }
+  const searches = state.searches - before;
+  assert.ok(searches >= 10 && searches <= 300, `${searches} searches in an hour`);
+});
+
 test('if helpers are missing and no node is left to try, other nodes are searched at growing intervals', async (t) => {
   const { begin, clock, state } = world(t, { peers: ['198.51.100.1'] });
   await begin();
