@@ -62,7 +62,7 @@ export const OUTCOMES = ['noted', 'ready', 'dialling', 'listen', 'relay', 'refus
 export type CalledOutcome = (typeof OUTCOMES)[number];
 
 /** An IP address in canonical form with a port above 0. */
-const ADDRESS: Kind<Address> = converted(
+export const ADDRESS: Kind<Address> = converted(
   text(() => true),
   (value) => {
     const address = parseAddress(value);

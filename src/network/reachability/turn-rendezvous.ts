@@ -5,19 +5,9 @@
  */
 import { randomBytes } from 'node:crypto';
 import { isIPv4 } from 'node:net';
-import { type Address, formatAddress, parseAddress } from '../../foundation/address.ts';
+import type { Address } from '../../foundation/address.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
-import {
-  bytes,
-  CborMap,
-  converted,
-  fromBytes,
-  type Kind,
-  nullable,
-  text,
-  toBytes,
-  type ValueOf,
-} from '../../foundation/cbor-map.ts';
+import { bytes, CborMap, fromBytes, nullable, text, toBytes, type ValueOf, where } from '../../foundation/cbor-map.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { X25519_PRIVATE_KEY_BYTES } from '../../foundation/domain/notes.ts';
@@ -41,7 +31,7 @@ import type { NodePlace } from '../peers/dial.ts';
 import type { RecordNetwork } from '../records/types.ts';
 import type { Connection } from '../transport/types.ts';
 import { mayDialAt } from './punch-guard.ts';
-import { ATTEMPT_BYTES } from './signals.ts';
+import { ADDRESS, ATTEMPT_BYTES } from './signals.ts';
 import { dialOverTurn, type TurnServers } from './turn/turn-servers.ts';
 
 /** Time to live of a message, seconds: longer than any attempt, even if clocks differ. */
@@ -51,15 +41,7 @@ export const MAX_RENDEZVOUS_BYTES = 256;
 const INFO = new TextEncoder().encode('svcd/knock/v1\0');
 
 /** An IPv4 address in canonical form with a port above 0. */
-const ADDRESS: Kind<Address> = converted(
-  text(() => true),
-  (value) => {
-    const address = parseAddress(value);
-    if (address === null || address.port === 0 || !isIPv4(address.host)) return null;
-    return formatAddress(address) === value ? address : null;
-  },
-  formatAddress,
-);
+const IPV4_ADDRESS = where(ADDRESS, ({ host }) => isIPv4(host));
 const VERSION = { version: 1 } as const;
 
 /** The caller's request to meet. */
@@ -73,12 +55,12 @@ const REQUEST = new CborMap(
     /** The IPv4 address that the caller's packets are sent from. */
     host: ['h', text(isIPv4)],
     /** The caller's address at a TURN server; null if it has none. */
-    listensAt: ['l', nullable(ADDRESS)],
+    listensAt: ['l', nullable(IPV4_ADDRESS)],
   },
   VERSION,
 );
 /** The answer: the called node's address at a TURN server. */
-const ANSWER = new CborMap({ attempt: ['s', bytes(ATTEMPT_BYTES)], listensAt: ['l', ADDRESS] }, VERSION);
+const ANSWER = new CborMap({ attempt: ['s', bytes(ATTEMPT_BYTES)], listensAt: ['l', IPV4_ADDRESS] }, VERSION);
 
 export type RendezvousRequest = ValueOf<typeof REQUEST>;
 export type RendezvousAnswer = ValueOf<typeof ANSWER>;
