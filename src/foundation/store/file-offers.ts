@@ -34,12 +34,8 @@ const OFFER = new Table('file_offers', {
   state: word(FILE_OFFER_STATES),
   at: integer,
   expiresAt: integer,
-  /** When it was accepted, declined or withdrawn, or expired; null while it is open. */
-  settledAt: nullable(integer),
   /** The object exists only for offers. */
   temporary: flag,
-  /** When the peer is next notified of the outcome; null if it knows. */
-  tellAt: nullable(integer),
   attempts: integer,
   /** Why the file could not be read; null if it could. */
   problem: nullable(text),
@@ -50,7 +46,7 @@ const OFFER = new Table('file_offers', {
 export type FileOfferRow = RowOf<typeof OFFER>;
 
 /** A new offer. */
-export type NewFileOffer = Omit<FileOfferRow, 'state' | 'settledAt' | 'tellAt' | 'attempts' | 'problem' | 'heard'>;
+export type NewFileOffer = Omit<FileOfferRow, 'state' | 'attempts' | 'problem' | 'heard'>;
 
 /** The fields that two equal offers share. */
 export type OfferContent = Pick<FileOfferRow, 'peer' | 'objectId' | 'size' | 'name' | 'message'>;
