@@ -510,7 +510,7 @@ export class Hub {
     const state = FAILED_STATES[code] ?? 'away';
     const failures = source.failures + 1;
     const wait = backoff(state === 'away' || source.origin === 'named' ? AWAY : USELESS, failures);
-    store.setOutcome(source.id, { ...source, state, error: code, nextAt: clock.now() + wait, failures });
+    store.setOutcome(source.id, { state, error: code, nextAt: clock.now() + wait, failures });
   }
 
   /** Stores the tools that an agent lists now. @param complete the kinds whose list is complete */

@@ -120,7 +120,7 @@ export class HubStore {
         ORDER BY id DESC LIMIT -1 OFFSET ${keep})`;
   }
 
-  setOutcome(id: number, outcome: HubOutcome): void {
+  setOutcome(id: number, outcome: Partial<HubOutcome>): void {
     SOURCE.update(this.#store, outcome, 'WHERE id = ?', id);
   }
 
@@ -234,7 +234,6 @@ export class HubStore {
       WHERE s.local_aid = ${local} AND s.origin <> 'removed' AND t.present = 1 AND t.offered_hash IS NOT NULL
         AND t.offered_hash IS NOT t.refused_hash AND t.offered_hash >= ${hash} AND t.offered_hash < ${`${hash}g`}
       ORDER BY t.offered_at, t.id`
-
       .map((row) => toolOf(TOOL.read(row)))
       .flatMap((tool) => {
         const source = sources.get(tool.source);
