@@ -146,7 +146,7 @@ export class NodeSession {
 
   /** To be called when a packet is sent that the other node answers. */
   expectAnswer(): void {
-    // Each call, and the counters of the engine are expensive.
+    // Every request comes here, and the counters of the engine are expensive to read.
     const received = this.receivedBytes;
     if (this.#asked?.received !== received) this.#asked = { at: this.#clock.monotonic(), received };
   }
