@@ -74,10 +74,10 @@ test('without a configuration there is none in the snapshot', (t) => {
 });
 
 test('finds keys in the given directory, otherwise in the configured one', (t) => {
-  const [dataDir, configured, output] = [nodeWith(t, ...KEYS), temporaryDirectory(t), temporaryDirectory(t)];
+  const [dataDir, configured, given] = [nodeWith(t, ...KEYS), temporaryDirectory(t), temporaryDirectory(t)];
   for (const name of KEYS) {
     writeFileSync(join(configured, name), 'configured');
-    writeFileSync(join(output, name), 'said');
+    writeFileSync(join(given, name), 'given');
   }
   const keyFrom = (keyDir?: string): string | undefined => {
     const snapshot = takeSnapshot({ dataDir, pid, keyDir });
@@ -88,7 +88,7 @@ test('finds keys in the given directory, otherwise in the configured one', (t) =
   assert.equal(keyFrom(), 'node.key');
   writeFileSync(join(dataDir, 'config.toml'), `key_dir = "${configured}"\n`);
   assert.equal(keyFrom(), 'configured');
-  assert.equal(keyFrom(output), 'said');
+  assert.equal(keyFrom(given), 'given');
 });
 
 test('fails without a node to back up', (t) => {

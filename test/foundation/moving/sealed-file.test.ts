@@ -70,15 +70,15 @@ test('the file does not control the cost of a guess', async () => {
   const sealed = await collect(seal('agent', PASSWORD, [Buffer.from('x')]));
   const full = { text: TEXT, cost: PASSPHRASE_COST };
   await assert.rejects(collect(unseal('agent', full, [sealed])), failsWith('bad_file'), 'a cheaper one');
-  for (const [output, other] of [
+  for (const [written, other] of [
     ['"n":2,', '"n":4,'],
     ['"n":2,', '"n":131072,'],
     ['"n":2,', '"n":2.0,'],
     ['"r":1,', '"r":4096,'],
     ['"p":1,', '"p":4096,'],
   ] as const) {
-    assert.ok(sealed.includes(output));
-    const changed = Buffer.from(sealed.toString('latin1').replace(output, other), 'latin1');
+    assert.ok(sealed.includes(written));
+    const changed = Buffer.from(sealed.toString('latin1').replace(written, other), 'latin1');
     await assert.rejects(collect(unseal('agent', PASSWORD, [changed])), failsWith('bad_file'), other);
   }
 });

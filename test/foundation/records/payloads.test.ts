@@ -220,8 +220,8 @@ test('endpoints must be dialable', () => {
 
 test('which endpoints are ports of a router goes along, by their places', () => {
   const endpoints = ['quic://a:1', 'quic://b:2', 'quic://c:3'];
-  const output: EndpointsPayload = { ...ENDPOINTS, endpoints, mapped: ['quic://c:3', 'quic://a:1', 'quic://gone:4'] };
-  assert.deepEqual(decodeEndpointsPayload(encodeEndpointsPayload(output))?.mapped, ['quic://a:1', 'quic://c:3']);
+  const payload: EndpointsPayload = { ...ENDPOINTS, endpoints, mapped: ['quic://c:3', 'quic://a:1', 'quic://gone:4'] };
+  assert.deepEqual(decodeEndpointsPayload(encodeEndpointsPayload(payload))?.mapped, ['quic://a:1', 'quic://c:3']);
   const encoded = encodeCbor({ e: endpoints, m: 5, n: 0, k: KEY });
   assert.deepEqual(decodeEndpointsPayload(encoded)?.mapped, ['quic://a:1', 'quic://c:3']);
   const none = encodeEndpointsPayload({ ...ENDPOINTS, mapped: [] });

@@ -37,14 +37,14 @@ test('a network of one node resolves its own records', async (t) => {
 
 test('two nodes that listen on all interfaces resolve each other, by bootstrap or after one is added to the other', async (t) => {
   const everywhere = { host: '0.0.0.0', port: 0 };
-  for (const reported of [false, true]) {
+  for (const isAdded of [false, true]) {
     const hub = new NodeRequestHub();
     const a = await start(t, { listen: everywhere }, hub);
     const early = endpointRecord();
     await a.dht.put(early.key, early.record);
     const address = { host: '127.0.0.1', port: a.dht.address.port };
-    const b = await start(t, { listen: everywhere, bootstrap: reported ? [] : [address] }, hub);
-    if (reported) b.dht.addNode(address);
+    const b = await start(t, { listen: everywhere, bootstrap: isAdded ? [] : [address] }, hub);
+    if (isAdded) b.dht.addNode(address);
     await Promise.all([a, b].map(({ dht }) => reached(dht, (r) => r.ready && r.inRoutingTables)));
     assert.equal((await b.dht.get(early.key, RECORD.endpoints))?.seq, 1);
     const { key, record } = endpointRecord();

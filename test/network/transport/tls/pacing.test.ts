@@ -101,7 +101,7 @@ test('while a ping is unanswered for longer than a round trip and the margin, da
   assert.ok(paced.send(closingEntry(9)), 'closing entries are not dropped');
   assert.equal(paced.usage.dropped, 1);
   remote.resume();
-  await eventually('group', () => paced.maySend);
+  await eventually('room', () => paced.maySend);
   assert.ok(paced.send(datagram(4)));
   await eventually('the last datagram', () => Buffer.concat(messages).includes(encodeEntry(datagram(4))));
   assert.ok(!Buffer.concat(messages).includes(encodeEntry(datagram(3))));
