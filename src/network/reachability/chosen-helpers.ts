@@ -3,7 +3,6 @@
  * and through which callers contact it. It prefers nearby helpers in different networks, so that no single node or
  * outage makes it unreachable.
  */
-
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { backoff } from '../../foundation/backoff.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';

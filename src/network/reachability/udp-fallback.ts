@@ -2,7 +2,6 @@
  * Decides whether this node uses UDP, or borrows UDP ports of a helper over TLS. UDP comes first: after the start, after
  * each change of network, and when all nodes fall silent. While it is on TLS, it tries UDP regularly, and goes back.
  */
-
 import { isIP } from 'node:net';
 import { type Address, formatAddress, HTTPS_PORT, type NodeContact } from '../../foundation/address.ts';
 import { backoff } from '../../foundation/backoff.ts';

@@ -2,7 +2,6 @@
  * Requests, the routing table and its admission rules, for the rest of this folder. Requests resolve to an answer or
  * null. When this node adopts an address, it enters the tables of other nodes.
  */
-
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { SECOND_DAEMON_HINT, SvcError } from '../../foundation/errors.ts';

@@ -1,5 +1,4 @@
 /** Starts every search of this node, from the closest known nodes. */
-
 import type { Address } from '../../foundation/address.ts';
 import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
