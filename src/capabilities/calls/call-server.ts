@@ -228,6 +228,7 @@ export class CallServer implements Component {
     };
     return { release };
   }
+
   /**
    * Counts a call. The calls of a link use one slot, one after the other.
    * @throws SvcError `rate_limited`

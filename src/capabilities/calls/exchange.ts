@@ -4,7 +4,6 @@ import { request as requestHttps } from 'node:https';
 import { Socket } from 'node:net';
 import type { Duplex, Readable, Writable } from 'node:stream';
 import { freeMemory } from '../../foundation/bytes.ts';
-import type { Clock } from '../../foundation/clock.ts';
 import { codeOf } from '../../foundation/errors.ts';
 import { flushHead, resetSocket } from '../../foundation/sockets.ts';
 import { guard, listen } from '../../foundation/stream-listeners.ts';
@@ -19,25 +18,8 @@ const MIN_FINAL_STATUS = 200;
 /** Bytes, a stream that its owner destroys, or no body. */
 export type Body = Uint8Array | Readable | null;
 
-/** The proof that a service must give before it receives a request. */
-export interface ProofExpected {
-  readonly key: Uint8Array;
-  /** The port that was dialed. */
-  readonly port: number;
-  readonly clock: Clock;
-}
-
-export interface PoolOptions extends RequestOptions {
-  /** Only requests of the same owner share a connection. */
-  readonly owner?: string;
-  readonly rejectUnauthorized?: boolean;
-  readonly allowHalfOpen?: boolean;
-  /** The proof that the service must give on each new connection, if any. */
-  readonly proof?: ProofExpected;
-}
-
 export interface HttpExchange {
-  readonly options: PoolOptions;
+  readonly options: RequestOptions;
   /** Use TLS. */
   readonly secure?: boolean;
   /** All headers, including framing and `Host`. */

@@ -4,7 +4,7 @@
  * after a body that the service may not have read.
  */
 import { randomBytes } from 'node:crypto';
-import { Agent, type ClientRequest } from 'node:http';
+import { Agent, type ClientRequest, type RequestOptions } from 'node:http';
 import { Agent as SecureAgent } from 'node:https';
 import { isIP, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -19,14 +19,7 @@ import {
   SERVICE_PROOF_HEADER,
   serviceProof,
 } from '../../foundation/service-proof.ts';
-import {
-  ExchangeFailure,
-  exchange,
-  type HttpExchange,
-  type HttpResponse,
-  type PoolOptions,
-  type ProofExpected,
-} from './exchange.ts';
+import { ExchangeFailure, exchange, type HttpExchange, type HttpResponse } from './exchange.ts';
 import { BODILESS, IDEMPOTENT } from './methods.ts';
 
 /** Time limit for connecting to a service, TLS included, in milliseconds. */
@@ -126,7 +119,8 @@ export class Upstreams {
         throw error;
       // This connection will not be reused. An upgrade request brings its own `Connection` header.
       const headers = request.headers.includes('Connection') ? request.headers : withClose(request.headers);
-      return await exchange({ ...parts, headers, options: { ...options, owner: newId() } });
+      const separate: PoolOptions = { ...options, owner: newId() };
+      return await exchange({ ...parts, headers, options: separate });
     }
   }
 
@@ -159,6 +153,15 @@ const MAX_IDLE_OWNERS = 256;
 
 const POOL = { keepAlive: true, maxFreeSockets: MAX_IDLE, timeout: IDLE_MS } as const;
 
+interface PoolOptions extends RequestOptions {
+  /** Only requests of the same owner share a connection. */
+  readonly owner?: string;
+  readonly rejectUnauthorized?: boolean;
+  readonly allowHalfOpen?: boolean;
+  /** The proof that the service must give on each new connection, if any. */
+  readonly proof?: ProofExpected;
+}
+
 /** Receives each new connection before it is connected. */
 type Watch = (socket: Socket) => void;
 
@@ -188,6 +191,14 @@ function upstreamAgent<A extends Agent>(agent: A, watch: Watch): A {
 }
 
 // A new connection to a service that must prove its identity before it receives a call.
+
+/** The proof that a service must give before it receives a request. */
+interface ProofExpected {
+  readonly key: Uint8Array;
+  /** The port that was dialed. */
+  readonly port: number;
+  readonly clock: Clock;
+}
 
 /** The proof that a service must give. */
 function requiredProof({ key, port, clock }: ProofExpected): ProofRequirement {
