@@ -208,7 +208,12 @@ class HeadBytes {
   /** Sets the bytes of a link. Closes the link without room. */
   set(link: LinkStream, amount: number): void {
     const known = this.#shares.get(link);
-    if (amount === 0) return known?.release();
+    if (amount === 0) {
+      known?.release();
+      // Later bytes count for the source and the permission of that time.
+      this.#shares.delete(link);
+      return;
+    }
     if (link.destroyed) return;
     const share = known ?? this.#quota.share(pairHolder(link, this.#isNamed(link)), () => link.destroy());
     this.#shares.set(link, share);
