@@ -1,5 +1,4 @@
 /** Sends ended requests to an OpenTelemetry collector, in batches, from a queue with a limit. */
-
 import { readFile } from 'node:fs/promises';
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { backoff, type JitteredBackoff } from '../../foundation/backoff.ts';

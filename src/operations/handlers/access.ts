@@ -1,5 +1,4 @@
 /** Handlers of the access list operations. */
-
 import { createHash } from 'node:crypto';
 import type { Static } from 'typebox';
 import type { AccessLists, AllowInput } from '../../capabilities/access/access-lists.ts';

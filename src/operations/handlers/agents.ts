@@ -1,5 +1,4 @@
 /** Handlers of the operations on identities and local agents. */
-
 import type { Static } from 'typebox';
 import type { AgentRegistry } from '../../capabilities/agents/registry.ts';
 import type { LocalAgent } from '../../capabilities/agents/types.ts';

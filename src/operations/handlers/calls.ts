@@ -1,5 +1,4 @@
 /** The handler of calls. */
-
 import type { EvidenceSetting } from '../../capabilities/agents/evidence-setting.ts';
 import type { FetchRequest, FetchResult } from '../../capabilities/calls/fetch-service.ts';
 import { toBase64 } from '../../foundation/base64.ts';

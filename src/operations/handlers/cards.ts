@@ -1,5 +1,4 @@
 /** Handlers of the card operations. */
-
 import type { AgentRegistry } from '../../capabilities/agents/registry.ts';
 import type { OwnCard, OwnCards } from '../../capabilities/cards/own-cards.ts';
 import type { FoundCard, RemoteCards } from '../../capabilities/cards/remote-cards.ts';

@@ -1,5 +1,4 @@
 /** Handlers of the event streams and the poll. */
-
 import type { ServerResponse } from 'node:http';
 import type { EventLog, EventPage } from '../../capabilities/events/event-log.ts';
 import type { EventSource, EventStreams } from '../../capabilities/events/event-streams.ts';

@@ -1,5 +1,4 @@
 /** Handlers of the hook operations. */
-
 import { statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import type { HookState, Hooks } from '../../capabilities/hooks/hooks.ts';

@@ -1,5 +1,4 @@
 /** Handlers of the operations of the MCP hub. */
-
 import type { Hub } from '../../capabilities/hub/hub.ts';
 import { HUB_RESULTS_DEFAULT } from '../../foundation/domain/hub.ts';
 import type { hubOperations } from '../hub.ts';

@@ -1,5 +1,4 @@
 /** Handlers of the local address operations. */
-
 import type { OriginInfo, Origins } from '../../capabilities/origins/origins.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import type { Handlers } from '../operation.ts';

@@ -1,5 +1,4 @@
 /** Handlers of the tunnel operations. */
-
 import type { TunnelInbound } from '../../capabilities/tunnels/inbound.ts';
 import type { TunnelService } from '../../capabilities/tunnels/tunnel-service.ts';
 import type { ClosedTunnel, TunnelInfo } from '../../capabilities/tunnels/types.ts';
