@@ -29,7 +29,7 @@ import { toHex } from '../../foundation/bytes.ts';
 import { encodeCbor } from '../../foundation/cbor.ts';
 import { assertClockNotAhead, type Timer, unixSeconds } from '../../foundation/clock.ts';
 import { WorkUnderWay } from '../../foundation/concurrency.ts';
-import { abortable, deadline } from '../../foundation/deadline.ts';
+import { abortable } from '../../foundation/deadline.ts';
 import { MAX_NOTE_BODY_BYTES, MAX_NOTE_TYPE, MAX_QUEUED_NOTES } from '../../foundation/domain/notes.ts';
 import { REPEAT_MS } from '../../foundation/domain/time.ts';
 import { DueQueue } from '../../foundation/due-queue.ts';
@@ -43,6 +43,7 @@ import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { mailboxKey } from '../../foundation/records/keys.ts';
 import { type SignedRecord, signRecord } from '../../foundation/records/record.ts';
 import { MAX_NOTE_TTL_S, RECORD, REMOVAL_TOKEN_BYTES } from '../../foundation/records/types.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import type { QueuedNote } from '../../foundation/store/note-outbox.ts';
 import { noteSize } from '../../foundation/store/notes.ts';
 import type { LocalIdentity } from '../../network/links/types.ts';
@@ -205,7 +206,7 @@ export class NoteSender {
 
   /** Seals a note and sends it. If the recipient does not know the key, once more with the key that its node names. */
   async #deliver(letter: LetterContent, outer?: AbortSignal): Promise<SendResult> {
-    using limit = deadline(this.#deps.clock, SEND_TIMEOUT_MS, outer);
+    using limit = awakeTimeout(this.#deps.clock, SEND_TIMEOUT_MS, outer);
     const { signal } = limit;
     const { recipients, network } = this.#deps;
     // A recipient without recent notes may be off, so the nodes for a copy are searched beside the lookup of its key.

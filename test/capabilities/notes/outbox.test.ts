@@ -36,6 +36,25 @@ const queuedIds = (node: MailNode, aid: Aid): string[] =>
 const eventsOf = ({ events }: MailNode, kind: string) =>
   events.filter(({ type }) => type === kind).map(({ data }) => data);
 
+test('a note during which this machine stalls is not given up', async () => {
+  const { world, a, b, alice, bob } = await setUp();
+  world.links.part(a.links, b.links);
+  const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
+  const begun = Promise.withResolvers<void>();
+  const put = a.records.put.bind(a.records);
+  a.records.put = async (...record) => {
+    begun.resolve();
+    await answered;
+    return put(...record);
+  };
+  const sent = a.notes.send(alice, bob, 3, text('late'));
+  await world.during(begun.promise);
+  world.clock.jump(20_000);
+  await world.clock.run(500);
+  answer();
+  assert.ok((await world.during(sent)).replicas > 0);
+});
+
 test('a note that only this node has is queued, survives a crash, and is sent when another node answers', async () => {
   const { world, a, b, alice, bob, post, cut, heal } = await setUp();
   cut();
