@@ -2,11 +2,11 @@
 
 import type { Card } from '../../foundation/cards/card.ts';
 import type { Clock } from '../../foundation/clock.ts';
-import { deadline } from '../../foundation/deadline.ts';
 import { HUB_CALL_SILENCE_MS, MAX_HUB_TOOLS_PER_AGENT } from '../../foundation/domain/hub.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { isObject, memberOf, parseJson } from '../../foundation/json.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import type { HubCall, Pair } from './mcp-servers.ts';
 
 type Values = Readonly<Record<string, unknown>>;
@@ -146,7 +146,7 @@ export class A2aSkills {
       // Agents with several skills may use it to choose one.
       metadata: { 'svcd/skill': name },
     };
-    using limit = deadline(this.#deps.clock, HUB_CALL_SILENCE_MS, signal);
+    using limit = awakeTimeout(this.#deps.clock, HUB_CALL_SILENCE_MS, signal);
     const response = await this.#deps.fetch(pair)(new URL(path, 'http://agent.invalid'), {
       method: 'POST',
       headers: {

@@ -29,6 +29,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
 import { memberOf } from '../../foundation/json.ts';
 import type { NodeParts } from '../../foundation/node-parts.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import type { HubSource, HubStore, HubTool } from '../../foundation/store/hub.ts';
 import type { A2aSkills } from './a2a-skills.ts';
 import {
@@ -483,7 +484,7 @@ export class Hub {
 
   async #readNow({ id, local, aid }: HubSource, kinds: readonly HubToolKind[]): Promise<void> {
     const { store, clock, mcp, a2a } = this.#deps;
-    using limit = deadline(clock, LIST_TIMEOUT_MS, this.#ending.signal);
+    using limit = awakeTimeout(clock, LIST_TIMEOUT_MS, this.#ending.signal);
     const pair = { local, remote: aid };
     const [ofServer, ofCard] = await Promise.allSettled([
       kinds.includes('mcp') ? mcp.list(pair, limit.signal) : [],
