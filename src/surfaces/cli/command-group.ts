@@ -135,13 +135,16 @@ const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
   contacts: ['list', 'ls'],
 };
 
-interface CommandSpec<T> {
+interface CommandTexts {
   /** Example command lines. Without them: the command with sample arguments. */
   readonly examples?: readonly string[];
-  /** Options, and arguments that need a description. */
-  readonly options?: T;
   /** Progress text, such as `Publishing`. */
   readonly progress?: string;
+}
+
+interface CommandSpec<T> extends CommandTexts {
+  /** Options, and arguments that need a description. */
+  readonly options?: T;
 }
 
 interface Destructive<W> {
@@ -209,19 +212,19 @@ export class CommandGroup<G = unknown> {
 
   /**
    * Adds a command that calls one operation. Its arguments and options are members of the input of the operation.
-   * @param usage command word, arguments, then options, such as `read <group> --after <seq>`: see `operationWords`
+   * @param usage command word, arguments, then options, such as `read <group> --after <seq>`: see `operationCommand`
    */
   call<N extends OperationName>(
     operation: N,
     usage: string,
     about: string,
-    spec: CallSpec<N> & CommandSpec<CommandOptions> & Destructive<Inputs[N]>,
+    spec: CallSpec<N> & CommandTexts & Destructive<Inputs[N]>,
   ): void;
   call(
     operation: OperationName,
     usage: string,
     about: string,
-    spec: AnyCallSpec & CommandSpec<CommandOptions> & Destructive<Values>,
+    spec: AnyCallSpec & CommandTexts & Destructive<Values>,
   ): void {
     const { name, command } = operationCommand(operation, usage, spec, acts(this.#takes));
     this.#add(name, about, command, (context, typed) => {
