@@ -1,4 +1,4 @@
-/** The shape of a response for the REST page: `{aid:AID, path:"direct"|"lan", note?:string}`. */
+/** The shape of a request or response for the REST page: `{aid:AID, path:"direct"|"lan", note?:string}`. */
 import { isObject } from '../src/foundation/json.ts';
 
 /** A schema of the table as plain JSON. */
