@@ -48,6 +48,10 @@ const NOTES = {
   quiet: ({ messages }: { readonly messages: Messages }) => messages.map(({ message_id }) => message_id).join('\n'),
 };
 
+function moreNotes({ next_cursor }: { readonly next_cursor?: string }): string | false {
+  return next_cursor !== undefined && `More notes: --cursor ${next_cursor}`;
+}
+
 export function noteCommands(svc: CommandGroup): void {
   const note = svc.group('note', 'sealed notes for agents that may be offline', [
     'svc note send bob --text "Guten Tag"',
@@ -87,6 +91,7 @@ export function noteCommands(svc: CommandGroup): void {
     watch: true,
     own: true,
     ...NOTES,
+    remark: moreNotes,
   });
   sender.call('mailboxQueued', 'queued', 'list the notes that are still queued on this node', {
     examples: ['svc note queued'],
@@ -94,6 +99,7 @@ export function noteCommands(svc: CommandGroup): void {
     own: true,
     text: ({ messages }) => (messages.length === 0 ? 'No queued notes.' : messages.map(queuedText).join('\n')),
     quiet: ({ messages }) => messages.map(({ message_id }) => message_id).join('\n'),
+    remark: moreNotes,
   });
   local.call('mailboxQueuedDelete', 'unqueue <message>', 'remove a note from the queue', {
     examples: ['svc note unqueue 5d41402abc4b2a76b9719d911017c592ae1f1b0c5d41402abc4b2a76b9719d91'],

@@ -45,6 +45,7 @@ function storing(object: CommandGroup<typeof ACTING_AGENT>): void {
     watch: true,
     text: listText,
     quiet: ({ objects }) => objects.map(({ object_id }) => object_id).join('\n'),
+    remark: ({ next_cursor }) => next_cursor !== undefined && `More objects: --cursor ${next_cursor}`,
   });
   object.call('objectDelete', 'del <object>', 'delete an object; a file that was added in place stays', {
     confirmation: ({ object_id }) => ({
