@@ -22,6 +22,7 @@ import {
 } from '../../foundation/cbor-map.ts';
 import { MAX_UNIX_S } from '../../foundation/domain/time.ts';
 import { PUBLIC_KEY_BYTES } from '../../foundation/identity/ed25519.ts';
+import { memberOf } from '../../foundation/json.ts';
 import { KEY_BYTES } from '../../foundation/records/keys.ts';
 import { MAX_RECORD_BYTES } from '../../foundation/records/record.ts';
 import {
@@ -264,15 +265,21 @@ export type NodeRequest =
   | ({ readonly kind: 'page' } & ValueOf<typeof PAGE_REQUEST>);
 export type Page = ValueOf<typeof PAGE>;
 
+/** Only store requests have a record. */
+const NODE_REQUEST: Kind<NodeRequest> = {
+  encode: (request) => (request.kind === 'store' ? STORE_REQUEST.encode(request) : PAGE_REQUEST.encode(request)),
+  decode: (value) =>
+    memberOf(value, 'r') === undefined
+      ? { kind: 'page', ...PAGE_REQUEST.decode(value) }
+      : { kind: 'store', ...STORE_REQUEST.decode(value) },
+};
+
 export function encodeNodeRequest(request: NodeRequest): Uint8Array {
-  return request.kind === 'store' ? toBytes(STORE_REQUEST, request) : toBytes(PAGE_REQUEST, request);
+  return toBytes(NODE_REQUEST, request);
 }
 
 export function decodeNodeRequest(request: Uint8Array): NodeRequest | null {
-  const page = fromBytes(PAGE_REQUEST, request, MAX_NODE_REQUEST_BYTES);
-  if (page !== null) return { kind: 'page', ...page };
-  const store = fromBytes(STORE_REQUEST, request, MAX_NODE_REQUEST_BYTES);
-  return store === null ? null : { kind: 'store', ...store };
+  return fromBytes(NODE_REQUEST, request, MAX_NODE_REQUEST_BYTES);
 }
 
 export function encodePage(page: Page): Uint8Array {
