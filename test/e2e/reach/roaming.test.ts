@@ -35,7 +35,6 @@ test('a tunnel and a chat survive network changes', async (t) => {
   const { listen } = await mobile.call<{ readonly listen: string }>('POST', `/tunnel/${called}`, { local_aid: caller });
   const chat = await Chat.between(mobile, caller, home, called);
   await mobile.pump(listen);
-  await mobile.flows();
 
   const survive = async (what: string, change: () => Promise<unknown>): Promise<void> => {
     await chat.say();

@@ -123,9 +123,10 @@ export class LabDaemon implements AsyncDisposable {
     return (await this.#do({ do: 'echo', address, text })).text;
   }
 
-  /** Starts to send bytes to an address on its machine, across all failures. */
+  /** Starts to send bytes to an address on its machine, across all failures. Resolves when the first are echoed. */
   async pump(address: string): Promise<void> {
     await this.#do({ do: 'pump', address });
+    await this.flows();
   }
 
   /** Waits until newly pumped bytes are echoed. */
