@@ -239,8 +239,9 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     const path = pool.current(nodeKey)?.connection.path;
     return path !== undefined && isStraight(path) ? lending.server.outer(path.remote) : null;
   };
-  const helps = (): boolean =>
-    config.help_others && (records.reachability().inRoutingTables || isFirstNode(parts.contacts(), ownAddresses));
+  const isReached = (): boolean =>
+    records.reachability().inRoutingTables || isFirstNode(parts.contacts(), ownAddresses);
+  const helps = (): boolean => config.help_others && isReached();
   const lending = buildLending(foundation, {
     dhtListen: parts.dhtListen,
     endpoint,
@@ -256,6 +257,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     clock,
     known: pool.known,
     relay,
+    isReached,
     tlsPorts: lending.tlsPorts,
     observedAddress,
     canReach: async ({ nodeKey, address }) => {
@@ -286,7 +288,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
   });
   nodeRequests.onRequest(
     'signal',
-    signalHandler(helper, responder, helps, (source) => lending.server.outer(source)),
+    signalHandler(config.help_others ? helper : null, responder, (source) => lending.server.outer(source)),
   );
 
   const onNetwork = (): void => {

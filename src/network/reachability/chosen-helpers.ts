@@ -216,13 +216,19 @@ export class ChosenHelpers implements Component {
       this.#setHelpers([]);
       return UNTIL_REQUESTED;
     }
-    await Promise.all(this.#helpers.map((helper) => this.#checkHelper(helper)));
+    const checks = Promise.all(before.map((helper) => this.#checkHelper(helper)));
+    // A silent helper does not delay the search for missing ones.
+    const isSearched = before.length < TARGET_HELPERS && this.#previous?.hasAny !== true && !this.#stopped;
+    if (isSearched) await this.#addMissing();
+    await checks;
+    const isRemoved = before.some((helper) => !this.#helpers.includes(helper));
     if (this.#previous?.hasAny === true) {
       if (!this.#previous.isPending) await this.#addPrevious();
       const leftMs = this.#searchAllowedAt - this.#deps.clock.monotonic();
       if (leftMs > 0 && this.#helpers.length < TARGET_HELPERS) return leftMs;
     }
-    if (this.#helpers.length < TARGET_HELPERS && !this.#stopped) await this.#addMissing();
+    const isMissing = this.#helpers.length < TARGET_HELPERS && !this.#stopped;
+    if (isMissing && (isRemoved || !isSearched)) await this.#addMissing();
     if (this.#helpers.length >= TARGET_HELPERS) this.#failedSearches = 0;
     else {
       this.#failedSearches = this.#helpers === before ? this.#failedSearches + 1 : 1;
@@ -278,7 +284,8 @@ export class ChosenHelpers implements Component {
     const candidates = found.filter(({ at }) => !this.has(at.nodeKey));
     while (candidates.length > 0 && this.#helpers.length < TARGET_HELPERS && !this.#stopped) {
       const selected = candidates.splice(0, TARGET_HELPERS - this.#helpers.length);
-      this.#setHelpers([...this.#helpers, ...(await this.#selectHelping(selected))]);
+      const helping = await this.#selectHelping(selected);
+      this.#setHelpers([...this.#helpers, ...helping]);
     }
   }
 

@@ -20,19 +20,23 @@ interface HelperClientDependencies {
   readonly nodeRequests: Pick<NodeRequests, 'request'>;
 }
 
-/** Sends a repeatable request. Retries it once if the connection was dead and there is a new one. */
+/**
+ * Sends a repeatable request. Retries it once if its connection closed meanwhile and there is a new one.
+ * @param dials true if the request can also open a new one. The path died before it closed, so the node may be back.
+ */
 export async function retryIfDead<T>(
   pool: Pick<PeerTable, 'current'>,
   nodeKey: Uint8Array,
   ask: () => Promise<T>,
-  signal?: AbortSignal,
+  { signal, dials = false }: { readonly signal?: AbortSignal; readonly dials?: boolean } = {},
 ): Promise<T> {
   const used = pool.current(nodeKey);
   try {
     return await ask();
   } catch (error) {
     const current = pool.current(nodeKey);
-    if (signal?.aborted === true || used?.closed !== true || current === null || current === used) throw error;
+    const canRetry = current === null ? dials : current !== used;
+    if (signal?.aborted === true || used?.closed !== true || !canRetry) throw error;
     return await ask();
   }
 }
@@ -60,7 +64,7 @@ export class HelperClient {
     // If the helper dialed at the same time, its connection may stay the current one.
     const options = { signal: limit.signal, prefersOwnDial: true };
     const ask = () => nodeRequests.request('signal', helper, body, options);
-    return await retryIfDead(pool, helper.nodeKey, ask, limit.signal);
+    return await retryIfDead(pool, helper.nodeKey, ask, { signal: limit.signal, dials: true });
   }
 
   /**

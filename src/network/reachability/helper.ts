@@ -66,6 +66,8 @@ interface HelperDependencies {
   readonly known: KnownNodes;
   /** Null if this node does not relay. */
   readonly relay: Relay | null;
+  /** True if strangers can reach this node. False until this is known again after a sleep or a change of network. */
+  readonly isReached: () => boolean;
   /** TCP ports at which this node lends UDP ports over TLS. */
   readonly tlsPorts: () => readonly number[];
   /** The source address of an open direct connection to a node; null if there is none. */
@@ -109,11 +111,14 @@ export class Helper {
 
   /**
    * Answers a request of a node.
-   * @throws SvcError `protocol_error` if the request is invalid, `rate_limited`, `access_denied`
+   * @throws SvcError `protocol_error` if the request is invalid, `rate_limited`; `access_denied` for a hello or
+   *   dial-back if strangers cannot reach this node
    */
   async answer(body: Uint8Array, from: ObservedNode): Promise<Uint8Array> {
     const request = decodeHelperRequest(body);
     if (request === null) throw new SvcError('protocol_error');
+    // An introduction needs only the connections of both nodes. A helper that has just slept still has them.
+    if (request.kind !== 'introduce' && !this.#deps.isReached()) throw new SvcError('access_denied');
     return encodeHelperReply(await this.#answer(request, from));
   }
 

@@ -9,13 +9,12 @@ import { decodeIntroduction, encodeIntroductionAnswer } from './signals.ts';
 
 /**
  * Answers requests of kind 'signal'. A caller's address is the source of its packets, never its own claim.
+ * @param helper null if this node does not help others
  * @param seenAt the address that others see, for the source of a connection; lent ports of this node have another one
- * @param helps true if this node helps others: it is configured to, and strangers can reach it
  */
 export function signalHandler(
-  helper: Pick<Helper, 'answer'>,
+  helper: Pick<Helper, 'answer'> | null,
   called: Pick<PunchResponder, 'answer'>,
-  helps: () => boolean,
   seenAt: (source: Address) => Address = (source) => source,
 ): NodeRequestHandler {
   return async (body, { nodeKey, path }) => {
@@ -24,7 +23,7 @@ export function signalHandler(
     const from = { nodeKey, address: seenAt(path.remote), source: path.source };
     const introduction = decodeIntroduction(body);
     if (introduction !== null) return encodeIntroductionAnswer(await called.answer(introduction, from));
-    if (!helps()) throw new SvcError('access_denied');
+    if (helper === null) throw new SvcError('access_denied');
     return await helper.answer(body, from);
   };
 }

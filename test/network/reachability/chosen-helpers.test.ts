@@ -114,6 +114,20 @@ test('a node that strangers can reach has no helpers, and drops existing ones', 
   assert.deepEqual(reported, [['198.51.100.1'], []]);
 });
 
+test('a silent helper does not delay the search for a missing one', async (t) => {
+  const { state, begin, hosts, helpers, clock } = world(t, { peers: ['198.51.100.1', '203.0.113.1'] });
+  await begin();
+  state.silent.add('203.0.113.1');
+  helpers.onLost(keyOf('203.0.113.1'));
+  await clock.run(1);
+  assert.deepEqual(hosts(), ['198.51.100.1']);
+  // One is back, and the other one no longer answers.
+  state.silent.clear();
+  state.mute.add('198.51.100.1');
+  await clock.run(5_000);
+  assert.deepEqual(hosts(), ['198.51.100.1', '203.0.113.1']);
+});
+
 test('the helpers with the shortest round trip are chosen, one per network if possible', async (t) => {
   const peers = ['198.51.100.1', '198.51.100.2', '203.0.113.3', '192.0.2.4', '100.200.1.5'];
   const answersAfter = { '198.51.100.1': 30, '198.51.100.2': 5, '203.0.113.3': 40, '192.0.2.4': 10, '100.200.1.5': 20 };

@@ -39,9 +39,11 @@ const REACHED_PORT = 40_000;
 
 function world({
   relays = true,
+  isReached = true,
   answer = READY,
 }: {
   readonly relays?: boolean;
+  readonly isReached?: boolean;
   readonly answer?: IntroductionAnswer;
 } = {}) {
   const clock = new TestClock();
@@ -64,6 +66,7 @@ function world({
       return back.address.port === REACHED_PORT;
     },
     relay,
+    isReached: () => isReached,
     tlsPorts: () => [443, 4121, 1, 2, 3],
     observedAddress: (nodeKey) => connected.get(toHex(nodeKey)) ?? null,
     request: async (_nodeKey, body) => {
@@ -116,6 +119,14 @@ test('a node without a connection to this helper is not looked up', async () => 
   const { introduce, introductions } = world();
   assert.equal((await introduce(node(9))).called, null);
   assert.equal(introductions.length, 0);
+});
+
+test('a helper that has just slept introduces nodes, and accepts no new ones', async () => {
+  const { helper, introduce } = world({ isReached: false });
+  for (const means of ['punch', 'relay'] as const)
+    assert.equal((await introduce(node(2), { means })).called?.outcome, 'ready');
+  for (const request of [{ kind: 'hello' }, { kind: 'reach', port: REACHED_PORT }] as const)
+    await assert.rejects(helper.answer(encodeHelperRequest(request), CALLER), { code: 'access_denied' });
 });
 
 test('a relay session opens for both nodes, and closes if the called node refuses', async () => {

@@ -210,6 +210,7 @@ const helper = new Helper({
   known: pool.known,
   canReach: () => Promise.reject(new Error('this node dials no one back')),
   relay,
+  isReached: () => true,
   tlsPorts: () => [],
   observedAddress: (nodeKey) => pool.current(nodeKey)?.connection.path.remote ?? null,
   request: (nodeKey, body) => {

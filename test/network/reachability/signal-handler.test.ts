@@ -26,21 +26,18 @@ const INTRODUCTION = encodeIntroduction({
 
 function world(helps: boolean) {
   const [helped, called]: [ObservedNode[], ObservedNode[]] = [[], []];
-  const answer = signalHandler(
-    {
-      answer: async (_body, from) => {
-        helped.push(from);
-        return Uint8Array.of(1);
-      },
+  const helper = {
+    answer: async (_body: Uint8Array, from: ObservedNode) => {
+      helped.push(from);
+      return Uint8Array.of(1);
     },
-    {
-      answer: async (_introduction, from) => {
-        called.push(from);
-        return { outcome: 'noted', mapping: 'cone', listensAt: null, isSprayed: false };
-      },
+  };
+  const answer = signalHandler(helps ? helper : null, {
+    answer: async (_introduction, from) => {
+      called.push(from);
+      return { outcome: 'noted', mapping: 'cone', listensAt: null, isSprayed: false };
     },
-    () => helps,
-  );
+  });
   const ask = (body: Uint8Array, path: Path = plainPath('direct', AT)) => answer(body, { nodeKey: REQUESTER, path });
   return { ask, helped, called };
 }
