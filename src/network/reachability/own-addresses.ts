@@ -144,20 +144,23 @@ export interface NodeAddresses {
 
 const NOTHING: NodeAddresses = { endpoints: [], mapped: [], natType: 0, helpers: [] };
 
+/** With fewer helpers, the loss of one makes a node unreachable. */
+const MIN_HELPERS = 2;
+
 /**
- * Whether a change makes this node reachable or invalidates published addresses. An additional helper or a better guess
- * does neither.
+ * Whether a change makes this node reachable, or so if one helper fails, or invalidates published addresses. A third
+ * helper or a better guess does neither.
  */
 function isUrgent(before: NodeAddresses, now: NodeAddresses): boolean {
   const names = ({ helpers }: NodeAddresses): string[] =>
     helpers.map(({ nodeKey, address }) => `${toHex(nodeKey)} ${address}`);
   const helping = new Set(names(now));
-  const isFirst = before.helpers.length === 0 && now.helpers.length > 0;
+  const isNeeded = before.helpers.length < Math.min(MIN_HELPERS, now.helpers.length);
   const places = [before, now].map(({ meeting }) =>
     meeting === undefined ? '' : `${toHex(meeting.publicKey)} ${meeting.host}`,
   );
   return (
-    isFirst ||
+    isNeeded ||
     places[0] !== places[1] ||
     before.endpoints.join() !== now.endpoints.join() ||
     names(before).some((helper) => !helping.has(helper))

@@ -206,12 +206,15 @@ test('daemons behind routers reach each other through public helpers', async (t)
     }
   });
 
-  /** Waits until both helpers of a node answer. One that just stopped may still be listed. */
+  const ofHelpers = await Promise.all([helper.serve(), otherHelper.serve()]);
+  /** Waits until both helpers of a node answer. One that just stopped may be listed over a connection that is dead. */
   const bothHelp = async (one: LabDaemon): Promise<void> => {
-    await eventually('both help', async () => {
-      const { helpers } = await one.call<Checked>('GET', '/node/netcheck');
-      return helpers.length === HELPERS.length && helpers.every(({ rtt_ms }) => rtt_ms !== null);
-    });
+    for (const aid of ofHelpers)
+      await eventually(
+        'a helper answers',
+        async () => (await one.ask('POST', `/node/ping/${aid}`, { count: 1 })).status < 300,
+      );
+    await one.until('both help', ({ helpers }) => helpers.length === HELPERS.length);
   };
 
   /** The helpers of an agent, once the caller knows a record with all of them. */
@@ -226,6 +229,7 @@ test('daemons behind routers reach each other through public helpers', async (t)
     // The relay that just stopped may be missing, at the called node or in the record of it that the caller knows: a
     // node that has lost both of its helpers cannot be called.
     await Promise.all([cone, double].map(bothHelp));
+    await cone.call('POST', `/agents/${caller}/publish`);
     await knownHelpers(double, caller);
     process.kill(helper.pid, 'SIGSTOP');
     try {
@@ -254,6 +258,7 @@ test('daemons behind routers reach each other through public helpers', async (t)
   };
   // The helpers that just stopped may be missing, at the called node or in the record of it that the caller knows.
   await Promise.all([symmetric, double, cone].map(bothHelp));
+  await symmetric.call('POST', `/agents/${symmetricCaller}/publish`);
   const [asked = ''] = await knownHelpers(double, symmetricCaller);
   const [asksFirst, asksThen] = asked.startsWith(OTHER_PUBLIC[0]) ? [otherHelper, helper] : [helper, otherHelper];
 

@@ -245,11 +245,12 @@ test('only changes that affect reachability are urgent', async () => {
   const helper = (byte: number) => ({ nodeKey: new Uint8Array(32).fill(byte), address: `198.51.100.${byte}:4122` });
   node.addresses.setHelpers([helper(1)]);
   node.addresses.setHelpers([helper(2), helper(1)]);
+  node.addresses.setHelpers([helper(2), helper(1), helper(3)]);
   node.addresses.setHelpers([helper(2)]);
   node.addresses.found('router', [
     { address: { host: '203.0.113.9', port: 40_000 }, source: 'mapped', verifiedBy: 'helper' },
   ]);
-  assert.deepEqual(news, [true, false, true, true]);
+  assert.deepEqual(news, [true, true, false, true, true]);
   await node.addresses.stop();
 });
 
