@@ -31,7 +31,7 @@ const START_GRACE_MS = 5000;
 const FIRST_PUBLISH_MS = 1000;
 /** Milliseconds for which our addresses must be unchanged before records contain them. */
 const ADDRESS_QUIET_MS = 1000;
-/** Debounce for address changes that do not affect reachability, in milliseconds. */
+/** Debounce for address changes that are not urgent, in milliseconds. */
 const ADDRESS_NEWS_MS = 30_000;
 /** Milliseconds after the network is ready until svcd checks that it still has our records. */
 const PRESENCE_MS = 3000;

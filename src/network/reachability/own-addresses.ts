@@ -144,12 +144,12 @@ export interface NodeAddresses {
 
 const NOTHING: NodeAddresses = { endpoints: [], mapped: [], natType: 0, helpers: [] };
 
-/** With fewer helpers, the loss of one makes a node unreachable. */
+/** Number of helpers with which the loss of one does not make a node unreachable. */
 const MIN_HELPERS = 2;
 
 /**
- * Whether a change makes this node reachable, or so if one helper fails, or invalidates published addresses. A third
- * helper or a better guess does neither.
+ * Whether a change makes this node reachable, or reachable after the loss of a helper, or invalidates published
+ * addresses. A third helper or a better guess does none of these.
  */
 function isUrgent(before: NodeAddresses, now: NodeAddresses): boolean {
   const names = ({ helpers }: NodeAddresses): string[] =>
@@ -289,8 +289,8 @@ export class OwnAddresses implements Component {
   }
 
   /**
-   * Subscribes to changes of `current`. The handler receives true if the change makes this node reachable or
-   * invalidates published addresses. Returns a function that unsubscribes.
+   * Subscribes to changes of `current`. The handler receives the result of `isUrgent`. Returns a function that
+   * unsubscribes.
    */
   onChange(handler: (isUrgent: boolean) => void): () => void {
     return this.#changes.add(handler);
