@@ -163,10 +163,15 @@ export class BootstrapNodes {
     this.#listed.delete(formatContact(contact));
   }
 
-  /** The list, with the last result of each entry. */
-  contacts(): ContactView[] {
-    return [...this.#listed.values()].map(({ contact, state, hasAnswered, all }) => ({
-      ...{ contact, state, hasAnswered },
+  /**
+   * The list, with the last result of each entry. `meetAgain` does not contact nodes of the routing table, which may
+   * have lost an answer once. They count as `met`.
+   */
+  contacts(isInTable: (address: Address) => boolean = () => false): ContactView[] {
+    return [...this.#listed.values()].map(({ contact, state, hasAnswered, all, addresses }) => ({
+      contact,
+      state: state === 'silent' && addresses.some(isInTable) ? 'met' : state,
+      hasAnswered,
       addresses: all,
     }));
   }

@@ -434,7 +434,9 @@ export class RecordDht implements RecordNetwork {
 
   /** The contacts, with the result of the last attempt. */
   contacts(): readonly ContactView[] {
-    return this.#parts.bootstrapNodes.contacts();
+    const { bootstrapNodes, engine } = this.#parts;
+    const inTable = new Set(engine.nodes().map(({ node }) => formatAddress(node)));
+    return bootstrapNodes.contacts((address) => inTable.has(formatAddress(address)));
   }
 
   /** Joins by a contact. If it answers, it stays a contact until the process ends. */

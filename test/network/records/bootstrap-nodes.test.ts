@@ -118,6 +118,25 @@ test('a contact with a key is used only after it has proven the key', async () =
   assert.deepEqual(world.addresses(), [], 'a later proof of another key removes it');
 });
 
+test('a contact that lost one answer responds while the routing table has it', async () => {
+  const contact = { host: '192.0.2.1', port: PORT, nodeKey: NODE_KEY };
+  const world = setUp([contact]);
+  const seen = (...inTable: readonly string[]) =>
+    world.nodes.contacts(({ host }) => inTable.includes(host)).map(({ state }) => state);
+  await world.meet();
+  assert.deepEqual(seen(contact.host), ['silent'], 'the key is not proven yet');
+  world.there.set('192.0.2.1:4121', 'met');
+  await world.meet();
+  world.there.clear();
+  await world.meet();
+  assert.deepEqual(seen(), ['silent']);
+  assert.deepEqual(seen('192.0.2.2'), ['silent']);
+  assert.deepEqual(seen(contact.host), ['met']);
+  world.there.set('192.0.2.1:4121', 'other_key');
+  await world.meet();
+  assert.deepEqual(seen(contact.host), ['other_key']);
+});
+
 test('the last nodes that left are met again each time, and other known nodes in turn', async () => {
   const { nodes } = setUp([]);
   const address = (i: number) => ({ host: `192.0.2.${i}`, port: PORT });
