@@ -168,12 +168,10 @@ export class BootstrapNodes {
    * have lost an answer once. They count as `met`.
    */
   contacts(isInTable: (address: Address) => boolean = () => false): ContactView[] {
-    return [...this.#listed.values()].map(({ contact, state, hasAnswered, all, addresses }) => ({
-      contact,
-      state: state === 'silent' && addresses.some(isInTable) ? 'met' : state,
-      hasAnswered,
-      addresses: all,
-    }));
+    return [...this.#listed.values()].map(({ contact, state, hasAnswered, all, addresses }) => {
+      const isMet = state === 'met' || (state === 'silent' && addresses.some(isInTable));
+      return { contact, state: isMet ? 'met' : state, hasAnswered: hasAnswered || isMet, addresses: all };
+    });
   }
 
   /** Contacts all entries independently, so that a slow name delays no other. True for each entry that answers. */

@@ -323,6 +323,11 @@ export class DhtEngine {
     });
   }
 
+  /** Whether the routing table has a node. */
+  hasNode(address: Address): boolean {
+    return this.#keeper.table.get(address) !== null;
+  }
+
   /** The nodes of the routing table closest to a target, one of each block, closest first; then other nodes. */
   closest(target: Uint8Array, max: number): Located[] {
     return closestApart(target, this.#keeper.table.nodes(), this.#deps.isOwnHost, max);

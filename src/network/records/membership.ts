@@ -59,6 +59,7 @@ export interface MembershipDependencies extends RandomParts, HostCheck {
     | 'peerCount'
     | 'clientCount'
     | 'nodes'
+    | 'hasNode'
     | 'join'
     | 'leave'
     | 'request'
@@ -158,8 +159,7 @@ export class Membership {
   async #reunite(): Promise<void> {
     const { bootstrapNodes, engine, searches } = this.#deps;
     if (!this.#searched || engine.peerCount === 0) return;
-    const known = new Set(engine.nodes().map(({ node }) => formatAddress(node)));
-    const isInTable = (address: Address): boolean => known.has(formatAddress(address)) || engine.isOwn(address);
+    const isInTable = (address: Address): boolean => engine.hasNode(address) || engine.isOwn(address);
     const named: Address[] = [];
     const greet = async (address: Address): Promise<boolean> => {
       const neighbors = await searches.neighborsFrom(address);

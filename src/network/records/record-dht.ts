@@ -435,8 +435,7 @@ export class RecordDht implements RecordNetwork {
   /** The contacts, with the result of the last attempt. */
   contacts(): readonly ContactView[] {
     const { bootstrapNodes, engine } = this.#parts;
-    const inTable = new Set(engine.nodes().map(({ node }) => formatAddress(node)));
-    return bootstrapNodes.contacts((address) => inTable.has(formatAddress(address)));
+    return bootstrapNodes.contacts((address) => engine.hasNode(address));
   }
 
   /** Joins by a contact. If it answers, it stays a contact until the process ends. */

@@ -135,6 +135,11 @@ test('a contact that lost one answer responds while the routing table has it', a
   world.there.set('192.0.2.1:4121', 'other_key');
   await world.meet();
   assert.deepEqual(seen(contact.host), ['other_key']);
+
+  const { nodes, meet } = setUp([{ host: '192.0.2.1', port: PORT }]);
+  await meet();
+  assert.equal(nodes.contacts()[0]?.hasAnswered, false);
+  assert.equal(nodes.contacts(() => true)[0]?.hasAnswered, true, 'it entered the table by another way');
 });
 
 test('the last nodes that left are met again each time, and other known nodes in turn', async () => {

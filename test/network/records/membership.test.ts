@@ -63,6 +63,10 @@ class StubEngine {
     return this.table().map((peer) => ({ node: { ...peer, id: nodeId(peer) }, firstSeen: 0, lastSeen: 0 }));
   }
 
+  hasNode({ host, port }: Address): boolean {
+    return this.table().some((peer) => peer.host === host && peer.port === port);
+  }
+
   async join(address: Address): Promise<void> {
     this.ownAddress = address;
   }
