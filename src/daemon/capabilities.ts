@@ -11,6 +11,7 @@ import { buildFileOffers, buildObjects, buildOffered } from './capabilities/file
 import { buildHooks } from './capabilities/hooks.ts';
 import { buildLinks } from './capabilities/links.ts';
 import { buildGroups, buildJoining, buildMessages } from './capabilities/messages.ts';
+import { buildPublicNames } from './capabilities/public-names.ts';
 import { buildReachReport, buildTraffic } from './capabilities/reach.ts';
 import { buildCalls, buildOrigins, buildPush, buildTunnels } from './capabilities/services.ts';
 import { buildTraces } from './capabilities/traces.ts';
@@ -74,6 +75,7 @@ export function buildCapabilities(f: Foundation, n: Network, api: ApiReference) 
     ...buildOrigins(f, agents, calls, tunnels, cards, push, askOwner),
     ...streams,
     ...buildJoining(f, n),
+    ...buildPublicNames(f, n, agents, links),
     ...buildNodeEvents(f, n, agents, { links, access, directory }),
     eventLog,
     groups,

@@ -139,6 +139,22 @@ export const ERRORS = {
     1,
     'The peer can be reached only through a relay, and this call or this node does not allow relays.',
   ),
+  bad_public_name: entry(
+    400,
+    2,
+    'This name cannot be a public name. Use letters a to z, digits and single hyphens; www, api, mail and localhost are reserved.',
+  ),
+  name_taken: entry(409, 1, 'Another agent holds this public name, or one that looks like it. Choose another name.'),
+  name_not_allowed: entry(
+    403,
+    4,
+    'The entry does not serve this public name. Use one label in front of a domain of the entry, such as "demo".',
+  ),
+  entry_denied: entry(
+    403,
+    4,
+    'This node is no entry, or gives this agent no public name. Its owner can permit it: svc entry allow <aid>.',
+  ),
   not_friends: entry(403, 4, 'These agents are not friends. Send a chat request first.'),
   wrong_state: entry(409, 1, 'The current state does not allow this. Check the state, then retry.', [412]),
   self: entry(409, 2, 'An agent cannot do this with itself. Use another agent.'),

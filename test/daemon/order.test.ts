@@ -54,6 +54,7 @@ test('components that respond to others start before the network, and active one
       'Webhooks',
       'FileOffers',
       'Origins',
+      'NameHolder',
       'TrafficHistory',
       'Updater',
     ],

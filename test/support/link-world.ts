@@ -3,7 +3,8 @@ import type { Readable } from 'node:stream';
 import type { Address } from '../../src/foundation/address.ts';
 import { type Clock, systemClock } from '../../src/foundation/clock.ts';
 import { type ErrorCode, SvcError } from '../../src/foundation/errors.ts';
-import type { Aid } from '../../src/foundation/identity/aid.ts';
+import { type Aid, nativeAid } from '../../src/foundation/identity/aid.ts';
+import { selfDelegation } from '../../src/foundation/identity/delegation.ts';
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
 import { silentLog } from '../../src/foundation/log.ts';
 import { AgentLinks } from '../../src/network/links/links.ts';
@@ -169,7 +170,23 @@ export class LinkNode {
     return agent;
   }
 
-  location({ aid, delegation }: TestIdentity, addresses: readonly Address[] = [this.endpoint.address]): AgentLocation {
+  /** Hosts the identity of the node itself. */
+  hostNode(): LocalIdentity {
+    const delegation = selfDelegation(this.key);
+    const node = {
+      aid: nativeAid(this.key.publicKey),
+      delegation,
+      sign: (message: Uint8Array) => this.key.sign(message),
+    };
+    this.agents.set(node.aid, node);
+    this.#world.directory.set(node.aid, this.location(node));
+    return node;
+  }
+
+  location(
+    { aid, delegation }: Pick<TestIdentity, 'aid' | 'delegation'>,
+    addresses: readonly Address[] = [this.endpoint.address],
+  ): AgentLocation {
     return { aid, nodeKey: this.key.publicKey, addresses, ...UNHELPED, delegationIssuedAt: delegation.issuedAt };
   }
 

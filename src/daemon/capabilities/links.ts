@@ -1,5 +1,6 @@
 /** Links between agents. Access lists of agents and the node, and file offers, authorize them. */
 import { AgentLinks } from '../../network/links/links.ts';
+import { DOOR_PURPOSES } from '../../network/links/types.ts';
 import type { Foundation } from '../foundation.ts';
 import type { Network } from '../network.ts';
 import type { Access } from './access.ts';
@@ -22,12 +23,13 @@ export function buildLinks(
     why: (since) => outages.explainDial(since),
     resolver,
     seen,
-    authorize: (request) =>
-      request.purpose === 'admin'
-        ? remoteAdmin.authorize(request)
-        : callers.authorize(request, (asked) =>
-            asked.purpose === 'object' ? authorizeObject(asked, null) : access.authorize(asked),
-          ),
+    authorize: (request) => {
+      if (request.purpose === 'admin') return remoteAdmin.authorize(request);
+      if (DOOR_PURPOSES.has(request.purpose)) return undefined;
+      return callers.authorize(request, (asked) =>
+        asked.purpose === 'object' ? authorizeObject(asked, null) : access.authorize(asked),
+      );
+    },
     isNamed: permissions.isNamed,
     isAdmitted: (names) => access.isAdmitted(names),
   });

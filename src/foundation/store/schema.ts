@@ -903,6 +903,22 @@ const UNANSWERED_REQUESTS = `
   END;
 `;
 
+/** Public names that local agents hold at entries. */
+const PUBLIC_NAMES = `
+  CREATE TABLE public_names (
+    name TEXT PRIMARY KEY,
+    aid TEXT NOT NULL REFERENCES agents (aid) ON DELETE CASCADE,
+    entry TEXT NOT NULL,
+    held_at INTEGER NOT NULL,
+    seen_at INTEGER NOT NULL,
+    error_code TEXT,
+    error_text TEXT,
+    due_at INTEGER NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX public_names_due ON public_names (due_at);
+`;
+
 /** The SQL of each schema version, in order. Released versions never change; new ones are appended. */
 export const MIGRATIONS: readonly string[] = [
   [
@@ -933,5 +949,6 @@ export const MIGRATIONS: readonly string[] = [
     HOOKS,
     ON_DEMAND,
     UNANSWERED_REQUESTS,
+    PUBLIC_NAMES,
   ].join(''),
 ];

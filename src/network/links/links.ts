@@ -297,7 +297,7 @@ export class AgentLinks implements Links, LinkPaths {
     const link = await this.#opening.open({ ...opening, place: location });
     this.#metOn.set(names.called, location.nodeKey);
     this.#met.note(location.nodeKey, { local: names.caller, remote: names.called });
-    const isUse = names.purpose === 'http' || isTunnel(names.purpose);
+    const isUse = names.purpose === 'http' || names.purpose === 'entry' || isTunnel(names.purpose);
     if (isUse && !isUnasked) this.#dependencies.pool.known.note(location.nodeKey);
     return link;
   }

@@ -24,8 +24,12 @@ export const PURPOSES = [
   'push',
   'ask',
   'trace',
+  'entry',
+  'public',
 ] as const;
 export type Purpose = (typeof PURPOSES)[number];
+/** Purposes that never use the access list of the called agent: the check of their handler permits them. */
+export const DOOR_PURPOSES: ReadonlySet<Purpose> = new Set<Purpose>(['entry', 'public']);
 /** The purposes of tunnels: a connection, and the question whether one would be accepted. */
 export const TUNNEL_PURPOSES = ['tcp', 'tcp-probe'] as const satisfies readonly Purpose[];
 

@@ -29,6 +29,7 @@ const STAYING: Readonly<Record<string, readonly string[]>> = {
   'requests for access': ['access_requests'],
   webhooks: ['push_boxes', 'push_mail', 'webhook_posts', 'webhooks'],
   events: ['event_streams', 'events'],
+  'public names': ['public_names'],
   'unfinished requests': ['notes_unsent', 'unanswered_requests'],
   'state of the node': ['admin_audit', 'meta', 'note_copies', 'retired_keys', 'seen_cards', 'seen_delegations'],
 };
