@@ -13,6 +13,7 @@ const PROGRAMS: Readonly<Record<string, () => Promise<unknown>>> = {
 /** Keyed by the names that `scriptCommand` uses. */
 const SCRIPTS: Readonly<Record<string, () => Promise<string>>> = {
   'script:receive-buffer': async () => (await import('../network/transport/quic/receive-memory.ts')).SET_RECEIVE_BUFFER,
+  'script:program': async () => (await import('../capabilities/hooks/windows-run.ts')).RUNNER,
   'script:queue-look': async () => (await import('../network/transport/quic/initial-guard.ts')).LOOK,
 };
 

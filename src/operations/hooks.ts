@@ -63,7 +63,7 @@ const Hook = Type.Object({
   aid: AidText,
   kind: oneOf([...HOOK_KINDS]),
   command: Type.Array(Type.String()),
-  shell: Type.Boolean({ description: 'The command is one text for /bin/sh.' }),
+  shell: Type.Boolean({ description: 'The command is one text for /bin/sh (on Windows: cmd).' }),
   folder: Type.String(),
   from: Type.Array(AidText),
   only_known: Type.Boolean(),

@@ -79,7 +79,7 @@ export class HookWorld {
         const [dir, clock, program] = args;
         if (!this.forksFail) return ProgramRun.start(dir, clock, program);
         const command = ['/bin/sh', '-c', 'rm "$1/begun"; echo "Cannot fork"; kill -KILL 0', 'sh', dir];
-        return ProgramRun.start(dir, clock, { ...program, command });
+        return ProgramRun.start(dir, clock, { ...program, command, shell: false });
       },
     });
     return this.hooks;

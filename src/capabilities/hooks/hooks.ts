@@ -52,16 +52,9 @@ import {
 } from '../../foundation/store/hooks.ts';
 import { type HolderRequest, requestHolder } from '../../network/links/holder.ts';
 import { type ArrivalDetails, arrivalsIn, type ItemRef } from './arrivals.ts';
-import {
-  answerOf,
-  canRunPrograms,
-  GRACE_MS,
-  hasBegun,
-  type ProgramResult,
-  ProgramRun,
-  resultOf,
-} from './program-run.ts';
+import { answerOf, GRACE_MS, hasBegun, type ProgramResult, ProgramRun, resultOf } from './program-run.ts';
 import { isShortage, noProcess, startProblem } from './start-problem.ts';
+import type { RunningProgram } from './windows-run.ts';
 
 /** Wait after failed runs: one second, then twice as long each time. */
 const RETRY: Backoff = { firstMs: 1000, maxMs: 10 * 60_000 };
@@ -122,7 +115,7 @@ export interface HookState {
 /** A program that runs, or is being started. */
 interface Turn {
   readonly delivery: DeliveryRow;
-  run: ProgramRun | null;
+  run: RunningProgram | null;
   /** Why svcd ended it. */
   ended: 'timeout' | 'removed' | 'gone' | null;
 }
@@ -210,11 +203,9 @@ export class Hooks implements Component {
 
   /**
    * Adds a hook. The caller must have proved that it is the owner: a hook runs a program as the user of the daemon.
-   * @throws SvcError `quota_exceeded`, `wrong_state` if this system cannot run hooks
+   * @throws SvcError `quota_exceeded`
    */
   add(hook: NewHook): HookState {
-    if (!canRunPrograms())
-      throw new SvcError('wrong_state', { message: 'Hooks need a POSIX shell (/bin/sh), which this system lacks.' });
     if (this.#hooks.length >= MAX_HOOKS)
       throw new SvcError('quota_exceeded', {
         message: `This node can have at most ${MAX_HOOKS} hooks. Remove one with "svc hooks remove".`,
@@ -538,7 +529,8 @@ export class Hooks implements Component {
     };
     try {
       turn.run = await start(this.#dirOf(delivery), clock, {
-        command: hook.shell ? ['/bin/sh', '-c', ...hook.command] : hook.command,
+        command: hook.command,
+        shell: hook.shell,
         folder: hook.folder,
         environment: { ...environment(), ...own },
         item: `${JSON.stringify({ ...common, ...item })}\n`,
@@ -560,7 +552,7 @@ export class Hooks implements Component {
     return { ...failed, ...result, state: 'waiting', failed: false, begun: false };
   }
 
-  async #finish(turn: Turn, run: ProgramRun, timeoutMs: number): Promise<void> {
+  async #finish(turn: Turn, run: RunningProgram, timeoutMs: number): Promise<void> {
     const timer = this.#deps.clock.after(timeoutMs, () => {
       turn.ended ??= 'timeout';
       this.#end(turn);

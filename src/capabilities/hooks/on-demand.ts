@@ -20,8 +20,9 @@ import type { NodeParts } from '../../foundation/node-parts.ts';
 import { connectToOwn, type FindListeners, ForeignListener } from '../../foundation/own-listener.ts';
 import type { OnDemandRow, OnDemandStore } from '../../foundation/store/on-demand.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
-import { canRunPrograms, GRACE_MS, hasBegun, type ProgramResult, ProgramRun, resultOf } from './program-run.ts';
+import { GRACE_MS, hasBegun, type ProgramResult, ProgramRun, resultOf } from './program-run.ts';
 import { noProcess, startProblem } from './start-problem.ts';
+import type { RunningProgram } from './windows-run.ts';
 
 const HOST = '127.0.0.1';
 /** Milliseconds from the start of a program until it must accept connections, and between two checks. */
@@ -95,11 +96,9 @@ export class OnDemandServices implements Component {
   /**
    * Sets the program of an agent and returns its state. The caller must have proved that it is the owner.
    * @param isTried starts the program now and waits until it accepts connections, or fails
-   * @throws SvcError `quota_exceeded`, `wrong_state` if this system cannot run programs
+   * @throws SvcError `quota_exceeded`
    */
   async set(row: Omit<OnDemandRow, 'port'>, isTried = false): Promise<OnDemandState> {
-    if (!canRunPrograms())
-      throw new SvcError('wrong_state', { message: 'Services on demand need a POSIX shell (/bin/sh).' });
     // In sequence, so that concurrent requests cannot exceed the limit.
     const service = await this.#settings.run('', () => this.#replace(row));
     if (isTried) await service.try();
@@ -161,7 +160,7 @@ class OnDemandService {
   /** The port of the program that connections use, once it accepts them. */
   #waking: Promise<number> | null = null;
   /** The program that runs. It may be about to stop. */
-  #run: ProgramRun | null = null;
+  #run: RunningProgram | null = null;
   /** The program accepts connections, and is not about to stop. */
   #isAwake = false;
   #idle: Timer | null = null;
@@ -307,7 +306,8 @@ class OnDemandService {
     const port = await freePort();
     const own: ProgramEnvironment = { SVC_AID: aid, SVC_PORT: String(this.row.port) };
     const run = await ProgramRun.start(this.#dir, clock, {
-      command: shell ? ['/bin/sh', '-c', ...command] : command,
+      command,
+      shell,
       folder,
       environment: { ...environment(), ...own, PORT: String(port), HOST },
       item: '',

@@ -1,7 +1,7 @@
 /**
  * One run of a hook's program, which survives the daemon. A fixed shell script starts the program in a separate process
  * group and writes its exit code and the end of its output to a folder, where the next daemon finds them if this one was
- * killed meanwhile. See docs/decisions/0105-hooks.md.
+ * killed meanwhile. See docs/decisions/0105-hooks.md. On Windows, `windows-run.ts` takes the part of the script.
  *
  * The folder contains:
  * - `item.json`: the standard input of the program
@@ -24,6 +24,8 @@ import type { Clock, Timer } from '../../foundation/clock.ts';
 import { MAX_HOOK_ANSWER_BYTES, MAX_HOOK_OUTPUT_BYTES } from '../../foundation/domain/hooks.ts';
 import { codeOf } from '../../foundation/errors.ts';
 import { PRIVATE_DIRECTORY_MODE, PRIVATE_FILE_MODE } from '../../foundation/files.ts';
+import { shellCommand, startable } from '../../foundation/programs.ts';
+import { GONE_MS, LOOK_MS, type RunningProgram, WindowsRun } from './windows-run.ts';
 
 const run = promisify(execFile);
 
@@ -63,16 +65,14 @@ const SCRIPT = script(PROGRAM);
 /** The standard error takes the way around the answer, through descriptor 4. */
 const ANSWER_SCRIPT = script(`{ ${PROGRAM} 2>&4 4>&- | ${ANSWER}; } 4>&1`);
 
-/** Milliseconds between checks for the result of a program of an earlier daemon: its exit is no event of this one. */
-const LOOK_MS = 1000;
-/** Milliseconds after SIGKILL until a run counts as ended, although a process that left the group has descriptor 3. */
-const GONE_MS = 2000;
 /** Milliseconds from SIGTERM to SIGKILL. */
 export const GRACE_MS = 5000;
 
 export interface Program {
   /** The program and its arguments. */
   readonly command: readonly string[];
+  /** The command is one text for the shell of the system. */
+  readonly shell?: boolean;
   readonly folder: string;
   readonly environment: Readonly<Record<string, string>>;
   /** Its standard input. */
@@ -89,13 +89,7 @@ export interface ProgramResult {
   readonly output: string;
 }
 
-/** True if programs can run on this machine: it has a POSIX shell. */
-export function canRunPrograms(): boolean {
-  return process.platform !== 'win32' && existsSync(SHELL);
-}
-
-export class ProgramRun {
-  /** Resolves when the program has exited. */
+export class ProgramRun implements RunningProgram {
   readonly ended: Promise<void>;
   readonly #end: () => void;
   readonly #dir: string;
@@ -130,8 +124,15 @@ export class ProgramRun {
    * @param dir its folder, which is created
    * @throws the error of the system, for example if the folder of the program does not exist
    */
-  static async start(this: void, dir: string, clock: Clock, program: Program): Promise<ProgramRun> {
-    const { command, folder, environment, item, answers = false } = program;
+  static async start(
+    this: void,
+    dir: string,
+    clock: Clock,
+    program: Program,
+    platform: string = process.platform,
+  ): Promise<RunningProgram> {
+    const { command, shell = false, folder, environment, item, answers = false } = program;
+    const start = shell ? shellCommand(command.join(' '), environment) : startable(command, environment);
     await rm(dir, { recursive: true, force: true });
     await mkdir(dir, { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
     const alive = join(dir, 'alive');
@@ -140,6 +141,7 @@ export class ProgramRun {
       writeFile(join(dir, 'item.json'), item, { mode: PRIVATE_FILE_MODE }),
       writeFile(join(dir, 'mark'), mark, { mode: PRIVATE_FILE_MODE }),
     ]);
+    if (platform === 'win32') return WindowsRun.start(dir, clock, { startable: start, folder, environment, answers });
     await run('mkfifo', ['-m', '600', alive, join(dir, 'stop')]);
     const reader = openReader(alive);
     const passed: number[] = [];
@@ -149,12 +151,16 @@ export class ProgramRun {
       passed.push(writer);
       const input = openSync(join(dir, 'item.json'), 'r');
       passed.push(input);
-      const child = spawn(SHELL, ['-c', answers ? ANSWER_SCRIPT : SCRIPT, 'svc-hook', dir, mark, ...command], {
-        cwd: folder,
-        env: environment,
-        detached: true,
-        stdio: [input, 'ignore', 'ignore', writer],
-      });
+      const child = spawn(
+        SHELL,
+        ['-c', answers ? ANSWER_SCRIPT : SCRIPT, 'svc-hook', dir, mark, start.file, ...start.args],
+        {
+          cwd: folder,
+          env: environment,
+          detached: true,
+          stdio: [input, 'ignore', 'ignore', writer],
+        },
+      );
       await new Promise<void>((resolve, reject) => {
         child.once('spawn', resolve).on('error', reject);
       });
@@ -168,7 +174,8 @@ export class ProgramRun {
   }
 
   /** Takes over a program that an earlier daemon started. Null if it is not running. */
-  static takeOver(dir: string, clock: Clock): ProgramRun | null {
+  static takeOver(dir: string, clock: Clock, platform: string = process.platform): RunningProgram | null {
+    if (platform === 'win32') return WindowsRun.takeOver(dir, clock);
     let reader: number;
     try {
       reader = openReader(join(dir, 'alive'));
@@ -180,7 +187,6 @@ export class ProgramRun {
     return null;
   }
 
-  /** Sends a signal to the program and everything that it started in its group. */
   signal(name: 'TERM' | 'KILL'): void {
     if (name === 'KILL') this.#after(GONE_MS, this.#end);
     const child = this.#child;

@@ -11,7 +11,7 @@ const CAUSES: Readonly<Record<string, { readonly text: string; readonly passes: 
   EDQUOT: { text: 'The disk quota of this user is used up.', passes: true },
   EROFS: { text: 'The data directory is read-only.', passes: true },
   EIO: { text: 'The disk of the data directory fails.', passes: true },
-  ENOENT: { text: 'Its folder or /bin/sh does not exist.', passes: false },
+  ENOENT: { text: 'Its folder or the shell does not exist.', passes: false },
   ENOTDIR: { text: 'Its folder is no folder.', passes: false },
   EACCES: { text: 'svcd may not enter its folder.', passes: false },
   EPERM: { text: 'The system does not permit it.', passes: false },

@@ -21,10 +21,14 @@ import type { Agents } from './agents.ts';
 import type { Messages } from './messages.ts';
 
 /** The variables of the daemon that programs get, except PATH. All others may be secrets. */
-const PASSED_ON = ['HOME', 'USER', 'LOGNAME', 'SHELL', 'LANG', 'LC_ALL', 'LC_CTYPE', 'TZ', 'TMPDIR'];
+const PASSED_ON = [
+  ...['HOME', 'USER', 'LOGNAME', 'SHELL', 'LANG', 'LC_ALL', 'LC_CTYPE', 'TZ', 'TMPDIR'],
+  ...['PATHEXT', 'COMSPEC', 'SYSTEMROOT', 'SYSTEMDRIVE', 'WINDIR', 'TEMP', 'TMP', 'USERPROFILE', 'USERNAME'],
+  ...['APPDATA', 'LOCALAPPDATA', 'PROGRAMDATA', 'PROGRAMFILES', 'PROGRAMFILES(X86)'],
+];
 
 /** The PATH of programs if the daemon has none. An empty PATH means the working directory. */
-const DEFAULT_PATH = '/usr/local/bin:/usr/bin:/bin';
+const DEFAULT_PATH = process.platform === 'win32' ? 'C:\\Windows\\System32' : '/usr/local/bin:/usr/bin:/bin';
 
 /** The daemon's PATH with the folders of `svc` at the end, so that the user's own programs come first. */
 function pathWithSvc({ PATH }: NodeJS.ProcessEnv): string {

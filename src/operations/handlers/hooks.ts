@@ -8,6 +8,7 @@ import { HOOK_TIMEOUT_MS, MAX_HOOK_COMMAND_CHARS, ON_DEMAND_IDLE_MS } from '../.
 import { SvcError } from '../../foundation/errors.ts';
 import { isHookProof, type ProvenHook } from '../../foundation/hook-proof.ts';
 import { newId } from '../../foundation/ids.ts';
+import { startable } from '../../foundation/programs.ts';
 import type { DeliveryRow } from '../../foundation/store/hooks.ts';
 import { DELIVERIES_PAGE_DEFAULT, type hookOperations } from '../hooks.ts';
 import type { CallContext, Handlers } from '../operation.ts';
@@ -85,6 +86,7 @@ function checkCommand(command: readonly string[], shell: boolean, folder: string
               ? null
               : 'The folder is not an absolute path of an existing folder.';
   if (problem !== null) throw new SvcError('invalid_request', { message: problem });
+  if (!shell) startable(command, process.env);
 }
 
 function onDemandView({ row, isRunning, starts, startMs, failure }: OnDemandState) {

@@ -1,5 +1,5 @@
 /** Standard output and standard error of a command, and what happens if they fail. */
-import { fstatSync, fsyncSync, statSync, writeSync } from 'node:fs';
+import { fstatSync, fsyncSync, type Stats, statSync, writeSync } from 'node:fs';
 import { devNull } from 'node:os';
 import { Writable } from 'node:stream';
 import { codeOf, EXIT, SvcError } from '../../foundation/errors.ts';
@@ -176,7 +176,16 @@ export class FileOutput extends Writable {
 
   /** Flushes a regular file to disk. A device has nothing to flush. */
   flush(): void {
-    if (fstatSync(this.fd).isFile()) fsyncSync(this.fd);
+    if (examine(this.fd)?.isFile() === true) fsyncSync(this.fd);
+  }
+}
+
+/** What a descriptor is; null if the system does not tell, such as Windows for some outputs (EINVAL). */
+function examine(fd: number): Stats | null {
+  try {
+    return fstatSync(fd);
+  } catch {
+    return null;
   }
 }
 
@@ -184,8 +193,8 @@ export class FileOutput extends Writable {
 function isNullDevice(stream: Writable): boolean {
   const fd = 'fd' in stream ? stream.fd : undefined;
   if (typeof fd !== 'number') return false;
-  const [output, nothing] = [fstatSync(fd), statSync(devNull, { throwIfNoEntry: false })];
-  return output.isCharacterDevice() && nothing !== undefined && output.rdev === nothing.rdev;
+  const [output, nothing] = [examine(fd), statSync(devNull, { throwIfNoEntry: false })];
+  return output?.isCharacterDevice() === true && nothing !== undefined && output.rdev === nothing.rdev;
 }
 
 /** Waits until all earlier writes are accepted, or the stream failed. */

@@ -8,6 +8,7 @@ import { type JSONRPCMessage, parseJSONRPCMessage } from '@modelcontextprotocol/
 import { onExit } from '../../foundation/child-exit.ts';
 import { detach } from '../../foundation/detached.ts';
 import type { ProgramEnvironment } from '../../foundation/environment.ts';
+import { findProgram, startable } from '../../foundation/programs.ts';
 import { answerTo, MessageLines, type OddMessage } from '../mcp/message-reader.ts';
 import { lineOf, RPC, type RpcMessage, rpcError } from './messages.ts';
 
@@ -90,8 +91,10 @@ class ProcessTree extends StdioClientTransport {
   override async start(): Promise<void> {
     const { command, args, env } = this.#options;
     const isWindows = process.platform === 'win32';
-    // On Windows, programs such as npx are scripts and need a shell.
-    const child = spawn(command, args, { env, detached: !isWindows, shell: isWindows, windowsHide: true });
+    // On Windows, programs such as npx are batch files.
+    const program = isWindows ? (findProgram(command, env) ?? command) : command;
+    const { file, args: words, ...how } = startable([program, ...args], env);
+    const child = spawn(file, words, { ...how, env, detached: !isWindows, windowsHide: true });
     this.#child = child;
     const spawned = new Promise<void>((resolve, reject) => {
       child.once('spawn', resolve).on('error', reject);

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { answerOf, hasBegun, ProgramRun, resultOf } from '../../../src/capabilities/hooks/program-run.ts';
+import type { RunningProgram } from '../../../src/capabilities/hooks/windows-run.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { MAX_HOOK_ANSWER_BYTES, MAX_HOOK_OUTPUT_BYTES } from '../../../src/foundation/domain/hooks.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -85,7 +86,7 @@ const LEAVES: Readonly<Record<string, string>> = {
 
 describe('a program that leaves a process with its output', () => {
   /** Waits for the end of a run and kills what it left. */
-  async function finished({ folder, run }: { folder: string; run: ProgramRun }): Promise<void> {
+  async function finished({ folder, run }: { folder: string; run: RunningProgram }): Promise<void> {
     await run.ended;
     const pid = Number(readFileSync(join(folder, 'pid'), 'utf8'));
     if (isAlive(pid)) process.kill(pid, 'SIGKILL');

@@ -11,6 +11,7 @@ import { type Address, formatAddress, hostOfUrl } from '../../../foundation/addr
 import { AUTO_PROXY, type Config, NO_PROXY } from '../../../foundation/config/schema.ts';
 import { codeOf } from '../../../foundation/errors.ts';
 import { canonicalIp, inIpv4Network } from '../../../foundation/ip.ts';
+import { shellCommand } from '../../../foundation/programs.ts';
 import { guard } from '../../../foundation/stream-listeners.ts';
 import { HelperFailure } from '../borrowing.ts';
 import { tlsFailure } from './failure.ts';
@@ -283,11 +284,16 @@ export class Proxy {
 
   /** Errors contain neither the output nor the command, which may contain a password. */
   async #runCommand(signal: AbortSignal): Promise<string> {
-    const isWindows = process.platform === 'win32';
-    const [program, flag] = isWindows ? ['cmd.exe', '/c'] : ['/bin/sh', '-c'];
-    const options = { timeout: COMMAND_TIMEOUT_MS, maxBuffer: MAX_CREDENTIALS_BYTES, windowsHide: true, signal };
+    const { file, args, ...how } = shellCommand(this.#command, process.env);
+    const options = {
+      ...how,
+      timeout: COMMAND_TIMEOUT_MS,
+      maxBuffer: MAX_CREDENTIALS_BYTES,
+      windowsHide: true,
+      signal,
+    };
     const output = await new Promise<string>((resolve, reject) => {
-      execFile(program, [flag, this.#command], options, (error, stdout) => {
+      execFile(file, args, options, (error, stdout) => {
         if (error === null) resolve(stdout.trim());
         else
           reject(

@@ -1,11 +1,11 @@
 /** `svc on` and `svc hooks`: programs that start when something arrives. */
-import { accessSync, constants, statSync } from 'node:fs';
-import { delimiter, isAbsolute, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { readDaemonInfo } from '../../../foundation/data-dir/daemon-info.ts';
 import { pluralize, relativeTime } from '../../../foundation/display-text.ts';
 import { HOOK_KINDS, MAX_HOOK_TIMEOUT_MS } from '../../../foundation/domain/hooks.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { hookProof } from '../../../foundation/hook-proof.ts';
+import { findProgram } from '../../../foundation/programs.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
@@ -24,28 +24,20 @@ const ON_OPTIONS = {
   '--parallel <count>': integer('programs of this hook at the same time; default 4'),
   '--timeout <seconds>': seconds('time for one run; default 300', { minMs: 1000, maxMs: MAX_HOOK_TIMEOUT_MS }),
   '--dir <folder>': 'working directory of the program; default: this folder',
-  '--shell': 'the command is one text for /bin/sh',
+  '--shell': 'the command is one text for /bin/sh (on Windows: cmd)',
 } as const;
 
 type On = ParsedOptions<'', typeof ON_OPTIONS>;
 
-function isProgram(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return statSync(path).isFile();
-  } catch {
-    return false;
-  }
-}
-
 /** The absolute path of a program: the daemon may have another PATH. @throws SvcError `not_found` */
 function programPath(name: string, environment: NodeJS.ProcessEnv): string {
-  const places = name.includes('/') ? [''] : (environment['PATH'] ?? '').split(delimiter).filter(isAbsolute);
-  const found = places.map((place) => resolve(join(place, name))).find(isProgram);
-  if (found !== undefined) return found;
-  throw new SvcError('not_found', {
-    message: `There is no program ${name}. Check its name and that it is executable.`,
-  });
+  const found = findProgram(name, environment);
+  if (found !== null) return found;
+  const advice =
+    process.platform === 'win32'
+      ? 'Check its name. A script needs the program that runs it, such as "python answer.py".'
+      : 'Check its name and that it is executable.';
+  throw new SvcError('not_found', { message: `There is no program ${name}. ${advice}` });
 }
 
 /** A command with the absolute path of its program. @throws SvcError `not_found` */

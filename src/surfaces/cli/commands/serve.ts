@@ -33,7 +33,7 @@ const TAKES = {
   '--name <name>': 'the name that others see, and its label here; an existing agent with this name is reused',
   '--aid <aid>': namedAgent('the agent to use; default: the agent in use, the only agent, or a new one'),
   '--save-master <file>': 'save the master key of a new agent to a new file with mode 0600 instead of printing it',
-  '--shell': 'with --on-demand, the command is one text for /bin/sh',
+  '--shell': 'with --on-demand, the command is one text for /bin/sh (on Windows: cmd)',
   '--on-demand':
     'start the command with the first call or connection; it must listen on 127.0.0.1, at the port in PORT',
   ...IDLE_OPTION,
