@@ -28,7 +28,7 @@ export interface Due<T> {
 /** The items of a queue. Times are in the unit and the clock of `DueQueueDependencies.now`. */
 export interface DueTable<T> {
   /**
-   * Items that are due, in the order of work.
+   * Due items in the order of work. A table may return more than `limit`.
    * @param except keys of items to skip
    */
   due(now: number, limit: number, except: readonly string[]): readonly Due<T>[];
@@ -67,6 +67,8 @@ export interface DueQueueDependencies<T> extends RandomParts {
   readonly network?: NetworkState | undefined;
   /** Called before the work on an item. Returns the milliseconds until the next item may start; 0: now. */
   readonly pauseMs?: () => number;
+  /** Called before the work on an item. Returns the milliseconds until this item may start; 0: now. */
+  readonly waitMs?: (item: T) => number;
   /** Default: a named holder for each key. */
   readonly holderOf?: (item: Due<T>) => QuotaHolder;
   /**
@@ -148,21 +150,22 @@ export class DueQueue<T> {
     const now = this.#now();
     // The only guard against due times of a clock that was ahead.
     if (table.nextDue(now + maxWaitMs) !== null) table.makeDue(now, now + maxWaitMs, Number.MAX_SAFE_INTEGER);
-    const pauseMs = this.#startDue(now);
-    if (pauseMs !== null) return pauseMs;
+    const { isPaused, ms } = this.#startDue(now);
+    if (isPaused) return ms;
     const next = table.nextDue(now);
-    return next === null ? UNTIL_REQUESTED : next - now;
+    return next === null ? ms : Math.min(ms, next - now);
   }
 
-  /** Returns null if no further item is due that may start, otherwise the milliseconds until another one may. */
-  #startDue(now: number): number | null {
-    const { table, pauseMs } = this.#deps;
+  /** Returns the milliseconds until another due item may start. If it is paused, no other item may start earlier. */
+  #startDue(now: number): { readonly isPaused: boolean; readonly ms: number } {
+    const { table, pauseMs, waitMs } = this.#deps;
     /** Keys without room. Items of other keys must not wait behind theirs. */
     const full = new Set<string>();
+    let nextMs = UNTIL_REQUESTED;
     for (let isLast = false; !isLast; ) {
       // When work ends, this runs again.
       const room = this.#options.atOnce.total - this.#busy.used;
-      if (room <= 0) return UNTIL_REQUESTED;
+      if (room <= 0) return { isPaused: true, ms: UNTIL_REQUESTED };
       const limit = room + this.#running.size;
       const due = table.due(now, limit, [...full]);
       isLast = due.length < limit;
@@ -173,12 +176,18 @@ export class DueQueue<T> {
           full.add(one.key);
           continue;
         }
+        const itemMs = waitMs?.(one.item) ?? 0;
+        if (itemMs > 0) {
+          full.add(one.key);
+          nextMs = Math.min(nextMs, itemMs);
+          continue;
+        }
         const ms = pauseMs?.() ?? 0;
-        if (ms > 0) return ms;
+        if (ms > 0) return { isPaused: true, ms };
         this.#begin(one, holder);
       }
     }
-    return null;
+    return { isPaused: false, ms: nextMs };
   }
 
   #begin(one: Due<T>, holder: QuotaHolder): void {

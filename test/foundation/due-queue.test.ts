@@ -234,6 +234,28 @@ test('a pause delays further work', async () => {
   await world.queue.stop();
 });
 
+test('an item that must wait does not delay others, and starts when its wait is over', async () => {
+  const world: World = new World(
+    {},
+    { waitMs: ({ peer }) => (peer === 'slow' ? Math.max(0, over - world.clock.now()) : 0) },
+  );
+  const over = world.clock.now() + 700;
+  world.add('slow', 0, 50);
+  world.add('quick', 1, 2);
+  world.add('later', 500);
+  world.queue.start();
+  await world.clock.run(10);
+  assert.deepEqual(world.done, ['quick', 'quick']);
+  assert.ok(world.read < 100, `${world.read} rows`);
+  await world.clock.run(500);
+  assert.deepEqual(world.done.slice(2), ['later']);
+  await world.clock.run(180);
+  assert.equal(world.done.length, 3);
+  await world.clock.run(10);
+  assert.equal(world.done.length, 53);
+  await world.queue.stop();
+});
+
 test('a stop aborts the work under way, waits until it ends, and leaves the table alone', async () => {
   const world = new World();
   const hanging = Promise.withResolvers<void>();

@@ -28,6 +28,8 @@ export class HookWorld {
   readonly addresses = new Map<Aid, string>();
   readonly acknowledged: string[] = [];
   readonly emitted: EventType[] = [];
+  /** The senders of the items whose programs were started. */
+  readonly started: (string | undefined)[] = [];
   /** The error of the next starts of programs. */
   startError: NodeJS.ErrnoException | null = null;
   /** The shells of the next starts find no process for their program, and end without a result. */
@@ -77,6 +79,7 @@ export class HookWorld {
       start: async (...args) => {
         if (this.startError !== null) throw this.startError;
         const [dir, clock, program] = args;
+        this.started.push(program.environment['SVC_FROM']);
         if (!this.forksFail) return ProgramRun.start(dir, clock, program);
         const command = ['/bin/sh', '-c', 'rm "$1/begun"; echo "Cannot fork"; kill -KILL 0', 'sh', dir];
         return ProgramRun.start(dir, clock, { ...program, command, shell: false });
@@ -109,6 +112,13 @@ export class HookWorld {
     this.database.store.transaction(() =>
       this.hooks.emitted(this.aid, 'mailbox.received', { count: ids.length, message_ids: ids }),
     );
+  }
+
+  /** From now on, the disk rejects changes of deliveries. Returns a function that ends this. */
+  fillDisk(): () => void {
+    const { store } = this.database;
+    store.run`CREATE TRIGGER disk BEFORE UPDATE ON hook_deliveries BEGIN SELECT RAISE(ABORT, 'full'); END`;
+    return () => store.run`DROP TRIGGER disk`;
   }
 
   /** Lets the clock run until something holds. */

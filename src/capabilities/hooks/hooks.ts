@@ -6,7 +6,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { existsSync, readdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Backoff, backoff, isWaiting } from '../../foundation/backoff.ts';
+import { backoff, type JitteredBackoff } from '../../foundation/backoff.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { detach } from '../../foundation/detached.ts';
 import {
@@ -30,6 +30,7 @@ import {
   MAX_HOOK_STARTS,
   MAX_HOOKS,
 } from '../../foundation/domain/hooks.ts';
+import { type Due, DueQueue } from '../../foundation/due-queue.ts';
 import type { ProgramEnvironment } from '../../foundation/environment.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { causeOf, type EventPayloads, type EventSink, type EventType } from '../../foundation/events.ts';
@@ -40,7 +41,7 @@ import { LruCache } from '../../foundation/lru-cache.ts';
 import type { KnownAgents, NodeParts } from '../../foundation/node-parts.ts';
 import { Quota, type QuotaHolder, type QuotaLimits, type QuotaShare, THIS_MACHINE } from '../../foundation/quota.ts';
 import { type Rate, RateQuota } from '../../foundation/rate-limit.ts';
-import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
+import { UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import {
   type DeliveryCounts,
   type DeliveryResult,
@@ -57,9 +58,7 @@ import { isShortage, noProcess, startProblem } from './start-problem.ts';
 import type { RunningProgram } from './windows-run.ts';
 
 /** Wait after failed runs: one second, then twice as long each time. */
-const RETRY: Backoff = { firstMs: 1000, maxMs: 10 * 60_000 };
-/** Milliseconds until the result of a run that the disk rejected is stored again. */
-const STORE_AGAIN_MS = 10_000;
+const RETRY: JitteredBackoff = { firstMs: 1000, maxMs: 10 * 60_000, jitter: 0 };
 /** Conversations that are considered in one step. */
 const MAX_HEADS = 500;
 /** Senders, sources and networks whose starts are counted. */
@@ -117,7 +116,7 @@ interface Turn {
   readonly delivery: DeliveryRow;
   run: RunningProgram | null;
   /** Why svcd ended it. */
-  ended: 'timeout' | 'removed' | 'gone' | null;
+  ended: 'timeout' | 'removed' | 'gone' | 'stopped' | null;
 }
 
 /** A call whose caller waits for the answer of a program. */
@@ -148,18 +147,14 @@ export class Hooks implements Component {
   readonly #strangers: RateQuota;
   readonly #known: RateQuota;
   readonly #turns = new Map<number, Turn>();
-  readonly #programs = new Quota(PROGRAMS);
   /** By the key of their delivery. */
   readonly #calls = new Map<string, WaitingCall>();
   readonly #waitingCalls = new Quota(CALLS);
   /** The number of the last start for each sender, source and network. The one with the lowest number is next. */
   readonly #lastStarts = new LruCache<string, number>({ maxEntries: 3 * MAX_COUNTED_SENDERS });
   #starts = 0;
-  /** Tasks that end with their program. */
-  readonly #work = new Set<Promise<void>>();
+  readonly #queue: DueQueue<DeliveryRow>;
   #hooks: readonly HookRow[];
-  #dispatch: RepeatingTask | null = null;
-  #isStopping = false;
 
   constructor(dependencies: HooksDependencies) {
     const { log, store, clock } = dependencies;
@@ -177,23 +172,31 @@ export class Hooks implements Component {
       { clock },
     );
     this.#known = new RateQuota({ perKey: perMinute(HOOK_STARTS_PER_KNOWN), maxKeys: MAX_COUNTED_SENDERS }, { clock });
+    this.#queue = new DueQueue(
+      { name: 'deliveries of hooks', retry: RETRY, atOnce: PROGRAMS },
+      {
+        clock,
+        log: this.#log,
+        random: () => 0,
+        table: {
+          ...store.open,
+          due: (now, _limit, except) => this.#inTurn(store.open.due(now, MAX_HEADS, except)),
+        },
+        holderOf: ({ item }) => senderOf(item),
+        waitMs: (delivery) => this.#waitMs(delivery),
+        work: (delivery, signal) => this.#run(delivery, signal),
+      },
+    );
   }
 
   async start(): Promise<void> {
-    const { store, clock } = this.#deps;
-    const running = store.running();
-    for (const delivery of running) this.#continue(delivery);
-    await this.#clearFolders(new Set(running.map((delivery) => this.#dirOf(delivery))));
-    const onError = (error: unknown): void => this.#log.error({ error }, 'programs of hooks could not be started');
-    this.#dispatch = every(clock, { firstMs: 0, periodMs: UNTIL_REQUESTED, onError }, () => this.#startPrograms());
+    await this.#clearFolders(new Set(this.#deps.store.running().map((delivery) => this.#dirOf(delivery))));
+    this.#queue.start();
   }
 
   /** Stops the programs: SIGTERM, then SIGKILL. Their deliveries start again with the next daemon. */
   async stop(): Promise<void> {
-    this.#isStopping = true;
-    this.#dispatch?.stop();
-    for (const turn of this.#turns.values()) this.#end(turn);
-    await Promise.all(this.#work);
+    await this.#queue.stop();
   }
 
   /** The programs that run. */
@@ -240,7 +243,7 @@ export class Hooks implements Component {
   setPaused(id: string, paused: boolean): HookState {
     if (!this.#deps.store.setPaused(id, paused)) throw noSuchHook();
     this.#reload();
-    this.#dispatch?.soon();
+    this.#queue.soon();
     return this.get(id);
   }
 
@@ -264,7 +267,7 @@ export class Hooks implements Component {
       throw new SvcError('wrong_state', { message: 'A call cannot be retried: its caller has received an error.' });
     if (!store.retry(id, clock.now()))
       throw new SvcError('wrong_state', { message: 'Only a dead delivery can be retried.' });
-    this.#dispatch?.soon();
+    this.#queue.soon();
     return this.delivery(hook, id);
   }
 
@@ -273,7 +276,7 @@ export class Hooks implements Component {
     this.delivery(hook, id);
     if (!this.#deps.store.drop(id))
       throw new SvcError('wrong_state', { message: 'The program of this delivery runs. Wait until it exits.' });
-    this.#dispatch?.soon();
+    this.#queue.soon();
   }
 
   /** Handles the deletion of an agent, whose hooks are deleted with it. */
@@ -300,7 +303,7 @@ export class Hooks implements Component {
       }
     }
     // A flood that finds no room costs no search for programs to start.
-    if (isNew) this.#dispatch?.soon();
+    if (isNew) this.#queue.soon();
   }
 
   /** The program that answers calls of a caller: that of the oldest hook for it. Null if there is none. */
@@ -361,7 +364,7 @@ export class Hooks implements Component {
       const delivery = { hook, key, ref, peer, known, address, conversation: `${aid} ${key}` };
       const isThere = this.#hooks.some(({ id }) => id === hook);
       if (isThere && !store.commit(() => store.deliver(delivery, clock.now()), 'soon')) waiting.reject(tooManyCalls());
-      this.#dispatch?.soon();
+      this.#queue.soon();
       return await answer;
     } catch (error) {
       this.#hangUp(hook, key);
@@ -376,72 +379,27 @@ export class Hooks implements Component {
     const { store } = this.#deps;
     store.commit(() => store.withdraw(hook, key), 'soon');
     const turn = this.#turns.values().find(({ delivery }) => delivery.key === key);
-    if (turn === undefined) return;
-    turn.ended ??= 'gone';
-    this.#end(turn);
+    if (turn !== undefined) this.#end(turn, 'gone');
   }
 
   #reload(): void {
     this.#hooks = this.#deps.store.list();
     for (const { hook, reject } of this.#calls.values())
       if (!this.#hooks.some(({ id }) => id === hook)) reject(new SvcError('no_inbound'));
-    for (const turn of this.#turns.values()) {
-      if (this.#hooks.some(({ id }) => id === turn.delivery.hook)) continue;
-      turn.ended = 'removed';
-      this.#end(turn);
-    }
+    for (const turn of this.#turns.values())
+      if (!this.#hooks.some(({ id }) => id === turn.delivery.hook)) this.#end(turn, 'removed');
   }
 
-  /** Starts the programs that may start now. Returns the milliseconds until the next one may. */
-  #startPrograms(): number {
-    const { store } = this.#deps;
-    if (this.#turns.size >= HOOKS_PARALLEL) return UNTIL_REQUESTED;
-    const heads = store.heads(MAX_HEADS);
-    for (;;) {
-      let nextMs = UNTIL_REQUESTED;
-      const started = this.#inTurn(heads).find((delivery) => {
-        const waitMs = this.#startOne(delivery);
-        nextMs = Math.min(nextMs, waitMs);
-        return waitMs === 0;
-      });
-      if (started === undefined) return nextMs;
-      heads.splice(heads.indexOf(started), 1);
-    }
-  }
-
-  /** Starts the program of a delivery. Returns 0, or the milliseconds until it may start. */
-  #startOne(delivery: DeliveryRow): number {
-    const { clock } = this.#deps;
+  /** Milliseconds until the program of a delivery may start. If 0, the start is counted for its sender. */
+  #waitMs(delivery: DeliveryRow): number {
+    // A program of an earlier daemon runs already.
+    if (delivery.state === 'running') return 0;
     const hook = this.#hooks.find(({ id }) => id === delivery.hook);
-    if (hook === undefined || !this.#hasRoom(delivery, hook)) return UNTIL_REQUESTED;
-    const now = clock.now();
-    const waitMs = isWaiting(delivery.dueAt, now, RETRY.maxMs) ? delivery.dueAt - now : this.#spendStart(delivery);
-    if (waitMs <= 0) this.#begin(delivery, hook);
-    return Math.max(0, waitMs);
-  }
-
-  /** Known senders first. The network, then the source, then the sender whose last start was longest ago is next. */
-  #inTurn(heads: readonly DeliveryRow[]): DeliveryRow[] {
-    const turn = new Map(heads.map((one) => [one, namesOf(one).map((name) => this.#lastStarts.peek(name) ?? 0)]));
-    return heads.toSorted((a, b) => {
-      if (a.known !== b.known) return a.known ? -1 : 1;
-      const [mine = [], others = []] = [turn.get(a), turn.get(b)];
-      const level = mine.findIndex((start, i) => start !== others[i]);
-      return level < 0 ? 0 : (mine[level] ?? 0) - (others[level] ?? 0);
-    });
-  }
-
-  #hasRoom(delivery: DeliveryRow, hook: HookRow): boolean {
-    const turns = [...this.#turns.values()].map(({ delivery: running }) => running);
-    return (
-      this.#programs.fullLevel(senderOf(delivery)) === null &&
-      turns.filter((one) => one.hook === hook.id).length < hook.parallel &&
-      turns.every((one) => one.conversation !== delivery.conversation)
-    );
-  }
-
-  /** Counts a start for its sender. Returns the milliseconds until the sender may start a program; 0: now. */
-  #spendStart(delivery: DeliveryRow): number {
+    const running = [...this.#turns.values()].map((turn) => turn.delivery);
+    const ofHook = running.filter((one) => one.hook === delivery.hook);
+    if (hook === undefined || ofHook.length >= hook.parallel) return UNTIL_REQUESTED;
+    // Also for the deliveries of another hook.
+    if (running.some((one) => one.conversation === delivery.conversation)) return UNTIL_REQUESTED;
     const quota = delivery.known ? this.#known : this.#strangers;
     const holder = senderOf(delivery);
     if (!quota.take(holder)) return quota.retryAfterMs(holder);
@@ -450,31 +408,53 @@ export class Hooks implements Component {
     return 0;
   }
 
-  #begin(waiting: DeliveryRow, hook: HookRow): void {
-    const { store, clock } = this.#deps;
-    const delivery = store.commit(() => store.begin(waiting.id, clock.now()), 'soon');
-    if (delivery === null) return;
-    const turn: Turn = { delivery, run: null, ended: null };
-    this.#perform(turn, async () => {
-      const problem = await this.#startProgram(turn, hook);
-      if (problem !== null) await this.#settle(turn, problem);
-      else if (turn.run !== null) await this.#finish(turn, turn.run, hook.timeoutMs);
+  /** Programs that run already, then known senders. */
+  #inTurn(due: readonly Due<DeliveryRow>[]): Due<DeliveryRow>[] {
+    const {
+      running = [],
+      known = [],
+      strangers = [],
+    } = Object.groupBy(due, ({ item }) => {
+      if (item.state === 'running') return 'running';
+      return item.known ? 'known' : 'strangers';
     });
+    return [...running, ...this.#takeTurns(known), ...this.#takeTurns(strangers)];
   }
 
-  /** Continues with a program of an earlier daemon: waits for its end, or stores its result. */
-  #continue(delivery: DeliveryRow): void {
-    const { clock } = this.#deps;
-    const hook = this.#hooks.find(({ id }) => id === delivery.hook);
-    const turn: Turn = { delivery, run: ProgramRun.takeOver(this.#dirOf(delivery), clock), ended: null };
-    this.#perform(turn, async () => {
-      if (turn.run !== null && hook !== undefined) {
-        const spent = Math.max(0, clock.now() - (delivery.startedAt ?? 0));
-        return this.#finish(turn, turn.run, Math.max(0, hook.timeoutMs - spent));
-      }
-      const result = await resultOf(this.#dirOf(delivery));
-      await this.#settle(turn, this.#judge(turn, result, true));
-    });
+  /** Networks take turns, then their sources, then their senders. The one whose last start was longest ago is first. */
+  #takeTurns(due: readonly Due<DeliveryRow>[], level = 0): readonly Due<DeliveryRow>[] {
+    const groups = [...Map.groupBy(due, ({ item }) => namesOf(item)[level])];
+    const lastStart = (name: string | undefined): number => this.#lastStarts.peek(name ?? '') ?? 0;
+    if (groups.every(([name]) => name === undefined)) return due;
+    return groups
+      .toSorted(([a], [b]) => lastStart(a) - lastStart(b))
+      .flatMap(([, group]) => [...this.#takeTurns(group, level + 1).entries()])
+      .toSorted(([a], [b]) => a - b)
+      .map(([, one]) => one);
+  }
+
+  /** Runs the program of a delivery, or waits for that of an earlier daemon, and stores the result. */
+  async #run(due: DeliveryRow, signal: AbortSignal): Promise<void> {
+    const { store, clock } = this.#deps;
+    const isOld = due.state === 'running';
+    const hook = this.#hooks.find(({ id }) => id === due.hook);
+    const delivery = isOld ? due : store.commit(() => store.begin(due.id, clock.now()), 'soon');
+    if (hook === undefined || delivery === null) return;
+    const dir = this.#dirOf(delivery);
+    const turn: Turn = { delivery, run: isOld ? ProgramRun.takeOver(dir, clock) : null, ended: null };
+    const wasAway = isOld && turn.run === null;
+    const stop = (): void => this.#end(turn, 'stopped');
+    signal.addEventListener('abort', stop);
+    this.#turns.set(delivery.id, turn);
+    try {
+      const problem = isOld ? null : await this.#startProgram(turn, hook);
+      const spent = isOld ? Math.max(0, clock.now() - (delivery.startedAt ?? 0)) : 0;
+      if (turn.run !== null) await this.#ended(turn, turn.run, Math.max(0, hook.timeoutMs - spent));
+      await this.#settle(turn, problem ?? this.#judge(turn, await resultOf(dir), wasAway));
+    } finally {
+      signal.removeEventListener('abort', stop);
+      this.#turns.delete(delivery.id);
+    }
   }
 
   /** Ends programs whose hook was removed, and deletes the folders of runs that are over. */
@@ -487,24 +467,6 @@ export class Hooks implements Component {
       await run?.ended;
       await rm(dir, { recursive: true, force: true });
     }
-  }
-
-  /** Runs the work of a turn. Its place is free afterwards. */
-  #perform(turn: Turn, work: () => Promise<void>): void {
-    const { id } = turn.delivery;
-    this.#turns.set(id, turn);
-    // The program of an earlier daemon may find no room; it runs anyway.
-    const share = this.#programs.take(senderOf(turn.delivery));
-    const done = work()
-      .catch((error: unknown) => this.#log.error({ error, delivery: id }, 'a delivery failed'))
-      .then(() => {
-        this.#turns.delete(id);
-        share?.release();
-        this.#work.delete(done);
-        this.#dispatch?.soon();
-      });
-    this.#work.add(done);
-    detach(done);
   }
 
   /** Returns the result if no program was started, null otherwise. */
@@ -537,7 +499,7 @@ export class Hooks implements Component {
         answers: kind === 'call',
       });
       // A stop or a removal during the start found no program to end.
-      if (this.#isStopping || turn.ended !== null) this.#end(turn);
+      if (turn.ended !== null) this.#end(turn, turn.ended);
       return null;
     } catch (error) {
       return this.#notStarted(delivery, error, '');
@@ -549,21 +511,19 @@ export class Hooks implements Component {
     const failed = this.#failed(delivery, result, startProblem(error));
     if (isCall(delivery) || !isShortage(error)) return failed;
     // The program is not to blame, so the try does not count.
-    return { ...failed, ...result, state: 'waiting', failed: false, begun: false };
+    return { ...failed, ...this.#later(delivery), failed: false, begun: false };
   }
 
-  async #finish(turn: Turn, run: RunningProgram, timeoutMs: number): Promise<void> {
-    const timer = this.#deps.clock.after(timeoutMs, () => {
-      turn.ended ??= 'timeout';
-      this.#end(turn);
-    });
-    await run.ended;
+  async #ended(turn: Turn, { ended }: RunningProgram, timeoutMs: number): Promise<void> {
+    const timer = this.#deps.clock.after(timeoutMs, () => this.#end(turn, 'timeout'));
+    await ended;
     timer.cancel();
-    await this.#settle(turn, this.#judge(turn, await resultOf(this.#dirOf(turn.delivery)), false));
   }
 
-  /** Ends a program: SIGTERM, then SIGKILL. */
-  #end({ run }: Turn): void {
+  /** Ends a program: SIGTERM, then SIGKILL. The first cause counts. */
+  #end(turn: Turn, cause: NonNullable<Turn['ended']>): void {
+    turn.ended ??= cause;
+    const { run } = turn;
     if (run === null) return;
     run.signal('TERM');
     const timer = this.#deps.clock.after(GRACE_MS, () => run.signal('KILL'));
@@ -574,8 +534,8 @@ export class Hooks implements Component {
   #judge({ delivery, ended }: Turn, result: ProgramResult, wasAway: boolean): DeliveryResult {
     const { exitCode, output } = result;
     if (exitCode === 0) return { ...ENDED, state: 'done', exitCode, output };
-    const isInterrupted = this.#isStopping || (wasAway && exitCode === null);
-    if (isInterrupted && ended === null && !isCall(delivery) && delivery.attempts < MAX_HOOK_STARTS) {
+    const isInterrupted = ended === 'stopped' || (wasAway && exitCode === null && ended === null);
+    if (isInterrupted && !isCall(delivery) && delivery.attempts < MAX_HOOK_STARTS) {
       const problem = 'svcd was stopped while the program ran.';
       return { ...ENDED, state: 'waiting', dueAt: this.#deps.clock.now(), exitCode, output, problem };
     }
@@ -589,8 +549,13 @@ export class Hooks implements Component {
   #failed(delivery: DeliveryRow, { exitCode, output }: ProgramResult, problem: string): DeliveryResult {
     const { attempts, failures } = delivery;
     const isLast = isCall(delivery) || failures + 1 >= MAX_HOOK_FAILURES || attempts >= MAX_HOOK_STARTS;
-    const dueAt = this.#deps.clock.now() + backoff(RETRY, failures + 1);
-    return { state: isLast ? 'dead' : 'waiting', dueAt, failed: true, exitCode, problem, output };
+    const next = isLast ? ({ state: 'dead', dueAt: 0 } as const) : this.#later(delivery);
+    return { ...next, failed: true, exitCode, problem, output };
+  }
+
+  /** The next attempt, after one that failed. */
+  #later({ failures }: DeliveryRow): Pick<DeliveryResult, 'state' | 'dueAt'> {
+    return { state: 'waiting', dueAt: this.#deps.clock.now() + backoff(RETRY, failures + 1, 0) };
   }
 
   /** Stores the result of a run, and acknowledges the item if it was handled. */
@@ -599,22 +564,14 @@ export class Hooks implements Component {
     const { delivery } = turn;
     const hook = store.get(delivery.hook);
     await this.#answerCaller(turn, result);
-    try {
-      await store.commit(() => {
-        store.settle(delivery, result, clock.now());
-        if (hook === null) return;
-        if (result.state === 'done' && result.exitCode === 0) this.#acknowledge(hook, delivery);
-        const data = { hook_id: hook.id, delivery_id: delivery.id };
-        if (result.state === 'dead' && !isCall(delivery))
-          events.emit(hook.aid, 'hook.dead', data, causeOf(delivery.peer, delivery.known));
-      }, 'now');
-    } catch (error) {
-      this.#log.error({ error, delivery: delivery.id }, 'the result of a program could not be stored, svcd will retry');
-      clock.after(STORE_AGAIN_MS, () => {
-        if (!this.#isStopping) this.#continue(delivery);
-      });
-      return;
-    }
+    await store.commit(() => {
+      store.settle(delivery, result, clock.now());
+      if (hook === null) return;
+      if (result.state === 'done' && result.exitCode === 0) this.#acknowledge(hook, delivery);
+      const data = { hook_id: hook.id, delivery_id: delivery.id };
+      if (result.state === 'dead' && !isCall(delivery))
+        events.emit(hook.aid, 'hook.dead', data, causeOf(delivery.peer, delivery.known));
+    }, 'now');
     if (result.state === 'dead')
       this.#log.warn({ hook: delivery.hook, delivery: delivery.id }, 'a delivery failed for the last time');
     await rm(this.#dirOf(delivery), { recursive: true, force: true });
@@ -640,7 +597,7 @@ export class Hooks implements Component {
     if (waiting === undefined) return;
     if (run === null) waiting.reject(new SvcError('inbound_unreachable'));
     else if (ended === 'timeout') waiting.reject(new SvcError('timeout'));
-    else if (ended !== null || this.#isStopping) waiting.reject(new SvcError('inbound_unreachable'));
+    else if (ended !== null) waiting.reject(new SvcError('inbound_unreachable'));
     else waiting.resolve(exitCode === 0 ? await answerOf(this.#dirOf(delivery)) : null);
     this.#calls.delete(delivery.key);
   }

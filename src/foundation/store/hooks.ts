@@ -12,9 +12,11 @@ import {
   MAX_HOOK_WAITING_PER_SOURCE,
   MAX_HOOK_WAITING_PER_STRANGER,
 } from '../domain/hooks.ts';
+import type { DueTable } from '../due-queue.ts';
 import type { Aid } from '../identity/aid.ts';
 import { sourceGroupOf, THIS_MACHINE } from '../quota.ts';
 import { type FullLevel, holderToEvict, type RowHolder } from '../tally.ts';
+import { dueRows } from './due-rows.ts';
 import { integerOf, textOf, wordOf } from './row.ts';
 import type { Store } from './store.ts';
 import { aid, aids, flag, integer, nullable, type RowOf, Table, text, texts, word } from './table.ts';
@@ -87,6 +89,7 @@ export interface NewDelivery {
 /** The result of a run. */
 export interface DeliveryResult {
   readonly state: Exclude<DeliveryState, 'running'>;
+  /** 0 unless it waits. */
   readonly dueAt: number;
   readonly failed: boolean;
   /** False if no program was started, so that the attempt does not count. Default: true. */
@@ -111,10 +114,28 @@ export class HookStore {
   readonly #store: Store;
   /** See `Store.commit`. */
   readonly commit: Store['commit'];
+  /** Deliveries to start or to continue. The key is the hook and the conversation. */
+  readonly open: DueTable<DeliveryRow>;
 
   constructor(store: Store) {
     this.#store = store;
     this.commit = store.commit.bind(store);
+    this.open = {
+      ...dueRows(
+        store,
+        { table: 'hook_deliveries', dueAt: 'due_at', id: 'CAST(id AS TEXT)', key: "hook || ' ' || conversation" },
+        DELIVERY.read,
+        ({ id }, at) =>
+          store.run`UPDATE hook_deliveries SET due_at = ${at} WHERE id = ${id} AND state IN ('waiting', 'running')`,
+      ),
+      due: (now, limit, except) =>
+        [...this.running(), ...this.#heads(now, limit, except)]
+          .map((item) => {
+            const { id, hook, conversation, failures } = item;
+            return { id: String(id), key: `${hook} ${conversation}`, attempts: failures, item };
+          })
+          .filter(({ key, item }) => item.dueAt <= now && !except.includes(key)),
+    };
   }
 
   add(hook: NewHook): void {
@@ -212,11 +233,11 @@ export class HookStore {
   }
 
   /**
-   * The next delivery of each conversation whose hook is not paused, if it waits: deliveries of known senders first. Later
+   * The next delivery of each conversation whose hook has room and is not paused, if it is due: deliveries of known senders first. Later
    * deliveries of a conversation wait. If there are more than `limit`, networks, their sources and their senders have
    * equal shares.
    */
-  heads(limit: number): DeliveryRow[] {
+  #heads(now: number, limit: number, except: readonly string[]): DeliveryRow[] {
     // Thousands may wait, each with an output. Only the chosen ones are read as a whole.
     return this.#store.all`
       SELECT d.* FROM (
@@ -230,7 +251,9 @@ export class HookStore {
             JOIN (SELECT min(id) AS id FROM hook_deliveries WHERE state IN ('waiting', 'running')
               GROUP BY hook, conversation) AS head ON head.id = d.id
             JOIN hooks AS h ON h.id = d.hook
-            WHERE d.state = 'waiting' AND h.paused = 0
+            WHERE d.state = 'waiting' AND h.paused = 0 AND d.due_at <= ${now} AND h.parallel > (
+                SELECT count(*) FROM hook_deliveries WHERE hook = h.id AND state = 'running')
+              AND d.hook || ' ' || d.conversation NOT IN (SELECT value FROM json_each(${JSON.stringify(except)}))
           )
         ) ORDER BY known DESC, turn, due_at, id LIMIT ${limit}
       ) AS next JOIN hook_deliveries AS d ON d.id = next.id

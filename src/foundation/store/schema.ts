@@ -824,6 +824,8 @@ const HOOKS = `
     UNIQUE (hook, key)
   ) STRICT;
   CREATE INDEX hook_deliveries_open ON hook_deliveries (hook, conversation, id) WHERE state IN ('waiting', 'running');
+  -- The due time of an ended delivery is 0.
+  CREATE INDEX hook_deliveries_due ON hook_deliveries (due_at);
   CREATE INDEX hook_deliveries_by_state ON hook_deliveries (hook, state, known, id);
   CREATE INDEX hook_deliveries_waiting ON hook_deliveries (hook, known, network, source, peer) WHERE state = 'waiting';
 `;

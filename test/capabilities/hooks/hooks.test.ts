@@ -221,6 +221,87 @@ test('many senders at one address take few places, and no turns of others', asyn
   writeFileSync(join(world.folder, 'over'), '');
 });
 
+test('networks take turns, then their sources, then their senders; known senders come first', async (t) => {
+  const world = new HookWorld(t);
+  world.known.add(friend);
+  world.add('while [ ! -f over ]; do sleep 0.02; done', { parallel: 64 });
+  const [a, b, c, d] = [testAid(701), testAid(702), testAid(703), testAid(704)];
+  world.addresses.set(a, '203.0.113.5').set(b, '203.0.113.5').set(c, '203.0.113.6').set(d, '198.51.100.7');
+  for (const [i, from] of [a, b, c, d, friend].entries()) world.receive(from, `m${i}`);
+  await world.hooks.start();
+  await world.until('all', () => world.started.length === 5);
+  assert.deepEqual(world.started, [friend, a, d, c, b]);
+  // Another network is next, then the sender of its source that has not started a program.
+  world.receive(a, 'a2');
+  world.receive(d, 'd2');
+  writeFileSync(join(world.folder, 'over'), '');
+  await world.until('the others', () => world.started.length === 7);
+  assert.deepEqual(world.started.slice(5).toSorted(), [a, d].toSorted());
+});
+
+test('hooks run as many programs at a time as their owner allows, and others are not kept waiting', async (t) => {
+  const world = new HookWorld(t);
+  world.known.add(friend);
+  const narrow = world.add('while [ ! -f over ]; do sleep 0.02; done', { parallel: 2 }).hook.id;
+  const other = world.add('true', { senders: [friend] }).hook.id;
+  for (let i = 0; i < 4; i++) {
+    world.addresses.set(testAid(800 + i), `198.51.${i}.7`);
+    world.receive(testAid(800 + i), `m${i}`);
+  }
+  await world.hooks.start();
+  await world.until('two programs', () => world.started.length === 2);
+  world.receive(friend, 'f');
+  await world.until('the other hook', () => counts(world, other).done === 1);
+  assert.deepEqual([counts(world, narrow).running, counts(world, narrow).waiting], [2, 3]);
+  writeFileSync(join(world.folder, 'over'), '');
+  await world.until('the end', () => counts(world, narrow).done === 5);
+});
+
+test('a delivery that the disk rejects starts when it accepts it again', async (t) => {
+  const world = new HookWorld(t);
+  const { hook } = world.add('echo x >>log');
+  await world.hooks.start();
+  const free = world.fillDisk();
+  world.receive(stranger, 'm1');
+  await world.clock.run(MINUTE_MS);
+  assert.deepEqual([world.started, counts(world, hook.id).waiting], [[], 1]);
+  free();
+  await world.clock.run(MINUTE_MS);
+  await world.until('the end', () => counts(world, hook.id).done === 1);
+  assert.deepEqual(world.lines(), ['x']);
+});
+
+test('a result that the disk rejects is stored later, and the program does not run again', async (t) => {
+  const world = new HookWorld(t);
+  const { hook } = world.add('echo x >>log; while [ ! -f over ]; do sleep 0.02; done');
+  await world.hooks.start();
+  world.receive(stranger, 'm1');
+  await world.until('the start', () => world.lines().length === 1);
+  const free = world.fillDisk();
+  writeFileSync(join(world.folder, 'over'), '');
+  await world.until('the end of the program', () => world.hooks.active === 0);
+  assert.equal(counts(world, hook.id).running, 1);
+  free();
+  await world.clock.run(MINUTE_MS);
+  await world.until('the result', () => counts(world, hook.id).done === 1);
+  assert.deepEqual([world.lines(), world.acknowledged], [['x'], ['m1']]);
+});
+
+test('a retry that a clock planned that was ahead is due when it is right', async (t) => {
+  const world = new HookWorld(t);
+  const { hook } = world.add('[ -f fixed ]');
+  await world.hooks.start();
+  world.clock.jump(365 * 86_400_000);
+  world.receive(stranger, 'm1');
+  await world.until('the failure', () => world.hooks.deliveries(hook.id, 'waiting', 99, 1)[0]?.failures === 1);
+  world.clock.jump(-365 * 86_400_000);
+  writeFileSync(join(world.folder, 'fixed'), '');
+  await world.until('the end', async () => {
+    await world.clock.run(1000);
+    return counts(world, hook.id).done === 1;
+  });
+});
+
 test('a full queue admits a sender of another network and evicts a delivery of the largest holder', (t) => {
   const world = new HookWorld(t);
   const { hook } = world.add('true');
@@ -240,7 +321,7 @@ test('a full queue admits a sender of another network and evicts a delivery of t
     [after.counts.waiting, after.hook.skipped],
     [MAX_HOOK_WAITING_OF_STRANGERS, before.hook.skipped + 1],
   );
-  assert.ok(world.store.heads(500).some(({ peer }) => peer === stranger));
+  assert.ok(world.store.open.due(world.clock.now(), 500, []).some(({ item }) => item.peer === stranger));
 });
 
 test('dead deliveries of one stranger do not push out those of others', (t) => {
