@@ -10,6 +10,7 @@ import { parseJoinTarget } from '../foundation/invitation.ts';
 import { ownScript } from '../foundation/package-file.ts';
 import { MCP_PROFILES, PROFILES_PATTERN } from '../operations/mcp.ts';
 import { completionCommands } from '../surfaces/cli/commands/completion.ts';
+import { SILENT_ALIASES } from '../surfaces/cli/words.ts';
 import { hubLaunch, svcdLaunch } from '../surfaces/mcp-hosts/launch.ts';
 import { mcpCommand } from './mcp-command.ts';
 import { type ServiceMachine, serviceCommand } from './service/command.ts';
@@ -19,7 +20,7 @@ import { updateCommand } from './update-command.ts';
 
 /** Throws usage errors instead of exiting, in this command and all subcommands. By default commander exits with 1. */
 export function throwUsageErrors(command: Command): Command {
-  command.exitOverride();
+  command.exitOverride().configureHelp(SILENT_ALIASES);
   command.configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'svcd: ')) });
   for (const one of command.commands) throwUsageErrors(one);
   return command;

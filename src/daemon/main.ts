@@ -7,6 +7,7 @@ import { SvcError } from '../foundation/errors.ts';
 import { ownScript } from '../foundation/package-file.ts';
 import { VERSION } from '../foundation/version.ts';
 import { safeText } from '../surfaces/cli/text.ts';
+import { understoodWords } from '../surfaces/cli/words.ts';
 import {
   type DaemonArguments,
   daemonOptions,
@@ -87,6 +88,10 @@ function fail(error: unknown): void {
   process.exit(exitCodeOf(error));
 }
 
-await throwUsageErrors(daemonProgram(VERSION, defaultDataDir, run))
-  .parseAsync(withTwoDashes(process.argv))
-  .catch(fail);
+const program = throwUsageErrors(daemonProgram(VERSION, defaultDataDir, run));
+try {
+  const { words } = understoodWords(program, withTwoDashes(process.argv.slice(2)));
+  await program.parseAsync(words, { from: 'user' });
+} catch (error) {
+  fail(error);
+}

@@ -5,7 +5,7 @@ import { dirname } from 'node:path';
 import { Argument, Command } from 'commander';
 import { readForeignFile } from '../foundation/foreign-file.ts';
 import type { McpHost } from '../operations/handlers/tools.ts';
-import { exampleHelp } from '../surfaces/cli/command-group.ts';
+import { exampleHelp, REMOVING } from '../surfaces/cli/command-group.ts';
 import {
   addServer,
   type ClientLaunch,
@@ -119,9 +119,10 @@ export function mcpCommand(dependencies: McpCommandDependencies): Command {
         .action((client: string, options: EntryOptions) => add(client, options, dependencies)),
     )
     .addCommand(
-      new Command('remove')
+      new Command('rm')
+        .aliases(REMOVING)
         .description('remove svcd from the configuration of a client, with a backup of the previous file')
-        .addHelpText('after', exampleHelp('svcd mcp remove claude-code', 'svcd mcp remove cursor --name notes'))
+        .addHelpText('after', exampleHelp('svcd mcp rm claude-code', 'svcd mcp rm cursor --name notes'))
         .addArgument(new Argument('<client>', 'client name').choices(names))
         .option('--hub', 'remove the hub instead')
         .option('--name <name>', 'another entry, such as one of "svc mcp use --into"')

@@ -3,15 +3,18 @@
 /** Largest edit distance at which a word is suggested. */
 const MAX_CHANGES = 2;
 
-/** The edit distance of two words (Levenshtein). */
+/** The edit distance of two words; two exchanged letters are one edit (optimal string alignment). */
 function changes(one: string, other: string): number {
+  let before: number[] = [];
   let row = Array.from({ length: other.length + 1 }, (_, i) => i);
   for (const [i, character] of one.split('').entries()) {
     const next = [i + 1];
     for (const [j, wanted] of other.split('').entries()) {
       const [left = 0, above = 0, corner = 0] = [next[j], row[j + 1], row[j]];
-      next.push(Math.min(left + 1, above + 1, corner + (character === wanted ? 0 : 1)));
+      const exchanged = character === other[j - 1] && wanted === one[i - 1] ? (before[j - 1] ?? 0) + 1 : Infinity;
+      next.push(Math.min(left + 1, above + 1, corner + (character === wanted ? 0 : 1), exchanged));
     }
+    before = row;
     row = next;
   }
   return row.at(-1) ?? 0;

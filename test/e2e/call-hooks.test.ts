@@ -97,7 +97,7 @@ test('commands about a service name the hook that answers its calls', async (t) 
     assert.equal(code, 0, `${line}: ${stderr}`);
     return stderr;
   };
-  const [first, rest] = [`Calls of all callers to ${called} reach`, `"svc hooks remove ${id}" ends this.`];
+  const [first, rest] = [`Calls of all callers to ${called} reach`, `"svc hooks rm ${id}" ends this.`];
   const lines = [
     `serve 127.0.0.1:9 --replace --aid ${called}`,
     'serve',

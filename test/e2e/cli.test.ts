@@ -182,7 +182,7 @@ test('help has examples, and completions are valid shell', async (t) => {
   };
   for (const [words, reply] of [
     [['tun'], 'tunnel\n'],
-    [['tunnel', 'cl'], 'close\n'],
+    [['tunnel', 'res'], 'reset\n'],
     [['agents', 'get', 'my'], 'my\\ laptop\n'],
     [['backup', ''], '\n'],
   ] as const) {

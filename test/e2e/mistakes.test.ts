@@ -26,11 +26,11 @@ interface Mistake {
 
 /** `OWN` and `TWO` are local agents, `FAR` is an unknown agent, `DIR` is a folder. */
 const MISTAKES: readonly Mistake[] = [
-  { line: 'staus', code: 2, error: /unknown command 'staus'/, hint: /Did you mean status\?/ },
-  { line: 'tunel open FAR', code: 2, error: /unknown command 'tunel'/, hint: /Did you mean tunnel\?/ },
-  { line: 'tunnel opne FAR', code: 2, error: /unknown command 'opne'/, hint: /Did you mean open\?/ },
-  { line: 'service install', code: 2, error: /unknown command/, hint: /of the daemon: svcd service/ },
-  { line: 'start', code: 2, error: /unknown command/, hint: /of the daemon: svcd$/m },
+  { line: 'staus', code: 2, error: /unknown command 'staus'/, hint: /Did you mean svc status\?/ },
+  { line: 'tunel open FAR', code: 2, error: /unknown command 'tunel'/, hint: /Did you mean svc tunnel\?/ },
+  { line: 'tunnel opne FAR', code: 2, error: /unknown command 'opne'/, hint: /Did you mean svc tunnel open\?/ },
+  { line: 'service install', code: 2, error: /unknown command/, hint: /Did you mean svcd service/ },
+  { line: 'start', code: 2, error: /unknown command/, hint: /Did you mean svcd\?/ },
   { line: 'update --chek', code: 2, error: /unknown option/, hint: /Did you mean --check\?/ },
   { line: 'get', code: 2, error: /missing required argument 'aid'/, hint: /svc get --help/ },
   {
@@ -140,7 +140,7 @@ const MISTAKES: readonly Mistake[] = [
   { line: 'alias add aid1bob FAR', code: 2, error: /looks like an AID/, hint: /Choose another label/ },
   { line: 'alias del nobody', code: 5, error: /No agent has the label "nobody"/, hint: /svc alias list/ },
   { line: 'ssh -v OWN', code: 2, error: /unknown option '-v'/, hint: /svc ssh --help/ },
-  { line: 'inbound unbnd', code: 2, error: /unknown command 'unbnd'/, hint: /Did you mean unbind\?/ },
+  { line: 'inbound unbnd', code: 2, error: /unknown command 'unbnd'/, hint: /Did you mean svc inbound unbind\?/ },
   { line: 'completion pwsh', code: 2, error: /'pwsh' is invalid for argument 'shell'/, hint: /powershell/ },
   { line: 'status --api 127.0.0.1:1', code: 3, error: /No daemon answers at/, hint: /Start it with "svcd"/ },
   {

@@ -13,7 +13,7 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
   'wallet register',
   'agents import',
   'mcp add',
-  'mcp remove',
+  'mcp rm',
   // Commands that run other programs or copy bytes.
   'open',
   'ssh',

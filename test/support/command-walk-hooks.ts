@@ -33,7 +33,7 @@ export async function hookCommands(step: Step, { here, there }: WalkWorld, aid: 
     quiet: /^said\n?$/,
   });
   await step(here, ['hooks', 'drop', id, delivery], { schema: Ok, text: /^Deleted delivery \d+\.$/, quiet: SEQ });
-  await step(here, ['hooks', 'remove', id], { schema: Ok, text: /^Removed /, quiet: ID });
+  await step(here, ['hooks', 'rm', id], { schema: Ok, text: /^Removed /, quiet: ID });
 
   async function deliveriesOf(state: string): Promise<{ id: number }[]> {
     const path = `/hooks/${id}/deliveries?state=${state}`;

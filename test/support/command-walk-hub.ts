@@ -15,7 +15,7 @@ export async function hubCommands(step: Step, { here }: WalkWorld, aid: string, 
   // The home directory is the user's: nothing is written.
   for (const [word, text] of [
     ['add', /^Would write |already has it/],
-    ['remove', /^Would remove |has no svcd/],
+    ['rm', /^Would remove |has no svcd/],
   ] as const)
     await step(here, ['mcp', word, 'cursor', '--dry-run'], { schema: change, text, quiet: /mcp\.json$/ });
   await step(here, ['mcp', 'hub', 'add', peer, ...as], {
@@ -38,7 +38,7 @@ export async function hubCommands(step: Step, { here }: WalkWorld, aid: string, 
     text: /^No tool matches\.$/,
     quiet: /^$/,
   });
-  await step(here, ['mcp', 'hub', 'remove', peer, ...as], {
+  await step(here, ['mcp', 'hub', 'rm', peer, ...as], {
     schema: Ok,
     text: /^The hub no longer uses the tools of /,
     quiet: /^aid1/,

@@ -49,7 +49,7 @@ export async function messageCommands(
     second = messages[1]?.message_id ?? '';
     return second !== '';
   });
-  await step(there, ['note', 'del', peer, second, '-y'], {
+  await step(there, ['note', 'rm', peer, second, '-y'], {
     schema: Ok,
     text: /^Deleted the note/,
     quiet: /^[0-9a-f]{64}$/,
@@ -83,7 +83,7 @@ export async function messageCommands(
   await step(there, as(peer, 'read', aid), { schema: d.chatRead.output, text: / <\n {4}Wie geht es\?$/, quiet: SEQ });
   await step(there, as(peer, 'mark-read', aid), { schema: d.chatMarkRead.output, text: /; 0 unread/, quiet: SEQ });
   await step(there, as(peer, 'contacts'), { schema: d.chatContacts.output, text: /friend/, quiet: ONE_AID });
-  await step(there, as(peer, 'remove', aid, '-y'), { schema: Ok, text: /^Done/, quiet: /^ok$/ });
+  await step(there, as(peer, 'rm', aid, '-y'), { schema: Ok, text: /^Done/, quiet: /^ok$/ });
   const shy = await there.newAgent();
   await there.call('POST', `/agents/${shy}/publish`);
   await here.call('POST', `/agents/${aid}/chat/request`, { peer: shy });
@@ -193,7 +193,7 @@ export async function objectCommands(step: Step, { here, directory }: WalkWorld,
     text: /\.copy, \d+ B/,
     quiet: /\.copy$/,
   });
-  await step(here, mine('del', id, '-y'), { schema: Ok, text: /^Deleted the object/, quiet: HEX });
+  await step(here, mine('rm', id, '-y'), { schema: Ok, text: /^Deleted the object/, quiet: HEX });
 }
 
 const Received = Type.Object({
@@ -249,7 +249,7 @@ export async function fileCommands(
     quiet: /^[0-9a-f]{16}$/,
   });
   const withdrawn = await send('three');
-  await step(here, ['files', 'withdraw', withdrawn, '--aid', aid], {
+  await step(here, ['files', 'rm', withdrawn, '--aid', aid], {
     schema: d.fileOfferWithdraw.output,
     text: /is no longer offered/,
     quiet: /^[0-9a-f]{16}$/,

@@ -59,7 +59,7 @@ async function nodeCommands(step: Step, { here }: WalkWorld): Promise<void> {
   const { code } = await here.call<{ code: string }>('POST', '/panel/login');
   const { id } = await here.call<{ id: string }>('POST', '/panel/session', { code });
   await step(here, ['panel', 'sessions'], { schema: d.panelSessions.output, text: /^ID +SINCE/, quiet: ID });
-  await step(here, ['panel', 'end', id], { schema: Ok, text: /^Ended the session/, quiet: ID });
+  await step(here, ['panel', 'rm', id], { schema: Ok, text: /^Ended the session/, quiet: ID });
   await step(here, ['links'], { schema: d.nodeLinks.output, text: /^PATH +ADDRESS/, quiet: AIDS });
   await step(here, ['peers'], {
     schema: d.nodePeers.output,
@@ -98,7 +98,7 @@ async function joiningCommands(step: Step, { here, there }: WalkWorld): Promise<
     quiet: ADDRESS,
   });
   await step(here, ['contacts'], { schema: d.contacts.output, text: /^CONTACT +FROM +LAST RESULT/, quiet: SOME });
-  await step(here, ['contacts', 'forget', there.dhtAddress], {
+  await step(here, ['contacts', 'rm', there.dhtAddress], {
     schema: Ok,
     text: /^Deleted the contact/,
     quiet: ADDRESS,
@@ -181,7 +181,7 @@ async function agentCommands(step: Step, world: WalkWorld, aid: string): Promise
     text: /^SERVICE +NAME[^]*\nlang\.detect/,
     quiet: /^lang\.detect$/,
   });
-  await step(here, ['agents', 'topic', 'del', aid, 'lang.detect'], {
+  await step(here, ['agents', 'topic', 'rm', aid, 'lang.detect'], {
     schema: Ok,
     text: /no longer renewed/,
     quiet: /^lang\.detect$/,
@@ -199,7 +199,7 @@ async function agentCommands(step: Step, world: WalkWorld, aid: string): Promise
   });
   await step(here, ['agents', 'card', 'get', aid], { schema: d.cardGet.output, text: /"signatures"/, quiet: hash });
   await step(here, ['card', aid, '--local-aid', aid], { schema: d.card.output, text: /^aid: +aid1/, quiet: hash });
-  await step(here, ['agents', 'card', 'del', aid, '-y'], {
+  await step(here, ['agents', 'card', 'rm', aid, '-y'], {
     schema: Ok,
     text: /no longer names a card/,
     quiet: ONE_AID,
@@ -211,7 +211,7 @@ async function agentCommands(step: Step, world: WalkWorld, aid: string): Promise
     text: /^Wrote/,
     quiet: /agent$/,
   });
-  await step(there, ['agents', 'del', moving, '-y'], { schema: Ok, text: /is unregistered/, quiet: ONE_AID });
+  await step(there, ['agents', 'rm', moving, '-y'], { schema: Ok, text: /is unregistered/, quiet: ONE_AID });
   await step(here, ['agents', 'import', file], {
     schema: d.agentImport.output,
     text: /^aid: +aid1/,
@@ -221,8 +221,8 @@ async function agentCommands(step: Step, world: WalkWorld, aid: string): Promise
 
 async function accessCommands(step: Step, { here }: WalkWorld, aid: string, peer: string): Promise<void> {
   const acl = (...args: string[]): string[] => ['agents', 'acl', ...args];
-  const made = { text: /^Entry \S+\.$/, quiet: ID };
-  await step(here, acl('allow', aid, '--aid', peer), { schema: d.aclAllow.output, ...made });
+  const made = { text: /^\S+ may (not )?(call \S+|administer this node)\.$/, quiet: ID };
+  await step(here, acl('allow', aid, peer), { schema: d.aclAllow.output, ...made });
   await step(here, acl('deny', aid, peer), { schema: d.aclDeny.output, ...made });
   const lists = await here.call<{ allow: { id: string }[]; deny: { id: string }[] }>('GET', `/agents/${aid}/acl`);
   await step(here, acl('show', aid), {
@@ -230,8 +230,8 @@ async function accessCommands(step: Step, { here }: WalkWorld, aid: string, peer
     text: /^Everyone may call, except denied/,
     quiet: /^public$/,
   });
-  await step(here, acl('del', aid, 'allow', lists.allow[0]?.id ?? '', '-y'), { schema: Ok, text: /^ok$/, quiet: ID });
-  await step(here, acl('del', aid, 'deny', lists.deny[0]?.id ?? '', '-y'), { schema: Ok, text: /^ok$/, quiet: ID });
+  await step(here, acl('rm', aid, 'allow', lists.allow[0]?.id ?? '', '-y'), { schema: Ok, text: /^ok$/, quiet: ID });
+  await step(here, acl('rm', aid, 'deny', lists.deny[0]?.id ?? '', '-y'), { schema: Ok, text: /^ok$/, quiet: ID });
   await step(here, acl('default', aid, 'deny'), { schema: Ok, text: /^Default: deny/, quiet: /^deny$/ });
 
   const state = d.remoteAdminGet.output;
@@ -239,8 +239,8 @@ async function accessCommands(step: Step, { here }: WalkWorld, aid: string, peer
   await step(here, ['admin', 'allow', peer], { schema: d.remoteAdminAllow.output, ...made });
   await step(here, ['admin', 'deny', peer], { schema: d.remoteAdminDeny.output, ...made });
   const admin = await here.call<typeof lists>('GET', '/node/remote-admin');
-  await step(here, ['admin', 'del', 'allow', admin.allow[0]?.id ?? '', '-y'], { schema: Ok, text: /^ok$/, quiet: ID });
-  await step(here, ['admin', 'del', 'deny', admin.deny[0]?.id ?? '', '-y'], { schema: Ok, text: /^ok$/, quiet: ID });
+  await step(here, ['admin', 'rm', 'allow', admin.allow[0]?.id ?? '', '-y'], { schema: Ok, text: /^ok$/, quiet: ID });
+  await step(here, ['admin', 'rm', 'deny', admin.deny[0]?.id ?? '', '-y'], { schema: Ok, text: /^ok$/, quiet: ID });
   const password = { schema: Type.Object({ ok: Type.Literal(true), password: Type.Boolean() }) };
   const secret = 'a password of some length\n';
   await step(here, ['admin', 'password'], { ...password, text: /is set/, quiet: /^on$/, input: secret });
@@ -256,7 +256,7 @@ async function accessCommands(step: Step, { here }: WalkWorld, aid: string, peer
     text: /^LABEL +AID\nbob +aid1/,
     quiet: /^bob$/,
   });
-  await step(here, ['alias', 'del', 'bob'], { schema: named, text: /^Deleted the label/, quiet: /^bob$/ });
+  await step(here, ['alias', 'rm', 'bob'], { schema: named, text: /^Deleted the label/, quiet: /^bob$/ });
 }
 
 const Served = {
@@ -402,9 +402,9 @@ async function callCommands(step: Step, { here, there }: WalkWorld, aid: string,
     quiet: ID,
   });
   const { webhooks } = await here.call<{ webhooks: { id: string }[] }>('GET', '/push');
-  await step(here, ['push', 'remove', webhooks[0]?.id ?? ''], { schema: Ok, text: /^Deleted/, quiet: ID });
+  await step(here, ['push', 'rm', webhooks[0]?.id ?? ''], { schema: Ok, text: /^Deleted/, quiet: ID });
   const { origins } = await here.call<{ origins: { id: string }[] }>('GET', '/origins');
-  await step(here, ['origin', 'close', origins[0]?.id ?? ''], {
+  await step(here, ['origin', 'rm', origins[0]?.id ?? ''], {
     schema: Ok,
     text: /^Closed the local address/,
     quiet: ID,
@@ -414,7 +414,7 @@ async function callCommands(step: Step, { here, there }: WalkWorld, aid: string,
   await step(here, ['tunnel', 'status'], { schema: d.tunnelList.output, text: /^ID +LISTEN/, quiet: ADDRESS });
   await step(here, ['tunnel', 'status', id], { schema: d.tunnelList.output, text: /^ID +LISTEN/, quiet: ADDRESS });
   await step(here, ['tunnel', 'reset', id], { schema: Ok, text: /^ok$/, quiet: ID });
-  await step(here, ['tunnel', 'close', id], { schema: Ok, text: /^ok$/, quiet: ID });
+  await step(here, ['tunnel', 'rm', id], { schema: Ok, text: /^ok$/, quiet: ID });
 }
 
 /** Commands that the walk omits, with the reason. */

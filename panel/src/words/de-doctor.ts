@@ -109,7 +109,7 @@ export const deDoctor = {
     'Stellen Sie die Uhr und schalten Sie NTP ein. Andere Knoten lehnen Datensätze mit falscher Zeit ab.',
   'hint.contact_ipv6': 'Verwenden Sie einen Host mit IPv4-Adresse, oder fügen Sie seinem Namen einen A-Eintrag hinzu.',
   'hint.contact_other_key':
-    'Bitten Sie seinen Besitzer um eine neue Einladung. Entfernen Sie den Kontakt mit „svc contacts forget <contact>“ oder aus bootstrap.',
+    'Bitten Sie seinen Besitzer um eine neue Einladung. Entfernen Sie den Kontakt mit „svc contacts rm <contact>“ oder aus bootstrap.',
   'hint.contact_silent': 'Prüfen Sie, ob svcd dort läuft, ob sein UDP-Port offen ist und ob der Netzname gleich ist.',
   'hint.contact_unresolved': 'Prüfen Sie den Namen und das DNS dieses Rechners, oder entfernen Sie ihn aus bootstrap.',
   'hint.data_missing':

@@ -105,7 +105,7 @@ export const esDoctor = {
   'hint.clock_behind': 'Ajuste el reloj y active NTP. Los demás nodos rechazan los registros con una hora incorrecta.',
   'hint.contact_ipv6': 'Use un host con dirección IPv4 o añada un registro A a su nombre.',
   'hint.contact_other_key':
-    'Pida una nueva invitación a su propietario. Quite este contacto con «svc contacts forget <contact>» o de bootstrap.',
+    'Pida una nueva invitación a su propietario. Quite este contacto con «svc contacts rm <contact>» o de bootstrap.',
   'hint.contact_silent':
     'Compruebe que svcd funciona allí, que su puerto UDP está abierto y que el nombre de la red es el mismo.',
   'hint.contact_unresolved': 'Compruebe el nombre y el DNS de esta máquina, o quítelo de bootstrap.',

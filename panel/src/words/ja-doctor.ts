@@ -93,7 +93,7 @@ export const jaDoctor = {
   'hint.clock_behind': '時計を合わせ、NTP を有効にしてください。他のノードは時刻の誤ったレコードを拒否します。',
   'hint.contact_ipv6': 'IPv4 アドレスのあるホストを使うか、名前に A レコードを追加してください。',
   'hint.contact_other_key':
-    '所有者に新しい招待を依頼してください。この連絡先は「svc contacts forget <contact>」か bootstrap から削除できます。',
+    '所有者に新しい招待を依頼してください。この連絡先は「svc contacts rm <contact>」か bootstrap から削除できます。',
   'hint.contact_silent':
     'そこで svcd が動いているか、UDP ポートが開いているか、ネットワーク名が同じかを確認してください。',
   'hint.contact_unresolved': '名前とこのマシンの DNS を確認するか、bootstrap から削除してください。',

@@ -81,7 +81,7 @@ export const zhDoctor = {
   'hint.clock_behind': '请校准时钟并启用 NTP。其他节点会拒绝时间错误的记录。',
   'hint.contact_ipv6': '请使用有 IPv4 地址的主机，或为其名称添加 A 记录。',
   'hint.contact_other_key':
-    '请向其所有者索取新邀请。可用“svc contacts forget <contact>”移除此联系节点，或将其从 bootstrap 中移除。',
+    '请向其所有者索取新邀请。可用“svc contacts rm <contact>”移除此联系节点，或将其从 bootstrap 中移除。',
   'hint.contact_silent': '请检查那里是否运行 svcd、其 UDP 端口是否开放、网络名称是否相同。',
   'hint.contact_unresolved': '请检查名称和本机的 DNS，或将其从 bootstrap 中移除。',
   'hint.data_missing': '请停止 svcd，从备份恢复该目录，再启动 svcd。svcd 现在存储的内容会在停止时丢失。',

@@ -303,7 +303,7 @@ export class FileOffers implements Component {
     const made = [...store.openByPeer(aid, 'out').values()].reduce((sum, n) => sum + n, 0);
     if (made >= MAX_OPEN_OFFERS_MADE)
       throw new SvcError('quota_exceeded', {
-        message: `An agent can have at most ${MAX_OPEN_OFFERS_MADE} open offers. Withdraw some with "svc files withdraw".`,
+        message: `An agent can have at most ${MAX_OPEN_OFFERS_MADE} open offers. Withdraw some with "svc files rm".`,
       });
   }
 

@@ -211,7 +211,7 @@ export class Hooks implements Component {
   add(hook: NewHook): HookState {
     if (this.#hooks.length >= MAX_HOOKS)
       throw new SvcError('quota_exceeded', {
-        message: `This node can have at most ${MAX_HOOKS} hooks. Remove one with "svc hooks remove".`,
+        message: `This node can have at most ${MAX_HOOKS} hooks. Remove one with "svc hooks rm".`,
       });
     this.#deps.store.add(hook);
     this.#reload();

@@ -282,7 +282,7 @@ export class Hub {
     const named = store.sources(local).filter(({ origin, aid: other }) => origin === 'named' && other !== aid);
     if (named.length >= MAX_HUB_NAMED)
       throw new SvcError('quota_exceeded', {
-        message: `The hub can have at most ${MAX_HUB_NAMED} added agents. Remove one with "svc mcp hub remove".`,
+        message: `The hub can have at most ${MAX_HUB_NAMED} added agents. Remove one with "svc mcp hub rm".`,
       });
     store.putSource(local, aid, 'named', clock.now());
     const source = store.source(local, aid);
@@ -354,7 +354,7 @@ export class Hub {
     const decided = store.decisions(source);
     if (decided.size >= MAX_HUB_DECISIONS && !decided.has(offered.hash))
       throw new SvcError('quota_exceeded', {
-        message: `The hub keeps at most ${MAX_HUB_DECISIONS} decisions about one agent. Remove the agent with "svc mcp hub remove" to forget what was accepted.`,
+        message: `The hub keeps at most ${MAX_HUB_DECISIONS} decisions about one agent. Remove the agent with "svc mcp hub rm" to forget what was accepted.`,
       });
     store.transaction(() => {
       store.setDecision(source, offered.hash, isAccepted);

@@ -4,6 +4,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { AnswerOf } from './client.ts';
 import type { Confirmation } from './command-group.ts';
 import type { CliContext } from './context.ts';
+import type { Names } from './names.ts';
 import { expiry, type ParsedOptions } from './options.ts';
 import { formatTable, type WrappedText } from './text.ts';
 
@@ -38,7 +39,7 @@ export async function allowInput(
 // How access lists are shown.
 
 type Lists = Pick<AnswerOf<'aclGet'>, 'allow' | 'deny'>;
-type NewEntry = Pick<AnswerOf<'aclAllow'>, 'id' | 'secret'>;
+type NewEntry = Pick<AnswerOf<'aclAllow'>, 'id' | 'secret' | 'aid' | 'expires_at'>;
 
 /** Both lists as a table. Empty if no list has an entry. */
 export function accessTable({ allow, deny }: Lists): WrappedText {
@@ -68,10 +69,16 @@ export function accessTable({ allow, deny }: Lists): WrappedText {
   return formatTable(['LIST', 'ID', 'WHO', 'LABEL', 'MADE', 'EXPIRES'], rows, '');
 }
 
+/** The effect of a new entry. @param may what it allows or denies, such as `may call home` */
+export function entryText({ id, secret, aid, expires_at: end }: NewEntry, names: Names, may: string): string {
+  const until = end === undefined ? '' : ` until ${end.slice(0, 16).replace('T', ' ')} UTC`;
+  if (aid !== undefined) return `${names.shown(aid)} ${may}${until}.`;
+  return secret === undefined ? `Entry ${id}.` : `Entry ${id}. This secret is shown only once:\n${secret}`;
+}
+
 /** One new entry. In a pipe a generated secret is printed alone. */
 export const NEW_ENTRY = {
-  text: ({ id, secret }: NewEntry): string =>
-    secret === undefined ? `Entry ${id}.` : `Entry ${id}. This secret is shown only once:\n${secret}`,
+  aids: 'labeled' as const,
   quiet: ({ id, secret }: NewEntry): string => secret ?? id,
 };
 

@@ -6,6 +6,8 @@ import { AID_FORMAT } from '../../foundation/domain/agents.ts';
 import { MAX_ENTRIES_PAGE } from '../../foundation/domain/groups.ts';
 import { SHA256_PATTERN } from '../../foundation/domain/objects.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { lazy } from '../../foundation/lazy.ts';
+import { cleanPastedId } from '../../foundation/pasted.ts';
 import { MAX_TRACES, TRACE_ID_PATTERN } from '../../foundation/traces/trace-context.ts';
 import {
   type CallInput,
@@ -16,7 +18,7 @@ import {
 } from '../../operations/client.ts';
 import { operations } from '../../operations/index.ts';
 import { bodyInputKey, type Declaration, type OutputOf, type ToolDeclaration } from '../../operations/operation.ts';
-import { type Aliases, LISTED_ID, resolveId } from './names.ts';
+import { type Aliases, LISTED_ID, resolveId, uniquePrefixLength } from './names.ts';
 
 // Existing IDs, for prefixes of IDs and for completion.
 
@@ -25,11 +27,14 @@ const LOOKED_UP_ENTRIES: number = 10 * MAX_ENTRIES_PAGE;
 const MAX_OBJECTS = 1000;
 
 /** Lists existing IDs. `aid` is the agent of the operation. */
-type List = (
-  client: SvcClient,
-  aid: string,
-  input: Input,
-) => Promise<readonly { readonly id: string; readonly about?: string }[]>;
+type List = (client: SvcClient, aid: string, input: Input) => Promise<readonly Listed[]>;
+
+interface Listed {
+  readonly id: string;
+  readonly about?: string | undefined;
+  /** The agent that also stands for this ID, if no other one is listed for it. */
+  readonly aid?: string | undefined;
+}
 
 /** A kind of ID: its name, the command that lists existing ones, and the requests. */
 type IdKind = readonly [noun: string, command: string, list: List];
@@ -68,12 +73,19 @@ const listTraces: List = async (client) =>
 const listTunnels: List = async (client) =>
   (await client.tunnelList()).tunnels.map(({ id, listen, remote_aid }) => ({
     id,
+    aid: remote_aid,
     about: `${listen} to ${remote_aid}`,
   }));
 const listOffers: List = async (client, aid) =>
   (await client.fileOfferList({ aid })).offers.map(({ id, name: about }) => ({ id, about }));
 const listOrigins: List = async (client) =>
-  (await client.originList()).origins.map(({ id, url: about }) => ({ id, about }));
+  (await client.originList()).origins.map(({ id, url: about, remote_aid: aid }) => ({ id, about, aid }));
+const listRequests: List = async (client) =>
+  (await client.accessRequests()).requests.map(({ id, caller: aid, kind, asked }) => ({
+    id,
+    aid,
+    about: `${kind} ${asked}`.trimEnd(),
+  }));
 const listWebhooks: List = async (client) => {
   const { webhooks, mailboxes } = await client.pushList();
   return [...webhooks.map(({ id, url: about }) => ({ id, about })), ...mailboxes];
@@ -95,6 +107,7 @@ const BY_PATH: Readonly<Record<string, IdKind>> = {
   '/tunnel/': ['tunnel', 'svc tunnel status', listTunnels],
   '/file-offers/': ['offer', 'svc files list', listOffers],
   '/origins/': ['local address', 'svc origin list', listOrigins],
+  '/access/requests/': ['request', 'svc access requests', listRequests],
   '/push/': ['webhook or webhook URL', 'svc push list', listWebhooks],
   '/remote-admin/allow/': ['entry', 'svc admin status', async (client) => (await client.remoteAdminGet()).allow],
   '/remote-admin/deny/': ['entry', 'svc admin status', async (client) => (await client.remoteAdminGet()).deny],
@@ -107,6 +120,7 @@ export const COMPLETED_IDS: Readonly<Record<string, List>> = {
   group: listGroups,
   'link-or-group': listGroups,
   object: listObjects,
+  request: listRequests,
   'tunnel id': listTunnels,
   'files id': listOffers,
   'origin id': listOrigins,
@@ -114,10 +128,33 @@ export const COMPLETED_IDS: Readonly<Record<string, List>> = {
 };
 
 /**
- * The input of an operation with complete IDs.
- * @throws SvcError as `resolveId`
+ * The only ID of an agent, for a text that names one. Undefined for other texts.
+ * @throws SvcError `not_found` without an ID of this agent, `invalid_request` with several
  */
-async function resolveIds(declaration: Declaration, input: Input, client: SvcClient): Promise<Input> {
+async function idOfAgent(
+  text: string,
+  [noun, command]: IdKind,
+  listed: readonly Listed[],
+  aliases: Aliases,
+): Promise<string | undefined> {
+  if (/^[0-9a-f]+…?$/i.test(text) || listed.every(({ aid }) => aid === undefined)) return undefined;
+  const aid = await aliases.aid(text);
+  const found = listed.filter((one) => one.aid === aid).map(({ id }) => id);
+  const [only, ...others] = found;
+  if (only === undefined)
+    throw new SvcError('not_found', { message: `No ${noun} of "${text}". "${command}" lists them.` });
+  if (others.length === 0) return only;
+  const length = uniquePrefixLength(found);
+  throw new SvcError('invalid_request', {
+    message: `"${text}" stands for ${found.length} IDs: ${found.map((id) => id.slice(0, length)).join(', ')}. Give one.`,
+  });
+}
+
+/**
+ * The input of an operation with complete IDs.
+ * @throws SvcError as `resolveId` and `idOfAgent`
+ */
+async function resolveIds(declaration: Declaration, input: Input, client: SvcClient, aliases: Aliases): Promise<Input> {
   const { params, query, body, path = '' } = declaration;
   const changed: Record<string, unknown> = { ...input };
   const ofPath = Object.entries(BY_PATH).find(([part]) => path.includes(part));
@@ -126,9 +163,12 @@ async function resolveIds(declaration: Declaration, input: Input, client: SvcCli
     const isMember = [params, query, body].some((part) => Object.hasOwn(part.properties, key));
     if (kind === undefined || typeof value !== 'string' || !isMember) continue;
     const [noun, command, list] = kind;
-    const ids = async () => (await list(client, textIn(changed, 'aid'), changed)).map(({ id }) => id);
     const whole = key === 'id' ? LISTED_ID : new RegExp(key === 'trace_id' ? TRACE_ID_PATTERN : SHA256_PATTERN);
-    changed[key] = await resolveId(value, whole, { noun, command: `"${command}"`, ids });
+    const listed = lazy(() => list(client, textIn(changed, 'aid'), changed));
+    const ids = async () => (await listed()).map(({ id }) => id);
+    const isId = whole.test(cleanPastedId(value).toLowerCase());
+    const named = isId || key !== 'id' ? undefined : await idOfAgent(value, kind, await listed(), aliases);
+    changed[key] = named ?? (await resolveId(value, whole, { noun, command: `"${command}"`, ids }));
   }
   return changed;
 }
@@ -204,7 +244,7 @@ export function cliClient(options: ClientOptions, { aliases, chooseAgent }: CliC
       name,
       async (input: Input = {}, call?: CallOptions) => {
         const named = await translated(input, keys, aliases);
-        const complete = await resolveIds(declaration, named, whole ?? client);
+        const complete = await resolveIds(declaration, named, whole ?? client, aliases);
         return method(complete, call).catch(async (error: unknown) => {
           // The daemon has done nothing.
           if (!(error instanceof SvcError) || error.code !== 'local_aid_required') throw error;

@@ -23,6 +23,7 @@ import {
 } from './options.ts';
 import { type OutputFormats, render, show } from './output.ts';
 import { safeText } from './text.ts';
+import { showsList } from './words.ts';
 
 // Examples at the end of a command's help. A test parses each example.
 
@@ -122,17 +123,22 @@ async function confirmOrThrow(context: CliContext, confirmation: Confirmation): 
     throw new SvcError('cancelled', { message: 'Nothing was done.' });
 }
 
-/** Aliases of commands that users of other programs type. */
+/** Aliases of `rm` in scripts. */
+export const REMOVING: readonly string[] = ['del', 'remove', 'forget', 'close', 'withdraw', 'end'];
+
+const LISTING: readonly string[] = ['list', 'ls'];
+
+/** Aliases of commands that scripts and users of other programs type. The help omits them. */
 const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
   list: ['ls'],
-  del: ['rm'],
+  rm: REMOVING,
   get: ['show'],
-  show: ['list', 'ls'],
-  close: ['rm'],
-  forget: ['rm'],
-  status: ['list', 'ls'],
+  show: LISTING,
+  status: LISTING,
   send: ['post'],
-  contacts: ['list', 'ls'],
+  contacts: LISTING,
+  sessions: LISTING,
+  requests: LISTING,
 };
 
 interface CommandTexts {
@@ -205,6 +211,7 @@ export class CommandGroup<G = unknown> {
   ): CommandGroup {
     const command = this.#command.command(name).description(about);
     command.addHelpText('after', exampleHelp(...lines));
+    if (itself !== undefined) showsList(command);
     if (itself !== undefined)
       this.#act(command, itself.options ?? {}, itself, (context, typed) => itself.run(context, typed));
     return new CommandGroup(command, this.#contextOf, `${this.#path} ${name}`);
@@ -279,6 +286,7 @@ export class CommandGroup<G = unknown> {
     shown: Destructive<Values> & OutputFormats<unknown, Values>,
     work: Work,
   ): void {
+    if (shown.watch === true) showsList(command);
     addOptions(command, shown.watch === true ? { ...takes, ...WATCH_OPTIONS } : takes);
     command.action(async () => {
       const context = this.#contextOf(command);

@@ -1,4 +1,5 @@
 /** Arguments and options of commands as data, and the types of their parsed values. */
+import { statSync } from 'node:fs';
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
 import { SvcError } from '../../foundation/errors.ts';
 import type { CliContext } from './context.ts';
@@ -27,6 +28,10 @@ export interface ValueOption<T> {
    * - `named`: undefined
    */
   readonly acts?: 'required' | 'called' | 'named';
+  /** An option of earlier scripts, which the help omits. */
+  readonly hidden?: true;
+  /** An optional argument that is required unless one of these options is given. */
+  readonly unless?: readonly string[];
   /** Its name in the input of the operation, if the word has another one. A `--no-` option negates it. */
   readonly member?: string;
 }
@@ -179,18 +184,44 @@ function toValueOption(option: string | ValueOption<unknown>): ValueOption<unkno
   return typeof option === 'string' ? { about: option } : option;
 }
 
-/** Arguments that name the acting agent. */
-const actingArguments = new WeakSet<Argument>();
-
-/** True for an argument that names the acting agent. */
-export function isActingArgument(argument: Argument): boolean {
-  return actingArguments.has(argument);
+/** Properties of an argument that matter before parsing. */
+export interface ArgumentRule {
+  /** It names the acting agent. */
+  readonly acts: boolean;
+  /** It is required unless one of these options is given. */
+  readonly unless?: readonly string[] | undefined;
+  /** True if a text is certainly meant for it, false if it certainly is not. */
+  readonly fits?: ((text: string) => boolean) | undefined;
 }
+
+const rules = new WeakMap<Argument, ArgumentRule>();
+
+/** The rule of an argument. */
+export function argumentRule(argument: Argument): ArgumentRule {
+  return rules.get(argument) ?? { acts: false };
+}
+
+/** Tests by the name of an argument. */
+const FITS: Readonly<Record<string, (text: string) => boolean>> = {
+  file: (text) => statSync(text, { throwIfNoEntry: false })?.isFile() === true,
+  path: (text) => text.startsWith('/'),
+};
 
 /** Adds arguments and options to a command. */
 export function addOptions(command: Command, takes: CommandOptions): void {
   for (const [flags, option] of Object.entries(takes)) {
-    const { about, read, choices, otherwise, required, conflicts = [], implies = {}, acts } = toValueOption(option);
+    const {
+      about,
+      read,
+      choices,
+      otherwise,
+      required,
+      conflicts = [],
+      implies = {},
+      acts,
+      unless,
+      hidden,
+    } = toValueOption(option);
     const one = /^[<[]/.test(flags) ? new Argument(flags, about) : new Option(flags, about);
     if (read !== undefined) one.argParser(read);
     if (choices !== undefined) one.choices(choices);
@@ -198,13 +229,14 @@ export function addOptions(command: Command, takes: CommandOptions): void {
     // The program parses --as. Here it is for the help.
     if (acts !== undefined) command.addOption(new Option(AS_OPTION, one instanceof Argument ? actor.about : about));
     if (one instanceof Argument) {
-      if (acts !== undefined) actingArguments.add(one);
+      const fits = choices === undefined ? FITS[one.name()] : (text: string) => choices.includes(text);
+      rules.set(one, { acts: acts !== undefined, unless, fits });
       command.addArgument(one);
     } else {
       command.addOption(
         one
           .makeOptionMandatory(required === true)
-          .hideHelp(acts !== undefined)
+          .hideHelp(acts !== undefined || hidden === true)
           .conflicts(conflicts)
           .implies(implies),
       );

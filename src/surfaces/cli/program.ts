@@ -12,8 +12,8 @@ import { explainError, nextStepHint } from './error-hints.ts';
 import type { CliIo } from './input.ts';
 import { AS_OPTION } from './options.ts';
 import { CommandFailure, OutputWatch } from './output.ts';
-import { safeJson, safeText } from './text.ts';
-import { withActingArgument } from './words.ts';
+import { commandWord, safeJson, safeText } from './text.ts';
+import { SILENT_ALIASES, understoodWords } from './words.ts';
 
 // `--via`: sends commands to a remote node through the local daemon.
 
@@ -109,6 +109,7 @@ export async function buildProgram(io: CliIo, options: ProgramOptions, args: rea
     .addHelpText('afterAll', ({ command }) =>
       command === program ? '' : '\nGlobal options, such as --json, --quiet and --api: svc --help',
     )
+    .configureHelp(SILENT_ALIASES)
     .configureOutput({
       writeOut: (text) => void io.stdout.write(text),
       writeErr: (text) => void (options.json === true || io.stderr.write(text)),
@@ -146,17 +147,10 @@ function pointToHelp(command: Command, path: string): void {
   for (const one of command.commands) pointToHelp(one, `${path} ${one.name()}`);
 }
 
-/** Commands of `svcd` that users type after `svc`. */
-const DAEMON_COMMANDS: ReadonlySet<string> = new Set(['service', 'start', 'run']);
-
 /** A hint in addition to the message of the parser. */
-function usageRemark(io: CliIo, { code, message }: CommanderError, args: readonly string[]): void {
+function usageRemark(io: CliIo, { code, message }: CommanderError): void {
   if (code === 'commander.unknownOption' && message.includes("'--data-dir"))
     io.stderr.write('To use the daemon of a data directory: SVCD_DATA_DIR=<dir> svc …\n');
-  const command = args.find((arg) => !arg.startsWith('-')) ?? '';
-  if (code !== 'commander.unknownCommand' || !DAEMON_COMMANDS.has(command)) return;
-  const meant = command === 'start' || command === 'run' ? 'svcd' : `svcd ${command}`;
-  io.stderr.write(`This is a command of the daemon: ${meant}\n`);
 }
 
 /** Converts a usage error to a SvcError. */
@@ -198,13 +192,16 @@ async function runCommand(
   if (!json && !args.includes('--quiet')) for (const remark of variableHints(io)) io.stderr.write(`${remark}\n`);
   try {
     const program = await buildProgram(output.ioWith(clientEnvironment(io.env)), { ...options, json }, args);
-    await program.parseAsync(withActingArgument(program, args), { from: 'user' });
+    const { words, isReordered } = understoodWords(program, args);
+    if (isReordered && !json && !args.includes('--quiet'))
+      io.stderr.write(`svc: The arguments are in another order. Read as: svc ${words.map(commandWord).join(' ')}\n`);
+    await program.parseAsync(words, { from: 'user' });
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) {
       if (error.exitCode === 0) return 0;
       if (json) report(io, usageError(error), json);
-      else usageRemark(io, error, args);
+      else usageRemark(io, error);
       return EXIT.usage;
     }
     if (error instanceof CommandFailure) {

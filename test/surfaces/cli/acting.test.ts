@@ -118,11 +118,26 @@ test('one option names the acting agent of every command, in place of an option 
     ['note poll -y --as bob', `note poll ${two} -y`],
     ['agents acl default deny --as bob', `agents acl default ${two} deny`],
     [`agents acl allow --aid ${one} --as bob`, `agents acl allow ${two} --aid ${one}`],
+    [`agents acl allow ${one} --as bob`, `agents acl allow ${two} --aid ${one}`],
+    [`agents acl allow ${one} --as bob --expires 2099-01-01`, `agents acl allow ${two} ${one} --expires 2099-01-01`],
+    ['agents acl allow --generate --as bob', `agents acl allow ${two} --generate`],
+    [`agents acl deny ${one} --as bob`, `agents acl deny ${two} ${one}`],
+    [`get /x ${one} --as bob`, `get ${one} /x --as bob`],
+    [`agents acl rm 0123456789abcdef deny -y --as bob`, `agents acl rm ${two} deny 0123456789abcdef -y`],
+    [`agents acl del ${two} deny 0123456789abcdef -y`, `agents acl rm ${two} deny 0123456789abcdef -y`],
+    ['tunnel close 0123456789abcdef', 'tunnel rm 0123456789abcdef'],
+    ['tunnel ls', 'tunnel status'],
+    ['contacts list', 'contacts'],
+    ['links ls', 'links'],
     ['agents topic add a.b c.d --as bob', `agents topic add ${two} a.b c.d`],
     ['agents profile set --name x --as bob', `agents profile set ${two} --name x`],
     ['agents heartbeat --as bob', `agents heartbeat ${two}`],
   ] as const)
     assert.equal(await last(now), await last(before), now);
+  assert.match(
+    (await svc(`get /x ${one}`)).stderr,
+    /^svc: The arguments are in another order. Read as: svc get aid1\w+ \/x\n/,
+  );
   const both = await svc(`group list --as ${one} --aid ${two}`);
   assert.deepEqual([both.code, /Two agents are named/.test(both.stderr)], [2, true]);
   const none = await svc('version --as bob');

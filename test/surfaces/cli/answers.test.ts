@@ -156,7 +156,7 @@ test('serve names only the uses that the service address admits', async (t) => {
 test('denying an agent prints the command that undoes it', async (t) => {
   const answers: Answers = { [`POST /agents/${aid}/acl/deny`]: [200, { id: '0123456789abcdef' }] };
   const { stderr } = await answered(t, answers, 'agents', 'acl', 'deny', aid, aid);
-  assert.match(stderr, /overrides every allow entry\. To remove it: svc agents acl del \S+ deny 0123456789abcdef -y\n/);
+  assert.match(stderr, /overrides every allow entry\. To remove it: svc agents acl rm \S+ deny 0123456789abcdef -y\n/);
 });
 
 test('shows configuration keys without a value', async (t) => {

@@ -31,7 +31,7 @@ test('completes commands, options, choices and values from the daemon', async (t
   const { api } = await AnsweringDaemon.start(t, (line) => [200, ANSWERS[line] ?? {}]);
   const at = (...words: readonly string[]) => offered(api, ...words);
   assert.deepEqual(await at('tunn'), ['tunnel']);
-  assert.deepEqual(await at('tunnel', ''), ['open', 'close', 'reset', 'status']);
+  assert.deepEqual(await at('tunnel', ''), ['open', 'rm', 'reset', 'status']);
   assert.deepEqual(await at('tunnel', 'open', '--idle'), ['--idle-timeout']);
   assert.deepEqual(await at('status', '--js'), ['--json']);
   assert.deepEqual(await at('agents', 'get', 'b'), ['Bob']);
@@ -43,7 +43,7 @@ test('completes commands, options, choices and values from the daemon', async (t
   assert.deepEqual(await at('tunnel', 'close', ''), ['01234567']);
   assert.deepEqual(await at('group', 'read', ''), ['12345678']);
   assert.deepEqual(await at('unpublish', ''), ['lang.translate']);
-  assert.deepEqual(await at('alias', 'del', ''), ['Bob']);
+  assert.deepEqual(await at('alias', 'rm', ''), ['Bob']);
   assert.deepEqual(await at('config', 'set', 'api_'), ['api_addr', 'api_token']);
   assert.deepEqual(await at('agents', 'acl', 'default', own, ''), ['public', 'deny', 'ask']);
   assert.deepEqual(await at('completion', 'z'), ['zsh']);
@@ -55,7 +55,7 @@ test('completes commands, options, choices and values from the daemon', async (t
 });
 
 test('completes commands without a daemon', async () => {
-  assert.deepEqual(await offered('127.0.0.1:1', 'tunnel', 'cl'), ['close']);
+  assert.deepEqual(await offered('127.0.0.1:1', 'tunnel', 'r'), ['rm', 'reset']);
   assert.deepEqual(await offered('127.0.0.1:1', 'tunnel', 'close', ''), []);
 });
 

@@ -86,7 +86,7 @@ test('removing an entry explains how to add it again', async (t) => {
   const daemon = await AnsweringDaemon.start(t, () => [200, { ok: true }]);
   const asked = { env: { SVC_API: daemon.api }, terminal: true, input: 'n\n' };
   const agent = await runSvc(['agents', 'acl', 'del', aid, 'allow', ENTRY], asked);
-  assert.match(agent.stderr, /a secret cannot be shown again.*"svc agents acl allow aid1\w+ --aid <aid>"/);
+  assert.match(agent.stderr, /a secret cannot be shown again.*"svc agents acl allow aid1\w+ <agent>"/);
   const node = await runSvc(['admin', 'del', 'deny', ENTRY], asked);
   assert.match(node.stderr, /The agent that it denies may call again\..*"svc admin deny <aid>"/);
 });

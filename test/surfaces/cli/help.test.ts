@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Command, CommanderError } from 'commander';
-import { withActingArgument } from '../../../src/surfaces/cli/words.ts';
+import { understoodWords } from '../../../src/surfaces/cli/words.ts';
 import { clientProgram, examplesIn, helpText, svcdProgram } from '../../../tools/command-tree.ts';
 import { commandsOf } from '../../support/command-tree.ts';
 
@@ -34,7 +34,7 @@ async function parse(program: () => Command | Promise<Command>, words: readonly 
   // The preparation of a real run sends a request to a daemon.
   Reflect.set(fresh, '_lifeCycleHooks', {});
   try {
-    await fresh.parseAsync([...withActingArgument(fresh, words)], { from: 'user' });
+    await fresh.parseAsync([...understoodWords(fresh, words).words], { from: 'user' });
     return null;
   } catch (error) {
     if (error instanceof CommanderError) return error.message;

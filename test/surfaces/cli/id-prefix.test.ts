@@ -78,3 +78,40 @@ test('commands accept ID prefixes of groups, entries, objects, tunnels and lists
   assert.equal(await run('admin del allow 0123 -y'), `DELETE /node/remote-admin/allow/${ID}`);
   assert.equal(await run(`agents acl del ${aid} deny 0123 -y`), `DELETE /agents/${aid}/acl/deny/${ID}`);
 });
+
+test('an agent stands for its only request, entry or tunnel', async (t) => {
+  const [laptop, phone, other] = [newIdentity().aid, newIdentity().aid, newIdentity().aid];
+  const [A, B, C] = ['0123456789abcdef', '1123456789abcdef', '2123456789abcdef'];
+  const answers: Record<string, unknown> = {
+    'GET /node/address-book': { aliases: { [laptop]: 'laptop', [phone]: 'phone', [other]: 'abba' }, favorites: [] },
+    'GET /access/requests': {
+      requests: [
+        { id: A, caller: laptop, kind: 'call', asked: 'GET /' },
+        { id: B, caller: phone, kind: 'call', asked: 'GET /' },
+        { id: C, caller: phone, kind: 'tunnel', asked: '' },
+      ],
+    },
+    [`GET /agents/${aid}/acl`]: { allow: [{ id: A, aid: laptop }], deny: [] },
+    'GET /tunnel': { tunnels: [{ id: A, remote_aid: laptop, listen: '' }] },
+  };
+  const daemon = await AnsweringDaemon.start(t, (line) => [200, answers[line] ?? { ok: true }]);
+  const svc = (line: string) => runSvc(line.split(' '), { env: { SVC_API: daemon.api } });
+  for (const [line, request] of [
+    ['access allow laptop', `POST /access/requests/${A}/allow`],
+    [`access refuse ${laptop}`, `POST /access/requests/${A}/refuse`],
+    ['access allow 2123', `POST /access/requests/${C}/allow`],
+    [`agents acl rm ${aid} allow laptop -y`, `DELETE /agents/${aid}/acl/allow/${A}`],
+    ['tunnel rm laptop', `DELETE /tunnel/${A}`],
+  ] as const) {
+    const { code, stderr } = await svc(line);
+    assert.equal(code, 0, `${line}: ${stderr}`);
+    assert.equal(daemon.asked.at(-1), request, line);
+  }
+  const several = await svc('access allow phone');
+  assert.deepEqual(
+    [several.code, several.stderr],
+    [2, 'svc: "phone" stands for 2 IDs: 11234567, 21234567. Give one.\n'],
+  );
+  const none = await svc('tunnel rm phone');
+  assert.deepEqual([none.code, none.stderr], [5, 'svc: No tunnel of "phone". "svc tunnel status" lists them.\n']);
+});

@@ -95,7 +95,7 @@ test('names an agent whose response was cut off after its key', async (t) => {
     const done = await runSvc(['register'], { env: { SVC_API: daemon.api }, stdout });
     assert.match(stdout.taken.join(''), /^aid: +(\S+)\nmaster key: +[0-9a-f]{64}\n$/);
     assert.equal(done.code, 1);
-    assert.match(done.stderr, /The agent \S+ is registered\. If its master key was lost, delete it: svc agents del/);
+    assert.match(done.stderr, /The agent \S+ is registered\. If its master key was lost, delete it: svc agents rm/);
   }
 });
 

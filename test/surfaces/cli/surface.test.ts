@@ -5,6 +5,7 @@ import type { Command } from 'commander';
 import { openingFrame } from '../../../src/capabilities/events/recent-events.ts';
 import { PATCHABLE_KEYS } from '../../../src/foundation/config/schema.ts';
 import { EVENT_TYPES } from '../../../src/foundation/events.ts';
+import { commandPath } from '../../../src/surfaces/cli/words.ts';
 import { clientProgram, svcdProgram } from '../../../tools/command-tree.ts';
 import { commandsOf } from '../../support/command-tree.ts';
 
@@ -31,30 +32,30 @@ const ADDED_COMMANDS: readonly string[] = [
   'invite',
   'join',
   'contacts',
-  'contacts forget',
+  'contacts rm',
   'admin status',
   'admin audit',
   'alias add',
-  'alias del',
+  'alias rm',
   'alias list',
   'identity new-paralism',
   'wallet message',
   'wallet register',
   'agents card set',
   'agents card get',
-  'agents card del',
+  'agents card rm',
   'agents profile set',
   'agents profile clear',
   'object put',
   'object add',
   'object list',
-  'object del',
+  'object rm',
   'object locate',
   'object get',
   'send',
   'receive',
   'files list',
-  'files withdraw',
+  'files rm',
   'files decline',
   'events',
   'trace',
@@ -64,7 +65,7 @@ const ADDED_COMMANDS: readonly string[] = [
   'panel',
   'panel url',
   'panel sessions',
-  'panel end',
+  'panel rm',
   'serve',
   'open',
   'ssh',
@@ -83,7 +84,7 @@ const ADDED_COMMANDS: readonly string[] = [
   'links',
   'peers',
   'traffic',
-  'note del',
+  'note rm',
   'note queued',
   'note unqueue',
   'netcheck',
@@ -95,32 +96,32 @@ const ADDED_COMMANDS: readonly string[] = [
   'hooks list',
   'hooks pause',
   'hooks resume',
-  'hooks remove',
+  'hooks rm',
   'hooks deliveries',
   'hooks delivery',
   'hooks retry',
   'hooks drop',
   'origin open',
   'origin list',
-  'origin close',
+  'origin rm',
   'push list',
-  'push remove',
+  'push rm',
   'mcp',
   'mcp share',
   'mcp use',
   'mcp add',
-  'mcp remove',
+  'mcp rm',
   'mcp hub',
   'mcp hub add',
   'mcp hub refresh',
-  'mcp hub remove',
+  'mcp hub rm',
   'mcp hub changes',
   'mcp hub accept',
   'mcp hub refuse',
   'mcp hub find',
 ];
 
-const DAEMON_ADDED_COMMANDS: readonly string[] = ['mcp remove', 'service run', 'completion'];
+const DAEMON_ADDED_COMMANDS: readonly string[] = ['mcp rm', 'service run', 'completion'];
 
 /** Global options that the contract does not name. */
 const ADDED_GLOBALS = ['--as', '--full', '--send-token', '--via', '--via-as', '--via-password', '--version'];
@@ -179,8 +180,23 @@ const client = await clientProgram();
 const daemon = svcdProgram();
 const commands = new Map(commandsOf(client).map(({ name, command }) => [name, command]));
 
+/** The command for words of the contract, which may name an alias. */
+function commandFor(program: Command, words: string): Command | undefined {
+  return words
+    .split(' ')
+    .reduce<Command | undefined>(
+      (group, word) => group?.commands.find((one) => one.name() === word || one.aliases().includes(word)),
+      program,
+    );
+}
+/** The words of the contract in the spelling of the help. */
+const CONTRACT = surface.client_commands.map((name) => {
+  const command = commandFor(client, name);
+  return command === undefined ? name : commandPath(command).replace(/^svc /, '');
+});
+
 test('every command of the contract exists', () => {
-  const missing = surface.client_commands.filter((name) => !commands.has(name));
+  const missing = CONTRACT.filter((name) => !commands.has(name));
   assert.deepEqual(missing, [], 'svc');
   const ours = new Set(commandsOf(daemon).map(({ name }) => name));
   const missingOfDaemon = surface.daemon.commands.filter((name) => !ours.has(name));
@@ -190,7 +206,7 @@ test('every command of the contract exists', () => {
 test('every command is in the contract or a known addition', () => {
   const named = (known: readonly string[], name: string): boolean =>
     known.some((one) => name === one || name.startsWith(`${one} `) || one.startsWith(`${name} `));
-  const extra = [...commands.keys()].filter((name) => !named(surface.client_commands, name));
+  const extra = [...commands.keys()].filter((name) => !named(CONTRACT, name));
   const own = new Set(ADDED_COMMANDS);
   const unknown = extra.filter((name) => !own.has(name) && !ADDED_COMMANDS.some((o) => o.startsWith(`${name} `)));
   assert.deepEqual(unknown, [], 'commands that neither the contract nor the list of additions names');
@@ -206,7 +222,7 @@ test('every command is in the contract or a known addition', () => {
 
 test('every argument and option of the contract exists', () => {
   const missing = Object.entries(ARGUMENTS).flatMap(([name, words]) => {
-    const command = commands.get(name);
+    const command = commandFor(client, name);
     const have = command === undefined ? new Set<string>() : wordsOf(command);
     return words
       .split(' ')

@@ -6,13 +6,37 @@ import { runSvc } from '../../support/cli-run.ts';
 test('explains wrong usage and points to the help', async () => {
   const unknown = await runSvc(['serach', 'x']);
   assert.equal(unknown.code, 2);
-  assert.match(unknown.stderr, /^svc: unknown command 'serach'\n\(Did you mean search\?\)\n\(see svc --help\)\n$/);
+  assert.match(unknown.stderr, /^svc: unknown command 'serach'\n\(Did you mean svc search\?\)\n\(see svc --help\)\n$/);
   const missing = await runSvc(['tunnel', 'open']);
   assert.equal(missing.stderr, "svc: missing required argument 'aid'\n(see svc tunnel open --help)\n");
   const group = await runSvc(['tunnel']);
   assert.equal(group.code, 2);
   assert.match(group.stderr, /^Usage: svc tunnel/);
   assert.equal(group.stdout, '');
+});
+
+test('suggests the command that was meant, and never shows help for one that does not exist', async () => {
+  const meant: Readonly<Record<string, string>> = {
+    list: 'svc agents',
+    share: 'svc mcp share',
+    fetch: 'svc get',
+    service: 'svcd service',
+    'tunnel create': 'svc tunnel open',
+    'chat write': 'svc chat send',
+    'agents acl blok': 'svc agents acl deny',
+    'nosuch --help': '',
+    'help nosuch': '',
+    'tunnel nosuch --help': '',
+  };
+  for (const [line, command] of Object.entries(meant)) {
+    const { code, stdout, stderr } = await runSvc(line.split(' '));
+    assert.deepEqual([code, stdout], [2, ''], line);
+    assert.match(stderr, /^svc: unknown command '/);
+    if (line === 'agents acl blok') continue;
+    assert.equal(/Did you mean (.*)\?/.exec(stderr)?.[1] ?? '', command, line);
+  }
+  assert.equal((await runSvc(['help', 'tunnel', 'open'])).code, 0);
+  assert.match((await runSvc(['status', '--data-dir', 'x'])).stderr, /unknown option '--data-dir'/);
 });
 
 test('knows the variables that svcd sets for programs, and hints at mistyped ones', async () => {

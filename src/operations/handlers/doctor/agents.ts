@@ -89,7 +89,7 @@ function examineBinding(name: string, aid: Aid, service_tcp: string, probe: Prob
   if (probe.service_tcp_ok === true)
     return service.pass(`the service of ${name} answers at ${service_tcp}`, { code: 'service_answers', values });
   const why = probe.tcp_error === undefined ? '' : `: ${probe.tcp_error}`;
-  const bind = `svc inbound bind --addr host:port --aid ${aid}`;
+  const bind = `svc inbound bind --addr host:port --as ${aid}`;
   return service.fail(
     `the service of ${name} does not answer at ${service_tcp}${why}`,
     `Start the service, or bind another one: ${bind}`,

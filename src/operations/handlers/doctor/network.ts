@@ -38,7 +38,7 @@ const TROUBLE = {
   other_key: {
     code: 'contact_other_key',
     what: 'is a different node: it does not prove the key before the @',
-    hint: 'Ask its owner for a new invitation. Remove this contact with "svc contacts forget <contact>", or from bootstrap.',
+    hint: 'Ask its owner for a new invitation. Remove this contact with "svc contacts rm <contact>", or from bootstrap.',
   },
 } as const;
 

@@ -1,6 +1,15 @@
 /** `svc admin`: remote administration of this node. */
 import { relativeTime } from '../../../foundation/display-text.ts';
-import { ALLOW, accessTable, allowInput, hasSecret, NEW_ENTRY, REMOVED_ENTRY, removalConfirmation } from '../access.ts';
+import {
+  ALLOW,
+  accessTable,
+  allowInput,
+  entryText,
+  hasSecret,
+  NEW_ENTRY,
+  REMOVED_ENTRY,
+  removalConfirmation,
+} from '../access.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
@@ -89,12 +98,16 @@ export function adminCommands(svc: CommandGroup): void {
     run: async (context, { aid, ...way }) =>
       context.client.remoteAdminAllow({ aid, ...(await allowInput(context, aid, way)) }),
     ...NEW_ENTRY,
+    text: (entry, _, names) => entryText(entry, names, 'may administer this node'),
     once: { holds: hasSecret, undo: ({ client }, { id }) => client.remoteAdminAllowDelete({ id }) },
   });
   const deny = 'deny an AID, even if other entries allow it, and close its open connections';
-  admin.call('remoteAdminDeny', 'deny <aid>', deny, NEW_ENTRY);
-  admin.run('del', 'remove an entry from a list', {
-    examples: ['svc admin del allow 7f3a…'],
+  admin.call('remoteAdminDeny', 'deny <aid>', deny, {
+    ...NEW_ENTRY,
+    text: (entry, _, names) => entryText(entry, names, 'may not administer this node'),
+  });
+  admin.run('rm', 'remove an entry from a list', {
+    examples: ['svc admin rm allow 7f3a…'],
     options: { '<list>': choice('allow', 'deny'), '<id>': 'entry ID, as shown by "status"' },
     confirmation: ({ list, id }) => removalConfirmation(list, id, `svc admin ${list} <aid>`),
     run: ({ client }, { list, id }) =>

@@ -1,13 +1,30 @@
 /** `svc agents`: the agents of this daemon. */
 import { pluralize, relativeTime } from '../../../foundation/display-text.ts';
-import { ALLOW, accessTable, allowInput, hasSecret, NEW_ENTRY, REMOVED_ENTRY, removalConfirmation } from '../access.ts';
+import {
+  ALLOW,
+  accessTable,
+  allowInput,
+  entryText,
+  hasSecret,
+  NEW_ENTRY,
+  REMOVED_ENTRY,
+  removalConfirmation,
+} from '../access.ts';
 import type { AnswerOf, SvcClient } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { confirmReplacement } from '../confirm-replacement.ts';
 import type { CliContext } from '../context.ts';
 import type { Names } from '../names.ts';
 import { WALLET_KINDS } from '../new-identity.ts';
-import { actingArgument, choice, integer, type ParsedOptions, repeatable, required } from '../options.ts';
+import {
+  actingArgument,
+  choice,
+  integer,
+  type ParsedOptions,
+  repeatable,
+  required,
+  type ValueOption,
+} from '../options.ts';
 import { changeProfile, publishResultText, storedText } from '../publication.ts';
 import { formatFields, formatTable, type WrappedText } from '../text.ts';
 import { ownCardCommands } from './cards.ts';
@@ -86,11 +103,18 @@ const OTHERS: Readonly<Record<AnswerOf<'aclGet'>['default'], string>> = {
   ask: 'Other callers ask you first: svc access requests',
 };
 
+/** The agent in a new entry. */
+const CALLER: ValueOption<string | undefined> = {
+  about: 'the agent to allow',
+  unless: ['aid', 'secret', 'generate'],
+};
+const CALLER_IN_SCRIPTS: ValueOption<string | undefined> = { about: CALLER.about, hidden: true };
+
 /** Adds the commands below `svc agents`. */
 function aclCommands(agents: CommandGroup): void {
   const lists = agents.group('acl', 'access lists for calls, tunnels and objects', [
     'svc agents acl default deny',
-    'svc agents acl allow --aid bob --expires 7d',
+    'svc agents acl allow bob --expires 7d',
     'svc agents acl allow --secret   # prompts for it',
   ]);
   const acl = lists.acting('<agent>');
@@ -112,31 +136,45 @@ function aclCommands(agents: CommandGroup): void {
     json: (_, typed) => ({ ok: true, default: typed.default }),
     text: (_, typed) => `Default: ${typed.default}.`,
   });
-  // "--aid" names the AID to allow here.
-  lists.run('allow', 'allow an AID, or callers that present a secret', {
+  lists.run('allow', 'allow an agent, or callers that present a secret', {
     examples: [
-      'svc agents acl allow --aid bob --expires 7d',
+      'svc agents acl allow bob --expires 7d',
       'svc agents acl allow --secret   # prompts for it',
       'svc agents acl allow --as home --generate --label "for the build server"',
     ],
-    options: { '<agent>': actingArgument('the local agent'), '--aid <aid>': 'the AID to allow', ...ALLOW },
-    run: async (context, { agent: aid, aid: body_aid, ...way }) =>
-      context.client.aclAllow({ aid, body_aid, ...(await allowInput(context, body_aid, way)) }),
-    ...NEW_ENTRY,
-    once: { holds: hasSecret, undo: ({ client }, { id }, { agent: aid }) => client.aclAllowDelete({ aid, id }) },
+    options: {
+      '<agent>': actingArgument('the local agent'),
+      '[caller]': CALLER,
+      '--aid <aid>': CALLER_IN_SCRIPTS,
+      ...ALLOW,
+    },
+    run: async (context, { agent: aid, aid: earlier, caller, ...way }) => {
+      const body_aid = caller ?? earlier;
+      return {
+        ...(await context.client.aclAllow({ aid, body_aid, ...(await allowInput(context, body_aid, way)) })),
+        agent: aid,
+      };
+    },
+    json: ({ agent: _agent, ...entry }) => entry,
+    text: (entry, _, names) => entryText(entry, names, `may call ${names.shown(entry.agent)}`),
+    quiet: (entry) => NEW_ENTRY.quiet(entry),
+    aids: NEW_ENTRY.aids,
+    once: {
+      holds: (entry) => hasSecret(entry),
+      undo: ({ client }, { id, agent: aid }) => client.aclAllowDelete({ aid, id }),
+    },
   });
-  acl.call('aclDeny', 'deny <aid=body_aid>', 'deny an AID and close its open connections', {
+  acl.call('aclDeny', 'deny <caller=body_aid>', 'deny an agent and close its open connections', {
     examples: ['svc agents acl deny mallory --as home'],
-    help: { body_aid: 'the AID to deny; overrides every other entry' },
+    help: { body_aid: 'the agent to deny; overrides every other entry' },
     ...NEW_ENTRY,
-    remark: ({ id }, { aid }) =>
-      `It overrides every allow entry. To remove it: svc agents acl del ${aid} deny ${id} -y`,
+    text: (entry, { aid }, names) => entryText(entry, names, `may not call ${names.shown(aid)}`),
+    remark: ({ id }, { aid }) => `It overrides every allow entry. To remove it: svc agents acl rm ${aid} deny ${id} -y`,
   });
-  acl.run('del', 'remove an entry from a list', {
-    examples: ['svc agents acl del allow 7f3a…'],
+  acl.run('rm', 'remove an entry from a list', {
+    examples: ['svc agents acl rm allow 7f3a…'],
     options: { '<list>': choice('allow', 'deny'), '<id>': 'entry ID, as shown by "show"' },
-    confirmation: ({ aid, list, id }) =>
-      removalConfirmation(list, id, `svc agents acl ${list} ${aid} ${list === 'allow' ? '--aid <aid>' : '<aid>'}`),
+    confirmation: ({ aid, list, id }) => removalConfirmation(list, id, `svc agents acl ${list} ${aid} <agent>`),
     run: ({ client }, { aid, list, id }) =>
       list === 'allow' ? client.aclAllowDelete({ aid, id }) : client.aclDenyDelete({ aid, id }),
     ...REMOVED_ENTRY,
@@ -218,7 +256,7 @@ function topicCommands(agents: CommandGroup): void {
   const topic = agents
     .group('topic', 'the services that an agent offers', [
       'svc agents topic add home lang.translate lang.detect',
-      'svc agents topic del lang.detect',
+      'svc agents topic rm lang.detect',
     ])
     .acting('<aid>');
   topic.call('servicesList', 'list', 'show the services that an agent offers', {
@@ -242,8 +280,8 @@ function topicCommands(agents: CommandGroup): void {
     progress: 'Publishing',
     ...PUBLISHED_OUTPUT,
   });
-  topic.call('serviceUnregister', 'del <service>', 'stop offering a service', {
-    examples: ['svc agents topic del lang.detect'],
+  topic.call('serviceUnregister', 'rm <service>', 'stop offering a service', {
+    examples: ['svc agents topic rm lang.detect'],
     help: { service: 'its name' },
     ...WITHDRAWN_OUTPUT,
   });
@@ -289,8 +327,8 @@ export function agentCommands(svc: CommandGroup): void {
     text: (agent) => ('replaced' in agent ? [`Replaced ${agent.replaced}.`, describe(agent)] : describe(agent)),
     quiet: ({ service_tcp }) => service_tcp,
   });
-  agents.call('agentDelete', 'del <aid>', 'unregister an agent and delete its operational key here', {
-    examples: ['svc agents del aid1…', 'svc agents del aid1… -y   # in a script'],
+  agents.call('agentDelete', 'rm <aid>', 'unregister an agent and delete its operational key here', {
+    examples: ['svc agents rm aid1…', 'svc agents rm aid1… -y   # in a script'],
     confirmation: async ({ aid }, context) => {
       await context.withLocalAgentHint(context.client.agentGet({ aid }));
       return {

@@ -40,7 +40,7 @@ export async function rejectUsedLabel({ client }: CliContext, label: string): Pr
   const [taken] = agentsNamed(label, await client.addressBookGet(), []);
   if (taken === undefined) return;
   throw new SvcError('invalid_request', {
-    message: `"${label}" is the label of ${taken}. Choose another label, or delete that one with "svc alias del".`,
+    message: `"${label}" is the label of ${taken}. Choose another label, or delete that one with "svc alias rm".`,
   });
 }
 
@@ -62,7 +62,7 @@ export function aliasCommands(svc: CommandGroup): void {
     text: ({ label, aid }) => `${label} is ${aid}.`,
     quiet: ({ aid }) => aid,
   });
-  alias.run('del <label>', 'delete a label', {
+  alias.run('rm <label>', 'delete a label', {
     run: async ({ client }, { label }) => {
       await changeBook(client, (book) => {
         const [aid] = agentsNamed(label, book, []);

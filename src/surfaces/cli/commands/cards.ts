@@ -45,7 +45,7 @@ export function ownCardCommands(agents: CommandGroup): void {
     text: ({ card: document }) => JSON.stringify(document, null, 2),
     quiet: 'object_id',
   });
-  card.call('cardDelete', 'del', 'remove the card of a local agent', {
+  card.call('cardDelete', 'rm', 'remove the card of a local agent', {
     confirmation: ({ aid }) => ({
       question: `Remove the card of ${aid}?`,
       consequence: 'Its service still has it: "svc agents card set" signs it again.',

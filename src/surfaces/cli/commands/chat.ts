@@ -52,7 +52,7 @@ export function chatCommands(svc: CommandGroup): void {
     quiet: () => 'ok',
   });
   for (const [name, operation, about, done] of [
-    ['remove', 'chatRemove', 'end a friendship, or withdraw a request', 'Done.'],
+    ['rm', 'chatRemove', 'end a friendship, or withdraw a request', 'Done.'],
     ['block', 'chatBlock', 'block a peer', 'Blocked.'],
   ] as const)
     chat.call(operation, `${name} <peer>`, about, {

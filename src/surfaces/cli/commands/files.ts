@@ -247,7 +247,7 @@ function sending(svc: CommandGroup<typeof ACTING_AGENT>): void {
     },
     text: ({ id, peer, name, size, state }) =>
       state === 'open'
-        ? `Offered ${safeLine(name)} (${shortSize(size)}) to ${peer}. "svc files list" shows its state, "svc files withdraw ${id}" withdraws it.`
+        ? `Offered ${safeLine(name)} (${shortSize(size)}) to ${peer}. "svc files list" shows its state, "svc files rm ${id}" withdraws it.`
         : `${peer} has ${state === 'taken' ? 'received' : `not received`} ${safeLine(name)}${state === 'taken' ? '' : `: ${state}`}.`,
     quiet: ({ id }) => id,
     fails: ({ state, name, problem }) =>
@@ -402,7 +402,7 @@ function listText({ offers }: AnswerOf<'fileOfferList'>, names: Names): WrappedT
 
 function listing(svc: CommandGroup): void {
   const files = svc
-    .group('files', 'files offered to and by an agent', ['svc files list', 'svc files withdraw 5f0c1d2e'])
+    .group('files', 'files offered to and by an agent', ['svc files list', 'svc files rm 5f0c1d2e'])
     .acting();
   files.call('fileOfferList', 'list --all', 'list file offers, newest first', {
     examples: ['svc files list', 'svc files list --all'],
@@ -411,7 +411,7 @@ function listing(svc: CommandGroup): void {
     text: (answer, _, names) => listText(answer, names),
     quiet: ({ offers }) => offers.map(({ id }) => id).join('\n'),
   });
-  files.call('fileOfferWithdraw', 'withdraw <id>', 'withdraw an offer, so that the file cannot be received', {
+  files.call('fileOfferWithdraw', 'rm <id>', 'withdraw an offer, so that the file cannot be received', {
     text: ({ name, peer }) => `${safeLine(name)} is no longer offered to ${peer}.`,
     quiet: 'id',
   });

@@ -65,7 +65,7 @@ export async function warnOfCallHooks(context: CliContext, aids: readonly string
     if (kind !== 'call' || paused || !aids.includes(aid)) continue;
     const callers = from.length > 0 ? pluralize(from.length, 'caller') : only_known ? 'known callers' : 'all callers';
     context.info(
-      `Calls of ${callers} to ${aid} reach the program of the hook ${id} first. "svc hooks remove ${id}" ends this.`,
+      `Calls of ${callers} to ${aid} reach the program of the hook ${id} first. "svc hooks rm ${id}" ends this.`,
     );
   }
 }
@@ -130,7 +130,7 @@ export function hookCommands(svc: CommandGroup): void {
     run: add,
     text: ({ id, kind, command }) => formatFields({ hook: id, on: kind, command: command.join(' ') }),
     quiet: ({ id }) => id,
-    remark: ({ id }) => `See what it did with "svc hooks deliveries ${id}". Remove it with "svc hooks remove ${id}".`,
+    remark: ({ id }) => `See what it did with "svc hooks deliveries ${id}". Remove it with "svc hooks rm ${id}".`,
   });
 
   const list = {
@@ -155,7 +155,7 @@ export function hookCommands(svc: CommandGroup): void {
     text: ({ id }) => `Resumed ${id}.`,
     quiet: 'id',
   });
-  hooks.call('hookRemove', 'remove <id>', 'remove a hook and stop its programs', {
+  hooks.call('hookRemove', 'rm <id>', 'remove a hook and stop its programs', {
     text: (_, { id }) => `Removed ${id}.`,
   });
   const deliveries = 'deliveries <id> --state <state> --limit <count>';

@@ -106,7 +106,7 @@ export async function register(context: CliContext, options: RegisterOptions, sh
   if (file !== undefined) saveMasterKey(file, aid, masterHex);
   const shown = file === undefined && !ownMaster ? masterHex : undefined;
   if (shown !== undefined) {
-    const made = `The agent ${aid} is registered. If its master key was lost, delete it: svc agents del ${aid}`;
+    const made = `The agent ${aid} is registered. If its master key was lost, delete it: svc agents rm ${aid}`;
     // With --quiet, standard output contains only the AID.
     if (isQuiet(context)) await writeOnce(context.io.stderr, `master key of ${aid}: ${masterHex}\n`);
     else await showKey({ aid, label, master_private_key_hex: shown }, made);

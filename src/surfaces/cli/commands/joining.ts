@@ -67,7 +67,7 @@ export function joiningCommands(svc: CommandGroup): void {
   const contacts = svc.group(
     'contacts',
     'list the nodes through which this node joins its network',
-    ['svc contacts', 'svc contacts forget node.example.org:4121'],
+    ['svc contacts', 'svc contacts rm node.example.org:4121'],
     {
       options: PAGE_OPTIONS,
       run: ({ client }, page): Promise<AnswerOf<'contacts'>> => client.contacts(page),
@@ -86,7 +86,7 @@ export function joiningCommands(svc: CommandGroup): void {
       quiet: (answer) => answer.contacts.map(({ contact }) => contact).join('\n'),
     },
   );
-  contacts.call('contactForget', 'forget <contact>', 'delete a contact that "svc join" added', {
+  contacts.call('contactForget', 'rm <contact>', 'delete a contact that "svc join" added', {
     text: 'Deleted the contact.',
   });
 }

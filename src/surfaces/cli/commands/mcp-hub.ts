@@ -203,7 +203,7 @@ export function hubCommands(mcp: CommandGroup): void {
     text: ({ sources }) => sourceTable(sources),
     quiet: ({ sources }) => sources.map(({ aid }) => aid).join('\n'),
   });
-  hub.call('hubRemove', 'remove <aid>', 'remove an agent, with its accepted definitions', {
+  hub.call('hubRemove', 'rm <aid>', 'remove an agent, with its accepted definitions', {
     text: (_, { aid }) => `The hub no longer uses the tools of ${aid}.`,
   });
   hub.call('hubChanges', 'changes', 'show the definitions of tools that wait for you', {

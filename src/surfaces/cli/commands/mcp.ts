@@ -191,7 +191,7 @@ function addUseCommand(mcp: CommandGroup): void {
   });
 }
 
-// `svc mcp add` and `svc mcp remove`: the commands of `svcd mcp`, for this daemon.
+// `svc mcp add` and `svc mcp rm`: the commands of `svcd mcp`, for this daemon.
 
 const CLIENT: ValueOption<string> = { about: 'client name', choices: Object.keys(MCP_CLIENTS) };
 const DRY_RUN = { '--dry-run': 'show the changes without writing them' } as const;
@@ -238,8 +238,8 @@ function addHostCommands(mcp: CommandGroup): void {
     },
     ...HOST_FORMATS,
   });
-  mcp.run('remove', 'remove svcd from the configuration of an MCP client, with a backup of the previous file', {
-    examples: ['svc mcp remove claude-code', 'svc mcp remove cursor --name notes'],
+  mcp.run('rm', 'remove svcd from the configuration of an MCP client, with a backup of the previous file', {
+    examples: ['svc mcp rm claude-code', 'svc mcp rm cursor --name notes'],
     options: {
       '<client>': CLIENT,
       '--hub': 'remove the hub instead',
@@ -617,7 +617,7 @@ const SHARED: OutputFormats<Partial<Shared> & CreatedAgent, unknown> = {
 
 const ON_DEMAND: typeof SHARED = {
   ...SHARED,
-  remark: (one) => sharedRemark(one, `It starts with a call. "svc serve --off --aid ${one.aid}" ends this.`),
+  remark: (one) => sharedRemark(one, `It starts with a call. "svc serve --off --as ${one.aid}" ends this.`),
 };
 
 /** @param lasts how long it is shared */
@@ -627,7 +627,7 @@ function sharedRemark(
 ): string {
   return [
     master_private_key_hex !== undefined && MASTER_WARNING,
-    allowed?.length === 0 && `Allow an agent: "svc agents acl allow ${aid} --aid <agent>".`,
+    allowed?.length === 0 && `Allow an agent: "svc agents acl allow <agent> --as ${aid}".`,
     default_before !== undefined &&
       `Callers without an entry are denied. The default "${default_before}" returns when the share ends.`,
     `Others use it with "svc mcp use ${aid} --into claude-code". ${lasts}`,

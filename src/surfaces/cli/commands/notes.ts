@@ -111,8 +111,8 @@ export function noteCommands(svc: CommandGroup): void {
     own: true,
     text: 'Removed the note from the queue.',
   });
-  local.call('mailboxDelete', 'del <message>', 'delete one received note', {
-    examples: ['svc note del 5d41402abc4b2a76b9719d911017c592ae1f1b0c5d41402abc4b2a76b9719d91'],
+  local.call('mailboxDelete', 'rm <message>', 'delete one received note', {
+    examples: ['svc note rm 5d41402abc4b2a76b9719d911017c592ae1f1b0c5d41402abc4b2a76b9719d91'],
     help: { message_id: 'its message ID, as shown by "svc note list"' },
     confirmation: ({ message_id }) => ({
       question: `Delete the note ${message_id}?`,

@@ -47,7 +47,7 @@ function storing(object: CommandGroup<typeof ACTING_AGENT>): void {
     quiet: ({ objects }) => objects.map(({ object_id }) => object_id).join('\n'),
     remark: ({ next_cursor }) => next_cursor !== undefined && `More objects: --cursor ${next_cursor}`,
   });
-  object.call('objectDelete', 'del <object>', 'delete an object; a file that was added in place stays', {
+  object.call('objectDelete', 'rm <object>', 'delete an object; a file that was added in place stays', {
     confirmation: ({ object_id }) => ({
       question: `Delete the object ${object_id}?`,
       consequence: 'To restore it, store the file again with "svc object put" or fetch it from another agent.',

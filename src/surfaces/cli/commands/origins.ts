@@ -11,7 +11,7 @@ export function originCommands(svc: CommandGroup): void {
     help: { local_port: 'the local port; default: chosen by the system' },
     progress: 'Connecting',
     text: ({ url }) => `${url} now leads to this agent.`,
-    remark: ({ id }) => `It stays open across restarts until "svc origin close ${id}".`,
+    remark: ({ id }) => `It stays open across restarts until "svc origin rm ${id}".`,
     quiet: 'url',
   });
   origin.call('originList', 'list', 'list the local addresses of remote agents', {
@@ -30,7 +30,7 @@ export function originCommands(svc: CommandGroup): void {
     },
     quiet: ({ origins }) => origins.map(({ url }) => url).join('\n'),
   });
-  origin.call('originClose', 'close <id>', 'close a local address and its connections', {
+  origin.call('originClose', 'rm <id>', 'close a local address and its connections', {
     text: (_, { id }) => `Closed the local address ${id}.`,
   });
 }

@@ -48,8 +48,8 @@ export function panelCommands(svc: CommandGroup): void {
       none: 'No sessions. If no token is required, no login is needed.',
     },
   });
-  panel.call('panelSessionEnd', 'end <id>', 'log a browser out of the panel', {
-    examples: ['svc panel end 3f9a52c07b1d8e64'],
+  panel.call('panelSessionEnd', 'rm <id>', 'log a browser out of the panel', {
+    examples: ['svc panel rm 3f9a52c07b1d8e64'],
     text: 'Ended the session.',
   });
 }

@@ -37,7 +37,7 @@ export function pushCommands(svc: CommandGroup): void {
     },
     quiet: ({ webhooks, mailboxes }) => [...webhooks, ...mailboxes].map(({ id }) => id).join('\n'),
   });
-  push.call('pushRemove', 'remove <id>', 'delete a webhook or webhook URL with its queued notifications', {
+  push.call('pushRemove', 'rm <id>', 'delete a webhook or webhook URL with its queued notifications', {
     text: (_, { id }) => `Deleted ${id}.`,
   });
 }

@@ -90,7 +90,7 @@ export function tunnelCommands(svc: CommandGroup): void {
     quiet: 'listen',
   });
   for (const [name, about, operation] of [
-    ['close', 'close a tunnel', 'tunnelClose'],
+    ['rm', 'close a tunnel', 'tunnelClose'],
     ['reset', 'reset the connections of a tunnel and dial again', 'tunnelReset'],
   ] as const)
     tunnel.call(operation, `${name} <id>`, about, { text: 'ok' });

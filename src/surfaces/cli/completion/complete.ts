@@ -31,10 +31,10 @@ function cursorPlace(program: Command, words: readonly string[]): CursorPlace {
   if (open !== null) return { ...place, taking: open, offered: [] };
   if (current.startsWith('-')) return { ...place, taking: null, offered: optionWords(command) };
   const help = command.createHelp();
-  const commands = positionals > 0 ? [] : help.visibleCommands(command).filter((one) => one.name() !== 'help');
+  const commands = positionals.length > 0 ? [] : help.visibleCommands(command).filter((one) => one.name() !== 'help');
   const offered = commands.map((one) => ({ word: one.name(), about: help.subcommandDescription(one) }));
   const last = command.registeredArguments.at(-1);
-  const taking = command.registeredArguments[positionals] ?? (last?.variadic === true ? last : null);
+  const taking = command.registeredArguments[positionals.length] ?? (last?.variadic === true ? last : null);
   return { ...place, taking, offered };
 }
 

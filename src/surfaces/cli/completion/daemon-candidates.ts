@@ -52,7 +52,7 @@ export async function daemonCandidates(
     return found.map(({ id, about = '' }) => ({ word: id.slice(0, length), about }));
   }
   if (name === 'service') return services(context);
-  if (name === 'label' && path === 'alias del')
+  if (name === 'label' && path === 'alias rm')
     return labelsOf(await context.client.addressBookGet()).map(([word, about]) => ({ word, about }));
   if (name !== 'key' || !path.startsWith('config')) return [];
   return [...(path === 'config set' ? PATCHABLE_KEYS : CONFIG_KEYS)].map((word) => ({ word, about: '' }));
