@@ -43,6 +43,7 @@ import { Proxies, readTlsCa } from '../network/transport/tls/proxy.ts';
 import { switchingSockets } from '../network/transport/tls/socket.ts';
 import { TlsLanes } from '../network/transport/tls/tls-lanes.ts';
 import { UdpLanes } from '../network/transport/udp-lane/udp-lanes.ts';
+import { missingUdx } from '../network/transport/udx.ts';
 import type { Foundation } from './foundation.ts';
 import { JoinReport } from './join-report.ts';
 import { type Machine, thisMachine } from './machine.ts';
@@ -349,6 +350,7 @@ export async function buildNetwork(foundation: Foundation, machine: Machine = th
     interfaces,
     lookupHost,
     kindOf,
+    missing: [endpoint.missing, missingUdx].filter((one) => one !== null),
     reach,
     exit,
   };

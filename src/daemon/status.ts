@@ -60,6 +60,8 @@ export interface StatusDependencies {
   };
   /** How datagrams leave this network. */
   readonly exit: () => Exit;
+  /** Missing packages of the network, with their remedies. */
+  readonly missing: readonly string[];
   readonly listenHosts: Pick<ListenHosts, 'missing'>;
   readonly portMapper: Pick<PortMapper, 'view'>;
   readonly bound: () => Bound;
@@ -98,7 +100,8 @@ export class StatusReports {
   }
 
   status(): OutputOf<typeof nodeOperations.status> {
-    const { node, configuration, directory, records, pool, tunnels, clock, bound, dataDir, updater } = this.#deps;
+    const { node, configuration, directory, records, pool, tunnels, clock, bound, dataDir, updater, missing } =
+      this.#deps;
     const { auto_publish, files_root } = configuration.current;
     const published = directory.summary(node.aid);
     const reach = records.reachability();
@@ -129,6 +132,7 @@ export class StatusReports {
       nat_type_label: natLabel(own.natType),
       observed_addrs: reach.observed.map(formatAddress),
       listen_addrs: Object.values(bound()),
+      ...(missing.length === 0 ? {} : { missing_packages: [...missing] }),
       ...(lost.length === 0 ? {} : { lost_listen_hosts: [...lost] }),
       port_mapping: mapping.state,
       mapped_addrs: mapping.ports.map(({ external }) => formatAddress(external)),

@@ -49,6 +49,9 @@ export const NodeStatus = Type.Object({
   disk_free_bytes: Type.Optional(
     Type.Integer({ minimum: 0, description: 'Free space for the data directory. Absent if it cannot be read.' }),
   ),
+  missing_packages: Type.Optional(
+    Type.Array(Type.String(), { description: 'Native packages that other nodes are reached with, and the remedy.' }),
+  ),
   auto_publish: Type.Boolean(),
   node_seq: Type.Integer({ minimum: 0 }),
   node_published: Type.Boolean(),

@@ -131,6 +131,7 @@ function setUp(more: Partial<StatusDependencies> = {}) {
     updater: { updateState: 'idle' },
     rollback: { isRolledBack: false },
     exit: () => OVER_UDP,
+    missing: [],
     listenHosts: { missing: () => [] },
     ...more,
   };
@@ -365,6 +366,12 @@ test('every report shows the current path when it moves from a relay to a punche
     metrics: ['punched', 'relay'],
   });
   assert.deepEqual(changes, ['relay', 'punched']);
+});
+
+test('packages that are missing are named', () => {
+  const { reports } = setUp({ missing: ['The engine is not installed. Install it.'] });
+  assert.deepEqual(reports.status().missing_packages, ['The engine is not installed. Install it.']);
+  assert.equal(setUp().reports.status().missing_packages, undefined);
 });
 
 test('the status names listen addresses that the machine has lost', () => {

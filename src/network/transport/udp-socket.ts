@@ -1,9 +1,9 @@
 /** UDP sockets, by default of `udx-native`: bulk lanes send from the same sockets. */
-import type { EventEmitter } from 'node:events';
-import Udx from 'udx-native';
+import { EventEmitter } from 'node:events';
 import { type Address, HTTPS_PORT } from '../../foundation/address.ts';
 import { detach } from '../../foundation/detached.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
+import { createUdx, missingUdx } from './udx.ts';
 
 /** Emits `message` with each datagram and the address of its sender. */
 export interface UdpSocket extends EventEmitter {
@@ -65,8 +65,32 @@ export function bindFailure(cause: unknown): SvcError {
 export type SocketFactory = () => UdpSocket;
 
 export function udxSockets(): SocketFactory {
-  const udx = new Udx();
+  if (missingUdx !== null) return () => new NoSocket();
+  const udx = createUdx();
   return () => udx.createSocket();
+}
+
+/** Sends and receives nothing. */
+class NoSocket extends EventEmitter implements UdpSocket {
+  #address: Address | null = null;
+
+  bind(port: number, host: string): void {
+    this.#address = { host, port };
+  }
+
+  address(): Address | null {
+    return this.#address;
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  trySend(): void {}
+
+  send(): Promise<boolean> {
+    return Promise.resolve(false);
+  }
 }
 
 /**

@@ -82,6 +82,13 @@ function* examineDatabase({ database_rolled_back }: OwnAnswer<'status'>): Genera
   );
 }
 
+function examinePackages({ missing_packages: missing = [] }: OwnAnswer<'status'>): Finding[] {
+  return missing.map((text) => {
+    const [what = '', ...hint] = text.split(/(?<=\.) /);
+    return findingsOf('network').fail(what, hint.join(' '));
+  });
+}
+
 function* examineToken(configuration: unknown): Generator<Finding> {
   const address = parseAddress(textMember(configuration, 'api_addr'));
   if (address !== null && !isLoopbackHost(address.host))
@@ -139,6 +146,7 @@ export function doctorHandlers(dependencies: DoctorHandlerDependencies): Handler
       const findings = [
         examineVersion(status, host),
         ...examineDatabase(status),
+        ...examinePackages(status),
         ...examineToken(configuration),
         ...examineConfiguration(configuration),
         examineStart(host),

@@ -102,9 +102,59 @@ export function loadEngine(
     }
   }
   throw new SvcError('internal', {
-    message: `The QUIC engine for ${platform}-${arch} is not installed: ${packages.join(' or ')} is needed. Install svcd again with optional dependencies.`,
+    message: `The QUIC engine for ${platform}-${arch} is not installed: ${packages.join(' or ')} is needed. Install svcd again with optional dependencies ("npm install --global svcd --include=optional"), then restart it. Until then, no other node can be reached.`,
     cause,
   });
+}
+
+/** Listens to nothing and connects to nothing. */
+const NO_ENGINE: QuicEngine = {
+  QuinnConfig: Object,
+  Server: class {
+    readonly #port: number;
+
+    constructor(_config: object, _host: string, port: number) {
+      this.#port = port;
+    }
+
+    inboundConnection(): Promise<EngineConnection> {
+      return new Promise(() => {});
+    }
+
+    port(): number {
+      return this.#port;
+    }
+
+    stats(): { readonly acceptedHandshakes: number } {
+      return { acceptedHandshakes: 0 };
+    }
+
+    abort(): Promise<void> {
+      return Promise.resolve();
+    }
+  },
+  Client: class {
+    outboundConnection(): Promise<EngineConnection> {
+      return Promise.reject(new Error('no QUIC engine'));
+    }
+
+    abort(): void {}
+  },
+};
+
+export interface FoundEngine {
+  readonly engine: QuicEngine;
+  /** The missing package and the remedy. Null if there is an engine. */
+  readonly missing: string | null;
+}
+
+/** The engine for this machine. Without one, only other nodes are unreachable: the daemon and its own agents work. */
+export function findEngine(own?: QuicEngine, load: () => QuicEngine = loadEngine): FoundEngine {
+  try {
+    return { engine: own ?? load(), missing: null };
+  } catch (error) {
+    return { engine: NO_ENGINE, missing: error instanceof Error ? error.message : String(error) };
+  }
 }
 
 /* Converts keys and addresses between our form and the engine's, which is libp2p's. */

@@ -24,8 +24,8 @@ import { Acceptor } from './acceptor.ts';
 import { Dialer } from './dialer.ts';
 import {
   type EngineServer,
+  findEngine,
   isPortInUse,
-  loadEngine,
   type Peer,
   parsePeer,
   privateKeyProto,
@@ -110,6 +110,8 @@ export class NativeQuicEndpoint implements Endpoint {
   readonly #log: Log;
   readonly #clock: Clock;
   readonly #engine: QuicEngine;
+  /** As in `FoundEngine`. */
+  readonly missing: string | null;
   readonly #borrowed: BorrowedPorts | undefined;
   readonly #kindOf: (remote: Address, outbound: boolean) => PathKind;
   readonly #sourceAt: (host: string, remote: Address, nodeKey: Uint8Array) => string;
@@ -131,12 +133,13 @@ export class NativeQuicEndpoint implements Endpoint {
   #address: Address | undefined;
   #handler: ((connection: Connection) => void) | undefined;
 
-  /** @throws SvcError `internal` if no engine is installed for this platform */
   constructor(options: NativeQuicEndpointOptions, dependencies: NativeQuicEndpointDependencies) {
     this.#options = options;
     this.#log = dependencies.log;
     this.#clock = dependencies.clock ?? systemClock;
-    this.#engine = dependencies.engine ?? loadEngine();
+    const { engine, missing } = findEngine(dependencies.engine);
+    this.#engine = engine;
+    this.missing = missing;
     this.#borrowed = dependencies.borrowed;
     this.#kindOf = dependencies.kindOf ?? kindByScope;
     this.#sourceAt = dependencies.sourceAt ?? ((host) => host);

@@ -4,11 +4,13 @@
  * directly from the outer socket.
  */
 
-import Udx, { type Stream } from 'udx-native';
+import type Udx from 'udx-native';
+import type { Stream } from 'udx-native';
 import type { Address } from '../../../foundation/address.ts';
 import type { Clock } from '../../../foundation/clock.ts';
 import { detach } from '../../../foundation/detached.ts';
 import { bindAnyPort, type UdpSocket } from '../udp-socket.ts';
+import { createUdx } from '../udx.ts';
 
 /* The fields of a `udx-native` packet header that a lane needs. */
 
@@ -243,7 +245,7 @@ export class LaneEntrance {
 
 /** @throws SvcError `connect_failed` if the system has no ports */
 function openInside(): Inside {
-  const udx = new Udx();
+  const udx = createUdx();
   const [from, to] = [udx.createSocket(), udx.createSocket()];
   bindAnyPort(from, HOST);
   try {

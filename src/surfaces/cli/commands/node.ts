@@ -68,7 +68,9 @@ function networkProblems({
   network_ready,
   exit,
   lost_listen_hosts: lost = [],
+  missing_packages: missing = [],
 }: Status): string[] {
+  if (missing.length > 0) return missing;
   if (lost.length > 0) return [`this machine has lost its listen address ${lost.join(', ')}. ${LISTEN_ADDRESS_REMEDY}`];
   const cutOff = cutOffText(exit);
   if (cutOff !== null) return [cutOff];

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
 import { test } from 'node:test';
-import { enginePackages, loadEngine } from '../../../../src/network/transport/quic/engine.ts';
+import { enginePackages, findEngine, loadEngine } from '../../../../src/network/transport/quic/engine.ts';
 
 const part = (): void => {};
 const engine = { QuinnConfig: part, Server: part, Client: part };
@@ -41,6 +41,17 @@ test('without an engine the error names the package, and keeps the first cause',
       'x64',
     );
   assert.throws(load, { code: 'internal', message: /@chainsafe\/libp2p-quic-darwin-x64/, cause });
+});
+
+test('without an engine a node listens to nothing and reaches nothing', async () => {
+  const { engine, missing } = findEngine(undefined, () => {
+    throw new Error('no package');
+  });
+  assert.equal(missing, 'no package');
+  const server = new engine.Server({}, '', 2123);
+  assert.equal(server.port(), 2123);
+  await assert.rejects(new engine.Client({}, 0).outboundConnection('192.0.2.1', 2123));
+  await server.abort();
 });
 
 test('a package with other exports is rejected', () => {
