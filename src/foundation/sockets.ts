@@ -1,11 +1,11 @@
 /** Small functions for HTTP messages and TCP sockets. */
-import type { OutgoingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Writable } from 'node:stream';
 import type { PortTrouble } from './domain/tunnels.ts';
 import { codeOf } from './errors.ts';
 
 /** Sends the head now, with its headers byte for byte. `flushHeaders` of Node would encode their bytes above 0x7F as UTF-8 once more. */
-export function flushHead(message: OutgoingMessage): void {
+export function flushHead(message: Pick<Writable, 'write'>): void {
   message.write('', 'latin1');
 }
 

@@ -7,7 +7,7 @@ import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } 
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { askedCall } from '../../foundation/access-text.ts';
-import type { Clock } from '../../foundation/clock.ts';
+import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -31,19 +31,13 @@ import {
 } from '../../network/links/types.ts';
 import { lingerThenDestroy } from '../../network/peers/wire.ts';
 import { callQuota, eventStreamQuota, takeSlot } from './caller-limits.ts';
+import { callerProof, PROOF_HEADER } from './caller-proof.ts';
 import { daemonErrorResponse } from './error-response.ts';
 import type { EvidenceCheck } from './evidence/evidence-check.ts';
-import { feed } from './exchange.ts';
 import { CALL_STALL_MS, checkForm, type Forwarding, forward, requestUpgrade } from './forward.ts';
-import {
-  isSteered,
-  MAX_HTTP_HEADER_BYTES,
-  pairs,
-  type RawHeaders,
-  reasonPhrase,
-  withoutDaemonHeaders,
-} from './headers.ts';
+import { identityHeaders, isSteered, MAX_HTTP_HEADER_BYTES, type RawHeaders } from './headers.ts';
 import { answerByProgram, type CallPrograms } from './program-answer.ts';
+import { answerUpgrade, sendErrorAndClose } from './switch.ts';
 import { checkLimited } from './tool-limit.ts';
 import { type TracedHop, traceHop } from './trace-headers.ts';
 import { maySwitch, protocolsIn } from './upgrades.ts';
@@ -289,8 +283,14 @@ export class CallServer implements Component {
     abort: AbortController,
   ): Forwarding {
     const { clock } = this.#deps;
-    const callerKey = this.#deps.callerKey(link.called);
-    return { request, link, service, upstreams: this.#upstreams, clock, callerKey, evidence, trace, abort };
+    const { caller, called } = link;
+    const callerKey = this.#deps.callerKey(called);
+    const { method = 'GET', url: target = '/' } = request;
+    // protocol-calls.md, step 7
+    const proof = callerProof(callerKey, { caller, called, method, target, at: unixSeconds(clock) });
+    const identity = [...identityHeaders(caller, called), PROOF_HEADER, proof];
+    const of = { owner: caller, called, service, upstreams: this.#upstreams, clock, callerKey };
+    return { request, stream: link, ...of, identity, evidence, trace, abort };
   }
 
   #answerError(
@@ -359,20 +359,7 @@ export class CallServer implements Component {
       if (trace.request !== null) trace.request.status = message.statusCode ?? null;
       trace.request?.finish();
       abort.signal.addEventListener('abort', () => stream.destroy(), { once: true });
-      const headers = withoutDaemonHeaders(message.rawHeaders);
-      if (switched === null) {
-        writeHead(stream, message.statusCode ?? 502, reasonPhrase(message), ['Connection', 'close', ...headers]);
-        stream.resume();
-        feed(message, stream, () => lingerThenDestroy(stream, this.#deps.clock));
-        return;
-      }
-      const { socket, head: early } = switched;
-      socket.on('error', () => socket.destroy());
-      writeHead(stream, 101, '', ['Connection', 'Upgrade', 'Upgrade', message.headers.upgrade ?? '', ...headers]);
-      if (early.length > 0) stream.write(early);
-      if (head.length > 0) socket.write(head);
-      feed(stream, socket, () => {});
-      feed(socket, stream, () => {});
+      answerUpgrade(stream, head, { message, switched }, this.#deps.clock);
     } catch (cause) {
       const error = this.#note(connection, cause);
       trace.request?.finish(error);
@@ -475,22 +462,4 @@ class CallConnection {
     if (!this.busy) this.link.destroy();
     this.abortCalls(reason);
   }
-}
-
-// Writes responses directly to a stream that no HTTP server handles anymore.
-
-/** Writes the head of a response. Names and values come from an HTTP parser, so they contain no line breaks. */
-function writeHead(stream: Duplex, status: number, statusText: string, headers: RawHeaders): void {
-  const lines = [...pairs(headers)].map(([name, value]) => `${name}: ${value}\r\n`);
-  const text = statusText === '' ? (STATUS_CODES[status] ?? '') : statusText;
-  stream.write(`HTTP/1.1 ${status} ${text}\r\n${lines.join('')}\r\n`, 'latin1');
-}
-
-/** Reports an error to the caller's daemon, then closes the stream. */
-function sendErrorAndClose(stream: Duplex, error: SvcError, clock: Clock): void {
-  const { status, headers, body } = daemonErrorResponse(error);
-  writeHead(stream, status, '', ['Connection', 'close', ...headers]);
-  stream.end(body);
-  stream.resume();
-  lingerThenDestroy(stream, clock);
 }

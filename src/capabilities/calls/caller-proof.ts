@@ -12,7 +12,8 @@ const CALLER_KEY_BYTES = 32;
 
 /** The fields that a proof covers. */
 export interface ProvenCall {
-  readonly caller: Aid;
+  /** An AID, or another name of a caller. */
+  readonly caller: string;
   readonly called: Aid;
   /** In upper case. */
   readonly method: string;

@@ -12,6 +12,8 @@ import { filterHeaders, headerOf, MAX_HEADERS, MAX_HTTP_HEADER_BYTES, pairs, typ
 
 /** Interim responses (1xx) that one request may receive. */
 const MAX_INTERIM_RESPONSES = 16;
+/** The interim response that names resources (RFC 8297). */
+const EARLY_HINTS = 103;
 /** Lower status codes are interim. */
 const MIN_FINAL_STATUS = 200;
 
@@ -32,6 +34,8 @@ export interface HttpExchange {
   readonly signal?: AbortSignal | undefined;
   /** Closes the connection after a response that begins before the end of the request. */
   readonly closesEarly?: boolean;
+  /** Receives the headers of early hints (103). */
+  readonly hinted?: ((headers: RawHeaders) => void) | undefined;
   /** Receives the request before it is sent. */
   readonly watch?: (request: ClientRequest) => void;
 }
@@ -181,7 +185,7 @@ function findProblem(
  * @throws ExchangeFailure, or the error of node:http for an invalid request
  */
 export async function exchange(parts: HttpExchange): Promise<HttpResponse> {
-  const { headers, signal, maxHeaders, watch } = parts;
+  const { headers, signal, maxHeaders, watch, hinted } = parts;
   // Node rejects `Trailer` on a request without chunked encoding.
   const hasTrailer = headerOf(headers, 'trailer') === undefined || headerOf(headers, 'transfer-encoding') !== undefined;
   const request = (parts.secure === true ? requestHttps : requestHttp)({
@@ -214,8 +218,11 @@ export async function exchange(parts: HttpExchange): Promise<HttpResponse> {
   // The `signal` option of node:http would cost a call more than all its headers.
   const abort = (): void => void request.destroy(new Error('aborted', { cause: signal?.reason }));
   let interim = 0;
-  request.on('information', () => {
-    if (++interim <= MAX_INTERIM_RESPONSES) return;
+  request.on('information', ({ statusCode, rawHeaders }) => {
+    if (++interim <= MAX_INTERIM_RESPONSES) {
+      if (statusCode === EARLY_HINTS) hinted?.(rawHeaders);
+      return;
+    }
     // Fail now: the final response may be delivered before the error of `destroy`.
     fail(new MalformedResponse('too many interim responses'));
     request.destroy();

@@ -1,18 +1,18 @@
 /** The called side of one request: forwards it to the bound service and returns the response. */
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Clock, type Timer, unixSeconds } from '../../foundation/clock.ts';
+import type { IncomingMessage } from 'node:http';
+import type { Readable, Writable } from 'node:stream';
+import type { Clock, Timer } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
 import { faultOf, serviceFailure } from '../../foundation/service-failure.ts';
 import { flushHead } from '../../foundation/sockets.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
 import type { LinkStream } from '../../network/links/types.ts';
-import { callerProof, PROOF_HEADER } from './caller-proof.ts';
 import { badResponse } from './error-response.ts';
 import { ExchangeFailure, feed, type HttpResponse, isLong } from './exchange.ts';
 import {
   EVIDENCE,
-  identityHeaders,
   isEventStream,
   MAX_LINK_HEADERS,
   pairs,
@@ -38,16 +38,39 @@ const HEAD_MS = 250;
 /** Longest silence of an event stream (`text/event-stream`), in milliseconds: one day. */
 export const EVENT_STREAM_STALL_MS = 24 * 3600 * 1000;
 
+/** A request of HTTP/1.1, or one of HTTP/2 in the same form. */
+export type ServedRequest = Readable &
+  Pick<IncomingMessage, 'method' | 'url' | 'headers' | 'rawHeaders' | 'rawTrailers'>;
+
+/** The response to it. */
+export interface ServedResponse extends Writable {
+  readonly req: Pick<IncomingMessage, 'method' | 'httpVersion'>;
+  writeHead(status: number, reason: string, headers: string[]): unknown;
+  addTrailers(trailers: readonly [string, string][]): void;
+}
+
 export interface Forwarding {
-  readonly request: IncomingMessage;
-  readonly link: LinkStream;
+  readonly request: ServedRequest;
+  /** The stream of the request; null if it carries other requests at the same time. */
+  readonly stream: Pick<LinkStream, 'cork' | 'uncork' | 'release'> | null;
+  /** Requests of different owners never share a connection to the service. */
+  readonly owner: string;
+  readonly called: Aid;
   readonly service: BoundService;
   readonly upstreams: Upstreams;
   readonly clock: Clock;
   /** Key of the proofs for this service. */
   readonly callerKey: Uint8Array;
+  /** Headers that tell the service who the caller is, with a proof. */
+  readonly identity: RawHeaders;
   /** Headers of the verified evidence; empty if the request carries none. */
   readonly evidence: RawHeaders;
+  /** The headers of the caller. Default: those of `request`. */
+  readonly headers?: RawHeaders;
+  /** Changes the headers of the response. */
+  readonly accepted?: (headers: RawHeaders) => string[];
+  /** Receives the header lines of early hints (103). */
+  readonly hinted?: (headers: RawHeaders) => void;
   /** Replaces the body and the headers of the request. */
   readonly limited?: LimitedMessage | null;
   readonly trace: TracedHop;
@@ -82,16 +105,12 @@ export function checkForm(request: IncomingMessage): void {
  */
 function serviceHeaders(forwarding: Forwarding): string[] {
   // protocol-calls.md, step 7
-  const { request, link, service, clock, callerKey, evidence, trace, limited } = forwarding;
-  const kept = withoutReservedHeaders(limited?.headers ?? request.rawHeaders, EVIDENCE | SET_PER_HOP);
-  const { caller, called } = link;
-  const { method = 'GET', url: target = '/' } = request;
-  const proof = callerProof(callerKey, { caller, called, method, target, at: unixSeconds(clock) });
+  const { request, service, callerKey, identity, evidence, trace, limited, headers = request.rawHeaders } = forwarding;
+  const kept = withoutReservedHeaders(limited?.headers ?? headers, EVIDENCE | SET_PER_HOP);
   const hops = appendHop(callerKey, request);
-  const identity = [...identityHeaders(caller, called), PROOF_HEADER, proof, ...hops, ...evidence];
   trace.request?.next('service');
   const traced = trace === UNTRACED ? kept : trace.headers(kept, trace.request?.stepSpanId);
-  return ['Host', hostHeaderOf(service), ...traced, ...identity];
+  return ['Host', hostHeaderOf(service), ...traced, ...identity, ...hops, ...evidence];
 }
 
 /** Trailers that a service can trust to come from the caller. */
@@ -102,18 +121,18 @@ function callerHeaders(raw: RawHeaders): string[] {
 async function sendToService(
   forwarding: Forwarding,
   headers: string[],
-  body: IncomingMessage | Uint8Array | null,
+  body: ServedRequest | Uint8Array | null,
   switches = false,
 ): Promise<HttpResponse> {
   const { request, service, upstreams, abort } = forwarding;
   const { method = 'GET', url = '/' } = request;
   try {
-    const { caller, called } = forwarding.link;
-    const { callerKey } = forwarding;
+    const { owner, called, callerKey, hinted } = forwarding;
     const sent = {
-      caller,
+      owner,
       called,
       callerKey,
+      hinted,
       method,
       path: url,
       headers,
@@ -131,7 +150,7 @@ async function sendToService(
 }
 
 /** The headers that delimit the request body, and whether the request has no body. */
-function framing({ method = '', headers }: IncomingMessage) {
+function framing({ method = '', headers }: ServedRequest) {
   const { 'content-length': length, 'transfer-encoding': encoding } = headers;
   const isEmpty = encoding === undefined && (length === undefined || Number(length) === 0);
   if (encoding !== undefined) return { headers: ['Transfer-Encoding', 'chunked'], isEmpty };
@@ -153,7 +172,7 @@ function bodyFraming(body: Uint8Array | null) {
  */
 export async function forward(
   forwarding: Forwarding,
-  response: ServerResponse,
+  response: ServedResponse,
   stall: SilenceWatch,
   asStream: () => void,
 ): Promise<void> {
@@ -188,8 +207,9 @@ export async function forward(
   }
 }
 
-function relay(message: IncomingMessage, response: ServerResponse, { link, clock, trace }: Forwarding): Promise<void> {
+function relay(message: IncomingMessage, response: ServedResponse, forwarding: Forwarding): Promise<void> {
   // protocol-calls.md, step 9
+  const { stream, clock, trace, accepted } = forwarding;
   const { promise, resolve } = Promise.withResolvers<void>();
   message.on('error', () => {});
   response.once('close', () => {
@@ -202,10 +222,11 @@ function relay(message: IncomingMessage, response: ServerResponse, { link, clock
   }
   // Send the first bytes of the body with the head in one write if they are already here. The head does not wait for
   // them.
-  link.cork();
-  setImmediate(() => link.uncork());
+  stream?.cork();
+  setImmediate(() => stream?.uncork());
   const { statusCode = 502 } = message;
-  const headers = withoutUnusedTrailer(withoutDaemonHeaders(message.rawHeaders), response, statusCode);
+  const kept = withoutDaemonHeaders(message.rawHeaders);
+  const headers = withoutUnusedTrailer(accepted === undefined ? kept : accepted(kept), response, statusCode);
   response.writeHead(statusCode, reasonPhrase(message), [...headers]);
   flushHead(response);
   const atEnd = (): void => {
@@ -225,7 +246,8 @@ function relay(message: IncomingMessage, response: ServerResponse, { link, clock
       response.once('close', () => rest?.cancel());
     }
   };
-  const written = link.release === undefined || !isLong(message) ? undefined : (chunk: Buffer) => link.release?.(chunk);
+  const release = isLong(message) ? stream?.release : undefined;
+  const written = release === undefined ? undefined : (chunk: Buffer) => stream?.release?.(chunk);
   feed(message, response, atEnd, written, breakOff);
   return promise;
 }

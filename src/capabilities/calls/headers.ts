@@ -2,7 +2,7 @@
  * The headers that cross a hop. Headers are flat lists of names and values in their original order and spelling, like
  * `IncomingMessage.rawHeaders`.
  */
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Aid } from '../../foundation/identity/aid.ts';
 
 export type RawHeaders = readonly string[];
@@ -134,7 +134,11 @@ export function endToEnd(raw: RawHeaders, without = 0): string[] {
 /**
  * Headers that a response with this status can carry. Node rejects `Trailer` on a response without chunked encoding.
  */
-export function withoutUnusedTrailer(raw: RawHeaders, { req }: ServerResponse, status: number): RawHeaders {
+export function withoutUnusedTrailer(
+  raw: RawHeaders,
+  { req }: { readonly req: Pick<IncomingMessage, 'method' | 'httpVersion'> },
+  status: number,
+): RawHeaders {
   if (headerOf(raw, 'trailer') === undefined) return raw;
   const isChunked =
     req.method !== 'HEAD' &&

@@ -39,11 +39,11 @@ export interface BoundService {
   readonly provesItself?: boolean;
 }
 
-export type UpstreamRequest = Pick<HttpExchange, 'headers' | 'body' | 'trailers' | 'signal'> & {
+export type UpstreamRequest = Pick<HttpExchange, 'headers' | 'body' | 'trailers' | 'signal' | 'hinted'> & {
   readonly method: string;
   readonly path: string;
-  /** The calling agent. */
-  readonly caller: Aid;
+  /** The calling agent, or another name of the caller. Requests of different owners never share a connection. */
+  readonly owner: string;
   /** The called agent, and the key of its service. */
   readonly called: Aid;
   readonly callerKey: Uint8Array;
@@ -93,7 +93,7 @@ export class Upstreams {
       path: request.path,
       // An upgrade uses a separate connection, because pooled connections do not stay half open.
       ...(request.switches === true ? { allowHalfOpen: true } : {}),
-      owner: request.switches === true ? newId() : isProven ? `${request.caller} ${request.called}` : request.caller,
+      owner: request.switches === true ? newId() : isProven ? `${request.owner} ${request.called}` : request.owner,
       ...(isProven ? { proof: { key: request.callerKey, port, clock: this.#clock } } : {}),
       ...(secure ? { rejectUnauthorized: service.verifyCertificate } : {}),
     };

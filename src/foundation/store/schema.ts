@@ -921,6 +921,32 @@ const PUBLIC_NAMES = `
   CREATE INDEX public_names_due ON public_names (due_at);
 `;
 
+/** Public addresses, and the tokens of their clients. Times are Unix milliseconds. */
+const EXPOSURES = `
+  CREATE TABLE exposures (
+    id TEXT PRIMARY KEY,
+    aid TEXT NOT NULL REFERENCES agents (aid) ON DELETE CASCADE,
+    host TEXT NOT NULL UNIQUE,
+    mode TEXT NOT NULL,
+    -- JSON: "METHOD /path" of requests that need no token.
+    rules TEXT NOT NULL,
+    -- 0: not served. A restored backup clears it.
+    is_on INTEGER NOT NULL,
+    opened_at INTEGER NOT NULL
+  ) STRICT;
+  CREATE TABLE exposure_tokens (
+    id TEXT PRIMARY KEY,
+    exposure TEXT NOT NULL REFERENCES exposures (id) ON DELETE CASCADE,
+    label TEXT NOT NULL,
+    hash BLOB NOT NULL UNIQUE,
+    -- JSON: "METHOD /path" of the requests that it allows. Empty: all.
+    rules TEXT NOT NULL,
+    expires_at INTEGER,
+    created_at INTEGER NOT NULL,
+    UNIQUE (exposure, label)
+  ) STRICT;
+`;
+
 /** The SQL of each schema version, in order. Released versions never change; new ones are appended. */
 export const MIGRATIONS: readonly string[] = [
   [
@@ -952,5 +978,6 @@ export const MIGRATIONS: readonly string[] = [
     ON_DEMAND,
     UNANSWERED_REQUESTS,
     PUBLIC_NAMES,
+    EXPOSURES,
   ].join(''),
 ];

@@ -24,8 +24,8 @@ export function isMetadataRequest({ method, url = '' }: IncomingMessage): boolea
 }
 
 /** Translates a URL of the server to one below the local address. */
-function leads({ host }: ResponsePlace): (url: URL) => string {
-  return ({ pathname, search }) => `http://${host ?? ''}${pathname}${search}`;
+function leads({ host, scheme }: ResponsePlace): (url: URL) => string {
+  return ({ pathname, search }) => `${scheme ?? 'http'}://${host ?? ''}${pathname}${search}`;
 }
 
 /** Translates a challenge for the client. */

@@ -75,6 +75,8 @@ export interface ResponsePlace {
   readonly path: string;
   /** `Host` of the request. If it is missing, no absolute URL is recognized as this API. */
   readonly host: string | undefined;
+  /** Default: http. */
+  readonly scheme?: 'https';
 }
 
 /**

@@ -27,6 +27,7 @@ const STAYING: Readonly<Record<string, readonly string[]>> = {
   'tools of the hub': ['hub_decisions', 'hub_sources', 'hub_tools'],
   'callers of temporary services': ['service_callers'],
   'requests for access': ['access_requests'],
+  'public addresses': ['exposure_tokens', 'exposures'],
   webhooks: ['push_boxes', 'push_mail', 'webhook_posts', 'webhooks'],
   events: ['event_streams', 'events'],
   'public names': ['public_names'],
