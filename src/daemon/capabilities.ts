@@ -11,6 +11,7 @@ import { buildFileOffers, buildObjects, buildOffered } from './capabilities/file
 import { buildHooks } from './capabilities/hooks.ts';
 import { buildLinks } from './capabilities/links.ts';
 import { buildGroups, buildJoining, buildMessages } from './capabilities/messages.ts';
+import { buildPublicAddresses } from './capabilities/public-addresses.ts';
 import { buildPublicNames } from './capabilities/public-names.ts';
 import { buildReachReport, buildTraffic } from './capabilities/reach.ts';
 import { buildCalls, buildOrigins, buildPush, buildTunnels } from './capabilities/services.ts';
@@ -58,6 +59,7 @@ export function buildCapabilities(f: Foundation, n: Network, api: ApiReference) 
     eventLog,
     ...fileOffers,
   });
+  const publicNames = buildPublicNames(f, n, agents, links);
   const reachReport = buildReachReport(f, n, agents, { links, eventLog, addressBook, isKnown: messages.isKnown });
   return {
     ...agents,
@@ -75,7 +77,8 @@ export function buildCapabilities(f: Foundation, n: Network, api: ApiReference) 
     ...buildOrigins(f, agents, calls, tunnels, cards, push, askOwner),
     ...streams,
     ...buildJoining(f, n),
-    ...buildPublicNames(f, n, agents, links),
+    ...publicNames,
+    ...buildPublicAddresses(f, n, agents, publicNames, calls),
     ...buildNodeEvents(f, n, agents, { links, access, directory }),
     eventLog,
     groups,

@@ -155,6 +155,27 @@ export const ERRORS = {
     4,
     'This node is no entry, or gives this agent no public name. Its owner can permit it: svc entry allow <aid>.',
   ),
+  no_entry: entry(
+    409,
+    1,
+    'No entry for public names is known. Name one with --at <node>: a public node whose owner set public_names.',
+  ),
+  name_not_resolved: entry(
+    502,
+    1,
+    'The public name does not lead to its entry. Correct the DNS record of the domain: it must be the address of the entry.',
+  ),
+  certificate_refused: entry(
+    502,
+    1,
+    'The ACME server gave no certificate for the public name. See "svc expose list" for its reason.',
+  ),
+  certificate_limited: entry(
+    429,
+    1,
+    'The ACME server limits certificates for this name or domain. svcd retries; the old certificate stays in use.',
+  ),
+  not_supported: entry(501, 2, 'This version of svcd does not support this.'),
   not_friends: entry(403, 4, 'These agents are not friends. Send a chat request first.'),
   wrong_state: entry(409, 1, 'The current state does not allow this. Check the state, then retry.', [412]),
   self: entry(409, 2, 'An agent cannot do this with itself. Use another agent.'),

@@ -8,7 +8,7 @@ export const OWN = 'own: ';
 
 export const TABLES: Readonly<Record<string, string>> = {
   'own: chosen by the owner':
-    'access_entries access_subjects agents exposure_tokens exposures hooks on_demand origins own_cards publications publishers retired_keys tunnels meta objects object_holders object_prefixes retired_objects note_outbox notes_unsent note_copies group_invites_out webhooks service_callers unanswered_requests public_names',
+    'access_entries access_subjects agents exposure_tokens exposures public_certificates hooks on_demand origins own_cards publications publishers retired_keys tunnels meta objects object_holders object_prefixes retired_objects note_outbox notes_unsent note_copies group_invites_out webhooks service_callers unanswered_requests public_names',
   'own: chats and groups that the owner accepted':
     'chat_entries groups group_logs group_entries group_heads group_conflicts group_mentions group_peers group_retracts',
   'Open chat requests of an agent': 'chat_pairs',

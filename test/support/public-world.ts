@@ -6,16 +6,16 @@ import { type RequestOptions, request as requestHttps } from 'node:https';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
-import { connect as connectTls, createSecureContext } from 'node:tls';
+import { connect as connectTls, createSecureContext, type SecureContext } from 'node:tls';
 import { GuessLimits, householdPrefix } from '../../src/capabilities/access/guess-limits.ts';
 import type { BoundService } from '../../src/capabilities/calls/upstream.ts';
 import { type ExposureChoice, Exposures } from '../../src/capabilities/exposures/exposures.ts';
+import { selfSigned } from '../../src/foundation/certificate.ts';
 import { type Clock, systemClock } from '../../src/foundation/clock.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
 import { silentLog } from '../../src/foundation/log.ts';
 import { ExposureStore } from '../../src/foundation/store/exposures.ts';
 import type { Store } from '../../src/foundation/store/store.ts';
-import { selfSigned } from '../../src/network/transport/tls/certificate.ts';
 import { PublicServer } from '../../src/surfaces/public-address/public-server.ts';
 import { storeWithAgents } from '../foundation/store/store-with-agents.ts';
 
@@ -62,12 +62,13 @@ export async function publicWorld(
     verifyCertificate: true,
   };
   const secureContext = createSecureContext(selfSigned(HOST));
+  const challenge: { context: SecureContext | null } = { context: null };
   const client = { address: '192.0.2.7' };
   const server = new PublicServer({
     clock,
     log: silentLog,
     exposures,
-    certificate: (host) => (host === HOST ? secureContext : null),
+    certificates: { context: (host) => (host === HOST ? secureContext : null), challenge: () => challenge.context },
     serviceOf: () => bound,
     callerKey: () => PUBLIC_PROOF_KEY,
     watch: () => {},
@@ -101,6 +102,7 @@ export async function publicWorld(
   return {
     aid,
     bound,
+    challenge,
     client,
     exposure,
     exposures,

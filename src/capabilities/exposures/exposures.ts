@@ -1,6 +1,6 @@
 /**
- * Public addresses of local agents, for callers without svcd: which agents have one, who may call there, and the tokens of
- * clients. A public address is a door of its own: the access list of the agent does not apply, and stays as it is.
+ * Public addresses of local agents, for callers without svcd: their rules, and the tokens of their clients. The access list
+ * of the agent does not apply to them.
  */
 import { hash, randomBytes } from 'node:crypto';
 import type { Clock } from '../../foundation/clock.ts';
@@ -18,7 +18,7 @@ import { Listeners } from '../../foundation/listeners.ts';
 import type { ExposureRow, ExposureStore, ExposureTokenRow } from '../../foundation/store/exposures.ts';
 
 /** Bytes of a token. */
-const TOKEN_BYTES = 32;
+const PUBLIC_TOKEN_BYTES = 30;
 
 /** Slows down clients that guess tokens; see `GuessLimits`. */
 interface GuessCounts {
@@ -42,7 +42,7 @@ interface ExposuresDependencies {
   readonly isTrusted: () => boolean;
 }
 
-/** What the owner chose. */
+/** The choice of the owner. */
 export interface ExposureChoice {
   readonly mode: ExposureMode;
   /** For mode `only`. */
@@ -94,7 +94,7 @@ export class Exposures {
     return found;
   }
 
-  /** The tokens of an address, the oldest first, also those that have ended. */
+  /** The tokens of an address, the oldest first, expired ones included. */
   tokens(id: string): readonly ExposureTokenRow[] {
     return this.#tokens.get(id) ?? [];
   }
@@ -124,7 +124,7 @@ export class Exposures {
     return row;
   }
 
-  /** Removes an address with its tokens. Its connections close at once. */
+  /** Removes an address with its tokens. Its connections close immediately. */
   off(id: string): void {
     const { host } = this.get(id);
     this.#deps.store.delete(id);
@@ -159,7 +159,7 @@ export class Exposures {
         message: `A public address can have ${MAX_EXPOSURE_TOKENS} tokens. Remove one with "svc expose token rm".`,
         details: { limit: MAX_EXPOSURE_TOKENS },
       });
-    const token = PUBLIC_TOKEN_PREFIX + randomBytes(TOKEN_BYTES).toString('base64url');
+    const token = PUBLIC_TOKEN_PREFIX + randomBytes(PUBLIC_TOKEN_BYTES).toString('base64url');
     const createdAt = this.#deps.clock.now();
     const row: ExposureTokenRow = {
       id: newId(),
@@ -176,7 +176,7 @@ export class Exposures {
     return { row, token };
   }
 
-  /** Removes a token by its ID or label. Its open requests end at once. @throws SvcError `not_found` */
+  /** Removes a token by its ID or label. Its open requests end immediately. @throws SvcError `not_found` */
   removeToken(id: string, named: string): void {
     const { host } = this.get(id);
     const tokens = this.tokens(id);
@@ -205,7 +205,7 @@ export class Exposures {
     const exposure = this.served(host);
     if (exposure === null) throw new SvcError('not_found', { message: 'Nothing is exposed at this address.' });
     const presented = bearerOf(request.authorization);
-    // A token is a random text of 256 bits: finding it tells nothing to a client that guesses.
+    // A token is a random text of 256 bits: comparing hashes leaks nothing useful.
     const token = presented === null ? null : this.#find(exposure.id, presented);
     if (token !== null && this.#allows(token, request)) return { exposure, token };
     const { mode, rules } = exposure;
@@ -215,7 +215,9 @@ export class Exposures {
       throw new SvcError('access_denied', { message: 'This token does not allow this method and path.' });
     if (presented === null) throw new SvcError('unauthorized', { message: NO_TOKEN });
     this.#countWrong(exposure.id, request.address);
-    throw new SvcError('unauthorized', { message: 'This token is wrong or has ended. Ask the owner for another one.' });
+    throw new SvcError('unauthorized', {
+      message: 'This token is wrong or has expired. Ask the owner for another one.',
+    });
   }
 
   /** True if a request that was admitted may continue. */
@@ -275,7 +277,7 @@ function hashOf(token: string): Buffer {
   return hash('sha256', token, 'buffer');
 }
 
-/** The token of a request; null if it carries none of this kind. */
+/** The token of a request; null without one. */
 export function bearerOf(authorization: string | undefined): string | null {
   const [, token = null] = /^bearer +(svcp_[A-Za-z0-9_-]{1,128}) *$/i.exec(authorization ?? '') ?? [];
   return token;

@@ -18,6 +18,8 @@ const MAX_TURN_SERVER_COUNT = 16;
 export const AUTO_PROXY = 'auto';
 /** Value of `proxy` for direct connections. */
 export const NO_PROXY = 'none';
+/** Let's Encrypt. */
+const DEFAULT_ACME_DIRECTORY = 'https://acme-v02.api.letsencrypt.org/directory';
 /** Highest `min_observed_peers`. */
 const MAX_OBSERVED_PEERS = 100;
 
@@ -131,6 +133,14 @@ export const ConfigSchema = Type.Object(
     }),
     tls_cert: text('Absolute path of the PEM certificate for `tls_listen`. Empty: a new self-signed one.'),
     tls_key: text('Absolute path of its PEM key.'),
+    public_cert: text(
+      'Absolute path of a PEM certificate for public addresses. Empty: certificates from `acme_directory`.',
+    ),
+    public_key: text('Absolute path of its PEM key.'),
+    acme_directory: text(
+      'URL of the ACME server that signs certificates for public addresses.',
+      DEFAULT_ACME_DIRECTORY,
+    ),
     files_root: text(
       'Absolute path of the folder for objects. Empty: `files` in the data directory. `none`: objects are off.',
     ),

@@ -95,6 +95,9 @@ const CHECKS: Checks = {
       : null,
   tls_cert: optional(path),
   tls_key: optional(path),
+  public_cert: optional(path),
+  public_key: optional(path),
+  acme_directory: (text) => (isCredentialUrl(text) ? null : 'must be an https URL, or http on this machine'),
   turn_servers: (servers) => {
     const problems = servers.map(checkTurnServer);
     const wrong = problems.findIndex((problem) => problem !== null);
@@ -160,10 +163,12 @@ export function checkCombination(config: Config): { readonly key: ConfigKey; rea
   if (config.api_token === '' && config.require_local_token) {
     return { key: 'api_token', problem: 'is required with require_local_token' };
   }
-  if ((config.tls_cert === '') !== (config.tls_key === '')) {
-    return config.tls_cert === ''
-      ? { key: 'tls_cert', problem: 'is required with tls_key' }
-      : { key: 'tls_key', problem: 'is required with tls_cert' };
+  for (const use of ['tls', 'public'] as const) {
+    const [cert, key] = [`${use}_cert`, `${use}_key`] as const;
+    if ((config[cert] === '') === (config[key] === '')) continue;
+    return config[cert] === ''
+      ? { key: cert, problem: `is required with ${key}` }
+      : { key, problem: `is required with ${cert}` };
   }
   if (config.otlp_headers_file !== '' && !isCredentialUrl(config.otlp_endpoint)) {
     return { key: 'otlp_endpoint', problem: 'must be https, or http on this machine, with otlp_headers_file' };

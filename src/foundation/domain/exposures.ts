@@ -1,6 +1,6 @@
 /** Limits and rules of public addresses. */
 
-/** Who may call a public address. */
+/** Callers of a public address: those with a token, also some requests without one, or everyone. */
 export const EXPOSURE_MODES = ['tokens', 'only', 'public'] as const;
 export type ExposureMode = (typeof EXPOSURE_MODES)[number];
 
@@ -8,20 +8,11 @@ export type ExposureMode = (typeof EXPOSURE_MODES)[number];
 export const MAX_EXPOSURES = 64;
 /** Tokens of a public address. */
 export const MAX_EXPOSURE_TOKENS = 100;
-/** Rules of a public address or a token. */
-export const MAX_PUBLIC_RULES = 16;
-/** Longest rule, characters. */
-export const MAX_PUBLIC_RULE_CHARS = 256;
-/** The method, or `*` for all, and a path of plain segments without an encoded slash or dot. */
-export const PUBLIC_RULE_PATTERN =
-  "^(?:\\*|[A-Z]{1,32}) /(?:[A-Za-z0-9_~!$&'()*+,=:@.-]+/)*[A-Za-z0-9_~!$&'()*+,=:@.-]*$";
-/** Names a token in lists and in the header for the service. */
-export const CLIENT_LABEL_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$';
 /** Start of a token. */
 export const PUBLIC_TOKEN_PREFIX = 'svcp_';
 
 /** Segments that a service could resolve to another path, and encoded characters that could change the segments. */
-const UNCLEAR_PATH = /(?:^|\/)(?:\.|%2e){1,2}(?:[/;?#]|$)|\/\/|\\|;|%(?:2f|5c|25|00|3b)|[\x00-\x20\x7f-\xff]/i;
+const UNCLEAR_PATH = /(?:^|\/)(?:\.|%2e){1,2}(?:[/;?#]|$)|\/\/|\\|;|%(?:2f|5c|25|00|3b)|[^!-~]/i;
 
 /**
  * True if one of the rules allows a request. A rule allows its path and all paths below it.

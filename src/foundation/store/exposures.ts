@@ -23,7 +23,7 @@ const TOKENS = new Table('exposure_tokens', {
   label: text,
   /** SHA-256 of the token. */
   hash: blob,
-  /** What the token allows; empty: everything. */
+  /** Requests that the token allows; empty: all. */
   rules: texts,
   /** Null: no end. */
   expiresAt: nullable(integer),

@@ -1,18 +1,10 @@
 /** The public names that agents of this node hold at entries. Times are Unix milliseconds. */
 import type { DueTable } from '../due-queue.ts';
-import { ERRORS, type ErrorCode, isErrorCode } from '../errors.ts';
+import { ERRORS, type ErrorCode } from '../errors.ts';
 import type { Aid } from '../identity/aid.ts';
 import { dueRows } from './due-rows.ts';
 import type { Store } from './store.ts';
-import { aid, type Column, integer, nullable, type RowOf, Table, text } from './table.ts';
-
-const errorCode: Column<ErrorCode> = {
-  read: (row, column) => {
-    const code = text.read(row, column);
-    return isErrorCode(code) ? code : 'internal';
-  },
-  write: (code) => code,
-};
+import { aid, errorCode, integer, nullable, type RowOf, Table, text } from './table.ts';
 
 const PUBLIC_NAMES = new Table('public_names', {
   name: text,

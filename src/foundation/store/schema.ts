@@ -945,6 +945,21 @@ const EXPOSURES = `
     created_at INTEGER NOT NULL,
     UNIQUE (exposure, label)
   ) STRICT;
+  CREATE TABLE public_certificates (
+    host TEXT PRIMARY KEY,
+    -- PEM. NULL: none yet.
+    chain TEXT,
+    -- The PEM of its key.
+    sealed_key BLOB,
+    not_before INTEGER,
+    not_after INTEGER,
+    -- The next order. NULL: the host is not exposed.
+    due_at INTEGER,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    error_code TEXT,
+    error_text TEXT
+  ) STRICT;
+  CREATE INDEX public_certificates_due ON public_certificates (due_at);
 `;
 
 /** The SQL of each schema version, in order. Released versions never change; new ones are appended. */

@@ -2,6 +2,7 @@
  * Declared tables. The columns of a table give the type of its rows, their reader, and the statements that write them.
  * A field `sentAt` is the column `sent_at`, unless `named` says otherwise.
  */
+import { type ErrorCode, isErrorCode } from '../errors.ts';
 import type { Aid } from '../identity/aid.ts';
 import { aidFromRow, aidsOf, blobOf, flagOf, integerOf, orNull, textOf, wordOf } from './row.ts';
 import type { Row, SqlValue, Store } from './store.ts';
@@ -44,6 +45,15 @@ export const texts: Column<readonly string[]> = {
 export const hex: Column<string> = {
   read: (row, column) => Buffer.from(blobOf(row, column)).toString('hex'),
   write: (value) => new Uint8Array(Buffer.from(value, 'hex')),
+};
+
+/** Unknown codes of other versions are `internal`. */
+export const errorCode: Column<ErrorCode> = {
+  read: (row, column) => {
+    const code = textOf(row, column);
+    return isErrorCode(code) ? code : 'internal';
+  },
+  write: itself,
 };
 
 /** One of several words. */

@@ -31,9 +31,10 @@ import { answerUpgrade, sendErrorAndClose } from '../../capabilities/calls/switc
 import { UNTRACED } from '../../capabilities/calls/trace-headers.ts';
 import { maySwitch, protocolsIn } from '../../capabilities/calls/upgrades.ts';
 import { type BoundService, Upstreams } from '../../capabilities/calls/upstream.ts';
+import type { Certificates } from '../../capabilities/exposures/certificates.ts';
 import { bearerOf, type Exposures, type PublicAdmission } from '../../capabilities/exposures/exposures.ts';
 import { formatAddress } from '../../foundation/address.ts';
-import { type Timer, unixSeconds } from '../../foundation/clock.ts';
+import { type Clock, type Timer, unixSeconds } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -41,6 +42,7 @@ import type { Component } from '../../foundation/lifecycle.ts';
 import type { NodeParts } from '../../foundation/node-parts.ts';
 import { Quota, type QuotaHolder, type QuotaShare } from '../../foundation/quota.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
+import { listen } from '../../foundation/stream-listeners.ts';
 import { headersForProgram } from '../origin/headers.ts';
 import { MAX_PIPELINED } from '../rest/connections.ts';
 import { hostOf, namesManyHosts } from '../rest/host.ts';
@@ -50,10 +52,10 @@ import { Http2Reply, requestOf } from './http2.ts';
 const FIRST_REQUEST_MS = 20_000;
 /** How long a connection without a request stays open, milliseconds. */
 const IDLE_MS = 75_000;
-/** Connections of all public addresses, from one IPv4 address or IPv6 /64, and from one IPv4 /24 or IPv6 /48. */
-export const MAX_PUBLIC_CONNECTIONS = 4096;
-export const MAX_PUBLIC_CONNECTIONS_PER_SOURCE = 256;
-export const MAX_PUBLIC_CONNECTIONS_PER_NETWORK = 1024;
+/** Connections from one IPv4 address or IPv6 /64, from one IPv4 /24 or IPv6 /48, and from all. */
+const MAX_CLIENTS_PER_SOURCE = 256;
+const MAX_CLIENTS_PER_NETWORK = 1024;
+const MAX_CLIENTS: number = 4 * MAX_CLIENTS_PER_NETWORK;
 /** Requests of one HTTP/2 connection at the same time. */
 const MAX_STREAMS = 100;
 const HTTP2_SETTINGS = {
@@ -66,8 +68,7 @@ const PUBLIC_CALLER = 'public';
 
 interface PublicServerDependencies extends NodeParts {
   readonly exposures: Pick<Exposures, 'served' | 'admit' | 'stillAdmits' | 'onChange'>;
-  /** The certificate of a host; null if there is none yet. */
-  readonly certificate: (host: string) => SecureContext | null;
+  readonly certificates: Pick<Certificates, 'context' | 'challenge'>;
   readonly serviceOf: (aid: Aid) => BoundService | null;
   readonly callerKey: (aid: Aid) => Uint8Array;
   /** Observes each new connection to a service. */
@@ -140,9 +141,9 @@ export class PublicServer implements Component {
   readonly #http: Server;
   readonly #clients = new Map<Duplex, Client>();
   readonly #connections = new Quota({
-    perSource: MAX_PUBLIC_CONNECTIONS_PER_SOURCE,
-    perNetwork: MAX_PUBLIC_CONNECTIONS_PER_NETWORK,
-    total: MAX_PUBLIC_CONNECTIONS,
+    perSource: MAX_CLIENTS_PER_SOURCE,
+    perNetwork: MAX_CLIENTS_PER_NETWORK,
+    total: MAX_CLIENTS,
   });
   readonly #calls = callQuota();
   readonly #eventStreams = eventStreamQuota();
@@ -186,32 +187,47 @@ export class PublicServer implements Component {
 
   /** Serves a connection that begins with a TLS ClientHello. Owns the stream. */
   readonly accept = (connection: PublicConnection, stream: Duplex): void => {
-    const { exposures, certificate } = this.#deps;
-    const exposure = exposures.served(connection.name);
-    const secureContext = exposure?.aid === connection.aid ? certificate(connection.name) : null;
-    const onEvict = (): void => void stream.destroy();
-    const share = this.#stopped ? null : this.#connections.take(holderOf(connection, false), { onEvict });
+    const { exposures, certificates } = this.#deps;
+    const { name, aid } = connection;
     stream.on('error', () => {});
-    if (secureContext === null || share === null) {
-      share?.release();
-      return void stream.destroy();
-    }
-    const socket = new TLSSocket(stream, {
-      isServer: true,
-      secureContext,
-      ALPNProtocols: ['h2', 'http/1.1'],
+    const onEvict = (): void => void stream.destroy();
+    const isServed = !this.#stopped && exposures.served(name)?.aid === aid;
+    const share = isServed ? this.#connections.take(holderOf(connection, false), { onEvict }) : null;
+    if (share === null) return void stream.destroy();
+    stream.once('close', () => share.release());
+    const challenge = certificates.challenge(name);
+    if (challenge === null) return this.#begin(connection, stream);
+    detach(this.#verify(connection, stream, challenge));
+  };
+
+  /** Answers the ACME server while it verifies a host, and serves other clients. */
+  async #verify(connection: PublicConnection, stream: Duplex, secureContext: SecureContext): Promise<void> {
+    if (!(await offersOnly(stream, ACME_PROTOCOL, this.#deps.clock))) return this.#begin(connection, stream);
+    const options = { isServer: true, secureContext, ALPNProtocols: [ACME_PROTOCOL] };
+    const socket = new TLSSocket(stream, options);
+    const silence = new SilenceWatch(this.#deps.clock, FIRST_REQUEST_MS, () => socket.destroy());
+    socket.on('error', () => socket.destroy());
+    socket.once('secure', () => socket.resume().end());
+    socket.once('close', () => {
+      silence.stop();
+      stream.destroy();
     });
+  }
+
+  #begin(connection: PublicConnection, stream: Duplex): void {
+    const secureContext = this.#deps.certificates.context(connection.name);
+    if (secureContext === null || stream.destroyed) return void stream.destroy();
+    const socket = new TLSSocket(stream, { isServer: true, secureContext, ALPNProtocols: ['h2', 'http/1.1'] });
     socket.on('error', () => socket.destroy());
     const client = new Client(connection, socket, this.#deps);
     this.#clients.set(socket, client);
     socket.once('close', () => {
-      share.release();
       this.#clients.delete(socket);
       stream.destroy();
     });
     stream.once('close', () => socket.destroy());
     socket.once('secure', () => this.#secured(client));
-  };
+  }
 
   #secured(client: Client): void {
     const { connection, socket } = client;
@@ -360,8 +376,7 @@ export class PublicServer implements Component {
   #untilEnd({ token }: PublicAdmission, abort: AbortController): Timer | null {
     const { clock } = this.#deps;
     if (token === null || token.expiresAt === null) return null;
-    const ms = Math.min(token.expiresAt - clock.now(), MAX_TIMER_MS);
-    return clock.after(ms, () => abort.abort(new SvcError('unauthorized')));
+    return clock.after(token.expiresAt - clock.now(), () => abort.abort(new SvcError('unauthorized')));
   }
 
   /** @throws SvcError as `Exposures.admit` */
@@ -459,8 +474,38 @@ export class PublicServer implements Component {
   }
 }
 
-/** Longest timer of Node, milliseconds. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
+/** The protocol of a verification (RFC 8737). */
+const ACME_PROTOCOL = 'acme-tls/1';
+/** Header of a TLS record, with the length of the rest in its last two bytes. */
+const RECORD_HEADER_BYTES = 5;
+
+/**
+ * True if a TLS ClientHello offers this protocol and no other. Reads its first record and puts it back.
+ */
+async function offersOnly(stream: Duplex, protocol: string, clock: Clock): Promise<boolean> {
+  // The extension with its list of one name (RFC 7301). A client that sends these bytes elsewhere gets a certificate that
+  // proves nothing to it.
+  const name = Buffer.from(protocol);
+  const wanted = Buffer.concat([Buffer.of(0, name.length + 1, name.length), name]);
+  return new Promise((resolve) => {
+    let seen = Buffer.alloc(0);
+    const over = (found: boolean): void => {
+      silence.stop();
+      stop();
+      stream.pause();
+      if (seen.length > 0 && !stream.destroyed) stream.unshift(seen);
+      resolve(found);
+    };
+    const data = (chunk: Buffer): void => {
+      seen = Buffer.concat([seen, chunk]);
+      const length = seen.length < RECORD_HEADER_BYTES ? Infinity : seen.readUInt16BE(RECORD_HEADER_BYTES - 2);
+      if (seen.length >= RECORD_HEADER_BYTES + length) over(seen.includes(wanted));
+    };
+    const silence = new SilenceWatch(clock, FIRST_REQUEST_MS, () => stream.destroy());
+    const stop = listen(stream, { data, end: () => over(false), close: () => over(false) });
+    stream.resume();
+  });
+}
 
 /** An owner that gave a client a token named it. */
 function holderOf({ name, clientAddress }: PublicConnection, named: boolean): QuotaHolder {

@@ -124,7 +124,15 @@ test('an invalid HTTP response is reported as an error of the service', async (t
 test('each new connection is observed, and a destroyed one carries no request', async (t) => {
   const { aid: caller } = newIdentity();
   const callerKey = new Uint8Array(32);
-  const request = { owner: caller, called: caller, callerKey, method: 'GET', path: '/', headers: ['Host', 'x'], body: null };
+  const request = {
+    owner: caller,
+    called: caller,
+    callerKey,
+    method: 'GET',
+    path: '/',
+    headers: ['Host', 'x'],
+    body: null,
+  };
   const plain = createHttpServer();
   const secure = createHttpsServer(SELF_SIGNED);
   for (const [server, scheme] of [

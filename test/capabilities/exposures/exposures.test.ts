@@ -54,7 +54,7 @@ test('modes and tokens decide about a request', () => {
   const authorization = `Bearer ${limited.token}`;
   assert.equal(exposures.admit(HOST, { ...REQUEST, target: '/a', authorization }).token?.label, 'limited');
   assert.throws(() => exposures.admit(HOST, { ...REQUEST, target: '/b', authorization }), code('access_denied'));
-  // What needs no token passes with any.
+  // A request that needs no token passes with any.
   assert.equal(exposures.admit(HOST, { ...hook, authorization }).exposure.id, only.id);
   assert.throws(() => exposures.addToken(only.id, 'limited', [], null), code('wrong_state'));
   exposures.open(aid, HOST, { mode: 'public', rules: [] });

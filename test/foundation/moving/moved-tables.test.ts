@@ -27,10 +27,9 @@ const STAYING: Readonly<Record<string, readonly string[]>> = {
   'tools of the hub': ['hub_decisions', 'hub_sources', 'hub_tools'],
   'callers of temporary services': ['service_callers'],
   'requests for access': ['access_requests'],
-  'public addresses': ['exposure_tokens', 'exposures'],
   webhooks: ['push_boxes', 'push_mail', 'webhook_posts', 'webhooks'],
   events: ['event_streams', 'events'],
-  'public names': ['public_names'],
+  'public names and addresses': ['exposure_tokens', 'exposures', 'public_certificates', 'public_names'],
   'unfinished requests': ['notes_unsent', 'unanswered_requests'],
   'state of the node': ['admin_audit', 'meta', 'note_copies', 'retired_keys', 'seen_cards', 'seen_delegations'],
 };

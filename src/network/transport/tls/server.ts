@@ -15,6 +15,12 @@ import { createServer as createTlsServer, TLSSocket, type Server as TlsOfNode } 
 import { type RawData, type WebSocket, WebSocketServer } from 'ws';
 import { type Address, formatAddress, HTTPS_PORT } from '../../../foundation/address.ts';
 import { equalBytes, toHex } from '../../../foundation/bytes.ts';
+import {
+  type CertificateFiles,
+  readCertificate,
+  selfSigned,
+  type TlsCertificate,
+} from '../../../foundation/certificate.ts';
 import type { Timer } from '../../../foundation/clock.ts';
 import { detach } from '../../../foundation/detached.ts';
 import type { PortTrouble } from '../../../foundation/domain/tunnels.ts';
@@ -27,7 +33,6 @@ import { RateQuota } from '../../../foundation/rate-limit.ts';
 import { every, type RepeatingTask } from '../../../foundation/repeat.ts';
 import { describePortError, portTroubleOf } from '../../../foundation/sockets.ts';
 import type { LentPortAddresses } from '../udp-socket.ts';
-import { type CertificateFiles, readCertificate, selfSigned, type TlsCertificate } from './certificate.ts';
 import { Destinations } from './destinations.ts';
 import { Lease, type LendingCounters, type LendingHosts } from './lease.ts';
 import { PacedSocket, WEB_SOCKET_OPTIONS } from './pacing.ts';

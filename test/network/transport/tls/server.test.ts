@@ -6,8 +6,8 @@ import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { connect as connectTls } from 'node:tls';
+import { selfSigned } from '../../../../src/foundation/certificate.ts';
 import { KeyPair } from '../../../../src/foundation/identity/keys.ts';
-import { selfSigned } from '../../../../src/network/transport/tls/certificate.ts';
 import { RESUME_KEPT_MS } from '../../../../src/network/transport/tls/lease.ts';
 import {
   MAX_LENT_PORTS_PER_CLIENT,

@@ -3,9 +3,9 @@ import { X509Certificate } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { readCertificate, selfSigned } from '../../../../src/network/transport/tls/certificate.ts';
-import { temporaryDirectory } from '../../../support/temporary-directory.ts';
-import { failsWith } from '../../../support/vectors.ts';
+import { readCertificate, selfSigned } from '../../src/foundation/certificate.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { failsWith } from '../support/vectors.ts';
 
 test('a self-signed certificate is valid X.509, with a signature of its key', () => {
   const { cert, key } = selfSigned('helper.test');

@@ -1,0 +1,74 @@
+/** Public addresses of the agents of this node: callers without svcd reach them through entries. */
+import { GuessLimits, householdPrefix } from '../../capabilities/access/guess-limits.ts';
+import { AcmeServer, newAccountKey } from '../../capabilities/exposures/acme.ts';
+import { Certificates } from '../../capabilities/exposures/certificates.ts';
+import { Exposures } from '../../capabilities/exposures/exposures.ts';
+import { readCertificate } from '../../foundation/certificate.ts';
+import { CertificateStore } from '../../foundation/store/certificates.ts';
+import { ExposureStore } from '../../foundation/store/exposures.ts';
+import { PublicServer } from '../../surfaces/public-address/public-server.ts';
+import type { Foundation } from '../foundation.ts';
+import type { Network } from '../network.ts';
+import type { Agents } from './agents.ts';
+import type { buildPublicNames } from './public-names.ts';
+import type { buildCalls } from './services.ts';
+
+/** The key of the account at the ACME server, sealed. */
+const ACCOUNT_KEY = 'acme_account_key';
+
+export function buildPublicAddresses(
+  { life, parts, clock, log, store, secrets, meta, config, rollback }: Foundation,
+  { records }: Network,
+  { boundService, serviceSockets, onDeleted }: Agents,
+  { publicNames }: ReturnType<typeof buildPublicNames>,
+  { callerKey }: Pick<ReturnType<typeof buildCalls>, 'callerKey'>,
+) {
+  const exposures = new Exposures({
+    store: new ExposureStore(store),
+    clock,
+    guesses: new GuessLimits(clock),
+    household: householdPrefix,
+    isTrusted: () => !rollback.isRolledBack,
+  });
+  onDeleted((aid) => exposures.forget(aid));
+  let server: AcmeServer | null = null;
+  const certificates = new Certificates({
+    ...parts,
+    store: new CertificateStore(store, secrets),
+    network: records,
+    files: async () => {
+      const { public_cert: cert, public_key: key } = config;
+      return cert === '' ? null : await readCertificate({ cert, key }, { cert: 'public_cert', key: 'public_key' });
+    },
+    order: (host, prove, signal) => {
+      server ??= new AcmeServer({ directory: config.acme_directory, accountKey: accountKey(), clock, fetch });
+      return server.order(host, prove, signal);
+    },
+    isExposed: (host) => exposures.served(host) !== null,
+  });
+  const accountKey = (): string => {
+    const kept = meta.get(ACCOUNT_KEY);
+    const known = typeof kept === 'string' ? secrets.open(ACCOUNT_KEY, Buffer.from(kept, 'base64')) : null;
+    if (known !== null) return known;
+    const key = newAccountKey();
+    meta.set(ACCOUNT_KEY, Buffer.from(secrets.seal(ACCOUNT_KEY, key)).toString('base64'));
+    return key;
+  };
+  life.defer(exposures.onChange((host) => certificates.exposed(host)));
+  const publicServer = new PublicServer({
+    clock,
+    log: log.child('public'),
+    exposures,
+    certificates,
+    serviceOf: (aid) => {
+      const service = boundService(aid);
+      return service === null ? null : { ...service, scheme: service.scheme === 'https' ? 'https' : 'http' };
+    },
+    callerKey,
+    watch: (socket) => serviceSockets.watch(socket),
+  });
+  publicNames.onConnection(publicServer.accept);
+  life.add('answering', publicServer);
+  life.add('acting', certificates);
+  return { exposures, certificates, publicServer };
+}
