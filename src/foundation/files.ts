@@ -8,6 +8,7 @@ import {
   ftruncateSync,
   mkdirSync,
   openSync,
+  readFileSync,
   renameSync,
   rmSync,
   statSync,
@@ -63,7 +64,7 @@ export function writeFileAtomic(path: string, content: string | Uint8Array): voi
     } finally {
       closeSync(file);
     }
-    renameSync(temporary, path);
+    replaceFile(temporary, path);
     syncDirectory(dirname(path));
   } catch (error) {
     removeQuietly(temporary);
@@ -96,6 +97,39 @@ export function writeFileInPlace(path: string, content: string | Uint8Array): vo
       cause: error,
     });
   }
+}
+
+/** Errors of Windows while another program, such as a virus scanner, has one of the files open for a moment. */
+const OPEN_ELSEWHERE: ReadonlySet<string> = new Set(['EPERM', 'EACCES', 'EBUSY']);
+/** Waits before further attempts, milliseconds. */
+const REPLACE_AGAIN_MS = [10, 20, 50, 100, 200, 400];
+
+/**
+ * Renames a file and replaces the target. On Windows that fails while another program reads the target.
+ * @throws the system error
+ */
+export function replaceFile(
+  file: string,
+  target: string,
+  rename: typeof renameSync = renameSync,
+  platform: string = process.platform,
+): void {
+  for (const waitMs of platform === 'win32' ? REPLACE_AGAIN_MS : []) {
+    try {
+      return rename(file, target);
+    } catch (error) {
+      if (!OPEN_ELSEWHERE.has(codeOf(error))) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, waitMs);
+    }
+  }
+  rename(file, target);
+}
+
+/** The text of a file that a user wrote. Programs of Windows write a byte order mark, and PowerShell UTF-16. */
+export function readText(file: string): string {
+  const bytes = readFileSync(file);
+  const isWide = bytes[0] === 0xff && bytes[1] === 0xfe;
+  return new TextDecoder(isWide ? 'utf-16le' : 'utf-8').decode(bytes);
 }
 
 /** Flushes the content of a file to disk. */
@@ -136,6 +170,7 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
   ['EROFS', 'the disk is mounted read-only'],
   ['EACCES', 'permission denied, check its permissions'],
   ['EPERM', 'permission denied, check its permissions'],
+  ['EBUSY', 'another program uses it, close that program'],
   ['EMFILE', 'this process has too many files open, raise its limit ("ulimit -n")'],
   ['ENFILE', 'this machine has too many files open'],
 ]);

@@ -17,7 +17,6 @@ import {
   readlinkSync,
   readSync,
   realpathSync,
-  renameSync,
   rmSync,
   type Stats,
   statSync,
@@ -30,6 +29,7 @@ import {
   describeDiskError,
   PRIVATE_DIRECTORY_MODE,
   PRIVATE_FILE_MODE,
+  replaceFile,
   syncDirectory,
   writeFileInPlace,
 } from './files.ts';
@@ -152,7 +152,7 @@ function replace(file: string, content: string, { mode, uid, gid }: Partial<Stat
     } finally {
       closeSync(descriptor);
     }
-    renameSync(temporary, file);
+    replaceFile(temporary, file);
   } catch (error) {
     rmSync(temporary, { force: true });
     throw error;

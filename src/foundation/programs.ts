@@ -3,7 +3,7 @@ import { accessSync, constants, statSync } from 'node:fs';
 import path from 'node:path';
 import { SvcError } from './errors.ts';
 
-type Environment = Readonly<Record<string, string | undefined>>;
+export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Extensions that svcd can start on Windows. Files with other extensions of `PATHEXT` need a program that reads them. */
 const STARTABLE: readonly string[] = ['.com', '.exe', '.bat', '.cmd', '.ps1'];

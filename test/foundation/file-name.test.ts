@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MAX_FILE_NAME_BYTES } from '../../src/foundation/domain/objects.ts';
-import { numberedName, receivedName } from '../../src/foundation/file-name.ts';
+import { numberedName, receivedName, windowsNameProblem } from '../../src/foundation/file-name.ts';
 
 test('a name of a stranger leads nowhere, hides nothing and is no device', () => {
   const names: readonly (readonly [string, string])[] = [
@@ -24,6 +24,9 @@ test('a name of a stranger leads nowhere, hides nothing and is no device', () =>
     ['NUL', '_NUL'],
     ['con.txt', '_con.txt'],
     ['console.txt', 'console.txt'],
+    ['COM\u00b9.txt', '_COM\u00b9.txt'],
+    ['nul .tar', '_nul .tar'],
+    ['CONIN$', '_CONIN$'],
     ['what?*.txt', 'what__.txt'],
     ['file.txt:stream', 'file.txt_stream'],
     ['name. . ', 'name'],
@@ -46,4 +49,15 @@ test('the number precedes the extension', () => {
   assert.equal(numberedName('plan.pdf', 1), 'plan (1).pdf');
   assert.equal(numberedName('plan', 2), 'plan (2)');
   assert.equal(numberedName('a.tar.gz', 3), 'a.tar (3).gz');
+});
+
+test('names that Windows would store elsewhere are found', () => {
+  for (const name of ['NUL', 'C:\\x\\con.txt', 'C:\\x\\aux .key', 'LPT1', 'COM\u00b2'])
+    assert.equal(windowsNameProblem(name), 'is the name of a device', name);
+  for (const name of ['C:\\x\\a.', 'C:\\x\\a '])
+    assert.equal(windowsNameProblem(name), 'ends with a dot or a blank', name);
+  for (const name of ['C:\\x\\key:b', 'C:\\x:y\\key', 'C:\\x\\a?', 'C:\\x\\a|b'])
+    assert.equal(windowsNameProblem(name), 'contains a character that Windows reserves', name);
+  for (const name of ['C:\\x\\a.key', 'C:a.key', '\\\\host\\share\\a', '\\\\?\\C:\\a', 'console.key', 'D:/x/.key'])
+    assert.equal(windowsNameProblem(name), null, name);
 });

@@ -52,9 +52,11 @@ function insert(text: string, pair: string): string {
   const statements = scan(text);
   const tables = statements.findIndex(({ isHeader }) => isHeader);
   const before = (tables < 0 ? statements : statements.slice(0, tables)).at(-1);
-  const at = before?.end ?? (tables < 0 ? text.length : 0);
+  // A byte order mark stays first.
+  const first = text.startsWith('\u{feff}') ? 1 : 0;
+  const at = before?.end ?? (tables < 0 ? text.length : first);
   const eol = text.includes('\r\n') ? '\r\n' : '\n';
-  const gap = at > 0 && text[at - 1] !== '\n' ? eol : '';
+  const gap = at > first && text[at - 1] !== '\n' ? eol : '';
   return `${text.slice(0, at)}${gap}${pair}${eol}${text.slice(at)}`;
 }
 

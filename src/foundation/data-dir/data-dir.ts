@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { type Clock, isoTime } from '../clock.ts';
 import { codeOf, SvcError } from '../errors.ts';
 import { describeDiskError, makeDirectory, OTHERS_MODE, PRIVATE_DIRECTORY_MODE, writeFileAtomic } from '../files.ts';
+import { keepFromOthers } from '../windows-access.ts';
 import { type DaemonInfo, daemonInfoFile, readDaemonInfo, type SharedMcp } from './daemon-info.ts';
 import { finishRestore, removeStaleBackups } from './finish-restore.ts';
 import { acquireLock, type Lock } from './lock.ts';
@@ -83,7 +84,7 @@ export class DataDir {
 function makePrivate(path: string): void {
   try {
     makeDirectory(path, PRIVATE_DIRECTORY_MODE);
-    if (process.platform === 'win32') return;
+    if (process.platform === 'win32') return keepFromOthers(path, true);
     const { uid, mode } = statSync(path);
     const own = process.getuid?.();
     if (own !== 0 && uid !== own) {

@@ -25,6 +25,7 @@ import {
   writeFileAtomic,
 } from '../files.ts';
 import type { Log } from '../log.ts';
+import { keepFromOthers } from '../windows-access.ts';
 
 /** Larger files are not key files. */
 const MAX_FILE_BYTES = 16 * 1024;
@@ -55,6 +56,7 @@ export class PrivateDirectory {
         cause: error,
       });
     }
+    keepFromOthers(path, true);
     if (isOpenToOthers(path, found)) {
       ignoreErrors(() => chmodSync(path, PRIVATE_DIRECTORY_MODE));
       if (isOpenToOthers(path, statSync(path))) throw exposed(path);

@@ -1,9 +1,10 @@
 /** Saves a secret, such as a master key, to a file that only its owner can read. */
 import { closeSync, fsyncSync, openSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 import { describeDiskError, PRIVATE_FILE_MODE, syncDirectory } from '../../foundation/files.ts';
-import { rejectDash } from './new-file.ts';
+import { keepFromOthers } from '../../foundation/windows-access.ts';
+import { rejectName } from './new-file.ts';
 
 /**
  * Writes a secret to a new file with mode 0600 and flushes it to disk. An existing file is never overwritten: it may
@@ -12,12 +13,13 @@ import { rejectDash } from './new-file.ts';
  * @throws SvcError `not_writable`
  */
 export function saveSecret(file: string, content: string, what: string): void {
-  rejectDash(file);
+  rejectName(file);
   let isOurs = false;
   try {
     const handle = openSync(file, 'wx', PRIVATE_FILE_MODE);
     isOurs = true;
     try {
+      keepFromOthers(resolve(file), false);
       writeFileSync(handle, content);
       fsyncSync(handle);
     } finally {
@@ -27,6 +29,7 @@ export function saveSecret(file: string, content: string, what: string): void {
   } catch (error) {
     // A partial file would block the next attempt.
     if (isOurs) rmSync(file, { force: true });
+    if (error instanceof SvcError) throw error;
     throw new SvcError('not_writable', {
       message:
         codeOf(error) === 'EEXIST'

@@ -2,9 +2,11 @@
 import { closeSync, createReadStream, existsSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
+import { windowsNameProblem } from '../../foundation/file-name.ts';
 import { describeDiskError, PRIVATE_FILE_MODE, syncDirectory } from '../../foundation/files.ts';
 import type { ByteSource } from '../../foundation/moving/byte-reader.ts';
 import { SEALED_PREFIX, type SealedKind, unseal } from '../../foundation/moving/sealed-file.ts';
+import { keepFromOthers } from '../../foundation/windows-access.ts';
 import type { CliContext } from './context.ts';
 import { type PasswordOptions, readPassword } from './password.ts';
 import { SIGNALS } from './signals.ts';
@@ -15,9 +17,22 @@ export function rejectDash(file: string): void {
     throw new SvcError('invalid_request', { message: '"-" is not a file here. For a file with that name use "./-".' });
 }
 
+/**
+ * Checks the name of a new file with a secret.
+ * @throws SvcError `not_writable` if Windows would not write to a file of this name
+ */
+export function rejectName(file: string, platform: string = process.platform): void {
+  rejectDash(file);
+  const problem = platform === 'win32' ? windowsNameProblem(resolve(file)) : null;
+  if (problem !== null)
+    throw new SvcError('not_writable', {
+      message: `${file} cannot be written: its name ${problem}. Choose another one.`,
+    });
+}
+
 /** Checked before prompting for a password. @throws SvcError `not_writable` */
 export function rejectExisting(file: string): void {
-  rejectDash(file);
+  rejectName(file);
   if (existsSync(file)) throw new SvcError('not_writable', { message: `${file} exists and is never overwritten.` });
   const directory = dirname(resolve(file));
   if (!existsSync(directory))
@@ -45,6 +60,7 @@ export async function writeNewFile(file: string, content: ByteSource): Promise<n
     rmSync(part, { force: true });
     const handle = openSync(part, 'wx', PRIVATE_FILE_MODE);
     try {
+      keepFromOthers(resolve(part), false);
       for await (const piece of content) {
         for (let at = 0; at < piece.length; ) at += writeSync(handle, piece, at);
         size += piece.length;

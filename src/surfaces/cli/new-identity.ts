@@ -3,10 +3,11 @@
  * any machine sees a master key.
  */
 
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { toHex } from '../../foundation/bytes.ts';
 import { systemClock, unixSeconds } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { readText } from '../../foundation/files.ts';
 import { encodeDelegation } from '../../foundation/identity/delegation.ts';
 import { parsePrivateKey } from '../../foundation/identity/keys.ts';
 import { makeNativeIdentity, type NativeIdentity } from '../../foundation/identity/native-identity.ts';
@@ -27,7 +28,7 @@ const KEY_FORMS = 'a file with the key, - to be prompted, or 64 hex characters';
 function readKeyFile(file: string): string {
   try {
     if (statSync(file).size > MAX_KEY_FILE_BYTES) return '';
-    const lines = readFileSync(file, 'utf8').split(/\r?\n/);
+    const lines = readText(file).split(/\r?\n/);
     return lines.filter((line) => line.trim() !== '' && !line.startsWith('#')).join('\n');
   } catch (error) {
     // The text is not repeated: it may be a mistyped key.

@@ -1,6 +1,6 @@
 /** Reads the password of a file from a file, a prompt, or standard input. */
-import { readFileSync } from 'node:fs';
 import { SvcError } from '../../foundation/errors.ts';
+import { readText } from '../../foundation/files.ts';
 import { PASSPHRASE_COST, type Passphrase } from '../../foundation/keys/passphrase.ts';
 import type { CliContext } from './context.ts';
 
@@ -13,7 +13,7 @@ export interface PasswordOptions {
 
 function fromFile(file: string): string {
   try {
-    return readFileSync(file, 'utf8').split(/\r?\n/, 1)[0] ?? '';
+    return readText(file).split(/\r?\n/, 1)[0] ?? '';
   } catch (cause) {
     throw new SvcError('invalid_request', { message: `The password file ${file} cannot be read.`, cause });
   }

@@ -2,10 +2,10 @@
  * `svc wallet`: agents of a wallet that keeps its own key, such as a hardware wallet. The wallet only signs a
  * text.
  */
-import { readFileSync } from 'node:fs';
 import { fromBase64, fromHex, toHex } from '../../../foundation/bytes.ts';
 import { systemClock, unixSeconds } from '../../../foundation/clock.ts';
 import { SvcError } from '../../../foundation/errors.ts';
+import { readText } from '../../../foundation/files.ts';
 import { parseAid, schemeOf } from '../../../foundation/identity/aid.ts';
 import { delegates, encodeDelegation } from '../../../foundation/identity/delegation.ts';
 import { badDelegation, SCOPE_NETWORK } from '../../../foundation/identity/grant.ts';
@@ -47,7 +47,7 @@ function readRequest(file: string) {
     new SvcError('invalid_request', { message: `${file} was not written by "svc wallet message".`, cause });
   let parsed: unknown;
   try {
-    parsed = parseJson(readFileSync(file, 'utf8'));
+    parsed = parseJson(readText(file));
   } catch (error) {
     throw broken(error);
   }
