@@ -44,7 +44,7 @@ export interface DaemonArguments {
   /** An invitation, or the address of a node, to join through. */
   readonly join?: string;
   /** Serve MCP on stdin and stdout with the tools of these profiles. */
-  readonly mcpStdio?: { readonly profiles: string | undefined };
+  readonly mcpStdio?: { readonly profiles: string | undefined; readonly isChannel?: boolean | undefined };
   /** A user reads the output: a few lines replace the log. */
   readonly onTerminal?: true;
   /** Run the daemon in a child process and replace it by newer releases, as a system service does. */
@@ -62,6 +62,7 @@ interface Options {
   readonly openBrowser: boolean;
   readonly mcpStdio?: boolean;
   readonly mcpProfile?: string;
+  readonly mcpChannel?: boolean;
 }
 
 const EXAMPLES = `
@@ -103,6 +104,10 @@ export function daemonProgram(
       '--mcp-profile <names>',
       `with --mcp-stdio, the tools to show: one or more of ${MCP_PROFILES.join(', ')}, separated by commas; default full`,
       readProfiles,
+    )
+    .option(
+      '--mcp-channel',
+      'with --mcp-stdio, pass on what arrives to the session, as a channel of Claude Code (preview)',
     )
     .option('--no-open-browser', 'do not open the web panel at startup')
     .version(version, '-V, --version')
@@ -251,6 +256,6 @@ function readOptions(options: Options, defaultDataDir: () => string): DaemonArgu
       open_browser: openBrowser ? undefined : 'false',
     },
     ...(join === undefined ? {} : { join }),
-    ...(options.mcpStdio === true ? { mcpStdio: { profiles: options.mcpProfile } } : {}),
+    ...(options.mcpStdio === true ? { mcpStdio: { profiles: options.mcpProfile, isChannel: options.mcpChannel } } : {}),
   };
 }

@@ -51,12 +51,13 @@ export function buildCapabilities(f: Foundation, n: Network, api: ApiReference) 
     addressBook,
     events: eventLog,
   });
-  const { hooks, onDemand } = buildHooks(f, agents, api, {
+  const { hooks, onDemand, channel } = buildHooks(f, agents, api, {
     ...messages,
     ...calls,
     ...requests,
     groups,
     eventLog,
+    ...streams,
     ...fileOffers,
   });
   const publicNames = buildPublicNames(f, n, agents, links);
@@ -84,6 +85,7 @@ export function buildCapabilities(f: Foundation, n: Network, api: ApiReference) 
     groups,
     hooks,
     onDemand,
+    channel,
     addressBook,
     reachReport,
     traffic: buildTraffic(f, n, tunnels.tunnels),

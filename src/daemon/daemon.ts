@@ -9,6 +9,7 @@ import { MemoryReleaser, processUsage, releaseMemory } from '../foundation/relea
 import { VERSION } from '../foundation/version.ts';
 import type { BoundOperation } from '../operations/operation.ts';
 import type { ToolTable } from '../operations/tool-call.ts';
+import type { AskChannel } from '../surfaces/mcp/channel.ts';
 import { Api, ApiReference } from './api.ts';
 import type { DaemonArguments } from './args.ts';
 import { buildNodeWatch } from './capabilities/events.ts';
@@ -30,6 +31,8 @@ export class Daemon {
   /** The operations as MCP tools. */
   readonly tools: ToolTable;
   readonly operations: readonly BoundOperation[];
+  /** Items that arrive, for a session of an assistant. */
+  readonly channel: AskChannel;
   /** An agent was registered when the daemon started. */
   readonly hasAgents: boolean;
   /** Publishes to other MCP clients of this user how to connect to a node without an API. */
@@ -39,13 +42,14 @@ export class Daemon {
     life: Life,
     addresses: Bound,
     { log, dataDir }: Foundation,
-    { tools, operations, hasAgents }: Pick<Daemon, 'tools' | 'operations' | 'hasAgents'>,
+    { tools, operations, channel, hasAgents }: Pick<Daemon, 'tools' | 'operations' | 'channel' | 'hasAgents'>,
   ) {
     this.#life = life;
     this.#addresses = addresses;
     this.log = log;
     this.tools = tools;
     this.operations = operations;
+    this.channel = channel;
     this.hasAgents = hasAgents;
     this.announceMcp = (mcp) => dataDir.announceMcp(mcp);
   }
@@ -82,7 +86,7 @@ export class Daemon {
       const panel = buildPanel(foundation, () => bound().api_addr, environment);
       const parts = { ...capabilities, updater, panel };
       const ending = { stop, restart: supervisor === null ? null : () => supervisor.restart() };
-      const { rest, tools, operations } = buildSurfaces(foundation, network, parts, bound, ending);
+      const { rest, tools, operations, channel } = buildSurfaces(foundation, network, parts, bound, ending);
       api.attach(rest);
       if (servesApi)
         life.add('api', new Api({ streams: [capabilities.eventStreams, capabilities.nodeEventStreams], rest }));
@@ -100,7 +104,7 @@ export class Daemon {
       if (servesApi) dataDir.announce(api_addr);
       if (servesApi && supervisor === null) panel.openAtStart();
       log.info({ version: VERSION, node_aid: node.aid, ...bound() }, 'svcd is ready');
-      return new Daemon(life, { ...bound(), api_addr }, foundation, { tools, operations, hasAgents });
+      return new Daemon(life, { ...bound(), api_addr }, foundation, { tools, operations, channel, hasAgents });
     } catch (error) {
       await life.end();
       throw error;

@@ -8,6 +8,7 @@ import type { McpHost } from '../operations/handlers/tools.ts';
 import { exampleHelp, REMOVING } from '../surfaces/cli/command-group.ts';
 import {
   addServer,
+  CHANNEL_ABOUT,
   type ClientLaunch,
   hubEntry,
   isMcpClient,
@@ -65,19 +66,21 @@ export interface McpCommandDependencies {
 
 interface EntryOptions {
   readonly hub?: boolean;
+  readonly channel?: boolean;
   readonly dryRun?: boolean;
   readonly name?: string;
 }
 
 /** The entry of svcd itself, or of the hub. */
-function entryOf(client: McpClientName, hub: boolean, { launch, hubLaunch }: McpCommandDependencies) {
-  return hub ? hubEntry(client, hubLaunch()) : svcdEntry(client, launch());
+function entryOf(client: McpClientName, options: EntryOptions, { launch, hubLaunch }: McpCommandDependencies) {
+  return options.hub === true ? hubEntry(client, hubLaunch()) : svcdEntry(client, launch(), options.channel);
 }
 
 /** Adds svcd to the configuration of a client, and keeps its other entries. */
-function add(client: string, { dryRun = false, hub = false }: EntryOptions, parts: McpCommandDependencies): void {
+function add(client: string, options: EntryOptions, parts: McpCommandDependencies): void {
   const { machine, print } = parts;
-  if (isMcpClient(client)) print(addServer(client, entryOf(client, hub, parts), machine, dryRun).text);
+  if (isMcpClient(client))
+    print(addServer(client, entryOf(client, options, parts), machine, options.dryRun === true).text);
 }
 
 /** Removes svcd, or another entry that starts it, and keeps the other entries. */
@@ -92,6 +95,8 @@ function remove(
 
 const HUB_OPTION = ['--hub', 'the tools of other agents, behind three tools, instead of the tools of svcd'] as const;
 
+const CHANNEL_OPTION = ['--channel', CHANNEL_ABOUT] as const;
+
 /** The command with its subcommands. */
 export function mcpCommand(dependencies: McpCommandDependencies): Command {
   const { print } = dependencies;
@@ -105,8 +110,9 @@ export function mcpCommand(dependencies: McpCommandDependencies): Command {
         .addHelpText('after', exampleHelp('svcd mcp print cursor'))
         .addArgument(new Argument('[client]', 'client name').choices(names).default('claude-desktop'))
         .option(...HUB_OPTION)
-        .action((client: string, { hub = false }: EntryOptions) => {
-          if (isMcpClient(client)) print(withServer(client, '', entryOf(client, hub, dependencies)));
+        .option(...CHANNEL_OPTION)
+        .action((client: string, options: EntryOptions) => {
+          if (isMcpClient(client)) print(withServer(client, '', entryOf(client, options, dependencies)));
         }),
     )
     .addCommand(
@@ -115,6 +121,7 @@ export function mcpCommand(dependencies: McpCommandDependencies): Command {
         .addHelpText('after', exampleHelp('svcd mcp add claude-code --dry-run', 'svcd mcp add claude-code'))
         .addArgument(new Argument('<client>', 'client name').choices(names))
         .option(...HUB_OPTION)
+        .option(...CHANNEL_OPTION)
         .option('--dry-run', 'show the changes without writing them')
         .action((client: string, options: EntryOptions) => add(client, options, dependencies)),
     )

@@ -30,7 +30,7 @@ import { STOP_TIMEOUT_MS } from './life.ts';
 import { onStopSignal } from './signals.ts';
 
 /** A node without an API. */
-type StdioNode = Pick<Daemon, 'tools' | 'stop' | 'announceMcp'> & { readonly log: Log };
+type StdioNode = Pick<Daemon, 'tools' | 'channel' | 'stop' | 'announceMcp'> & { readonly log: Log };
 
 /** Time limit for another stdio process to release the data directory or to publish its address, in milliseconds. */
 const HANDOVER_MS = 10_000;
@@ -63,8 +63,8 @@ class LocalNode {
       try {
         const node = await this.#start();
         this.#node = node;
-        const { tools, log } = node;
-        this.#door = new SharedNode({ version: VERSION }, { tools, clock: systemClock, log });
+        const { tools, channel, log } = node;
+        this.#door = new SharedNode({ version: VERSION }, { tools, channel, clock: systemClock, log });
         node.announceMcp(await this.#door.start());
         return node;
       } catch (error) {
@@ -149,17 +149,17 @@ function serveLink(
   streams: StdioStreams,
 ): StdioSession {
   const { dataDir, configFile } = args;
-  const profiles = args.mcpStdio?.profiles;
+  const { profiles, isChannel } = args.mcpStdio ?? {};
   const options = { dataDir, configFile, token, profiles };
   if (api !== null) {
     process.stderr.write(`svcd: tools of the svcd that runs at ${api}, which uses another data directory\n`);
     const link = new DaemonLink({ ...options, api }, { clock: systemClock });
-    return serveProxy({ version: VERSION }, { ...streams, link, clock: systemClock });
+    return serveProxy({ version: VERSION, isChannel }, { ...streams, link, clock: systemClock });
   }
   const onNodeGone = (pid: number): void => own.succeed(pid, () => link.watch());
   const link = new DaemonLink(options, { clock: systemClock, onNodeGone });
   link.watch();
-  return serveProxy({ version: VERSION }, { ...streams, link, clock: systemClock });
+  return serveProxy({ version: VERSION, isChannel }, { ...streams, link, clock: systemClock });
 }
 
 /** Serves until the client disconnects or the process receives a stop signal. */
@@ -193,8 +193,8 @@ export async function runMcpStdio(
     node === null
       ? serveLink(args, { token: environment['SVC_TOKEN'], api }, own, streams)
       : serveTools(
-          { version: VERSION, profiles: args.mcpStdio?.profiles },
-          { ...streams, tools: node.tools, clock: systemClock, log: node.log },
+          { version: VERSION, ...args.mcpStdio },
+          { ...streams, tools: node.tools, channel: node.channel, clock: systemClock, log: node.log },
         );
   detach(stopped.promise.then(() => session.close()));
   await session.closed;

@@ -46,6 +46,7 @@ import { operations, servedStreams } from '../operations/index.ts';
 import { type BoundOperation, bind } from '../operations/operation.ts';
 import { addLabels } from '../operations/result-labels.ts';
 import { ToolTable } from '../operations/tool-call.ts';
+import type { AskChannel } from '../surfaces/mcp/channel.ts';
 import { mcpHandlers } from '../surfaces/mcp/stream.ts';
 import { hubStreamHandlers } from '../surfaces/mcp-hub/stream.ts';
 import { gatewayHandlers, viaHandlers } from '../surfaces/rest/gateway.ts';
@@ -236,6 +237,10 @@ export function buildSurfaces(
     parseAid: agent,
     onlyAgent: () => onlyLocalAid(local),
   });
+  const channel: AskChannel = async (request, signal) => {
+    const { channelReplies } = await import('../surfaces/mcp/channel.ts');
+    return channelReplies(c.channel, () => c.addressBook.get().aliases)(request, signal);
+  };
   const rest = new RestServer(
     { apiAddr: config.api_addr, requireLocalToken: config.require_local_token, version: VERSION },
     {
@@ -253,7 +258,7 @@ export function buildSurfaces(
         ...fileOfferStreamHandlers({ offers: c.fileOffers, taker: c.offerTaker, clock: f.clock }),
         ...gatewayHandlers({ caller: c.caller, nodeAid: node.aid, agent, requireLocal: requireAgent }),
         ...panelPageHandlers(new PanelFiles((name) => readPackageFile(`dist/panel/${name}`))),
-        ...mcpHandlers({ version: VERSION }, { tools, clock, log: log.child('mcp') }),
+        ...mcpHandlers({ version: VERSION }, { tools, channel, clock, log: log.child('mcp') }),
         ...hubStreamHandlers(VERSION, { hub, clock, log: log.child('hub'), localAid }),
         ...viaHandlers({ caller: c.adminCaller, nodeAid: node.aid, agent, requireLocal: requireAgent }),
       }),
@@ -267,5 +272,5 @@ export function buildSurfaces(
       log: log.child('rest'),
     },
   );
-  return { rest, tools, operations: own };
+  return { rest, tools, operations: own, channel };
 }

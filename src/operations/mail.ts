@@ -6,6 +6,7 @@ import {
   MAX_NOTE_TYPE,
   MAX_NOTES_PAGE,
   MAX_NOTES_PAGE_BYTES,
+  MAX_READ_NOTES,
   NOTE_TYPE,
 } from '../foundation/domain/notes.ts';
 import { SHA256_PATTERN } from '../foundation/domain/objects.ts';
@@ -95,6 +96,11 @@ export const mailOperations = declare(COMMON, {
       limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_NOTES_PAGE, default: MAILBOX_PAGE_DEFAULT })),
       cursor: Type.Optional(Cursor),
       wait_s: WaitS,
+      read: Type.Optional(
+        Type.Boolean({
+          description: `The last ${MAX_READ_NOTES} notes that a channel marked as read, in place of others.`,
+        }),
+      ),
     }),
     output: Type.Object({
       messages: Type.Array(Message),
@@ -103,7 +109,7 @@ export const mailOperations = declare(COMMON, {
     tool: {
       name: 'svc_mailbox_list',
       description: "Notes in an agent's mailbox; they stay.",
-      omit: ['limit', 'cursor'],
+      omit: ['limit', 'cursor', 'read'],
       foreignText: true,
     },
   },

@@ -18,8 +18,8 @@ export const MAX_WAITING_READS = 256;
 const BUSY_RETRY_S = 10;
 
 export interface Wait {
-  /** Events of this agent repeat the read. */
-  readonly aid: Aid;
+  /** Events of this agent repeat the read; null: of every agent. */
+  readonly aid: Aid | null;
   /** Longest wait, seconds. Undefined or 0: none. */
   readonly wait_s: number | undefined;
   /** Its signal aborts when it cancels or disconnects. It is created on demand. */
@@ -27,7 +27,7 @@ export interface Wait {
 }
 
 interface WaitingRead {
-  readonly aid: Aid;
+  readonly aid: Aid | null;
   /** Reads again. Ends the wait if there is something, or in any case. */
   readonly read: (isLast: boolean) => void;
 }
@@ -130,6 +130,6 @@ export class EventWaits implements Component {
       this.#position = events.at(-1)?.seq ?? this.#position;
       if (events.length < MAX_READ_AT_ONCE) break;
     }
-    for (const { aid, read } of this.#waiting) if (aids.has(aid)) read(false);
+    for (const { aid, read } of this.#waiting) if (aid === null || aids.has(aid)) read(false);
   }
 }

@@ -52,7 +52,7 @@ import {
   NO_COUNTS,
 } from '../../foundation/store/hooks.ts';
 import { type HolderRequest, requestHolder } from '../../network/links/holder.ts';
-import { type ArrivalDetails, arrivalsIn, type ItemRef } from './arrivals.ts';
+import { type Arrival, type ArrivalDetails, arrivalsIn, type ItemRef } from './arrivals.ts';
 import { answerOf, GRACE_MS, hasBegun, type ProgramResult, ProgramRun, resultOf } from './program-run.ts';
 import { isShortage, noProcess, startProblem } from './start-problem.ts';
 import type { RunningProgram } from './windows-run.ts';
@@ -575,6 +575,12 @@ export class Hooks implements Component {
     if (result.state === 'dead')
       this.#log.warn({ hook: delivery.hook, delivery: delivery.id }, 'a delivery failed for the last time');
     await rm(this.#dirOf(delivery), { recursive: true, force: true });
+  }
+
+  /** True if a hook must still handle an item: then it is the hook that acknowledges it. */
+  isHandling({ aid, kind, peer, ref }: Arrival): boolean {
+    const hooks = this.#hooks.filter((one) => one.aid === aid && one.kind === kind);
+    return hooks.some((one) => this.#deps.store.isOpen(one.id, keyOf(one, peer, ref)));
   }
 
   /** Does nothing if another hook must still handle the item: its delivery acknowledges it then. */

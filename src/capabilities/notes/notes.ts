@@ -8,6 +8,7 @@ import {
   MAX_NOTES_PAGE,
   MAX_NOTES_PAGE_BYTES,
   MAX_QUEUED_NOTES,
+  MAX_READ_NOTES,
 } from '../../foundation/domain/notes.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -239,6 +240,26 @@ export class Notes implements Component {
     if (note === null) throw new SvcError('not_found', { message: 'This agent has no such note.' });
     this.#recount(aid);
     this.#confirm(aid, [note]);
+  }
+
+  /**
+   * Marks a pending note as read: it is no longer pending. Does nothing if it is not.
+   * @param messageId in hex
+   */
+  markRead(aid: Aid, messageId: string): void {
+    const { store, clock } = this.#deps;
+    const id = fromHex(messageId);
+    const note = id === null ? null : store.markRead(aid, id, clock.now(), MAX_READ_NOTES);
+    if (note === null) return;
+    this.#recount(aid);
+    this.#fetcher.reconsider(aid, 'full');
+    this.#removals.add(aid, [note]);
+  }
+
+  /** The last notes that were marked as read, oldest first. @throws SvcError `not_found` */
+  listRead(aid: Aid): readonly Note[] {
+    this.#mustBeHere(aid);
+    return this.#deps.store.read(aid).map(viewOf);
   }
 
   /** Pending notes of each agent that has some. */

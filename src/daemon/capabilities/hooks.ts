@@ -3,8 +3,10 @@ import { delimiter } from 'node:path';
 import type { AccessRequests } from '../../capabilities/access/requests.ts';
 import type { CallServer } from '../../capabilities/calls/call-server.ts';
 import type { EventLog } from '../../capabilities/events/event-log.ts';
+import type { EventWaits } from '../../capabilities/events/event-waits.ts';
 import type { FileOffers } from '../../capabilities/file-offers/file-offers.ts';
 import type { Groups } from '../../capabilities/groups/groups.ts';
+import { Channel } from '../../capabilities/hooks/channel.ts';
 import { Hooks } from '../../capabilities/hooks/hooks.ts';
 import { OnDemandServices } from '../../capabilities/hooks/on-demand.ts';
 import { formatAddress } from '../../foundation/address.ts';
@@ -13,7 +15,7 @@ import { detach } from '../../foundation/detached.ts';
 import { programFolders } from '../../foundation/package-file.ts';
 import { HookStore } from '../../foundation/store/hooks.ts';
 import { OnDemandStore } from '../../foundation/store/on-demand.ts';
-import { hookItems } from '../../operations/handlers/hook-items.ts';
+import { channelItems, hookItems } from '../../operations/handlers/hook-items.ts';
 import type { ApiReference } from '../api.ts';
 import type { Foundation } from '../foundation.ts';
 import { connectable } from '../status.ts';
@@ -39,6 +41,7 @@ function pathWithSvc({ PATH }: NodeJS.ProcessEnv): string {
 
 interface Parts extends Messages {
   readonly eventLog: EventLog;
+  readonly eventWaits: EventWaits;
   readonly groups: Groups;
   readonly fileOffers: FileOffers;
   readonly callServer: CallServer;
@@ -46,11 +49,11 @@ interface Parts extends Messages {
 }
 
 export function buildHooks(
-  { life, clock, log, store, seen, dataDir, config, configuration }: Foundation,
+  { life, clock, log, store, meta, seen, dataDir, config, configuration }: Foundation,
   { onDeleted, registry, reportFailures }: Agents,
   api: ApiReference,
-  { notes, chat, groups, fileOffers: offers, eventLog, callServer, accessRequests, isKnown }: Parts,
-): { readonly hooks: Hooks; readonly onDemand: OnDemandServices } {
+  { notes, chat, groups, fileOffers: offers, eventLog, eventWaits, callServer, accessRequests, isKnown }: Parts,
+): { readonly hooks: Hooks; readonly onDemand: OnDemandServices; readonly channel: Channel } {
   const passed = PASSED_ON.flatMap((name) => {
     const value = process.env[name];
     return value === undefined ? [] : [[name, value] as const];
@@ -64,9 +67,10 @@ export function buildHooks(
     // The program could read the token in the configuration file, too.
     ...(config.require_local_token ? { SVC_TOKEN: configuration.current.api_token } : {}),
   });
+  const sources = { notes, chat, groups, offers, requests: accessRequests, seen, clock };
   const hooks = new Hooks({
     store: new HookStore(store),
-    items: hookItems({ notes, chat, groups, offers, requests: accessRequests, seen, clock }),
+    items: hookItems(sources),
     events: eventLog,
     clock,
     log,
@@ -90,5 +94,16 @@ export function buildHooks(
     hooks.agentDeleted();
     detach(onDemand.forget(aid));
   });
-  return { hooks, onDemand };
+  const channel = new Channel({
+    items: channelItems(sources),
+    events: eventLog,
+    waits: eventWaits,
+    isHooked: (arrival) => hooks.isHandling(arrival),
+    storage: meta,
+    commit: (work) => store.commit(work, 'now'),
+    clock,
+    log,
+    isKnown,
+  });
+  return { hooks, onDemand, channel };
 }

@@ -28,3 +28,5 @@ export const MAX_QUEUED_NOTES = 1000;
  * had no effect and never will. The sender receives `kept`, and the ID is not stored, because IDs cost nothing.
  */
 export type NoteOutcome = 'kept' | 'full' | 'dropped';
+/** Read notes of one agent that are stored. */
+export const MAX_READ_NOTES = 100;

@@ -91,9 +91,11 @@ export class NoteStore {
     return this.#store.one`SELECT 1 FROM notes_seen WHERE aid = ${aid} AND message_id = ${messageId}` !== undefined;
   }
 
-  /** True while a note is stored, delivered or not. */
+  /** True while a note is stored, delivered or not, but not read. */
   isStored(aid: Aid, messageId: Uint8Array): boolean {
-    return this.#store.one`SELECT 1 FROM notes WHERE aid = ${aid} AND message_id = ${messageId}` !== undefined;
+    const row = this.#store.one`
+      SELECT 1 FROM notes WHERE aid = ${aid} AND message_id = ${messageId} AND (taken_at IS NULL OR taken_at > 0)`;
+    return row !== undefined;
   }
 
   /** The pending notes of an agent: all, or from one sender. */
@@ -123,9 +125,14 @@ export class NoteStore {
     return { notes: this.#intact(rows), more: sizes.length > shown };
   }
 
-  /** Every note of an agent, oldest first, including delivered ones without an acknowledgment. */
+  /** Every unread note of an agent, oldest first, including delivered ones without an acknowledgment. */
   all(aid: Aid): StoredNote[] {
-    return this.#intact(NOTE.all(this.#store)`WHERE aid = ${aid} ORDER BY id`);
+    return this.#intact(NOTE.all(this.#store)`WHERE aid = ${aid} AND (taken_at IS NULL OR taken_at > 0) ORDER BY id`);
+  }
+
+  /** The last notes that were marked as read, oldest first. */
+  read(aid: Aid): StoredNote[] {
+    return this.#intact(NOTE.all(this.#store)`WHERE aid = ${aid} AND taken_at < 0 ORDER BY id`);
   }
 
   /** Filters out notes that fail their checksum. */
@@ -179,11 +186,25 @@ export class NoteStore {
     return this.#intact(found)[0] ?? null;
   }
 
-  /** Marks one pending note as delivered and returns it; null if there is none. */
+  /** Marks one pending note as delivered and returns it; null if there is none. @param now negative: as read */
   takeOne(aid: Aid, messageId: Uint8Array, now: number): StoredNote | null {
     const taken = this.#store.all`
       UPDATE notes SET taken_at = ${now} WHERE aid = ${aid} AND message_id = ${messageId} AND taken_at IS NULL RETURNING *`;
     return this.#intact(taken.map(NOTE.read))[0] ?? null;
+  }
+
+  /**
+   * Marks one pending note as read and returns it; null if there is none. The last `kept` read notes stay, because the
+   * program that read them may have dropped them. `taken_at` is negative, so that no start makes them pending again.
+   */
+  markRead(aid: Aid, messageId: Uint8Array, now: number, kept: number): StoredNote | null {
+    return this.#store.transaction(() => {
+      const note = this.takeOne(aid, messageId, -now);
+      this.#store.run`
+        DELETE FROM notes WHERE aid = ${aid} AND taken_at < 0 AND id NOT IN
+          (SELECT id FROM notes WHERE aid = ${aid} AND taken_at < 0 ORDER BY taken_at, id DESC LIMIT ${kept})`;
+      return note;
+    });
   }
 
   /** Deletes delivered notes. */
@@ -204,7 +225,7 @@ export class NoteStore {
    * Makes all delivered notes pending after a start, because no acknowledgment can arrive now. Returns their number.
    */
   requeueAll(): number {
-    return this.#store.run('UPDATE notes SET taken_at = NULL WHERE taken_at IS NOT NULL');
+    return this.#store.run('UPDATE notes SET taken_at = NULL WHERE taken_at > 0');
   }
 
   /** The number of pending notes of each agent that has some. */

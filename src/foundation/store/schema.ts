@@ -197,7 +197,8 @@ const ORIGINS = `
 `;
 
 /**
- * Mailboxes of local agents. A delivered note is marked with `taken_at` until the client has the response.
+ * Mailboxes of local agents. A delivered note is marked with `taken_at` until the client has the response,
+ * a note that a session of an assistant has read with a negative one.
  * `notes_seen` outlives the notes, so that later copies are ignored. Times are Unix milliseconds.
  */
 const NOTES = `

@@ -3,6 +3,7 @@ import type { AccessRequests } from '../../capabilities/access/requests.ts';
 import type { Chat } from '../../capabilities/chat/chat.ts';
 import type { FileOffers } from '../../capabilities/file-offers/file-offers.ts';
 import type { Groups } from '../../capabilities/groups/groups.ts';
+import type { ChannelItems } from '../../capabilities/hooks/channel.ts';
 import type { HookItems } from '../../capabilities/hooks/hooks.ts';
 import type { Notes } from '../../capabilities/notes/notes.ts';
 import { toHex } from '../../foundation/bytes.ts';
@@ -23,6 +24,19 @@ export interface HookItemDependencies {
   readonly requests: AccessRequests;
   readonly seen: SeenDelegations;
   readonly clock: Clock;
+}
+
+/** Items for a session of an assistant. */
+export function channelItems(dependencies: HookItemDependencies): ChannelItems {
+  const { notes, chat } = dependencies;
+  return {
+    ...hookItems(dependencies),
+    isRead: (aid, peer, ref) => ref.kind === 'chat' && ref.seq <= chat.read(aid, peer, ref.seq, 1).readCursor,
+    markRead: (aid, peer, ref) => {
+      if (ref.kind === 'note') notes.markRead(aid, ref.messageId);
+      if (ref.kind === 'chat') chat.markRead(aid, peer, ref.seq);
+    },
+  };
 }
 
 export function hookItems({ notes, chat, groups, offers, requests, seen, clock }: HookItemDependencies): HookItems {

@@ -12,7 +12,7 @@ import type { Handlers } from '../operation.ts';
 import { afterAnswer, bodyOf } from './values.ts';
 
 export interface MailHandlerDependencies {
-  readonly notes: Pick<Notes, 'post' | 'list' | 'remove' | 'take' | 'queued' | 'cancelQueued'>;
+  readonly notes: Pick<Notes, 'post' | 'list' | 'listRead' | 'remove' | 'take' | 'queued' | 'cancelQueued'>;
   readonly waits: Pick<EventWaits, 'until'>;
 }
 
@@ -43,7 +43,8 @@ export function mailHandlers({ notes, waits }: MailHandlerDependencies): Handler
       if (queued) context.setStatus(202);
       return { ok: true, message_id: messageId, replicas, delivered, queued };
     },
-    mailboxList: async ({ aid, limit = MAILBOX_PAGE_DEFAULT, cursor, wait_s }, client) => {
+    mailboxList: async ({ aid, limit = MAILBOX_PAGE_DEFAULT, cursor, wait_s, read: isRead = false }, client) => {
+      if (isRead) return { messages: notes.listRead(aid).map(noteView) };
       const read = () => notes.list(aid, limit, cursor);
       const page = await waits.until({ aid, wait_s, client }, read, (one) => one.notes.length === 0);
       return { messages: page.notes.map(noteView), next_cursor: page.nextCursor ?? undefined };

@@ -68,7 +68,7 @@ export function addServer(client: McpClientName, wanted: ServerEntry, machine: M
     return { ...result, text: shown };
   }
   const backup = rewrite(before, changed);
-  const restart = `Restart ${MCP_CLIENTS[client].title} to use it.`;
+  const restart = wanted.next ?? `Restart ${MCP_CLIENTS[client].title} to use it.`;
   return { ...result, backup, text: `Added ${name} to ${file}${backupText(backup)}.\n${restart}\n` };
 }
 
@@ -189,6 +189,9 @@ export function isMcpClient(name: string): name is McpClientName {
   return Object.hasOwn(MCP_CLIENTS, name);
 }
 
+/** Help for `--channel`. */
+export const CHANNEL_ABOUT = 'pass on notes, chat and mentions to running sessions (Claude Code, preview)';
+
 /** A server in the configuration of a client. */
 export interface ServerEntry {
   /** Its name there. An entry with this name is replaced. */
@@ -196,11 +199,25 @@ export interface ServerEntry {
   readonly launch: ClientLaunch;
   /** The command that prints the entry for manual changes. */
   readonly shownBy: string;
+  /** The next step of the user, in place of a restart. */
+  readonly next?: string;
 }
 
-/** The entry for svcd itself. */
-export function svcdEntry(client: McpClientName, launch: ClientLaunch): ServerEntry {
-  return { name: 'svcd', launch, shownBy: `svcd mcp print ${client}` };
+/**
+ * The entry for svcd itself.
+ * @param isChannel sessions get what arrives, see docs/mcp.md
+ * @throws SvcError `invalid_request` if the client has no channels
+ */
+export function svcdEntry(client: McpClientName, launch: ClientLaunch, isChannel = false): ServerEntry {
+  const name = 'svcd';
+  if (!isChannel) return { name, launch, shownBy: `svcd mcp print ${client}` };
+  if (client !== 'claude-code') throw new SvcError('invalid_request', { message: 'Only claude-code has channels.' });
+  return {
+    name,
+    launch: { ...launch, args: [...launch.args, '--mcp-channel'] },
+    shownBy: `svcd mcp print --channel ${client}`,
+    next: `Channels are a preview. Start Claude Code with: claude --dangerously-load-development-channels server:${name}`,
+  };
 }
 
 /** The entry to remove. @param name one that `add` does not write */

@@ -20,6 +20,7 @@ import { operations } from '../../operations/index.ts';
 import type { Declaration } from '../../operations/operation.ts';
 import { ProvenAgent, provenAgent } from '../proven-agent.ts';
 import { readBytes } from '../rest/json-body.ts';
+import { CHANNEL_METHOD, type ChannelReply, type ChannelRequest, replyIn } from './channel.ts';
 import { SHARED_PATH, WATCH_PATH } from './shared-node.ts';
 
 // Single requests to the MCP server of a local daemon. It has no sessions, so plain HTTP is enough. The client of the
@@ -208,13 +209,18 @@ export class DaemonLink {
     return (await this.#send('tools/call', { name, arguments: args }, signal)) as CallToolResult;
   }
 
+  /** @throws SvcError and ProtocolError as `listTools` */
+  async nextItem(request: ChannelRequest, signal: AbortSignal): Promise<ChannelReply> {
+    return replyIn(await this.#send(CHANNEL_METHOD, { ...request }, signal));
+  }
+
   close(): void {
     this.#closed = true;
     this.#requests.close();
   }
 
   /** Sends a request. Repeats it only if it cannot have reached the daemon. */
-  async #send(method: string, params: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<unknown> {
+  async #send(method: string, params: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<Values> {
     const giveUpAt = this.#clock.monotonic() + RECONNECT_FOR_MS;
     for (;;) {
       let sending = false;
@@ -222,7 +228,7 @@ export class DaemonLink {
         const target = this.#target();
         sending = true;
         this.watch();
-        const limitMs = SELF_LIMITED.has(params['name']) ? 0 : CLIENT_TIMEOUT_MS;
+        const limitMs = method === CHANNEL_METHOD || SELF_LIMITED.has(params['name']) ? 0 : CLIENT_TIMEOUT_MS;
         return await this.#requests.send({ target, method, params, limitMs }, signal);
       } catch (error) {
         if (signal.aborted) throw new SvcError('cancelled');

@@ -15,6 +15,7 @@ import type { ToolTable } from '../../operations/tool-call.ts';
 import { limitBodyTime } from '../rest/gate.ts';
 import { JSON_BODY_LIMIT_BYTES, readBytes } from '../rest/json-body.ts';
 import { ToolCatalog } from './catalog.ts';
+import type { AskChannel } from './channel.ts';
 import { withoutNulls } from './message-reader.ts';
 import { createMcpServer } from './server.ts';
 import { sendWebResponse, webRequest } from './web-exchange.ts';
@@ -29,6 +30,8 @@ export interface McpHttpOptions {
 
 export interface McpHttpDependencies extends NodeParts {
   readonly tools: ToolTable;
+  /** Set if stdio processes may ask for the items of the channel. */
+  readonly channel?: AskChannel;
 }
 
 /** The JSON-RPC error for a body without a valid request. */
@@ -73,11 +76,11 @@ export type HttpHandler = (exchange: StreamExchange) => Promise<void>;
 
 /** Creates the handler of the MCP routes. */
 export function createHttpHandler(options: McpHttpOptions, dependencies: McpHttpDependencies): HttpHandler {
-  const { tools, log } = dependencies;
+  const { tools, log, channel } = dependencies;
   const catalog = new ToolCatalog(tools);
   return serveHttp(({ context, input }) => {
     const profiles = typeof input['profile'] === 'string' ? input['profile'] : undefined;
-    return createMcpServer({ ...options, profiles }, { catalog, context, log });
+    return createMcpServer({ ...options, profiles }, { catalog, context, log, channel });
   }, dependencies);
 }
 

@@ -6,6 +6,7 @@ import { traceHeadersIn } from '../../foundation/traces/trace-context.ts';
 import type { CallContext } from '../../operations/operation.ts';
 import { publicError } from '../rest/response.ts';
 import type { ToolCatalog } from './catalog.ts';
+import { type AskChannel, CHANNEL_CAPABILITY, CHANNEL_INSTRUCTIONS, serveChannel } from './channel.ts';
 import { failure, success } from './results.ts';
 
 /** The server instructions for an assistant: the main tasks in few words. */
@@ -24,6 +25,8 @@ export interface McpServerOptions {
   readonly version: string;
   /** Profiles separated by commas. Default: all tools. */
   readonly profiles?: string | undefined;
+  /** The session gets the items that arrive. */
+  readonly isChannel?: boolean | undefined;
 }
 
 /** As `CallContext.onAnswered`, for one of several requests on a connection. */
@@ -39,21 +42,29 @@ export interface McpServerDependencies {
     readonly onAnswered?: AnsweredHook;
   };
   readonly log: Log;
+  /** Set if other processes may ask for the items of the channel. */
+  readonly channel?: AskChannel | undefined;
 }
 
-/** A server without tools. */
-export function bareServer(version: string): Server {
+/** A server without tools. @param isChannel it is a channel of Claude Code too */
+export function bareServer({ version, isChannel = false }: McpServerOptions): Server {
+  const experimental = isChannel ? { experimental: { [CHANNEL_CAPABILITY]: {} } } : {};
   return new Server(
     { name: 'svcd', title: 'svcd', version },
-    { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
+    {
+      capabilities: { tools: {}, ...experimental },
+      instructions: isChannel ? INSTRUCTIONS + CHANNEL_INSTRUCTIONS : INSTRUCTIONS,
+    },
   );
 }
 
 /** A server that lists and calls the tools of the table. */
 export function createMcpServer(options: McpServerOptions, dependencies: McpServerDependencies): Server {
-  const { version, profiles } = options;
-  const { catalog, context, log } = dependencies;
-  const server = bareServer(version);
+  const { profiles } = options;
+  const { catalog, context, log, channel } = dependencies;
+  const server = bareServer(options);
+  if (channel !== undefined)
+    serveChannel(server, channel, ({ mcpReq }) => AbortSignal.any([context.signal, mcpReq.signal]));
   server.setRequestHandler('tools/list', () => ({ tools: catalog.list(profiles) }));
   server.setRequestHandler('tools/call', async ({ params }, { mcpReq }) => {
     const tool = catalog.find(params.name, profiles);

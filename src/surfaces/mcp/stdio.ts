@@ -4,10 +4,12 @@ import type { Readable, Writable } from 'node:stream';
 import { isJSONRPCRequest, ProtocolError, ProtocolErrorCode, type Server } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import type { Clock } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { ToolTable } from '../../operations/tool-call.ts';
 import { ToolCatalog } from './catalog.ts';
+import { type AskChannel, runChannel } from './channel.ts';
 import type { DaemonLink } from './daemon-link.ts';
 import { answerTo, MessageLines } from './message-reader.ts';
 import { failure } from './results.ts';
@@ -34,8 +36,8 @@ export async function serveFailure({ input, output }: StdioStreams, failure: Svc
 
 // The server of a stdio process next to a running daemon. It forwards every request.
 
-function createProxyServer({ version }: Pick<McpServerOptions, 'version'>, link: DaemonLink): Server {
-  const server = bareServer(version);
+function createProxyServer(options: McpServerOptions, link: DaemonLink): Server {
+  const server = bareServer(options);
   server.setRequestHandler('tools/list', async (_request, { mcpReq: { signal } }) => {
     try {
       return await link.listTools(signal);
@@ -68,9 +70,11 @@ export interface StdioSession {
   close(): Promise<void>;
 }
 
+/** @param ask set if the session gets the items that arrive */
 function serve(
   { input, output, clock }: StdioStreams & { readonly clock: Clock },
   make: (signal: AbortSignal, transport: StdioTransport) => Server,
+  ask: AskChannel | undefined,
 ): StdioSession {
   const controller = new AbortController();
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -83,7 +87,14 @@ function serve(
   finishing.once('close', ended);
   output.on('error', ended);
   const transport = new StdioTransport(finishing, output, pending);
-  const handle = serveStdio(() => make(controller.signal, transport), { transport });
+  const handle = serveStdio(
+    ({ era }) => {
+      const server = make(controller.signal, transport);
+      if (ask !== undefined) withChannel(server, era, { ask, clock }, controller.signal);
+      return server;
+    },
+    { transport },
+  );
   const close = async (): Promise<void> => {
     finishing.destroy();
     await handle.close();
@@ -92,26 +103,55 @@ function serve(
   return { closed: promise, close };
 }
 
+/** Runs the channel of a connection when its client is ready. A connection to find out the revision gets no items. */
+function withChannel(
+  server: Server,
+  era: 'legacy' | 'modern',
+  parts: { readonly ask: AskChannel; readonly clock: Clock },
+  signal: AbortSignal,
+): void {
+  const closed = new AbortController();
+  // oxlint-disable-next-line prefer-add-event-listener -- a server of the SDK is no EventTarget
+  server.onclose = () => closed.abort();
+  const run = (): void => detach(runChannel(server, parts, AbortSignal.any([signal, closed.signal])));
+  if (era === 'legacy') server.oninitialized = run;
+  else parts.clock.after(0, run);
+}
+
 /** Serves the tools of this process, which is the node. */
 export function serveTools(
   options: McpServerOptions,
-  dependencies: StdioStreams & { readonly tools: ToolTable; readonly clock: Clock; readonly log: Log },
+  dependencies: StdioStreams & {
+    readonly tools: ToolTable;
+    readonly channel?: AskChannel;
+    readonly clock: Clock;
+    readonly log: Log;
+  },
 ): StdioSession {
-  const { tools, log } = dependencies;
+  const { tools, log, channel } = dependencies;
   const catalog = new ToolCatalog(tools);
-  return serve(dependencies, (signal, transport) => {
-    const onAnswered = transport.onAnswered.bind(transport);
-    const context = { origin: 'local', requireToken: () => {}, signal, onAnswered } as const;
-    return createMcpServer(options, { catalog, log, context });
-  });
+  return serve(
+    dependencies,
+    (signal, transport) => {
+      const onAnswered = transport.onAnswered.bind(transport);
+      const context = { origin: 'local', requireToken: () => {}, signal, onAnswered } as const;
+      return createMcpServer(options, { catalog, log, context });
+    },
+    options.isChannel === true ? channel : undefined,
+  );
 }
 
 /** Serves the tools of a daemon in another process. */
 export function serveProxy(
-  options: Pick<McpServerOptions, 'version'>,
+  options: McpServerOptions,
   dependencies: StdioStreams & { readonly link: DaemonLink; readonly clock: Clock },
 ): StdioSession {
   const { link } = dependencies;
-  const session = serve(dependencies, () => createProxyServer(options, link));
+  const ask: AskChannel = (request, signal) => link.nextItem(request, signal);
+  const session = serve(
+    dependencies,
+    () => createProxyServer(options, link),
+    options.isChannel === true ? ask : undefined,
+  );
   return { ...session, closed: session.closed.then(() => link.close()) };
 }

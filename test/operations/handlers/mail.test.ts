@@ -49,6 +49,7 @@ function setUp(more: Partial<MailHandlerDependencies['notes']> = {}) {
       asked.push(args);
       return { notes: [NOTE], nextCursor: '7' };
     },
+    listRead: () => [],
     remove: (...args) => void asked.push(args),
     take: (aid) => {
       asked.push(aid);

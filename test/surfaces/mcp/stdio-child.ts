@@ -30,6 +30,7 @@ await runMcpStdio(args, process.env, async () => {
   const announceMcp = (): void => {};
   return {
     tools,
+    channel: async () => ({ again_ms: 60_000 }),
     log: silentLog,
     announceMcp,
     stop: async (reason) => void process.stderr.write(`stopped: ${reason}\n`),

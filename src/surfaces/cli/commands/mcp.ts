@@ -9,6 +9,7 @@ import { SvcError } from '../../../foundation/errors.ts';
 import { parseAid } from '../../../foundation/identity/aid.ts';
 import {
   addServer,
+  CHANNEL_ABOUT,
   type ClientLaunch,
   type HostChange,
   hubEntry,
@@ -227,13 +228,14 @@ function addHostCommands(mcp: CommandGroup): void {
     options: {
       '<client>': CLIENT,
       '--hub': 'the tools of other agents, behind three tools, instead of the tools of svcd',
+      '--channel': CHANNEL_ABOUT,
       ...DRY_RUN,
     },
-    run: async (context, { client: typed, hub, dry_run }) => {
+    run: async (context, { client: typed, hub, channel, dry_run }) => {
       requireHere(context);
       const client = requireClient(typed);
       const launch = launches(context);
-      const entry = hub === true ? hubEntry(client, launch.hub()) : svcdEntry(client, launch.svcd());
+      const entry = hub === true ? hubEntry(client, launch.hub()) : svcdEntry(client, launch.svcd(), channel);
       return addServer(client, entry, thisMachine(context), dry_run === true);
     },
     ...HOST_FORMATS,

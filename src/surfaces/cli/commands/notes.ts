@@ -86,7 +86,7 @@ export function noteCommands(svc: CommandGroup): void {
       }),
     quiet: ({ message_id }) => message_id,
   });
-  local.call('mailboxList', 'list', 'list the received notes without deleting them', {
+  local.call('mailboxList', 'list --read', 'list the received notes without deleting them', {
     examples: ['svc note list'],
     watch: true,
     own: true,
