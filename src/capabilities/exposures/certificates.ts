@@ -14,7 +14,7 @@ import { type CertificateRow, type CertificateStore } from '../../foundation/sto
 
 /** Waits after failed orders. ACME servers allow few failures for a name. */
 const RETRY = { firstMs: 60_000, maxMs: 12 * 3_600_000, jitter: 0.5 } as const;
-/** Longest time to a planned order, milliseconds: certificates of public authorities are shorter. */
+/** Longest time to the next order, milliseconds. */
 const MAX_WAIT_MS: number = 400 * 86_400_000;
 const ORDERS_AT_ONCE = 2;
 /** A certificate is replaced after this share of its lifetime. Orders are spread over the second share. */
@@ -120,12 +120,20 @@ export class Certificates implements Component {
       return;
     }
     const row = store.find(host);
-    store.plan(host, row === null || row.chain === null ? clock.now() : renewalOf(row, 0));
+    store.plan(host, row === null || row.chain === null ? clock.now() : this.#renewal(row, 0));
     this.#queue.soon();
   }
 
   #isOfOwner(host: string): boolean {
     return this.#own?.parsed.checkHost(host) !== undefined;
+  }
+
+  /** The time of the next order. @param spread from 0 to 1 */
+  #renewal({ notBefore, notAfter }: Pick<CertificateRow, 'notBefore' | 'notAfter'>, spread: number): number {
+    const now = this.#deps.clock.now();
+    if (notBefore === null || notAfter === null) return now;
+    const at = notBefore + (notAfter - notBefore) * (RENEW_AFTER + SPREAD * spread);
+    return Math.min(Math.round(at), now + MAX_WAIT_MS);
   }
 
   async #readFiles(): Promise<void> {
@@ -143,7 +151,7 @@ export class Certificates implements Component {
       const row = { host, chain: cert, key, notBefore, notAfter, dueAt: null, errorCode: null, errorText: null };
       // Usable, or it is not stored.
       const context = createSecureContext({ cert, key });
-      store.put({ ...row, dueAt: renewalOf(row, random()) });
+      store.put({ ...row, dueAt: this.#renewal(row, random()) });
       this.#contexts.set(host, context);
       log.info({ host, not_after: validToDate.toISOString() }, 'a public address has a new certificate');
     } catch (error) {
@@ -168,10 +176,4 @@ export class Certificates implements Component {
       this.#challenges.delete(host);
     }
   }
-}
-
-/** The time of the next order. @param spread from 0 to 1 */
-function renewalOf({ notBefore, notAfter }: Pick<CertificateRow, 'notBefore' | 'notAfter'>, spread: number): number {
-  if (notBefore === null || notAfter === null) return 0;
-  return Math.round(notBefore + (notAfter - notBefore) * (RENEW_AFTER + SPREAD * spread));
 }
