@@ -22,6 +22,7 @@ import { catalogHandlers, directoryHandlers } from '../operations/handlers/direc
 import { doctorHandlers } from '../operations/handlers/doctor.ts';
 import { eventHandlers, eventStreamHandlers, nodeEventHandlers } from '../operations/handlers/events.ts';
 import { bindStreams } from '../operations/handlers/exchange.ts';
+import { exposureHandlers } from '../operations/handlers/exposures.ts';
 import { fileOfferHandlers, fileOfferStreamHandlers } from '../operations/handlers/file-offers.ts';
 import { groupHandlers } from '../operations/handlers/groups.ts';
 import { hookHandlers } from '../operations/handlers/hooks.ts';
@@ -199,6 +200,11 @@ export function buildSurfaces(
       }),
       ...tunnelHandlers({ tunnels: c.tunnels, inbound: c.tunnelInbound, localAid }),
       ...originHandlers({ origins: c.origins, localAid }),
+      ...exposureHandlers({
+        ...c,
+        serviceOf: (aid) => c.boundService(requireAgent(aid)),
+        nameOf: (aid) => profileNames([aid])[0]?.name,
+      }),
       ...pushHandlers(c),
       ...mcpHostHandlers(() =>
         mcpHosts({ platform: process.platform, home: homeDirectory(), environment: process.env }),

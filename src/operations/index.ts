@@ -8,6 +8,7 @@ import { chatOperations } from './chat.ts';
 import { catalogOperations, directoryOperations } from './directory.ts';
 import { doctorOperations } from './doctor.ts';
 import { eventOperations, eventStreams, nodeEventOperations } from './events.ts';
+import { exposureOperations } from './exposures.ts';
 import { fileOfferOperations, fileOfferStreams } from './file-offers.ts';
 import { gatewayStreams } from './gateway.ts';
 import { groupOperations } from './groups.ts';
@@ -52,6 +53,7 @@ export const operations = {
   ...accessRequestOperations,
   ...tunnelOperations,
   ...originOperations,
+  ...exposureOperations,
   ...pushOperations,
   ...remoteAdminOperations,
   ...addressBookOperations,

@@ -38,12 +38,11 @@ interface CertificatesDependencies extends RandomParts {
   readonly isExposed: (host: string) => boolean;
 }
 
-/** A certificate for the owner. Times are Unix milliseconds. */
+/** The state of a certificate. */
 export interface CertificateState {
-  /** `files`: of the owner; `pending`: none yet. */
-  readonly source: 'files' | 'acme' | 'pending';
+  /** Unix milliseconds; null without a certificate. */
   readonly notAfter: number | null;
-  readonly dueAt: number | null;
+  /** The last order failed. */
   readonly error: { readonly code: ErrorCode; readonly message: string } | null;
 }
 
@@ -102,14 +101,9 @@ export class Certificates implements Component {
   }
 
   state(host: string): CertificateState {
-    if (this.#isOfOwner(host)) {
-      const notAfter = this.#own?.parsed.validToDate.getTime() ?? null;
-      return { source: 'files', notAfter, dueAt: null, error: null };
-    }
-    const row = this.#deps.store.find(host);
-    const { notAfter = null, dueAt = null, errorCode = null, errorText = null } = row ?? {};
-    const error = errorCode === null ? null : { code: errorCode, message: errorText ?? '' };
-    return { source: (row?.chain ?? null) === null ? 'pending' : 'acme', notAfter, dueAt, error };
+    if (this.#isOfOwner(host)) return { notAfter: this.#own?.parsed.validToDate.getTime() ?? null, error: null };
+    const { notAfter = null, errorCode = null, errorText = null } = this.#deps.store.find(host) ?? {};
+    return { notAfter, error: errorCode === null ? null : { code: errorCode, message: errorText ?? '' } };
   }
 
   /** A host was exposed, or is no longer: orders a certificate if there is none that can be used. */

@@ -8,6 +8,7 @@ import {
   type ExposureMode,
   MAX_EXPOSURE_TOKENS,
   MAX_EXPOSURES,
+  MAX_PUBLIC_CLIENTS,
   PUBLIC_TOKEN_PREFIX,
   ruleAllows,
 } from '../../foundation/domain/exposures.ts';
@@ -15,6 +16,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { newId } from '../../foundation/ids.ts';
 import { Listeners } from '../../foundation/listeners.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
 import type { ExposureRow, ExposureStore, ExposureTokenRow } from '../../foundation/store/exposures.ts';
 
 /** Bytes of a token. */
@@ -62,6 +64,17 @@ export interface PublicRequest {
   readonly address: string;
 }
 
+/** Requests of a client at one address. */
+export interface PublicClient {
+  /** Of its token; empty without one. */
+  readonly label: string;
+  readonly address: string;
+  readonly requests: number;
+  readonly refused: number;
+  /** Unix milliseconds. */
+  readonly lastAt: number;
+}
+
 /** A request that may pass. */
 export interface PublicAdmission {
   readonly exposure: ExposureRow;
@@ -75,6 +88,8 @@ export class Exposures {
   readonly #exposures = new Map<string, ExposureRow>();
   /** By exposure. */
   readonly #tokens = new Map<string, readonly ExposureTokenRow[]>();
+  /** By exposure, then by label and address. The newest is last. */
+  readonly #clients = new Map<string, LruCache<string, PublicClient>>();
   readonly #changes = new Listeners<[host: string]>();
 
   constructor(dependencies: ExposuresDependencies) {
@@ -97,6 +112,11 @@ export class Exposures {
   /** The tokens of an address, the oldest first, expired ones included. */
   tokens(id: string): readonly ExposureTokenRow[] {
     return this.#tokens.get(id) ?? [];
+  }
+
+  /** Clients since the start, the newest first. */
+  clients(id: string): readonly PublicClient[] {
+    return [...(this.#clients.get(id)?.values() ?? [])].reverse();
   }
 
   /** Receives the host of each address whose rules, tokens or agent changed. Returns a function that ends this. */
@@ -130,6 +150,7 @@ export class Exposures {
     this.#deps.store.delete(id);
     this.#exposures.delete(host);
     this.#tokens.delete(id);
+    this.#clients.delete(id);
     this.#changes.notify(host);
   }
 
@@ -138,6 +159,7 @@ export class Exposures {
     for (const { id, host } of this.list().filter((one) => one.aid === aid)) {
       this.#exposures.delete(host);
       this.#tokens.delete(id);
+      this.#clients.delete(id);
       this.#changes.notify(host);
     }
   }
@@ -204,6 +226,27 @@ export class Exposures {
   admit(host: string, request: PublicRequest): PublicAdmission {
     const exposure = this.served(host);
     if (exposure === null) throw new SvcError('not_found', { message: 'Nothing is exposed at this address.' });
+    try {
+      const admission = this.#decide(exposure, request);
+      this.#count(exposure.id, admission.token?.label ?? '', request.address, true);
+      return admission;
+    } catch (error) {
+      this.#count(exposure.id, '', request.address, false);
+      throw error;
+    }
+  }
+
+  #count(id: string, label: string, address: string, passes: boolean): void {
+    const clients = this.#clients.get(id) ?? new LruCache<string, PublicClient>({ maxEntries: MAX_PUBLIC_CLIENTS });
+    this.#clients.set(id, clients);
+    const key = `${label} ${address}`;
+    const { requests, refused } = clients.get(key) ?? { requests: 0, refused: 0 };
+    const lastAt = this.#deps.clock.now();
+    const counts = passes ? { requests: requests + 1, refused } : { requests, refused: refused + 1 };
+    clients.set(key, { label, address, ...counts, lastAt });
+  }
+
+  #decide(exposure: ExposureRow, request: PublicRequest): PublicAdmission {
     const presented = bearerOf(request.authorization);
     // A token is a random text of 256 bits: comparing hashes leaks nothing useful.
     const token = presented === null ? null : this.#find(exposure.id, presented);

@@ -4,6 +4,7 @@ import { AcmeServer, newAccountKey } from '../../capabilities/exposures/acme.ts'
 import { Certificates } from '../../capabilities/exposures/certificates.ts';
 import { Exposures } from '../../capabilities/exposures/exposures.ts';
 import { readCertificate } from '../../foundation/certificate.ts';
+import { SvcError } from '../../foundation/errors.ts';
 import { CertificateStore } from '../../foundation/store/certificates.ts';
 import { ExposureStore } from '../../foundation/store/exposures.ts';
 import { PublicServer } from '../../surfaces/public-address/public-server.ts';
@@ -18,7 +19,7 @@ const ACCOUNT_KEY = 'acme_account_key';
 
 export function buildPublicAddresses(
   { life, parts, clock, log, store, secrets, meta, config, rollback }: Foundation,
-  { records }: Network,
+  { records, lookupHost }: Network,
   { boundService, serviceSockets, onDeleted }: Agents,
   { publicNames }: ReturnType<typeof buildPublicNames>,
   { callerKey }: Pick<ReturnType<typeof buildCalls>, 'callerKey'>,
@@ -40,9 +41,12 @@ export function buildPublicAddresses(
       const { public_cert: cert, public_key: key } = config;
       return cert === '' ? null : await readCertificate({ cert, key }, { cert: 'public_cert', key: 'public_key' });
     },
-    order: (host, prove, signal) => {
+    order: async (host, prove, signal) => {
+      // A failed verification counts against the limits of the server.
+      const addresses = await lookupHost(host).catch(() => []);
+      if (addresses.length === 0) throw new SvcError('name_not_resolved');
       server ??= new AcmeServer({ directory: config.acme_directory, accountKey: accountKey(), clock, fetch });
-      return server.order(host, prove, signal);
+      return await server.order(host, prove, signal);
     },
     isExposed: (host) => exposures.served(host) !== null,
   });

@@ -1,13 +1,30 @@
 /** Limits and rules of public addresses. */
 
-/** Callers of a public address: those with a token, also some requests without one, or everyone. */
+/** Callers of a public address: clients with a token, also some requests without one, or everyone. */
 export const EXPOSURE_MODES = ['tokens', 'only', 'public'] as const;
 export type ExposureMode = (typeof EXPOSURE_MODES)[number];
 
+/** `waiting`: for the entry or the certificate. */
+export const EXPOSURE_STATES = ['off', 'waiting', 'serves', 'failed'] as const;
+export type ExposureState = (typeof EXPOSURE_STATES)[number];
+
 /** Public addresses of a node. */
 export const MAX_EXPOSURES = 64;
+/** Clients of a public address that are counted. */
+export const MAX_PUBLIC_CLIENTS = 100;
 /** Tokens of a public address. */
 export const MAX_EXPOSURE_TOKENS = 100;
+/** Longest token of an invitation to an entry, characters. */
+export const MAX_ENTRY_TOKEN_CHARS = 128;
+/** Rules of a public address or a token. */
+export const MAX_PUBLIC_RULES = 16;
+/** Longest rule, characters. */
+export const MAX_PUBLIC_RULE_CHARS = 256;
+/** The method, or `*` for all, and a path of plain segments without an encoded slash or dot. */
+export const PUBLIC_RULE_PATTERN =
+  "^(?:\\*|[A-Z]{1,32}) /(?:[A-Za-z0-9_~!$&'()*+,=:@.-]+/)*[A-Za-z0-9_~!$&'()*+,=:@.-]*$";
+/** Names a token in lists and in the header for the service. */
+export const CLIENT_LABEL_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$';
 /** Start of a token. */
 export const PUBLIC_TOKEN_PREFIX = 'svcp_';
 

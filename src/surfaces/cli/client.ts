@@ -80,6 +80,8 @@ const listOffers: List = async (client, aid) =>
   (await client.fileOfferList({ aid })).offers.map(({ id, name: about }) => ({ id, about }));
 const listOrigins: List = async (client) =>
   (await client.originList()).origins.map(({ id, url: about, remote_aid: aid }) => ({ id, about, aid }));
+const listExposures: List = async (client) =>
+  (await client.exposureList()).exposures.map(({ id, url: about, aid }) => ({ id, about, aid }));
 const listRequests: List = async (client) =>
   (await client.accessRequests()).requests.map(({ id, caller: aid, kind, asked }) => ({
     id,
@@ -107,6 +109,7 @@ const BY_PATH: Readonly<Record<string, IdKind>> = {
   '/tunnel/': ['tunnel', 'svc tunnel status', listTunnels],
   '/file-offers/': ['offer', 'svc files list', listOffers],
   '/origins/': ['local address', 'svc origin list', listOrigins],
+  '/exposures/': ['public address', 'svc expose list', listExposures],
   '/access/requests/': ['request', 'svc access requests', listRequests],
   '/push/': ['webhook or webhook URL', 'svc push list', listWebhooks],
   '/remote-admin/allow/': ['entry', 'svc admin status', async (client) => (await client.remoteAdminGet()).allow],
@@ -124,6 +127,7 @@ export const COMPLETED_IDS: Readonly<Record<string, List>> = {
   'tunnel id': listTunnels,
   'files id': listOffers,
   'origin id': listOrigins,
+  'off id': listExposures,
   'push id': listWebhooks,
 };
 

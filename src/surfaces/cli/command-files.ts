@@ -51,6 +51,7 @@ export const COMMAND_FILES: readonly Part[] = [
   part(CALLS, 'evidence', async () => (await import('./commands/evidence.ts')).evidenceCommands),
   part(CALLS, 'connect tunnel', async () => (await import('./commands/tunnels.ts')).tunnelCommands),
   part(CALLS, 'origin', async () => (await import('./commands/origins.ts')).originCommands),
+  part(CALLS, 'expose', async () => (await import('./commands/expose.ts')).exposeCommands),
   part(CALLS, 'push', async () => (await import('./commands/push.ts')).pushCommands),
   part(CALLS, 'open ssh nc', async () => (await import('./commands/connect.ts')).connectCommands),
   part(CALLS, 'mcp', async () => (await import('./commands/mcp.ts')).mcpCommands),

@@ -111,7 +111,7 @@ const YES_OPTION = { '-y, --yes': 'do not ask' } as const;
  * Waits until the user agrees.
  * @throws SvcError `invalid_request` without a terminal, `cancelled` if the answer is no
  */
-async function confirmOrThrow(context: CliContext, confirmation: Confirmation): Promise<void> {
+export async function confirmOrThrow(context: CliContext, confirmation: Confirmation): Promise<void> {
   const { question, consequence: back, onlyAtTerminal } = confirmation;
   if (!context.interactive && onlyAtTerminal) return;
   if (!context.interactive)

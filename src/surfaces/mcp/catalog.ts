@@ -156,7 +156,8 @@ function compactOutput(schema: TSchema): JsonSchema {
   return walk({ ...rest, properties: top }, (one, depth) => {
     if (depth > MAX_OUTPUT_DEPTH && one['type'] === 'object') return { type: 'object' };
     const types = plainTypes(one['anyOf'], depth);
-    // Some clients do not support a list of types.
+    // Some clients do not support a list of types, and the name of a member suffices.
+    if (types?.includes('null') === true) return {};
     if (types !== undefined) return { anyOf: types.map((type) => ({ type })) };
     const noise = (key: string) => OUTPUT_NOISE.has(key) || (key === 'type' && isConstant(one));
     return Object.fromEntries(Object.entries(one).filter(([key]) => !noise(key)));

@@ -50,7 +50,7 @@ test('a certificate is ordered through the entry while other clients are served'
   const pebble = await startPebble(t, world.port);
   const server = new AcmeServer({ ...pebble, accountKey: newAccountKey(), clock: systemClock, fetch });
   const duringProof: string[] = [];
-  const { certificates } = await certificatesOf(t, (host, prove, signal) =>
+  const { certificates, store } = await certificatesOf(t, (host, prove, signal) =>
     server.order(
       host,
       (challenge, verified) =>
@@ -67,10 +67,9 @@ test('a certificate is ordered through the entry while other clients are served'
   await eventually('the certificate is there', () => certificates.context(HOST) !== null);
   assert.deepEqual(duringProof, ['ok']);
   const state = certificates.state(HOST);
-  assert.equal(state.source, 'acme');
   assert.equal(state.error, null);
   const [now, end] = [Date.now(), state.notAfter ?? 0];
-  const share = ((state.dueAt ?? 0) - now) / (end - now);
+  const share = ((store.find(HOST)?.dueAt ?? 0) - now) / (end - now);
   assert.ok(share > 0.65 && share < 0.72, `${share}`);
 });
 
@@ -153,10 +152,10 @@ test('the old certificate serves until a new one works; a limit of the server de
   const first = certificates.context(HOST);
   assert.ok(first !== null);
   const day = 86_400_000;
-  assert.equal(certificates.state(HOST).dueAt, clock.now() - 1 + 400 * day);
+  assert.equal(store.find(HOST)?.dueAt, clock.now() - 1 + 400 * day);
   await clock.run(400 * day);
   assert.equal(certificates.state(HOST).error?.code, 'certificate_limited');
-  assert.ok((certificates.state(HOST).dueAt ?? 0) >= clock.now() + 19.9 * 3_600_000);
+  assert.ok((store.find(HOST)?.dueAt ?? 0) >= clock.now() + 19.9 * 3_600_000);
   await clock.run(20 * 3_600_000);
   assert.equal(certificates.state(HOST).error?.code, 'internal');
   assert.equal(certificates.context(HOST), first);
@@ -172,5 +171,5 @@ test('the key is stored sealed, and a host that is no longer exposed is not rene
   store.plan('other.vps.test', 0);
   certificates.exposed('other.vps.test');
   assert.equal(store.find('other.vps.test')?.dueAt, null);
-  assert.equal(certificates.state('other.vps.test').source, 'pending');
+  assert.equal(certificates.state('other.vps.test').notAfter, null);
 });

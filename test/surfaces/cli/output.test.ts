@@ -32,7 +32,7 @@ function failing(code: string, from = 0): Writable & { readonly taken: string[] 
 
 /** Commands that print a secret once: for them a closed pipe is a failure. */
 const ONCE =
-  /^(?:register|agents new|agents new-\w+|identity new|identity new-\w+|(?:agents acl|admin) allow|agents export)$/;
+  /^(?:register|agents new|agents new-\w+|identity new|identity new-\w+|(?:agents acl|admin) allow|agents export|expose token add)$/;
 
 test('no command loses its output silently', async (t) => {
   const api = await hostileDaemon(t, aid, false);

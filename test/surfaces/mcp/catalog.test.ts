@@ -27,6 +27,7 @@ const CHARS_PER_TOKEN = 3.5;
 
 test('each listed tool has the parameters of the contract', () => {
   const own = [
+    { name: 'svc_exposures', required: [], optional: [] },
     { name: 'svc_origin_open', required: ['remote_aid'], optional: ['access_token', 'local_aid', 'local_port'] },
     { name: 'svc_address_book', required: [], optional: [] },
     { name: 'svc_card', required: ['aid'], optional: ['local_aid'] },
