@@ -94,6 +94,7 @@ export class Daemon {
       life.add('api', capabilities.eventWaits);
       // After the API, which programs use.
       life.add('api', capabilities.hooks);
+      life.add('api', capabilities.leases);
       if (machine.releasesMemory)
         life.add('acting', new MemoryReleaser({ ...foundation, usage: processUsage, release: releaseMemory }));
       await life.begin();

@@ -252,7 +252,12 @@ export function buildSurfaces(
     {
       operations: [...own, ...bind({ toolCall }, toolHandlers({ tools }))],
       streams: bindStreams(servedStreams, {
-        ...eventStreamHandlers({ streams: c.eventStreams, nodeStreams: c.nodeEventStreams, requireAgent }),
+        ...eventStreamHandlers({
+          streams: c.eventStreams,
+          nodeStreams: c.nodeEventStreams,
+          requireAgent,
+          onFollowed: (aid) => c.leases.follow(aid),
+        }),
         ...objectStreamHandlers({
           objects: c.objects,
           remote: c.remoteObjects,

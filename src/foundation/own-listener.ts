@@ -3,7 +3,7 @@
  * use, so svcd checks the owner of the listener (Linux; on other systems it accepts any listener).
  */
 import { once } from 'node:events';
-import { open } from 'node:fs/promises';
+import { open, readdir, readFile, readlink } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { endianness } from 'node:os';
 
@@ -82,6 +82,37 @@ export const findListeners: FindListeners = async (port) => {
   const tables = await Promise.all(TABLES.map(listeningPart));
   return tables.every((table) => table === '') ? null : listenersIn(tables.join('\n'), port);
 };
+
+/** The inodes of the sockets of a process and its children. */
+async function socketsOf(pid: number): Promise<Set<string>> {
+  const folder = `/proc/${pid}`;
+  const files = await readdir(`${folder}/fd`).catch(() => []);
+  const links = await Promise.all(files.map((file) => readlink(`${folder}/fd/${file}`).catch(() => '')));
+  const own = links.flatMap((link) => /^socket:\[(\d+)\]$/.exec(link)?.[1] ?? []);
+  const children = await readFile(`${folder}/task/${pid}/children`, 'utf8').catch(() => '');
+  const pids = children.split(' ').filter((word) => word !== '');
+  const others = await Promise.all(pids.map((child) => socketsOf(Number(child))));
+  return new Set([...own, ...others.flatMap((sockets) => [...sockets])]);
+}
+
+/**
+ * The port of 127.0.0.1 on which a process or one of its children listens: `wanted` if it does, otherwise the lowest.
+ * Systems other than Linux do not report listeners, so there any listener on `wanted` counts. Null if there is none.
+ */
+export async function listeningPort(pid: number, wanted: number): Promise<number | null> {
+  const tables = (await Promise.all(TABLES.map(listeningPart))).join('\n');
+  if (process.platform !== 'linux' || tables === '\n') {
+    const socket = await connectToOwn(wanted, { find: async () => null });
+    socket?.destroy();
+    return socket === null ? null : wanted;
+  }
+  const sockets = await socketsOf(pid);
+  const ports = new Set(
+    [...tables.matchAll(/^ *\d+: [\dA-F]+:([\dA-F]{4}) /gm)].map(([, hex = '']) => parseInt(hex, 16)),
+  );
+  const own = [...ports].filter((port) => listenersIn(tables, port).some(({ inode }) => sockets.has(inode)));
+  return own.includes(wanted) ? wanted : (own.toSorted((a, b) => a - b)[0] ?? null);
+}
 
 export interface OwnListenerOptions {
   readonly find?: FindListeners;

@@ -1,7 +1,8 @@
 /** Operations on identities and local agents. */
 import { Type } from 'typebox';
+import { timeText } from '../foundation/display-text.ts';
 import { ACCESS_POLICIES } from '../foundation/domain/access.ts';
-import { AID_SCHEMES, MAX_SERVICE_ADDRESS_CHARS } from '../foundation/domain/agents.ts';
+import { AID_SCHEMES, LEASE_GRACE_MS, MAX_SERVICE_ADDRESS_CHARS } from '../foundation/domain/agents.ts';
 import { MAX_LABELS, MAX_SKILLS } from '../foundation/records/types.ts';
 import { declare } from './declare.ts';
 import {
@@ -137,13 +138,19 @@ export const agentOperations = declare(COMMON, {
           description: 'With `false`, the agent is published only on request, even with `auto_publish`.',
         }),
       ),
+      temporary: Type.Optional(
+        Type.Boolean({
+          default: false,
+          description: `For a new agent: it is deleted when \`GET /agents/{aid}/events\` is not open for ${timeText(LEASE_GRACE_MS)}.`,
+        }),
+      ),
     }),
     output: Type.Object({ aid: AidText, status: Type.Literal('registered') }),
     errors: ['bad_key', 'bad_delegation', 'bad_service_address', 'operational_key_mismatch'],
     tool: {
       name: 'svc_agent_register',
       description: 'Register an identity on this node.',
-      omit: ['publish'],
+      omit: ['publish', 'temporary'],
       idempotent: true,
     },
   },

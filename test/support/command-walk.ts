@@ -428,6 +428,7 @@ export const NOT_WALKED: Readonly<Record<string, string>> = {
   'wallet register': 'needs the signature of a wallet',
   'mcp share': 'runs until it is stopped',
   'mcp use': 'needs a shared server',
+  run: 'prints nothing: test/e2e/run.test.ts',
   'mcp hub accept': 'needs a definition that waits: mcp-hub.test.ts',
   'mcp hub refuse': 'needs a definition that waits: mcp-hub.test.ts',
   'hooks retry': 'needs a delivery that failed eight times',

@@ -37,6 +37,7 @@ export const FIELDS: Readonly<Record<string, readonly string[]>> = {
   'own: agents and requests of this node': [
     'capabilities/address-book/address-book 1',
     'capabilities/agents/heartbeats 1',
+    'capabilities/agents/leases 3',
     'capabilities/agents/service-monitor 1',
     'capabilities/directory/discovery 1',
     'capabilities/directory/record-publisher 2',

@@ -41,6 +41,8 @@ export interface RegistryDependencies extends NodeParts {
   readonly own: OwnApi;
   /** Connects to a bound service and closes the connection. Never rejects. */
   readonly checkTcp: (address: Address, timeoutMs: number) => Promise<TcpCheck>;
+  /** A new agent is temporary. Runs in the transaction that stores it. */
+  readonly onTemporary?: (aid: Aid) => void;
 }
 
 export interface RegisterRequest {
@@ -50,6 +52,8 @@ export interface RegisterRequest {
   readonly serviceTcp?: string;
   /** Publish the agent only on request, not automatically. */
   readonly isHeld?: boolean;
+  /** A new agent is deleted when its program ends. */
+  readonly isTemporary?: boolean;
 }
 
 export interface PatchRequest {
@@ -153,11 +157,11 @@ export class AgentRegistry implements Component {
       request.serviceTcp === undefined
         ? undefined
         : await this.#readService(request.serviceTcp, credentials.delegation.agent);
-    return this.#keep(credentials, service, request.isHeld === true);
+    return this.#keep(credentials, service, request);
   }
 
   /** Synchronous, so two registrations of one agent cannot interleave. */
-  #keep({ pair, delegation }: Credentials, service: string | undefined, isHeld: boolean): Aid {
+  #keep({ pair, delegation }: Credentials, service: string | undefined, request: RegisterRequest): Aid {
     const { agents, clock } = this.#deps;
     const aid = delegation.agent;
     this.#refuseNode(aid);
@@ -176,7 +180,8 @@ export class AgentRegistry implements Component {
       const serviceTcp = service ?? known?.serviceTcp ?? '';
       if (newer) agents.put({ keyName: name, delegation, serviceTcp, registeredAt: clock.now() });
       else if (service !== undefined) agents.setService(aid, service);
-      agents.setHeld(aid, isHeld);
+      agents.setHeld(aid, request.isHeld === true);
+      if (known === null && request.isTemporary === true) this.#deps.onTemporary?.(aid);
     });
     if (newer && known !== null && !sameKey) this.#keyring.discard(known.keyName);
     this.#keyring.invalidate(aid);
@@ -192,7 +197,7 @@ export class AgentRegistry implements Component {
    * @throws SvcError `agent_exists`, as `register`, and any error of `writeRest`
    */
   async adopt(
-    request: Required<Omit<RegisterRequest, 'isHeld'>>,
+    request: Required<Omit<RegisterRequest, 'isHeld' | 'isTemporary'>>,
     writeRest: (delegation: Delegation) => void,
   ): Promise<Aid> {
     const { agents, clock } = this.#deps;

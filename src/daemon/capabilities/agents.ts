@@ -1,6 +1,7 @@
 /** The agents of this daemon: their identities, the acting agent of a request, and their bound services. */
 import { AgentCache } from '../../capabilities/agents/agent-cache.ts';
 import { EvidenceSetting } from '../../capabilities/agents/evidence-setting.ts';
+import { AgentLeases } from '../../capabilities/agents/leases.ts';
 import { AgentRegistry } from '../../capabilities/agents/registry.ts';
 import { checkTcp } from '../../capabilities/agents/tcp-check.ts';
 import { type Address, isLoopbackHost } from '../../foundation/address.ts';
@@ -16,7 +17,7 @@ import type { Network } from '../network.ts';
 export type Agents = ReturnType<typeof buildAgents>;
 
 export function buildAgents(
-  { life, clock, log, store, secrets, keys, node }: Foundation,
+  { life, clock, log, store, meta, secrets, keys, node }: Foundation,
   { interfaces, lookupHost }: Network,
   api: ApiReference,
 ) {
@@ -28,13 +29,15 @@ export function buildAgents(
       .filter(({ remoteAid }) => remoteAid === aid)
       .map(({ port }) => port);
   let programFailure: (address: Address) => string | null = () => null;
-  const registry = new AgentRegistry(
+  const leases = new AgentLeases({ storage: meta, remove: (aid) => registry.delete(aid), clock, log });
+  const registry: AgentRegistry = new AgentRegistry(
     { nodeAid: node.aid },
     {
       agents,
       vault: keys,
       clock,
       log,
+      onTemporary: (aid) => leases.add(aid),
       checkTcp: async (address, timeoutMs) => {
         const error = programFailure(address);
         return error === null ? checkTcp(address, timeoutMs) : { ok: false, ms: 0, error };
@@ -45,8 +48,12 @@ export function buildAgents(
   life.add('answering', registry);
   const serviceSockets = new ServiceSockets({ api: () => api.address, interfaces });
   const remembered = new AgentCache(registry);
+  registry.onChange(({ aid, kind }) => {
+    if (kind === 'deleted') leases.forget(aid);
+  });
   return {
     registry,
+    leases,
     /** The agents that can act for a request. */
     local: {
       has: (aid: Aid): boolean => registry.identity(aid) !== null,

@@ -19,3 +19,9 @@ export const MAX_BOOK_ENTRIES = 10_000;
 export const MAX_ALIAS_CHARS = 64;
 /** Maximum number of labels of one agent. */
 export const MAX_LABELS_PER_AGENT = 16;
+
+/**
+ * Time for the program of a temporary agent to follow its events, after the registration, the end of its stream or a start
+ * of the daemon, milliseconds.
+ */
+export const LEASE_GRACE_MS = 5000;

@@ -157,6 +157,7 @@ export function agentHandlers(deps: AgentHandlerDependencies): Handlers<typeof a
         delegationProofHex: input.delegation_proof_hex,
         ...(input.service_tcp === undefined ? {} : { serviceTcp: input.service_tcp }),
         isHeld: input.publish === false,
+        isTemporary: input.temporary === true,
       });
       return { aid, status: 'registered' };
     },

@@ -135,16 +135,23 @@ interface StreamHandlerDependencies extends OwnAgents {
   readonly streams: EventStreams;
   /** Events of the node. */
   readonly nodeStreams: EventStreams;
+  /** A stream of an agent opened. Returns a function to call when it has closed. */
+  readonly onFollowed?: (aid: Aid) => () => void;
 }
 
 export function eventStreamHandlers({
   streams,
   nodeStreams,
   requireAgent,
+  onFollowed = () => () => {},
 }: StreamHandlerDependencies): StreamHandlers<typeof eventStreams> {
   const agents = { streams, kinds: EVENT_TYPES };
   return {
-    agentEvents: (exchange) => open(agents, requireAgent(parseAid(String(exchange.input['aid']))), exchange),
+    agentEvents: (exchange) => {
+      const aid = requireAgent(parseAid(String(exchange.input['aid'])));
+      open(agents, aid, exchange);
+      if (!exchange.response.destroyed) exchange.response.once('close', onFollowed(aid));
+    },
     nodeEvents: (exchange) => open(agents, null, exchange),
     nodeHappenings: (exchange) => open({ streams: nodeStreams, kinds: NODE_EVENT_TYPES }, null, exchange),
   };

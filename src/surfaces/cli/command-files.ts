@@ -40,6 +40,7 @@ export const COMMAND_FILES: readonly Part[] = [
   part(AGENTS, 'access', async () => (await import('./commands/callers.ts')).accessCommands),
   part(AGENTS, 'use whoami', async () => (await import('./commands/use.ts')).useCommands),
   part(FINDING, 'serve', async () => (await import('./commands/serve.ts')).serveCommand),
+  part(FINDING, 'run', async () => (await import('./commands/run.ts')).runCommands),
   part(FINDING, 'publish', async () => (await import('./commands/publish.ts')).publishCommand),
   part(FINDING, 'card', async () => (await import('./commands/cards.ts')).cardCommands),
   part(

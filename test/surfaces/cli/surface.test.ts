@@ -67,6 +67,7 @@ const ADDED_COMMANDS: readonly string[] = [
   'panel sessions',
   'panel rm',
   'serve',
+  'run',
   'open',
   'ssh',
   'nc',

@@ -66,16 +66,23 @@ function quoted(word: string): string {
 
 /**
  * Runs a program and forwards signals to it.
+ * @param onStart called with its process ID
  * @returns its exit code, as a shell reports it
  * @throws SvcError `not_found` if the program cannot be started
  */
-async function ended(program: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+export async function ended(
+  program: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  onStart: (pid: number) => void = () => {},
+): Promise<number> {
   // Installed before the start, so that a signal during the start reaches the child.
   const pass = (signal: NodeJS.Signals): void => {
     child.kill(signal);
   };
   for (const one of SIGNALS) process.on(one, pass);
   const child = spawn(program, args, { stdio: 'inherit', env });
+  if (child.pid !== undefined) onStart(child.pid);
   try {
     const [code, signal]: unknown[] = await once(child, 'exit');
     if (typeof code === 'number') return code;
