@@ -79,7 +79,7 @@ export function buildCapabilities(f: Foundation, n: Network, api: ApiReference) 
     ...streams,
     ...buildJoining(f, n),
     ...publicNames,
-    ...buildPublicAddresses(f, n, agents, publicNames, calls),
+    ...buildPublicAddresses(f, n, agents, publicNames, calls, cards),
     ...buildNodeEvents(f, n, agents, { links, access, directory }),
     eventLog,
     groups,

@@ -44,17 +44,24 @@ function one(value: string | string[] | undefined): string | null {
   return typeof value === 'string' && value !== '' ? value : null;
 }
 
+/** The name of a client at a public address: `public`, and the label of its token. No AID has this form. */
+function publicCaller({ headers }: Pick<IncomingMessage, 'headers'>): string | null {
+  const [caller, label] = [one(headers['svc-caller']), one(headers['svc-client'])];
+  return caller !== 'public' ? null : label === null ? caller : `${caller} ${label}`;
+}
+
 /**
- * The verified AID of the caller, or null.
+ * The verified AID of the caller, or the name of a client at a public address; null without a proof.
  * @param key and AID of the called agent
  * @param nowS Unix seconds
  */
 export function provenCaller(
-  { headers, method = '', url = '' }: Pick<IncomingMessage, 'headers' | 'method' | 'url'>,
+  request: Pick<IncomingMessage, 'headers' | 'method' | 'url'>,
   { key, aid }: { readonly key: Uint8Array; readonly aid: string },
   nowS: number,
 ): string | null {
-  const caller = one(headers['svc-caller-aid']);
+  const { headers, method = '', url = '' } = request;
+  const caller = one(headers['svc-caller-aid']) ?? publicCaller(request);
   const [, at, mac] = /^t=(\d{1,12}),v1=([0-9a-f]{64})$/.exec(one(headers['svc-caller-proof']) ?? '') ?? [];
   if (caller === null || at === undefined || mac === undefined) return null;
   const text = ['v1', at, caller, aid, method, url].join('\n');

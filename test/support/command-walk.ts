@@ -381,6 +381,7 @@ async function callCommands(step: Step, { here, there }: WalkWorld, aid: string,
     text: /^(Opened )?http:\/\/127/,
     quiet: /^http:\/\/127\.0\.0\.1:\d+\/hello$/,
   });
+  await step(here, ['expose', 'list'], { schema: d.exposureList.output, text: /^No public addresses/, quiet: /^$/ });
   const url = /^http:\/\/127\.0\.0\.1:\d+$/;
   await step(here, ['origin', 'open', peer, '--local-aid', aid], {
     schema: d.originOpen.output,
@@ -431,6 +432,9 @@ export const NOT_WALKED: Readonly<Record<string, string>> = {
   run: 'prints nothing: test/e2e/run.test.ts',
   'mcp hub accept': 'needs a definition that waits: mcp-hub.test.ts',
   'mcp hub refuse': 'needs a definition that waits: mcp-hub.test.ts',
+  'expose off': 'needs an entry',
+  'expose token add': 'needs an entry',
+  'expose token rm': 'needs an entry',
   'hooks retry': 'needs a delivery that failed eight times',
   'note unqueue': 'needs a note that no other node has',
   nc: 'copies bytes in every output format',

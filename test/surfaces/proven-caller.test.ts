@@ -41,3 +41,15 @@ test('a forged, changed or replayed request names no caller', () => {
   assert.equal(provenCaller(requestWith(), { key, aid: called }, AT + 61), null, 'too old');
   assert.equal(provenCaller(requestWith(), { key, aid: called }, AT - 61), null, 'from the future');
 });
+
+test('a client of a public address is named by the label of its token, which the proof covers', () => {
+  const named = (proven: string, headers: Readonly<Record<string, string>>) => {
+    const proof = callerProof(key, { caller: proven, called, method: 'GET', target: '/a?b=c', at: AT });
+    const request = requestWith({ 'svc-caller-aid': undefined, 'svc-caller-proof': proof, ...headers });
+    return provenCaller(request, { key, aid: called }, AT);
+  };
+  assert.equal(named('public', { 'svc-caller': 'public' }), 'public');
+  assert.equal(named('public laptop', { 'svc-caller': 'public', 'svc-client': 'laptop' }), 'public laptop');
+  assert.equal(named('public', { 'svc-caller': 'public', 'svc-client': 'laptop' }), null);
+  assert.equal(named('other', { 'svc-caller': 'other' }), null);
+});

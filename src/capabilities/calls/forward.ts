@@ -69,6 +69,12 @@ export interface Forwarding {
   readonly headers?: RawHeaders;
   /** Changes the headers of the response. */
   readonly accepted?: (headers: RawHeaders) => string[];
+  /** Replaces the response; null to pass it on. */
+  readonly reshape?: (
+    status: number,
+    headers: RawHeaders,
+    body: IncomingMessage,
+  ) => Promise<{ readonly headers: readonly string[]; readonly body: Buffer } | null>;
   /** Receives the header lines of early hints (103). */
   readonly hinted?: (headers: RawHeaders) => void;
   /** Replaces the body and the headers of the request. */
@@ -200,11 +206,30 @@ export async function forward(
       streamStall = new SilenceWatch(clock, EVENT_STREAM_STALL_MS, () => abort.abort(new SvcError('timeout')));
     }
     message.on('data', (streamStall ?? stall).heard);
+    if (forwarding.reshape !== undefined && (await sendReshaped(message, response, forwarding))) return;
     if (forwarding.trace.request !== null) forwarding.trace.request.status = message.statusCode ?? null;
     await relay(message, response, forwarding);
   } finally {
     streamStall?.stop();
   }
+}
+
+/** Sends another response in place of that of the service. False if it is passed on. */
+async function sendReshaped(
+  message: IncomingMessage,
+  response: ServedResponse,
+  { reshape, accepted }: Forwarding,
+): Promise<boolean> {
+  if (reshape === undefined) return false;
+  message.pause();
+  const { statusCode = 502, rawHeaders } = message;
+  const changed = await reshape(statusCode, withoutDaemonHeaders(rawHeaders), message);
+  if (changed === null || response.destroyed) return response.destroyed;
+  const headers = [...changed.headers];
+  response.writeHead(statusCode, reasonPhrase(message), accepted === undefined ? headers : accepted(headers));
+  response.end(changed.body);
+  await new Promise<void>((resolve) => response.once('close', () => resolve()));
+  return true;
 }
 
 function relay(message: IncomingMessage, response: ServedResponse, forwarding: Forwarding): Promise<void> {

@@ -76,6 +76,9 @@ export interface CallResponse {
   readonly release: (chunk: Buffer) => void;
 }
 
+/** The part of a response from which another one is made. */
+export type ReadResponse = Pick<CallResponse, 'status' | 'headers' | 'body'>;
+
 /** The service switched protocols. Bytes flow both ways until either side ends. */
 export interface SwitchedCall {
   readonly status: 101;

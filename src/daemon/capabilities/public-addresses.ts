@@ -11,6 +11,7 @@ import { PublicServer } from '../../surfaces/public-address/public-server.ts';
 import type { Foundation } from '../foundation.ts';
 import type { Network } from '../network.ts';
 import type { Agents } from './agents.ts';
+import type { buildCards } from './cards.ts';
 import type { buildPublicNames } from './public-names.ts';
 import type { buildCalls } from './services.ts';
 
@@ -23,6 +24,7 @@ export function buildPublicAddresses(
   { boundService, serviceSockets, onDeleted }: Agents,
   { publicNames }: ReturnType<typeof buildPublicNames>,
   { callerKey }: Pick<ReturnType<typeof buildCalls>, 'callerKey'>,
+  { cardAdmission }: Pick<ReturnType<typeof buildCards>, 'cardAdmission'>,
 ) {
   const exposures = new Exposures({
     store: new ExposureStore(store),
@@ -69,6 +71,7 @@ export function buildPublicAddresses(
       return service === null ? null : { ...service, scheme: service.scheme === 'https' ? 'https' : 'http' };
     },
     callerKey,
+    publicCard: (card, aid, to, signal) => cardAdmission.toLocalCard(card, aid, to, signal),
     watch: (socket) => serviceSockets.watch(socket),
   });
   publicNames.onConnection(publicServer.accept);

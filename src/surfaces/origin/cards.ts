@@ -6,7 +6,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { brokenResponse } from '../../capabilities/calls/error-response.ts';
 import { filterHeaders, headerOf, pairs, type RawHeaders } from '../../capabilities/calls/headers.ts';
-import type { CallResponse } from '../../capabilities/calls/http-caller.ts';
+import type { ReadResponse } from '../../capabilities/calls/http-caller.ts';
 import type { LocalCard } from '../../capabilities/cards/remote-cards.ts';
 import { badCard, type Card, MAX_CARD_BYTES, readCard } from '../../foundation/cards/card.ts';
 import { CollectedBytes } from '../../foundation/collected-bytes.ts';
@@ -45,7 +45,7 @@ function isCardPath(path: string): boolean {
 }
 
 /** True if a request is for a card document. */
-export function isCardRequest({ method, url = '' }: IncomingMessage): boolean {
+export function isCardRequest({ method, url = '' }: Pick<IncomingMessage, 'method' | 'url'>): boolean {
   return method === 'GET' && isCardPath(url);
 }
 
@@ -69,7 +69,7 @@ export function cardRequestHeaders(raw: RawHeaders): string[] {
   return [...filterHeaders(raw, (name) => !CONDITIONAL_HEADERS.test(name)), 'Accept-Encoding', 'identity'];
 }
 
-async function collect({ body }: CallResponse): Promise<Uint8Array> {
+async function collect({ body }: ReadResponse): Promise<Uint8Array> {
   const bytes = new CollectedBytes(MAX_CARD_BYTES);
   try {
     for await (const chunk of body as AsyncIterable<Buffer>)
@@ -156,7 +156,7 @@ export function cardNote({ skipped: left, isSigned }: LocalCard): string {
  * @throws SvcError `bad_card`, `connect_failed`
  */
 export async function withLocalCard(
-  answer: CallResponse,
+  answer: ReadResponse,
   question: CardRequestKind,
   place: ResponsePlace,
   lead: LocalizeCard,

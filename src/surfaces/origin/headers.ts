@@ -6,7 +6,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import { filterHeaders, pairs, type RawHeaders } from '../../capabilities/calls/headers.ts';
-import type { CallResponse } from '../../capabilities/calls/http-caller.ts';
+import type { ReadResponse } from '../../capabilities/calls/http-caller.ts';
 import { readBytes } from '../rest/json-body.ts';
 import type { ReshapedResponse } from '../rest/remote-call.ts';
 import { type ResponsePlace, rewriteLocation } from '../rest/remote-headers.ts';
@@ -18,7 +18,7 @@ import { isMetadataPath, MAX_METADATA_BYTES, withOwnAddresses, withOwnChallenge 
 // on this machine.
 
 /** True if a request is for OAuth metadata. */
-export function isMetadataRequest({ method, url = '' }: IncomingMessage): boolean {
+export function isMetadataRequest({ method, url = '' }: Pick<IncomingMessage, 'method' | 'url'>): boolean {
   const [path = ''] = url.split('?', 1);
   return method === 'GET' && isMetadataPath(path);
 }
@@ -38,7 +38,7 @@ function localChallenge(header: string, place: ResponsePlace): string {
  * @throws SvcError `too_large`
  */
 export async function withLocalMetadata(
-  { status, headers, body }: CallResponse,
+  { status, headers, body }: ReadResponse,
   place: ResponsePlace,
 ): Promise<ReshapedResponse | null> {
   if (status !== 200) return null;

@@ -31,9 +31,11 @@ import { answerUpgrade, sendErrorAndClose } from '../../capabilities/calls/switc
 import { UNTRACED } from '../../capabilities/calls/trace-headers.ts';
 import { maySwitch, protocolsIn } from '../../capabilities/calls/upgrades.ts';
 import { type BoundService, Upstreams } from '../../capabilities/calls/upstream.ts';
+import type { LocalCard } from '../../capabilities/cards/remote-cards.ts';
 import type { Certificates } from '../../capabilities/exposures/certificates.ts';
 import { bearerOf, type Exposures, type PublicAdmission } from '../../capabilities/exposures/exposures.ts';
 import { formatAddress } from '../../foundation/address.ts';
+import type { Card } from '../../foundation/cards/card.ts';
 import { type Clock, type Timer, unixSeconds } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -43,7 +45,8 @@ import type { NodeParts } from '../../foundation/node-parts.ts';
 import { Quota, type QuotaHolder, type QuotaShare } from '../../foundation/quota.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
 import { listen } from '../../foundation/stream-listeners.ts';
-import { headersForProgram } from '../origin/headers.ts';
+import { cardRequestHeaders, isCardRequest, withLocalCard } from '../origin/cards.ts';
+import { headersForProgram, isMetadataRequest, withLocalMetadata } from '../origin/headers.ts';
 import { MAX_PIPELINED } from '../rest/connections.ts';
 import { hostOf, namesManyHosts } from '../rest/host.ts';
 import { Http2Reply, requestOf } from './http2.ts';
@@ -71,6 +74,8 @@ interface PublicServerDependencies extends NodeParts {
   readonly certificates: Pick<Certificates, 'context' | 'challenge'>;
   readonly serviceOf: (aid: Aid) => BoundService | null;
   readonly callerKey: (aid: Aid) => Uint8Array;
+  /** An A2A card of an agent with an address in place of that of its service. */
+  readonly publicCard: (card: Card, aid: Aid, to: string, signal: AbortSignal) => Promise<LocalCard>;
   /** Observes each new connection to a service. */
   readonly watch: (socket: Socket) => void;
 }
@@ -415,6 +420,15 @@ export class PublicServer implements Component {
       ...['Forwarded', `by=_${called};for="${from}";host=${host};proto=https`, PROOF_HEADER, proof],
     ];
     const place = { prefix: '', path: target, host, scheme: 'https' } as const;
+    const asked = { method, url: target };
+    const isCard = isCardRequest(asked);
+    const reshape: Forwarding['reshape'] = (status, headers, body) => {
+      const answer = { status, headers, body };
+      if (!isCard) return withLocalMetadata(answer, place);
+      const lead = (card: Card) => this.#deps.publicCard(card, called, `https://${host}`, abort.signal);
+      return withLocalCard(answer, 'document', place, lead, () => {});
+    };
+    const headers = headersForService(request.rawHeaders, host);
     return {
       request,
       stream,
@@ -432,7 +446,8 @@ export class PublicServer implements Component {
         const links = [...pairs(headers)].filter(([name]) => name.toLowerCase() === 'link').map(([, value]) => value);
         if (links.length > 0) hint(links);
       },
-      headers: headersForService(request.rawHeaders, host),
+      headers: isCard ? cardRequestHeaders(headers) : headers,
+      ...(isCard || isMetadataRequest(asked) ? { reshape } : {}),
       trace: UNTRACED,
       abort,
     };

@@ -240,3 +240,20 @@ test('an agent without a service, and a service that is down, give their errors'
   const tunnels = await world.ask('/');
   assert.deepEqual([tunnels.status, tunnels.headers['svc-error']], [403, 'tunnels_only']);
 });
+
+test('a card and OAuth metadata name the public address, in both versions', async (t) => {
+  const world = await publicWorld(t, (request, response) => {
+    const own = `http://${request.headers.host}`;
+    response.setHeader('content-type', 'application/json');
+    if (request.url?.endsWith('agent-card.json')) response.end(JSON.stringify({ name: 'a', url: `${own}/a2a` }));
+    else response.end(JSON.stringify({ resource: `${own}/mcp`, authorization_servers: [`${own}/`] }));
+  });
+  const card = '/.well-known/agent-card.json';
+  const metadata = '/.well-known/oauth-protected-resource';
+  const ask = async (path: string) => JSON.parse((await buffer(world.http2().request({ ':path': path }))).toString());
+  for (const get of [ask, async (path: string) => JSON.parse((await world.ask(path)).body)]) {
+    assert.equal((await get(card)).url, `https://${HOST}`);
+    const { resource, authorization_servers: servers } = await get(metadata);
+    assert.deepEqual([resource, servers], [`https://${HOST}/mcp`, [`https://${HOST}/`]]);
+  }
+});

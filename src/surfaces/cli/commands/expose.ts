@@ -47,6 +47,12 @@ export async function expose(context: CliContext, choice: ExposeChoice): Promise
   return token === undefined ? exposure : { ...exposure, token };
 }
 
+/** Exposes an agent after it was bound. @param at the entry; true: the entry in use */
+export async function exposeAt(context: CliContext, aid: string, at: string | true) {
+  const { url, token } = await expose(context, { aid, at: at === true ? undefined : at });
+  return { url, ...(token === undefined ? {} : { token }) };
+}
+
 async function certified({ client, io }: CliContext, id: string): Promise<Exposure> {
   for (const until = Date.now() + CERTIFICATE_MS; ; ) {
     const { exposures } = await client.exposureList();

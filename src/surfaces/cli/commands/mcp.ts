@@ -41,6 +41,7 @@ import { publishedText, tryPublish } from '../publication.ts';
 import { type Interruption, interruption, untilSignal } from '../signals.ts';
 import { commandWord, formatFields, safeText } from '../text.ts';
 import { rejectUsedLabel } from './alias.ts';
+import { exposeAt } from './expose.ts';
 import { ownCommand, proofKey, warnOfCallHooks } from './hooks.ts';
 import { type CreatedAgent, MASTER_WARNING, masterKeyText, register, type ShowKey } from './identity.ts';
 import { hubCommands } from './mcp-hub.ts';
@@ -401,6 +402,7 @@ const SHARE_OPTIONS = {
     'an agent that may use it; repeatable. Agents on the allow list may use it too. All others are denied until the share ends',
   ),
   '--tools <agent=tool,…>': repeatable('an agent that may use only these tools; repeatable'),
+  '--expose [node]': 'also expose it at a public https address, see "svc expose"; the node is the entry',
   '--replace': 'replace the service of the agent while this command runs',
   '--on-demand': 'start the server when a caller comes, also without this command; "svc serve --off" ends it',
   ...IDLE_OPTION,
@@ -420,6 +422,9 @@ interface Shared extends Omit<ShareAgent, 'isNew'> {
   readonly service_tcp: string;
   readonly published: boolean;
   readonly publish_error?: string | undefined;
+  /** The public address, and the first token for it. */
+  readonly url?: string;
+  readonly token?: string;
 }
 
 /** AID → tools, from `agent=tool,tool`. @throws SvcError `invalid_request`, `bad_aid` */
@@ -490,11 +495,12 @@ async function share(context: CliContext, words: readonly string[], options: Sha
   ]);
   const { title, tools } = seen;
   const details = { ...known, name: options.name, server: title, tools };
+  const exposed = async () => (options.expose === undefined ? {} : await exposeAt(context, agent.aid, options.expose));
   if (key !== undefined) {
     const revision = seen.isModern ? 'modern' : 'sessions';
     const command = [...wakingCommand(revision, lists), ...ownCommand(words, io.env)];
     const shared = await within(shareOnDemand(context, agent, { key, command, callers, idleMs: options.idle }));
-    await show(context, { ...details, ...shared }, options, ON_DEMAND);
+    await show(context, { ...details, ...shared, ...(await exposed()) }, options, ON_DEMAND);
     return undefined;
   }
   await shareNow(context, {
@@ -502,7 +508,7 @@ async function share(context: CliContext, words: readonly string[], options: Sha
     callers,
     begin,
     end,
-    tell: (shared) => show(context, { ...details, ...shared }, options, SHARED),
+    tell: async (shared) => show(context, { ...details, ...shared, ...(await exposed()) }, options, SHARED),
   });
   return undefined;
 }
@@ -611,6 +617,8 @@ const SHARED: OutputFormats<Partial<Shared> & CreatedAgent, unknown> = {
       ...(key === undefined ? { aid: one.aid } : {}),
       ...(key === undefined && one.master_file !== undefined ? { 'master key': masterKeyText(one) } : {}),
       published: publishedText(one),
+      address: one.url,
+      token: one.token,
     });
   },
   quiet: ({ aid }) => aid,

@@ -17,6 +17,7 @@ import { changeProfile, type PublishAttempt, publishedText, tryPublish } from '.
 import { formatFields, formatTable, type WrappedText } from '../text.ts';
 import { allAgents } from './agents.ts';
 import { rejectUsedLabel, setLabel } from './alias.ts';
+import { exposeAt } from './expose.ts';
 import { ownCommand, proofKey, warnOfCallHooks } from './hooks.ts';
 import { MASTER_WARNING, masterKeyText, register } from './identity.ts';
 
@@ -38,6 +39,7 @@ const TAKES = {
     'start the command with the first call or connection; it must listen on 127.0.0.1, at the port in PORT',
   ...IDLE_OPTION,
   '--try': 'with --on-demand, start the command now, and fail if it does not listen',
+  '--expose [node]': 'also expose it at a public https address, see "svc expose"; the node is the entry',
   '--replace': 'replace the service of the agent; --off binds the previous one again',
   '--off': 'stop serving; the previous service is bound again, and the agent stays',
 } as const;
@@ -60,6 +62,9 @@ interface Started extends Partial<Served>, Partial<PublishAttempt> {
   readonly start_ms?: number | null;
   readonly master_private_key_hex?: string | undefined;
   readonly master_file?: string | undefined;
+  /** The public address, and the first token for it. */
+  readonly url?: string;
+  readonly token?: string;
 }
 
 function servedOf({ aid, name, service_tcp, service_tcp_ok, service_error, published }: AnswerOf<'agentGet'>): Served {
@@ -274,6 +279,8 @@ function startedText(one: Started): WrappedText {
     ...(key === undefined ? { aid: one.aid } : {}),
     ...(key === undefined && one.master_file !== undefined ? { 'master key': masterKeyText(one) } : {}),
     published: publishedText(one),
+    address: one.url,
+    token: one.token,
   });
 }
 
@@ -285,6 +292,12 @@ function usageText({ aid, service_tcp = '' }: Started): string {
     ...(service?.tunnels === null ? [] : [`open a tunnel to it with "svc tunnel open ${aid}"`]),
   ];
   return `Others ${uses.join(', or ')}.`;
+}
+
+/** Exposes the agent of a service if the user wants that. */
+async function exposed(context: CliContext, started: Started, { expose: at }: Serving): Promise<Started> {
+  if (at === undefined) return started;
+  return { ...started, ...(await exposeAt(context, started.aid, at)) };
 }
 
 /** One of the three modes of the command. */
@@ -321,6 +334,7 @@ export function serveCommand(svc: CommandGroup): void {
     examples: [
       'svc serve 8080 --name demo --save-master demo.key',
       'svc serve tcp://127.0.0.1:22 --name ssh',
+      'svc serve 8080 --name demo --expose vps',
       'svc serve --on-demand --idle 60 -- python3 server.py',
       'svc serve',
       'svc serve --off --name demo',
@@ -330,10 +344,11 @@ export function serveCommand(svc: CommandGroup): void {
       if (options.off === true) return { stopped: await stop(context, options) };
       const [first, ...others] = service ?? [];
       if (options.on_demand === true && first !== undefined)
-        return { started: await startOnDemand(context, [first, ...others], options) };
+        return { started: await exposed(context, await startOnDemand(context, [first, ...others], options), options) };
       if (options.on_demand === true || options.shell === true || options.try === true || others.length > 0)
         throw new SvcError('invalid_request', { message: 'Give one service, or a command after --on-demand --.' });
-      if (first !== undefined) return { started: await start(context, first, options) };
+      if (first !== undefined)
+        return { started: await exposed(context, await start(context, first, options), options) };
       const agents = await allAgents(context.client);
       const served = agents.filter(({ service_tcp }) => service_tcp !== '').map(servedOf);
       await warnOfCallHooks(
