@@ -1,7 +1,7 @@
 /** Signal handling of the daemon and its supervisor. */
 
-/** Signals that stop the process cleanly. A second interrupt stops it immediately. */
-const STOPPING = ['SIGTERM', 'SIGINT', 'SIGQUIT'] as const;
+/** Signals that stop the process cleanly. A second interrupt stops it immediately. SIGBREAK is from Windows. */
+const STOPPING = ['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGBREAK'] as const;
 /** A closing terminal sends it more than once, from the shell and from the kernel. */
 const HANG_UP = 'SIGHUP';
 /**

@@ -3,11 +3,11 @@
  * private folder, once per content. Each start checks it again, so that only the bytes of this program are loaded.
  */
 import { createHash } from 'node:crypto';
-import { lstatSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { lstatSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import { SvcError } from './errors.ts';
-import { OTHERS_MODE, PRIVATE_DIRECTORY_MODE, PRIVATE_FILE_MODE } from './files.ts';
+import { OTHERS_MODE, PRIVATE_DIRECTORY_MODE, PRIVATE_FILE_MODE, replaceFile } from './files.ts';
 import { readPackageFile } from './package-file.ts';
 
 /**
@@ -43,7 +43,7 @@ export function keptFile(directory: string, name: string, content: Uint8Array): 
   const own = `${file}.${process.pid}`;
   rmSync(own, { force: true });
   writeFileSync(own, content, { flag: 'wx', mode: PRIVATE_FILE_MODE });
-  renameSync(own, file);
+  replaceFile(own, file);
   return file;
 }
 

@@ -10,7 +10,8 @@ import { type Environment, variableOf } from './programs.ts';
 
 /** Everyone, authenticated users, and users (well-known SIDs). */
 const OTHERS = ['*S-1-1-0', '*S-1-5-11', '*S-1-5-32-545'];
-const SYSTEM = 'S-1-5-18';
+/** The system, and administrators: they can act as any user. */
+const SYSTEM = ['S-1-5-18', 'S-1-5-32-544'];
 
 /** True if Windows itself keeps a path private. */
 export function isInProfile(file: string, environment: Environment): boolean {
@@ -20,10 +21,10 @@ export function isInProfile(file: string, environment: Environment): boolean {
   return way !== '..' && !way.startsWith('..\\') && !path.win32.isAbsolute(way);
 }
 
-/** The arguments of `icacls` for a list that has only a user and the system. */
+/** The arguments of `icacls` for a list that has only a user, the system and administrators. */
 export function accessList(file: string, sid: string, isFolder: boolean): readonly string[] {
   const rights = isFolder ? ':(OI)(CI)F' : ':F';
-  const granted = [sid, SYSTEM].map((one) => `*${one}${rights}`);
+  const granted = [sid, ...SYSTEM].map((one) => `*${one}${rights}`);
   return [file, '/inheritance:r', '/grant:r', ...granted, '/remove:g', ...OTHERS, '/q'];
 }
 
@@ -39,7 +40,7 @@ const runTool: RunTool = (name, args) => {
 };
 
 /**
- * On Windows, lets only this user and the system access a file or folder, and everything in it. On other systems, modes
+ * On Windows, lets only this user, the system and administrators access a file or folder, and everything in it. On other systems, modes
  * do that.
  * @throws SvcError `key_exposed` if the access list cannot be set
  */

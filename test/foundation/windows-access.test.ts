@@ -11,7 +11,7 @@ test('the folder of the user is private by itself', () => {
   assert.equal(isInProfile('C:\\x', {}), false);
 });
 
-test('elsewhere, only the user and the system get access', () => {
+test('elsewhere, only the user, the system and administrators get access', () => {
   const runs: string[][] = [];
   keepFromOthers('D:\\svcd', true, 'win32', (name, args) => {
     runs.push([name, ...args]);
@@ -21,12 +21,13 @@ test('elsewhere, only the user and the system get access', () => {
     ['whoami.exe', '/user'],
     ['icacls.exe', ...accessList('D:\\svcd', 'S-1-5-21-1-2-3-1001', true)],
   ]);
-  assert.deepEqual(accessList('D:\\a', 'S-1-2', false).slice(0, 5), [
+  assert.deepEqual(accessList('D:\\a', 'S-1-2', false).slice(0, 6), [
     'D:\\a',
     '/inheritance:r',
     '/grant:r',
     '*S-1-2:F',
     '*S-1-5-18:F',
+    '*S-1-5-32-544:F',
   ]);
   assert.ok(accessList('D:\\a', 'S-1-2', true).includes('*S-1-2:(OI)(CI)F'));
 });

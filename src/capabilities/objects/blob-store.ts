@@ -3,12 +3,12 @@
  * once.
  */
 import { randomUUID } from 'node:crypto';
-import { constants, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { constants, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { isSha256 } from '../../foundation/domain/objects.ts';
 import { codeOf } from '../../foundation/errors.ts';
-import { PRIVATE_DIRECTORY_MODE, PRIVATE_FILE_MODE, syncDirectory } from '../../foundation/files.ts';
+import { PRIVATE_DIRECTORY_MODE, PRIVATE_FILE_MODE, replaceFile, syncDirectory } from '../../foundation/files.ts';
 import { PrefixHash } from '../../foundation/prefix-hashes.ts';
 import type { Draft } from './drafts.ts';
 import { FileSink } from './file-sink.ts';
@@ -84,7 +84,7 @@ export class BlobStore {
     try {
       if (mkdirSync(dirname(target), { recursive: true, mode: PRIVATE_DIRECTORY_MODE }) !== undefined)
         syncDirectory(this.#root.objects);
-      renameSync(file, target);
+      replaceFile(file, target);
       syncDirectory(dirname(target));
       return fingerprintOf(statSync(target, { bigint: true }));
     } catch (error) {

@@ -1,12 +1,13 @@
 /** Installs a release next to the running one, without switching to it. */
 
 import { spawn } from 'node:child_process';
-import { existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import semver from 'semver';
 import { onExit } from '../../foundation/child-exit.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
-import { describeDiskError, syncDirectory, syncFile } from '../../foundation/files.ts';
+import { describeDiskError, replaceFile, syncDirectory, syncFile } from '../../foundation/files.ts';
+import { variableOf } from '../../foundation/programs.ts';
 import type { ReleaseSource } from './release-source.ts';
 import type { Releases } from './releases.ts';
 import type { Release } from './types.ts';
@@ -85,7 +86,7 @@ export class Installer {
     const target = this.#releases.pathOf(version);
     // An earlier attempt may have left this directory. It cannot be replaced in one step, so it is renamed first.
     renameQuietly(target, join(staging, 'old'));
-    renameSync(directory, target);
+    replaceFile(directory, target);
     syncDirectory(this.#releases.directory);
   }
 }
@@ -102,7 +103,7 @@ function flushTree(directory: string): void {
 
 function renameQuietly(from: string, to: string): void {
   try {
-    renameSync(from, to);
+    replaceFile(from, to);
   } catch (error) {
     if (codeOf(error) !== 'ENOENT') throw error;
   }
@@ -129,7 +130,7 @@ export interface NpmOptions {
 function npmProgram({ node, environment }: NpmOptions): string | null {
   const bin = dirname(node);
   const roots = [join(bin, '..', 'lib', 'node_modules'), join(bin, 'node_modules')];
-  for (const directory of (environment['PATH'] ?? '').split(delimiter)) {
+  for (const directory of (variableOf(environment, 'PATH', process.platform) ?? '').split(delimiter)) {
     if (directory === '') continue;
     roots.push(join(directory, '..', 'lib', 'node_modules'), join(directory, 'node_modules'));
     // Location in Debian's package.

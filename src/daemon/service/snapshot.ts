@@ -2,12 +2,12 @@
  * Copies of the databases from before a release on trial. A release may upgrade the schema, and the previous release
  * cannot read the new schema. A rollback only restores databases with a changed schema, so that no other data is lost.
  */
-import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { LOCK_FILE_NAME } from '../../foundation/data-dir/lock.ts';
 import { DATABASE_FILE, STATE_NUMBER_FILE } from '../../foundation/data-dir/paths.ts';
-import { PRIVATE_DIRECTORY_MODE, syncDirectory, syncFile } from '../../foundation/files.ts';
+import { PRIVATE_DIRECTORY_MODE, replaceFile, syncDirectory, syncFile } from '../../foundation/files.ts';
 
 /** The schema version. Opening the database also applies its write-ahead log. */
 function schemaOf(file: string): number {
@@ -76,7 +76,7 @@ export class DatabaseSnapshot {
       for (const suffix of ['-wal', '-shm']) rmSync(live + suffix, { force: true });
       // The database is older than the state number on purpose.
       if (name === DATABASE_FILE) rmSync(join(this.#dataDir, STATE_NUMBER_FILE), { force: true });
-      renameSync(temporary, live);
+      replaceFile(temporary, live);
     }
     syncDirectory(this.#dataDir);
   }

@@ -4,10 +4,10 @@
  * is complete: the current files are moved to another directory. `restore.placing`: they were moved, and the restored
  * files are moved into place.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { SvcError } from '../errors.ts';
-import { describeDiskError, PRIVATE_DIRECTORY_MODE, syncDirectory } from '../files.ts';
+import { describeDiskError, PRIVATE_DIRECTORY_MODE, replaceFile, syncDirectory } from '../files.ts';
 import { isAlive } from './lock.ts';
 import { CONFIG_FILE, DATABASE_FILE, KEYS_DIRECTORY, STATE_NUMBER_FILE } from './paths.ts';
 
@@ -56,12 +56,12 @@ export function finishRestore(directory: string): void {
       const aside = at(readFileSync(join(at(READY), REPLACES_FILE), 'utf8'));
       for (const name of REPLACED) if (existsSync(at(name))) move(at(name), aside, name);
       syncDirectory(directory);
-      renameSync(at(READY), at(PLACING));
+      replaceFile(at(READY), at(PLACING));
       syncDirectory(directory);
     }
     if (!existsSync(at(PLACING))) return;
     rmSync(join(at(PLACING), REPLACES_FILE), { force: true });
-    for (const name of readdirSync(at(PLACING))) renameSync(join(at(PLACING), name), at(name));
+    for (const name of readdirSync(at(PLACING))) replaceFile(join(at(PLACING), name), at(name));
     syncDirectory(directory);
     rmdirSync(at(PLACING));
   } catch (error) {
@@ -74,6 +74,6 @@ export function finishRestore(directory: string): void {
 
 function move(from: string, aside: string, name: string): void {
   mkdirSync(aside, { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
-  renameSync(from, join(aside, name));
+  replaceFile(from, join(aside, name));
   syncDirectory(aside);
 }

@@ -11,7 +11,6 @@ import {
   mkdirSync,
   openSync,
   readFileSync,
-  renameSync,
   rmSync,
   statSync,
   writeSync,
@@ -32,6 +31,7 @@ import {
   makeDirectory,
   PRIVATE_DIRECTORY_MODE,
   PRIVATE_FILE_MODE,
+  replaceFile,
   syncDirectory,
   writeFileAtomic,
 } from '../files.ts';
@@ -120,7 +120,7 @@ async function restoreInto(archive: ByteSource, { dataDir, force, now }: Restore
     writeFileAtomic(join(staging, REPLACES_FILE), replaced);
     for (const part of [join(staging, KEYS_DIRECTORY), staging]) syncDirectory(part);
     // After this line, the archive is committed.
-    renameSync(staging, join(dataDir, READY));
+    replaceFile(staging, join(dataDir, READY));
     syncDirectory(dataDir);
     finishRestore(dataDir);
     return { manifest, replaced: old.length > 0 ? join(dataDir, replaced) : null };

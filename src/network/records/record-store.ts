@@ -3,11 +3,12 @@
  * fairly. The caller must verify records first.
  */
 
-import { renameSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import type { Address } from '../../foundation/address.ts';
 import { compareBytes, equalBytes, toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { replaceFile } from '../../foundation/files.ts';
 import type { Log } from '../../foundation/log.ts';
 import { recordDigest } from '../../foundation/records/digest.ts';
 import { decodeNotePayload, removalHash } from '../../foundation/records/notes.ts';
@@ -112,7 +113,7 @@ export function openRecords(file: string, onAnew: (aside: string) => void): Open
   } catch (error) {
     if (!isDamage(error)) throw error;
     const aside = `${file}.damaged`;
-    renameSync(file, aside);
+    replaceFile(file, aside);
     for (const beside of ['-wal', '-shm']) rmSync(`${file}${beside}`, { force: true });
     onAnew(aside);
     return open(file);

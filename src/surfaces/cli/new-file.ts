@@ -1,9 +1,9 @@
 /** Writes files with secrets, whole or not at all, and reads them. */
-import { closeSync, createReadStream, existsSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, createReadStream, existsSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 import { windowsNameProblem } from '../../foundation/file-name.ts';
-import { describeDiskError, PRIVATE_FILE_MODE, syncDirectory } from '../../foundation/files.ts';
+import { describeDiskError, PRIVATE_FILE_MODE, replaceFile, syncDirectory } from '../../foundation/files.ts';
 import type { ByteSource } from '../../foundation/moving/byte-reader.ts';
 import { SEALED_PREFIX, type SealedKind, unseal } from '../../foundation/moving/sealed-file.ts';
 import { keepFromOthers } from '../../foundation/windows-access.ts';
@@ -69,7 +69,7 @@ export async function writeNewFile(file: string, content: ByteSource): Promise<n
     } finally {
       closeSync(handle);
     }
-    renameSync(part, file);
+    replaceFile(part, file);
     syncDirectory(dirname(file));
     return size;
   } catch (error) {

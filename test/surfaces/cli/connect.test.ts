@@ -6,6 +6,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { test } from 'node:test';
+import { quoted } from '../../../src/surfaces/cli/commands/connect.ts';
 import { AnsweringDaemon } from '../../support/answering-daemon.ts';
 import { runSvc } from '../../support/cli-run.ts';
 import { newIdentity } from '../../support/identities.ts';
@@ -119,4 +120,9 @@ test('a signal to svc ssh stops ssh', async (t) => {
     const [ended] = (await once(child, 'close')) as [number | null];
     assert.equal(ended, code, signal);
   }
+});
+
+test('words of the proxy command of ssh are quoted for the system', () => {
+  assert.equal(quoted("a 'b' 100%", 'linux'), "'a '\\''b'\\'' 100%%'");
+  assert.equal(quoted('C:\\Program Files\\100%', 'win32'), '"C:\\Program Files\\100%%"');
 });

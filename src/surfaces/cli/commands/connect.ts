@@ -23,7 +23,8 @@ type ConnectOptions = ParsedOptions<'', typeof CONNECT_OPTIONS>;
 /** Programs that open a URL in a browser, by platform. The default is `xdg-open`. */
 const BROWSERS: Readonly<Record<string, readonly [program: string, ...args: string[]]>> = {
   darwin: ['open'],
-  win32: ['explorer.exe'],
+  // Unlike `explorer`, this opens every URL in the browser.
+  win32: ['rundll32', 'url.dll,FileProtocolHandler'],
 };
 
 /** With --via the connection would start on the other machine. @throws SvcError `local_only` */
@@ -59,9 +60,11 @@ async function carry(context: CliContext, aid: string, connectOptions: ConnectOp
   }
 }
 
-/** Quotes a word of a ProxyCommand. ssh expands `%` first, then a shell parses the result. */
-function quoted(word: string): string {
-  return `'${word.replaceAll("'", "'\\''").replaceAll('%', '%%')}'`;
+/** Quotes a word of a ProxyCommand. ssh expands `%` first, then a shell, or Windows, parses the result. */
+export function quoted(word: string, platform: string = process.platform): string {
+  const text = word.replaceAll('%', '%%');
+  // No path and no AID contains a double quote on Windows.
+  return platform === 'win32' ? `"${text}"` : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 /**
@@ -104,7 +107,7 @@ async function ssh(context: CliContext, destination: string, args: readonly stri
   const acting = connectOptions.local_aid ?? (context.interactive ? await context.oneOfSeveral() : undefined);
   const local = acting === undefined ? [] : ['--as', await context.aid(acting)];
   const program = [process.execPath, ownScript(), 'nc', ...local, aid];
-  const options = [`ProxyCommand=${program.map(quoted).join(' ')}`, `HostKeyAlias=${aid}`];
+  const options = [`ProxyCommand=${program.map((word) => quoted(word)).join(' ')}`, `HostKeyAlias=${aid}`];
   const { token } = context.connection;
   const env = {
     ...context.io.env,
