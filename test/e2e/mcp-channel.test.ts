@@ -28,9 +28,7 @@ class Session {
     t.after(() => client.close());
     client.fallbackNotificationHandler = async ({ method, params }) => {
       assert.equal(method, 'notifications/claude/channel');
-      const { content, meta } = params ?? {};
-      assert.ok(typeof content === 'string' && typeof meta === 'object' && meta !== null);
-      events.push({ content, meta: Object.fromEntries(Object.entries(meta)) });
+      events.push(params as unknown as Event);
     };
     const args = ['bin/svcd', '--data-dir', dataDir, '--mcp-stdio', '--mcp-channel'];
     await client.connect(

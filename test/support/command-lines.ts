@@ -9,8 +9,6 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
   'completion',
   'backup',
   'restore',
-  // It is about this machine.
-  'uninstall',
   'wallet message',
   'wallet register',
   'agents import',

@@ -79,7 +79,6 @@ const ADDED_COMMANDS: readonly string[] = [
   'access refuse',
   'callers',
   'logs',
-  'uninstall',
   'restart',
   'stop',
   'agents topic list',

@@ -251,26 +251,18 @@ const LENDING = {
   },
 } as const;
 
-/**
- * TCP ports for nodes without UDP that this node could not open. No warning if another one is open, because a node
- * without the right to use port 443 works.
- */
+/** TCP ports for nodes without UDP that this node could not open. */
 export function examineLending({
-  lent_ports: { listen_addrs, failed_addrs },
+  lent_ports,
 }: {
-  readonly lent_ports: Pick<OwnAnswer<'status'>['lent_ports'], 'listen_addrs' | 'failed_addrs'>;
+  readonly lent_ports: Pick<OwnAnswer<'status'>['lent_ports'], 'failed_addrs'>;
 }): Finding[] {
-  const reachability = findingsOf('reachability');
-  return failed_addrs.map(({ address, trouble }) => {
+  return lent_ports.failed_addrs.map(({ address, trouble }) => {
     const { code, what, hint } = LENDING[trouble];
-    return reachability[listen_addrs.length > 0 ? 'info' : 'warn'](
-      `nodes without UDP cannot connect at ${address}/tcp: ${what}`,
-      hint,
-      {
-        code,
-        values: { address },
-      },
-    );
+    return findingsOf('reachability').warn(`nodes without UDP cannot connect at ${address}/tcp: ${what}`, hint, {
+      code,
+      values: { address },
+    });
   });
 }
 

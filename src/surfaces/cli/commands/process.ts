@@ -152,8 +152,7 @@ async function numberOf({ client }: CliContext): Promise<number | null> {
   }
 }
 
-/** Stops the daemon and waits for its end. @throws SvcError `timeout` */
-export async function stop(context: CliContext) {
+async function stop(context: CliContext) {
   const { pid } = await context.client.nodeStop();
   // Behind a forwarded port or in a container, this pid belongs to another process.
   const ended = async () => !isSvcd(pid) && (await numberOf(context)) !== pid;
