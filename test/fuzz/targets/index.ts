@@ -11,6 +11,7 @@ import { chatLinkTargets } from './chat-links.ts';
 import { datagramTargets } from './datagrams.ts';
 import { dhtTargets } from './dht.ts';
 import { documentTargets } from './documents.ts';
+import { entryTargets } from './entry.ts';
 import { eventTargets } from './events.ts';
 import { fileOfferTargets } from './file-offers.ts';
 import { groupLinkTargets } from './group-links.ts';
@@ -72,4 +73,5 @@ export const TARGETS: readonly FuzzTarget[] = [
   ...hubTargets,
   ...mcpTargets,
   ...tlsTargets,
+  ...entryTargets,
 ];
