@@ -203,6 +203,12 @@ export function networkOf(text: string): string | null {
   return network.endsWith(`::/${NETWORK_BITS}`) ? network : null;
 }
 
+/** True for an IPv4 network such as `192.0.2.0/24`. */
+export function isIpv4Network(text: string): boolean {
+  const [, base = ''] = /^([^/]+)\/(?:[0-9]|[12][0-9]|3[0-2])$/.exec(text) ?? [];
+  return ipv4Number(base) >= 0;
+}
+
 /** True if an IPv4 address is in a network such as `192.0.2.0/24`. */
 export function inIpv4Network(ip: string, network: string): boolean {
   const [base = '', prefix] = network.split('/', 2);

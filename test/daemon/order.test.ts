@@ -35,6 +35,8 @@ test('components that respond to others start before the network, and active one
     answering: [
       ...['AgentRegistry', 'CallServer', 'ObjectService', 'ObjectServer', 'EventLog', 'AccessRequests'],
       'OnDemandServices',
+      'Entry',
+      'PublicServer',
     ],
     network: [
       ...['NativeQuicEndpoint', 'PeerTable', 'RecordDht', 'UdpLanes', 'OwnAddresses', 'NetworkMonitor'],
@@ -53,8 +55,9 @@ test('components that respond to others start before the network, and active one
       'WebhookUrls',
       'Webhooks',
       'FileOffers',
-      'Origins',
       'NameHolder',
+      'Origins',
+      'Certificates',
       'TrafficHistory',
       'Updater',
     ],

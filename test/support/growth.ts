@@ -8,7 +8,8 @@ export const OWN = 'own: ';
 
 export const TABLES: Readonly<Record<string, string>> = {
   'own: chosen by the owner':
-    'access_entries access_subjects agents exposure_tokens exposures public_certificates hooks on_demand origins own_cards publications publishers retired_keys tunnels meta objects object_holders object_prefixes retired_objects note_outbox notes_unsent note_copies group_invites_out webhooks service_callers unanswered_requests public_names',
+    'access_entries access_subjects agents exposure_tokens exposures public_certificates hooks on_demand origins own_cards publications publishers retired_keys tunnels meta objects object_holders object_prefixes retired_objects note_outbox notes_unsent note_copies group_invites_out webhooks service_callers unanswered_requests public_names entry_allowed entry_invitations',
+  'Requests for public names': 'entry_names',
   'own: chats and groups that the owner accepted':
     'chat_entries groups group_logs group_entries group_heads group_conflicts group_mentions group_peers group_retracts',
   'Open chat requests of an agent': 'chat_pairs',
@@ -72,6 +73,7 @@ export const FIELDS: Readonly<Record<string, readonly string[]>> = {
     'capabilities/notes/note-fetcher 2',
     'capabilities/notes/notes 1',
   ],
+  'Public connections at an entry': ['capabilities/entry/entry 3', 'capabilities/entry/passage 1'],
   'own: public names of this node': ['capabilities/public-names/name-holder 3'],
   'own: objects of this node': [
     'capabilities/objects/object-getter 1',

@@ -1,6 +1,6 @@
 /**
  * Reads the server name of a TLS ClientHello (RFC 8446, 4.1.2; RFC 6066, 3) that arrives in any number of chunks and
- * records. Each byte is looked at once, so a slow sender costs as much as a fast one. With ECH, the outer name counts.
+ * records. No byte is read twice, so a slow sender costs as much as a fast one. With an encrypted hello, the outer name counts.
  */
 
 /** Longest start of a connection until the ClientHello is complete, bytes. Hellos have up to a few KiB. */
@@ -8,7 +8,7 @@ export const MAX_CLIENT_HELLO_BYTES: number = 16 * 1024;
 /** First size of the buffer, bytes. Enough for the hellos of browsers. */
 const FIRST_BUFFER_BYTES = 2048;
 
-const RECORD_HEADER_BYTES = 5;
+const RECORD_START_BYTES = 5;
 const HANDSHAKE_HEADER_BYTES = 4;
 const RECORD_HANDSHAKE = 22;
 const MESSAGE_CLIENT_HELLO = 1;
@@ -93,7 +93,7 @@ function serverNameOf(hello: Fields): string | null {
 export class ClientHelloReader {
   #bytes: Buffer = Buffer.allocUnsafe(FIRST_BUFFER_BYTES);
   #length = 0;
-  /** Where the next record starts. */
+  /** The offset of the next record. */
   #next = 0;
   /** The handshake message so far, and its length with its header; 0 if unknown. */
   readonly #parts: Buffer[] = [];
@@ -137,13 +137,13 @@ export class ClientHelloReader {
     // Rejects other protocols by their first bytes.
     if (have > 0 && this.#bytes[start] !== RECORD_HANDSHAKE) return this.#fail();
     if (have > 1 && this.#bytes[start + 1] !== MAJOR_VERSION) return this.#fail();
-    if (have < RECORD_HEADER_BYTES) return false;
+    if (have < RECORD_START_BYTES) return false;
     const length = this.#bytes.readUInt16BE(start + 3);
     // Empty handshake records are not allowed (RFC 8446, 5.1).
-    if (length === 0 || start + RECORD_HEADER_BYTES + length > MAX_CLIENT_HELLO_BYTES) return this.#fail();
-    if (have < RECORD_HEADER_BYTES + length) return false;
-    this.#next = start + RECORD_HEADER_BYTES + length;
-    this.#parts.push(Buffer.from(this.#bytes.subarray(start + RECORD_HEADER_BYTES, this.#next)));
+    if (length === 0 || start + RECORD_START_BYTES + length > MAX_CLIENT_HELLO_BYTES) return this.#fail();
+    if (have < RECORD_START_BYTES + length) return false;
+    this.#next = start + RECORD_START_BYTES + length;
+    this.#parts.push(Buffer.from(this.#bytes.subarray(start + RECORD_START_BYTES, this.#next)));
     this.#received += length;
     this.#takeMessage();
     return this.#state === 'more';
@@ -154,11 +154,11 @@ export class ClientHelloReader {
       const header = Buffer.concat(this.#parts.splice(0));
       this.#parts.push(header);
       this.#expected = HANDSHAKE_HEADER_BYTES + header.readUIntBE(1, 3);
-      if (header[0] !== MESSAGE_CLIENT_HELLO || this.#expected > MAX_CLIENT_HELLO_BYTES) return void this.#fail();
+      if (header[0] !== MESSAGE_CLIENT_HELLO || this.#expected > MAX_CLIENT_HELLO_BYTES) this.#fail();
     }
-    if (this.#expected === 0 || this.#received < this.#expected) return;
     // A ClientHello ends its record (RFC 8446, 5.1).
-    if (this.#received > this.#expected) return void this.#fail();
+    if (this.#expected > 0 && this.#received > this.#expected) this.#fail();
+    if (this.#state === 'invalid' || this.#received !== this.#expected) return;
     try {
       this.#name = serverNameOf(new Fields(Buffer.concat(this.#parts).subarray(HANDSHAKE_HEADER_BYTES)));
       this.#state = 'done';

@@ -12,11 +12,6 @@ import { type Aid, nativePublicKey } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { RandomParts } from '../../foundation/node-parts.ts';
-import { awakeTimeout } from '../../foundation/stall.ts';
-import type { PublicNameRow, PublicNameStore } from '../../foundation/store/public-names.ts';
-import type { AccessRequest, LinkPair, LinkStream, Links } from '../../network/links/types.ts';
-import { drainAndDestroy } from '../../network/peers/stream-dispatcher.ts';
-import { ProtocolBreach, readFrame } from '../../network/peers/wire.ts';
 import {
   decodeConnection,
   decodeNameAnswer,
@@ -24,7 +19,12 @@ import {
   MAX_NAME_MESSAGE_BYTES,
   type NameRequest,
   type NameVerdict,
-} from './wire.ts';
+} from '../../foundation/public-name-messages.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
+import type { PublicNameRow, PublicNameStore } from '../../foundation/store/public-names.ts';
+import type { AccessRequest, LinkPair, LinkStream, Links } from '../../network/links/types.ts';
+import { drainAndDestroy } from '../../network/peers/stream-dispatcher.ts';
+import { ProtocolBreach, readFrame } from '../../network/peers/wire.ts';
 
 /** Interval of confirmations, milliseconds. */
 const CONFIRM_MS: number = 60 * 60_000;

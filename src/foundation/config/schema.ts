@@ -2,6 +2,7 @@
 
 import { type Static, Type } from 'typebox';
 import { DEFAULT_API_ADDR, DEFAULT_DHT_PORT } from '../address.ts';
+import { MAX_PUBLIC_NAME_CHARS } from '../domain/public-names.ts';
 import { LOG_FORMATS, LOG_LEVELS } from '../log.ts';
 import { MAX_PERCENT } from '../traces/trace-context.ts';
 import { AUTO_TLS_LISTEN } from './tls-listen.ts';
@@ -29,6 +30,12 @@ const MAX_RELAY_SESSIONS = 1024;
 const MAX_TLS_SESSIONS = 4096;
 /** Highest number of bytes that are relayed. */
 const MAX_RELAY_BYTES: number = 1024 ** 5;
+
+/** Highest number of entries of `public_names` and of `entry_proxies`. */
+const MAX_PUBLIC_DOMAINS = 16;
+const MAX_ENTRY_PROXIES = 64;
+/** Highest `entry_connections`. */
+const MAX_ENTRY_CONNECTIONS = 50_000;
 
 function relayBytes(description: string, value: number) {
   return Type.Integer({ description, default: value, minimum: 0, maximum: MAX_RELAY_BYTES });
@@ -141,6 +148,26 @@ export const ConfigSchema = Type.Object(
       'URL of the ACME server that signs certificates for public addresses.',
       DEFAULT_ACME_DIRECTORY,
     ),
+    public_names: Type.Array(Type.String({ maxLength: MAX_PUBLIC_NAME_CHARS }), {
+      description:
+        'Domains of this entry: agents that `svc entry allow` permits hold names below them. Empty: no entry.',
+      default: [],
+      maxItems: MAX_PUBLIC_DOMAINS,
+    }),
+    entry_connections: Type.Integer({
+      description: 'Public connections to pass on at the same time.',
+      default: 10_000,
+      minimum: 1,
+      maximum: MAX_ENTRY_CONNECTIONS,
+    }),
+    entry_bytes_per_second: relayBytes('Bytes per second to pass on for public names.', 16 * 1024 ** 2),
+    entry_bytes_per_day: relayBytes('Bytes per day (UTC) to pass on for public names.', 64 * 1024 ** 3),
+    entry_proxies: Type.Array(Type.String({ maxLength: MAX_TEXT_LENGTH }), {
+      description:
+        'IP addresses and IPv4 networks of web servers in front of `tls_listen` that pass TLS on with a PROXY header.',
+      default: [],
+      maxItems: MAX_ENTRY_PROXIES,
+    }),
     files_root: text(
       'Absolute path of the folder for objects. Empty: `files` in the data directory. `none`: objects are off.',
     ),

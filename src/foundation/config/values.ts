@@ -3,6 +3,8 @@ import { isAbsolute } from 'node:path';
 import { Default, Errors } from 'typebox/value';
 import { hostOfUrl, isEveryInterface, isHost, isLoopbackHost, parseAddress, parseContact } from '../address.ts';
 import { NETWORK_NAME } from '../domain/directory.ts';
+import { isDomain } from '../domain/public-names.ts';
+import { canonicalIp, isIpv4Network } from '../ip.ts';
 import {
   AUTO_PROXY,
   type Config,
@@ -89,6 +91,14 @@ const CHECKS: Checks = {
       ? null
       : 'must be "auto", "none", or a URL that starts with http:// or https://',
   tls_ca: optional(path),
+  public_names: (domains) => {
+    const wrong = domains.findIndex((domain) => !isDomain(domain));
+    return wrong < 0 ? null : `at ${wrong} must be a domain in lower case, such as "vps.example.org"`;
+  },
+  entry_proxies: (proxies) => {
+    const wrong = proxies.findIndex((proxy) => canonicalIp(proxy) !== proxy && !isIpv4Network(proxy));
+    return wrong < 0 ? null : `at ${wrong} must be an IP address, or an IPv4 network such as "10.0.0.0/8"`;
+  },
   tls_listen: (text) =>
     parseTlsListen(text) === null
       ? 'must be "auto", "none", or up to 8 of host:port and http://127.0.0.1:port, separated by commas'

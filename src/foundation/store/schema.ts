@@ -963,6 +963,27 @@ const EXPOSURES = `
   CREATE INDEX public_certificates_due ON public_certificates (due_at);
 `;
 
+/** Names of an entry, and agents that may hold one. */
+const ENTRY = `
+  CREATE TABLE entry_allowed (
+    aid TEXT PRIMARY KEY,
+    created_at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE entry_invitations (
+    token_hash BLOB PRIMARY KEY,
+    created_at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE entry_names (
+    name TEXT PRIMARY KEY,
+    aid TEXT NOT NULL,
+    looks TEXT NOT NULL,
+    held_at INTEGER NOT NULL,
+    seen_at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX entry_names_looks ON entry_names (looks);
+  CREATE INDEX entry_names_aid ON entry_names (aid);
+`;
+
 /** The SQL of each schema version, in order. Released versions never change; new ones are appended. */
 export const MIGRATIONS: readonly string[] = [
   [
@@ -995,5 +1016,6 @@ export const MIGRATIONS: readonly string[] = [
     UNANSWERED_REQUESTS,
     PUBLIC_NAMES,
     EXPOSURES,
+    ENTRY,
   ].join(''),
 ];

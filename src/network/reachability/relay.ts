@@ -209,16 +209,23 @@ interface RelaySettings {
   readonly relay_bytes_per_day: number;
 }
 
+/** Limits of bytes in which one source gets the same fraction as by default. */
+export function relayByteLimits(bytesPerSecond: number, bytesPerDay: number): RelayByteLimits {
+  return {
+    bytesPerSecond,
+    bytesPerSecondPerSource: bytesPerSecond / RATE_DIVISOR,
+    bytesPerDay,
+    bytesPerDayPerSource: bytesPerDay / DAY_DIVISOR,
+  };
+}
+
 /** Derives limits from settings. One source gets the same fraction as by default. */
 export function relayLimits(settings: RelaySettings): RelayLimits {
   const { help_others, relay_sessions, relay_bytes_per_second, relay_bytes_per_day } = settings;
   return {
     sessions: help_others ? relay_sessions : 0,
     sessionsPerSource: Math.ceil(relay_sessions / SESSIONS_DIVISOR),
-    bytesPerSecond: relay_bytes_per_second,
-    bytesPerSecondPerSource: relay_bytes_per_second / RATE_DIVISOR,
-    bytesPerDay: relay_bytes_per_day,
-    bytesPerDayPerSource: relay_bytes_per_day / DAY_DIVISOR,
+    ...relayByteLimits(relay_bytes_per_second, relay_bytes_per_day),
   };
 }
 

@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { NameHolder, type PublicConnection } from '../../../src/capabilities/public-names/name-holder.ts';
+import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
 import {
   decodeConnection,
   decodeNameAnswer,
@@ -11,9 +13,7 @@ import {
   encodeNameRequest,
   type NameRequest,
   type NameVerdict,
-} from '../../../src/capabilities/public-names/wire.ts';
-import type { Aid } from '../../../src/foundation/identity/aid.ts';
-import { silentLog } from '../../../src/foundation/log.ts';
+} from '../../../src/foundation/public-name-messages.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
 import { PublicNameStore } from '../../../src/foundation/store/public-names.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
@@ -118,7 +118,7 @@ test('a node that is no entry is one without permission', async (t) => {
   await assert.rejects(holder.claim(other.aid, 'demo', other.aid), withCode('entry_denied'));
 });
 
-test('a name that was taken away shows why, and returns', async (t) => {
+test('a lost name shows the reason, and returns', async (t) => {
   const { aid, entry, holder, verdict, network, clock, vps } = await worldOf(t);
   await holder.start();
   await holder.claim(aid, 'demo', entry);

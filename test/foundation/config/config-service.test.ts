@@ -226,7 +226,7 @@ test('a patch is all or nothing', (t) => {
   for (const [partial, pattern, key] of bad) {
     assert.throws(() => service.patch(partial), refusal(pattern, { key }));
   }
-  assert.equal(bad.length, 31);
+  assert.equal(bad.length, 39);
   assert.equal(read(), 'mdns = false\n');
   assert.deepEqual(readdirSync(dirname(file)), ['config.toml']);
   assert.equal(service.current.log_level, 'info');

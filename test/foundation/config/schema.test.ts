@@ -30,6 +30,11 @@ test('live keys can be patched, files_root has its own route, and keys that wide
   ]);
   for (const key of LIVE_KEYS) assert.ok(PATCHABLE_KEYS.has(key) || key === 'files_root', key);
   assert.deepEqual(CONFIG_KEYS.filter((key) => !PATCHABLE_KEYS.has(key)).sort(), [
+    'acme_directory',
+    'entry_bytes_per_day',
+    'entry_bytes_per_second',
+    'entry_connections',
+    'entry_proxies',
     'files_root',
     'help_others',
     'lan_tcp',
@@ -40,6 +45,9 @@ test('live keys can be patched, files_root has its own route, and keys that wide
     'otlp_headers_file',
     'proxy',
     'proxy_command',
+    'public_cert',
+    'public_key',
+    'public_names',
     'relay_bytes_per_day',
     'relay_bytes_per_second',
     'relay_sessions',

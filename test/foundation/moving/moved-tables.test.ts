@@ -30,6 +30,7 @@ const STAYING: Readonly<Record<string, readonly string[]>> = {
   webhooks: ['push_boxes', 'push_mail', 'webhook_posts', 'webhooks'],
   events: ['event_streams', 'events'],
   'public names and addresses': ['exposure_tokens', 'exposures', 'public_certificates', 'public_names'],
+  'names of an entry': ['entry_allowed', 'entry_invitations', 'entry_names'],
   'unfinished requests': ['notes_unsent', 'unanswered_requests'],
   'state of the node': ['admin_audit', 'meta', 'note_copies', 'retired_keys', 'seen_cards', 'seen_delegations'],
 };

@@ -1,6 +1,7 @@
 /** The first bytes at an entry: ClientHellos and PROXY headers; and the messages about names. */
 import { ClientHelloReader, MAX_CLIENT_HELLO_BYTES } from '../../../src/capabilities/entry/client-hello.ts';
 import { readProxyHeader } from '../../../src/capabilities/entry/proxy-header.ts';
+import { canonicalIp } from '../../../src/foundation/ip.ts';
 import {
   decodeConnection,
   decodeNameAnswer,
@@ -8,8 +9,7 @@ import {
   encodeConnection,
   encodeNameAnswer,
   encodeNameRequest,
-} from '../../../src/capabilities/public-names/wire.ts';
-import { canonicalIp } from '../../../src/foundation/ip.ts';
+} from '../../../src/foundation/public-name-messages.ts';
 import { clientHelloOf, helloWith, inRecords, serverNames } from '../../support/client-hello.ts';
 import { bytesOf, decoder, violation } from '../engine/properties.ts';
 import { splitInput } from '../engine/streams.ts';

@@ -32,6 +32,7 @@ import { Quota, type QuotaHolder, type QuotaShare } from '../../../foundation/qu
 import { RateQuota } from '../../../foundation/rate-limit.ts';
 import { every, type RepeatingTask } from '../../../foundation/repeat.ts';
 import { describePortError, portTroubleOf } from '../../../foundation/sockets.ts';
+import type { ServerNameRouter } from '../server-names.ts';
 import type { LentPortAddresses } from '../udp-socket.ts';
 import { Destinations } from './destinations.ts';
 import { Lease, type LendingCounters, type LendingHosts } from './lease.ts';
@@ -247,6 +248,7 @@ export class TlsServer implements Component, LentPortAddresses {
   #isOpen = false;
   #isStarted = false;
   #isStopped = false;
+  #router: ServerNameRouter | null = null;
   /** Settles after the last opening or closing of listeners, because they must not overlap. */
   #changes: Promise<void> = Promise.resolve();
 
@@ -321,6 +323,11 @@ export class TlsServer implements Component, LentPortAddresses {
     });
   }
 
+  /** Sets the router of connections, before `start`. The listeners open for it, too. */
+  routeBy(router: ServerNameRouter): void {
+    this.#router = router;
+  }
+
   /** @throws SvcError `config_invalid` if the certificate cannot be read */
   async start(): Promise<void> {
     const onError = (error: unknown): void => this.#deps.log.warn({ error }, 'cannot read the TLS certificate again');
@@ -355,7 +362,8 @@ export class TlsServer implements Component, LentPortAddresses {
    */
   update(): void {
     if (!this.#isStarted) return;
-    const shouldOpen = !this.#isStopped && this.#options.sessions > 0 && this.#deps.helps();
+    const isHelper = this.#options.sessions > 0 && this.#deps.helps();
+    const shouldOpen = !this.#isStopped && (isHelper || this.#router?.isOn === true);
     if (!shouldOpen && !this.#isOpen) return;
     this.#isOpen = shouldOpen;
     this.#changes = this.#changes.then(() => (shouldOpen ? this.#open() : this.#close()));
@@ -465,10 +473,17 @@ export class TlsServer implements Component, LentPortAddresses {
 
   #onConnection(raw: Socket, { isTls }: TlsListener): void {
     const peer = canonicalIp(raw.remoteAddress ?? '');
-    const isDirect = isTls && (peer === null || ipScope(peer) !== IP_SCOPE.loopback || this.#deps.usesLoopback());
-    const source = peer === null || isDirect || !isTls ? peer : UNNAMED;
-    const share = source === null ? null : this.#admit(source);
     raw.on('error', () => raw.destroy());
+    if (peer === null || !isTls || this.#router?.isOn !== true) this.#admitConnection(raw, isTls, peer, null);
+    else this.#router.route(raw, peer, (source) => this.#admitConnection(raw, isTls, peer, source));
+  }
+
+  /** @param named the client, if a web server in front of this node has named it */
+  #admitConnection(raw: Socket, isTls: boolean, peer: string | null, named: string | null): void {
+    const isDirect =
+      named !== null || (isTls && (peer === null || ipScope(peer) !== IP_SCOPE.loopback || this.#deps.usesLoopback()));
+    const source = named ?? (peer === null || isDirect || !isTls ? peer : UNNAMED);
+    const share = source === null || this.#isStopped ? null : this.#admit(source);
     if (source === null || share === null) {
       raw.resetAndDestroy();
       return;

@@ -1,9 +1,8 @@
 /** Messages between the node of an agent and an entry: docs/protocol-public.md. */
-import { CborMap, fromBytes, nullable, text, toBytes, uint, word } from '../../foundation/cbor-map.ts';
-import { isPublicName, MAX_PUBLIC_NAME_CHARS, NAME_LEASE_DAYS } from '../../foundation/domain/public-names.ts';
-import { MAX_PORT } from '../../foundation/domain/tunnels.ts';
-import { canonicalIp } from '../../foundation/ip.ts';
-import { u16 } from '../../network/peers/wire.ts';
+import { CborMap, fromBytes, nullable, text, toBytes, uint, word } from './cbor-map.ts';
+import { isPublicName, MAX_PUBLIC_NAME_CHARS, NAME_LEASE_DAYS } from './domain/public-names.ts';
+import { MAX_PORT } from './domain/tunnels.ts';
+import { canonicalIp } from './ip.ts';
 
 /** Longest message, bytes. */
 export const MAX_NAME_MESSAGE_BYTES = 512;
@@ -51,7 +50,7 @@ export type NameAnswer = ReturnType<typeof ANSWER.decode>;
 export type ConnectionHeader = ReturnType<typeof CONNECTION.decode>;
 
 function framed(body: Uint8Array): Uint8Array {
-  return Buffer.concat([u16(body.length), body]);
+  return Buffer.concat([Uint8Array.of(body.length >>> 8, body.length & 0xff), body]);
 }
 
 /** Each encodes a message with its length. */
