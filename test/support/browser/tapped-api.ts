@@ -9,6 +9,8 @@ export interface AskedRequest {
   readonly headers: ReadonlyMap<string, string>;
   /** Null as long as nothing was answered. */
   status: number | null;
+  /** Answered, or closed without an answer, as a page does with requests that it leaves. */
+  isOver: boolean;
 }
 
 /** A request head at the start of the received bytes: browsers wait for each response. */
@@ -20,7 +22,7 @@ function requestOf(chunk: Buffer): AskedRequest | null {
   const headers = lines
     .split('\r\n')
     .map((line) => [/^[^:]*/.exec(line)?.[0].toLowerCase() ?? '', line.replace(/^[^:]*: ?/, '')] as const);
-  return { method, path, headers: new Map(headers), status: null };
+  return { method, path, headers: new Map(headers), status: null, isOver: false };
 }
 
 export class TappedApi {
@@ -47,7 +49,10 @@ export class TappedApi {
       const waiting: AskedRequest[] = [];
       upstream.on('error', () => socket.destroy());
       upstream.on('close', () => socket.end());
-      socket.on('close', () => upstream.destroy());
+      socket.on('close', () => {
+        upstream.destroy();
+        for (const request of waiting) request.isOver = true;
+      });
       socket.on('data', (chunk: Buffer) => {
         const request = requestOf(chunk);
         const page = pages[request?.path ?? ''];
@@ -62,7 +67,7 @@ export class TappedApi {
       upstream.on('data', (chunk: Buffer) => {
         const status = /^HTTP\/1\.1 (\d{3})/.exec(chunk.toString('latin1'))?.[1];
         const answered = status === undefined ? undefined : waiting.shift();
-        if (answered !== undefined) answered.status = Number(status);
+        if (answered !== undefined) Object.assign(answered, { status: Number(status), isOver: true });
         socket.write(chunk);
       });
     });
