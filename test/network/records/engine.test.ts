@@ -141,6 +141,34 @@ test('a node with a permanently blocked client port sends from a new one', async
   assert.ok(!blocked.has(last));
 });
 
+test('an answer ends a silence: earlier silent requests and their time do not count', async (t) => {
+  const clock = new TestClock();
+  const { engine, health } = await start(t, '127.0.0.1', [], clock);
+  let answers = true;
+  const other = await hostileNode(t, (request) => (answers ? request.reply(Buffer.from('yes')) : undefined));
+  let changes = 0;
+  engine.events.portChange.add(() => changes++);
+  const ask = () => engine.request(other.address, { command: COMMAND });
+  const fallSilent = async (requests: number, ms: number): Promise<void> => {
+    answers = false;
+    const silent = Array.from({ length: requests }, ask);
+    clock.advance(ms);
+    await Promise.all(silent);
+    answers = true;
+  };
+  assert.ok(await ask());
+  assert.notEqual(health.rttMsOf(other.address), null);
+  await fallSilent(SILENT_REQUESTS - 1, SILENT_MS);
+  assert.ok(health.failures(other.address) > 0);
+  assert.ok(await ask());
+  assert.equal(health.failures(other.address), 0);
+  await fallSilent(SILENT_REQUESTS - 1, SILENT_MS);
+  assert.equal(changes, 0, 'too few requests');
+  assert.ok(await ask());
+  await fallSilent(SILENT_REQUESTS, SILENT_MS - 1);
+  assert.equal(changes, 0, 'too short');
+});
+
 for (const code of ['EADDRNOTAVAIL', 'EMFILE'])
   test(`a node that cannot open a new port (${code}) keeps the present one, and changes it later`, async (t) => {
     const clock = new TestClock();

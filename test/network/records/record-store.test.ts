@@ -42,6 +42,20 @@ test('stored records survive a restart', (t) => {
   assert.deepEqual(Buffer.from(second.encoded(row) ?? []), Buffer.from(record.encoded));
 });
 
+test('a record that is offered again is not due for replication as early, and keeps its place', () => {
+  const clock = new TestClock();
+  const store = memory(clock);
+  const { key, record } = endpointRecord(newIdentity(), { timestamp: unixSeconds(clock), ttl: 7 * 86_400 });
+  assert.deepEqual(store.offer(key, record, 'a'), { code: 'kept' });
+  const first = unixSeconds(clock);
+  clock.jump(1000_000);
+  const isDue = (heardBefore: number): boolean => store.replicationQueue.due('', heardBefore, first) !== null;
+  assert.deepEqual([isDue(first), isDue(first + 1)], [false, true]);
+  assert.deepEqual(store.offer(key, record, 'b'), { code: 'kept' });
+  assert.deepEqual([isDue(first + 1), isDue(first + 1000), isDue(first + 1001)], [false, false, true]);
+  assert.equal(store.usage().records, 1);
+});
+
 test('expired records are hidden immediately, and removed in batches', () => {
   const clock = new TestClock();
   const store = memory(clock);

@@ -295,6 +295,29 @@ test('a newer version from another node replaces the stored one', async () => {
   assert.deepEqual(world.held(older), [toHex(newer.record.encoded)]);
 });
 
+test('a newer version or the proof of a removal counts only with the verdict that it belongs to', async () => {
+  const world = new World(nodeAddress(0), [nodeAddress(1)]);
+  const token = new Uint8Array(randomBytes(16));
+  const note = world.note(token);
+  const owner = newIdentity(world.now);
+  const [older, newer] = [1, 2].map((seq) => largeRecord(owner, { seq, timestamp: world.now, ttl: 7 * DAY_S }));
+  assert.ok(older && newer);
+  world.keep(note);
+  world.keep(older);
+  for (const verdict of [
+    { code: 'kept', newer: newer.record, token },
+    { code: 'removed', newer: newer.record, token: null },
+    { code: 'newer', newer: null, token },
+  ] as const) {
+    world.verdict = () => verdict;
+    const before = world.given.length;
+    await world.pass((REST_S + 200) * 1000);
+    assert.equal(world.given.length, before + 2, verdict.code);
+    assert.deepEqual(world.held(older), [toHex(older.record.encoded)], verdict.code);
+    assert.equal(world.held(note).length, 1, verdict.code);
+  }
+});
+
 /** This node among 16 others, as the closest to a key or the furthest from it. */
 function among({ key }: Published, place: 'closest' | 'furthest'): World {
   const nodes = Array.from({ length: WIDTH + 1 }, (_, i) => ({ ...nodeAddress(i), id: nodeId(nodeAddress(i)) }));

@@ -51,6 +51,18 @@ test('a chat text is sent once if its client received no response and repeats it
   assert.deepEqual(texts(), ['dinner?', 'dinner?', 'lunch?']);
 });
 
+test('a response waits until the ends of connections are read that closed while the daemon was busy', async () => {
+  const { restarted } = await chatting();
+  const order: string[] = [];
+  const onAnswered = (settled: (arrived: boolean) => void): void => {
+    settled(true);
+    setImmediate(() => setImmediate(() => order.push('the ends are read')));
+  };
+  await restarted()('dinner?', { onAnswered });
+  order.push('answered');
+  assert.deepEqual(order, ['the ends are read', 'answered']);
+});
+
 test('a repeated text joins the request that is under way', async () => {
   const { restarted, texts } = await chatting();
   const send = restarted();
