@@ -4,6 +4,7 @@
  * - `sh home`: commands that the reader types on the machine `home`
  * - `text home`, directly after commands or a tool: lines that the reader sees there
  * - `python home ask.py`: a file that the reader writes on that machine
+ * - `text home channel`: a message that starts a turn of the assistant on that machine
  * - `json home chat_send`: arguments with which an assistant on that machine calls an MCP tool
  *
  * `each` stands for every machine; a test carries these out itself. A block without a machine is not run. `…` stands for text that differs from reader to reader.
@@ -17,7 +18,7 @@ import type { Machine } from './lab/namespaces.ts';
 import { MachineShell } from './lab/shell.ts';
 
 export interface GuideStep {
-  readonly kind: 'commands' | 'file' | 'tool';
+  readonly kind: 'commands' | 'file' | 'tool' | 'event';
   readonly machine: string;
   /** The name of the file or of the tool; empty for commands. */
   readonly name: string;
@@ -42,6 +43,7 @@ function kindOf({ language, machine, name }: Block): GuideStep['kind'] | null {
   if (machine === '') return null;
   if (language === 'sh') return 'commands';
   if (name === '') return null;
+  if (language === 'text' && name === 'channel') return 'event';
   return language === 'json' ? 'tool' : 'file';
 }
 
@@ -52,7 +54,7 @@ export function guideSteps(markdown: string): GuideStep[] {
     const kind = kindOf(block);
     if (kind === null) return [];
     const next = blocks[i + 1];
-    const shown = next?.language === 'text' && next.machine === block.machine ? next.text : null;
+    const shown = next?.language === 'text' && next.machine === block.machine && next.name === '' ? next.text : null;
     return [{ kind, machine: block.machine, name: block.name, text: block.text, shown }];
   });
 }
@@ -100,6 +102,7 @@ export class Reader implements AsyncDisposable {
   async follow(step: GuideStep): Promise<void> {
     if (step.kind === 'commands') return await this.#type(step);
     if (step.kind === 'tool') return await this.#callTool(step);
+    if (step.kind === 'event') return await this.#awaitEvent(step);
     const file = join(this.#at(step.machine).shell.home, step.name);
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, step.text);
@@ -125,6 +128,14 @@ export class Reader implements AsyncDisposable {
   async #callTool({ machine, name, text, shown }: GuideStep): Promise<void> {
     const result = await this.#at(machine).tools.call(name, JSON.parse(text));
     for (const line of linesOf(shown)) assert.match(result, line, `${name} on ${machine}`);
+  }
+
+  async #awaitEvent({ machine, text }: GuideStep): Promise<void> {
+    const { tools } = this.#at(machine);
+    await tools.start();
+    await eventually(`the assistant on ${machine} gets ${text}`, () =>
+      tools.events.some((event) => linesOf(text).every((line) => line.test(event))),
+    );
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

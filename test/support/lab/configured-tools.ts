@@ -18,6 +18,8 @@ interface ServerEntry {
 export class ConfiguredTools implements AsyncDisposable {
   readonly #machine: Machine;
   readonly #home: string;
+  /** Texts of the channel of each session. */
+  readonly events: string[] = [];
   /** Connected clients by the name of the server. */
   readonly #clients = new Map<string, Client>();
 
@@ -44,9 +46,17 @@ export class ConfiguredTools implements AsyncDisposable {
       env: { ...env, HOME: this.#home, PATH: process.env['PATH'] ?? '' },
       stderr: 'ignore',
     });
+    client.fallbackNotificationHandler = async ({ method, params }) => {
+      if (method === 'notifications/claude/channel') this.events.push(String(params?.['content']));
+    };
     await client.connect(transport);
     this.#clients.set(name, client);
     return client;
+  }
+
+  /** Starts the sessions. */
+  async start(): Promise<void> {
+    for (const [name, server] of this.#servers()) await this.#clientOf(name, server);
   }
 
   /** Calls a tool of any configured server; it must succeed. Returns the text of the result. */
