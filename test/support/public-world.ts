@@ -3,13 +3,14 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { type ClientHttp2Session, connect as connectHttp2, type IncomingHttpHeaders } from 'node:http2';
 import { type RequestOptions, request as requestHttps } from 'node:https';
-import { type AddressInfo, createServer as createTcpServer } from 'node:net';
+import { type AddressInfo, connect as connectTcp, createServer as createTcpServer } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import { connect as connectTls, createSecureContext, type SecureContext } from 'node:tls';
 import { GuessLimits, householdPrefix } from '../../src/capabilities/access/guess-limits.ts';
 import type { BoundService } from '../../src/capabilities/calls/upstream.ts';
 import { type ExposureChoice, Exposures } from '../../src/capabilities/exposures/exposures.ts';
+import type { Address } from '../../src/foundation/address.ts';
 import { selfSigned } from '../../src/foundation/certificate.ts';
 import { type Clock, systemClock } from '../../src/foundation/clock.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
@@ -63,6 +64,7 @@ export async function publicWorld(
   };
   const secureContext = createSecureContext(selfSigned(HOST));
   const challenge: { context: SecureContext | null } = { context: null };
+  const raw: { address: Address | null } = { address: null };
   const client = { address: '192.0.2.7' };
   const server = new PublicServer({
     clock,
@@ -70,6 +72,8 @@ export async function publicWorld(
     exposures,
     certificates: { context: (host) => (host === HOST ? secureContext : null), challenge: () => challenge.context },
     serviceOf: () => bound,
+    rawServiceOf: () => raw.address,
+    connect: (address) => connectTcp(address),
     callerKey: () => PUBLIC_PROOF_KEY,
     publicCard: async (card, _aid, to) => ({ card: { ...card, url: to }, skipped: [], isSigned: false }),
     watch: () => {},
@@ -105,6 +109,7 @@ export async function publicWorld(
     bound,
     challenge,
     client,
+    raw,
     exposure,
     exposures,
     options,

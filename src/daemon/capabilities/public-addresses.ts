@@ -70,6 +70,8 @@ export function buildPublicAddresses(
       const service = boundService(aid);
       return service === null ? null : { ...service, scheme: service.scheme === 'https' ? 'https' : 'http' };
     },
+    rawServiceOf: (aid) => boundService(aid)?.tunnels ?? null,
+    connect: (address) => serviceSockets.connect(address),
     callerKey,
     publicCard: (card, aid, to, signal) => cardAdmission.toLocalCard(card, aid, to, signal),
     watch: (socket) => serviceSockets.watch(socket),

@@ -34,7 +34,7 @@ export function requestOf(stream: ServerHttp2Stream, headers: IncomingHttpHeader
 }
 
 /** Headers by name, as HTTP/2 sends them. */
-function byName(raw: RawHeaders): Record<string, string[]> {
+export function byName(raw: RawHeaders): Record<string, string[]> {
   const headers: Record<string, string[]> = {};
   for (const [spelled, value] of pairs(raw)) {
     const name = spelled.toLowerCase();
@@ -60,6 +60,12 @@ export class Http2Reply extends Writable implements ServedResponse {
   /** @param _reason HTTP/2 has none */
   writeHead(status: number, _reason: string, headers: RawHeaders): void {
     this.#stream.respond({ ...byName(headers), [constants.HTTP2_HEADER_STATUS]: status }, { waitForTrailers: true });
+  }
+
+  /** Sends a response without a body. Its head may carry what trailers would. */
+  endWithHead(status: number, headers: RawHeaders): void {
+    this.#stream.respond({ ...byName(headers), [constants.HTTP2_HEADER_STATUS]: status }, { endStream: true });
+    this.end();
   }
 
   addTrailers(trailers: readonly (readonly [string, string])[]): void {

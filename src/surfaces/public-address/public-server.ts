@@ -3,7 +3,7 @@
  * HTTP/2, decides about each request, and forwards it to the service of the agent.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
-import { performServerHandshake, type ServerHttp2Stream } from 'node:http2';
+import { type ClientHttp2Session, performServerHandshake, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type SecureContext, TLSSocket } from 'node:tls';
@@ -19,6 +19,7 @@ import {
   type ServedResponse,
 } from '../../capabilities/calls/forward.ts';
 import {
+  EVIDENCE,
   filterHeaders,
   headerOf,
   isSteered,
@@ -26,6 +27,8 @@ import {
   MAX_HTTP_HEADER_BYTES,
   pairs,
   type RawHeaders,
+  SET_PER_HOP,
+  withoutReservedHeaders,
 } from '../../capabilities/calls/headers.ts';
 import { answerUpgrade, sendErrorAndClose } from '../../capabilities/calls/switch.ts';
 import { UNTRACED } from '../../capabilities/calls/trace-headers.ts';
@@ -34,7 +37,7 @@ import { type BoundService, Upstreams } from '../../capabilities/calls/upstream.
 import type { LocalCard } from '../../capabilities/cards/remote-cards.ts';
 import type { Certificates } from '../../capabilities/exposures/certificates.ts';
 import { bearerOf, type Exposures, type PublicAdmission } from '../../capabilities/exposures/exposures.ts';
-import { formatAddress } from '../../foundation/address.ts';
+import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Card } from '../../foundation/cards/card.ts';
 import { type Clock, type Timer, unixSeconds } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
@@ -49,6 +52,7 @@ import { cardRequestHeaders, isCardRequest, withLocalCard } from '../origin/card
 import { headersForProgram, isMetadataRequest, withLocalMetadata } from '../origin/headers.ts';
 import { MAX_PIPELINED } from '../rest/connections.ts';
 import { hostOf, namesManyHosts } from '../rest/host.ts';
+import { forwardGrpc, isGrpc, openHttp2 } from './grpc.ts';
 import { Http2Reply, requestOf } from './http2.ts';
 
 /** Time for the TLS handshake and the first request of a connection, milliseconds. */
@@ -73,6 +77,10 @@ interface PublicServerDependencies extends NodeParts {
   readonly exposures: Pick<Exposures, 'served' | 'admit' | 'stillAdmits' | 'onChange'>;
   readonly certificates: Pick<Certificates, 'context' | 'challenge'>;
   readonly serviceOf: (aid: Aid) => BoundService | null;
+  /** The address of an agent's service for protocols other than HTTP/1.1; null if it has none. */
+  readonly rawServiceOf: (aid: Aid) => Address | null;
+  /** Connects to it. */
+  readonly connect: (address: Address) => Socket;
   readonly callerKey: (aid: Aid) => Uint8Array;
   /** An A2A card of an agent with an address in place of that of its service. */
   readonly publicCard: (card: Card, aid: Aid, to: string, signal: AbortSignal) => Promise<LocalCard>;
@@ -96,6 +104,8 @@ class Client {
   readonly connection: PublicConnection;
   readonly socket: TLSSocket;
   readonly requests = new Map<AbortController, PublicAdmission>();
+  /** The connection for requests that need HTTP/2. */
+  service: ClientHttp2Session | null = null;
   readonly #deps: NodeParts;
   #idle: SilenceWatch;
   #open = 0;
@@ -108,6 +118,7 @@ class Client {
     socket.once('close', () => {
       this.#idle.stop();
       for (const request of this.requests.keys()) request.abort();
+      this.service?.destroy();
     });
   }
 
@@ -135,6 +146,8 @@ interface Exchange {
   readonly request: ServedRequest;
   readonly response: ServedResponse;
   readonly stream: Forwarding['stream'];
+  /** The stream of HTTP/2. */
+  readonly http2?: ServerHttp2Stream;
   /** Tells the client to send the body (`Expect: 100-continue`). */
   readonly proceed: () => void;
   readonly hint: (links: readonly string[]) => void;
@@ -255,6 +268,7 @@ export class PublicServer implements Component {
           request: requestOf(stream, headers, raw),
           response: new Http2Reply(stream, headers[':method'] ?? ''),
           stream: null,
+          http2: stream,
           proceed: () => sendInterim(stream, { ':status': 100 }),
           hint: (links) => sendInterim(stream, { ':status': 103, link: [...links] }),
         }),
@@ -330,7 +344,13 @@ export class PublicServer implements Component {
         asCall?.release();
       };
       const forwarding = this.#forwarding(exchange, admission, service, abort);
-      await forward(forwarding, response, stall, asStream);
+      const { http2 } = exchange;
+      const raw = isGrpc(request.headers['content-type']) ? this.#deps.rawServiceOf(aid) : null;
+      if (raw === null || http2 === undefined || !(response instanceof Http2Reply))
+        return await forward(forwarding, response, stall, asStream);
+      request.on('data', stall.heard);
+      response.on('drain', stall.heard);
+      await this.#forwardGrpc(client, http2, response, raw, forwarding);
     } catch (error) {
       this.#answerError(exchange, error);
     } finally {
@@ -338,6 +358,22 @@ export class PublicServer implements Component {
       stall?.stop();
       slot?.release();
     }
+  }
+
+  async #forwardGrpc(
+    client: Client,
+    stream: ServerHttp2Stream,
+    response: Http2Reply,
+    service: Address,
+    { request, headers, identity, abort }: Forwarding,
+  ): Promise<void> {
+    if (client.service === null || client.service.closed || client.service.destroyed)
+      client.service = openHttp2(service, this.#deps.connect);
+    const kept = withoutReservedHeaders(headers ?? request.rawHeaders, EVIDENCE | SET_PER_HOP);
+    const { method = '', url: path = '' } = request;
+    const authority = formatAddress(service);
+    const sent = { method, path, authority, headers: [...kept, ...identity], signal: abort.signal };
+    await forwardGrpc(client.service, stream, response, sent);
   }
 
   async #upgrade(request: IncomingMessage, stream: Duplex, head: Buffer): Promise<void> {
